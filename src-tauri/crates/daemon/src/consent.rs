@@ -1,0 +1,229 @@
+//! The seam between the trusted process and whoever can ask a person: the app's dialog, a terminal, a test.
+//!
+//! - Only [`Answer::Allow`] allows. A dropped [`Slot`], a timeout or a crash is a denial.
+//! - Everything shown is in [`Question`] as plain text; whoever draws it adds nothing and resolves nothing.
+
+use ironcurtain_protocol::ClientView;
+use serde::Serialize;
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot};
+
+/// Whoever can put a question to the person.
+pub trait Consent: Send + Sync + 'static {
+    /// Shows the question and returns at once; the answer goes into the slot, from any thread, once.
+    fn ask(&self, question: Question, slot: Slot);
+
+    /// The question is over without this asker's answer (deadline, cancelled call, ended session): take it away.
+    fn withdraw(&self, question: &str, why: Withdrawn);
+}
+
+/// Where the answer to one question goes. Dropping it unanswered denies, as a closed dialog does.
+#[derive(Debug)]
+#[must_use = "dropping the slot denies the call"]
+pub struct Slot {
+    pub(crate) answer: oneshot::Sender<Answer>,
+    pub(crate) working: mpsc::Sender<()>,
+}
+
+impl Slot {
+    /// Gives the person's answer. Ignored when the question is already over.
+    pub fn answer(self, answer: Answer) {
+        // A question that is over has no listener, and its call is denied already.
+        let _ = self.answer.send(answer);
+    }
+
+    /// Tells that the person is working in the dialog, which starts the deadline anew.
+    pub fn working(&self) {
+        // Full means a signal is already waiting, which is as good.
+        let _ = self.working.try_send(());
+    }
+}
+
+/// What the person said.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answer {
+    /// Yes: the offer at this index of [`Question::offers`], for this long.
+    Allow {
+        /// Index into [`Question::offers`].
+        offer: usize,
+        /// One of that offer's lifetimes.
+        lifetime: Lifetime,
+    },
+    /// No, with what the agent may be told.
+    Deny {
+        /// The person's note for the agent.
+        note: Option<String>,
+    },
+}
+
+/// Why a question was taken away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Withdrawn {
+    /// Nobody answered in time.
+    Deadline,
+    /// The client cancelled the call.
+    Cancelled,
+    /// The session ended.
+    SessionEnded,
+    /// The answer to another question settled it.
+    Settled,
+}
+
+/// How long a permission lasts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Lifetime {
+    /// This call only.
+    Once,
+    /// Until the session ends.
+    Session,
+    /// Fifteen minutes by the clock.
+    QuarterHour,
+    /// One hour by the clock.
+    Hour,
+    /// Until it is taken back.
+    Always,
+}
+
+impl Lifetime {
+    /// The words on the button.
+    #[must_use]
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Once => "once",
+            Self::Session => "this session",
+            Self::QuarterHour => "15 minutes",
+            Self::Hour => "1 hour",
+            Self::Always => "always",
+        }
+    }
+
+    /// Its length by the clock, where it has one.
+    #[must_use]
+    pub fn length(self) -> Option<Duration> {
+        match self {
+            Self::QuarterHour => Some(Duration::from_secs(15 * 60)),
+            Self::Hour => Some(Duration::from_secs(60 * 60)),
+            Self::Once | Self::Session | Self::Always => None,
+        }
+    }
+}
+
+/// One question, as plain text ready to show. Control and bidirectional characters are already made visible.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Question {
+    /// Question id.
+    pub id: String,
+    /// Session id.
+    pub session: String,
+    /// Who asks.
+    pub client: ClientView,
+    /// The server that would act.
+    pub server: String,
+    /// Its command line, for the details.
+    pub server_command: String,
+    /// Whether it runs in an OS sandbox.
+    pub sandboxed: bool,
+    /// The tool.
+    pub tool: String,
+    /// The strongest thing it would do.
+    pub verb: Verb,
+    /// Every path that needs the person's word, in the order of the arguments.
+    pub items: Vec<Item>,
+    /// Name of the rule that asks.
+    pub rule: String,
+    /// That rule's reason.
+    pub reason: String,
+    /// Every argument as text, in order. Secrets are redacted.
+    pub arguments: Vec<(String, String)>,
+    /// What would be written, if something would.
+    pub preview: Option<Preview>,
+    /// What the person can allow, the narrowest first. Never empty.
+    pub offers: Vec<Offer>,
+    /// How long the question waits; starts anew while the person works in it.
+    pub deadline: Duration,
+}
+
+/// What a call does to a path, weakest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verb {
+    /// Reads it.
+    Read,
+    /// Creates or changes it.
+    Write,
+    /// Removes it from where it is.
+    Delete,
+}
+
+impl Verb {
+    /// The word people read.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Delete => "delete",
+        }
+    }
+}
+
+/// One path of a question.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Item {
+    /// What would be done.
+    pub verb: Verb,
+    /// The canonical path, which is what is sent if the person allows it.
+    pub path: String,
+    /// What the agent asked for, when that is not the canonical path (a link, a relative path).
+    pub asked_for: Option<String>,
+    /// What is there now.
+    pub target: Target,
+}
+
+/// What is at a path when the question is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case", tag = "is", content = "bytes")]
+pub enum Target {
+    /// Nothing: it would be created.
+    Missing,
+    /// A file of so many bytes.
+    File(u64),
+    /// A folder.
+    Folder,
+    /// A device, socket or pipe.
+    Special,
+}
+
+/// What would be written.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case", tag = "kind", content = "text")]
+pub enum Preview {
+    /// The first lines of new content.
+    Content(String),
+    /// Removed lines start with `-`, added ones with `+`.
+    Diff(String),
+}
+
+/// One thing the person can allow.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Offer {
+    /// How far it reaches.
+    pub reach: Reach,
+    /// The words on the choice ("this file", "~/Documents/tax and below").
+    pub label: String,
+    /// What it would do, in one sentence without the lifetime ("Claude Code may read everything in ~/Documents/tax").
+    pub sentence: String,
+    /// The lifetimes it can have, the shortest first. Never empty.
+    pub lifetimes: Vec<Lifetime>,
+}
+
+/// How far an offer reaches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reach {
+    /// Exactly the paths of the call.
+    Paths,
+    /// The folders they are in, and all below.
+    Folders,
+}

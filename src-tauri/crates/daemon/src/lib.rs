@@ -1,0 +1,3 @@
+//! The trusted process: sessions, MCP mediation, consent, grants, roots and the audit log, on tokio.
+
+pub mod consent;

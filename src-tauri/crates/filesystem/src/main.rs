@@ -1,0 +1,2 @@
+//! filesystem
+fn main() {}

@@ -1,0 +1,87 @@
+//! The first line each way.
+
+use serde::{Deserialize, Serialize};
+
+/// What a connecting program says first.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Hello {
+    /// [`crate::VERSION`] of the program.
+    pub version: u32,
+    /// What it wants.
+    pub purpose: Purpose,
+}
+
+/// Why a program connects.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Purpose {
+    /// An agent client's shim that opens a session.
+    Session(ShimHello),
+    /// A program of the person's own that lists and revokes.
+    Control,
+}
+
+/// What a shim says of itself. Claims only: who it is comes from the kernel.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ShimHello {
+    /// The server it wants, by its name in `mcp-servers.json`. `None` when exactly one is configured.
+    pub server: Option<String>,
+    /// A name the person gave this entry in the client's configuration.
+    pub label: Option<String>,
+    /// How the conversation reaches the daemon.
+    pub stdio: Stdio,
+}
+
+/// How the client's standard input and output reach the daemon.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Stdio {
+    /// The two descriptors came with this line (`SCM_RIGHTS`): standard input, then standard output.
+    HandedOver,
+    /// The shim copies bytes over this same connection after the welcome.
+    Relayed,
+}
+
+/// What the daemon says first.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Welcome {
+    /// Come in.
+    Accepted {
+        /// [`crate::VERSION`] of the daemon.
+        version: u32,
+        /// Process id of the daemon.
+        pid: u32,
+        /// The session opened, for a shim.
+        session: Option<String>,
+    },
+    /// No, and why.
+    Refused(Refusal),
+}
+
+/// Why a connection was refused, and what the person can do about it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Refusal {
+    /// For programs.
+    pub code: RefusalCode,
+    /// For people: what happened and what to do.
+    pub message: String,
+}
+
+/// The closed list of refusals.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RefusalCode {
+    /// The greeting was not understood.
+    Malformed,
+    /// Another version of the program is running.
+    Version,
+    /// The peer is another user.
+    OtherUser,
+    /// No server of that name is configured, or none was named and there is not exactly one.
+    UnknownServer,
+    /// The daemon's own files cannot be read or written.
+    Unavailable,
+}

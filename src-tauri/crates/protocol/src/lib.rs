@@ -1,0 +1,21 @@
+//! What the shim, the command line, the app and the trusted process say to each other.
+//!
+//! One JSON object per line over the user's own socket; the first line each way is a greeting with a version.
+//! - Nothing here can approve anything: no message carries an answer to a question, and none adds a grant.
+//! - Wire types only: the daemon converts to and from its own types by hand.
+
+mod control;
+mod framing;
+mod hello;
+mod view;
+
+pub use control::{Control, ErrorCode, Reply, Request};
+pub use framing::{FrameError, MAX_FRAME_BYTES, read_frame, write_frame};
+pub use hello::{Hello, Purpose, Refusal, RefusalCode, ShimHello, Stdio, Welcome};
+pub use view::{
+    ActivityView, AuditCheckView, ClientView, GrantView, ProcessView, Protection, RootView, SessionView,
+    StatusView,
+};
+
+/// Version of this protocol. Both sides must be equal: they are installed together.
+pub const VERSION: u32 = 1;

@@ -1,0 +1,173 @@
+//! What people are shown, as plain values. The command line prints them, the settings window draws them.
+//!
+//! Times are milliseconds since the Unix epoch; paths are canonical and complete.
+
+use serde::{Deserialize, Serialize};
+
+/// How well the person is protected right now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Protection {
+    /// Everything works.
+    Protecting,
+    /// A question waits for the person.
+    Asking,
+    /// Something is wrong; `StatusView::troubles` says what. Calls are denied rather than let through.
+    Degraded,
+}
+
+/// State of the trusted process.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StatusView {
+    /// One word for the tray.
+    pub protection: Protection,
+    /// Process id of the daemon.
+    pub pid: u32,
+    /// Program version.
+    pub version: String,
+    /// When the daemon started.
+    pub started_ms: u64,
+    /// Live sessions.
+    pub sessions: usize,
+    /// Questions that wait for the person.
+    pub questions: usize,
+    /// What is wrong, in sentences for people; empty when nothing is.
+    pub troubles: Vec<String>,
+    /// Names of the configured servers.
+    pub servers: Vec<String>,
+}
+
+/// One process of the chain that started the shim, as the kernel tells it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProcessView {
+    /// Process id.
+    pub pid: u32,
+    /// Its executable, if it could be read.
+    pub exe: Option<String>,
+    /// Its short name.
+    pub name: String,
+}
+
+/// Who is calling.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClientView {
+    /// A name for people, from the proved executable.
+    pub name: String,
+    /// The program that started the shim, proved by the kernel.
+    pub exe: Option<String>,
+    /// Who started whom: the client first, then its parents.
+    pub chain: Vec<ProcessView>,
+    /// Working directory of the shim.
+    pub cwd: Option<String>,
+    /// What it calls itself in the protocol. Unproved: show it as "says it is".
+    pub says_it_is: Option<String>,
+    /// The label of its configuration entry, if the person gave one.
+    pub label: Option<String>,
+}
+
+/// A directory a session's server is told of, and why.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RootView {
+    /// The directory.
+    pub path: String,
+    /// Where it comes from, in words ("session sandbox", "rule `x`", "grant `y`").
+    pub source: String,
+    /// The grant behind it, if one is: revoking it takes the root away.
+    pub grant: Option<String>,
+}
+
+/// One live session.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionView {
+    /// Session id.
+    pub id: String,
+    /// Who is calling.
+    pub client: ClientView,
+    /// The server it uses.
+    pub server: String,
+    /// Whether that server runs in an OS sandbox.
+    pub sandboxed: bool,
+    /// Process id of the server's sandbox supervisor, while it runs.
+    pub server_pid: Option<u32>,
+    /// When it began.
+    pub started_ms: u64,
+    /// The session sandbox directory.
+    pub sandbox_dir: String,
+    /// Calls allowed, by policy or by the person.
+    pub allowed: u64,
+    /// Calls denied.
+    pub denied: u64,
+    /// Calls that became a question.
+    pub asked: u64,
+    /// Effective roots, the session sandbox first.
+    pub roots: Vec<RootView>,
+}
+
+/// One grant.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GrantView {
+    /// Grant id.
+    pub id: String,
+    /// The client it is for, by name.
+    pub client: String,
+    /// The server it is for.
+    pub server: String,
+    /// The session it ends with, if it does.
+    pub session: Option<String>,
+    /// What is granted.
+    pub path: String,
+    /// `file` or `folder`.
+    pub kind: String,
+    /// Any of `read`, `write`, `delete`.
+    pub access: Vec<String>,
+    /// How long, in words ("this session", "until 14:05", "always").
+    pub lifetime: String,
+    /// When it ends by the clock, if it does.
+    pub expires_ms: Option<u64>,
+    /// When it was given.
+    pub created_ms: u64,
+    /// When it last let a call through.
+    pub last_used_ms: Option<u64>,
+    /// How many calls it let through.
+    pub uses: u64,
+    /// Where it comes from, in words.
+    pub provenance: String,
+    /// Why it does not apply just now (its path vanished or became a link), if so.
+    pub suspended: Option<String>,
+}
+
+/// One entry of the audit log, for people.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ActivityView {
+    /// Sequence number in the log.
+    pub seq: u64,
+    /// When.
+    pub time_ms: u64,
+    /// What kind of entry: `decision`, `outcome`, `question`, `answer`, `grant`, `revoked`, `session`, ...
+    pub event: String,
+    /// The session, if one is concerned.
+    pub session: Option<String>,
+    /// The client's name, if one is concerned.
+    pub client: Option<String>,
+    /// The server, if one is concerned.
+    pub server: Option<String>,
+    /// The tool, if one is concerned.
+    pub tool: Option<String>,
+    /// `allow`, `deny` or `escalate`, for decisions and answers.
+    pub decision: Option<String>,
+    /// The sentence a person reads.
+    pub summary: String,
+    /// Paths concerned.
+    pub paths: Vec<String>,
+}
+
+/// Result of checking the audit log.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AuditCheckView {
+    /// Whether every link of the chain holds.
+    pub intact: bool,
+    /// Entries read.
+    pub entries: u64,
+    /// What is wrong and where, if something is.
+    pub problem: Option<String>,
+}
