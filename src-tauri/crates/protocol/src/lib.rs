@@ -7,11 +7,13 @@
 mod control;
 mod framing;
 mod hello;
+mod place;
 mod view;
 
 pub use control::{Control, ErrorCode, Reply, Request};
 pub use framing::{FrameError, MAX_FRAME_BYTES, read_frame, write_frame};
 pub use hello::{Hello, Purpose, Refusal, RefusalCode, ShimHello, Stdio, Welcome};
+pub use place::{HOME_VARIABLE, PlaceError, socket_path};
 pub use view::{
     ActivityView, AuditCheckView, ClientView, GrantView, ProcessView, Protection, RootView, SessionView,
     StatusView,

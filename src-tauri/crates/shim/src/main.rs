@@ -1,2 +1,56 @@
-//! shim
-fn main() {}
+//! The stdio program an agent client launches in place of an MCP server.
+//!
+//! - No byte of the conversation is looked at here: the daemon gets the client's own pipes (`SCM_RIGHTS`), or,
+//!   where they are no pipes, their bytes are copied.
+//! - Nothing is read from standard input before the daemon has answered, so nothing can be lost.
+//! - When there is no daemon to talk to, the client's first request is answered with an error a person can act on.
+
+mod arguments;
+mod connect;
+mod refuse;
+mod relay;
+
+use arguments::Command;
+use ironcurtain_protocol::{Hello, Purpose, ShimHello, Stdio, VERSION, Welcome, read_frame};
+use std::io::{self, Write};
+use std::os::unix::net::UnixStream;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    match arguments::parse(std::env::args_os().skip(1)) {
+        Ok(Command::Run(wanted)) => run(wanted.server, wanted.label),
+        Ok(Command::Say(text)) => {
+            // Nobody is left to tell if this fails.
+            let _ = writeln!(io::stdout(), "{text}");
+            ExitCode::SUCCESS
+        }
+        Err(problem) => {
+            let _ = writeln!(io::stderr(), "ironcurtain-shim: {problem}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn run(server: Option<String>, label: Option<String>) -> ExitCode {
+    match open_session(server, label) {
+        Ok((stream, Stdio::HandedOver)) => relay::wait(&stream),
+        Ok((stream, Stdio::Relayed)) => relay::copy(stream),
+        Err(problem) => refuse::answer_first_request(&problem),
+    }
+}
+
+/// Connects, says hello and waits for the welcome. The error is a sentence for a person.
+fn open_session(server: Option<String>, label: Option<String>) -> Result<(UnixStream, Stdio), String> {
+    let stream = connect::to_daemon()?;
+    let stdio = relay::how();
+    let hello = Hello { version: VERSION, purpose: Purpose::Session(ShimHello { server, label, stdio }) };
+    connect::greet(&stream, &hello, stdio)
+        .map_err(|e| format!("IronCurtain did not take the greeting: {e}"))?;
+    // Unbuffered past the line: in relay mode the conversation follows on the same stream.
+    let welcome = read_frame::<Welcome>(&mut connect::ByteByByte(&stream).buffered())
+        .map_err(|e| format!("IronCurtain did not answer the greeting: {e}"))?;
+    match welcome {
+        Welcome::Accepted { .. } => Ok((stream, stdio)),
+        Welcome::Refused(refusal) => Err(refusal.message),
+    }
+}

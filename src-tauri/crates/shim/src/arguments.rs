@@ -1,0 +1,72 @@
+//! The command line.
+
+use std::ffi::OsString;
+
+/// What was asked for on the command line.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Command {
+    /// Open a session.
+    Run(Wanted),
+    /// Print this and stop.
+    Say(String),
+}
+
+/// The session wanted.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Wanted {
+    /// Name of the server in `mcp-servers.json`.
+    pub server: Option<String>,
+    /// The person's name for this entry.
+    pub label: Option<String>,
+}
+
+const USAGE: &str = "usage: ironcurtain-shim [--server NAME] [--label TEXT]\n\n\
+    Launched by an agent client as an MCP server on standard input and output.\n\
+    Every tool call goes through IronCurtain, which must be running or able to start.";
+
+/// Reads the command line; the error is a sentence for the person.
+pub fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Command, String> {
+    let mut wanted = Wanted::default();
+    let mut arguments =
+        arguments.map(|a| a.into_string().map_err(|a| format!("`{}` is not UTF-8", a.display())));
+    while let Some(argument) = arguments.next() {
+        let argument = argument?;
+        let slot = match argument.as_str() {
+            "--server" => &mut wanted.server,
+            "--label" => &mut wanted.label,
+            "--help" | "-h" => return Ok(Command::Say(USAGE.to_owned())),
+            "--version" | "-V" => {
+                return Ok(Command::Say(format!("ironcurtain-shim {}", env!("CARGO_PKG_VERSION"))));
+            }
+            other => return Err(format!("unknown argument `{other}`\n{USAGE}")),
+        };
+        let value = arguments.next().ok_or_else(|| format!("`{argument}` needs a value"))??;
+        if slot.replace(value).is_some() {
+            return Err(format!("`{argument}` was given twice"));
+        }
+    }
+    Ok(Command::Run(wanted))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(line: &[&str]) -> Result<Command, String> {
+        parse(line.iter().map(OsString::from))
+    }
+
+    #[test]
+    fn names_a_server_and_a_label() {
+        let wanted = Wanted { server: Some("filesystem".into()), label: Some("Work".into()) };
+        assert_eq!(parsed(&["--server", "filesystem", "--label", "Work"]), Ok(Command::Run(wanted)));
+        assert_eq!(parsed(&[]), Ok(Command::Run(Wanted::default())));
+    }
+
+    #[test]
+    fn what_is_not_understood_is_named() {
+        assert!(parsed(&["--sever", "x"]).unwrap_err().starts_with("unknown argument `--sever`"));
+        assert_eq!(parsed(&["--server"]), Err("`--server` needs a value".into()));
+        assert_eq!(parsed(&["--label", "a", "--label", "b"]), Err("`--label` was given twice".into()));
+    }
+}
