@@ -1,0 +1,7 @@
+//! The tray app. Everything is in the library, so that tests can use it.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    ironcurtain_desktop::run()
+}
