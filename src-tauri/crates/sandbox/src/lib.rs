@@ -1,1 +1,26 @@
-//! sandbox
+//! One operating-system sandbox per MCP server, enforced by the kernel, growing and shrinking with grants.
+//!
+//! The trusted process calls [`launch`] with a [`Spec`]; that starts the `ironcurtain-sandbox` program as supervisor,
+//! which runs bubblewrap, which runs the server. Grants are added and taken away over the [`control`] stream.
+//!
+//! Invariants:
+//! - A sandbox exists whole or not at all: whatever cannot be set up as asked is refused.
+//! - Nothing of a sandbox outlives its supervisor, and no supervisor outlives the process that launched it.
+//! - Unsafe code is in `sys` only.
+//! - On a platform without a sandbox, [`launch`] refuses.
+
+pub mod client;
+pub mod control;
+mod error;
+mod spec;
+
+#[cfg(target_os = "linux")]
+mod launch;
+#[cfg(target_os = "linux")]
+mod sys;
+
+pub use control::{Answer, ControlOp, ControlReply, ControlRequest, Event, FromSupervisor, Proof, Refusal};
+pub use error::LaunchError;
+#[cfg(target_os = "linux")]
+pub use launch::{Ended, KillHandle, Launched, launch};
+pub use spec::{Access, Limits, Mount, Spec, SpecError, View};

@@ -1,0 +1,178 @@
+//! The control conversation: JSON lines over a unix stream between the trusted process and a supervisor.
+//!
+//! - Each request has an id of the asker's choosing and gets exactly one [`ControlReply`] with that id, in order.
+//! - [`Event`]s come in between: first [`Event::Started`] or [`Event::Failed`], at the end [`Event::Exited`].
+//! - Hanging up is `shutdown`: the supervisor kills the sandbox and ends.
+
+use serde::{Deserialize, Serialize};
+
+use crate::spec::{Access, Mount};
+
+/// A request line.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ControlRequest {
+    /// Echoed in the reply.
+    pub id: u64,
+    /// What to do.
+    #[serde(flatten)]
+    pub op: ControlOp,
+}
+
+/// What can be asked of a running sandbox.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "op", rename_all = "kebab-case")]
+pub enum ControlOp {
+    /// Mount a path; read-only can be widened to read-write in place, never the reverse.
+    Add(Mount),
+    /// Take a path away, and prove it.
+    Remove {
+        /// A path that was added.
+        path: String,
+    },
+    /// The granted paths that are mounted now.
+    List,
+    /// Kill everything in the sandbox and end.
+    Shutdown,
+}
+
+/// A line from the supervisor.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum FromSupervisor {
+    /// The answer to a request.
+    Reply(ControlReply),
+    /// News.
+    Event(Event),
+}
+
+/// The answer to one request.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ControlReply {
+    /// The id of the request.
+    pub id: u64,
+    /// How it went.
+    #[serde(flatten)]
+    pub answer: Answer,
+}
+
+/// How a request went.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "answer", rename_all = "kebab-case")]
+pub enum Answer {
+    /// The path is mounted with the access asked for.
+    Added,
+    /// The path is no longer mounted.
+    Removed {
+        /// Whether nothing of it is left in the sandbox.
+        proof: Proof,
+    },
+    /// The granted paths, in path order.
+    Mounts {
+        /// What is mounted.
+        mounts: Vec<Mount>,
+    },
+    /// The sandbox is being ended.
+    Closing,
+    /// Not done, and nothing changed.
+    Refused {
+        /// For programs.
+        code: Refusal,
+        /// For people: one sentence.
+        message: String,
+    },
+}
+
+/// What is known after a path was taken away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Proof {
+    /// The kernel let the mount go: no descriptor, mapping, working directory or message in flight refers to it.
+    Proved,
+    /// The path is gone by name, but something still holds a file of it: only a restart of the server ends that.
+    Held,
+}
+
+/// Why a request was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Refusal {
+    /// The line is not a request.
+    BadRequest,
+    /// The path is not absolute and normal.
+    BadPath,
+    /// The path belongs to the sandbox itself (`/proc`, `/dev`, `/sys`, the session directory, a program).
+    Reserved,
+    /// There is nothing at the path.
+    Missing,
+    /// A part of the path is a symlink now: it is not what was judged.
+    Symlink,
+    /// Neither a regular file nor a directory.
+    Kind,
+    /// The person's own rights do not reach it.
+    Denied,
+    /// The path is granted read-write; remove it first to narrow it.
+    Narrower,
+    /// Inside the sandbox something of another kind, or a tree without that name, is in the way: restart with the grant.
+    NoMountPoint,
+    /// The path was never added.
+    NotGranted,
+    /// The kernel refused for another reason, named in the message.
+    Kernel,
+}
+
+/// News of the sandbox.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "kebab-case")]
+pub enum Event {
+    /// The initial mounts are made and the server's program runs.
+    Started,
+    /// The server never ran; nothing is left.
+    Failed {
+        /// One sentence for people.
+        reason: String,
+    },
+    /// The server ended.
+    Exited {
+        /// Its exit status, 128 + signal where a signal ended it.
+        status: i32,
+    },
+}
+
+impl Mount {
+    /// A mount of `path`.
+    pub fn new(path: impl Into<String>, access: Access) -> Self {
+        Self { path: path.into(), access }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lines_are_stable() {
+        let add = ControlRequest { id: 7, op: ControlOp::Add(Mount::new("/a", Access::ReadOnly)) };
+        same(&add, r#"{"id":7,"op":"add","path":"/a","access":"read-only"}"#);
+        same(
+            &ControlRequest { id: 8, op: ControlOp::Remove { path: "/a".into() } },
+            r#"{"id":8,"op":"remove","path":"/a"}"#,
+        );
+        same(&ControlRequest { id: 9, op: ControlOp::List }, r#"{"id":9,"op":"list"}"#);
+        same(
+            &ControlReply { id: 8, answer: Answer::Removed { proof: Proof::Held } },
+            r#"{"id":8,"answer":"removed","proof":"held"}"#,
+        );
+        let refused = Answer::Refused { code: Refusal::NoMountPoint, message: "no".into() };
+        same(
+            &ControlReply { id: 1, answer: refused },
+            r#"{"id":1,"answer":"refused","code":"no-mount-point","message":"no"}"#,
+        );
+        same(&FromSupervisor::Event(Event::Exited { status: 3 }), r#"{"event":"exited","status":3}"#);
+        same(&FromSupervisor::Event(Event::Started), r#"{"event":"started"}"#);
+    }
+
+    fn same<T: Serialize + for<'a> Deserialize<'a> + PartialEq + std::fmt::Debug>(value: &T, line: &str) {
+        assert_eq!(serde_json::to_string(value).unwrap(), line);
+        assert_eq!(&serde_json::from_str::<T>(line).unwrap(), value);
+    }
+}

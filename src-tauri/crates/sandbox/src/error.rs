@@ -1,0 +1,27 @@
+//! Errors of launching a sandbox.
+
+use std::io;
+
+use crate::spec::SpecError;
+
+/// Why a sandbox was not launched. A refusal after launch arrives as [`Event::Failed`](crate::Event::Failed).
+#[derive(Debug, thiserror::Error)]
+pub enum LaunchError {
+    /// The spec cannot be carried out.
+    #[error(transparent)]
+    Spec(#[from] SpecError),
+    /// The supervisor program could not be started.
+    #[error("the sandbox program `{program}` could not be started: {source}")]
+    Start {
+        /// The program.
+        program: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// Descriptors, threads or pipes could not be had.
+    #[error("the sandbox could not be prepared: {0}")]
+    Prepare(#[from] io::Error),
+    /// There is no sandbox on this platform.
+    #[error("this platform has no sandbox: servers can only run here when they opt out of it")]
+    Unsupported,
+}

@@ -1,0 +1,166 @@
+//! Launching one sandbox from the trusted process.
+//!
+//! - INVARIANT: the supervisor is started by a thread that lives until the supervisor has ended, because the kernel's
+//!   parent-death signal follows the thread. Killing the trusted process at any instant kills the sandbox.
+//! - INVARIANT: the only descriptors the supervisor gets are the server's stdio, the spec and the control stream.
+//! - [`launch`] returns once the supervisor runs; what becomes of the server arrives on the control stream.
+
+use std::{
+    fs::File,
+    io::{self, Seek, Write},
+    os::{
+        fd::{AsFd, AsRawFd, OwnedFd},
+        unix::{net::UnixStream, process::CommandExt, process::ExitStatusExt},
+    },
+    path::{Path, PathBuf},
+    process::{Child, Command, ExitStatus, Stdio},
+    sync::{Arc, mpsc},
+    thread,
+};
+
+use rustix::{
+    fs::{MemfdFlags, memfd_create},
+    pipe::{PipeFlags, pipe_with},
+    process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal},
+};
+
+use crate::{error::LaunchError, spec::Spec, sys};
+
+/// A running supervisor, seen from the trusted process.
+///
+/// Dropping `control` ends the sandbox.
+#[derive(Debug)]
+pub struct Launched {
+    /// Write end of the server's standard input.
+    pub stdin: OwnedFd,
+    /// Read end of the server's standard output.
+    pub stdout: OwnedFd,
+    /// Read end of the server's standard error.
+    pub stderr: OwnedFd,
+    /// The control conversation, see [`control`](crate::control).
+    pub control: UnixStream,
+    /// The supervisor's process id, for display.
+    pub pid: u32,
+    /// Kills the sandbox.
+    pub kill: KillHandle,
+}
+
+/// Kills one sandbox, however often and whenever it is asked; cheap to clone, safe after the end.
+#[derive(Clone, Debug)]
+pub struct KillHandle(Arc<OwnedFd>);
+
+impl KillHandle {
+    /// Kills the supervisor, and with it everything in the sandbox.
+    pub fn kill(&self) {
+        // The only failure is that it has ended already, which is what was wanted.
+        let _ = pidfd_send_signal(&*self.0, Signal::KILL);
+    }
+}
+
+/// How a supervisor ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ended {
+    /// The server's exit status (128 + signal), when the supervisor ended by itself.
+    pub status: Option<i32>,
+    /// The signal that ended the supervisor.
+    pub signal: Option<i32>,
+}
+
+/// Starts `supervisor_program` on `spec`; `on_ended` is called once, from a thread of its own, when it has ended.
+///
+/// When this fails, nothing runs and `on_ended` is not called.
+pub fn launch(
+    spec: &Spec,
+    supervisor_program: &Path,
+    on_ended: impl FnOnce(Ended) + Send + 'static,
+) -> Result<Launched, LaunchError> {
+    spec.validate()?;
+    let (stdin, stdin_theirs) = {
+        let (read, write) = pipe()?;
+        (write, read)
+    };
+    let (stdout, stdout_theirs) = pipe()?;
+    let (stderr, stderr_theirs) = pipe()?;
+    let (control, control_theirs) = UnixStream::pair()?;
+    let theirs = Theirs {
+        program: supervisor_program.to_owned(),
+        spec: spec_file(spec)?,
+        stdio: [stdin_theirs, stdout_theirs, stderr_theirs],
+        control: control_theirs.into(),
+    };
+
+    let (started, start) = mpsc::channel();
+    thread::Builder::new().name("sandbox".into()).stack_size(64 * 1024).spawn(move || {
+        let mut child = match theirs.start().and_then(|child| Ok((KillHandle::of(&child)?, child))) {
+            Ok((kill, child)) => {
+                // A launcher that no longer listens has dropped `control`, so the supervisor ends by itself.
+                let _ = started.send(Ok((kill, child.id())));
+                child
+            }
+            Err(error) => {
+                let _ = started.send(Err(error));
+                return;
+            }
+        };
+        let ended = child.wait().map(Ended::from);
+        on_ended(ended.unwrap_or(Ended { status: None, signal: None }));
+    })?;
+    let gone = |_| io::Error::other("the thread that starts it ended");
+    let (kill, pid) = start
+        .recv()
+        .map_err(gone)?
+        .map_err(|source| LaunchError::Start { program: supervisor_program.display().to_string(), source })?;
+    Ok(Launched { stdin, stdout, stderr, control, pid, kill })
+}
+
+/// What goes to the supervisor.
+struct Theirs {
+    program: PathBuf,
+    spec: File,
+    stdio: [OwnedFd; 3],
+    control: OwnedFd,
+}
+
+impl Theirs {
+    fn start(self) -> io::Result<Child> {
+        let [stdin, stdout, stderr] = self.stdio;
+        let mut command = Command::new(&self.program);
+        command
+            .args(["--supervise", &std::process::id().to_string()])
+            .args([self.spec.as_raw_fd().to_string(), self.control.as_raw_fd().to_string()])
+            .env_clear()
+            .process_group(0)
+            .stdin(Stdio::from(stdin))
+            .stdout(Stdio::from(stdout))
+            .stderr(Stdio::from(stderr));
+        sys::process::die_with_parent(&mut command);
+        sys::process::inherit(&mut command, &[self.spec.as_fd(), self.control.as_fd()]);
+        command.spawn()
+    }
+}
+
+impl KillHandle {
+    /// Made by the thread that waits for `child`, before it waits, so the process id cannot have been reused.
+    fn of(child: &Child) -> io::Result<Self> {
+        let pid = Pid::from_child(child);
+        Ok(Self(Arc::new(pidfd_open(pid, PidfdFlags::empty())?)))
+    }
+}
+
+impl From<ExitStatus> for Ended {
+    fn from(status: ExitStatus) -> Self {
+        Self { status: status.code(), signal: status.signal() }
+    }
+}
+
+fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
+    Ok(pipe_with(PipeFlags::CLOEXEC)?)
+}
+
+/// The spec as a descriptor, since an environment with tokens in it does not belong on a command line.
+fn spec_file(spec: &Spec) -> io::Result<File> {
+    let mut file = File::from(memfd_create(c"ironcurtain-spec", MemfdFlags::CLOEXEC)?);
+    file.write_all(&serde_json::to_vec(spec)?)?;
+    file.rewind()?;
+    Ok(file)
+}

@@ -1,0 +1,5 @@
+//! The calls that Rust has no safe words for. All of this crate's unsafe code is below this module.
+
+#![expect(unsafe_code, reason = "the rest of the crate is kept safe by what is below")]
+
+pub(crate) mod process;
