@@ -1,1 +1,13 @@
-//! paths
+//! Canonical paths: the one type that says where a path really leads, and the only code that finds it out.
+//!
+//! - [`CanonicalPath`] is lexical and always available: judging compares paths and never touches the disk.
+//! - [`Resolver`], behind the default feature `resolve`, is the only code that follows symlinks.
+//! - Whatever cannot be resolved is an error, never a guess: the caller denies.
+
+mod canonical;
+#[cfg(feature = "resolve")]
+mod resolve;
+
+pub use canonical::{CanonicalPath, NotCanonicalError};
+#[cfg(feature = "resolve")]
+pub use resolve::{Link, PathError, Resolution, Resolver, Target};

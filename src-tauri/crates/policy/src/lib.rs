@@ -1,1 +1,37 @@
-//! policy
+//! The judge: what a tool call means and whether it may happen.
+//!
+//! - Pure: no IO, no clock, no randomness, no async. Whatever the disk knows comes in as a [`Fact`].
+//! - Deny is what is left when nothing allows; the strictest answer over values and roles wins.
+//! - A [`Permit`] is made by [`judge`] alone; whoever forwards a call takes one.
+//!
+//! The way of a call: [`Annotations::plan`] finds the values that name resources, the caller resolves each into a
+//! [`Fact`], [`CallPlan::with_facts`] puts the canonical values in place, [`judge`] answers.
+
+pub mod defaults;
+
+mod annotations;
+mod arguments;
+mod call;
+mod domains;
+mod error;
+mod grants;
+mod judge;
+mod lists;
+mod roles;
+mod roots;
+mod rules;
+mod schema;
+mod verdict;
+
+pub use annotations::{Annotations, ArgumentRoles, Condition, Guard, ToolAnnotation};
+pub use arguments::{CallPlan, PlannedValue};
+pub use call::{Fact, ResolvedCall, RoleValues, Value};
+pub use domains::{Destination, Gates, Pattern, is_ip_address};
+pub use error::LoadError;
+pub use grants::{AccessSet, Grant, GrantKind};
+pub use judge::{Context, judge};
+pub use lists::DynamicLists;
+pub use roles::{Access, Category, Role};
+pub use roots::{Root, file_uri, policy_roots};
+pub use rules::{Decision, Policy, ResolveWithin, Rule};
+pub use verdict::{Asked, Denial, Escalation, Permit, Reason, Subject, Verdict};

@@ -1,0 +1,146 @@
+//! An absolute path in its one spelling.
+//!
+//! - No `.`, no `..`, no empty component, no trailing slash, no NUL; `/` stands for the root.
+//! - Containment is by whole components: `/a/b` does not contain `/a/bc`.
+//! - Never reads the disk.
+
+use serde::{Deserialize, Deserializer, Serialize};
+use std::fmt;
+use std::path::Path;
+
+/// A path that was resolved, or that is trusted to be resolved.
+///
+/// The type guarantees the spelling only. That no component is a symlink was true when a `Resolver` made the
+/// value; it is not rechecked, and it was never checked for a value from [`CanonicalPath::assume_canonical`].
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(transparent)]
+pub struct CanonicalPath(String);
+
+/// Why a text is not a canonical path.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NotCanonicalError {
+    /// It does not begin at the root.
+    #[error("`{0}` is not an absolute path")]
+    Relative(String),
+    /// It has a `.`, a `..`, a doubled or a trailing slash.
+    #[error("`{0}` is not in canonical form: write it without `.`, `..`, doubled and trailing slashes")]
+    Form(String),
+    /// It has a NUL byte, which no path can hold.
+    #[error("`{0}` contains a NUL character")]
+    Nul(String),
+}
+
+impl CanonicalPath {
+    /// Takes a stored path by its spelling alone.
+    ///
+    /// # Errors
+    /// When the spelling is not canonical. Symlinks are *not* looked for: resolve a path that comes from outside.
+    pub fn assume_canonical(text: &str) -> Result<Self, NotCanonicalError> {
+        if text.contains('\0') {
+            return Err(NotCanonicalError::Nul(text.replace('\0', "\\0")));
+        }
+        let Some(relative) = text.strip_prefix('/') else {
+            return Err(NotCanonicalError::Relative(text.to_owned()));
+        };
+        let canonical =
+            relative.is_empty() || relative.split('/').all(|part| !matches!(part, "" | "." | ".."));
+        if canonical { Ok(Self(text.to_owned())) } else { Err(NotCanonicalError::Form(text.to_owned())) }
+    }
+
+    /// Components that were walked one by one.
+    #[cfg(feature = "resolve")]
+    pub(crate) fn from_components(components: &[String]) -> Self {
+        Self(format!("/{}", components.join("/")))
+    }
+
+    /// The root directory.
+    #[must_use]
+    pub fn root() -> Self {
+        Self("/".to_owned())
+    }
+
+    /// The path as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The path for the standard library.
+    #[must_use]
+    pub fn as_path(&self) -> &Path {
+        Path::new(&self.0)
+    }
+
+    /// Whether `other` is this path or lies below it. The root contains everything.
+    #[must_use]
+    pub fn contains(&self, other: &Self) -> bool {
+        self.is_root()
+            || other.0.strip_prefix(&self.0).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    }
+
+    /// Whether `other` lies below this path and is not this path.
+    #[must_use]
+    pub fn strictly_contains(&self, other: &Self) -> bool {
+        self != other && self.contains(other)
+    }
+
+    /// Whether this is `/`.
+    #[must_use]
+    pub fn is_root(&self) -> bool {
+        self.0 == "/"
+    }
+
+    /// The folder this path is in; nothing for the root.
+    #[must_use]
+    pub fn parent(&self) -> Option<Self> {
+        let (folder, _) = self.0.rsplit_once('/').filter(|_| !self.is_root())?;
+        Some(if folder.is_empty() { Self::root() } else { Self(folder.to_owned()) })
+    }
+
+    /// The last component; nothing for the root.
+    #[must_use]
+    pub fn file_name(&self) -> Option<&str> {
+        self.components().next_back()
+    }
+
+    /// The components below the root, outermost first.
+    pub fn components(&self) -> impl DoubleEndedIterator<Item = &str> {
+        self.0.split('/').filter(|part| !part.is_empty())
+    }
+
+    /// This path with components appended, by spelling alone: a component that is a symlink stays one.
+    ///
+    /// # Errors
+    /// When `below` is not a canonical relative path.
+    pub fn join(&self, below: &str) -> Result<Self, NotCanonicalError> {
+        let slash = if self.is_root() { "" } else { "/" };
+        Self::assume_canonical(&format!("{}{slash}{below}", self.0))
+    }
+}
+
+impl fmt::Display for CanonicalPath {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+impl AsRef<Path> for CanonicalPath {
+    fn as_ref(&self) -> &Path {
+        self.as_path()
+    }
+}
+
+impl TryFrom<&str> for CanonicalPath {
+    type Error = NotCanonicalError;
+
+    fn try_from(text: &str) -> Result<Self, Self::Error> {
+        Self::assume_canonical(text)
+    }
+}
+
+impl<'de> Deserialize<'de> for CanonicalPath {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        Self::assume_canonical(&text).map_err(serde::de::Error::custom)
+    }
+}

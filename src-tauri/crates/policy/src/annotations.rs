@@ -1,0 +1,147 @@
+//! What the arguments of each known tool mean.
+//!
+//! - A tool that is not annotated is not known, and is denied.
+//! - Conditional roles: the first condition that holds decides; comparing is strict (`"true"` is not `true`), a
+//!   condition without operator never holds. A condition takes roles away from the default or adds to it; it never
+//!   puts others in their place.
+
+mod load;
+
+use crate::Role;
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+
+/// The annotated tools, by server.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Annotations {
+    servers: BTreeMap<String, BTreeMap<String, ToolAnnotation>>,
+}
+
+/// What one tool's arguments mean.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolAnnotation {
+    /// Roles of each argument, in the order of the file.
+    pub arguments: Vec<(String, ArgumentRoles)>,
+    /// The shape of the arguments as the server declares it, where it is known.
+    pub input_schema: Option<Value>,
+    /// Whether a folder given to the tool stands for all that is in it, where the file says so.
+    pub descends: Option<bool>,
+}
+
+/// The roles of one argument.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ArgumentRoles {
+    /// When no condition holds.
+    pub default: Vec<Role>,
+    /// Conditions, the first that holds decides.
+    pub when: Vec<Guard>,
+}
+
+/// Roles under a condition.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Guard {
+    /// The argument that is looked at.
+    pub argument: String,
+    /// What it must be.
+    pub condition: Condition,
+    /// The roles then.
+    pub roles: Vec<Role>,
+}
+
+/// What an argument must be for a guard to hold.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Condition {
+    /// Exactly this value.
+    Equals(Value),
+    /// Exactly one of these.
+    In(Vec<Value>),
+    /// Given, and not null.
+    Present,
+    /// Not given, or null.
+    Absent,
+    /// Given, and not null, false, zero or empty text.
+    Truthy,
+    /// The opposite of truthy.
+    Falsy,
+    /// No operator: never holds.
+    Never,
+}
+
+impl Annotations {
+    /// What is known of a tool.
+    #[must_use]
+    pub fn get(&self, server: &str, tool: &str) -> Option<&ToolAnnotation> {
+        self.servers.get(server)?.get(tool)
+    }
+
+    /// The tools of a server, by name.
+    pub fn tools(&self, server: &str) -> impl Iterator<Item = (&str, &ToolAnnotation)> {
+        self.servers.get(server).into_iter().flatten().map(|(name, tool)| (name.as_str(), tool))
+    }
+
+    /// The servers that have annotated tools.
+    pub fn servers(&self) -> impl Iterator<Item = &str> {
+        self.servers.keys().map(String::as_str)
+    }
+}
+
+impl ToolAnnotation {
+    /// The roles of every argument for a call with these arguments, in the order of the file.
+    pub fn roles<'a>(
+        &'a self,
+        arguments: &'a Map<String, Value>,
+    ) -> impl Iterator<Item = (&'a str, &'a [Role])> + 'a {
+        self.arguments.iter().map(|(name, roles)| (name.as_str(), roles.given(arguments)))
+    }
+}
+
+impl ArgumentRoles {
+    /// The roles for a call with these arguments.
+    #[must_use]
+    pub fn given(&self, arguments: &Map<String, Value>) -> &[Role] {
+        self.when.iter().find(|guard| guard.holds(arguments)).map_or(&self.default, |guard| &guard.roles)
+    }
+}
+
+impl Guard {
+    fn holds(&self, arguments: &Map<String, Value>) -> bool {
+        let value = arguments.get(&self.argument).unwrap_or(&Value::Null);
+        match &self.condition {
+            Condition::Equals(wanted) => is_same(value, wanted),
+            Condition::In(wanted) => wanted.iter().any(|wanted| is_same(value, wanted)),
+            Condition::Present => !value.is_null(),
+            Condition::Absent => value.is_null(),
+            Condition::Truthy => is_truthy(value),
+            Condition::Falsy => !is_truthy(value),
+            Condition::Never => false,
+        }
+    }
+}
+
+/// Whether two values are the same text, number or truth value. Anything else is never the same.
+fn is_same(value: &Value, wanted: &Value) -> bool {
+    match (value, wanted) {
+        (Value::String(value), Value::String(wanted)) => value == wanted,
+        (Value::Bool(value), Value::Bool(wanted)) => value == wanted,
+        (Value::Number(value), Value::Number(wanted)) => value == wanted || value.as_f64() == wanted.as_f64(),
+        (
+            Value::Null
+            | Value::Bool(_)
+            | Value::Number(_)
+            | Value::String(_)
+            | Value::Array(_)
+            | Value::Object(_),
+            _,
+        ) => false,
+    }
+}
+
+fn is_truthy(value: &Value) -> bool {
+    match value {
+        Value::Null => false,
+        Value::Bool(truth) => *truth,
+        Value::Number(number) => number.as_f64().is_some_and(|number| number != 0.0),
+        Value::String(text) => !text.is_empty(),
+        Value::Array(_) | Value::Object(_) => true,
+    }
+}

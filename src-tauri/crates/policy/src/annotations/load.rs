@@ -1,0 +1,183 @@
+//! Reads a tool-annotations file, strictly: an unknown role, operator or field of a condition refuses the file.
+
+use super::{Annotations, ArgumentRoles, Condition, Guard, ToolAnnotation};
+use crate::{LoadError, Role};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+
+impl Annotations {
+    /// Reads a tool-annotations file.
+    ///
+    /// # Errors
+    /// When the text is not such a file, names a role that does not exist, annotates a tool twice, or has a
+    /// condition that gives a role the default lacks.
+    pub fn from_json(text: &str, file: &str) -> Result<Self, LoadError> {
+        let stored: StoredFile = serde_json::from_str(text)
+            .map_err(|error| LoadError::Shape { file: file.to_owned(), message: error.to_string() })?;
+        let mut servers = BTreeMap::new();
+        for (server, stored) in stored.servers {
+            let mut tools = BTreeMap::new();
+            for tool in stored.tools {
+                let name = tool.tool_name.clone();
+                let at = Place { file, server: &server, tool: &name };
+                let tool = tool.check(&at)?;
+                if tools.insert(name.clone(), tool).is_some() {
+                    return Err(at.error("toolName", "the tool is annotated twice"));
+                }
+            }
+            servers.insert(server, tools);
+        }
+        Ok(Self { servers })
+    }
+}
+
+#[derive(Deserialize)]
+struct StoredFile {
+    servers: BTreeMap<String, StoredServer>,
+}
+
+#[derive(Deserialize)]
+struct StoredServer {
+    tools: Vec<StoredTool>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct StoredTool {
+    tool_name: String,
+    args: Map<String, Value>,
+    #[serde(default)]
+    input_schema: Option<Value>,
+    #[serde(default)]
+    descends: Option<bool>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StoredConditional {
+    default: Vec<String>,
+    when: Vec<StoredGuard>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StoredGuard {
+    condition: StoredCondition,
+    roles: Vec<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StoredCondition {
+    arg: String,
+    #[serde(default)]
+    equals: Option<Value>,
+    #[serde(default, rename = "in")]
+    one_of: Option<Vec<Value>>,
+    #[serde(default)]
+    is: Option<String>,
+}
+
+/// Where in a file an error is.
+struct Place<'a> {
+    file: &'a str,
+    server: &'a str,
+    tool: &'a str,
+}
+
+impl Place<'_> {
+    fn error(&self, field: &str, message: impl Into<String>) -> LoadError {
+        LoadError::Tool {
+            file: self.file.to_owned(),
+            server: self.server.to_owned(),
+            tool: self.tool.to_owned(),
+            field: field.to_owned(),
+            message: message.into(),
+        }
+    }
+
+    fn roles(&self, field: &str, names: &[String]) -> Result<Vec<Role>, LoadError> {
+        names
+            .iter()
+            .map(|name| {
+                Role::parse(name).ok_or_else(|| self.error(field, format!("there is no role `{name}`")))
+            })
+            .collect()
+    }
+}
+
+impl StoredTool {
+    fn check(self, at: &Place<'_>) -> Result<ToolAnnotation, LoadError> {
+        let mut arguments = Vec::with_capacity(self.args.len());
+        for (name, stored) in self.args {
+            let roles = argument_roles(&name, stored, at)?;
+            arguments.push((name, roles));
+        }
+        Ok(ToolAnnotation { arguments, input_schema: self.input_schema, descends: self.descends })
+    }
+}
+
+fn argument_roles(name: &str, stored: Value, at: &Place<'_>) -> Result<ArgumentRoles, LoadError> {
+    let field = format!("args.{name}");
+    let roles = if stored.is_array() {
+        let names: Vec<String> =
+            serde_json::from_value(stored).map_err(|error| at.error(&field, error.to_string()))?;
+        ArgumentRoles { default: at.roles(&field, &names)?, when: Vec::new() }
+    } else {
+        let stored: StoredConditional =
+            serde_json::from_value(stored).map_err(|error| at.error(&field, error.to_string()))?;
+        let default = at.roles(&field, &stored.default)?;
+        let when = stored.when.into_iter().map(|guard| guard.check(&field, &default, at));
+        ArgumentRoles { when: when.collect::<Result<_, _>>()?, default }
+    };
+    one_category(&roles.default).map_err(|message| at.error(&field, message))?;
+    Ok(roles)
+}
+
+/// A value has one canonical form, so its roles must agree on what kind of thing it is.
+fn one_category(roles: &[Role]) -> Result<(), String> {
+    let mut resources = roles.iter().filter(|role| role.is_resource());
+    let Some(first) = resources.next() else { return Ok(()) };
+    match resources.find(|role| role.category() != first.category()) {
+        Some(other) => Err(format!("`{first}` and `{other}` cannot be roles of one argument")),
+        None => Ok(()),
+    }
+}
+
+impl StoredGuard {
+    fn check(self, field: &str, default: &[Role], at: &Place<'_>) -> Result<Guard, LoadError> {
+        let field = format!("{field}.when");
+        let roles = at.roles(&field, &self.roles)?;
+        // `none` names nothing: under a condition an argument may lose all its roles.
+        let extra = roles.iter().find(|role| **role != Role::None && !default.contains(role));
+        let widens = default.iter().all(|role| roles.contains(role));
+        if let Some(extra) = extra.filter(|_| !widens) {
+            return Err(at.error(&field, format!("the default lacks the role `{extra}`")));
+        }
+        let argument = self.condition.arg.clone();
+        let condition = self.condition.check().map_err(|message| at.error(&field, message))?;
+        Ok(Guard { argument, condition, roles })
+    }
+}
+
+impl StoredCondition {
+    fn check(self) -> Result<Condition, String> {
+        if let Some(wanted) = self.equals {
+            return Ok(Condition::Equals(wanted));
+        }
+        if let Some(wanted) = self.one_of {
+            return Ok(Condition::In(wanted));
+        }
+        match self.is.as_deref() {
+            Some("present") => Ok(Condition::Present),
+            Some("absent") => Ok(Condition::Absent),
+            Some("truthy") => Ok(Condition::Truthy),
+            Some("falsy") => Ok(Condition::Falsy),
+            Some(other) => {
+                Err(format!("`{other}` is not an `is`: write `present`, `absent`, `truthy` or `falsy`"))
+            }
+            None => Ok(Condition::Never),
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! From a tool call to the values that must be resolved before it can be judged.
+//!
+//! - An unknown tool, an unknown argument and an argument of the wrong shape are denied here.
+//! - A value of a judged role is a text or a flat list of texts; anything else is denied, never skipped.
+
+use crate::call::{Fact, ResolvedCall};
+use crate::judge::{INVALID_ARGUMENT, UNKNOWN_TOOL};
+use crate::schema;
+use crate::{Annotations, Category, Denial, Role, ToolAnnotation};
+use serde_json::{Map, Value};
+
+/// A call whose arguments are understood, and whose values wait for facts.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CallPlan {
+    pub(crate) server: String,
+    pub(crate) tool: String,
+    pub(crate) arguments: Map<String, Value>,
+    pub(crate) carried: Vec<Role>,
+    pub(crate) values: Vec<PlannedValue>,
+    pub(crate) descends: bool,
+}
+
+/// One value of the call that means something.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlannedValue {
+    /// The argument.
+    pub argument: String,
+    /// Its place in the argument, when that is a list.
+    pub index: Option<usize>,
+    /// What it means. Never empty.
+    pub roles: Vec<Role>,
+    /// The value as the client wrote it; nothing for a git remote the call leaves out, for which git knows a default.
+    pub raw: Option<String>,
+}
+
+impl Annotations {
+    /// Understands a call.
+    ///
+    /// # Errors
+    /// A denial when the tool is not known or the arguments do not fit it.
+    pub fn plan(&self, server: &str, tool: &str, arguments: &Map<String, Value>) -> Result<CallPlan, Denial> {
+        let annotation = self.known(server, tool)?;
+        check_names(annotation, arguments)?;
+        if let Some(input_schema) = &annotation.input_schema {
+            schema::check(input_schema, arguments)
+                .map_err(|misfit| Denial::new(INVALID_ARGUMENT, misfit.to_string()))?;
+        }
+        build(annotation, server, tool, arguments)
+    }
+
+    /// Understands a call without checking that its argument names and shapes are those the tool declares: for
+    /// replaying recorded calls. A live call goes through [`Annotations::plan`].
+    ///
+    /// # Errors
+    /// A denial when the tool is not known or a judged value is not text.
+    pub fn plan_recorded(
+        &self,
+        server: &str,
+        tool: &str,
+        arguments: &Map<String, Value>,
+    ) -> Result<CallPlan, Denial> {
+        build(self.known(server, tool)?, server, tool, arguments)
+    }
+
+    fn known(&self, server: &str, tool: &str) -> Result<&ToolAnnotation, Denial> {
+        self.get(server, tool)
+            .ok_or_else(|| Denial::new(UNKNOWN_TOOL, format!("the tool `{server}/{tool}` is not known")))
+    }
+}
+
+impl CallPlan {
+    /// The server.
+    #[must_use]
+    pub fn server(&self) -> &str {
+        &self.server
+    }
+
+    /// The tool.
+    #[must_use]
+    pub fn tool(&self) -> &str {
+        &self.tool
+    }
+
+    /// Every value that means something, in the order in which facts are to be given.
+    #[must_use]
+    pub fn values(&self) -> &[PlannedValue] {
+        &self.values
+    }
+
+    /// Puts in what was found out, one fact for each value, and the canonical values into the arguments.
+    ///
+    /// # Errors
+    /// A denial when the facts are not those the plan asks for.
+    pub fn with_facts(self, facts: Vec<Fact>) -> Result<ResolvedCall, Denial> {
+        ResolvedCall::new(self, facts)
+    }
+}
+
+impl PlannedValue {
+    /// Whether it needs [`Fact::Path`].
+    #[must_use]
+    pub fn is_path(&self) -> bool {
+        self.roles.iter().any(|role| role.category() == Category::Path)
+    }
+
+    /// Whether it may be given [`Fact::Remotes`].
+    #[must_use]
+    pub fn is_remote(&self) -> bool {
+        self.roles.contains(&Role::GitRemoteUrl)
+    }
+}
+
+fn check_names(annotation: &ToolAnnotation, arguments: &Map<String, Value>) -> Result<(), Denial> {
+    let declared = annotation
+        .input_schema
+        .as_ref()
+        .and_then(|schema| schema.get("properties"))
+        .and_then(Value::as_object);
+    let unknown = arguments.keys().find(|name| {
+        !annotation.arguments.iter().any(|(known, _)| known == *name)
+            || declared.is_some_and(|declared| !declared.contains_key(*name))
+    });
+    match unknown {
+        Some(name) => Err(Denial::new(INVALID_ARGUMENT, format!("the tool has no argument `{name}`"))),
+        None => Ok(()),
+    }
+}
+
+fn build(
+    annotation: &ToolAnnotation,
+    server: &str,
+    tool: &str,
+    arguments: &Map<String, Value>,
+) -> Result<CallPlan, Denial> {
+    let mut carried = Vec::new();
+    let mut values = Vec::new();
+    for (name, roles) in annotation.roles(arguments) {
+        for role in roles {
+            if !carried.contains(role) {
+                carried.push(*role);
+            }
+        }
+        collect(name, roles, arguments.get(name), &mut values)?;
+    }
+    Ok(CallPlan {
+        server: server.to_owned(),
+        tool: tool.to_owned(),
+        arguments: arguments.clone(),
+        carried,
+        values,
+        descends: annotation.descends.unwrap_or_else(|| names_a_recursive_tool(tool)),
+    })
+}
+
+/// Takes the values of one argument.
+fn collect(
+    name: &str,
+    roles: &[Role],
+    value: Option<&Value>,
+    values: &mut Vec<PlannedValue>,
+) -> Result<(), Denial> {
+    let mut meant: Vec<Role> = Vec::with_capacity(roles.len());
+    for role in roles {
+        if *role != Role::None && !meant.contains(role) {
+            meant.push(*role);
+        }
+    }
+    if meant.is_empty() {
+        return Ok(());
+    }
+    let mut push = |index, raw: Option<&str>| {
+        let raw = raw.map(str::to_owned);
+        values.push(PlannedValue { argument: name.to_owned(), index, roles: meant.clone(), raw });
+    };
+    let is_remote = roles.contains(&Role::GitRemoteUrl);
+    let is_path = roles.iter().any(|role| role.category() == Category::Path);
+    match value {
+        None => {
+            if is_remote {
+                push(None, None);
+            }
+        }
+        Some(Value::Null) if !is_path => {
+            if is_remote {
+                push(None, None);
+            }
+        }
+        Some(Value::String(text)) if text.is_empty() && is_remote => push(None, None),
+        Some(Value::String(text)) => push(None, Some(text)),
+        Some(Value::Array(items)) if items.iter().all(Value::is_string) => {
+            for (index, text) in items.iter().filter_map(Value::as_str).enumerate() {
+                push(Some(index), Some(text));
+            }
+        }
+        Some(Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => {
+            // What is only looked at by list conditions may have any shape, and then no list covers it.
+            if roles.iter().any(|role| role.is_resource()) {
+                let reason = format!("argument `{name}` must be a text or a flat list of texts");
+                return Err(Denial::new(INVALID_ARGUMENT, reason));
+            }
+            push(None, None);
+        }
+    }
+    Ok(())
+}
+
+/// Whether the name of a tool says that it goes down into the folders it is given.
+fn names_a_recursive_tool(tool: &str) -> bool {
+    const WORDS: [&str; 12] = [
+        "tree",
+        "search",
+        "find",
+        "grep",
+        "glob",
+        "recursive",
+        "walk",
+        "copy",
+        "move",
+        "rename",
+        "archive",
+        "zip",
+    ];
+    let tool = tool.to_ascii_lowercase();
+    WORDS.iter().any(|word| tool.contains(word))
+}

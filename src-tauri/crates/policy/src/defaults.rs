@@ -1,0 +1,11 @@
+//! What ships: the policy, the annotations of the filesystem server, and the paths that no agent touches.
+
+mod protected;
+
+pub use protected::protected;
+
+/// The default compiled policy: the session sandbox is free, everything else asks.
+pub const POLICY_JSON: &str = include_str!("../defaults/compiled-policy.json");
+
+/// The annotations of the filesystem server's tools.
+pub const ANNOTATIONS_JSON: &str = include_str!("../defaults/tool-annotations.json");

@@ -1,0 +1,193 @@
+//! Hosts and repositories: where a URL or a git remote leads, and the patterns that cover such places.
+//!
+//! - A place is `host` or `host/owner/repository`; hosts are lower case without a trailing dot.
+//! - `*` covers any named public host; `*.d` covers `d` and what is below it; a host covers any repository on it; a
+//!   pattern with `/` is exact.
+//! - What has no place (a foreign scheme, no host, not a URL) is covered by nothing.
+
+use crate::Role;
+use std::collections::BTreeMap;
+use url::{Host, Url};
+
+/// Where a value of a URL role leads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Destination {
+    text: String,
+    domain: Option<String>,
+}
+
+/// A pattern for places.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Pattern {
+    /// Any named public host.
+    Any,
+    /// A host and what is below it.
+    Below(String),
+    /// A host, or one repository.
+    Exact(String),
+}
+
+/// The hosts each server may reach without a question. A server that is not listed has no gate.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Gates {
+    servers: BTreeMap<String, Vec<Pattern>>,
+}
+
+impl Destination {
+    /// Understands the value of a URL role.
+    #[must_use]
+    pub fn parse(role: Role, raw: &str) -> Self {
+        if role == Role::GitRemoteUrl { Self::remote(raw) } else { Self::web(raw) }
+    }
+
+    /// The canonical spelling, as it is sent.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The place, where there is one: `host` for the web, `host/path` for a git remote.
+    #[must_use]
+    pub fn domain(&self) -> Option<&str> {
+        self.domain.as_deref()
+    }
+
+    fn web(raw: &str) -> Self {
+        let Ok(url) = Url::parse(raw) else { return Self::nowhere(raw) };
+        let domain = matches!(url.scheme(), "http" | "https").then(|| host_of(&url)).flatten();
+        Self { text: spell(raw, &url), domain }
+    }
+
+    fn remote(raw: &str) -> Self {
+        if raw.contains("://") {
+            return Self::remote_url(raw);
+        }
+        // `transport::address` starts a helper program, and a leading dash would be read as an option.
+        let Some((login, path)) = raw.split_once(':').filter(|(login, path)| {
+            !login.is_empty()
+                && !login.contains(['/', '['])
+                && !login.starts_with('-')
+                && !path.starts_with(':')
+        }) else {
+            return Self::nowhere(raw);
+        };
+        let host = login.rsplit_once('@').map_or(login, |(_, host)| host);
+        Self { text: raw.to_owned(), domain: clean_host(host).map(|host| place(&host, path)) }
+    }
+
+    fn remote_url(raw: &str) -> Self {
+        let Ok(url) = Url::parse(raw) else { return Self::nowhere(raw) };
+        let known = matches!(url.scheme(), "ssh" | "git" | "http" | "https");
+        let domain = known.then(|| host_of(&url)).flatten().map(|host| place(&host, url.path()));
+        Self { text: spell(raw, &url), domain }
+    }
+
+    fn nowhere(raw: &str) -> Self {
+        Self { text: raw.to_owned(), domain: None }
+    }
+}
+
+impl Pattern {
+    /// Reads a pattern.
+    #[must_use]
+    pub fn parse(text: &str) -> Self {
+        if text == "*" {
+            return Self::Any;
+        }
+        match text.strip_prefix("*.") {
+            Some(below) => Self::Below(fold_host(below)),
+            None => Self::Exact(fold_host(text)),
+        }
+    }
+
+    /// Whether it covers a place, given as `host` or `host/path`.
+    #[must_use]
+    pub fn covers(&self, domain: &str) -> bool {
+        let domain = fold_host(domain);
+        let host = domain.split_once('/').map_or(domain.as_str(), |(host, _)| host);
+        match self {
+            Self::Any => !host.is_empty() && !is_local(host),
+            Self::Below(parent) => !is_ip_address(host) && is_below(host, parent),
+            Self::Exact(wanted) if wanted.contains('/') => *wanted == domain,
+            Self::Exact(wanted) => !wanted.is_empty() && wanted == host,
+        }
+    }
+}
+
+impl Gates {
+    /// Gates from the patterns of each server.
+    #[must_use]
+    pub fn new(servers: &BTreeMap<String, Vec<String>>) -> Self {
+        let patterns = |patterns: &Vec<String>| patterns.iter().map(|text| Pattern::parse(text)).collect();
+        Self { servers: servers.iter().map(|(name, texts)| (name.clone(), patterns(texts))).collect() }
+    }
+
+    /// Whether a server may reach a place without a question.
+    #[must_use]
+    pub fn admits(&self, server: &str, destination: &Destination) -> bool {
+        self.servers.get(server).is_none_or(|patterns| covered(patterns, destination))
+    }
+}
+
+/// Whether one of the patterns covers the place a value leads to.
+pub(crate) fn covered(patterns: &[Pattern], destination: &Destination) -> bool {
+    destination.domain().is_some_and(|domain| patterns.iter().any(|pattern| pattern.covers(domain)))
+}
+
+/// Whether a host is an IP address, in any notation that a resolver takes.
+#[must_use]
+pub fn is_ip_address(host: &str) -> bool {
+    host.contains(':') || matches!(Host::parse(host), Ok(Host::Ipv4(_) | Host::Ipv6(_)))
+}
+
+/// A host that is this machine or its network: an address, or a name that no public resolver answers.
+fn is_local(host: &str) -> bool {
+    const SUFFIXES: [&str; 3] = ["localhost", "internal", "local"];
+    is_ip_address(host) || SUFFIXES.iter().any(|suffix| is_below(host, suffix))
+}
+
+fn is_below(host: &str, parent: &str) -> bool {
+    !parent.is_empty()
+        && host
+            .strip_suffix(parent)
+            .is_some_and(|rest| rest.is_empty() || (rest.len() > 1 && rest.ends_with('.')))
+}
+
+fn host_of(url: &Url) -> Option<String> {
+    clean_host(url.host_str()?)
+}
+
+/// A host in the one spelling, addresses in plain notation.
+fn clean_host(host: &str) -> Option<String> {
+    let host = host.trim_end_matches('.');
+    match Host::parse(host) {
+        Ok(Host::Domain(name)) if !name.is_empty() => Some(name),
+        Ok(Host::Domain(_)) | Err(_) => None,
+        Ok(Host::Ipv4(address)) => Some(address.to_string()),
+        Ok(Host::Ipv6(address)) => Some(format!("[{address}]")),
+    }
+}
+
+/// `host/owner/repository`, without the `.git` and the slashes that mean nothing.
+fn place(host: &str, path: &str) -> String {
+    let path = path.trim_matches('/');
+    let path = path.strip_suffix(".git").unwrap_or(path);
+    if path.is_empty() { host.to_owned() } else { format!("{host}/{path}") }
+}
+
+/// Lower case up to the first slash, without the dot that ends a full name.
+fn fold_host(domain: &str) -> String {
+    match domain.split_once('/') {
+        Some((host, path)) => format!("{}/{path}", host.trim_end_matches('.').to_lowercase()),
+        None => domain.trim_end_matches('.').to_lowercase(),
+    }
+}
+
+/// The normalized spelling. The slash that normalizing gives to a bare host is not added.
+fn spell(raw: &str, url: &Url) -> String {
+    let text = url.as_str();
+    if raw.ends_with('/') || url.path() != "/" {
+        return text.to_owned();
+    }
+    text.strip_suffix('/').unwrap_or(text).to_owned()
+}

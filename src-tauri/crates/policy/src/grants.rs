@@ -1,0 +1,84 @@
+//! Standing permissions, as far as judging needs them.
+//!
+//! - Whose grant it is, how long it lives and where it is kept is not known here: the caller passes live ones only.
+//! - A grant for one access never covers another.
+
+use crate::{Access, Role};
+use ironcurtain_paths::CanonicalPath;
+
+/// A standing permission for one path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Grant {
+    /// Names the grant in permits and in the audit log.
+    pub id: String,
+    /// What it is for.
+    pub path: CanonicalPath,
+    /// How far it reaches.
+    pub kind: GrantKind,
+    /// What may be done there.
+    pub access: AccessSet,
+}
+
+/// How far a grant reaches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GrantKind {
+    /// That path alone.
+    File,
+    /// That path and all below it.
+    Tree,
+}
+
+/// Which accesses a grant gives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct AccessSet {
+    /// Looking.
+    pub read: bool,
+    /// Creating and changing.
+    pub write: bool,
+    /// Taking away.
+    pub delete: bool,
+}
+
+impl AccessSet {
+    /// Just this access.
+    #[must_use]
+    pub fn only(access: Access) -> Self {
+        Self::default().with(access)
+    }
+
+    /// This set and that access.
+    #[must_use]
+    pub fn with(mut self, access: Access) -> Self {
+        match access {
+            Access::Read => self.read = true,
+            Access::Write => self.write = true,
+            Access::Delete => self.delete = true,
+        }
+        self
+    }
+
+    /// Whether that access is in it.
+    #[must_use]
+    pub fn has(self, access: Access) -> bool {
+        match access {
+            Access::Read => self.read,
+            Access::Write => self.write,
+            Access::Delete => self.delete,
+        }
+    }
+}
+
+impl Grant {
+    /// Whether it covers what `role` does to `path`.
+    #[must_use]
+    pub fn covers(&self, role: Role, path: &CanonicalPath) -> bool {
+        role.access().is_some_and(|access| self.access.has(access)) && self.reaches(path)
+    }
+
+    fn reaches(&self, path: &CanonicalPath) -> bool {
+        match self.kind {
+            GrantKind::File => self.path == *path,
+            GrantKind::Tree => self.path.contains(path),
+        }
+    }
+}

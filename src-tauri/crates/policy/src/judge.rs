@@ -1,0 +1,128 @@
+//! The judge.
+//!
+//! - Structure first (protected paths, introspection, session sandbox), then grants, then rules, value by value.
+//! - The strictest answer wins: deny, then escalate, then allow. What nothing covers is denied.
+//! - A deny rule is never overruled: not by a grant, not by a person's answer, not by a URL gate.
+
+mod cover;
+mod protect;
+mod tally;
+
+use crate::{Asked, Denial, Gates, Grant, Policy, ResolvedCall, Rule, Subject, Value, Verdict};
+use cover::Scope;
+use ironcurtain_paths::CanonicalPath;
+use tally::{Finding, Tally};
+
+/// Rule name: the tool is not annotated.
+pub(crate) const UNKNOWN_TOOL: &str = "structural-unknown-tool";
+/// Rule name: an argument is unknown, of the wrong shape, or cannot be resolved.
+pub(crate) const INVALID_ARGUMENT: &str = "structural-invalid-argument";
+/// Rule name: a protected path.
+pub(crate) const PROTECTED_PATH: &str = "structural-protected-path";
+const INTROSPECTION: &str = "structural-introspection-allow";
+const SANDBOX: &str = "structural-sandbox-allow";
+const DOMAIN_GATE: &str = "structural-domain-escalate";
+const GRANT: &str = "grant";
+const DEFAULT_DENY: &str = "default-deny";
+
+/// What the judge knows besides the policy. All of it belongs to the caller and to this moment.
+#[derive(Debug, Clone, Copy)]
+pub struct Context<'a> {
+    /// The session sandbox directory, if there is one.
+    pub sandbox: Option<&'a CanonicalPath>,
+    /// The servers whose paths the session sandbox settles.
+    pub sandbox_servers: &'a [String],
+    /// Paths that no call touches. A session sandbox below one of them is not protected by it.
+    pub protected: &'a [CanonicalPath],
+    /// Hosts each server may reach without a question.
+    pub gates: &'a Gates,
+    /// Live grants for this client and this server.
+    pub grants: &'a [Grant],
+    /// What a person said yes to for this very call.
+    pub approved: &'a [Asked],
+}
+
+/// Judges a call.
+pub fn judge(policy: &Policy, context: &Context<'_>, call: &ResolvedCall) -> Verdict {
+    if let Some(denial) = protect::refuse(context, call) {
+        return Verdict::Deny(denial);
+    }
+    if is_introspection(call) {
+        return tally::permit(INTROSPECTION, "asking which folders are open is always allowed");
+    }
+    let judging = Judging { context, call, rules: policy.about(call.server(), call.tool()) };
+    judging.tally().conclude(context.approved)
+}
+
+fn is_introspection(call: &ResolvedCall) -> bool {
+    call.server() == "filesystem"
+        && call.tool() == "list_allowed_directories"
+        && call.transport_arguments().is_empty()
+}
+
+/// One call being judged by the rules about its tool.
+struct Judging<'a> {
+    context: &'a Context<'a>,
+    call: &'a ResolvedCall,
+    rules: Vec<&'a Rule>,
+}
+
+impl Judging<'_> {
+    fn tally(&self) -> Tally {
+        let mut tally = Tally::default();
+        if self.call.roles().is_empty() {
+            self.judge_whole(&mut tally);
+        }
+        for of in self.call.roles() {
+            if self.is_settled_by_sandbox(of) {
+                tally.settle(SANDBOX, "every path of the role is inside the session sandbox");
+            } else if of.values.is_empty() {
+                self.judge_value(Scope::absent(of), &mut tally);
+            } else {
+                of.values.iter().for_each(|(argument, value)| {
+                    self.judge_value(Scope { of, argument, value: Some(value) }, &mut tally);
+                });
+            }
+        }
+        tally
+    }
+
+    /// A tool that names no resource is judged as a whole.
+    fn judge_whole(&self, tally: &mut Tally) {
+        let rule = self.rules.iter().find(|rule| cover::covers_call(rule, self.call)).copied();
+        tally.add(Finding { role: None, argument: "", subject: Subject::Call }, rule);
+    }
+
+    fn judge_value(&self, scope: Scope<'_>, tally: &mut Tally) {
+        let rule = self.rules.iter().find(|rule| scope.is_covered_by(rule, self.call)).copied();
+        if let Some(grant) = self.grant_for(&scope).filter(|_| !rule.is_some_and(Rule::denies)) {
+            return tally.granted(grant);
+        }
+        if let Some(Value::Url(destination)) = scope.value
+            && !self.context.gates.admits(self.call.server(), destination)
+        {
+            tally.gate(scope.finding(), destination, self.call.server());
+        }
+        tally.add(scope.finding(), rule);
+    }
+
+    fn grant_for(&self, scope: &Scope<'_>) -> Option<&Grant> {
+        let Some(Value::Path(path)) = scope.value else { return None };
+        self.context.grants.iter().find(|grant| grant.covers(scope.of.role, path))
+    }
+
+    /// Whether every value of a path role is in the session sandbox, or is granted while others are in it.
+    fn is_settled_by_sandbox(&self, of: &crate::RoleValues) -> bool {
+        let Some(sandbox) = self.context.sandbox else { return false };
+        self.context.sandbox_servers.iter().any(|server| server == self.call.server())
+            && !of.values.is_empty()
+            && of.values.iter().all(|(_, value)| matches!(value, Value::Path(path) if sandbox.contains(path)))
+    }
+}
+
+/// Kept for callers that refuse before judging.
+impl From<Denial> for Verdict {
+    fn from(denial: Denial) -> Self {
+        Self::Deny(denial)
+    }
+}

@@ -1,0 +1,97 @@
+//! Whether a rule covers one value of a call.
+//!
+//! - A condition whose role has no value never holds.
+//! - A rule whose role conditions leave out the role that is judged does not speak about it.
+
+use super::tally::Finding;
+use crate::rules::{Conditions, DomainsCondition, ListCondition};
+use crate::{ResolvedCall, Role, RoleValues, Rule, Subject, Value, domains};
+
+/// One value that is judged: which role it stands in, and whether the call gives it at all.
+#[derive(Clone, Copy)]
+pub(super) struct Scope<'a> {
+    pub(super) of: &'a RoleValues,
+    pub(super) argument: &'a str,
+    pub(super) value: Option<&'a Value>,
+}
+
+impl<'a> Scope<'a> {
+    /// A role of the tool that the call gives no value for.
+    pub(super) fn absent(of: &'a RoleValues) -> Self {
+        Self { of, argument: "", value: None }
+    }
+
+    pub(super) fn is_covered_by(&self, rule: &Rule, call: &ResolvedCall) -> bool {
+        let condition = &rule.condition;
+        speaks_about(condition, self.of.role)
+            && self.is_within(condition)
+            && condition.domains.as_ref().is_none_or(|domains| all_in_domains(domains, &self.of.values))
+            && condition.lists.iter().flatten().all(|list| self.is_listed(list, call))
+    }
+
+    pub(super) fn finding(&self) -> Finding<'a> {
+        let subject = match self.value {
+            None => Subject::Absent,
+            Some(Value::Path(path)) => Subject::Path(path.clone()),
+            Some(Value::Url(destination)) => Subject::Text(destination.text().to_owned()),
+            Some(Value::Text(text)) => Subject::Text(text.clone()),
+            Some(Value::Shapeless) => Subject::Text(String::new()),
+        };
+        Finding { role: Some(self.of.role), argument: self.argument, subject }
+    }
+
+    fn is_within(&self, condition: &Conditions) -> bool {
+        let Some(paths) = &condition.paths else { return true };
+        matches!(self.value, Some(Value::Path(path)) if paths.within.contains(path))
+    }
+
+    /// A list about the judged role is about its values; a list about other roles is about theirs.
+    fn is_listed(&self, list: &ListCondition, call: &ResolvedCall) -> bool {
+        if list.roles.contains(&self.of.role) {
+            return all_listed(list, std::iter::once(self.of.values.as_slice()));
+        }
+        all_listed(list, list.roles.iter().map(|role| call.values(*role)))
+    }
+}
+
+/// Whether a rule covers a call of a tool that names no resource.
+pub(super) fn covers_call(rule: &Rule, call: &ResolvedCall) -> bool {
+    let condition = &rule.condition;
+    condition.roles.as_ref().is_none_or(|roles| roles.iter().any(|role| call.carried.contains(role)))
+        && condition.paths.is_none()
+        && condition.domains.is_none()
+        && condition
+            .lists
+            .iter()
+            .flatten()
+            .all(|list| all_listed(list, list.roles.iter().map(|role| call.values(*role))))
+}
+
+/// Every role condition must name the role; one of the lists is enough.
+fn speaks_about(condition: &Conditions, role: Role) -> bool {
+    condition.roles.as_ref().is_none_or(|roles| roles.contains(&role))
+        && condition.paths.as_ref().is_none_or(|paths| paths.roles.contains(&role))
+        && condition.domains.as_ref().is_none_or(|domains| domains.roles.contains(&role))
+        && condition
+            .lists
+            .as_ref()
+            .is_none_or(|lists| lists.is_empty() || lists.iter().any(|list| list.roles.contains(&role)))
+}
+
+fn all_in_domains(condition: &DomainsCondition, values: &[(String, Value)]) -> bool {
+    !values.is_empty()
+        && values.iter().all(|(_, value)| {
+            matches!(value, Value::Url(destination) if domains::covered(&condition.allowed, destination))
+        })
+}
+
+fn all_listed<'a>(list: &ListCondition, values: impl Iterator<Item = &'a [(String, Value)]>) -> bool {
+    let mut any = false;
+    for (_, value) in values.flatten() {
+        any = true;
+        if !list.allowed.iter().any(|entry| entry.covers(value)) {
+            return false;
+        }
+    }
+    any
+}

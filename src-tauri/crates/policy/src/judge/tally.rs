@@ -1,0 +1,120 @@
+//! Collects what was found about each value and draws the conclusion, strictest first.
+
+use super::{DEFAULT_DENY, DOMAIN_GATE, GRANT};
+use crate::domains::Destination;
+use crate::{Asked, Decision, Denial, Escalation, Grant, Permit, Reason, Role, Rule, Subject, Verdict};
+
+/// Findings so far.
+#[derive(Default)]
+pub(super) struct Tally {
+    denied: Option<Denial>,
+    uncovered: Option<String>,
+    gated: Vec<Asked>,
+    asked: Vec<Asked>,
+    allowed: Vec<Reason>,
+    settled: Vec<Reason>,
+    grants: Vec<String>,
+}
+
+/// What a finding is about.
+pub(super) struct Finding<'a> {
+    pub(super) role: Option<Role>,
+    pub(super) argument: &'a str,
+    pub(super) subject: Subject,
+}
+
+/// A permit that rests on structure alone.
+pub(super) fn permit(rule: &str, reason: &str) -> Verdict {
+    Verdict::Allow(Permit::new(vec![Reason { rule: rule.to_owned(), reason: reason.to_owned() }], Vec::new()))
+}
+
+impl Tally {
+    /// The first rule that covers the subject decides; without one it is left over.
+    pub(super) fn add(&mut self, finding: Finding<'_>, rule: Option<&Rule>) {
+        let Some(rule) = rule else {
+            self.uncovered.get_or_insert_with(|| finding.describe());
+            return;
+        };
+        match rule.then {
+            Decision::Allow => push(&mut self.allowed, &rule.name, &rule.reason),
+            Decision::Escalate => self.asked.push(finding.asked(&rule.name, &rule.reason)),
+            Decision::Deny => {
+                self.denied.get_or_insert_with(|| Denial::new(&rule.name, rule.reason.clone()));
+            }
+        }
+    }
+
+    /// A whole role needs nothing more.
+    pub(super) fn settle(&mut self, rule: &str, reason: &str) {
+        push(&mut self.settled, rule, reason);
+    }
+
+    /// A grant covers a value.
+    pub(super) fn granted(&mut self, grant: &Grant) {
+        if !self.grants.contains(&grant.id) {
+            self.grants.push(grant.id.clone());
+        }
+        push(&mut self.settled, GRANT, &format!("grant `{}` for `{}`", grant.id, grant.path));
+    }
+
+    /// An address is outside the hosts its server may reach.
+    pub(super) fn gate(&mut self, finding: Finding<'_>, destination: &Destination, server: &str) {
+        let place = destination.domain().unwrap_or(destination.text());
+        let reason = format!("`{place}` is not among the hosts of the server `{server}`");
+        self.gated.push(finding.asked(DOMAIN_GATE, &reason));
+    }
+
+    /// The verdict, less what a person said yes to.
+    pub(super) fn conclude(mut self, approved: &[Asked]) -> Verdict {
+        if let Some(denial) = self.denied {
+            return Verdict::Deny(denial);
+        }
+        let is_open = |asked: &Asked| !approved.iter().any(|approved| asked.is_answered_by(approved));
+        self.gated.retain(is_open);
+        if let Some(left) = self.uncovered.filter(|_| self.gated.is_empty()) {
+            return Verdict::Deny(Denial::new(DEFAULT_DENY, format!("no rule covers {left}")));
+        }
+        let mut values = self.gated;
+        for asked in self.asked {
+            if is_open(&asked) && !values.iter().any(|value| asked.is_answered_by(value)) {
+                values.push(asked);
+            }
+        }
+        let mut reasons = self.allowed;
+        reasons.extend(self.settled);
+        let Some(first) = values.first() else {
+            return Verdict::Allow(Permit::new(reasons, self.grants));
+        };
+        let mut escalating = Vec::new();
+        values.iter().for_each(|asked| push(&mut escalating, &asked.rule, &asked.reason));
+        let (rule, reason) = (first.rule.clone(), first.reason.clone());
+        escalating.extend(reasons);
+        Verdict::Escalate(Escalation { rule, reason, values, reasons: escalating })
+    }
+}
+
+impl Finding<'_> {
+    fn asked(self, rule: &str, reason: &str) -> Asked {
+        Asked {
+            role: self.role,
+            argument: self.argument.to_owned(),
+            subject: self.subject,
+            rule: rule.to_owned(),
+            reason: reason.to_owned(),
+        }
+    }
+
+    fn describe(&self) -> String {
+        match self.role {
+            Some(role) => format!("`{}` as `{role}`", self.subject),
+            None => "this tool".to_owned(),
+        }
+    }
+}
+
+/// Adds a reason once.
+fn push(reasons: &mut Vec<Reason>, rule: &str, reason: &str) {
+    if !reasons.iter().any(|known| known.rule == rule && known.reason == reason) {
+        reasons.push(Reason { rule: rule.to_owned(), reason: reason.to_owned() });
+    }
+}

@@ -1,0 +1,145 @@
+//! What an argument means. The one registry of roles.
+//!
+//! - Adding a role is one row of the table below; a row with a part missing does not compile.
+//! - No role is named by a text literal anywhere else.
+
+use std::fmt;
+
+/// What kind of thing a role names, and so how its values are made canonical and judged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Category {
+    /// A file or folder: a canonical absolute path.
+    Path,
+    /// A place on the network: a normalized URL.
+    Url,
+    /// A name without case: lower case.
+    Identifier,
+    /// Anything else: unchanged, and never judged alone.
+    Opaque,
+}
+
+/// What a call does to the path it names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Access {
+    /// Looks.
+    Read,
+    /// Creates or changes.
+    Write,
+    /// Takes away.
+    Delete,
+}
+
+macro_rules! roles {
+    ($($role:ident $name:literal $category:ident $access:expr, $description:literal;)+) => {
+        /// The meaning of an argument.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum Role {
+            $(#[doc = $description] $role,)+
+        }
+
+        impl Role {
+            /// Every role.
+            pub const ALL: &'static [Self] = &[$(Self::$role),+];
+
+            /// The role of this name.
+            #[must_use]
+            pub fn parse(name: &str) -> Option<Self> {
+                match name {
+                    $($name => Some(Self::$role),)+
+                    _ => None,
+                }
+            }
+
+            /// Its name in the files.
+            #[must_use]
+            pub fn name(self) -> &'static str {
+                match self { $(Self::$role => $name,)+ }
+            }
+
+            /// What it means, for people.
+            #[must_use]
+            pub fn description(self) -> &'static str {
+                match self { $(Self::$role => $description,)+ }
+            }
+
+            /// How its values are made canonical and judged.
+            #[must_use]
+            pub fn category(self) -> Category {
+                match self { $(Self::$role => Category::$category,)+ }
+            }
+
+            /// What it does to a path; nothing for roles that name no path.
+            #[must_use]
+            pub fn access(self) -> Option<Access> {
+                match self { $(Self::$role => $access,)+ }
+            }
+        }
+    };
+}
+
+roles! {
+    ReadPath "read-path" Path Some(Access::Read), "A file or folder that is read.";
+    WritePath "write-path" Path Some(Access::Write), "A file or folder that is created or changed.";
+    DeletePath "delete-path" Path Some(Access::Delete), "A file or folder that is removed or moved away.";
+    WriteHistory "write-history" Path Some(Access::Write), "A repository whose history or references are changed.";
+    DeleteHistory "delete-history" Path Some(Access::Delete), "A repository whose references are removed.";
+    FetchUrl "fetch-url" Url None, "An address that is fetched.";
+    GitRemoteUrl "git-remote-url" Url None, "A git remote that is talked to, by address or by name.";
+    GithubOwner "github-owner" Identifier None, "The account that owns what is acted on.";
+    GithubRepo "github-repo" Identifier None, "A repository, without its owner.";
+    ProxyDomain "proxy-domain" Identifier None, "A host that is opened for traffic.";
+    BranchName "branch-name" Opaque None, "A git branch.";
+    CommitMessage "commit-message" Opaque None, "The text of a commit.";
+    EmailAddress "email-address" Opaque None, "A person written to.";
+    EmailBody "email-body" Opaque None, "The text of a message.";
+    SharePermission "share-permission" Opaque None, "What a person it is shared with may do.";
+    None "none" Opaque None, "Nothing that is judged.";
+}
+
+impl Role {
+    /// Whether a folder in this role always stands for all that is in it: taking a folder away takes its content.
+    #[must_use]
+    pub fn descends(self) -> bool {
+        self == Self::DeletePath
+    }
+
+    /// Whether it names something that is judged by itself.
+    #[must_use]
+    pub fn is_resource(self) -> bool {
+        match self.category() {
+            Category::Path | Category::Url | Category::Identifier => true,
+            Category::Opaque => false,
+        }
+    }
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.name())
+    }
+}
+
+impl fmt::Display for Access {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Delete => "delete",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_role_is_found_by_its_name_and_only_path_roles_have_an_access() {
+        assert_eq!(Role::ALL.len(), 16);
+        for role in Role::ALL {
+            assert_eq!(Role::parse(role.name()), Some(*role));
+            assert_eq!(role.access().is_some(), role.category() == Category::Path, "{role}");
+        }
+        assert_eq!(Role::parse("read_path"), None);
+    }
+}

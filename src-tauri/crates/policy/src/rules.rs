@@ -1,0 +1,169 @@
+//! The rules of a compiled policy, in order.
+//!
+//! - Order is meaning: the first rule that covers a value decides about it.
+//! - Rules are found by server and tool, so that thousands of them stay cheap.
+
+mod index;
+mod load;
+
+use crate::domains::Pattern;
+use crate::{Role, Value};
+use index::Index;
+use ironcurtain_paths::CanonicalPath;
+
+/// A compiled policy.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Policy {
+    rules: Vec<Rule>,
+    index: Index,
+}
+
+/// One rule.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Rule {
+    /// Its name, unique in the policy.
+    pub name: String,
+    /// What it does, for people.
+    pub description: String,
+    /// The principle it comes from, for people.
+    pub principle: String,
+    /// Why, as told to the agent and the person.
+    pub reason: String,
+    /// What it decides.
+    pub then: Decision,
+    pub(crate) condition: Conditions,
+}
+
+/// What a rule decides, the strictest last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Decision {
+    /// The call may happen.
+    Allow,
+    /// A person must say.
+    Escalate,
+    /// The call does not happen.
+    Deny,
+}
+
+/// The `if` of a rule: every part that is there must hold.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct Conditions {
+    pub(crate) roles: Option<Vec<Role>>,
+    pub(crate) server: Option<Vec<String>>,
+    pub(crate) tool: Option<Vec<String>>,
+    pub(crate) paths: Option<PathsCondition>,
+    pub(crate) domains: Option<DomainsCondition>,
+    pub(crate) lists: Option<Vec<ListCondition>>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct PathsCondition {
+    pub(crate) roles: Vec<Role>,
+    pub(crate) written: String,
+    pub(crate) within: CanonicalPath,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct DomainsCondition {
+    pub(crate) roles: Vec<Role>,
+    pub(crate) allowed: Vec<Pattern>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct ListCondition {
+    pub(crate) roles: Vec<Role>,
+    pub(crate) allowed: Vec<Entry>,
+}
+
+/// One entry of a list, in the way its list compares.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Entry {
+    Domain(Pattern),
+    Email(String),
+    Identifier(String),
+}
+
+impl Policy {
+    /// Every rule, in order.
+    #[must_use]
+    pub fn rules(&self) -> &[Rule] {
+        &self.rules
+    }
+
+    /// The servers that rules name, each once, in order.
+    #[must_use]
+    pub fn servers(&self) -> Vec<&str> {
+        let mut servers = Vec::new();
+        for server in self.rules.iter().flat_map(|rule| rule.condition.server.iter().flatten()) {
+            if !servers.contains(&server.as_str()) {
+                servers.push(server.as_str());
+            }
+        }
+        servers
+    }
+
+    /// Finds anew where the folders named by rules lead. They are resolved when a policy is loaded, and a symlink that
+    /// appears later would leave a rule pointing elsewhere.
+    ///
+    /// # Errors
+    /// The first folder that `resolve` refuses, with its rule; the policy is unchanged then.
+    pub fn refresh(&mut self, resolve: &ResolveWithin<'_>) -> Result<bool, crate::LoadError> {
+        let mut found = Vec::new();
+        for (at, rule) in self.rules.iter().enumerate() {
+            if let Some(paths) = &rule.condition.paths {
+                let within = resolve(&paths.written)
+                    .map_err(|message| load::bad_within("policy", &rule.name, message))?;
+                if within != paths.within {
+                    found.push((at, within));
+                }
+            }
+        }
+        let changed = !found.is_empty();
+        for (at, within) in found {
+            if let Some(paths) = self.rules.get_mut(at).and_then(|rule| rule.condition.paths.as_mut()) {
+                paths.within = within;
+            }
+        }
+        Ok(changed)
+    }
+
+    /// The rules that can speak about a tool, in order.
+    pub(crate) fn about<'a>(&'a self, server: &str, tool: &str) -> Vec<&'a Rule> {
+        self.index.about(server, tool).into_iter().filter_map(|at| self.rules.get(at)).collect()
+    }
+}
+
+/// Finds where the `within` of a rule leads, `~` included. A message says why it cannot be found.
+pub type ResolveWithin<'a> = dyn Fn(&str) -> Result<CanonicalPath, String> + 'a;
+
+impl Rule {
+    pub(crate) fn denies(&self) -> bool {
+        self.then == Decision::Deny
+    }
+
+    /// The folder its paths must be in, where it names one.
+    #[must_use]
+    pub fn within(&self) -> Option<&CanonicalPath> {
+        self.condition.paths.as_ref().map(|paths| &paths.within)
+    }
+}
+
+impl Entry {
+    pub(crate) fn covers(&self, value: &Value) -> bool {
+        let text = match value {
+            Value::Text(text) => text.as_str(),
+            Value::Path(path) => path.as_str(),
+            Value::Url(destination) => match (self, destination.domain()) {
+                (Self::Domain(_), Some(domain)) => domain,
+                (Self::Domain(_), None) => return false,
+                (Self::Email(_) | Self::Identifier(_), _) => destination.text(),
+            },
+            Value::Shapeless => return false,
+        };
+        match self {
+            Self::Domain(pattern) => pattern.covers(text),
+            Self::Email(wanted) => *wanted == text.to_lowercase(),
+            Self::Identifier(wanted) => wanted == text,
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! What the judge says.
+//!
+//! - Only the judge makes a [`Permit`]; it carries why, and which grants it rests on.
+//! - An [`Escalation`] names every value that needs a person's word: approving exactly those lets the call through.
+
+use crate::Role;
+use ironcurtain_paths::CanonicalPath;
+use std::fmt;
+
+/// The judge's answer.
+#[derive(Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Verdict {
+    /// The call may happen.
+    Allow(Permit),
+    /// A person must say.
+    Escalate(Escalation),
+    /// The call does not happen.
+    Deny(Denial),
+}
+
+/// Leave for one call.
+#[derive(Debug, PartialEq, Eq)]
+#[must_use = "a permit is what forwarding a call takes"]
+pub struct Permit {
+    reasons: Vec<Reason>,
+    grants: Vec<String>,
+}
+
+/// A call that a person must decide.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Escalation {
+    /// Name of the first rule that asks.
+    pub rule: String,
+    /// Its reason.
+    pub reason: String,
+    /// Every value that needs the person's word. Never empty.
+    pub values: Vec<Asked>,
+    /// Every rule that spoke, the deciding one first.
+    pub reasons: Vec<Reason>,
+}
+
+/// A call that is refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Denial {
+    /// Name of the rule that refuses.
+    pub rule: String,
+    /// Its reason.
+    pub reason: String,
+}
+
+/// A rule that spoke.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reason {
+    /// Its name, or the name of a structural answer.
+    pub rule: String,
+    /// Why.
+    pub reason: String,
+}
+
+/// One thing that needs a person's word, and was given it when passed back as approved.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Asked {
+    /// In which role; nothing when the call itself is asked about.
+    pub role: Option<Role>,
+    /// The argument it came in; empty when the call itself is asked about.
+    pub argument: String,
+    /// What it is.
+    pub subject: Subject,
+    /// The rule that asks.
+    pub rule: String,
+    /// Its reason.
+    pub reason: String,
+}
+
+/// What a person is asked about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Subject {
+    /// A path.
+    Path(CanonicalPath),
+    /// A URL or a name.
+    Text(String),
+    /// A role of the tool for which the call gives no value.
+    Absent,
+    /// The call as a whole: its tool names no resource.
+    Call,
+}
+
+impl Permit {
+    pub(crate) fn new(reasons: Vec<Reason>, grants: Vec<String>) -> Self {
+        Self { reasons, grants }
+    }
+
+    /// Every rule that spoke, the first one first.
+    #[must_use]
+    pub fn reasons(&self) -> &[Reason] {
+        &self.reasons
+    }
+
+    /// The grants it rests on, each once.
+    #[must_use]
+    pub fn grants(&self) -> &[String] {
+        &self.grants
+    }
+}
+
+impl Denial {
+    pub(crate) fn new(rule: &str, reason: impl Into<String>) -> Self {
+        Self { rule: rule.to_owned(), reason: reason.into() }
+    }
+
+    /// Refuses a call because a value of it could not be turned into a fact (a path with a loop, a remote that git
+    /// does not know).
+    #[must_use]
+    pub fn unresolvable(argument: &str, why: &dyn fmt::Display) -> Self {
+        Self::new(crate::judge::INVALID_ARGUMENT, format!("argument `{argument}`: {why}"))
+    }
+}
+
+impl Asked {
+    /// Whether `approved` is a yes to this: the same thing in the same role and argument.
+    #[must_use]
+    pub fn is_answered_by(&self, approved: &Self) -> bool {
+        self.role == approved.role && self.argument == approved.argument && self.subject == approved.subject
+    }
+}
+
+impl fmt::Display for Subject {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Path(path) => path.fmt(formatter),
+            Self::Text(text) => formatter.write_str(text),
+            Self::Absent => formatter.write_str("(not given)"),
+            Self::Call => formatter.write_str("(the call)"),
+        }
+    }
+}
