@@ -47,10 +47,10 @@ impl CanonicalPath {
         if canonical { Ok(Self(text.to_owned())) } else { Err(NotCanonicalError::Form(text.to_owned())) }
     }
 
-    /// Components that were walked one by one.
+    /// A path that was walked component by component; empty for the root.
     #[cfg(feature = "resolve")]
-    pub(crate) fn from_components(components: &[String]) -> Self {
-        Self(format!("/{}", components.join("/")))
+    pub(crate) fn from_walk(walked: String) -> Self {
+        if walked.is_empty() { Self::root() } else { Self(walked) }
     }
 
     /// The root directory.

@@ -49,3 +49,15 @@ pub enum LoadError {
         message: String,
     },
 }
+
+/// The version of the file formats that is understood. Files of the system this one follows have none.
+const SCHEMA_VERSION: u64 = 1;
+
+/// Refuses a file of a version that is not understood.
+pub(crate) fn check_version(file: &str, version: Option<u64>) -> Result<(), LoadError> {
+    if version.is_none_or(|version| version == SCHEMA_VERSION) {
+        return Ok(());
+    }
+    let message = format!("`schemaVersion` must be {SCHEMA_VERSION}: update IronCurtain, or the file");
+    Err(LoadError::Shape { file: file.to_owned(), message })
+}

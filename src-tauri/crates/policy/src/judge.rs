@@ -8,7 +8,7 @@ mod cover;
 mod protect;
 mod tally;
 
-use crate::{Asked, Denial, Gates, Grant, Policy, ResolvedCall, Rule, Subject, Value, Verdict};
+use crate::{Asked, Denial, Gates, Grant, Policy, ResolvedCall, RoleValues, Rule, Subject, Value, Verdict};
 use cover::Scope;
 use ironcurtain_paths::CanonicalPath;
 use tally::{Finding, Tally};
@@ -73,17 +73,7 @@ impl Judging<'_> {
         if self.call.roles().is_empty() {
             self.judge_whole(&mut tally);
         }
-        for of in self.call.roles() {
-            if self.is_settled_by_sandbox(of) {
-                tally.settle(SANDBOX, "every path of the role is inside the session sandbox");
-            } else if of.values.is_empty() {
-                self.judge_value(Scope::absent(of), &mut tally);
-            } else {
-                of.values.iter().for_each(|(argument, value)| {
-                    self.judge_value(Scope { of, argument, value: Some(value) }, &mut tally);
-                });
-            }
-        }
+        self.call.roles().iter().for_each(|of| self.judge_role(of, &mut tally));
         tally
     }
 
@@ -93,9 +83,27 @@ impl Judging<'_> {
         tally.add(Finding { role: None, argument: "", subject: Subject::Call }, rule);
     }
 
-    fn judge_value(&self, scope: Scope<'_>, tally: &mut Tally) {
-        let rule = self.rules.iter().find(|rule| scope.is_covered_by(rule, self.call)).copied();
-        if let Some(grant) = self.grant_for(&scope).filter(|_| !rule.is_some_and(Rule::denies)) {
+    /// The session sandbox settles a role whose values are all in it. Values in it next to others are judged like
+    /// those, unless all the others are granted.
+    fn judge_role(&self, of: &RoleValues, tally: &mut Tally) {
+        if of.values.is_empty() {
+            return self.judge_value(&Scope::absent(of), tally);
+        }
+        let open = of.values.iter().all(|(argument, value)| {
+            let scope = Scope { of, argument, value: Some(value) };
+            self.is_in_sandbox(value) || self.grant_for(&scope).is_some()
+        });
+        for (argument, value) in &of.values {
+            if open && self.is_in_sandbox(value) {
+                tally.settle(SANDBOX, "the path is inside the session sandbox");
+            } else {
+                self.judge_value(&Scope { of, argument, value: Some(value) }, tally);
+            }
+        }
+    }
+
+    fn judge_value(&self, scope: &Scope<'_>, tally: &mut Tally) {
+        if let Some(grant) = self.grant_for(scope) {
             return tally.granted(grant);
         }
         if let Some(Value::Url(destination)) = scope.value
@@ -103,24 +111,28 @@ impl Judging<'_> {
         {
             tally.gate(scope.finding(), destination, self.call.server());
         }
-        tally.add(scope.finding(), rule);
+        tally.add(scope.finding(), self.rule_for(scope));
     }
 
+    /// The first rule that covers a value.
+    fn rule_for(&self, scope: &Scope<'_>) -> Option<&Rule> {
+        self.rules.iter().find(|rule| scope.is_covered_by(rule, self.call)).copied()
+    }
+
+    /// A grant that covers a value, unless a rule denies it.
     fn grant_for(&self, scope: &Scope<'_>) -> Option<&Grant> {
         let Some(Value::Path(path)) = scope.value else { return None };
-        self.context.grants.iter().find(|grant| grant.covers(scope.of.role, path))
+        let grant = self.context.grants.iter().find(|grant| grant.covers(scope.of.role, path))?;
+        (!self.rule_for(scope).is_some_and(Rule::denies)).then_some(grant)
     }
 
-    /// Whether every value of a path role is in the session sandbox, or is granted while others are in it.
-    fn is_settled_by_sandbox(&self, of: &crate::RoleValues) -> bool {
-        let Some(sandbox) = self.context.sandbox else { return false };
-        self.context.sandbox_servers.iter().any(|server| server == self.call.server())
-            && !of.values.is_empty()
-            && of.values.iter().all(|(_, value)| matches!(value, Value::Path(path) if sandbox.contains(path)))
+    fn is_in_sandbox(&self, value: &Value) -> bool {
+        let (Some(sandbox), Value::Path(path)) = (self.context.sandbox, value) else { return false };
+        sandbox.contains(path)
+            && self.context.sandbox_servers.iter().any(|server| server == self.call.server())
     }
 }
 
-/// Kept for callers that refuse before judging.
 impl From<Denial> for Verdict {
     fn from(denial: Denial) -> Self {
         Self::Deny(denial)

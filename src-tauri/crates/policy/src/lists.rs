@@ -20,6 +20,7 @@ impl DynamicLists {
     pub fn from_json(text: &str, file: &str) -> Result<Self, LoadError> {
         let stored: StoredFile = serde_json::from_str(text)
             .map_err(|error| LoadError::Shape { file: file.to_owned(), message: error.to_string() })?;
+        crate::error::check_version(file, stored.schema_version)?;
         let lists = stored.lists.into_iter().map(|(name, list)| (name, list.in_force())).collect();
         Ok(Self { lists })
     }
@@ -38,7 +39,10 @@ impl DynamicLists {
 }
 
 #[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct StoredFile {
+    #[serde(default)]
+    schema_version: Option<u64>,
     lists: BTreeMap<String, StoredList>,
 }
 

@@ -15,6 +15,7 @@ impl Annotations {
     pub fn from_json(text: &str, file: &str) -> Result<Self, LoadError> {
         let stored: StoredFile = serde_json::from_str(text)
             .map_err(|error| LoadError::Shape { file: file.to_owned(), message: error.to_string() })?;
+        crate::error::check_version(file, stored.schema_version)?;
         let mut servers = BTreeMap::new();
         for (server, stored) in stored.servers {
             let mut tools = BTreeMap::new();
@@ -33,7 +34,10 @@ impl Annotations {
 }
 
 #[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct StoredFile {
+    #[serde(default)]
+    schema_version: Option<u64>,
     servers: BTreeMap<String, StoredServer>,
 }
 

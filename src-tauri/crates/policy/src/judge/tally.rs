@@ -44,7 +44,7 @@ impl Tally {
         }
     }
 
-    /// A whole role needs nothing more.
+    /// A value needs nothing more.
     pub(super) fn settle(&mut self, rule: &str, reason: &str) {
         push(&mut self.settled, rule, reason);
     }

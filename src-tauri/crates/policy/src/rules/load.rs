@@ -11,9 +11,6 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 
-/// The version of the format that is understood.
-const SCHEMA_VERSION: u64 = 1;
-
 impl Policy {
     /// Reads a compiled-policy file. `resolve` finds where the folders that rules name lead; `lists` fill in what rules
     /// call `@name`.
@@ -28,10 +25,7 @@ impl Policy {
     ) -> Result<Self, LoadError> {
         let stored: StoredFile = serde_json::from_str(text)
             .map_err(|error| LoadError::Shape { file: file.to_owned(), message: error.to_string() })?;
-        if stored.schema_version.is_some_and(|version| version != SCHEMA_VERSION) {
-            let message = format!("`schemaVersion` must be {SCHEMA_VERSION}: update IronCurtain or the file");
-            return Err(LoadError::Shape { file: file.to_owned(), message });
-        }
+        crate::error::check_version(file, stored.schema_version)?;
         let loading = Loading { file, resolve, lists };
         let mut names = BTreeSet::new();
         let mut rules = Vec::with_capacity(stored.rules.len());

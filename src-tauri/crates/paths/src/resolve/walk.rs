@@ -1,0 +1,173 @@
+//! The walk itself: what was walked, what lies ahead, and what stands where the walk is.
+
+use super::{Link, PathError, Resolution, Target};
+use crate::CanonicalPath;
+use std::io;
+
+/// The most symlinks followed in one path, as in the Linux kernel.
+const MOST_LINKS: usize = 40;
+/// The longest name a folder can hold, as in every filesystem of Linux and macOS.
+const LONGEST_NAME: usize = 255;
+
+/// A walk that began at the root.
+pub(super) struct Walk<'a> {
+    raw: &'a str,
+    /// The canonical path so far; empty for the root.
+    done: String,
+    /// How many components at the end of `done` do not exist.
+    beyond: usize,
+    /// What stands at `done` without those.
+    solid: Target,
+    links: Vec<Link>,
+}
+
+impl<'a> Walk<'a> {
+    pub(super) fn new(raw: &'a str) -> Self {
+        Self { raw, done: String::new(), beyond: 0, solid: Target::Folder, links: Vec::new() }
+    }
+
+    /// Walks an absolute path to its end.
+    pub(super) fn run(mut self, absolute: String) -> Result<Resolution, PathError> {
+        // What is left of the path and of the links in it, the innermost last.
+        let mut ahead = vec![(absolute, 0)];
+        while let Some((text, at)) = ahead.last_mut() {
+            let rest = text.get(*at..).unwrap_or_default();
+            if rest.is_empty() {
+                ahead.pop();
+                continue;
+            }
+            let part = rest.split('/').next().unwrap_or_default().to_owned();
+            *at += (part.len() + 1).min(rest.len());
+            if let Some(link) = self.step(&part)? {
+                ahead.push((link, 0));
+            }
+        }
+        let target = if self.beyond > 0 { Target::Missing } else { self.solid };
+        Ok(Resolution { path: CanonicalPath::from_walk(self.done), links: self.links, target })
+    }
+
+    /// One component. Answers with what a symlink says, when it is one.
+    fn step(&mut self, part: &str) -> Result<Option<String>, PathError> {
+        match part {
+            "" | "." => Ok(None),
+            ".." => {
+                self.leave();
+                Ok(None)
+            }
+            name if self.beyond > 0 || self.solid != Target::Folder => {
+                self.push(name);
+                self.beyond += 1;
+                Ok(None)
+            }
+            name => self.enter(name),
+        }
+    }
+
+    fn leave(&mut self) {
+        self.pop();
+        if self.beyond > 0 {
+            self.beyond -= 1;
+        } else {
+            // What something existing is in is a folder; the root is in itself.
+            self.solid = Target::Folder;
+        }
+    }
+
+    /// Goes from an existing folder to `name` in it.
+    fn enter(&mut self, name: &str) -> Result<Option<String>, PathError> {
+        self.push(name);
+        let found = match std::fs::symlink_metadata(&self.done) {
+            Ok(found) => found,
+            Err(error) if error.kind() == io::ErrorKind::NotFound || name.len() > LONGEST_NAME => {
+                self.beyond = 1;
+                return Ok(None);
+            }
+            Err(source) => return Err(PathError::Unreadable { path: self.done.clone(), source }),
+        };
+        if found.is_symlink() {
+            return self.follow().map(Some);
+        }
+        self.solid = Target::of(&found);
+        Ok(None)
+    }
+
+    fn follow(&mut self) -> Result<String, PathError> {
+        if self.links.len() >= MOST_LINKS {
+            return Err(PathError::TooManyLinks(self.raw.to_owned()));
+        }
+        let target = match std::fs::read_link(&self.done) {
+            Ok(target) => target,
+            Err(source) => return Err(PathError::Unreadable { path: self.done.clone(), source }),
+        };
+        let Some(target) = target.to_str().map(str::to_owned) else {
+            return Err(PathError::NotText(self.done.clone()));
+        };
+        let at = CanonicalPath::from_walk(self.done.clone());
+        self.links.push(Link { at, target: target.clone() });
+        if target.starts_with('/') {
+            self.done.clear();
+        } else {
+            self.pop();
+        }
+        Ok(target)
+    }
+
+    fn push(&mut self, name: &str) {
+        self.done.push('/');
+        self.done.push_str(name);
+    }
+
+    fn pop(&mut self) {
+        let parent = self.done.rfind('/').unwrap_or(0);
+        self.done.truncate(parent);
+    }
+}
+
+impl Target {
+    fn of(found: &std::fs::Metadata) -> Self {
+        if found.is_dir() {
+            Self::Folder
+        } else if found.is_file() {
+            Self::File { bytes: found.len() }
+        } else {
+            Self::Special
+        }
+    }
+}
+
+/// Asks the kernel whether an existing path has no symlink in it, in one call. `None` when it has, when it does not
+/// exist, or when the kernel cannot tell: then the walk finds out.
+#[cfg(target_os = "linux")]
+pub(super) fn straight(absolute: &str) -> Option<Resolution> {
+    use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
+    let path = CanonicalPath::assume_canonical(absolute).ok()?;
+    let flags = OFlags::PATH | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    let found = openat2(CWD, absolute, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS).ok()?;
+    let found = std::fs::File::from(found).metadata().ok()?;
+    // With O_PATH and NOFOLLOW a symlink at the end would be opened itself.
+    (!found.is_symlink()).then(|| Resolution { path, links: Vec::new(), target: Target::of(&found) })
+}
+
+/// Elsewhere the walk finds out.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn straight(_absolute: &str) -> Option<Resolution> {
+    None
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_short_way_and_the_walk_agree() {
+        let here = std::fs::canonicalize(env!("CARGO_MANIFEST_DIR")).unwrap();
+        let file = here.join("Cargo.toml");
+        for path in ["/", "/dev/null", here.to_str().unwrap(), file.to_str().unwrap()] {
+            let walked = Walk::new(path).run(path.to_owned()).unwrap();
+            assert_eq!(straight(path).unwrap(), walked);
+        }
+        for path in ["/proc/self", "/proc/self/status", "/missing", "/dev/null/x", "/usr/../usr", "/usr/"] {
+            assert_eq!(straight(path), None, "{path}");
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! Random forests of folders, files and symlinks, in which every answer is compared with the kernel's.
+
+use ironcurtain_paths::{CanonicalPath, PathError, Resolver, Target};
+use proptest::prelude::*;
+use rustix::fs::{CWD, Mode, OFlags, openat};
+use std::fs;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::symlink;
+use tempfile::TempDir;
+
+#[derive(Debug, Clone)]
+enum Planted {
+    Folder(String),
+    File(String),
+    Link { at: String, target: String },
+}
+
+/// A name out of few, so that paths meet.
+fn name() -> impl Strategy<Value = String> {
+    prop::sample::select(vec!["a", "b", "c", "l"]).prop_map(str::to_owned)
+}
+
+fn below() -> impl Strategy<Value = String> {
+    prop::collection::vec(name(), 1..4).prop_map(|names| names.join("/"))
+}
+
+/// A path as an agent would write it, `..` and doubled slashes included.
+fn written() -> impl Strategy<Value = String> {
+    let part = prop_oneof![5 => name(), 2 => Just("..".to_owned()), 1 => Just(".".to_owned()), 1 => Just(String::new())];
+    prop::collection::vec(part, 1..8).prop_map(|parts| parts.join("/"))
+}
+
+fn planted() -> impl Strategy<Value = Planted> {
+    prop_oneof![
+        2 => below().prop_map(Planted::Folder),
+        1 => below().prop_map(Planted::File),
+        3 => (below(), written(), any::<bool>()).prop_map(|(at, target, absolute)| {
+            let target = if absolute { format!("ROOT/{target}") } else { target };
+            Planted::Link { at, target }
+        }),
+    ]
+}
+
+struct Forest {
+    _kept: TempDir,
+    root: CanonicalPath,
+    resolver: Resolver,
+}
+
+impl Forest {
+    /// Plants what fits; what does not (a folder where a file stands) is left out.
+    fn grow(planted: &[Planted]) -> Self {
+        let kept = TempDir::new().unwrap();
+        let root = fs::canonicalize(kept.path()).unwrap();
+        let root = CanonicalPath::assume_canonical(root.to_str().unwrap()).unwrap();
+        for planted in planted {
+            let _does_not_fit = match planted {
+                Planted::Folder(at) => fs::create_dir_all(root.join(at).unwrap()),
+                Planted::File(at) => fs::write(root.join(at).unwrap(), "x"),
+                Planted::Link { at, target } => {
+                    let target = target.replace("ROOT", root.as_str());
+                    let target = if target.is_empty() { ".".to_owned() } else { target };
+                    symlink(target, root.join(at).unwrap())
+                }
+            };
+        }
+        let resolver = Resolver::new(root.clone(), root.clone());
+        Self { _kept: kept, root, resolver }
+    }
+}
+
+/// Where the kernel says an existing path leads.
+fn kernel(path: &str) -> Option<String> {
+    let opened = openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok()?;
+    let link = fs::read_link(format!("/proc/self/fd/{}", opened.as_raw_fd())).unwrap();
+    Some(link.to_str().unwrap().to_owned())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1500, ..ProptestConfig::default() })]
+
+    #[test]
+    fn what_exists_is_where_the_kernel_says(
+        planted in prop::collection::vec(planted(), 0..14),
+        written in written(),
+    ) {
+        let forest = Forest::grow(&planted);
+        let raw = format!("{}/{written}", forest.root);
+        let found = forest.resolver.resolve(&raw);
+        if let Some(kernel) = kernel(&raw) {
+            let found = found.unwrap();
+            prop_assert_eq!(found.path.as_str(), kernel);
+            prop_assert_ne!(found.target, Target::Missing);
+        } else if let Ok(found) = found {
+            // The kernel refuses the path as written; what is sent instead is free of symlinks, so that the kernel
+            // goes where we said or nowhere.
+            let sent = kernel_or(&found.path);
+            prop_assert_eq!(found.path.as_str(), sent);
+        }
+    }
+
+    #[test]
+    fn a_resolved_path_resolves_to_itself(
+        planted in prop::collection::vec(planted(), 0..14),
+        written in written(),
+    ) {
+        let forest = Forest::grow(&planted);
+        match forest.resolver.resolve(&written_or_dot(&written)) {
+            Ok(found) => {
+                let again = forest.resolver.resolve(found.path.as_str()).unwrap();
+                prop_assert_eq!(&again.path, &found.path);
+                prop_assert_eq!(again.target, found.target);
+                prop_assert_eq!(again.links, vec![]);
+            }
+            Err(error) => prop_assert!(matches!(error, PathError::TooManyLinks(_)), "{error}"),
+        }
+    }
+
+    #[test]
+    fn a_missing_path_lands_in_the_folder_the_kernel_names(
+        planted in prop::collection::vec(planted(), 0..14),
+        written in written(),
+    ) {
+        let forest = Forest::grow(&planted);
+        let raw = format!("{}/{written}/new", forest.root);
+        let parent = format!("{}/{written}/.", forest.root);
+        let (Some(folder), None) = (kernel(&parent), kernel(&raw)) else { return Ok(()) };
+        let Ok(found) = forest.resolver.resolve(&raw) else { return Ok(()) };
+        if found.links.iter().all(|link| link.at.file_name() != Some("new")) {
+            prop_assert_eq!(found.path.as_str(), format!("{}/new", folder.trim_end_matches('/')));
+            prop_assert_eq!(found.target, Target::Missing);
+        }
+    }
+
+    #[test]
+    fn a_file_written_through_the_raw_path_appears_at_the_resolved_one(
+        planted in prop::collection::vec(planted(), 0..14),
+        written in written(),
+    ) {
+        let forest = Forest::grow(&planted);
+        let raw = format!("{}/{written}", forest.root);
+        let found = forest.resolver.resolve(&raw);
+        let inside = found.as_ref().is_ok_and(|found| forest.root.strictly_contains(&found.path));
+        if inside && fs::write(&raw, "written").is_ok() {
+            let path = found.unwrap().path;
+            prop_assert_eq!(fs::read_to_string(path.as_path()).unwrap(), "written");
+            prop_assert!(!fs::symlink_metadata(path.as_path()).unwrap().is_symlink());
+        }
+    }
+}
+
+fn kernel_or(path: &CanonicalPath) -> String {
+    kernel(path.as_str()).unwrap_or_else(|| path.to_string())
+}
+
+fn written_or_dot(written: &str) -> String {
+    // Relative here, and never empty or absolute.
+    format!("./{written}")
+}
