@@ -73,6 +73,11 @@ pub enum Answer {
     },
     /// The sandbox is being ended.
     Closing,
+    /// It could not be carried through and the mounts are not known any more: the sandbox is being ended.
+    Broken {
+        /// For people: one sentence.
+        message: String,
+    },
     /// Not done, and nothing changed.
     Refused {
         /// For programs.

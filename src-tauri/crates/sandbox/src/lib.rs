@@ -15,7 +15,21 @@ mod error;
 mod spec;
 
 #[cfg(target_os = "linux")]
+mod argv;
+#[cfg(target_os = "linux")]
+mod enter;
+#[cfg(target_os = "linux")]
+mod filter;
+#[cfg(target_os = "linux")]
+mod host;
+#[cfg(target_os = "linux")]
 mod launch;
+#[cfg(target_os = "linux")]
+mod mounts;
+#[cfg(target_os = "linux")]
+mod program;
+#[cfg(target_os = "linux")]
+mod supervisor;
 #[cfg(target_os = "linux")]
 mod sys;
 
@@ -23,4 +37,6 @@ pub use control::{Answer, ControlOp, ControlReply, ControlRequest, Event, FromSu
 pub use error::LaunchError;
 #[cfg(target_os = "linux")]
 pub use launch::{Ended, KillHandle, Launched, launch};
+#[cfg(target_os = "linux")]
+pub use program::program;
 pub use spec::{Access, Limits, Mount, Spec, SpecError, View};

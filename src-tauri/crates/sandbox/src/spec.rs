@@ -131,6 +131,12 @@ impl Spec {
         let View::Roots { session_dir, .. } = &self.view;
         self.cwd.as_deref().unwrap_or(session_dir)
     }
+
+    /// The paths of the person's that are part of the sandbox, and not grants.
+    pub(crate) fn fixed_paths(&self) -> Vec<String> {
+        let View::Roots { session_dir, programs } = &self.view;
+        programs.iter().chain([session_dir]).cloned().collect()
+    }
 }
 
 /// Whether `path` is absolute, normal and not the root itself.

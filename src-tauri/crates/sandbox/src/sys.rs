@@ -2,4 +2,5 @@
 
 #![expect(unsafe_code, reason = "the rest of the crate is kept safe by what is below")]
 
+pub(crate) mod mount;
 pub(crate) mod process;

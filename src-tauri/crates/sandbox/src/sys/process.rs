@@ -1,11 +1,13 @@
-//! Making processes: what happens between fork and exec, and forks that do not exec.
+//! Making processes: what happens between fork and exec, forks that do not exec, and descriptors that came with exec.
 //!
-//! - INVARIANT: what runs between fork and exec makes system calls only; it neither allocates nor locks, since the
-//!   launching process has other threads.
+//! - INVARIANT: what [`launch`](crate::launch) runs between fork and exec makes system calls only; it neither allocates
+//!   nor locks, since the launching process has other threads. The supervisor has one thread, and may do more.
 
 use std::{
+    fs::File,
+    io::{self, Read, Write},
     os::{
-        fd::{AsRawFd, BorrowedFd, RawFd},
+        fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd},
         unix::process::CommandExt,
     },
     process::Command,
@@ -13,7 +15,9 @@ use std::{
 
 use rustix::{
     io::{Errno, FdFlags, fcntl_setfd},
-    process::{Pid, Signal, getpid, getppid, set_parent_process_death_signal},
+    pipe::{PipeFlags, pipe_with},
+    process::{Pid, Signal, WaitOptions, getpid, getppid, set_parent_process_death_signal, waitpid},
+    thread::{UnshareFlags, unshare_unsafe},
 };
 
 /// Has the child killed when the thread that spawns it ends; it does not even start if that has happened already.
@@ -44,4 +48,64 @@ pub(crate) fn inherit(command: &mut Command, descriptors: &[BorrowedFd<'_>]) {
             Ok(())
         });
     }
+}
+
+/// Runs `prepare` in the child before exec. Only for a process with one thread.
+pub(crate) fn prepare(command: &mut Command, prepare: impl FnMut() -> io::Result<()> + Send + Sync + 'static) {
+    // SAFETY: the supervisor, the only caller, has one thread, so no lock can be held by another at the fork.
+    unsafe {
+        command.pre_exec(prepare);
+    }
+}
+
+/// Runs `work` in a forked child and returns the bytes it made. Only for a process with one thread.
+pub(crate) fn in_fork(work: impl FnOnce() -> Vec<u8>) -> io::Result<Vec<u8>> {
+    let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
+    // SAFETY: the supervisor, the only caller, has one thread, so the child is a whole process: no lock can be held by
+    // a thread that is missing in it. It leaves by `_exit`, so no destructor or exit handler runs twice.
+    match unsafe { libc::fork() } {
+        -1 => Err(io::Error::last_os_error()),
+        0 => {
+            drop(read);
+            let said = set_parent_process_death_signal(Some(Signal::KILL))
+                .map_err(io::Error::from)
+                .and_then(|()| File::from(write).write_all(&work()));
+            // SAFETY: ends the calling process and touches no memory.
+            unsafe { libc::_exit(i32::from(said.is_err())) }
+        }
+        child => {
+            drop(write);
+            let mut bytes = Vec::new();
+            let heard = File::from(read).read_to_end(&mut bytes);
+            waitpid(Pid::from_raw(child), WaitOptions::empty())?;
+            heard.map(|_| bytes)
+        }
+    }
+}
+
+/// Enters new namespaces.
+pub(crate) fn unshare(namespaces: UnshareFlags) -> Result<(), Errno> {
+    debug_assert!(!namespaces.contains(UnshareFlags::FILES));
+    // SAFETY: no caller asks for a descriptor table of its own, the one flag that safe code could notice.
+    unsafe { unshare_unsafe(namespaces) }
+}
+
+/// Takes over a descriptor that came with exec, by the number written on the command line.
+pub(crate) fn take_descriptor(number: &str) -> io::Result<OwnedFd> {
+    let number: RawFd = number.parse().map_err(|_| io::ErrorKind::InvalidInput)?;
+    if number <= 2 {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    // SAFETY: borrowed for this one call, which fails if the number is not open. It must not be inherited further.
+    unsafe { fcntl_setfd(BorrowedFd::borrow_raw(number), FdFlags::CLOEXEC)? };
+    // SAFETY: it is open, and the program, whose command line names it once, is at its start: nobody owns it yet.
+    Ok(unsafe { OwnedFd::from_raw_fd(number) })
+}
+
+/// Marks every descriptor from `first` on to be closed by exec.
+pub(crate) fn close_on_exec_from(first: u32) -> Result<(), Errno> {
+    // SAFETY: changes flags only; no descriptor is closed under its owner.
+    let done =
+        unsafe { libc::syscall(libc::SYS_close_range, first, u32::MAX, libc::CLOSE_RANGE_CLOEXEC) };
+    if done == 0 { Ok(()) } else { Err(Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(Errno::INVAL)) }
 }

@@ -1,0 +1,155 @@
+//! The command line of bubblewrap: a pure function of what is wanted and what the host is like.
+//!
+//! - The options travel by descriptor (`--args`), so the server's environment is on no command line.
+//! - Order matters to bubblewrap: system, `/etc`, kernel file systems, `/tmp`, then paths of the person's, which may lie
+//!   below any of these; the root is closed for writing last.
+
+use crate::{
+    host::{Host, Top},
+    spec::{Spec, View},
+};
+
+/// Where our own program is in the sandbox, to make the last step before the server.
+pub(crate) const ENTER_PROGRAM: &str = "/run/ironcurtain-sandbox";
+
+/// Numbers of the descriptors that bubblewrap reads from and writes to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Descriptors {
+    pub(crate) info: i32,
+    pub(crate) seccomp: [i32; 2],
+    pub(crate) passwd: i32,
+    pub(crate) group: i32,
+}
+
+/// All options of bubblewrap, without the command.
+pub(crate) fn bwrap_argv(spec: &Spec, host: &Host, own_program: &str, fds: Descriptors) -> Vec<String> {
+    let mut argv = Argv::default();
+    argv.add(["--unshare-all", "--unshare-user", "--disable-userns"]);
+    argv.add(["--cap-drop", "ALL", "--new-session", "--die-with-parent", "--hostname", "sandbox"]);
+    argv.add(["--info-fd", &fds.info.to_string()]);
+    for fd in fds.seccomp {
+        argv.add(["--add-seccomp-fd", &fd.to_string()]);
+    }
+    argv.add(["--clearenv"]);
+    for (name, value) in &spec.env {
+        argv.add(["--setenv", name, value]);
+    }
+
+    argv.add(["--ro-bind", "/usr", "/usr"]);
+    for (path, top) in &host.tops {
+        match top {
+            Top::Link(target) => argv.add(["--symlink", target, path]),
+            Top::Dir => argv.add(["--ro-bind", path, path]),
+        }
+    }
+    for path in &host.etc {
+        argv.add(["--ro-bind", path, path]);
+    }
+    argv.add(["--perms", "0444", "--file", &fds.passwd.to_string(), "/etc/passwd"]);
+    argv.add(["--perms", "0444", "--file", &fds.group.to_string(), "/etc/group"]);
+
+    argv.add(["--proc", "/proc"]);
+    for path in &host.frozen {
+        argv.add(["--ro-bind", path, path]);
+    }
+    for path in &host.masked {
+        argv.add(["--ro-bind", "/dev/null", path]);
+    }
+    argv.add(["--dev", "/dev"]);
+    if let Some(size) = spec.limits.tmp_size {
+        argv.add(["--size", &size.to_string()]);
+    }
+    argv.add(["--perms", "1777", "--tmpfs", "/tmp"]);
+
+    let View::Roots { session_dir, programs } = &spec.view;
+    argv.add(["--ro-bind", own_program, ENTER_PROGRAM]);
+    for path in programs {
+        argv.add(["--ro-bind", path, path]);
+    }
+    argv.add(["--bind", session_dir, session_dir]);
+    argv.add(["--remount-ro", "/", "--chdir", "/"]);
+    argv.0
+}
+
+/// `/etc/passwd` inside: the one user there is.
+pub(crate) fn passwd(spec: &Spec, host: &Host) -> String {
+    let home = spec.env.get("HOME").map_or("/", String::as_str);
+    let home = if home.contains([':', '\n']) { "/" } else { home };
+    format!("{}:x:{}:{}::{home}:/bin/sh\n", user_name(host), host.uid, host.gid)
+}
+
+/// `/etc/group` inside: the one group there is.
+pub(crate) fn group(host: &Host) -> String {
+    format!("{}:x:{}:\n", user_name(host), host.gid)
+}
+
+fn user_name(host: &Host) -> &'static str {
+    if host.uid == 0 { "root" } else { "user" }
+}
+
+#[derive(Default)]
+struct Argv(Vec<String>);
+
+impl Argv {
+    fn add<const N: usize>(&mut self, words: [&str; N]) {
+        self.0.extend(words.map(str::to_owned));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::spec::Limits;
+
+    #[test]
+    fn the_whole_command_line_of_an_ordinary_user() {
+        let host = Host {
+            uid: 1000,
+            gid: 1001,
+            tops: vec![("/bin".into(), Top::Link("usr/bin".into())), ("/lib64".into(), Top::Dir)],
+            etc: vec!["/etc/hosts".into()],
+            masked: vec![],
+            frozen: vec![],
+        };
+        let expected = "--unshare-all --unshare-user --disable-userns --cap-drop ALL --new-session --die-with-parent \
+            --hostname sandbox --info-fd 20 --add-seccomp-fd 21 --add-seccomp-fd 22 --clearenv \
+            --setenv HOME /s --setenv TOKEN secret --ro-bind /usr /usr --symlink usr/bin /bin --ro-bind /lib64 /lib64 \
+            --ro-bind /etc/hosts /etc/hosts --perms 0444 --file 23 /etc/passwd --perms 0444 --file 24 /etc/group \
+            --proc /proc --dev /dev --size 4096 --perms 1777 --tmpfs /tmp --ro-bind /opt/us /run/ironcurtain-sandbox \
+            --ro-bind /opt/node_modules /opt/node_modules --bind /s /s --remount-ro / --chdir /";
+        assert_eq!(bwrap_argv(&spec(), &host, "/opt/us", FDS).join(" "), expected);
+        assert_eq!(passwd(&spec(), &host), "user:x:1000:1001::/s:/bin/sh\n");
+        assert_eq!(group(&host), "user:x:1001:\n");
+    }
+
+    #[test]
+    fn root_has_the_kernels_files_masked_too() {
+        let host = Host {
+            uid: 0,
+            gid: 0,
+            tops: vec![],
+            etc: vec![],
+            masked: vec!["/proc/kcore".into()],
+            frozen: vec!["/proc/sys".into()],
+        };
+        let argv = bwrap_argv(&spec(), &host, "/opt/us", FDS).join(" ");
+        assert!(argv.contains("--proc /proc --ro-bind /proc/sys /proc/sys --ro-bind /dev/null /proc/kcore --dev /dev"));
+        assert_eq!(passwd(&spec(), &host), "root:x:0:0::/s:/bin/sh\n");
+    }
+
+    const FDS: Descriptors = Descriptors { info: 20, seccomp: [21, 22], passwd: 23, group: 24 };
+
+    fn spec() -> Spec {
+        Spec {
+            argv: vec!["server".into()],
+            env: BTreeMap::from([("HOME".into(), "/s".into()), ("TOKEN".into(), "secret".into())]),
+            cwd: None,
+            view: View::Roots { session_dir: "/s".into(), programs: vec!["/opt/node_modules".into()] },
+            mounts: vec![],
+            limits: Limits { tmp_size: Some(4096), ..Limits::default() },
+            allow_root: false,
+        }
+    }
+}

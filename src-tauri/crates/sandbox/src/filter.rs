@@ -1,0 +1,172 @@
+//! The system calls a server does without: two seccomp programs, applied by bubblewrap to everything it starts.
+//!
+//! - Default allow, since servers are any program; what is refused is refused with `EPERM`, so programs can cope.
+//! - `clone3` answers `ENOSYS`: its flags are behind a pointer, and libraries then fall back to `clone`, which is judged.
+//! - A foreign architecture is killed; an x32 number answers `ENOSYS`.
+//! - `inotify` and `fanotify` are refused: a watch outlives the removal of a mount, and would go on telling names.
+
+use std::collections::BTreeMap;
+
+use libc::c_long;
+use seccompiler::{
+    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
+    TargetArch,
+};
+
+type Rules = BTreeMap<c_long, Vec<SeccompRule>>;
+
+/// The programs in the kernel's own form, in the order to apply them.
+pub(crate) fn programs() -> Result<[Vec<u8>; 2], seccompiler::Error> {
+    let absent = Rules::from([(libc::SYS_clone3, vec![])]);
+    Ok([assemble(refused()?, libc::EPERM)?, assemble(absent, libc::ENOSYS)?])
+}
+
+/// Calls that are refused whatever their arguments.
+const REFUSED: &[c_long] = &[
+    // Other processes.
+    libc::SYS_ptrace,
+    libc::SYS_process_vm_readv,
+    libc::SYS_process_vm_writev,
+    libc::SYS_process_madvise,
+    libc::SYS_pidfd_getfd,
+    libc::SYS_kcmp,
+    // Work handed to the kernel past this filter.
+    libc::SYS_io_uring_setup,
+    libc::SYS_io_uring_enter,
+    libc::SYS_io_uring_register,
+    libc::SYS_bpf,
+    libc::SYS_perf_event_open,
+    libc::SYS_userfaultfd,
+    // Keyrings are not namespaced.
+    libc::SYS_keyctl,
+    libc::SYS_add_key,
+    libc::SYS_request_key,
+    // Files past their path.
+    libc::SYS_open_by_handle_at,
+    libc::SYS_name_to_handle_at,
+    libc::SYS_fanotify_init,
+    libc::SYS_inotify_add_watch,
+    // Mounts and namespaces.
+    libc::SYS_mount,
+    libc::SYS_umount2,
+    libc::SYS_pivot_root,
+    libc::SYS_open_tree,
+    libc::SYS_move_mount,
+    libc::SYS_fsopen,
+    libc::SYS_fsconfig,
+    libc::SYS_fsmount,
+    libc::SYS_fspick,
+    libc::SYS_mount_setattr,
+    OPEN_TREE_ATTR,
+    libc::SYS_chroot,
+    libc::SYS_setns,
+    // The machine.
+    libc::SYS_kexec_load,
+    libc::SYS_kexec_file_load,
+    libc::SYS_init_module,
+    libc::SYS_finit_module,
+    libc::SYS_delete_module,
+    libc::SYS_reboot,
+    libc::SYS_swapon,
+    libc::SYS_swapoff,
+    libc::SYS_acct,
+    libc::SYS_syslog,
+    libc::SYS_quotactl,
+    libc::SYS_quotactl_fd,
+];
+
+/// Newer than the C library's list; the number is the same on every architecture.
+const OPEN_TREE_ATTR: c_long = 467;
+
+/// Flags of `clone` and `unshare` that make a namespace.
+const NAMESPACES: &[i32] = &[
+    libc::CLONE_NEWUSER,
+    libc::CLONE_NEWNS,
+    libc::CLONE_NEWPID,
+    libc::CLONE_NEWNET,
+    libc::CLONE_NEWIPC,
+    libc::CLONE_NEWUTS,
+    libc::CLONE_NEWCGROUP,
+];
+
+fn refused() -> Result<Rules, seccompiler::Error> {
+    let mut rules: Rules = REFUSED.iter().map(|&call| (call, vec![])).collect();
+
+    // Internet sockets only: no unix socket of the host can be reached, nor netlink, packet, vsock and what else there
+    // is. A socketpair reaches nobody.
+    let other_than = |family: i32| condition(0, SeccompCmpOp::Ne, family);
+    let families = vec![other_than(libc::AF_INET)?, other_than(libc::AF_INET6)?];
+    rules.insert(libc::SYS_socket, vec![SeccompRule::new(families)?]);
+
+    let makes_namespace = || -> Result<Vec<SeccompRule>, seccompiler::Error> {
+        let each = NAMESPACES.iter().map(|&flag| {
+            Ok(SeccompRule::new(vec![condition(0, SeccompCmpOp::MaskedEq(wide(flag)), flag)?])?)
+        });
+        each.collect()
+    };
+    rules.insert(libc::SYS_clone, makes_namespace()?);
+    rules.insert(libc::SYS_unshare, makes_namespace()?);
+
+    // Typing into the person's terminal.
+    let typing = [libc::TIOCSTI, libc::TIOCLINUX].map(|request| {
+        let request = i32::try_from(request).unwrap_or(i32::MAX);
+        SeccompRule::new(vec![condition(1, SeccompCmpOp::Eq, request)?])
+    });
+    rules.insert(libc::SYS_ioctl, typing.into_iter().collect::<Result<_, _>>()?);
+    Ok(rules)
+}
+
+fn condition(argument: u8, op: SeccompCmpOp, value: i32) -> Result<SeccompCondition, seccompiler::BackendError> {
+    SeccompCondition::new(argument, SeccompCmpArgLen::Dword, op, wide(value))
+}
+
+fn wide(value: i32) -> u64 {
+    u64::from(value.cast_unsigned())
+}
+
+fn assemble(rules: Rules, errno: i32) -> Result<Vec<u8>, seccompiler::Error> {
+    let architecture = TargetArch::try_from(std::env::consts::ARCH)?;
+    let action = SeccompAction::Errno(errno.cast_unsigned());
+    let filter = SeccompFilter::new(rules, SeccompAction::Allow, action, architecture)?;
+    let program = without_x32(BpfProgram::try_from(filter)?);
+    Ok(program
+        .iter()
+        .flat_map(|step| {
+            let [c0, c1] = step.code.to_ne_bytes();
+            let [k0, k1, k2, k3] = step.k.to_ne_bytes();
+            [c0, c1, step.jt, step.jf, k0, k1, k2, k3]
+        })
+        .collect())
+}
+
+/// Puts a refusal of x32 numbers, which the architecture check lets through, in front.
+#[cfg(target_arch = "x86_64")]
+fn without_x32(program: BpfProgram) -> BpfProgram {
+    const LOAD: u16 = 0x20;
+    const JUMP_IF_AT_LEAST: u16 = 0x35;
+    const RETURN: u16 = 0x06;
+    const X32: u32 = 0x4000_0000;
+    let step = |code, jf, k| seccompiler::sock_filter { code, jt: 0, jf, k };
+    let refuse = libc::SECCOMP_RET_ERRNO | libc::ENOSYS.cast_unsigned();
+    let mut whole = vec![step(LOAD, 0, 0), step(JUMP_IF_AT_LEAST, 1, X32), step(RETURN, 0, refuse)];
+    whole.extend(program);
+    whole
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn without_x32(program: BpfProgram) -> BpfProgram {
+    program
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_programs_assemble_and_fit_the_kernel() {
+        for program in programs().unwrap() {
+            assert_eq!(program.len() % 8, 0);
+            assert!((8 * 5..8 * 4096).contains(&program.len()));
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! Granted paths in a running sandbox: which there are, and the one way they change.
+//!
+//! - INVARIANT: a mount lies on the nearest mount around it: a deeper grant on the wider one, whichever came first. So
+//!   the access of a path is that of the deepest grant that covers it.
+//! - INVARIANT: what the supervisor opened, without following any symlink, is what gets mounted, at the same path.
+//! - INVARIANT: nothing is ever created in the host's tree. Mount points are made on the sandbox's own root or its
+//!   private `/tmp`, and removed when nothing needs them.
+
+mod inside;
+mod mountinfo;
+mod source;
+
+use std::{
+    collections::BTreeMap,
+    io,
+    os::fd::OwnedFd,
+};
+
+use serde::{Deserialize, Serialize};
+
+pub(crate) use inside::Sandbox;
+use inside::{Change, Incoming, Made, Placed};
+use source::Source;
+
+use crate::{
+    control::{Proof, Refusal},
+    spec::{Access, Mount, is_normal},
+};
+
+/// The granted paths of one sandbox.
+#[derive(Debug)]
+pub(crate) struct Mounts {
+    sandbox: Sandbox,
+    /// The session directory and the programs, by path: part of the sandbox, kept on top of wider grants.
+    fixed: BTreeMap<String, u64>,
+    granted: BTreeMap<String, Granted>,
+    made: Vec<Made>,
+}
+
+/// One granted path as it is mounted.
+#[derive(Clone, Copy, Debug)]
+struct Granted {
+    access: Access,
+    mount_id: u64,
+    identity: source::Identity,
+}
+
+/// Why a mount did not change.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+pub(crate) enum MountError {
+    /// Nothing changed.
+    #[error("{message}")]
+    Refused {
+        /// For programs.
+        code: Refusal,
+        /// For people.
+        message: String,
+    },
+    /// The sandbox is not as it is thought to be: it must end.
+    #[error("the sandbox is out of order: {0}")]
+    Broken(String),
+}
+
+impl Mounts {
+    /// The mounts of a sandbox that has none yet but `fixed`.
+    pub(crate) fn new(sandbox: Sandbox, fixed: &[String]) -> io::Result<Self> {
+        let points = sandbox.mount_points()?;
+        let fixed = fixed.iter().filter_map(|path| Some((path.clone(), *points.get(path)?))).collect();
+        Ok(Self { sandbox, fixed, granted: BTreeMap::new(), made: Vec::new() })
+    }
+
+    /// Mounts a path, or widens one that is mounted.
+    pub(crate) fn add(&mut self, mount: &Mount) -> Result<(), MountError> {
+        let Mount { path, access } = mount;
+        self.check_path(path)?;
+        let source = Source::open(path, *access)?;
+        let before = self.granted.get(path).copied();
+        if let Some(before) = before {
+            if before.access > *access {
+                return Err(MountError::refused(
+                    Refusal::Narrower,
+                    format!("`{path}` is granted for writing: take it away before granting less"),
+                ));
+            }
+            if before.access == *access && before.identity == source.identity {
+                return Ok(());
+            }
+        }
+        let granted = Granted { access: *access, mount_id: source.mount_id, identity: source.identity };
+        let new = Incoming { path: path.clone(), kind: source.kind };
+        self.change(path, before.map(|before| before.mount_id), Some((new, source.tree)))?;
+        self.granted.insert(path.clone(), granted);
+        Ok(())
+    }
+
+    /// Takes a path away and says whether anything of it is left.
+    pub(crate) fn remove(&mut self, path: &str) -> Result<Proof, MountError> {
+        let Some(granted) = self.granted.get(path).copied() else {
+            return Err(MountError::refused(Refusal::NotGranted, format!("`{path}` is not granted")));
+        };
+        let proof = self.change(path, Some(granted.mount_id), None)?;
+        self.granted.remove(path);
+        Ok(proof.unwrap_or(Proof::Held))
+    }
+
+    /// The granted paths, in path order.
+    pub(crate) fn list(&self) -> Vec<Mount> {
+        self.granted.iter().map(|(path, granted)| Mount::new(path, granted.access)).collect()
+    }
+
+    fn change(
+        &mut self,
+        path: &str,
+        old: Option<u64>,
+        new: Option<(Incoming, OwnedFd)>,
+    ) -> Result<Option<Proof>, MountError> {
+        let (new, tree) = new.unzip();
+        let old = old.map(|mount_id| Placed { path: path.to_owned(), mount_id });
+        let carried = self.directly_below(path);
+        let outcome = self.sandbox.change(Change { old, new, carried, made: self.made.clone() }, tree)?;
+        self.made = outcome.made;
+        Ok(outcome.proof)
+    }
+
+    /// The mounts below `path` with no other between; what lies on them moves with them.
+    fn directly_below(&self, path: &str) -> Vec<Placed> {
+        let granted = self.granted.iter().map(|(path, granted)| (path, granted.mount_id));
+        let all = self.fixed.iter().map(|(path, id)| (path, *id)).chain(granted);
+        let mut below: Vec<Placed> = all
+            .filter(|(other, _)| is_below(other, path))
+            .map(|(path, mount_id)| Placed { path: path.clone(), mount_id })
+            .collect();
+        let paths: Vec<String> = below.iter().map(|placed| placed.path.clone()).collect();
+        below.retain(|placed| !paths.iter().any(|between| is_below(&placed.path, between)));
+        below
+    }
+
+    fn check_path(&self, path: &str) -> Result<(), MountError> {
+        if !is_normal(path) {
+            return Err(MountError::refused(
+                Refusal::BadPath,
+                format!("`{}` is not an absolute path without `.`, `..` or doubled slashes", path.escape_default()),
+            ));
+        }
+        let kernels = ["/proc", "/sys", "/dev"].iter().any(|own| path == *own || is_below(path, own));
+        if kernels || self.fixed.contains_key(path) {
+            return Err(MountError::refused(
+                Refusal::Reserved,
+                format!("`{path}` belongs to the sandbox itself and cannot be granted"),
+            ));
+        }
+        Ok(())
+    }
+}
+
+impl MountError {
+    fn refused(code: Refusal, message: String) -> Self {
+        Self::Refused { code, message }
+    }
+
+    /// A refusal of the kernel that has no better name.
+    fn kernel(doing: &str, path: &str, error: impl Into<io::Error>) -> Self {
+        let error = error.into();
+        Self::refused(Refusal::Kernel, format!("{doing} `{path}` failed: {error}"))
+    }
+}
+
+/// Whether `path` lies strictly below `above`.
+fn is_below(path: &str, above: &str) -> bool {
+    path.strip_prefix(above).is_some_and(|rest| rest.starts_with('/'))
+}

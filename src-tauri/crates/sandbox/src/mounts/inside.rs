@@ -1,0 +1,219 @@
+//! Changing the mounts of a sandbox from inside its namespaces, in a child that enters them and ends.
+//!
+//! - The child goes through the user namespace that owns the mount namespace, which is not the one the server is in.
+//! - A change is checked as far as can be before it begins. If it fails half-way all the same, the answer is
+//!   [`MountError::Broken`], and the sandbox ends: no state in between is ever reported as done.
+
+mod point;
+mod release;
+
+use std::{
+    collections::BTreeMap,
+    fs::File,
+    io::{self, Read},
+    os::fd::{AsFd, OwnedFd},
+};
+
+use rustix::{
+    fs::{Mode, OFlags, fstat, open, openat},
+    mount::{MoveMountFlags, move_mount},
+    thread::{LinkNameSpaceType, move_into_link_name_space},
+};
+use serde::{Deserialize, Serialize};
+
+pub(super) use point::Made;
+
+use super::{
+    MountError, is_below,
+    mountinfo::MountInfo,
+    source::{Kind, mount_id, open_plain},
+};
+use crate::{
+    control::{Proof, Refusal},
+    sys,
+};
+
+/// The namespaces of a running sandbox.
+#[derive(Debug)]
+pub(crate) struct Sandbox {
+    user: OwnedFd,
+    mounts: OwnedFd,
+    /// `/proc/PID` of its first process, seen from outside.
+    process: OwnedFd,
+    /// The mount id of its private `/tmp`.
+    tmp_id: Option<u64>,
+}
+
+/// What is to change at one path: what goes, what comes, and what is to stay on top.
+#[derive(Debug)]
+pub(super) struct Change {
+    pub(super) old: Option<Placed>,
+    pub(super) new: Option<Incoming>,
+    pub(super) carried: Vec<Placed>,
+    pub(super) made: Vec<Made>,
+}
+
+/// A mount in the sandbox.
+#[derive(Clone, Debug)]
+pub(super) struct Placed {
+    pub(super) path: String,
+    pub(super) mount_id: u64,
+}
+
+/// A mount to be.
+#[derive(Debug)]
+pub(super) struct Incoming {
+    pub(super) path: String,
+    pub(super) kind: Kind,
+}
+
+/// How a change went.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Outcome {
+    /// Of what went, if something did.
+    pub(super) proof: Option<Proof>,
+    /// The mount points that exist for us now.
+    pub(super) made: Vec<Made>,
+}
+
+impl Sandbox {
+    /// The sandbox whose first process is `process`, a directory of `/proc`.
+    pub(crate) fn of(process: OwnedFd) -> io::Result<Self> {
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+        let mounts = openat(&process, "ns/mnt", flags, Mode::empty())?;
+        let user = sys::mount::owning_user_namespace(&mounts)?;
+        let mut sandbox = Self { user, mounts, process, tmp_id: None };
+        sandbox.tmp_id = sandbox.mount_points()?.get("/tmp").copied();
+        Ok(sandbox)
+    }
+
+    /// What is mounted, by mount point.
+    pub(super) fn mount_points(&self) -> io::Result<BTreeMap<String, u64>> {
+        Ok(self.table()?.by_point())
+    }
+
+    /// Carries out `change`, whose new mount is `tree`.
+    pub(super) fn change(&self, change: Change, tree: Option<OwnedFd>) -> Result<Outcome, MountError> {
+        let work = || {
+            let done = self.enter().and_then(|inside| inside.carry_out(change, tree));
+            serde_json::to_vec(&done).unwrap_or_default()
+        };
+        let broken = |error: String| MountError::Broken(error);
+        let said = sys::process::in_fork(work).map_err(|error| broken(error.to_string()))?;
+        serde_json::from_slice::<Result<Outcome, MountError>>(&said)
+            .map_err(|error| broken(format!("the child that changes mounts said nothing: {error}")))?
+    }
+
+    fn enter(&self) -> Result<Inside<'_>, MountError> {
+        let entered = || -> io::Result<Inside<'_>> {
+            move_into_link_name_space(self.user.as_fd(), Some(LinkNameSpaceType::User))?;
+            move_into_link_name_space(self.mounts.as_fd(), Some(LinkNameSpaceType::Mount))?;
+            let root = open("/", OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+            let root_id = mount_id(&root)?;
+            Ok(Inside { sandbox: self, root, root_id, writable_root: None, made: Vec::new() })
+        };
+        entered().map_err(|error| MountError::kernel("entering", "the sandbox", error))
+    }
+
+    fn table(&self) -> io::Result<MountInfo> {
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+        let mut text = String::new();
+        File::from(openat(&self.process, "mountinfo", flags, Mode::empty())?).read_to_string(&mut text)?;
+        Ok(MountInfo::parse(&text))
+    }
+}
+
+/// A process that is in the sandbox's namespaces, with nobody in the sandbox able to see it.
+struct Inside<'a> {
+    sandbox: &'a Sandbox,
+    root: OwnedFd,
+    root_id: u64,
+    /// A detached copy of the root that can be written, and that only this process sees.
+    writable_root: Option<OwnedFd>,
+    made: Vec<Made>,
+}
+
+/// A mount that stays: its root, and where it goes.
+struct Carried {
+    mount: OwnedFd,
+    path: String,
+    kind: Kind,
+    /// Its place in the new tree, if there is one.
+    target: Option<OwnedFd>,
+}
+
+impl Inside<'_> {
+    fn carry_out(mut self, change: Change, tree: Option<OwnedFd>) -> Result<Outcome, MountError> {
+        let Change { old, new, carried, made } = change;
+        self.made = made;
+        let new = new.zip(tree);
+        let mut lost = false;
+        let mut staying = Vec::new();
+        for placed in &carried {
+            match self.pick_up(placed, new.as_ref()) {
+                Ok(carried) => staying.push(carried),
+                // Taking away must not fail because something else has been moved out of reach.
+                Err(_) if new.is_none() => lost = true,
+                Err(error) => return Err(error),
+            }
+        }
+        let aside = old.as_ref().map(|old| self.set_aside(old)).transpose()?;
+        if let Some((new, tree)) = &new {
+            let attached = self.mount_point(&new.path, new.kind).and_then(|point| {
+                attach(tree, &point).map_err(|error| MountError::kernel("mounting", &new.path, error))
+            });
+            if let Err(error) = attached {
+                self.tidy();
+                return Err(match aside {
+                    Some(_) => MountError::Broken(error.to_string()),
+                    None => error,
+                });
+            }
+        }
+        for carried in staying {
+            match self.put_down(carried) {
+                Ok(()) => {}
+                Err(_) if new.is_none() => lost = true,
+                Err(error) => return Err(MountError::Broken(error.to_string())),
+            }
+        }
+        let proof = aside.map(|aside| self.release(aside)).transpose()?;
+        self.tidy();
+        Ok(Outcome { proof: proof.map(|proof| if lost { Proof::Held } else { proof }), made: self.made })
+    }
+
+    fn pick_up(&self, placed: &Placed, new: Option<&(Incoming, OwnedFd)>) -> Result<Carried, MountError> {
+        let path = placed.path.clone();
+        let no_place = |error| {
+            let message = format!("`{path}` cannot be kept where it is: {error}");
+            MountError::refused(Refusal::NoMountPoint, message)
+        };
+        let mount = open_plain(&self.root, &path).map_err(no_place)?;
+        let stat = fstat(&mount).map_err(no_place)?;
+        let kind = Kind::of(&stat).ok_or_else(|| no_place(rustix::io::Errno::INVAL))?;
+        if mount_id(&mount).map_err(no_place)? != placed.mount_id {
+            return Err(no_place(rustix::io::Errno::STALE));
+        }
+        let target = match new {
+            Some((new, tree)) if is_below(&path, &new.path) => {
+                let relative = path.get(new.path.len() + 1..).unwrap_or_default();
+                Some(open_plain(tree, relative).map_err(no_place)?)
+            }
+            Some(_) | None => None,
+        };
+        Ok(Carried { mount, path, kind, target })
+    }
+
+    fn put_down(&mut self, carried: Carried) -> Result<(), MountError> {
+        let target = match carried.target {
+            Some(target) => target,
+            None => self.mount_point(&carried.path, carried.kind)?,
+        };
+        attach(&carried.mount, &target).map_err(|error| MountError::kernel("keeping", &carried.path, error))
+    }
+}
+
+fn attach(mount: &OwnedFd, point: &OwnedFd) -> io::Result<()> {
+    let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
+    Ok(move_mount(mount, "", point, "", flags)?)
+}

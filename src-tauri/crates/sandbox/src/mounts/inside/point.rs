@@ -1,0 +1,126 @@
+//! Mount points: found where they exist, made where the sandbox itself owns the place, removed when not needed.
+//!
+//! - The sandbox's root is read-only for everybody in it; it is written through a detached copy that only the child has.
+//! - In a tree of the host nothing is made: a grant whose name that tree does not have is refused.
+
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::{
+    fs::{AtFlags, CWD, Mode, OFlags, fstat, mkdirat, openat, unlinkat},
+    io::Errno,
+    mount::{OpenTreeFlags, open_tree},
+};
+use serde::{Deserialize, Serialize};
+
+use super::{
+    super::source::{Kind, mount_id, open_plain},
+    Inside, MountError,
+};
+use crate::{
+    control::Refusal,
+    sys::mount::{Attributes, set_attributes},
+};
+
+/// A file or directory that was made to be mounted on, or on the way to one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(in super::super) struct Made {
+    path: String,
+    kind: Kind,
+}
+
+impl Inside<'_> {
+    /// The place to mount `path` on.
+    pub(super) fn mount_point(&mut self, path: &str, kind: Kind) -> Result<OwnedFd, MountError> {
+        let refused = |why: &str| {
+            let message = format!("there is no place for `{path}` in the running sandbox: {why}");
+            MountError::refused(Refusal::NoMountPoint, message)
+        };
+        let mut place = open_plain(&self.root, ".").map_err(|error| refused(&error.to_string()))?;
+        let mut end = 0;
+        for name in path.split('/').skip(1) {
+            end += 1 + name.len();
+            let so_far = path.get(..end).unwrap_or(path);
+            let next = match open_plain(&place, name) {
+                Err(Errno::NOENT) => {
+                    let kind = if end == path.len() { kind } else { Kind::Directory };
+                    self.make(&place, so_far, name, kind).map_err(|error| refused(&why_not_made(error, so_far)))?;
+                    open_plain(&place, name)
+                }
+                found => found,
+            };
+            place = next.map_err(|error| refused(&format!("`{so_far}`: {error}")))?;
+        }
+        let there = fstat(&place).ok().and_then(|stat| Kind::of(&stat));
+        if there != Some(kind) {
+            return Err(refused("something of another kind is there"));
+        }
+        Ok(place)
+    }
+
+    /// Makes `path`, called `name` in `place`.
+    pub(super) fn make(&mut self, place: &OwnedFd, path: &str, name: &str, kind: Kind) -> Result<(), Errno> {
+        let on = mount_id(place)?;
+        if on == self.root_id {
+            create(self.writable_root()?, path.trim_start_matches('/'), kind)?;
+        } else if Some(on) == self.sandbox.tmp_id {
+            create(place, name, kind)?;
+        } else {
+            return Err(Errno::ROFS);
+        }
+        self.made.push(Made { path: path.to_owned(), kind });
+        Ok(())
+    }
+
+    /// Removes what was made and nothing is mounted on or below any more.
+    pub(super) fn tidy(&mut self) {
+        let mut made = std::mem::take(&mut self.made);
+        made.sort_by(|a, b| b.path.cmp(&a.path));
+        made.retain(|made| self.unmake(made).is_err_and(|error| error == Errno::BUSY || error == Errno::NOTEMPTY));
+        self.made = made;
+    }
+
+    fn unmake(&mut self, made: &Made) -> Result<(), Errno> {
+        let flags = if made.kind == Kind::Directory { AtFlags::REMOVEDIR } else { AtFlags::empty() };
+        let relative = made.path.trim_start_matches('/');
+        match unlinkat(self.writable_root()?, relative, flags) {
+            // Not on the root, so it is below the private `/tmp`.
+            Err(Errno::NOENT) => {}
+            done => return done,
+        }
+        let (above, name) = made.path.rsplit_once('/').ok_or(Errno::INVAL)?;
+        let above = open_plain(&self.root, above)?;
+        if Some(mount_id(&above)?) != self.sandbox.tmp_id {
+            // The private `/tmp` is covered by a grant at the moment.
+            return Err(Errno::BUSY);
+        }
+        unlinkat(&above, name, flags)
+    }
+
+    fn writable_root(&mut self) -> Result<&OwnedFd, Errno> {
+        if self.writable_root.is_none() {
+            let copy = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
+            let root = open_tree(CWD, "/", copy)?;
+            let writable = Attributes { clear: libc::MOUNT_ATTR_RDONLY, ..Attributes::default() };
+            set_attributes(&root, writable).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::PERM))?;
+            self.writable_root = Some(root);
+        }
+        self.writable_root.as_ref().ok_or(Errno::PERM)
+    }
+}
+
+fn create(place: impl AsFd, name: &str, kind: Kind) -> Result<(), Errno> {
+    match kind {
+        Kind::Directory => mkdirat(place, name, Mode::from_raw_mode(0o755)),
+        Kind::File => {
+            let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            openat(place, name, flags, Mode::from_raw_mode(0o444)).map(drop)
+        }
+    }
+}
+
+fn why_not_made(error: Errno, path: &str) -> String {
+    match error {
+        Errno::ROFS => format!("`{path}` does not exist in the tree that is mounted there"),
+        _ => format!("making `{path}` failed: {error}"),
+    }
+}

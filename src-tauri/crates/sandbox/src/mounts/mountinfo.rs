@@ -1,0 +1,107 @@
+//! The kernel's table of mounts, `/proc/PID/mountinfo`, as far as it is needed here.
+
+use std::collections::BTreeMap;
+
+/// Every mount of a namespace, by id.
+#[derive(Debug)]
+pub(super) struct MountInfo(BTreeMap<u64, Entry>);
+
+/// One mount.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Entry {
+    pub(super) parent: u64,
+    pub(super) point: String,
+}
+
+impl MountInfo {
+    /// Reads the table; lines it cannot read are not in it.
+    pub(super) fn parse(text: &str) -> Self {
+        Self(text.lines().filter_map(line).collect())
+    }
+
+    pub(super) fn get(&self, id: u64) -> Option<&Entry> {
+        self.0.get(&id)
+    }
+
+    /// The uppermost mount of each mount point.
+    pub(super) fn by_point(&self) -> BTreeMap<String, u64> {
+        let mut points = BTreeMap::new();
+        for (id, entry) in &self.0 {
+            let covers = |other: &u64| self.get(*other).is_some_and(|other| other.parent == *id);
+            if !points.get(&entry.point).is_some_and(covers) {
+                points.insert(entry.point.clone(), *id);
+            }
+        }
+        points
+    }
+
+    /// The mount points of `id` and of all that lies on it, those that lie on others first.
+    pub(super) fn subtree(&self, id: u64) -> Vec<String> {
+        let mut ids = vec![id];
+        let mut next = 0;
+        while let Some(&above) = ids.get(next) {
+            let below = self.0.iter().filter(|(id, entry)| entry.parent == above && !ids.contains(id));
+            let below: Vec<u64> = below.map(|(id, _)| *id).collect();
+            ids.extend(below);
+            next += 1;
+        }
+        ids.iter().rev().filter_map(|id| Some(self.get(*id)?.point.clone())).collect()
+    }
+}
+
+fn line(line: &str) -> Option<(u64, Entry)> {
+    let mut fields = line.split(' ');
+    let id = fields.next()?.parse().ok()?;
+    let parent = fields.next()?.parse().ok()?;
+    let point = unescape(fields.nth(2)?)?;
+    Some((id, Entry { parent, point }))
+}
+
+/// The kernel writes space, tab, newline and backslash as three octal digits.
+fn unescape(field: &str) -> Option<String> {
+    let mut parts = field.split('\\');
+    let mut plain = parts.next()?.to_owned();
+    for part in parts {
+        let (digits, rest) = part.split_at_checked(3)?;
+        plain.push(char::from(u8::from_str_radix(digits, 8).ok()?));
+        plain.push_str(rest);
+    }
+    Some(plain)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TABLE: &str = "\
+10 9 0:21 / / ro - tmpfs tmpfs rw
+11 10 0:22 / /home/a\\040b ro,nosuid - ext4 /dev/vda rw
+12 11 0:22 / /home/a\\040b/c rw - ext4 /dev/vda rw
+13 12 0:22 / /home/a\\040b/c rw - ext4 /dev/vda rw
+14 10 0:23 / /tmp rw - tmpfs tmpfs rw
+nonsense
+";
+
+    #[test]
+    fn names_are_read_as_they_are() {
+        let table = MountInfo::parse(TABLE);
+        assert_eq!(table.get(11), Some(&Entry { parent: 10, point: "/home/a b".into() }));
+        assert_eq!(table.get(15), None);
+        assert_eq!(unescape("a\\134b\\012"), Some("a\\b\n".into()));
+    }
+
+    #[test]
+    fn a_subtree_is_listed_from_its_leaves() {
+        let table = MountInfo::parse(TABLE);
+        assert_eq!(table.subtree(11), ["/home/a b/c", "/home/a b/c", "/home/a b"]);
+        assert_eq!(table.subtree(14), ["/tmp"]);
+        assert_eq!(table.subtree(99), Vec::<String>::new());
+    }
+
+    #[test]
+    fn the_uppermost_mount_of_a_point_counts() {
+        let points = MountInfo::parse(TABLE).by_point();
+        assert_eq!(points.get("/home/a b/c"), Some(&13));
+        assert_eq!(points.get("/"), Some(&10));
+    }
+}

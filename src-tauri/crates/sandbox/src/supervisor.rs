@@ -1,0 +1,171 @@
+//! The supervisor of one sandbox: sets it up, then changes its mounts on request until either side is gone.
+//!
+//! - INVARIANT: one thread. It forks children that do not exec, and enters namespaces, which only such a process can.
+//! - INVARIANT: everything it starts is in one pid namespace whose first process is bubblewrap, which the kernel kills
+//!   when the supervisor dies, and everything in the namespace with it.
+//! - INVARIANT: once bubblewrap runs it holds none of the server's standard streams.
+//! - The control stream's end is the sandbox's end.
+
+mod bwrap;
+mod lines;
+mod namespaces;
+
+use std::{
+    fs::File,
+    io::{self, Read},
+    os::fd::{AsFd, BorrowedFd},
+    os::unix::net::UnixStream,
+    process::ExitCode,
+};
+
+use rustix::{
+    event::{PollFd, PollFlags, poll},
+    process::{Pid, getgid, getuid},
+};
+
+use self::{
+    bwrap::Bwrap,
+    lines::{Lines, say},
+};
+use crate::{
+    control::{Answer, ControlOp, ControlReply, ControlRequest, Event, Refusal},
+    mounts::{MountError, Mounts},
+    spec::{Spec, SpecError},
+    sys,
+};
+
+/// Why a server was not started.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum StartError {
+    #[error(transparent)]
+    Spec(#[from] SpecError),
+    #[error("the specification of the sandbox is not readable: {0}")]
+    Unreadable(#[from] serde_json::Error),
+    #[error("the sandbox does not run as root: run as an ordinary user, or allow it with `--allow-root`")]
+    Root,
+    #[error("this system does not allow user namespaces, which the sandbox is made of: {0}")]
+    Namespaces(io::Error),
+    #[error("bubblewrap is not installed: the program `bwrap` was not found")]
+    NoBwrap,
+    #[error("the sandbox could not be set up: {0}")]
+    Setup(String),
+    #[error(transparent)]
+    Mount(#[from] MountError),
+    #[error("{0}")]
+    Program(String),
+    #[error("the sandbox was not ready in time")]
+    TooSlow,
+    #[error("the sandbox was given up before it was ready")]
+    HungUp,
+    #[error("the sandbox could not be prepared: {0}")]
+    Prepare(#[from] io::Error),
+    #[error("the system call filter could not be made: {0}")]
+    Filter(#[from] seccompiler::Error),
+}
+
+/// Arguments: the launcher's process id, the descriptors of the spec and of the control stream.
+pub(crate) fn run(args: &[String]) -> ExitCode {
+    let [parent, spec, control] = args else { return ExitCode::from(2) };
+    let Some(parent) = parent.parse().ok().and_then(Pid::from_raw) else { return ExitCode::from(2) };
+    let (Ok(spec), Ok(control)) = (sys::process::take_descriptor(spec), sys::process::take_descriptor(control))
+    else {
+        return ExitCode::from(2);
+    };
+    let control = UnixStream::from(control);
+    let (mut bwrap, mounts) = match start(parent, File::from(spec), &control) {
+        Ok(started) => started,
+        Err(error) => {
+            // Nobody may be listening any more; the exit status says the same.
+            let _ = say(&control, &Event::Failed { reason: error.to_string() });
+            return ExitCode::from(125);
+        }
+    };
+    let status = serve(&mut bwrap, mounts, &control).unwrap_or_else(|_| bwrap.kill());
+    let _ = say(&control, &Event::Exited { status });
+    ExitCode::from(u8::try_from(status).unwrap_or(1))
+}
+
+fn start(parent: Pid, mut spec: File, control: &UnixStream) -> Result<(Bwrap, Mounts), StartError> {
+    sys::process::bind_to_parent(parent).map_err(io::Error::from)?;
+    sys::process::close_on_exec_from(3).map_err(io::Error::from)?;
+    let mut text = String::new();
+    spec.read_to_string(&mut text)?;
+    let spec: Spec = serde_json::from_str(&text)?;
+    spec.validate()?;
+    let (uid, gid) = (getuid(), getgid());
+    if uid.is_root() && !spec.allow_root {
+        return Err(StartError::Root);
+    }
+    namespaces::enter(parent, uid, gid).map_err(StartError::Namespaces)?;
+
+    let mut bwrap = Bwrap::start(&spec, uid.as_raw(), gid.as_raw())?;
+    let started = start_server(&spec, &mut bwrap, control);
+    if started.is_err() {
+        bwrap.kill();
+    }
+    started.map(|mounts| (bwrap, mounts))
+}
+
+fn start_server(spec: &Spec, bwrap: &mut Bwrap, control: &UnixStream) -> Result<Mounts, StartError> {
+    let sandbox = bwrap.wait_until_ready(control)?;
+    let mut mounts = Mounts::new(sandbox, &spec.fixed_paths())?;
+    for mount in &spec.mounts {
+        mounts.add(mount)?;
+    }
+    bwrap.start_server()?;
+    say(control, &Event::Started)?;
+    Ok(mounts)
+}
+
+/// Serves until the server ends, the launcher hangs up, or the sandbox is out of order; returns the exit status.
+fn serve(bwrap: &mut Bwrap, mut mounts: Mounts, control: &UnixStream) -> io::Result<i32> {
+    let mut lines = Lines::default();
+    loop {
+        let (asked, ended) = wait(control.as_fd(), bwrap.ended())?;
+        if ended {
+            return Ok(bwrap.reap());
+        }
+        if !asked {
+            continue;
+        }
+        for line in lines.read(control)? {
+            let reply = answer(&line, &mut mounts);
+            say(control, &reply)?;
+            if matches!(reply.answer, Answer::Closing | Answer::Broken { .. }) {
+                return Ok(bwrap.kill());
+            }
+        }
+    }
+}
+
+fn wait(control: BorrowedFd<'_>, bwrap: BorrowedFd<'_>) -> io::Result<(bool, bool)> {
+    let mut polled = [PollFd::from_borrowed_fd(control, PollFlags::IN), PollFd::from_borrowed_fd(bwrap, PollFlags::IN)];
+    match poll(&mut polled, None) {
+        Ok(_) | Err(rustix::io::Errno::INTR) => {}
+        Err(error) => return Err(error.into()),
+    }
+    let [control, bwrap] = polled.map(|polled| !polled.revents().is_empty());
+    Ok((control, bwrap))
+}
+
+fn answer(line: &str, mounts: &mut Mounts) -> ControlReply {
+    let request: ControlRequest = match serde_json::from_str(line) {
+        Ok(request) => request,
+        Err(error) => {
+            let answer = Answer::Refused { code: Refusal::BadRequest, message: format!("not a request: {error}") };
+            return ControlReply { id: 0, answer };
+        }
+    };
+    let done = match request.op {
+        ControlOp::Add(mount) => mounts.add(&mount).map(|()| Answer::Added),
+        ControlOp::Remove { path } => mounts.remove(&path).map(|proof| Answer::Removed { proof }),
+        ControlOp::List => Ok(Answer::Mounts { mounts: mounts.list() }),
+        ControlOp::Shutdown => Ok(Answer::Closing),
+    };
+    let answer = match done {
+        Ok(answer) => answer,
+        Err(MountError::Refused { code, message }) => Answer::Refused { code, message },
+        Err(MountError::Broken(message)) => Answer::Broken { message },
+    };
+    ControlReply { id: request.id, answer }
+}

@@ -1,0 +1,240 @@
+//! Running bubblewrap, and the gate through which the server starts.
+//!
+//! - Options, filters and user names reach bubblewrap by descriptor. What it says on standard error goes to us, not to
+//!   the server's stream.
+//! - The gate is a socket whose other end only [`enter`](crate::enter) has; exec closes that.
+
+use std::{
+    fs::{self, File},
+    io::{self, Read, Seek, Write},
+    os::{
+        fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd},
+        unix::{net::UnixStream, process::ExitStatusExt},
+    },
+    path::PathBuf,
+    process::{Child, Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    fs::{MemfdFlags, Mode, OFlags, memfd_create, open},
+    mount::{MountFlags, MountPropagationFlags, mount, mount_change},
+    pipe::{PipeFlags, pipe_with},
+    process::{
+        Pid, PidfdFlags, Resource, Rlimit, Signal, getrlimit, pidfd_open, set_parent_process_death_signal,
+        setrlimit,
+    },
+    stdio::{dup2_stderr, dup2_stdin, dup2_stdout, stderr, stdin, stdout},
+    thread::UnshareFlags,
+};
+
+use super::StartError;
+use crate::{
+    argv::{self, Descriptors, ENTER_PROGRAM},
+    enter::{GO, READY},
+    filter,
+    host::Host,
+    mounts::Sandbox,
+    spec::{Limits, Spec},
+    sys,
+};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A running bubblewrap.
+#[derive(Debug)]
+pub(super) struct Bwrap {
+    child: Child,
+    /// Readable when it has ended.
+    ended: OwnedFd,
+    gate: UnixStream,
+    /// Where it tells the process id of the sandbox's first process.
+    info: File,
+    complaints: File,
+}
+
+impl Bwrap {
+    /// Starts bubblewrap with this process's standard streams as the server's, and lets go of them.
+    pub(super) fn start(spec: &Spec, uid: u32, gid: u32) -> Result<Self, StartError> {
+        let host = Host::look(uid, gid);
+        let own_program = fs::read_link("/proc/self/exe")?;
+        let own_program = own_program.to_str().ok_or_else(|| io::Error::from(io::ErrorKind::InvalidFilename))?;
+        let [refused, absent] = filter::programs()?;
+        let seccomp = [memory(&refused)?, memory(&absent)?];
+        let passwd = memory(argv::passwd(spec, &host).as_bytes())?;
+        let group = memory(argv::group(&host).as_bytes())?;
+        let (info, info_theirs) = pipe_with(PipeFlags::CLOEXEC).map_err(io::Error::from)?;
+        let (complaints, complaints_theirs) =
+            pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK).map_err(io::Error::from)?;
+        let (gate, gate_theirs) = UnixStream::pair()?;
+        let streams = take_streams()?;
+
+        let numbers = Descriptors {
+            info: info_theirs.as_raw_fd(),
+            seccomp: seccomp.each_ref().map(AsRawFd::as_raw_fd),
+            passwd: passwd.as_raw_fd(),
+            group: group.as_raw_fd(),
+        };
+        let mut options = argv::bwrap_argv(spec, &host, own_program, numbers).join("\0");
+        options.push('\0');
+        let options = memory(options.as_bytes())?;
+
+        let mut command = Command::new(find_bwrap().ok_or(StartError::NoBwrap)?);
+        command.args(["--args", &options.as_raw_fd().to_string(), "--", ENTER_PROGRAM, "--enter"]);
+        command.args(streams.each_ref().map(|stream| stream.as_raw_fd().to_string()));
+        command.args([&gate_theirs.as_raw_fd().to_string(), spec.working_dir()]).args(&spec.argv);
+        command.env_clear().stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::from(complaints_theirs));
+        let [stdin, stdout, stderr] = streams.each_ref().map(AsFd::as_fd);
+        let [refused, absent] = seccomp.each_ref().map(AsFd::as_fd);
+        let [info_fd, gate_fd] = [info_theirs.as_fd(), gate_theirs.as_fd()];
+        let [passwd, group, options] = [passwd.as_fd(), group.as_fd(), options.as_fd()];
+        let needed = [stdin, stdout, stderr, refused, absent, info_fd, gate_fd, passwd, group, options];
+        sys::process::inherit(&mut command, &needed);
+        let limits = spec.limits;
+        sys::process::prepare(&mut command, move || become_first(limits));
+        let child = command.spawn()?;
+        let ended = pidfd_open(Pid::from_child(&child), PidfdFlags::empty()).map_err(io::Error::from)?;
+        Ok(Self { child, ended, gate, info: info.into(), complaints: complaints.into() })
+    }
+
+    /// Waits until the sandbox is complete, with only the server missing.
+    pub(super) fn wait_until_ready(&mut self, control: &UnixStream) -> Result<Sandbox, StartError> {
+        self.wait_for_gate(control)?;
+        let mut word = [0];
+        if self.gate.read(&mut word)? == 0 || word != [READY] {
+            return Err(self.setup_failed());
+        }
+        let first = self.first_process()?;
+        // Seen through bubblewrap's own `/proc`, where the number it told is the right one.
+        let path = format!("/proc/{}/root/proc/{first}", self.child.id());
+        let process = open(path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
+        Ok(Sandbox::of(process.map_err(io::Error::from)?)?)
+    }
+
+    /// Lets the server start, and returns when its program runs.
+    pub(super) fn start_server(&mut self) -> Result<(), StartError> {
+        self.gate.write_all(&[GO])?;
+        let mut problem = String::new();
+        self.gate.read_to_string(&mut problem)?;
+        if problem.is_empty() { Ok(()) } else { Err(StartError::Program(problem)) }
+    }
+
+    /// A descriptor that is readable when bubblewrap has ended.
+    pub(super) fn ended(&self) -> BorrowedFd<'_> {
+        self.ended.as_fd()
+    }
+
+    /// Kills everything in the sandbox; returns the exit status.
+    pub(super) fn kill(&mut self) -> i32 {
+        // It can only fail because it has ended already.
+        let _ = self.child.kill();
+        self.reap()
+    }
+
+    /// The exit status, 128 + signal where a signal ended it. Waits for the end.
+    pub(super) fn reap(&mut self) -> i32 {
+        match self.child.wait() {
+            Ok(status) => status.code().or_else(|| Some(128 + status.signal()?)).unwrap_or(125),
+            Err(_) => 125,
+        }
+    }
+
+    fn wait_for_gate(&self, control: &UnixStream) -> Result<(), StartError> {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let mut polled = [
+                PollFd::new(&self.gate, PollFlags::IN),
+                PollFd::new(&self.ended, PollFlags::IN),
+                PollFd::new(control, PollFlags::RDHUP),
+            ];
+            let left = deadline.saturating_duration_since(Instant::now());
+            let left = Timespec::try_from(left).map_err(|_| StartError::TooSlow)?;
+            match poll(&mut polled, Some(&left)) {
+                Ok(0) => return Err(StartError::TooSlow),
+                Ok(_) => {}
+                Err(rustix::io::Errno::INTR) => continue,
+                Err(error) => return Err(io::Error::from(error).into()),
+            }
+            let [ready, ended, hung_up] = polled.map(|polled| !polled.revents().is_empty());
+            if hung_up {
+                return Err(StartError::HungUp);
+            }
+            if ready || ended {
+                return Ok(());
+            }
+        }
+    }
+
+    fn first_process(&mut self) -> Result<u64, StartError> {
+        #[derive(serde::Deserialize)]
+        #[serde(rename_all = "kebab-case")]
+        struct Info {
+            child_pid: u64,
+        }
+        let mut text = String::new();
+        self.info.read_to_string(&mut text)?;
+        Ok(serde_json::from_str::<Info>(&text)?.child_pid)
+    }
+
+    /// What bubblewrap had to say about it.
+    fn setup_failed(&mut self) -> StartError {
+        let status = self.kill();
+        let mut said = Vec::new();
+        // Non-blocking, and bubblewrap has ended: what there is, is all.
+        let _ = (&self.complaints).take(4096).read_to_end(&mut said);
+        let said = String::from_utf8_lossy(&said).trim().to_owned();
+        StartError::Setup(if said.is_empty() { format!("bubblewrap ended with status {status}") } else { said })
+    }
+}
+
+/// In the child that becomes bubblewrap, as the first process of its pid namespace.
+fn become_first(limits: Limits) -> io::Result<()> {
+    // A supervisor that dies before this cannot open the gate any more, so the server does not start, and all ends.
+    set_parent_process_death_signal(Some(Signal::KILL))?;
+    // Mounts of the host that come later are not to appear in the sandbox.
+    sys::process::unshare(UnshareFlags::NEWNS)?;
+    mount_change(c"/", MountPropagationFlags::REC | MountPropagationFlags::PRIVATE)?;
+    // Bubblewrap looks up its children in `/proc`, so that has to count as its pid namespace does.
+    let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+    mount(c"proc", c"/proc", c"proc", flags, None)?;
+
+    setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) })?;
+    limit(Resource::Nproc, limits.processes)?;
+    limit(Resource::Nofile, limits.open_files)?;
+    limit(Resource::Fsize, limits.file_size)
+}
+
+/// Lowers a limit, and never raises one.
+fn limit(resource: Resource, value: Option<u64>) -> io::Result<()> {
+    let Some(value) = value else { return Ok(()) };
+    let value = getrlimit(resource).maximum.map_or(value, |most| value.min(most));
+    Ok(setrlimit(resource, Rlimit { current: Some(value), maximum: Some(value) })?)
+}
+
+/// The server's standard streams, which this process has as its own and gives up.
+fn take_streams() -> io::Result<[OwnedFd; 3]> {
+    let streams = [dup_above(stdin())?, dup_above(stdout())?, dup_above(stderr())?];
+    let null = open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
+    dup2_stdin(&null)?;
+    dup2_stdout(&null)?;
+    dup2_stderr(&null)?;
+    Ok(streams)
+}
+
+fn dup_above(stream: BorrowedFd<'_>) -> io::Result<OwnedFd> {
+    Ok(rustix::io::fcntl_dupfd_cloexec(stream, 3)?)
+}
+
+fn memory(content: &[u8]) -> io::Result<File> {
+    let mut file = File::from(memfd_create(c"ironcurtain", MemfdFlags::CLOEXEC)?);
+    file.write_all(content)?;
+    file.rewind()?;
+    Ok(file)
+}
+
+/// Where distributions install it; the launcher's environment has no say.
+fn find_bwrap() -> Option<PathBuf> {
+    let places = ["/usr/bin/bwrap", "/usr/local/bin/bwrap", "/bin/bwrap", "/run/current-system/sw/bin/bwrap"];
+    places.into_iter().map(PathBuf::from).find(|path| path.is_file())
+}

@@ -1,0 +1,40 @@
+//! Lines of the control stream, as they come; a line too long for a request ends the conversation.
+
+use std::{
+    io::{self, Read, Write},
+    os::unix::net::UnixStream,
+};
+
+use serde::Serialize;
+
+/// Longer than any request with a path the kernel accepts.
+const LONGEST: usize = 64 * 1024;
+
+/// What has come and is not yet a whole line.
+#[derive(Default)]
+pub(super) struct Lines(Vec<u8>);
+
+impl Lines {
+    /// Reads once and returns the lines that are complete; an error at the end of the stream.
+    pub(super) fn read(&mut self, mut stream: &UnixStream) -> io::Result<Vec<String>> {
+        let mut chunk = [0; 4096];
+        let count = stream.read(&mut chunk)?;
+        if count == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        self.0.extend(chunk.iter().take(count));
+        let Some(end) = self.0.iter().rposition(|byte| *byte == b'\n') else {
+            return if self.0.len() > LONGEST { Err(io::ErrorKind::InvalidData.into()) } else { Ok(vec![]) };
+        };
+        let rest = self.0.split_off(end + 1);
+        let whole = std::mem::replace(&mut self.0, rest);
+        Ok(String::from_utf8_lossy(&whole).lines().map(str::to_owned).collect())
+    }
+}
+
+/// Writes one line.
+pub(super) fn say(mut stream: &UnixStream, message: &impl Serialize) -> io::Result<()> {
+    let mut line = serde_json::to_vec(message)?;
+    line.push(b'\n');
+    stream.write_all(&line)
+}

@@ -1,0 +1,260 @@
+//! Paths come and go while the server runs.
+
+use std::{fs, os::unix::fs::symlink, path::Path};
+
+use ironcurtain_sandbox::{Access::*, Answer, ControlOp, Mount, Proof, Refusal};
+
+use crate::harness::Place;
+
+#[test]
+fn a_path_is_there_only_while_it_is_granted() {
+    let place = Place::new();
+    let file = place.file("a/b/file");
+    let dir = place.path("a/b");
+    let mut probe = place.probe();
+    assert_eq!(probe.say(&format!("exists {dir}")), "err ENOENT");
+    assert_eq!(probe.say(&format!("exists {}", place.path("a"))), "err ENOENT");
+    probe.add(&dir, ReadOnly);
+    assert_eq!(probe.say(&format!("read {file}")), "ok a/b/file");
+    assert_eq!(probe.mounts(), [Mount::new(&dir, ReadOnly)]);
+    assert_eq!(probe.remove(&dir), Proof::Proved);
+    assert_eq!(probe.say(&format!("exists {dir}")), "err ENOENT");
+    assert_eq!(probe.say(&format!("exists {}", place.path("a"))), "err ENOENT");
+    assert_eq!(probe.mounts(), []);
+    let root = "ok bin dev etc lib lib64 proc run sbin tmp usr";
+    let seen = probe.say("list /");
+    assert!(root.split(' ').all(|name| seen.contains(name)) && !seen.contains(".ironcurtain"), "{seen}");
+}
+
+#[test]
+fn read_only_refuses_writing_and_read_write_does_not() {
+    let place = Place::new();
+    let (kept, open) = (place.file("kept/file"), place.file("open/file"));
+    let mut probe = place.probe();
+    probe.add(&place.path("kept"), ReadOnly);
+    probe.add(&place.path("open"), ReadWrite);
+    assert_eq!(probe.say(&format!("write {kept} changed")), "err EROFS");
+    assert_eq!(probe.say(&format!("write {kept}-new made")), "err EROFS");
+    assert_eq!(fs::read_to_string(&kept).unwrap(), "kept/file");
+    assert_eq!(probe.say(&format!("write {open} changed")), "ok");
+    assert_eq!(fs::read_to_string(&open).unwrap(), "changed");
+    assert_eq!(probe.say(&format!("write {open}-new made")), "ok");
+    assert_eq!(fs::read_to_string(format!("{open}-new")).unwrap(), "made");
+}
+
+#[test]
+fn one_file_is_granted_without_its_directory() {
+    let place = Place::new();
+    let (wanted, other) = (place.file("dir/wanted"), place.file("dir/other"));
+    let mut probe = place.probe();
+    probe.add(&wanted, ReadWrite);
+    assert_eq!(probe.say(&format!("read {wanted}")), "ok dir/wanted");
+    assert_eq!(probe.say(&format!("write {wanted} changed")), "ok");
+    assert_eq!(fs::read_to_string(&wanted).unwrap(), "changed");
+    assert_eq!(probe.say(&format!("exists {other}")), "err ENOENT");
+    assert_eq!(probe.say(&format!("list {}", place.path("dir"))), "ok wanted");
+    assert_eq!(probe.say(&format!("write {other} made")), "err EROFS");
+    assert_eq!(probe.remove(&wanted), Proof::Proved);
+    assert_eq!(probe.say(&format!("exists {wanted}")), "err ENOENT");
+    assert_eq!(probe.say(&format!("exists {}", place.path("dir"))), "err ENOENT");
+}
+
+#[test]
+fn a_deeper_grant_keeps_its_own_access_whichever_comes_first() {
+    let place = Place::new();
+    let (outer, inner) = (place.file("outer/file"), place.file("outer/deep/inner/file"));
+    let (outer_dir, inner_dir) = (place.path("outer"), place.path("outer/deep/inner"));
+    for inner_first in [true, false] {
+        let mut probe = place.probe();
+        if inner_first {
+            probe.add(&inner_dir, ReadWrite);
+            probe.add(&outer_dir, ReadOnly);
+        } else {
+            probe.add(&outer_dir, ReadOnly);
+            probe.add(&inner_dir, ReadWrite);
+        }
+        assert_eq!(probe.say(&format!("write {outer} x")), "err EROFS");
+        assert_eq!(probe.say(&format!("write {inner} x")), "ok");
+        assert_eq!(probe.remove(&outer_dir), Proof::Proved);
+        assert_eq!(probe.say(&format!("exists {outer}")), "err ENOENT");
+        assert_eq!(probe.say(&format!("write {inner} y")), "ok");
+        assert_eq!(probe.remove(&inner_dir), Proof::Proved);
+        assert_eq!(probe.say(&format!("exists {outer_dir}")), "err ENOENT");
+    }
+}
+
+#[test]
+fn taking_the_deeper_grant_leaves_the_wider_one() {
+    let place = Place::new();
+    let (inner, inner_dir) = (place.file("outer/inner/file"), place.path("outer/inner"));
+    let mut probe = place.probe();
+    probe.add(&place.path("outer"), ReadOnly);
+    probe.add(&inner_dir, ReadWrite);
+    assert_eq!(probe.remove(&inner_dir), Proof::Proved);
+    assert_eq!(probe.say(&format!("read {inner}")), "ok outer/inner/file");
+    assert_eq!(probe.say(&format!("write {inner} x")), "err EROFS");
+    assert!(Path::new(&inner).exists());
+}
+
+#[test]
+fn a_held_file_of_a_deeper_grant_does_not_count_against_the_wider_one() {
+    let place = Place::new();
+    let inner = place.file("outer/inner/file");
+    place.file("outer/file");
+    let mut probe = place.probe();
+    probe.add(&place.path("outer"), ReadOnly);
+    probe.add(&place.path("outer/inner"), ReadOnly);
+    assert_eq!(probe.say(&format!("hold {inner}")), "ok");
+    assert_eq!(probe.remove(&place.path("outer")), Proof::Proved);
+    assert_eq!(probe.say("read-held"), "ok outer/inner/file");
+    assert_eq!(probe.say(&format!("read {inner}")), "ok outer/inner/file");
+    assert_eq!(probe.remove(&place.path("outer/inner")), Proof::Held);
+}
+
+#[test]
+fn the_session_directory_stays_writable_under_a_wider_grant() {
+    let place = Place::new();
+    let file = place.path("session/file");
+    let other = place.file("other");
+    let above = place.path("session").strip_suffix("/session").unwrap().to_owned();
+    let mut probe = place.probe();
+    probe.add(&above, ReadOnly);
+    assert_eq!(probe.say(&format!("write {file} x")), "ok");
+    assert_eq!(probe.say(&format!("write {other} x")), "err EROFS");
+    assert_eq!(probe.remove(&above), Proof::Proved);
+    assert_eq!(probe.say(&format!("read {file}")), "ok x");
+    assert_eq!(probe.say(&format!("exists {other}")), "err ENOENT");
+}
+
+#[test]
+fn access_can_be_widened_in_place_and_not_narrowed() {
+    let place = Place::new();
+    let (file, inner) = (place.file("dir/file"), place.file("dir/inner/file"));
+    let dir = place.path("dir");
+    let mut probe = place.probe();
+    probe.add(&dir, ReadOnly);
+    probe.add(&place.path("dir/inner"), ReadOnly);
+    assert_eq!(probe.say(&format!("hold {file}")), "ok");
+    probe.add(&dir, ReadWrite);
+    assert_eq!(probe.say(&format!("write {file} x")), "ok");
+    assert_eq!(probe.say(&format!("write {inner} x")), "err EROFS");
+    assert_eq!(probe.refused(&dir, ReadOnly), Refusal::Narrower);
+    probe.add(&dir, ReadWrite);
+    assert_eq!(probe.mounts(), [Mount::new(&dir, ReadWrite), Mount::new(place.path("dir/inner"), ReadOnly)]);
+}
+
+#[test]
+fn a_path_that_was_replaced_on_the_host_is_mounted_anew() {
+    let place = Place::new();
+    let file = place.file("file");
+    let mut probe = place.probe();
+    probe.add(&file, ReadOnly);
+    fs::write(place.path("new"), "new").unwrap();
+    fs::rename(place.path("new"), &file).unwrap();
+    assert_eq!(probe.say(&format!("read {file}")), "ok file");
+    probe.add(&file, ReadOnly);
+    assert_eq!(probe.say(&format!("read {file}")), "ok new");
+}
+
+#[test]
+fn a_symlink_put_in_the_way_is_refused() {
+    let place = Place::new();
+    let secret = place.file("secret/file");
+    place.file("dir/file");
+    let mut probe = place.probe();
+    fs::rename(place.path("dir"), place.path("moved")).unwrap();
+    symlink(place.path("secret"), place.path("dir")).unwrap();
+    assert_eq!(probe.refused(&place.path("dir"), ReadOnly), Refusal::Symlink);
+    assert_eq!(probe.refused(&place.path("dir/file"), ReadOnly), Refusal::Symlink);
+    assert_eq!(probe.say(&format!("exists {secret}")), "err ENOENT");
+    fs::remove_file(place.path("dir")).unwrap();
+    fs::rename(place.path("moved"), place.path("dir")).unwrap();
+    probe.add(&place.path("dir/file"), ReadOnly);
+}
+
+#[test]
+fn each_refusal_has_its_own_reason() {
+    let place = Place::new();
+    let file = place.file("dir/file");
+    let socket = std::os::unix::net::UnixListener::bind(place.path("dir/socket")).unwrap();
+    let mut probe = place.probe();
+    assert_eq!(probe.refused(&place.path("nothing"), ReadOnly), Refusal::Missing);
+    assert_eq!(probe.refused(&format!("{file}/below"), ReadOnly), Refusal::Missing);
+    assert_eq!(probe.refused(&place.path("dir/socket"), ReadWrite), Refusal::Kind);
+    assert_eq!(probe.refused("relative", ReadOnly), Refusal::BadPath);
+    assert_eq!(probe.refused("/", ReadOnly), Refusal::BadPath);
+    assert_eq!(probe.refused(&place.path("dir/../dir"), ReadOnly), Refusal::BadPath);
+    for own in ["/proc", "/proc/self", "/sys/kernel", "/dev/null", &place.path("session")] {
+        assert_eq!(probe.refused(own, ReadOnly), Refusal::Reserved, "{own}");
+    }
+    let never = ControlOp::Remove { path: file.clone() };
+    assert!(matches!(probe.control.ask(never).unwrap(), Answer::Refused { code: Refusal::NotGranted, .. }));
+    probe.add(&file, ReadOnly);
+    drop(socket);
+}
+
+#[test]
+fn nothing_is_made_in_the_hosts_tree_for_a_grant() {
+    let place = Place::new();
+    fs::create_dir_all(place.path("dir")).unwrap();
+    let mut probe = place.probe();
+    probe.add(&place.path("dir"), ReadWrite);
+    // Made on the host after the tree was mounted, on a file system the sandbox's copy of the tree does not have.
+    let file = place.file("other/file");
+    fs::rename(place.path("other"), place.path("dir/sub")).unwrap();
+    drop(file);
+    probe.add(&place.path("dir/sub/file"), ReadOnly);
+    assert_eq!(probe.remove(&place.path("dir/sub/file")), Proof::Proved);
+    let mut names: Vec<_> = fs::read_dir(place.path("dir")).unwrap().map(|e| e.unwrap().file_name()).collect();
+    names.sort();
+    assert_eq!(names, ["sub"]);
+}
+
+#[test]
+fn a_grant_below_the_hosts_tmp_goes_into_the_private_one() {
+    let place = Place::below(Path::new("/tmp"));
+    let file = place.file("dir/file");
+    let dir = place.path("dir");
+    let mut probe = place.probe();
+    assert_eq!(probe.say(&format!("exists {dir}")), "err ENOENT");
+    probe.add(&dir, ReadOnly);
+    assert_eq!(probe.say(&format!("read {file}")), "ok dir/file");
+    assert_eq!(probe.say("write /tmp/own x"), "ok");
+    assert_eq!(probe.remove(&dir), Proof::Proved);
+    assert_eq!(probe.say(&format!("exists {dir}")), "err ENOENT");
+    assert!(!Path::new("/tmp/own").exists());
+
+    // The server owns its `/tmp`, and may put things in the way there: of its own grants only.
+    assert_eq!(probe.say(&format!("symlink /usr {dir}")), "ok");
+    assert_eq!(probe.refused(&dir, ReadOnly), Refusal::NoMountPoint);
+}
+
+#[test]
+fn a_grant_whose_directory_the_server_renames_is_still_taken_away() {
+    let place = Place::new();
+    let inner = place.file("outer/dir/inner/file");
+    let mut probe = place.probe();
+    probe.add(&place.path("outer"), ReadWrite);
+    probe.add(&place.path("outer/dir/inner"), ReadOnly);
+    let renamed = format!("rename {} {}", place.path("outer/dir"), place.path("outer/hidden"));
+    assert_eq!(probe.say(&renamed), "ok");
+    assert_eq!(probe.say(&format!("exists {inner}")), "err ENOENT");
+    assert_eq!(probe.remove(&place.path("outer/dir/inner")), Proof::Proved);
+    assert_eq!(probe.say(&format!("write {}/hidden/inner/file x", place.path("outer"))), "ok");
+}
+
+#[test]
+fn grants_of_the_spec_are_there_when_the_server_starts() {
+    let place = Place::new();
+    let (a, b) = (place.file("a/file"), place.file("b/file"));
+    let mut spec = place.probe_spec();
+    spec.mounts = vec![Mount::new(place.path("a"), ReadOnly), Mount::new(place.path("b"), ReadWrite)];
+    spec.cwd = Some(place.path("a"));
+    let mut probe = crate::harness::Probe::start(&spec);
+    assert_eq!(probe.say("cwd"), format!("ok {}", place.path("a")));
+    assert_eq!(probe.say("read file"), "ok a/file");
+    assert_eq!(probe.say(&format!("write {a} x")), "err EROFS");
+    assert_eq!(probe.say(&format!("write {b} x")), "ok");
+    assert_eq!(probe.say("cd /"), "ok");
+    assert_eq!(probe.remove(&place.path("a")), Proof::Proved);
+}

@@ -1,0 +1,201 @@
+//! A place on the host, and a probe in a sandbox that answers what it can do.
+
+use std::{
+    env,
+    fs::{self, File},
+    io::{BufRead, BufReader, Read, Write},
+    path::{Path, PathBuf},
+    sync::mpsc::{self, Receiver},
+    time::{Duration, Instant},
+};
+
+use ironcurtain_sandbox::{
+    Access, Answer, ControlOp, Ended, Event, KillHandle, Limits, Mount, Proof, Refusal, Spec, View,
+    client::ControlClient, launch,
+};
+use tempfile::TempDir;
+
+/// Longer than anything under test takes; only a failure waits so long.
+pub const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Where the programs under test are, when the suite was copied somewhere else.
+pub const PROGRAMS: &str = "SANDBOX_TEST_PROGRAMS";
+
+/// A directory of the host with a session sandbox directory in it.
+pub struct Place {
+    pub dir: TempDir,
+}
+
+impl Place {
+    /// Below the test directory, which is not below the sandbox's private `/tmp`.
+    pub fn new() -> Self {
+        let base = programs().map_or_else(|| PathBuf::from(env!("CARGO_TARGET_TMPDIR")), |dir| dir.join("tmp"));
+        Self::below(&base)
+    }
+
+    pub fn below(base: &Path) -> Self {
+        let dir = tempfile::Builder::new().prefix("sb").tempdir_in(base).unwrap();
+        fs::create_dir(dir.path().join("session")).unwrap();
+        Self { dir }
+    }
+
+    pub fn path(&self, name: &str) -> String {
+        self.dir.path().join(name).to_str().unwrap().to_owned()
+    }
+
+    /// A file with its own name as content; its directories are made.
+    pub fn file(&self, name: &str) -> String {
+        let path = self.path(name);
+        fs::create_dir_all(Path::new(&path).parent().unwrap()).unwrap();
+        fs::write(&path, name).unwrap();
+        path
+    }
+
+    pub fn spec(&self, argv: &[&str]) -> Spec {
+        Spec {
+            argv: argv.iter().map(|word| (*word).to_owned()).collect(),
+            env: [("PATH", "/usr/bin:/bin"), ("HOME", "/tmp"), ("LANG", "C.UTF-8")]
+                .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                .into(),
+            cwd: None,
+            view: View::Roots { session_dir: self.path("session"), programs: vec![probe()] },
+            mounts: vec![],
+            limits: Limits::default(),
+            allow_root: true,
+        }
+    }
+
+    pub fn probe_spec(&self) -> Spec {
+        self.spec(&[&probe()])
+    }
+
+    /// A probe in its sandbox.
+    pub fn probe(&self) -> Probe {
+        Probe::start(&self.probe_spec())
+    }
+}
+
+/// A sandbox with a probe in it.
+pub struct Probe {
+    pub control: ControlClient,
+    pub stdin: Option<File>,
+    pub stdout: BufReader<File>,
+    pub stderr: File,
+    pub pid: u32,
+    pub kill: KillHandle,
+    pub ended: Receiver<Ended>,
+}
+
+impl Probe {
+    /// A sandbox that has started.
+    pub fn start(spec: &Spec) -> Self {
+        let mut probe = Self::launch(spec);
+        assert_eq!(probe.control.event().unwrap(), Event::Started);
+        probe
+    }
+
+    /// A sandbox whose first event has not been read.
+    pub fn launch(spec: &Spec) -> Self {
+        let (end, ended) = mpsc::channel();
+        let launched = launch(spec, &supervisor(), move |how| drop(end.send(how))).unwrap();
+        Self {
+            control: ControlClient::new(launched.control, PATIENCE).unwrap(),
+            stdin: Some(launched.stdin.into()),
+            stdout: BufReader::new(launched.stdout.into()),
+            stderr: launched.stderr.into(),
+            pid: launched.pid,
+            kill: launched.kill,
+            ended,
+        }
+    }
+
+    /// Asks the probe.
+    pub fn say(&mut self, line: &str) -> String {
+        writeln!(self.stdin.as_ref().unwrap(), "{line}").unwrap();
+        let mut answer = String::new();
+        if self.stdout.read_line(&mut answer).unwrap() == 0 {
+            let mut complaints = String::new();
+            self.stderr.read_to_string(&mut complaints).unwrap();
+            panic!("the probe is gone: {complaints}");
+        }
+        answer.trim_end().to_owned()
+    }
+
+    pub fn add(&mut self, path: &str, access: Access) {
+        let answer = self.try_add(path, access);
+        assert_eq!(answer, Answer::Added, "{path}");
+    }
+
+    pub fn try_add(&mut self, path: &str, access: Access) -> Answer {
+        self.control.ask(ControlOp::Add(Mount::new(path, access))).unwrap()
+    }
+
+    /// Adds a path that must be refused, and says why it was.
+    pub fn refused(&mut self, path: &str, access: Access) -> Refusal {
+        let before = self.mounts();
+        let Answer::Refused { code, .. } = self.try_add(path, access) else { panic!("{path} was not refused") };
+        assert_eq!(self.mounts(), before);
+        code
+    }
+
+    pub fn remove(&mut self, path: &str) -> Proof {
+        match self.control.ask(ControlOp::Remove { path: path.to_owned() }).unwrap() {
+            Answer::Removed { proof } => proof,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    pub fn mounts(&mut self) -> Vec<Mount> {
+        match self.control.ask(ControlOp::List).unwrap() {
+            Answer::Mounts { mounts } => mounts,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// How the supervisor ended; waits for it.
+    pub fn end(&self) -> Ended {
+        self.ended.recv_timeout(PATIENCE).unwrap()
+    }
+}
+
+/// The program under test.
+pub fn supervisor() -> PathBuf {
+    programs().map_or_else(|| env!("CARGO_BIN_EXE_ironcurtain-sandbox").into(), |dir| dir.join("ironcurtain-sandbox"))
+}
+
+/// The program that tries things out.
+pub fn probe() -> String {
+    let path = programs().map_or_else(
+        || Path::new(env!("CARGO_BIN_EXE_ironcurtain-sandbox")).with_file_name("examples").join("sandbox-probe"),
+        |dir| dir.join("sandbox-probe"),
+    );
+    path.to_str().unwrap().to_owned()
+}
+
+pub fn programs() -> Option<PathBuf> {
+    env::var_os(PROGRAMS).map(PathBuf::from)
+}
+
+/// Waits for something that is about to be so.
+pub fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !is_so() {
+        assert!(Instant::now() < deadline, "not in time: {what}");
+        std::thread::yield_now();
+    }
+}
+
+/// The processes with `marker` in their environment or arguments, zombies not counted.
+pub fn processes_with(marker: &str) -> Vec<(u32, String)> {
+    let pids = fs::read_dir("/proc").unwrap().filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    pids.filter_map(|pid: u32| {
+        let has = |file| fs::read(format!("/proc/{pid}/{file}")).is_ok_and(|bytes| contains(&bytes, marker));
+        let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+        (has("environ") || has("cmdline")).then_some((pid, name.trim().to_owned()))
+    })
+    .collect()
+}
+
+fn contains(bytes: &[u8], marker: &str) -> bool {
+    bytes.windows(marker.len()).any(|window| window == marker.as_bytes())
+}
