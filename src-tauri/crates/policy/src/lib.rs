@@ -34,4 +34,5 @@ pub use lists::DynamicLists;
 pub use roles::{Access, Category, Role};
 pub use roots::{Root, file_uri, policy_roots};
 pub use rules::{Decision, Policy, ResolveWithin, Rule};
+pub use schema::{Misfit, check as check_schema};
 pub use verdict::{Asked, Denial, Escalation, Permit, Reason, Subject, Verdict};

@@ -8,7 +8,7 @@ use std::fmt;
 
 /// Where arguments do not fit.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Misfit {
+pub struct Misfit {
     path: String,
     message: String,
 }
@@ -23,8 +23,11 @@ impl fmt::Display for Misfit {
     }
 }
 
-/// Checks the arguments of a call.
-pub(crate) fn check(schema: &Value, arguments: &Map<String, Value>) -> Result<(), Misfit> {
+/// Checks arguments against a JSON Schema.
+///
+/// # Errors
+/// The first place where they do not fit.
+pub fn check(schema: &Value, arguments: &Map<String, Value>) -> Result<(), Misfit> {
     check_object(schema, arguments, "")
 }
 

@@ -1,4 +1,5 @@
 //! Resolving real paths on a real disk.
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 #[cfg(target_os = "linux")]
 mod forest;

@@ -69,28 +69,47 @@ impl Tally {
         if let Some(denial) = self.denied {
             return Verdict::Deny(denial);
         }
-        let is_open = |asked: &Asked| !approved.iter().any(|approved| asked.is_answered_by(approved));
-        self.gated.retain(is_open);
+        let mut reasons = self.allowed;
+        let mut is_open = |asked: &Asked| {
+            let answered = approved.iter().any(|approved| asked.is_answered_by(approved));
+            if answered {
+                push(&mut reasons, &asked.rule, &format!("approved: {}", asked.reason));
+            }
+            !answered
+        };
+        self.gated.retain(&mut is_open);
+        self.asked.retain(is_open);
         if let Some(left) = self.uncovered.filter(|_| self.gated.is_empty()) {
             return Verdict::Deny(Denial::new(DEFAULT_DENY, format!("no rule covers {left}")));
         }
-        let mut values = self.gated;
-        for asked in self.asked {
-            if is_open(&asked) && !values.iter().any(|value| asked.is_answered_by(value)) {
-                values.push(asked);
+        reasons.extend(self.settled);
+        let values = merge(self.gated, self.asked);
+        match values.first() {
+            None => Verdict::Allow(Permit::new(reasons, self.grants)),
+            Some(first) => {
+                let (rule, reason) = (first.rule.clone(), first.reason.clone());
+                let reasons = reasons_of(&values).chain(reasons).collect();
+                Verdict::Escalate(Escalation { rule, reason, values, reasons })
             }
         }
-        let mut reasons = self.allowed;
-        reasons.extend(self.settled);
-        let Some(first) = values.first() else {
-            return Verdict::Allow(Permit::new(reasons, self.grants));
-        };
-        let mut escalating = Vec::new();
-        values.iter().for_each(|asked| push(&mut escalating, &asked.rule, &asked.reason));
-        let (rule, reason) = (first.rule.clone(), first.reason.clone());
-        escalating.extend(reasons);
-        Verdict::Escalate(Escalation { rule, reason, values, reasons: escalating })
     }
+}
+
+/// What is asked, each once: a gate asks about a value before a rule does.
+fn merge(gated: Vec<Asked>, asked: Vec<Asked>) -> Vec<Asked> {
+    let mut values: Vec<Asked> = Vec::with_capacity(gated.len() + asked.len());
+    for asked in gated.into_iter().chain(asked) {
+        if !values.iter().any(|value| asked.is_answered_by(value)) {
+            values.push(asked);
+        }
+    }
+    values
+}
+
+fn reasons_of(values: &[Asked]) -> impl Iterator<Item = Reason> {
+    let mut reasons = Vec::new();
+    values.iter().for_each(|asked| push(&mut reasons, &asked.rule, &asked.reason));
+    reasons.into_iter()
 }
 
 impl Finding<'_> {

@@ -1,0 +1,134 @@
+//! Which places patterns cover, and which texts are places at all.
+
+use ironcurtain_policy::{Destination, Pattern, Role, is_ip_address};
+
+fn covers(pattern: &str, url: &str) -> bool {
+    Destination::parse(Role::FetchUrl, url)
+        .domain()
+        .is_some_and(|domain| Pattern::parse(pattern).covers(domain))
+}
+
+fn covers_remote(pattern: &str, url: &str) -> bool {
+    Destination::parse(Role::GitRemoteUrl, url)
+        .domain()
+        .is_some_and(|domain| Pattern::parse(pattern).covers(domain))
+}
+
+#[test]
+fn a_star_covers_named_public_hosts_only() {
+    for url in ["https://a.com", "http://a.co.uk/x?y", "https://A.COM.:8443/"] {
+        assert!(covers("*", url), "{url}");
+    }
+    for url in [
+        "http://127.0.0.1/",
+        "http://0x7f.1/",
+        "http://2130706433/",
+        "http://0177.0.0.1/",
+        "http://[::1]/",
+        "http://localhost/",
+        "http://LOCALHOST./",
+        "http://x.localhost/",
+        "http://db.internal/",
+        "http://nas.local/",
+        "ftp://a.com/",
+        "file:///etc/passwd",
+        "javascript:alert(1)",
+        "a.com",
+        "",
+        "http://",
+        "//a.com",
+    ] {
+        assert!(!covers("*", url), "{url}");
+    }
+}
+
+#[test]
+fn what_is_local_is_covered_by_a_pattern_that_spells_it_out() {
+    assert!(covers("127.0.0.1", "http://0x7f.1/"));
+    assert!(covers("localhost", "http://localhost:3000/"));
+    assert!(covers("*.corp.internal", "https://git.corp.internal/"));
+    assert!(covers("[::1]", "http://[::1]/"));
+    assert!(!covers("*.0.0.1", "http://127.0.0.1/"));
+}
+
+#[test]
+fn a_starred_host_covers_itself_and_what_is_below_it() {
+    for url in ["https://d.org", "https://a.d.org", "https://a.b.D.org."] {
+        assert!(covers("*.d.org", url), "{url}");
+    }
+    for url in ["https://evild.org", "https://d.org.evil.net", "https://org"] {
+        assert!(!covers("*.d.org", url), "{url}");
+    }
+    assert!(!covers("d.org", "https://a.d.org"));
+    assert!(!covers("*.", "https://a.d.org"));
+    assert!(!covers("", "https://a.d.org"));
+}
+
+#[test]
+fn the_host_is_what_is_connected_to() {
+    assert!(!covers("github.com", "https://github.com@evil.net/"));
+    assert!(!covers("github.com", "https://evil.net/?x=github.com"));
+    assert!(!covers("github.com", "https://evil.net#github.com"));
+    assert!(!covers("github.com", "https://evil.net\\@github.com/"));
+    assert!(covers("github.com", "https://user:pw@github.com/"));
+}
+
+#[test]
+fn a_host_covers_its_repositories_and_a_repository_only_itself() {
+    for remote in [
+        "https://github.com/acme/app.git",
+        "https://github.com/acme/app/",
+        "git@github.com:acme/app.git",
+        "ssh://git@github.com:22/acme/app",
+        "git://GitHub.com/acme/app",
+    ] {
+        assert!(covers_remote("github.com", remote), "{remote}");
+        assert!(covers_remote("github.com/acme/app", remote), "{remote}");
+        assert!(!covers_remote("github.com/acme/app2", remote), "{remote}");
+        assert!(!covers_remote("github.com/acme", remote), "{remote}");
+    }
+}
+
+#[test]
+fn a_remote_that_is_no_place_is_covered_by_nothing() {
+    for remote in [
+        "origin",
+        "../other",
+        "/srv/a.git",
+        "file:///srv/a.git",
+        "ext::sh -c id",
+        "-oProxyCommand=id:x",
+        ":x",
+        "",
+        "ftp://github.com/a",
+        "[::1]:a",
+        "a/b:c",
+        "https://",
+    ] {
+        assert_eq!(Destination::parse(Role::GitRemoteUrl, remote).domain(), None, "{remote}");
+    }
+    assert_eq!(Destination::parse(Role::GitRemoteUrl, "evil.com:a/b").domain(), Some("evil.com/a/b"));
+    assert_eq!(Destination::parse(Role::GitRemoteUrl, "git@0x7f.1:a").domain(), Some("127.0.0.1/a"));
+}
+
+#[test]
+fn urls_are_sent_normalized_and_other_remotes_as_written() {
+    let web = |raw: &str| Destination::parse(Role::FetchUrl, raw).text().to_owned();
+    assert_eq!(web("HTTPS://A.com:443/x/../y"), "https://a.com/y");
+    assert_eq!(web("https://a.com"), "https://a.com");
+    assert_eq!(web("https://a.com/"), "https://a.com/");
+    assert_eq!(web("no url"), "no url");
+    let remote = |raw: &str| Destination::parse(Role::GitRemoteUrl, raw).text().to_owned();
+    assert_eq!(remote("git@GitHub.com:a/b"), "git@GitHub.com:a/b");
+    assert_eq!(remote("https://GitHub.com:443/a/b"), "https://github.com/a/b");
+}
+
+#[test]
+fn an_address_is_an_address_in_any_notation() {
+    for host in ["1.2.3.4", "0x7f.1", "2130706433", "::1", "a:b", "[::1]"] {
+        assert!(is_ip_address(host), "{host}");
+    }
+    for host in ["a.com", "1.2.3.4\n", "1.2.3.4.com", ""] {
+        assert!(!is_ip_address(host), "{host}");
+    }
+}

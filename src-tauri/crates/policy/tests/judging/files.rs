@@ -1,0 +1,149 @@
+//! Files that are refused, and how they are told to be wrong.
+
+use crate::scene::spelled;
+use ironcurtain_paths::CanonicalPath;
+use ironcurtain_policy::{Annotations, DynamicLists, Policy, file_uri, policy_roots};
+use serde_json::{Value, json};
+
+fn policy_error(rule: &Value) -> String {
+    let file = json!({ "rules": [rule] }).to_string();
+    Policy::from_json(&file, "p.json", &spelled, &DynamicLists::default()).unwrap_err().to_string()
+}
+
+#[test]
+fn a_rule_that_is_not_understood_refuses_the_policy() {
+    let rule = |conditions: Value| json!({ "name": "r", "if": conditions, "then": "allow" });
+    for (rule, message) in [
+        (
+            rule(json!({ "sideEffects": true })),
+            "`p.json`, rule `r`, field `if.sideEffects`: this condition is not known",
+        ),
+        (
+            rule(json!({ "roles": ["reed-path"] })),
+            "`p.json`, rule `r`, field `if.roles`: there is no role `reed-path`",
+        ),
+        (
+            rule(json!({ "paths": { "roles": ["read-path"], "within": "rel" } })),
+            "`p.json`, rule `r`, field `if.paths.within`: `rel` must be absolute or begin with `~/`",
+        ),
+        (
+            rule(json!({ "paths": { "roles": ["read-path"], "within": "~bob/x" } })),
+            "`p.json`, rule `r`, field `if.paths.within`: `~bob/x` must be absolute or begin with `~/`",
+        ),
+        (
+            json!({ "name": "r", "if": {}, "then": "permit" }),
+            "`p.json`, rule `r`, field `then`: `permit` is not a decision",
+        ),
+        (
+            json!({ "name": "r", "if": {}, "then": "allow", "unless": 1 }),
+            "`p.json`, rule `r`, field `unless`: this field is not known",
+        ),
+        (json!({ "if": {}, "then": "allow" }), "`p.json`, rule `number 1`, field `name`: is missing"),
+        (json!({ "name": "r", "then": "allow" }), "`p.json`, rule `r`, field `if`: is missing"),
+        (
+            json!({ "name": "", "if": {}, "then": "allow" }),
+            "`p.json`, rule `number 1`, field `name`: a rule needs a name",
+        ),
+    ] {
+        assert_eq!(policy_error(&rule), message);
+    }
+    let list = json!([{ "roles": ["github-owner"], "allowed": ["a"], "matchType": "globs" }]);
+    assert!(policy_error(&rule(json!({ "lists": list }))).contains("`globs` is not a way to match"));
+    let paths = json!({ "roles": ["read-path"], "within": "/a", "without": "/b" });
+    assert!(policy_error(&rule(json!({ "paths": paths }))).contains("unknown field `without`"));
+    assert!(policy_error(&rule(json!({ "server": "git" }))).contains("field `if.server`"));
+}
+
+#[test]
+fn two_rules_of_one_name_and_other_versions_are_refused() {
+    let load =
+        |file: Value| Policy::from_json(&file.to_string(), "p.json", &spelled, &DynamicLists::default());
+    let rule = json!({ "name": "r", "if": {}, "then": "allow" });
+    assert!(
+        load(json!({ "rules": [rule, rule] }))
+            .unwrap_err()
+            .to_string()
+            .contains("another rule has this name")
+    );
+    assert!(
+        load(json!({ "schemaVersion": 2, "rules": [] })).unwrap_err().to_string().contains("schemaVersion")
+    );
+    assert!(load(json!({ "schemaVersion": 1, "rules": [rule] })).is_ok());
+    assert!(load(json!({})).is_err());
+    let broken =
+        Policy::from_json("{\n]", "p.json", &spelled, &DynamicLists::default()).unwrap_err().to_string();
+    assert!(broken.contains("line 2"), "{broken}");
+}
+
+#[test]
+fn an_annotation_that_is_not_understood_refuses_the_file() {
+    let error = |args: Value| {
+        let tool = json!({ "toolName": "t", "serverName": "s", "args": args });
+        let file = json!({ "servers": { "s": { "tools": [tool] } } }).to_string();
+        Annotations::from_json(&file, "a.json").map_err(|error| error.to_string())
+    };
+    let when = |condition: Value, roles: Value| json!({ "path": { "default": ["read-path", "write-path"], "when": [{ "condition": condition, "roles": roles }] } });
+    let holds = json!({ "arg": "m", "equals": 1 });
+    assert_eq!(
+        error(json!({ "path": ["path"] })).unwrap_err(),
+        "`a.json`, tool `s/t`, field `args.path`: there is no role `path`"
+    );
+    assert_eq!(
+        error(when(holds.clone(), json!(["delete-path"]))).unwrap_err(),
+        "`a.json`, tool `s/t`, field `args.path.when`: the default lacks the role `delete-path`"
+    );
+    assert!(
+        error(when(json!({ "arg": "m", "matches": "x" }), json!(["read-path"])))
+            .unwrap_err()
+            .contains("matches")
+    );
+    assert!(
+        error(when(json!({ "arg": "m", "is": "odd" }), json!(["read-path"]))).unwrap_err().contains("`odd`")
+    );
+    assert!(
+        error(json!({ "x": ["read-path", "fetch-url"] }))
+            .unwrap_err()
+            .contains("cannot be roles of one argument")
+    );
+    assert!(error(when(holds.clone(), json!(["read-path"]))).is_ok());
+    assert!(error(when(holds.clone(), json!(["none"]))).is_ok());
+    assert!(error(when(holds, json!(["read-path", "write-path", "delete-path"]))).is_ok());
+}
+
+#[test]
+fn a_tool_annotated_twice_refuses_the_file() {
+    let tool = json!({ "toolName": "t", "serverName": "s", "args": {} });
+    let file = json!({ "servers": { "s": { "tools": [tool, tool] } } }).to_string();
+    assert!(Annotations::from_json(&file, "a.json").unwrap_err().to_string().contains("annotated twice"));
+}
+
+#[test]
+fn roots_are_the_sandbox_and_the_folders_that_rules_open() {
+    let rule = |name: &str, within: &str, then: &str| json!({ "name": name, "if": { "paths": { "roles": ["read-path"], "within": within } }, "then": then });
+    let file = json!({ "rules": [
+        rule("a", "/a", "allow"), rule("b", "/b", "deny"), rule("c", "~/c", "escalate"), rule("again", "/a/", "allow"),
+        rule("box", "/box", "allow"), { "name": "all", "if": {}, "then": "allow" },
+    ] });
+    let policy = crate::scene::load(&file, &DynamicLists::default());
+    let sandbox = CanonicalPath::assume_canonical("/box").unwrap();
+    let roots: Vec<_> = policy_roots(&policy, Some(&sandbox))
+        .into_iter()
+        .map(|root| (root.path.to_string(), root.name))
+        .collect();
+    let expected = [("/box", "sandbox"), ("/a", "a"), ("/home/ann/c", "c")];
+    assert_eq!(roots, expected.map(|(path, name)| (path.to_owned(), name.to_owned())));
+}
+
+#[test]
+fn file_uris_are_percent_encoded() {
+    for (path, uri) in [
+        ("/", "file:///"),
+        ("/a b/c", "file:///a%20b/c"),
+        ("/a#b?c%d", "file:///a%23b%3Fc%25d"),
+        ("/a\\b", "file:///a%5Cb"),
+        ("/é", "file:///%C3%A9"),
+        ("/~x/-_.", "file:///~x/-_."),
+    ] {
+        assert_eq!(file_uri(&CanonicalPath::assume_canonical(path).unwrap()), uri);
+    }
+}

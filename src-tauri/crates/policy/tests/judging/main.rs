@@ -1,0 +1,15 @@
+//! Judging whole calls through the public interface.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "helpers of tests fail like tests"
+)]
+
+mod calls;
+mod domains;
+mod files;
+mod peer;
+mod properties;
+mod scene;
+mod shipped;

@@ -1,0 +1,230 @@
+//! The answers of the existing system, compared with ours. The cases lie beside the checkout, or where
+//! `IRONCURTAIN_PEER` says; a checkout without them says so and passes.
+//!
+//! - A case that the existing system's own authors do not dispute must come out the same, and never looser.
+//! - Only pure operations are compared here, and decisions with the facts that the disk and git give.
+
+mod facts;
+
+use facts::Ground;
+use ironcurtain_paths::CanonicalPath;
+use ironcurtain_policy::{
+    Annotations, Context, Destination, DynamicLists, Gates, Pattern, Policy, Role, Verdict, check_schema,
+    file_uri, is_ip_address, judge, policy_roots,
+};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// Cases where we are stricter on purpose: a symlink loop is refused, not judged as the place where it begins.
+const STRICTER: &[&str] = &["fs-sandbox-forms-0102"];
+
+#[test]
+fn the_existing_systems_answers_are_ours() {
+    let Some(peer) = place() else {
+        println!("no peer cases beside this checkout: nothing compared");
+        return;
+    };
+    let mut tally = BTreeMap::<&str, usize>::new();
+    let mut wrong = Vec::new();
+    let ground = Ground::build(&peer);
+    for case in ground.cases() {
+        let Some(ours) = answer(&ground, &case) else {
+            *tally.entry("of other crates").or_default() += 1;
+            continue;
+        };
+        let outcome = compare(&case, &ours);
+        *tally.entry(outcome).or_default() += 1;
+        if outcome == "wrong" {
+            wrong.push(format!("{}: {} instead of {}", case["id"], ours, case["expected"]));
+        }
+    }
+    println!("{tally:?}");
+    assert!(wrong.is_empty(), "{tally:?}\n{}", wrong.join("\n"));
+    assert!(tally["same"] > 100, "{tally:?}");
+}
+
+fn place() -> Option<PathBuf> {
+    let beside = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../../shared/peer");
+    let place = std::env::var_os("IRONCURTAIN_PEER").map_or(beside, PathBuf::from);
+    place.join("sample/cases.jsonl").exists().then_some(place)
+}
+
+fn compare(case: &Value, ours: &Value) -> &'static str {
+    let disputed = case["disputed"] == json!(true);
+    let keys = match case["compare"].as_array() {
+        Some(keys) => keys.iter().filter(|key| *key != "rule").cloned().collect(),
+        None => case["expected"].as_object().unwrap().keys().cloned().map(Value::String).collect::<Vec<_>>(),
+    };
+    let same = keys.iter().all(|key| {
+        let key = key.as_str().unwrap();
+        sorted(&ours[key]) == sorted(&case["expected"][key])
+    });
+    match (same, disputed, STRICTER.contains(&case["id"].as_str().unwrap())) {
+        (true, _, _) => "same",
+        (false, true, _) if case.get("acceptable").is_none() => "disputed",
+        (false, true, _) if case["acceptable"].as_array().unwrap().contains(&ours["decision"]) => "disputed",
+        (false, _, true) if ours["decision"] == "deny" => "stricter",
+        (false, _, _) => "wrong",
+    }
+}
+
+/// Lists of servers are sets.
+fn sorted(value: &Value) -> Value {
+    let mut value = value.clone();
+    if let Some(items) = value.as_array_mut().filter(|items| items.iter().all(Value::is_string)) {
+        items.sort_by_key(|item| item.to_string());
+    }
+    value
+}
+
+/// Our answer, for the operations that are this crate's.
+fn answer(ground: &Ground, case: &Value) -> Option<Value> {
+    let text = |key: &str| case[key].as_str().unwrap_or_default();
+    match text("op") {
+        "evaluate" => Some(decide(ground, case, false)),
+        "prepareEvaluate" if case.get("containerWorkspaceDir").is_none() => Some(decide(ground, case, true)),
+        "annotation" => Some(annotation(ground, case)),
+        "roots" => Some(roots(ground, case)),
+        "toMcpRoots" => Some(
+            json!({ "mcpRoots": case["roots"].as_array().unwrap().iter().map(mcp_root).collect::<Vec<_>>() }),
+        ),
+        "requiredServers" => {
+            // `proxy` is served by the existing system itself, and never started.
+            let policy = policy(ground, case);
+            let servers =
+                policy.servers().into_iter().filter(|server| *server != "proxy").collect::<Vec<_>>();
+            Some(json!({ "servers": servers }))
+        }
+        "domainMatches" => {
+            let allowed = case["allowed"].as_array().unwrap();
+            let matches = allowed
+                .iter()
+                .any(|pattern| Pattern::parse(pattern.as_str().unwrap()).covers(text("domain")));
+            Some(json!({ "value": matches }))
+        }
+        "isIpAddress" => Some(json!({ "value": is_ip_address(text("input")) })),
+        "isWithinDirectory" => {
+            let within = ground.resolve(text("directory"), &ground.cwd()).ok()?;
+            let path = ground.resolve(text("input"), &ground.cwd()).ok()?;
+            Some(json!({ "value": within.contains(&path) }))
+        }
+        "resolveRealPath" => {
+            ground.resolve(text("input"), &ground.cwd()).ok().map(|path| json!({ "value": path }))
+        }
+        "canonicalize" => canonical(case).map(|(text, _)| json!({ "value": text })),
+        "domainOf" => canonical(case).map(|(_, domain)| json!({ "value": domain })),
+        "validateArgs" => {
+            let fits = check_schema(&case["inputSchema"], case["args"].as_object().unwrap()).is_ok();
+            Some(json!({ "valid": fits }))
+        }
+        _ => None,
+    }
+}
+
+fn canonical(case: &Value) -> Option<(String, Option<String>)> {
+    let (role, input) = (Role::parse(case["role"].as_str()?)?, case["input"].as_str()?);
+    match role.category() {
+        ironcurtain_policy::Category::Path => None,
+        ironcurtain_policy::Category::Url => {
+            let destination = Destination::parse(role, input);
+            Some((destination.text().to_owned(), destination.domain().map(str::to_owned)))
+        }
+        ironcurtain_policy::Category::Identifier => Some((input.to_lowercase(), None)),
+        ironcurtain_policy::Category::Opaque => Some((input.to_owned(), None)),
+    }
+}
+
+fn mcp_root(root: &Value) -> Value {
+    let path = CanonicalPath::assume_canonical(root["path"].as_str().unwrap()).unwrap();
+    json!({ "uri": file_uri(&path), "name": root["name"] })
+}
+
+fn roots(ground: &Ground, case: &Value) -> Value {
+    let sandbox = ground.resolve(case["allowedDirectory"].as_str().unwrap(), &ground.cwd()).unwrap();
+    let roots = policy_roots(&policy(ground, case), Some(&sandbox));
+    let roots: Vec<Value> =
+        roots.iter().map(|root| json!({ "path": root.path, "name": root.name })).collect();
+    json!({ "mcpRoots": roots.iter().map(mcp_root).collect::<Vec<_>>(), "roots": roots })
+}
+
+fn annotation(ground: &Ground, case: &Value) -> Value {
+    let (server, tool, arguments) = request(case);
+    let annotations = annotations(ground, case);
+    let known = annotations.get(server, tool).map(|known| {
+        known
+            .roles(arguments)
+            .map(|(name, roles)| {
+                (name.to_owned(), json!(roles.iter().map(|role| role.name()).collect::<Vec<_>>()))
+            })
+            .collect::<Map<_, _>>()
+    });
+    json!({ "args": known })
+}
+
+fn decide(ground: &Ground, case: &Value, prepare: bool) -> Value {
+    let (server, tool, arguments) = request(case);
+    if case["trustedServers"].as_array().unwrap().contains(&json!(server)) {
+        return json!({ "decision": "allow" });
+    }
+    let sandbox = case["allowedDirectory"].as_str().map(|path| ground.resolve(path, &ground.cwd()).unwrap());
+    let base = if prepare { sandbox.clone().unwrap_or_else(|| ground.cwd()) } else { ground.cwd() };
+    let plan = annotations(ground, case).plan_recorded(server, tool, arguments);
+    let call = plan.and_then(|plan| {
+        let facts = ground.facts(&plan, arguments, &base, prepare)?;
+        plan.with_facts(facts)
+    });
+    let call = match call {
+        Ok(call) => call,
+        Err(denial) => return json!({ "decision": "deny", "rule": denial.rule, "reason": denial.reason }),
+    };
+    let protected: Vec<CanonicalPath> = case["protectedPaths"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|path| ground.resolve(path.as_str().unwrap(), &ground.cwd()).unwrap())
+        .collect();
+    let gates: BTreeMap<String, Vec<String>> =
+        serde_json::from_value(case["serverDomainAllowlists"].clone()).unwrap_or_default();
+    let context = Context {
+        sandbox: sandbox.as_ref(),
+        sandbox_servers: &["filesystem".to_owned(), "git".to_owned()],
+        protected: &protected,
+        gates: &Gates::new(&gates),
+        grants: &[],
+        approved: &[],
+    };
+    match judge(&policy(ground, case), &context, &call) {
+        Verdict::Allow(permit) => json!({ "decision": "allow", "rule": permit.reasons()[0].rule }),
+        Verdict::Escalate(escalation) => json!({ "decision": "escalate", "rule": escalation.rule }),
+        Verdict::Deny(denial) => json!({ "decision": "deny", "rule": denial.rule, "reason": denial.reason }),
+    }
+}
+
+fn request(case: &Value) -> (&str, &str, &Map<String, Value>) {
+    let request = &case["request"];
+    (
+        request["serverName"].as_str().unwrap(),
+        request["toolName"].as_str().unwrap(),
+        request["arguments"].as_object().unwrap(),
+    )
+}
+
+fn annotations(ground: &Ground, case: &Value) -> Annotations {
+    Annotations::from_json(&ground.content("annotations", &case["annotations"]), "annotations").unwrap()
+}
+
+fn policy(ground: &Ground, case: &Value) -> Policy {
+    let lists = match case.get("lists") {
+        Some(Value::Null) | None => DynamicLists::default(),
+        Some(lists) => DynamicLists::from_json(&ground.content("lists", lists), "lists").unwrap(),
+    };
+    let resolve = |raw: &str| {
+        // A folder that is a loop holds nothing, and stays where it is written.
+        ground
+            .resolve(raw, &ground.cwd())
+            .or_else(|_| CanonicalPath::assume_canonical(raw))
+            .map_err(|e| e.to_string())
+    };
+    Policy::from_json(&ground.content("policies", &case["policy"]), "policy", &resolve, &lists).unwrap()
+}

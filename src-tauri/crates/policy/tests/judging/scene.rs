@@ -1,0 +1,158 @@
+//! A small world to judge in: one annotation file, a sandbox at `/box`, and calls written as JSON.
+
+use ironcurtain_paths::CanonicalPath;
+use ironcurtain_policy::{
+    Access, AccessSet, Annotations, Asked, Context, Denial, DynamicLists, Fact, Gates, Grant, GrantKind,
+    Policy, ResolvedCall, Verdict, judge,
+};
+use serde_json::{Value, json};
+
+/// What a call is judged in.
+pub(crate) struct Scene {
+    pub(crate) annotations: Annotations,
+    pub(crate) policy: Policy,
+    pub(crate) sandbox: Option<CanonicalPath>,
+    pub(crate) protected: Vec<CanonicalPath>,
+    pub(crate) gates: Gates,
+    pub(crate) grants: Vec<Grant>,
+    pub(crate) approved: Vec<Asked>,
+}
+
+/// How strict a verdict is.
+pub(crate) fn severity(verdict: &Verdict) -> u8 {
+    match verdict {
+        Verdict::Allow(_) => 0,
+        Verdict::Escalate(_) => 1,
+        Verdict::Deny(_) => 2,
+    }
+}
+
+pub(crate) fn path(text: &str) -> CanonicalPath {
+    CanonicalPath::assume_canonical(text).unwrap()
+}
+
+pub(crate) fn grant(id: &str, at: &str, kind: GrantKind, access: &[Access]) -> Grant {
+    let access = access.iter().fold(AccessSet::default(), |set, access| set.with(*access));
+    Grant { id: id.to_owned(), path: path(at), kind, access }
+}
+
+/// A policy out of `[name, if, then]` triples.
+pub(crate) fn policy(rules: &[(&str, Value, &str)]) -> Policy {
+    let rules: Vec<Value> = rules
+        .iter()
+        .map(|(name, conditions, then)| json!({ "name": name, "if": conditions, "then": then, "reason": name }))
+        .collect();
+    load(&json!({ "rules": rules }), &DynamicLists::default())
+}
+
+pub(crate) fn load(file: &Value, lists: &DynamicLists) -> Policy {
+    Policy::from_json(&file.to_string(), "policy.json", &spelled, lists).unwrap()
+}
+
+/// Finds a folder by its spelling, with a home at `/home/ann`.
+pub(crate) fn spelled(raw: &str) -> Result<CanonicalPath, String> {
+    let raw = raw.replacen('~', "/home/ann", usize::from(raw.starts_with('~')));
+    let trimmed = raw.trim_end_matches('/');
+    CanonicalPath::assume_canonical(if trimmed.is_empty() { "/" } else { trimmed })
+        .map_err(|error| error.to_string())
+}
+
+impl Scene {
+    pub(crate) fn new(rules: &[(&str, Value, &str)]) -> Self {
+        Self {
+            annotations: Annotations::from_json(&tools().to_string(), "annotations.json").unwrap(),
+            policy: policy(rules),
+            sandbox: Some(path("/box")),
+            protected: Vec::new(),
+            gates: Gates::default(),
+            grants: Vec::new(),
+            approved: Vec::new(),
+        }
+    }
+
+    /// Understands a call; every path is taken by its spelling.
+    pub(crate) fn call(&self, server: &str, tool: &str, arguments: &Value) -> Result<ResolvedCall, Denial> {
+        let plan = self.annotations.plan(server, tool, arguments.as_object().unwrap())?;
+        let facts = plan.values().iter().map(|value| match &value.raw {
+            Some(raw) if value.is_path() => Fact::Path(path(raw)),
+            _ => Fact::Plain,
+        });
+        let facts = facts.collect();
+        plan.with_facts(facts)
+    }
+
+    pub(crate) fn judge(&self, server: &str, tool: &str, arguments: &Value) -> Verdict {
+        match self.call(server, tool, arguments) {
+            Ok(call) => self.judge_call(&call),
+            Err(denial) => Verdict::Deny(denial),
+        }
+    }
+
+    pub(crate) fn judge_call(&self, call: &ResolvedCall) -> Verdict {
+        judge(&self.policy, &self.context(), call)
+    }
+
+    fn context(&self) -> Context<'_> {
+        const SERVERS: &[String] = &[];
+        Context {
+            sandbox: self.sandbox.as_ref(),
+            sandbox_servers: if self.sandbox.is_some() { sandbox_servers() } else { SERVERS },
+            protected: &self.protected,
+            gates: &self.gates,
+            grants: &self.grants,
+            approved: &self.approved,
+        }
+    }
+
+    /// The verdict as `decision rule`.
+    pub(crate) fn says(&self, server: &str, tool: &str, arguments: &Value) -> String {
+        match self.judge(server, tool, arguments) {
+            Verdict::Allow(permit) => {
+                let rules: Vec<&str> = permit.reasons().iter().map(|reason| reason.rule.as_str()).collect();
+                format!("allow {}", rules.join("+"))
+            }
+            Verdict::Escalate(escalation) => format!("escalate {}", escalation.rule),
+            Verdict::Deny(denial) => format!("deny {}", denial.rule),
+        }
+    }
+}
+
+fn sandbox_servers() -> &'static [String] {
+    static SERVERS: std::sync::LazyLock<Vec<String>> =
+        std::sync::LazyLock::new(|| vec!["filesystem".to_owned()]);
+    &SERVERS
+}
+
+/// Tools with every kind of argument.
+fn tools() -> Value {
+    let tool = |name: &str, args: Value| json!({ "toolName": name, "serverName": "", "args": args });
+    let files = json!([
+        tool("read", json!({ "path": ["read-path"] })),
+        tool("write", json!({ "path": ["write-path"], "content": ["none"] })),
+        tool("remove", json!({ "path": ["delete-path"] })),
+        tool("move", json!({ "source": ["read-path", "delete-path"], "destination": ["write-path"] })),
+        tool("many", json!({ "paths": ["read-path"] })),
+        tool("search", json!({ "path": ["read-path"], "pattern": ["none"] })),
+        tool("list_allowed_directories", json!({})),
+    ]);
+    let others = json!([
+        tool("read", json!({ "path": ["read-path"] })),
+        tool("get", json!({ "url": ["fetch-url"] })),
+        tool("save", json!({ "url": ["fetch-url"], "path": ["write-path"] })),
+        tool("push", json!({ "path": ["read-path"], "remote": ["git-remote-url"] })),
+        tool("repo", json!({ "owner": ["github-owner"], "repo": ["github-repo"] })),
+        tool("mail", json!({ "to": ["email-address"], "body": ["email-body"] })),
+        tool("list_allowed_directories", json!({})),
+        tool(
+            "edit",
+            json!({
+                "path": {
+                    "default": ["read-path", "write-path"],
+                    "when": [{ "condition": { "arg": "dry", "equals": true }, "roles": ["read-path"] }]
+                },
+                "dry": ["none"]
+            })
+        ),
+    ]);
+    json!({ "servers": { "filesystem": { "tools": files }, "other": { "tools": others } } })
+}
