@@ -1,2 +1,106 @@
-//! filesystem
-fn main() {}
+//! `ironcurtain-filesystem`: the embedded MCP filesystem server.
+//!
+//! It offers the 14 tools of the reference npm filesystem server, with the same arguments and the
+//! same answers, over standard input and output. Inside our sandbox the kernel is the boundary; on
+//! its own the server keeps to its allowed directories by itself.
+//!
+//! - Reaches nothing outside the allowed directories, whatever a path, a link or a race says.
+//! - Holds no file or directory open between two calls, so that a mount can be taken away at once.
+//! - Never falls back to wider access: an empty list of roots means that nothing is allowed.
+//! - Standard output carries protocol messages and nothing else.
+
+mod allowed;
+mod error;
+mod files;
+mod paths;
+mod place;
+mod root_uri;
+mod roots;
+mod server;
+mod stdio;
+mod tools;
+
+use std::ffi::OsString;
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use rmcp::ServiceExt as _;
+use rmcp::service::ServerInitializeError;
+
+use crate::roots::Roots;
+use crate::server::Server;
+
+const USAGE: &str = "usage: ironcurtain-filesystem [ALLOWED-DIRECTORY...]\n\
+    An MCP filesystem server on standard input and output.\n\
+    Allowed directories come from the command line, from the client's MCP roots, or both.";
+
+fn main() -> ExitCode {
+    match run(std::env::args_os().skip(1)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            note(&format!("error: {error:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Tells the person who reads the server's log; standard output belongs to the protocol.
+pub(crate) fn note(text: &str) {
+    // INVARIANT: a closed standard error never stops the server.
+    let _ = writeln!(std::io::stderr(), "ironcurtain-filesystem: {text}");
+}
+
+fn run(arguments: impl Iterator<Item = OsString>) -> anyhow::Result<()> {
+    let Some(directories) = parse(arguments)? else {
+        return Ok(());
+    };
+    let roots = Arc::new(Roots::from_command_line(&directories)?);
+    // A working directory below a granted path would keep its mount busy.
+    #[cfg(unix)]
+    std::env::set_current_dir("/")?;
+
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_time().max_blocking_threads(8).build()?;
+    let outcome = runtime.block_on(serve(roots));
+    runtime.shutdown_background();
+    outcome
+}
+
+fn parse(arguments: impl Iterator<Item = OsString>) -> anyhow::Result<Option<Vec<PathBuf>>> {
+    let mut directories = Vec::new();
+    let mut options = true;
+    for argument in arguments {
+        match argument.to_str() {
+            Some("--") if options => options = false,
+            Some("--help" | "-h") if options => {
+                writeln!(std::io::stdout(), "{USAGE}")?;
+                return Ok(None);
+            }
+            Some("--version" | "-V") if options => {
+                let version = env!("CARGO_PKG_VERSION");
+                writeln!(std::io::stdout(), "ironcurtain-filesystem {version}")?;
+                return Ok(None);
+            }
+            Some(text) if options && text.starts_with('-') => {
+                anyhow::bail!("unknown option `{text}`\n{USAGE}")
+            }
+            _ => directories.push(PathBuf::from(argument)),
+        }
+    }
+    Ok(Some(directories))
+}
+
+async fn serve(roots: Arc<Roots>) -> anyhow::Result<()> {
+    let transport = stdio::Stdio::start(Arc::clone(&roots))?;
+    match Server::new(roots).serve(transport).await {
+        Ok(service) => {
+            service.waiting().await?;
+            Ok(())
+        }
+        // A client that leaves before it says hello is no failure of ours.
+        Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}

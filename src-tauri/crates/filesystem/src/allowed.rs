@@ -1,0 +1,293 @@
+//! The allowed directories, and the judgement of a requested path against them.
+//!
+//! - A path is allowed when it is below an allowed directory by its text **and** by its real path,
+//!   links resolved.
+//! - What is judged is the real path, and the [`Place`] that comes out is opened without leaving
+//!   the allowed directory, so a link swapped in after the judgement leads nowhere.
+//! - No directory, no access: an empty list allows nothing.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use unicode_normalization::UnicodeNormalization as _;
+
+use crate::error::ToolError;
+use crate::paths;
+use crate::place::Place;
+
+/// One state of the allowed directories; it never changes, it is replaced.
+#[derive(Debug, Default)]
+pub(crate) struct Allowed {
+    directories: Vec<PathBuf>,
+    narrowed: AtomicBool,
+}
+
+impl Allowed {
+    /// Allows these directories and what is below them. They should be real paths; a directory
+    /// that is given by way of a link belongs in the list under both of its names.
+    pub(crate) fn new(directories: Vec<PathBuf>) -> Self {
+        Self { directories, narrowed: AtomicBool::new(false) }
+    }
+
+    /// The allowed directories, in the order they were given.
+    pub(crate) fn directories(&self) -> impl Iterator<Item = String> {
+        self.directories.iter().map(|directory| directory.to_string_lossy().into_owned())
+    }
+
+    /// Marks this state as replaced by `next`, so that calls still at work under it stop when
+    /// `next` allows less.
+    pub(crate) fn give_way_to(&self, next: &Self) {
+        if !self.directories.iter().all(|directory| next.directories.contains(directory)) {
+            self.narrowed.store(true, Ordering::Release);
+        }
+    }
+
+    /// Whether a directory of this state is no longer allowed.
+    pub(crate) fn narrowed(&self) -> bool {
+        self.narrowed.load(Ordering::Acquire)
+    }
+
+    /// Judges a path as an agent wrote it. The last components may be missing.
+    pub(crate) fn resolve(&self, requested: &str) -> Result<Place, ToolError> {
+        let home = paths::home();
+        let expanded = paths::expand_home(requested, home.as_deref());
+        if cfg!(not(windows)) && paths::is_windows_style(&expanded.to_string_lossy()) {
+            return Err(ToolError::WindowsStyle(requested.to_owned()));
+        }
+        let absolute = self.absolute(&expanded);
+        if requested.contains('\0') || !self.contains(&absolute) {
+            return Err(ToolError::Outside { path: lossy(&absolute), allowed: self.listing() });
+        }
+        let real = match fs::canonicalize(&absolute) {
+            Ok(real) => self.confirm(real)?,
+            Err(error) if error.kind() == ErrorKind::NotFound => self.resolve_missing(&absolute)?,
+            Err(error) => return Err(ToolError::io(error, "realpath", &absolute)),
+        };
+        self.place(real)
+    }
+
+    /// Relative paths are tried below each allowed directory, and belong to the first by default.
+    fn absolute(&self, path: &Path) -> PathBuf {
+        if path.is_absolute() {
+            return paths::normalize(path);
+        }
+        let mut candidates = self.directories.iter().map(|base| paths::normalize(&base.join(path)));
+        let Some(first) = candidates.next() else {
+            return paths::normalize(&Path::new("/").join(path));
+        };
+        if self.contains(&first) {
+            return first;
+        }
+        candidates.find(|candidate| self.contains(candidate)).unwrap_or(first)
+    }
+
+    /// Follows an absent path as far as it exists. A name may exist in another Unicode form than
+    /// the agent wrote it (é as one code point or two): that one is meant then.
+    fn resolve_missing(&self, absolute: &Path) -> Result<PathBuf, ToolError> {
+        let no_parent = || ToolError::NoParent(lossy(absolute.parent().unwrap_or(absolute)));
+        let base = self
+            .directories
+            .iter()
+            .filter(|directory| absolute.starts_with(directory))
+            .max_by_key(|directory| directory.as_os_str().len())
+            .ok_or_else(|| ToolError::Outside { path: lossy(absolute), allowed: self.listing() })?;
+        let mut current = fs::canonicalize(base).map_err(|_| no_parent())?;
+        let below = absolute.strip_prefix(base).unwrap_or(Path::new(""));
+        let mut components = below.components();
+        while let Some(component) = components.next() {
+            let name = component.as_os_str();
+            let Some(found) = existing_name(&current, name)? else {
+                // Nothing below exists yet, so there is no link left to follow.
+                current.push(name);
+                current.extend(components);
+                return Ok(current);
+            };
+            let real = fs::canonicalize(&found).map_err(|error| {
+                if error.kind() == ErrorKind::NotFound {
+                    no_parent()
+                } else {
+                    ToolError::io(error, "realpath", &found)
+                }
+            })?;
+            current = self.confirm(real)?;
+        }
+        Ok(current)
+    }
+
+    fn confirm(&self, real: PathBuf) -> Result<PathBuf, ToolError> {
+        if self.contains(&real) {
+            Ok(real)
+        } else {
+            Err(ToolError::LinkOutside { path: lossy(&real), allowed: self.listing() })
+        }
+    }
+
+    fn place(&self, real: PathBuf) -> Result<Place, ToolError> {
+        let base = self
+            .directories
+            .iter()
+            .filter(|directory| real.starts_with(directory))
+            .max_by_key(|directory| directory.as_os_str().len());
+        match base {
+            Some(base) => Place::open(base, real),
+            None => Err(ToolError::LinkOutside { path: lossy(&real), allowed: self.listing() }),
+        }
+    }
+
+    /// `starts_with` compares whole components, so `/a/bc` is not below `/a/b`.
+    fn contains(&self, path: &Path) -> bool {
+        self.directories.iter().any(|directory| path.starts_with(directory))
+    }
+
+    fn listing(&self) -> String {
+        self.directories().collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// The entry of `directory` that is called `name`, or whose name is the same text in another
+/// Unicode form.
+fn existing_name(directory: &Path, name: &std::ffi::OsStr) -> Result<Option<PathBuf>, ToolError> {
+    let exact = directory.join(name);
+    match fs::symlink_metadata(&exact) {
+        Ok(_) => return Ok(Some(exact)),
+        Err(error) if error.kind() == ErrorKind::NotFound => {}
+        Err(error) => return Err(ToolError::io(error, "lstat", &exact)),
+    }
+    let Some(wanted) = name.to_str().filter(|name| !name.is_ascii()) else {
+        return Ok(None);
+    };
+    let wanted: String = wanted.nfc().collect();
+    let scan = |error| ToolError::io(error, "scandir", directory);
+    let mut found = None;
+    for entry in fs::read_dir(directory).map_err(scan)? {
+        let entry = entry.map_err(scan)?;
+        if entry.file_name().to_str().is_some_and(|name| name.nfc().eq(wanted.chars()))
+            && found.replace(entry.path()).is_some()
+        {
+            return Err(ToolError::AmbiguousName(name.to_string_lossy().into_owned()));
+        }
+    }
+    Ok(found)
+}
+
+fn lossy(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}
+
+#[cfg(unix)]
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn a_path_is_allowed_by_text_and_by_its_real_path() {
+        let (_keep, root) = tree();
+        let allowed = Allowed::new(vec![root.join("in")]);
+        let inside = root.join("in/file").to_string_lossy().into_owned();
+        for requested in [inside.as_str(), "file", "./a/../file", "good", "absolute"] {
+            let place = allowed.resolve(requested).expect(requested);
+            assert_eq!(place.path(), root.join("in/file"), "{requested}");
+        }
+        let list = root.join("in").display().to_string();
+        for (requested, real) in [("../out/secret", "out/secret"), ("../in2", "in2")] {
+            assert_eq!(
+                allowed.resolve(requested).expect_err(requested).to_string(),
+                format!(
+                    "Access denied - path outside allowed directories: {} not in {list}",
+                    root.join(real).display()
+                )
+            );
+        }
+        for (requested, real) in [("bad", "out/secret"), ("badder/secret", "out/secret")] {
+            assert_eq!(
+                allowed.resolve(requested).expect_err(requested).to_string(),
+                format!(
+                    "Access denied - symlink target outside allowed directories: {} not in {list}",
+                    root.join(real).display()
+                )
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_missing_may_be_made_but_never_through_a_link_that_leads_out() {
+        let (_keep, root) = tree();
+        let allowed = Allowed::new(vec![root.join("in")]);
+        let place = allowed.resolve("new/deep/file").expect("allowed");
+        assert_eq!(place.path(), root.join("in/new/deep/file"));
+        assert!(matches!(allowed.resolve("dangling"), Err(ToolError::NoParent(_))));
+        assert!(matches!(allowed.resolve("badder/new"), Err(ToolError::LinkOutside { .. })));
+        assert!(matches!(allowed.resolve("loop"), Err(ToolError::Io(_))));
+    }
+
+    #[test]
+    fn names_are_found_in_their_other_unicode_form() {
+        let (_keep, root) = tree();
+        fs::write(root.join("in/e\u{301}t\u{e9}"), "").expect("file");
+        let allowed = Allowed::new(vec![root.join("in")]);
+        let place = allowed.resolve("\u{e9}te\u{301}").expect("allowed");
+        assert_eq!(place.path(), root.join("in/e\u{301}t\u{e9}"));
+        fs::write(root.join("in/\u{e9}t\u{e9}"), "").expect("file");
+        let ambiguous = allowed.resolve("\u{e9}te\u{301}");
+        assert!(matches!(ambiguous, Err(ToolError::AmbiguousName(_))));
+    }
+
+    #[test]
+    fn no_directory_allows_nothing() {
+        let nothing = Allowed::default();
+        for requested in ["/", "/etc/passwd", "x", "", "~", "\0"] {
+            assert!(matches!(nothing.resolve(requested), Err(ToolError::Outside { .. })));
+        }
+        assert!(matches!(nothing.resolve("C:\\x"), Err(ToolError::WindowsStyle(_))));
+    }
+
+    #[test]
+    fn a_link_put_in_place_of_an_allowed_directory_is_not_followed() {
+        let (_keep, root) = tree();
+        let nested = root.join("in/nested");
+        fs::create_dir(&nested).expect("directory");
+        fs::write(nested.join("secret"), "harmless").expect("file");
+        let allowed = Allowed::new(vec![root.join("in"), nested.clone()]);
+        allowed.resolve("nested/secret").expect("a real directory");
+        // The judgement has been made: now the directory becomes a link.
+        let place = |allowed: &Allowed| allowed.place(nested.join("secret"));
+        fs::remove_dir_all(&nested).expect("removed");
+        symlink(root.join("out"), &nested).expect("link");
+        assert!(place(&allowed).is_err());
+    }
+
+    #[test]
+    fn a_narrower_state_is_told_from_a_wider_one() {
+        let one = Allowed::new(vec!["/a".into()]);
+        let two = Allowed::new(vec!["/b".into(), "/a".into()]);
+        one.give_way_to(&two);
+        two.give_way_to(&one);
+        assert_eq!((one.narrowed(), two.narrowed()), (false, true));
+    }
+
+    /// `in` is meant to be allowed, `in2` and `out` are not.
+    fn tree() -> (tempfile::TempDir, PathBuf) {
+        let keep = tempfile::tempdir().expect("temporary directory");
+        let root = keep.path().canonicalize().expect("real path");
+        for directory in ["in", "in/a", "in2", "out"] {
+            fs::create_dir(root.join(directory)).expect("directory");
+        }
+        fs::write(root.join("in/file"), "").expect("file");
+        fs::write(root.join("out/secret"), "").expect("file");
+        for (target, link) in [
+            (PathBuf::from("file"), "good"),
+            (root.join("in/file"), "absolute"),
+            (PathBuf::from("../out/secret"), "bad"),
+            (PathBuf::from("../out"), "badder"),
+            (PathBuf::from("missing"), "dangling"),
+            (PathBuf::from("loop"), "loop"),
+        ] {
+            symlink(target, root.join("in").join(link)).expect("link");
+        }
+        (keep, root)
+    }
+}

@@ -1,0 +1,85 @@
+//! Regular files, read and written within bounds.
+//!
+//! - Pipes, sockets and devices are refused, never opened for long, never waited for.
+//! - Writing is in place: a granted file may be a mount of just that file, where nothing can be
+//!   renamed over it and no sibling can be made.
+
+use std::fs::File;
+use std::io::{Read as _, Write as _};
+
+use cap_std::fs::OpenOptions;
+
+use crate::error::ToolError;
+use crate::place::Place;
+
+/// The most text that one answer carries.
+pub(crate) const TEXT_LIMIT: u64 = 64 * 1024 * 1024;
+
+/// Opens a regular file for reading.
+pub(crate) fn open(place: &Place) -> Result<File, ToolError> {
+    // Opening a device can have effects of its own, so look first; the check below is the proof.
+    let metadata = place.metadata().map_err(|error| ToolError::io(error, "open", place.path()))?;
+    if metadata.is_dir() {
+        return Err(ToolError::io(std::io::ErrorKind::IsADirectory.into(), "read", place.path()));
+    }
+    if !metadata.is_file() {
+        return Err(not_regular(place));
+    }
+    let file = place
+        .open_file(OpenOptions::new().read(true))
+        .map_err(|error| ToolError::io(error, "open", place.path()))?;
+    regular(place, file)
+}
+
+/// Reads a whole file of at most `limit` bytes.
+pub(crate) fn read(place: &Place, limit: u64, advice: &'static str) -> Result<Vec<u8>, ToolError> {
+    let file = open(place)?;
+    let fail = |error| ToolError::io(error, "read", place.path());
+    let too_large = || ToolError::TooLarge { what: place.path().display().to_string(), limit, advice };
+    let size = file.metadata().map_err(fail)?.len();
+    if size > limit {
+        return Err(too_large());
+    }
+    let mut content = Vec::with_capacity(usize::try_from(size).unwrap_or_default());
+    file.take(limit.saturating_add(1)).read_to_end(&mut content).map_err(fail)?;
+    if u64::try_from(content.len()).is_ok_and(|length| length <= limit) {
+        Ok(content)
+    } else {
+        Err(too_large())
+    }
+}
+
+/// Reads a whole file as text, bytes that are not UTF-8 replaced.
+pub(crate) fn read_text(place: &Place) -> Result<String, ToolError> {
+    read(place, TEXT_LIMIT, "use head or tail").map(to_text)
+}
+
+/// Text of any bytes; what is not UTF-8 becomes the replacement character.
+pub(crate) fn to_text(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
+}
+
+/// Creates a file or replaces its content, in place.
+pub(crate) fn write(place: &Place, content: &[u8]) -> Result<(), ToolError> {
+    let fail = |error| ToolError::io(error, "open", place.path());
+    match place.metadata() {
+        Ok(metadata) if metadata.is_dir() => return Err(fail(std::io::ErrorKind::IsADirectory.into())),
+        Ok(metadata) if !metadata.is_file() => return Err(not_regular(place)),
+        Ok(_) | Err(_) => {}
+    }
+    let file = place.open_file(OpenOptions::new().write(true).create(true)).map_err(fail)?;
+    let mut file = regular(place, file)?;
+    let fail = |error| ToolError::io(error, "write", place.path());
+    file.set_len(0).map_err(fail)?;
+    file.write_all(content).map_err(fail)
+}
+
+/// The proof that an open file is a regular one.
+fn regular(place: &Place, file: File) -> Result<File, ToolError> {
+    let metadata = file.metadata().map_err(|error| ToolError::io(error, "fstat", place.path()))?;
+    if metadata.is_file() { Ok(file) } else { Err(not_regular(place)) }
+}
+
+fn not_regular(place: &Place) -> ToolError {
+    ToolError::NotRegular(place.path().display().to_string())
+}

@@ -1,0 +1,105 @@
+//! A path that was judged, as a handle that cannot lead elsewhere.
+//!
+//! - The allowed directory is opened by its real path with no link followed, and everything below
+//!   it through that handle, which refuses to leave it (`openat2` where there is one).
+//! - Lives no longer than the call it was made for.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use cap_std::fs::{Dir, Metadata, OpenOptions};
+
+use crate::error::ToolError;
+
+/// An open allowed directory and a path below it.
+#[derive(Debug)]
+pub(crate) struct Place {
+    directory: Dir,
+    below: PathBuf,
+    path: PathBuf,
+}
+
+impl Place {
+    /// Opens the allowed directory `base`, which is above the real path `path`.
+    pub(crate) fn open(base: &Path, path: PathBuf) -> Result<Self, ToolError> {
+        let directory = open_directory(base).map_err(|error| ToolError::io(error, "open", base))?;
+        let below = match path.strip_prefix(base) {
+            Ok(below) if below.as_os_str().is_empty() => PathBuf::from("."),
+            Ok(below) => below.to_path_buf(),
+            Err(_) => return Err(ToolError::io(io::ErrorKind::InvalidInput.into(), "open", &path)),
+        };
+        Ok(Self { directory, below, path })
+    }
+
+    /// The real path, absolute; for people and answers, not for opening.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The allowed directory.
+    pub(crate) fn directory(&self) -> &Dir {
+        &self.directory
+    }
+
+    /// The path below the allowed directory; `.` for the directory itself.
+    pub(crate) fn below(&self) -> &Path {
+        &self.below
+    }
+
+    /// What is there, links within the allowed directory followed.
+    pub(crate) fn metadata(&self) -> io::Result<Metadata> {
+        self.directory.metadata(&self.below)
+    }
+
+    /// Opens what is there as a directory.
+    pub(crate) fn open_dir(&self) -> io::Result<Dir> {
+        self.directory.open_dir(&self.below)
+    }
+
+    /// Opens what is there as a file, never waiting for a peer (a pipe, a device).
+    pub(crate) fn open_file(&self, options: &mut OpenOptions) -> io::Result<File> {
+        #[cfg(unix)]
+        {
+            use cap_std::fs::OpenOptionsExt as _;
+            let flags = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOCTTY;
+            options.custom_flags(flags.bits().cast_signed());
+        }
+        self.directory.open_with(&self.below, options).map(cap_std::fs::File::into_std)
+    }
+
+    /// The directory that holds this place, and its name there.
+    pub(crate) fn parent(&self) -> io::Result<(Dir, &OsStr)> {
+        let name = self.below.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+        let above = self.below.parent().filter(|above| !above.as_os_str().is_empty());
+        let directory = self.directory.open_dir(above.unwrap_or(Path::new(".")))?;
+        Ok((directory, name))
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn open_directory(path: &Path) -> io::Result<Dir> {
+    use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    match openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS) {
+        Ok(directory) => Ok(Dir::from_std_file(File::from(directory))),
+        Err(rustix::io::Errno::NOSYS | rustix::io::Errno::PERM) => open_real(path),
+        Err(error) => Err(error.into()),
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn open_directory(path: &Path) -> io::Result<Dir> {
+    open_real(path)
+}
+
+/// For systems without `openat2`: opens a directory only while its path is free of links.
+fn open_real(path: &Path) -> io::Result<Dir> {
+    let directory = Dir::open_ambient_dir(path, cap_std::ambient_authority())?;
+    if std::fs::canonicalize(path)? == path {
+        Ok(directory)
+    } else {
+        Err(io::ErrorKind::PermissionDenied.into())
+    }
+}

@@ -1,0 +1,161 @@
+//! Which directories are allowed now: the command line's until the client tells its roots, then
+//! those, and after each change the changed ones.
+//!
+//! - Order is kept: a call that arrives after the client announced a change is judged by the
+//!   changed roots. It waits for them, at most [`PATIENCE`].
+//! - Never wider by accident: an empty list of roots, or roots that are no directories, allow
+//!   nothing; so does a client that had told roots and fails to tell them again.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use anyhow::bail;
+use rmcp::{Peer, RoleServer};
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+use crate::allowed::Allowed;
+use crate::{note, paths, root_uri};
+
+/// How long the client may take to tell its roots.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The allowed directories over time.
+#[derive(Debug)]
+pub(crate) struct Roots {
+    current: Mutex<Current>,
+    announced: AtomicU64,
+    applied: watch::Sender<u64>,
+    refreshing: tokio::sync::Mutex<()>,
+}
+
+#[derive(Debug)]
+struct Current {
+    allowed: Arc<Allowed>,
+    told_by_client: bool,
+}
+
+impl Roots {
+    /// Starts with the directories of the command line.
+    ///
+    /// # Errors
+    /// Fails when directories were given and none of them can be used.
+    pub(crate) fn from_command_line(directories: &[PathBuf]) -> anyhow::Result<Self> {
+        let home = paths::home();
+        let mut usable = Vec::new();
+        for directory in directories {
+            let expanded = match directory.to_str() {
+                Some(text) => paths::expand_home(text, home.as_deref()),
+                None => directory.clone(),
+            };
+            let absolute = paths::normalize(&std::path::absolute(expanded)?);
+            match std::fs::canonicalize(&absolute) {
+                // A directory reached by way of a link is allowed under both of its names.
+                Ok(real) if real.is_dir() && real != absolute => usable.extend([absolute, real]),
+                Ok(real) if real.is_dir() => usable.push(real),
+                Ok(_) => note(&format!("warning: {} is not a directory, skipping", absolute.display())),
+                Err(error) => note(&format!("warning: cannot use {}: {error}", absolute.display())),
+            }
+        }
+        if usable.is_empty() && !directories.is_empty() {
+            bail!("none of the directories on the command line can be used");
+        }
+        Ok(Self {
+            current: Mutex::new(Current { allowed: Arc::new(Allowed::new(usable)), told_by_client: false }),
+            announced: AtomicU64::new(0),
+            applied: watch::Sender::new(0),
+            refreshing: tokio::sync::Mutex::new(()),
+        })
+    }
+
+    /// The client's roots may be others from here on. Called in the order of the messages.
+    pub(crate) fn announce(&self) {
+        self.announced.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// Brings the allowed directories up to date with the last announcement.
+    pub(crate) async fn refresh(&self, client: &Peer<RoleServer>) {
+        let _one_at_a_time = self.refreshing.lock().await;
+        loop {
+            let target = self.announced.load(Ordering::Acquire);
+            if *self.applied.borrow() >= target {
+                return;
+            }
+            if tells_roots(client) {
+                self.apply(ask(client).await).await;
+            }
+            self.applied.send_replace(target);
+        }
+    }
+
+    /// The allowed directories, once every change announced so far has taken effect.
+    pub(crate) async fn settled(&self) -> Arc<Allowed> {
+        let target = self.announced.load(Ordering::Acquire);
+        let mut applied = self.applied.subscribe();
+        // The bound only guards against a fault of ours: `refresh` itself ends in time. What was
+        // allowed before may be so no longer, hence nothing is.
+        match timeout(PATIENCE * 2, applied.wait_for(|applied| *applied >= target)).await {
+            Ok(Ok(_)) => Arc::clone(&self.lock().allowed),
+            Ok(Err(_)) | Err(_) => Arc::default(),
+        }
+    }
+
+    async fn apply(&self, answer: Result<Vec<String>, String>) {
+        let directories = match answer {
+            Ok(uris) => {
+                let usable = tokio::task::spawn_blocking(move || usable_directories(&uris)).await;
+                usable.unwrap_or_default()
+            }
+            Err(problem) if self.lock().told_by_client => {
+                note(&format!("warning: the client does not tell its roots ({problem}); nothing is allowed"));
+                Vec::new()
+            }
+            Err(problem) => {
+                note(&format!("warning: the client does not tell its roots ({problem})"));
+                return;
+            }
+        };
+        let next = Arc::new(Allowed::new(directories));
+        let mut current = self.lock();
+        current.allowed.give_way_to(&next);
+        *current = Current { allowed: next, told_by_client: true };
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Current> {
+        self.current.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn tells_roots(client: &Peer<RoleServer>) -> bool {
+    client.peer_info().is_some_and(|client| client.capabilities.roots.is_some())
+}
+
+#[expect(
+    deprecated,
+    reason = "deprecated for the 2026-07-28 revision; this server speaks the ones before it"
+)]
+async fn ask(client: &Peer<RoleServer>) -> Result<Vec<String>, String> {
+    match timeout(PATIENCE, client.list_roots()).await {
+        Ok(Ok(answer)) => Ok(answer.roots.into_iter().map(|root| root.uri).collect()),
+        Ok(Err(error)) => Err(error.to_string()),
+        Err(_) => Err(format!("no answer in {} s", PATIENCE.as_secs())),
+    }
+}
+
+fn usable_directories(uris: &[String]) -> Vec<PathBuf> {
+    let home = paths::home();
+    let mut directories = Vec::new();
+    for uri in uris {
+        let real = root_uri::to_path(uri, home.as_deref())
+            .and_then(|path| std::fs::canonicalize(path).ok())
+            .filter(|real| real.is_dir());
+        match real {
+            Some(real) if directories.contains(&real) => {}
+            Some(real) => directories.push(real),
+            None => note(&format!("warning: root {uri:?} is no accessible directory, skipping")),
+        }
+    }
+    directories
+}

@@ -1,0 +1,204 @@
+//! Messages over standard input and output, one JSON value a line.
+//!
+//! - A thread reads and a thread writes, so neither a silent client nor a slow one holds up calls,
+//!   and the descriptors keep their blocking mode, which they share with other programs.
+//! - Changes of roots are announced here, in the order of the messages, before any later message
+//!   is handed on.
+//! - Foreign bytes never end the server: what is not JSON is noted, what is JSON but no message is
+//!   answered with an error, a line over [`LINE_LIMIT`] is skipped and answered with an error.
+
+mod lines;
+
+use std::io;
+use std::sync::Arc;
+use std::thread;
+
+use rmcp::model::{
+    ClientJsonRpcMessage, ClientNotification, ErrorCode, ErrorData, JsonRpcMessage, RequestId,
+    ServerJsonRpcMessage,
+};
+use rmcp::{RoleServer, transport::Transport};
+use serde_json::Value;
+use tokio::sync::{mpsc, oneshot};
+
+use self::lines::{Line, Lines};
+use crate::note;
+use crate::roots::Roots;
+
+/// The longest message: 64 MiB of content, and what wraps it.
+const LINE_LIMIT: usize = 65 * 1024 * 1024;
+
+/// Messages read ahead of the server; beyond them the client waits.
+const READ_AHEAD: usize = 64;
+
+/// The server's end of standard input and output.
+pub(crate) struct Stdio {
+    incoming: mpsc::Receiver<ClientJsonRpcMessage>,
+    outgoing: mpsc::Sender<Outgoing>,
+    roots: Arc<Roots>,
+    greeted: bool,
+}
+
+struct Outgoing {
+    message: ServerJsonRpcMessage,
+    done: oneshot::Sender<io::Result<()>>,
+}
+
+/// A message that never reaches the server.
+struct Refusal {
+    id: Option<RequestId>,
+    reason: String,
+}
+
+impl Stdio {
+    /// Starts the two threads.
+    ///
+    /// # Errors
+    /// Fails when the system gives no thread.
+    pub(crate) fn start(roots: Arc<Roots>) -> io::Result<Self> {
+        let (send_incoming, incoming) = mpsc::channel(READ_AHEAD);
+        let (outgoing, receive_outgoing) = mpsc::channel(READ_AHEAD);
+        let refusals = outgoing.downgrade();
+        thread::Builder::new()
+            .name("stdin".into())
+            .spawn(move || read(io::stdin().lock(), &send_incoming, &refusals))?;
+        thread::Builder::new()
+            .name("stdout".into())
+            .spawn(move || write(io::stdout().lock(), receive_outgoing))?;
+        Ok(Self { incoming, outgoing, roots, greeted: false })
+    }
+}
+
+impl Transport<RoleServer> for Stdio {
+    type Error = io::Error;
+
+    fn send(
+        &mut self,
+        message: ServerJsonRpcMessage,
+    ) -> impl Future<Output = io::Result<()>> + Send + 'static {
+        let outgoing = self.outgoing.clone();
+        async move {
+            let closed = || io::Error::from(io::ErrorKind::BrokenPipe);
+            let (done, outcome) = oneshot::channel();
+            outgoing.send(Outgoing { message, done }).await.map_err(|_| closed())?;
+            outcome.await.map_err(|_| closed())?
+        }
+    }
+
+    async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {
+        loop {
+            let message = tokio::select! {
+                message = self.incoming.recv() => message?,
+                // Nobody hears us any more.
+                () = self.outgoing.closed() => return None,
+            };
+            self.greeted |= matches!(message, JsonRpcMessage::Request(_));
+            // Before the first request there is nothing that another message could belong to.
+            if !self.greeted {
+                continue;
+            }
+            if changes_roots(&message) {
+                self.roots.announce();
+            }
+            return Some(message);
+        }
+    }
+
+    async fn close(&mut self) -> io::Result<()> {
+        self.incoming.close();
+        Ok(())
+    }
+}
+
+fn changes_roots(message: &ClientJsonRpcMessage) -> bool {
+    let JsonRpcMessage::Notification(notification) = message else {
+        return false;
+    };
+    matches!(
+        notification.notification,
+        ClientNotification::InitializedNotification(_) | ClientNotification::RootsListChangedNotification(_)
+    )
+}
+
+fn read(
+    input: impl io::Read,
+    messages: &mpsc::Sender<ClientJsonRpcMessage>,
+    refusals: &mpsc::WeakSender<Outgoing>,
+) {
+    let mut lines = Lines::new(input, LINE_LIMIT);
+    loop {
+        let handed_on = match lines.next() {
+            Ok(Line::Whole(line)) if line.iter().all(u8::is_ascii_whitespace) => true,
+            Ok(Line::Whole(line)) => match parse(line) {
+                Ok(message) => messages.blocking_send(message).is_ok(),
+                Err(refusal) => refuse(refusal, refusals),
+            },
+            Ok(Line::TooLong) => refuse(Some(too_long()), refusals),
+            Ok(Line::End) => false,
+            Err(error) => {
+                note(&format!("cannot read standard input: {error}"));
+                false
+            }
+        };
+        if !handed_on {
+            return;
+        }
+    }
+}
+
+/// A message, or what to answer in its place, if anything.
+fn parse(line: &[u8]) -> Result<ClientJsonRpcMessage, Option<Refusal>> {
+    let error = match serde_json::from_slice(line) {
+        Ok(message) => return Ok(message),
+        Err(error) => error,
+    };
+    // The other SDKs ignore what is not JSON: there is no id to answer to.
+    let Ok(value) = serde_json::from_slice::<Value>(line) else {
+        note(&format!("ignoring a line that is not JSON: {error}"));
+        return Err(None);
+    };
+    let id = match value.get("id") {
+        Some(Value::String(text)) => Some(RequestId::String(text.as_str().into())),
+        Some(Value::Number(number)) => number.as_i64().map(RequestId::Number),
+        _ => None,
+    };
+    if id.is_none() && value.get("method").is_some() {
+        note("ignoring a notification that is no MCP message");
+        return Err(None);
+    }
+    Err(Some(Refusal { id, reason: "not an MCP message".to_owned() }))
+}
+
+fn too_long() -> Refusal {
+    Refusal { id: None, reason: format!("message is longer than {LINE_LIMIT} bytes") }
+}
+
+/// Answers in place of the server; whether the conversation can go on.
+fn refuse(refusal: Option<Refusal>, refusals: &mpsc::WeakSender<Outgoing>) -> bool {
+    let (Some(Refusal { id, reason }), Some(refusals)) = (refusal, refusals.upgrade()) else {
+        return true;
+    };
+    let data = ErrorData::new(ErrorCode::INVALID_REQUEST, format!("Invalid request: {reason}"), None);
+    let message = ServerJsonRpcMessage::error(data, id);
+    let (done, _) = oneshot::channel();
+    refusals.blocking_send(Outgoing { message, done }).is_ok()
+}
+
+fn write(mut output: impl io::Write, mut messages: mpsc::Receiver<Outgoing>) {
+    while let Some(Outgoing { message, done }) = messages.blocking_recv() {
+        let outcome = write_line(&mut output, &message);
+        let broken = outcome.is_err();
+        // The sender may have stopped waiting.
+        let _ = done.send(outcome);
+        if broken {
+            return;
+        }
+    }
+}
+
+fn write_line(output: &mut impl io::Write, message: &ServerJsonRpcMessage) -> io::Result<()> {
+    let mut line = serde_json::to_vec(message)?;
+    line.push(b'\n');
+    output.write_all(&line)?;
+    output.flush()
+}

@@ -1,0 +1,80 @@
+//! Lines of bounded length.
+//!
+//! - Memory is bounded by the limit, whatever the peer sends.
+
+use std::io::{self, BufRead as _, BufReader, Read};
+
+/// A buffer that grew beyond this is given back after its line.
+const KEPT: usize = 64 * 1024;
+
+/// Reads lines and skips those that are too long.
+pub(super) struct Lines<R> {
+    input: BufReader<R>,
+    line: Vec<u8>,
+    limit: usize,
+}
+
+/// What came next.
+#[derive(Debug, PartialEq)]
+pub(super) enum Line<'a> {
+    /// A line, without its end.
+    Whole(&'a [u8]),
+    /// A line over the limit; it was skipped.
+    TooLong,
+    /// The end of the input. An unfinished last line is dropped.
+    End,
+}
+
+impl<R: Read> Lines<R> {
+    pub(super) fn new(input: R, limit: usize) -> Self {
+        Self { input: BufReader::with_capacity(KEPT, input), line: Vec::new(), limit }
+    }
+
+    /// The next line.
+    pub(super) fn next(&mut self) -> io::Result<Line<'_>> {
+        self.line.clear();
+        self.line.shrink_to(KEPT);
+        let mut too_long = false;
+        loop {
+            let available = match self.input.fill_buf() {
+                Ok([]) => return Ok(Line::End),
+                Ok(available) => available,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error),
+            };
+            let mut parts = available.splitn(2, |byte| *byte == b'\n');
+            let part = parts.next().unwrap_or_default();
+            let ended = parts.next().is_some();
+            too_long |= self.line.len().saturating_add(part.len()) > self.limit;
+            if too_long {
+                self.line.clear();
+            } else {
+                self.line.extend_from_slice(part);
+            }
+            let consumed = part.len().saturating_add(usize::from(ended));
+            self.input.consume(consumed);
+            match (ended, too_long) {
+                (true, true) => return Ok(Line::TooLong),
+                (true, false) => return Ok(Line::Whole(&self.line)),
+                (false, _) => {}
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_lines_are_skipped_and_the_next_one_is_whole() {
+        let mut lines = Lines::new(&b"one\n\n12345\n123456\n1234567\ntwo\nunfinished"[..], 5);
+        assert_eq!(lines.next().expect("line"), Line::Whole(b"one"));
+        assert_eq!(lines.next().expect("line"), Line::Whole(b""));
+        assert_eq!(lines.next().expect("line"), Line::Whole(b"12345"));
+        assert_eq!(lines.next().expect("line"), Line::TooLong);
+        assert_eq!(lines.next().expect("line"), Line::TooLong);
+        assert_eq!(lines.next().expect("line"), Line::Whole(b"two"));
+        assert_eq!(lines.next().expect("line"), Line::End);
+    }
+}

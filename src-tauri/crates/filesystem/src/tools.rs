@@ -1,0 +1,81 @@
+//! The 14 tools: their catalogue and their work.
+//!
+//! - A tool reaches the disk only through a [`Place`](crate::place::Place).
+//! - Long work stops when its call is cancelled or its directories are no longer allowed.
+
+mod arguments;
+mod catalogue;
+mod collate;
+mod diff;
+mod edit;
+mod glob;
+mod info;
+mod list;
+mod media;
+mod read;
+mod transfer;
+mod walk;
+mod write;
+
+use rmcp::model::{ContentBlock, JsonObject};
+use serde_json::Value;
+
+pub(crate) use self::catalogue::catalogue;
+
+use self::arguments::Arguments;
+use crate::allowed::Allowed;
+use crate::error::ToolError;
+use crate::place::Place;
+
+/// What a tool answers.
+pub(crate) enum Answer {
+    /// Plain text.
+    Text(String),
+    /// An image, a sound or other data: as a content block, and the same as data.
+    Media { block: Box<ContentBlock>, data: Value },
+}
+
+/// The circumstances of one call.
+pub(crate) struct Call<'a> {
+    /// The allowed directories that the call is judged by.
+    pub(crate) allowed: &'a Allowed,
+    /// Whether the client has cancelled the call.
+    pub(crate) cancelled: &'a dyn Fn() -> bool,
+}
+
+impl Call<'_> {
+    fn resolve(&self, path: &str) -> Result<Place, ToolError> {
+        self.allowed.resolve(path)
+    }
+
+    /// Ends long work that nobody waits for, or that is no longer allowed.
+    fn check(&self) -> Result<(), ToolError> {
+        if self.allowed.narrowed() || (self.cancelled)() { Err(ToolError::Stopped) } else { Ok(()) }
+    }
+}
+
+/// Runs the tool called `name`.
+pub(crate) fn run(name: &str, values: JsonObject, call: &Call<'_>) -> Result<Answer, ToolError> {
+    let arguments = Arguments::new(name, values);
+    let text = match name {
+        "read_file" | "read_text_file" => read::text(&arguments, call),
+        "read_media_file" => return media::read(&arguments, call),
+        "read_multiple_files" => read::multiple(&arguments, call),
+        "write_file" => write::file(&arguments, call),
+        "edit_file" => edit::file(&arguments, call),
+        "create_directory" => write::directory(&arguments, call),
+        "list_directory" => list::names(&arguments, call),
+        "list_directory_with_sizes" => list::sizes(&arguments, call),
+        "directory_tree" => walk::tree(&arguments, call),
+        "move_file" => transfer::move_file(&arguments, call),
+        "search_files" => walk::search(&arguments, call),
+        "get_file_info" => info::file(&arguments, call),
+        "list_allowed_directories" => Ok(allowed_directories(call.allowed)),
+        _ => Err(ToolError::UnknownTool(name.to_owned())),
+    };
+    text.map(Answer::Text)
+}
+
+fn allowed_directories(allowed: &Allowed) -> String {
+    format!("Allowed directories:\n{}", allowed.directories().collect::<Vec<_>>().join("\n"))
+}

@@ -1,0 +1,117 @@
+//! Arguments of a tool call, taken out one by one.
+//!
+//! - The error texts are the reference's, so that an agent corrects itself the same way.
+//! - Unknown arguments are ignored.
+
+use rmcp::model::JsonObject;
+use serde_json::Value;
+
+use crate::error::ToolError;
+
+/// The arguments of one call.
+pub(super) struct Arguments<'a> {
+    tool: &'a str,
+    values: JsonObject,
+}
+
+impl<'a> Arguments<'a> {
+    pub(super) fn new(tool: &'a str, values: JsonObject) -> Self {
+        Self { tool, values }
+    }
+
+    /// A text that must be there.
+    pub(super) fn text(&self, name: &str) -> Result<&str, ToolError> {
+        self.text_in(self.values.get(name), name)
+    }
+
+    /// A number that may be there.
+    pub(super) fn number(&self, name: &str) -> Result<Option<f64>, ToolError> {
+        match self.values.get(name) {
+            None => Ok(None),
+            Some(Value::Number(number)) => Ok(number.as_f64()),
+            other => Err(self.mismatch("number", other, name)),
+        }
+    }
+
+    /// A flag; false when it is not there.
+    pub(super) fn flag(&self, name: &str) -> Result<bool, ToolError> {
+        match self.values.get(name) {
+            None => Ok(false),
+            Some(Value::Bool(flag)) => Ok(*flag),
+            other => Err(self.mismatch("boolean", other, name)),
+        }
+    }
+
+    /// One of some words; the first when it is not there.
+    pub(super) fn choice(&self, name: &str, words: [&'static str; 2]) -> Result<&'static str, ToolError> {
+        let [first, second] = words;
+        match self.values.get(name) {
+            None => Ok(first),
+            Some(Value::String(word)) if word == first => Ok(first),
+            Some(Value::String(word)) if word == second => Ok(second),
+            Some(_) => {
+                Err(self
+                    .refuse(format!("Invalid option: expected one of \"{first}\"|\"{second}\" at {name}")))
+            }
+        }
+    }
+
+    /// A list of texts that must be there.
+    pub(super) fn texts(&self, name: &str) -> Result<Vec<&str>, ToolError> {
+        let items = self.items(name)?;
+        let text = |(index, item)| self.text_in(Some(item), &format!("{name}[{index}]"));
+        items.iter().enumerate().map(text).collect()
+    }
+
+    /// A list of texts; empty when it is not there.
+    pub(super) fn texts_or_none(&self, name: &str) -> Result<Vec<&str>, ToolError> {
+        if self.values.contains_key(name) { self.texts(name) } else { Ok(Vec::new()) }
+    }
+
+    /// A list of pairs of texts that must be there.
+    pub(super) fn pairs<'v>(&'v self, name: &str, keys: [&str; 2]) -> Result<Vec<[&'v str; 2]>, ToolError> {
+        let [first, second] = keys;
+        let pair = |(index, item): (usize, &'v Value)| {
+            if !item.is_object() {
+                return Err(self.mismatch("object", Some(item), &format!("{name}[{index}]")));
+            }
+            Ok([
+                self.text_in(item.get(first), &format!("{name}[{index}].{first}"))?,
+                self.text_in(item.get(second), &format!("{name}[{index}].{second}"))?,
+            ])
+        };
+        self.items(name)?.iter().enumerate().map(pair).collect()
+    }
+
+    /// The refusal of these arguments.
+    pub(super) fn refuse(&self, reason: String) -> ToolError {
+        ToolError::Arguments { tool: self.tool.to_owned(), reason }
+    }
+
+    fn items(&self, name: &str) -> Result<&[Value], ToolError> {
+        match self.values.get(name) {
+            Some(Value::Array(items)) => Ok(items),
+            other => Err(self.mismatch("array", other, name)),
+        }
+    }
+
+    fn text_in<'v>(&self, value: Option<&'v Value>, label: &str) -> Result<&'v str, ToolError> {
+        match value {
+            Some(Value::String(text)) => Ok(text),
+            other => Err(self.mismatch("string", other, label)),
+        }
+    }
+
+    fn mismatch(&self, expected: &str, value: Option<&Value>, label: &str) -> ToolError {
+        let received = match value {
+            None => "undefined",
+            Some(Value::Null) => "null",
+            Some(Value::Bool(_)) => "boolean",
+            Some(Value::Number(_)) => "number",
+            Some(Value::String(_)) => "string",
+            Some(Value::Array(_)) => "array",
+            Some(Value::Object(_)) => "object",
+        };
+        self.refuse(format!("Invalid input: expected {expected}, received {received} at {label}"))
+    }
+}

@@ -1,0 +1,41 @@
+//! The order in which people expect names: that of the Unicode root collation for ASCII names.
+//!
+//! - Beyond ASCII, names are compared without their accents and then by code point.
+
+use std::cmp::Ordering;
+
+use unicode_normalization::UnicodeNormalization as _;
+
+/// Marks in their order; digits and letters come after them.
+const MARKS: &str = "_-,;:!?.'\"()[]{}@*/\\&#%`^+<=>|~$";
+
+/// Compares two names: letters without regard to case, lower case first where nothing else differs.
+pub(super) fn compare(left: &str, right: &str) -> Ordering {
+    weights(left).cmp(weights(right)).then_with(|| case(left).cmp(case(right))).then_with(|| left.cmp(right))
+}
+
+fn weights(name: &str) -> impl Iterator<Item = (u8, usize, char)> + '_ {
+    let letters = name.nfd().filter(|letter| !unicode_normalization::char::is_combining_mark(*letter));
+    letters.flat_map(char::to_lowercase).map(|letter| match MARKS.find(letter) {
+        Some(position) => (1, position, ' '),
+        None if letter.is_whitespace() => (0, 0, letter),
+        None if letter.is_ascii_digit() => (2, 0, letter),
+        None => (3, 0, letter),
+    })
+}
+
+fn case(name: &str) -> impl Iterator<Item = bool> + '_ {
+    name.chars().map(char::is_uppercase)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_come_in_the_order_of_a_dictionary() {
+        let mut names = ["b", "B", "a2", "A", "a", "_x", "-x", ".git", "10", "2", "é", "f", "a b"];
+        names.sort_by(|left, right| compare(left, right));
+        assert_eq!(names, ["_x", "-x", ".git", "10", "2", "a", "A", "a b", "a2", "b", "B", "é", "f"]);
+    }
+}

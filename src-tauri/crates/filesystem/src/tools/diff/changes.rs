@@ -1,0 +1,242 @@
+//! How one list of lines becomes another with the fewest changes.
+//!
+//! - Myers' greedy search. Of several shortest ways it takes the one that the reference takes.
+//! - Bounded: after [`CHANGE_LIMIT`] changed lines a search that gives up in time takes over, whose
+//!   result is correct but may be longer, and another of the shortest.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use similar::{Algorithm, DiffOp, capture_diff_slices_deadline};
+
+const CHANGE_LIMIT: i64 = 1000;
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// What happens to a line.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Kind {
+    Same,
+    Removed,
+    Added,
+}
+
+impl Kind {
+    /// The sign of the line in a diff.
+    pub(super) fn sign(self) -> char {
+        match self {
+            Self::Same => ' ',
+            Self::Removed => '-',
+            Self::Added => '+',
+        }
+    }
+}
+
+/// The same thing that happens to some lines in a row.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Change {
+    pub(super) kind: Kind,
+    pub(super) count: usize,
+}
+
+/// The changes from `old` to `new`.
+pub(super) fn changes(old: &[&str], new: &[&str]) -> Vec<Change> {
+    Search::new(old, new).run().unwrap_or_else(|| approximate(old, new))
+}
+
+/// The furthest a way has come on its diagonal (lines of old minus lines of new).
+#[derive(Clone, Copy)]
+struct Reach {
+    old: i64,
+    last: Option<usize>,
+}
+
+/// A change and the one before it on the same way.
+struct Step {
+    change: Change,
+    previous: Option<usize>,
+}
+
+struct Search<'a> {
+    old: &'a [&'a str],
+    new: &'a [&'a str],
+    steps: Vec<Step>,
+    reached: HashMap<i64, Reach>,
+    /// Beyond these diagonals a way has met the end of a text: nothing more is to be had there.
+    diagonals: (i64, i64),
+}
+
+impl<'a> Search<'a> {
+    fn new(old: &'a [&'a str], new: &'a [&'a str]) -> Self {
+        Self { old, new, steps: Vec::new(), reached: HashMap::new(), diagonals: (i64::MIN, i64::MAX) }
+    }
+
+    fn run(mut self) -> Option<Vec<Change>> {
+        let mut start = Reach { old: 0, last: None };
+        let new = self.follow(&mut start, 0);
+        if self.is_end(start.old, new) {
+            return Some(self.way(start.last));
+        }
+        self.reached.insert(0, start);
+        for length in 1..=CHANGE_LIMIT {
+            let mut diagonal = self.diagonals.0.max(length.saturating_neg());
+            while diagonal <= self.diagonals.1.min(length) {
+                if let Some(end) = self.advance(diagonal) {
+                    return Some(self.way(end.last));
+                }
+                diagonal = diagonal.saturating_add(2);
+            }
+        }
+        None
+    }
+
+    /// One change more, to `diagonal`; the end if that reaches it.
+    fn advance(&mut self, diagonal: i64) -> Option<Reach> {
+        let new_length = length(self.new);
+        let below = self.reached.remove(&diagonal.saturating_sub(1));
+        let above = self.reached.get(&diagonal.saturating_add(1)).copied();
+        let removing = below.filter(|reach| reach.old < length(self.old));
+        let adding = above.filter(|reach| {
+            let new = reach.old.saturating_sub(diagonal).saturating_sub(1);
+            (0..new_length).contains(&new)
+        });
+        let mut reach = match (removing, adding) {
+            (None, None) => {
+                self.reached.remove(&diagonal);
+                return None;
+            }
+            (Some(removing), Some(adding)) if removing.old < adding.old => self.step(adding, Kind::Added),
+            (Some(removing), _) => self.step(removing, Kind::Removed),
+            (None, Some(adding)) => self.step(adding, Kind::Added),
+        };
+        let new = self.follow(&mut reach, diagonal);
+        if self.is_end(reach.old, new) {
+            return Some(reach);
+        }
+        self.reached.insert(diagonal, reach);
+        if reach.old >= length(self.old) {
+            self.diagonals.1 = self.diagonals.1.min(diagonal.saturating_sub(1));
+        }
+        if new >= new_length {
+            self.diagonals.0 = self.diagonals.0.max(diagonal.saturating_add(1));
+        }
+        None
+    }
+
+    /// Goes on over lines that are the same; returns where that is in the new text.
+    fn follow(&mut self, reach: &mut Reach, diagonal: i64) -> i64 {
+        let at = |lines: &'a [&'a str], position: i64| lines.get(usize::try_from(position).ok()?);
+        let mut new = reach.old.saturating_sub(diagonal);
+        let mut count = 0_usize;
+        while let (Some(left), Some(right)) = (at(self.old, reach.old), at(self.new, new))
+            && left == right
+        {
+            reach.old = reach.old.saturating_add(1);
+            new = new.saturating_add(1);
+            count = count.saturating_add(1);
+        }
+        if count > 0 {
+            reach.last = Some(self.push(Change { kind: Kind::Same, count }, reach.last));
+        }
+        new
+    }
+
+    fn step(&mut self, reach: Reach, kind: Kind) -> Reach {
+        let old = reach.old.saturating_add(i64::from(kind == Kind::Removed));
+        let last = reach.last.and_then(|last| self.steps.get(last));
+        let (count, previous) = match last {
+            Some(last) if last.change.kind == kind => (last.change.count, last.previous),
+            _ => (0, reach.last),
+        };
+        let change = Change { kind, count: count.saturating_add(1) };
+        Reach { old, last: Some(self.push(change, previous)) }
+    }
+
+    fn push(&mut self, change: Change, previous: Option<usize>) -> usize {
+        self.steps.push(Step { change, previous });
+        self.steps.len().saturating_sub(1)
+    }
+
+    fn is_end(&self, old: i64, new: i64) -> bool {
+        old >= length(self.old) && new >= length(self.new)
+    }
+
+    fn way(&self, mut last: Option<usize>) -> Vec<Change> {
+        let mut way = Vec::new();
+        while let Some(step) = last.and_then(|last| self.steps.get(last)) {
+            way.push(step.change);
+            last = step.previous;
+        }
+        way.reverse();
+        way
+    }
+}
+
+fn length(lines: &[&str]) -> i64 {
+    i64::try_from(lines.len()).unwrap_or(i64::MAX)
+}
+
+fn approximate(old: &[&str], new: &[&str]) -> Vec<Change> {
+    let deadline = Instant::now().checked_add(PATIENCE);
+    let operations = capture_diff_slices_deadline(Algorithm::Myers, old, new, deadline);
+    let change = |kind, count| Change { kind, count };
+    let mut changes = Vec::new();
+    for operation in operations {
+        match operation {
+            DiffOp::Equal { len, .. } => changes.push(change(Kind::Same, len)),
+            DiffOp::Delete { old_len, .. } => changes.push(change(Kind::Removed, old_len)),
+            DiffOp::Insert { new_len, .. } => changes.push(change(Kind::Added, new_len)),
+            DiffOp::Replace { old_len, new_len, .. } => {
+                changes.extend([change(Kind::Removed, old_len), change(Kind::Added, new_len)]);
+            }
+        }
+    }
+    changes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_and_many_changes_lead_from_one_text_to_the_other() {
+        let numbers: Vec<String> = (0..3000).map(|number| number.to_string()).collect();
+        let old: Vec<&str> = numbers.iter().map(String::as_str).collect();
+        let mut few = old.clone();
+        few.swap(10, 20);
+        few.truncate(2900);
+        let mut many = old.clone();
+        many.reverse();
+        for new in [few, many, Vec::new(), old.clone()] {
+            assert_eq!(applied(&changes(&old, &new), &old, &new), new);
+        }
+    }
+
+    #[test]
+    fn removals_come_before_additions() {
+        let way = changes(&["a", "b", "c"], &["a", "x", "c"]);
+        let change = |kind| Change { kind, count: 1 };
+        assert_eq!(way, [Kind::Same, Kind::Removed, Kind::Added, Kind::Same].map(change));
+    }
+
+    /// What the changes make of `old`, taking added lines from `new`.
+    fn applied<'a>(changes: &[Change], old: &[&'a str], new: &[&'a str]) -> Vec<&'a str> {
+        let (mut old_at, mut new_at) = (0, 0);
+        let mut result = Vec::new();
+        for Change { kind, count } in changes {
+            let source = if *kind == Kind::Added {
+                new.get(new_at..new_at + count)
+            } else {
+                old.get(old_at..old_at + count)
+            };
+            if *kind != Kind::Removed {
+                result.extend_from_slice(source.expect("within the text"));
+                new_at += count;
+            }
+            if *kind != Kind::Added {
+                old_at += count;
+            }
+        }
+        assert_eq!((old_at, new_at), (old.len(), new.len()));
+        result
+    }
+}

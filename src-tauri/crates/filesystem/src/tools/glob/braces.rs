@@ -1,0 +1,149 @@
+//! Braces in patterns: `{one,other}` and `{1..3}`.
+//!
+//! - Bounded in the number of results and in their size; what is over the bound is left out.
+
+/// The most patterns that one pattern stands for.
+const COUNT_LIMIT: usize = 2000;
+
+/// How deep braces may nest; what is deeper is taken literally.
+const DEPTH_LIMIT: usize = 32;
+
+/// The patterns without braces that a pattern stands for.
+pub(super) fn expand(pattern: &str) -> Vec<String> {
+    let characters: Vec<char> = pattern.chars().collect();
+    expand_slice(&characters, 0)
+}
+
+fn expand_slice(pattern: &[char], depth: usize) -> Vec<String> {
+    let mut results = vec![String::new()];
+    let mut rest = pattern;
+    while let Some((first, after)) = rest.split_first() {
+        let set = if *first == '{' && depth < DEPTH_LIMIT { set(after, depth) } else { None };
+        if let Some((choices, after)) = set {
+            results = product(&results, &choices);
+            rest = after;
+            continue;
+        }
+        // An escaped character stays escaped, and is no brace.
+        let taken = if *first == '\\' { 2 } else { 1 };
+        let text: String = rest.iter().take(taken).collect();
+        results.iter_mut().for_each(|result| result.push_str(&text));
+        rest = rest.get(taken..).unwrap_or_default();
+    }
+    results
+}
+
+/// What the braces stand for, after the opening one, and what follows the closing one.
+fn set(inside: &[char], depth: usize) -> Option<(Vec<String>, &[char])> {
+    let (parts, after) = split(inside)?;
+    let deeper = depth.saturating_add(1);
+    let choices = match parts.as_slice() {
+        [single] => sequence(single).or_else(|| literal(single, deeper))?,
+        parts => parts.iter().flat_map(|part| expand_slice(part, deeper)).take(COUNT_LIMIT).collect(),
+    };
+    Some((choices, after))
+}
+
+/// The parts between commas up to the closing brace that belongs to this set.
+fn split(inside: &[char]) -> Option<(Vec<&[char]>, &[char])> {
+    let (mut parts, mut start, mut open, mut escaped) = (Vec::new(), 0_usize, 0_usize, false);
+    for (index, character) in inside.iter().enumerate() {
+        if escaped {
+            escaped = false;
+            continue;
+        }
+        match character {
+            '\\' => escaped = true,
+            '{' => open = open.saturating_add(1),
+            '}' if open == 0 => {
+                parts.push(inside.get(start..index)?);
+                return Some((parts, inside.get(index.saturating_add(1)..)?));
+            }
+            '}' => open = open.saturating_sub(1),
+            ',' if open == 0 => {
+                parts.push(inside.get(start..index)?);
+                start = index.saturating_add(1);
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+/// Braces around one thing are no set, but there may be sets inside.
+fn literal(single: &[char], depth: usize) -> Option<Vec<String>> {
+    let inner = expand_slice(single, depth);
+    (inner.len() > 1).then(|| inner.into_iter().map(|text| format!("{{{text}}}")).collect())
+}
+
+/// `1..3`, `c..a`, `01..10..2`.
+fn sequence(single: &[char]) -> Option<Vec<String>> {
+    let text: String = single.iter().collect();
+    let mut ends = text.split("..");
+    let (first, last, step) = (ends.next()?, ends.next()?, ends.next());
+    if ends.next().is_some() {
+        return None;
+    }
+    let step = step.map_or(Some(1), |step| step.parse::<i64>().ok())?.unsigned_abs().max(1);
+    let step = usize::try_from(step).ok()?;
+    if let (Ok(from), Ok(to)) = (first.parse::<i64>(), last.parse::<i64>()) {
+        let padded = [first, last].iter().any(|end| {
+            let digits = end.trim_start_matches('-');
+            digits.len() > 1 && digits.starts_with('0')
+        });
+        let width = if padded { first.len().max(last.len()) } else { 0 };
+        return Some(numbers(from, to, step).map(|number| format!("{number:0width$}")).collect());
+    }
+    let (from, to) = (letter(first)?, letter(last)?);
+    let letters = numbers(i64::from(from), i64::from(to), step);
+    Some(
+        letters.filter_map(|code| u8::try_from(code).ok()).map(|code| char::from(code).to_string()).collect(),
+    )
+}
+
+fn letter(text: &str) -> Option<u8> {
+    match text.as_bytes() {
+        [letter] if letter.is_ascii_alphabetic() => Some(*letter),
+        _ => None,
+    }
+}
+
+fn numbers(from: i64, to: i64, step: usize) -> impl Iterator<Item = i64> {
+    let (low, high) = (from.min(to), from.max(to));
+    let rising = (low..=high).step_by(step).take(COUNT_LIMIT).map(move |number| (from <= to, number));
+    rising.map(move |(forward, number)| {
+        // Counted from the start, also when counting down.
+        if forward { number } else { from.saturating_sub(number.saturating_sub(low)) }
+    })
+}
+
+fn product(starts: &[String], ends: &[String]) -> Vec<String> {
+    let all = starts.iter().flat_map(|start| ends.iter().map(move |end| format!("{start}{end}")));
+    all.take(COUNT_LIMIT).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn braces_are_expanded_as_in_a_shell() {
+        for (pattern, expanded) in [
+            ("a{b,c}d", &["abd", "acd"][..]),
+            ("{a,{b,c}}", &["a", "b", "c"]),
+            ("{,a}", &["", "a"]),
+            ("{a}", &["{a}"]),
+            ("{a{b,c}}", &["{ab}", "{ac}"]),
+            ("{a,b", &["{a,b"]),
+            ("\\{a,b}", &["\\{a,b}"]),
+            ("{1..3}", &["1", "2", "3"]),
+            ("{08..10}", &["08", "09", "10"]),
+            ("{3..1}", &["3", "2", "1"]),
+            ("{a..e..2}", &["a", "c", "e"]),
+            ("{}", &["{}"]),
+        ] {
+            assert_eq!(expand(pattern), expanded, "{pattern}");
+        }
+        assert_eq!(expand(&"{a,b}".repeat(64)).len(), COUNT_LIMIT);
+    }
+}

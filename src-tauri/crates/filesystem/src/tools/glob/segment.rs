@@ -1,0 +1,217 @@
+//! A pattern for one name: `*`, `?`, `[classes]` and `@(groups|of)` `+(them)`.
+//!
+//! - Matching follows all ways at once, as a set of places in the name, so it cannot blow up.
+
+/// How deep groups may nest; what is deeper is taken literally.
+const DEPTH_LIMIT: usize = 8;
+
+/// Whether a character belongs to a named set, as `[:digit:]`.
+type Set = fn(char) -> bool;
+
+/// A pattern for one name.
+pub(super) struct Segment(Vec<Token>);
+
+enum Token {
+    Character(char),
+    AnyOne,
+    AnyMany,
+    Class { negated: bool, ranges: Vec<(char, char)>, sets: Vec<Set> },
+    Group { kind: char, alternatives: Vec<Vec<Token>> },
+}
+
+impl Segment {
+    pub(super) fn new(pattern: &str) -> Self {
+        let characters: Vec<char> = pattern.chars().collect();
+        Self(tokens(&characters, 0))
+    }
+
+    pub(super) fn matches(&self, name: &[char]) -> bool {
+        let mut places = vec![false; name.len().saturating_add(1)];
+        if let Some(start) = places.first_mut() {
+            *start = true;
+        }
+        lead(&self.0, name, places).last().copied().unwrap_or_default()
+    }
+}
+
+fn tokens(mut pattern: &[char], depth: usize) -> Vec<Token> {
+    let mut tokens = Vec::new();
+    while let Some((first, rest)) = pattern.split_first() {
+        let group = if depth < DEPTH_LIMIT { group(*first, rest, depth) } else { None };
+        let class = if *first == '[' { class(rest) } else { None };
+        let (token, rest) = match (group, class) {
+            (Some(found), _) | (None, Some(found)) => found,
+            (None, None) => match (first, rest.split_first()) {
+                ('*', _) => (Token::AnyMany, rest),
+                ('?', _) => (Token::AnyOne, rest),
+                ('\\', Some((escaped, rest))) => (Token::Character(*escaped), rest),
+                _ => (Token::Character(*first), rest),
+            },
+        };
+        tokens.push(token);
+        pattern = rest;
+    }
+    tokens
+}
+
+/// `kind(one|other)`, if that is what comes.
+fn group(kind: char, rest: &[char], depth: usize) -> Option<(Token, &[char])> {
+    if !"?*+@!".contains(kind) {
+        return None;
+    }
+    let inside = rest.strip_prefix(&['('])?;
+    let (mut open, mut start, mut escaped) = (0_usize, 0_usize, false);
+    let mut alternatives = Vec::new();
+    for (index, character) in inside.iter().enumerate() {
+        let ends = !escaped && open == 0 && matches!(character, '|' | ')');
+        if ends {
+            alternatives.push(tokens(inside.get(start..index)?, depth.saturating_add(1)));
+            start = index.saturating_add(1);
+            if *character == ')' {
+                return Some((Token::Group { kind, alternatives }, inside.get(start..)?));
+            }
+        }
+        match character {
+            '(' if !escaped => open = open.saturating_add(1),
+            ')' if !escaped => open = open.saturating_sub(1),
+            _ => {}
+        }
+        escaped = !escaped && *character == '\\';
+    }
+    None
+}
+
+/// `[...]` after its opening bracket, if it closes.
+fn class(inside: &[char]) -> Option<(Token, &[char])> {
+    let negated = matches!(inside.first(), Some('!' | '^'));
+    let mut rest = if negated { inside.get(1..)? } else { inside };
+    let (mut ranges, mut sets, mut first) = (Vec::new(), Vec::new(), true);
+    loop {
+        if let Some(after) = rest.strip_prefix(&[']'])
+            && !first
+        {
+            return Some((Token::Class { negated, ranges, sets }, after));
+        }
+        first = false;
+        if let Some((set, after)) = named_set(rest) {
+            sets.push(set);
+            rest = after;
+            continue;
+        }
+        let (low, after) = class_character(rest)?;
+        rest = after;
+        let high = match after.strip_prefix(&['-']) {
+            Some(after) if !after.starts_with(&[']']) => {
+                let (high, after) = class_character(after)?;
+                rest = after;
+                high
+            }
+            _ => low,
+        };
+        ranges.push((low, high));
+    }
+}
+
+fn class_character(rest: &[char]) -> Option<(char, &[char])> {
+    match rest {
+        ['\\', character, rest @ ..] | [character, rest @ ..] => Some((*character, rest)),
+        [] => None,
+    }
+}
+
+fn named_set(rest: &[char]) -> Option<(Set, &[char])> {
+    let named: [(&str, Set); 14] = [
+        ("[:alnum:]", char::is_alphanumeric),
+        ("[:alpha:]", char::is_alphabetic),
+        ("[:ascii:]", |c| c.is_ascii()),
+        ("[:blank:]", |c| c == '\t' || (c.is_whitespace() && !c.is_control())),
+        ("[:cntrl:]", char::is_control),
+        ("[:digit:]", char::is_numeric),
+        ("[:graph:]", |c| !c.is_whitespace() && !c.is_control()),
+        ("[:lower:]", char::is_lowercase),
+        ("[:print:]", |c| !c.is_control()),
+        ("[:punct:]", |c| c.is_ascii_punctuation()),
+        ("[:space:]", char::is_whitespace),
+        ("[:upper:]", char::is_uppercase),
+        ("[:word:]", |c| c.is_alphanumeric() || c == '_'),
+        ("[:xdigit:]", |c| c.is_ascii_hexdigit()),
+    ];
+    named.into_iter().find_map(|(name, set)| {
+        let length = name.len();
+        let matches = rest.get(..length)?.iter().copied().eq(name.chars());
+        matches.then(|| rest.get(length..).map(|rest| (set, rest)))?
+    })
+}
+
+/// The places in the name that the tokens lead to from the given places.
+fn lead(tokens: &[Token], name: &[char], mut places: Vec<bool>) -> Vec<bool> {
+    for token in tokens {
+        places = match token {
+            Token::Character(wanted) => advance(name, &places, |character| character == *wanted),
+            Token::AnyOne => advance(name, &places, |_| true),
+            Token::Class { negated, ranges, sets } => advance(name, &places, |character| {
+                let listed = ranges.iter().any(|(low, high)| (*low..=*high).contains(&character));
+                (listed || sets.iter().any(|set| set(character))) != *negated
+            }),
+            Token::AnyMany => onward(&places),
+            Token::Group { kind, alternatives } => group_lead(*kind, alternatives, name, places),
+        };
+    }
+    places
+}
+
+fn group_lead(kind: char, alternatives: &[Vec<Token>], name: &[char], places: Vec<bool>) -> Vec<bool> {
+    let once = |places: &[bool]| {
+        let ends = alternatives.iter().map(|tokens| lead(tokens, name, places.to_vec()));
+        ends.fold(vec![false; places.len()], |all, ends| union(&all, &ends))
+    };
+    match kind {
+        '@' => once(&places),
+        '?' => union(&places, &once(&places)),
+        '!' => but_not(&places, once),
+        _ => {
+            let mut reached = if kind == '*' { places } else { once(&places) };
+            loop {
+                let further = union(&reached, &once(&reached));
+                if further == reached {
+                    return reached;
+                }
+                reached = further;
+            }
+        }
+    }
+}
+
+/// From each place everywhere onward, except where an alternative leads from there.
+fn but_not(places: &[bool], once: impl Fn(&[bool]) -> Vec<bool>) -> Vec<bool> {
+    let mut all = vec![false; places.len()];
+    for (index, _) in places.iter().enumerate().filter(|(_, place)| **place) {
+        let mut from = vec![false; places.len()];
+        if let Some(from) = from.get_mut(index) {
+            *from = true;
+        }
+        let excluded = once(&from);
+        let ends: Vec<bool> =
+            onward(&from).iter().zip(excluded).map(|(reached, excluded)| *reached && !excluded).collect();
+        all = union(&all, &ends);
+    }
+    all
+}
+
+fn advance(name: &[char], places: &[bool], fits: impl Fn(char) -> bool) -> Vec<bool> {
+    let moved = places.iter().zip(name).map(|(place, character)| *place && fits(*character));
+    std::iter::once(false).chain(moved).collect()
+}
+
+fn onward(places: &[bool]) -> Vec<bool> {
+    let mut reached = false;
+    let onward = places.iter().map(|place| {
+        reached |= *place;
+        reached
+    });
+    onward.collect()
+}
+
+fn union(left: &[bool], right: &[bool]) -> Vec<bool> {
+    left.iter().zip(right).map(|(left, right)| *left || *right).collect()
+}

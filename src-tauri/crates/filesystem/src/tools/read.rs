@@ -1,0 +1,139 @@
+//! `read_text_file` (and its older name `read_file`) and `read_multiple_files`.
+//!
+//! - `head` and `tail` read no more of a file than they need: a file of any size will do.
+
+use std::fs::File;
+use std::io::{Read as _, Seek as _, SeekFrom};
+
+use super::Call;
+use super::arguments::Arguments;
+use crate::error::ToolError;
+use crate::files::{self, TEXT_LIMIT};
+use crate::place::Place;
+
+const CHUNK: usize = 64 * 1024;
+
+pub(super) fn text(arguments: &Arguments<'_>, call: &Call<'_>) -> Result<String, ToolError> {
+    let path = arguments.text("path")?;
+    let wanted = |lines: &f64| *lines != 0.0;
+    let tail = arguments.number("tail")?.filter(wanted);
+    let head = arguments.number("head")?.filter(wanted);
+    let place = call.resolve(path)?;
+    match (head, tail) {
+        (None, None) => files::read_text(&place),
+        (Some(lines), None) => head_of(&place, lines, call),
+        (None, Some(lines)) => tail_of(&place, lines, call),
+        (Some(_), Some(_)) => Err(ToolError::HeadAndTail),
+    }
+}
+
+pub(super) fn multiple(arguments: &Arguments<'_>, call: &Call<'_>) -> Result<String, ToolError> {
+    let paths = arguments.texts("paths")?;
+    if paths.is_empty() {
+        let reason = "Too small: expected array to have >=1 items at paths";
+        return Err(arguments.refuse(reason.to_owned()));
+    }
+    let mut answer = String::new();
+    for (index, path) in paths.iter().enumerate() {
+        call.check()?;
+        if index > 0 {
+            answer.push_str("\n---\n");
+        }
+        match call.resolve(path).and_then(|place| files::read_text(&place)) {
+            Ok(content) => answer.extend([path, ":\n", &content, "\n"]),
+            Err(error) => answer.extend([path, ": Error - ", &error.to_string()]),
+        }
+        if !fits(answer.len()) {
+            return Err(too_large("the files together", "read fewer files at once"));
+        }
+    }
+    Ok(answer)
+}
+
+/// The first lines, joined by line feeds, without the last one's.
+fn head_of(place: &Place, lines: f64, call: &Call<'_>) -> Result<String, ToolError> {
+    let mut file = files::open(place)?;
+    let mut left = count(lines);
+    let mut text = Vec::new();
+    let mut chunk = vec![0; CHUNK];
+    while left > 0 {
+        call.check()?;
+        let read = fill(&mut file, &mut chunk, place)?;
+        if read.is_empty() {
+            // The end of the last line is no line of its own.
+            text.pop_if(|last| *last == b'\n');
+            break;
+        }
+        for line in read.split_inclusive(|byte| *byte == b'\n') {
+            text.extend_from_slice(line);
+            if line.ends_with(b"\n") {
+                left = left.saturating_sub(1);
+            }
+            if left == 0 {
+                text.pop();
+                break;
+            }
+        }
+        if !fits(text.len()) {
+            return Err(too_large(&place.path().display().to_string(), "read fewer lines"));
+        }
+    }
+    Ok(files::to_text(text))
+}
+
+/// The last lines, joined by line feeds. What follows the last line feed counts as a line, even
+/// when it is empty, as it does for the reference.
+fn tail_of(place: &Place, lines: f64, call: &Call<'_>) -> Result<String, ToolError> {
+    let mut file = files::open(place)?;
+    let wanted = count(lines);
+    let fail = |error| ToolError::io(error, "read", place.path());
+    let mut position = file.metadata().map_err(fail)?.len();
+    let mut chunks: Vec<Vec<u8>> = Vec::new();
+    let (mut size, mut found) = (0_usize, 0_u64);
+    while position > 0 && found < wanted {
+        call.check()?;
+        let length = position.min(CHUNK as u64);
+        position = position.saturating_sub(length);
+        file.seek(SeekFrom::Start(position)).map_err(fail)?;
+        let mut chunk = vec![0; usize::try_from(length).unwrap_or(CHUNK)];
+        file.read_exact(&mut chunk).map_err(fail)?;
+        found = found.saturating_add(chunk.iter().filter(|byte| **byte == b'\n').count() as u64);
+        size = size.saturating_add(chunk.len());
+        chunks.push(chunk);
+        if !fits(size) {
+            return Err(too_large(&place.path().display().to_string(), "read fewer lines"));
+        }
+    }
+    chunks.reverse();
+    let text = files::to_text(chunks.concat()).replace("\r\n", "\n");
+    let all: Vec<&str> = text.split('\n').collect();
+    let skipped = all.len().saturating_sub(usize::try_from(wanted).unwrap_or(usize::MAX));
+    Ok(all.get(skipped..).unwrap_or_default().join("\n"))
+}
+
+fn fill<'b>(file: &mut File, buffer: &'b mut [u8], place: &Place) -> Result<&'b [u8], ToolError> {
+    loop {
+        match file.read(buffer) {
+            Ok(read) => return Ok(buffer.get(..read).unwrap_or_default()),
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(ToolError::io(error, "read", place.path())),
+        }
+    }
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "saturating, and a negative number of lines is none"
+)]
+fn count(lines: f64) -> u64 {
+    lines.ceil() as u64
+}
+
+fn fits(length: usize) -> bool {
+    u64::try_from(length).is_ok_and(|length| length <= TEXT_LIMIT)
+}
+
+fn too_large(what: &str, advice: &'static str) -> ToolError {
+    ToolError::TooLarge { what: what.to_owned(), limit: TEXT_LIMIT, advice }
+}

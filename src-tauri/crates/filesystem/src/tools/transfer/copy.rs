@@ -1,0 +1,136 @@
+//! Moves between two file systems or two mounts: copy, make sure, delete.
+//!
+//! - Modes and modification times are kept; links are copied as links.
+//! - Pipes, sockets and devices are refused before anything is removed.
+
+use std::ffi::OsStr;
+use std::io;
+use std::path::Path;
+
+use cap_std::fs::{Dir, Metadata, OpenOptions};
+
+use super::Failure;
+use crate::error::ToolError;
+use crate::tools::{Call, list};
+
+/// How deep a tree may be.
+const DEPTH_LIMIT: usize = 200;
+
+/// Moves `from/from_name` to `to/to_name`, which must not exist.
+pub(super) fn across(
+    from: &Dir,
+    from_name: &OsStr,
+    to: &Dir,
+    to_name: &OsStr,
+    path: &Path,
+    call: &Call<'_>,
+) -> Result<(), Failure> {
+    let mut copy = Copy { call, made: false };
+    if let Err(failure) = copy.entry(from, from_name, to, to_name, path, 0) {
+        if copy.made {
+            // What is left of a failed copy is ours; the failure itself is what is told.
+            let _ = remove(to, to_name);
+        }
+        return Err(failure);
+    }
+    remove(from, from_name)?;
+    Ok(())
+}
+
+struct Copy<'a> {
+    call: &'a Call<'a>,
+    /// Whether the destination is of our making.
+    made: bool,
+}
+
+impl Copy<'_> {
+    fn entry(
+        &mut self,
+        from: &Dir,
+        from_name: &OsStr,
+        to: &Dir,
+        to_name: &OsStr,
+        path: &Path,
+        depth: usize,
+    ) -> Result<(), Failure> {
+        self.call.check().map_err(Failure::Tool)?;
+        if depth > DEPTH_LIMIT {
+            let path = path.display().to_string();
+            return Err(Failure::Tool(ToolError::TooDeep { path, limit: DEPTH_LIMIT }));
+        }
+        let metadata = from.symlink_metadata(from_name)?;
+        if metadata.is_symlink() {
+            to.symlink_contents(from.read_link_contents(from_name)?, to_name)?;
+            self.made = true;
+            return Ok(());
+        }
+        if metadata.is_dir() {
+            return self.directory(from, from_name, to, to_name, path, depth, &metadata);
+        }
+        if !metadata.is_file() {
+            return Err(Failure::Tool(ToolError::NotRegular(path.display().to_string())));
+        }
+        self.file(from, from_name, to, to_name, &metadata)
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "two ends, the place for messages, and the depth")]
+    fn directory(
+        &mut self,
+        from: &Dir,
+        from_name: &OsStr,
+        to: &Dir,
+        to_name: &OsStr,
+        path: &Path,
+        depth: usize,
+        metadata: &Metadata,
+    ) -> Result<(), Failure> {
+        to.create_dir(to_name)?;
+        self.made = true;
+        let source = from.open_dir(from_name)?;
+        let target = to.open_dir(to_name)?;
+        for entry in list::entries(&source)? {
+            let name = &entry.file_name;
+            self.entry(&source, name, &target, name, &path.join(name), depth.saturating_add(1))?;
+        }
+        // Last, since the copied mode may forbid writing.
+        target.set_permissions(".", metadata.permissions())?;
+        target.try_clone()?.into_std_file().sync_all().or_else(unsupported)?;
+        Ok(())
+    }
+
+    fn file(
+        &mut self,
+        from: &Dir,
+        from_name: &OsStr,
+        to: &Dir,
+        to_name: &OsStr,
+        metadata: &Metadata,
+    ) -> Result<(), Failure> {
+        let mut source = from.open(from_name)?.into_std();
+        let options = OpenOptions::new().write(true).create_new(true).clone();
+        let mut target = to.open_with(to_name, &options)?.into_std();
+        self.made = true;
+        io::copy(&mut source, &mut target)?;
+        target.set_permissions(source.metadata()?.permissions())?;
+        if let Ok(modified) = metadata.modified() {
+            target.set_modified(modified.into_std())?;
+        }
+        target.sync_all()?;
+        Ok(())
+    }
+}
+
+/// A directory handle made for looking up paths only cannot be synced.
+fn unsupported(error: io::Error) -> io::Result<()> {
+    let bad_descriptor = error.raw_os_error() == Some(9);
+    let harmless = [io::ErrorKind::InvalidInput, io::ErrorKind::Unsupported];
+    if bad_descriptor || harmless.contains(&error.kind()) { Ok(()) } else { Err(error) }
+}
+
+fn remove(directory: &Dir, name: &OsStr) -> io::Result<()> {
+    if directory.symlink_metadata(name)?.is_dir() {
+        directory.remove_dir_all(name)
+    } else {
+        directory.remove_file(name)
+    }
+}

@@ -1,0 +1,171 @@
+//! `directory_tree` and `search_files`: everything below a directory.
+//!
+//! - Links are told but never followed.
+//! - Bounded in depth and in the size of the answer.
+
+use std::path::{Path, PathBuf};
+
+use cap_std::fs::Dir;
+use serde_json::{Value, json};
+
+use super::Call;
+use super::arguments::Arguments;
+use super::glob::{self, Glob};
+use super::list::{self, Entry};
+use crate::error::ToolError;
+use crate::files::TEXT_LIMIT;
+
+/// How deep to go below the first directory.
+const DEPTH_LIMIT: usize = 200;
+
+pub(super) fn tree(arguments: &Arguments<'_>, call: &Call<'_>) -> Result<String, ToolError> {
+    let path = arguments.text("path")?;
+    let exclude = arguments.texts_or_none("excludePatterns")?;
+    let place = call.resolve(path)?;
+    let exclude = exclude.into_iter().flat_map(glob::excluding_from_tree).collect();
+    let mut tree = Tree { call, exclude, room: TEXT_LIMIT };
+    let value = tree.below(&list::open(&place)?, place.path(), "", 0)?;
+    serde_json::to_string_pretty(&value).map_err(|error| ToolError::io(error.into(), "print", place.path()))
+}
+
+pub(super) fn search(arguments: &Arguments<'_>, call: &Call<'_>) -> Result<String, ToolError> {
+    let path = arguments.text("path")?;
+    let pattern = arguments.text("pattern")?;
+    let exclude = arguments.texts_or_none("excludePatterns")?;
+    let place = call.resolve(path)?;
+    let exclude = exclude.into_iter().map(Glob::new).collect();
+    let mut search = Search { call, pattern: Glob::new(pattern), exclude, found: String::new() };
+    search.below(&list::open(&place)?, place.path(), "", 0)?;
+    if search.found.is_empty() {
+        return Ok("No matches found".to_owned());
+    }
+    search.found.pop();
+    Ok(search.found)
+}
+
+struct Tree<'a> {
+    call: &'a Call<'a>,
+    exclude: Vec<Glob>,
+    room: u64,
+}
+
+impl Tree<'_> {
+    fn below(
+        &mut self,
+        directory: &Dir,
+        path: &Path,
+        relative: &str,
+        depth: usize,
+    ) -> Result<Value, ToolError> {
+        self.call.check()?;
+        if depth > DEPTH_LIMIT {
+            return Err(ToolError::TooDeep { path: path.display().to_string(), limit: DEPTH_LIMIT });
+        }
+        let mut children = Vec::new();
+        for entry in read(directory, path)? {
+            let below = joined(relative, &entry.name);
+            if self.exclude.iter().any(|pattern| pattern.matches(&below)) {
+                continue;
+            }
+            self.take_room(&entry, depth)?;
+            if !entry.is_directory {
+                children.push(json!({ "name": entry.name, "type": "file" }));
+                continue;
+            }
+            let path = path.join(&entry.file_name);
+            let inner = open(directory, &entry, &path)?;
+            let inner = self.below(&inner, &path, &below, depth.saturating_add(1))?;
+            children.push(json!({ "name": entry.name, "type": "directory", "children": inner }));
+        }
+        Ok(Value::Array(children))
+    }
+
+    /// Accounts for an entry as it will be printed: five lines, each indented by its depth.
+    fn take_room(&mut self, entry: &Entry, depth: usize) -> Result<(), ToolError> {
+        let indent = depth.saturating_mul(4).saturating_add(6).saturating_mul(5);
+        let size = entry.name.len().saturating_add(indent).saturating_add(64);
+        let left = self.room.checked_sub(u64::try_from(size).unwrap_or(u64::MAX));
+        self.room = left.ok_or_else(|| too_large("the tree"))?;
+        Ok(())
+    }
+}
+
+struct Search<'a> {
+    call: &'a Call<'a>,
+    pattern: Glob,
+    exclude: Vec<Glob>,
+    found: String,
+}
+
+impl Search<'_> {
+    fn below(&mut self, directory: &Dir, path: &Path, relative: &str, depth: usize) -> Result<(), ToolError> {
+        self.call.check()?;
+        for entry in read(directory, path)? {
+            let full = path.join(&entry.file_name);
+            if entry.is_link && !self.leads_somewhere(&full) {
+                continue;
+            }
+            let below = joined(relative, &entry.name);
+            if self.exclude.iter().any(|pattern| pattern.matches(&below)) {
+                continue;
+            }
+            if self.pattern.matches(&below) {
+                self.add(&full)?;
+            }
+            if entry.is_directory && depth < DEPTH_LIMIT {
+                self.descend(directory, &entry, &full, &below, depth)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What cannot be read is passed over; what ends the search ends it.
+    fn descend(
+        &mut self,
+        directory: &Dir,
+        entry: &Entry,
+        path: &Path,
+        relative: &str,
+        depth: usize,
+    ) -> Result<(), ToolError> {
+        let Ok(inner) = open(directory, entry, path) else {
+            return Ok(());
+        };
+        match self.below(&inner, path, relative, depth.saturating_add(1)) {
+            Err(ToolError::Io(_)) => Ok(()),
+            outcome => outcome,
+        }
+    }
+
+    fn leads_somewhere(&self, link: &Path) -> bool {
+        link.to_str().is_some_and(|link| self.call.resolve(link).is_ok())
+    }
+
+    fn add(&mut self, path: &Path) -> Result<(), ToolError> {
+        self.found.push_str(&path.to_string_lossy());
+        self.found.push('\n');
+        if u64::try_from(self.found.len()).is_ok_and(|length| length <= TEXT_LIMIT) {
+            Ok(())
+        } else {
+            Err(too_large("the list of matches"))
+        }
+    }
+}
+
+fn read(directory: &Dir, path: &Path) -> Result<Vec<Entry>, ToolError> {
+    list::entries(directory).map_err(|error| ToolError::io(error, "scandir", path))
+}
+
+fn open(directory: &Dir, entry: &Entry, path: &Path) -> Result<Dir, ToolError> {
+    let name = PathBuf::from(&entry.file_name);
+    directory.open_dir(name).map_err(|error| ToolError::io(error, "scandir", path))
+}
+
+fn joined(relative: &str, name: &str) -> String {
+    if relative.is_empty() { name.to_owned() } else { format!("{relative}/{name}") }
+}
+
+fn too_large(what: &str) -> ToolError {
+    let advice = "exclude more or start further down";
+    ToolError::TooLarge { what: what.to_owned(), limit: TEXT_LIMIT, advice }
+}

@@ -1,0 +1,160 @@
+//! A client that speaks raw JSON-RPC, so that tests see every byte of an answer.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::Path;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+/// No answer takes this long, unless something hangs.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A server process and the client's end of its pipes.
+pub(crate) struct Client {
+    pub(crate) child: Child,
+    stdin: Option<ChildStdin>,
+    lines: Receiver<Value>,
+    requests: u64,
+}
+
+impl Client {
+    /// Our server, allowed to work in one directory, after the handshake.
+    pub(crate) fn ours(directory: &Path) -> Self {
+        let mut client = Self::start(ours().arg(directory));
+        client.greet("2025-11-25", &json!({}));
+        client
+    }
+
+    /// Our server for a client that tells roots, before it has told any.
+    pub(crate) fn ours_with_roots(directories: &[&Path]) -> Self {
+        let mut client = Self::start(ours().args(directories));
+        client.greet("2025-06-18", &json!({ "roots": { "listChanged": true } }));
+        client
+    }
+
+    pub(crate) fn start(command: &mut Command) -> Self {
+        let mut child = command
+            .env("TZ", "UTC")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("the server starts");
+        let stdout = BufReader::new(child.stdout.take().expect("a pipe"));
+        let stdin = child.stdin.take();
+        let (sender, lines) = channel();
+        std::thread::spawn(move || {
+            for line in stdout.lines().map_while(Result::ok) {
+                let value = serde_json::from_str(&line).expect("standard output is all JSON");
+                if sender.send(value).is_err() {
+                    return;
+                }
+            }
+        });
+        Self { child, stdin, lines, requests: 0 }
+    }
+
+    /// The handshake; returns its answer.
+    pub(crate) fn greet(&mut self, revision: &str, capabilities: &Value) -> Value {
+        let answer = self.request(
+            "initialize",
+            &json!({
+                "protocolVersion": revision,
+                "capabilities": capabilities,
+                "clientInfo": { "name": "test", "version": "1" },
+            }),
+        );
+        self.notify("notifications/initialized");
+        answer
+    }
+
+    /// Sends a request and waits for the next message, which must be its answer.
+    pub(crate) fn request(&mut self, method: &str, params: &Value) -> Value {
+        let id = self.send_request(method, params);
+        let answer = self.receive();
+        assert_eq!(answer["id"], id, "{answer}");
+        answer
+    }
+
+    /// Calls a tool and returns its result.
+    pub(crate) fn call(&mut self, tool: &str, arguments: &Value) -> Value {
+        self.request("tools/call", &json!({ "name": tool, "arguments": arguments }))["result"].clone()
+    }
+
+    /// Calls a tool that must succeed, and returns its text.
+    pub(crate) fn text(&mut self, tool: &str, arguments: &Value) -> String {
+        let result = self.call(tool, arguments);
+        assert_eq!(result["isError"], Value::Null, "{result}");
+        assert_eq!(result["content"][0]["text"], result["structuredContent"]["content"]);
+        result["content"][0]["text"].as_str().expect("a text").to_owned()
+    }
+
+    /// Calls a tool that must fail, and returns its text.
+    pub(crate) fn refusal(&mut self, tool: &str, arguments: &Value) -> String {
+        let result = self.call(tool, arguments);
+        assert_eq!(result["isError"], true, "{tool} {arguments} succeeded: {result}");
+        result["content"][0]["text"].as_str().expect("a text").to_owned()
+    }
+
+    /// Sends a request without waiting; returns its id.
+    pub(crate) fn send_request(&mut self, method: &str, params: &Value) -> u64 {
+        self.requests += 1;
+        let id = self.requests;
+        self.send(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
+        id
+    }
+
+    pub(crate) fn notify(&mut self, method: &str) {
+        self.send(&json!({ "jsonrpc": "2.0", "method": method }));
+    }
+
+    pub(crate) fn send(&mut self, message: &Value) {
+        let mut line = message.to_string().into_bytes();
+        line.push(b'\n');
+        self.send_bytes(&line);
+    }
+
+    pub(crate) fn send_bytes(&mut self, bytes: &[u8]) {
+        self.stdin.as_mut().expect("still open").write_all(bytes).expect("the server reads");
+    }
+
+    pub(crate) fn receive(&mut self) -> Value {
+        self.lines.recv_timeout(PATIENCE).expect("a message from the server")
+    }
+
+    /// The next message must be the server's question for roots, which this answers.
+    pub(crate) fn tell_roots(&mut self, roots: &[&Path]) {
+        let question = self.receive();
+        assert_eq!(question["method"], "roots/list", "{question}");
+        let roots: Vec<Value> =
+            roots.iter().map(|root| json!({ "uri": format!("file://{}", root.display()) })).collect();
+        self.send(&json!({ "jsonrpc": "2.0", "id": question["id"], "result": { "roots": roots } }));
+    }
+
+    /// Closes the server's input; returns whether it then ended well.
+    pub(crate) fn hang_up(mut self) -> bool {
+        drop(self.stdin.take());
+        self.child.wait().expect("the server ends").success()
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The program under test.
+pub(crate) fn ours() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_ironcurtain-filesystem"))
+}
+
+/// A temporary directory and its real path.
+pub(crate) fn directory() -> (tempfile::TempDir, std::path::PathBuf) {
+    let keep = tempfile::tempdir().expect("a temporary directory");
+    let path = keep.path().canonicalize().expect("a real path");
+    (keep, path)
+}

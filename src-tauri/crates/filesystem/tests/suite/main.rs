@@ -1,0 +1,14 @@
+//! The server as a client sees it: a real process on real files.
+
+#[cfg(test)]
+mod client;
+#[cfg(test)]
+mod files;
+#[cfg(test)]
+mod official_client;
+#[cfg(test)]
+mod protocol;
+#[cfg(test)]
+mod reference;
+#[cfg(test)]
+mod roots;
