@@ -92,7 +92,11 @@ fn act(what: &str, rest: &str, held: &mut Held) -> Answer {
             let (program, args) = words.split_first().ok_or("no program")?;
             let output = Command::new(program).args(args).output()?;
             let said = String::from_utf8_lossy(&output.stdout).into_owned();
-            if output.status.success() { Ok(said) } else { Err(format!("{} {}", output.status, String::from_utf8_lossy(&output.stderr)).into()) }
+            if output.status.success() {
+                Ok(said)
+            } else {
+                Err(format!("{} {}", output.status, String::from_utf8_lossy(&output.stderr)).into())
+            }
         }
         "sleepers" => {
             for _ in 0..rest.parse()? {
@@ -127,7 +131,8 @@ fn act(what: &str, rest: &str, held: &mut Held) -> Answer {
 fn map(path: &str, held: &mut Held) -> Result<(), Box<dyn Error>> {
     let file = File::open(path)?;
     // SAFETY: maps one page of a file at an address of the kernel's choosing; nobody reads through it.
-    let at = unsafe { libc::mmap(ptr::null_mut(), 4096, libc::PROT_READ, libc::MAP_SHARED, file.as_raw_fd(), 0) };
+    let at =
+        unsafe { libc::mmap(ptr::null_mut(), 4096, libc::PROT_READ, libc::MAP_SHARED, file.as_raw_fd(), 0) };
     if at == libc::MAP_FAILED {
         return Err(io::Error::last_os_error().into());
     }
@@ -201,11 +206,17 @@ fn call(name: &str) -> Result<i64, Box<dyn Error>> {
             "socket-inet6" => socket(libc::AF_INET6, libc::SOCK_DGRAM),
             "socketpair" => Ok(UnixStream::pair().map(|_| 0)?),
             "ptrace" => check(libc::syscall(libc::SYS_ptrace, libc::PTRACE_TRACEME, 0, 0, 0)),
-            "process-vm-readv" => check(libc::syscall(libc::SYS_process_vm_readv, 1, nothing, 0, nothing, 0, 0)),
+            "process-vm-readv" => {
+                check(libc::syscall(libc::SYS_process_vm_readv, 1, nothing, 0, nothing, 0, 0))
+            }
             "pidfd-getfd" => check(libc::syscall(libc::SYS_pidfd_getfd, -1, 0, 0)),
             "keyctl" => check(libc::syscall(libc::SYS_keyctl, 0, -3, 0)),
-            "add-key" => check(libc::syscall(libc::SYS_add_key, c"user".as_ptr(), c"k".as_ptr(), c"v".as_ptr(), 1, -3)),
-            "request-key" => check(libc::syscall(libc::SYS_request_key, c"user".as_ptr(), c"k".as_ptr(), nothing, 0)),
+            "add-key" => {
+                check(libc::syscall(libc::SYS_add_key, c"user".as_ptr(), c"k".as_ptr(), c"v".as_ptr(), 1, -3))
+            }
+            "request-key" => {
+                check(libc::syscall(libc::SYS_request_key, c"user".as_ptr(), c"k".as_ptr(), nothing, 0))
+            }
             "io-uring-setup" => check(libc::syscall(libc::SYS_io_uring_setup, 1, [0u8; 120].as_mut_ptr())),
             "bpf" => check(libc::syscall(libc::SYS_bpf, 0, nothing, 0)),
             "perf-event-open" => check(libc::syscall(libc::SYS_perf_event_open, nothing, 0, -1, -1, 0)),
@@ -219,7 +230,9 @@ fn call(name: &str) -> Result<i64, Box<dyn Error>> {
             "umount" => check(libc::umount2(here, libc::MNT_DETACH).into()),
             "open-tree" => check(libc::syscall(libc::SYS_open_tree, -100, here, 1)),
             "fsopen" => check(libc::syscall(libc::SYS_fsopen, c"tmpfs".as_ptr(), 0)),
-            "mount-setattr" => check(libc::syscall(libc::SYS_mount_setattr, -100, here, 0, [0u64; 4].as_ptr(), 32)),
+            "mount-setattr" => {
+                check(libc::syscall(libc::SYS_mount_setattr, -100, here, 0, [0u64; 4].as_ptr(), 32))
+            }
             "chroot" => check(libc::chroot(here).into()),
             "setns" => {
                 let namespace = File::open("/proc/self/ns/mnt")?;
@@ -239,10 +252,15 @@ fn call(name: &str) -> Result<i64, Box<dyn Error>> {
             "clone3" => check(libc::syscall(libc::SYS_clone3, nothing, 0)),
             "tiocsti" => check(libc::ioctl(0, libc::TIOCSTI, c"x".as_ptr()).into()),
             "tioclinux" => check(libc::ioctl(0, libc::TIOCLINUX, c"x".as_ptr()).into()),
-            "fionread" => check(libc::ioctl(0, libc::FIONREAD, (&raw mut *Box::leak(Box::new(0i32))).cast::<libc::c_void>()).into()),
+            "fionread" => check(
+                libc::ioctl(0, libc::FIONREAD, (&raw mut *Box::leak(Box::new(0i32))).cast::<libc::c_void>())
+                    .into(),
+            ),
             "x32-getpid" => check(libc::syscall(0x4000_0000 + libc::SYS_getpid)),
             "getpid" => check(libc::syscall(libc::SYS_getpid)),
-            "reboot" => check(libc::syscall(libc::SYS_reboot, 0xfee1_dead_u32, 672_274_793, 0x89ab_cdef_u32, nothing)),
+            "reboot" => {
+                check(libc::syscall(libc::SYS_reboot, 0xfee1_dead_u32, 672_274_793, 0x89ab_cdef_u32, nothing))
+            }
             "init-module" => check(libc::syscall(libc::SYS_init_module, nothing, 0, nothing)),
             _ => Err("no such call".into()),
         }
@@ -268,5 +286,8 @@ fn name_of(error: &(dyn Error + 'static)) -> String {
         (libc::ECONNREFUSED, "ECONNREFUSED"),
         (libc::EAGAIN, "EAGAIN"),
     ];
-    names.iter().find(|(number, _)| *number == code).map_or_else(|| code.to_string(), |(_, name)| (*name).to_owned())
+    names
+        .iter()
+        .find(|(number, _)| *number == code)
+        .map_or_else(|| code.to_string(), |(_, name)| (*name).to_owned())
 }

@@ -135,7 +135,9 @@ mod tests {
             frozen: vec!["/proc/sys".into()],
         };
         let argv = bwrap_argv(&spec(), &host, "/opt/us", FDS).join(" ");
-        assert!(argv.contains("--proc /proc --ro-bind /proc/sys /proc/sys --ro-bind /dev/null /proc/kcore --dev /dev"));
+        assert!(argv.contains(
+            "--proc /proc --ro-bind /proc/sys /proc/sys --ro-bind /dev/null /proc/kcore --dev /dev"
+        ));
         assert_eq!(passwd(&spec(), &host), "root:x:0:0::/s:/bin/sh\n");
     }
 

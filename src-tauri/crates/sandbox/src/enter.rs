@@ -12,37 +12,61 @@ use std::{
     process::{Command, ExitCode},
 };
 
-use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
+use rustix::{
+    process::{Resource, Rlimit, getrlimit, setrlimit},
+    stdio::{dup2_stderr, dup2_stdin, dup2_stdout},
+};
 
-use crate::sys;
+use crate::{spec::Limits, sys};
 
 /// First byte in: the sandbox is complete.
 pub(crate) const READY: u8 = b'r';
 /// First byte out: start the server.
 pub(crate) const GO: u8 = b'g';
 
-/// Arguments: the descriptors of stdin, stdout, stderr and of the supervisor, the working directory, the command.
+/// Arguments: the descriptors of stdin, stdout, stderr and of the supervisor, the limits, the working directory, the
+/// command.
 pub(crate) fn run(args: &[String]) -> ExitCode {
-    let [stdin, stdout, stderr, gate, cwd, program, rest @ ..] = args else { return ExitCode::from(2) };
+    let [stdin, stdout, stderr, gate, limits, cwd, program, rest @ ..] = args else {
+        return ExitCode::from(2);
+    };
+    let Ok(limits) = serde_json::from_str::<Limits>(limits) else { return ExitCode::from(2) };
     let taken = [stdin, stdout, stderr, gate].map(|number| sys::process::take_descriptor(number));
     let [Ok(stdin), Ok(stdout), Ok(stderr), Ok(gate)] = taken else { return ExitCode::from(2) };
     let mut gate = File::from(gate);
     if !passed(&mut gate) {
         return ExitCode::from(1);
     }
-    let streams = || -> io::Result<()> {
+    let last_steps = || -> io::Result<()> {
         dup2_stdin(stdin)?;
         dup2_stdout(stdout)?;
         dup2_stderr(stderr)?;
-        Ok(sys::process::close_on_exec_from(3)?)
+        sys::process::close_on_exec_from(3)?;
+        limit_to(limits)?;
+        std::env::set_current_dir(cwd)
     };
-    let error = match streams().and_then(|()| std::env::set_current_dir(cwd)) {
-        Ok(()) => Command::new(program).args(rest).exec(),
+    let error = match last_steps() {
+        Ok(()) => Command::new(program).args(rest).env("PWD", cwd).exec(),
         Err(error) => error,
     };
     // Exec has closed the gate if it worked; what is written here is why it did not.
     let _ = write!(gate, "`{program}` could not be started in `{cwd}`: {error}");
     ExitCode::from(127)
+}
+
+/// Limits of the server and all it starts. Processes are counted in the sandbox's own user namespace.
+fn limit_to(limits: Limits) -> io::Result<()> {
+    limit(Resource::Core, Some(0))?;
+    limit(Resource::Nproc, limits.processes)?;
+    limit(Resource::Nofile, limits.open_files)?;
+    limit(Resource::Fsize, limits.file_size)
+}
+
+/// Lowers a limit, and never raises one.
+fn limit(resource: Resource, value: Option<u64>) -> io::Result<()> {
+    let Some(value) = value else { return Ok(()) };
+    let value = getrlimit(resource).maximum.map_or(value, |most| value.min(most));
+    Ok(setrlimit(resource, Rlimit { current: Some(value), maximum: Some(value) })?)
 }
 
 fn passed(gate: &mut File) -> bool {

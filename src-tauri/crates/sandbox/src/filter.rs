@@ -116,7 +116,11 @@ fn refused() -> Result<Rules, seccompiler::Error> {
     Ok(rules)
 }
 
-fn condition(argument: u8, op: SeccompCmpOp, value: i32) -> Result<SeccompCondition, seccompiler::BackendError> {
+fn condition(
+    argument: u8,
+    op: SeccompCmpOp,
+    value: i32,
+) -> Result<SeccompCondition, seccompiler::BackendError> {
     SeccompCondition::new(argument, SeccompCmpArgLen::Dword, op, wide(value))
 }
 

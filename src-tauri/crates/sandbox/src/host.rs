@@ -57,7 +57,14 @@ impl Host {
         let tops = TOPS.iter().filter_map(|path| Some(((*path).to_owned(), Top::of(Path::new(path))?)));
         // For an ordinary user the kernel's own file modes guard these; global root walks past modes.
         let guard = |list: &[&str]| if uid == 0 { existing(list) } else { vec![] };
-        Self { uid, gid, tops: tops.collect(), etc: existing(ETC), masked: guard(MASKED), frozen: guard(FROZEN) }
+        Self {
+            uid,
+            gid,
+            tops: tops.collect(),
+            etc: existing(ETC),
+            masked: guard(MASKED),
+            frozen: guard(FROZEN),
+        }
     }
 }
 

@@ -10,11 +10,7 @@ mod inside;
 mod mountinfo;
 mod source;
 
-use std::{
-    collections::BTreeMap,
-    io,
-    os::fd::OwnedFd,
-};
+use std::{collections::BTreeMap, io, os::fd::OwnedFd};
 
 use serde::{Deserialize, Serialize};
 
@@ -139,7 +135,10 @@ impl Mounts {
         if !is_normal(path) {
             return Err(MountError::refused(
                 Refusal::BadPath,
-                format!("`{}` is not an absolute path without `.`, `..` or doubled slashes", path.escape_default()),
+                format!(
+                    "`{}` is not an absolute path without `.`, `..` or doubled slashes",
+                    path.escape_default()
+                ),
             ));
         }
         let kernels = ["/proc", "/sys", "/dev"].iter().any(|own| path == *own || is_below(path, own));

@@ -70,7 +70,8 @@ pub enum Access {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Limits {
-    /// Processes and threads in the sandbox together (counted per sandbox, since it has its own user namespace).
+    /// Processes and threads in the sandbox together, counted per sandbox since it has its own user namespace. The
+    /// kernel exempts uid 0.
     pub processes: Option<u64>,
     /// Open descriptors per process.
     pub open_files: Option<u64>,

@@ -67,7 +67,8 @@ pub(crate) enum StartError {
 pub(crate) fn run(args: &[String]) -> ExitCode {
     let [parent, spec, control] = args else { return ExitCode::from(2) };
     let Some(parent) = parent.parse().ok().and_then(Pid::from_raw) else { return ExitCode::from(2) };
-    let (Ok(spec), Ok(control)) = (sys::process::take_descriptor(spec), sys::process::take_descriptor(control))
+    let (Ok(spec), Ok(control)) =
+        (sys::process::take_descriptor(spec), sys::process::take_descriptor(control))
     else {
         return ExitCode::from(2);
     };
@@ -139,7 +140,8 @@ fn serve(bwrap: &mut Bwrap, mut mounts: Mounts, control: &UnixStream) -> io::Res
 }
 
 fn wait(control: BorrowedFd<'_>, bwrap: BorrowedFd<'_>) -> io::Result<(bool, bool)> {
-    let mut polled = [PollFd::from_borrowed_fd(control, PollFlags::IN), PollFd::from_borrowed_fd(bwrap, PollFlags::IN)];
+    let mut polled =
+        [PollFd::from_borrowed_fd(control, PollFlags::IN), PollFd::from_borrowed_fd(bwrap, PollFlags::IN)];
     match poll(&mut polled, None) {
         Ok(_) | Err(rustix::io::Errno::INTR) => {}
         Err(error) => return Err(error.into()),
@@ -152,7 +154,8 @@ fn answer(line: &str, mounts: &mut Mounts) -> ControlReply {
     let request: ControlRequest = match serde_json::from_str(line) {
         Ok(request) => request,
         Err(error) => {
-            let answer = Answer::Refused { code: Refusal::BadRequest, message: format!("not a request: {error}") };
+            let answer =
+                Answer::Refused { code: Refusal::BadRequest, message: format!("not a request: {error}") };
             return ControlReply { id: 0, answer };
         }
     };

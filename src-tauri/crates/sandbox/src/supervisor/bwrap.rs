@@ -21,10 +21,7 @@ use rustix::{
     fs::{MemfdFlags, Mode, OFlags, memfd_create, open},
     mount::{MountFlags, MountPropagationFlags, mount, mount_change},
     pipe::{PipeFlags, pipe_with},
-    process::{
-        Pid, PidfdFlags, Resource, Rlimit, Signal, getrlimit, pidfd_open, set_parent_process_death_signal,
-        setrlimit,
-    },
+    process::{Pid, PidfdFlags, Signal, pidfd_open, set_parent_process_death_signal},
     stdio::{dup2_stderr, dup2_stdin, dup2_stdout, stderr, stdin, stdout},
     thread::UnshareFlags,
 };
@@ -36,7 +33,7 @@ use crate::{
     filter,
     host::Host,
     mounts::Sandbox,
-    spec::{Limits, Spec},
+    spec::Spec,
     sys,
 };
 
@@ -59,7 +56,8 @@ impl Bwrap {
     pub(super) fn start(spec: &Spec, uid: u32, gid: u32) -> Result<Self, StartError> {
         let host = Host::look(uid, gid);
         let own_program = fs::read_link("/proc/self/exe")?;
-        let own_program = own_program.to_str().ok_or_else(|| io::Error::from(io::ErrorKind::InvalidFilename))?;
+        let own_program =
+            own_program.to_str().ok_or_else(|| io::Error::from(io::ErrorKind::InvalidFilename))?;
         let [refused, absent] = filter::programs()?;
         let seccomp = [memory(&refused)?, memory(&absent)?];
         let passwd = memory(argv::passwd(spec, &host).as_bytes())?;
@@ -83,7 +81,8 @@ impl Bwrap {
         let mut command = Command::new(find_bwrap().ok_or(StartError::NoBwrap)?);
         command.args(["--args", &options.as_raw_fd().to_string(), "--", ENTER_PROGRAM, "--enter"]);
         command.args(streams.each_ref().map(|stream| stream.as_raw_fd().to_string()));
-        command.args([&gate_theirs.as_raw_fd().to_string(), spec.working_dir()]).args(&spec.argv);
+        command.args([gate_theirs.as_raw_fd().to_string(), serde_json::to_string(&spec.limits)?]);
+        command.arg(spec.working_dir()).args(&spec.argv);
         command.env_clear().stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::from(complaints_theirs));
         let [stdin, stdout, stderr] = streams.each_ref().map(AsFd::as_fd);
         let [refused, absent] = seccomp.each_ref().map(AsFd::as_fd);
@@ -91,8 +90,7 @@ impl Bwrap {
         let [passwd, group, options] = [passwd.as_fd(), group.as_fd(), options.as_fd()];
         let needed = [stdin, stdout, stderr, refused, absent, info_fd, gate_fd, passwd, group, options];
         sys::process::inherit(&mut command, &needed);
-        let limits = spec.limits;
-        sys::process::prepare(&mut command, move || become_first(limits));
+        sys::process::prepare(&mut command, become_first);
         let child = command.spawn()?;
         let ended = pidfd_open(Pid::from_child(&child), PidfdFlags::empty()).map_err(io::Error::from)?;
         Ok(Self { child, ended, gate, info: info.into(), complaints: complaints.into() })
@@ -184,12 +182,16 @@ impl Bwrap {
         // Non-blocking, and bubblewrap has ended: what there is, is all.
         let _ = (&self.complaints).take(4096).read_to_end(&mut said);
         let said = String::from_utf8_lossy(&said).trim().to_owned();
-        StartError::Setup(if said.is_empty() { format!("bubblewrap ended with status {status}") } else { said })
+        StartError::Setup(if said.is_empty() {
+            format!("bubblewrap ended with status {status}")
+        } else {
+            said
+        })
     }
 }
 
 /// In the child that becomes bubblewrap, as the first process of its pid namespace.
-fn become_first(limits: Limits) -> io::Result<()> {
+fn become_first() -> io::Result<()> {
     // A supervisor that dies before this cannot open the gate any more, so the server does not start, and all ends.
     set_parent_process_death_signal(Some(Signal::KILL))?;
     // Mounts of the host that come later are not to appear in the sandbox.
@@ -198,18 +200,7 @@ fn become_first(limits: Limits) -> io::Result<()> {
     // Bubblewrap looks up its children in `/proc`, so that has to count as its pid namespace does.
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
     mount(c"proc", c"/proc", c"proc", flags, None)?;
-
-    setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) })?;
-    limit(Resource::Nproc, limits.processes)?;
-    limit(Resource::Nofile, limits.open_files)?;
-    limit(Resource::Fsize, limits.file_size)
-}
-
-/// Lowers a limit, and never raises one.
-fn limit(resource: Resource, value: Option<u64>) -> io::Result<()> {
-    let Some(value) = value else { return Ok(()) };
-    let value = getrlimit(resource).maximum.map_or(value, |most| value.min(most));
-    Ok(setrlimit(resource, Rlimit { current: Some(value), maximum: Some(value) })?)
+    Ok(())
 }
 
 /// The server's standard streams, which this process has as its own and gives up.

@@ -51,7 +51,10 @@ pub(crate) fn inherit(command: &mut Command, descriptors: &[BorrowedFd<'_>]) {
 }
 
 /// Runs `prepare` in the child before exec. Only for a process with one thread.
-pub(crate) fn prepare(command: &mut Command, prepare: impl FnMut() -> io::Result<()> + Send + Sync + 'static) {
+pub(crate) fn prepare(
+    command: &mut Command,
+    prepare: impl FnMut() -> io::Result<()> + Send + Sync + 'static,
+) {
     // SAFETY: the supervisor, the only caller, has one thread, so no lock can be held by another at the fork.
     unsafe {
         command.pre_exec(prepare);
@@ -105,7 +108,10 @@ pub(crate) fn take_descriptor(number: &str) -> io::Result<OwnedFd> {
 /// Marks every descriptor from `first` on to be closed by exec.
 pub(crate) fn close_on_exec_from(first: u32) -> Result<(), Errno> {
     // SAFETY: changes flags only; no descriptor is closed under its owner.
-    let done =
-        unsafe { libc::syscall(libc::SYS_close_range, first, u32::MAX, libc::CLOSE_RANGE_CLOEXEC) };
-    if done == 0 { Ok(()) } else { Err(Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(Errno::INVAL)) }
+    let done = unsafe { libc::syscall(libc::SYS_close_range, first, u32::MAX, libc::CLOSE_RANGE_CLOEXEC) };
+    if done == 0 {
+        Ok(())
+    } else {
+        Err(Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(Errno::INVAL))
+    }
 }

@@ -1,1 +1,65 @@
-//! .
+//! System calls that are refused, and their neighbours that are not.
+
+use crate::harness::{Place, Probe};
+
+#[test]
+fn dangerous_calls_are_refused_by_name() {
+    let place = Place::new();
+    let mut probe = place.probe();
+    let refused = "socket-unix socket-netlink socket-packet socket-vsock socket-alg ptrace process-vm-readv \
+        pidfd-getfd keyctl add-key request-key io-uring-setup bpf perf-event-open userfaultfd open-by-handle-at inotify \
+        mount umount open-tree fsopen mount-setattr chroot setns unshare-user unshare-net clone-user tiocsti tioclinux \
+        reboot init-module";
+    for call in refused.split(' ').filter(|call| !call.is_empty()) {
+        assert_eq!(probe.say(&format!("call {call}")), "err EPERM", "{call}");
+    }
+    for call in ["clone3", "x32-getpid"] {
+        assert_eq!(probe.say(&format!("call {call}")), "err ENOSYS", "{call}");
+    }
+}
+
+#[test]
+fn their_harmless_neighbours_work() {
+    let place = Place::new();
+    let mut probe = place.probe();
+    for call in ["socket-inet", "socket-inet6", "socketpair", "unshare-files", "fionread", "getpid"] {
+        let answer = probe.say(&format!("call {call}"));
+        assert!(answer.starts_with("ok"), "{call}: {answer}");
+    }
+    assert_eq!(probe.say("run echo a child"), "ok a child");
+}
+
+#[test]
+fn no_privilege_and_no_new_one() {
+    let place = Place::new();
+    let mut probe = place.probe();
+    let status = probe.say("read /proc/self/status");
+    for line in ["CapInh:", "CapPrm:", "CapEff:", "CapBnd:", "CapAmb:"] {
+        assert!(status.contains(&format!("{line}\t0000000000000000|")), "{line}: {status}");
+    }
+    assert!(status.contains("NoNewPrivs:\t1|"), "{status}");
+    assert!(status.contains("Seccomp:\t2|"), "{status}");
+    let first = probe.say("read /proc/1/status");
+    assert!(first.contains("Seccomp:\t2|"), "{first}");
+}
+
+#[test]
+fn a_foreign_architecture_is_killed() {
+    let place = Place::new();
+    let mut probe = Probe::start(&place.spec(&["python3", "-c", INT80]));
+    // 31 is SIGSYS.
+    assert_eq!(probe.end().status, Some(128 + 31));
+    let mut said = String::new();
+    std::io::Read::read_to_string(&mut probe.stdout, &mut said).unwrap();
+    assert_eq!(said, "about to\n");
+}
+
+/// Runs `mov eax, 20; int 0x80; ret`: a 32-bit `getpid`.
+const INT80: &str = "
+import ctypes, mmap, sys
+print('about to', flush=True)
+page = mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
+page.write(bytes([0xb8, 20, 0, 0, 0, 0xcd, 0x80, 0xc3]))
+start = ctypes.addressof(ctypes.c_char.from_buffer(page))
+print(ctypes.CFUNCTYPE(ctypes.c_int)(start)())
+";

@@ -1,1 +1,170 @@
-//! .
+//! However it ends, nothing is left.
+
+use std::{
+    io::{BufRead, BufReader, Read},
+    process::{Command, Stdio},
+    thread,
+    time::Duration,
+};
+
+use ironcurtain_sandbox::{Answer, ControlOp, Ended, Event, launch};
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::harness::{Place, Probe, eventually, launcher, probe, processes_with, supervisor};
+
+/// Kills at instants this far apart, from the first until well after everything runs.
+const STEP: Duration = Duration::from_micros(200);
+const ROUNDS: u32 = 100;
+
+#[test]
+fn the_exit_status_is_passed_on() {
+    let place = Place::new();
+    for (ending, status) in [("exit 0", 0), ("exit 3", 3), ("kill -TERM $$", 128 + 15)] {
+        let mut probe = Probe::start(&place.spec(&["sh", "-c", ending]));
+        assert_eq!(probe.control.event().unwrap(), Event::Exited { status });
+        assert_eq!(probe.end(), Ended { status: Some(status), signal: None });
+    }
+}
+
+#[test]
+fn shutdown_hanging_up_and_killing_each_end_everything() {
+    let place = Place::new();
+    for (how, round) in ["shutdown", "hang up", "kill"].into_iter().zip(1..) {
+        let marker = marker(&place, round);
+        let mut probe = Probe::start(&place.spec(&[&probe(), &marker]));
+        assert_eq!(probe.say("sleepers 3"), "ok");
+        // Supervisor unmarked: bubblewrap, its reaper, the probe and three sleepers with the probe's environment.
+        assert!(processes_with(&marker).len() >= 3);
+        match how {
+            "shutdown" => assert_eq!(probe.control.ask(ControlOp::Shutdown).unwrap(), Answer::Closing),
+            "hang up" => drop(probe.control),
+            _ => probe.kill.kill(),
+        }
+        let ended = probe.ended.recv_timeout(crate::harness::PATIENCE).unwrap();
+        let killed = Ended { status: None, signal: Some(9) };
+        let own_end = Ended { status: Some(128 + 9), signal: None };
+        assert_eq!(ended, if how == "kill" { killed } else { own_end });
+        eventually("all gone", || processes_with(&marker).is_empty());
+    }
+}
+
+#[test]
+fn a_program_that_is_not_there_is_named() {
+    let place = Place::new();
+    let mut probe = Probe::launch(&place.spec(&["no-such-program"]));
+    let Event::Failed { reason } = probe.control.event().unwrap() else { panic!("it ran") };
+    let expected = format!(
+        "`no-such-program` could not be started in `{}`: No such file or directory (os error 2)",
+        place.path("session")
+    );
+    assert_eq!(reason, expected);
+    assert_eq!(probe.end().status, Some(125));
+}
+
+#[test]
+fn a_grant_of_the_spec_that_cannot_be_made_fails_the_whole() {
+    let place = Place::new();
+    let mut spec = place.probe_spec();
+    spec.mounts =
+        vec![ironcurtain_sandbox::Mount::new(place.path("no"), ironcurtain_sandbox::Access::ReadOnly)];
+    let mut probe = Probe::launch(&spec);
+    let Event::Failed { reason } = probe.control.event().unwrap() else { panic!("it ran") };
+    assert_eq!(reason, format!("`{}` does not exist", place.path("no")));
+}
+
+#[test]
+fn a_session_directory_that_is_missing_fails_with_bubblewraps_reason() {
+    let place = Place::new();
+    std::fs::remove_dir(place.path("session")).unwrap();
+    let mut probe = Probe::launch(&place.probe_spec());
+    let Event::Failed { reason } = probe.control.event().unwrap() else { panic!("it ran") };
+    assert!(reason.contains("bwrap: Can't find source path"), "{reason}");
+}
+
+#[test]
+fn a_program_that_cannot_be_launched_is_an_error() {
+    let place = Place::new();
+    let missing = std::path::Path::new("/no/such/supervisor");
+    let error = launch(&place.probe_spec(), missing, |_| panic!("it never ran")).unwrap_err();
+    let expected = "the sandbox program `/no/such/supervisor` could not be started: No such file or directory (os error 2)";
+    assert_eq!(error.to_string(), expected);
+}
+
+#[test]
+fn a_closed_stream_is_seen_at_once() {
+    let place = Place::new();
+    let mut probe = place.probe();
+    std::io::Write::write_all(probe.stdin.as_mut().unwrap(), b"close-stdout\n").unwrap();
+    let mut rest = String::new();
+    probe.stdout.read_to_string(&mut rest).unwrap();
+    assert_eq!(rest, "");
+    assert!(probe.ended.try_recv().is_err());
+
+    let mut probe = place.probe();
+    probe.stdin = None;
+    assert_eq!(probe.end().status, Some(0));
+}
+
+#[test]
+fn killing_the_supervisor_at_any_instant_leaves_nothing() {
+    let place = Place::new();
+    for round in 0..ROUNDS {
+        let marker = marker(&place, round);
+        let probe = Probe::launch(&place.spec(&[&probe(), &marker]));
+        thread::sleep(STEP * round);
+        probe.kill.kill();
+        assert_eq!(probe.end(), Ended { status: None, signal: Some(9) });
+        eventually("all gone", || processes_with(&marker).is_empty());
+    }
+}
+
+#[test]
+fn killing_any_process_of_the_sandbox_at_any_instant_leaves_nothing() {
+    let place = Place::new();
+    for round in 0..ROUNDS {
+        let marker = marker(&place, round);
+        let probe = Probe::launch(&place.spec(&[&probe(), &marker]));
+        thread::sleep(STEP * round);
+        // Processes appear one after the other, so which one it is varies with the delay, too.
+        let mut victims = Vec::new();
+        eventually("a process to kill", || {
+            victims = processes_with(&marker);
+            !victims.is_empty()
+        });
+        let (victim, _) = victims[round as usize % victims.len()];
+        // It may have become something else or ended meanwhile; then there is nothing to be seen in this round.
+        let _ = kill_process(Pid::from_raw(victim.cast_signed()).unwrap(), Signal::KILL);
+        let ended = probe.end();
+        assert_ne!(ended.status, Some(0));
+        eventually("all gone", || processes_with(&marker).is_empty());
+    }
+}
+
+#[test]
+fn killing_the_launching_process_at_any_instant_leaves_nothing() {
+    let place = Place::new();
+    for round in 0..ROUNDS {
+        let marker = marker(&place, round);
+        let spec = serde_json::to_string(&place.spec(&[&probe(), &marker])).unwrap();
+        let mut parent = Command::new(launcher())
+            .args([supervisor().to_str().unwrap(), &spec])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(parent.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        assert_eq!(line, "about to launch\n");
+        let supervises = format!("--supervise\0{}\0", parent.id());
+        thread::sleep(STEP * round);
+        parent.kill().unwrap();
+        parent.wait().unwrap();
+        eventually("all gone", || {
+            processes_with(&marker).is_empty() && processes_with(&supervises).is_empty()
+        });
+    }
+}
+
+fn marker(place: &Place, round: u32) -> String {
+    format!("marker-{}-{round}-", place.dir.path().file_name().unwrap().to_str().unwrap())
+}

@@ -154,6 +154,19 @@ fn a_path_that_was_replaced_on_the_host_is_mounted_anew() {
     assert_eq!(probe.say(&format!("read {file}")), "ok file");
     probe.add(&file, ReadOnly);
     assert_eq!(probe.say(&format!("read {file}")), "ok new");
+    fs::remove_file(&file).unwrap();
+    assert_eq!(probe.remove(&file), Proof::Proved);
+    assert_eq!(probe.say(&format!("exists {file}")), "err ENOENT");
+
+    let (dir, inside) = (place.path("dir"), place.file("dir/inside"));
+    probe.add(&dir, ReadOnly);
+    fs::remove_dir_all(&dir).unwrap();
+    place.file("dir/inside");
+    assert_eq!(probe.say(&format!("exists {inside}")), "err ENOENT");
+    probe.add(&dir, ReadWrite);
+    assert_eq!(probe.say(&format!("write {inside} x")), "ok");
+    assert_eq!(probe.remove(&dir), Proof::Proved);
+    assert_eq!(probe.say(&format!("exists {dir}")), "err ENOENT");
 }
 
 #[test]
@@ -205,7 +218,8 @@ fn nothing_is_made_in_the_hosts_tree_for_a_grant() {
     drop(file);
     probe.add(&place.path("dir/sub/file"), ReadOnly);
     assert_eq!(probe.remove(&place.path("dir/sub/file")), Proof::Proved);
-    let mut names: Vec<_> = fs::read_dir(place.path("dir")).unwrap().map(|e| e.unwrap().file_name()).collect();
+    let mut names: Vec<_> =
+        fs::read_dir(place.path("dir")).unwrap().map(|e| e.unwrap().file_name()).collect();
     names.sort();
     assert_eq!(names, ["sub"]);
 }

@@ -16,42 +16,43 @@ use ironcurtain_sandbox::{
 use tempfile::TempDir;
 
 /// Longer than anything under test takes; only a failure waits so long.
-pub const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Where the programs under test are, when the suite was copied somewhere else.
-pub const PROGRAMS: &str = "SANDBOX_TEST_PROGRAMS";
+pub(crate) const PROGRAMS: &str = "SANDBOX_TEST_PROGRAMS";
 
 /// A directory of the host with a session sandbox directory in it.
-pub struct Place {
-    pub dir: TempDir,
+pub(crate) struct Place {
+    pub(crate) dir: TempDir,
 }
 
 impl Place {
     /// Below the test directory, which is not below the sandbox's private `/tmp`.
-    pub fn new() -> Self {
-        let base = programs().map_or_else(|| PathBuf::from(env!("CARGO_TARGET_TMPDIR")), |dir| dir.join("tmp"));
+    pub(crate) fn new() -> Self {
+        let base =
+            programs().map_or_else(|| PathBuf::from(env!("CARGO_TARGET_TMPDIR")), |dir| dir.join("tmp"));
         Self::below(&base)
     }
 
-    pub fn below(base: &Path) -> Self {
+    pub(crate) fn below(base: &Path) -> Self {
         let dir = tempfile::Builder::new().prefix("sb").tempdir_in(base).unwrap();
         fs::create_dir(dir.path().join("session")).unwrap();
         Self { dir }
     }
 
-    pub fn path(&self, name: &str) -> String {
+    pub(crate) fn path(&self, name: &str) -> String {
         self.dir.path().join(name).to_str().unwrap().to_owned()
     }
 
     /// A file with its own name as content; its directories are made.
-    pub fn file(&self, name: &str) -> String {
+    pub(crate) fn file(&self, name: &str) -> String {
         let path = self.path(name);
         fs::create_dir_all(Path::new(&path).parent().unwrap()).unwrap();
         fs::write(&path, name).unwrap();
         path
     }
 
-    pub fn spec(&self, argv: &[&str]) -> Spec {
+    pub(crate) fn spec(&self, argv: &[&str]) -> Spec {
         Spec {
             argv: argv.iter().map(|word| (*word).to_owned()).collect(),
             env: [("PATH", "/usr/bin:/bin"), ("HOME", "/tmp"), ("LANG", "C.UTF-8")]
@@ -65,52 +66,50 @@ impl Place {
         }
     }
 
-    pub fn probe_spec(&self) -> Spec {
+    pub(crate) fn probe_spec(&self) -> Spec {
         self.spec(&[&probe()])
     }
 
     /// A probe in its sandbox.
-    pub fn probe(&self) -> Probe {
+    pub(crate) fn probe(&self) -> Probe {
         Probe::start(&self.probe_spec())
     }
 }
 
 /// A sandbox with a probe in it.
-pub struct Probe {
-    pub control: ControlClient,
-    pub stdin: Option<File>,
-    pub stdout: BufReader<File>,
-    pub stderr: File,
-    pub pid: u32,
-    pub kill: KillHandle,
-    pub ended: Receiver<Ended>,
+pub(crate) struct Probe {
+    pub(crate) control: ControlClient,
+    pub(crate) stdin: Option<File>,
+    pub(crate) stdout: BufReader<File>,
+    pub(crate) stderr: File,
+    pub(crate) kill: KillHandle,
+    pub(crate) ended: Receiver<Ended>,
 }
 
 impl Probe {
     /// A sandbox that has started.
-    pub fn start(spec: &Spec) -> Self {
+    pub(crate) fn start(spec: &Spec) -> Self {
         let mut probe = Self::launch(spec);
         assert_eq!(probe.control.event().unwrap(), Event::Started);
         probe
     }
 
     /// A sandbox whose first event has not been read.
-    pub fn launch(spec: &Spec) -> Self {
+    pub(crate) fn launch(spec: &Spec) -> Self {
         let (end, ended) = mpsc::channel();
-        let launched = launch(spec, &supervisor(), move |how| drop(end.send(how))).unwrap();
+        let launched = launch(spec, &supervisor(), move |how| _ = end.send(how)).unwrap();
         Self {
             control: ControlClient::new(launched.control, PATIENCE).unwrap(),
             stdin: Some(launched.stdin.into()),
             stdout: BufReader::new(launched.stdout.into()),
             stderr: launched.stderr.into(),
-            pid: launched.pid,
             kill: launched.kill,
             ended,
         }
     }
 
     /// Asks the probe.
-    pub fn say(&mut self, line: &str) -> String {
+    pub(crate) fn say(&mut self, line: &str) -> String {
         writeln!(self.stdin.as_ref().unwrap(), "{line}").unwrap();
         let mut answer = String::new();
         if self.stdout.read_line(&mut answer).unwrap() == 0 {
@@ -121,31 +120,33 @@ impl Probe {
         answer.trim_end().to_owned()
     }
 
-    pub fn add(&mut self, path: &str, access: Access) {
+    pub(crate) fn add(&mut self, path: &str, access: Access) {
         let answer = self.try_add(path, access);
         assert_eq!(answer, Answer::Added, "{path}");
     }
 
-    pub fn try_add(&mut self, path: &str, access: Access) -> Answer {
+    pub(crate) fn try_add(&mut self, path: &str, access: Access) -> Answer {
         self.control.ask(ControlOp::Add(Mount::new(path, access))).unwrap()
     }
 
     /// Adds a path that must be refused, and says why it was.
-    pub fn refused(&mut self, path: &str, access: Access) -> Refusal {
+    pub(crate) fn refused(&mut self, path: &str, access: Access) -> Refusal {
         let before = self.mounts();
-        let Answer::Refused { code, .. } = self.try_add(path, access) else { panic!("{path} was not refused") };
+        let Answer::Refused { code, .. } = self.try_add(path, access) else {
+            panic!("{path} was not refused")
+        };
         assert_eq!(self.mounts(), before);
         code
     }
 
-    pub fn remove(&mut self, path: &str) -> Proof {
+    pub(crate) fn remove(&mut self, path: &str) -> Proof {
         match self.control.ask(ControlOp::Remove { path: path.to_owned() }).unwrap() {
             Answer::Removed { proof } => proof,
             other => panic!("{other:?}"),
         }
     }
 
-    pub fn mounts(&mut self) -> Vec<Mount> {
+    pub(crate) fn mounts(&mut self) -> Vec<Mount> {
         match self.control.ask(ControlOp::List).unwrap() {
             Answer::Mounts { mounts } => mounts,
             other => panic!("{other:?}"),
@@ -153,31 +154,42 @@ impl Probe {
     }
 
     /// How the supervisor ended; waits for it.
-    pub fn end(&self) -> Ended {
+    pub(crate) fn end(&self) -> Ended {
         self.ended.recv_timeout(PATIENCE).unwrap()
     }
 }
 
 /// The program under test.
-pub fn supervisor() -> PathBuf {
-    programs().map_or_else(|| env!("CARGO_BIN_EXE_ironcurtain-sandbox").into(), |dir| dir.join("ironcurtain-sandbox"))
+pub(crate) fn supervisor() -> PathBuf {
+    programs().map_or_else(
+        || env!("CARGO_BIN_EXE_ironcurtain-sandbox").into(),
+        |dir| dir.join("ironcurtain-sandbox"),
+    )
 }
 
 /// The program that tries things out.
-pub fn probe() -> String {
-    let path = programs().map_or_else(
-        || Path::new(env!("CARGO_BIN_EXE_ironcurtain-sandbox")).with_file_name("examples").join("sandbox-probe"),
-        |dir| dir.join("sandbox-probe"),
-    );
-    path.to_str().unwrap().to_owned()
+pub(crate) fn probe() -> String {
+    example("sandbox-probe").to_str().unwrap().to_owned()
 }
 
-pub fn programs() -> Option<PathBuf> {
+/// The program that launches and waits.
+pub(crate) fn launcher() -> PathBuf {
+    example("sandbox-launch")
+}
+
+fn example(name: &str) -> PathBuf {
+    let built = || Path::new(env!("CARGO_BIN_EXE_ironcurtain-sandbox")).with_file_name("examples");
+    let path = programs().unwrap_or_else(built).join(name);
+    assert!(path.exists(), "build the examples of this crate first, as a plain `cargo test` does");
+    path
+}
+
+pub(crate) fn programs() -> Option<PathBuf> {
     env::var_os(PROGRAMS).map(PathBuf::from)
 }
 
 /// Waits for something that is about to be so.
-pub fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
+pub(crate) fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
     let deadline = Instant::now() + PATIENCE;
     while !is_so() {
         assert!(Instant::now() < deadline, "not in time: {what}");
@@ -186,8 +198,9 @@ pub fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
 }
 
 /// The processes with `marker` in their environment or arguments, zombies not counted.
-pub fn processes_with(marker: &str) -> Vec<(u32, String)> {
-    let pids = fs::read_dir("/proc").unwrap().filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+pub(crate) fn processes_with(marker: &str) -> Vec<(u32, String)> {
+    let pids =
+        fs::read_dir("/proc").unwrap().filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
     pids.filter_map(|pid: u32| {
         let has = |file| fs::read(format!("/proc/{pid}/{file}")).is_ok_and(|bytes| contains(&bytes, marker));
         let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();

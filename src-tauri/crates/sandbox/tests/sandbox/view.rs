@@ -1,1 +1,148 @@
-//! .
+//! What a server finds around it when it starts.
+
+use std::{
+    fs::{self, File},
+    io::Read,
+    net::TcpListener,
+    path::Path,
+};
+
+use ironcurtain_sandbox::{Event, Limits};
+
+use crate::harness::{Place, Probe};
+
+#[test]
+fn the_environment_is_what_was_listed() {
+    let place = Place::new();
+    let mut spec = place.probe_spec();
+    spec.env.insert("TOKEN".into(), "a secret = x".into());
+    let mut probe = Probe::start(&spec);
+    let mut seen: Vec<String> = probe.say("env").split(' ').map(str::to_owned).collect();
+    seen.sort();
+    let pwd = format!("PWD={}", place.path("session"));
+    let expected = "= HOME=/tmp LANG=C.UTF-8 PATH=/usr/bin:/bin TOKEN=a ok secret x";
+    let mut expected: Vec<&str> = expected.split(' ').chain([pwd.as_str()]).collect();
+    expected.sort_unstable();
+    assert_eq!(seen, expected);
+    let commands = crate::harness::processes_with("a secret");
+    for (pid, name) in commands {
+        let line = fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        assert!(!line.contains("a secret"), "{name}: {line}");
+    }
+}
+
+#[test]
+fn only_the_standard_descriptors_are_open() {
+    let place = Place::new();
+    let secret = File::open(place.file("secret")).unwrap();
+    rustix::io::fcntl_setfd(&secret, rustix::io::FdFlags::empty()).unwrap();
+    let mut probe = place.probe();
+    assert_eq!(probe.say("fds"), "ok 0 1 2");
+    drop(secret);
+}
+
+#[test]
+fn there_is_no_network_but_its_own_loopback() {
+    let place = Place::new();
+    let host = TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut probe = place.probe();
+    assert_eq!(probe.say(&format!("connect {}", host.local_addr().unwrap())), "err ECONNREFUSED");
+    assert_eq!(probe.say("connect 192.0.2.1:80"), "err ENETUNREACH");
+    assert_eq!(probe.say("connect [2001:db8::1]:80"), "err ENETUNREACH");
+    assert_eq!(probe.say("loopback"), "ok hello");
+    std::net::TcpStream::connect(host.local_addr().unwrap()).unwrap();
+}
+
+#[test]
+fn the_tree_is_small_and_closed() {
+    let place = Place::new();
+    let mut probe = place.probe();
+    for gone in ["/root", "/var/log", "/sys", "/mnt", "/etc/shadow", "/etc/machine-id", "/boot"] {
+        assert_eq!(probe.say(&format!("exists {gone}")), "err ENOENT", "{gone}");
+    }
+    for kept in ["/new", "/usr/new", "/etc/new", "/run/new"] {
+        assert_eq!(probe.say(&format!("write {kept} x")), "err EROFS", "{kept}");
+    }
+    assert_eq!(probe.say("write /tmp/new x"), "ok");
+    assert_eq!(probe.say("write new x"), "ok");
+    assert_eq!(fs::read_to_string(place.path("session/new")).unwrap(), "x");
+    let uid = rustix::process::getuid().as_raw();
+    let user = if uid == 0 { "root" } else { "user" };
+    let gid = rustix::process::getgid().as_raw();
+    assert_eq!(probe.say("read /etc/passwd"), format!("ok {user}:x:{uid}:{gid}::/tmp:/bin/sh"));
+    assert_eq!(probe.say("read /etc/group"), format!("ok {user}:x:{gid}:"));
+    assert_eq!(probe.say("read /proc/sys/kernel/hostname"), "ok sandbox");
+}
+
+#[test]
+fn only_its_own_processes_are_there() {
+    let place = Place::new();
+    let mut probe = place.probe();
+    let names = probe.say("list /proc");
+    let pids = names.split(' ').filter(|name| name.parse::<u32>().is_ok()).count();
+    assert_eq!(pids, 2, "{names}");
+}
+
+#[test]
+fn the_kernels_own_files_cannot_be_written_even_by_root() {
+    let place = Place::new();
+    let mut probe = place.probe();
+    let root = rustix::process::getuid().is_root();
+    let refused = if root { "err EROFS" } else { "err EACCES" };
+    let files = ["/proc/sys/kernel/core_pattern", "/proc/sysrq-trigger", "/proc/irq/default_smp_affinity"];
+    for file in files.into_iter().filter(|file| Path::new(file).exists()) {
+        assert_eq!(probe.say(&format!("open-write {file}")), refused, "{file}");
+    }
+    assert_ne!(probe.say("read /proc/kcore").split(' ').next(), Some("ok"));
+    if root {
+        assert_eq!(probe.say("read /proc/keys"), "err EACCES");
+        assert_eq!(probe.say("read /proc/timer_list"), "err EACCES");
+    }
+    assert!(probe.say("read /proc/sys/kernel/ostype").starts_with("ok Linux"));
+    assert_eq!(probe.say("read /proc/self/oom_score_adj").split(' ').next(), Some("ok"));
+}
+
+#[test]
+fn limits_hold() {
+    let place = Place::new();
+    let mut spec = place.probe_spec();
+    spec.limits =
+        Limits { processes: Some(20), open_files: Some(64), file_size: Some(8), tmp_size: Some(1 << 16) };
+    let mut probe = Probe::start(&spec);
+    assert_eq!(probe.say("limit processes"), "ok 20 20");
+    assert_eq!(probe.say("limit files"), "ok 64 64");
+    assert_eq!(probe.say("limit file-size"), "ok 8 8");
+    assert_eq!(probe.say("limit core"), "ok 0 0");
+    assert_eq!(probe.say("sleepers 5"), "ok");
+    // The kernel exempts its own root from this one limit.
+    let more = if rustix::process::getuid().is_root() { "ok" } else { "err EAGAIN" };
+    assert_eq!(probe.say("sleepers 20"), more);
+
+    let mut spec = place.probe_spec();
+    spec.limits.tmp_size = Some(1 << 16);
+    let mut probe = Probe::start(&spec);
+    assert_eq!(probe.say("write /tmp/small x"), "ok");
+    assert_ne!(probe.say(&format!("write /tmp/large {}", "x".repeat(1 << 17))), "ok");
+}
+
+#[test]
+fn root_is_refused_unless_it_is_allowed() {
+    let place = Place::new();
+    let mut spec = place.probe_spec();
+    spec.allow_root = false;
+    let mut probe = Probe::launch(&spec);
+    if rustix::process::getuid().is_root() {
+        let Event::Failed { reason } = probe.control.event().unwrap() else { panic!("it ran") };
+        assert_eq!(
+            reason,
+            "the sandbox does not run as root: run as an ordinary user, or allow it with `--allow-root`"
+        );
+        assert_eq!(probe.end().status, Some(125));
+        let mut said = String::new();
+        probe.stdout.read_to_string(&mut said).unwrap();
+        assert_eq!(said, "");
+    } else {
+        assert_eq!(probe.control.event().unwrap(), Event::Started);
+    }
+    assert_eq!(place.probe().say("cwd"), format!("ok {}", place.path("session")));
+}

@@ -43,7 +43,8 @@ impl Inside<'_> {
             let next = match open_plain(&place, name) {
                 Err(Errno::NOENT) => {
                     let kind = if end == path.len() { kind } else { Kind::Directory };
-                    self.make(&place, so_far, name, kind).map_err(|error| refused(&why_not_made(error, so_far)))?;
+                    self.make(&place, so_far, name, kind)
+                        .map_err(|error| refused(&why_not_made(error, so_far)))?;
                     open_plain(&place, name)
                 }
                 found => found,
@@ -75,7 +76,9 @@ impl Inside<'_> {
     pub(super) fn tidy(&mut self) {
         let mut made = std::mem::take(&mut self.made);
         made.sort_by(|a, b| b.path.cmp(&a.path));
-        made.retain(|made| self.unmake(made).is_err_and(|error| error == Errno::BUSY || error == Errno::NOTEMPTY));
+        made.retain(|made| {
+            self.unmake(made).is_err_and(|error| error == Errno::BUSY || error == Errno::NOTEMPTY)
+        });
         self.made = made;
     }
 
@@ -101,7 +104,8 @@ impl Inside<'_> {
             let copy = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
             let root = open_tree(CWD, "/", copy)?;
             let writable = Attributes { clear: libc::MOUNT_ATTR_RDONLY, ..Attributes::default() };
-            set_attributes(&root, writable).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::PERM))?;
+            set_attributes(&root, writable)
+                .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::PERM))?;
             self.writable_root = Some(root);
         }
         self.writable_root.as_ref().ok_or(Errno::PERM)

@@ -7,6 +7,7 @@
 //!   no proof for it: it is detached, and reported as held.
 
 use std::{
+    io::ErrorKind,
     thread,
     time::{Duration, Instant},
 };
@@ -32,9 +33,11 @@ const STEP: Duration = Duration::from_micros(500);
 const TRIES: usize = 64;
 
 /// A mount that has no name in the sandbox any more.
-pub(super) struct Aside {
-    /// None when it had vanished before: then nothing is known about who holds it.
-    mount_id: Option<u64>,
+pub(super) enum Aside {
+    /// It waits at [`ASIDE`].
+    Waiting(u64),
+    /// It has ended already.
+    Ended(Proof),
 }
 
 impl Inside<'_> {
@@ -45,7 +48,7 @@ impl Inside<'_> {
             let table = self.sandbox.table().map_err(|error| broken(error.to_string()))?;
             let Some(entry) = table.get(old.mount_id) else {
                 // The kernel detached it because the directory it lay on was removed.
-                return Ok(Aside { mount_id: None });
+                return Ok(Aside::Ended(Proof::Held));
             };
             let Ok(mount) = open_plain(&self.root, &entry.point) else { continue };
             if mount_id(&mount) != Ok(old.mount_id) {
@@ -54,24 +57,40 @@ impl Inside<'_> {
             let kind = fstat(&mount).ok().and_then(|stat| Kind::of(&stat));
             let kind = kind.ok_or_else(|| broken("it is neither a file nor a directory".into()))?;
             let point = self.mount_point(ASIDE, kind).map_err(|error| broken(error.to_string()))?;
-            attach(&mount, &point).map_err(|error| broken(error.to_string()))?;
-            return Ok(Aside { mount_id: Some(old.mount_id) });
+            return match attach(&mount, &point) {
+                Ok(()) => Ok(Aside::Waiting(old.mount_id)),
+                // The kernel does not move what was deleted on the host since: it ends where it is.
+                Err(error) if error.kind() == ErrorKind::NotFound => {
+                    drop(mount);
+                    Ok(Aside::Ended(self.end(old.mount_id, &entry.point)?))
+                }
+                Err(error) => Err(broken(error.to_string())),
+            };
         }
         Err(broken("it is moved about all the time".into()))
     }
 
     /// Ends a mount that was set aside.
     pub(super) fn release(&mut self, aside: Aside) -> Result<Proof, MountError> {
-        let broken = |why: String| MountError::Broken(format!("a mount cannot be ended: {why}"));
-        let Some(id) = aside.mount_id else { return Ok(Proof::Held) };
+        match aside {
+            Aside::Waiting(id) => self.end(id, ASIDE),
+            Aside::Ended(proof) => Ok(proof),
+        }
+    }
+
+    /// Ends the mount `id`, which is at `point`.
+    fn end(&self, id: u64, point: &str) -> Result<Proof, MountError> {
+        let broken =
+            |why: String| MountError::Broken(format!("the mount at `{point}` cannot be ended: {why}"));
         let table = self.sandbox.table().map_err(|error| broken(error.to_string()))?;
         let deadline = Instant::now() + PATIENCE;
-        let released = table.subtree(id).iter().all(|point| unmount_plainly(point, deadline));
-        if released {
+        if table.subtree(id).iter().all(|point| unmount_plainly(point, deadline)) {
             return Ok(Proof::Proved);
         }
-        unmount(ASIDE, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW).map_err(|error| broken(error.to_string()))?;
-        Ok(Proof::Held)
+        unmount(point, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW)
+            .map_err(|error| broken(error.to_string()))?;
+        let table = self.sandbox.table().map_err(|error| broken(error.to_string()))?;
+        if table.get(id).is_some() { Err(broken("it is still there".into())) } else { Ok(Proof::Held) }
     }
 }
 
