@@ -40,12 +40,12 @@ pub struct RoleValues {
     /// The role.
     pub role: Role,
     /// Its values, each with the argument it came in.
-    pub values: Vec<(String, Value)>,
+    pub values: Vec<(String, Resource)>,
 }
 
 /// A value in canonical form.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Value {
+pub enum Resource {
     /// A path.
     Path(CanonicalPath),
     /// An address.
@@ -109,14 +109,14 @@ impl ResolvedCall {
     pub fn paths(&self) -> impl Iterator<Item = (Role, &str, &CanonicalPath)> {
         self.judged.iter().flat_map(|of| {
             of.values.iter().filter_map(|(argument, value)| match value {
-                Value::Path(path) => Some((of.role, argument.as_str(), path)),
-                Value::Url(_) | Value::Text(_) | Value::Shapeless => None,
+                Resource::Path(path) => Some((of.role, argument.as_str(), path)),
+                Resource::Url(_) | Resource::Text(_) | Resource::Shapeless => None,
             })
         })
     }
 
     /// The values of a role, judged or not.
-    pub(crate) fn values(&self, role: Role) -> &[(String, Value)] {
+    pub(crate) fn values(&self, role: Role) -> &[(String, Resource)] {
         self.judged
             .iter()
             .chain(&self.opaque)
@@ -125,13 +125,13 @@ impl ResolvedCall {
     }
 
     /// The canonical values of one planned value, put in place in the arguments.
-    fn resolve(&mut self, planned: &PlannedValue, fact: Fact) -> Result<Vec<Value>, Denial> {
+    fn resolve(&mut self, planned: &PlannedValue, fact: Fact) -> Result<Vec<Resource>, Denial> {
         let mismatch =
             || Denial::new(INVALID_ARGUMENT, format!("argument `{}` was not resolved", planned.argument));
         match (category(planned), fact, &planned.raw) {
             (Category::Path, Fact::Path(path), Some(_)) => {
                 self.put(planned, path.as_str());
-                Ok(vec![Value::Path(path)])
+                Ok(vec![Resource::Path(path)])
             }
             (Category::Path, _, _) | (_, Fact::Path(_), _) => Err(mismatch()),
             (Category::Url, Fact::Remotes(urls), _) if planned.is_remote() => {
@@ -139,7 +139,7 @@ impl ResolvedCall {
                     let canonical = Destination::parse(Role::GitRemoteUrl, raw);
                     self.put(planned, canonical.text());
                 }
-                let urls = urls.iter().map(|url| Value::Url(Destination::parse(Role::GitRemoteUrl, url)));
+                let urls = urls.iter().map(|url| Resource::Url(Destination::parse(Role::GitRemoteUrl, url)));
                 Ok(urls.collect())
             }
             (_, Fact::Remotes(_), _) => Err(mismatch()),
@@ -148,15 +148,15 @@ impl ResolvedCall {
                 let role = if planned.is_remote() { Role::GitRemoteUrl } else { Role::FetchUrl };
                 let destination = Destination::parse(role, raw);
                 self.put(planned, destination.text());
-                Ok(vec![Value::Url(destination)])
+                Ok(vec![Resource::Url(destination)])
             }
             (Category::Identifier, Fact::Plain, Some(raw)) => {
                 let canonical = raw.to_lowercase();
                 self.put(planned, &canonical);
-                Ok(vec![Value::Text(canonical)])
+                Ok(vec![Resource::Text(canonical)])
             }
-            (Category::Identifier | Category::Opaque, _, Some(raw)) => Ok(vec![Value::Text(raw.clone())]),
-            (Category::Identifier | Category::Opaque, _, None) => Ok(vec![Value::Shapeless]),
+            (Category::Identifier | Category::Opaque, _, Some(raw)) => Ok(vec![Resource::Text(raw.clone())]),
+            (Category::Identifier | Category::Opaque, _, None) => Ok(vec![Resource::Shapeless]),
         }
     }
 
@@ -171,7 +171,7 @@ impl ResolvedCall {
         }
     }
 
-    fn give(&mut self, role: Role, argument: &str, value: Value) {
+    fn give(&mut self, role: Role, argument: &str, value: Resource) {
         let value = (argument.to_owned(), value);
         if let Some(of) = self.judged.iter_mut().chain(&mut self.opaque).find(|of| of.role == role) {
             of.values.push(value);

@@ -8,7 +8,9 @@ mod cover;
 mod protect;
 mod tally;
 
-use crate::{Asked, Denial, Gates, Grant, Policy, ResolvedCall, RoleValues, Rule, Subject, Value, Verdict};
+use crate::{
+    Asked, Denial, Gates, Grant, Policy, ResolvedCall, Resource, RoleValues, Rule, Subject, Verdict,
+};
 use cover::Scope;
 use ironcurtain_paths::CanonicalPath;
 use tally::{Finding, Tally};
@@ -106,7 +108,7 @@ impl Judging<'_> {
         if let Some(grant) = self.grant_for(scope) {
             return tally.granted(grant);
         }
-        if let Some(Value::Url(destination)) = scope.value
+        if let Some(Resource::Url(destination)) = scope.value
             && !self.context.gates.admits(self.call.server(), destination)
         {
             tally.gate(scope.finding(), destination, self.call.server());
@@ -121,13 +123,13 @@ impl Judging<'_> {
 
     /// A grant that covers a value, unless a rule denies it.
     fn grant_for(&self, scope: &Scope<'_>) -> Option<&Grant> {
-        let Some(Value::Path(path)) = scope.value else { return None };
+        let Some(Resource::Path(path)) = scope.value else { return None };
         let grant = self.context.grants.iter().find(|grant| grant.covers(scope.of.role, path))?;
         (!self.rule_for(scope).is_some_and(Rule::denies)).then_some(grant)
     }
 
-    fn is_in_sandbox(&self, value: &Value) -> bool {
-        let (Some(sandbox), Value::Path(path)) = (self.context.sandbox, value) else { return false };
+    fn is_in_sandbox(&self, value: &Resource) -> bool {
+        let (Some(sandbox), Resource::Path(path)) = (self.context.sandbox, value) else { return false };
         sandbox.contains(path)
             && self.context.sandbox_servers.iter().any(|server| server == self.call.server())
     }

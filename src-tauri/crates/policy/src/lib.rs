@@ -25,7 +25,7 @@ mod verdict;
 
 pub use annotations::{Annotations, ArgumentRoles, Condition, Guard, ToolAnnotation};
 pub use arguments::{CallPlan, PlannedValue};
-pub use call::{Fact, ResolvedCall, RoleValues, Value};
+pub use call::{Fact, ResolvedCall, Resource, RoleValues};
 pub use domains::{Destination, Gates, Pattern, is_ip_address};
 pub use error::LoadError;
 pub use grants::{AccessSet, Grant, GrantKind};

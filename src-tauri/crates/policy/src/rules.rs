@@ -7,7 +7,7 @@ mod index;
 mod load;
 
 use crate::domains::Pattern;
-use crate::{Role, Value};
+use crate::{Resource, Role};
 use index::Index;
 use ironcurtain_paths::CanonicalPath;
 
@@ -149,16 +149,16 @@ impl Rule {
 }
 
 impl Entry {
-    pub(crate) fn covers(&self, value: &Value) -> bool {
+    pub(crate) fn covers(&self, value: &Resource) -> bool {
         let text = match value {
-            Value::Text(text) => text.as_str(),
-            Value::Path(path) => path.as_str(),
-            Value::Url(destination) => match (self, destination.domain()) {
+            Resource::Text(text) => text.as_str(),
+            Resource::Path(path) => path.as_str(),
+            Resource::Url(destination) => match (self, destination.domain()) {
                 (Self::Domain(_), Some(domain)) => domain,
                 (Self::Domain(_), None) => return false,
                 (Self::Email(_) | Self::Identifier(_), _) => destination.text(),
             },
-            Value::Shapeless => return false,
+            Resource::Shapeless => return false,
         };
         match self {
             Self::Domain(pattern) => pattern.covers(text),

@@ -5,14 +5,14 @@
 
 use super::tally::Finding;
 use crate::rules::{Conditions, DomainsCondition, ListCondition};
-use crate::{ResolvedCall, Role, RoleValues, Rule, Subject, Value, domains};
+use crate::{ResolvedCall, Resource, Role, RoleValues, Rule, Subject, domains};
 
 /// One value that is judged: which role it stands in, and whether the call gives it at all.
 #[derive(Clone, Copy)]
 pub(super) struct Scope<'a> {
     pub(super) of: &'a RoleValues,
     pub(super) argument: &'a str,
-    pub(super) value: Option<&'a Value>,
+    pub(super) value: Option<&'a Resource>,
 }
 
 impl<'a> Scope<'a> {
@@ -32,17 +32,17 @@ impl<'a> Scope<'a> {
     pub(super) fn finding(&self) -> Finding<'a> {
         let subject = match self.value {
             None => Subject::Absent,
-            Some(Value::Path(path)) => Subject::Path(path.clone()),
-            Some(Value::Url(destination)) => Subject::Text(destination.text().to_owned()),
-            Some(Value::Text(text)) => Subject::Text(text.clone()),
-            Some(Value::Shapeless) => Subject::Text(String::new()),
+            Some(Resource::Path(path)) => Subject::Path(path.clone()),
+            Some(Resource::Url(destination)) => Subject::Text(destination.text().to_owned()),
+            Some(Resource::Text(text)) => Subject::Text(text.clone()),
+            Some(Resource::Shapeless) => Subject::Text(String::new()),
         };
         Finding { role: Some(self.of.role), argument: self.argument, subject }
     }
 
     fn is_within(&self, condition: &Conditions) -> bool {
         let Some(paths) = &condition.paths else { return true };
-        matches!(self.value, Some(Value::Path(path)) if paths.within.contains(path))
+        matches!(self.value, Some(Resource::Path(path)) if paths.within.contains(path))
     }
 
     /// A list about the judged role is about its values; a list about other roles is about theirs.
@@ -78,14 +78,14 @@ fn speaks_about(condition: &Conditions, role: Role) -> bool {
             .is_none_or(|lists| lists.is_empty() || lists.iter().any(|list| list.roles.contains(&role)))
 }
 
-fn all_in_domains(condition: &DomainsCondition, values: &[(String, Value)]) -> bool {
+fn all_in_domains(condition: &DomainsCondition, values: &[(String, Resource)]) -> bool {
     !values.is_empty()
         && values.iter().all(|(_, value)| {
-            matches!(value, Value::Url(destination) if domains::covered(&condition.allowed, destination))
+            matches!(value, Resource::Url(destination) if domains::covered(&condition.allowed, destination))
         })
 }
 
-fn all_listed<'a>(list: &ListCondition, values: impl Iterator<Item = &'a [(String, Value)]>) -> bool {
+fn all_listed<'a>(list: &ListCondition, values: impl Iterator<Item = &'a [(String, Resource)]>) -> bool {
     let mut any = false;
     for (_, value) in values.flatten() {
         any = true;
