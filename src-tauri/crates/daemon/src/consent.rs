@@ -3,6 +3,15 @@
 //! - Only [`Answer::Allow`] allows. A dropped [`Slot`], a timeout or a crash is a denial.
 //! - Everything shown is in [`Question`] as plain text; whoever draws it adds nothing and resolves nothing.
 
+mod broker;
+mod build;
+mod offers;
+pub mod visible;
+
+pub use broker::{Broker, Outcome};
+pub use build::{Asking, build};
+pub use offers::{Limits, Wanted, grants_of, offers, tilde};
+
 use ironcurtain_protocol::ClientView;
 use serde::Serialize;
 use std::time::Duration;
@@ -226,4 +235,42 @@ pub enum Reach {
     Paths,
     /// The folders they are in, and all below.
     Folders,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A question that can be allowed once.
+    pub(super) fn question(id: &str) -> Question {
+        Question {
+            id: id.into(),
+            session: "s".into(),
+            client: ClientView {
+                name: "claude".into(),
+                exe: None,
+                chain: vec![],
+                cwd: None,
+                says_it_is: None,
+                label: None,
+            },
+            server: "filesystem".into(),
+            server_command: "ironcurtain-filesystem".into(),
+            sandboxed: true,
+            tool: "read_file".into(),
+            verb: Verb::Read,
+            items: vec![],
+            rule: "ask".into(),
+            reason: "because".into(),
+            arguments: vec![],
+            preview: None,
+            offers: vec![Offer {
+                reach: Reach::Paths,
+                label: "this file".into(),
+                sentence: "claude may read it".into(),
+                lifetimes: vec![Lifetime::Once],
+            }],
+            deadline: Duration::from_secs(45),
+        }
+    }
 }

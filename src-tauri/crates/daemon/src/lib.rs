@@ -1,3 +1,28 @@
 //! The trusted process: sessions, MCP mediation, consent, grants, roots and the audit log, on tokio.
+//!
+//! - Nothing here knows a toolkit: whoever can ask a person implements [`consent::Consent`].
+//! - Every mutable thing has one owner; no lock is held across an await.
+//! - Whatever fails, fails closed: the call is denied with a reason, and the session lives on.
 
+pub mod audit;
+mod clock;
+mod config;
 pub mod consent;
+mod control;
+mod daemon;
+mod grants;
+mod home;
+mod identity;
+mod law;
+mod listener;
+mod mounts;
+mod server;
+mod session;
+mod view;
+mod wire;
+
+pub use config::ConfigError;
+pub use daemon::{Daemon, Options, StartError, start};
+pub use home::{Home, HomeError};
+pub use law::LawError;
+pub use listener::ListenError;

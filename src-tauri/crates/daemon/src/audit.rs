@@ -1,0 +1,134 @@
+//! The tamper-evident record of everything decided: JSON Lines, each linked to the one before by its hash.
+//!
+//! - An entry is written (`write(2)`) before the answer to [`Audit::record`] comes, so a decision is on record
+//!   before it takes effect. If it cannot be written, the error says so and the caller denies.
+//! - One task owns the file.
+
+mod chain;
+mod entry;
+mod redact;
+mod writer;
+
+pub use chain::{Checked, check};
+pub use entry::{Entry, Event, PolicyDecision};
+pub use redact::redacted;
+pub use writer::{AuditError, LOG_NAME};
+
+use std::path::Path;
+use tokio::sync::{mpsc, oneshot};
+use writer::Writer;
+
+/// How many entries may wait for the writer.
+const QUEUE: usize = 256;
+
+/// A handle to the audit log.
+#[derive(Debug, Clone)]
+pub struct Audit(mpsc::Sender<Record>);
+
+struct Record {
+    entry: Box<Entry>,
+    done: oneshot::Sender<Result<u64, AuditError>>,
+}
+
+impl Audit {
+    /// Opens the log in `dir`, mending a last line that a crash tore.
+    ///
+    /// # Errors
+    /// [`AuditError`], when the log cannot be read or written.
+    pub fn open(dir: &Path) -> Result<Self, AuditError> {
+        let writer = Writer::open(&dir.join(LOG_NAME))?;
+        let (send, receive) = mpsc::channel(QUEUE);
+        tokio::spawn(own(writer, receive));
+        Ok(Self(send))
+    }
+
+    /// Puts an entry on record; its sequence number comes when it is written.
+    ///
+    /// # Errors
+    /// [`AuditError`]: it is not on record, and what it speaks of must not happen.
+    pub async fn record(&self, entry: Entry) -> Result<u64, AuditError> {
+        let (done, written) = oneshot::channel();
+        self.0.send(Record { entry: Box::new(entry), done }).await.map_err(|_| AuditError::Ended)?;
+        written.await.map_err(|_| AuditError::Ended)?
+    }
+}
+
+async fn own(mut writer: Writer, mut records: mpsc::Receiver<Record>) {
+    while let Some(Record { entry, done }) = records.recv().await {
+        let durable = entry.event.is_a_persons();
+        let written = writer.append(*entry);
+        if durable && written.is_ok() {
+            // A person's word survives a power cut too. Others may be written meanwhile.
+            let file = writer.file();
+            tokio::task::spawn_blocking(move || {
+                let synced = file.and_then(|f| f.sync_data()).map_err(|e| AuditError::write(&e));
+                // Nobody waits any more when the call was cancelled; it is on record all the same.
+                let _ = done.send(synced.and(written));
+            });
+        } else {
+            // As above.
+            let _ = done.send(written);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn entries_are_chained_across_restarts_and_a_torn_line_is_mended() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(LOG_NAME);
+        for _ in 0..2 {
+            let audit = Audit::open(dir.path()).unwrap();
+            audit.record(Entry::new(Event::Session, "began")).await.unwrap();
+            audit.record(Entry::new(Event::Answer, "a person said yes")).await.unwrap();
+        }
+        let mut torn = std::fs::read(&path).unwrap();
+        torn.extend_from_slice(b"{\"seq\":5,\"ha");
+        std::fs::write(&path, torn).unwrap();
+        assert!(!check(&path).unwrap().intact());
+        let audit = Audit::open(dir.path()).unwrap();
+        assert_eq!(audit.record(Entry::new(Event::Session, "after the crash")).await.unwrap(), 6);
+        let checked = check(&path).unwrap();
+        assert_eq!((checked.problem, checked.entries), (None, 6));
+    }
+
+    #[tokio::test]
+    async fn any_edit_shows_and_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(LOG_NAME);
+        let audit = Audit::open(dir.path()).unwrap();
+        for n in 0..5 {
+            audit.record(Entry::new(Event::Session, format!("entry {n}"))).await.unwrap();
+        }
+        let good = std::fs::read_to_string(&path).unwrap();
+        let lines: Vec<&str> = good.lines().collect();
+        let problem = |text: String| {
+            std::fs::write(&path, text).unwrap();
+            check(&path).unwrap().problem.unwrap()
+        };
+        assert_eq!(
+            problem(good.replace("entry 2", "entry X")),
+            "line 3: its content does not match its hash"
+        );
+        let without = [&lines[..2], &lines[3..]].concat().join("\n") + "\n";
+        assert_eq!(problem(without), "line 3: it does not follow the line before it");
+        let swapped = [lines[1], lines[0], lines[2]].join("\n") + "\n";
+        assert_eq!(problem(swapped), "line 1: it does not follow the line before it");
+        assert_eq!(problem("{}\n".to_owned()), "line 1: it has no hash");
+    }
+
+    #[tokio::test]
+    async fn what_cannot_be_written_is_an_error() {
+        let dir = tempfile::tempdir().unwrap();
+        let audit = Audit(mpsc::channel(1).0);
+        assert!(matches!(audit.record(Entry::new(Event::Session, "x")).await, Err(AuditError::Ended)));
+        assert!(Audit::open(&dir.path().join("missing")).is_err());
+        // The device that is always full.
+        let mut writer = Writer::open(Path::new("/dev/full")).unwrap();
+        let error = writer.append(Entry::new(Event::Decision, "x")).unwrap_err();
+        assert!(error.to_string().contains("No space left"), "{error}");
+    }
+}

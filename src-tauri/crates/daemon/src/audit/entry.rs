@@ -1,0 +1,148 @@
+//! One line of the log. Field names are those of the existing IronCurtain system, with ours beside them.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// What happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Event {
+    /// The trusted process began or ended.
+    Daemon,
+    /// A session began or ended.
+    Session,
+    /// A server started, ended or was restarted.
+    Server,
+    /// The policy judged a call; written before the call is forwarded.
+    Decision,
+    /// The server answered a forwarded call.
+    Outcome,
+    /// A question was put to the person.
+    Question,
+    /// The person answered, or the question ended without an answer.
+    Answer,
+    /// A grant was given.
+    Grant,
+    /// A grant was taken back, or ended.
+    Revoked,
+    /// The server was refused a path by its sandbox or by its roots.
+    BoundaryViolation,
+}
+
+impl Event {
+    /// Whether a person decided it, so that it must survive a power cut.
+    #[must_use]
+    pub fn is_a_persons(self) -> bool {
+        match self {
+            Self::Answer | Self::Grant | Self::Revoked => true,
+            Self::Daemon
+            | Self::Session
+            | Self::Server
+            | Self::Decision
+            | Self::Outcome
+            | Self::Question
+            | Self::BoundaryViolation => false,
+        }
+    }
+}
+
+/// What the policy said.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PolicyDecision {
+    /// `allow`, `escalate` or `deny`.
+    pub status: String,
+    /// The rule that decided.
+    pub rule: String,
+    /// Its reason.
+    pub reason: String,
+}
+
+/// One entry. Absent fields are left out of the line.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Entry {
+    /// Position in the log, from 1; given by the writer.
+    pub seq: u64,
+    /// Milliseconds since the Unix epoch; given by the writer.
+    pub timestamp: u64,
+    /// What happened.
+    pub event: Event,
+    /// One sentence for people.
+    pub summary: String,
+    /// Joins the entries of one call.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub request_id: Option<String>,
+    /// Session id.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub session: Option<String>,
+    /// The client, by the name the kernel proved.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub client: Option<String>,
+    /// The server.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub server_name: Option<String>,
+    /// The tool.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub tool_name: Option<String>,
+    /// The arguments as judged, secrets redacted.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub arguments: Option<Map<String, Value>>,
+    /// Paths concerned, canonical.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub paths: Vec<String>,
+    /// What the policy said.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub policy_decision: Option<PolicyDecision>,
+    /// What became of the question: `approved`, `denied`, `timeout`, `closed`, `cancelled`.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub escalation_result: Option<String>,
+    /// What the server answered: `ok`, `error`, and so on.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub result: Option<String>,
+    /// How long it took.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub duration_ms: Option<u64>,
+    /// Whether the server really ran in an OS sandbox.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub sandboxed: Option<bool>,
+    /// The question concerned.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub question_id: Option<String>,
+    /// The grant concerned.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub grant_id: Option<String>,
+    /// How long the person took.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub human_ms: Option<u64>,
+    /// Hash of the entry before; given by the writer.
+    pub prev: String,
+}
+
+impl Entry {
+    /// An entry with nothing but what happened.
+    #[must_use]
+    pub fn new(event: Event, summary: impl Into<String>) -> Self {
+        Self {
+            seq: 0,
+            timestamp: 0,
+            event,
+            summary: summary.into(),
+            request_id: None,
+            session: None,
+            client: None,
+            server_name: None,
+            tool_name: None,
+            arguments: None,
+            paths: Vec::new(),
+            policy_decision: None,
+            escalation_result: None,
+            result: None,
+            duration_ms: None,
+            sandboxed: None,
+            question_id: None,
+            grant_id: None,
+            human_ms: None,
+            prev: String::new(),
+        }
+    }
+}

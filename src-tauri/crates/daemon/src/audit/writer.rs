@@ -1,0 +1,105 @@
+//! Appending to the log.
+
+use super::chain::{self, Checked, check};
+use super::entry::{Entry, Event};
+use crate::clock::now_ms;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+/// Name of the log in the audit directory.
+pub const LOG_NAME: &str = "audit.jsonl";
+
+/// Why something is not on record.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum AuditError {
+    /// The log cannot be written.
+    #[error("the audit log cannot be written: {0}")]
+    Write(String),
+    /// The log cannot be read, or does not hold.
+    #[error("the audit log `{path}` cannot be continued: {problem}; move it away to begin a new one")]
+    Broken {
+        /// The log.
+        path: PathBuf,
+        /// What is wrong.
+        problem: String,
+    },
+    /// The trusted process is ending.
+    #[error("the audit log is closed: the trusted process is ending")]
+    Ended,
+}
+
+impl AuditError {
+    pub(super) fn write(error: &io::Error) -> Self {
+        Self::Write(error.to_string())
+    }
+}
+
+/// The one writer of a log.
+#[derive(Debug)]
+pub struct Writer {
+    file: File,
+    length: u64,
+    entries: u64,
+    head: String,
+}
+
+impl Writer {
+    /// Opens the log and continues its chain. A line that a crash tore is cut off, and that is put on record.
+    ///
+    /// # Errors
+    /// [`AuditError::Broken`], when the chain does not hold: it is never continued over an edit.
+    pub fn open(path: &Path) -> Result<Self, AuditError> {
+        let broken = |problem: String| AuditError::Broken { path: path.to_path_buf(), problem };
+        let file = OpenOptions::new()
+            .append(true)
+            .create(true)
+            .mode(0o600)
+            .open(path)
+            .map_err(|e| broken(e.to_string()))?;
+        let regular = file.metadata().map_err(|e| broken(e.to_string()))?.is_file();
+        let checked =
+            if regular { check(path).map_err(|e| broken(e.to_string()))? } else { Checked::empty() };
+        let mut writer = Self { file, length: checked.length, entries: checked.entries, head: checked.head };
+        match checked.problem {
+            None => {}
+            Some(_) if checked.torn => writer.mend()?,
+            Some(problem) => return Err(broken(problem)),
+        }
+        Ok(writer)
+    }
+
+    /// Writes one entry and gives its sequence number. After an error nothing of it is in the log.
+    ///
+    /// # Errors
+    /// [`AuditError::Write`].
+    pub fn append(&mut self, mut entry: Entry) -> Result<u64, AuditError> {
+        entry.seq = self.entries + 1;
+        entry.timestamp = now_ms();
+        entry.prev.clone_from(&self.head);
+        let text = serde_json::to_string(&entry).map_err(|e| AuditError::Write(e.to_string()))?;
+        let (line, hash) = chain::close(&text);
+        if let Err(e) = self.file.write_all(line.as_bytes()) {
+            // Half a line would break the chain for whatever comes after it. If even this fails, the next
+            // start mends it.
+            let _ = self.file.set_len(self.length);
+            return Err(AuditError::write(&e));
+        }
+        self.length += line.len() as u64;
+        self.entries = entry.seq;
+        self.head = hash;
+        Ok(entry.seq)
+    }
+
+    /// The file, for making it durable beside further writes.
+    pub(super) fn file(&self) -> io::Result<File> {
+        self.file.try_clone()
+    }
+
+    fn mend(&mut self) -> Result<(), AuditError> {
+        self.file.set_len(self.length).map_err(|e| AuditError::write(&e))?;
+        let summary = "the last line of the log was cut off by a crash and was removed";
+        self.append(Entry::new(Event::Daemon, summary)).map(|_| ())
+    }
+}

@@ -1,0 +1,119 @@
+//! What the person configured: `config.json` and `mcp-servers.json`. A file that is not there means the defaults;
+//! one that is not understood is an error that names the file and the place, never a guess.
+
+mod servers;
+
+pub use servers::{Containment, Server, Servers};
+
+use crate::home::Home;
+use serde::{Deserialize, de::DeserializeOwned};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Why a configuration file is refused.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// It cannot be read.
+    #[error("`{path}` cannot be read: {source}")]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// The operating system's answer.
+        source: io::Error,
+    },
+    /// It is not understood.
+    #[error("`{path}`: {problem}")]
+    Invalid {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, with line and column where they are known.
+        problem: String,
+    },
+}
+
+/// `config.json`.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Config {
+    /// Version of the format; 1.
+    pub schema_version: u32,
+    /// How long a question waits, in seconds. Clients give up on a call after 60.
+    pub question_deadline_seconds: u64,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self { schema_version: 1, question_deadline_seconds: 45 }
+    }
+}
+
+impl Config {
+    /// Reads the file.
+    ///
+    /// # Errors
+    /// [`ConfigError`].
+    pub fn load(home: &Home) -> Result<Self, ConfigError> {
+        let path = home.config.join("config.json");
+        let config: Self = read_json(&path)?.unwrap_or_default();
+        let invalid = |problem: String| Err(ConfigError::Invalid { path: path.clone(), problem });
+        match config {
+            Self { schema_version: 1, question_deadline_seconds: 1..=3600 } => Ok(config),
+            Self { schema_version: 1, question_deadline_seconds: n } => {
+                invalid(format!("`questionDeadlineSeconds` is {n}; it must be from 1 to 3600"))
+            }
+            Self { schema_version: n, .. } => {
+                invalid(format!("`schemaVersion` is {n}; this program knows 1"))
+            }
+        }
+    }
+
+    /// How long a question waits.
+    #[must_use]
+    pub fn question_deadline(&self) -> Duration {
+        Duration::from_secs(self.question_deadline_seconds)
+    }
+}
+
+/// The file's text; nothing when there is no file.
+pub(crate) fn read(path: &Path) -> Result<Option<String>, ConfigError> {
+    match std::fs::read_to_string(path) {
+        Ok(text) => Ok(Some(text)),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(ConfigError::Io { path: path.to_path_buf(), source }),
+    }
+}
+
+fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, ConfigError> {
+    let Some(text) = read(path)? else { return Ok(None) };
+    let parsed = serde_json::from_str(&text)
+        .map_err(|e| ConfigError::Invalid { path: path.to_path_buf(), problem: e.to_string() })?;
+    Ok(Some(parsed))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn loaded(text: &str) -> Result<Config, String> {
+        let dir = tempfile::tempdir().unwrap();
+        let home = Home::under(dir.path(), Path::new("/home/u"));
+        home.prepare().unwrap();
+        std::fs::write(home.config.join("config.json"), text).unwrap();
+        Config::load(&home).map_err(|e| e.to_string().replace(&*dir.path().to_string_lossy(), ""))
+    }
+
+    #[test]
+    fn what_is_not_understood_is_named() {
+        assert_eq!(loaded("{}"), Ok(Config::default()));
+        assert_eq!(
+            loaded(r#"{"questionDeadlineSeconds":5}"#).unwrap().question_deadline(),
+            Duration::from_secs(5)
+        );
+        let unknown = loaded(r#"{"deadline":5}"#).unwrap_err();
+        assert!(unknown.starts_with("`/config/config.json`: unknown field `deadline`"), "{unknown}");
+        let zero = "`/config/config.json`: `questionDeadlineSeconds` is 0; it must be from 1 to 3600";
+        assert_eq!(loaded(r#"{"questionDeadlineSeconds":0}"#), Err(zero.into()));
+        assert!(loaded(r#"{"schemaVersion":2}"#).is_err());
+    }
+}

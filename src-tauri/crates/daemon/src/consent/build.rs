@@ -1,0 +1,175 @@
+//! From an escalated call to the question a person sees. Pure.
+
+use super::offers::{Limits, Wanted, offers};
+use super::{Item, Preview, Question, Target, Verb, visible};
+use crate::audit::redacted;
+use ironcurtain_policy::{Access, Escalation};
+use ironcurtain_protocol::ClientView;
+use serde_json::{Map, Value};
+use std::time::Duration;
+
+/// The longest path, argument and preview shown, in characters. All of it is in the audit log, and a path is
+/// never cut.
+const LONGEST_ARGUMENT: usize = 2000;
+const LONGEST_PREVIEW: usize = 4000;
+const PREVIEW_LINES: usize = 60;
+
+/// What a question is made of.
+#[derive(Debug)]
+pub struct Asking<'a> {
+    /// Question id.
+    pub id: String,
+    /// Session id.
+    pub session: &'a str,
+    /// Who asks.
+    pub client: &'a ClientView,
+    /// The server's name.
+    pub server: &'a str,
+    /// Its command line.
+    pub server_command: &'a str,
+    /// Whether it is sandboxed.
+    pub sandboxed: bool,
+    /// The tool.
+    pub tool: &'a str,
+    /// The judge's word.
+    pub escalation: &'a Escalation,
+    /// Each path that escalates, with what the agent wrote for it.
+    pub wanted: &'a [(Wanted, String)],
+    /// The arguments as they would be sent.
+    pub arguments: &'a Map<String, Value>,
+    /// What may never be granted.
+    pub limits: Limits<'a>,
+    /// How long the question waits.
+    pub deadline: Duration,
+}
+
+/// The question.
+#[must_use]
+pub fn build(asking: Asking<'_>) -> Question {
+    let wanted: Vec<Wanted> = asking.wanted.iter().map(|(w, _)| w.clone()).collect();
+    let only_once = wanted.len() != asking.escalation.values.len();
+    let items: Vec<Item> = asking.wanted.iter().map(|(w, asked)| item(w, asked)).collect();
+    let client = shown_client(asking.client);
+    let arguments = redacted(asking.arguments);
+    Question {
+        id: asking.id,
+        session: asking.session.to_owned(),
+        server: visible::line(asking.server),
+        server_command: visible::line(asking.server_command),
+        sandboxed: asking.sandboxed,
+        tool: visible::line(asking.tool),
+        verb: items.iter().map(|i| i.verb).max().unwrap_or(Verb::Write),
+        items,
+        rule: visible::line(&asking.escalation.rule),
+        reason: visible::line(&asking.escalation.reason),
+        preview: preview(&arguments),
+        arguments: arguments.iter().map(|(name, value)| argument(name, value)).collect(),
+        offers: offers(&client.name, &wanted, only_once, asking.limits),
+        client,
+        deadline: asking.deadline,
+    }
+}
+
+fn item(wanted: &Wanted, asked: &str) -> Item {
+    Item {
+        verb: verb(wanted.access),
+        path: visible::line(wanted.path.as_str()),
+        asked_for: Some(visible::line(asked)).filter(|a| a != wanted.path.as_str()),
+        target: wanted.target,
+    }
+}
+
+fn verb(access: Access) -> Verb {
+    match access {
+        Access::Read => Verb::Read,
+        Access::Write => Verb::Write,
+        Access::Delete => Verb::Delete,
+    }
+}
+
+fn shown_client(client: &ClientView) -> ClientView {
+    let line = |text: &Option<String>| text.as_deref().map(visible::line);
+    let mut shown = client.clone();
+    shown.name = visible::head(&visible::line(&client.name), 80);
+    shown.exe = line(&client.exe);
+    shown.cwd = line(&client.cwd);
+    shown.says_it_is = line(&client.says_it_is).map(|t| visible::head(&t, 80));
+    shown.label = line(&client.label).map(|t| visible::head(&t, 80));
+    for process in &mut shown.chain {
+        process.name = visible::line(&process.name);
+        process.exe = line(&process.exe);
+    }
+    shown
+}
+
+fn argument(name: &str, value: &Value) -> (String, String) {
+    let text = match value {
+        Value::String(text) => visible::lines(text),
+        other => visible::lines(&other.to_string()),
+    };
+    (visible::line(name), visible::head(&text, LONGEST_ARGUMENT))
+}
+
+/// New content, or the change an edit makes, by the argument names file tools have in common.
+fn preview(arguments: &Map<String, Value>) -> Option<Preview> {
+    if let Some(content) = arguments.get("content").and_then(Value::as_str) {
+        return Some(Preview::Content(first_lines(&visible::lines(content))));
+    }
+    let edits = arguments.get("edits")?.as_array()?;
+    let mut diff = String::new();
+    for edit in edits {
+        for (field, sign) in [("oldText", '-'), ("newText", '+')] {
+            for line in edit.get(field)?.as_str()?.lines() {
+                diff.push(sign);
+                diff.push_str(&visible::line(line));
+                diff.push('\n');
+            }
+        }
+    }
+    Some(Preview::Diff(first_lines(&diff)))
+}
+
+fn first_lines(text: &str) -> String {
+    let all = text.lines().count();
+    let mut kept = text.lines().take(PREVIEW_LINES).collect::<Vec<_>>().join("\n");
+    if all > PREVIEW_LINES {
+        kept.push_str(&format!("\n… ({} lines more)", all - PREVIEW_LINES));
+    }
+    visible::head(&kept, LONGEST_PREVIEW)
+}
+
+impl From<ironcurtain_paths::Target> for Target {
+    fn from(found: ironcurtain_paths::Target) -> Self {
+        match found {
+            ironcurtain_paths::Target::Missing => Self::Missing,
+            ironcurtain_paths::Target::File { bytes } => Self::File(bytes),
+            ironcurtain_paths::Target::Folder => Self::Folder,
+            ironcurtain_paths::Target::Special => Self::Special,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn an_edit_is_shown_as_a_diff_and_a_write_by_its_head() {
+        let of = |v: Value| preview(v.as_object().unwrap());
+        let edits = json!({ "path": "/a", "edits": [{ "oldText": "a\nb", "newText": "c\u{202e}" }] });
+        assert_eq!(of(edits), Some(Preview::Diff("-a\n-b\n+c\\u{202e}".into())));
+        let long = json!({ "content": "x\n".repeat(62) });
+        let expected = format!("{}\n… (2 lines more)", ["x"; 60].join("\n"));
+        assert_eq!(of(long), Some(Preview::Content(expected)));
+        assert_eq!(of(json!({ "path": "/a" })), None);
+        assert_eq!(of(json!({ "edits": [{ "oldText": 3 }] })), None);
+    }
+
+    #[test]
+    fn secrets_are_not_shown() {
+        let preview =
+            preview(&redacted(json!({ "content": "-----BEGIN PRIVATE KEY-----\nabc" }).as_object().unwrap()));
+        assert_eq!(preview, Some(Preview::Content("[redacted: a private key]".into())));
+    }
+}

@@ -1,0 +1,305 @@
+//! What a person can allow, from what a call wants. Pure: the same call always gives the same offers.
+//!
+//! - The narrowest offer comes first.
+//! - A folder is offered only where [`Limits::may_be_granted`] says so: never `/`, the home directory, or
+//!   anything that holds or lies in a protected path.
+//! - Nothing that removes is offered for always.
+
+use super::{Lifetime, Offer, Reach, Target};
+use crate::grants::{StandingGrant, Subject};
+use crate::mounts::Need;
+use ironcurtain_paths::CanonicalPath;
+use ironcurtain_policy::{Access, AccessSet, GrantKind};
+
+/// One thing a call wants that needs the person's word.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wanted {
+    /// What it would do.
+    pub access: Access,
+    /// To what.
+    pub path: CanonicalPath,
+    /// What is there.
+    pub target: Target,
+    /// What the kernel must show the server for it.
+    pub need: Option<Need>,
+}
+
+/// What must never be granted.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits<'a> {
+    /// The person's home.
+    pub home: &'a CanonicalPath,
+    /// Protected paths.
+    pub protected: &'a [CanonicalPath],
+}
+
+impl Limits<'_> {
+    /// Whether a folder and everything below it may be granted at all.
+    #[must_use]
+    pub fn may_be_granted(&self, folder: &CanonicalPath) -> bool {
+        let touches = |p: &CanonicalPath| p.contains(folder) || folder.contains(p);
+        !folder.contains(self.home) && !self.protected.iter().any(touches)
+    }
+}
+
+const STANDING: [Lifetime; 4] = [Lifetime::Session, Lifetime::QuarterHour, Lifetime::Hour, Lifetime::Always];
+
+/// The offers for a call of `client`. With something in `wanted` that is no path (`only_once`), nothing stands.
+#[must_use]
+pub fn offers(client: &str, wanted: &[Wanted], only_once: bool, limits: Limits<'_>) -> Vec<Offer> {
+    let removes = wanted.iter().any(|w| w.access == Access::Delete);
+    let standing = STANDING.into_iter().filter(|l| !(removes && *l == Lifetime::Always));
+    let mut offers = vec![Offer {
+        reach: Reach::Paths,
+        label: paths_label(wanted),
+        sentence: paths_sentence(client, wanted, limits.home),
+        lifetimes: std::iter::once(Lifetime::Once)
+            // A folder that is granted is a tree for the kernel: that is the other offer.
+            .chain(
+                standing.clone().filter(|_| !only_once && wanted.iter().all(|w| w.target != Target::Folder)),
+            )
+            .collect(),
+    }];
+    let folders = folders(wanted);
+    if !only_once && !folders.is_empty() && folders.iter().all(|(f, _)| limits.may_be_granted(f)) {
+        let names: Vec<String> = folders.iter().map(|(f, _)| tilde(f, limits.home)).collect();
+        let access = folders.iter().fold(AccessSet::default(), |all, (_, a)| union(all, *a));
+        offers.push(Offer {
+            reach: Reach::Folders,
+            label: format!("everything in {}", joined(&names)),
+            sentence: format!("{client} may {} everything in {} and below", verbs(access), joined(&names)),
+            lifetimes: standing.collect(),
+        });
+    }
+    offers
+}
+
+/// The grants an offer stands for. `name` gives each its id.
+pub fn grants_of<E>(
+    reach: Reach,
+    wanted: &[Wanted],
+    subject: &Subject,
+    (lifetime, now_ms): (Lifetime, u64),
+    provenance: &str,
+    mut name: impl FnMut() -> Result<String, E>,
+) -> Result<Vec<StandingGrant>, E> {
+    let (kind, paths) = match reach {
+        Reach::Paths => (GrantKind::File, merged(wanted.iter().map(|w| (w.path.clone(), w.access)))),
+        Reach::Folders => (GrantKind::Tree, folders(wanted)),
+    };
+    let session = subject.session.clone().filter(|_| lifetime == Lifetime::Session);
+    let expires_ms =
+        lifetime.length().map(|l| now_ms.saturating_add(u64::try_from(l.as_millis()).unwrap_or(u64::MAX)));
+    let grant = |(path, access)| {
+        Ok(StandingGrant {
+            id: name()?,
+            subject: Subject { session: session.clone(), ..subject.clone() },
+            path,
+            kind,
+            access,
+            lifetime,
+            expires_ms,
+            created_ms: now_ms,
+            last_used_ms: None,
+            uses: 0,
+            provenance: provenance.to_owned(),
+        })
+    };
+    paths.into_iter().map(grant).collect()
+}
+
+/// A path for people: home as `~`, deceptive characters made visible.
+#[must_use]
+pub fn tilde(path: &CanonicalPath, home: &CanonicalPath) -> String {
+    let text = path.as_str();
+    let below = text.strip_prefix(home.as_str()).filter(|rest| rest.is_empty() || rest.starts_with('/'));
+    super::visible::line(&below.map_or_else(|| text.to_owned(), |rest| format!("~{rest}")))
+}
+
+/// The folder of each thing wanted (a folder's own), with everything wanted there.
+fn folders(wanted: &[Wanted]) -> Vec<(CanonicalPath, AccessSet)> {
+    merged(wanted.iter().filter_map(|w| {
+        let inside = w.target == Target::Folder && w.access != Access::Delete;
+        let folder = if inside { Some(w.path.clone()) } else { w.path.parent() };
+        folder.map(|f| (f, w.access))
+    }))
+}
+
+fn merged(all: impl Iterator<Item = (CanonicalPath, Access)>) -> Vec<(CanonicalPath, AccessSet)> {
+    let mut merged: Vec<(CanonicalPath, AccessSet)> = Vec::new();
+    for (path, access) in all {
+        match merged.iter_mut().find(|(p, _)| *p == path) {
+            Some((_, set)) => *set = set.with(access),
+            None => merged.push((path, AccessSet::only(access))),
+        }
+    }
+    merged
+}
+
+fn union(a: AccessSet, b: AccessSet) -> AccessSet {
+    AccessSet { read: a.read || b.read, write: a.write || b.write, delete: a.delete || b.delete }
+}
+
+fn verbs(access: AccessSet) -> String {
+    let words = [(access.read, "read"), (access.write, "write"), (access.delete, "delete")];
+    joined(&words.iter().filter(|(has, _)| *has).map(|(_, word)| (*word).to_owned()).collect::<Vec<_>>())
+}
+
+fn joined(words: &[String]) -> String {
+    match words {
+        [] => String::new(),
+        [one] => one.clone(),
+        [all @ .., last] => format!("{} and {last}", all.join(", ")),
+    }
+}
+
+fn paths_label(wanted: &[Wanted]) -> String {
+    match merged(wanted.iter().map(|w| (w.path.clone(), w.access))).len() {
+        0 => "this call".to_owned(),
+        1 => match wanted.first().map(|w| w.target) {
+            Some(Target::Folder) => "this folder".to_owned(),
+            Some(Target::Missing) => "this new file".to_owned(),
+            Some(Target::File(_) | Target::Special) | None => "this file".to_owned(),
+        },
+        n => format!("these {n} paths"),
+    }
+}
+
+fn paths_sentence(client: &str, wanted: &[Wanted], home: &CanonicalPath) -> String {
+    let paths = merged(wanted.iter().map(|w| (w.path.clone(), w.access)));
+    let access = paths.iter().fold(AccessSet::default(), |all, (_, a)| union(all, *a));
+    let what = match paths.as_slice() {
+        [] => return format!("{client} may make this call"),
+        [(path, _)] => tilde(path, home),
+        all => format!("these {} paths", all.len()),
+    };
+    let wider = wanted
+        .iter()
+        .filter_map(|w| w.need.as_ref().filter(|n| n.path != w.path))
+        .map(|n| tilde(&n.path, home));
+    let mut wider: Vec<String> = wider.collect();
+    wider.dedup();
+    let beside = if wider.is_empty() {
+        String::new()
+    } else {
+        format!(" (while it does, its server can reach the other files in {})", joined(&wider))
+    };
+    format!("{client} may {} {what}{beside}", verbs(access))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path(text: &str) -> CanonicalPath {
+        CanonicalPath::assume_canonical(text).unwrap()
+    }
+
+    fn wanted(access: Access, text: &str, target: Target) -> Wanted {
+        Wanted { access, path: path(text), target, need: None }
+    }
+
+    fn offered(wanted: &[Wanted], only_once: bool) -> Vec<Offer> {
+        let protected = [path("/home/u/.ssh"), path("/home/u/work/secret")];
+        offers("claude", wanted, only_once, Limits { home: &path("/home/u"), protected: &protected })
+    }
+
+    #[test]
+    fn a_read_of_a_file_offers_the_file_and_its_folder() {
+        let expected = [
+            Offer {
+                reach: Reach::Paths,
+                label: "this file".into(),
+                sentence: "claude may read ~/docs/a.txt".into(),
+                lifetimes: vec![
+                    Lifetime::Once,
+                    Lifetime::Session,
+                    Lifetime::QuarterHour,
+                    Lifetime::Hour,
+                    Lifetime::Always,
+                ],
+            },
+            Offer {
+                reach: Reach::Folders,
+                label: "everything in ~/docs".into(),
+                sentence: "claude may read everything in ~/docs and below".into(),
+                lifetimes: STANDING.to_vec(),
+            },
+        ];
+        assert_eq!(offered(&[wanted(Access::Read, "/home/u/docs/a.txt", Target::File(3))], false), expected);
+    }
+
+    #[test]
+    fn home_root_and_what_holds_a_protected_path_are_never_offered() {
+        for text in ["/home/u/a.txt", "/home/a.txt", "/a.txt", "/home/u/work/a.txt"] {
+            let got = offered(&[wanted(Access::Read, text, Target::File(3))], false);
+            assert_eq!(got.iter().map(|o| o.reach).collect::<Vec<_>>(), [Reach::Paths], "{text}");
+        }
+    }
+
+    #[test]
+    fn a_removal_is_never_for_always_and_what_is_no_path_is_only_for_once() {
+        let delete = offered(&[wanted(Access::Delete, "/home/u/docs/a", Target::File(3))], false);
+        assert!(delete.iter().all(|o| !o.lifetimes.contains(&Lifetime::Always)));
+        let mixed = offered(&[wanted(Access::Read, "/home/u/docs/a", Target::File(3))], true);
+        assert_eq!(mixed.iter().map(|o| o.lifetimes.as_slice()).collect::<Vec<_>>(), [[Lifetime::Once]]);
+    }
+
+    #[test]
+    fn a_folder_for_longer_than_once_is_offered_as_the_tree_it_is() {
+        let got = offered(&[wanted(Access::Read, "/home/u/docs", Target::Folder)], false);
+        assert_eq!(got[0].lifetimes, [Lifetime::Once]);
+        assert_eq!(got[1].label, "everything in ~/docs");
+    }
+
+    #[test]
+    fn grants_carry_what_was_wanted_of_each_path_and_no_more() {
+        let both = [
+            wanted(Access::Read, "/home/u/docs/a", Target::File(1)),
+            wanted(Access::Write, "/home/u/docs/a", Target::File(1)),
+            wanted(Access::Read, "/home/u/pics/b", Target::File(1)),
+        ];
+        let subject = Subject {
+            client: "k".into(),
+            client_name: "n".into(),
+            server: "s".into(),
+            session: Some("one".into()),
+        };
+        let give = |reach, lifetime| {
+            let made = grants_of(reach, &both, &subject, (lifetime, 1000), "question q", || {
+                Ok::<_, ()>("id".into())
+            });
+            made.unwrap()
+        };
+        let files = give(Reach::Paths, Lifetime::Hour);
+        let short: Vec<_> = files.iter().map(|g| (g.path.as_str(), g.access, g.kind)).collect();
+        let read = AccessSet::only(Access::Read);
+        let expected = [
+            ("/home/u/docs/a", read.with(Access::Write), GrantKind::File),
+            ("/home/u/pics/b", read, GrantKind::File),
+        ];
+        assert_eq!(short, expected);
+        assert_eq!((files[0].subject.session.as_deref(), files[0].expires_ms), (None, Some(3_601_000)));
+        let folders = give(Reach::Folders, Lifetime::Session);
+        assert_eq!((folders[0].path.as_str(), folders[0].kind), ("/home/u/docs", GrantKind::Tree));
+        assert_eq!((folders[0].subject.session.as_deref(), folders[0].expires_ms), (Some("one"), None));
+    }
+
+    #[test]
+    fn what_the_kernel_must_show_beyond_the_path_is_said() {
+        let new = Wanted {
+            need: Some(Need { path: path("/home/u/docs"), writable: true }),
+            ..wanted(Access::Write, "/home/u/docs/new.md", Target::Missing)
+        };
+        let sentence =
+            "claude may write ~/docs/new.md (while it does, its server can reach the other files in ~/docs)";
+        assert_eq!(offered(&[new], false)[0].sentence, sentence);
+    }
+
+    #[test]
+    fn home_is_a_tilde_only_as_a_whole() {
+        assert_eq!(tilde(&path("/home/u"), &path("/home/u")), "~");
+        assert_eq!(tilde(&path("/home/uma/x"), &path("/home/u")), "/home/uma/x");
+        assert_eq!(tilde(&path("/home/u/a\u{202e}b"), &path("/home/u")), "~/a\\u{202e}b");
+    }
+}

@@ -1,0 +1,68 @@
+//! Text that comes from an agent or a file name, made safe to look at: what is shown is what is there.
+
+use std::fmt::Write as _;
+
+/// One line: every character that does not show as itself is written as `\u{...}`.
+#[must_use]
+pub fn line(text: &str) -> String {
+    shown(text, |_| false)
+}
+
+/// Several lines: line feeds and tabs stay.
+#[must_use]
+pub fn lines(text: &str) -> String {
+    shown(text, |c| matches!(c, '\n' | '\t'))
+}
+
+/// At most `most` characters of `text`, with a mark that says how many more there are.
+#[must_use]
+pub fn head(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        None => text.to_owned(),
+        Some((at, _)) => {
+            let (kept, rest) = text.split_at(at);
+            format!("{kept} … ({} characters more)", rest.chars().count())
+        }
+    }
+}
+
+fn shown(text: &str, stays: impl Fn(char) -> bool) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if stays(c) || !is_deceptive(c) {
+            out.push(c);
+        } else {
+            // Writing to a string cannot fail.
+            let _ = write!(out, "\\u{{{:x}}}", u32::from(c));
+        }
+    }
+    out
+}
+
+/// Control characters, and those that show as nothing or turn the order of others (Unicode Technical Report
+/// 36, section 2.8; bidirectional controls of Annex 9).
+fn is_deceptive(c: char) -> bool {
+    c.is_control()
+        || matches!(c,
+            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}' | '\u{180b}'..='\u{180f}'
+            | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202f}' | '\u{205f}'..='\u{206f}' | '\u{2800}' | '\u{3164}'
+            | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}' | '\u{e000}'..='\u{f8ff}'
+            | '\u{e0000}'..='\u{10ffff}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_hides() {
+        assert_eq!(line("/a/b\u{202e}txt.exe\n\u{7}é漢"), "/a/b\\u{202e}txt.exe\\u{a}\\u{7}é漢");
+        assert_eq!(lines("a\n\tb\r\u{200b}"), "a\n\tb\\u{d}\\u{200b}");
+    }
+
+    #[test]
+    fn long_text_says_how_long_it_is() {
+        assert_eq!(head("äöü", 3), "äöü");
+        assert_eq!(head("äöüß", 2), "äö … (2 characters more)");
+    }
+}

@@ -1,0 +1,148 @@
+//! What a person's own programs may ask for: to be shown things, and to take things away.
+//!
+//! - Nothing here allows anything: there is no request that answers a question or adds a grant.
+
+use crate::audit::{self, Entry, Event, LOG_NAME};
+use crate::daemon::Inner;
+use crate::listener::{Peer, send};
+use crate::view;
+use ironcurtain_protocol::{
+    AuditCheckView, Control, ErrorCode, MAX_FRAME_BYTES, Protection, Reply, Request, StatusView,
+};
+use serde::Serialize;
+use std::sync::Arc;
+use tokio::io::BufReader;
+
+/// The most entries of the log given at once.
+const MOST_ENTRIES: usize = 10_000;
+
+#[derive(Serialize)]
+struct Numbered {
+    id: u64,
+    reply: Reply,
+}
+
+/// Serves one connection until it hangs up.
+pub(crate) async fn serve(inner: Arc<Inner>, mut peer: Peer) {
+    if peer.welcome(None).await.is_err() {
+        return;
+    }
+    let mut stream = peer.stream;
+    loop {
+        let line = {
+            let mut lines =
+                crate::wire::Lines::new(BufReader::with_capacity(1, &mut stream), MAX_FRAME_BYTES);
+            match lines.next().await {
+                Ok(Some(crate::wire::Line::Whole(line))) => line,
+                Ok(Some(crate::wire::Line::TooLong { .. }) | None) | Err(_) => return,
+            }
+        };
+        let numbered = match serde_json::from_slice::<Control>(&line) {
+            Ok(Control { id, request }) => Numbered { id, reply: answer(&inner, request).await },
+            Err(problem) => Numbered { id: 0, reply: failed(ErrorCode::Malformed, problem.to_string()) },
+        };
+        if send(&mut stream, &numbered).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Does one thing.
+pub(crate) async fn answer(inner: &Arc<Inner>, request: Request) -> Reply {
+    match request {
+        Request::Status => Reply::Status(status(inner)),
+        Request::Sessions => Reply::Sessions(inner.live().iter().map(|s| s.view()).collect()),
+        Request::Grants => Reply::Grants(view::grants(&inner.shared.grants.now(), &inner.shared.law.home)),
+        Request::Revoke { grant } => revoke(inner, &grant).await,
+        Request::EndSession { session } => end_session(inner, &session),
+        Request::Activity { limit } => activity(inner, limit.min(MOST_ENTRIES)).await,
+        Request::VerifyAudit => verify(inner).await,
+        Request::Shutdown => {
+            inner.shut_down();
+            Reply::Done
+        }
+    }
+}
+
+fn status(inner: &Inner) -> StatusView {
+    let questions = *inner.shared.broker.open().borrow();
+    StatusView {
+        protection: if questions > 0 { Protection::Asking } else { Protection::Protecting },
+        pid: std::process::id(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        started_ms: inner.started_ms,
+        sessions: inner.live().len(),
+        questions,
+        troubles: Vec::new(),
+        servers: inner.servers.names().map(str::to_owned).collect(),
+    }
+}
+
+/// Denied at once by policy; then every live session that used it is waited for, until its server has lost it.
+async fn revoke(inner: &Arc<Inner>, id: &str) -> Reply {
+    let restarts_before: Vec<_> =
+        inner.live().into_iter().map(|s| (s.server().applied().restarts, s)).collect();
+    let (grant, version) = match inner.shared.grants.remove(id).await {
+        Ok(Some(removed)) => removed,
+        Ok(None) => return failed(ErrorCode::NotFound, format!("there is no grant `{id}`")),
+        Err(problem) => return failed(ErrorCode::Storage, problem.to_string()),
+    };
+    let mut restarted = Vec::new();
+    for (before, session) in restarts_before.iter().filter(|(_, s)| s.may_use(&grant.subject)) {
+        // A session that ends meanwhile has lost everything.
+        if let Ok(applied) = session.server().caught_up(version).await
+            && applied.restarts > *before
+        {
+            restarted.push(session.id.clone());
+        }
+    }
+    let mut entry = Entry::new(Event::Revoked, "a grant was taken back");
+    entry.grant_id = Some(grant.id);
+    entry.client = Some(grant.subject.client_name);
+    entry.server_name = Some(grant.subject.server);
+    entry.session = grant.subject.session;
+    entry.paths = vec![grant.path.as_str().to_owned()];
+    let recorded = inner.shared.audit.record(entry).await;
+    inner.shared.changed();
+    match recorded {
+        Ok(_) => Reply::Revoked { grant: id.to_owned(), restarted },
+        Err(problem) => failed(ErrorCode::Storage, format!("the grant is taken back, but {problem}")),
+    }
+}
+
+fn end_session(inner: &Inner, id: &str) -> Reply {
+    match inner.live().iter().find(|s| s.id == id) {
+        None => failed(ErrorCode::NotFound, format!("there is no live session `{id}`")),
+        Some(session) => {
+            session.end();
+            Reply::Done
+        }
+    }
+}
+
+async fn activity(inner: &Inner, limit: usize) -> Reply {
+    let log = inner.shared.home.audit().join(LOG_NAME);
+    let read = tokio::task::spawn_blocking(move || view::activity(&log, limit)).await;
+    match read {
+        Ok(Ok(entries)) => Reply::Activity(entries),
+        Ok(Err(problem)) => failed(ErrorCode::Storage, format!("the audit log cannot be read: {problem}")),
+        Err(problem) => failed(ErrorCode::Storage, problem.to_string()),
+    }
+}
+
+async fn verify(inner: &Inner) -> Reply {
+    let log = inner.shared.home.audit().join(LOG_NAME);
+    match tokio::task::spawn_blocking(move || audit::check(&log)).await {
+        Ok(Ok(checked)) => Reply::Audit(AuditCheckView {
+            intact: checked.intact(),
+            entries: checked.entries,
+            problem: checked.problem,
+        }),
+        Ok(Err(problem)) => failed(ErrorCode::Storage, format!("the audit log cannot be read: {problem}")),
+        Err(problem) => failed(ErrorCode::Storage, problem.to_string()),
+    }
+}
+
+fn failed(code: ErrorCode, message: String) -> Reply {
+    Reply::Failed { code, message }
+}

@@ -1,0 +1,259 @@
+//! Starting the trusted process, and the handle to it.
+
+use crate::audit::{Audit, AuditError, Entry, Event};
+use crate::config::{Config, ConfigError, Servers};
+use crate::consent::{Broker, Consent};
+use crate::control;
+use crate::grants::{Expired, Grants, StoreError};
+use crate::home::{Home, HomeError};
+use crate::identity;
+use crate::law::{Law, LawError};
+use crate::listener::{ListenError, Listener, Peer, hung_up};
+use crate::server::ServerPrograms;
+use crate::session::{Session, Shared, Stdio};
+use ironcurtain_protocol::{Purpose, RefusalCode, Reply, Request, ShimHello, Stdio as StdioKind};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+
+/// How long to wait when no connection can be accepted (out of descriptors, say) before trying again.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// What the trusted process is started with.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Where its files are.
+    pub home: Home,
+    /// The directory that has `ironcurtain-sandbox` and `ironcurtain-filesystem`.
+    pub programs: PathBuf,
+    /// Whether it may run, and make sandboxes, as uid 0.
+    pub allow_root: bool,
+}
+
+/// Why it does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// Its directories cannot be used.
+    #[error(transparent)]
+    Home(#[from] HomeError),
+    /// A configuration file is refused.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// A policy file is refused.
+    #[error(transparent)]
+    Law(#[from] LawError),
+    /// The audit log cannot be continued.
+    #[error(transparent)]
+    Audit(#[from] AuditError),
+    /// The grants cannot be read.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// Nobody can be listened to; [`ListenError::AlreadyRunning`] is one of the reasons.
+    #[error(transparent)]
+    Listen(#[from] ListenError),
+    /// It was started as root without leave.
+    #[error(
+        "IronCurtain does not run as root: its sandboxes would be judged as root's files are; `--allow-root` allows it"
+    )]
+    Root,
+}
+
+impl StartError {
+    /// Whether another one of this user runs already.
+    #[must_use]
+    pub fn is_already_running(&self) -> bool {
+        matches!(self, Self::Listen(ListenError::AlreadyRunning(_)))
+    }
+}
+
+/// A handle to the running trusted process.
+#[derive(Clone)]
+pub struct Daemon(Arc<Inner>);
+
+pub(crate) struct Inner {
+    pub(crate) shared: Shared,
+    pub(crate) servers: Servers,
+    pub(crate) started_ms: u64,
+    pub(crate) sessions: Mutex<Vec<Arc<Session>>>,
+    ending: watch::Sender<bool>,
+    ended: watch::Sender<bool>,
+}
+
+/// Starts the trusted process on the current tokio runtime. It runs until [`Request::Shutdown`].
+///
+/// # Errors
+/// [`StartError`]: nothing was started.
+pub async fn start(options: Options, consent: Arc<dyn Consent>) -> Result<Daemon, StartError> {
+    if rustix::process::geteuid().is_root() && !options.allow_root {
+        return Err(StartError::Root);
+    }
+    options.home.prepare()?;
+    // The lock first: what follows must not be done by two.
+    let listener = Listener::bind(&options.home.socket)?;
+    let config = Config::load(&options.home)?;
+    let servers = Servers::load(&options.home)?;
+    let law = Arc::new(Law::load(&options.home)?);
+    let audit = Audit::open(&options.home.audit())?;
+    let (expired, expiries) = mpsc::unbounded_channel();
+    let grants = Grants::open(&options.home.database(), expired)?;
+    let shared = Shared {
+        programs: ServerPrograms { dir: options.programs, allow_root: options.allow_root },
+        home: options.home,
+        config,
+        law,
+        audit,
+        grants,
+        broker: Broker::new(consent),
+        changes: watch::Sender::new(0),
+    };
+    shared.audit.record(Entry::new(Event::Daemon, "the trusted process started")).await?;
+    let inner = Arc::new(Inner {
+        shared,
+        servers,
+        started_ms: crate::clock::now_ms(),
+        sessions: Mutex::default(),
+        ending: watch::Sender::new(false),
+        ended: watch::Sender::new(false),
+    });
+    tokio::spawn(note_expiries(inner.clone(), expiries));
+    tokio::spawn(note_questions(inner.clone()));
+    tokio::spawn(accept(inner.clone(), listener));
+    Ok(Daemon(inner))
+}
+
+impl Daemon {
+    /// Does what a person's own program may ask for; the same as over the socket.
+    pub async fn request(&self, request: Request) -> Reply {
+        control::answer(&self.0, request).await
+    }
+
+    /// A counter that moves whenever sessions, questions, grants or activity change.
+    #[must_use]
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.0.shared.changes.subscribe()
+    }
+
+    /// Waits until the trusted process has ended.
+    pub async fn ended(&self) {
+        is_set(self.0.ended.subscribe()).await;
+    }
+}
+
+impl Inner {
+    pub(crate) fn live(&self) -> Vec<Arc<Session>> {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Ends every session and stops listening.
+    pub(crate) fn shut_down(&self) {
+        self.ending.send_replace(true);
+    }
+}
+
+async fn accept(inner: Arc<Inner>, listener: Listener) {
+    let mut peers = JoinSet::new();
+    loop {
+        tokio::select! {
+            () = is_set(inner.ending.subscribe()) => break,
+            Some(_) = peers.join_next() => {}
+            accepted = listener.accept() => match accepted {
+                Ok(stream) => {
+                    let inner = inner.clone();
+                    peers.spawn(async move {
+                        if let Some(peer) = Peer::meet(stream).await {
+                            serve(inner, peer).await;
+                        }
+                    });
+                }
+                Err(problem) => {
+                    tracing::error!(%problem, "a connection could not be accepted");
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
+            },
+        }
+    }
+    drop(listener);
+    for session in inner.live() {
+        session.end();
+    }
+    while !inner.live().is_empty() && peers.join_next().await.is_some() {}
+    if let Err(problem) =
+        inner.shared.audit.record(Entry::new(Event::Daemon, "the trusted process ended")).await
+    {
+        tracing::error!(%problem, "the end is not on record");
+    }
+    inner.ended.send_replace(true);
+}
+
+/// Completes when the flag is set, or nobody can set it any more.
+async fn is_set(mut flag: watch::Receiver<bool>) {
+    // Either way there is nothing more to wait for.
+    let _ = flag.wait_for(|set| *set).await.is_ok();
+}
+
+async fn serve(inner: Arc<Inner>, peer: Peer) {
+    match peer.hello.purpose.clone() {
+        Purpose::Control => control::serve(inner, peer).await,
+        Purpose::Session(shim) => serve_session(inner, peer, shim).await,
+    }
+}
+
+async fn serve_session(inner: Arc<Inner>, mut peer: Peer, shim: ShimHello) {
+    let Some(config) = inner.servers.find(shim.server.as_deref()).cloned() else {
+        let names = inner.servers.names().collect::<Vec<_>>().join("`, `");
+        let text = match shim.server {
+            Some(name) => format!("no server is named `{name}`; there is `{names}`"),
+            None => format!("say which server with `--server`; there is `{names}`"),
+        };
+        return peer.refuse(RefusalCode::UnknownServer, text).await;
+    };
+    let client = identity::of_shim(peer.pid, shim.label);
+    let opened = match Session::open(inner.shared.clone(), client, config).await {
+        Ok(opened) => opened,
+        Err(problem) => return peer.refuse(RefusalCode::Unavailable, problem.to_string()).await,
+    };
+    let session = opened.session.clone();
+    inner.sessions.lock().unwrap_or_else(PoisonError::into_inner).push(session.clone());
+    match shim.stdio {
+        StdioKind::HandedOver => match peer.take_stdio() {
+            Ok(stdio) => {
+                if peer.welcome(Some(session.id.clone())).await.is_ok() {
+                    opened.serve(stdio, hung_up(peer.stream)).await;
+                }
+            }
+            Err(problem) => peer.refuse(RefusalCode::Malformed, problem.to_string()).await,
+        },
+        StdioKind::Relayed => {
+            if peer.welcome(Some(session.id.clone())).await.is_ok() {
+                let (input, output) = peer.stream.into_split();
+                let stdio = Stdio { input: Box::new(input), output: Box::new(output) };
+                opened.serve(stdio, std::future::pending()).await;
+            }
+        }
+    }
+    inner.sessions.lock().unwrap_or_else(PoisonError::into_inner).retain(|s| s.id != session.id);
+    inner.shared.changed();
+}
+
+async fn note_expiries(inner: Arc<Inner>, mut expiries: mpsc::UnboundedReceiver<Expired>) {
+    while let Some(Expired(grant)) = expiries.recv().await {
+        let mut entry = Entry::new(Event::Revoked, "a grant ended by the clock");
+        entry.grant_id = Some(grant.id);
+        entry.client = Some(grant.subject.client_name);
+        entry.server_name = Some(grant.subject.server);
+        entry.paths = vec![grant.path.as_str().to_owned()];
+        if let Err(problem) = inner.shared.audit.record(entry).await {
+            tracing::error!(%problem, "the end of a grant is not on record");
+        }
+        inner.shared.changed();
+    }
+}
+
+async fn note_questions(inner: Arc<Inner>) {
+    let mut open = inner.shared.broker.open();
+    while open.changed().await.is_ok() {
+        inner.shared.changed();
+    }
+}

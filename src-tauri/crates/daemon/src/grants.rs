@@ -1,0 +1,269 @@
+//! Standing permissions: the truth that policy, roots and mounts are projections of.
+//!
+//! - One thread owns the database; everyone else reads the published [`GrantTable`] without waiting.
+//! - A grant that has ended is not in the table: nobody has to look at a clock to judge.
+//! - Permissions for one call are not grants: they live and die with the call.
+
+mod owner;
+mod store;
+
+pub use store::StoreError;
+
+use crate::consent::Lifetime;
+use crate::mounts::Need;
+use ironcurtain_paths::CanonicalPath;
+use ironcurtain_policy::{AccessSet, GrantKind};
+use std::path::Path;
+use std::sync::{Arc, mpsc};
+use tokio::sync::{oneshot, watch};
+
+/// A standing permission.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StandingGrant {
+    /// Names it everywhere.
+    pub id: String,
+    /// Who may use it.
+    pub subject: Subject,
+    /// What it is for.
+    pub path: CanonicalPath,
+    /// How far it reaches.
+    pub kind: GrantKind,
+    /// What may be done.
+    pub access: AccessSet,
+    /// How long it lasts.
+    pub lifetime: Lifetime,
+    /// When it ends by the clock, in milliseconds since the Unix epoch.
+    pub expires_ms: Option<u64>,
+    /// When it was given.
+    pub created_ms: u64,
+    /// When it last let a call through.
+    pub last_used_ms: Option<u64>,
+    /// How many calls it let through.
+    pub uses: u64,
+    /// Where it comes from, in words.
+    pub provenance: String,
+}
+
+impl StandingGrant {
+    /// As judging needs it.
+    #[must_use]
+    pub fn for_judging(&self) -> ironcurtain_policy::Grant {
+        ironcurtain_policy::Grant {
+            id: self.id.clone(),
+            path: self.path.clone(),
+            kind: self.kind,
+            access: self.access,
+        }
+    }
+
+    /// Whether the mount that stands for it shows this as well.
+    #[must_use]
+    pub fn shows(&self, need: &Need) -> bool {
+        let reaches = match self.kind {
+            GrantKind::File => self.path == need.path,
+            GrantKind::Tree => self.path.contains(&need.path),
+        };
+        let writable = self.access.write || self.access.delete;
+        reaches && (writable || self.access.read) && (writable || !need.writable)
+    }
+}
+
+/// Who a grant is for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Subject {
+    /// The client, by the key the kernel proved ([`crate::identity::Client::key`]).
+    pub client: String,
+    /// Its name for people.
+    pub client_name: String,
+    /// The server.
+    pub server: String,
+    /// The one session it is for, if it ends with a session.
+    pub session: Option<String>,
+}
+
+impl Subject {
+    /// Whether a session of `client` with `server` may use a grant of this subject.
+    #[must_use]
+    pub fn covers(&self, client: &str, server: &str, session: &str) -> bool {
+        self.client == client && self.server == server && self.session.as_deref().is_none_or(|s| s == session)
+    }
+}
+
+/// All live grants at one moment.
+#[derive(Debug, Default)]
+pub struct GrantTable {
+    /// Grows with every change of what is granted.
+    pub version: u64,
+    /// In the order they were given.
+    pub grants: Vec<StandingGrant>,
+}
+
+/// A handle to the grants.
+#[derive(Debug, Clone)]
+pub struct Grants {
+    commands: mpsc::Sender<Command>,
+    table: watch::Receiver<Arc<GrantTable>>,
+}
+
+/// What happened to grants without anybody asking for it.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Expired(pub StandingGrant);
+
+pub(crate) enum Command {
+    Add(Vec<StandingGrant>, oneshot::Sender<Result<u64, StoreError>>),
+    Remove(String, oneshot::Sender<Result<Option<(StandingGrant, u64)>, StoreError>>),
+    EndSession(String),
+    Used(Vec<String>),
+}
+
+impl Grants {
+    /// Opens the database and starts its owner. What expires is told through `expired`.
+    ///
+    /// # Errors
+    /// [`StoreError`], when the database cannot be read.
+    pub fn open(
+        database: &Path,
+        expired: tokio::sync::mpsc::UnboundedSender<Expired>,
+    ) -> Result<Self, StoreError> {
+        let (commands, inbox) = mpsc::channel();
+        let table = owner::start(database, inbox, expired)?;
+        Ok(Self { commands, table })
+    }
+
+    /// The grants as they are now.
+    #[must_use]
+    pub fn now(&self) -> Arc<GrantTable> {
+        self.table.borrow().clone()
+    }
+
+    /// For waiting until they change.
+    #[must_use]
+    pub fn watch(&self) -> watch::Receiver<Arc<GrantTable>> {
+        self.table.clone()
+    }
+
+    /// Gives grants; the answer is the version of the table that has them.
+    ///
+    /// # Errors
+    /// [`StoreError`]: none of them is given.
+    pub async fn add(&self, grants: Vec<StandingGrant>) -> Result<u64, StoreError> {
+        let (reply, answer) = oneshot::channel();
+        self.commands.send(Command::Add(grants, reply)).map_err(|_| StoreError::Ended)?;
+        answer.await.map_err(|_| StoreError::Ended)?
+    }
+
+    /// Takes a grant away; the answer is the grant and the version of the table that lacks it, or nothing if
+    /// there is none of that id.
+    ///
+    /// # Errors
+    /// [`StoreError`]: the grant could not be removed from the database. It no longer applies all the same.
+    pub async fn remove(&self, id: &str) -> Result<Option<(StandingGrant, u64)>, StoreError> {
+        let (reply, answer) = oneshot::channel();
+        self.commands.send(Command::Remove(id.to_owned(), reply)).map_err(|_| StoreError::Ended)?;
+        answer.await.map_err(|_| StoreError::Ended)?
+    }
+
+    /// Drops the grants of a session that ended.
+    pub fn end_session(&self, session: &str) {
+        // Without an owner there are no grants.
+        let _ = self.commands.send(Command::EndSession(session.to_owned()));
+    }
+
+    /// Notes that grants let a call through.
+    pub fn used(&self, ids: &[String]) {
+        if !ids.is_empty() {
+            // As above.
+            let _ = self.commands.send(Command::Used(ids.to_vec()));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::now_ms;
+
+    fn grant(id: &str, lifetime: Lifetime, session: Option<&str>) -> StandingGrant {
+        StandingGrant {
+            id: id.into(),
+            subject: Subject {
+                client: "/usr/bin/claude".into(),
+                client_name: "claude".into(),
+                server: "filesystem".into(),
+                session: session.map(Into::into),
+            },
+            path: CanonicalPath::assume_canonical("/home/u/docs").unwrap(),
+            kind: GrantKind::Tree,
+            access: AccessSet { read: true, write: true, delete: false },
+            lifetime,
+            expires_ms: None,
+            created_ms: 5,
+            last_used_ms: None,
+            uses: 0,
+            provenance: "question q1".into(),
+        }
+    }
+
+    fn open(dir: &Path) -> (Grants, tokio::sync::mpsc::UnboundedReceiver<Expired>) {
+        let (send, receive) = tokio::sync::mpsc::unbounded_channel();
+        (Grants::open(&dir.join("state.db"), send).unwrap(), receive)
+    }
+
+    #[tokio::test]
+    async fn standing_grants_survive_a_restart_and_session_grants_do_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let always = grant("a", Lifetime::Always, None);
+        {
+            let (grants, _expired) = open(dir.path());
+            let session = grant("s", Lifetime::Session, Some("one"));
+            grants.add(vec![always.clone(), session.clone()]).await.unwrap();
+            assert_eq!(grants.now().grants, [always.clone(), session]);
+        }
+        let (grants, _expired) = open(dir.path());
+        assert_eq!(grants.now().grants, std::slice::from_ref(&always));
+        let (removed, version) = grants.remove("a").await.unwrap().unwrap();
+        assert_eq!((removed, version), (always, grants.now().version));
+        assert!(grants.remove("a").await.unwrap().is_none());
+        drop(grants);
+        assert!(open(dir.path()).0.now().grants.is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_session_takes_its_grants_with_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let (grants, _expired) = open(dir.path());
+        let other = grant("b", Lifetime::Session, Some("two"));
+        grants.add(vec![grant("a", Lifetime::Session, Some("one")), other.clone()]).await.unwrap();
+        let mut watch = grants.watch();
+        watch.mark_unchanged();
+        grants.end_session("one");
+        watch.changed().await.unwrap();
+        assert_eq!(grants.now().grants, [other]);
+    }
+
+    #[tokio::test]
+    async fn an_expired_grant_leaves_the_table_by_itself_and_at_the_next_start() {
+        let dir = tempfile::tempdir().unwrap();
+        let short = |id| StandingGrant { expires_ms: Some(now_ms() + 30), ..grant(id, Lifetime::Hour, None) };
+        let (grants, mut expired) = open(dir.path());
+        let given = short("x");
+        grants.add(vec![given.clone()]).await.unwrap();
+        assert_eq!(expired.recv().await, Some(Expired(given)));
+        assert!(grants.now().grants.is_empty());
+        grants.add(vec![StandingGrant { expires_ms: Some(1), ..short("past") }]).await.unwrap();
+        drop(grants);
+        assert!(open(dir.path()).0.now().grants.is_empty());
+    }
+
+    #[tokio::test]
+    async fn uses_are_counted() {
+        let dir = tempfile::tempdir().unwrap();
+        let (grants, _expired) = open(dir.path());
+        grants.add(vec![grant("a", Lifetime::Always, None)]).await.unwrap();
+        grants.used(&["a".into()]);
+        grants.used(&["a".into()]);
+        let mut watch = grants.watch();
+        watch.wait_for(|t| t.grants.first().is_some_and(|g| g.uses == 2)).await.unwrap();
+        assert!(grants.now().grants.first().unwrap().last_used_ms.is_some());
+    }
+}

@@ -1,0 +1,176 @@
+//! Where our files are. Every directory is this user's alone (mode 0700).
+
+use directories::{BaseDirs, ProjectDirs};
+use ironcurtain_protocol::{HOME_VARIABLE, PlaceError, socket_path};
+use std::fs::DirBuilder;
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+/// Our directories, and the person's home that `~` stands for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Home {
+    /// The person's home directory.
+    pub person: PathBuf,
+    /// `config.json`, `mcp-servers.json`, `policy/`.
+    pub config: PathBuf,
+    /// `audit/`, `state.db`, `sessions/`.
+    pub state: PathBuf,
+    /// The socket.
+    pub socket: PathBuf,
+}
+
+/// Why our directories cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum HomeError {
+    /// The environment does not say where they are.
+    #[error(transparent)]
+    Place(#[from] PlaceError),
+    /// No home directory is known.
+    #[error("this user's home directory is unknown; set `HOME`")]
+    NoHome,
+    /// A directory cannot be made or read.
+    #[error("`{path}` cannot be used: {source}")]
+    Io {
+        /// The directory.
+        path: PathBuf,
+        /// The operating system's answer.
+        source: io::Error,
+    },
+    /// Another user owns it.
+    #[error("`{path}` belongs to user {owner}, not to you; move it away")]
+    OtherOwner {
+        /// The directory.
+        path: PathBuf,
+        /// Its owner.
+        owner: u32,
+    },
+}
+
+impl Home {
+    /// From this process's environment.
+    ///
+    /// # Errors
+    /// [`HomeError`], when the environment names no usable directory.
+    pub fn from_env() -> Result<Self, HomeError> {
+        let socket = socket_path(|name| std::env::var_os(name))?;
+        let person = BaseDirs::new().ok_or(HomeError::NoHome)?.home_dir().to_path_buf();
+        if let Some(all) = std::env::var_os(HOME_VARIABLE).filter(|v| !v.is_empty()) {
+            let all = PathBuf::from(all);
+            return Ok(Self { person, config: all.join("config"), state: all.join("state"), socket });
+        }
+        let ours = ProjectDirs::from("", "", "ironcurtain").ok_or(HomeError::NoHome)?;
+        let state = ours.state_dir().unwrap_or_else(|| ours.data_local_dir()).to_path_buf();
+        Ok(Self { person, config: ours.config_dir().to_path_buf(), state, socket })
+    }
+
+    /// Everything under one directory, as [`HOME_VARIABLE`] has it.
+    #[must_use]
+    pub fn under(all: &Path, person: &Path) -> Self {
+        Self {
+            person: person.to_path_buf(),
+            config: all.join("config"),
+            state: all.join("state"),
+            socket: all.join("run/socket"),
+        }
+    }
+
+    /// Makes the directories that are missing, and closes them to other users.
+    ///
+    /// # Errors
+    /// [`HomeError`], naming the directory.
+    pub fn prepare(&self) -> Result<(), HomeError> {
+        for dir in [
+            self.config.clone(),
+            self.policy(),
+            self.state.clone(),
+            self.audit(),
+            self.sessions(),
+            self.runtime(),
+        ] {
+            private_dir(&dir)?;
+        }
+        Ok(())
+    }
+
+    /// Our own directories: protected from every tool and every server.
+    #[must_use]
+    pub fn own(&self) -> [PathBuf; 3] {
+        [self.config.clone(), self.state.clone(), self.runtime()]
+    }
+
+    /// Policy files.
+    #[must_use]
+    pub fn policy(&self) -> PathBuf {
+        self.config.join("policy")
+    }
+
+    /// The audit log's directory.
+    #[must_use]
+    pub fn audit(&self) -> PathBuf {
+        self.state.join("audit")
+    }
+
+    /// Session directories.
+    #[must_use]
+    pub fn sessions(&self) -> PathBuf {
+        self.state.join("sessions")
+    }
+
+    /// The database.
+    #[must_use]
+    pub fn database(&self) -> PathBuf {
+        self.state.join("state.db")
+    }
+
+    fn runtime(&self) -> PathBuf {
+        self.socket.parent().unwrap_or(Path::new("/")).to_path_buf()
+    }
+}
+
+/// Makes a directory only this user can enter, or checks and closes one that exists.
+///
+/// # Errors
+/// [`HomeError`], naming the directory.
+pub fn private_dir(path: &Path) -> Result<(), HomeError> {
+    let io = |source| HomeError::Io { path: path.to_path_buf(), source };
+    DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(io)?;
+    let found = std::fs::symlink_metadata(path).map_err(io)?;
+    let me = rustix::process::geteuid().as_raw();
+    if found.uid() != me {
+        return Err(HomeError::OtherOwner { path: path.to_path_buf(), owner: found.uid() });
+    }
+    if !found.is_dir() {
+        return Err(io(io::Error::new(io::ErrorKind::NotADirectory, "it is not a directory")));
+    }
+    if found.mode() & 0o077 != 0 {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o700)).map_err(io)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn directories_are_made_private_and_stay_so() {
+        let all = tempfile::tempdir().unwrap();
+        let home = Home::under(all.path(), Path::new("/home/u"));
+        home.prepare().unwrap();
+        std::fs::set_permissions(home.audit(), std::fs::Permissions::from_mode(0o755)).unwrap();
+        home.prepare().unwrap();
+        for dir in [home.policy(), home.audit(), home.sessions(), all.path().join("run")] {
+            assert_eq!(std::fs::metadata(&dir).unwrap().mode() & 0o777, 0o700, "{}", dir.display());
+        }
+    }
+
+    #[test]
+    fn a_link_in_the_place_of_a_directory_is_refused() {
+        let all = tempfile::tempdir().unwrap();
+        std::fs::create_dir(all.path().join("elsewhere")).unwrap();
+        std::os::unix::fs::symlink(all.path().join("elsewhere"), all.path().join("config")).unwrap();
+        let error = Home::under(all.path(), Path::new("/home/u")).prepare().unwrap_err();
+        assert!(error.to_string().contains("it is not a directory"), "{error}");
+    }
+}

@@ -1,0 +1,122 @@
+//! Who is calling, by the kernel's word: the peer's process, its executable and the chain that started it.
+//!
+//! What a client says of itself is kept apart and never decides anything.
+
+use ironcurtain_protocol::{ClientView, ProcessView};
+use std::path::{Path, PathBuf};
+
+/// How far up the chain is followed.
+const LONGEST_CHAIN: usize = 12;
+
+/// Programs that only start others: the client is whoever stands behind them.
+const LAUNCHERS: [&str; 9] =
+    ["sh", "bash", "dash", "zsh", "fish", "env", "busybox", "ironcurtain-shim", "sudo"];
+
+/// The key of a client whose executable the kernel does not show.
+const UNKNOWN: &str = "unknown";
+
+/// A proved client.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Client {
+    /// What grants are tied to: the client's executable.
+    pub key: String,
+    /// For people.
+    pub view: ClientView,
+}
+
+/// The client behind the shim of this process id.
+#[must_use]
+pub fn of_shim(pid: u32, label: Option<String>) -> Client {
+    from_processes(&chain(pid), std::fs::read_link(format!("/proc/{pid}/cwd")).ok(), label)
+}
+
+/// The shim and its ancestors, as far as they can be seen.
+fn chain(pid: u32) -> Vec<ProcessView> {
+    let mut found = Vec::new();
+    let mut next = Some(pid);
+    while let Some(pid) = next.filter(|p| *p > 0 && found.len() < LONGEST_CHAIN) {
+        let Some((name, parent)) = stat(pid) else { break };
+        let exe = std::fs::read_link(format!("/proc/{pid}/exe")).ok();
+        found.push(ProcessView { pid, exe: exe.map(|p| p.to_string_lossy().into_owned()), name });
+        next = Some(parent);
+    }
+    found
+}
+
+/// Short name and parent of a process. The name stands in parentheses and may itself hold some, see `proc(5)`.
+fn stat(pid: u32) -> Option<(String, u32)> {
+    let text = String::from_utf8_lossy(&std::fs::read(format!("/proc/{pid}/stat")).ok()?).into_owned();
+    let (name, rest) = text.split_once('(')?.1.rsplit_once(')')?;
+    let parent = rest.split_whitespace().nth(1)?.parse().ok()?;
+    Some((name.to_owned(), parent))
+}
+
+fn from_processes(processes: &[ProcessView], cwd: Option<PathBuf>, label: Option<String>) -> Client {
+    let ancestors = processes.get(1..).unwrap_or_default();
+    let at = ancestors.iter().position(|p| !LAUNCHERS.contains(&program_name(p).as_str()));
+    let chain = ancestors.get(at.unwrap_or(0)..).unwrap_or_default().to_vec();
+    let client = at.and_then(|at| ancestors.get(at));
+    let exe = client.and_then(|p| p.exe.clone());
+    Client {
+        key: exe.clone().unwrap_or_else(|| UNKNOWN.to_owned()),
+        view: ClientView {
+            name: client.map_or_else(|| "An unknown program".to_owned(), program_name),
+            exe,
+            chain,
+            cwd: cwd.map(|p| p.to_string_lossy().into_owned()),
+            says_it_is: None,
+            label,
+        },
+    }
+}
+
+fn program_name(process: &ProcessView) -> String {
+    let file = process.exe.as_deref().and_then(|exe| Path::new(exe).file_name()).map(|f| f.to_string_lossy());
+    file.map_or_else(|| process.name.clone(), |f| f.trim_end_matches(" (deleted)").to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn process(pid: u32, exe: Option<&str>) -> ProcessView {
+        ProcessView { pid, exe: exe.map(Into::into), name: "comm".into() }
+    }
+
+    #[test]
+    fn the_client_is_the_first_program_that_is_no_launcher() {
+        let chain = [
+            process(9, Some("/opt/ironcurtain-shim")),
+            process(8, Some("/usr/bin/bash")),
+            process(7, Some("/opt/claude/claude (deleted)")),
+            process(6, Some("/usr/bin/zsh")),
+        ];
+        let client = from_processes(&chain, Some("/home/u/app".into()), None);
+        assert_eq!(
+            (client.key.as_str(), client.view.name.as_str()),
+            ("/opt/claude/claude (deleted)", "claude")
+        );
+        assert_eq!(client.view.chain, chain[2..]);
+        assert_eq!(client.view.cwd.as_deref(), Some("/home/u/app"));
+    }
+
+    #[test]
+    fn what_the_kernel_does_not_show_is_said_to_be_unknown() {
+        let client =
+            from_processes(&[process(9, Some("/opt/ironcurtain-shim")), process(1, None)], None, None);
+        assert_eq!(
+            (client.key.as_str(), client.view.name.as_str(), client.view.exe),
+            ("unknown", "comm", None)
+        );
+        assert_eq!(from_processes(&[], None, None).view.name, "An unknown program");
+    }
+
+    #[test]
+    fn a_live_process_shows_its_parents() {
+        let me = std::process::id();
+        let found = chain(me);
+        let exe = std::env::current_exe().unwrap();
+        assert_eq!((found[0].pid, found[0].exe.as_deref()), (me, exe.to_str()));
+        assert_eq!(found[1].pid, std::os::unix::process::parent_id());
+    }
+}

@@ -1,0 +1,133 @@
+//! What calls are judged by, loaded once: policy, annotations and protected paths.
+//!
+//! A file of the person's replaces the default of the same name; one that is not understood is an error.
+
+use crate::config::ConfigError;
+use crate::home::Home;
+use ironcurtain_paths::{CanonicalPath, Resolver};
+use ironcurtain_policy::{Annotations, DynamicLists, Gates, LoadError, Policy, defaults};
+use std::collections::BTreeMap;
+
+/// Everything judging needs that is the same for all sessions.
+#[derive(Debug)]
+pub struct Law {
+    /// The rules.
+    pub policy: Policy,
+    /// What tools and their arguments mean.
+    pub annotations: Annotations,
+    /// Paths no call touches.
+    pub protected: Vec<CanonicalPath>,
+    /// Hosts each server may reach without a question.
+    pub gates: Gates,
+    /// Where `~` is.
+    pub home: CanonicalPath,
+}
+
+/// Why there is no law.
+#[derive(Debug, thiserror::Error)]
+pub enum LawError {
+    /// A file cannot be read.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// A file is not understood.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// A path of ours or the home directory cannot be resolved.
+    #[error("`{path}` cannot be resolved: {problem}")]
+    Path {
+        /// The path.
+        path: String,
+        /// Why not.
+        problem: String,
+    },
+}
+
+impl Law {
+    /// Loads the files.
+    ///
+    /// # Errors
+    /// [`LawError`], naming file and place.
+    pub fn load(home: &Home) -> Result<Self, LawError> {
+        let person = canonical_home(home)?;
+        let resolver = Resolver::new(person.clone(), person.clone());
+        let file = |name: &str| -> Result<(Option<String>, String), ConfigError> {
+            let path = home.policy().join(name);
+            Ok((crate::config::read(&path)?, path.display().to_string()))
+        };
+        let within = |raw: &str| resolver.resolve(raw).map(|found| found.path).map_err(|e| e.to_string());
+        let (lists, lists_file) = file("dynamic-lists.json")?;
+        let lists =
+            lists.map(|text| DynamicLists::from_json(&text, &lists_file)).transpose()?.unwrap_or_default();
+        let (policy, policy_file) = file("compiled-policy.json")?;
+        let policy = policy.as_deref().unwrap_or(defaults::POLICY_JSON);
+        let policy = Policy::from_json(policy, &policy_file, &within, &lists)?;
+        let (annotations, annotations_file) = file("tool-annotations.json")?;
+        let annotations = annotations.as_deref().unwrap_or(defaults::ANNOTATIONS_JSON);
+        let annotations = Annotations::from_json(annotations, &annotations_file)?;
+        let protected = protected(home, &person, &resolver)?;
+        Ok(Self { policy, annotations, protected, gates: Gates::new(&BTreeMap::new()), home: person })
+    }
+}
+
+/// Our own directories, and credentials: as they are spelled and as they resolve, for a link may lead elsewhere.
+fn protected(
+    home: &Home,
+    person: &CanonicalPath,
+    resolver: &Resolver,
+) -> Result<Vec<CanonicalPath>, LawError> {
+    let mut all = Vec::new();
+    for own in home.own() {
+        let text = own.to_string_lossy().into_owned();
+        let found =
+            resolver.resolve(&text).map_err(|e| LawError::Path { path: text, problem: e.to_string() })?;
+        all.push(found.path);
+    }
+    for path in defaults::protected(person) {
+        // What cannot be resolved is still protected as it is spelled.
+        if let Ok(found) = resolver.resolve(path.as_str())
+            && found.path != path
+        {
+            all.push(found.path);
+        }
+        all.push(path);
+    }
+    Ok(all)
+}
+
+fn canonical_home(home: &Home) -> Result<CanonicalPath, LawError> {
+    let text = home.person.to_string_lossy().into_owned();
+    let problem = |problem: String| LawError::Path { path: text.clone(), problem };
+    let spelled = CanonicalPath::assume_canonical(&text).map_err(|e| problem(e.to_string()))?;
+    let found = Resolver::new(spelled.clone(), spelled).resolve(&text).map_err(|e| problem(e.to_string()))?;
+    Ok(found.path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn our_own_directories_and_the_targets_of_links_are_protected() {
+        let dir = tempfile::tempdir().unwrap();
+        let base = dir.path().canonicalize().unwrap();
+        std::fs::create_dir_all(base.join("person/vault")).unwrap();
+        std::os::unix::fs::symlink(base.join("person/vault"), base.join("person/.ssh")).unwrap();
+        let home = Home::under(&base.join("ic"), &base.join("person"));
+        home.prepare().unwrap();
+        let law = Law::load(&home).unwrap();
+        for path in ["ic/config", "ic/state", "ic/run", "person/.ssh", "person/vault", "person/.aws"] {
+            let path = CanonicalPath::assume_canonical(base.join(path).to_str().unwrap()).unwrap();
+            assert!(law.protected.contains(&path), "{path}");
+        }
+    }
+
+    #[test]
+    fn a_policy_that_is_not_understood_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let home = Home::under(dir.path(), dir.path());
+        home.prepare().unwrap();
+        std::fs::write(home.policy().join("compiled-policy.json"), "{\"rules\": 3}").unwrap();
+        let error = Law::load(&home).unwrap_err().to_string();
+        assert!(error.contains("compiled-policy.json"), "{error}");
+    }
+}

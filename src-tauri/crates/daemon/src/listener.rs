@@ -1,0 +1,230 @@
+//! The socket: who may come in, and what they want.
+//!
+//! - One daemon per user: whoever holds the lock file listens.
+//! - A peer of another user is refused before anything it says is read.
+
+use crate::session::Stdio;
+use crate::wire::{Input, Output};
+use ironcurtain_protocol::{Hello, MAX_FRAME_BYTES, Refusal, RefusalCode, VERSION, Welcome};
+use rustix::fs::FlockOperation;
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags};
+use std::fs::{File, OpenOptions};
+use std::io::{self, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
+use tokio::net::{UnixListener, UnixStream};
+
+/// How long a peer may take to say hello.
+const HELLO_BOUND: Duration = Duration::from_secs(10);
+
+/// The longest hello.
+const LONGEST_HELLO: usize = 64 * 1024;
+
+/// Why nobody can be listened to.
+#[derive(Debug, thiserror::Error)]
+pub enum ListenError {
+    /// Another daemon of this user holds the lock.
+    #[error("IronCurtain is already running for this user (it holds `{0}`)")]
+    AlreadyRunning(PathBuf),
+    /// The socket cannot be made.
+    #[error("the socket `{path}` cannot be made: {source}")]
+    Io {
+        /// The socket.
+        path: PathBuf,
+        /// The operating system's answer.
+        source: io::Error,
+    },
+}
+
+/// The listening socket. Dropped, it is removed.
+#[derive(Debug)]
+pub struct Listener {
+    socket: UnixListener,
+    path: PathBuf,
+    _lock: File,
+}
+
+/// A peer of this user that has said hello.
+#[derive(Debug)]
+pub struct Peer {
+    /// What it said.
+    pub hello: Hello,
+    /// Its process id, by the kernel's word.
+    pub pid: u32,
+    /// The connection.
+    pub stream: UnixStream,
+    descriptors: Vec<OwnedFd>,
+}
+
+impl Listener {
+    /// Takes the lock and the socket.
+    ///
+    /// # Errors
+    /// [`ListenError`].
+    pub fn bind(path: &Path) -> Result<Self, ListenError> {
+        let failed = |source| ListenError::Io { path: path.to_path_buf(), source };
+        let lock_path = path.with_extension("lock");
+        let lock = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .open(&lock_path)
+            .map_err(failed)?;
+        match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {}
+            Err(rustix::io::Errno::WOULDBLOCK) => return Err(ListenError::AlreadyRunning(lock_path)),
+            Err(e) => return Err(failed(e.into())),
+        }
+        match std::fs::remove_file(path) {
+            Ok(()) => {}
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+            Err(e) => return Err(failed(e)),
+        }
+        let socket = UnixListener::bind(path).map_err(failed)?;
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600)).map_err(failed)?;
+        Ok(Self { socket, path: path.to_path_buf(), _lock: lock })
+    }
+
+    /// The next connection.
+    ///
+    /// # Errors
+    /// What the operating system says, such as too many open files.
+    pub async fn accept(&self) -> io::Result<UnixStream> {
+        Ok(self.socket.accept().await?.0)
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        // Left behind it only costs the next start a removal.
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+impl Peer {
+    /// Takes the hello of a connection; a refusal has been sent when there is none.
+    pub async fn meet(mut stream: UnixStream) -> Option<Self> {
+        let (pid, uid) = match rustix::net::sockopt::socket_peercred(&stream) {
+            Ok(cred) => (cred.pid.as_raw_nonzero().get().unsigned_abs(), cred.uid),
+            Err(_) => return None,
+        };
+        if uid != rustix::process::geteuid() {
+            let text = format!("this is the IronCurtain of another user; you are user {}", uid.as_raw());
+            refuse(&mut stream, RefusalCode::OtherUser, text).await;
+            return None;
+        }
+        let met = tokio::time::timeout(HELLO_BOUND, read_hello(&stream)).await;
+        let (hello, descriptors) = match met {
+            Ok(Ok(met)) => met,
+            Ok(Err(problem)) => {
+                refuse(
+                    &mut stream,
+                    RefusalCode::Malformed,
+                    format!("the greeting was not understood: {problem}"),
+                )
+                .await;
+                return None;
+            }
+            Err(_) => return None,
+        };
+        if hello.version != VERSION {
+            let text = format!(
+                "versions differ: the running IronCurtain speaks version {VERSION}, this program version {}; quit IronCurtain and start it again",
+                hello.version
+            );
+            refuse(&mut stream, RefusalCode::Version, text).await;
+            return None;
+        }
+        Some(Self { hello, pid, stream, descriptors })
+    }
+
+    /// Says welcome.
+    ///
+    /// # Errors
+    /// When the peer is gone.
+    pub async fn welcome(&mut self, session: Option<String>) -> io::Result<()> {
+        let welcome = Welcome::Accepted { version: VERSION, pid: std::process::id(), session };
+        send(&mut self.stream, &welcome).await
+    }
+
+    /// Says no.
+    pub async fn refuse(&mut self, code: RefusalCode, message: String) {
+        refuse(&mut self.stream, code, message).await;
+    }
+
+    /// The client's own standard input and output, when the hello brought them.
+    ///
+    /// # Errors
+    /// When there are not exactly two, or they are neither pipes nor sockets.
+    pub fn take_stdio(&mut self) -> io::Result<Stdio> {
+        let mut given = std::mem::take(&mut self.descriptors).into_iter();
+        match (given.next(), given.next(), given.next()) {
+            (Some(input), Some(output), None) => {
+                Ok(Stdio::handed_over(Input::new(input)?, Output::new(output)?))
+            }
+            _ => Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                "standard input and output did not come along",
+            )),
+        }
+    }
+}
+
+/// Completes when the other side of a connection that says nothing more hangs up.
+pub async fn hung_up(mut stream: UnixStream) {
+    let mut byte = [0; 64];
+    while matches!(stream.read(&mut byte).await, Ok(n) if n > 0) {}
+}
+
+/// Sends one message of the protocol.
+///
+/// # Errors
+/// When the peer is gone, or the message is too long.
+pub async fn send(stream: &mut UnixStream, message: &impl serde::Serialize) -> io::Result<()> {
+    let mut line = serde_json::to_vec(message)?;
+    if line.len() > MAX_FRAME_BYTES {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "the answer is too long"));
+    }
+    line.push(b'\n');
+    stream.write_all(&line).await
+}
+
+async fn refuse(stream: &mut UnixStream, code: RefusalCode, message: String) {
+    // A peer that is gone need not be told.
+    let _ = send(stream, &Welcome::Refused(Refusal { code, message })).await;
+}
+
+/// Reads the first line byte by byte, since what follows it belongs to others, and takes the descriptors with it.
+async fn read_hello(stream: &UnixStream) -> io::Result<(Hello, Vec<OwnedFd>)> {
+    let mut line = Vec::new();
+    let mut descriptors = Vec::new();
+    loop {
+        let byte = stream.async_io(Interest::READABLE, || receive(stream, &mut descriptors)).await?;
+        match byte {
+            None => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Some(b'\n') => return Ok((serde_json::from_slice(&line)?, descriptors)),
+            Some(byte) if line.len() < LONGEST_HELLO => line.push(byte),
+            Some(_) => return Err(io::Error::new(io::ErrorKind::InvalidData, "it is too long")),
+        }
+    }
+}
+
+fn receive(stream: &UnixStream, descriptors: &mut Vec<OwnedFd>) -> io::Result<Option<u8>> {
+    let mut byte = [0_u8];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(4))];
+    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+    let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
+    let got = rustix::net::recvmsg(stream, &mut [IoSliceMut::new(&mut byte)], &mut ancillary, flags)?;
+    for message in ancillary.drain() {
+        if let RecvAncillaryMessage::ScmRights(given) = message {
+            descriptors.extend(given);
+        }
+    }
+    let [byte] = byte;
+    Ok((got.bytes == 1).then_some(byte))
+}

@@ -1,0 +1,195 @@
+//! One MCP server of one session: its process, what it can see, and the conversation with it.
+//!
+//! - [`Server`] is the handle a session holds. The process behind it may end and be started again; calls that were
+//!   under way fail, and none runs twice.
+//! - One task ([`leg`]) owns the process and what is mounted; one task per process ([`pump`]) owns the conversation.
+
+mod control;
+mod leg;
+mod process;
+mod pump;
+mod roots;
+
+pub use leg::{Applied, LegOptions};
+pub use process::ServerPrograms;
+pub use pump::{Answered, Pending, Pump};
+pub use roots::{Shown, still_there};
+
+use crate::mounts::Need;
+use leg::{Command, State};
+use serde_json::value::RawValue;
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot, watch};
+
+/// How long a call waits for its server to be up.
+const START_BOUND: Duration = Duration::from_secs(30);
+
+/// Why a server cannot take a call.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ServerError {
+    /// It could not be started, or ended.
+    #[error("the server `{server}` is not running: {reason}")]
+    Down {
+        /// Its name.
+        server: String,
+        /// Why.
+        reason: String,
+    },
+    /// It takes too long.
+    #[error("the server `{0}` did not start within {n} s", n = START_BOUND.as_secs())]
+    Slow(String),
+    /// A path could not be shown to it.
+    #[error("the kernel could not show `{path}` to the server: {reason}")]
+    NotShown {
+        /// The path.
+        path: String,
+        /// Why.
+        reason: String,
+    },
+    /// The session is ending.
+    #[error("the session is ending")]
+    Ending,
+}
+
+/// A handle to one server of one session. Its task ends when the last handle is dropped.
+#[derive(Debug, Clone)]
+pub struct Server {
+    name: String,
+    commands: mpsc::UnboundedSender<Command>,
+    state: watch::Receiver<State>,
+    applied: watch::Receiver<Applied>,
+    roots: watch::Receiver<Shown>,
+}
+
+/// What one call under way needs to see. Dropped, it is taken away again.
+#[derive(Debug)]
+pub struct Lease {
+    id: u64,
+    commands: mpsc::UnboundedSender<Command>,
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        // Without the leg there is nothing mounted.
+        let _ = self.commands.send(Command::Release(self.id));
+    }
+}
+
+impl Server {
+    /// Starts the leg; the process is started at once.
+    #[must_use]
+    pub fn start(options: LegOptions) -> Self {
+        let name = options.server.name.clone();
+        let (commands, inbox) = mpsc::unbounded_channel();
+        let (state, applied, roots) = leg::start(options, inbox);
+        Self { name, commands, state, applied, roots }
+    }
+
+    /// Keeps the parameters of the client's `initialize`, so that a restarted server can be greeted the same way.
+    pub fn remember_greeting(&self, params: Box<RawValue>) {
+        // Without the leg there is nobody to greet.
+        let _ = self.commands.send(Command::Greeting(params));
+    }
+
+    /// The client said that it is initialized.
+    pub fn initialized(&self) {
+        // As above.
+        let _ = self.commands.send(Command::Initialized);
+    }
+
+    /// The conversation, as soon as the process runs; started again if it ended.
+    ///
+    /// # Errors
+    /// [`ServerError`], when it does not run and cannot be started.
+    pub async fn pump(&self) -> Result<Pump, ServerError> {
+        self.when(|state| matches!(state, State::Up { .. })).await
+    }
+
+    /// The conversation, as soon as the server knows what it may see.
+    ///
+    /// # Errors
+    /// As [`Server::pump`].
+    pub async fn ready(&self) -> Result<Pump, ServerError> {
+        self.when(|state| matches!(state, State::Up { settled: true, .. })).await
+    }
+
+    /// The conversation, if the server can take a call right now.
+    #[must_use]
+    pub fn ready_now(&self) -> Option<Pump> {
+        match &*self.state.borrow() {
+            State::Up { pump, settled: true, .. } => Some(pump.clone()),
+            State::Up { .. } | State::Starting | State::Down(_) => None,
+        }
+    }
+
+    /// Shows the server what a call needs, and waits until it is there.
+    ///
+    /// # Errors
+    /// [`ServerError::NotShown`]: the call must not be forwarded.
+    pub async fn lease(&self, needs: Vec<Need>) -> Result<Lease, ServerError> {
+        let (reply, answer) = oneshot::channel();
+        self.commands.send(Command::Lease(needs, reply)).map_err(|_| ServerError::Ending)?;
+        let id = answer.await.map_err(|_| ServerError::Ending)??;
+        Ok(Lease { id, commands: self.commands.clone() })
+    }
+
+    /// Waits until what the server sees follows from the grants of that version of the table.
+    ///
+    /// # Errors
+    /// [`ServerError::Ending`], when the session ends meanwhile.
+    pub async fn caught_up(&self, grants_version: u64) -> Result<Applied, ServerError> {
+        let mut applied = self.applied.clone();
+        let reached = applied.wait_for(|a| a.grants_version >= grants_version).await;
+        reached.map(|a| a.clone()).map_err(|_| ServerError::Ending)
+    }
+
+    /// What has been applied so far.
+    #[must_use]
+    pub fn applied(&self) -> Applied {
+        self.applied.borrow().clone()
+    }
+
+    /// What the server sees and is told of.
+    #[must_use]
+    pub fn shown(&self) -> Shown {
+        self.roots.borrow().clone()
+    }
+
+    /// Process id of the supervisor, while it runs.
+    #[must_use]
+    pub fn pid(&self) -> Option<u32> {
+        match &*self.state.borrow() {
+            State::Up { pid, .. } => Some(*pid),
+            State::Starting | State::Down(_) => None,
+        }
+    }
+
+    async fn when(&self, ready: impl Fn(&State) -> bool) -> Result<Pump, ServerError> {
+        let mut state = self.state.clone();
+        if matches!(&*state.borrow_and_update(), State::Down(_)) {
+            self.restart(&mut state).await?;
+        }
+        let wait = state.wait_for(|s| ready(s) || matches!(s, State::Down(_)));
+        match tokio::time::timeout(START_BOUND, wait).await {
+            Err(_) => Err(ServerError::Slow(self.name.clone())),
+            Ok(Err(_)) => Err(ServerError::Ending),
+            Ok(Ok(state)) => match &*state {
+                State::Up { pump, .. } => Ok(pump.clone()),
+                State::Down(reason) => Err(self.down(reason)),
+                State::Starting => Err(self.down("it is still starting")),
+            },
+        }
+    }
+
+    async fn restart(&self, state: &mut watch::Receiver<State>) -> Result<(), ServerError> {
+        let (reply, answer) = oneshot::channel();
+        self.commands.send(Command::Start(reply)).map_err(|_| ServerError::Ending)?;
+        let started = answer.await.map_err(|_| ServerError::Ending)?;
+        state.mark_changed();
+        started.map_err(|reason| self.down(&reason))
+    }
+
+    fn down(&self, reason: &str) -> ServerError {
+        ServerError::Down { server: self.name.clone(), reason: reason.to_owned() }
+    }
+}

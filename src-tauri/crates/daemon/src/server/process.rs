@@ -1,0 +1,231 @@
+//! Starting a server's process: sandboxed, or, where the person opted out, plain.
+
+use super::control::Control;
+use crate::config::{Containment, Server};
+use crate::mounts::Need;
+use crate::wire::{Input, Output};
+use ironcurtain_paths::CanonicalPath;
+use ironcurtain_sandbox::{Access, KillHandle, Limits, Mount, Spec, View, launch};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use tokio::process::{Child, Command};
+
+/// Where our own helper programs are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerPrograms {
+    /// The directory that has `ironcurtain-sandbox` and `ironcurtain-filesystem`.
+    pub dir: PathBuf,
+    /// Whether sandboxes may be made by uid 0.
+    pub allow_root: bool,
+}
+
+/// A running server. Dropped, it is killed with everything it started.
+#[derive(Debug)]
+pub(super) struct Process {
+    pub(super) pid: u32,
+    pub(super) stdin: Output,
+    pub(super) stdout: Input,
+    pub(super) stderr: Input,
+    pub(super) hold: Hold,
+}
+
+/// What keeps a process alive.
+#[derive(Debug)]
+pub(super) enum Hold {
+    /// The supervisor's control conversation; its end is the sandbox's end.
+    Sandbox(Box<Control>, Killer),
+    /// A plain child, killed on drop.
+    Plain(Box<Child>),
+}
+
+/// Kills the supervisor when dropped, so that nobody has to wait for its next read of the control stream.
+#[derive(Debug)]
+pub(super) struct Killer(KillHandle);
+
+impl Drop for Killer {
+    fn drop(&mut self) {
+        self.0.kill();
+    }
+}
+
+/// Starts the server; the error is a sentence for people.
+pub(super) async fn start(
+    server: &Server,
+    programs: &ServerPrograms,
+    sandbox_dir: &CanonicalPath,
+    needs: &[Need],
+    home: &Path,
+) -> Result<Process, String> {
+    match &server.containment {
+        Containment::Sandboxed { allow_read } => {
+            let spec = spec(server, allow_read, programs, sandbox_dir, needs, home)?;
+            sandboxed(spec, programs.dir.join("ironcurtain-sandbox")).await
+        }
+        Containment::OptedOut => plain(server, programs, sandbox_dir),
+    }
+}
+
+async fn sandboxed(spec: Spec, supervisor: PathBuf) -> Result<Process, String> {
+    let launched = tokio::task::spawn_blocking(move || launch(&spec, &supervisor, |_| ()))
+        .await
+        .map_err(|e| e.to_string())?
+        .map_err(|e| e.to_string())?;
+    let own = |e: std::io::Error| e.to_string();
+    let killer = Killer(launched.kill);
+    let mut control = Control::new(launched.control).map_err(|e| e.to_string())?;
+    control.started().await?;
+    Ok(Process {
+        pid: launched.pid,
+        stdin: Output::new(launched.stdin).map_err(own)?,
+        stdout: Input::new(launched.stdout).map_err(own)?,
+        stderr: Input::new(launched.stderr).map_err(own)?,
+        hold: Hold::Sandbox(Box::new(control), killer),
+    })
+}
+
+/// A server the person trusts with everything: the whole environment and `env`.
+fn plain(server: &Server, programs: &ServerPrograms, sandbox_dir: &CanonicalPath) -> Result<Process, String> {
+    let program = find_program(&server.command, programs)?;
+    let piped = std::process::Stdio::piped;
+    let mut child = Command::new(&program)
+        .args(&server.args)
+        .envs(&server.env)
+        .current_dir(sandbox_dir.as_path())
+        .process_group(0)
+        .kill_on_drop(true)
+        .stdin(piped())
+        .stdout(piped())
+        .stderr(piped())
+        .spawn()
+        .map_err(|e| format!("`{}` cannot be started: {e}", program.display()))?;
+    let pid = child.id().unwrap_or_default();
+    let lost = || "its standard streams are missing".to_owned();
+    let own = |e: std::io::Error| e.to_string();
+    let stdin: OwnedFd = child.stdin.take().ok_or_else(lost)?.into_owned_fd().map_err(own)?;
+    let stdout: OwnedFd = child.stdout.take().ok_or_else(lost)?.into_owned_fd().map_err(own)?;
+    let stderr: OwnedFd = child.stderr.take().ok_or_else(lost)?.into_owned_fd().map_err(own)?;
+    Ok(Process {
+        pid,
+        stdin: Output::new(stdin).map_err(own)?,
+        stdout: Input::new(stdout).map_err(own)?,
+        stderr: Input::new(stderr).map_err(own)?,
+        hold: Hold::Plain(Box::new(child)),
+    })
+}
+
+/// The whole sandbox as a plain value.
+fn spec(
+    server: &Server,
+    allow_read: &[String],
+    programs: &ServerPrograms,
+    sandbox_dir: &CanonicalPath,
+    needs: &[Need],
+    home: &Path,
+) -> Result<Spec, String> {
+    let program = find_program(&server.command, programs)?;
+    let text = |path: &Path| {
+        path.to_str().map(str::to_owned).ok_or_else(|| format!("`{}` is not UTF-8", path.display()))
+    };
+    let mut shown = allow_read.to_vec();
+    if !program.starts_with("/usr") {
+        shown.push(text(&program)?);
+    }
+    let mut argv = vec![text(&program)?];
+    argv.extend(server.args.iter().cloned());
+    let session_dir = sandbox_dir.as_str().to_owned();
+    Ok(Spec {
+        argv,
+        env: environment(server, home, |name| std::env::var_os(name)),
+        cwd: None,
+        view: View::Roots { session_dir, programs: shown },
+        mounts: needs.iter().map(mount).collect(),
+        limits: Limits::default(),
+        allow_root: programs.allow_root,
+    })
+}
+
+/// As the sandbox wants it.
+pub(super) fn mount(need: &Need) -> Mount {
+    let access = if need.writable { Access::ReadWrite } else { Access::ReadOnly };
+    Mount::new(need.path.as_str(), access)
+}
+
+/// An allow-list: what a program needs to run at all, what the entry passes on by name, and what it sets.
+fn environment(
+    server: &Server,
+    home: &Path,
+    ours: impl Fn(&str) -> Option<OsString>,
+) -> BTreeMap<String, String> {
+    const PASSED: [&str; 4] = ["LANG", "TERM", "USER", "LC_ALL"];
+    let passed = PASSED.into_iter().chain(server.pass_env.iter().map(String::as_str));
+    let mut env: BTreeMap<String, String> =
+        passed.filter_map(|name| Some((name.to_owned(), ours(name)?.into_string().ok()?))).collect();
+    env.insert("PATH".to_owned(), "/usr/local/bin:/usr/bin:/bin".to_owned());
+    env.insert("HOME".to_owned(), home.to_string_lossy().into_owned());
+    env.insert("TMPDIR".to_owned(), "/tmp".to_owned());
+    env.extend(server.env.clone());
+    env
+}
+
+/// The program's real file: an absolute path, one of ours, or the first on the path.
+fn find_program(command: &str, programs: &ServerPrograms) -> Result<PathBuf, String> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = if command.starts_with('/') {
+        Some(PathBuf::from(command))
+    } else if command.contains('/') {
+        return Err(format!("`{command}` is a relative path; write the whole path or a name"));
+    } else {
+        let dirs = std::iter::once(programs.dir.clone()).chain(std::env::split_paths(&path));
+        dirs.map(|dir| dir.join(command)).find(|p| p.is_file())
+    };
+    let found = found.ok_or_else(|| format!("the program `{command}` is nowhere on the path"))?;
+    found.canonicalize().map_err(|e| format!("the program `{}` cannot be used: {e}", found.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mounts::FileWrites;
+
+    fn server() -> Server {
+        Server {
+            name: "x".into(),
+            command: "/bin/sh".into(),
+            args: vec!["-c".into(), "true".into()],
+            env: BTreeMap::from([("A".into(), "1".into())]),
+            pass_env: vec!["KEPT".into()],
+            containment: Containment::Sandboxed { allow_read: vec![] },
+            file_writes: FileWrites::InPlace,
+        }
+    }
+
+    #[test]
+    fn the_environment_is_an_allow_list() {
+        let ours = |name: &str| match name {
+            "LANG" => Some("C".into()),
+            "KEPT" => Some("yes".into()),
+            "USER" | "TERM" | "LC_ALL" => None,
+            other => Some(format!("leaked {other}").into()),
+        };
+        let got: Vec<_> = environment(&server(), Path::new("/home/u"), ours).into_iter().collect();
+        let expected = [
+            ("A", "1"),
+            ("HOME", "/home/u"),
+            ("KEPT", "yes"),
+            ("LANG", "C"),
+            ("PATH", "/usr/local/bin:/usr/bin:/bin"),
+            ("TMPDIR", "/tmp"),
+        ];
+        assert_eq!(got, expected.map(|(n, v)| (n.to_owned(), v.to_owned())));
+    }
+
+    #[test]
+    fn a_program_that_is_nowhere_is_named() {
+        let programs = ServerPrograms { dir: "/nonexistent".into(), allow_root: false };
+        let problem = find_program("no-such-program", &programs);
+        assert_eq!(problem, Err("the program `no-such-program` is nowhere on the path".into()));
+        assert!(find_program("./x", &programs).unwrap_err().contains("relative path"));
+    }
+}

@@ -1,0 +1,250 @@
+//! The conversation with one server process.
+//!
+//! - Results, errors and notifications pass to the client as they came; only ids are exchanged.
+//! - `roots/list` and `ping` are answered here; other requests of the server go to the client only if the client
+//!   said it can take them.
+//! - Lines that are no messages are counted and logged, and change nothing.
+
+use super::roots::Shown;
+use crate::wire::{Id, Incoming, Input, Line, Lines, MAX_LINE_BYTES, Output, Response};
+use crate::wire::{error_line, request_line, response_line, result_line};
+use rmcp::model::ErrorCode;
+use serde_json::value::RawValue;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tokio::io::{AsyncWriteExt, BufReader};
+use tokio::sync::{mpsc, oneshot, watch};
+
+/// How many bytes are read from a server at once.
+const READ_BUFFER: usize = 64 * 1024;
+
+/// What came of a request.
+#[derive(Debug, Clone)]
+pub enum Answered {
+    /// The server answered.
+    Response(Response),
+    /// It cannot have: the reason is for the client.
+    Failed(String),
+}
+
+/// A request under way. Dropped, its answer is ignored.
+#[derive(Debug)]
+pub struct Pending {
+    /// Its id on this leg.
+    pub id: u64,
+    answer: oneshot::Receiver<Answered>,
+}
+
+impl Pending {
+    /// Waits for the answer.
+    pub async fn answer(self) -> Answered {
+        self.answer
+            .await
+            .unwrap_or_else(|_| Answered::Failed("the server ended before it answered".to_owned()))
+    }
+}
+
+/// A handle to the conversation.
+#[derive(Debug, Clone)]
+pub struct Pump {
+    inbox: mpsc::UnboundedSender<Say>,
+    ids: Arc<AtomicU64>,
+    /// The newest version of the roots that the server has asked for and been told.
+    pub(super) told: watch::Receiver<u64>,
+}
+
+enum Say {
+    Request { id: u64, line: Vec<u8>, answer: oneshot::Sender<Answered> },
+    Line(Vec<u8>),
+    Respond { id: Id, response: Response },
+}
+
+/// What a conversation needs.
+pub(super) struct PumpOptions {
+    pub(super) stdin: Output,
+    pub(super) stdout: Input,
+    /// Lines for the client.
+    pub(super) client: mpsc::Sender<Vec<u8>>,
+    /// What the server is told when it asks for roots.
+    pub(super) roots: watch::Receiver<Shown>,
+    /// Methods the client takes from a server.
+    pub(super) client_takes: watch::Receiver<HashSet<String>>,
+    /// Where lines that are no messages go.
+    pub(super) noise: mpsc::Sender<String>,
+}
+
+impl Pump {
+    /// Starts the conversation; `ended` completes when the server's output does.
+    pub(super) fn start(options: PumpOptions) -> (Self, oneshot::Receiver<()>) {
+        let (inbox, says) = mpsc::unbounded_channel();
+        let (to_server, lines) = mpsc::unbounded_channel();
+        let (told_sender, told) = watch::channel(0);
+        let (end, ended) = oneshot::channel();
+        tokio::spawn(write(options.stdin, lines));
+        let task = Task {
+            to_server,
+            client: options.client,
+            roots: options.roots,
+            client_takes: options.client_takes,
+            noise: options.noise,
+            told: told_sender,
+            pending: HashMap::new(),
+            asked_client: HashSet::new(),
+        };
+        let stdout = Lines::new(BufReader::with_capacity(READ_BUFFER, options.stdout), MAX_LINE_BYTES);
+        tokio::spawn(task.run(says, stdout, end));
+        (Self { inbox, ids: Arc::default(), told }, ended)
+    }
+
+    /// Sends a request.
+    #[must_use]
+    pub fn request(&self, method: &str, params: Option<&RawValue>) -> Pending {
+        let id = self.ids.fetch_add(1, Ordering::Relaxed) + 1;
+        let (answer, answered) = oneshot::channel();
+        let line = request_line(&Id::from(id), method, params);
+        // A conversation that is over drops the other end, which is an answer too.
+        let _ = self.inbox.send(Say::Request { id, line, answer });
+        Pending { id, answer: answered }
+    }
+
+    /// Sends a line as it is.
+    pub fn send(&self, line: Vec<u8>) {
+        // As above.
+        let _ = self.inbox.send(Say::Line(line));
+    }
+
+    /// Gives the client's answer to a request of the server. One it did not make is dropped.
+    pub fn respond(&self, id: Id, response: Response) {
+        // As above.
+        let _ = self.inbox.send(Say::Respond { id, response });
+    }
+}
+
+struct Task {
+    to_server: mpsc::UnboundedSender<Vec<u8>>,
+    client: mpsc::Sender<Vec<u8>>,
+    roots: watch::Receiver<Shown>,
+    client_takes: watch::Receiver<HashSet<String>>,
+    noise: mpsc::Sender<String>,
+    told: watch::Sender<u64>,
+    pending: HashMap<u64, oneshot::Sender<Answered>>,
+    asked_client: HashSet<Id>,
+}
+
+impl Task {
+    async fn run(
+        mut self,
+        mut says: mpsc::UnboundedReceiver<Say>,
+        mut stdout: Lines<BufReader<Input>>,
+        end: oneshot::Sender<()>,
+    ) {
+        loop {
+            tokio::select! {
+                say = says.recv() => match say {
+                    Some(say) => self.say(say),
+                    None => break,
+                },
+                line = stdout.next() => match line {
+                    Ok(Some(Line::Whole(line))) => self.heard(&line).await,
+                    Ok(Some(Line::TooLong { length, .. })) => self.too_long(length).await,
+                    Ok(None) | Err(_) => break,
+                },
+            }
+        }
+        // Nobody may wait for it any more.
+        let _ = end.send(());
+    }
+
+    fn say(&mut self, say: Say) {
+        match say {
+            Say::Request { id, line, answer } => {
+                self.pending.insert(id, answer);
+                self.write(line);
+            }
+            Say::Line(line) => self.write(line),
+            Say::Respond { id, response } => {
+                if self.asked_client.remove(&id) {
+                    self.write(response_line(&id, &response));
+                }
+            }
+        }
+    }
+
+    async fn heard(&mut self, line: &[u8]) {
+        if line.iter().all(u8::is_ascii_whitespace) {
+            return;
+        }
+        match Incoming::parse(line) {
+            Ok(Incoming::Response { id, response }) => self.answered(&id, response).await,
+            Ok(Incoming::Request { id, method, params }) => self.asked(id, &method, params.as_deref()).await,
+            Ok(Incoming::Notification { .. }) => self.to_client([line, b"\n"].concat()).await,
+            Err(problem) => {
+                let text =
+                    String::from_utf8_lossy(line.get(..line.len().min(500)).unwrap_or_default()).into_owned();
+                self.note(format!("a line on standard output is no message ({problem}): {text}")).await;
+            }
+        }
+    }
+
+    async fn answered(&mut self, id: &Id, response: Response) {
+        let waiting = id.as_json().parse().ok().and_then(|id: u64| self.pending.remove(&id));
+        match waiting {
+            // Who no longer waits was cancelled.
+            Some(answer) => drop(answer.send(Answered::Response(response))),
+            None => self.note(format!("an answer to a request that was not made: {}", id.as_json())).await,
+        }
+    }
+
+    async fn asked(&mut self, id: Id, method: &str, params: Option<&RawValue>) {
+        match method {
+            "ping" => self.write(result_line(&id, &serde_json::Map::new())),
+            "roots/list" => {
+                let shown = self.roots.borrow().clone();
+                self.write(result_line(&id, &shown.mcp_roots()));
+                self.told.send_replace(shown.version);
+            }
+            _ if self.client_takes.borrow().contains(method) => {
+                self.asked_client.insert(id.clone());
+                self.to_client(request_line(&id, method, params)).await;
+            }
+            _ => {
+                let text = format!("`{method}` is not available through IronCurtain to this client");
+                self.write(error_line(Some(&id), ErrorCode::METHOD_NOT_FOUND.0, &text));
+            }
+        }
+    }
+
+    /// Which request it answers cannot be known for sure, so none is left waiting for it.
+    async fn too_long(&mut self, length: u64) {
+        let text = format!("the server sent a message of {length} bytes; at most {MAX_LINE_BYTES} are taken");
+        self.note(text.clone()).await;
+        for (_, answer) in self.pending.drain() {
+            // Who no longer waits was cancelled.
+            let _ = answer.send(Answered::Failed(text.clone()));
+        }
+    }
+
+    fn write(&self, line: Vec<u8>) {
+        // A server that takes no more input ends its output too, which is seen there.
+        let _ = self.to_server.send(line);
+    }
+
+    async fn to_client(&self, line: Vec<u8>) {
+        // A client that is gone ends the session.
+        let _ = self.client.send(line).await;
+    }
+
+    async fn note(&self, text: String) {
+        // Without a log there is nobody to tell.
+        let _ = self.noise.send(text).await;
+    }
+}
+
+async fn write(mut stdin: Output, mut lines: mpsc::UnboundedReceiver<Vec<u8>>) {
+    while let Some(line) = lines.recv().await {
+        if stdin.write_all(&line).await.is_err() {
+            return;
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! From grants and leases to what a server sees and is told of. Roots are a projection, never the truth.
+
+#![expect(deprecated, reason = "revision 2026-07-28 drops roots; every revision before it has them")]
+
+use crate::grants::StandingGrant;
+use crate::mounts::{Need, united};
+use ironcurtain_paths::{CanonicalPath, Resolver, Target};
+use ironcurtain_policy::{GrantKind, file_uri};
+use ironcurtain_protocol::RootView;
+use rmcp::model::{ListRootsResult, Root};
+
+/// What a server is to see, and to be told.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Shown {
+    /// Grows with every change of `roots`.
+    pub version: u64,
+    /// What is to be mounted beside the session sandbox.
+    pub needs: Vec<Need>,
+    /// The session sandbox first; never empty once the server is started.
+    pub roots: Vec<RootView>,
+}
+
+impl Shown {
+    /// As the protocol wants them.
+    pub(super) fn mcp_roots(&self) -> ListRootsResult {
+        let canonical =
+            self.roots.iter().filter_map(|r| CanonicalPath::assume_canonical(&r.path).ok().zip(Some(r)));
+        let root = |(path, root): (CanonicalPath, &RootView)| {
+            Root::new(file_uri(&path)).with_name(root.source.clone())
+        };
+        ListRootsResult::new(canonical.map(root).collect())
+    }
+
+    /// Whether a server that names these directories has understood all of it.
+    pub(super) fn is_told_by(&self, directories: &[&str]) -> bool {
+        self.roots.iter().all(|r| directories.contains(&r.path.as_str()))
+    }
+}
+
+/// The projection. A grant whose path is not what it was (gone, or a link now) shows nothing.
+#[must_use]
+pub fn shown(
+    sandbox: &CanonicalPath,
+    grants: &[StandingGrant],
+    leases: &[Need],
+    resolver: &Resolver,
+) -> Shown {
+    let mut needs = Vec::new();
+    let sandbox_root =
+        RootView { path: sandbox.as_str().to_owned(), source: "session sandbox".to_owned(), grant: None };
+    let mut roots = vec![sandbox_root];
+    let mut tell = |path: Option<CanonicalPath>, source: String, grant: Option<String>| {
+        if let Some(path) = path.filter(|p| !roots.iter().any(|r| r.path == p.as_str())) {
+            roots.push(RootView { path: path.as_str().to_owned(), source, grant });
+        }
+    };
+    for grant in grants {
+        let Ok(target) = still_there(grant, resolver) else { continue };
+        let need = Need { path: grant.path.clone(), writable: grant.access.write || grant.access.delete };
+        match (target, grant.kind) {
+            (Target::Missing, _) | (Target::Folder, GrantKind::File) => continue,
+            (Target::Folder, GrantKind::Tree) => needs.push(need),
+            // Removing a name is a change of its folder, which only a call under way is shown.
+            (Target::File { .. } | Target::Special, _) if grant.access.read || grant.access.write => {
+                needs.push(need)
+            }
+            (Target::File { .. } | Target::Special, _) => continue,
+        }
+        tell(folder_of(&grant.path, target), format!("grant {}", grant.id), Some(grant.id.clone()));
+    }
+    for lease in leases.iter().filter(|l| !sandbox.contains(&l.path)) {
+        needs.push(lease.clone());
+        let target = resolver.resolve(lease.path.as_str()).map_or(Target::Missing, |found| found.target);
+        tell(folder_of(&lease.path, target), "a call under way".to_owned(), None);
+    }
+    Shown { version: 0, needs: united(needs), roots }
+}
+
+/// What stands at a grant's path; the error says why the grant does not apply just now.
+pub fn still_there(grant: &StandingGrant, resolver: &Resolver) -> Result<Target, String> {
+    let found = resolver.resolve(grant.path.as_str()).map_err(|e| e.to_string())?;
+    if found.path != grant.path {
+        return Err(format!("`{}` is a link now, to `{}`", grant.path, found.path));
+    }
+    match (found.target, grant.kind) {
+        (Target::Missing, GrantKind::Tree) => Err(format!("`{}` does not exist any more", grant.path)),
+        (target, _) => Ok(target),
+    }
+}
+
+fn folder_of(path: &CanonicalPath, target: Target) -> Option<CanonicalPath> {
+    match target {
+        Target::Folder => Some(path.clone()),
+        Target::File { .. } | Target::Special | Target::Missing => path.parent(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::consent::Lifetime;
+    use crate::grants::Subject;
+    use ironcurtain_policy::AccessSet;
+
+    fn grant(path: &CanonicalPath, kind: GrantKind, access: AccessSet) -> StandingGrant {
+        let subject = Subject {
+            client: String::new(),
+            client_name: String::new(),
+            server: String::new(),
+            session: None,
+        };
+        StandingGrant {
+            id: "g".into(),
+            subject,
+            path: path.clone(),
+            kind,
+            access,
+            lifetime: Lifetime::Always,
+            expires_ms: None,
+            created_ms: 0,
+            last_used_ms: None,
+            uses: 0,
+            provenance: String::new(),
+        }
+    }
+
+    #[test]
+    fn grants_become_mounts_and_roots_and_vanished_ones_become_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let base =
+            CanonicalPath::assume_canonical(dir.path().canonicalize().unwrap().to_str().unwrap()).unwrap();
+        let at = |name: &str| base.join(name).unwrap();
+        std::fs::create_dir(at("tree").as_path()).unwrap();
+        std::fs::write(at("file").as_path(), "x").unwrap();
+        std::os::unix::fs::symlink(at("tree").as_path(), at("link").as_path()).unwrap();
+        let resolver = Resolver::new(base.clone(), base.clone());
+        let (read, write) = (
+            AccessSet { read: true, ..AccessSet::default() },
+            AccessSet { write: true, ..AccessSet::default() },
+        );
+        let delete = AccessSet { delete: true, ..AccessSet::default() };
+        let grants = [
+            grant(&at("tree"), GrantKind::Tree, read),
+            grant(&at("file"), GrantKind::File, write),
+            grant(&at("gone"), GrantKind::Tree, read),
+            grant(&at("gone"), GrantKind::File, write),
+            grant(&at("link"), GrantKind::Tree, read),
+            grant(&at("file"), GrantKind::File, delete),
+        ];
+        let sandbox = CanonicalPath::assume_canonical("/s").unwrap();
+        let got = shown(&sandbox, &grants, &[Need { path: at("tree/new"), writable: true }], &resolver);
+        let need = |name: &str, writable| Need { path: at(name), writable };
+        assert_eq!(got.needs, [need("file", true), need("tree", false), need("tree/new", true)]);
+        let roots: Vec<&str> = got.roots.iter().map(|r| r.path.as_str()).collect();
+        assert_eq!(roots, ["/s", at("tree").as_str(), base.as_str()]);
+        assert!(still_there(&grants[4], &resolver).unwrap_err().contains("is a link now"));
+        assert!(still_there(&grants[2], &resolver).unwrap_err().contains("does not exist"));
+    }
+
+    #[test]
+    fn there_is_always_a_root() {
+        let sandbox = CanonicalPath::assume_canonical("/s").unwrap();
+        let resolver = Resolver::new(sandbox.clone(), sandbox.clone());
+        let inside = Need { path: sandbox.join("x").unwrap(), writable: true };
+        let got = shown(&sandbox, &[], &[inside], &resolver);
+        assert_eq!((got.needs.len(), got.roots.len()), (0, 1));
+        assert_eq!(got.mcp_roots().roots[0].uri, "file:///s");
+    }
+}

@@ -1,0 +1,304 @@
+//! One connected shim, from hello to hang-up.
+//!
+//! - A session owns its sandbox directory, its server and its grants; all of them end with it.
+//! - Requests of the client are judged in the order they came; waiting for a person or a server holds up no other.
+//! - Whatever goes wrong with one message, the session lives on.
+
+mod call;
+mod client;
+mod greeting;
+mod log;
+mod prepare;
+mod refusal;
+
+use crate::audit::{Audit, AuditError, Entry, Event};
+use crate::config::{Config, Containment, Server as ServerConfig};
+use crate::consent::{Broker, Limits};
+use crate::grants::{Grants, Subject};
+use crate::home::{Home, HomeError, private_dir};
+use crate::identity::Client;
+use crate::law::Law;
+use crate::server::{LegOptions, Server, ServerPrograms};
+use crate::wire::{Id, Input, Output};
+use ironcurtain_paths::{CanonicalPath, Resolver};
+use ironcurtain_protocol::{ClientView, SessionView};
+use std::collections::{HashMap, HashSet};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::task::AbortHandle;
+
+/// How many lines may wait for a client that does not read.
+const TO_CLIENT: usize = 256;
+
+/// How many bytes of requests may be under way at once, in KiB: a client that sends more waits.
+const BUDGET_KIB: usize = 192 * 1024;
+
+/// What all sessions share.
+#[derive(Clone)]
+pub struct Shared {
+    /// Our directories.
+    pub home: Home,
+    /// Settings.
+    pub config: Config,
+    /// What calls are judged by.
+    pub law: Arc<Law>,
+    /// The audit log.
+    pub audit: Audit,
+    /// The grants.
+    pub grants: Grants,
+    /// The questions.
+    pub broker: Broker,
+    /// Our helper programs.
+    pub programs: ServerPrograms,
+    /// Moves whenever something that people are shown has changed.
+    pub changes: watch::Sender<u64>,
+}
+
+impl Shared {
+    /// Tells whoever shows things to look again.
+    pub fn changed(&self) {
+        self.changes.send_modify(|n| *n += 1);
+    }
+}
+
+/// Why a session cannot begin.
+#[derive(Debug, thiserror::Error)]
+pub enum SessionError {
+    /// Its directory cannot be made.
+    #[error(transparent)]
+    Home(#[from] HomeError),
+    /// Its directory has no canonical path.
+    #[error("the session's directory `{path}` cannot be used: {problem}")]
+    Directory {
+        /// The directory.
+        path: PathBuf,
+        /// Why not.
+        problem: String,
+    },
+    /// Its beginning cannot be put on record.
+    #[error(transparent)]
+    Audit(#[from] AuditError),
+    /// The kernel has no random bytes.
+    #[error("no name for the session: {0}")]
+    Name(#[from] std::io::Error),
+}
+
+/// How a client's bytes come and go.
+pub struct Stdio {
+    /// From the client.
+    pub input: Box<dyn AsyncRead + Send + Unpin>,
+    /// To the client.
+    pub output: Box<dyn AsyncWrite + Send + Unpin>,
+}
+
+impl Stdio {
+    /// The client's own pipes.
+    #[must_use]
+    pub fn handed_over(input: Input, output: Output) -> Self {
+        Self { input: Box::new(input), output: Box::new(output) }
+    }
+}
+
+/// One session.
+pub struct Session {
+    /// Names it everywhere.
+    pub id: String,
+    /// Who is calling.
+    pub client: Client,
+    shared: Shared,
+    config: ServerConfig,
+    server: Server,
+    sandbox: CanonicalPath,
+    resolver: Resolver,
+    started_ms: u64,
+    says_it_is: Mutex<Option<String>>,
+    counts: Counts,
+    to_client: mpsc::Sender<Vec<u8>>,
+    client_takes: watch::Sender<HashSet<String>>,
+    under_way: Mutex<HashMap<Id, UnderWay>>,
+    greeted: AtomicBool,
+    budget: Arc<Semaphore>,
+    end: watch::Sender<bool>,
+}
+
+/// A request of the client that has no answer yet.
+struct UnderWay {
+    /// Its id at the server, once it is forwarded.
+    at_server: Option<u64>,
+    /// Ends the task that waits for it.
+    task: Option<AbortHandle>,
+}
+
+#[derive(Default)]
+struct Counts {
+    allowed: AtomicU64,
+    denied: AtomicU64,
+    asked: AtomicU64,
+}
+
+impl Session {
+    /// Begins a session and serves it until either side hangs up. `opened` gets it as soon as it exists.
+    ///
+    /// # Errors
+    /// [`SessionError`]: nothing was started.
+    pub async fn open(shared: Shared, client: Client, config: ServerConfig) -> Result<Opened, SessionError> {
+        let id = crate::clock::random_name()?;
+        let dir = shared.home.sessions().join(&id);
+        let sandbox_dir = dir.join("sandbox");
+        private_dir(&dir)?;
+        private_dir(&sandbox_dir)?;
+        let sandbox = canonical(&sandbox_dir)?;
+        let resolver = Resolver::new(shared.law.home.clone(), sandbox.clone());
+        let (to_client, lines) = mpsc::channel(TO_CLIENT);
+        let client_takes = watch::Sender::new(HashSet::new());
+        let log = log::start(dir.join("session.log"));
+        let (key, session) = (client.key.clone(), id.clone());
+        let server_name = config.name.clone();
+        let server = Server::start(LegOptions {
+            server: config.clone(),
+            programs: shared.programs.clone(),
+            sandbox_dir: sandbox.clone(),
+            resolver: resolver.clone(),
+            may_use: Box::new(move |g| g.subject.covers(&key, &server_name, &session)),
+            grants: shared.grants.watch(),
+            client: to_client.clone(),
+            client_takes: client_takes.subscribe(),
+            lists_allowed: shared.law.annotations.get(&config.name, "list_allowed_directories").is_some(),
+            log,
+            audit: shared.audit.clone(),
+            session: id.clone(),
+        });
+        let session = Arc::new(Self {
+            id,
+            client,
+            shared,
+            config,
+            server,
+            sandbox,
+            resolver,
+            started_ms: crate::clock::now_ms(),
+            says_it_is: Mutex::default(),
+            counts: Counts::default(),
+            to_client,
+            client_takes,
+            under_way: Mutex::default(),
+            greeted: AtomicBool::new(false),
+            budget: Arc::new(Semaphore::new(BUDGET_KIB)),
+            end: watch::Sender::new(false),
+        });
+        session.shared.audit.record(session.entry(Event::Session, session.began())).await?;
+        session.shared.changed();
+        Ok(Opened { session, lines })
+    }
+
+    /// Ends the session from our side.
+    pub fn end(&self) {
+        self.end.send_replace(true);
+    }
+
+    /// The session's server.
+    #[must_use]
+    pub fn server(&self) -> &Server {
+        &self.server
+    }
+
+    /// Whether a grant of this subject concerns this session.
+    #[must_use]
+    pub fn may_use(&self, subject: &Subject) -> bool {
+        subject.covers(&self.client.key, &self.config.name, &self.id)
+    }
+
+    /// For people.
+    #[must_use]
+    pub fn view(&self) -> SessionView {
+        SessionView {
+            id: self.id.clone(),
+            client: self.client_view(),
+            server: self.config.name.clone(),
+            sandboxed: self.sandboxed(),
+            server_pid: self.server.pid(),
+            started_ms: self.started_ms,
+            sandbox_dir: self.sandbox.as_str().to_owned(),
+            allowed: self.counts.allowed.load(Ordering::Relaxed),
+            denied: self.counts.denied.load(Ordering::Relaxed),
+            asked: self.counts.asked.load(Ordering::Relaxed),
+            roots: self.server.shown().roots,
+        }
+    }
+
+    fn client_view(&self) -> ClientView {
+        let says = self.says_it_is.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        ClientView { says_it_is: says, ..self.client.view.clone() }
+    }
+
+    fn sandboxed(&self) -> bool {
+        matches!(self.config.containment, Containment::Sandboxed { .. })
+    }
+
+    fn limits(&self) -> Limits<'_> {
+        Limits { home: &self.shared.law.home, protected: &self.shared.law.protected }
+    }
+
+    fn entry(&self, event: Event, summary: impl Into<String>) -> Entry {
+        let mut entry = Entry::new(event, summary);
+        entry.session = Some(self.id.clone());
+        entry.client = Some(self.client.view.name.clone());
+        entry.server_name = Some(self.config.name.clone());
+        entry.sandboxed = Some(self.sandboxed());
+        entry
+    }
+
+    fn began(&self) -> String {
+        format!("{} began a session with the server {}", self.client.view.name, self.config.name)
+    }
+}
+
+/// A session that is about to be served.
+pub struct Opened {
+    /// The session.
+    pub session: Arc<Session>,
+    lines: mpsc::Receiver<Vec<u8>>,
+}
+
+impl Opened {
+    /// Serves the client until it hangs up, `hung_up` completes or the session is ended; then nothing of it is left
+    /// but its record.
+    pub async fn serve(self, stdio: Stdio, hung_up: impl Future<Output = ()>) {
+        let Self { session, lines } = self;
+        let mut end = session.end.subscribe();
+        let writer = tokio::spawn(client::write(stdio.output, lines));
+        tokio::select! {
+            () = client::read(&session, stdio.input) => {}
+            () = hung_up => {}
+            _ = end.wait_for(|end| *end) => {}
+        }
+        writer.abort();
+        session.close().await;
+    }
+}
+
+impl Session {
+    async fn close(&self) {
+        let under_way: Vec<UnderWay> = {
+            let mut map = self.under_way.lock().unwrap_or_else(PoisonError::into_inner);
+            map.drain().map(|(_, call)| call).collect()
+        };
+        under_way.iter().filter_map(|call| call.task.as_ref()).for_each(AbortHandle::abort);
+        self.shared.grants.end_session(&self.id);
+        let summary = format!("{} ended its session", self.client.view.name);
+        if let Err(problem) = self.shared.audit.record(self.entry(Event::Session, summary)).await {
+            tracing::error!(%problem, "the end of a session is not on record");
+        }
+        self.shared.changed();
+    }
+}
+
+fn canonical(dir: &std::path::Path) -> Result<CanonicalPath, SessionError> {
+    let problem = |problem: String| SessionError::Directory { path: dir.to_path_buf(), problem };
+    let real = dir.canonicalize().map_err(|e| problem(e.to_string()))?;
+    let text = real.to_str().ok_or_else(|| problem("it is not UTF-8".to_owned()))?;
+    CanonicalPath::assume_canonical(text).map_err(|e| problem(e.to_string()))
+}

@@ -1,0 +1,291 @@
+//! The client's side of a session: reading, writing, and what each message means.
+
+use super::{Session, UnderWay, greeting};
+use crate::server::{Answered, Pending};
+use crate::wire::{Id, Incoming, Line, Lines, MAX_LINE_BYTES};
+use crate::wire::{error_line, notification_line, response_line, result_line};
+use rmcp::model::ErrorCode;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
+
+/// How many bytes are read from a client at once.
+const READ_BUFFER: usize = 64 * 1024;
+
+/// Requests that are passed to the server without being judged: they name no resource of the person's.
+const PASSED: [&str; 7] = [
+    "tools/list",
+    "resources/list",
+    "resources/templates/list",
+    "prompts/list",
+    "prompts/get",
+    "completion/complete",
+    "logging/setLevel",
+];
+
+/// Writes lines to the client until it is gone.
+pub(super) async fn write(
+    mut output: Box<dyn AsyncWrite + Send + Unpin>,
+    mut lines: mpsc::Receiver<Vec<u8>>,
+) {
+    while let Some(line) = lines.recv().await {
+        if output.write_all(&line).await.is_err() || output.flush().await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Reads the client's lines until it hangs up.
+pub(super) async fn read(session: &Arc<Session>, input: Box<dyn AsyncRead + Send + Unpin>) {
+    let mut lines = Lines::new(BufReader::with_capacity(READ_BUFFER, input), MAX_LINE_BYTES);
+    while let Ok(Some(line)) = lines.next().await {
+        match line {
+            Line::Whole(line) if line.iter().all(u8::is_ascii_whitespace) => {}
+            Line::Whole(line) => {
+                let kib = u32::try_from(line.len() / 1024 + 1).unwrap_or(u32::MAX);
+                // The semaphore is never closed.
+                let Ok(budget) = session.budget.clone().acquire_many_owned(kib).await else { return };
+                heard(session, &line, budget).await;
+            }
+            Line::TooLong { length, head } => {
+                let text = format!("the message has {length} bytes; at most {MAX_LINE_BYTES} are taken");
+                session.reply(error_line(id_in(&head).as_ref(), ErrorCode::INVALID_REQUEST.0, &text)).await;
+            }
+        }
+    }
+}
+
+async fn heard(session: &Arc<Session>, line: &[u8], budget: OwnedSemaphorePermit) {
+    match Incoming::parse(line) {
+        Ok(Incoming::Request { id, method, params }) => requested(session, id, &method, params, budget).await,
+        Ok(Incoming::Notification { method, params }) => notified(session, &method, params.as_deref()).await,
+        Ok(Incoming::Response { id, response }) => {
+            if let Ok(pump) = session.server.pump().await {
+                pump.respond(id, response);
+            }
+        }
+        Err(problem) => session.reply(error_line(None, problem.code(), &problem.to_string())).await,
+    }
+}
+
+async fn requested(
+    session: &Arc<Session>,
+    id: Id,
+    method: &str,
+    params: Option<Box<RawValue>>,
+    budget: OwnedSemaphorePermit,
+) {
+    if !session.enters(&id) {
+        let text = format!("the id {} is in use by a request that has no answer yet", id.as_json());
+        session.reply(error_line(Some(&id), ErrorCode::INVALID_REQUEST.0, &text)).await;
+        return;
+    }
+    match method {
+        "ping" => session.finish(&id, result_line(&id, &serde_json::Map::new())).await,
+        "initialize" => initialize(session, id, params.as_deref(), budget).await,
+        _ if !session.greeted.load(Ordering::Relaxed) => {
+            session.fail(&id, ErrorCode::INVALID_REQUEST, "the first request must be `initialize`").await;
+        }
+        "tools/call" => super::call::called(session, id, params.as_deref(), budget).await,
+        "resources/read" | "resources/subscribe" | "resources/unsubscribe" => {
+            resource(session, id, method, params.as_deref(), budget).await;
+        }
+        _ if PASSED.contains(&method) => pass(session, id, method, params.as_deref(), budget).await,
+        _ => {
+            let text = format!("`{method}` is not available through IronCurtain");
+            session.fail(&id, ErrorCode::METHOD_NOT_FOUND, &text).await;
+        }
+    }
+}
+
+async fn initialize(session: &Arc<Session>, id: Id, params: Option<&RawValue>, budget: OwnedSemaphorePermit) {
+    let greeting = match greeting::rewrite(params) {
+        Ok(greeting) => greeting,
+        Err(problem) => return session.fail(&id, ErrorCode::INVALID_PARAMS, &problem).await,
+    };
+    if session.greeted.swap(true, Ordering::Relaxed) {
+        return session.fail(&id, ErrorCode::INVALID_REQUEST, "the session is initialized already").await;
+    }
+    *session.says_it_is.lock().unwrap_or_else(PoisonError::into_inner) = greeting.says_it_is;
+    session.client_takes.send_replace(greeting.takes);
+    session.server.remember_greeting(greeting.params.clone());
+    session.shared.changed();
+    pass(session, id, "initialize", Some(&greeting.params), budget).await;
+}
+
+/// A resource with a `file:` address is a file like any other, and file tools are judged; there is no second way.
+async fn resource(
+    session: &Arc<Session>,
+    id: Id,
+    method: &str,
+    params: Option<&RawValue>,
+    budget: OwnedSemaphorePermit,
+) {
+    #[derive(Deserialize)]
+    struct Named {
+        uri: String,
+    }
+    let named = params.and_then(|p| serde_json::from_str::<Named>(p.get()).ok());
+    match named {
+        None => session.fail(&id, ErrorCode::INVALID_PARAMS, "`params.uri` is missing or no text").await,
+        Some(named) if named.uri.trim_start().to_ascii_lowercase().starts_with("file:") => {
+            let text = format!(
+                "DENIED: `{}` is a file; read it with a tool of the server, which can be asked about",
+                named.uri
+            );
+            session.fail(&id, ErrorCode::INVALID_REQUEST, &text).await;
+        }
+        Some(_) => pass(session, id, method, params, budget).await,
+    }
+}
+
+/// Passes a request on and its answer back.
+async fn pass(
+    session: &Arc<Session>,
+    id: Id,
+    method: &str,
+    params: Option<&RawValue>,
+    budget: OwnedSemaphorePermit,
+) {
+    match session.server.pump().await {
+        Err(problem) => session.fail(&id, ErrorCode::INTERNAL_ERROR, &problem.to_string()).await,
+        Ok(pump) => {
+            let pending = pump.request(method, params);
+            let waiting = session.clone();
+            session.track(&id, Some(pending.id), {
+                let id = id.clone();
+                async move { waiting.deliver(&id, pending, budget).await }
+            });
+        }
+    }
+}
+
+async fn notified(session: &Arc<Session>, method: &str, params: Option<&RawValue>) {
+    match method {
+        "notifications/initialized" => {
+            if let Ok(pump) = session.server.pump().await {
+                pump.send(notification_line(method, params));
+            }
+            session.server.initialized();
+        }
+        "notifications/cancelled" => session.cancelled(params).await,
+        // The client's own roots are never relayed.
+        "notifications/roots/list_changed" => {}
+        _ => {
+            if let Ok(pump) = session.server.pump().await {
+                pump.send(notification_line(method, params));
+            }
+        }
+    }
+}
+
+impl Session {
+    /// Sends a line to the client.
+    pub(super) async fn reply(&self, line: Vec<u8>) {
+        // A client that is gone ends the session.
+        let _ = self.to_client.send(line).await;
+    }
+
+    /// Answers a request with an error.
+    pub(super) async fn fail(&self, id: &Id, code: ErrorCode, text: &str) {
+        self.finish(id, error_line(Some(id), code.0, text)).await;
+    }
+
+    /// Answers a request, unless it was cancelled meanwhile.
+    pub(super) async fn finish(&self, id: &Id, line: Vec<u8>) {
+        let was_under_way = self.under_way.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
+        if was_under_way.is_some() {
+            self.reply(line).await;
+        }
+    }
+
+    /// Waits for the server's answer and passes it to the client.
+    async fn deliver(&self, id: &Id, pending: Pending, _budget: OwnedSemaphorePermit) {
+        match pending.answer().await {
+            Answered::Response(response) => self.finish(id, response_line(id, &response)).await,
+            Answered::Failed(reason) => self.fail(id, ErrorCode::INTERNAL_ERROR, &reason).await,
+        }
+    }
+
+    /// Runs what waits for a request, so that cancelling the request ends it.
+    pub(super) fn track(
+        &self,
+        id: &Id,
+        at_server: Option<u64>,
+        wait: impl Future<Output = ()> + Send + 'static,
+    ) {
+        let mut map = self.under_way.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(call) = map.get_mut(id) {
+            call.at_server = at_server;
+            call.task = Some(tokio::spawn(wait).abort_handle());
+        }
+    }
+
+    /// Notes which request at the server stands for this one.
+    pub(super) fn forwarded(&self, id: &Id, at_server: u64) {
+        let mut map = self.under_way.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(call) = map.get_mut(id) {
+            call.at_server = Some(at_server);
+        }
+    }
+
+    /// Whether no request of this id is under way; from now on one is.
+    fn enters(&self, id: &Id) -> bool {
+        let mut map = self.under_way.lock().unwrap_or_else(PoisonError::into_inner);
+        if map.contains_key(id) {
+            return false;
+        }
+        map.insert(id.clone(), UnderWay { at_server: None, task: None });
+        true
+    }
+
+    /// The client takes a request back: its question is closed, and the server is told if it has the request.
+    async fn cancelled(&self, params: Option<&RawValue>) {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Cancelled {
+            request_id: Box<RawValue>,
+            reason: Option<String>,
+        }
+        let Some(cancelled) = params.and_then(|p| serde_json::from_str::<Cancelled>(p.get()).ok()) else {
+            return;
+        };
+        let Ok(id) = Id::try_from(&*cancelled.request_id) else { return };
+        let call = self.under_way.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
+        let Some(call) = call else { return };
+        if let Some(task) = call.task {
+            task.abort();
+        }
+        if let (Some(at_server), Ok(pump)) = (call.at_server, self.server.pump().await) {
+            let told = serde_json::json!({ "requestId": at_server, "reason": cancelled.reason });
+            if let Ok(params) = serde_json::value::to_raw_value(&told) {
+                pump.send(notification_line("notifications/cancelled", Some(&params)));
+            }
+        }
+    }
+}
+
+/// The id of a message of which only the beginning is known, if it stands there.
+fn id_in(head: &[u8]) -> Option<Id> {
+    let text = String::from_utf8_lossy(head);
+    let after = text.split_once("\"id\"")?.1.trim_start().strip_prefix(':')?.trim_start();
+    let end = after.find([',', '}', ' '])?;
+    let raw = RawValue::from_string(after.get(..end)?.to_owned()).ok()?;
+    Id::try_from(&*raw).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_id_of_an_overlong_message_is_found_where_it_stands_first() {
+        let found = |head: &[u8]| id_in(head).map(|id| id.as_json().to_owned());
+        assert_eq!(found(br#"{"jsonrpc":"2.0","id": 7,"method":"x"#), Some("7".into()));
+        assert_eq!(found(br#"{"id":"a","params":"#), Some("\"a\"".into()));
+        assert_eq!(found(br#"{"jsonrpc":"2.0","method":"tools/call","params":{"#), None);
+    }
+}

@@ -1,0 +1,69 @@
+//! The client's `initialize`: passed on with the capabilities changed to what we stand for.
+//!
+//! - Roots are ours: the client's own are never relayed, and the server is told that the list can change.
+//! - Sampling is not offered to servers: their requests for it would be answered by the agent unjudged.
+
+use crate::wire::Fields;
+use rmcp::model::RootsCapabilities;
+use serde::Deserialize;
+use serde_json::value::{RawValue, to_raw_value};
+use std::collections::HashSet;
+
+/// What was found in the client's greeting.
+#[derive(Debug)]
+pub(super) struct Greeting {
+    /// The parameters to pass on.
+    pub(super) params: Box<RawValue>,
+    /// What the client calls itself.
+    pub(super) says_it_is: Option<String>,
+    /// Methods of servers that the client takes.
+    pub(super) takes: HashSet<String>,
+}
+
+/// Reads and rewrites the parameters; the error is for the client.
+pub(super) fn rewrite(params: Option<&RawValue>) -> Result<Greeting, String> {
+    #[derive(Deserialize)]
+    struct Info {
+        name: String,
+        #[serde(default)]
+        version: String,
+    }
+    let params = params.ok_or("`params` is missing")?;
+    let mut params: Fields = serde_json::from_str(params.get()).map_err(|e| format!("`params`: {e}"))?;
+    let mut capabilities: Fields = match params.get("capabilities") {
+        Some(raw) => serde_json::from_str(raw.get()).map_err(|e| format!("`params.capabilities`: {e}"))?,
+        None => Fields::default(),
+    };
+    let info = params.get("clientInfo").and_then(|raw| serde_json::from_str::<Info>(raw.get()).ok());
+    let mut takes = HashSet::new();
+    if capabilities.get("elicitation").is_some() {
+        takes.insert("elicitation/create".to_owned());
+    }
+    capabilities.remove("sampling");
+    let mut roots = RootsCapabilities::default();
+    roots.list_changed = Some(true);
+    let problem = |e: serde_json::Error| e.to_string();
+    capabilities.set("roots", to_raw_value(&roots).map_err(problem)?);
+    params.set("capabilities", to_raw_value(&capabilities).map_err(problem)?);
+    Ok(Greeting {
+        params: to_raw_value(&params).map_err(problem)?,
+        says_it_is: info.map(|i| format!("{} {}", i.name, i.version).trim().to_owned()),
+        takes,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn roots_are_ours_sampling_is_gone_and_the_rest_stays() {
+        let text = r#"{"protocolVersion":"2025-06-18","capabilities":{"sampling":{},"elicitation":{},"roots":{},"experimental":{"x":1.0}},"clientInfo":{"name":"claude","version":"2"},"extra":[1]}"#;
+        let greeting = rewrite(Some(&RawValue::from_string(text.to_owned()).unwrap())).unwrap();
+        let expected = r#"{"protocolVersion":"2025-06-18","capabilities":{"elicitation":{},"roots":{"listChanged":true},"experimental":{"x":1.0}},"clientInfo":{"name":"claude","version":"2"},"extra":[1]}"#;
+        assert_eq!(greeting.params.get(), expected);
+        assert_eq!(greeting.says_it_is.as_deref(), Some("claude 2"));
+        assert_eq!(greeting.takes, HashSet::from(["elicitation/create".to_owned()]));
+        assert!(rewrite(None).is_err());
+    }
+}

@@ -1,0 +1,43 @@
+//! What an agent is told when a call does not happen: why, in words it can act on.
+
+use crate::consent::Outcome;
+use ironcurtain_policy::Denial;
+use rmcp::model::{CallToolResult, ContentBlock};
+
+/// A tool result that says no.
+pub(super) fn result(text: String) -> CallToolResult {
+    CallToolResult::error(vec![ContentBlock::text(text)])
+}
+
+/// The policy refuses.
+pub(super) fn denied(denial: &Denial) -> String {
+    format!("DENIED: {} (rule `{}`). Asking again will not change this.", denial.reason, denial.rule)
+}
+
+/// The person did not allow it.
+pub(super) fn unanswered(outcome: &Outcome, seconds: u64) -> String {
+    match outcome {
+        Outcome::Denied(Some(note)) => format!("DENIED: the user denied this call and says: {note}"),
+        Outcome::Denied(None) => "DENIED: the user denied this call.".to_owned(),
+        Outcome::Closed => {
+            "DENIED: the question was closed without an answer. The same call can be tried again.".to_owned()
+        }
+        Outcome::TimedOut => format!(
+            "DENIED: the user did not answer within {seconds} s. The same call can be tried again when they are back."
+        ),
+        Outcome::Allowed { .. } | Outcome::Settled => {
+            "DENIED: the call changed while it was asked about.".to_owned()
+        }
+    }
+}
+
+/// How the audit log names it.
+pub(super) fn outcome_name(outcome: &Outcome) -> &'static str {
+    match outcome {
+        Outcome::Allowed { .. } => "approved",
+        Outcome::Denied(_) => "denied",
+        Outcome::Closed => "closed",
+        Outcome::TimedOut => "timeout",
+        Outcome::Settled => "settled",
+    }
+}

@@ -1,0 +1,111 @@
+//! From domain values to what people are shown.
+
+use crate::audit::{Entry, Event};
+use crate::consent::Lifetime;
+use crate::grants::{GrantTable, StandingGrant};
+use crate::server::still_there;
+use ironcurtain_paths::{CanonicalPath, Resolver};
+use ironcurtain_policy::GrantKind;
+use ironcurtain_protocol::{ActivityView, GrantView};
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+use std::path::Path;
+
+/// Grants for people.
+pub(crate) fn grants(table: &GrantTable, home: &CanonicalPath) -> Vec<GrantView> {
+    let resolver = Resolver::new(home.clone(), home.clone());
+    table.grants.iter().map(|g| grant(g, &resolver)).collect()
+}
+
+fn grant(grant: &StandingGrant, resolver: &Resolver) -> GrantView {
+    let access = grant.access;
+    let words = [(access.read, "read"), (access.write, "write"), (access.delete, "delete")];
+    GrantView {
+        id: grant.id.clone(),
+        client: grant.subject.client_name.clone(),
+        server: grant.subject.server.clone(),
+        session: grant.subject.session.clone(),
+        path: grant.path.as_str().to_owned(),
+        kind: match grant.kind {
+            GrantKind::File => "file".to_owned(),
+            GrantKind::Tree => "folder".to_owned(),
+        },
+        access: words.iter().filter(|(has, _)| *has).map(|(_, word)| (*word).to_owned()).collect(),
+        lifetime: lifetime(grant.lifetime).to_owned(),
+        expires_ms: grant.expires_ms,
+        created_ms: grant.created_ms,
+        last_used_ms: grant.last_used_ms,
+        uses: grant.uses,
+        provenance: grant.provenance.clone(),
+        suspended: still_there(grant, resolver).err(),
+    }
+}
+
+fn lifetime(lifetime: Lifetime) -> &'static str {
+    match lifetime {
+        Lifetime::Once => "this call",
+        Lifetime::Session => "this session",
+        Lifetime::QuarterHour => "15 minutes",
+        Lifetime::Hour => "1 hour",
+        Lifetime::Always => "always",
+    }
+}
+
+/// The newest entries of the log, oldest first. A line that is no entry is left out: checking the log names it.
+pub(crate) fn activity(log: &Path, limit: usize) -> io::Result<Vec<ActivityView>> {
+    let mut newest = VecDeque::with_capacity(limit);
+    let mut lines = BufReader::new(File::open(log)?);
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        if lines.read_until(b'\n', &mut line)? == 0 {
+            break;
+        }
+        newest.push_back(std::mem::take(&mut line));
+        if newest.len() > limit {
+            newest.pop_front();
+        }
+    }
+    Ok(newest.iter().filter_map(|line| serde_json::from_slice(line).ok()).map(entry).collect())
+}
+
+fn entry(entry: Entry) -> ActivityView {
+    let summary = sentence(&entry);
+    let decision = entry.policy_decision.map(|d| d.status).or(entry.escalation_result).or(entry.result);
+    ActivityView {
+        seq: entry.seq,
+        time_ms: entry.timestamp,
+        event: event(entry.event).to_owned(),
+        session: entry.session,
+        client: entry.client,
+        server: entry.server_name,
+        tool: entry.tool_name,
+        decision,
+        summary,
+        paths: entry.paths,
+    }
+}
+
+/// The entry in a sentence a person can read without the log's own fields.
+fn sentence(entry: &Entry) -> String {
+    let tool = entry.tool_name.as_deref().map(|t| format!("{t}: ")).unwrap_or_default();
+    let why =
+        entry.policy_decision.as_ref().filter(|d| d.status != "escalate").map(|d| format!(" ({})", d.reason));
+    format!("{tool}{}{}", entry.summary, why.unwrap_or_default())
+}
+
+fn event(event: Event) -> &'static str {
+    match event {
+        Event::Daemon => "program",
+        Event::Session => "session",
+        Event::Server => "server",
+        Event::Decision => "decision",
+        Event::Outcome => "outcome",
+        Event::Question => "question",
+        Event::Answer => "answer",
+        Event::Grant => "grant",
+        Event::Revoked => "revoked",
+        Event::BoundaryViolation => "boundary",
+    }
+}

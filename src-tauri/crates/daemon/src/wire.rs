@@ -1,0 +1,13 @@
+//! JSON-RPC over lines, as the stdio transport of MCP has it.
+//!
+//! What passes through is kept as raw text; only what must be judged or rewritten is parsed.
+
+mod descriptor;
+mod lines;
+mod message;
+
+pub use descriptor::{Input, Output};
+pub use lines::{Line, Lines, MAX_LINE_BYTES};
+pub use message::{
+    Fields, Id, Incoming, Response, error_line, notification_line, request_line, response_line, result_line,
+};

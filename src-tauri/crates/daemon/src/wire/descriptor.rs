@@ -1,0 +1,138 @@
+//! A pipe or socket that another process gave us, as a tokio stream.
+
+use rustix::fs::{FileType, fstat};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{UnixStream, unix::pipe};
+
+/// The reading end of a conversation.
+#[derive(Debug)]
+pub enum Input {
+    /// A pipe.
+    Pipe(pipe::Receiver),
+    /// A socket.
+    Socket(UnixStream),
+}
+
+/// The writing end of a conversation.
+#[derive(Debug)]
+pub enum Output {
+    /// A pipe.
+    Pipe(pipe::Sender),
+    /// A socket.
+    Socket(UnixStream),
+}
+
+impl Input {
+    /// Takes a pipe or socket into non-blocking mode.
+    ///
+    /// # Errors
+    /// Anything else is refused: non-blocking mode would leak to the other users of a terminal or file.
+    pub fn new(descriptor: OwnedFd) -> io::Result<Self> {
+        if is_socket(&descriptor)? {
+            return Ok(Self::Socket(socket(descriptor)?));
+        }
+        Ok(Self::Pipe(pipe::Receiver::from_owned_fd(descriptor)?))
+    }
+}
+
+impl Output {
+    /// Takes a pipe or socket into non-blocking mode.
+    ///
+    /// # Errors
+    /// As [`Input::new`].
+    pub fn new(descriptor: OwnedFd) -> io::Result<Self> {
+        if is_socket(&descriptor)? {
+            return Ok(Self::Socket(socket(descriptor)?));
+        }
+        Ok(Self::Pipe(pipe::Sender::from_owned_fd(descriptor)?))
+    }
+}
+
+impl AsyncRead for Input {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Pipe(pipe) => Pin::new(pipe).poll_read(cx, buffer),
+            Self::Socket(socket) => Pin::new(socket).poll_read(cx, buffer),
+        }
+    }
+}
+
+impl AsyncWrite for Output {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Self::Pipe(pipe) => Pin::new(pipe).poll_write(cx, bytes),
+            Self::Socket(socket) => Pin::new(socket).poll_write(cx, bytes),
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Pipe(pipe) => Pin::new(pipe).poll_flush(cx),
+            Self::Socket(socket) => Pin::new(socket).poll_flush(cx),
+        }
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Pipe(pipe) => Pin::new(pipe).poll_shutdown(cx),
+            Self::Socket(socket) => Pin::new(socket).poll_shutdown(cx),
+        }
+    }
+}
+
+fn is_socket(descriptor: &OwnedFd) -> io::Result<bool> {
+    match FileType::from_raw_mode(fstat(descriptor)?.st_mode) {
+        FileType::Socket => Ok(true),
+        FileType::Fifo => Ok(false),
+        _ => {
+            Err(io::Error::new(io::ErrorKind::InvalidInput, "the descriptor is neither a pipe nor a socket"))
+        }
+    }
+}
+
+fn socket(descriptor: OwnedFd) -> io::Result<UnixStream> {
+    let socket = std::os::unix::net::UnixStream::from(descriptor);
+    socket.set_nonblocking(true)?;
+    UnixStream::from_std(socket)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    async fn through(from: OwnedFd, to: OwnedFd) {
+        let (mut from, mut to) = (Input::new(from).unwrap(), Output::new(to).unwrap());
+        let sent = vec![7; 300_000];
+        let copy = sent.clone();
+        tokio::spawn(async move { to.write_all(&copy).await });
+        let mut got = Vec::new();
+        from.read_to_end(&mut got).await.unwrap();
+        assert_eq!(got, sent);
+    }
+
+    #[tokio::test]
+    async fn bytes_go_through_pipes_and_sockets_and_the_end_is_seen() {
+        let (from, to) = rustix::pipe::pipe().unwrap();
+        through(from, to).await;
+        let (from, to) = std::os::unix::net::UnixStream::pair().unwrap();
+        through(from.into(), to.into()).await;
+    }
+
+    #[tokio::test]
+    async fn a_file_and_the_wrong_end_are_refused() {
+        let file = tempfile::tempfile().unwrap();
+        let error = Input::new(file.into()).unwrap_err();
+        assert_eq!(error.to_string(), "the descriptor is neither a pipe nor a socket");
+        let (from, _to) = rustix::pipe::pipe().unwrap();
+        assert!(Output::new(from).is_err());
+    }
+}

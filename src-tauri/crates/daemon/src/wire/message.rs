@@ -1,0 +1,309 @@
+//! The envelope of a JSON-RPC message, with everything inside kept as the text it came as.
+
+use serde::de::{self, Deserializer, MapAccess, Visitor};
+use serde::{Deserialize, Serialize, Serializer};
+use serde_json::value::RawValue;
+use std::fmt;
+
+/// A request id as it was written: a number or a string. Equal text is an equal id.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Id(String);
+
+impl Id {
+    /// The JSON text.
+    #[must_use]
+    pub fn as_json(&self) -> &str {
+        &self.0
+    }
+}
+
+impl TryFrom<&RawValue> for Id {
+    type Error = MessageError;
+
+    fn try_from(raw: &RawValue) -> Result<Self, MessageError> {
+        let text = raw.get();
+        let number = text.starts_with(|c: char| c == '-' || c.is_ascii_digit());
+        if number || text.starts_with('"') { Ok(Self(text.to_owned())) } else { Err(MessageError::BadId) }
+    }
+}
+
+impl From<u64> for Id {
+    fn from(number: u64) -> Self {
+        Self(number.to_string())
+    }
+}
+
+/// Why a line is no message.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum MessageError {
+    /// Not JSON at all (JSON-RPC 2.0: -32700).
+    #[error("the message is not JSON: {0}")]
+    NotJson(String),
+    /// JSON, but an array (batches left MCP with revision 2025-06-18).
+    #[error("batches are not part of MCP since revision 2025-06-18; send one message per line")]
+    Batch,
+    /// JSON, but no JSON-RPC message (JSON-RPC 2.0: -32600).
+    #[error("the message is not JSON-RPC 2.0: {0}")]
+    NotRpc(String),
+    /// The id is neither a number nor a string.
+    #[error("the message's `id` is neither a number nor a string")]
+    BadId,
+}
+
+impl MessageError {
+    /// JSON-RPC 2.0, section 5.1.
+    #[must_use]
+    pub fn code(&self) -> i32 {
+        match self {
+            Self::NotJson(_) => -32700,
+            Self::Batch | Self::NotRpc(_) | Self::BadId => -32600,
+        }
+    }
+}
+
+/// One message.
+#[derive(Debug)]
+pub enum Incoming {
+    /// Wants an answer.
+    Request {
+        /// To be repeated in the answer.
+        id: Id,
+        /// Its method.
+        method: String,
+        /// Its parameters.
+        params: Option<Box<RawValue>>,
+    },
+    /// Wants none.
+    Notification {
+        /// Its method.
+        method: String,
+        /// Its parameters.
+        params: Option<Box<RawValue>>,
+    },
+    /// Answers a request of ours.
+    Response {
+        /// Our id.
+        id: Id,
+        /// What it says.
+        response: Response,
+    },
+}
+
+/// What a response carries, as it came.
+#[derive(Debug, Clone)]
+pub enum Response {
+    /// It worked.
+    Result(Box<RawValue>),
+    /// It did not.
+    Error(Box<RawValue>),
+}
+
+#[derive(Deserialize)]
+struct Envelope<'a> {
+    jsonrpc: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    id: Option<&'a RawValue>,
+    method: Option<String>,
+    params: Option<Box<RawValue>>,
+    result: Option<Box<RawValue>>,
+    error: Option<Box<RawValue>>,
+}
+
+impl Incoming {
+    /// Reads one line.
+    ///
+    /// # Errors
+    /// [`MessageError`], whose text is for whoever sent it.
+    pub fn parse(line: &[u8]) -> Result<Self, MessageError> {
+        let first = line.iter().find(|b| !b.is_ascii_whitespace());
+        if first == Some(&b'[') {
+            return Err(MessageError::Batch);
+        }
+        let envelope: Envelope<'_> = serde_json::from_slice(line).map_err(|e| match e.classify() {
+            serde_json::error::Category::Data => MessageError::NotRpc(e.to_string()),
+            _ => MessageError::NotJson(e.to_string()),
+        })?;
+        if envelope.jsonrpc.map(RawValue::get) != Some("\"2.0\"") {
+            return Err(MessageError::NotRpc("`jsonrpc` is not \"2.0\"".to_owned()));
+        }
+        let id = envelope.id.map(Id::try_from).transpose();
+        let Envelope { method, params, result, error, .. } = envelope;
+        match (method, id, result, error) {
+            (Some(method), Ok(Some(id)), None, None) => Ok(Self::Request { id, method, params }),
+            (Some(method), Ok(None), None, None) => Ok(Self::Notification { method, params }),
+            (None, Ok(Some(id)), Some(result), None) => {
+                Ok(Self::Response { id, response: Response::Result(result) })
+            }
+            (None, Ok(Some(id)), None, Some(error)) => {
+                Ok(Self::Response { id, response: Response::Error(error) })
+            }
+            (_, Err(bad), _, _) => Err(bad),
+            _ => {
+                Err(MessageError::NotRpc("it is neither a request, a notification nor a response".to_owned()))
+            }
+        }
+    }
+}
+
+/// The fields of an object in their order, each value as it was written. A name that comes twice is an error:
+/// two readers could see two different messages.
+#[derive(Debug, Default, Clone)]
+pub struct Fields(Vec<(String, Box<RawValue>)>);
+
+impl Fields {
+    /// The value of a field.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&RawValue> {
+        self.0.iter().find(|(n, _)| n == name).map(|(_, v)| &**v)
+    }
+
+    /// Puts a value in the place of the old one, or at the end.
+    pub fn set(&mut self, name: &str, value: Box<RawValue>) {
+        match self.0.iter_mut().find(|(n, _)| n == name) {
+            Some((_, old)) => *old = value,
+            None => self.0.push((name.to_owned(), value)),
+        }
+    }
+
+    /// Takes a field away.
+    pub fn remove(&mut self, name: &str) {
+        self.0.retain(|(n, _)| n != name);
+    }
+
+    /// Names and values in order.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &RawValue)> {
+        self.0.iter().map(|(n, v)| (n.as_str(), &**v))
+    }
+}
+
+impl<'de> Deserialize<'de> for Fields {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Reader;
+        impl<'de> Visitor<'de> for Reader {
+            type Value = Fields;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields, A::Error> {
+                let mut fields = Fields::default();
+                while let Some((name, value)) = map.next_entry::<String, Box<RawValue>>()? {
+                    if fields.get(&name).is_some() {
+                        return Err(de::Error::custom(format_args!("the field `{name}` comes twice")));
+                    }
+                    fields.0.push((name, value));
+                }
+                Ok(fields)
+            }
+        }
+        deserializer.deserialize_map(Reader)
+    }
+}
+
+impl Serialize for Fields {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.iter())
+    }
+}
+
+/// A request line.
+#[must_use]
+pub fn request_line(id: &Id, method: &str, params: Option<&RawValue>) -> Vec<u8> {
+    called(&format!("\"id\":{},", id.as_json()), method, params)
+}
+
+/// A notification line.
+#[must_use]
+pub fn notification_line(method: &str, params: Option<&RawValue>) -> Vec<u8> {
+    called("", method, params)
+}
+
+/// A response line with the answer as it came.
+#[must_use]
+pub fn response_line(id: &Id, response: &Response) -> Vec<u8> {
+    let (name, value) = match response {
+        Response::Result(value) => ("result", value),
+        Response::Error(value) => ("error", value),
+    };
+    one_line(format!("{{\"jsonrpc\":\"2.0\",\"id\":{},\"{name}\":{}}}", id.as_json(), value.get()))
+}
+
+/// A response line with a result of ours.
+#[must_use]
+pub fn result_line(id: &Id, result: &impl Serialize) -> Vec<u8> {
+    match serde_json::value::to_raw_value(result) {
+        Ok(raw) => response_line(id, &Response::Result(raw)),
+        Err(e) => error_line(Some(id), -32603, &format!("the answer could not be written as JSON: {e}")),
+    }
+}
+
+/// An error response line; without an id when the request's was unreadable.
+#[must_use]
+pub fn error_line(id: Option<&Id>, code: i32, message: &str) -> Vec<u8> {
+    let id = id.map_or("null", Id::as_json);
+    let message = serde_json::Value::from(message);
+    format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"error\":{{\"code\":{code},\"message\":{message}}}}}\n")
+        .into_bytes()
+}
+
+fn called(id: &str, method: &str, params: Option<&RawValue>) -> Vec<u8> {
+    let method = serde_json::Value::from(method);
+    let params = params.map(|p| format!(",\"params\":{}", p.get())).unwrap_or_default();
+    one_line(format!("{{\"jsonrpc\":\"2.0\",{id}\"method\":{method}{params}}}"))
+}
+
+/// A raw value may hold line ends between its tokens, and a line end ends the message for some readers.
+fn one_line(text: String) -> Vec<u8> {
+    let mut line = text.into_bytes();
+    for byte in &mut line {
+        if matches!(byte, b'\n' | b'\r') {
+            *byte = b' ';
+        }
+    }
+    line.push(b'\n');
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_passes_through_as_it_was_written() {
+        let line = br#"{"jsonrpc":"2.0","id":"x","method":"tools/list","params":{"n":1.0,"big":123456789012345678901234567890}}"#;
+        let Ok(Incoming::Request { id, method, params }) = Incoming::parse(line) else { panic!() };
+        let mut expected = br#"{"jsonrpc":"2.0","id":7,"method":"tools/list","params":{"n":1.0,"big":123456789012345678901234567890}}"#.to_vec();
+        expected.push(b'\n');
+        assert_eq!((id.as_json(), method.as_str()), ("\"x\"", "tools/list"));
+        assert_eq!(request_line(&Id::from(7), &method, params.as_deref()), expected);
+    }
+
+    #[test]
+    fn what_is_no_message_says_why() {
+        let code = |line: &[u8]| Incoming::parse(line).unwrap_err().code();
+        assert_eq!(code(b"{\"jsonrpc\":\"2.0\","), -32700);
+        assert_eq!(code(b"\xff\xfe"), -32700);
+        assert_eq!(code(b"[{\"jsonrpc\":\"2.0\"}]"), -32600);
+        assert_eq!(code(b"{\"jsonrpc\":\"1.0\",\"id\":1,\"method\":\"ping\"}"), -32600);
+        assert_eq!(code(b"{\"jsonrpc\":\"2.0\",\"id\":{},\"method\":\"ping\"}"), -32600);
+        assert_eq!(code(b"{\"jsonrpc\":\"2.0\",\"id\":1}"), -32600);
+        assert_eq!(code(b"{\"jsonrpc\":\"2.0\",\"method\":\"a\",\"method\":\"b\"}"), -32600);
+        assert_eq!(code(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"a\",\"result\":{}}"), -32600);
+        assert_eq!(code(b"42"), -32600);
+    }
+
+    #[test]
+    fn a_field_that_comes_twice_is_an_error() {
+        let twice = serde_json::from_str::<Fields>(r#"{"path":"/a","path":"/b"}"#).unwrap_err();
+        assert!(twice.to_string().starts_with("the field `path` comes twice"), "{twice}");
+        let escaped = serde_json::from_str::<Fields>(r#"{"path":"/a","p\u0061th":"/b"}"#);
+        assert!(escaped.is_err());
+    }
+
+    #[test]
+    fn a_line_feed_between_tokens_cannot_end_a_line_early() {
+        let params = RawValue::from_string("{\n\"a\":\r\n1}".to_owned()).unwrap();
+        let line = notification_line("x", Some(&params));
+        assert_eq!(line.iter().filter(|b| **b == b'\n').count(), 1);
+        assert!(line.ends_with(b"}\n"));
+    }
+}
