@@ -140,17 +140,15 @@ impl Probe {
     }
 
     pub(crate) fn remove(&mut self, path: &str) -> Proof {
-        match self.control.ask(ControlOp::Remove { path: path.to_owned() }).unwrap() {
-            Answer::Removed { proof } => proof,
-            other => panic!("{other:?}"),
-        }
+        let answer = self.control.ask(ControlOp::Remove { path: path.to_owned() }).unwrap();
+        let Answer::Removed { proof } = answer else { panic!("{answer:?}") };
+        proof
     }
 
     pub(crate) fn mounts(&mut self) -> Vec<Mount> {
-        match self.control.ask(ControlOp::List).unwrap() {
-            Answer::Mounts { mounts } => mounts,
-            other => panic!("{other:?}"),
-        }
+        let answer = self.control.ask(ControlOp::List).unwrap();
+        let Answer::Mounts { mounts } = answer else { panic!("{answer:?}") };
+        mounts
     }
 
     /// How the supervisor ended; waits for it.
