@@ -1,0 +1,143 @@
+//! How far and for how long: the two choices of the dialog.
+//!
+//! - The narrowest and shortest is chosen at first; what is chosen is always one that was offered.
+
+use super::rows;
+use crate::consent::view::Choice;
+use gtk::prelude::*;
+use gtk::{Align, Orientation, pango};
+use ironcurtain_daemon::consent::Lifetime;
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+/// Longest label of a choice before its middle is left out; the sentence below has it in full.
+const LABEL_CHARS: i32 = 56;
+
+#[derive(Clone)]
+pub(super) struct Choices(Rc<Inner>);
+
+struct Inner {
+    grid: gtk::Grid,
+    lifetimes: gtk::Box,
+    choices: Vec<Choice>,
+    offer: Cell<usize>,
+    lifetime: Cell<Lifetime>,
+    changed: RefCell<Option<Box<dyn Fn()>>>,
+}
+
+impl Choices {
+    pub(super) fn build(choices: &[Choice]) -> Self {
+        let first = choices.first().and_then(|choice| choice.lifetimes.first());
+        let this = Self(Rc::new(Inner {
+            grid: gtk::Grid::new(),
+            lifetimes: gtk::Box::new(Orientation::Horizontal, 16),
+            choices: choices.to_vec(),
+            offer: Cell::new(0),
+            lifetime: Cell::new(first.copied().unwrap_or(Lifetime::Once)),
+            changed: RefCell::new(None),
+        }));
+        let grid = &this.0.grid;
+        grid.set_column_spacing(16);
+        grid.set_row_spacing(8);
+        grid.style_context().add_class("ic-choices");
+        grid.attach(&caption("Allow"), 0, 0, 1, 1);
+        grid.attach(&this.offers(), 1, 0, 1, 1);
+        grid.attach(&caption("for"), 0, 1, 1, 1);
+        grid.attach(&this.0.lifetimes, 1, 1, 1, 1);
+        rows::describe(&this.0.lifetimes, "For how long", "");
+        this.draw_lifetimes();
+        this
+    }
+
+    pub(super) fn widget(&self) -> &gtk::Grid {
+        &self.0.grid
+    }
+
+    /// The index of the offer, and one of its lifetimes.
+    pub(super) fn chosen(&self) -> (usize, Lifetime) {
+        (self.0.offer.get(), self.0.lifetime.get())
+    }
+
+    pub(super) fn connect_changed(&self, changed: impl Fn() + 'static) {
+        self.0.changed.replace(Some(Box::new(changed)));
+    }
+
+    fn offers(&self) -> gtk::Box {
+        let list = gtk::Box::new(Orientation::Vertical, 4);
+        rows::describe(&list, "What to allow", "");
+        let mut first: Option<gtk::RadioButton> = None;
+        for (index, choice) in self.0.choices.iter().enumerate() {
+            let radio = radio(&choice.label, first.as_ref());
+            let weak = Rc::downgrade(&self.0);
+            radio.connect_toggled(move |radio| {
+                if let Some(inner) = weak.upgrade().filter(|_| radio.is_active()) {
+                    Self(inner).choose_offer(index);
+                }
+            });
+            list.pack_start(&radio, false, false, 0);
+            first.get_or_insert(radio);
+        }
+        list
+    }
+
+    fn choose_offer(&self, index: usize) {
+        let Some(choice) = self.0.choices.get(index) else { return };
+        self.0.offer.set(index);
+        if !choice.lifetimes.contains(&self.0.lifetime.get()) {
+            self.0.lifetime.set(choice.lifetimes.first().copied().unwrap_or(Lifetime::Once));
+        }
+        self.draw_lifetimes();
+        self.tell();
+    }
+
+    fn draw_lifetimes(&self) {
+        for old in self.0.lifetimes.children() {
+            self.0.lifetimes.remove(&old);
+        }
+        let Some(choice) = self.0.choices.get(self.0.offer.get()) else { return };
+        let mut first: Option<gtk::RadioButton> = None;
+        for lifetime in choice.lifetimes.iter().copied() {
+            let radio = radio(lifetime.words(), first.as_ref());
+            radio.set_active(lifetime == self.0.lifetime.get());
+            let weak = Rc::downgrade(&self.0);
+            radio.connect_toggled(move |radio| {
+                if let Some(inner) = weak.upgrade().filter(|_| radio.is_active()) {
+                    inner.lifetime.set(lifetime);
+                    Self(inner).tell();
+                }
+            });
+            self.0.lifetimes.pack_start(&radio, false, false, 0);
+            first.get_or_insert(radio);
+        }
+        self.0.lifetimes.show_all();
+    }
+
+    fn tell(&self) {
+        if let Some(changed) = self.0.changed.borrow().as_ref() {
+            changed();
+        }
+    }
+}
+
+fn caption(text: &str) -> gtk::Label {
+    let label = gtk::Label::new(Some(text));
+    label.set_xalign(0.0);
+    label.set_valign(Align::Start);
+    label.style_context().add_class("dim-label");
+    label
+}
+
+fn radio(text: &str, group: Option<&gtk::RadioButton>) -> gtk::RadioButton {
+    let label = gtk::Label::new(None);
+    label.set_text(text);
+    label.set_ellipsize(pango::EllipsizeMode::Middle);
+    label.set_max_width_chars(LABEL_CHARS);
+    label.set_xalign(0.0);
+    let radio = gtk::RadioButton::new();
+    if let Some(group) = group {
+        radio.join_group(Some(group));
+    }
+    radio.add(&label);
+    rows::describe(&radio, text, "");
+    radio
+}

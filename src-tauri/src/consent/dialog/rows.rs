@@ -1,0 +1,210 @@
+//! Labels, path rows, fact rows and text blocks.
+//!
+//! - Text is set as text with attributes beside it. Nothing is ever parsed as markup.
+
+use crate::consent::view::{Fact, PathLine, Span, Tone};
+use gtk::prelude::*;
+use gtk::{Align, Orientation, pango};
+
+/// Height the path list may take before it scrolls: about six lines.
+const PATHS_HEIGHT: i32 = 132;
+/// Widths of labels in characters. They are the least widths too: a scroller asks how high its content is at the
+/// least width, and a label that may be one character wide answers with a column.
+pub(super) const WIDE: i32 = 64;
+pub(super) const HEADLINE: i32 = 42;
+const FACT: i32 = 56;
+const PATH: i32 = 52;
+
+/// Gives a control its accessible name and description.
+pub(super) fn describe(widget: &impl IsA<gtk::Widget>, name: &str, description: &str) {
+    if let Some(accessible) = widget.accessible() {
+        accessible.set_name(name);
+        accessible.set_description(description);
+    }
+}
+
+/// A label that wraps anywhere it must.
+pub(super) fn wrapped(text: &str, chars: i32) -> gtk::Label {
+    let label = gtk::Label::new(None);
+    label.set_text(text);
+    label.set_line_wrap(true);
+    label.set_line_wrap_mode(pango::WrapMode::WordChar);
+    label.set_attributes(Some(&no_hyphens()));
+    label.set_width_chars(chars);
+    label.set_max_width_chars(chars);
+    label.set_xalign(0.0);
+    label.set_halign(Align::Fill);
+    label
+}
+
+/// A sentence of several tones.
+pub(super) fn spans(spans: &[Span], chars: i32) -> gtk::Label {
+    let label = wrapped("", chars);
+    let dark = is_dark(&label);
+    let attributes = no_hyphens();
+    let mut text = String::new();
+    for span in spans {
+        let start = text.len();
+        text.push_str(&span.text);
+        for mut attribute in tone(span.tone, dark) {
+            attribute.set_start_index(u32::try_from(start).unwrap_or(u32::MAX));
+            attribute.set_end_index(u32::try_from(text.len()).unwrap_or(u32::MAX));
+            attributes.insert(attribute);
+        }
+    }
+    label.set_text(&text);
+    label.set_attributes(Some(&attributes));
+    label
+}
+
+/// Every path on its own row; many of them, or very long ones, scroll.
+pub(super) fn paths(lines: &[PathLine]) -> gtk::ScrolledWindow {
+    let list = gtk::Box::new(Orientation::Vertical, 6);
+    for line in lines {
+        list.pack_start(&path(line), false, false, 0);
+    }
+    let scroller = gtk::ScrolledWindow::builder()
+        .hscrollbar_policy(gtk::PolicyType::Never)
+        .vscrollbar_policy(gtk::PolicyType::Automatic)
+        .propagate_natural_height(true)
+        .overlay_scrolling(false)
+        .max_content_height(PATHS_HEIGHT)
+        .build();
+    scroller.add(&list);
+    scroller.style_context().add_class("ic-paths");
+    describe(&scroller, "Paths", "");
+    scroller
+}
+
+/// Labelled rows.
+pub(super) fn facts(facts: &[Fact]) -> gtk::Grid {
+    let grid = gtk::Grid::new();
+    grid.set_column_spacing(16);
+    grid.set_row_spacing(6);
+    grid.style_context().add_class("ic-facts");
+    for (row, fact) in (0..).zip(facts) {
+        let name = gtk::Label::new(Some(fact.label));
+        name.set_xalign(0.0);
+        name.set_valign(Align::Start);
+        name.style_context().add_class("dim-label");
+        grid.attach(&name, 0, row, 1, 1);
+        let lines = gtk::Box::new(Orientation::Vertical, 2);
+        lines.set_hexpand(true);
+        for line in &fact.lines {
+            let label = spans(line, FACT);
+            label.set_lines(4);
+            label.set_ellipsize(pango::EllipsizeMode::End);
+            label.set_selectable(true);
+            label.set_can_focus(false);
+            lines.pack_start(&label, false, false, 0);
+        }
+        grid.attach(&lines, 1, row, 1, 1);
+    }
+    grid
+}
+
+/// A block of plain text behind an expander.
+pub(super) fn block(title: &str, text: &str, diff: bool, height: i32) -> gtk::Expander {
+    let view = gtk::TextView::new();
+    view.set_editable(false);
+    view.set_cursor_visible(false);
+    view.set_accepts_tab(false);
+    view.set_monospace(true);
+    view.set_wrap_mode(gtk::WrapMode::WordChar);
+    view.set_left_margin(8);
+    view.set_right_margin(8);
+    view.set_top_margin(6);
+    view.set_bottom_margin(6);
+    describe(&view, title, "");
+    let scroller = gtk::ScrolledWindow::builder()
+        .hscrollbar_policy(gtk::PolicyType::Never)
+        .min_content_height(height)
+        .max_content_height(height)
+        .build();
+    scroller.add(&view);
+    scroller.style_context().add_class("ic-block");
+    let expander = gtk::Expander::new(Some(title));
+    expander.add(&scroller);
+    // Long texts are laid out only when someone wants to see them.
+    let text = text.to_owned();
+    expander.connect_expanded_notify(move |expander| {
+        if let Some(buffer) = view.buffer()
+            && expander.is_expanded()
+            && buffer.char_count() == 0
+        {
+            buffer.set_text(&text);
+            if diff {
+                colour(&buffer, is_dark(&view));
+            }
+        }
+    });
+    expander
+}
+
+fn path(line: &PathLine) -> gtk::Box {
+    let label = spans(&line.path, PATH);
+    label.set_line_wrap_mode(pango::WrapMode::Char);
+    label.set_selectable(true);
+    label.set_can_focus(false);
+    label.style_context().add_class("ic-path");
+    let note = wrapped(&line.note, PATH);
+    note.style_context().add_class("ic-path-note");
+    let row = gtk::Box::new(Orientation::Vertical, 1);
+    row.pack_start(&label, false, false, 0);
+    row.pack_start(&note, false, false, 0);
+    if let Some(asked_for) = &line.asked_for {
+        let asked_for = wrapped(asked_for, PATH);
+        asked_for.style_context().add_class("ic-path-note");
+        row.pack_start(&asked_for, false, false, 0);
+    }
+    row
+}
+
+/// A hyphen at a line's end would be a character that the path does not have.
+fn no_hyphens() -> pango::AttrList {
+    let attributes = pango::AttrList::new();
+    attributes.insert(pango::AttrInt::new_insert_hyphens(false));
+    attributes
+}
+
+fn tone(tone: Tone, dark: bool) -> Vec<pango::Attribute> {
+    let bold = || pango::AttrInt::new_weight(pango::Weight::Semibold).into();
+    match tone {
+        Tone::Plain => vec![],
+        Tone::Strong => vec![bold()],
+        Tone::Quiet => vec![pango::AttrInt::new_foreground_alpha(44_000).into()],
+        Tone::Danger => {
+            let (red, green, blue) = if dark { (0xff, 0x8a, 0x80) } else { (0xb3, 0x1d, 0x1d) };
+            let wide = |part: u16| part * 257;
+            vec![bold(), pango::AttrColor::new_foreground(wide(red), wide(green), wide(blue)).into()]
+        }
+    }
+}
+
+/// Colours added and removed lines; their `+` and `-` say the same.
+fn colour(buffer: &gtk::TextBuffer, dark: bool) {
+    let (added, removed) = if dark { ("#7ee2a8", "#ff9d94") } else { ("#0b6b3a", "#a31515") };
+    let Some(table) = buffer.tag_table() else { return };
+    let [added, removed] = [added, removed].map(|colour| {
+        let tag = gtk::TextTag::builder().foreground(colour).build();
+        table.add(&tag);
+        tag
+    });
+    for number in 0..buffer.line_count() {
+        let mut end = buffer.iter_at_line(number);
+        let start = end.clone();
+        let tag = match start.char() {
+            Some('+') => &added,
+            Some('-') => &removed,
+            Some(_) | None => continue,
+        };
+        end.forward_to_line_end();
+        buffer.apply_tag(tag, &start, &end);
+    }
+}
+
+/// Whether the theme writes light on dark.
+fn is_dark(widget: &impl IsA<gtk::Widget>) -> bool {
+    let ink = widget.style_context().color(gtk::StateFlags::NORMAL);
+    ink.red() + ink.green() + ink.blue() > 1.5
+}

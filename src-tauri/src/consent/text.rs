@@ -1,0 +1,133 @@
+//! Words for people out of foreign text.
+//!
+//! - Whatever comes in, what goes out has no control or direction-changing character left and a known length.
+//! - Nothing here is markup; whoever draws it sets it as plain text.
+
+use std::path::Path;
+
+/// Longest name of a program, server or tool that is put into a sentence.
+const NAME_CHARS: usize = 48;
+
+/// A name for a sentence: one line, short.
+pub(crate) fn name(text: &str) -> String {
+    clip(&line(text), NAME_CHARS)
+}
+
+/// Text for one line: every control and direction-changing character is made visible.
+pub(crate) fn line(text: &str) -> String {
+    visible(text, |_| false)
+}
+
+/// Text for several lines: as [`line`], but line ends and tabs stay.
+pub(crate) fn block(text: &str, limit: usize) -> String {
+    let shown = visible(text, |c| c == '\n' || c == '\t');
+    let total = shown.chars().count();
+    if total <= limit {
+        return shown;
+    }
+    let head: String = shown.chars().take(limit).collect();
+    format!("{head}\n\u{2026} {} more characters are not shown here", total.saturating_sub(limit))
+}
+
+/// At most `limit` characters, with an ellipsis in place of the rest.
+pub(crate) fn clip(text: &str, limit: usize) -> String {
+    if text.chars().count() <= limit {
+        return text.to_owned();
+    }
+    let head: String = text.chars().take(limit.saturating_sub(1)).collect();
+    format!("{head}\u{2026}")
+}
+
+/// A path in two parts: the quiet beginning, and the last two names. The person's home is `~`.
+pub(crate) fn path_parts(path: &str, home: &Path) -> (String, String) {
+    let short = line(&home_relative(path, home));
+    let cut = short.trim_end_matches('/').rmatch_indices('/').nth(1).map_or(0, |(at, _)| at + 1);
+    let (lead, strong) = short.split_at_checked(cut).unwrap_or(("", &short));
+    (lead.to_owned(), strong.to_owned())
+}
+
+/// A path on one line, the person's home as `~`.
+pub(crate) fn short_path(path: &str, home: &Path) -> String {
+    line(&home_relative(path, home))
+}
+
+/// A size in words.
+pub(crate) fn size(bytes: u64) -> String {
+    const UNITS: [(&str, u64); 3] = [("GB", 1_000_000_000), ("MB", 1_000_000), ("kB", 1_000)];
+    for (unit, of) in UNITS {
+        if bytes >= of {
+            let tenths = bytes.saturating_mul(10) / of;
+            return if tenths < 100 && !tenths.is_multiple_of(10) {
+                format!("{}.{} {unit}", tenths / 10, tenths % 10)
+            } else {
+                format!("{} {unit}", tenths / 10)
+            };
+        }
+    }
+    if bytes == 1 { "1 byte".to_owned() } else { format!("{bytes} bytes") }
+}
+
+fn home_relative(path: &str, home: &Path) -> String {
+    // A home of `/` names nothing.
+    if home.parent().is_none() {
+        return path.to_owned();
+    }
+    match Path::new(path).strip_prefix(home) {
+        Ok(rest) if rest.as_os_str().is_empty() => "~".to_owned(),
+        Ok(rest) => format!("~/{}", rest.display()),
+        Err(_) => path.to_owned(),
+    }
+}
+
+fn visible(text: &str, keep: impl Fn(char) -> bool) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if !keep(c) && (c.is_control() || misleads(c)) {
+            out.extend(c.escape_unicode());
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}
+
+/// Characters that show nothing or change where others show.
+fn misleads(c: char) -> bool {
+    matches!(c,
+        '\u{00ad}' | '\u{034f}' | '\u{061c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
+        | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}'
+        | '\u{fff0}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn foreign_text_becomes_visible_and_short() {
+        assert_eq!(line("a\u{202e}b\0c\nd"), "a\\u{202e}b\\u{0}c\\u{a}d");
+        assert_eq!(block("one\n\ttwo\u{7}", 100), "one\n\ttwo\\u{7}");
+        assert_eq!(block("abcdef", 4), "abcd\n\u{2026} 2 more characters are not shown here");
+        assert_eq!(name(&"x".repeat(4000)).chars().count(), NAME_CHARS);
+        assert_eq!(clip("short", 5), "short");
+    }
+
+    #[test]
+    fn paths_keep_their_last_two_names_together() {
+        let home = Path::new("/home/ada");
+        let parts = |p| path_parts(p, home);
+        assert_eq!(parts("/home/ada/Documents/tax/a.md"), ("~/Documents/".into(), "tax/a.md".into()));
+        assert_eq!(parts("/home/ada/a.md"), (String::new(), "~/a.md".into()));
+        assert_eq!(parts("/home/ada"), (String::new(), "~".into()));
+        assert_eq!(parts("/home/adam/x/y"), ("/home/adam/".into(), "x/y".into()));
+        assert_eq!(parts("/"), (String::new(), "/".into()));
+        assert_eq!(path_parts("/etc/passwd", Path::new("/")), ("/".into(), "etc/passwd".into()));
+    }
+
+    #[test]
+    fn sizes_read_like_sizes() {
+        let words: Vec<_> = [0, 1, 999, 1000, 1500, 12_345, 9_999_999, 3_000_000_000].map(size).into();
+        assert_eq!(words, ["0 bytes", "1 byte", "999 bytes", "1 kB", "1.5 kB", "12 kB", "9.9 MB", "3 GB"]);
+    }
+}

@@ -1,0 +1,236 @@
+//! What one question looks like, as a plain value. The dialog draws it and adds nothing.
+//!
+//! - Pure: a function of the question and the person's home directory.
+//! - Every text in it is plain and has no control character left.
+
+mod details;
+mod facts;
+
+use super::text;
+use ironcurtain_daemon::consent::{Item, Lifetime, Preview, Question, Target, Verb};
+use std::path::Path;
+use std::time::Duration;
+
+/// Longest preview and longest details that are shown.
+const BLOCK_CHARS: usize = 60_000;
+/// Longest path that is shown beside the others; the details have more of it.
+const PATH_CHARS: usize = 4_096;
+
+/// One question, ready to draw.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ConsentView {
+    /// Question id.
+    pub(crate) id: String,
+    /// "Claude Code wants to **write** a file".
+    pub(crate) headline: Vec<Span>,
+    /// Every path, in full.
+    pub(crate) paths: Vec<PathLine>,
+    /// Who, How, Why.
+    pub(crate) facts: Vec<Fact>,
+    /// What would be written.
+    pub(crate) preview: Option<PreviewView>,
+    /// Everything known, one fact a line.
+    pub(crate) details: String,
+    /// What can be allowed, the narrowest first.
+    pub(crate) choices: Vec<Choice>,
+    /// How long the question waits.
+    pub(crate) deadline: Duration,
+}
+
+/// A piece of a sentence.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Span {
+    pub(crate) text: String,
+    pub(crate) tone: Tone,
+}
+
+/// How a piece of text stands out. Every tone but `Plain` is also told by its words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Tone {
+    /// Proved and ordinary.
+    Plain,
+    /// The thing to look at.
+    Strong,
+    /// Only claimed, or of less weight.
+    Quiet,
+    /// Wrong.
+    Danger,
+}
+
+/// One path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct PathLine {
+    /// The path: the last two names strong.
+    pub(crate) path: Vec<Span>,
+    /// What is there now, or would be.
+    pub(crate) note: String,
+    /// What the agent asked for, when it is another name of it.
+    pub(crate) asked_for: Option<String>,
+}
+
+/// One labelled row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Fact {
+    pub(crate) label: &'static str,
+    pub(crate) lines: Vec<Vec<Span>>,
+}
+
+/// What would be written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct PreviewView {
+    pub(crate) title: &'static str,
+    pub(crate) text: String,
+    /// Whether lines begin with `+` and `-`.
+    pub(crate) diff: bool,
+}
+
+/// One thing that can be allowed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Choice {
+    pub(crate) label: String,
+    pub(crate) sentence: String,
+    pub(crate) lifetimes: Vec<Lifetime>,
+}
+
+impl ConsentView {
+    /// Draws up a question.
+    pub(crate) fn new(question: &Question, home: &Path) -> Self {
+        Self {
+            id: question.id.clone(),
+            headline: headline(question),
+            paths: paths(question, home),
+            facts: facts::facts(question, home),
+            preview: question.preview.as_ref().map(preview),
+            details: details::details(question),
+            choices: question
+                .offers
+                .iter()
+                .map(|offer| Choice {
+                    label: text::line(&offer.label),
+                    sentence: text::line(&offer.sentence),
+                    lifetimes: offer.lifetimes.clone(),
+                })
+                .collect(),
+            deadline: question.deadline,
+        }
+    }
+
+    /// The headline without its emphasis.
+    pub(crate) fn sentence(&self) -> String {
+        plain(&self.headline)
+    }
+
+    /// What Allow will do, in one sentence. Empty for a choice that is not there.
+    pub(crate) fn outcome(&self, choice: usize, lifetime: Lifetime) -> String {
+        let Some(choice) = self.choices.get(choice) else { return String::new() };
+        let sentence = choice.sentence.trim_end_matches('.');
+        let length = match lifetime {
+            Lifetime::Once => ", once.",
+            Lifetime::Session => " until this session ends.",
+            Lifetime::QuarterHour => " for 15 minutes.",
+            Lifetime::Hour => " for 1 hour.",
+            Lifetime::Always => " until you take it back.",
+        };
+        format!("{sentence}{length}")
+    }
+}
+
+/// The words on the Allow button; `_` marks its key.
+pub(crate) fn allow_words(lifetime: Lifetime) -> &'static str {
+    match lifetime {
+        Lifetime::Once => "_Allow once",
+        Lifetime::Session => "_Allow for this session",
+        Lifetime::QuarterHour => "_Allow for 15 minutes",
+        Lifetime::Hour => "_Allow for 1 hour",
+        Lifetime::Always => "_Allow always",
+    }
+}
+
+/// The text of some spans.
+pub(crate) fn plain(spans: &[Span]) -> String {
+    spans.iter().map(|span| span.text.as_str()).collect()
+}
+
+/// A piece of text in a tone.
+pub(crate) fn span(text: impl Into<String>, tone: Tone) -> Span {
+    Span { text: text.into(), tone }
+}
+
+fn headline(question: &Question) -> Vec<Span> {
+    let mut spans =
+        vec![span(text::name(&question.client.name), Tone::Strong), span(" wants to ", Tone::Plain)];
+    if question.items.is_empty() {
+        spans.push(span("use ", Tone::Plain));
+        spans.push(span(text::name(&question.tool), Tone::Strong));
+    } else {
+        spans.push(span(question.verb.word(), Tone::Strong));
+        spans.push(span(format!(" {}", things(&question.items)), Tone::Plain));
+    }
+    spans
+}
+
+/// "a file", "a folder", "3 files", "2 files and a folder", ...
+fn things(items: &[Item]) -> String {
+    let count = |wanted: fn(Target) -> bool| items.iter().filter(|item| wanted(item.target)).count();
+    let files = count(|t| matches!(t, Target::File(_) | Target::Missing));
+    let folders = count(|t| matches!(t, Target::Folder));
+    let devices = count(|t| matches!(t, Target::Special));
+    let words: Vec<String> = [(files, "file"), (folders, "folder"), (devices, "device")]
+        .into_iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, word)| if count == 1 { format!("a {word}") } else { format!("{count} {word}s") })
+        .collect();
+    words.join(" and ")
+}
+
+fn paths(question: &Question, home: &Path) -> Vec<PathLine> {
+    let mixed = question.items.iter().any(|item| item.verb != question.verb);
+    question
+        .items
+        .iter()
+        .map(|item| {
+            let (lead, strong) = text::path_parts(&item.path, home);
+            let note = note(item);
+            PathLine {
+                path: vec![
+                    span(text::clip(&lead, PATH_CHARS), Tone::Quiet),
+                    span(text::clip(&strong, PATH_CHARS), Tone::Strong),
+                ],
+                note: if mixed { format!("{}: {note}", item.verb.word()) } else { note },
+                asked_for: item
+                    .asked_for
+                    .as_ref()
+                    .map(|asked| format!("reached through {}", text::clip(&text::short_path(asked, home), 400))),
+            }
+        })
+        .collect()
+}
+
+fn note(item: &Item) -> String {
+    match (item.target, item.verb) {
+        (Target::Missing, Verb::Write) => "new file".to_owned(),
+        (Target::Missing, Verb::Read | Verb::Delete) => "nothing is there".to_owned(),
+        (Target::File(bytes), Verb::Read) => text::size(bytes),
+        (Target::File(bytes), Verb::Write) => format!("overwrites {}", text::size(bytes)),
+        (Target::File(bytes), Verb::Delete) => format!("deletes {}", text::size(bytes)),
+        (Target::Folder, Verb::Read | Verb::Write) => "folder".to_owned(),
+        (Target::Folder, Verb::Delete) => "folder, with everything in it".to_owned(),
+        (Target::Special, Verb::Read | Verb::Write | Verb::Delete) => "device, socket or pipe".to_owned(),
+    }
+}
+
+fn preview(preview: &Preview) -> PreviewView {
+    match preview {
+        Preview::Content(content) => PreviewView {
+            title: "What it would write",
+            text: text::block(content, BLOCK_CHARS),
+            diff: false,
+        },
+        Preview::Diff(diff) => {
+            PreviewView { title: "What it would change", text: text::block(diff, BLOCK_CHARS), diff: true }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,46 @@
+//! Everything known about a question, one fact a line, as plain text.
+
+use super::BLOCK_CHARS;
+use crate::consent::text;
+use ironcurtain_daemon::consent::Question;
+
+/// Longest single value; what is longer says so.
+const VALUE_CHARS: usize = 12_000;
+
+pub(super) fn details(question: &Question) -> String {
+    let mut lines = Vec::new();
+    for item in &question.items {
+        lines.push(format!("{}: {}", item.verb.word(), value(&item.path)));
+        if let Some(asked) = &item.asked_for {
+            lines.push(format!("  asked for as: {}", value(asked)));
+        }
+    }
+    lines.push(format!("tool: {}", value(&question.tool)));
+    for (name, argument) in &question.arguments {
+        lines.push(format!("  {}: {}", value(name), text::block(argument, VALUE_CHARS)));
+    }
+    lines.push(format!("server: {}", value(&question.server)));
+    lines.push(format!("  command: {}", value(&question.server_command)));
+    lines.push(format!("  sandboxed: {}", sandbox(question)));
+    lines.push("agent, and who started whom:".to_owned());
+    for process in &question.client.chain {
+        let exe = process.exe.as_deref().unwrap_or("file could not be read");
+        lines.push(format!("  {} {} ({})", process.pid, value(&process.name), value(exe)));
+    }
+    lines.push(format!("rule: {}", value(&question.rule)));
+    lines.push(format!("session: {}", value(&question.session)));
+    lines.push(format!("question: {}", value(&question.id)));
+    text::block(&lines.join("\n"), BLOCK_CHARS)
+}
+
+fn sandbox(question: &Question) -> &'static str {
+    if question.sandboxed {
+        "yes, it can reach only what was granted"
+    } else {
+        "NO, it can reach everything you can reach"
+    }
+}
+
+fn value(raw: &str) -> String {
+    text::clip(&text::line(raw), VALUE_CHARS)
+}

@@ -1,0 +1,70 @@
+//! The command line of the app.
+
+use std::ffi::OsString;
+
+/// What `--help` prints.
+pub(crate) const HELP: &str = "\
+IronCurtain: agents ask, you decide, the kernel enforces, and you can take it back
+
+Usage: ironcurtain-desktop [--background] [--allow-root]
+
+  --background   start in the tray, without opening the window
+  --allow-root   run as root, where sandboxes are weaker
+  --version      print the version
+  --help         print this text
+";
+
+/// What the app was told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Options {
+    /// Start without the window.
+    pub background: bool,
+    /// Run even as root.
+    pub allow_root: bool,
+}
+
+/// What the command line asks for.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    App(Options),
+    Help,
+    Version,
+}
+
+/// What was not understood.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not an option; try `--help`")]
+pub(crate) struct OptionError(String);
+
+/// Reads the arguments after the program's name.
+pub(crate) fn read(arguments: impl IntoIterator<Item = OsString>) -> Result<Wanted, OptionError> {
+    let mut options = Options::default();
+    for argument in arguments {
+        match argument.to_str() {
+            Some("--background") => options.background = true,
+            Some("--allow-root") => options.allow_root = true,
+            Some("--help" | "-h") => return Ok(Wanted::Help),
+            Some("--version" | "-V") => return Ok(Wanted::Version),
+            Some(_) | None => return Err(OptionError(argument.to_string_lossy().into_owned())),
+        }
+    }
+    Ok(Wanted::App(options))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_are_read_and_anything_else_is_refused() {
+        let given = |all: &[&str]| read(all.iter().map(OsString::from));
+        assert_eq!(given(&[]), Ok(Wanted::App(Options { background: false, allow_root: false })));
+        assert_eq!(
+            given(&["--background", "--allow-root"]),
+            Ok(Wanted::App(Options { background: true, allow_root: true }))
+        );
+        assert_eq!(given(&["--help"]), Ok(Wanted::Help));
+        assert_eq!(given(&["-V"]), Ok(Wanted::Version));
+        assert_eq!(given(&["--backgroud"]), Err(OptionError("--backgroud".into())));
+    }
+}

@@ -1,0 +1,133 @@
+//! The running app: tray, window and dialog around one [`Backend`].
+//!
+//! - Closing the window leaves the app running; only Quit ends it, after every session has ended.
+//! - Nothing here waits on the main thread.
+
+use crate::backend::Backend;
+use crate::consent::{DeskSeat, Desktop};
+use crate::options::Options;
+use crate::tray::{Choice, Facts, Tray};
+use crate::window::{self, Desk};
+use ironcurtain_protocol::{Reply, Request};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use tauri::{AppHandle, Manager, RunEvent};
+
+/// How long Quit waits for the sessions to end.
+const ENDING: Duration = Duration::from_secs(5);
+/// Changes that come faster than this are shown together.
+const SETTLE: Duration = Duration::from_millis(30);
+
+/// Why the app could not run.
+#[derive(Debug, thiserror::Error)]
+#[error("the desktop could not be reached: {0}")]
+pub struct ShellError(#[from] tauri::Error);
+
+/// Runs the app on this thread until the person quits.
+///
+/// # Errors
+/// [`ShellError`], when there is no display or the toolkit does not start.
+pub fn run(
+    options: Options,
+    backend: Arc<dyn Backend>,
+    desktop: Desktop,
+    seat: DeskSeat,
+    home: PathBuf,
+) -> Result<(), ShellError> {
+    let app = tauri::Builder::default()
+        .manage(Desk { backend, desktop, home })
+        .invoke_handler(window::commands())
+        .on_menu_event(|app, event| {
+            if let Some(choice) = Choice::from_id(event.id().as_ref()) {
+                choose(app, choice);
+            }
+        })
+        .setup(move |app| {
+            let handle = app.handle();
+            seat.sit();
+            let tray = Tray::build(handle, &Facts::default());
+            let shown = tray.is_shown();
+            app.manage(tray);
+            if !options.background || !shown {
+                window::open(handle);
+            }
+            tauri::async_runtime::spawn(follow(handle.clone()));
+            Ok(())
+        })
+        .build(tauri::generate_context!())?;
+    app.run(|_, event| {
+        // Closing the last window is not quitting; `exit` from Quit carries a code.
+        if let RunEvent::ExitRequested { api, code: None, .. } = event {
+            api.prevent_exit();
+        }
+    });
+    Ok(())
+}
+
+/// Keeps tray and window up to date.
+async fn follow(app: AppHandle) {
+    let desk = app.state::<Desk>();
+    let mut changes = desk.backend.changes();
+    let mut waiting = desk.desktop.waiting();
+    loop {
+        refresh(&app).await;
+        tokio::select! {
+            changed = changes.changed() => if changed.is_err() { break },
+            changed = waiting.changed() => if changed.is_err() { break },
+        }
+        tokio::time::sleep(SETTLE).await;
+    }
+    // The trusted process is gone: say so rather than show what was.
+    show(&app, Facts::default());
+}
+
+async fn refresh(app: &AppHandle) {
+    let desk = app.state::<Desk>();
+    let status = match desk.backend.request(Request::Status).await {
+        Reply::Status(status) => Some(status),
+        _ => None,
+    };
+    let sessions = match desk.backend.request(Request::Sessions).await {
+        Reply::Sessions(sessions) => sessions,
+        _ => Vec::new(),
+    };
+    let questions = desk.desktop.waiting().borrow().len();
+    show(app, Facts { status, sessions, questions });
+    window::tell(app);
+}
+
+fn show(app: &AppHandle, facts: Facts) {
+    let handle = app.clone();
+    let update = move || handle.state::<Tray>().update(&handle, &facts);
+    if let Err(error) = app.run_on_main_thread(update) {
+        tracing::warn!(%error, "the tray icon could not be brought up to date");
+    }
+}
+
+fn choose(app: &AppHandle, choice: Choice) {
+    match choice {
+        Choice::Questions => app.state::<Desk>().desktop.raise(),
+        Choice::Open => window::open(app),
+        Choice::End { session } => {
+            let app = app.clone();
+            tauri::async_runtime::spawn(async move {
+                let reply = app.state::<Desk>().backend.request(Request::EndSession { session }).await;
+                if let Reply::Failed { message, .. } = reply {
+                    tracing::warn!(message, "the session could not be ended");
+                }
+            });
+        }
+        Choice::Quit => {
+            let app = app.clone();
+            tauri::async_runtime::spawn(async move {
+                let ended = app.state::<Desk>().backend.request(Request::Shutdown);
+                // Whatever has not ended by then dies with this process.
+                if tokio::time::timeout(ENDING, ended).await.is_err() {
+                    tracing::warn!("the sessions did not end in time");
+                }
+                app.exit(0);
+            });
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! The settings window: made when asked for, gone when closed, and the commands its page may call.
+//!
+//! - The page can show and take away. No command allows anything, answers a question or adds a grant.
+
+use crate::backend::Backend;
+use crate::consent::{Desktop, Waiting};
+use ironcurtain_protocol::{
+    ActivityView, AuditCheckView, ErrorCode, GrantView, Reply, Request, SessionView, StatusView,
+};
+use serde::Serialize;
+use std::path::PathBuf;
+use std::sync::Arc;
+use tauri::{AppHandle, Emitter, Manager, State, WebviewUrl, WebviewWindowBuilder};
+
+/// Label of the window; the capability in `tauri.conf.json` names it.
+const LABEL: &str = "main";
+/// Event that says: ask again.
+const CHANGED: &str = "changed";
+/// Most entries of the audit log the page asks for.
+const ACTIVITY: usize = 500;
+
+/// What the commands work with.
+pub(crate) struct Desk {
+    pub(crate) backend: Arc<dyn Backend>,
+    pub(crate) desktop: Desktop,
+    pub(crate) home: PathBuf,
+}
+
+/// All the page draws, but the log.
+#[derive(Debug, Serialize)]
+pub(crate) struct Snapshot {
+    status: StatusView,
+    sessions: Vec<SessionView>,
+    grants: Vec<GrantView>,
+    waiting: Vec<Waiting>,
+    home: PathBuf,
+}
+
+/// Why a command failed. The page matches `code` and shows `message`.
+#[derive(Debug, Serialize)]
+pub(crate) struct Failure {
+    code: ErrorCode,
+    message: String,
+}
+
+/// What taking back led to.
+#[derive(Debug, Serialize)]
+pub(crate) struct TakenBack {
+    restarted: Vec<String>,
+}
+
+/// Opens the window, or brings the open one to the front.
+pub(crate) fn open(app: &AppHandle) {
+    if let Some(window) = app.get_webview_window(LABEL) {
+        // A window that cannot come to the front is still there.
+        let _ = window.unminimize();
+        let _ = window.set_focus();
+        return;
+    }
+    let built = WebviewWindowBuilder::new(app, LABEL, WebviewUrl::App("index.html".into()))
+        .title("IronCurtain")
+        .inner_size(1000.0, 700.0)
+        .min_inner_size(640.0, 480.0)
+        .build();
+    if let Err(error) = built {
+        tracing::error!(%error, "the window could not be opened");
+    }
+}
+
+/// Tells the page that something changed, if it is open.
+pub(crate) fn tell(app: &AppHandle) {
+    if let Err(error) = app.emit_to(LABEL, CHANGED, ()) {
+        tracing::warn!(%error, "the window could not be told of a change");
+    }
+}
+
+/// The commands, for the app's builder.
+pub(crate) fn commands() -> impl Fn(tauri::ipc::Invoke) -> bool + Send + Sync + 'static {
+    tauri::generate_handler![snapshot, activity, take_back, end_session, check_log, show_question]
+}
+
+#[tauri::command]
+async fn snapshot(desk: State<'_, Desk>) -> Result<Snapshot, Failure> {
+    let status = match desk.backend.request(Request::Status).await {
+        Reply::Status(status) => status,
+        other => return Err(failure(other)),
+    };
+    let sessions = match desk.backend.request(Request::Sessions).await {
+        Reply::Sessions(sessions) => sessions,
+        other => return Err(failure(other)),
+    };
+    let grants = match desk.backend.request(Request::Grants).await {
+        Reply::Grants(grants) => grants,
+        other => return Err(failure(other)),
+    };
+    let waiting = desk.desktop.waiting().borrow().clone();
+    Ok(Snapshot { status, sessions, grants, waiting, home: desk.home.clone() })
+}
+
+#[tauri::command]
+async fn activity(desk: State<'_, Desk>) -> Result<Vec<ActivityView>, Failure> {
+    match desk.backend.request(Request::Activity { limit: ACTIVITY }).await {
+        Reply::Activity(entries) => Ok(entries),
+        other => Err(failure(other)),
+    }
+}
+
+#[tauri::command]
+async fn take_back(desk: State<'_, Desk>, grant: String) -> Result<TakenBack, Failure> {
+    match desk.backend.request(Request::Revoke { grant: grant.clone() }).await {
+        Reply::Revoked { grant: done, restarted } if done == grant => Ok(TakenBack { restarted }),
+        other => Err(failure(other)),
+    }
+}
+
+#[tauri::command]
+async fn end_session(desk: State<'_, Desk>, session: String) -> Result<(), Failure> {
+    match desk.backend.request(Request::EndSession { session }).await {
+        Reply::Done => Ok(()),
+        other => Err(failure(other)),
+    }
+}
+
+#[tauri::command]
+async fn check_log(desk: State<'_, Desk>) -> Result<AuditCheckView, Failure> {
+    match desk.backend.request(Request::VerifyAudit).await {
+        Reply::Audit(check) => Ok(check),
+        other => Err(failure(other)),
+    }
+}
+
+#[tauri::command]
+fn show_question(desk: State<'_, Desk>) {
+    desk.desktop.raise();
+}
+
+/// A reply that is not the one that was asked for proves nothing, so it is a failure.
+fn failure(reply: Reply) -> Failure {
+    if let Reply::Failed { code, message } = reply {
+        Failure { code, message }
+    } else {
+        Failure { code: ErrorCode::Malformed, message: "the answer was not understood; try again".to_owned() }
+    }
+}

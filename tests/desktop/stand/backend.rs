@@ -1,0 +1,197 @@
+//! A made-up trusted process, with data for every page of the window.
+
+use crate::questions::client;
+use ironcurtain_desktop::{Backend, Pending};
+use ironcurtain_protocol::{
+    ActivityView, AuditCheckView, ClientView, ErrorCode, GrantView, Protection, Reply, Request, RootView,
+    SessionView, StatusView,
+};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{SystemTime, UNIX_EPOCH};
+use tokio::sync::watch;
+
+pub(crate) struct Made {
+    state: Arc<Mutex<State>>,
+    changes: watch::Sender<u64>,
+}
+
+struct State {
+    sessions: Vec<SessionView>,
+    grants: Vec<GrantView>,
+}
+
+impl Made {
+    pub(crate) fn new() -> Self {
+        let now = now();
+        let state = State { sessions: sessions(now), grants: grants(now) };
+        Self { state: Arc::new(Mutex::new(state)), changes: watch::Sender::new(0) }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("no panic while it was held")
+    }
+
+    fn reply(&self, request: Request) -> Reply {
+        match request {
+            Request::Status => Reply::Status(StatusView {
+                protection: Protection::Protecting,
+                pid: std::process::id(),
+                version: "0.1.0".into(),
+                started_ms: now() - 3_600_000,
+                sessions: self.state().sessions.len(),
+                questions: 0,
+                troubles: vec![],
+                servers: vec!["filesystem".into(), "git".into()],
+            }),
+            Request::Sessions => Reply::Sessions(self.state().sessions.clone()),
+            Request::Grants => Reply::Grants(self.state().grants.clone()),
+            Request::Revoke { grant } if grant == "g4" => {
+                println!("refused-to-take-back {grant}");
+                let message = "the server could not be restarted, so it may still see the folder".into();
+                Reply::Failed { code: ErrorCode::Storage, message }
+            }
+            Request::Revoke { grant } => {
+                println!("took-back {grant}");
+                self.state().grants.retain(|one| one.id != grant);
+                self.changes.send_modify(|n| *n += 1);
+                Reply::Revoked { grant, restarted: vec![] }
+            }
+            Request::EndSession { session } => {
+                println!("ended {session}");
+                self.state().sessions.retain(|one| one.id != session);
+                self.changes.send_modify(|n| *n += 1);
+                Reply::Done
+            }
+            Request::Activity { .. } => Reply::Activity(activity(now())),
+            Request::VerifyAudit => {
+                Reply::Audit(AuditCheckView { intact: true, entries: 1_482, problem: None })
+            }
+            Request::Shutdown => {
+                println!("shutdown");
+                Reply::Done
+            }
+        }
+    }
+}
+
+impl Backend for Made {
+    fn request(&self, request: Request) -> Pending {
+        let reply = self.reply(request);
+        Box::pin(async move { reply })
+    }
+
+    fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+}
+
+fn now() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).expect("a clock after 1970");
+    u64::try_from(since.as_millis()).expect("a clock before the year 584,000,000")
+}
+
+fn sessions(now: u64) -> Vec<SessionView> {
+    let root = |path: &str, source: &str, grant: Option<&str>| RootView {
+        path: path.into(),
+        source: source.into(),
+        grant: grant.map(Into::into),
+    };
+    let sandbox = "/home/ada/.local/state/ironcurtain/sessions/s1/sandbox";
+    vec![
+        SessionView {
+            id: "s1".into(),
+            client: client(),
+            server: "filesystem".into(),
+            sandboxed: true,
+            server_pid: Some(4720),
+            started_ms: now - 26 * 60_000,
+            sandbox_dir: sandbox.into(),
+            allowed: 148,
+            denied: 3,
+            asked: 5,
+            roots: vec![
+                root(sandbox, "session sandbox", None),
+                root("/home/ada/src/app", "rule `work`", None),
+                root("/home/ada/Documents/tax", "grant `g1`", Some("g1")),
+            ],
+        },
+        SessionView {
+            id: "s2".into(),
+            client: ClientView {
+                name: "Cursor".into(),
+                exe: Some("/opt/cursor/cursor".into()),
+                says_it_is: None,
+                ..client()
+            },
+            server: "git".into(),
+            sandboxed: false,
+            server_pid: Some(4801),
+            started_ms: now - 4 * 60_000,
+            sandbox_dir: "/home/ada/.local/state/ironcurtain/sessions/s2/sandbox".into(),
+            allowed: 12,
+            denied: 0,
+            asked: 0,
+            roots: vec![root("/home/ada/.local/state/ironcurtain/sessions/s2/sandbox", "session sandbox", None)],
+        },
+    ]
+}
+
+fn grants(now: u64) -> Vec<GrantView> {
+    let grant = |id: &str, path: &str, access: &[&str], lifetime: &str| GrantView {
+        id: id.into(),
+        client: "Claude Code".into(),
+        server: "filesystem".into(),
+        session: None,
+        path: path.into(),
+        kind: "folder".into(),
+        access: access.iter().map(ToString::to_string).collect(),
+        lifetime: lifetime.into(),
+        expires_ms: None,
+        created_ms: now - 20 * 60_000,
+        last_used_ms: Some(now - 90_000),
+        uses: 31,
+        provenance: "you answered question 12".into(),
+        suspended: None,
+    };
+    vec![
+        GrantView {
+            session: Some("s1".into()),
+            ..grant("g1", "/home/ada/Documents/tax", &["read", "write"], "this session")
+        },
+        GrantView {
+            expires_ms: Some(now + 14 * 60_000),
+            ..grant("g2", "/home/ada/Pictures/2026", &["read"], "15 minutes")
+        },
+        GrantView {
+            kind: "file".into(),
+            last_used_ms: None,
+            uses: 0,
+            suspended: Some("it is now a link to another place".into()),
+            ..grant("g3", "/home/ada/notes/plan.md", &["read", "write"], "always")
+        },
+        grant("g4", "/srv/projects/shared", &["read", "write", "delete"], "always"),
+    ]
+}
+
+fn activity(now: u64) -> Vec<ActivityView> {
+    let entry = |seq: u64, ago: u64, decision: &str, tool: &str, summary: &str, path: &str| ActivityView {
+        seq,
+        time_ms: now - ago * 1000,
+        event: "decision".into(),
+        session: Some("s1".into()),
+        client: Some("Claude Code".into()),
+        server: Some("filesystem".into()),
+        tool: Some(tool.into()),
+        decision: Some(decision.into()),
+        summary: summary.into(),
+        paths: vec![path.into()],
+    };
+    vec![
+        entry(1476, 4_000, "allow", "list_directory", "Allowed: list a folder", "/home/ada/src/app"),
+        entry(1477, 3_100, "deny", "read_file", "Denied: protected place", "/home/ada/.ssh/id_ed25519"),
+        entry(1478, 1_300, "escalate", "write_file", "Asked you: write a file", "/home/ada/Documents/tax/a.md"),
+        entry(1479, 1_290, "allow", "write_file", "You allowed it for this session", "/home/ada/Documents/tax/a.md"),
+        entry(1480, 95, "allow", "read_file", "Allowed by a grant", "/home/ada/Documents/tax/2026/summary.md"),
+        entry(1481, 20, "deny", "write_file", "Denied: <img src=x onerror=alert(1)> is not a path", "/home/ada/<b>x</b>"),
+    ]
+}

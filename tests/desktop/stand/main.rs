@@ -1,0 +1,88 @@
+//! The shell on its own, for display tests: the real dialog, tray and window with made-up questions and data.
+//!
+//! Never shipped. Reads orders from standard input, one a line, and writes what happened, one event a line:
+//! `ask NAME ID MILLISECONDS`, `withdraw ID` / `ID allow OFFER LIFETIME`, `ID deny [NOTE]`, `ID dropped`,
+//! `ID working`, `took-back GRANT`, `ended SESSION`, `shutdown`.
+//! With the argument `dialog` there are only dialogs; with `app` there is the whole shell.
+
+#![expect(clippy::print_stdout, reason = "its output is what the tests read")]
+#![expect(clippy::expect_used, reason = "a test program stops at the first surprise")]
+
+mod backend;
+mod questions;
+
+use ironcurtain_daemon::consent::{Answer, Consent, Withdrawn};
+use ironcurtain_desktop::{DeskSeat, Desktop, Options, Outlet, run_shell};
+use std::io::BufRead;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+fn main() {
+    let (desktop, seat) = Desktop::new(PathBuf::from("/home/ada"));
+    let orders = desktop.clone();
+    std::thread::spawn(move || read_orders(&orders));
+    match std::env::args().nth(1).as_deref() {
+        Some("dialog") => show_dialogs(seat),
+        Some("app") => show_app(desktop, seat),
+        other => println!("`{other:?}` is neither `dialog` nor `app`"),
+    }
+}
+
+fn show_dialogs(seat: DeskSeat) {
+    gtk::init().expect("a display");
+    seat.sit();
+    gtk::main();
+}
+
+fn show_app(desktop: Desktop, seat: DeskSeat) {
+    let options = Options { background: std::env::args().any(|arg| arg == "--background"), allow_root: false };
+    let backend = Arc::new(backend::Made::new());
+    run_shell(options, backend, desktop, seat, PathBuf::from("/home/ada")).expect("a desktop");
+}
+
+fn read_orders(desktop: &Desktop) {
+    for line in std::io::stdin().lock().lines() {
+        let line = line.expect("readable orders");
+        let words: Vec<&str> = line.split_whitespace().collect();
+        match words.as_slice() {
+            ["ask", name, id, ms] => {
+                let deadline = Duration::from_millis(ms.parse().expect("a number"));
+                let question = questions::named(name, id, deadline).expect("a known question");
+                desktop.ask_with(question, Box::new(Printed { id: (*id).to_owned(), answered: false }));
+            }
+            ["withdraw", id] => desktop.withdraw(id, Withdrawn::Cancelled),
+            _ => println!("`{line}` is not an order"),
+        }
+    }
+    std::process::exit(0);
+}
+
+/// Writes the answer down. Says so when it is dropped without one.
+struct Printed {
+    id: String,
+    answered: bool,
+}
+
+impl Outlet for Printed {
+    fn answer(mut self: Box<Self>, answer: Answer) {
+        self.answered = true;
+        match answer {
+            Answer::Allow { offer, lifetime } => println!("{} allow {offer} {lifetime:?}", self.id),
+            Answer::Deny { note: Some(note) } => println!("{} deny {note}", self.id),
+            Answer::Deny { note: None } => println!("{} deny", self.id),
+        }
+    }
+
+    fn working(&self) {
+        println!("{} working", self.id);
+    }
+}
+
+impl Drop for Printed {
+    fn drop(&mut self) {
+        if !self.answered {
+            println!("{} dropped", self.id);
+        }
+    }
+}

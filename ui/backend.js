@@ -1,0 +1,16 @@
+// The only file that talks to the app. It can show and take away; nothing here can allow anything.
+
+const { invoke } = window.__TAURI__.core;
+const { listen } = window.__TAURI__.event;
+
+export const snapshot = () => invoke("snapshot");
+export const activity = () => invoke("activity");
+export const takeBack = (grant) => invoke("take_back", { grant });
+export const endSession = (session) => invoke("end_session", { session });
+export const checkLog = () => invoke("check_log");
+export const showQuestion = () => invoke("show_question");
+export const onChange = (then) => listen("changed", then);
+
+/** The sentence of a failure, whatever was thrown. */
+export const sentence = (failure) =>
+  failure && typeof failure.message === "string" ? failure.message : String(failure);

@@ -1,0 +1,58 @@
+// Who is connected, what proves it, and what it can reach.
+
+import { endSessionButton, takeBackButton } from "../acts.js";
+import { el } from "../dom.js";
+import * as parts from "../parts.js";
+
+export function sessions({ snapshot, redraw }) {
+  return [
+    el("h1", {}, "Sessions"),
+    snapshot.sessions.length === 0
+      ? parts.group([], parts.empty("No agent is connected.", "A session begins when an agent starts a server through IronCurtain, and ends with it."))
+      : snapshot.sessions.map((session) => card(session, snapshot.home, redraw)),
+  ];
+}
+
+function card(session, home, redraw) {
+  const { client } = session;
+  return el(
+    "section",
+    { "aria-label": `${client.name}, ${session.server}` },
+    el("h2", {}, parts.client(client), el("span", { class: "arrow" }, "\u2192"), session.server),
+    el(
+      "div",
+      { class: "group" },
+      parts.row([proof(session, home)], endSessionButton(session.id, client.name, redraw)),
+      session.roots.map((folder) => folderRow(folder, home, redraw)),
+    ),
+  );
+}
+
+function proof(session, home) {
+  const { client } = session;
+  const started = client.chain.slice(1).map((process) => process.name).join(" in ");
+  return el(
+    "dl",
+    {},
+    fact("Program", client.exe ? parts.path(client.exe, home) : el("span", { class: "bad" }, "unknown, its file could not be read")),
+    started && fact("Started by", started),
+    client.cwd && fact("Works in", parts.path(client.cwd, home)),
+    client.says_it_is && fact("Says it is", el("span", { class: "quiet" }, `\u201c${client.says_it_is}\u201d`)),
+    client.label && fact("Label", client.label),
+    fact("Server", session.sandboxed ? "sandboxed: it can reach only the folders below" : el("span", { class: "bad" }, "\u26a0 not sandboxed: it can reach all that you can")),
+    fact("Calls", `${session.allowed} allowed, ${session.denied} denied, ${session.asked} asked`),
+    fact("Connected", parts.time(session.started_ms)),
+  );
+}
+
+const fact = (name, value) => [el("dt", {}, name), el("dd", {}, value)];
+
+function folderRow(folder, home, redraw) {
+  return parts.row(
+    [parts.path(folder.path, home), parts.facts(source(folder.source))],
+    folder.grant && takeBackButton(folder.grant, folder.path, redraw),
+  );
+}
+
+/** The marks around names are for terminals. */
+const source = (text) => `from ${text.replaceAll("`", "")}`;
