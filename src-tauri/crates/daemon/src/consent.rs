@@ -6,11 +6,13 @@
 mod broker;
 mod build;
 mod offers;
+mod terminal;
 pub mod visible;
 
 pub use broker::{Broker, Outcome};
 pub use build::{Asking, build};
 pub use offers::{Limits, Wanted, grants_of, offers, tilde};
+pub use terminal::{NobodyToAsk, Terminal};
 
 use ironcurtain_protocol::ClientView;
 use serde::Serialize;

@@ -7,20 +7,13 @@ use crate::daemon::Inner;
 use crate::listener::{Peer, send};
 use crate::view;
 use ironcurtain_protocol::{
-    AuditCheckView, Control, ErrorCode, MAX_FRAME_BYTES, Protection, Reply, Request, StatusView,
+    Answered, AuditCheckView, Control, ErrorCode, MAX_FRAME_BYTES, Protection, Reply, Request, StatusView,
 };
-use serde::Serialize;
 use std::sync::Arc;
 use tokio::io::BufReader;
 
 /// The most entries of the log given at once.
 const MOST_ENTRIES: usize = 10_000;
-
-#[derive(Serialize)]
-struct Numbered {
-    id: u64,
-    reply: Reply,
-}
 
 /// Serves one connection until it hangs up.
 pub(crate) async fn serve(inner: Arc<Inner>, mut peer: Peer) {
@@ -38,8 +31,8 @@ pub(crate) async fn serve(inner: Arc<Inner>, mut peer: Peer) {
             }
         };
         let numbered = match serde_json::from_slice::<Control>(&line) {
-            Ok(Control { id, request }) => Numbered { id, reply: answer(&inner, request).await },
-            Err(problem) => Numbered { id: 0, reply: failed(ErrorCode::Malformed, problem.to_string()) },
+            Ok(Control { id, request }) => Answered { id, reply: answer(&inner, request).await },
+            Err(problem) => Answered { id: 0, reply: failed(ErrorCode::Malformed, problem.to_string()) },
         };
         if send(&mut stream, &numbered).await.is_err() {
             return;

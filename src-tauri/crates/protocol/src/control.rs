@@ -44,6 +44,15 @@ pub enum Request {
     Shutdown,
 }
 
+/// One reply, with the number of its request.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Answered {
+    /// As in the request; 0 when that could not be read.
+    pub id: u64,
+    /// What comes back.
+    pub reply: Reply,
+}
+
 /// What comes back.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

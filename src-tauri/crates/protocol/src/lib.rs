@@ -10,7 +10,7 @@ mod hello;
 mod place;
 mod view;
 
-pub use control::{Control, ErrorCode, Reply, Request};
+pub use control::{Answered, Control, ErrorCode, Reply, Request};
 pub use framing::{FrameError, MAX_FRAME_BYTES, read_frame, write_frame};
 pub use hello::{Hello, Purpose, Refusal, RefusalCode, ShimHello, Stdio, Welcome};
 pub use place::{HOME_VARIABLE, PlaceError, socket_path};

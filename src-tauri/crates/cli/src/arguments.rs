@@ -1,0 +1,91 @@
+//! The command line.
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// How many entries of the log are shown without a number.
+pub const DEFAULT_TAIL: usize = 20;
+
+/// Agents ask, you decide, the kernel enforces, and you can take it back.
+#[derive(Debug, Parser)]
+#[command(name = "ironcurtain", version)]
+pub struct Arguments {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+    /// Print JSON instead of text.
+    #[arg(long, global = true)]
+    pub json: bool,
+}
+
+/// What can be done.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run the trusted process without the desktop app.
+    Daemon(DaemonOptions),
+    /// Show whether you are protected, and by whom.
+    Status,
+    /// Show live sessions.
+    Sessions,
+    /// Show what is granted, or take it back.
+    Grants {
+        /// What to do with them.
+        #[command(subcommand)]
+        action: Option<GrantsAction>,
+    },
+    /// Show what was decided, or check that the record is whole.
+    Audit {
+        /// What to do with it.
+        #[command(subcommand)]
+        action: Option<AuditAction>,
+    },
+    /// End the trusted process and every session.
+    Stop,
+}
+
+/// Options of `daemon`.
+#[derive(Debug, Args)]
+pub struct DaemonOptions {
+    /// What to do when a call must be asked about.
+    #[arg(long, value_enum, default_value_t = Ask::Deny)]
+    pub ask: Ask,
+    /// Run although this is root. For containers.
+    #[arg(long)]
+    pub allow_root: bool,
+    /// Leave the terminal's session, so that closing it does not end this.
+    #[arg(long)]
+    pub detach: bool,
+}
+
+/// Who is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Ask {
+    /// The person at this terminal.
+    Terminal,
+    /// Nobody: deny.
+    Deny,
+}
+
+/// What to do with grants.
+#[derive(Debug, Subcommand)]
+pub enum GrantsAction {
+    /// List them.
+    List,
+    /// Take one back; says so only when it is proved.
+    Revoke {
+        /// Id of the grant, as listed.
+        id: String,
+    },
+}
+
+/// What to do with the audit log.
+#[derive(Debug, Subcommand)]
+pub enum AuditAction {
+    /// Show the newest entries.
+    Tail {
+        /// How many.
+        #[arg(short = 'n', long, default_value_t = DEFAULT_TAIL)]
+        lines: usize,
+    },
+    /// Check every link of the chain.
+    Verify,
+}

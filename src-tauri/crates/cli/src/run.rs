@@ -1,0 +1,43 @@
+//! Running the trusted process in this program.
+
+use crate::arguments::{Ask, DaemonOptions};
+use anyhow::Context;
+use ironcurtain_daemon::consent::{Consent, NobodyToAsk, Terminal};
+use ironcurtain_daemon::{Home, Options, start};
+use ironcurtain_protocol::Request;
+use std::io;
+use std::sync::Arc;
+use tokio::signal::unix::{SignalKind, signal};
+
+/// Runs until it is stopped by a signal or by request.
+pub fn daemon(options: &DaemonOptions) -> anyhow::Result<()> {
+    if options.detach {
+        // Already a leader of its own: then there is no terminal to leave.
+        let _ = rustix::process::setsid();
+    }
+    let filter =
+        tracing_subscriber::EnvFilter::try_from_env("IRONCURTAIN_LOG").unwrap_or_else(|_| "info".into());
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).init();
+    let consent: Arc<dyn Consent> = match options.ask {
+        Ask::Deny => Arc::new(NobodyToAsk),
+        Ask::Terminal => Arc::new(Terminal::new(io::BufReader::new(io::stdin()), io::stdout())?),
+    };
+    let programs = std::env::current_exe()?.parent().context("this program has no directory")?.to_path_buf();
+    let options = Options { home: Home::from_env()?, programs, allow_root: options.allow_root };
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    runtime.block_on(serve(options, consent))
+}
+
+async fn serve(options: Options, consent: Arc<dyn Consent>) -> anyhow::Result<()> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let daemon = start(options, consent).await?;
+    tokio::select! {
+        () = daemon.ended() => return Ok(()),
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+    daemon.request(Request::Shutdown).await;
+    daemon.ended().await;
+    Ok(())
+}

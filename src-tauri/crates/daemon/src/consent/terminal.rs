@@ -1,0 +1,133 @@
+//! Asking on a terminal, and not asking at all: for machines without a display.
+
+use super::{Answer, Consent, Lifetime, Question, Slot, Target, Withdrawn};
+use std::io::{BufRead, Write};
+use std::sync::mpsc;
+
+/// Asks on a terminal. Anything but the number of an offer denies; so does the end of the input.
+#[derive(Debug)]
+pub struct Terminal(mpsc::Sender<(Question, Slot)>);
+
+/// Denies everything that would have to be asked.
+#[derive(Debug)]
+pub struct NobodyToAsk;
+
+impl Terminal {
+    /// Asks through these. The thread that does ends with the program.
+    ///
+    /// # Errors
+    /// When no thread can be started.
+    pub fn new(
+        input: impl BufRead + Send + 'static,
+        output: impl Write + Send + 'static,
+    ) -> std::io::Result<Self> {
+        let (send, questions) = mpsc::channel();
+        std::thread::Builder::new()
+            .name("terminal".to_owned())
+            .spawn(move || ask_all(&questions, input, output))?;
+        Ok(Self(send))
+    }
+}
+
+impl Consent for Terminal {
+    fn ask(&self, question: Question, slot: Slot) {
+        // Without the thread the slot is dropped, which denies.
+        let _ = self.0.send((question, slot));
+    }
+
+    /// The line stays on the terminal; an answer to it is ignored.
+    fn withdraw(&self, _: &str, _: Withdrawn) {}
+}
+
+impl Consent for NobodyToAsk {
+    fn ask(&self, _: Question, slot: Slot) {
+        let note = "IronCurtain runs without a display, so nobody can be asked. Start the IronCurtain app to be asked";
+        slot.answer(Answer::Deny { note: Some(note.to_owned()) });
+    }
+
+    fn withdraw(&self, _: &str, _: Withdrawn) {}
+}
+
+fn ask_all(questions: &mpsc::Receiver<(Question, Slot)>, mut input: impl BufRead, mut output: impl Write) {
+    while let Ok((question, slot)) = questions.recv() {
+        let choices = choices(&question);
+        if write!(output, "{}", text(&question, &choices)).and_then(|()| output.flush()).is_err() {
+            return;
+        }
+        let mut line = String::new();
+        if !matches!(input.read_line(&mut line), Ok(n) if n > 0) {
+            return;
+        }
+        let chosen = line.trim().parse::<usize>().ok().and_then(|n| choices.get(n.checked_sub(1)?));
+        let (answer, said) = match chosen {
+            Some(&(offer, lifetime)) => (Answer::Allow { offer, lifetime }, "Allowed."),
+            None => (Answer::Deny { note: None }, "Denied."),
+        };
+        slot.answer(answer);
+        if writeln!(output, "  {said}\n").is_err() {
+            return;
+        }
+    }
+}
+
+/// Every offer with every lifetime, in the order they are numbered from 1.
+fn choices(question: &Question) -> Vec<(usize, Lifetime)> {
+    let with_lifetimes = |(n, offer): (usize, &super::Offer)| {
+        offer.lifetimes.iter().map(move |lifetime| (n, *lifetime)).collect::<Vec<_>>()
+    };
+    question.offers.iter().enumerate().flat_map(with_lifetimes).collect()
+}
+
+fn text(question: &Question, choices: &[(usize, Lifetime)]) -> String {
+    let mut text = format!("\n{} wants to {}:\n", question.client.name, question.verb.word().to_uppercase());
+    for item in &question.items {
+        let there = match item.target {
+            Target::Missing => "new".to_owned(),
+            Target::File(bytes) => format!("{bytes} bytes"),
+            Target::Folder => "folder".to_owned(),
+            Target::Special => "not a regular file".to_owned(),
+        };
+        text.push_str(&format!("  {}  ({there})\n", item.path));
+        if let Some(asked) = &item.asked_for {
+            text.push_str(&format!("      asked for as {asked}\n"));
+        }
+    }
+    let sandboxed = if question.sandboxed { "sandboxed" } else { "NOT SANDBOXED" };
+    text.push_str(&format!("  How   {} server, {}, {sandboxed}\n", question.server, question.tool));
+    text.push_str(&format!("  Why   {}\n", question.reason));
+    for (n, (offer, lifetime)) in choices.iter().enumerate() {
+        if let Some(offer) = question.offers.get(*offer) {
+            text.push_str(&format!("  {:>2}  Allow {}, {}\n", n + 1, offer.label, lifetime.words()));
+        }
+    }
+    text.push_str("  Enter denies. Your answer: ");
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Broker, Outcome, tests::question};
+    use super::*;
+    use std::io::Cursor;
+    use std::sync::Arc;
+
+    async fn said(input: &'static str) -> Outcome {
+        let terminal = Terminal::new(Cursor::new(input), std::io::sink()).unwrap();
+        Broker::new(Arc::new(terminal)).ask(question("q"), std::future::pending()).await
+    }
+
+    #[tokio::test]
+    async fn only_the_number_of_an_offer_allows() {
+        assert_eq!(said("1\n").await, Outcome::Allowed { offer: 0, lifetime: Lifetime::Once });
+        for no in ["\n", "2\n", "0\n", "y\n", "1x\n", "-1\n"] {
+            assert_eq!(said(no).await, Outcome::Denied(None), "{no:?}");
+        }
+        assert_eq!(said("").await, Outcome::Closed);
+    }
+
+    #[tokio::test]
+    async fn with_nobody_to_ask_the_agent_is_told_so() {
+        let outcome = Broker::new(Arc::new(NobodyToAsk)).ask(question("q"), std::future::pending()).await;
+        assert!(matches!(outcome, Outcome::Denied(Some(note)) if note.contains("without a display")));
+    }
+}

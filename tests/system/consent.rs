@@ -1,0 +1,75 @@
+//! A person made of a list of answers.
+
+use ironcurtain_daemon::consent::{Answer, Consent, Lifetime, Question, Reach, Slot, Withdrawn};
+use std::collections::VecDeque;
+use std::sync::Mutex;
+
+/// What the person does with the next question.
+pub enum Next {
+    /// Allows the offer of this reach.
+    Allow(Reach, Lifetime),
+    /// Denies.
+    Deny,
+    /// Closes the dialog.
+    Close,
+    /// Never answers.
+    Ignore,
+    /// Does something first, then what comes next.
+    After(Box<dyn FnOnce(&Question) + Send>, Box<Next>),
+}
+
+/// Answers questions in order; denies when there are more questions than answers.
+#[derive(Default)]
+pub struct Person {
+    next: Mutex<VecDeque<Next>>,
+    asked: Mutex<Vec<Question>>,
+    ignored: Mutex<Vec<Slot>>,
+    withdrawn: Mutex<Vec<Withdrawn>>,
+}
+
+impl Person {
+    pub fn will(&self, next: Next) {
+        self.next.lock().unwrap().push_back(next);
+    }
+
+    /// The questions since the last look.
+    pub fn asked(&self) -> Vec<Question> {
+        std::mem::take(&mut self.asked.lock().unwrap())
+    }
+
+    pub fn withdrawn(&self) -> Vec<Withdrawn> {
+        self.withdrawn.lock().unwrap().clone()
+    }
+}
+
+impl Consent for Person {
+    fn ask(&self, question: Question, slot: Slot) {
+        let mut next = self.next.lock().unwrap().pop_front().unwrap_or(Next::Deny);
+        while let Next::After(first, then) = next {
+            first(&question);
+            next = *then;
+        }
+        let answer = match next {
+            Next::Allow(reach, lifetime) => {
+                let offer = question.offers.iter().position(|o| o.reach == reach).unwrap_or(usize::MAX);
+                Some(Answer::Allow { offer, lifetime })
+            }
+            Next::Deny => Some(Answer::Deny { note: None }),
+            Next::Close | Next::After(..) => None,
+            Next::Ignore => {
+                self.asked.lock().unwrap().push(question);
+                self.ignored.lock().unwrap().push(slot);
+                return;
+            }
+        };
+        self.asked.lock().unwrap().push(question);
+        match answer {
+            Some(answer) => slot.answer(answer),
+            None => drop(slot),
+        }
+    }
+
+    fn withdraw(&self, _: &str, why: Withdrawn) {
+        self.withdrawn.lock().unwrap().push(why);
+    }
+}

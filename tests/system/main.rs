@@ -1,0 +1,13 @@
+//! The whole system, headless: real shim, real daemon, real bubblewrap, real MCP servers.
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking"
+)]
+
+mod client;
+mod consent;
+mod story;
+mod world;

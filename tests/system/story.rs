@@ -1,0 +1,106 @@
+//! The main job: an agent asks for a file, a person says yes, the kernel opens it, and it can be taken back.
+
+use crate::consent::Next;
+use crate::world::World;
+use ironcurtain_daemon::consent::{Lifetime, Reach, Target, Verb};
+use serde_json::json;
+
+#[test]
+fn inside_the_session_sandbox_nothing_is_asked() {
+    let world = World::new();
+    let mut client = world.connect("filesystem");
+    let note = world.sandbox().join("note.txt");
+    client.write(&note, "mine").ok();
+    assert_eq!(client.read(&note).ok(), "mine");
+    assert_eq!(client.read("note.txt".as_ref()).ok(), "mine");
+    assert_eq!(world.person.asked(), []);
+    assert_eq!(std::fs::read_to_string(note).unwrap(), "mine");
+}
+
+#[test]
+fn once_is_once() {
+    let world = World::new();
+    let secret = world.file("docs/report.txt", "the report");
+    let mut client = world.connect("filesystem");
+    world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
+    assert_eq!(client.read(&secret).ok(), "the report");
+    let asked = world.person.asked();
+    assert_eq!(asked.len(), 1);
+    assert_eq!((asked[0].verb, asked[0].items[0].path.as_str()), (Verb::Read, secret.to_str().unwrap()));
+    assert_eq!(asked[0].items[0].target, Target::File(10));
+    assert!(asked[0].sandboxed);
+    client.read(&secret).refused("the user denied this call");
+    assert_eq!(world.person.asked().len(), 1);
+    assert!(world.audit().intact);
+}
+
+#[test]
+fn a_folder_for_the_session_covers_reads_below_and_no_writes() {
+    let world = World::new();
+    let (one, two) = (world.file("docs/one.txt", "1"), world.file("docs/deep/two.txt", "2"));
+    let mut client = world.connect("filesystem");
+    world.person.will(Next::Allow(Reach::Folders, Lifetime::Session));
+    assert_eq!(client.read(&one).ok(), "1");
+    assert_eq!(client.read(&two).ok(), "2");
+    assert_eq!(world.person.asked().len(), 1);
+    client.write(&one, "changed").refused("the user denied this call");
+    assert_eq!(world.person.asked()[0].verb, Verb::Write);
+    assert_eq!(std::fs::read_to_string(&one).unwrap(), "1");
+    world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
+    client.write(&one, "changed").ok();
+    assert_eq!(std::fs::read_to_string(&one).unwrap(), "changed");
+}
+
+#[test]
+fn a_new_file_can_be_written_once() {
+    let world = World::new();
+    let new = world.path("docs/new/deep.txt");
+    std::fs::create_dir(world.path("docs/new")).unwrap();
+    let mut client = world.connect("filesystem");
+    world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
+    client.write(&new, "fresh").ok();
+    assert_eq!(std::fs::read_to_string(&new).unwrap(), "fresh");
+    assert_eq!(world.person.asked()[0].items[0].target, Target::Missing);
+}
+
+#[test]
+fn denial_closing_and_silence_say_why_and_the_server_never_sees_the_call() {
+    let world = World::with(|w| {
+        std::fs::write(w.home.config.join("config.json"), r#"{"questionDeadlineSeconds":1}"#).unwrap();
+    });
+    let secret = world.file("docs/report.txt", "the report");
+    let mut client = world.connect("filesystem");
+    client.read(&secret).refused("the user denied this call");
+    world.person.will(Next::Close);
+    client.read(&secret).refused("closed without an answer");
+    world.person.will(Next::Ignore);
+    client.read(&secret).refused("did not answer within 1 s");
+    let outcomes = world.activity().iter().filter(|e| e.event == "outcome").count();
+    assert_eq!(outcomes, 0, "no call reached the server");
+    world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
+    assert_eq!(client.read(&secret).ok(), "the report");
+}
+
+#[test]
+fn credentials_and_our_own_files_are_out_of_reach_for_every_tool() {
+    let world = World::new();
+    let key = world.file(".ssh/id_ed25519", "key");
+    let mut client = world.connect("filesystem");
+    let audit = world.home.audit().join("audit.jsonl");
+    for path in [&key, &audit, &world.home.config.join("mcp-servers.json"), &world.home.socket] {
+        client.read(path).refused("structural-protected-path");
+        client.write(path, "x").refused("structural-protected-path");
+        let to = world.sandbox().join("stolen");
+        client
+            .call("move_file", json!({ "source": path, "destination": to }))
+            .refused("structural-protected-path");
+    }
+    for folder in [world.home.person.clone(), world.home.state.clone()] {
+        client.call("directory_tree", json!({ "path": folder })).refused("structural-protected-path");
+        client.call("list_directory", json!({ "path": folder })).refused("structural-protected-path");
+    }
+    assert_eq!(world.person.asked(), []);
+    let fine = world.file("docs/fine.txt", "fine");
+    world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
+    assert_eq!(client.read(&fine).ok(), "fine");
+}

@@ -1,0 +1,163 @@
+//! One person's machine in a temporary directory, with the trusted process running in this one.
+
+use crate::client::Client;
+use crate::consent::Person;
+use ironcurtain_daemon::{Daemon, Home, Options, start};
+use ironcurtain_protocol::{ActivityView, AuditCheckView, GrantView, Reply, Request, SessionView};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+use tokio::runtime::Runtime;
+
+pub struct World {
+    pub person: Arc<Person>,
+    pub daemon: Daemon,
+    pub home: Home,
+    pub programs: PathBuf,
+    runtime: Option<Runtime>,
+    dir: TempDir,
+}
+
+impl World {
+    pub fn new() -> Self {
+        Self::with(|_| {})
+    }
+
+    /// A world whose files are prepared before the trusted process starts.
+    pub fn with(prepare: impl FnOnce(&Self_)) -> Self {
+        let dir = tempfile::Builder::new().prefix("ic").tempdir().unwrap();
+        let base = dir.path().canonicalize().unwrap();
+        std::fs::create_dir_all(base.join("person/docs")).unwrap();
+        let home = Home::under(&base.join("ic"), &base.join("person"));
+        home.prepare().unwrap();
+        prepare(&Self_ { home: home.clone() });
+        let person = Arc::new(Person::default());
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+        let options = Options { home: home.clone(), programs: programs(), allow_root: is_root() };
+        let daemon = runtime.block_on(start(options, person.clone())).unwrap();
+        Self { person, daemon, home, programs: programs(), runtime: Some(runtime), dir }
+    }
+
+    /// A path in the person's home.
+    pub fn path(&self, below: &str) -> PathBuf {
+        self.home.person.join(below)
+    }
+
+    /// Makes a file in the person's home.
+    pub fn file(&self, below: &str, content: &str) -> PathBuf {
+        let path = self.path(below);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, content).unwrap();
+        path
+    }
+
+    pub fn connect(&self, server: &str) -> Client {
+        Client::connect(&self.programs, &self.dir.path().canonicalize().unwrap().join("ic"), server)
+    }
+
+    pub fn start(&self, server: &str) -> Client {
+        Client::start(&self.programs, &self.dir.path().canonicalize().unwrap().join("ic"), server)
+    }
+
+    pub fn request(&self, request: Request) -> Reply {
+        self.runtime.as_ref().unwrap().block_on(self.daemon.request(request))
+    }
+
+    pub fn sessions(&self) -> Vec<SessionView> {
+        match self.request(Request::Sessions) {
+            Reply::Sessions(sessions) => sessions,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    pub fn grants(&self) -> Vec<GrantView> {
+        match self.request(Request::Grants) {
+            Reply::Grants(grants) => grants,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Takes back the only grant; the sessions whose server was restarted.
+    pub fn revoke_only_grant(&self) -> Vec<String> {
+        let grants = self.grants();
+        assert_eq!(grants.len(), 1, "{grants:?}");
+        match self.request(Request::Revoke { grant: grants[0].id.clone() }) {
+            Reply::Revoked { restarted, .. } => restarted,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    pub fn activity(&self) -> Vec<ActivityView> {
+        match self.request(Request::Activity { limit: 10_000 }) {
+            Reply::Activity(entries) => entries,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    pub fn audit(&self) -> AuditCheckView {
+        match self.request(Request::VerifyAudit) {
+            Reply::Audit(check) => check,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// The audit log as it stands.
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(self.home.audit().join("audit.jsonl")).unwrap()
+    }
+
+    /// The session sandbox directory of the only session.
+    pub fn sandbox(&self) -> PathBuf {
+        let sessions = self.sessions();
+        assert_eq!(sessions.len(), 1, "{sessions:?}");
+        PathBuf::from(&sessions[0].sandbox_dir)
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.block_on(async {
+                self.daemon.request(Request::Shutdown).await;
+                self.daemon.ended().await;
+            });
+            runtime.shutdown_timeout(Duration::from_secs(5));
+        }
+    }
+}
+
+/// What can be prepared before the trusted process starts.
+pub struct Self_ {
+    pub home: Home,
+}
+
+/// The directory of the programs under test, which `cargo xtask test` builds first.
+pub fn programs() -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    let dir = test.ancestors().nth(2).unwrap().to_path_buf();
+    for name in ["ironcurtain-shim", "ironcurtain-sandbox", "ironcurtain-filesystem", "ironcurtain"] {
+        assert!(dir.join(name).is_file(), "`{name}` is not in `{}`: run `cargo xtask test`", dir.display());
+    }
+    dir
+}
+
+pub fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+/// Waits until something holds.
+#[track_caller]
+pub fn eventually(what: &str, within: Duration, mut holds: impl FnMut() -> bool) {
+    let deadline = Instant::now() + within;
+    while !holds() {
+        assert!(Instant::now() < deadline, "{what} did not happen within {within:?}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// The directory itself, for tests that look at what is left.
+pub fn base(world: &World) -> &Path {
+    world.dir.path()
+}
