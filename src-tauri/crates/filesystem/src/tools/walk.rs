@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::Call;
 use super::arguments::Arguments;
-use super::glob::{self, Glob};
+use super::glob::{self, Glob, Names};
 use super::list::{self, Entry};
 use crate::error::ToolError;
 use crate::files::TEXT_LIMIT;
@@ -57,14 +57,15 @@ impl Tree<'_> {
         relative: &str,
         depth: usize,
     ) -> Result<Value, ToolError> {
-        self.call.check()?;
         if depth > DEPTH_LIMIT {
             return Err(ToolError::TooDeep { path: path.display().to_string(), limit: DEPTH_LIMIT });
         }
         let mut children = Vec::new();
         for entry in read(directory, path)? {
+            self.call.check()?;
             let below = joined(relative, &entry.name);
-            if self.exclude.iter().any(|pattern| pattern.matches(&below)) {
+            let names = Names::new(&below);
+            if self.exclude.iter().any(|pattern| pattern.matches(&names)) {
                 continue;
             }
             self.take_room(&entry, depth)?;
@@ -99,17 +100,18 @@ struct Search<'a> {
 
 impl Search<'_> {
     fn below(&mut self, directory: &Dir, path: &Path, relative: &str, depth: usize) -> Result<(), ToolError> {
-        self.call.check()?;
         for entry in read(directory, path)? {
+            self.call.check()?;
             let full = path.join(&entry.file_name);
             if entry.is_link && !self.leads_somewhere(&full) {
                 continue;
             }
             let below = joined(relative, &entry.name);
-            if self.exclude.iter().any(|pattern| pattern.matches(&below)) {
+            let names = Names::new(&below);
+            if self.exclude.iter().any(|pattern| pattern.matches(&names)) {
                 continue;
             }
-            if self.pattern.matches(&below) {
+            if self.pattern.matches(&names) {
                 self.add(&full)?;
             }
             if entry.is_directory && depth < DEPTH_LIMIT {

@@ -5,6 +5,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::Path;
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::json;
 
@@ -117,6 +118,44 @@ fn links_lead_no_further_than_allowed() {
     let expected = ["absolute", "file"].map(|name| inside.join(name).display().to_string());
     assert_eq!(found, expected.join("\n"));
     assert_eq!(fs::read_to_string(outside.join("file")).expect("file"), "content");
+    assert_eq!(fs::read_dir(outside).expect("directory").count(), 1);
+}
+
+#[test]
+fn a_link_swapped_in_during_calls_leads_nowhere() {
+    let (_keep, root) = directory();
+    let (inside, outside) = (root.join("in"), root.join("out"));
+    for directory in [&inside, &outside, &inside.join("real")] {
+        fs::create_dir(directory).expect("directory");
+    }
+    fs::write(inside.join("real/file"), "mine").expect("file");
+    fs::write(outside.join("file"), "secret").expect("file");
+    symlink(&outside, inside.join("link")).expect("link");
+    let mut client = Client::ours(&inside);
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let spot = inside.join("spot");
+            while !done.load(Ordering::Relaxed) {
+                for name in ["real", "link"] {
+                    let name = inside.join(name);
+                    fs::rename(&name, &spot).expect("there");
+                    fs::rename(&spot, &name).expect("and back");
+                }
+            }
+        });
+        let mut mine = 0;
+        for round in 0..1500 {
+            let read = client.call("read_text_file", &json!({ "path": "spot/file" })).to_string();
+            assert!(!read.contains("secret"), "{read}");
+            mine += usize::from(read.contains("mine"));
+            let name = format!("spot/new {round}");
+            client.call("write_file", &json!({ "path": name, "content": "x" }));
+            client.call("list_directory", &json!({ "path": "spot" }));
+        }
+        done.store(true, Ordering::Relaxed);
+        assert!(mine > 0, "the allowed file was never met");
+    });
     assert_eq!(fs::read_dir(outside).expect("directory").count(), 1);
 }
 

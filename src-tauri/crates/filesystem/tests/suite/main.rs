@@ -1,4 +1,5 @@
 //! The server as a client sees it: a real process on real files.
+#![cfg(unix)]
 
 #[cfg(test)]
 mod client;

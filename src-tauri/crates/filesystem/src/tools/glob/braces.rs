@@ -5,6 +5,9 @@
 /// The most patterns that one pattern stands for.
 const COUNT_LIMIT: usize = 2000;
 
+/// The most characters that these patterns have together.
+const SIZE_LIMIT: usize = 256 * 1024;
+
 /// How deep braces may nest; what is deeper is taken literally.
 const DEPTH_LIMIT: usize = 32;
 
@@ -39,7 +42,7 @@ fn set(inside: &[char], depth: usize) -> Option<(Vec<String>, &[char])> {
     let deeper = depth.saturating_add(1);
     let choices = match parts.as_slice() {
         [single] => sequence(single).or_else(|| literal(single, deeper))?,
-        parts => parts.iter().flat_map(|part| expand_slice(part, deeper)).take(COUNT_LIMIT).collect(),
+        parts => bounded(parts.iter().flat_map(|part| expand_slice(part, deeper))),
     };
     Some((choices, after))
 }
@@ -119,7 +122,16 @@ fn numbers(from: i64, to: i64, step: usize) -> impl Iterator<Item = i64> {
 
 fn product(starts: &[String], ends: &[String]) -> Vec<String> {
     let all = starts.iter().flat_map(|start| ends.iter().map(move |end| format!("{start}{end}")));
-    all.take(COUNT_LIMIT).collect()
+    bounded(all)
+}
+
+fn bounded(patterns: impl Iterator<Item = String>) -> Vec<String> {
+    let mut size = 0_usize;
+    let fits = |pattern: &String| {
+        size = size.saturating_add(pattern.len());
+        size <= SIZE_LIMIT
+    };
+    patterns.take(COUNT_LIMIT).take_while(fits).collect()
 }
 
 #[cfg(test)]

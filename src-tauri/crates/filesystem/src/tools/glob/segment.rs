@@ -1,9 +1,15 @@
 //! A pattern for one name: `*`, `?`, `[classes]` and `@(groups|of)` `+(them)`.
 //!
-//! - Matching follows all ways at once, as a set of places in the name, so it cannot blow up.
+//! - Matching follows all ways at once, as a set of places in the name. Nested groups still
+//!   multiply, so each match has a budget; a pattern that exceeds it does not match.
+
+use std::cell::Cell;
 
 /// How deep groups may nest; what is deeper is taken literally.
 const DEPTH_LIMIT: usize = 8;
+
+/// The most steps that one match may take.
+const STEP_LIMIT: usize = 20_000;
 
 /// Whether a character belongs to a named set, as `[:digit:]`.
 type Set = fn(char) -> bool;
@@ -30,7 +36,9 @@ impl Segment {
         if let Some(start) = places.first_mut() {
             *start = true;
         }
-        lead(&self.0, name, places).last().copied().unwrap_or_default()
+        let walk = Walk { name, steps: Cell::new(STEP_LIMIT) };
+        let matched = walk.lead(&self.0, places).last().copied().unwrap_or_default();
+        matched && walk.steps.get() > 0
     }
 }
 
@@ -143,64 +151,77 @@ fn named_set(rest: &[char]) -> Option<(Set, &[char])> {
     })
 }
 
-/// The places in the name that the tokens lead to from the given places.
-fn lead(tokens: &[Token], name: &[char], mut places: Vec<bool>) -> Vec<bool> {
-    for token in tokens {
-        places = match token {
-            Token::Character(wanted) => advance(name, &places, |character| character == *wanted),
-            Token::AnyOne => advance(name, &places, |_| true),
-            Token::Class { negated, ranges, sets } => advance(name, &places, |character| {
-                let listed = ranges.iter().any(|(low, high)| (*low..=*high).contains(&character));
-                (listed || sets.iter().any(|set| set(character))) != *negated
-            }),
-            Token::AnyMany => onward(&places),
-            Token::Group { kind, alternatives } => group_lead(*kind, alternatives, name, places),
-        };
-    }
-    places
+/// One match of one name.
+struct Walk<'a> {
+    name: &'a [char],
+    steps: Cell<usize>,
 }
 
-fn group_lead(kind: char, alternatives: &[Vec<Token>], name: &[char], places: Vec<bool>) -> Vec<bool> {
-    let once = |places: &[bool]| {
-        let ends = alternatives.iter().map(|tokens| lead(tokens, name, places.to_vec()));
-        ends.fold(vec![false; places.len()], |all, ends| union(&all, &ends))
-    };
-    match kind {
-        '@' => once(&places),
-        '?' => union(&places, &once(&places)),
-        '!' => but_not(&places, once),
-        _ => {
-            let mut reached = if kind == '*' { places } else { once(&places) };
-            loop {
-                let further = union(&reached, &once(&reached));
-                if further == reached {
-                    return reached;
+impl Walk<'_> {
+    /// The places in the name that the tokens lead to from the given places.
+    fn lead(&self, tokens: &[Token], mut places: Vec<bool>) -> Vec<bool> {
+        for token in tokens {
+            match self.steps.get().checked_sub(1) {
+                Some(left) => self.steps.set(left),
+                None => return vec![false; places.len()],
+            }
+            places = match token {
+                Token::Character(wanted) => self.advance(&places, |character| character == *wanted),
+                Token::AnyOne => self.advance(&places, |_| true),
+                Token::Class { negated, ranges, sets } => self.advance(&places, |character| {
+                    let listed = ranges.iter().any(|(low, high)| (*low..=*high).contains(&character));
+                    (listed || sets.iter().any(|set| set(character))) != *negated
+                }),
+                Token::AnyMany => onward(&places),
+                Token::Group { kind, alternatives } => self.group(*kind, alternatives, places),
+            };
+        }
+        places
+    }
+
+    fn group(&self, kind: char, alternatives: &[Vec<Token>], places: Vec<bool>) -> Vec<bool> {
+        match kind {
+            '@' => self.once(alternatives, &places),
+            '?' => union(&places, &self.once(alternatives, &places)),
+            '!' => self.but_not(alternatives, &places),
+            _ => {
+                let mut reached = if kind == '*' { places } else { self.once(alternatives, &places) };
+                loop {
+                    let further = union(&reached, &self.once(alternatives, &reached));
+                    if further == reached {
+                        return reached;
+                    }
+                    reached = further;
                 }
-                reached = further;
             }
         }
     }
-}
 
-/// From each place everywhere onward, except where an alternative leads from there.
-fn but_not(places: &[bool], once: impl Fn(&[bool]) -> Vec<bool>) -> Vec<bool> {
-    let mut all = vec![false; places.len()];
-    for (index, _) in places.iter().enumerate().filter(|(_, place)| **place) {
-        let mut from = vec![false; places.len()];
-        if let Some(from) = from.get_mut(index) {
-            *from = true;
-        }
-        let excluded = once(&from);
-        let ends: Vec<bool> =
-            onward(&from).iter().zip(excluded).map(|(reached, excluded)| *reached && !excluded).collect();
-        all = union(&all, &ends);
+    fn once(&self, alternatives: &[Vec<Token>], places: &[bool]) -> Vec<bool> {
+        let ends = alternatives.iter().map(|tokens| self.lead(tokens, places.to_vec()));
+        ends.fold(vec![false; places.len()], |all, ends| union(&all, &ends))
     }
-    all
-}
 
-fn advance(name: &[char], places: &[bool], fits: impl Fn(char) -> bool) -> Vec<bool> {
-    let moved = places.iter().zip(name).map(|(place, character)| *place && fits(*character));
-    std::iter::once(false).chain(moved).collect()
+    /// From each place everywhere onward, except where an alternative leads from there.
+    fn but_not(&self, alternatives: &[Vec<Token>], places: &[bool]) -> Vec<bool> {
+        let mut all = vec![false; places.len()];
+        for (index, _) in places.iter().enumerate().filter(|(_, place)| **place) {
+            let mut from = vec![false; places.len()];
+            if let Some(from) = from.get_mut(index) {
+                *from = true;
+            }
+            let excluded = self.once(alternatives, &from);
+            let ends = onward(&from).into_iter().zip(excluded);
+            let ends: Vec<bool> = ends.map(|(reached, excluded)| reached && !excluded).collect();
+            all = union(&all, &ends);
+        }
+        all
+    }
+
+    fn advance(&self, places: &[bool], fits: impl Fn(char) -> bool) -> Vec<bool> {
+        let moved = places.iter().zip(self.name).map(|(place, character)| *place && fits(*character));
+        std::iter::once(false).chain(moved).collect()
+    }
 }
 
 fn onward(places: &[bool]) -> Vec<bool> {

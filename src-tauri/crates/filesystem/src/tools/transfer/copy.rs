@@ -33,7 +33,13 @@ pub(super) fn across(
         }
         return Err(failure);
     }
-    remove(from, from_name)?;
+    if let Err(error) = remove(from, from_name) {
+        // A single file is still whole where it was, as with a mount of just that file.
+        if !from.symlink_metadata(from_name)?.is_dir() {
+            remove(to, to_name)?;
+        }
+        return Err(error.into());
+    }
     Ok(())
 }
 
@@ -60,7 +66,7 @@ impl Copy<'_> {
         }
         let metadata = from.symlink_metadata(from_name)?;
         if metadata.is_symlink() {
-            to.symlink_contents(from.read_link_contents(from_name)?, to_name)?;
+            copy_link(from, from_name, to, to_name)?;
             self.made = true;
             return Ok(());
         }
@@ -118,6 +124,16 @@ impl Copy<'_> {
         target.sync_all()?;
         Ok(())
     }
+}
+
+#[cfg(unix)]
+fn copy_link(from: &Dir, from_name: &OsStr, to: &Dir, to_name: &OsStr) -> io::Result<()> {
+    to.symlink_contents(from.read_link_contents(from_name)?, to_name)
+}
+
+#[cfg(not(unix))]
+fn copy_link(_from: &Dir, _from_name: &OsStr, _to: &Dir, _to_name: &OsStr) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
 }
 
 /// A directory handle made for looking up paths only cannot be synced.
