@@ -103,6 +103,10 @@ impl PlannedValue {
         self.roles.iter().any(|role| role.category() == Category::Path)
     }
 
+    pub(crate) fn text(&self) -> &str {
+        self.raw.as_deref().unwrap_or_default()
+    }
+
     /// Whether it may be given [`Fact::Remotes`].
     #[must_use]
     pub fn is_remote(&self) -> bool {

@@ -126,38 +126,48 @@ impl ResolvedCall {
 
     /// The canonical values of one planned value, put in place in the arguments.
     fn resolve(&mut self, planned: &PlannedValue, fact: Fact) -> Result<Vec<Resource>, Denial> {
-        let mismatch =
-            || Denial::new(INVALID_ARGUMENT, format!("argument `{}` was not resolved", planned.argument));
-        match (category(planned), fact, &planned.raw) {
-            (Category::Path, Fact::Path(path), Some(_)) => {
+        match (category(planned), fact) {
+            (Category::Path, Fact::Path(path)) => {
                 self.put(planned, path.as_str());
                 Ok(vec![Resource::Path(path)])
             }
-            (Category::Path, _, _) | (_, Fact::Path(_), _) => Err(mismatch()),
-            (Category::Url, Fact::Remotes(urls), _) if planned.is_remote() => {
-                if let Some(raw) = &planned.raw {
-                    let canonical = Destination::parse(Role::GitRemoteUrl, raw);
-                    self.put(planned, canonical.text());
-                }
-                let urls = urls.iter().map(|url| Resource::Url(Destination::parse(Role::GitRemoteUrl, url)));
-                Ok(urls.collect())
+            (Category::Url, Fact::Remotes(urls)) if planned.is_remote() => Ok(self.remotes(planned, &urls)),
+            (Category::Url, Fact::Plain | Fact::Verbatim) => Ok(self.address(planned)),
+            (Category::Identifier | Category::Opaque, Fact::Plain | Fact::Verbatim)
+                if planned.raw.is_none() =>
+            {
+                Ok(vec![Resource::Shapeless])
             }
-            (_, Fact::Remotes(_), _) => Err(mismatch()),
-            (Category::Url, _, None) => Ok(Vec::new()),
-            (Category::Url, _, Some(raw)) => {
-                let role = if planned.is_remote() { Role::GitRemoteUrl } else { Role::FetchUrl };
-                let destination = Destination::parse(role, raw);
-                self.put(planned, destination.text());
-                Ok(vec![Resource::Url(destination)])
-            }
-            (Category::Identifier, Fact::Plain, Some(raw)) => {
-                let canonical = raw.to_lowercase();
+            (Category::Identifier, Fact::Plain) => {
+                let canonical = planned.text().to_lowercase();
                 self.put(planned, &canonical);
                 Ok(vec![Resource::Text(canonical)])
             }
-            (Category::Identifier | Category::Opaque, _, Some(raw)) => Ok(vec![Resource::Text(raw.clone())]),
-            (Category::Identifier | Category::Opaque, _, None) => Ok(vec![Resource::Shapeless]),
+            (Category::Identifier | Category::Opaque, Fact::Plain | Fact::Verbatim) => {
+                Ok(vec![Resource::Text(planned.text().to_owned())])
+            }
+            (_, Fact::Path(_) | Fact::Remotes(_) | Fact::Plain | Fact::Verbatim) => {
+                let reason = format!("argument `{}` was not resolved", planned.argument);
+                Err(Denial::new(INVALID_ARGUMENT, reason))
+            }
         }
+    }
+
+    /// What a remote stands for. A name that git does not know is taken for an address: no pattern covers it.
+    fn remotes(&mut self, planned: &PlannedValue, urls: &[String]) -> Vec<Resource> {
+        let written = self.address(planned);
+        if urls.is_empty() {
+            return written;
+        }
+        urls.iter().map(|url| Resource::Url(Destination::parse(Role::GitRemoteUrl, url))).collect()
+    }
+
+    fn address(&mut self, planned: &PlannedValue) -> Vec<Resource> {
+        let Some(raw) = &planned.raw else { return Vec::new() };
+        let role = if planned.is_remote() { Role::GitRemoteUrl } else { Role::FetchUrl };
+        let destination = Destination::parse(role, raw);
+        self.put(planned, destination.text());
+        vec![Resource::Url(destination)]
     }
 
     fn put(&mut self, planned: &PlannedValue, canonical: &str) {

@@ -8,9 +8,7 @@ mod cover;
 mod protect;
 mod tally;
 
-use crate::{
-    Asked, Denial, Gates, Grant, Policy, ResolvedCall, Resource, RoleValues, Rule, Subject, Verdict,
-};
+use crate::{Asked, Gates, Grant, Policy, ResolvedCall, Resource, RoleValues, Rule, Subject, Verdict};
 use cover::Scope;
 use ironcurtain_paths::CanonicalPath;
 use tally::{Finding, Tally};
@@ -132,11 +130,5 @@ impl Judging<'_> {
         let (Some(sandbox), Resource::Path(path)) = (self.context.sandbox, value) else { return false };
         sandbox.contains(path)
             && self.context.sandbox_servers.iter().any(|server| server == self.call.server())
-    }
-}
-
-impl From<Denial> for Verdict {
-    fn from(denial: Denial) -> Self {
-        Self::Deny(denial)
     }
 }

@@ -80,8 +80,10 @@ fn speaks_about(condition: &Conditions, role: Role) -> bool {
 
 fn all_in_domains(condition: &DomainsCondition, values: &[(String, Resource)]) -> bool {
     !values.is_empty()
-        && values.iter().all(|(_, value)| {
-            matches!(value, Resource::Url(destination) if domains::covered(&condition.allowed, destination))
+        && values.iter().all(|(_, value)| match value {
+            Resource::Url(destination) => domains::covered(&condition.allowed, destination),
+            Resource::Text(host) => condition.allowed.iter().any(|pattern| pattern.covers(host)),
+            Resource::Path(_) | Resource::Shapeless => false,
         })
 }
 

@@ -5,7 +5,7 @@ use super::{
     Conditions, Decision, DomainsCondition, Entry, ListCondition, PathsCondition, Policy, ResolveWithin, Rule,
 };
 use crate::domains::Pattern;
-use crate::{DynamicLists, LoadError, Role};
+use crate::{Category, DynamicLists, LoadError, Role};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -81,6 +81,13 @@ struct StoredList {
     match_type: String,
 }
 
+fn names_a_host(role: Role) -> bool {
+    match role.category() {
+        Category::Url | Category::Identifier => true,
+        Category::Path | Category::Opaque => false,
+    }
+}
+
 /// What reading one file needs.
 struct Loading<'a> {
     file: &'a str,
@@ -147,12 +154,18 @@ impl Loading<'_> {
         let within =
             (self.resolve)(&stored.within).map_err(|message| bad_within(self.file, rule, message))?;
         let roles = self.roles(rule, &format!("{field}.roles"), &stored.roles)?;
+        if let Some(role) = roles.iter().find(|role| role.category() != Category::Path) {
+            return Err(self.error(rule, &format!("{field}.roles"), format!("`{role}` names no path")));
+        }
         Ok(PathsCondition { roles, written: stored.within, within })
     }
 
     fn domains(&self, rule: &str, field: &str, value: Value) -> Result<DomainsCondition, LoadError> {
         let stored: StoredDomains = self.read(rule, field, value)?;
         let roles = self.roles(rule, &format!("{field}.roles"), &stored.roles)?;
+        if let Some(role) = roles.iter().find(|role| !names_a_host(**role)) {
+            return Err(self.error(rule, &format!("{field}.roles"), format!("`{role}` names no host")));
+        }
         let allowed = self.fill_in(stored.allowed).iter().map(|text| Pattern::parse(text)).collect();
         Ok(DomainsCondition { roles, allowed })
     }

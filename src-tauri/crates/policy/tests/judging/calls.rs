@@ -114,7 +114,7 @@ fn what_goes_down_into_a_folder_is_refused_above_a_protected_path() {
     for (tool, arguments) in [
         ("search", json!({ "path": "/home/ann", "pattern": "id" })),
         ("search", json!({ "path": "/", "pattern": "id" })),
-        ("remove", json!({ "path": "/home" })),
+        ("delete", json!({ "path": "/home" })),
         ("move", json!({ "source": "/home/ann", "destination": "/a" })),
     ] {
         assert_eq!(
@@ -149,6 +149,15 @@ fn asking_for_the_open_folders_is_allowed_on_the_filesystem_server_alone() {
     let ask = |server: &str| scene.says(server, "list_allowed_directories", &json!({}));
     assert_eq!(ask("filesystem"), "allow structural-introspection-allow");
     assert_eq!(ask("other"), "deny default-deny");
+    let plan = |arguments: Value| {
+        scene.annotations.plan_recorded(
+            "filesystem",
+            "list_allowed_directories",
+            arguments.as_object().unwrap(),
+        )
+    };
+    let with_more = plan(json!({ "x": 1 })).unwrap().with_facts(vec![]).unwrap();
+    assert_eq!(crate::scene::severity(&scene.judge_call(&with_more)), 2);
 }
 
 #[test]
@@ -166,6 +175,15 @@ fn the_sandbox_settles_only_roles_that_are_wholly_in_it_and_only_on_its_servers(
 }
 
 #[test]
+fn a_path_in_the_sandbox_is_judged_like_the_others_it_comes_with() {
+    let scene = Scene::new(&[("b", json!({ "paths": { "roles": ["read-path"], "within": "/b" } }), "allow")]);
+    let said = |paths: Value| scene.says("filesystem", "many", &json!({ "paths": paths }));
+    assert_eq!(said(json!(["/box/a", "/b/x"])), "deny default-deny");
+    assert_eq!(said(json!(["/box/a"])), "allow structural-sandbox-allow");
+    assert_eq!(said(json!(["/b/x"])), "allow b");
+}
+
+#[test]
 fn a_grant_covers_its_access_and_its_reach_and_nothing_else() {
     let mut scene = Scene::new(&[("ask", json!({}), "escalate")]);
     scene.grants = vec![
@@ -178,7 +196,7 @@ fn a_grant_covers_its_access_and_its_reach_and_nothing_else() {
     assert_eq!(said("write", "/f"), "escalate ask");
     assert_eq!(said("read", "/t/a/b"), "allow grant");
     assert_eq!(said("write", "/t/a"), "allow grant");
-    assert_eq!(said("remove", "/t/a"), "escalate ask");
+    assert_eq!(said("delete", "/t/a"), "escalate ask");
     assert_eq!(said("read", "/tt"), "escalate ask");
     let Verdict::Allow(permit) = scene.judge("filesystem", "read", &json!({ "path": "/t/a" })) else {
         panic!()
@@ -337,6 +355,28 @@ fn every_address_of_a_remote_must_be_covered() {
     assert_eq!(said(&["https://github.com/a/b.git"]), 0);
     assert_eq!(said(&["https://github.com/a/b.git", "https://evil.net/a"]), 2);
     assert_eq!(said(&[]), 2);
+}
+
+#[test]
+fn a_remote_that_git_does_not_know_does_not_slip_past_the_gate() {
+    let mut scene = Scene::new(&[("all", json!({}), "allow")]);
+    scene.gates = Gates::new(&BTreeMap::from([("other".to_owned(), vec!["*".to_owned()])]));
+    let said = |remote: Option<&str>| {
+        let arguments = json!({ "path": "/r", "remote": remote });
+        let plan = scene.annotations.plan("other", "push", arguments.as_object().unwrap()).unwrap();
+        let call = plan.with_facts(vec![Fact::Path(path("/r")), Fact::Remotes(vec![])]).unwrap();
+        crate::scene::severity(&scene.judge_call(&call))
+    };
+    assert_eq!(said(Some("nowhere")), 1);
+    assert_eq!(said(None), 0);
+}
+
+#[test]
+fn a_host_that_is_opened_is_compared_like_any_host() {
+    let evil = json!({ "domains": { "roles": ["proxy-domain"], "allowed": ["*.evil.net"] } });
+    let scene = Scene::new(&[("evil", evil, "deny"), ("all", json!({}), "allow")]);
+    assert_eq!(scene.says("other", "open", &json!({ "host": "A.Evil.net" })), "deny evil");
+    assert_eq!(scene.says("other", "open", &json!({ "host": "ok.org" })), "allow all");
 }
 
 #[test]

@@ -47,6 +47,10 @@ fn a_rule_that_is_not_understood_refuses_the_policy() {
     ] {
         assert_eq!(policy_error(&rule), message);
     }
+    let paths = json!({ "paths": { "roles": ["fetch-url"], "within": "/a" } });
+    assert!(policy_error(&rule(paths)).ends_with("field `if.paths.roles`: `fetch-url` names no path"));
+    let domains = json!({ "domains": { "roles": ["read-path"], "allowed": ["*"] } });
+    assert!(policy_error(&rule(domains)).ends_with("field `if.domains.roles`: `read-path` names no host"));
     let list = json!([{ "roles": ["github-owner"], "allowed": ["a"], "matchType": "globs" }]);
     assert!(policy_error(&rule(json!({ "lists": list }))).contains("`globs` is not a way to match"));
     let paths = json!({ "roles": ["read-path"], "within": "/a", "without": "/b" });

@@ -20,6 +20,7 @@ fn url() -> impl Strategy<Value = &'static str> {
 fn conditions() -> impl Strategy<Value = Value> {
     let roles =
         || subsequence(vec!["read-path", "write-path", "delete-path", "fetch-url", "github-owner"], 1..4);
+    let path_roles = || subsequence(vec!["read-path", "write-path", "delete-path"], 1..=3);
     let maybe = |strategy: BoxedStrategy<Value>| prop::option::weighted(0.4, strategy);
     (
         maybe(roles().prop_map(|roles| json!(roles)).boxed()),
@@ -29,7 +30,9 @@ fn conditions() -> impl Strategy<Value = Value> {
                 .prop_map(|t| json!(t))
                 .boxed(),
         ),
-        maybe((roles(), place()).prop_map(|(roles, at)| json!({ "roles": roles, "within": at })).boxed()),
+        maybe(
+            (path_roles(), place()).prop_map(|(roles, at)| json!({ "roles": roles, "within": at })).boxed(),
+        ),
         maybe(Just(json!({ "roles": ["fetch-url"], "allowed": ["ok.org"] })).boxed()),
         maybe(
             Just(json!([{ "roles": ["github-owner"], "allowed": ["acme"], "matchType": "identifiers" }]))
@@ -73,7 +76,7 @@ fn grants() -> impl Strategy<Value = Vec<Grant>> {
 
 fn call() -> impl Strategy<Value = (&'static str, &'static str, Value)> {
     prop_oneof![
-        (select(vec!["read", "remove"]), place()).prop_map(|(tool, at)| (
+        (select(vec!["read", "delete"]), place()).prop_map(|(tool, at)| (
             "filesystem",
             tool,
             json!({ "path": at })

@@ -129,7 +129,7 @@ fn tools() -> Value {
     let files = json!([
         tool("read", json!({ "path": ["read-path"] })),
         tool("write", json!({ "path": ["write-path"], "content": ["none"] })),
-        tool("remove", json!({ "path": ["delete-path"] })),
+        tool("delete", json!({ "path": ["delete-path"] })),
         tool("move", json!({ "source": ["read-path", "delete-path"], "destination": ["write-path"] })),
         tool("many", json!({ "paths": ["read-path"] })),
         tool("search", json!({ "path": ["read-path"], "pattern": ["none"] })),
@@ -141,6 +141,7 @@ fn tools() -> Value {
         tool("save", json!({ "url": ["fetch-url"], "path": ["write-path"] })),
         tool("push", json!({ "path": ["read-path"], "remote": ["git-remote-url"] })),
         tool("repo", json!({ "owner": ["github-owner"], "repo": ["github-repo"] })),
+        tool("open", json!({ "host": ["proxy-domain"] })),
         tool("mail", json!({ "to": ["email-address"], "body": ["email-body"] })),
         tool("list_allowed_directories", json!({})),
         tool(
