@@ -98,6 +98,22 @@ mod tests {
     }
 
     #[cfg(unix)]
+    proptest::proptest! {
+        #[test]
+        fn any_path_survives(name in proptest::collection::vec(1_u8.., 0..40)) {
+            use std::os::unix::ffi::OsStrExt as _;
+            let path = Path::new("/").join(std::ffi::OsStr::from_bytes(&name));
+            proptest::prop_assert_eq!(to_path(&from_path(&path), None), Some(path));
+        }
+
+        #[test]
+        fn any_uri_is_survived(uri in ".*") {
+            let path = to_path(&format!("file://{uri}"), None);
+            proptest::prop_assert!(path.is_none_or(|path| path.is_absolute()));
+        }
+    }
+
+    #[cfg(unix)]
     #[test]
     fn other_bytes_survive() {
         let path = to_path("file:///a%FFb", None).expect("a path");

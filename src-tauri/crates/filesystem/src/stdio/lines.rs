@@ -66,6 +66,20 @@ impl<R: Read> Lines<R> {
 mod tests {
     use super::*;
 
+    proptest::proptest! {
+        #[test]
+        fn any_bytes_come_out_as_lines(input in proptest::collection::vec(0_u8..20, 0..200), limit in 0_usize..30) {
+            let mut lines = Lines::new(input.as_slice(), limit);
+            let mut expected: Vec<&[u8]> = input.split(|byte| *byte == b'\n').collect();
+            expected.pop();
+            for line in expected {
+                let expected = if line.len() > limit { Line::TooLong } else { Line::Whole(line) };
+                proptest::prop_assert_eq!(lines.next().expect("line"), expected);
+            }
+            proptest::prop_assert_eq!(lines.next().expect("line"), Line::End);
+        }
+    }
+
     #[test]
     fn long_lines_are_skipped_and_the_next_one_is_whole() {
         let mut lines = Lines::new(&b"one\n\n12345\n123456\n1234567\ntwo\nunfinished"[..], 5);

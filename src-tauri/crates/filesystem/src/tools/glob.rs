@@ -150,6 +150,22 @@ mod tests {
         }
     }
 
+    proptest::proptest! {
+        #[test]
+        fn any_pattern_is_survived(pattern in ".{0,40}", odd in "[*?@!+(){}|,./\\\\a0\\[\\]-]{0,60}", path in ".{0,40}") {
+            for pattern in [pattern, odd] {
+                Glob::new(&pattern).matches(&Names::new(&path));
+            }
+        }
+
+        #[test]
+        fn a_plain_name_matches_itself_alone(name in "[a-z]{1,9}", other in "[a-z]{1,9}") {
+            let glob = Glob::new(&name);
+            proptest::prop_assert!(glob.matches(&Names::new(&name)));
+            proptest::prop_assert_eq!(glob.matches(&Names::new(&other)), name == other);
+        }
+    }
+
     #[test]
     fn hostile_patterns_take_no_time() {
         let path = Names::new(&"a".repeat(200));

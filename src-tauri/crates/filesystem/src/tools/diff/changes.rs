@@ -211,6 +211,15 @@ mod tests {
         }
     }
 
+    proptest::proptest! {
+        #[test]
+        fn any_text_becomes_any_other(old in "[abc]{0,40}", new in "[abc]{0,40}") {
+            let old: Vec<&str> = old.split("").collect();
+            let new: Vec<&str> = new.split("").collect();
+            proptest::prop_assert_eq!(applied(&changes(&old, &new), &old, &new), new);
+        }
+    }
+
     #[test]
     fn removals_come_before_additions() {
         let way = changes(&["a", "b", "c"], &["a", "x", "c"]);
