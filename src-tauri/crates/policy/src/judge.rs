@@ -8,7 +8,8 @@ mod cover;
 mod protect;
 mod tally;
 
-use crate::{Asked, Gates, Grant, Policy, ResolvedCall, Resource, RoleValues, Rule, Subject, Verdict};
+use crate::rules::About;
+use crate::{Asked, Gates, Grant, Policy, ResolvedCall, Resource, RoleValues, Rule, Verdict};
 use cover::Scope;
 use ironcurtain_paths::CanonicalPath;
 use tally::{Finding, Tally};
@@ -64,10 +65,10 @@ fn is_introspection(call: &ResolvedCall) -> bool {
 struct Judging<'a> {
     context: &'a Context<'a>,
     call: &'a ResolvedCall,
-    rules: Vec<&'a Rule>,
+    rules: About<'a>,
 }
 
-impl Judging<'_> {
+impl<'a> Judging<'a> {
     fn tally(&self) -> Tally {
         let mut tally = Tally::default();
         if self.call.roles().is_empty() {
@@ -79,8 +80,9 @@ impl Judging<'_> {
 
     /// A tool that names no resource is judged as a whole.
     fn judge_whole(&self, tally: &mut Tally) {
-        let rule = self.rules.iter().find(|rule| cover::covers_call(rule, self.call)).copied();
-        tally.add(Finding { role: None, argument: "", subject: Subject::Call }, rule);
+        let mut rules = self.rules;
+        let rule = rules.find(|rule| cover::covers_call(rule, self.call));
+        tally.add(&Finding { role: None, argument: "", value: None }, rule);
     }
 
     /// The session sandbox settles a role whose values are all in it. Values in it next to others are judged like
@@ -109,14 +111,15 @@ impl Judging<'_> {
         if let Some(Resource::Url(destination)) = scope.value
             && !self.context.gates.admits(self.call.server(), destination)
         {
-            tally.gate(scope.finding(), destination, self.call.server());
+            tally.gate(&scope.finding(), destination, self.call.server());
         }
-        tally.add(scope.finding(), self.rule_for(scope));
+        tally.add(&scope.finding(), self.rule_for(scope));
     }
 
     /// The first rule that covers a value.
-    fn rule_for(&self, scope: &Scope<'_>) -> Option<&Rule> {
-        self.rules.iter().find(|rule| scope.is_covered_by(rule, self.call)).copied()
+    fn rule_for(&self, scope: &Scope<'_>) -> Option<&'a Rule> {
+        let mut rules = self.rules;
+        rules.find(|rule| scope.is_covered_by(rule, self.call))
     }
 
     /// A grant that covers a value, unless a rule denies it.

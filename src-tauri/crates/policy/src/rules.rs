@@ -8,7 +8,7 @@ mod load;
 
 use crate::domains::Pattern;
 use crate::{Resource, Role};
-use index::Index;
+use index::{Index, Places};
 use ironcurtain_paths::CanonicalPath;
 
 /// A compiled policy.
@@ -128,8 +128,23 @@ impl Policy {
     }
 
     /// The rules that can speak about a tool, in order.
-    pub(crate) fn about<'a>(&'a self, server: &str, tool: &str) -> Vec<&'a Rule> {
-        self.index.about(server, tool).into_iter().filter_map(|at| self.rules.get(at)).collect()
+    pub(crate) fn about(&self, server: &str, tool: &str) -> About<'_> {
+        About { rules: &self.rules, places: self.index.about(server, tool) }
+    }
+}
+
+/// The rules about a tool. Copied to go through them again.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct About<'a> {
+    rules: &'a [Rule],
+    places: Places<'a>,
+}
+
+impl<'a> Iterator for About<'a> {
+    type Item = &'a Rule;
+
+    fn next(&mut self) -> Option<&'a Rule> {
+        self.rules.get(self.places.next()?)
     }
 }
 

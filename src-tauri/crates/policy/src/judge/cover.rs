@@ -5,7 +5,7 @@
 
 use super::tally::Finding;
 use crate::rules::{Conditions, DomainsCondition, ListCondition};
-use crate::{ResolvedCall, Resource, Role, RoleValues, Rule, Subject, domains};
+use crate::{ResolvedCall, Resource, Role, RoleValues, Rule, domains};
 
 /// One value that is judged: which role it stands in, and whether the call gives it at all.
 #[derive(Clone, Copy)]
@@ -30,14 +30,7 @@ impl<'a> Scope<'a> {
     }
 
     pub(super) fn finding(&self) -> Finding<'a> {
-        let subject = match self.value {
-            None => Subject::Absent,
-            Some(Resource::Path(path)) => Subject::Path(path.clone()),
-            Some(Resource::Url(destination)) => Subject::Text(destination.text().to_owned()),
-            Some(Resource::Text(text)) => Subject::Text(text.clone()),
-            Some(Resource::Shapeless) => Subject::Text(String::new()),
-        };
-        Finding { role: Some(self.of.role), argument: self.argument, subject }
+        Finding { role: Some(self.of.role), argument: self.argument, value: self.value }
     }
 
     fn is_within(&self, condition: &Conditions) -> bool {

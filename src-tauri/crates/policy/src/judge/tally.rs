@@ -2,7 +2,9 @@
 
 use super::{DEFAULT_DENY, DOMAIN_GATE, GRANT};
 use crate::domains::Destination;
-use crate::{Asked, Decision, Denial, Escalation, Grant, Permit, Reason, Role, Rule, Subject, Verdict};
+use crate::{
+    Asked, Decision, Denial, Escalation, Grant, Permit, Reason, Resource, Role, Rule, Subject, Verdict,
+};
 
 /// Findings so far.
 #[derive(Default)]
@@ -18,9 +20,10 @@ pub(super) struct Tally {
 
 /// What a finding is about.
 pub(super) struct Finding<'a> {
+    /// The role; nothing when it is about the call as a whole.
     pub(super) role: Option<Role>,
     pub(super) argument: &'a str,
-    pub(super) subject: Subject,
+    pub(super) value: Option<&'a Resource>,
 }
 
 /// A permit that rests on structure alone.
@@ -30,7 +33,7 @@ pub(super) fn permit(rule: &str, reason: &str) -> Verdict {
 
 impl Tally {
     /// The first rule that covers the subject decides; without one it is left over.
-    pub(super) fn add(&mut self, finding: Finding<'_>, rule: Option<&Rule>) {
+    pub(super) fn add(&mut self, finding: &Finding<'_>, rule: Option<&Rule>) {
         let Some(rule) = rule else {
             self.uncovered.get_or_insert_with(|| finding.describe());
             return;
@@ -58,7 +61,7 @@ impl Tally {
     }
 
     /// An address is outside the hosts its server may reach.
-    pub(super) fn gate(&mut self, finding: Finding<'_>, destination: &Destination, server: &str) {
+    pub(super) fn gate(&mut self, finding: &Finding<'_>, destination: &Destination, server: &str) {
         let place = destination.domain().unwrap_or(destination.text());
         let reason = format!("`{place}` is not among the hosts of the server `{server}`");
         self.gated.push(finding.asked(DOMAIN_GATE, &reason));
@@ -113,19 +116,30 @@ fn reasons_of(values: &[Asked]) -> impl Iterator<Item = Reason> {
 }
 
 impl Finding<'_> {
-    fn asked(self, rule: &str, reason: &str) -> Asked {
+    fn asked(&self, rule: &str, reason: &str) -> Asked {
         Asked {
             role: self.role,
             argument: self.argument.to_owned(),
-            subject: self.subject,
+            subject: self.subject(),
             rule: rule.to_owned(),
             reason: reason.to_owned(),
         }
     }
 
+    fn subject(&self) -> Subject {
+        match self.value {
+            None if self.role.is_none() => Subject::Call,
+            None => Subject::Absent,
+            Some(Resource::Path(path)) => Subject::Path(path.clone()),
+            Some(Resource::Url(destination)) => Subject::Text(destination.text().to_owned()),
+            Some(Resource::Text(text)) => Subject::Text(text.clone()),
+            Some(Resource::Shapeless) => Subject::Text(String::new()),
+        }
+    }
+
     fn describe(&self) -> String {
         match self.role {
-            Some(role) => format!("`{}` as `{role}`", self.subject),
+            Some(role) => format!("`{}` as `{role}`", self.subject()),
             None => "this tool".to_owned(),
         }
     }

@@ -260,6 +260,46 @@ fn a_tool_without_resources_is_asked_about_as_a_whole() {
 }
 
 #[test]
+fn a_tool_without_resources_is_covered_by_rules_whose_conditions_it_meets() {
+    let said = |conditions: Value| {
+        let scene = Scene::new(&[("r", conditions, "allow")]);
+        scene.says("other", "mail", &json!({ "to": "bob@example.com", "body": "hi" }))
+    };
+    assert_eq!(said(json!({ "roles": ["read-path", "email-body"] })), "allow r");
+    assert_eq!(said(json!({ "roles": ["read-path"] })), "deny default-deny");
+    assert_eq!(said(json!({ "paths": { "roles": ["read-path"], "within": "/" } })), "deny default-deny");
+    assert_eq!(said(json!({ "domains": { "roles": ["fetch-url"], "allowed": ["*"] } })), "deny default-deny");
+    assert_eq!(said(json!({ "lists": [] })), "allow r");
+}
+
+#[test]
+fn a_rule_with_no_lists_in_it_speaks_about_every_role() {
+    let scene = Scene::new(&[("r", json!({ "lists": [] }), "allow")]);
+    assert_eq!(scene.says("filesystem", "read", &json!({ "path": "/a" })), "allow r");
+}
+
+#[test]
+fn a_yes_is_for_one_argument() {
+    let mut scene = Scene::new(&[("ask", json!({}), "escalate")]);
+    scene.approved = vec![asked(Role::ReadPath, "left", Subject::Path(path("/a")))];
+    let said = |arguments: Value| scene.says("filesystem", "compare", &arguments);
+    assert_eq!(said(json!({ "left": "/a" })), "allow ask");
+    assert_eq!(said(json!({ "left": "/a", "right": "/a" })), "escalate ask");
+}
+
+#[test]
+fn what_a_gate_and_a_rule_ask_about_is_asked_once() {
+    let mut scene = Scene::new(&[("ask", json!({}), "escalate")]);
+    scene.gates = Gates::new(&BTreeMap::from([("other".to_owned(), vec![])]));
+    let Verdict::Escalate(escalation) = scene.judge("other", "get", &json!({ "url": "https://a.org/" }))
+    else {
+        panic!()
+    };
+    let rules: Vec<&str> = escalation.values.iter().map(|asked| asked.rule.as_str()).collect();
+    assert_eq!(rules, ["structural-domain-escalate"]);
+}
+
+#[test]
 fn each_value_is_discharged_by_the_first_rule_that_covers_it() {
     let within = |at: &str| json!({ "paths": { "roles": ["read-path"], "within": at } });
     let scene = Scene::new(&[
@@ -355,6 +395,10 @@ fn every_address_of_a_remote_must_be_covered() {
     assert_eq!(said(&["https://github.com/a/b.git"]), 0);
     assert_eq!(said(&["https://github.com/a/b.git", "https://evil.net/a"]), 2);
     assert_eq!(said(&[]), 2);
+    let web = json!({ "domains": { "roles": ["fetch-url"], "allowed": ["*"] } });
+    let scene = Scene::new(&[("web", web, "allow"), ("reads", json!({ "roles": ["read-path"] }), "allow")]);
+    let push = json!({ "path": "/r", "remote": "https://github.com/a/b" });
+    assert_eq!(scene.says("other", "push", &push), "deny default-deny");
 }
 
 #[test]

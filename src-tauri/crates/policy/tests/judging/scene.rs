@@ -132,6 +132,7 @@ fn tools() -> Value {
         tool("delete", json!({ "path": ["delete-path"] })),
         tool("move", json!({ "source": ["read-path", "delete-path"], "destination": ["write-path"] })),
         tool("many", json!({ "paths": ["read-path"] })),
+        tool("compare", json!({ "left": ["read-path"], "right": ["read-path"] })),
         tool("search", json!({ "path": ["read-path"], "pattern": ["none"] })),
         tool("list_allowed_directories", json!({})),
     ]);
