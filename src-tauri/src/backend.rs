@@ -2,18 +2,25 @@
 //!
 //! - The shell only asks what the control protocol has: it can show and take away, never allow.
 
+mod trusted;
+
+pub(crate) use trusted::{Trusted, TrustedError};
+
 use ironcurtain_protocol::{Reply, Request};
 use std::pin::Pin;
 use tokio::sync::watch;
 
-/// A reply that comes later.
-pub type Pending = Pin<Box<dyn Future<Output = Reply> + Send>>;
+/// Something that comes later.
+pub type Pending<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// Whoever answers the shell's requests.
 pub trait Backend: Send + Sync + 'static {
     /// Sends one request.
-    fn request(&self, request: Request) -> Pending;
+    fn request(&self, request: Request) -> Pending<Reply>;
 
     /// A number that moves whenever sessions, questions, grants or activity change.
     fn changes(&self) -> watch::Receiver<u64>;
+
+    /// Waits until every session has ended and nothing is served any more.
+    fn ended(&self) -> Pending<()>;
 }

@@ -7,6 +7,7 @@ mod backend;
 mod consent;
 mod options;
 mod shell;
+mod start;
 mod tray;
 mod window;
 
@@ -14,11 +15,4 @@ pub use backend::{Backend, Pending};
 pub use consent::{DeskSeat, Desktop, Outlet, Waiting};
 pub use options::Options;
 pub use shell::{ShellError, run as run_shell};
-
-use std::process::ExitCode;
-
-/// Runs the app until the person quits it.
-#[must_use]
-pub fn run() -> ExitCode {
-    ExitCode::SUCCESS
-}
+pub use start::run;

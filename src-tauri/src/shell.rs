@@ -53,6 +53,7 @@ pub fn run(
                 window::open(handle);
             }
             tauri::async_runtime::spawn(follow(handle.clone()));
+            tauri::async_runtime::spawn(leave(handle.clone()));
             Ok(())
         })
         .build(tauri::generate_context!())?;
@@ -80,6 +81,13 @@ async fn follow(app: AppHandle) {
     }
     // The trusted process is gone: say so rather than show what was.
     show(&app, Facts::default());
+}
+
+/// Ends the app when the trusted process has ended, whoever told it to.
+async fn leave(app: AppHandle) {
+    let ended = app.state::<Desk>().backend.ended();
+    ended.await;
+    app.exit(0);
 }
 
 async fn refresh(app: &AppHandle) {
@@ -121,10 +129,13 @@ fn choose(app: &AppHandle, choice: Choice) {
         Choice::Quit => {
             let app = app.clone();
             tauri::async_runtime::spawn(async move {
-                let ended = app.state::<Desk>().backend.request(Request::Shutdown);
-                // Whatever has not ended by then dies with this process.
-                if tokio::time::timeout(ENDING, ended).await.is_err() {
-                    tracing::warn!("the sessions did not end in time");
+                let backend = app.state::<Desk>().backend.clone();
+                let ending = async {
+                    backend.request(Request::Shutdown).await;
+                    backend.ended().await;
+                };
+                if tokio::time::timeout(ENDING, ending).await.is_err() {
+                    tracing::warn!("the sessions did not end in time; they die with this process");
                 }
                 app.exit(0);
             });

@@ -13,6 +13,7 @@ use tokio::sync::watch;
 pub(crate) struct Made {
     state: Arc<Mutex<State>>,
     changes: watch::Sender<u64>,
+    ended: watch::Sender<bool>,
 }
 
 struct State {
@@ -24,7 +25,7 @@ impl Made {
     pub(crate) fn new() -> Self {
         let now = now();
         let state = State { sessions: sessions(now), grants: grants(now) };
-        Self { state: Arc::new(Mutex::new(state)), changes: watch::Sender::new(0) }
+        Self { state: Arc::new(Mutex::new(state)), changes: watch::Sender::new(0), ended: watch::Sender::new(false) }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -68,6 +69,7 @@ impl Made {
             }
             Request::Shutdown => {
                 println!("shutdown");
+                self.ended.send_replace(true);
                 Reply::Done
             }
         }
@@ -75,13 +77,18 @@ impl Made {
 }
 
 impl Backend for Made {
-    fn request(&self, request: Request) -> Pending {
+    fn request(&self, request: Request) -> Pending<Reply> {
         let reply = self.reply(request);
         Box::pin(async move { reply })
     }
 
     fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
+    }
+
+    fn ended(&self) -> Pending<()> {
+        let mut ended = self.ended.subscribe();
+        Box::pin(async move { drop(ended.wait_for(|ended| *ended).await) })
     }
 }
 

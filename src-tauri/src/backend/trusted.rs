@@ -1,0 +1,121 @@
+//! The trusted process on a thread and a runtime of its own, so that neither side ever waits for the other.
+
+use super::{Backend, Pending};
+use ironcurtain_daemon::consent::Consent;
+use ironcurtain_daemon::{Daemon, Options, StartError, start};
+use ironcurtain_protocol::{ErrorCode, Reply, Request};
+use std::io;
+use std::sync::{Arc, mpsc};
+use tokio::runtime::{Builder, Handle};
+use tokio::sync::watch;
+
+/// Threads the trusted process works on.
+const WORKERS: usize = 2;
+
+/// A handle to the trusted process in this program.
+pub(crate) struct Trusted {
+    daemon: Daemon,
+    runtime: Handle,
+}
+
+/// Why it is not running.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum TrustedError {
+    /// It refused to start.
+    #[error(transparent)]
+    Start(#[from] StartError),
+    /// Its thread could not be made.
+    #[error("the system does not give IronCurtain a thread: {0}")]
+    Thread(#[from] io::Error),
+    /// Its thread ended without a word.
+    #[error("IronCurtain stopped while it was starting; its log says more")]
+    Vanished,
+}
+
+impl TrustedError {
+    /// Whether another one of this user runs already.
+    pub(crate) fn is_already_running(&self) -> bool {
+        match self {
+            Self::Start(error) => error.is_already_running(),
+            Self::Thread(_) | Self::Vanished => false,
+        }
+    }
+}
+
+impl Trusted {
+    /// Starts it and waits until it serves, or says why not.
+    pub(crate) fn start(options: Options, consent: Arc<dyn Consent>) -> Result<Self, TrustedError> {
+        let (tell, told) = mpsc::channel();
+        std::thread::Builder::new().name("trusted".into()).spawn(move || {
+            let runtime = match Builder::new_multi_thread().worker_threads(WORKERS).enable_all().build() {
+                Ok(runtime) => runtime,
+                Err(error) => return drop(tell.send(Err(error.into()))),
+            };
+            match runtime.block_on(start(options, consent)) {
+                Ok(daemon) => {
+                    let this = Self { daemon: daemon.clone(), runtime: runtime.handle().clone() };
+                    if tell.send(Ok(this)).is_ok() {
+                        runtime.block_on(serve(daemon));
+                    }
+                }
+                Err(error) => drop(tell.send(Err(error.into()))),
+            }
+        })?;
+        told.recv().map_err(|_| TrustedError::Vanished)?
+    }
+}
+
+/// Until it was told to end, by Quit, by `ironcurtain` or by the system.
+async fn serve(daemon: Daemon) {
+    tokio::select! {
+        () = daemon.ended() => {}
+        () = told_to_end() => {
+            daemon.request(Request::Shutdown).await;
+            daemon.ended().await;
+        }
+    }
+}
+
+#[cfg(unix)]
+async fn told_to_end() {
+    use tokio::signal::unix::{SignalKind, signal};
+    match (signal(SignalKind::terminate()), signal(SignalKind::interrupt())) {
+        (Ok(mut terminate), Ok(mut interrupt)) => {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+            }
+        }
+        // Without handlers the signals kill the process, which ends every session too.
+        (Err(_), _) | (_, Err(_)) => std::future::pending().await,
+    }
+}
+
+#[cfg(not(unix))]
+async fn told_to_end() {
+    if tokio::signal::ctrl_c().await.is_err() {
+        std::future::pending().await
+    }
+}
+
+impl Backend for Trusted {
+    fn request(&self, request: Request) -> Pending<Reply> {
+        let daemon = self.daemon.clone();
+        let answer = self.runtime.spawn(async move { daemon.request(request).await });
+        Box::pin(async move {
+            answer.await.unwrap_or_else(|_| Reply::Failed {
+                code: ErrorCode::Ending,
+                message: "IronCurtain is ending; start it anew".to_owned(),
+            })
+        })
+    }
+
+    fn changes(&self) -> watch::Receiver<u64> {
+        self.daemon.changes()
+    }
+
+    fn ended(&self) -> Pending<()> {
+        let daemon = self.daemon.clone();
+        Box::pin(async move { daemon.ended().await })
+    }
+}

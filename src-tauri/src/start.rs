@@ -1,0 +1,122 @@
+//! From the command line to the running app, or to a message that says why not.
+
+use crate::backend::{Trusted, TrustedError};
+use crate::consent::Desktop;
+use crate::options::{self, HELP, Options, Wanted};
+use crate::shell;
+use ironcurtain_daemon::{Home, HomeError};
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use tracing_subscriber::EnvFilter;
+
+/// Why the app does not run.
+#[derive(Debug, thiserror::Error)]
+enum AppError {
+    #[error(transparent)]
+    Option(#[from] options::OptionError),
+    #[error("no display was found; run `ironcurtain daemon` where there is none")]
+    NoDisplay,
+    #[error(transparent)]
+    Home(#[from] HomeError),
+    #[error("this program's own folder cannot be found: {0}")]
+    Programs(io::Error),
+    #[error(transparent)]
+    Trusted(#[from] TrustedError),
+    #[error(transparent)]
+    Shell(#[from] shell::ShellError),
+}
+
+/// Runs the app until the person quits it.
+#[must_use]
+pub fn run() -> ExitCode {
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info,zbus=warn"));
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).init();
+    let outcome = match options::read(std::env::args_os().skip(1)) {
+        Ok(Wanted::App(options)) => app(options),
+        Ok(Wanted::Help) => return print(HELP),
+        Ok(Wanted::Version) => return print(concat!("ironcurtain-desktop ", env!("CARGO_PKG_VERSION"), "\n")),
+        Err(error) => Err(error.into()),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            tracing::error!("{error}");
+            let (title, text) = words(&error);
+            message(title, &text);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn app(options: Options) -> Result<(), AppError> {
+    toolkit()?;
+    let home = Home::from_env()?;
+    let person = home.person.clone();
+    let (desktop, seat) = Desktop::new(person.clone());
+    let settings =
+        ironcurtain_daemon::Options { home, programs: programs()?, allow_root: options.allow_root };
+    let trusted = Trusted::start(settings, Arc::new(desktop.clone()))?;
+    shell::run(options, Arc::new(trusted), desktop, seat, person)?;
+    Ok(())
+}
+
+/// The programs it starts lie beside this one.
+fn programs() -> Result<PathBuf, AppError> {
+    let this = std::env::current_exe().map_err(AppError::Programs)?;
+    let missing = || AppError::Programs(io::ErrorKind::NotFound.into());
+    this.parent().map(PathBuf::from).ok_or_else(missing)
+}
+
+/// What the person reads: what happened, and what to do.
+fn words(error: &AppError) -> (&'static str, String) {
+    match error {
+        AppError::Trusted(trusted) if trusted.is_already_running() => (
+            "IronCurtain is already running",
+            "Look for the curtain in your panel. If there is none, it runs in a terminal: \
+             `ironcurtain status` tells about it."
+                .to_owned(),
+        ),
+        other => ("IronCurtain could not start", format!("Agents are denied until it does.\n\n{other}")),
+    }
+}
+
+fn print(text: &str) -> ExitCode {
+    match io::stdout().write_all(text.as_bytes()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn toolkit() -> Result<(), AppError> {
+    gtk::init().map_err(|_| AppError::NoDisplay)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn toolkit() -> Result<(), AppError> {
+    Ok(())
+}
+
+/// Shows a plain message. Nothing else of ours is running yet, or any more.
+#[cfg(target_os = "linux")]
+fn message(title: &str, text: &str) {
+    use gtk::prelude::*;
+    if gtk::init().is_err() {
+        return;
+    }
+    let dialog = gtk::MessageDialog::builder()
+        .message_type(gtk::MessageType::Info)
+        .text(title)
+        .secondary_text(text)
+        .title("IronCurtain")
+        .build();
+    dialog.add_button("Close", gtk::ResponseType::Close);
+    dialog.run();
+}
+
+#[cfg(not(target_os = "linux"))]
+fn message(_title: &str, _text: &str) {
+    // The log says it.
+}
