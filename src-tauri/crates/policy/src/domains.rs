@@ -13,7 +13,27 @@ use url::{Host, Url};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Destination {
     text: String,
-    domain: Option<String>,
+    place: Option<Place>,
+}
+
+/// A host, or a repository on one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Place {
+    domain: String,
+    /// How much of `domain` is the host.
+    host: usize,
+    kind: HostKind,
+}
+
+/// What patterns must know of a host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum HostKind {
+    /// A name that a public resolver may answer.
+    Public,
+    /// A name of this machine or its network.
+    Local,
+    /// An address.
+    Address,
 }
 
 /// A pattern for places.
@@ -49,13 +69,13 @@ impl Destination {
     /// The place, where there is one: `host` for the web, `host/path` for a git remote.
     #[must_use]
     pub fn domain(&self) -> Option<&str> {
-        self.domain.as_deref()
+        self.place.as_ref().map(|place| place.domain.as_str())
     }
 
     fn web(raw: &str) -> Self {
         let Ok(url) = Url::parse(raw) else { return Self::nowhere(raw) };
-        let domain = matches!(url.scheme(), "http" | "https").then(|| host_of(&url)).flatten();
-        Self { text: spell(raw, &url), domain }
+        let host = matches!(url.scheme(), "http" | "https").then(|| host_of(&url)).flatten();
+        Self { text: spell(raw, &url), place: host.map(|host| Place::new(&host)) }
     }
 
     fn remote(raw: &str) -> Self {
@@ -72,18 +92,18 @@ impl Destination {
             return Self::nowhere(raw);
         };
         let host = login.rsplit_once('@').map_or(login, |(_, host)| host);
-        Self { text: raw.to_owned(), domain: clean_host(host).map(|host| place(&host, path)) }
+        Self { text: raw.to_owned(), place: clean_host(host).map(|host| Place::below(&host, path)) }
     }
 
     fn remote_url(raw: &str) -> Self {
         let Ok(url) = Url::parse(raw) else { return Self::nowhere(raw) };
         let known = matches!(url.scheme(), "ssh" | "git" | "http" | "https");
-        let domain = known.then(|| host_of(&url)).flatten().map(|host| place(&host, url.path()));
-        Self { text: spell(raw, &url), domain }
+        let host = known.then(|| host_of(&url)).flatten();
+        Self { text: spell(raw, &url), place: host.map(|host| Place::below(&host, url.path())) }
     }
 
     fn nowhere(raw: &str) -> Self {
-        Self { text: raw.to_owned(), domain: None }
+        Self { text: raw.to_owned(), place: None }
     }
 }
 
@@ -103,13 +123,50 @@ impl Pattern {
     /// Whether it covers a place, given as `host` or `host/path`.
     #[must_use]
     pub fn covers(&self, domain: &str) -> bool {
-        let domain = fold_host(domain);
-        let host = domain.split_once('/').map_or(domain.as_str(), |(host, _)| host);
+        self.covers_place(&Place::new(domain))
+    }
+
+    fn covers_place(&self, place: &Place) -> bool {
+        let host = place.host();
         match self {
-            Self::Any => !host.is_empty() && !is_local(host),
-            Self::Below(parent) => !is_ip_address(host) && is_below(host, parent),
-            Self::Exact(wanted) if wanted.contains('/') => *wanted == domain,
+            Self::Any => !host.is_empty() && place.kind == HostKind::Public,
+            Self::Below(parent) => place.kind != HostKind::Address && is_below(host, parent),
+            Self::Exact(wanted) if wanted.contains('/') => *wanted == place.domain,
             Self::Exact(wanted) => !wanted.is_empty() && wanted == host,
+        }
+    }
+}
+
+impl Place {
+    /// A place in the one spelling: lower case up to the first slash, without the dot that ends a full name.
+    fn new(domain: &str) -> Self {
+        let domain = fold_host(domain);
+        let host = domain.find('/').unwrap_or(domain.len());
+        let kind = HostKind::of(domain.get(..host).unwrap_or_default());
+        Self { domain, host, kind }
+    }
+
+    /// `host/owner/repository`, without the `.git` and the slashes that mean nothing.
+    fn below(host: &str, path: &str) -> Self {
+        let path = path.trim_matches('/');
+        let path = path.strip_suffix(".git").unwrap_or(path);
+        if path.is_empty() { Self::new(host) } else { Self::new(&format!("{host}/{path}")) }
+    }
+
+    fn host(&self) -> &str {
+        self.domain.get(..self.host).unwrap_or_default()
+    }
+}
+
+impl HostKind {
+    fn of(host: &str) -> Self {
+        const LOCAL: [&str; 3] = ["localhost", "internal", "local"];
+        if is_ip_address(host) {
+            Self::Address
+        } else if LOCAL.iter().any(|suffix| is_below(host, suffix)) {
+            Self::Local
+        } else {
+            Self::Public
         }
     }
 }
@@ -131,19 +188,20 @@ impl Gates {
 
 /// Whether one of the patterns covers the place a value leads to.
 pub(crate) fn covered(patterns: &[Pattern], destination: &Destination) -> bool {
-    destination.domain().is_some_and(|domain| patterns.iter().any(|pattern| pattern.covers(domain)))
+    let Some(place) = &destination.place else { return false };
+    patterns.iter().any(|pattern| pattern.covers_place(place))
+}
+
+/// Whether one of the patterns covers a host given as text.
+pub(crate) fn host_covered(patterns: &[Pattern], host: &str) -> bool {
+    let place = Place::new(host);
+    patterns.iter().any(|pattern| pattern.covers_place(&place))
 }
 
 /// Whether a host is an IP address, in any notation that a resolver takes.
 #[must_use]
 pub fn is_ip_address(host: &str) -> bool {
     host.contains(':') || matches!(Host::parse(host), Ok(Host::Ipv4(_) | Host::Ipv6(_)))
-}
-
-/// A host that is this machine or its network: an address, or a name that no public resolver answers.
-fn is_local(host: &str) -> bool {
-    const SUFFIXES: [&str; 3] = ["localhost", "internal", "local"];
-    is_ip_address(host) || SUFFIXES.iter().any(|suffix| is_below(host, suffix))
 }
 
 fn is_below(host: &str, parent: &str) -> bool {
@@ -166,13 +224,6 @@ fn clean_host(host: &str) -> Option<String> {
         Ok(Host::Ipv4(address)) => Some(address.to_string()),
         Ok(Host::Ipv6(address)) => Some(format!("[{address}]")),
     }
-}
-
-/// `host/owner/repository`, without the `.git` and the slashes that mean nothing.
-fn place(host: &str, path: &str) -> String {
-    let path = path.trim_matches('/');
-    let path = path.strip_suffix(".git").unwrap_or(path);
-    if path.is_empty() { host.to_owned() } else { format!("{host}/{path}") }
 }
 
 /// Lower case up to the first slash, without the dot that ends a full name.

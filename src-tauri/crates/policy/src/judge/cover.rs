@@ -75,7 +75,7 @@ fn all_in_domains(condition: &DomainsCondition, values: &[(String, Resource)]) -
     !values.is_empty()
         && values.iter().all(|(_, value)| match value {
             Resource::Url(destination) => domains::covered(&condition.allowed, destination),
-            Resource::Text(host) => condition.allowed.iter().any(|pattern| pattern.covers(host)),
+            Resource::Text(host) => domains::host_covered(&condition.allowed, host),
             Resource::Path(_) | Resource::Shapeless => false,
         })
 }

@@ -6,10 +6,13 @@
     reason = "helpers of tests fail like tests"
 )]
 
-mod calls;
+mod answers;
+mod arguments;
 mod domains;
 mod files;
 mod peer;
 mod properties;
+mod rules;
 mod scene;
 mod shipped;
+mod structure;

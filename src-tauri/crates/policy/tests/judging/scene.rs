@@ -70,6 +70,11 @@ impl Scene {
         }
     }
 
+    /// A scene with one rule, `all`, that allows whatever it is asked about.
+    pub(crate) fn allowing_all() -> Self {
+        Self::new(&[("all", json!({}), "allow")])
+    }
+
     /// Understands a call; every path is taken by its spelling.
     pub(crate) fn call(&self, server: &str, tool: &str, arguments: &Value) -> Result<ResolvedCall, Denial> {
         let plan = self.annotations.plan(server, tool, arguments.as_object().unwrap())?;

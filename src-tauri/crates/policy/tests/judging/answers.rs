@@ -1,0 +1,100 @@
+//! Grants, and what a person said yes to.
+
+use crate::scene::{Scene, grant, path};
+use ironcurtain_policy::{Access, Asked, GrantKind, Reason, Role, Subject, Verdict};
+use serde_json::{Value, json};
+
+#[test]
+fn a_grant_covers_its_access_and_its_reach_and_nothing_else() {
+    let mut scene = Scene::new(&[("ask", json!({}), "escalate")]);
+    scene.grants = vec![
+        grant("file", "/f", GrantKind::File, &[Access::Read]),
+        grant("tree", "/t", GrantKind::Tree, &[Access::Read, Access::Write]),
+    ];
+    let said = |tool: &str, at: &str| scene.says("filesystem", tool, &json!({ "path": at }));
+    assert_eq!(said("read", "/f"), "allow grant");
+    assert_eq!(said("read", "/f/below"), "escalate ask");
+    assert_eq!(said("write", "/f"), "escalate ask");
+    assert_eq!(said("read", "/t/a/b"), "allow grant");
+    assert_eq!(said("write", "/t/a"), "allow grant");
+    assert_eq!(said("delete", "/t/a"), "escalate ask");
+    assert_eq!(said("read", "/tt"), "escalate ask");
+    let Verdict::Allow(permit) = scene.judge("filesystem", "read", &json!({ "path": "/t/a" })) else {
+        panic!()
+    };
+    assert_eq!(permit.grants(), ["tree"]);
+}
+
+#[test]
+fn a_deny_rule_holds_against_a_grant_and_against_an_answer() {
+    let rules = [
+        ("never", json!({ "paths": { "roles": ["read-path"], "within": "/t/secret" } }), "deny"),
+        ("ask", json!({}), "escalate"),
+    ];
+    let mut scene = Scene::new(&rules);
+    scene.grants = vec![grant("tree", "/t", GrantKind::Tree, &[Access::Read])];
+    scene.approved = vec![asked(Role::ReadPath, "path", Subject::Path(path("/t/secret/k")))];
+    assert_eq!(scene.says("filesystem", "read", &json!({ "path": "/t/secret/k" })), "deny never");
+    assert_eq!(scene.says("filesystem", "read", &json!({ "path": "/t/open" })), "allow grant");
+}
+
+fn asked(role: Role, argument: &str, subject: Subject) -> Asked {
+    let text = String::new;
+    Asked { role: Some(role), argument: argument.to_owned(), subject, rule: text(), reason: text() }
+}
+
+#[test]
+fn an_answer_lets_exactly_what_was_asked_through() {
+    let mut scene = Scene::new(&[("ask", json!({}), "escalate")]);
+    let arguments = json!({ "source": "/a", "destination": "/b" });
+    let Verdict::Escalate(escalation) = scene.judge("filesystem", "move", &arguments) else { panic!() };
+    let values: Vec<_> = escalation
+        .values
+        .iter()
+        .map(|asked| (asked.role.unwrap(), asked.argument.as_str(), asked.subject.to_string()))
+        .collect();
+    assert_eq!(
+        values,
+        [
+            (Role::ReadPath, "source", "/a".to_owned()),
+            (Role::DeletePath, "source", "/a".to_owned()),
+            (Role::WritePath, "destination", "/b".to_owned()),
+        ]
+    );
+    scene.approved = escalation.values;
+    assert_eq!(scene.says("filesystem", "move", &arguments), "allow ask");
+    let swapped = json!({ "source": "/c", "destination": "/b" });
+    assert_eq!(scene.says("filesystem", "move", &swapped), "escalate ask");
+    scene.approved.pop();
+    assert_eq!(scene.says("filesystem", "move", &arguments), "escalate ask");
+}
+
+#[test]
+fn a_tool_without_resources_is_asked_about_as_a_whole() {
+    let mut scene = Scene::new(&[("ask", json!({ "tool": ["mail"] }), "escalate")]);
+    let arguments = json!({ "to": "bob@example.com", "body": "hi" });
+    let Verdict::Escalate(escalation) = scene.judge("other", "mail", &arguments) else { panic!() };
+    assert_eq!(escalation.values.len(), 1);
+    assert_eq!((escalation.values[0].role, &escalation.values[0].subject), (None, &Subject::Call));
+    scene.approved = escalation.values;
+    assert_eq!(scene.says("other", "mail", &arguments), "allow ask");
+}
+
+#[test]
+fn a_yes_is_for_one_argument() {
+    let mut scene = Scene::new(&[("ask", json!({}), "escalate")]);
+    scene.approved = vec![asked(Role::ReadPath, "left", Subject::Path(path("/a")))];
+    let said = |arguments: Value| scene.says("filesystem", "compare", &arguments);
+    assert_eq!(said(json!({ "left": "/a" })), "allow ask");
+    assert_eq!(said(json!({ "left": "/a", "right": "/a" })), "escalate ask");
+}
+
+#[test]
+fn a_permit_tells_every_reason_once() {
+    let scene = Scene::new(&[("reads", json!({ "roles": ["read-path"] }), "allow")]);
+    let Verdict::Allow(permit) = scene.judge("filesystem", "many", &json!({ "paths": ["/a", "/b"] })) else {
+        panic!()
+    };
+    assert_eq!(permit.reasons(), [Reason { rule: "reads".to_owned(), reason: "reads".to_owned() }]);
+    assert_eq!(permit.grants(), [""; 0]);
+}

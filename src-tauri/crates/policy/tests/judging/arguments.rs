@@ -1,0 +1,183 @@
+//! What a call's arguments must look like, and what becomes of them.
+
+use crate::scene::{Scene, path};
+use ironcurtain_policy::{Annotations, Fact, Role};
+use serde_json::{Value, json};
+
+#[test]
+fn an_unknown_tool_is_refused_under_any_rule() {
+    let scene = Scene::allowing_all();
+    assert_eq!(scene.says("filesystem", "nope", &json!({})), "deny structural-unknown-tool");
+    assert_eq!(scene.says("nope", "read", &json!({ "path": "/a" })), "deny structural-unknown-tool");
+    assert_eq!(scene.says("filesystem", "read", &json!({ "path": "/a" })), "allow all");
+}
+
+#[test]
+fn an_unknown_argument_is_refused_under_any_rule() {
+    let scene = Scene::allowing_all();
+    let extra = json!({ "path": "/a", "path2": "/b" });
+    assert_eq!(scene.says("filesystem", "read", &extra), "deny structural-invalid-argument");
+}
+
+#[test]
+fn a_path_that_is_not_a_text_or_a_flat_list_of_texts_is_refused() {
+    let scene = Scene::allowing_all();
+    for odd in [
+        json!(null),
+        json!(1),
+        json!(true),
+        json!({}),
+        json!([["/a"]]),
+        json!(["/a", 1]),
+        json!(["/a", null]),
+    ] {
+        let said = scene.says("filesystem", "many", &json!({ "paths": odd }));
+        assert_eq!(said, "deny structural-invalid-argument", "{odd}");
+    }
+    assert_eq!(scene.says("filesystem", "many", &json!({ "paths": ["/a", "/b"] })), "allow all");
+    assert_eq!(scene.says("filesystem", "many", &json!({ "paths": "/a" })), "allow all");
+}
+
+#[test]
+fn an_identifier_or_an_address_that_is_not_text_is_refused() {
+    let scene = Scene::allowing_all();
+    assert_eq!(scene.says("other", "repo", &json!({ "owner": 1 })), "deny structural-invalid-argument");
+    assert_eq!(scene.says("other", "get", &json!({ "url": ["x", 1] })), "deny structural-invalid-argument");
+}
+
+#[test]
+fn text_that_looks_like_a_path_is_left_alone_where_no_path_is_meant() {
+    let mut scene = Scene::allowing_all();
+    scene.protected = vec![path("/secret")];
+    let arguments = json!({ "path": "/a", "content": "/secret/key and ~/.ssh" });
+    let call = scene.call("filesystem", "write", &arguments).unwrap();
+    assert_eq!(Value::Object(call.transport_arguments().clone()), arguments);
+    assert_eq!(scene.says("filesystem", "write", &arguments), "allow all");
+}
+
+#[test]
+fn what_is_sent_is_what_was_resolved() {
+    let scene = Scene::allowing_all();
+    let arguments = json!({ "paths": ["door/x", "b"] });
+    let plan = scene.annotations.plan("filesystem", "many", arguments.as_object().unwrap()).unwrap();
+    assert_eq!(plan.values()[1].raw.as_deref(), Some("b"));
+    let call = plan.with_facts(vec![Fact::Path(path("/out/x")), Fact::Path(path("/box/b"))]).unwrap();
+    assert_eq!(Value::Object(call.transport_arguments().clone()), json!({ "paths": ["/out/x", "/box/b"] }));
+}
+
+#[test]
+fn facts_that_are_not_those_of_the_plan_are_refused() {
+    let scene = Scene::allowing_all();
+    let plan = |arguments: Value| {
+        scene.annotations.plan("filesystem", "read", arguments.as_object().unwrap()).unwrap()
+    };
+    for facts in [vec![], vec![Fact::Plain], vec![Fact::Verbatim], vec![Fact::Remotes(vec![])]] {
+        let refused = plan(json!({ "path": "/a" })).with_facts(facts).unwrap_err();
+        assert_eq!(refused.rule, "structural-invalid-argument");
+    }
+    assert!(plan(json!({ "path": "/a" })).with_facts(vec![Fact::Path(path("/a"))]).is_ok());
+}
+
+#[test]
+fn roles_under_a_condition_are_strict_about_its_value() {
+    let scene = Scene::new(&[("reads", json!({ "roles": ["read-path"] }), "allow")]);
+    let said = |dry: Value| scene.says("other", "edit", &json!({ "path": "/a", "dry": dry }));
+    assert_eq!(said(json!(true)), "allow reads");
+    for other in [json!("true"), json!(1), json!(null), json!(false), json!([true])] {
+        assert_eq!(said(other), "deny default-deny");
+    }
+}
+
+#[test]
+fn every_operator_of_a_condition_holds_for_what_it_says() {
+    let holds = |condition: Value, value: Option<Value>| {
+        let mut condition = condition;
+        condition["arg"] = json!("m");
+        let args = json!({
+            "path": { "default": ["read-path"], "when": [{ "condition": condition, "roles": ["none"] }] }, "m": ["none"]
+        });
+        let tool = json!({ "toolName": "t", "serverName": "s", "args": args });
+        let file = json!({ "servers": { "s": { "tools": [tool] } } }).to_string();
+        let annotations = Annotations::from_json(&file, "a").unwrap();
+        let arguments = value.map(|value| ("m".to_owned(), value)).into_iter().collect();
+        let tool = annotations.get("s", "t").unwrap();
+        tool.roles(&arguments).next().unwrap().1 == [Role::None]
+    };
+    let values = [
+        None,
+        Some(json!(null)),
+        Some(json!(false)),
+        Some(json!(0)),
+        Some(json!(-0.0)),
+        Some(json!("")),
+        Some(json!(true)),
+        Some(json!(1)),
+        Some(json!(1.0)),
+        Some(json!("1")),
+        Some(json!([])),
+        Some(json!({})),
+    ];
+    let which = |condition: Value| {
+        values
+            .iter()
+            .map(|value| if holds(condition.clone(), value.clone()) { 'x' } else { '-' })
+            .collect::<String>()
+    };
+    assert_eq!(which(json!({ "is": "absent" })), "xx----------");
+    assert_eq!(which(json!({ "is": "present" })), "--xxxxxxxxxx");
+    assert_eq!(which(json!({ "is": "falsy" })), "xxxxxx------");
+    assert_eq!(which(json!({ "is": "truthy" })), "------xxxxxx");
+    assert_eq!(which(json!({ "equals": 1 })), "-------xx---");
+    assert_eq!(which(json!({ "equals": "1" })), "---------x--");
+    assert_eq!(which(json!({ "equals": true })), "------x-----");
+    assert_eq!(which(json!({ "equals": [] })), "------------");
+    assert_eq!(which(json!({ "in": ["", 0, {}] })), "---xxx------");
+    assert_eq!(which(json!({})), "------------");
+}
+
+#[test]
+fn an_identifier_is_sent_and_compared_in_lower_case() {
+    let owners = json!([{ "roles": ["github-owner"], "allowed": ["acme"], "matchType": "identifiers" }]);
+    let scene = Scene::new(&[
+        ("acme", json!({ "lists": owners }), "allow"),
+        ("repos", json!({ "roles": ["github-repo"] }), "allow"),
+    ]);
+    let call = scene.call("other", "repo", &json!({ "owner": "ACME", "repo": "App" })).unwrap();
+    assert_eq!(Value::Object(call.transport_arguments().clone()), json!({ "owner": "acme", "repo": "app" }));
+    assert_eq!(scene.says("other", "repo", &json!({ "owner": "ACME", "repo": "App" })), "allow acme+repos");
+    assert_eq!(scene.says("other", "repo", &json!({ "owner": "acme2", "repo": "App" })), "deny default-deny");
+    let shouted = json!([{ "roles": ["github-owner"], "allowed": ["ACME"], "matchType": "identifiers" }]);
+    let scene = Scene::new(&[("acme", json!({ "lists": shouted }), "allow")]);
+    assert_eq!(scene.says("other", "repo", &json!({ "owner": "ACME" })), "deny default-deny");
+}
+
+#[test]
+fn an_argument_that_the_declared_shape_lacks_is_refused_though_it_is_annotated() {
+    let tool = |declared: Value| {
+        let schema = json!({ "type": "object", "properties": declared });
+        let args = json!({ "path": ["read-path"], "old": ["none"] });
+        let tool = json!({ "toolName": "t", "serverName": "s", "args": args, "inputSchema": schema });
+        let file = json!({ "servers": { "s": { "tools": [tool] } } }).to_string();
+        Annotations::from_json(&file, "a").unwrap()
+    };
+    let arguments = json!({ "path": "/a", "old": 1 });
+    let planned = |declared: Value| tool(declared).plan("s", "t", arguments.as_object().unwrap()).map(|_| ());
+    let refused = planned(json!({ "path": { "type": "string" } })).unwrap_err();
+    assert_eq!(refused.reason, "the tool has no argument `old`");
+    assert_eq!(planned(json!({ "path": { "type": "string" }, "old": { "type": "integer" } })), Ok(()));
+    assert!(planned(json!({ "path": { "type": "string" }, "old": { "type": "boolean" } })).is_err());
+    let fraction = json!({ "path": "/a", "old": 1.5 });
+    let whole = tool(json!({ "path": {}, "old": { "type": ["integer", "null"] } }));
+    assert!(whole.plan("s", "t", fraction.as_object().unwrap()).is_err());
+    assert!(whole.plan("s", "t", json!({ "path": "/a", "old": 2.0 }).as_object().unwrap()).is_ok());
+}
+
+#[test]
+fn a_remote_that_is_left_out_or_empty_is_one_to_find_out() {
+    let scene = Scene::allowing_all();
+    for arguments in [json!({}), json!({ "remote": "" }), json!({ "remote": null })] {
+        let plan = scene.annotations.plan("other", "push", arguments.as_object().unwrap()).unwrap();
+        let [value] = plan.values() else { panic!("{:?}", plan.values()) };
+        assert_eq!((value.is_remote(), &value.raw), (true, &None), "{arguments}");
+    }
+}

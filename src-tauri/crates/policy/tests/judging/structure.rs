@@ -1,0 +1,158 @@
+//! Answers that no rule can change: one refusal each, with the allowed twin beside it.
+
+use crate::scene::{Scene, grant, path, severity};
+use ironcurtain_policy::{Access, Fact, Gates, GrantKind, Verdict};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+#[test]
+fn a_protected_path_is_refused_whatever_is_granted_or_answered() {
+    let mut scene = Scene::allowing_all();
+    scene.protected = vec![path("/home/ann/.ssh")];
+    scene.grants = vec![grant("g", "/", GrantKind::Tree, &[Access::Read, Access::Write, Access::Delete])];
+    for (tool, arguments) in [
+        ("read", json!({ "path": "/home/ann/.ssh/id" })),
+        ("read", json!({ "path": "/home/ann/.ssh" })),
+        ("many", json!({ "paths": ["/a", "/home/ann/.ssh/id"] })),
+        ("move", json!({ "source": "/a", "destination": "/home/ann/.ssh/id" })),
+    ] {
+        assert_eq!(
+            scene.says("filesystem", tool, &arguments),
+            "deny structural-protected-path",
+            "{arguments}"
+        );
+    }
+    assert_eq!(scene.says("filesystem", "read", &json!({ "path": "/home/ann/.sshd" })), "allow grant");
+}
+
+#[test]
+fn what_goes_down_into_a_folder_is_refused_above_a_protected_path() {
+    let mut scene = Scene::allowing_all();
+    scene.protected = vec![path("/home/ann/.ssh")];
+    for (tool, arguments) in [
+        ("search", json!({ "path": "/home/ann", "pattern": "id" })),
+        ("search", json!({ "path": "/", "pattern": "id" })),
+        ("delete", json!({ "path": "/home" })),
+        ("move", json!({ "source": "/home/ann", "destination": "/a" })),
+    ] {
+        assert_eq!(
+            scene.says("filesystem", tool, &arguments),
+            "deny structural-protected-path",
+            "{arguments}"
+        );
+    }
+    assert_eq!(scene.says("filesystem", "read", &json!({ "path": "/home/ann" })), "allow all");
+    assert_eq!(
+        scene.says("filesystem", "search", &json!({ "path": "/home/bob", "pattern": "id" })),
+        "allow all"
+    );
+}
+
+#[test]
+fn a_sandbox_in_a_protected_folder_is_open_and_its_neighbours_are_not() {
+    let mut scene = Scene::new(&[]);
+    scene.sandbox = Some(path("/state/sessions/1/sandbox"));
+    scene.protected = vec![path("/state"), path("/state/sessions/1/sandbox/.keys")];
+    let read = |at: &str| scene.says("filesystem", "read", &json!({ "path": at }));
+    assert_eq!(read("/state/sessions/1/sandbox/a"), "allow structural-sandbox-allow");
+    assert_eq!(read("/state/sessions/1/sandbox/.keys/k"), "deny structural-protected-path");
+    assert_eq!(read("/state/sessions/1/session.log"), "deny structural-protected-path");
+    assert_eq!(read("/state/sessions/2/sandbox/a"), "deny structural-protected-path");
+    assert_eq!(read("/state/sessions/1/sandbox-twin"), "deny structural-protected-path");
+}
+
+#[test]
+fn asking_for_the_open_folders_is_allowed_on_the_filesystem_server_alone() {
+    let scene = Scene::new(&[]);
+    let ask = |server: &str| scene.says(server, "list_allowed_directories", &json!({}));
+    assert_eq!(ask("filesystem"), "allow structural-introspection-allow");
+    assert_eq!(ask("other"), "deny default-deny");
+    let plan = |arguments: Value| {
+        scene.annotations.plan_recorded(
+            "filesystem",
+            "list_allowed_directories",
+            arguments.as_object().unwrap(),
+        )
+    };
+    let with_more = plan(json!({ "x": 1 })).unwrap().with_facts(vec![]).unwrap();
+    assert_eq!(severity(&scene.judge_call(&with_more)), 2);
+}
+
+#[test]
+fn the_sandbox_settles_only_roles_that_are_wholly_in_it_and_only_on_its_servers() {
+    let mut scene = Scene::new(&[]);
+    let said = |scene: &Scene, tool: &str, arguments: Value| scene.says("filesystem", tool, &arguments);
+    assert_eq!(said(&scene, "read", json!({ "path": "/box/a" })), "allow structural-sandbox-allow");
+    assert_eq!(said(&scene, "read", json!({ "path": "/boxes/a" })), "deny default-deny");
+    assert_eq!(said(&scene, "many", json!({ "paths": ["/box/a", "/b"] })), "deny default-deny");
+    assert_eq!(said(&scene, "move", json!({ "source": "/box/a", "destination": "/b" })), "deny default-deny");
+    assert_eq!(scene.says("other", "read", &json!({ "path": "/box/a" })), "deny default-deny");
+    scene.grants = vec![grant("g", "/b", GrantKind::File, &[Access::Read])];
+    let mixed = said(&scene, "many", json!({ "paths": ["/box/a", "/b"] }));
+    assert_eq!(mixed, "allow structural-sandbox-allow+grant");
+}
+
+#[test]
+fn a_path_in_the_sandbox_is_judged_like_the_others_it_comes_with() {
+    let scene = Scene::new(&[("b", json!({ "paths": { "roles": ["read-path"], "within": "/b" } }), "allow")]);
+    let said = |paths: Value| scene.says("filesystem", "many", &json!({ "paths": paths }));
+    assert_eq!(said(json!(["/box/a", "/b/x"])), "deny default-deny");
+    assert_eq!(said(json!(["/box/a"])), "allow structural-sandbox-allow");
+    assert_eq!(said(json!(["/b/x"])), "allow b");
+}
+
+#[test]
+fn what_a_gate_and_a_rule_ask_about_is_asked_once() {
+    let mut scene = Scene::new(&[("ask", json!({}), "escalate")]);
+    scene.gates = Gates::new(&BTreeMap::from([("other".to_owned(), vec![])]));
+    let Verdict::Escalate(escalation) = scene.judge("other", "get", &json!({ "url": "https://a.org/" }))
+    else {
+        panic!()
+    };
+    let rules: Vec<&str> = escalation.values.iter().map(|asked| asked.rule.as_str()).collect();
+    assert_eq!(rules, ["structural-domain-escalate"]);
+}
+
+#[test]
+fn an_address_outside_the_gate_is_asked_about_and_only_a_deny_rule_is_stronger() {
+    let gates = Gates::new(&BTreeMap::from([("other".to_owned(), vec!["ok.org".to_owned()])]));
+    let evil = json!({ "url": "https://evil.net/x" });
+    let with = |rules: &[(&str, Value, &str)]| {
+        let mut scene = Scene::new(rules);
+        scene.gates = gates.clone();
+        scene
+    };
+    let open = with(&[("all", json!({}), "allow")]);
+    assert_eq!(open.says("other", "get", &evil), "escalate structural-domain-escalate");
+    assert_eq!(open.says("other", "get", &json!({ "url": "https://ok.org/x" })), "allow all");
+    assert_eq!(
+        open.says("other", "get", &json!({ "url": "not a url" })),
+        "escalate structural-domain-escalate"
+    );
+    let shut = with(&[("no", json!({ "roles": ["fetch-url"] }), "deny")]);
+    assert_eq!(shut.says("other", "get", &evil), "deny no");
+    let save = json!({ "url": "https://evil.net/x", "path": "/a" });
+    assert_eq!(
+        with(&[("no", json!({ "roles": ["write-path"] }), "deny")]).says("other", "save", &save),
+        "deny no"
+    );
+    let mut uncovered = with(&[]);
+    assert_eq!(uncovered.says("other", "get", &evil), "escalate structural-domain-escalate");
+    let Verdict::Escalate(escalation) = uncovered.judge("other", "get", &evil) else { panic!() };
+    uncovered.approved = escalation.values;
+    assert_eq!(uncovered.says("other", "get", &evil), "deny default-deny");
+}
+
+#[test]
+fn a_remote_that_git_does_not_know_does_not_slip_past_the_gate() {
+    let mut scene = Scene::new(&[("all", json!({}), "allow")]);
+    scene.gates = Gates::new(&BTreeMap::from([("other".to_owned(), vec!["*".to_owned()])]));
+    let said = |remote: Option<&str>| {
+        let arguments = json!({ "path": "/r", "remote": remote });
+        let plan = scene.annotations.plan("other", "push", arguments.as_object().unwrap()).unwrap();
+        let call = plan.with_facts(vec![Fact::Path(path("/r")), Fact::Remotes(vec![])]).unwrap();
+        severity(&scene.judge_call(&call))
+    };
+    assert_eq!(said(Some("nowhere")), 1);
+    assert_eq!(said(None), 0);
+}
