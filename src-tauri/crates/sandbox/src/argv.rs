@@ -56,10 +56,13 @@ pub(crate) fn bwrap_argv(spec: &Spec, host: &Host, own_program: &str, fds: Descr
         argv.add(["--ro-bind", "/dev/null", path]);
     }
     argv.add(["--dev", "/dev"]);
-    if let Some(size) = spec.limits.tmp_size {
-        argv.add(["--size", &size.to_string()]);
+    for path in ["/dev/shm", "/tmp"] {
+        if let Some(size) = spec.limits.tmp_size {
+            argv.add(["--size", &size.to_string()]);
+        }
+        argv.add(["--perms", "1777", "--tmpfs", path]);
     }
-    argv.add(["--perms", "1777", "--tmpfs", "/tmp"]);
+    argv.add(["--remount-ro", "/dev"]);
 
     let View::Roots { session_dir, programs } = &spec.view;
     argv.add(["--ro-bind", own_program, ENTER_PROGRAM]);
@@ -117,7 +120,8 @@ mod tests {
             --hostname sandbox --info-fd 20 --add-seccomp-fd 21 --add-seccomp-fd 22 --clearenv \
             --setenv HOME /s --setenv TOKEN secret --ro-bind /usr /usr --symlink usr/bin /bin --ro-bind /lib64 /lib64 \
             --ro-bind /etc/hosts /etc/hosts --perms 0444 --file 23 /etc/passwd --perms 0444 --file 24 /etc/group \
-            --proc /proc --dev /dev --size 4096 --perms 1777 --tmpfs /tmp --ro-bind /opt/us /run/ironcurtain-sandbox \
+            --proc /proc --dev /dev --size 4096 --perms 1777 --tmpfs /dev/shm \
+            --size 4096 --perms 1777 --tmpfs /tmp --remount-ro /dev --ro-bind /opt/us /run/ironcurtain-sandbox \
             --ro-bind /opt/node_modules /opt/node_modules --bind /s /s --remount-ro / --chdir /";
         assert_eq!(bwrap_argv(&spec(), &host, "/opt/us", FDS).join(" "), expected);
         assert_eq!(passwd(&spec(), &host), "user:x:1000:1001::/s:/bin/sh\n");

@@ -48,8 +48,33 @@ const ETC: &[&str] = &[
     "/etc/ssl/openssl.cnf",
 ];
 
-const MASKED: &[&str] = &["/proc/kcore", "/proc/keys", "/proc/timer_list"];
-const FROZEN: &[&str] = &["/proc/bus", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"];
+const MASKED: &[&str] = &[
+    "/proc/interrupts",
+    "/proc/kallsyms",
+    "/proc/kcore",
+    "/proc/keys",
+    "/proc/kmsg",
+    "/proc/kpagecgroup",
+    "/proc/kpagecount",
+    "/proc/kpageflags",
+    "/proc/latency_stats",
+    "/proc/mtrr",
+    "/proc/sched_debug",
+    "/proc/slabinfo",
+    "/proc/timer_list",
+    "/proc/vmallocinfo",
+];
+const FROZEN: &[&str] = &[
+    "/proc/acpi",
+    "/proc/asound",
+    "/proc/bus",
+    "/proc/driver",
+    "/proc/fs",
+    "/proc/irq",
+    "/proc/scsi",
+    "/proc/sys",
+    "/proc/sysrq-trigger",
+];
 
 impl Host {
     /// Looks at this machine.

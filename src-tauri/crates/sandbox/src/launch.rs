@@ -91,7 +91,7 @@ pub fn launch(
 
     let (started, start) = mpsc::channel();
     thread::Builder::new().name("sandbox".into()).stack_size(64 * 1024).spawn(move || {
-        let mut child = match theirs.start().and_then(|child| Ok((KillHandle::of(&child)?, child))) {
+        let mut child = match theirs.start().and_then(with_handle) {
             Ok((kill, child)) => {
                 // A launcher that no longer listens has dropped `control`, so the supervisor ends by itself.
                 let _ = started.send(Ok((kill, child.id())));
@@ -139,11 +139,15 @@ impl Theirs {
     }
 }
 
-impl KillHandle {
-    /// Made by the thread that waits for `child`, before it waits, so the process id cannot have been reused.
-    fn of(child: &Child) -> io::Result<Self> {
-        let pid = Pid::from_child(child);
-        Ok(Self(Arc::new(pidfd_open(pid, PidfdFlags::empty())?)))
+/// Called by the thread that waits for `child`, before it waits, so the process id cannot have been reused.
+fn with_handle(mut child: Child) -> io::Result<(KillHandle, Child)> {
+    match pidfd_open(Pid::from_child(&child), PidfdFlags::empty()) {
+        Ok(handle) => Ok((KillHandle(Arc::new(handle)), child)),
+        Err(error) => {
+            child.kill()?;
+            child.wait()?;
+            Err(error.into())
+        }
     }
 }
 

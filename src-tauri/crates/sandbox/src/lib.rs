@@ -9,6 +9,7 @@
 //! - Unsafe code is in `sys` only.
 //! - On a platform without a sandbox, [`launch`] refuses.
 
+#[cfg(unix)]
 pub mod client;
 pub mod control;
 mod error;
@@ -16,6 +17,8 @@ mod spec;
 
 #[cfg(target_os = "linux")]
 mod argv;
+#[cfg(target_os = "linux")]
+mod check;
 #[cfg(target_os = "linux")]
 mod enter;
 #[cfg(target_os = "linux")]
@@ -32,7 +35,11 @@ mod program;
 mod supervisor;
 #[cfg(target_os = "linux")]
 mod sys;
+#[cfg(not(target_os = "linux"))]
+mod unsupported;
 
+#[cfg(target_os = "linux")]
+pub use check::{Availability, check};
 pub use control::{Answer, ControlOp, ControlReply, ControlRequest, Event, FromSupervisor, Proof, Refusal};
 pub use error::LaunchError;
 #[cfg(target_os = "linux")]
@@ -40,3 +47,5 @@ pub use launch::{Ended, KillHandle, Launched, launch};
 #[cfg(target_os = "linux")]
 pub use program::program;
 pub use spec::{Access, Limits, Mount, Spec, SpecError, View};
+#[cfg(not(target_os = "linux"))]
+pub use unsupported::{Availability, Ended, KillHandle, Launched, check, launch, program};

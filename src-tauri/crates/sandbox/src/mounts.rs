@@ -10,7 +10,7 @@ mod inside;
 mod mountinfo;
 mod source;
 
-use std::{collections::BTreeMap, io, os::fd::OwnedFd};
+use std::{collections::BTreeMap, ffi::OsStr, io, os::fd::OwnedFd};
 
 use serde::{Deserialize, Serialize};
 
@@ -61,7 +61,8 @@ impl Mounts {
     /// The mounts of a sandbox that has none yet but `fixed`.
     pub(crate) fn new(sandbox: Sandbox, fixed: &[String]) -> io::Result<Self> {
         let points = sandbox.mount_points()?;
-        let fixed = fixed.iter().filter_map(|path| Some((path.clone(), *points.get(path)?))).collect();
+        let fixed =
+            fixed.iter().filter_map(|path| Some((path.clone(), *points.get(OsStr::new(path))?))).collect();
         Ok(Self { sandbox, fixed, granted: BTreeMap::new(), made: Vec::new() })
     }
 

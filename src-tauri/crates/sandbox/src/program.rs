@@ -1,8 +1,21 @@
-//! The `ironcurtain-sandbox` program: one word says which of its parts it is to be.
+//! The `ironcurtain-sandbox` program: its first word says which of its parts it is to be.
 
-use std::process::ExitCode;
+use std::{
+    io::{self, Write},
+    process::ExitCode,
+};
 
-use crate::{enter, supervisor};
+use crate::{
+    check::{Availability, check},
+    enter, supervisor,
+};
+
+const USAGE: &str = "\
+usage: ironcurtain-sandbox --check [--json] [--allow-root]
+
+Tells whether this machine can sandbox, what is missing, and the command that installs it.
+The exit status is 0 when it can and 1 when it cannot.
+";
 
 /// Runs the program with `args`, its name not among them.
 pub fn program(args: impl Iterator<Item = String>) -> ExitCode {
@@ -10,6 +23,54 @@ pub fn program(args: impl Iterator<Item = String>) -> ExitCode {
     match args.split_first() {
         Some((part, rest)) if part == "--supervise" => supervisor::run(rest),
         Some((part, rest)) if part == "--enter" => enter::run(rest),
-        _ => ExitCode::from(2),
+        Some((part, rest)) if part == "--check" => say_check(rest).unwrap_or(ExitCode::from(2)),
+        _ => usage(),
+    }
+}
+
+fn say_check(options: &[String]) -> io::Result<ExitCode> {
+    let (mut json, mut allow_root) = (false, false);
+    for option in options {
+        match option.as_str() {
+            "--json" => json = true,
+            "--allow-root" => allow_root = true,
+            _ => return Ok(usage()),
+        }
+    }
+    let found = check(&std::env::current_exe()?, allow_root);
+    let text = if json { serde_json::to_string_pretty(&found)? + "\n" } else { in_words(&found) };
+    io::stdout().write_all(text.as_bytes())?;
+    Ok(if found.usable { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn in_words(found: &Availability) -> String {
+    let verdict = if found.usable { "This machine can sandbox." } else { "This machine cannot sandbox." };
+    let lines = std::iter::once(verdict.to_owned())
+        .chain(found.missing.iter().map(|missing| format!("  missing: {missing}")))
+        .chain(found.fix_command.iter().map(|command| format!("  to fix it, run: {command}")))
+        .chain(found.warnings.iter().map(|warning| format!("  warning: {warning}")));
+    lines.map(|line| line + "\n").collect()
+}
+
+fn usage() -> ExitCode {
+    // If standard error is closed, the exit status still says it.
+    let _ = io::stderr().write_all(USAGE.as_bytes());
+    ExitCode::from(2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_verdict_reads_well() {
+        let found = Availability {
+            usable: false,
+            missing: vec!["bubblewrap is not installed".into()],
+            fix_command: Some("sudo apt install bubblewrap".into()),
+            warnings: vec!["running as root".into()],
+        };
+        let expected = "This machine cannot sandbox.\n  missing: bubblewrap is not installed\n  to fix it, run: sudo apt install bubblewrap\n  warning: running as root\n";
+        assert_eq!(in_words(&found), expected);
     }
 }

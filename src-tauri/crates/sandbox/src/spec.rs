@@ -77,7 +77,7 @@ pub struct Limits {
     pub open_files: Option<u64>,
     /// Largest file that may be written, in bytes.
     pub file_size: Option<u64>,
-    /// Size of the private `/tmp`, in bytes.
+    /// Size of the private `/tmp`, and of `/dev/shm`, in bytes.
     pub tmp_size: Option<u64>,
 }
 

@@ -23,6 +23,8 @@ use rustix::{
     process::{Pid, getgid, getuid},
 };
 
+pub(crate) use bwrap::find_bwrap;
+
 use self::{
     bwrap::Bwrap,
     lines::{Lines, say},

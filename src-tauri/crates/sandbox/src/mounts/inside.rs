@@ -9,6 +9,7 @@ mod release;
 
 use std::{
     collections::BTreeMap,
+    ffi::{OsStr, OsString},
     fs::File,
     io::{self, Read},
     os::fd::{AsFd, OwnedFd},
@@ -83,12 +84,12 @@ impl Sandbox {
         let mounts = openat(&process, "ns/mnt", flags, Mode::empty())?;
         let user = sys::mount::owning_user_namespace(&mounts)?;
         let mut sandbox = Self { user, mounts, process, tmp_id: None };
-        sandbox.tmp_id = sandbox.mount_points()?.get("/tmp").copied();
+        sandbox.tmp_id = sandbox.mount_points()?.get(OsStr::new("/tmp")).copied();
         Ok(sandbox)
     }
 
     /// What is mounted, by mount point.
-    pub(super) fn mount_points(&self) -> io::Result<BTreeMap<String, u64>> {
+    pub(super) fn mount_points(&self) -> io::Result<BTreeMap<OsString, u64>> {
         Ok(self.table()?.by_point())
     }
 
@@ -117,8 +118,8 @@ impl Sandbox {
 
     fn table(&self) -> io::Result<MountInfo> {
         let flags = OFlags::RDONLY | OFlags::CLOEXEC;
-        let mut text = String::new();
-        File::from(openat(&self.process, "mountinfo", flags, Mode::empty())?).read_to_string(&mut text)?;
+        let mut text = Vec::new();
+        File::from(openat(&self.process, "mountinfo", flags, Mode::empty())?).read_to_end(&mut text)?;
         Ok(MountInfo::parse(&text))
     }
 }

@@ -1,6 +1,6 @@
 //! The kernel's table of mounts, `/proc/PID/mountinfo`, as far as it is needed here.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, ffi::OsString, os::unix::ffi::OsStringExt};
 
 /// Every mount of a namespace, by id.
 #[derive(Debug)]
@@ -10,13 +10,13 @@ pub(super) struct MountInfo(BTreeMap<u64, Entry>);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Entry {
     pub(super) parent: u64,
-    pub(super) point: String,
+    pub(super) point: OsString,
 }
 
 impl MountInfo {
     /// Reads the table; lines it cannot read are not in it.
-    pub(super) fn parse(text: &str) -> Self {
-        Self(text.lines().filter_map(line).collect())
+    pub(super) fn parse(text: &[u8]) -> Self {
+        Self(text.split(|byte| *byte == b'\n').filter_map(line).collect())
     }
 
     pub(super) fn get(&self, id: u64) -> Option<&Entry> {
@@ -24,7 +24,7 @@ impl MountInfo {
     }
 
     /// The uppermost mount of each mount point.
-    pub(super) fn by_point(&self) -> BTreeMap<String, u64> {
+    pub(super) fn by_point(&self) -> BTreeMap<OsString, u64> {
         let mut points = BTreeMap::new();
         for (id, entry) in &self.0 {
             let covers = |other: &u64| self.get(*other).is_some_and(|other| other.parent == *id);
@@ -36,7 +36,7 @@ impl MountInfo {
     }
 
     /// The mount points of `id` and of all that lies on it, those that lie on others first.
-    pub(super) fn subtree(&self, id: u64) -> Vec<String> {
+    pub(super) fn subtree(&self, id: u64) -> Vec<OsString> {
         let mut ids = vec![id];
         let mut next = 0;
         while let Some(&above) = ids.get(next) {
@@ -49,31 +49,33 @@ impl MountInfo {
     }
 }
 
-fn line(line: &str) -> Option<(u64, Entry)> {
-    let mut fields = line.split(' ');
-    let id = fields.next()?.parse().ok()?;
-    let parent = fields.next()?.parse().ok()?;
+fn line(line: &[u8]) -> Option<(u64, Entry)> {
+    let mut fields = line.split(|byte| *byte == b' ');
+    let mut number = || str::from_utf8(fields.next()?).ok()?.parse().ok();
+    let (id, parent) = (number()?, number()?);
     let point = unescape(fields.nth(2)?)?;
     Some((id, Entry { parent, point }))
 }
 
-/// The kernel writes space, tab, newline and backslash as three octal digits.
-fn unescape(field: &str) -> Option<String> {
-    let mut parts = field.split('\\');
+/// The kernel writes space, tab, newline and backslash as three octal digits, and other bytes as they are.
+fn unescape(field: &[u8]) -> Option<OsString> {
+    let mut parts = field.split(|byte| *byte == b'\\');
     let mut plain = parts.next()?.to_owned();
     for part in parts {
         let (digits, rest) = part.split_at_checked(3)?;
-        plain.push(char::from(u8::from_str_radix(digits, 8).ok()?));
-        plain.push_str(rest);
+        plain.push(u8::from_str_radix(str::from_utf8(digits).ok()?, 8).ok()?);
+        plain.extend(rest);
     }
-    Some(plain)
+    Some(OsString::from_vec(plain))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsStr;
+
     use super::*;
 
-    const TABLE: &str = "\
+    const TABLE: &[u8] = b"\
 10 9 0:21 / / ro - tmpfs tmpfs rw
 11 10 0:22 / /home/a\\040b ro,nosuid - ext4 /dev/vda rw
 12 11 0:22 / /home/a\\040b/c rw - ext4 /dev/vda rw
@@ -87,7 +89,7 @@ nonsense
         let table = MountInfo::parse(TABLE);
         assert_eq!(table.get(11), Some(&Entry { parent: 10, point: "/home/a b".into() }));
         assert_eq!(table.get(15), None);
-        assert_eq!(unescape("a\\134b\\012"), Some("a\\b\n".into()));
+        assert_eq!(unescape(b"a\\134b\\012"), Some("a\\b\n".into()));
     }
 
     #[test]
@@ -95,13 +97,13 @@ nonsense
         let table = MountInfo::parse(TABLE);
         assert_eq!(table.subtree(11), ["/home/a b/c", "/home/a b/c", "/home/a b"]);
         assert_eq!(table.subtree(14), ["/tmp"]);
-        assert_eq!(table.subtree(99), Vec::<String>::new());
+        assert_eq!(table.subtree(99), Vec::<OsString>::new());
     }
 
     #[test]
     fn the_uppermost_mount_of_a_point_counts() {
         let points = MountInfo::parse(TABLE).by_point();
-        assert_eq!(points.get("/home/a b/c"), Some(&13));
-        assert_eq!(points.get("/"), Some(&10));
+        assert_eq!(points.get(OsStr::new("/home/a b/c")), Some(&13));
+        assert_eq!(points.get(OsStr::new("/")), Some(&10));
     }
 }

@@ -9,6 +9,7 @@ use rustix::{
     fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, Stat, StatxFlags, fstat, openat2, statx},
     io::Errno,
     mount::{OpenTreeFlags, open_tree},
+    path::Arg,
 };
 use serde::{Deserialize, Serialize};
 
@@ -78,7 +79,7 @@ impl Kind {
 }
 
 /// Opens a place, not its content. A symlink anywhere in the path, its end included, is an error.
-pub(super) fn open_plain(from: impl AsFd, path: &str) -> Result<OwnedFd, Errno> {
+pub(super) fn open_plain(from: impl AsFd, path: impl Arg) -> Result<OwnedFd, Errno> {
     let flags = OFlags::PATH | OFlags::CLOEXEC;
     openat2(from, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS)
 }

@@ -225,7 +225,7 @@ fn memory(content: &[u8]) -> io::Result<File> {
 }
 
 /// Where distributions install it; the launcher's environment has no say.
-fn find_bwrap() -> Option<PathBuf> {
+pub(crate) fn find_bwrap() -> Option<PathBuf> {
     let places = ["/usr/bin/bwrap", "/usr/local/bin/bwrap", "/bin/bwrap", "/run/current-system/sw/bin/bwrap"];
     places.into_iter().map(PathBuf::from).find(|path| path.is_file())
 }

@@ -5,6 +5,7 @@
 mod harness;
 
 mod calls;
+mod checking;
 mod ends;
 mod grants;
 mod runtimes;

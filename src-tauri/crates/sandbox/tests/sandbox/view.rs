@@ -60,10 +60,12 @@ fn the_tree_is_small_and_closed() {
     for gone in ["/root", "/var/log", "/sys", "/mnt", "/etc/shadow", "/etc/machine-id", "/boot"] {
         assert_eq!(probe.say(&format!("exists {gone}")), "err ENOENT", "{gone}");
     }
-    for kept in ["/new", "/usr/new", "/etc/new", "/run/new"] {
+    for kept in ["/new", "/usr/new", "/etc/new", "/run/new", "/dev/new"] {
         assert_eq!(probe.say(&format!("write {kept} x")), "err EROFS", "{kept}");
     }
-    assert_eq!(probe.say("write /tmp/new x"), "ok");
+    for open in ["/tmp/new", "/dev/shm/new", "/dev/null"] {
+        assert_eq!(probe.say(&format!("write {open} x")), "ok", "{open}");
+    }
     assert_eq!(probe.say("write new x"), "ok");
     assert_eq!(fs::read_to_string(place.path("session/new")).unwrap(), "x");
     let uid = rustix::process::getuid().as_raw();

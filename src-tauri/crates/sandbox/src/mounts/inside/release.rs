@@ -7,6 +7,7 @@
 //!   no proof for it: it is detached, and reported as held.
 
 use std::{
+    ffi::OsStr,
     io::ErrorKind,
     thread,
     time::{Duration, Instant},
@@ -73,15 +74,16 @@ impl Inside<'_> {
     /// Ends a mount that was set aside.
     pub(super) fn release(&mut self, aside: Aside) -> Result<Proof, MountError> {
         match aside {
-            Aside::Waiting(id) => self.end(id, ASIDE),
+            Aside::Waiting(id) => self.end(id, OsStr::new(ASIDE)),
             Aside::Ended(proof) => Ok(proof),
         }
     }
 
     /// Ends the mount `id`, which is at `point`.
-    fn end(&self, id: u64, point: &str) -> Result<Proof, MountError> {
-        let broken =
-            |why: String| MountError::Broken(format!("the mount at `{point}` cannot be ended: {why}"));
+    fn end(&self, id: u64, point: &OsStr) -> Result<Proof, MountError> {
+        let broken = |why: String| {
+            MountError::Broken(format!("the mount at `{}` cannot be ended: {why}", point.display()))
+        };
         let table = self.sandbox.table().map_err(|error| broken(error.to_string()))?;
         let deadline = Instant::now() + PATIENCE;
         if table.subtree(id).iter().all(|point| unmount_plainly(point, deadline)) {
@@ -94,7 +96,7 @@ impl Inside<'_> {
     }
 }
 
-fn unmount_plainly(point: &str, deadline: Instant) -> bool {
+fn unmount_plainly(point: &OsStr, deadline: Instant) -> bool {
     loop {
         match unmount(point, UnmountFlags::NOFOLLOW) {
             Ok(()) => return true,

@@ -1,0 +1,100 @@
+//! Whether this machine can sandbox: by trying it, and by naming what is missing when it cannot.
+//!
+//! - The trial decides. What is read about the machine only explains its outcome, and warns.
+
+use std::{fs, io, path::Path, process::Command, time::Duration};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    client::ControlClient,
+    control::Event,
+    launch::launch,
+    spec::{Limits, Spec, View},
+};
+
+mod facts;
+
+use facts::Facts;
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What this machine can do.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Availability {
+    /// Whether a sandbox was launched just now.
+    pub usable: bool,
+    /// What is missing, one sentence each.
+    pub missing: Vec<String>,
+    /// The command a person can run to get what is missing, where there is one.
+    pub fix_command: Option<String>,
+    /// What works, but not as well as it should.
+    pub warnings: Vec<String>,
+}
+
+/// Launches a sandbox that does nothing, by `supervisor_program`. Takes a few milliseconds; ask once.
+pub fn check(supervisor_program: &Path, allow_root: bool) -> Availability {
+    let facts = Facts::find();
+    let mut found = facts.judge();
+    match try_it(supervisor_program, allow_root) {
+        Ok(()) => Availability { usable: true, missing: vec![], fix_command: None, ..found },
+        Err(error) => {
+            // The reason of the trial is the last word when nothing that is known explains it.
+            if found.missing.is_empty() {
+                found.missing.push(error.to_string());
+            }
+            Availability { usable: false, ..found }
+        }
+    }
+}
+
+fn try_it(supervisor_program: &Path, allow_root: bool) -> io::Result<()> {
+    let session = PrivateDir::new()?;
+    let spec = Spec {
+        argv: vec!["true".into()],
+        env: [("PATH".to_owned(), "/usr/bin:/bin".to_owned())].into(),
+        cwd: None,
+        view: View::Roots { session_dir: session.0.clone(), programs: vec![] },
+        mounts: vec![],
+        limits: Limits::default(),
+        allow_root,
+    };
+    let launched = launch(&spec, supervisor_program, |_| ()).map_err(io::Error::other)?;
+    let mut control = ControlClient::new(launched.control, PATIENCE)?;
+    for expected in [Event::Started, Event::Exited { status: 0 }] {
+        match control.event()? {
+            Event::Failed { reason } => return Err(io::Error::other(reason)),
+            event if event == expected => {}
+            event => return Err(io::Error::other(format!("a trial of the sandbox went wrong: {event:?}"))),
+        }
+    }
+    Ok(())
+}
+
+/// An empty directory for the length of the trial.
+struct PrivateDir(String);
+
+impl PrivateDir {
+    fn new() -> io::Result<Self> {
+        // Resolved, since a symlink on the way would be one in the sandbox's view.
+        let base = fs::canonicalize(std::env::temp_dir())?;
+        let name = format!("ironcurtain-check-{}-{:p}", std::process::id(), &raw const base);
+        let path = base.join(name).to_str().ok_or(io::ErrorKind::InvalidFilename)?.to_owned();
+        fs::create_dir(&path)?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for PrivateDir {
+    fn drop(&mut self) {
+        // An empty directory left in the temporary directory does no harm.
+        let _ = fs::remove_dir(&self.0);
+    }
+}
+
+/// The version `bwrap --version` tells, if there is such a program.
+fn bwrap_version() -> Option<(u32, u32)> {
+    let told = Command::new(crate::supervisor::find_bwrap()?).arg("--version").output().ok()?;
+    facts::version(String::from_utf8_lossy(&told.stdout).split_whitespace().last()?)
+}

@@ -1,0 +1,168 @@
+//! What is known about a machine that matters to sandboxing, and what follows from it.
+
+use std::fs;
+
+use rustix::{process::getuid, system::uname};
+
+use super::{Availability, bwrap_version};
+
+/// A machine, as far as sandboxing goes.
+#[derive(Clone, Debug)]
+pub(super) struct Facts {
+    root: bool,
+    kernel: Option<(u32, u32)>,
+    bwrap: Option<(u32, u32)>,
+    /// `user.max_user_namespaces` is zero, or Debian's older switch is off.
+    namespaces_off: bool,
+    /// AppArmor takes the privileges out of user namespaces (Ubuntu).
+    apparmor_restricts: bool,
+    os_release: String,
+}
+
+const OLDEST_KERNEL: (u32, u32) = (5, 14);
+const OLDEST_BWRAP: (u32, u32) = (0, 8);
+
+impl Facts {
+    /// Looks at this machine.
+    pub(super) fn find() -> Self {
+        let setting = |path: &str| fs::read_to_string(path).ok().map(|text| text.trim().to_owned());
+        let is = |path: &str, value: &str| setting(path).is_some_and(|found| found == value);
+        Self {
+            root: getuid().is_root(),
+            kernel: uname().release().to_str().ok().and_then(version),
+            bwrap: bwrap_version(),
+            namespaces_off: is("/proc/sys/user/max_user_namespaces", "0")
+                || is("/proc/sys/kernel/unprivileged_userns_clone", "0"),
+            apparmor_restricts: is("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1"),
+            os_release: setting("/etc/os-release").unwrap_or_default(),
+        }
+    }
+
+    /// What is missing, should it not work, and how to get it; the first thing missing has the command.
+    pub(super) fn judge(&self) -> Availability {
+        let mut missing = Vec::new();
+        let mut fixes = Vec::new();
+        let mut lacks = |what: String, fix: Option<&str>| {
+            missing.push(what);
+            fixes.extend(fix.map(str::to_owned));
+        };
+        match self.bwrap {
+            None => lacks("bubblewrap is not installed".into(), self.install_bubblewrap()),
+            Some(version) if version < OLDEST_BWRAP => {
+                let (major, minor) = version;
+                lacks(
+                    format!("bubblewrap {major}.{minor} is too old: 0.8 or newer is needed"),
+                    self.install_bubblewrap(),
+                );
+            }
+            Some(_) => {}
+        }
+        if let Some((major, minor)) = self.kernel.filter(|kernel| *kernel < OLDEST_KERNEL) {
+            lacks(format!("Linux {major}.{minor} is too old: 5.14 or newer is needed"), None);
+        }
+        if self.namespaces_off {
+            let fix = "sudo sysctl -w user.max_user_namespaces=15000 kernel.unprivileged_userns_clone=1";
+            lacks("user namespaces are switched off on this system".into(), Some(fix));
+        }
+        if self.apparmor_restricts {
+            let fix = "sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0";
+            lacks("AppArmor restricts user namespaces on this system".into(), Some(fix));
+        }
+        let root = "running as root: the kernel's own files are guarded by masks only, and the limit on processes does not hold";
+        let warnings = if self.root { vec![root.to_owned()] } else { vec![] };
+        Availability { usable: false, missing, fix_command: fixes.into_iter().next(), warnings }
+    }
+
+    fn install_bubblewrap(&self) -> Option<&'static str> {
+        let fields = self.os_release.lines().filter_map(|line| line.split_once('='));
+        let ids = fields
+            .filter(|(name, _)| matches!(*name, "ID" | "ID_LIKE"))
+            .map(|(_, ids)| ids.trim_matches('"'));
+        ids.flat_map(str::split_whitespace).find_map(|id| match id {
+            "debian" | "ubuntu" => Some("sudo apt install bubblewrap"),
+            "fedora" | "rhel" => Some("sudo dnf install bubblewrap"),
+            "arch" => Some("sudo pacman -S bubblewrap"),
+            "suse" | "opensuse" => Some("sudo zypper install bubblewrap"),
+            "alpine" => Some("sudo apk add bubblewrap"),
+            "void" => Some("sudo xbps-install bubblewrap"),
+            "gentoo" => Some("sudo emerge sys-apps/bubblewrap"),
+            _ => None,
+        })
+    }
+}
+
+/// The first two numbers of a version.
+pub(super) fn version(text: &str) -> Option<(u32, u32)> {
+    let mut numbers = text.split(|character: char| !character.is_ascii_digit());
+    Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_good_machine_lacks_nothing() {
+        let nothing = Availability { usable: false, missing: vec![], fix_command: None, warnings: vec![] };
+        assert_eq!(good().judge(), nothing);
+        assert_eq!(Facts { root: true, ..good() }.judge().warnings.len(), 1);
+    }
+
+    #[test]
+    fn each_lack_is_named_and_the_first_has_the_command() {
+        let bad = Facts {
+            bwrap: Some((0, 6)),
+            kernel: Some((5, 10)),
+            namespaces_off: true,
+            apparmor_restricts: true,
+            ..good()
+        };
+        let expected = Availability {
+            usable: false,
+            missing: vec![
+                "bubblewrap 0.6 is too old: 0.8 or newer is needed".into(),
+                "Linux 5.10 is too old: 5.14 or newer is needed".into(),
+                "user namespaces are switched off on this system".into(),
+                "AppArmor restricts user namespaces on this system".into(),
+            ],
+            fix_command: Some("sudo apt install bubblewrap".into()),
+            warnings: vec![],
+        };
+        assert_eq!(bad.judge(), expected);
+    }
+
+    #[test]
+    fn the_command_is_that_of_the_distribution() {
+        let on = |os_release: &str| {
+            Facts { bwrap: None, os_release: os_release.into(), ..good() }.judge().fix_command
+        };
+        assert_eq!(on("ID=debian"), Some("sudo apt install bubblewrap".into()));
+        assert_eq!(
+            on("NAME=x\nID=rocky\nID_LIKE=\"rhel centos fedora\""),
+            Some("sudo dnf install bubblewrap".into())
+        );
+        assert_eq!(
+            on("ID=\"opensuse-tumbleweed\"\nID_LIKE=\"opensuse suse\""),
+            Some("sudo zypper install bubblewrap".into())
+        );
+        assert_eq!(on("ID=nobody-knows"), None);
+    }
+
+    #[test]
+    fn versions_are_read() {
+        assert_eq!(version("6.18.44-fc-v669"), Some((6, 18)));
+        assert_eq!(version("0.8.0"), Some((0, 8)));
+        assert_eq!(version("bubblewrap"), None);
+    }
+
+    fn good() -> Facts {
+        Facts {
+            root: false,
+            kernel: Some((6, 1)),
+            bwrap: Some((0, 8)),
+            namespaces_off: false,
+            apparmor_restricts: false,
+            os_release: "ID=ubuntu".into(),
+        }
+    }
+}

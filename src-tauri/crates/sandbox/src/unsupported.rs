@@ -1,0 +1,85 @@
+//! The facade of platforms without a sandbox: the same names, and every launch refused.
+
+use std::{convert::Infallible, path::Path, process::ExitCode};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{error::LaunchError, spec::Spec};
+
+/// A running supervisor: there is none on this platform.
+#[derive(Debug)]
+pub struct Launched {
+    /// Write end of the server's standard input.
+    #[cfg(unix)]
+    pub stdin: std::os::fd::OwnedFd,
+    /// Read end of the server's standard output.
+    #[cfg(unix)]
+    pub stdout: std::os::fd::OwnedFd,
+    /// Read end of the server's standard error.
+    #[cfg(unix)]
+    pub stderr: std::os::fd::OwnedFd,
+    /// The control conversation.
+    #[cfg(unix)]
+    pub control: std::os::unix::net::UnixStream,
+    /// The supervisor's process id, for display.
+    pub pid: u32,
+    /// Kills the sandbox.
+    pub kill: KillHandle,
+}
+
+/// Kills one sandbox: there is none on this platform.
+#[derive(Clone, Debug)]
+pub struct KillHandle(Infallible);
+
+impl KillHandle {
+    /// Kills the supervisor, and with it everything in the sandbox.
+    pub fn kill(&self) {
+        match self.0 {}
+    }
+}
+
+/// How a supervisor ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ended {
+    /// The server's exit status (128 + signal), when the supervisor ended by itself.
+    pub status: Option<i32>,
+    /// The signal that ended the supervisor.
+    pub signal: Option<i32>,
+}
+
+/// What this machine can do.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Availability {
+    /// Whether a sandbox was launched just now.
+    pub usable: bool,
+    /// What is missing, one sentence each.
+    pub missing: Vec<String>,
+    /// The command a person can run to get what is missing, where there is one.
+    pub fix_command: Option<String>,
+    /// What works, but not as well as it should.
+    pub warnings: Vec<String>,
+}
+
+/// Refuses.
+pub fn launch(
+    _spec: &Spec,
+    _supervisor_program: &Path,
+    _on_ended: impl FnOnce(Ended) + Send + 'static,
+) -> Result<Launched, LaunchError> {
+    Err(LaunchError::Unsupported)
+}
+
+/// Says that there is no sandbox here.
+pub fn check(_supervisor_program: &Path, _allow_root: bool) -> Availability {
+    let missing = vec![LaunchError::Unsupported.to_string()];
+    Availability { usable: false, missing, fix_command: None, warnings: vec![] }
+}
+
+/// Refuses.
+pub fn program(_args: impl Iterator<Item = String>) -> ExitCode {
+    use std::io::Write;
+    // If standard error is closed, the exit status still says it.
+    let _ = writeln!(std::io::stderr(), "{}", LaunchError::Unsupported);
+    ExitCode::FAILURE
+}
