@@ -1,0 +1,173 @@
+//! Figures of the whole system, each beside its peer in the same run, as a table in Markdown. Run by `cargo xtask bench`.
+
+#[path = "bench/figures.rs"]
+mod figures;
+#[path = "bench/parts.rs"]
+mod parts;
+
+use anyhow::Context;
+use figures::{Row, Sample, table};
+use ironcurtain_daemon::consent::{Answer, Consent, Lifetime, Question, Slot, Withdrawn};
+use ironcurtain_daemon::{Home, Options, start};
+use ironcurtain_protocol::{Reply, Request};
+use parts::{Conversation, programs, rss_kib};
+use serde_json::json;
+use std::io::Write;
+use std::path::Path;
+use std::process::Command;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+/// Calls per latency row.
+const CALLS: usize = 5000;
+
+/// Questions answered.
+const QUESTIONS: usize = 100;
+
+/// Programs started.
+const STARTS: usize = 50;
+
+fn main() -> anyhow::Result<()> {
+    let dir = tempfile::Builder::new().prefix("icbench").tempdir()?;
+    let base = dir.path().canonicalize()?;
+    let home = Home::under(&base.join("ic"), &base.join("person"));
+    std::fs::create_dir_all(base.join("person/docs"))?;
+    std::fs::write(base.join("person/docs/file.txt"), "hello\n")?;
+    home.prepare()?;
+    let person = Arc::new(YesOnce::default());
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let allow_root = rustix::process::geteuid().is_root();
+    let options = Options { home: home.clone(), programs: programs()?, allow_root };
+    let daemon = runtime.block_on(start(options, person.clone()))?;
+
+    let mut rows = vec![shim_start()?];
+    rows.extend(parts::sandbox_launch(&base, STARTS)?);
+    let mut ours = through_us(&base)?;
+    rows.push(parts::resident("shim, resident", rss_kib(ours.pid())?));
+    rows.extend(latency(&base, &mut ours)?);
+    rows.push(approval(&base, &person, &mut ours)?);
+    rows.push(revocation(&base, &person, &runtime, &daemon, &mut ours)?);
+    writeln!(std::io::stdout(), "{}", table(&rows))?;
+    drop(ours);
+    runtime.block_on(async {
+        daemon.request(Request::Shutdown).await;
+        daemon.ended().await;
+    });
+    Ok(())
+}
+
+/// From starting the shim to its last word, without a session.
+fn shim_start() -> anyhow::Result<Row> {
+    let program = programs()?.join("ironcurtain-shim");
+    let mut ours = Sample::default();
+    let mut peer = Sample::default();
+    for _ in 0..STARTS {
+        ours.time(|| Command::new(&program).arg("--version").output())?;
+        peer.time(|| Command::new("/bin/true").output())?;
+    }
+    Ok(Row::beside("shim, start and exit", ours, "`true`", peer, "<= 3 ms"))
+}
+
+/// A session through the shim with the embedded server.
+fn through_us(base: &Path) -> anyhow::Result<Conversation> {
+    let mut shim = Command::new(programs()?.join("ironcurtain-shim"));
+    shim.args(["--server", "filesystem"]).env("IRONCURTAIN_HOME", base.join("ic"));
+    Conversation::begin(shim)
+}
+
+/// An allowed call of a small file, through everything and to the same server direct.
+fn latency(base: &Path, ours: &mut Conversation) -> anyhow::Result<Vec<Row>> {
+    let direct_dir = base.join("direct");
+    std::fs::create_dir_all(&direct_dir)?;
+    std::fs::write(direct_dir.join("note.txt"), "hello\n")?;
+    let mut server = Command::new(programs()?.join("ironcurtain-filesystem"));
+    server.arg(&direct_dir);
+    let mut direct = Conversation::begin(server)?;
+    ours.call("write_file", &json!({ "path": "note.txt", "content": "hello\n" }))?;
+    let (mut with, mut without) = (Sample::default(), Sample::default());
+    let direct_path = json!({ "path": direct_dir.join("note.txt") });
+    for warm in [true, false] {
+        for _ in 0..CALLS {
+            let (w, d) = (
+                timed(|| ours.call("read_text_file", &json!({ "path": "note.txt" })))?,
+                timed(|| direct.call("read_text_file", &direct_path))?,
+            );
+            if !warm {
+                with.push(w);
+                without.push(d);
+            }
+        }
+    }
+    let added = with.less(&without);
+    Ok(vec![
+        Row::beside("allowed call, round trip", with, "server direct", without, ""),
+        Row::added("allowed call, added", &added, "p50 <= 100 us, p99 <= 1 ms"),
+    ])
+}
+
+/// From the person's yes to the client's result: judged again, mounted, told, understood, on record, called.
+fn approval(base: &Path, person: &YesOnce, ours: &mut Conversation) -> anyhow::Result<Row> {
+    let path = json!({ "path": base.join("person/docs/file.txt") });
+    let mut sample = Sample::default();
+    for _ in 0..QUESTIONS {
+        ours.call("read_text_file", &path)?;
+        let answered = person.answered().context("the question was not asked")?;
+        sample.push(answered.elapsed());
+    }
+    Ok(Row::alone("approval to result", sample, "<= 15 ms"))
+}
+
+/// From asking to take a grant back to the proof that it is gone.
+fn revocation(
+    base: &Path,
+    person: &YesOnce,
+    runtime: &tokio::runtime::Runtime,
+    daemon: &ironcurtain_daemon::Daemon,
+    ours: &mut Conversation,
+) -> anyhow::Result<Row> {
+    let path = json!({ "path": base.join("person/docs/file.txt") });
+    let mut sample = Sample::default();
+    for _ in 0..QUESTIONS {
+        person.for_the_session();
+        ours.call("read_text_file", &path)?;
+        let Reply::Grants(grants) = runtime.block_on(daemon.request(Request::Grants)) else { continue };
+        let grant = grants.first().context("nothing was granted")?.id.clone();
+        let began = Instant::now();
+        let reply = runtime.block_on(daemon.request(Request::Revoke { grant }));
+        anyhow::ensure!(matches!(reply, Reply::Revoked { .. }), "{reply:?}");
+        sample.push(began.elapsed());
+    }
+    Ok(Row::alone("revocation, proved", sample, "<= 100 ms"))
+}
+
+fn timed<T>(what: impl FnOnce() -> anyhow::Result<T>) -> anyhow::Result<std::time::Duration> {
+    let began = Instant::now();
+    what()?;
+    Ok(began.elapsed())
+}
+
+/// Says yes to everything, and remembers when.
+#[derive(Default)]
+struct YesOnce(Mutex<(Option<Instant>, bool)>);
+
+impl YesOnce {
+    fn answered(&self) -> Option<Instant> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).0.take()
+    }
+
+    /// The next yes is for the session.
+    fn for_the_session(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).1 = true;
+    }
+}
+
+impl Consent for YesOnce {
+    fn ask(&self, _: Question, slot: Slot) {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let lifetime = if std::mem::take(&mut state.1) { Lifetime::Session } else { Lifetime::Once };
+        state.0 = Some(Instant::now());
+        slot.answer(Answer::Allow { offer: 0, lifetime });
+    }
+
+    fn withdraw(&self, _: &str, _: Withdrawn) {}
+}

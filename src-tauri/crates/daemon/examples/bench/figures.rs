@@ -1,0 +1,94 @@
+//! Samples, and the table they become.
+
+use std::time::{Duration, Instant};
+
+/// Durations of the same thing.
+#[derive(Default, Clone)]
+pub struct Sample(Vec<Duration>);
+
+impl Sample {
+    pub fn push(&mut self, took: Duration) {
+        self.0.push(took);
+    }
+
+    /// Times one thing.
+    pub fn time<T, E>(&mut self, what: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
+        let began = Instant::now();
+        let outcome = what()?;
+        self.push(began.elapsed());
+        Ok(outcome)
+    }
+
+    /// What the same percentile costs more than in another sample.
+    pub fn less(&self, other: &Self) -> [f64; 2] {
+        [0.5, 0.99].map(|p| self.at(p) - other.at(p))
+    }
+
+    /// The value at a percentile, in microseconds.
+    fn at(&self, percentile: f64) -> f64 {
+        let mut sorted = self.0.clone();
+        sorted.sort();
+        let last = sorted.len().saturating_sub(1);
+        #[expect(
+            clippy::cast_precision_loss,
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "an index into a small sample"
+        )]
+        let index = (last as f64 * percentile).round() as usize;
+        sorted.get(index).map_or(f64::NAN, |d| d.as_secs_f64() * 1e6)
+    }
+}
+
+/// One line of the table.
+pub struct Row {
+    what: String,
+    ours: String,
+    peer: String,
+    ratio: String,
+    goal: String,
+}
+
+impl Row {
+    pub fn beside(what: &str, ours: Sample, peer_name: &str, peer: Sample, goal: &str) -> Self {
+        let ratio = format!("{:.1}x", ours.at(0.5) / peer.at(0.5));
+        Self::new(what, text(&ours), format!("{}: {}", peer_name, text(&peer)), ratio, goal)
+    }
+
+    pub fn alone(what: &str, ours: Sample, goal: &str) -> Self {
+        Self::new(what, text(&ours), String::new(), String::new(), goal)
+    }
+
+    pub fn added(what: &str, [p50, p99]: &[f64; 2], goal: &str) -> Self {
+        let ours = format!("p50 {}, p99 {}", unit(*p50), unit(*p99));
+        Self::new(what, ours, String::new(), String::new(), goal)
+    }
+
+    pub fn plain(what: &str, ours: String, goal: &str) -> Self {
+        Self::new(what, ours, String::new(), String::new(), goal)
+    }
+
+    fn new(what: &str, ours: String, peer: String, ratio: String, goal: &str) -> Self {
+        Self { what: what.to_owned(), ours, peer, ratio, goal: goal.to_owned() }
+    }
+}
+
+/// The table.
+pub fn table(rows: &[Row]) -> String {
+    let mut text = "| what | ours | beside | ratio | goal |\n| --- | --- | --- | --- | --- |\n".to_owned();
+    for row in rows {
+        text.push_str(&format!(
+            "| {} | {} | {} | {} | {} |\n",
+            row.what, row.ours, row.peer, row.ratio, row.goal
+        ));
+    }
+    text
+}
+
+fn text(sample: &Sample) -> String {
+    format!("p50 {}, p99 {}", unit(sample.at(0.5)), unit(sample.at(0.99)))
+}
+
+fn unit(micros: f64) -> String {
+    if micros.abs() < 1000.0 { format!("{micros:.0} us") } else { format!("{:.1} ms", micros / 1000.0) }
+}

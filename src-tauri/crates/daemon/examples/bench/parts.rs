@@ -1,0 +1,141 @@
+//! The parts that are measured.
+
+use crate::figures::{Row, Sample};
+use anyhow::{Context, ensure};
+use ironcurtain_sandbox::{Limits, Spec, View, launch};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+/// The directory the programs were built into.
+pub fn programs() -> anyhow::Result<PathBuf> {
+    Ok(std::env::current_exe()?.ancestors().nth(2).context("this program has no directory")?.to_path_buf())
+}
+
+/// Resident memory of a process.
+pub fn rss_kib(pid: u32) -> anyhow::Result<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
+    let line = status.lines().find_map(|l| l.strip_prefix("VmRSS:")).context("no VmRSS")?;
+    Ok(line.trim().trim_end_matches(" kB").parse()?)
+}
+
+/// A row of memory.
+pub fn resident(what: &str, kib: u64) -> Row {
+    Row::plain(what, format!("{}.{} MB", kib / 1024, kib % 1024 * 10 / 1024), "<= 3 MB")
+}
+
+/// From launch to the first byte of `echo`, beside bubblewrap alone.
+pub fn sandbox_launch(base: &Path, starts: usize) -> anyhow::Result<Vec<Row>> {
+    let session = base.join("session");
+    std::fs::create_dir_all(&session)?;
+    let text = |path: &Path| path.to_str().map(str::to_owned).context("not UTF-8");
+    let spec = Spec {
+        argv: vec!["/bin/echo".into(), "x".into()],
+        env: BTreeMap::new(),
+        cwd: None,
+        view: View::Roots { session_dir: text(&session)?, programs: vec![] },
+        mounts: vec![],
+        limits: Limits::default(),
+        allow_root: true,
+    };
+    let supervisor = programs()?.join("ironcurtain-sandbox");
+    let (mut ours, mut peer) = (Sample::default(), Sample::default());
+    for _ in 0..starts {
+        ours.time(|| -> anyhow::Result<()> {
+            let launched = launch(&spec, &supervisor, |_| ())?;
+            first_byte(std::fs::File::from(launched.stdout))
+        })?;
+        peer.time(|| -> anyhow::Result<()> {
+            let mut bwrap = Command::new("bwrap")
+                .args([
+                    "--unshare-all",
+                    "--die-with-parent",
+                    "--ro-bind",
+                    "/",
+                    "/",
+                    "--dev",
+                    "/dev",
+                    "--proc",
+                    "/proc",
+                ])
+                .args(["--", "/bin/echo", "x"])
+                .stdout(Stdio::piped())
+                .spawn()?;
+            first_byte(bwrap.stdout.take().context("no output")?)?;
+            bwrap.wait()?;
+            Ok(())
+        })?;
+    }
+    Ok(vec![Row::beside(
+        "sandbox, launch to first byte",
+        ours,
+        "bubblewrap alone, and exit",
+        peer,
+        "<= 20 ms",
+    )])
+}
+
+fn first_byte(mut from: impl Read) -> anyhow::Result<()> {
+    let mut byte = [0];
+    from.read_exact(&mut byte)?;
+    Ok(())
+}
+
+/// A raw JSON-RPC conversation: as little client as possible, so that what is measured is the other side.
+pub struct Conversation {
+    child: Child,
+    stdin: ChildStdin,
+    stdout: BufReader<ChildStdout>,
+    id: u64,
+}
+
+impl Conversation {
+    /// Starts the program and goes through the handshake.
+    pub fn begin(mut command: Command) -> anyhow::Result<Self> {
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
+        let stdin = child.stdin.take().context("no input")?;
+        let stdout = BufReader::new(child.stdout.take().context("no output")?);
+        let mut conversation = Self { child, stdin, stdout, id: 0 };
+        let client = json!({ "name": "bench", "version": "1" });
+        let hello = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client });
+        conversation.request("initialize", &hello)?;
+        writeln!(
+            conversation.stdin,
+            "{}",
+            json!({ "jsonrpc": "2.0", "method": "notifications/initialized" })
+        )?;
+        Ok(conversation)
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// One tool call that must work.
+    pub fn call(&mut self, tool: &str, arguments: &Value) -> anyhow::Result<()> {
+        let answer = self.request("tools/call", &json!({ "name": tool, "arguments": arguments }))?;
+        ensure!(!answer.contains("\"isError\":true") && !answer.contains("\"error\""), "{answer}");
+        Ok(())
+    }
+
+    fn request(&mut self, method: &str, params: &Value) -> anyhow::Result<String> {
+        self.id += 1;
+        let line =
+            format!("{}\n", json!({ "jsonrpc": "2.0", "id": self.id, "method": method, "params": params }));
+        self.stdin.write_all(line.as_bytes())?;
+        let mut answer = String::new();
+        let read = self.stdout.read_line(&mut answer)?;
+        ensure!(read > 0, "the conversation ended");
+        Ok(answer)
+    }
+}
+
+impl Drop for Conversation {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

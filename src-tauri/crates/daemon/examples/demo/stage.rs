@@ -1,0 +1,198 @@
+//! A temporary home, and the programs in it.
+
+use crate::AnswerAll;
+use crate::person::Scripted;
+use anyhow::{Context, ensure};
+use ironcurtain_daemon::consent::{Consent, Terminal};
+use ironcurtain_daemon::{Daemon, Home, Options, start};
+use serde_json::Value;
+use std::io::{BufReader, Write};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// How long the app may take to listen.
+const APP_BOUND: Duration = Duration::from_secs(20);
+
+/// How long a question waits when nobody answers it.
+const SHORT_DEADLINE: &str = r#"{ "questionDeadlineSeconds": 2 }"#;
+
+/// The temporary home.
+pub struct Stage {
+    dir: TempDir,
+    programs: PathBuf,
+    home: Home,
+}
+
+/// The trusted process, in this program or as the app.
+#[expect(dead_code, reason = "held for its drop")]
+pub enum TrustedProcess {
+    Here(Daemon),
+    App(App),
+}
+
+/// The app, ended when dropped.
+pub struct App(std::process::Child);
+
+impl Drop for App {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Stage {
+    /// Makes the home.
+    pub fn set(short_deadline: bool) -> anyhow::Result<Self> {
+        let dir = tempfile::Builder::new().prefix("ironcurtain-demo").tempdir()?;
+        let base = dir.path().canonicalize()?;
+        std::fs::create_dir(base.join("home"))?;
+        let home = Home::under(&base.join("ironcurtain"), &base.join("home"));
+        home.prepare()?;
+        if short_deadline {
+            std::fs::write(home.config.join("config.json"), SHORT_DEADLINE)?;
+        }
+        let example = std::env::current_exe()?;
+        let programs = example.ancestors().nth(2).context("this program has no directory")?.to_path_buf();
+        for name in ["ironcurtain-shim", "ironcurtain-sandbox", "ironcurtain-filesystem", "ironcurtain"] {
+            ensure!(programs.join(name).is_file(), "`{name}` is not built; run `cargo xtask demo`");
+        }
+        Ok(Self { dir, programs, home })
+    }
+
+    /// Makes a file in the home.
+    pub fn file(&self, below: &str, content: &str) -> anyhow::Result<PathBuf> {
+        let path = self.home.person.join(below);
+        std::fs::create_dir_all(path.parent().context("no folder")?)?;
+        std::fs::write(&path, content)?;
+        Ok(path)
+    }
+
+    /// Starts the trusted process.
+    pub async fn start_trusted_process(
+        &self,
+        desktop: bool,
+        answer: Option<AnswerAll>,
+    ) -> anyhow::Result<TrustedProcess> {
+        if desktop {
+            return self.start_app().map(TrustedProcess::App);
+        }
+        let consent: Arc<dyn Consent> = match answer {
+            Some(answer) => Arc::new(Scripted::new(answer)),
+            None => Arc::new(Terminal::new(BufReader::new(std::io::stdin()), std::io::stdout())?),
+        };
+        let options =
+            Options { home: self.home.clone(), programs: self.programs.clone(), allow_root: allow_root() };
+        Ok(TrustedProcess::Here(start(options, consent).await?))
+    }
+
+    /// The command an agent client is configured with.
+    pub fn shim(&self) -> tokio::process::Command {
+        let mut shim = tokio::process::Command::new(self.programs.join("ironcurtain-shim"));
+        shim.args(["--server", "filesystem"]).env("IRONCURTAIN_HOME", self.ironcurtain_home());
+        shim
+    }
+
+    /// The folder that belongs to the only session.
+    pub fn session_folder(&self) -> anyhow::Result<PathBuf> {
+        let sessions = self.ironcurtain(&["sessions"])?;
+        let folder = sessions.pointer("/sessions/0/sandbox_dir").and_then(Value::as_str);
+        Ok(PathBuf::from(folder.context("there is no session")?))
+    }
+
+    /// What the `ironcurtain` command says, as JSON.
+    pub fn ironcurtain(&self, arguments: &[&str]) -> anyhow::Result<Value> {
+        let text = self.ironcurtain_text(&[arguments, &["--json"]].concat())?;
+        serde_json::from_str(&text)
+            .with_context(|| format!("`ironcurtain {}` said: {text}", arguments.join(" ")))
+    }
+
+    /// What the `ironcurtain` command says.
+    pub fn ironcurtain_text(&self, arguments: &[&str]) -> anyhow::Result<String> {
+        let mut command = Command::new(self.programs.join("ironcurtain"));
+        let output = command.args(arguments).env("IRONCURTAIN_HOME", self.ironcurtain_home()).output()?;
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        let complaint = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.success(), "`ironcurtain {}`: {said}{complaint}", arguments.join(" "));
+        Ok(said)
+    }
+
+    /// Text with the temporary directories as a person would write theirs.
+    pub fn shortened(&self, text: &str) -> String {
+        let short = text.replace(&*self.home.sessions().to_string_lossy(), "SESSIONS");
+        short.replace(&*self.home.person.to_string_lossy(), "~")
+    }
+
+    fn start_app(&self) -> anyhow::Result<App> {
+        let program = self.programs.join("ironcurtain-desktop");
+        let mut command = Command::new(&program);
+        command
+            .arg("--background")
+            .env("IRONCURTAIN_HOME", self.ironcurtain_home())
+            .env("HOME", &self.home.person);
+        if allow_root() {
+            command.arg("--allow-root");
+        }
+        let app = command.stdin(Stdio::null()).spawn().with_context(|| program.display().to_string())?;
+        let app = App(app);
+        let deadline = Instant::now() + APP_BOUND;
+        while self.ironcurtain(&["status"]).is_err() {
+            ensure!(Instant::now() < deadline, "the app does not answer within {} s", APP_BOUND.as_secs());
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        Ok(app)
+    }
+
+    fn ironcurtain_home(&self) -> PathBuf {
+        self.dir.path().canonicalize().unwrap_or_else(|_| self.dir.path().to_path_buf()).join("ironcurtain")
+    }
+}
+
+/// Containers often have no user but root.
+fn allow_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+/// The steps told so far.
+pub struct Told {
+    number: usize,
+    began: Instant,
+    last: Instant,
+}
+
+impl Told {
+    /// The title.
+    pub fn begin() -> anyhow::Result<Self> {
+        say("\nIronCurtain: agents ask, you decide, the kernel enforces, and you can take it back.\n")?;
+        let now = Instant::now();
+        Ok(Self { number: 0, began: now, last: now })
+    }
+
+    /// One step that went as told.
+    pub fn step(&mut self, what: &str, outcome: &str) -> anyhow::Result<()> {
+        self.number += 1;
+        let took = self.last.elapsed();
+        self.last = Instant::now();
+        say(&format!("  {:>2}. {what:<44} {outcome}  [{:.1} ms]", self.number, took.as_secs_f64() * 1000.0))
+    }
+
+    /// Somebody else's words.
+    pub fn quote(&self, text: &str) -> anyhow::Result<()> {
+        say("")?;
+        text.lines().try_for_each(|line| say(&format!("      {line}")))
+    }
+
+    /// The end.
+    pub fn end(self) -> anyhow::Result<()> {
+        say(&format!("\n  Every step went as told, in {:.1} s.\n", self.began.elapsed().as_secs_f64()))
+    }
+}
+
+fn say(line: &str) -> anyhow::Result<()> {
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{line}")?;
+    Ok(out.flush()?)
+}
