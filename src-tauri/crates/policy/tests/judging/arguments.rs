@@ -147,8 +147,9 @@ fn an_identifier_is_sent_and_compared_in_lower_case() {
     assert_eq!(scene.says("other", "repo", &json!({ "owner": "ACME", "repo": "App" })), "allow acme+repos");
     assert_eq!(scene.says("other", "repo", &json!({ "owner": "acme2", "repo": "App" })), "deny default-deny");
     let shouted = json!([{ "roles": ["github-owner"], "allowed": ["ACME"], "matchType": "identifiers" }]);
-    let scene = Scene::new(&[("acme", json!({ "lists": shouted }), "allow")]);
-    assert_eq!(scene.says("other", "repo", &json!({ "owner": "ACME" })), "deny default-deny");
+    let repos = json!({ "roles": ["github-repo"] });
+    let scene = Scene::new(&[("acme", json!({ "lists": shouted }), "allow"), ("repos", repos, "allow")]);
+    assert_eq!(scene.says("other", "repo", &json!({ "owner": "ACME", "repo": "App" })), "deny default-deny");
 }
 
 #[test]
