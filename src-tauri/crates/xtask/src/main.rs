@@ -1,2 +1,37 @@
-//! xtask
-fn main() {}
+//! `cargo xtask`: everything a person does with a checkout, on a machine that has nothing yet but Rust.
+//!
+//! - Compiles in seconds and needs no system library, since it is what installs them.
+//! - Installs without asking only for root and in CI; else through `sudo`, which asks; else it says what to type.
+//! - Succeeds only if everything it was told to do was done: a stage that cannot run is a failure.
+
+mod arguments;
+mod cargo;
+mod check;
+mod machine;
+mod parts;
+mod process;
+mod programs;
+mod suite;
+mod terminal;
+
+use arguments::Task;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let done = match arguments::read(std::env::args().skip(1)) {
+        Ok(Task::Help) => terminal::say(arguments::HELP),
+        Ok(Task::Run { arguments }) => programs::run(&arguments),
+        Ok(Task::Demo { arguments }) => programs::demo(&arguments),
+        Ok(Task::Test(scope)) => suite::run(scope),
+        Ok(Task::Bench { write }) => programs::bench(write),
+        Ok(Task::Check(scope)) => check::run(scope),
+        Err(problem) => Err(problem),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(problem) => {
+            terminal::complain(&format!("{problem:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}

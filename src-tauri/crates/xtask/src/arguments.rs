@@ -1,0 +1,93 @@
+//! The command line.
+
+use anyhow::bail;
+
+/// What `cargo xtask help` prints.
+pub(crate) const HELP: &str = "\
+usage: cargo xtask TASK
+
+  run [-- ARGUMENTS]      start IronCurtain: the app where there is a display, else the demo
+  demo [ARGUMENTS]        tell the story of the README with real parts in a temporary home
+                            --answer allow|deny|timeout  answer the questions without a person
+                            --desktop                    ask with the app's own dialog
+  test [--fast]           run every test; --fast leaves out the app and the display
+  bench [--write]         measure ours beside others; --write puts the table into docs/benchmarks.md
+  check [--fast]          formatting, lints, documentation, dependencies, tidiness
+
+Each installs what the system lacks first: by itself for root and in CI, else through sudo.";
+
+/// One task.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Task {
+    Help,
+    Run { arguments: Vec<String> },
+    Demo { arguments: Vec<String> },
+    Test(Scope),
+    Bench { write: bool },
+    Check(Scope),
+}
+
+/// How much of the project a task is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Scope {
+    /// All of it.
+    Everything,
+    /// All but the app, which needs a display and GTK.
+    WithoutApp,
+}
+
+/// Reads the arguments after the program's name.
+pub(crate) fn read(arguments: impl IntoIterator<Item = String>) -> anyhow::Result<Task> {
+    let mut arguments = arguments.into_iter();
+    let task = arguments.next();
+    let rest: Vec<String> = arguments.collect();
+    let passed_on = || rest.iter().filter(|a| *a != "--").cloned().collect();
+    match task.as_deref() {
+        None | Some("help" | "--help" | "-h") => Ok(Task::Help),
+        Some("run") => Ok(Task::Run { arguments: passed_on() }),
+        Some("demo") => Ok(Task::Demo { arguments: passed_on() }),
+        Some("test") => Ok(Task::Test(scope(flag("--fast", &rest)?))),
+        Some("bench") => Ok(Task::Bench { write: flag("--write", &rest)? }),
+        Some("check") => Ok(Task::Check(scope(flag("--fast", &rest)?))),
+        Some(other) => bail!("`{other}` is not a task\n\n{HELP}"),
+    }
+}
+
+fn scope(fast: bool) -> Scope {
+    if fast { Scope::WithoutApp } else { Scope::Everything }
+}
+
+/// Whether the one option that a task has was given.
+fn flag(name: &str, given: &[String]) -> anyhow::Result<bool> {
+    if let Some(other) = given.iter().find(|g| *g != name) {
+        bail!("`{other}` is not an option of this task\n\n{HELP}");
+    }
+    Ok(!given.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn task(line: &str) -> Option<Task> {
+        read(line.split_whitespace().map(str::to_owned)).ok()
+    }
+
+    #[test]
+    fn tasks_and_their_options() {
+        assert_eq!(task(""), Some(Task::Help));
+        assert_eq!(task("test"), Some(Task::Test(Scope::Everything)));
+        assert_eq!(task("test --fast"), Some(Task::Test(Scope::WithoutApp)));
+        assert_eq!(task("bench --write"), Some(Task::Bench { write: true }));
+        let arguments = vec!["--answer".to_owned(), "deny".to_owned()];
+        assert_eq!(task("demo --answer deny"), Some(Task::Demo { arguments }));
+        assert_eq!(task("run -- --background"), Some(Task::Run { arguments: vec!["--background".into()] }));
+    }
+
+    #[test]
+    fn what_is_not_understood_is_refused() {
+        assert_eq!(task("tset"), None);
+        assert_eq!(task("test --quick"), None);
+        assert_eq!(task("check --write"), None);
+    }
+}

@@ -1,0 +1,86 @@
+//! Building, and finding out what was built.
+
+use crate::process;
+use anyhow::bail;
+use serde_json::Value;
+use std::io::BufRead;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// A program that a build made.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Built {
+    /// Its package's directory.
+    pub(crate) package: PathBuf,
+    /// Its name: of the binary, example, test or library.
+    pub(crate) name: String,
+    /// Whether it is a collection of tests.
+    pub(crate) test: bool,
+    /// Where it is.
+    pub(crate) program: PathBuf,
+}
+
+/// Cargo, as it was when it ran us.
+pub(crate) fn command(arguments: &[&str]) -> Command {
+    let mut command = process::command(&std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned()));
+    command.args(arguments);
+    command
+}
+
+/// Builds, and lists every program built or found up to date.
+pub(crate) fn build(arguments: &[&str]) -> anyhow::Result<Vec<Built>> {
+    let mut command = command(&["build", "--message-format=json-render-diagnostics"]);
+    let mut child = command.args(arguments).stdout(Stdio::piped()).spawn()?;
+    let mut built = Vec::new();
+    if let Some(messages) = child.stdout.take() {
+        for message in std::io::BufReader::new(messages).lines() {
+            built.extend(program(&serde_json::from_str(&message?)?));
+        }
+    }
+    if !child.wait()?.success() {
+        bail!("`cargo build {}` failed", arguments.join(" "));
+    }
+    Ok(built)
+}
+
+/// The program of this name among those built.
+pub(crate) fn find<'a>(built: &'a [Built], name: &str) -> anyhow::Result<&'a Path> {
+    let found = built.iter().find(|b| !b.test && b.name == name);
+    found
+        .map(|b| b.program.as_path())
+        .ok_or_else(|| anyhow::anyhow!("`{name}` is not among the programs built"))
+}
+
+/// The program that one of cargo's messages tells of.
+fn program(message: &Value) -> Option<Built> {
+    if message.get("reason")? != "compiler-artifact" {
+        return None;
+    }
+    let manifest = PathBuf::from(message.get("manifest_path")?.as_str()?);
+    Some(Built {
+        package: manifest.parent()?.to_path_buf(),
+        name: message.pointer("/target/name")?.as_str()?.to_owned(),
+        test: message.pointer("/profile/test")?.as_bool()?,
+        program: PathBuf::from(message.get("executable")?.as_str()?),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn programs_are_told_from_libraries() {
+        let mut message = json!({
+            "reason": "compiler-artifact", "manifest_path": "/c/Cargo.toml",
+            "target": { "name": "system" }, "profile": { "test": true }, "executable": "/t/system-1",
+        });
+        let system =
+            Built { package: "/c".into(), name: "system".into(), test: true, program: "/t/system-1".into() };
+        assert_eq!(program(&message), Some(system));
+        message["executable"] = Value::Null;
+        assert_eq!(program(&message), None);
+        assert_eq!(program(&json!({ "reason": "build-finished", "success": true })), None);
+    }
+}

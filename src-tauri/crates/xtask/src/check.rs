@@ -1,0 +1,51 @@
+//! `cargo xtask check`: what must hold before a commit, besides the tests.
+
+mod tidy;
+
+use crate::arguments::Scope;
+use crate::cargo;
+use crate::machine::{self, Purpose};
+use crate::parts::APP;
+use crate::process;
+use crate::terminal::{complain, heading, say};
+use anyhow::bail;
+
+/// Makes every check of the scope, also after one has failed.
+pub(crate) fn run(scope: Scope) -> anyhow::Result<()> {
+    let (purposes, app): (&[Purpose], &[&str]) = match scope {
+        Scope::Everything => (&[Purpose::Compile, Purpose::App], &[]),
+        Scope::WithoutApp => (&[Purpose::Compile], &["--exclude", APP]),
+    };
+    machine::prepare(purposes)?;
+    let cargo =
+        |arguments: &[&str]| process::run(cargo::command(arguments).env("RUSTDOCFLAGS", "-D warnings"));
+    let clippy = [&["clippy", "--workspace", "--all-targets"], app, &["--", "-D", "warnings"]].concat();
+    let doc = [&["doc", "--workspace", "--no-deps"], app].concat();
+    let checks: [(&str, &dyn Fn() -> anyhow::Result<()>); 5] = [
+        ("Tidiness", &tidy::check),
+        ("Formatting", &|| cargo(&["fmt", "--all", "--check"])),
+        ("Lints", &|| cargo(&clippy)),
+        ("Documentation", &|| cargo(&doc)),
+        ("Dependencies", &dependencies),
+    ];
+    let mut failed = Vec::new();
+    for (name, check) in checks {
+        heading(name)?;
+        if let Err(problem) = check() {
+            complain(&format!("{problem:#}"));
+            failed.push(name);
+        }
+    }
+    if !failed.is_empty() {
+        bail!("not in order: {}", failed.join(", "));
+    }
+    say("\nall in order")
+}
+
+/// Licences, sources and known flaws of what we depend on, where the tool for it is installed.
+fn dependencies() -> anyhow::Result<()> {
+    if !process::exists("cargo-deny") {
+        return say("not checked; to have it checked, run: cargo install --locked cargo-deny");
+    }
+    process::run(&mut cargo::command(&["deny", "--config", ".deny.toml", "check"]))
+}

@@ -1,0 +1,101 @@
+//! The one list of system packages.
+
+/// What something is wanted for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// Compiling anything.
+    Compile,
+    /// Running servers in sandboxes.
+    Sandbox,
+    /// Compiling and running the app.
+    App,
+    /// The tests that need no display.
+    Tests,
+    /// The tests of the app on a display of their own.
+    DisplayTests,
+}
+
+/// A package under its names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Package {
+    /// Debian and Ubuntu.
+    pub(crate) apt: &'static str,
+    /// Fedora, where the name is known.
+    pub(crate) dnf: Option<&'static str>,
+    /// Arch, where the name is known.
+    pub(crate) pacman: Option<&'static str>,
+    /// What shows that it is there without asking a package manager.
+    pub(crate) proof: Proof,
+}
+
+/// What shows that a package is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Proof {
+    /// A program on the path.
+    Program(&'static str),
+    /// A module of `pkg-config`; Debian's package manager knows better.
+    Module(&'static str),
+    /// Only Debian's package manager; elsewhere it comes with the others.
+    Apt,
+}
+
+/// What these purposes need, in order.
+pub(crate) fn wanted(purposes: &[Purpose]) -> impl Iterator<Item = &'static Package> {
+    let wanted = |purpose: &Purpose| purposes.contains(purpose);
+    LIST.iter().filter(move |(purpose, _)| wanted(purpose)).map(|(_, package)| package)
+}
+
+use Proof::{Apt, Module, Program};
+use Purpose::{App, Compile, DisplayTests, Sandbox, Tests};
+
+const LIST: &[(Purpose, Package)] = &[
+    (Compile, named("build-essential", "gcc", "base-devel", Program("cc"))),
+    (Sandbox, named("bubblewrap", "bubblewrap", "bubblewrap", Program("bwrap"))),
+    (App, named("pkg-config", "pkgconf-pkg-config", "pkgconf", Program("pkg-config"))),
+    (App, named("libwebkit2gtk-4.1-dev", "webkit2gtk4.1-devel", "webkit2gtk-4.1", Module("webkit2gtk-4.1"))),
+    (App, named("libgtk-3-dev", "gtk3-devel", "gtk3", Module("gtk+-3.0"))),
+    (
+        App,
+        named(
+            "libayatana-appindicator3-dev",
+            "libayatana-appindicator-gtk3-devel",
+            "libayatana-appindicator",
+            Module("ayatana-appindicator3-0.1"),
+        ),
+    ),
+    (App, named("librsvg2-dev", "librsvg2-devel", "librsvg", Module("librsvg-2.0"))),
+    (App, named("libdbus-1-dev", "dbus-devel", "dbus", Module("dbus-1"))),
+    (App, debian("libayatana-appindicator3-1", Apt)),
+    (Tests, named("nodejs", "nodejs", "nodejs", Program("node"))),
+    (Tests, named("npm", "nodejs-npm", "npm", Program("npm"))),
+    (Tests, named("python3", "python3", "python", Program("python3"))),
+    (Tests, named("util-linux", "util-linux", "util-linux", Program("setpriv"))),
+    (DisplayTests, debian("xvfb", Program("Xvfb"))),
+    (DisplayTests, debian("xauth", Program("xauth"))),
+    (DisplayTests, debian("dbus", Program("dbus-daemon"))),
+    (DisplayTests, debian("dbus-x11", Apt)),
+    (DisplayTests, debian("at-spi2-core", Apt)),
+    (DisplayTests, debian("x11-utils", Program("xprop"))),
+    (DisplayTests, debian("xdotool", Program("xdotool"))),
+    (DisplayTests, debian("imagemagick", Program("import"))),
+    (DisplayTests, debian("openbox", Program("openbox"))),
+    (DisplayTests, debian("dunst", Program("dunst"))),
+    (DisplayTests, debian("gnome-keyring", Program("gnome-keyring-daemon"))),
+    (DisplayTests, debian("libsecret-tools", Program("secret-tool"))),
+    (DisplayTests, debian("webkit2gtk-driver", Program("WebKitWebDriver"))),
+    (DisplayTests, debian("xfce4-panel", Program("xfce4-panel"))),
+    (DisplayTests, debian("libglib2.0-bin", Program("gdbus"))),
+    (DisplayTests, debian("fonts-dejavu-core", Apt)),
+    (DisplayTests, debian("adwaita-icon-theme", Apt)),
+    (DisplayTests, debian("hicolor-icon-theme", Apt)),
+    (DisplayTests, debian("python3-gi", Apt)),
+    (DisplayTests, debian("gir1.2-atspi-2.0", Apt)),
+];
+
+const fn named(apt: &'static str, dnf: &'static str, pacman: &'static str, proof: Proof) -> Package {
+    Package { apt, dnf: Some(dnf), pacman: Some(pacman), proof }
+}
+
+const fn debian(apt: &'static str, proof: Proof) -> Package {
+    Package { apt, dnf: None, pacman: None, proof }
+}

@@ -1,0 +1,123 @@
+//! `cargo xtask test`: everything that can be shown, in order of what it costs.
+//!
+//! - One build makes the programs and all tests, so that nothing is compiled twice.
+//! - A stage that cannot run counts as one failure, and so does a test program that ends without a word: the last line
+//!   never looks better than things are.
+
+mod display;
+mod npm;
+mod runner;
+mod totals;
+
+use crate::arguments::Scope;
+use crate::cargo::{self, Built};
+use crate::machine::{self, Purpose};
+use crate::parts::APP;
+use crate::terminal::{complain, heading, say, spoken};
+use anyhow::bail;
+use std::time::Instant;
+use totals::Totals;
+
+/// Runs every test of the scope. Its last line is the sum.
+pub(crate) fn run(scope: Scope) -> anyhow::Result<()> {
+    let mut course = Course { rows: vec![], totals: Totals::default() };
+    all(scope, &mut course)?;
+    heading("Result")?;
+    for row in &course.rows {
+        say(row)?;
+    }
+    say(&course.totals.to_string())?;
+    match course.totals {
+        Totals { failed: 0, passed: 1.. } => Ok(()),
+        Totals { failed: 0, passed: 0 } => bail!("no test ran"),
+        Totals { .. } => bail!("not everything holds"),
+    }
+}
+
+/// The stages. What has failed does not keep later tests from running, as long as there is something to run.
+fn all(scope: Scope, course: &mut Course) -> anyhow::Result<()> {
+    let mut purposes = vec![Purpose::Compile, Purpose::Sandbox, Purpose::Tests];
+    if scope == Scope::Everything {
+        purposes.extend([Purpose::App, Purpose::DisplayTests]);
+    }
+    let ready = course.prepare("System packages", || machine::prepare(&purposes))?.is_some()
+        && course.prepare("Servers from npm", npm::install)?.is_some();
+    if !ready {
+        return Ok(());
+    }
+    let Some(built) = course.prepare("Build", || build(scope))? else { return Ok(()) };
+    course.stage("Crates", || runner::run(scope, &built, runner::Part::Crates))?;
+    course.stage("System", || runner::run(scope, &built, runner::Part::System))?;
+    if scope == Scope::Everything {
+        course.stage("Display", || runner::run(scope, &built, runner::Part::Display))?;
+    }
+    Ok(())
+}
+
+fn build(scope: Scope) -> anyhow::Result<Vec<Built>> {
+    let everything = ["--workspace", "--all-targets"];
+    match scope {
+        Scope::Everything => cargo::build(&everything),
+        Scope::WithoutApp => cargo::build(&[everything.as_slice(), &["--exclude", APP]].concat()),
+    }
+}
+
+/// What has happened so far.
+struct Course {
+    rows: Vec<String>,
+    totals: Totals,
+}
+
+impl Course {
+    /// Something without which the rest makes no sense.
+    fn prepare<T>(
+        &mut self,
+        name: &str,
+        act: impl FnOnce() -> anyhow::Result<T>,
+    ) -> anyhow::Result<Option<T>> {
+        self.timed(name, act, |_| "ready".to_owned())
+    }
+
+    /// Some tests.
+    fn stage(&mut self, name: &str, act: impl FnOnce() -> anyhow::Result<Totals>) -> anyhow::Result<()> {
+        let totals = self.timed(name, act, Totals::to_string)?;
+        self.totals.add(totals.unwrap_or_default());
+        Ok(())
+    }
+
+    fn timed<T>(
+        &mut self,
+        name: &str,
+        act: impl FnOnce() -> anyhow::Result<T>,
+        outcome: impl FnOnce(&T) -> String,
+    ) -> anyhow::Result<Option<T>> {
+        heading(name)?;
+        let start = Instant::now();
+        let done = act();
+        let took = spoken(start.elapsed());
+        let (row, done) = match done {
+            Ok(done) => (outcome(&done), Some(done)),
+            Err(problem) => {
+                complain(&format!("{problem:#}"));
+                self.totals.add(Totals::ONE_FAILURE);
+                ("could not run".to_owned(), None)
+            }
+        };
+        self.rows.push(format!("{name:18}{took:>12}   {row}"));
+        Ok(done)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_run_is_a_failure() {
+        let mut course = Course { rows: vec![], totals: Totals::default() };
+        course.stage("Fine", || Ok(Totals { passed: 2, failed: 0 })).unwrap();
+        course.stage("Broken", || bail!("no display")).unwrap();
+        assert_eq!(course.totals, Totals { passed: 2, failed: 1 });
+        assert!(course.rows[1].ends_with("could not run"), "{:?}", course.rows);
+    }
+}
