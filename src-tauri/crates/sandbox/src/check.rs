@@ -63,10 +63,13 @@ fn try_it(supervisor_program: &Path, allow_root: bool) -> io::Result<()> {
     let launched = launch(&spec, supervisor_program, |_| ()).map_err(io::Error::other)?;
     let mut control = ControlClient::new(launched.control, PATIENCE)?;
     for expected in [Event::Started, Event::Exited { status: 0 }] {
-        match control.event()? {
-            Event::Failed { reason } => return Err(io::Error::other(reason)),
-            event if event == expected => {}
-            event => return Err(io::Error::other(format!("a trial of the sandbox went wrong: {event:?}"))),
+        let event = control.event()?;
+        if event != expected {
+            return Err(io::Error::other(match event {
+                Event::Failed { reason } => reason,
+                Event::Started => "it started twice".into(),
+                Event::Exited { status } => format!("a trial ended with status {status}"),
+            }));
         }
     }
     Ok(())

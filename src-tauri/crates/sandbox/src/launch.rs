@@ -90,7 +90,7 @@ pub fn launch(
     };
 
     let (started, start) = mpsc::channel();
-    thread::Builder::new().name("sandbox".into()).stack_size(64 * 1024).spawn(move || {
+    thread::Builder::new().name("sandbox".into()).stack_size(256 * 1024).spawn(move || {
         let mut child = match theirs.start().and_then(with_handle) {
             Ok((kill, child)) => {
                 // A launcher that no longer listens has dropped `control`, so the supervisor ends by itself.

@@ -1,5 +1,7 @@
 //! Taking a path away is proved, or said not to be.
 
+use std::{fs, process::Command};
+
 use ironcurtain_sandbox::{Access::*, Proof};
 
 use crate::harness::{Place, Probe};
@@ -48,6 +50,46 @@ fn a_held_path_is_gone_by_name_and_can_be_granted_again() {
     assert_eq!(probe.say(&format!("read {file}")), "ok dir/file");
     assert_eq!(probe.say("let-go"), "ok");
     assert_eq!(probe.remove(&place.path("dir")), Proof::Proved);
+}
+
+/// The kernel locks the mounts together that the host had when the sandbox started, so a tree of several cannot be taken
+/// apart and proved: it is said to be held, whether it is or not, and is gone all the same.
+#[test]
+fn a_tree_of_several_mounts_is_shown_whole_and_not_proved() {
+    let unshared = "SANDBOX_TEST_UNSHARED";
+    if std::env::var_os(unshared).is_none() {
+        let name = "taking_back::a_tree_of_several_mounts_is_shown_whole_and_not_proved";
+        let run = Command::new("unshare")
+            .args(["--user", "--map-root-user", "--mount", "--propagation", "shared", "--"])
+            .arg(std::env::current_exe().unwrap())
+            .args(["--exact", name])
+            .env(unshared, "yes")
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&run.stdout);
+        assert!(run.status.success() && said.contains("1 passed"), "{said}");
+        return;
+    }
+    let (place, mut early, _) = granted();
+    let (dir, below) = (place.path("dir"), place.path("dir/below"));
+    fs::create_dir(&below).unwrap();
+    let on = format!("mount -t tmpfs none {below} && echo on-it >{below}/inner");
+    assert!(Command::new("sh").args(["-c", &on]).status().unwrap().success());
+    // Mounts of the host that come later are not seen, unless the path is granted again.
+    assert_eq!(early.say(&format!("list {below}")), "ok");
+    assert_eq!(early.remove(&dir), Proof::Proved);
+    early.add(&dir, ReadOnly);
+    assert_eq!(early.say(&format!("read {below}/inner")), "ok on-it");
+    assert_eq!(early.remove(&dir), Proof::Proved);
+
+    let mut late = place.probe();
+    late.add(&dir, ReadOnly);
+    assert_eq!(late.say(&format!("read {below}/inner")), "ok on-it");
+    assert_eq!(late.say(&format!("write {below}/inner x")), "err EROFS");
+    assert_eq!(late.remove(&dir), Proof::Held);
+    assert_eq!(late.say(&format!("exists {dir}")), "err ENOENT");
+    drop((early, late));
+    assert!(Command::new("umount").args(["--lazy", &below]).status().unwrap().success());
 }
 
 /// Something that keeps a file in use is noticed; the same without it is proved.

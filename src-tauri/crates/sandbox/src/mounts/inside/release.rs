@@ -3,8 +3,8 @@
 //! - The proof is the kernel's: a plain unmount succeeds only when no descriptor, mapping, working directory or
 //!   descriptor in flight in any socket refers to the mount. Looking through `/proc` would miss the last.
 //! - Once set aside, the mount has no name that anybody in the sandbox could use, whatever comes of the proof.
-//! - A tree with mounts of the host below it cannot be taken apart by us (the kernel locks them together), so there is
-//!   no proof for it: it is detached, and reported as held.
+//! - A tree with mounts below it that the host had when the sandbox started cannot be taken apart by us (the kernel locks
+//!   them together), so there is no proof for it: it is detached, and reported as held.
 
 use std::{
     ffi::OsStr,
