@@ -4,7 +4,6 @@
 //! - A stage that cannot run counts as one failure, and so does a test program that ends without a word: the last line
 //!   never looks better than things are.
 
-mod display;
 mod npm;
 mod runner;
 mod totals;

@@ -1,6 +1,5 @@
 //! Running test programs: all at once by nextest where it is installed, one after the other where it is not.
 
-use super::display::Display;
 use super::totals::Totals;
 use crate::arguments::Scope;
 use crate::cargo::{self, Built};
@@ -21,22 +20,18 @@ pub(crate) enum Part {
     Crates,
     /// The whole system, headless.
     System,
-    /// The app on a display.
+    /// The app, on displays that the tests bring with them.
     Display,
 }
 
 /// Runs the tests of this part.
 pub(crate) fn run(scope: Scope, built: &[Built], part: Part) -> anyhow::Result<Totals> {
-    let display = match part {
-        Part::Display => Some(Display::new()?),
-        Part::Crates | Part::System => None,
-    };
     let totals = if process::answer(&mut cargo::command(&["nextest", "--version"])).is_some() {
         let mut nextest = cargo::command(&["nextest", "run", "--workspace", "--no-tests=fail"]);
         if scope == Scope::WithoutApp {
             nextest.args(["--exclude", APP]);
         }
-        one(display.as_ref(), nextest.args(["-E", &part.filter()]), Totals::of_nextest)
+        one(nextest.args(["-E", &part.filter()]), Totals::of_nextest)
     } else {
         let mut totals = Totals::default();
         for tests in built.iter().filter(|b| b.test && Part::of(b) == part) {
@@ -45,11 +40,7 @@ pub(crate) fn run(scope: Scope, built: &[Built], part: Part) -> anyhow::Result<T
                 tests.name,
                 tests.package.file_name().unwrap_or_default().display()
             ))?;
-            totals.add(one(
-                display.as_ref(),
-                Command::new(&tests.program).current_dir(&tests.package),
-                Totals::of_program,
-            ));
+            totals.add(one(Command::new(&tests.program).current_dir(&tests.package), Totals::of_program));
         }
         totals
     };
@@ -59,9 +50,7 @@ pub(crate) fn run(scope: Scope, built: &[Built], part: Part) -> anyhow::Result<T
 
 /// One test program, or nextest: its last sum, for a failed test may have printed another. Ending badly without having
 /// said so is a failure too.
-fn one(display: Option<&Display>, command: &mut Command, sum: fn(&str) -> Option<Totals>) -> Totals {
-    let mut inside = display.map(|display| display.around(command));
-    let command = inside.as_mut().unwrap_or(command);
+fn one(command: &mut Command, sum: fn(&str) -> Option<Totals>) -> Totals {
     let mut totals = None;
     let ended = process::watch(command, LIMIT, |line| totals = sum(line).or(totals));
     let mut totals = totals.unwrap_or_default();
