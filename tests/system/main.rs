@@ -9,5 +9,7 @@
 
 mod client;
 mod consent;
+mod grants;
+mod hostile;
 mod story;
 mod world;

@@ -25,13 +25,14 @@ impl World {
     }
 
     /// A world whose files are prepared before the trusted process starts.
-    pub fn with(prepare: impl FnOnce(&Self_)) -> Self {
-        let dir = tempfile::Builder::new().prefix("ic").tempdir().unwrap();
+    pub fn with(prepare: impl FnOnce(&Prepared)) -> Self {
+        // Not in `/tmp`, of which every sandbox has its own.
+        let dir = tempfile::Builder::new().prefix("ic").tempdir_in("/var/tmp").unwrap();
         let base = dir.path().canonicalize().unwrap();
         std::fs::create_dir_all(base.join("person/docs")).unwrap();
         let home = Home::under(&base.join("ic"), &base.join("person"));
         home.prepare().unwrap();
-        prepare(&Self_ { home: home.clone() });
+        prepare(&Prepared { home: home.clone() });
         let person = Arc::new(Person::default());
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
@@ -129,7 +130,7 @@ impl Drop for World {
 }
 
 /// What can be prepared before the trusted process starts.
-pub struct Self_ {
+pub struct Prepared {
     pub home: Home,
 }
 

@@ -74,34 +74,44 @@ pub enum Step {
     Remove(CanonicalPath),
 }
 
-/// The steps to show what is newly wanted; nothing that is to go is taken away yet, unless it stands in the way.
+/// What is to be mounted, from everything that is needed: no more than [`united`], but what is mounted already and is
+/// still needed stays, since taking it away would cost a server that has it open its process.
+#[must_use]
+pub fn wanted(now: &[Need], needs: &[Need]) -> Vec<Need> {
+    let mut wanted = united(needs.iter().cloned());
+    let replaced = |m: &Need, w: &Need| {
+        w.path == m.path || (w.path.strictly_contains(&m.path) && w.writable && !m.writable)
+    };
+    let kept: Vec<Need> =
+        now.iter().filter(|m| needs.contains(m) && !wanted.iter().any(|w| replaced(m, w))).cloned().collect();
+    wanted.extend(kept);
+    wanted.sort();
+    wanted
+}
+
+/// The steps to show what is newly wanted. What is to show less than before is taken away first; what lies on a mount
+/// stays on it.
 #[must_use]
 pub fn additions(now: &[Need], wanted: &[Need]) -> Vec<Step> {
     let new: Vec<&Need> = wanted.iter().filter(|w| !now.contains(w)).collect();
-    let covers = |m: &&Need| new.iter().any(|n| n.path.contains(&m.path));
-    let in_the_way: Vec<&Need> = now.iter().filter(covers).collect();
-    let back = in_the_way.iter().copied().filter(|m| wanted.contains(m));
-    steps(&in_the_way, new.iter().copied().chain(back))
+    let narrowed = new.iter().filter(|n| !n.writable && now.iter().any(|m| m.path == n.path));
+    let mut steps: Vec<Step> = narrowed.map(|n| Step::Remove(n.path.clone())).collect();
+    let mut come = new.clone();
+    come.sort_by_key(|n| depth(&n.path));
+    steps.extend(come.into_iter().cloned().map(Step::Add));
+    steps
 }
 
-/// The steps to take away what is not wanted any more.
+/// The steps to take away what is not wanted any more, the deepest first.
 #[must_use]
 pub fn removals(now: &[Need], wanted: &[Need]) -> Vec<Step> {
-    let gone: Vec<&Need> = now.iter().filter(|m| !wanted.contains(m)).collect();
-    let below = |m: &&Need| gone.iter().any(|g| g.path.contains(&m.path));
-    let affected: Vec<&Need> = now.iter().filter(below).collect();
-    let back: Vec<&Need> = affected.iter().copied().filter(|m| wanted.contains(m)).collect();
-    steps(&affected, back.into_iter())
+    let mut gone: Vec<&Need> = now.iter().filter(|m| !wanted.iter().any(|w| w.path == m.path)).collect();
+    gone.sort_by_key(|n| std::cmp::Reverse(depth(&n.path)));
+    gone.into_iter().map(|n| Step::Remove(n.path.clone())).collect()
 }
 
-/// The deepest go first and come last.
-fn steps<'a>(remove: &[&Need], add: impl Iterator<Item = &'a Need>) -> Vec<Step> {
-    let depth = |path: &CanonicalPath| path.components().count();
-    let mut gone: Vec<&CanonicalPath> = remove.iter().map(|n| &n.path).collect();
-    gone.sort_by_key(|p| std::cmp::Reverse(depth(p)));
-    let mut come: Vec<&Need> = add.collect();
-    come.sort_by_key(|n| depth(&n.path));
-    gone.into_iter().cloned().map(Step::Remove).chain(come.into_iter().cloned().map(Step::Add)).collect()
+fn depth(path: &CanonicalPath) -> usize {
+    path.components().count()
 }
 
 #[cfg(test)]
@@ -140,14 +150,29 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_below_is_put_back() {
+    fn wider_mounts_come_beneath_and_go_without_touching_what_lies_on_them() {
         let now = [n("/d", false), n("/d/f", true), n("/e", false)];
-        let gone = removals(&now, &[n("/d/f", true), n("/e", false)]);
-        assert_eq!(gone, [Step::Remove(path("/d/f")), Step::Remove(path("/d")), Step::Add(n("/d/f", true))]);
-        let come = additions(&[n("/d/f", true)], &[n("/d", false), n("/d/f", true)]);
-        assert_eq!(come, [Step::Remove(path("/d/f")), Step::Add(n("/d", false)), Step::Add(n("/d/f", true))]);
-        assert_eq!(removals(&now, &now), []);
-        assert_eq!(additions(&now, &now), []);
+        assert_eq!(removals(&now, &[n("/d/f", true), n("/e", false)]), [Step::Remove(path("/d"))]);
+        assert_eq!(
+            additions(&[n("/d/f", true)], &[n("/d", false), n("/d/f", true)]),
+            [Step::Add(n("/d", false))]
+        );
+        assert_eq!(additions(&now, &[n("/d", true)]), [Step::Add(n("/d", true))]);
+        assert_eq!(
+            additions(&now, &[n("/d/f", false)]),
+            [Step::Remove(path("/d/f")), Step::Add(n("/d/f", false))]
+        );
+        assert_eq!((removals(&now, &now), additions(&now, &now)), (vec![], vec![]));
+    }
+
+    #[test]
+    fn what_is_mounted_and_still_needed_stays_unless_it_would_hide_more() {
+        let (file, read, write) = (n("/d/f", false), n("/d", false), n("/d", true));
+        let mounted = [file.clone()];
+        assert_eq!(wanted(&mounted, &[file.clone(), read.clone()]), [read.clone(), file.clone()]);
+        assert_eq!(wanted(&[], &[file.clone(), read.clone()]), [read.clone()]);
+        assert_eq!(wanted(&mounted, &[file.clone(), write.clone()]), [write]);
+        assert_eq!(wanted(&mounted, std::slice::from_ref(&read)), [read]);
     }
 
     fn applied(now: &[Need], steps: &[Step]) -> Vec<Need> {
@@ -155,16 +180,15 @@ mod tests {
         for step in steps {
             match step {
                 Step::Add(need) => {
-                    assert!(
-                        !mounted.iter().any(|m| need.path.contains(&m.path)),
-                        "{need:?} would hide {mounted:?}"
-                    );
+                    let narrows = |m: &&Need| m.path == need.path && m.writable && !need.writable;
+                    assert_eq!(mounted.iter().find(narrows), None, "the sandbox refuses to narrow");
+                    mounted.retain(|m| m.path != need.path);
                     mounted.push(need.clone());
                 }
                 Step::Remove(path) => {
                     let before = mounted.len();
-                    mounted.retain(|m| !path.contains(&m.path));
-                    assert_eq!(before - 1, mounted.len(), "removing {path} takes more than itself");
+                    mounted.retain(|m| m.path != *path);
+                    assert_eq!(before - 1, mounted.len(), "{path} is not mounted");
                 }
             }
         }
@@ -174,17 +198,33 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_steps_always_arrive_and_never_hide_a_mount(
+        fn the_steps_always_arrive(
             now in proptest::collection::vec(("(/[ab]){1,4}", any::<bool>()), 0..8),
-            wanted in proptest::collection::vec(("(/[ab]){1,4}", any::<bool>()), 0..8),
+            needs in proptest::collection::vec(("(/[ab]){1,4}", any::<bool>()), 0..8),
         ) {
-            let needs = |of: Vec<(String, bool)>| united(of.iter().map(|(p, w)| n(p, *w)));
-            let (now, wanted) = (needs(now), needs(wanted));
+            let all = |of: Vec<(String, bool)>| of.iter().map(|(p, w)| n(p, *w)).collect::<Vec<_>>();
+            let (now, needs) = (united(all(now)), all(needs));
+            let wanted = wanted(&now, &needs);
             let with = applied(&now, &additions(&now, &wanted));
             prop_assert!(wanted.iter().all(|w| with.contains(w)));
-            let mut expected = wanted.clone();
-            expected.sort();
-            prop_assert_eq!(applied(&with, &removals(&with, &wanted)), expected);
+            prop_assert_eq!(applied(&with, &removals(&with, &wanted)), wanted);
+        }
+
+        #[test]
+        fn whatever_is_mounted_already_no_need_is_widened_or_lost(
+            now in proptest::collection::vec(("(/[ab]){1,4}", any::<bool>()), 0..8),
+            needs in proptest::collection::vec(("(/[ab]){1,4}", any::<bool>()), 0..8),
+        ) {
+            let all = |of: Vec<(String, bool)>| of.iter().map(|(p, w)| n(p, *w)).collect::<Vec<_>>();
+            let (now, needs) = (united(all(now)), all(needs));
+            let shown = wanted(&now, &needs);
+            let at = |of: &[Need], path: &CanonicalPath| {
+                let above = of.iter().filter(|m| m.path.contains(path));
+                above.max_by_key(|m| depth(&m.path)).map(|m| m.writable)
+            };
+            for need in &needs {
+                prop_assert_eq!(at(&shown, &need.path), at(&united(needs.clone()), &need.path));
+            }
         }
     }
 }

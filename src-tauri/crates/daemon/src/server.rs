@@ -6,20 +6,23 @@
 
 mod control;
 mod leg;
+mod mounted;
 mod process;
 mod pump;
 mod roots;
 
 pub use leg::{Applied, LegOptions};
 pub use process::ServerPrograms;
-pub use pump::{Answered, Pending, Pump};
+pub use pump::{Answered, AtServer, Pending, Pump};
 pub use roots::{Shown, still_there};
 
 use crate::mounts::Need;
-use leg::{Command, State};
+use leg::{Command, Seen, State};
 use serde_json::value::RawValue;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::AbortHandle;
 
 /// How long a call waits for its server to be up.
 const START_BOUND: Duration = Duration::from_secs(30);
@@ -51,14 +54,22 @@ pub enum ServerError {
     Ending,
 }
 
-/// A handle to one server of one session. Its task ends when the last handle is dropped.
+/// A handle to one server of one session. When the last one is dropped the server is killed, whatever it is doing.
 #[derive(Debug, Clone)]
 pub struct Server {
     name: String,
     commands: mpsc::UnboundedSender<Command>,
-    state: watch::Receiver<State>,
-    applied: watch::Receiver<Applied>,
-    roots: watch::Receiver<Shown>,
+    seen: Seen,
+    _leg: Arc<AbortOnDrop>,
+}
+
+#[derive(Debug)]
+struct AbortOnDrop(AbortHandle);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
 }
 
 /// What one call under way needs to see. Dropped, it is taken away again.
@@ -81,20 +92,20 @@ impl Server {
     pub fn start(options: LegOptions) -> Self {
         let name = options.server.name.clone();
         let (commands, inbox) = mpsc::unbounded_channel();
-        let (state, applied, roots) = leg::start(options, inbox);
-        Self { name, commands, state, applied, roots }
+        let (seen, task) = leg::start(options, commands.downgrade(), inbox);
+        Self { name, commands, seen, _leg: Arc::new(AbortOnDrop(task)) }
     }
 
-    /// Keeps the parameters of the client's `initialize`, so that a restarted server can be greeted the same way.
+    /// Keeps the parameters of the client's `initialize`, which the server has answered, so that a restarted server can be greeted the same way.
     pub fn remember_greeting(&self, params: Box<RawValue>) {
         // Without the leg there is nobody to greet.
         let _ = self.commands.send(Command::Greeting(params));
     }
 
-    /// The client said that it is initialized.
-    pub fn initialized(&self) {
+    /// The client said that it is initialized, with this line.
+    pub fn initialized(&self, line: Vec<u8>) {
         // As above.
-        let _ = self.commands.send(Command::Initialized);
+        let _ = self.commands.send(Command::Initialized(line));
     }
 
     /// The conversation, as soon as the process runs; started again if it ended.
@@ -113,10 +124,19 @@ impl Server {
         self.when(|state| matches!(state, State::Up { settled: true, .. })).await
     }
 
+    /// The conversation, if there is one right now.
+    #[must_use]
+    pub fn pump_now(&self) -> Option<Pump> {
+        match &*self.seen.state.borrow() {
+            State::Up { pump, .. } => Some(pump.clone()),
+            State::Starting | State::Down(_) => None,
+        }
+    }
+
     /// The conversation, if the server can take a call right now.
     #[must_use]
     pub fn ready_now(&self) -> Option<Pump> {
-        match &*self.state.borrow() {
+        match &*self.seen.state.borrow() {
             State::Up { pump, settled: true, .. } => Some(pump.clone()),
             State::Up { .. } | State::Starting | State::Down(_) => None,
         }
@@ -129,8 +149,7 @@ impl Server {
     pub async fn lease(&self, needs: Vec<Need>) -> Result<Lease, ServerError> {
         let (reply, answer) = oneshot::channel();
         self.commands.send(Command::Lease(needs, reply)).map_err(|_| ServerError::Ending)?;
-        let id = answer.await.map_err(|_| ServerError::Ending)??;
-        Ok(Lease { id, commands: self.commands.clone() })
+        answer.await.map_err(|_| ServerError::Ending)?
     }
 
     /// Waits until what the server sees follows from the grants of that version of the table.
@@ -138,7 +157,7 @@ impl Server {
     /// # Errors
     /// [`ServerError::Ending`], when the session ends meanwhile.
     pub async fn caught_up(&self, grants_version: u64) -> Result<Applied, ServerError> {
-        let mut applied = self.applied.clone();
+        let mut applied = self.seen.applied.clone();
         let reached = applied.wait_for(|a| a.grants_version >= grants_version).await;
         reached.map(|a| a.clone()).map_err(|_| ServerError::Ending)
     }
@@ -146,26 +165,26 @@ impl Server {
     /// What has been applied so far.
     #[must_use]
     pub fn applied(&self) -> Applied {
-        self.applied.borrow().clone()
+        self.seen.applied.borrow().clone()
     }
 
     /// What the server sees and is told of.
     #[must_use]
     pub fn shown(&self) -> Shown {
-        self.roots.borrow().clone()
+        self.seen.roots.borrow().clone()
     }
 
     /// Process id of the supervisor, while it runs.
     #[must_use]
     pub fn pid(&self) -> Option<u32> {
-        match &*self.state.borrow() {
+        match &*self.seen.state.borrow() {
             State::Up { pid, .. } => Some(*pid),
             State::Starting | State::Down(_) => None,
         }
     }
 
     async fn when(&self, ready: impl Fn(&State) -> bool) -> Result<Pump, ServerError> {
-        let mut state = self.state.clone();
+        let mut state = self.seen.state.clone();
         if matches!(&*state.borrow_and_update(), State::Down(_)) {
             self.restart(&mut state).await?;
         }

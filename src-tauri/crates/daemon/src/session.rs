@@ -7,6 +7,7 @@
 mod call;
 mod client;
 mod greeting;
+mod judging;
 mod log;
 mod prepare;
 mod refusal;
@@ -18,7 +19,7 @@ use crate::grants::{Grants, Subject};
 use crate::home::{Home, HomeError, private_dir};
 use crate::identity::Client;
 use crate::law::Law;
-use crate::server::{LegOptions, Server, ServerPrograms};
+use crate::server::{AtServer, LegOptions, Server, ServerPrograms};
 use crate::wire::{Id, Input, Output};
 use ironcurtain_paths::{CanonicalPath, Resolver};
 use ironcurtain_protocol::{ClientView, SessionView};
@@ -27,7 +28,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio::task::AbortHandle;
 
 /// How many lines may wait for a client that does not read.
@@ -121,13 +122,15 @@ pub struct Session {
     under_way: Mutex<HashMap<Id, UnderWay>>,
     greeted: AtomicBool,
     budget: Arc<Semaphore>,
+    /// Completes when the last call that had to wait for the server is forwarded, or never will be.
+    last_in_line: Mutex<Option<oneshot::Receiver<()>>>,
     end: watch::Sender<bool>,
 }
 
 /// A request of the client that has no answer yet.
 struct UnderWay {
-    /// Its id at the server, once it is forwarded.
-    at_server: Option<u64>,
+    /// Where it is at the server, once it is forwarded.
+    at_server: Option<AtServer>,
     /// Ends the task that waits for it.
     task: Option<AbortHandle>,
 }
@@ -187,6 +190,7 @@ impl Session {
             under_way: Mutex::default(),
             greeted: AtomicBool::new(false),
             budget: Arc::new(Semaphore::new(BUDGET_KIB)),
+            last_in_line: Mutex::default(),
             end: watch::Sender::new(false),
         });
         session.shared.audit.record(session.entry(Event::Session, session.began())).await?;

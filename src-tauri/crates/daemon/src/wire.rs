@@ -9,5 +9,6 @@ mod message;
 pub use descriptor::{Input, Output};
 pub use lines::{Line, Lines, MAX_LINE_BYTES};
 pub use message::{
-    Fields, Id, Incoming, Response, error_line, notification_line, request_line, response_line, result_line,
+    Fields, Id, Incoming, Response, error_line, notification_line, one_line, request_line, response_line,
+    result_line,
 };

@@ -3,9 +3,13 @@
 use ironcurtain_sandbox::{Answer, ControlOp, ControlRequest, Event, FromSupervisor};
 use std::collections::VecDeque;
 use std::io;
+use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
 use tokio::net::unix::OwnedReadHalf;
+
+/// How long the supervisor may take to do one thing. It waits for nobody, so one that takes longer is out of order.
+const ANSWER_BOUND: Duration = Duration::from_secs(10);
 
 /// The control conversation. One request at a time; events in between are kept.
 #[derive(Debug)]
@@ -41,8 +45,13 @@ impl Control {
         }
     }
 
-    /// Asks for one thing and waits for the answer; the error is that of the conversation.
+    /// Asks for one thing and waits for the answer; the error is that of the conversation, which is over then.
     pub(super) async fn ask(&mut self, op: ControlOp) -> Result<Answer, String> {
+        let late = |_| format!("the sandbox supervisor did not answer within {} s", ANSWER_BOUND.as_secs());
+        tokio::time::timeout(ANSWER_BOUND, self.exchange(op)).await.map_err(late)?
+    }
+
+    async fn exchange(&mut self, op: ControlOp) -> Result<Answer, String> {
         self.next += 1;
         let id = self.next;
         let mut line = serde_json::to_vec(&ControlRequest { id, op }).map_err(|e| e.to_string())?;

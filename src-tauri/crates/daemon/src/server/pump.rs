@@ -7,7 +7,7 @@
 
 use super::roots::Shown;
 use crate::wire::{Id, Incoming, Input, Line, Lines, MAX_LINE_BYTES, Output, Response};
-use crate::wire::{error_line, request_line, response_line, result_line};
+use crate::wire::{error_line, notification_line, one_line, request_line, response_line, result_line};
 use rmcp::model::ErrorCode;
 use serde_json::value::RawValue;
 use std::collections::{HashMap, HashSet};
@@ -31,12 +31,32 @@ pub enum Answered {
 /// A request under way. Dropped, its answer is ignored.
 #[derive(Debug)]
 pub struct Pending {
-    /// Its id on this leg.
-    pub id: u64,
+    place: AtServer,
     answer: oneshot::Receiver<Answered>,
 }
 
+/// Where a request is: which conversation, and its id there.
+#[derive(Debug, Clone)]
+pub struct AtServer {
+    id: u64,
+    inbox: mpsc::UnboundedSender<Say>,
+}
+
+impl AtServer {
+    /// Tells the server that the request is taken back. Another process than the one that has it is not told.
+    pub fn cancel(&self, reason: Option<&str>) {
+        // A conversation that is over has forgotten the request.
+        let _ = self.inbox.send(Say::Cancel { id: self.id, reason: reason.map(str::to_owned) });
+    }
+}
+
 impl Pending {
+    /// Where it is.
+    #[must_use]
+    pub fn place(&self) -> AtServer {
+        self.place.clone()
+    }
+
     /// Waits for the answer.
     pub async fn answer(self) -> Answered {
         self.answer
@@ -54,7 +74,9 @@ pub struct Pump {
     pub(super) told: watch::Receiver<u64>,
 }
 
+#[derive(Debug)]
 enum Say {
+    Cancel { id: u64, reason: Option<String> },
     Request { id: u64, line: Vec<u8>, answer: oneshot::Sender<Answered> },
     Line(Vec<u8>),
     Respond { id: Id, response: Response },
@@ -105,7 +127,7 @@ impl Pump {
         let line = request_line(&Id::from(id), method, params);
         // A conversation that is over drops the other end, which is an answer too.
         let _ = self.inbox.send(Say::Request { id, line, answer });
-        Pending { id, answer: answered }
+        Pending { place: AtServer { id, inbox: self.inbox.clone() }, answer: answered }
     }
 
     /// Sends a line as it is.
@@ -162,6 +184,12 @@ impl Task {
                 self.pending.insert(id, answer);
                 self.write(line);
             }
+            Say::Cancel { id, reason } => {
+                // One that was answered meanwhile is over.
+                if self.pending.remove(&id).is_some() {
+                    self.write(cancelled_line(id, reason));
+                }
+            }
             Say::Line(line) => self.write(line),
             Say::Respond { id, response } => {
                 if self.asked_client.remove(&id) {
@@ -178,7 +206,7 @@ impl Task {
         match Incoming::parse(line) {
             Ok(Incoming::Response { id, response }) => self.answered(&id, response).await,
             Ok(Incoming::Request { id, method, params }) => self.asked(id, &method, params.as_deref()).await,
-            Ok(Incoming::Notification { .. }) => self.to_client([line, b"\n"].concat()).await,
+            Ok(Incoming::Notification { .. }) => self.to_client(one_line(line.to_vec())).await,
             Err(problem) => {
                 let text =
                     String::from_utf8_lossy(line.get(..line.len().min(500)).unwrap_or_default()).into_owned();
@@ -239,6 +267,11 @@ impl Task {
         // Without a log there is nobody to tell.
         let _ = self.noise.send(text).await;
     }
+}
+
+fn cancelled_line(id: u64, reason: Option<String>) -> Vec<u8> {
+    let params = serde_json::json!({ "requestId": id, "reason": reason });
+    notification_line("notifications/cancelled", serde_json::value::to_raw_value(&params).ok().as_deref())
 }
 
 async fn write(mut stdin: Output, mut lines: mpsc::UnboundedReceiver<Vec<u8>>) {

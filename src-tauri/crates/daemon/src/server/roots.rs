@@ -3,7 +3,7 @@
 #![expect(deprecated, reason = "revision 2026-07-28 drops roots; every revision before it has them")]
 
 use crate::grants::StandingGrant;
-use crate::mounts::{Need, united};
+use crate::mounts::Need;
 use ironcurtain_paths::{CanonicalPath, Resolver, Target};
 use ironcurtain_policy::{GrantKind, file_uri};
 use ironcurtain_protocol::RootView;
@@ -14,7 +14,7 @@ use rmcp::model::{ListRootsResult, Root};
 pub struct Shown {
     /// Grows with every change of `roots`.
     pub version: u64,
-    /// What is to be mounted beside the session sandbox.
+    /// Everything that is to be seen beside the session sandbox.
     pub needs: Vec<Need>,
     /// The session sandbox first; never empty once the server is started.
     pub roots: Vec<RootView>,
@@ -73,7 +73,7 @@ pub fn shown(
         let target = resolver.resolve(lease.path.as_str()).map_or(Target::Missing, |found| found.target);
         tell(folder_of(&lease.path, target), "a call under way".to_owned(), None);
     }
-    Shown { version: 0, needs: united(needs), roots }
+    Shown { version: 0, needs, roots }
 }
 
 /// What stands at a grant's path; the error says why the grant does not apply just now.
@@ -150,7 +150,7 @@ mod tests {
         let sandbox = CanonicalPath::assume_canonical("/s").unwrap();
         let got = shown(&sandbox, &grants, &[Need { path: at("tree/new"), writable: true }], &resolver);
         let need = |name: &str, writable| Need { path: at(name), writable };
-        assert_eq!(got.needs, [need("file", true), need("tree", false), need("tree/new", true)]);
+        assert_eq!(got.needs, [need("tree", false), need("file", true), need("tree/new", true)]);
         let roots: Vec<&str> = got.roots.iter().map(|r| r.path.as_str()).collect();
         assert_eq!(roots, ["/s", at("tree").as_str(), base.as_str()]);
         assert!(still_there(&grants[4], &resolver).unwrap_err().contains("is a link now"));

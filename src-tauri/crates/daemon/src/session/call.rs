@@ -4,20 +4,20 @@
 //!   audit log first; if that fails the call does not happen.
 //! - After a person's answer the call is resolved and judged again: a change in between is a new question.
 
+use super::judging::Leave;
 use super::prepare::{Prepared, ToolCall};
 use super::{Session, refusal};
 use crate::audit::{Entry, Event, PolicyDecision, redacted};
 use crate::consent::{Asking, Lifetime, Offer, Outcome, Wanted, build, grants_of};
-use crate::grants::{StandingGrant, Subject};
-use crate::mounts::Need;
-use crate::server::{Answered, Lease, Pending, Pump};
+use crate::grants::Subject;
+use crate::server::{Answered, AtServer, Lease, Pending, Pump};
 use crate::wire::{Id, Response, response_line, result_line};
-use ironcurtain_policy::{Asked, Context, Denial, Escalation, Grant, Permit, Verdict, judge};
+use ironcurtain_policy::{Asked, Denial, Escalation, Permit, Verdict};
 use rmcp::model::ErrorCode;
 use serde_json::value::RawValue;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use tokio::time::Instant;
 
 /// How often one call may become a new question because what it names changed under the last one.
@@ -29,23 +29,6 @@ struct Call {
     tool: ToolCall,
     began: Instant,
     _budget: OwnedSemaphorePermit,
-}
-
-/// What the judge said, and about what.
-struct Judged {
-    prepared: Option<Prepared>,
-    verdict: Verdict,
-    /// The grants it was judged with, and the version of their table.
-    grants: Vec<StandingGrant>,
-    version: u64,
-}
-
-/// Leave for a call, with what it was given for.
-struct Leave {
-    prepared: Prepared,
-    permit: Permit,
-    needs: Vec<Need>,
-    version: u64,
 }
 
 /// Takes one `tools/call`. Only what must wait is left to a task of its own, so calls are forwarded in their order.
@@ -63,15 +46,26 @@ pub(super) async fn called(
     let judged = session.judge(&call.tool, &[]);
     match (judged.verdict, judged.prepared) {
         (Verdict::Allow(permit), Some(prepared)) => {
-            let leave = session.leave(prepared, permit, &judged.grants, judged.version);
-            match session.server.ready_now().filter(|_| session.shows(&leave)) {
-                Some(pump) => match forward(session, &call, &leave, &pump).await {
+            let leave = session.leave(prepared, permit, &judged.grants, judged.version, Vec::new());
+            let at_once = |_: &Pump| session.shows(&leave) && session.nobody_in_line();
+            match session.server.ready_now().filter(at_once) {
+                Some(pump) => match forward(session, &call, &leave, &leave.permit, &pump).await {
                     Ok(pending) => {
-                        spawn(session, call, Some(pending.id), |s, c| deliver(s, c, leave, pending, None))
+                        let place = pending.place();
+                        spawn(session, call, Some(place), |s, c| deliver(s, c, leave, pending, None));
                     }
                     Err(reason) => session.refuse(&call, reason).await,
                 },
-                None => spawn(session, call, None, |s, c| proceed(s, c, leave)),
+                None => {
+                    let (turn, next) = session.stand_in_line();
+                    spawn(session, call, None, |s, c| async move {
+                        if let Some(turn) = turn {
+                            // Whatever became of the one before, it is this one's turn.
+                            let _ = turn.await;
+                        }
+                        proceed(s, c, leave, Some(next)).await;
+                    });
+                }
             }
         }
         (Verdict::Escalate(escalation), Some(prepared)) => {
@@ -85,7 +79,7 @@ pub(super) async fn called(
 fn spawn<F: Future<Output = ()> + Send + 'static>(
     session: &Arc<Session>,
     call: Call,
-    at_server: Option<u64>,
+    at_server: Option<AtServer>,
     wait: impl FnOnce(Arc<Session>, Call) -> F,
 ) {
     let id = call.id.clone();
@@ -104,8 +98,8 @@ async fn ask(session: Arc<Session>, call: Call, mut prepared: Prepared, mut esca
         let again = session.judge(&call.tool, &approved);
         match (again.verdict, again.prepared) {
             (Verdict::Allow(permit), Some(now)) => {
-                let leave = session.leave(now, permit, &again.grants, again.version);
-                return proceed(session, call, leave).await;
+                let leave = session.leave(now, permit, &again.grants, again.version, approved);
+                return proceed(session, call, leave, None).await;
             }
             (Verdict::Escalate(next), Some(now)) => (prepared, escalation) = (now, next),
             (Verdict::Deny(denial), now) => return session.deny(&call, now.as_ref(), &denial).await,
@@ -170,11 +164,13 @@ async fn question(
     }
 }
 
-/// Makes the kernel show what the call needs, then forwards it.
-async fn proceed(session: Arc<Session>, call: Call, leave: Leave) {
-    match shown(&session, &call, &leave).await {
+/// Makes the kernel show what the call needs, then forwards it, then lets the next in line go on.
+async fn proceed(session: Arc<Session>, call: Call, leave: Leave, next: Option<oneshot::Sender<()>>) {
+    let shown = shown(&session, &call, &leave).await;
+    drop(next);
+    match shown {
         Ok((pending, lease)) => {
-            session.forwarded(&call.id, pending.id);
+            session.forwarded(&call.id, pending.place());
             deliver(session, call, leave, pending, lease).await;
         }
         Err(reason) => session.refuse(&call, reason).await,
@@ -188,32 +184,47 @@ async fn shown(
 ) -> Result<(Pending, Option<Lease>), String> {
     let problem = |e: crate::server::ServerError| format!("The call was allowed, but {e}.");
     session.server.ready().await.map_err(problem)?;
-    let applied = session.server.caught_up(leave.version).await.map_err(problem)?;
+    session.server.caught_up(leave.version).await.map_err(problem)?;
+    let lease = if session.shows(leave) {
+        None
+    } else {
+        Some(session.server.lease(leave.needs.clone()).await.map_err(problem)?)
+    };
+    let applied = session.server.applied();
     if let Some((path, reason)) = leave.prepared.first_of(&applied.failed) {
         return Err(format!(
             "The call was allowed, but the kernel could not show `{path}` to the server: {reason}."
         ));
     }
-    let lease = if leave.needs.is_empty() {
-        None
-    } else {
-        Some(session.server.lease(leave.needs.clone()).await.map_err(problem)?)
-    };
     // Mounting may have had to restart the server.
     let pump = session.server.ready().await.map_err(problem)?;
-    Ok((forward(session, call, leave, &pump).await?, lease))
+    // While it was waited, a grant may have been taken back, or what the call names may have changed.
+    let again = session.judge(&call.tool, &leave.approved);
+    match (again.verdict, again.prepared) {
+        (Verdict::Allow(permit), Some(now)) if now.call == leave.prepared.call => {
+            Ok((forward(session, call, leave, &permit, &pump).await?, lease))
+        }
+        (Verdict::Deny(denial), _) => Err(refusal::denied(&denial)),
+        (Verdict::Allow(_) | Verdict::Escalate(_), _) => Err(refusal::changed()),
+    }
 }
 
 /// Writes the decision and sends the call. The error is for the agent.
-async fn forward(session: &Session, call: &Call, leave: &Leave, pump: &Pump) -> Result<Pending, String> {
+async fn forward(
+    session: &Session,
+    call: &Call,
+    leave: &Leave,
+    permit: &Permit,
+    pump: &Pump,
+) -> Result<Pending, String> {
     let params = call.tool.forwarded(&leave.prepared.call).map_err(|e| format!("DENIED: {e}"))?;
     let mut entry = session.about(call, Some(&leave.prepared), Event::Decision, "allowed");
-    let reason = leave.permit.reasons().first();
+    let reason = permit.reasons().first();
     entry.policy_decision = reason.map(|r| decision("allow", &r.rule, &r.reason));
-    entry.grant_id = leave.permit.grants().first().cloned();
+    entry.grant_id = permit.grants().first().cloned();
     session.shared.audit.record(entry).await.map_err(|e| format!("DENIED: {e}"))?;
     session.counts.allowed.fetch_add(1, Ordering::Relaxed);
-    session.shared.grants.used(leave.permit.grants());
+    session.shared.grants.used(permit.grants());
     Ok(pump.request("tools/call", Some(&params)))
 }
 
@@ -240,65 +251,6 @@ async fn deliver(session: Arc<Session>, call: Call, leave: Leave, pending: Pendi
 }
 
 impl Session {
-    fn judge(&self, tool: &ToolCall, approved: &[Asked]) -> Judged {
-        let table = self.shared.grants.now();
-        let grants: Vec<StandingGrant> =
-            table.grants.iter().filter(|g| self.may_use(&g.subject)).cloned().collect();
-        let law = &self.shared.law;
-        let (prepared, verdict) = match tool.prepare(&self.config.name, law, &self.resolver) {
-            Err(denial) => (None, Verdict::Deny(denial)),
-            Ok(prepared) => {
-                let exposed =
-                    if self.sandboxed() { prepared.exposes(&law.protected).map(exposes) } else { None };
-                let verdict = exposed.map_or_else(
-                    || {
-                        let usable: Vec<Grant> = grants.iter().map(StandingGrant::for_judging).collect();
-                        let context = Context {
-                            sandbox: Some(&self.sandbox),
-                            sandbox_servers: std::slice::from_ref(&self.config.name),
-                            protected: &law.protected,
-                            gates: &law.gates,
-                            grants: &usable,
-                            approved,
-                        };
-                        judge(&law.policy, &context, &prepared.call)
-                    },
-                    Verdict::Deny,
-                );
-                (Some(prepared), verdict)
-            }
-        };
-        Judged { prepared, verdict, grants, version: table.version }
-    }
-
-    /// What a permitted call needs that standing grants do not show already.
-    fn leave(&self, prepared: Prepared, permit: Permit, grants: &[StandingGrant], version: u64) -> Leave {
-        let needs = prepared.needs(&self.sandbox, self.config.file_writes);
-        let needs = needs.into_iter().filter(|n| !grants.iter().any(|g| g.shows(n))).collect();
-        Leave { prepared, permit, needs, version }
-    }
-
-    /// Whether the server sees everything the call needs right now.
-    fn shows(&self, leave: &Leave) -> bool {
-        let applied = self.server.applied();
-        leave.needs.is_empty()
-            && applied.grants_version >= leave.version
-            && leave.prepared.first_of(&applied.failed).is_none()
-    }
-
-    /// Completes when the call needs no question any more, because of an answer to another one.
-    async fn settled(&self, tool: &ToolCall) {
-        let mut table = self.shared.grants.watch();
-        loop {
-            if table.changed().await.is_err() {
-                return std::future::pending().await;
-            }
-            if !matches!(self.judge(tool, &[]).verdict, Verdict::Escalate(_)) {
-                return;
-            }
-        }
-    }
-
     async fn grant(
         &self,
         call: &Call,
@@ -393,17 +345,6 @@ impl Session {
 
 fn decision(status: &str, rule: &str, reason: &str) -> PolicyDecision {
     PolicyDecision { status: status.to_owned(), rule: rule.to_owned(), reason: reason.to_owned() }
-}
-
-fn exposes(
-    (folder, inside): (&ironcurtain_paths::CanonicalPath, &ironcurtain_paths::CanonicalPath),
-) -> Denial {
-    Denial {
-        rule: "structural-protected-path".to_owned(),
-        reason: format!(
-            "`{folder}` cannot be opened as a whole, because it holds the protected `{inside}`; name a folder or file in it"
-        ),
-    }
 }
 
 /// A verdict other than deny about a call that was never resolved cannot be; if it is, the call is denied.

@@ -1,8 +1,8 @@
 //! The client's side of a session: reading, writing, and what each message means.
 
 use super::{Session, UnderWay, greeting};
-use crate::server::{Answered, Pending};
-use crate::wire::{Id, Incoming, Line, Lines, MAX_LINE_BYTES};
+use crate::server::{Answered, AtServer, Pending};
+use crate::wire::{Id, Incoming, Line, Lines, MAX_LINE_BYTES, Response};
 use crate::wire::{error_line, notification_line, response_line, result_line};
 use rmcp::model::ErrorCode;
 use serde::Deserialize;
@@ -63,7 +63,8 @@ async fn heard(session: &Arc<Session>, line: &[u8], budget: OwnedSemaphorePermit
         Ok(Incoming::Request { id, method, params }) => requested(session, id, &method, params, budget).await,
         Ok(Incoming::Notification { method, params }) => notified(session, &method, params.as_deref()).await,
         Ok(Incoming::Response { id, response }) => {
-            if let Ok(pump) = session.server.pump().await {
+            // The process that asked is gone if there is none.
+            if let Some(pump) = session.server.pump_now() {
                 pump.respond(id, response);
             }
         }
@@ -111,9 +112,20 @@ async fn initialize(session: &Arc<Session>, id: Id, params: Option<&RawValue>, b
     }
     *session.says_it_is.lock().unwrap_or_else(PoisonError::into_inner) = greeting.says_it_is;
     session.client_takes.send_replace(greeting.takes);
-    session.server.remember_greeting(greeting.params.clone());
     session.shared.changed();
-    pass(session, id, "initialize", Some(&greeting.params), budget).await;
+    match session.server.pump().await {
+        Err(problem) => {
+            session.greeted.store(false, Ordering::Relaxed);
+            session.fail(&id, ErrorCode::INTERNAL_ERROR, &problem.to_string()).await;
+        }
+        Ok(pump) => {
+            let pending = pump.request("initialize", Some(&greeting.params));
+            let (waiting, place) = (session.clone(), pending.place());
+            session.track(&id.clone(), Some(place), async move {
+                waiting.deliver_greeting(&id, pending, greeting.params, budget).await;
+            });
+        }
+    }
 }
 
 /// A resource with a `file:` address is a file like any other, and file tools are judged; there is no second way.
@@ -150,32 +162,36 @@ async fn pass(
     params: Option<&RawValue>,
     budget: OwnedSemaphorePermit,
 ) {
-    match session.server.pump().await {
-        Err(problem) => session.fail(&id, ErrorCode::INTERNAL_ERROR, &problem.to_string()).await,
-        Ok(pump) => {
-            let pending = pump.request(method, params);
-            let waiting = session.clone();
-            session.track(&id, Some(pending.id), {
-                let id = id.clone();
-                async move { waiting.deliver(&id, pending, budget).await }
-            });
-        }
+    if let Some(pump) = session.server.pump_now() {
+        let pending = pump.request(method, params);
+        let (waiting, place) = (session.clone(), pending.place());
+        return session.track(&id.clone(), Some(place), async move {
+            waiting.deliver(&id, pending, budget).await;
+        });
     }
+    // Waiting for the server to start must not keep other messages from being read.
+    let (waiting, method, params) = (session.clone(), method.to_owned(), params.map(ToOwned::to_owned));
+    session.track(&id.clone(), None, async move {
+        match waiting.server.pump().await {
+            Err(problem) => waiting.fail(&id, ErrorCode::INTERNAL_ERROR, &problem.to_string()).await,
+            Ok(pump) => {
+                let pending = pump.request(&method, params.as_deref());
+                waiting.forwarded(&id, pending.place());
+                waiting.deliver(&id, pending, budget).await;
+            }
+        }
+    });
 }
 
 async fn notified(session: &Arc<Session>, method: &str, params: Option<&RawValue>) {
     match method {
-        "notifications/initialized" => {
-            if let Ok(pump) = session.server.pump().await {
-                pump.send(notification_line(method, params));
-            }
-            session.server.initialized();
-        }
-        "notifications/cancelled" => session.cancelled(params).await,
+        "notifications/initialized" => session.server.initialized(notification_line(method, params)),
+        "notifications/cancelled" => session.cancelled(params),
         // The client's own roots are never relayed.
         "notifications/roots/list_changed" => {}
         _ => {
-            if let Ok(pump) = session.server.pump().await {
+            // A server that is not there has missed nothing that it could act on.
+            if let Some(pump) = session.server.pump_now() {
                 pump.send(notification_line(method, params));
             }
         }
@@ -204,7 +220,29 @@ impl Session {
 
     /// Waits for the server's answer and passes it to the client.
     async fn deliver(&self, id: &Id, pending: Pending, _budget: OwnedSemaphorePermit) {
-        match pending.answer().await {
+        self.pass_on(id, pending.answer().await).await;
+    }
+
+    /// As [`Session::deliver`]; a greeting that failed may be tried again, one that worked is kept for a restart.
+    async fn deliver_greeting(
+        &self,
+        id: &Id,
+        pending: Pending,
+        params: Box<RawValue>,
+        _budget: OwnedSemaphorePermit,
+    ) {
+        let answered = pending.answer().await;
+        match &answered {
+            Answered::Response(Response::Result(_)) => self.server.remember_greeting(params),
+            Answered::Response(Response::Error(_)) | Answered::Failed(_) => {
+                self.greeted.store(false, Ordering::Relaxed);
+            }
+        }
+        self.pass_on(id, answered).await;
+    }
+
+    async fn pass_on(&self, id: &Id, answered: Answered) {
+        match answered {
             Answered::Response(response) => self.finish(id, response_line(id, &response)).await,
             Answered::Failed(reason) => self.fail(id, ErrorCode::INTERNAL_ERROR, &reason).await,
         }
@@ -214,7 +252,7 @@ impl Session {
     pub(super) fn track(
         &self,
         id: &Id,
-        at_server: Option<u64>,
+        at_server: Option<AtServer>,
         wait: impl Future<Output = ()> + Send + 'static,
     ) {
         let mut map = self.under_way.lock().unwrap_or_else(PoisonError::into_inner);
@@ -225,7 +263,7 @@ impl Session {
     }
 
     /// Notes which request at the server stands for this one.
-    pub(super) fn forwarded(&self, id: &Id, at_server: u64) {
+    pub(super) fn forwarded(&self, id: &Id, at_server: AtServer) {
         let mut map = self.under_way.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(call) = map.get_mut(id) {
             call.at_server = Some(at_server);
@@ -243,7 +281,7 @@ impl Session {
     }
 
     /// The client takes a request back: its question is closed, and the server is told if it has the request.
-    async fn cancelled(&self, params: Option<&RawValue>) {
+    fn cancelled(&self, params: Option<&RawValue>) {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct Cancelled {
@@ -259,11 +297,8 @@ impl Session {
         if let Some(task) = call.task {
             task.abort();
         }
-        if let (Some(at_server), Ok(pump)) = (call.at_server, self.server.pump().await) {
-            let told = serde_json::json!({ "requestId": at_server, "reason": cancelled.reason });
-            if let Ok(params) = serde_json::value::to_raw_value(&told) {
-                pump.send(notification_line("notifications/cancelled", Some(&params)));
-            }
+        if let Some(at_server) = call.at_server {
+            at_server.cancel(cancelled.reason.as_deref());
         }
     }
 }

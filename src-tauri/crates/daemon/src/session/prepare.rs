@@ -118,6 +118,21 @@ impl Prepared {
         })
     }
 
+    /// To make or remove a name its folder must be open for the server, and with it whatever lies there.
+    pub(super) fn opens<'a>(
+        &self,
+        sandbox: &CanonicalPath,
+        writes: FileWrites,
+        protected: &'a [CanonicalPath],
+    ) -> Option<(CanonicalPath, &'a CanonicalPath)> {
+        let open = self.needs(sandbox, writes).into_iter().filter(|n| n.writable).map(|n| n.path);
+        open.into_iter().find_map(|folder| {
+            // What does not exist yet could be made there.
+            let inside = protected.iter().find(|p| folder.contains(p))?;
+            Some((folder, inside))
+        })
+    }
+
     /// What the kernel must show for the whole call, beside the session sandbox.
     pub(super) fn needs(&self, sandbox: &CanonicalPath, writes: FileWrites) -> Vec<Need> {
         let paths = self.call.paths().filter(|(_, _, path)| !sandbox.contains(path));
@@ -210,6 +225,20 @@ mod tests {
         let prepared = call.prepare("filesystem", &law, &resolver).unwrap();
         let needs = prepared.needs(&CanonicalPath::assume_canonical("/s").unwrap(), FileWrites::InPlace);
         assert_eq!(needs, [Need { path: law.home.join("docs").unwrap(), writable: true }]);
+    }
+
+    #[test]
+    fn a_new_name_beside_credentials_would_open_them() {
+        let (_dir, law, resolver) = world();
+        let opens = |tool: &str, path: &str| {
+            let call = call(&format!(r#"{{"name":"{tool}","arguments":{{"path":"{path}","content":""}}}}"#));
+            let prepared = call.prepare("filesystem", &law, &resolver).unwrap();
+            let sandbox = CanonicalPath::assume_canonical("/s").unwrap();
+            prepared.opens(&sandbox, FileWrites::InPlace, &law.protected).map(|(folder, _)| folder)
+        };
+        assert_eq!(opens("write_file", "~/new.txt"), Some(law.home.clone()));
+        assert_eq!(opens("write_file", "~/docs/new.txt"), None);
+        assert_eq!(opens("write_file", "~/docs/a.txt"), None);
     }
 
     #[test]

@@ -31,6 +31,12 @@ pub(super) fn unanswered(outcome: &Outcome, seconds: u64) -> String {
     }
 }
 
+/// What was allowed is not what it would be now.
+pub(super) fn changed() -> String {
+    "DENIED: what the call names, or what is granted, changed before the server got it. The same call can be tried again."
+        .to_owned()
+}
+
 /// How the audit log names it.
 pub(super) fn outcome_name(outcome: &Outcome) -> &'static str {
     match outcome {

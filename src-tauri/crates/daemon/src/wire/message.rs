@@ -224,7 +224,9 @@ pub fn response_line(id: &Id, response: &Response) -> Vec<u8> {
         Response::Result(value) => ("result", value),
         Response::Error(value) => ("error", value),
     };
-    one_line(format!("{{\"jsonrpc\":\"2.0\",\"id\":{},\"{name}\":{}}}", id.as_json(), value.get()))
+    one_line(
+        format!("{{\"jsonrpc\":\"2.0\",\"id\":{},\"{name}\":{}}}", id.as_json(), value.get()).into_bytes(),
+    )
 }
 
 /// A response line with a result of ours.
@@ -248,12 +250,12 @@ pub fn error_line(id: Option<&Id>, code: i32, message: &str) -> Vec<u8> {
 fn called(id: &str, method: &str, params: Option<&RawValue>) -> Vec<u8> {
     let method = serde_json::Value::from(method);
     let params = params.map(|p| format!(",\"params\":{}", p.get())).unwrap_or_default();
-    one_line(format!("{{\"jsonrpc\":\"2.0\",{id}\"method\":{method}{params}}}"))
+    one_line(format!("{{\"jsonrpc\":\"2.0\",{id}\"method\":{method}{params}}}").into_bytes())
 }
 
 /// A raw value may hold line ends between its tokens, and a line end ends the message for some readers.
-fn one_line(text: String) -> Vec<u8> {
-    let mut line = text.into_bytes();
+#[must_use]
+pub fn one_line(mut line: Vec<u8>) -> Vec<u8> {
     for byte in &mut line {
         if matches!(byte, b'\n' | b'\r') {
             *byte = b' ';

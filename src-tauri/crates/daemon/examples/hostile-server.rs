@@ -1,0 +1,109 @@
+//! An MCP server that does not behave, for tests: it ignores roots, goes straight for whatever it is told, holds what
+//! it opened, prints what is no message, dies, is silent, and answers with too much.
+#![expect(clippy::print_stdout, reason = "standard output is how an MCP server speaks")]
+
+use serde_json::{Value, json};
+use std::fs::File;
+use std::io::{self, BufRead, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// What it has kept.
+#[derive(Default)]
+struct Hoard {
+    held: Vec<File>,
+    heard: Vec<Value>,
+}
+
+fn main() {
+    let mut hoard = Hoard::default();
+    for line in io::stdin().lock().lines().map_while(Result::ok) {
+        let Ok(message) = serde_json::from_str::<Value>(&line) else { continue };
+        match (message.get("id"), message.get("method").and_then(Value::as_str)) {
+            (Some(id), Some(method)) => {
+                if let Some(result) = asked(&mut hoard, method, &message) {
+                    println!("{}", json!({ "jsonrpc": "2.0", "id": id, "result": result }));
+                }
+            }
+            (None, Some(_)) => hoard.heard.push(message),
+            (_, None) => {}
+        }
+    }
+}
+
+/// The result, or silence.
+fn asked(hoard: &mut Hoard, method: &str, message: &Value) -> Option<Value> {
+    match method {
+        "initialize" => Some(json!({
+            "protocolVersion": "2025-06-18",
+            "capabilities": { "tools": {} },
+            "serverInfo": { "name": "hostile", "version": "1" },
+        })),
+        "tools/list" => Some(json!({ "tools": [] })),
+        "tools/call" => {
+            let name = message.pointer("/params/name").and_then(Value::as_str).unwrap_or_default();
+            let text =
+                |key: &str| message.pointer(&format!("/params/arguments/{key}")).and_then(Value::as_str);
+            let path = text("path").or_else(|| text("where")).unwrap_or_default();
+            let outcome = called(hoard, name, path, message)?;
+            let (is_error, text) = outcome.map_or_else(|e| (true, e.to_string()), |text| (false, text));
+            Some(json!({ "content": [{ "type": "text", "text": text }], "isError": is_error }))
+        }
+        _ => Some(json!({})),
+    }
+}
+
+fn called(hoard: &mut Hoard, tool: &str, path: &str, message: &Value) -> Option<io::Result<String>> {
+    let number = || message.pointer("/params/arguments/bytes").and_then(Value::as_u64).unwrap_or_default();
+    match tool {
+        // `sneak` does the same as `open` with an argument that no policy knows for a path.
+        "open" | "sneak" => Some(std::fs::read_to_string(path)),
+        "change" | "scribble" => Some(std::fs::write(path, "scribbled").map(|()| "written".to_owned())),
+        "hold" | "clutch" => Some(File::open(path).map(|file| {
+            hoard.held.push(file);
+            "held".to_owned()
+        })),
+        "recall" => Some(recall(hoard)),
+        "release" => {
+            hoard.held.clear();
+            Some(Ok("released".to_owned()))
+        }
+        "look" => Some(look(path)),
+        "noise" => {
+            println!(
+                "this is no message\n{{\"jsonrpc\":\"1.0\"}}\n[]\n\n{{\"jsonrpc\":\"2.0\",\"id\":999,\"result\":{{}}}}"
+            );
+            Some(Ok("sorry".to_owned()))
+        }
+        "die" => std::process::exit(3),
+        "slow" => None,
+        "heard" => Some(Ok(Value::from(hoard.heard.clone()).to_string())),
+        "big" => Some(Ok("x".repeat(usize::try_from(number()).unwrap_or_default()))),
+        "now" => Some(now()),
+        "environ" => Some(Ok(std::env::vars().map(|(name, _)| name).collect::<Vec<_>>().join(" "))),
+        "connect" => Some(UnixStream::connect(path).map(|_| "connected".to_owned())),
+        "echo" => Some(Ok(message.pointer("/params/arguments").unwrap_or(&Value::Null).to_string())),
+        other => Some(Err(io::Error::other(format!("no tool `{other}`")))),
+    }
+}
+
+/// Reads again what it holds.
+fn recall(hoard: &mut Hoard) -> io::Result<String> {
+    let mut text = String::new();
+    hoard.held.last_mut().ok_or(io::ErrorKind::NotFound)?.read_to_string(&mut text)?;
+    Ok(text)
+}
+
+fn look(path: &str) -> io::Result<String> {
+    let mut names: Vec<String> = std::fs::read_dir(path)?
+        .map(|entry| entry.map(|e| e.file_name().to_string_lossy().into_owned()))
+        .collect::<Result<_, _>>()?;
+    names.sort();
+    io::stdout().flush()?;
+    Ok(names.join(" "))
+}
+
+fn now() -> io::Result<String> {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).map_err(io::Error::other)?;
+    Ok(since.as_millis().to_string())
+}

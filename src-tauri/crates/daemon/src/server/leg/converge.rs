@@ -1,0 +1,227 @@
+//! Making what is mounted and told what grants and leases say.
+//!
+//! - Adding: mount, then tell, then wait until the server has understood. Removing: tell, then unmount with proof;
+//!   a server that still holds a file is killed and started again.
+//! - Every wait has a bound, after which the kernel and the server have the last word; a change of the grants ends
+//!   the wait, so that a server that dawdles cannot put off what is taken back.
+
+use super::{Leg, State};
+use crate::grants::{GrantTable, StandingGrant};
+use crate::mounts::{Need, Step, additions, removals, wanted};
+use crate::server::leg::Applied;
+use crate::server::mounted::Mounted;
+use crate::server::process;
+use crate::server::pump::{Answered, Pump};
+use crate::server::roots::{Shown, shown};
+use crate::wire::{Response, notification_line};
+use ironcurtain_paths::CanonicalPath;
+use ironcurtain_sandbox::{Answer, ControlOp, Proof};
+use serde_json::value::RawValue;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+/// How long the server may take to understand a change of its roots.
+const ROOTS_BOUND: Duration = Duration::from_secs(5);
+
+/// How long a server that has never asked for roots is waited for, once.
+const FIRST_ASK_BOUND: Duration = Duration::from_millis(500);
+
+/// The tool by which file servers tell what they accept.
+const LIST_ALLOWED: &str = "list_allowed_directories";
+
+/// How often in a row the server is started anew because something could not be taken from it.
+const MOST_RESTARTS: usize = 3;
+
+/// How a round of mounting went.
+#[derive(Default)]
+struct Round {
+    /// Something that was taken away is still held, or the sandbox is not known to be as it should.
+    held: bool,
+    failed: BTreeMap<CanonicalPath, String>,
+    /// The version of the roots that the server is to ask for.
+    told: Option<u64>,
+}
+
+impl Leg {
+    /// Goes on until the server sees, and has understood, what follows from the newest grants.
+    pub(super) async fn converge(&mut self) {
+        let mut grants = self.options.grants.clone();
+        let mut restarts = 0;
+        loop {
+            grants.mark_unchanged();
+            let version = self.project();
+            let round = self.mount().await;
+            if round.held && restarts < MOST_RESTARTS {
+                restarts += 1;
+                self.restarts += 1;
+                self.restart("it still held something that was taken back").await;
+                continue;
+            }
+            if let Some(told) = round.told {
+                tokio::select! {
+                    () = self.understood(told) => {}
+                    () = moved(&mut grants, version) => continue,
+                }
+            }
+            let (restarts, mounted) = (self.restarts, self.mounted.clone());
+            self.applied.send_replace(Applied {
+                grants_version: version,
+                restarts,
+                failed: round.failed,
+                mounted,
+            });
+            break self.settled();
+        }
+    }
+
+    /// Works out what is to be seen; gives the version of the grants it follows from.
+    pub(super) fn project(&mut self) -> u64 {
+        let table = self.options.grants.borrow().clone();
+        let grants: Vec<StandingGrant> =
+            table.grants.iter().filter(|g| (self.options.may_use)(g)).cloned().collect();
+        let leases: Vec<Need> = self.leases.values().flatten().cloned().collect();
+        let new = shown(&self.options.sandbox_dir, &grants, &leases, &self.options.resolver);
+        self.roots.send_if_modified(|old| {
+            let paths = |s: &Shown| s.roots.iter().map(|r| r.path.clone()).collect::<Vec<_>>();
+            let version = if paths(old) == paths(&new) { old.version } else { old.version + 1 };
+            *old = Shown { version, ..new };
+            true
+        });
+        table.version
+    }
+
+    async fn mount(&mut self) -> Round {
+        let mut round = Round::default();
+        let stale =
+            self.mounted.iter().filter(|m| !m.is_current()).map(|m| Step::Remove(m.need.path.clone()));
+        let stale = stale.collect();
+        self.take(stale, &mut round).await;
+        let needs = self.roots.borrow().needs.clone();
+        let now: Vec<Need> = self.mounted.iter().map(|m| m.need.clone()).collect();
+        let wanted = wanted(&now, &needs);
+        self.take(additions(&now, &wanted), &mut round).await;
+        round.told = self.tell();
+        let now: Vec<Need> = self.mounted.iter().map(|m| m.need.clone()).collect();
+        self.take(removals(&now, &wanted), &mut round).await;
+        round
+    }
+
+    async fn take(&mut self, steps: Vec<Step>, round: &mut Round) {
+        let Some((control, _)) = self.running.as_mut().and_then(|r| r.control.as_mut()) else { return };
+        for step in steps {
+            match step {
+                Step::Add(need) => {
+                    let mounted = Mounted::about_to_be(need.clone());
+                    match control.ask(ControlOp::Add(process::mount(&need))).await {
+                        Ok(Answer::Added) => {
+                            self.mounted.retain(|m| m.need.path != need.path);
+                            self.mounted.push(mounted);
+                        }
+                        Ok(Answer::Refused { message, .. }) => drop(round.failed.insert(need.path, message)),
+                        // What is mounted is not known any more.
+                        Ok(_) | Err(_) => round.held = true,
+                    }
+                }
+                Step::Remove(path) => {
+                    let answer = control.ask(ControlOp::Remove { path: path.as_str().to_owned() }).await;
+                    // Without proof that it is gone the server is started anew.
+                    round.held |= !matches!(answer, Ok(Answer::Removed { proof: Proof::Proved }));
+                    self.mounted.retain(|m| m.need.path != path);
+                }
+            }
+        }
+    }
+
+    /// Tells the server that its roots changed, if they did since it last heard; gives their version.
+    fn tell(&self) -> Option<u64> {
+        let version = self.roots.borrow().version;
+        let pump = &self.running.as_ref()?.pump;
+        let heard = *pump.told.borrow();
+        // One that asked late, after it was given up on, is told all the same.
+        let never_asks = self.asks_for_roots == Some(false) && heard == 0;
+        if !self.initialized || heard == version || never_asks {
+            return None;
+        }
+        if self.asks_for_roots.is_some() {
+            pump.send(notification_line("notifications/roots/list_changed", None));
+        }
+        Some(version)
+    }
+
+    /// Waits until the server has understood its roots, or a bound has passed.
+    async fn understood(&mut self, version: u64) {
+        let Some(pump) = self.running.as_ref().map(|r| r.pump.clone()) else { return };
+        let bound = if self.asks_for_roots.is_none() { FIRST_ASK_BOUND } else { ROOTS_BOUND };
+        let mut told = pump.told.clone();
+        let asked = tokio::time::timeout(bound, told.wait_for(|v| *v >= version)).await;
+        match asked.map(|asked| asked.is_ok()) {
+            Ok(true) => self.asks_for_roots = Some(true),
+            // It ended, which says nothing about what it would have asked.
+            Ok(false) => return,
+            Err(_) if self.asks_for_roots.is_none() => self.asks_for_roots = Some(false),
+            Err(_) => self.log(format!("the server did not ask for its new roots within {bound:?}")).await,
+        }
+        if self.options.lists_allowed && self.asks_for_roots == Some(true) {
+            self.lists_all(&pump).await;
+        }
+    }
+
+    /// Asks the server itself until it names every root: that it was told is not yet that it has understood.
+    async fn lists_all(&self, pump: &Pump) {
+        let shown = self.roots.borrow().clone();
+        let deadline = Instant::now() + ROOTS_BOUND;
+        let mut pause = Duration::from_micros(500);
+        let params =
+            serde_json::value::to_raw_value(&serde_json::json!({ "name": LIST_ALLOWED, "arguments": {} }))
+                .ok();
+        while Instant::now() < deadline {
+            let asked = pump.request("tools/call", params.as_deref());
+            let Ok(answer) = tokio::time::timeout_at(deadline, asked.answer()).await else { break };
+            match answer {
+                Answered::Response(Response::Result(result)) => {
+                    let text = result_text(&result);
+                    if shown.is_told_by(&text.lines().map(str::trim).collect::<Vec<_>>()) {
+                        return;
+                    }
+                }
+                Answered::Response(Response::Error(_)) | Answered::Failed(_) => return,
+            }
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(Duration::from_millis(50));
+        }
+        self.log(format!("the server did not accept all of its roots within {ROOTS_BOUND:?}")).await;
+    }
+
+    /// From now on it takes calls.
+    fn settled(&self) {
+        if !self.initialized || self.running.is_none() {
+            return;
+        }
+        self.state.send_if_modified(|state| match state {
+            State::Up { settled, .. } if !*settled => {
+                *settled = true;
+                true
+            }
+            State::Up { .. } | State::Starting | State::Down(_) => false,
+        });
+    }
+}
+
+/// Completes when what is granted is not that version any more.
+async fn moved(grants: &mut watch::Receiver<Arc<GrantTable>>, version: u64) {
+    if grants.wait_for(|table| table.version != version).await.is_err() {
+        // Without an owner they never change again.
+        std::future::pending().await
+    }
+}
+
+/// All text of a tool result.
+fn result_text(result: &RawValue) -> String {
+    let value: serde_json::Value = serde_json::from_str(result.get()).unwrap_or_default();
+    let items = value.get("content").and_then(serde_json::Value::as_array);
+    let texts = items.into_iter().flatten().filter_map(|item| item.get("text")?.as_str());
+    texts.collect::<Vec<_>>().join("\n")
+}

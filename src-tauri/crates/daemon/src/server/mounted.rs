@@ -1,0 +1,71 @@
+//! What is mounted in one sandbox. A mount is tied to the file or folder that stood at its path when it was made: one
+//! that was replaced there since is not shown by it.
+
+use crate::mounts::Need;
+use ironcurtain_paths::CanonicalPath;
+use std::os::unix::fs::MetadataExt;
+
+/// Device and inode.
+type Identity = (u64, u64);
+
+/// One mount.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mounted {
+    /// What it shows.
+    pub need: Need,
+    identity: Option<Identity>,
+}
+
+impl Mounted {
+    /// A mount that is about to be made: whatever replaces what is there from now on will be noticed.
+    pub(super) fn about_to_be(need: Need) -> Self {
+        let identity = identity(&need.path);
+        Self { need, identity }
+    }
+
+    /// Whether what it shows is what stands at its path now.
+    pub(super) fn is_current(&self) -> bool {
+        self.identity.is_some() && identity(&self.need.path) == self.identity
+    }
+}
+
+/// Whether nothing is mounted there, or what is mounted is what stands there now.
+pub(super) fn is_current(mounted: &[Mounted], path: &CanonicalPath) -> bool {
+    mounted.iter().filter(|m| m.need.path.contains(path)).all(Mounted::is_current)
+}
+
+/// Whether these mounts show a path as it is now, with the access needed.
+pub(super) fn shows(mounted: &[Mounted], need: &Need) -> bool {
+    let above = mounted.iter().filter(|m| m.need.path.contains(&need.path));
+    let nearest = above.max_by_key(|m| m.need.path.components().count());
+    nearest.is_some_and(|m| (m.need.writable || !need.writable) && m.is_current())
+}
+
+fn identity(path: &CanonicalPath) -> Option<Identity> {
+    std::fs::symlink_metadata(path.as_path()).ok().map(|found| (found.dev(), found.ino()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_replaced_file_is_not_shown_by_the_mount_of_the_old_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let base = dir.path().canonicalize().unwrap();
+        let at = |name: &str| CanonicalPath::assume_canonical(base.join(name).to_str().unwrap()).unwrap();
+        std::fs::write(at("file").as_path(), "old").unwrap();
+        let need = |writable| Need { path: at("file"), writable };
+        let mounted = [Mounted::about_to_be(need(false))];
+        assert!(shows(&mounted, &need(false)));
+        assert!(!shows(&mounted, &need(true)));
+        assert!(!shows(&mounted, &Need { path: at("other"), writable: false }));
+        std::fs::write(at("new").as_path(), "new").unwrap();
+        std::fs::rename(at("new").as_path(), at("file").as_path()).unwrap();
+        assert!(!shows(&mounted, &need(false)));
+        assert!(!is_current(&mounted, &at("file")));
+        assert!(is_current(&mounted, &at("other")));
+        let gone = [Mounted::about_to_be(Need { path: at("gone"), writable: false })];
+        assert!(!shows(&gone, &gone[0].need));
+    }
+}

@@ -1,0 +1,200 @@
+//! A grant is a mount: what a hostile server can reach by itself, before, during and after.
+
+use crate::client::{BOUND, Client};
+use crate::consent::Next;
+use crate::hostile;
+use crate::world::{World, eventually};
+use ironcurtain_daemon::consent::{Lifetime, Reach};
+use ironcurtain_protocol::{Reply, Request};
+use serde_json::json;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+const MISSING: &str = "os error 2)";
+const READ_ONLY: &str = "os error 30)";
+
+/// Lets the server open a path with the person's word.
+fn allow(world: &World, client: &mut Client, path: &Path, reach: Reach, lifetime: Lifetime) {
+    world.person.will(Next::Allow(reach, lifetime));
+    client.open(path).ok();
+}
+
+fn server_pid(world: &World) -> Option<u32> {
+    world.sessions()[0].server_pid
+}
+
+#[test]
+fn what_is_not_granted_does_not_exist_and_a_session_grant_makes_it_exist() {
+    let world = hostile::world();
+    let secret = world.file("docs/secret.txt", "secret");
+    let mut client = world.connect("hostile");
+    client.sneak(&secret).refused(MISSING);
+    client.call("look", json!({ "path": world.sandbox() })).ok();
+    allow(&world, &mut client, &secret, Reach::Paths, Lifetime::Session);
+    assert_eq!(client.sneak(&secret).ok(), "secret");
+    client.sneak(&world.file("docs/other.txt", "other")).refused(MISSING);
+}
+
+#[test]
+fn once_is_gone_from_the_kernels_view_when_the_call_is_over() {
+    let world = hostile::world();
+    let secret = world.file("docs/secret.txt", "secret");
+    let mut client = world.connect("hostile");
+    allow(&world, &mut client, &secret, Reach::Paths, Lifetime::Once);
+    gone(&mut client, &secret, Instant::now());
+}
+
+#[test]
+fn a_revoked_grant_is_gone_within_100_ms_without_a_restart() {
+    let world = hostile::world();
+    let secret = world.file("docs/secret.txt", "secret");
+    let mut client = world.connect("hostile");
+    allow(&world, &mut client, &secret, Reach::Folders, Lifetime::Session);
+    let pid = server_pid(&world);
+    assert_eq!(client.sneak(&secret).ok(), "secret");
+    let asked = Instant::now();
+    assert_eq!(world.revoke_only_grant(), [""; 0]);
+    client.sneak(&secret).refused(MISSING);
+    assert!(asked.elapsed() < Duration::from_millis(100), "{:?}", asked.elapsed());
+    assert_eq!(server_pid(&world), pid);
+    client.open(&secret).refused("the user denied this call");
+    assert!(world.audit().intact);
+}
+
+#[test]
+fn a_held_file_forces_the_restart_and_the_session_lives() {
+    let world = hostile::world();
+    let secret = world.file("docs/secret.txt", "secret");
+    let mut client = world.connect("hostile");
+    allow(&world, &mut client, &secret, Reach::Paths, Lifetime::Session);
+    client.call("clutch", json!({ "where": secret })).ok();
+    assert_eq!(client.plain("recall").ok(), "secret");
+    let (pid, session) = (server_pid(&world), world.sessions()[0].id.clone());
+    assert_eq!(world.revoke_only_grant(), [session]);
+    client.plain("recall").refused("entity not found");
+    client.sneak(&secret).refused(MISSING);
+    assert_ne!(server_pid(&world), pid);
+}
+
+#[test]
+fn a_file_held_beyond_its_one_call_costs_the_server_its_process() {
+    let world = hostile::world();
+    let secret = world.file("docs/secret.txt", "secret");
+    let mut client = world.connect("hostile");
+    world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
+    let pid = server_pid(&world);
+    client.call("hold", json!({ "path": secret })).ok();
+    eventually("a new process", BOUND, || server_pid(&world).is_some_and(|now| Some(now) != pid));
+    client.plain("recall").refused("entity not found");
+    client.sneak(&secret).refused(MISSING);
+}
+
+#[test]
+fn a_grant_for_reading_cannot_be_written_and_one_for_writing_can() {
+    let world = hostile::world();
+    let note = world.file("docs/note.txt", "note");
+    let mut client = world.connect("hostile");
+    allow(&world, &mut client, &note, Reach::Folders, Lifetime::Session);
+    client.scribble(&note).refused(READ_ONLY);
+    client.scribble(&world.path("docs/new.txt")).refused(READ_ONLY);
+    world.person.will(Next::Allow(Reach::Folders, Lifetime::Session));
+    client.call("change", json!({ "path": note })).ok();
+    client.scribble(&note).ok();
+    assert_eq!(std::fs::read_to_string(&note).unwrap(), "scribbled");
+    for grant in world.grants().iter().filter(|g| g.access.contains(&"write".to_owned())) {
+        let revoked = world.request(Request::Revoke { grant: grant.id.clone() });
+        assert!(matches!(revoked, Reply::Revoked { .. }), "{revoked:?}");
+    }
+    client.scribble(&note).refused(READ_ONLY);
+    assert_eq!(client.sneak(&note).ok(), "scribbled");
+}
+
+#[test]
+fn writing_a_file_once_does_not_open_what_lies_beside_it() {
+    let world = hostile::world();
+    let (note, other) = (world.file("docs/note.txt", "note"), world.file("docs/other.txt", "other"));
+    let mut client = world.connect("hostile");
+    world.person.will(Next::Allow(Reach::Paths, Lifetime::Session));
+    client.call("change", json!({ "path": note })).ok();
+    // Beside the file there is only the empty folder it is shown in.
+    client.scribble(&other).refused(READ_ONLY);
+    client.sneak(&other).refused(MISSING);
+}
+
+#[test]
+fn a_granted_file_that_is_replaced_is_shown_as_it_is_now() {
+    let world = hostile::world();
+    let note = world.file("docs/note.txt", "old");
+    let mut client = world.connect("hostile");
+    allow(&world, &mut client, &note, Reach::Paths, Lifetime::Session);
+    // As editors save.
+    let beside = world.file("docs/note.txt.tmp", "new");
+    std::fs::rename(beside, &note).unwrap();
+    assert_eq!(client.open(&note).ok(), "new");
+    std::fs::remove_file(&note).unwrap();
+    client.open(&note).refused(MISSING);
+    world.file("docs/note.txt", "newer");
+    assert_eq!(client.open(&note).ok(), "newer");
+    let folder = world.path("docs");
+    allow(&world, &mut client, &note, Reach::Folders, Lifetime::Session);
+    std::fs::rename(&folder, world.path("elsewhere")).unwrap();
+    world.file("docs/note.txt", "newest");
+    assert_eq!(client.open(&note).ok(), "newest");
+}
+
+#[test]
+fn a_grant_whose_path_became_a_link_is_suspended_and_not_followed() {
+    let world = hostile::world();
+    let (note, key) = (world.file("docs/note.txt", "note"), world.file("keys/key.txt", "key"));
+    let mut client = world.connect("hostile");
+    allow(&world, &mut client, &note, Reach::Folders, Lifetime::Session);
+    std::fs::rename(world.path("docs"), world.path("moved")).unwrap();
+    assert_eq!(world.grants()[0].suspended.as_deref().map(|why| why.contains("does not exist")), Some(true));
+    std::os::unix::fs::symlink(world.path("keys"), world.path("docs")).unwrap();
+    assert_eq!(world.grants()[0].suspended.as_deref().map(|why| why.contains("is a link now")), Some(true));
+    world.person.asked();
+    client.open(&world.path("docs/key.txt")).refused("the user denied this call");
+    let asked = world.person.asked();
+    assert_eq!(asked[0].items[0].path, key.to_str().unwrap());
+    client.sneak(&key).refused(MISSING);
+    client.sneak(&world.path("docs/key.txt")).refused(MISSING);
+}
+
+#[test]
+fn a_new_file_in_a_folder_that_holds_protected_paths_is_refused() {
+    let world = hostile::world();
+    world.file(".ssh/id_ed25519", "key");
+    let mut client = world.connect("hostile");
+    world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
+    client.call("change", json!({ "path": world.path("new.txt") })).refused("structural-protected-path");
+    assert_eq!(world.person.asked(), []);
+    client.call("change", json!({ "path": world.path("docs/new.txt") })).ok();
+    assert_eq!(std::fs::read_to_string(world.path("docs/new.txt")).unwrap(), "scribbled");
+}
+
+#[test]
+fn uses_are_counted_and_shown() {
+    let world = hostile::world();
+    let note = world.file("docs/note.txt", "note");
+    let mut client = world.connect("hostile");
+    allow(&world, &mut client, &note, Reach::Folders, Lifetime::Always);
+    for _ in 0..3 {
+        client.open(&note).ok();
+    }
+    eventually("the last use", BOUND, || world.grants()[0].uses == 4);
+    let grants = world.grants();
+    assert_eq!(
+        (grants[0].uses, grants[0].lifetime.as_str(), grants[0].kind.as_str()),
+        (4, "always", "folder")
+    );
+    assert!(grants[0].last_used_ms >= Some(grants[0].created_ms));
+}
+
+/// A path is gone soon after `since`.
+fn gone(client: &mut Client, path: &Path, since: Instant) {
+    let bound = Duration::from_millis(100);
+    while !client.sneak(path).is_error {
+        assert!(since.elapsed() < bound, "still there after {:?}", since.elapsed());
+    }
+    client.sneak(path).refused(MISSING);
+}

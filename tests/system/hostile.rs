@@ -1,0 +1,89 @@
+//! A world whose server does not behave: `open`, `change`, `hold` and `look` name a path that is judged; `sneak`,
+//! `scribble` and `clutch` do the same with an argument that the policy takes for plain text, and are free.
+
+use crate::client::{Client, Outcome};
+use crate::world::{Prepared, World, programs};
+use serde_json::{Map, Value, json};
+use std::path::{Path, PathBuf};
+
+/// Tools whose `path` is judged, with its role.
+const JUDGED: [(&str, &str); 4] =
+    [("open", "read-path"), ("hold", "read-path"), ("look", "read-path"), ("change", "write-path")];
+
+/// Tools that anybody may call, with their arguments.
+const FREE: [(&str, &[&str]); 14] = [
+    ("sneak", &["where"]),
+    ("scribble", &["where"]),
+    ("clutch", &["where"]),
+    ("connect", &["where"]),
+    ("recall", &[]),
+    ("release", &[]),
+    ("noise", &[]),
+    ("die", &[]),
+    ("slow", &[]),
+    ("heard", &[]),
+    ("big", &["bytes"]),
+    ("now", &[]),
+    ("environ", &[]),
+    ("echo", &["n", "text"]),
+];
+
+pub fn world() -> World {
+    World::with(install)
+}
+
+/// Writes the configuration of the hostile server.
+pub fn install(prepared: &Prepared) {
+    let servers = json!({ "hostile": { "command": program() } });
+    let policy = prepared.home.policy();
+    std::fs::write(prepared.home.config.join("mcp-servers.json"), servers.to_string()).unwrap();
+    std::fs::write(policy.join("tool-annotations.json"), annotations().to_string()).unwrap();
+    std::fs::write(policy.join("compiled-policy.json"), rules().to_string()).unwrap();
+}
+
+impl Client {
+    /// Opens a path with the tool whose path is judged.
+    pub fn open(&mut self, path: &Path) -> Outcome {
+        self.call("open", json!({ "path": path }))
+    }
+
+    /// Opens a path behind the policy's back.
+    pub fn sneak(&mut self, path: &Path) -> Outcome {
+        self.call("sneak", json!({ "where": path }))
+    }
+
+    /// Writes to a path behind the policy's back.
+    pub fn scribble(&mut self, path: &Path) -> Outcome {
+        self.call("scribble", json!({ "where": path }))
+    }
+
+    /// Calls a tool without arguments.
+    pub fn plain(&mut self, tool: &str) -> Outcome {
+        self.call(tool, json!({}))
+    }
+}
+
+fn program() -> PathBuf {
+    let program = programs().join("examples/hostile-server");
+    assert!(program.is_file(), "`{}` is missing: run `cargo xtask test`", program.display());
+    program
+}
+
+fn annotations() -> Value {
+    let tool = |name: &str, args: Map<String, Value>| json!({ "toolName": name, "serverName": "hostile", "comment": "", "args": args });
+    let judged =
+        JUDGED.iter().map(|(name, role)| tool(name, Map::from_iter([("path".to_owned(), json!([role]))])));
+    let free = FREE.iter().map(|(name, args)| {
+        tool(name, args.iter().map(|arg| ((*arg).to_owned(), json!(["none"]))).collect())
+    });
+    json!({ "schemaVersion": 1, "servers": { "hostile": { "tools": judged.chain(free).collect::<Vec<_>>() } } })
+}
+
+fn rules() -> Value {
+    let names: Vec<&str> = FREE.iter().map(|(name, _)| *name).collect();
+    let rule = |name: &str, condition: Value, then: &str| json!({ "name": name, "description": name, "principle": name, "if": condition, "then": then, "reason": name });
+    json!({ "schemaVersion": 1, "rules": [
+        rule("free", json!({ "server": ["hostile"], "tool": names }), "allow"),
+        rule("ask", json!({}), "escalate"),
+    ] })
+}
