@@ -274,6 +274,10 @@ impl Inner {
     fn refresh(&self) {
         let left = self.countdown.borrow().left(Instant::now());
         self.layout.clock.set_text(&format!("Denied in {}", clock_words(left)));
-        self.layout.allow.set_sensitive(self.armed());
+        let armed = self.armed();
+        if !armed && self.layout.allow.has_focus() {
+            self.layout.deny.grab_focus();
+        }
+        self.layout.allow.set_sensitive(armed);
     }
 }

@@ -5,7 +5,7 @@
 use super::rows;
 use crate::consent::view::Choice;
 use gtk::prelude::*;
-use gtk::{Align, Orientation, pango};
+use gtk::{Orientation, pango};
 use ironcurtain_daemon::consent::Lifetime;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -17,7 +17,7 @@ const LABEL_CHARS: i32 = 56;
 pub(super) struct Choices(Rc<Inner>);
 
 struct Inner {
-    grid: gtk::Grid,
+    rows: gtk::Box,
     lifetimes: gtk::Box,
     choices: Vec<Choice>,
     offer: Cell<usize>,
@@ -29,28 +29,24 @@ impl Choices {
     pub(super) fn build(choices: &[Choice]) -> Self {
         let first = choices.first().and_then(|choice| choice.lifetimes.first());
         let this = Self(Rc::new(Inner {
-            grid: gtk::Grid::new(),
+            rows: gtk::Box::new(Orientation::Vertical, 8),
             lifetimes: gtk::Box::new(Orientation::Horizontal, 16),
             choices: choices.to_vec(),
             offer: Cell::new(0),
             lifetime: Cell::new(first.copied().unwrap_or(Lifetime::Once)),
             changed: RefCell::new(None),
         }));
-        let grid = &this.0.grid;
-        grid.set_column_spacing(16);
-        grid.set_row_spacing(8);
-        grid.style_context().add_class("ic-choices");
-        grid.attach(&caption("Allow"), 0, 0, 1, 1);
-        grid.attach(&this.offers(), 1, 0, 1, 1);
-        grid.attach(&caption("for"), 0, 1, 1, 1);
-        grid.attach(&this.0.lifetimes, 1, 1, 1, 1);
+        let list = &this.0.rows;
+        list.style_context().add_class("ic-choices");
+        list.pack_start(&rows::captioned("Allow", &this.offers()), false, false, 0);
+        list.pack_start(&rows::captioned("for", &this.0.lifetimes), false, false, 0);
         rows::describe(&this.0.lifetimes, "For how long", "");
         this.draw_lifetimes();
         this
     }
 
-    pub(super) fn widget(&self) -> &gtk::Grid {
-        &self.0.grid
+    pub(super) fn widget(&self) -> &gtk::Box {
+        &self.0.rows
     }
 
     /// The index of the offer, and one of its lifetimes.
@@ -117,14 +113,6 @@ impl Choices {
             changed();
         }
     }
-}
-
-fn caption(text: &str) -> gtk::Label {
-    let label = gtk::Label::new(Some(text));
-    label.set_xalign(0.0);
-    label.set_valign(Align::Start);
-    label.style_context().add_class("dim-label");
-    label
 }
 
 fn radio(text: &str, group: Option<&gtk::RadioButton>) -> gtk::RadioButton {

@@ -67,7 +67,8 @@ impl Layout {
 
 fn window(sentence: &str) -> gtk::Dialog {
     let window = gtk::Dialog::new();
-    window.set_title(&format!("IronCurtain: {sentence}"));
+    let title = format!("IronCurtain: {sentence}");
+    window.set_title(&title);
     window.set_resizable(false);
     window.set_position(gtk::WindowPosition::CenterAlways);
     window.set_keep_above(true);
@@ -80,7 +81,7 @@ fn window(sentence: &str) -> gtk::Dialog {
     style();
     let icon = picture(48);
     window.set_icon(icon.as_ref());
-    rows::describe(&window, sentence, "A question from an agent. Deny is the default.");
+    rows::describe(&window, &title, "A question from an agent. Deny is the default.");
     window
 }
 

@@ -14,6 +14,7 @@ pub(super) const WIDE: i32 = 64;
 pub(super) const HEADLINE: i32 = 42;
 const FACT: i32 = 56;
 const PATH: i32 = 52;
+const CAPTION: i32 = 6;
 
 /// Gives a control its accessible name and description.
 pub(super) fn describe(widget: &impl IsA<gtk::Widget>, name: &str, description: &str) {
@@ -77,19 +78,11 @@ pub(super) fn paths(lines: &[PathLine]) -> gtk::ScrolledWindow {
 }
 
 /// Labelled rows.
-pub(super) fn facts(facts: &[Fact]) -> gtk::Grid {
-    let grid = gtk::Grid::new();
-    grid.set_column_spacing(16);
-    grid.set_row_spacing(6);
-    grid.style_context().add_class("ic-facts");
-    for (row, fact) in (0..).zip(facts) {
-        let name = gtk::Label::new(Some(fact.label));
-        name.set_xalign(0.0);
-        name.set_valign(Align::Start);
-        name.style_context().add_class("dim-label");
-        grid.attach(&name, 0, row, 1, 1);
+pub(super) fn facts(facts: &[Fact]) -> gtk::Box {
+    let list = gtk::Box::new(Orientation::Vertical, 6);
+    list.style_context().add_class("ic-facts");
+    for fact in facts {
         let lines = gtk::Box::new(Orientation::Vertical, 2);
-        lines.set_hexpand(true);
         for line in &fact.lines {
             let label = spans(line, FACT);
             label.set_lines(4);
@@ -98,9 +91,22 @@ pub(super) fn facts(facts: &[Fact]) -> gtk::Grid {
             label.set_can_focus(false);
             lines.pack_start(&label, false, false, 0);
         }
-        grid.attach(&lines, 1, row, 1, 1);
+        list.pack_start(&captioned(fact.label, &lines), false, false, 0);
     }
-    grid
+    list
+}
+
+/// A row with its name at the left. Boxes keep the order that screen readers read in; a grid would turn it round.
+pub(super) fn captioned(name: &str, content: &impl IsA<gtk::Widget>) -> gtk::Box {
+    let caption = gtk::Label::new(Some(name));
+    caption.set_width_chars(CAPTION);
+    caption.set_xalign(0.0);
+    caption.set_valign(Align::Start);
+    caption.style_context().add_class("dim-label");
+    let row = gtk::Box::new(Orientation::Horizontal, 8);
+    row.pack_start(&caption, false, false, 0);
+    row.pack_start(content, true, true, 0);
+    row
 }
 
 /// A block of plain text behind an expander.

@@ -1,0 +1,211 @@
+//! Only a deliberate press of an armed Allow allows. Everything else denies, or does nothing.
+
+use crate::screen::{BOUND, Screen, until};
+use crate::stand::{DIALOG, Stand, armed, focused, shown};
+use std::time::{Duration, Instant};
+
+const ALLOW: &str = "Allow once";
+
+#[test]
+fn alt_a_allows_once_the_dialog_has_rested_in_focus() {
+    let screen = Screen::start();
+    let stand = focused(&screen, "write");
+    armed(&screen, ALLOW);
+    screen.key("alt+a");
+    assert_eq!(stand.event(), "q1 allow 0 Once");
+}
+
+#[test]
+fn a_click_allows_once_the_dialog_has_rested_in_focus() {
+    let screen = Screen::start();
+    let stand = focused(&screen, "write");
+    let allow = armed(&screen, ALLOW);
+    screen.click(&allow);
+    assert_eq!(stand.event(), "q1 allow 0 Once");
+}
+
+#[test]
+fn escape_enter_space_and_closing_deny() {
+    let screen = Screen::start();
+    for key in ["Escape", "Return", "KP_Enter", "space", "alt+F4", "alt+d"] {
+        let stand = focused(&screen, "write");
+        screen.key(key);
+        assert_eq!(stand.event(), "q1 deny", "after {key}");
+    }
+}
+
+#[test]
+fn enter_and_space_deny_when_allow_is_armed() {
+    let screen = Screen::start();
+    for key in ["Return", "space"] {
+        let stand = focused(&screen, "write");
+        armed(&screen, ALLOW);
+        screen.key(key);
+        assert_eq!(stand.event(), "q1 deny", "after {key}");
+    }
+}
+
+#[test]
+fn enter_and_space_do_not_press_an_allow_that_has_the_focus() {
+    let screen = Screen::start();
+    let stand = focused(&screen, "write");
+    for key in ["Return", "space", "KP_Enter"] {
+        armed(&screen, ALLOW);
+        screen.key("Tab");
+        until("the focus on Allow", || {
+            screen.control(DIALOG, "push button", ALLOW).is("focused").then_some(())
+        });
+        screen.key(key);
+        until("the focus back on Deny", || {
+            screen.control(DIALOG, "push button", "Deny").is("focused").then_some(())
+        });
+    }
+    screen.key("Escape");
+    assert_eq!(stand.event(), "q1 deny", "no key before it was an answer");
+}
+
+#[test]
+fn a_question_nobody_answers_is_dropped_in_time() {
+    let screen = Screen::start();
+    let begin = Instant::now();
+    let stand = shown(&screen, "write", Duration::from_millis(1500));
+    assert_eq!(stand.event(), "q1 dropped");
+    assert!(begin.elapsed() >= Duration::from_millis(1500), "not before its time");
+    gone(&screen);
+}
+
+#[test]
+fn work_in_the_dialog_keeps_the_question_waiting() {
+    let screen = Screen::start();
+    let deadline = Duration::from_secs(3);
+    let stand = shown(&screen, "write", deadline);
+    let begin = Instant::now();
+    let deny = screen.control(DIALOG, "push button", "Deny");
+    let mut at = 0;
+    while begin.elapsed() < deadline + Duration::from_millis(500) {
+        at = (at + 7) % 60;
+        let (x, y) = ((deny.place[0] - 300 + at).to_string(), (deny.place[1] - 60).to_string());
+        screen.xdotool(&["mousemove", &x, &y]);
+    }
+    let last = Instant::now();
+    assert_eq!(stand.any_event(), "q1 working");
+    assert_eq!(stand.event(), "q1 dropped");
+    // Work is told at most once a second, so the last of it may have counted up to a second earlier.
+    assert!(last.elapsed() >= deadline - Duration::from_millis(1100), "the time started anew");
+}
+
+#[test]
+fn a_click_on_allow_as_the_dialog_opens_does_nothing() {
+    let screen = Screen::start();
+    let stand = shown(&screen, "write", BOUND * 4);
+    let allow = screen.control(DIALOG, "push button", ALLOW);
+    assert!(!allow.is("sensitive"), "not armed without the focus");
+    screen.click(&allow);
+    screen.activate(&screen.window(DIALOG));
+    screen.key("Escape");
+    assert_eq!(stand.event(), "q1 deny");
+}
+
+#[test]
+fn a_held_alt_a_never_allows() {
+    let screen = Screen::start();
+    let stand = focused(&screen, "write");
+    // Three seconds of a key that repeats: each press before the rest is over starts it anew.
+    screen.xdotool(&["key", "--delay", "60", "--repeat", "50", "alt+a"]);
+    screen.key("Escape");
+    assert_eq!(stand.event(), "q1 deny");
+}
+
+#[test]
+fn losing_the_focus_disarms() {
+    let screen = Screen::start();
+    let first = focused(&screen, "write");
+    armed(&screen, ALLOW);
+    let mut other = Stand::start(&screen, &["dialog"]);
+    other.order("ask unsandboxed other 120000");
+    let window = screen.window("delete a folder");
+    screen.activate(&window);
+    until("a disarmed Allow", || {
+        let allow = screen.control("write a file", "push button", ALLOW);
+        (!allow.is("sensitive")).then_some(())
+    });
+    screen.activate(&screen.window("write a file"));
+    armed_in(&screen, "write a file");
+    screen.key("alt+a");
+    assert_eq!(first.event(), "q1 allow 0 Once");
+}
+
+#[test]
+fn the_dialog_does_not_take_the_keyboard() {
+    let screen = Screen::start();
+    let _first = focused(&screen, "write");
+    let before = screen.xdotool(&["getactivewindow"]);
+    let mut other = Stand::start(&screen, &["dialog"]);
+    other.order("ask unsandboxed other 120000");
+    let window = screen.window("delete a folder");
+    screen.control("delete a folder", "push button", "Deny");
+    assert_ne!(window, before);
+    assert_eq!(screen.xdotool(&["getactivewindow"]), before);
+}
+
+#[test]
+fn another_scope_arms_anew_and_is_what_is_allowed() {
+    let screen = Screen::start();
+    let stand = focused(&screen, "write");
+    armed(&screen, ALLOW);
+    let folder = screen.control(DIALOG, "radio button", "~/Documents/tax/2026 and below");
+    screen.click(&folder);
+    armed(&screen, "Allow for this session");
+    let hour = screen.control(DIALOG, "radio button", "1 hour");
+    screen.click(&hour);
+    // The press comes at once, before the dialog has rested: it is not an answer.
+    screen.key("alt+a");
+    armed(&screen, "Allow for 1 hour");
+    let sentence = "\u{2192} Claude Code may create and change everything in ~/Documents/tax/2026 for 1 hour.";
+    screen.control(DIALOG, "label", sentence);
+    screen.key("alt+a");
+    assert_eq!(stand.event(), "q1 allow 1 Hour");
+}
+
+#[test]
+fn a_note_goes_with_the_denial() {
+    let screen = Screen::start();
+    let stand = focused(&screen, "write");
+    screen.key("alt+n");
+    until("the note", || {
+        let note = screen.controls(DIALOG).into_iter().find(|one| one.name == "Note for the agent");
+        note.filter(|note| note.is("focused"))
+    });
+    screen.xdotool(&["type", "use the drafts folder"]);
+    screen.key("Return");
+    assert_eq!(stand.event(), "q1 deny use the drafts folder");
+}
+
+#[test]
+fn questions_come_one_after_the_other_and_a_withdrawn_one_goes() {
+    let screen = Screen::start();
+    let mut stand = shown(&screen, "write", BOUND * 4);
+    stand.order("ask unsandboxed q2 120000");
+    stand.order("ask many q3 120000");
+    screen.control(DIALOG, "label", "2 more waiting");
+    stand.order("withdraw q1");
+    assert_eq!(stand.event(), "q1 dropped");
+    let second = screen.window("delete a folder");
+    stand.order("withdraw q3");
+    assert_eq!(stand.event(), "q3 dropped");
+    screen.activate(&second);
+    screen.key("Escape");
+    assert_eq!(stand.event(), "q2 deny");
+    gone(&screen);
+}
+
+/// No dialog is on the screen any more.
+fn gone(screen: &Screen) {
+    until("an empty screen", || {
+        screen.xdotool(&["search", "--onlyvisible", "--name", DIALOG]).is_empty().then_some(())
+    });
+}
+
+fn armed_in(screen: &Screen, title: &str) {
+    until("an armed Allow", || screen.control(title, "push button", ALLOW).is("sensitive").then_some(()));
+}

@@ -1,0 +1,126 @@
+//! What the dialog shows, to eyes and to screen readers, whatever the text in it.
+
+use crate::screen::{BOUND, Control, Screen, until};
+use crate::stand::{DIALOG, Stand, armed, focused, shown};
+
+#[test]
+fn every_control_has_a_name_and_a_role() {
+    let screen = Screen::start();
+    let _stand = focused(&screen, "edit");
+    armed(&screen, "Allow once");
+    screen.picture("dialog");
+    let all = screen.controls(DIALOG);
+    let pressable = ["push button", "toggle button", "radio button"];
+    let found: Vec<(&str, &str)> = all
+        .iter()
+        .filter(|one| pressable.contains(&one.role.as_str()) && one.is("visible") && one.is("showing"))
+        .map(|one| (one.role.as_str(), one.name.as_str()))
+        .collect();
+    assert_eq!(
+        found,
+        [
+            ("toggle button", "What it would change"),
+            ("toggle button", "All details"),
+            ("radio button", "this file"),
+            ("radio button", "~/notes and below"),
+            ("radio button", "once"),
+            ("radio button", "this session"),
+            ("radio button", "15 minutes"),
+            ("radio button", "1 hour"),
+            ("radio button", "always"),
+            ("toggle button", "Deny with a note"),
+            ("push button", "Deny"),
+            ("push button", "Allow once"),
+        ]
+    );
+    assert!(all.iter().any(|one| one.role == "dialog" && one.name == "IronCurtain: Claude Code wants to write a file"));
+    let labels: Vec<&str> = all.iter().filter(|one| one.role == "label").map(|one| one.name.as_str()).collect();
+    let sentences = [
+        "Claude Code wants to write a file",
+        "~/notes/plan.md",
+        "overwrites 12 kB",
+        "reached through ~/src/app/plan.md",
+        "~/.local/bin/claude, started by zsh in gnome-terminal, in ~/src/app",
+        "says it is \u{201c}claude-code 2.1.7\u{201d}",
+        "filesystem server, edit_file, sandboxed",
+        "outside the folders you granted (rule ask-outside)",
+        "\u{2192} Claude Code may create and change this one file, once.",
+    ];
+    for sentence in sentences {
+        assert!(labels.contains(&sentence), "`{sentence}` is missing in {labels:#?}");
+    }
+    let deny = all.iter().find(|one| one.name == "Deny");
+    assert!(deny.is_some_and(|deny| deny.is("focused")), "Deny has the focus: {deny:?}");
+}
+
+#[test]
+fn hostile_text_stays_text_and_leaves_the_buttons_where_they_are() {
+    let screen = Screen::start();
+    let stand = shown(&screen, "hostile", BOUND * 4);
+    screen.picture("hostile");
+    for name in ["Deny with a note", "Deny", "Allow once"] {
+        let found = until(name, || screen.controls(DIALOG).into_iter().find(|one| one.name == name));
+        assert!(on_screen(&found), "{name} is off the screen: {found:?}");
+    }
+    let all = screen.controls(DIALOG);
+    let markup = "~/<b>Allow</b>&amp;<span size=\"99999\">\\u{a}Deny\\u{0}\\u{202e}gnp.exe";
+    assert!(all.iter().any(|one| one.name == markup), "the path is shown as it is");
+    assert!(all.iter().any(|one| one.name == "<i>x</i>\\u{a}\\u{a}\\u{a}"), "the choice is shown as it is");
+    let [_, _, width, height] = all.first().expect("the dialog").place;
+    assert!((520..=660).contains(&width) && height <= 700, "{width} by {height}");
+    screen.activate(&screen.window(DIALOG));
+    screen.key("Escape");
+    assert_eq!(stand.event(), "q1 deny");
+}
+
+#[test]
+fn forty_paths_leave_the_buttons_on_the_screen() {
+    let screen = Screen::start();
+    let stand = focused(&screen, "many");
+    let deny = screen.control(DIALOG, "push button", "Deny");
+    assert!(on_screen(&deny), "{deny:?}");
+    screen.control(DIALOG, "label", "~/Pictures/2026/holiday-39.jpg");
+    screen.key("Escape");
+    assert_eq!(stand.event(), "q1 deny");
+}
+
+#[test]
+fn what_would_be_written_and_all_arguments_can_be_read() {
+    let screen = Screen::start();
+    let _stand = focused(&screen, "edit");
+    screen.press(DIALOG, "toggle button", "What it would change");
+    screen.press(DIALOG, "toggle button", "All details");
+    screen.control(DIALOG, "text", "What it would change");
+    screen.picture("dialog-open");
+    let deny = screen.control(DIALOG, "push button", "Deny");
+    assert!(on_screen(&deny), "{deny:?}");
+}
+
+#[test]
+fn a_notification_tells_of_a_question_nobody_sees_and_carries_no_power() {
+    let mut screen = Screen::start();
+    let service = crate::screen::helper_path("notifications.py");
+    let seen = screen.home().join("notifications");
+    let (service, file) = (service.to_str().expect("a plain path"), seen.to_str().expect("a plain path"));
+    screen.first_line("/usr/bin/python3", &["-u", service, file]);
+    let mut stand = Stand::start(&screen, &["dialog"]);
+    stand.order("ask write q1 120000");
+    let told = until("the notification", || {
+        std::fs::read_to_string(&seen).ok().filter(|text| text.ends_with('\n'))
+    });
+    let told: serde_json::Value = serde_json::from_str(&told).expect("one notification");
+    assert_eq!(
+        told,
+        serde_json::json!({
+            "app": "IronCurtain",
+            "summary": "A question waits for you",
+            "body": "Claude Code wants to write a file",
+            "actions": [],
+        })
+    );
+}
+
+fn on_screen(control: &Control) -> bool {
+    let [x, y, width, height] = control.place;
+    x >= 0 && y >= 0 && width > 0 && height > 0 && x + width <= 1280 && y + height <= 800
+}

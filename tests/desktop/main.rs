@@ -1,0 +1,13 @@
+//! Display tests: the real dialog, tray and window on a screen of their own, driven by keys, clicks and AT-SPI.
+//!
+//! - Each test starts its own X server, session bus and window manager, so tests do not see one another.
+//! - A missing program fails the test with its name; nothing is skipped.
+//! - Nothing sleeps and hopes: every wait is for something that can be seen, with a bound.
+
+//mod app;
+mod dialog;
+mod dialog_look;
+mod screen;
+mod stand;
+mod tray;
+mod window;

@@ -1,0 +1,97 @@
+//! The tray: its state and menu as a panel reads them, and what its lines do.
+
+use crate::screen::{Screen, until};
+use crate::stand::{DIALOG, Stand};
+use serde_json::{Value, json};
+
+/// Title of the window.
+const WINDOW: &str = "^IronCurtain$";
+
+#[test]
+fn the_menu_shows_the_state_and_follows_it() {
+    let screen = with_panel();
+    let mut stand = Stand::start(&screen, &["app", "--background"]);
+    let rest = menu(&screen, "Protecting 2 sessions");
+    assert_eq!(
+        rest["menu"],
+        json!([
+            [1, "Protecting 2 sessions", false],
+            [1, "---", true],
+            [1, "No questions", false],
+            [1, "Sessions (2)", true],
+            [2, "End Claude Code \u{2192} filesystem", true],
+            [2, "End Cursor \u{2192} git", true],
+            [1, "---", true],
+            [1, "Open IronCurtain", true],
+            [1, "Quit (ends 2 sessions)", true],
+        ])
+    );
+    stand.order("ask write q1 120000");
+    let asking = menu(&screen, "1 question waits for you");
+    assert_eq!(asking["label"], "1");
+    assert_ne!(asking["icon"], rest["icon"], "another state is another picture");
+    screen.activate(&screen.window(DIALOG));
+    screen.key("Escape");
+    assert_eq!(stand.event(), "q1 deny");
+    assert_eq!(menu(&screen, "Protecting 2 sessions")["label"], "");
+}
+
+#[test]
+fn its_lines_bring_the_question_end_a_session_open_the_window_and_quit() {
+    let screen = with_panel();
+    let mut stand = Stand::start(&screen, &["app", "--background"]);
+    menu(&screen, "Protecting 2 sessions");
+    assert_eq!(screen.xdotool(&["search", "--onlyvisible", "--name", WINDOW]), "", "it started in the background");
+
+    press(&screen, "Open IronCurtain");
+    let window = screen.window(WINDOW);
+    screen.activate(&window);
+
+    stand.order("ask write q1 120000");
+    menu(&screen, "1 question waits for you");
+    let dialog = screen.window(DIALOG);
+    press(&screen, "Questions (1)");
+    until("the dialog in front", || (screen.xdotool(&["getactivewindow"]) == dialog).then_some(()));
+    screen.key("Escape");
+    assert_eq!(stand.event(), "q1 deny");
+
+    press(&screen, "End Cursor \u{2192} git");
+    assert_eq!(stand.event(), "ended s2");
+    menu(&screen, "Protecting 1 session");
+
+    press(&screen, "Quit (ends 1 session)");
+    assert_eq!(stand.event(), "shutdown");
+    assert_eq!(stand.exit(), Some(0));
+}
+
+#[test]
+fn without_a_panel_the_window_opens_even_in_the_background() {
+    let screen = Screen::start();
+    let _stand = Stand::start(&screen, &["app", "--background"]);
+    screen.window(WINDOW);
+}
+
+/// A screen with a panel that shows tray icons.
+pub(crate) fn with_panel() -> Screen {
+    let mut screen = Screen::start();
+    screen.spawn("xfce4-panel", &["--disable-wm-check"]);
+    until("the tray", || {
+        let owner = ["call", "--session", "--dest", "org.freedesktop.DBus", "--object-path", "/", "--method"];
+        let asked = ["org.freedesktop.DBus.NameHasOwner", "org.kde.StatusNotifierWatcher"];
+        screen.read("gdbus", &[&owner[..], &asked[..]].concat()).contains("true").then_some(())
+    });
+    screen
+}
+
+/// What the tray shows, once its first line is that one.
+pub(crate) fn menu(screen: &Screen, first: &str) -> Value {
+    until(&format!("the tray line {first}"), || {
+        let read = screen.helper("tray.py", &["read"]);
+        let shown: Value = serde_json::from_str(&read).ok()?;
+        (shown["menu"][0][1] == first).then_some(shown)
+    })
+}
+
+fn press(screen: &Screen, line: &str) {
+    until(line, || (screen.helper("tray.py", &["press", line]) == "done").then_some(()));
+}

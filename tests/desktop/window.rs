@@ -1,0 +1,98 @@
+//! The window: what its pages show, and what its buttons do.
+
+use crate::screen::{Screen, until};
+use crate::stand::{DIALOG, Stand};
+
+/// Title of the window.
+const WINDOW: &str = "^IronCurtain$";
+
+#[test]
+fn home_shows_live_sessions_decisions_and_what_waits() {
+    let screen = Screen::start();
+    let mut stand = Stand::start(&screen, &["app"]);
+    says(&screen, "Protecting");
+    says(&screen, "Claude Code");
+    says(&screen, "148 allowed, 3 denied, 5 asked");
+    // Made-up text that would be an element if text were ever markup.
+    says(&screen, "<img src=x onerror=alert(1)>");
+    screen.picture("home");
+    stand.order("ask write q1 120000");
+    says(&screen, "1 question for you");
+    says(&screen, "Claude Code wants to write a file");
+    screen.activate(&screen.window(DIALOG));
+    screen.key("Escape");
+    assert_eq!(stand.event(), "q1 deny");
+    says(&screen, "2 sessions connected. 1 server not sandboxed.");
+}
+
+#[test]
+fn a_folder_is_taken_back_only_when_that_is_proved() {
+    let screen = Screen::start();
+    let stand = Stand::start(&screen, &["app"]);
+    open(&screen, "Granted folders");
+    says(&screen, "Take back /home/ada/Pictures/2026");
+    screen.press(WINDOW, "push button", "Take back /home/ada/Pictures/2026");
+    assert_eq!(stand.event(), "took-back g2");
+    gone(&screen, "Take back /home/ada/Pictures/2026");
+    screen.press(WINDOW, "push button", "Take back /srv/projects/shared");
+    assert_eq!(stand.event(), "refused-to-take-back g4");
+    says(&screen, "Not taken back: the server could not be restarted");
+    says(&screen, "Take back /srv/projects/shared");
+}
+
+#[test]
+fn a_session_shows_its_proof_and_folders_and_can_be_ended() {
+    let screen = Screen::start();
+    let stand = Stand::start(&screen, &["app"]);
+    open(&screen, "Sessions");
+    says(&screen, "zsh in gnome-terminal");
+    says(&screen, "not sandboxed: it can reach all that you can");
+    says(&screen, "from rule work");
+    screen.press(WINDOW, "push button", "End the session of Cursor");
+    assert_eq!(stand.event(), "ended s2");
+    gone(&screen, "End the session of Cursor");
+}
+
+#[test]
+fn closing_the_window_leaves_the_app_running() {
+    let screen = crate::tray::with_panel();
+    let mut stand = Stand::start(&screen, &["app"]);
+    let window = screen.window(WINDOW);
+    says(&screen, "Protecting");
+    screen.activate(&window);
+    screen.key("alt+F4");
+    until("the window to go", || screen.xdotool(&["search", "--name", WINDOW]).is_empty().then_some(()));
+    crate::tray::menu(&screen, "Protecting 2 sessions");
+    stand.order("ask write q1 120000");
+    screen.activate(&screen.window(DIALOG));
+    screen.key("Escape");
+    assert_eq!(stand.event(), "q1 deny");
+}
+
+/// Everything the window says, to a screen reader.
+pub(crate) fn text(screen: &Screen) -> String {
+    screen.controls(WINDOW).into_iter().map(|one| one.name + "\n").collect()
+}
+
+/// Waits until the window says that.
+pub(crate) fn says(screen: &Screen, words: &str) {
+    until(&format!("the window to say `{words}`"), || text(screen).contains(words).then_some(()));
+}
+
+/// Waits until no button has that name any more.
+fn gone(screen: &Screen, button: &str) {
+    until(&format!("`{button}` to go"), || {
+        let all = screen.controls(WINDOW);
+        let left = all.iter().any(|one| one.role == "push button" && one.name == button);
+        (!all.is_empty() && !left).then_some(())
+    });
+}
+
+fn open(screen: &Screen, page: &str) {
+    until(page, || {
+        let links = screen.controls(WINDOW).into_iter().filter(|one| one.role == "link");
+        let link = links.into_iter().find(|one| one.name.starts_with(page))?;
+        screen.click(&link);
+        text(screen).lines().any(|line| line == page).then_some(())
+    });
+}
