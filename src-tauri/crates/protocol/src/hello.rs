@@ -85,3 +85,22 @@ pub enum RefusalCode {
     /// The daemon's own files cannot be read or written.
     Unavailable,
 }
+
+/// What the daemon tells a shim that has handed its conversation over and waits.
+///
+/// A question is the one thing a call waits for without bound. Should the daemon be killed meanwhile, the shim
+/// still can tell the agent that nobody said yes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Note {
+    /// A person is asked about the client's request of this id.
+    Asking {
+        /// The id as JSON text.
+        request: String,
+    },
+    /// That request is answered, or is answered by somebody else from now on.
+    Settled {
+        /// The id as JSON text.
+        request: String,
+    },
+}

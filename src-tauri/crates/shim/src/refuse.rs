@@ -25,6 +25,20 @@ pub fn answer_first_request(problem: &str) -> ExitCode {
     ExitCode::FAILURE
 }
 
+/// Answers a call whose question died with the daemon. A broken pipe means that the client is gone too.
+pub fn answer_asked(request: &str) {
+    let Ok(id) = serde_json::from_str(request) else { return };
+    let mut out = io::stdout().lock();
+    let _ = writeln!(out, "{}", not_answered(&id)).and_then(|()| out.flush());
+}
+
+fn not_answered(id: &Value) -> Value {
+    let text =
+        "DENIED: IronCurtain ended before the user answered. The same call can be tried again when it runs.";
+    let content = json!([{ "type": "text", "text": text }]);
+    json!({ "jsonrpc": "2.0", "id": id, "result": { "content": content, "isError": true } })
+}
+
 fn next_line(input: &mut impl BufRead) -> Option<Vec<u8>> {
     let mut line = Vec::new();
     let read = input.take(MAX_LINE).read_until(b'\n', &mut line).ok()?;

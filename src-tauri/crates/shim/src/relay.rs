@@ -1,8 +1,10 @@
 //! After the welcome: wait while the daemon talks to the client, or copy bytes where it cannot.
 
 use crate::connect::can_be_handed_over;
-use ironcurtain_protocol::Stdio;
-use std::io::{self, Read, Write};
+use crate::refuse;
+use ironcurtain_protocol::{Note, Stdio, read_frame};
+use std::collections::BTreeSet;
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
@@ -15,20 +17,31 @@ pub fn how() -> Stdio {
     if both { Stdio::HandedOver } else { Stdio::Relayed }
 }
 
-/// Lets go of standard input and output, and waits until the daemon ends the session.
+/// Lets go of standard input, and waits until the daemon ends the session.
 pub fn wait(stream: &UnixStream) -> ExitCode {
     if let Err(problem) = let_go() {
-        // The client would miss the end of the session; better no session.
-        let _ = writeln!(
-            io::stderr(),
-            "ironcurtain-shim: could not let go of standard input and output: {problem}"
-        );
+        // The daemon would miss the client's end; better no session.
+        let _ = writeln!(io::stderr(), "ironcurtain-shim: could not let go of standard input: {problem}");
         return ExitCode::FAILURE;
     }
-    let mut byte = [0];
-    // The daemon says nothing more here: any end of this read is the end of the session.
-    let _ = (&mut &*stream).read(&mut byte);
+    let asking = follow(BufReader::new(stream));
+    for request in asking {
+        refuse::answer_asked(&request);
+    }
     ExitCode::SUCCESS
+}
+
+/// Follows the daemon's notes to the end of the session: the requests a person was being asked about just then.
+fn follow(mut notes: impl BufRead) -> BTreeSet<String> {
+    let mut asking = BTreeSet::new();
+    // Any end of the notes is the end of the session.
+    while let Ok(note) = read_frame::<Note>(&mut notes) {
+        match note {
+            Note::Asking { request } => asking.insert(request),
+            Note::Settled { request } => asking.remove(&request),
+        };
+    }
+    asking
 }
 
 /// Copies both ways until the daemon ends the session. The end of the client's input ends the way to the daemon.
@@ -61,10 +74,28 @@ fn pump(from: &mut impl Read, to: &mut impl Write) -> io::Result<()> {
     }
 }
 
-/// The daemon must hold the only copies, so that either side's end is seen by the other.
+/// The daemon must hold the only copy of the client's input, so that its end is seen there. Standard output stays: it
+/// is closed with this process, and until then the last word to the client may be ours.
 fn let_go() -> io::Result<()> {
-    let null = std::fs::OpenOptions::new().read(true).write(true).open("/dev/null")?;
-    rustix::stdio::dup2_stdin(&null)?;
-    rustix::stdio::dup2_stdout(&null)?;
-    Ok(())
+    let null = std::fs::File::open("/dev/null")?;
+    Ok(rustix::stdio::dup2_stdin(&null)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_still_asked_at_the_end_is_known() {
+        let notes = concat!(
+            r#"{"asking":{"request":"1"}}"#,
+            "\n",
+            r#"{"asking":{"request":"\"b\""}}"#,
+            "\n",
+            r#"{"settled":{"request":"1"}}"#,
+            "\n",
+            r#"{"asking":{"req"#,
+        );
+        assert_eq!(follow(notes.as_bytes()), BTreeSet::from(["\"b\"".to_owned()]));
+    }
 }
