@@ -21,6 +21,7 @@ mod roles;
 mod roots;
 mod rules;
 mod schema;
+mod strict;
 mod verdict;
 
 pub use annotations::{Annotations, ArgumentRoles, Condition, Guard, ToolAnnotation};

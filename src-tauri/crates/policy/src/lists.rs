@@ -1,6 +1,8 @@
 //! Named lists that rules refer to as `@name`.
 //!
-//! - What is in force is (values + additions) - removals. A list that is missing is empty.
+//! - What is in force is (values + additions) - removals.
+//! - A policy that names a list which is not defined is refused: a deny rule over a list that went missing would no
+//!   longer deny.
 
 use crate::LoadError;
 use serde::Deserialize;
@@ -10,6 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DynamicLists {
     lists: BTreeMap<String, Vec<String>>,
+    missing_is_empty: bool,
 }
 
 impl DynamicLists {
@@ -18,11 +21,16 @@ impl DynamicLists {
     /// # Errors
     /// When the text is not such a file.
     pub fn from_json(text: &str, file: &str) -> Result<Self, LoadError> {
-        let stored: StoredFile = serde_json::from_str(text)
-            .map_err(|error| LoadError::Shape { file: file.to_owned(), message: error.to_string() })?;
+        let stored: StoredFile = crate::strict::read(text, file)?;
         crate::error::check_version(file, stored.schema_version)?;
         let lists = stored.lists.into_iter().map(|(name, list)| (name, list.in_force())).collect();
-        Ok(Self { lists })
+        Ok(Self { lists, missing_is_empty: false })
+    }
+
+    /// Takes lists that are not defined for empty ones: for replaying recorded calls. The policy in force goes without.
+    #[must_use]
+    pub fn missing_as_empty(self) -> Self {
+        Self { missing_is_empty: true, ..self }
     }
 
     /// What is in force for the list of this name.
@@ -31,10 +39,9 @@ impl DynamicLists {
         self.lists.get(name).map_or(&[], Vec::as_slice)
     }
 
-    /// Whether there is a list of this name.
-    #[must_use]
-    pub fn is_defined(&self, name: &str) -> bool {
-        self.lists.contains_key(name)
+    /// What is in force for the list of this name; nothing when there is no such list.
+    pub(crate) fn find(&self, name: &str) -> Option<&[String]> {
+        self.lists.get(name).map(Vec::as_slice).or_else(|| self.missing_is_empty.then_some(&[]))
     }
 }
 

@@ -13,8 +13,7 @@ impl Annotations {
     /// When the text is not such a file, names a role that does not exist, annotates a tool twice, or has a
     /// condition that gives a role the default lacks.
     pub fn from_json(text: &str, file: &str) -> Result<Self, LoadError> {
-        let stored: StoredFile = serde_json::from_str(text)
-            .map_err(|error| LoadError::Shape { file: file.to_owned(), message: error.to_string() })?;
+        let stored: StoredFile = crate::strict::read(text, file)?;
         crate::error::check_version(file, stored.schema_version)?;
         let mut servers = BTreeMap::new();
         for (server, stored) in stored.servers {

@@ -23,8 +23,7 @@ impl Policy {
         resolve: &ResolveWithin<'_>,
         lists: &DynamicLists,
     ) -> Result<Self, LoadError> {
-        let stored: StoredFile = serde_json::from_str(text)
-            .map_err(|error| LoadError::Shape { file: file.to_owned(), message: error.to_string() })?;
+        let stored: StoredFile = crate::strict::read(text, file)?;
         crate::error::check_version(file, stored.schema_version)?;
         let loading = Loading { file, resolve, lists };
         let mut names = BTreeSet::new();
@@ -166,7 +165,8 @@ impl Loading<'_> {
         if let Some(role) = roles.iter().find(|role| !names_a_host(**role)) {
             return Err(self.error(rule, &format!("{field}.roles"), format!("`{role}` names no host")));
         }
-        let allowed = self.fill_in(stored.allowed).iter().map(|text| Pattern::parse(text)).collect();
+        let allowed = self.fill_in(rule, field, stored.allowed)?;
+        let allowed = allowed.iter().map(|text| Pattern::parse(text)).collect();
         Ok(DomainsCondition { roles, allowed })
     }
 
@@ -197,18 +197,24 @@ impl Loading<'_> {
                 return Err(self.error(rule, &format!("{field}.matchType"), message));
             }
         };
-        Ok(ListCondition { roles, allowed: self.fill_in(stored.allowed).into_iter().map(entry).collect() })
+        let allowed = self.fill_in(rule, field, stored.allowed)?;
+        Ok(ListCondition { roles, allowed: allowed.into_iter().map(entry).collect() })
     }
 
     /// Puts the values of a list where its `@name` stands.
-    fn fill_in(&self, allowed: Vec<String>) -> Vec<String> {
-        allowed
-            .into_iter()
-            .flat_map(|entry| match entry.strip_prefix('@') {
-                Some(list) => self.lists.get(list).to_vec(),
-                None => vec![entry],
-            })
-            .collect()
+    fn fill_in(&self, rule: &str, field: &str, allowed: Vec<String>) -> Result<Vec<String>, LoadError> {
+        let mut filled = Vec::with_capacity(allowed.len());
+        for entry in allowed {
+            let Some(name) = entry.strip_prefix('@') else {
+                filled.push(entry);
+                continue;
+            };
+            let list = self.lists.find(name).ok_or_else(|| {
+                self.error(rule, &format!("{field}.allowed"), format!("there is no list `{name}`"))
+            })?;
+            filled.extend_from_slice(list);
+        }
+        Ok(filled)
     }
 
     fn roles(&self, rule: &str, field: &str, names: &[String]) -> Result<Vec<Role>, LoadError> {

@@ -80,6 +80,34 @@ fn two_rules_of_one_name_and_other_versions_are_refused() {
 }
 
 #[test]
+fn a_name_that_comes_twice_refuses_any_file() {
+    let twice = "{\"rules\": [],\n \"rules\": []}";
+    let policy = |text: &str| Policy::from_json(text, "p.json", &spelled, &DynamicLists::default());
+    assert_eq!(policy(twice).unwrap_err().to_string(), "`p.json`: `rules` comes twice at line 2 column 8");
+    let deep = r#"{"rules":[{"name":"r","if":{"tool":["a"],"tool":["b"]},"then":"allow"}]}"#;
+    assert!(policy(deep).unwrap_err().to_string().contains("`tool` comes twice"));
+    assert!(policy(&deep.replacen("tool", "server", 1)).is_ok());
+    let tools = r#"{"servers":{"s":{"tools":[]},"s":{"tools":[]}}}"#;
+    assert!(Annotations::from_json(tools, "a").unwrap_err().to_string().contains("`s` comes twice"));
+    let lists = r#"{"lists":{"l":{"values":[]},"l":{"values":[]}}}"#;
+    assert!(DynamicLists::from_json(lists, "l").unwrap_err().to_string().contains("`l` comes twice"));
+}
+
+#[test]
+fn a_list_that_is_used_and_not_defined_refuses_the_policy() {
+    let conditions = json!({ "domains": { "roles": ["fetch-url"], "allowed": ["@hosts"] } });
+    let rule = json!({ "name": "r", "if": conditions, "then": "deny" });
+    let expected = "`p.json`, rule `r`, field `if.domains.allowed`: there is no list `hosts`";
+    assert_eq!(policy_error(&rule), expected);
+    let lists = json!({ "lists": { "hosts": { "values": [] } } }).to_string();
+    let lists = DynamicLists::from_json(&lists, "l").unwrap();
+    let file = json!({ "rules": [rule] }).to_string();
+    assert!(Policy::from_json(&file, "p.json", &spelled, &lists).is_ok());
+    let replayed = DynamicLists::default().missing_as_empty();
+    assert!(Policy::from_json(&file, "p.json", &spelled, &replayed).is_ok());
+}
+
+#[test]
 fn an_annotation_that_is_not_understood_refuses_the_file() {
     let error = |args: Value| {
         let tool = json!({ "toolName": "t", "serverName": "s", "args": args });

@@ -226,5 +226,6 @@ fn policy(ground: &Ground, case: &Value) -> Policy {
             .or_else(|_| CanonicalPath::assume_canonical(raw))
             .map_err(|e| e.to_string())
     };
+    let lists = lists.missing_as_empty();
     Policy::from_json(&ground.content("policies", &case["policy"]), "policy", &resolve, &lists).unwrap()
 }
