@@ -11,6 +11,9 @@ use std::time::Duration;
 /// How long a test waits for anything.
 pub const BOUND: Duration = Duration::from_secs(20);
 
+/// How many messages are read before anybody wants them.
+const READ_AHEAD: usize = 10_000;
+
 pub struct Client {
     pub shim: Child,
     stdin: Option<ChildStdin>,
@@ -44,6 +47,10 @@ impl Outcome {
 impl Client {
     /// Starts a shim; nothing is said yet.
     pub fn start(programs: &Path, home: &Path, server: &str) -> Self {
+        Self::start_reading(programs, home, server, READ_AHEAD)
+    }
+
+    fn start_reading(programs: &Path, home: &Path, server: &str, ahead: usize) -> Self {
         let mut shim = Command::new(programs.join("ironcurtain-shim"))
             .args(["--server", server])
             .env("IRONCURTAIN_HOME", home)
@@ -55,7 +62,7 @@ impl Client {
             .spawn()
             .expect("the shim starts");
         let stdout = shim.stdout.take().unwrap();
-        let (send, lines) = mpsc::channel();
+        let (send, lines) = mpsc::sync_channel(ahead);
         std::thread::spawn(move || {
             for line in BufReader::new(stdout).split(b'\n') {
                 let Ok(line) = line else { return };
@@ -66,6 +73,13 @@ impl Client {
             }
         });
         Self { stdin: shim.stdin.take(), shim, lines, kept: VecDeque::new(), next: 0 }
+    }
+
+    /// Starts a shim and goes through the handshake; from then on nothing is read.
+    pub fn connect_deaf(programs: &Path, home: &Path, server: &str) -> Self {
+        let mut client = Self::start_reading(programs, home, server, 0);
+        client.handshake();
+        client
     }
 
     /// Starts a shim and goes through the handshake.

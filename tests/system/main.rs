@@ -12,4 +12,5 @@ mod consent;
 mod grants;
 mod hostile;
 mod story;
+mod wire;
 mod world;

@@ -4,7 +4,7 @@ use crate::client::Client;
 use crate::consent::Person;
 use ironcurtain_daemon::{Daemon, Home, Options, start};
 use ironcurtain_protocol::{ActivityView, AuditCheckView, GrantView, Reply, Request, SessionView};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
@@ -55,11 +55,21 @@ impl World {
     }
 
     pub fn connect(&self, server: &str) -> Client {
-        Client::connect(&self.programs, &self.dir.path().canonicalize().unwrap().join("ic"), server)
+        Client::connect(&self.programs, &self.ours(), server)
+    }
+
+    /// A client that reads nothing after the handshake.
+    pub fn connect_deaf(&self, server: &str) -> Client {
+        Client::connect_deaf(&self.programs, &self.ours(), server)
     }
 
     pub fn start(&self, server: &str) -> Client {
-        Client::start(&self.programs, &self.dir.path().canonicalize().unwrap().join("ic"), server)
+        Client::start(&self.programs, &self.ours(), server)
+    }
+
+    /// What `IRONCURTAIN_HOME` is.
+    pub fn ours(&self) -> PathBuf {
+        self.dir.path().canonicalize().unwrap().join("ic")
     }
 
     pub fn request(&self, request: Request) -> Reply {
@@ -156,9 +166,4 @@ pub fn eventually(what: &str, within: Duration, mut holds: impl FnMut() -> bool)
         assert!(Instant::now() < deadline, "{what} did not happen within {within:?}");
         std::thread::sleep(Duration::from_millis(2));
     }
-}
-
-/// The directory itself, for tests that look at what is left.
-pub fn base(world: &World) -> &Path {
-    world.dir.path()
 }

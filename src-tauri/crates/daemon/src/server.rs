@@ -13,7 +13,7 @@ mod roots;
 
 pub use leg::{Applied, LegOptions};
 pub use process::ServerPrograms;
-pub use pump::{Answered, AtServer, Pending, Pump};
+pub use pump::{Answered, AtServer, Held, Outgoing, Pending, Pump, share};
 pub use roots::{Shown, still_there};
 
 use crate::mounts::Need;
@@ -113,7 +113,7 @@ impl Server {
     /// # Errors
     /// [`ServerError`], when it does not run and cannot be started.
     pub async fn pump(&self) -> Result<Pump, ServerError> {
-        self.when(|state| matches!(state, State::Up { .. })).await
+        self.when(|state| matches!(state, State::Up { pump, .. } if !pump.is_over())).await
     }
 
     /// The conversation, as soon as the server knows what it may see.
@@ -121,15 +121,15 @@ impl Server {
     /// # Errors
     /// As [`Server::pump`].
     pub async fn ready(&self) -> Result<Pump, ServerError> {
-        self.when(|state| matches!(state, State::Up { settled: true, .. })).await
+        self.when(|state| matches!(state, State::Up { pump, settled: true, .. } if !pump.is_over())).await
     }
 
     /// The conversation, if there is one right now.
     #[must_use]
     pub fn pump_now(&self) -> Option<Pump> {
         match &*self.seen.state.borrow() {
-            State::Up { pump, .. } => Some(pump.clone()),
-            State::Starting | State::Down(_) => None,
+            State::Up { pump, .. } if !pump.is_over() => Some(pump.clone()),
+            State::Up { .. } | State::Starting | State::Down(_) => None,
         }
     }
 
@@ -137,7 +137,7 @@ impl Server {
     #[must_use]
     pub fn ready_now(&self) -> Option<Pump> {
         match &*self.seen.state.borrow() {
-            State::Up { pump, settled: true, .. } => Some(pump.clone()),
+            State::Up { pump, settled: true, .. } if !pump.is_over() => Some(pump.clone()),
             State::Up { .. } | State::Starting | State::Down(_) => None,
         }
     }
@@ -185,10 +185,17 @@ impl Server {
 
     async fn when(&self, ready: impl Fn(&State) -> bool) -> Result<Pump, ServerError> {
         let mut state = self.seen.state.clone();
-        if matches!(&*state.borrow_and_update(), State::Down(_)) {
+        let is_down = |s: &State| matches!(s, State::Down(_));
+        let ended = |s: &State| matches!(s, State::Up { pump, .. } if pump.is_over());
+        // One that has just ended is known to be down in a moment.
+        let ended_just_now = ended(&state.borrow());
+        if ended_just_now {
+            state.wait_for(|s| !ended(s)).await.map_err(|_| ServerError::Ending)?;
+        }
+        if is_down(&state.borrow_and_update()) {
             self.restart(&mut state).await?;
         }
-        let wait = state.wait_for(|s| ready(s) || matches!(s, State::Down(_)));
+        let wait = state.wait_for(|s| ready(s) || is_down(s));
         match tokio::time::timeout(START_BOUND, wait).await {
             Err(_) => Err(ServerError::Slow(self.name.clone())),
             Ok(Err(_)) => Err(ServerError::Ending),

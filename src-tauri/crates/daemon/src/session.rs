@@ -19,7 +19,7 @@ use crate::grants::{Grants, Subject};
 use crate::home::{Home, HomeError, private_dir};
 use crate::identity::Client;
 use crate::law::Law;
-use crate::server::{AtServer, LegOptions, Server, ServerPrograms};
+use crate::server::{AtServer, LegOptions, Outgoing, Server, ServerPrograms};
 use crate::wire::{Id, Input, Output};
 use ironcurtain_paths::{CanonicalPath, Resolver};
 use ironcurtain_protocol::{ClientView, SessionView};
@@ -36,6 +36,9 @@ const TO_CLIENT: usize = 256;
 
 /// How many bytes of requests may be under way at once, in KiB: a client that sends more waits.
 const BUDGET_KIB: usize = 192 * 1024;
+
+/// How many KiB of answers may wait for a client that does not read; then its server waits too.
+const UNREAD_KIB: usize = 128 * 1024;
 
 /// What all sessions share.
 #[derive(Clone)]
@@ -117,7 +120,7 @@ pub struct Session {
     started_ms: u64,
     says_it_is: Mutex<Option<String>>,
     counts: Counts,
-    to_client: mpsc::Sender<Vec<u8>>,
+    to_client: mpsc::Sender<Outgoing>,
     client_takes: watch::Sender<HashSet<String>>,
     under_way: Mutex<HashMap<Id, UnderWay>>,
     greeted: AtomicBool,
@@ -133,6 +136,8 @@ struct UnderWay {
     at_server: Option<AtServer>,
     /// Ends the task that waits for it.
     task: Option<AbortHandle>,
+    /// The tool, if it is a tool call.
+    tool: Option<String>,
 }
 
 #[derive(Default)]
@@ -168,6 +173,7 @@ impl Session {
             may_use: Box::new(move |g| g.subject.covers(&key, &server_name, &session)),
             grants: shared.grants.watch(),
             client: to_client.clone(),
+            memory: Arc::new(Semaphore::new(UNREAD_KIB)),
             client_takes: client_takes.subscribe(),
             lists_allowed: shared.law.annotations.get(&config.name, "list_allowed_directories").is_some(),
             log,
@@ -264,7 +270,7 @@ impl Session {
 pub struct Opened {
     /// The session.
     pub session: Arc<Session>,
-    lines: mpsc::Receiver<Vec<u8>>,
+    lines: mpsc::Receiver<Outgoing>,
 }
 
 impl Opened {
@@ -286,17 +292,36 @@ impl Opened {
 
 impl Session {
     async fn close(&self) {
-        let under_way: Vec<UnderWay> = {
+        let under_way: Vec<(Id, UnderWay)> = {
             let mut map = self.under_way.lock().unwrap_or_else(PoisonError::into_inner);
-            map.drain().map(|(_, call)| call).collect()
+            map.drain().collect()
         };
-        under_way.iter().filter_map(|call| call.task.as_ref()).for_each(AbortHandle::abort);
+        for (id, call) in &under_way {
+            self.given_up(id, call, "the session ended before the call was answered").await;
+        }
         self.shared.grants.end_session(&self.id);
         let summary = format!("{} ended its session", self.client.view.name);
         if let Err(problem) = self.shared.audit.record(self.entry(Event::Session, summary)).await {
             tracing::error!(%problem, "the end of a session is not on record");
         }
         self.shared.changed();
+    }
+}
+
+impl Session {
+    /// Ends what waits for a request that nobody wants answered any more, and puts that on record.
+    async fn given_up(&self, id: &Id, call: &UnderWay, why: &str) {
+        if let Some(task) = &call.task {
+            task.abort();
+        }
+        let Some(tool) = &call.tool else { return };
+        let mut entry = self.entry(Event::Outcome, why);
+        entry.request_id = Some(id.as_json().to_owned());
+        entry.tool_name = Some(tool.clone());
+        entry.result = Some("given up".to_owned());
+        if let Err(problem) = self.shared.audit.record(entry).await {
+            tracing::error!(%problem, "the end of a call is not on record");
+        }
     }
 }
 

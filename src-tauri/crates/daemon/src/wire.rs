@@ -3,10 +3,12 @@
 //! What passes through is kept as raw text; only what must be judged or rewritten is parsed.
 
 mod descriptor;
+mod doubles;
 mod lines;
 mod message;
 
 pub use descriptor::{Input, Output};
+pub use doubles::NoDoubles;
 pub use lines::{Line, Lines, MAX_LINE_BYTES};
 pub use message::{
     Fields, Id, Incoming, Response, error_line, notification_line, one_line, request_line, response_line,

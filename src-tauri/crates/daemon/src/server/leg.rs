@@ -8,7 +8,7 @@ mod converge;
 
 use super::mounted::{self, Mounted};
 use super::process::{self, Hold, Process, ServerPrograms};
-use super::pump::{Answered, Pump, PumpOptions};
+use super::pump::{Answered, Outgoing, Pump, PumpOptions};
 use super::roots::Shown;
 use super::{Lease, ServerError, control::Control};
 use crate::audit::{Audit, Entry, Event};
@@ -22,7 +22,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, BufReader};
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
@@ -47,7 +47,9 @@ pub struct LegOptions {
     /// The live grants.
     pub grants: watch::Receiver<Arc<GrantTable>>,
     /// Lines for the client.
-    pub client: mpsc::Sender<Vec<u8>>,
+    pub client: mpsc::Sender<Outgoing>,
+    /// The memory for what the client has not read yet, in KiB.
+    pub memory: Arc<Semaphore>,
     /// Methods the client takes from a server.
     pub client_takes: watch::Receiver<HashSet<String>>,
     /// Whether the server has `list_allowed_directories`.
@@ -203,7 +205,7 @@ impl Leg {
             Command::Initialized(line) => {
                 self.initialized = true;
                 if let Some(running) = &self.running {
-                    running.pump.send(line);
+                    running.pump.send(line, None);
                 }
                 self.converge().await;
             }
@@ -284,6 +286,7 @@ impl Leg {
             stdin,
             stdout,
             client: self.options.client.clone(),
+            memory: self.options.memory.clone(),
             roots: self.roots.subscribe(),
             client_takes: self.options.client_takes.clone(),
             noise: self.options.log.clone(),
@@ -364,7 +367,7 @@ async fn greet(pump: &Pump, params: &RawValue, initialized: bool) -> Result<(), 
     match tokio::time::timeout(GREETING_BOUND, asked.answer()).await {
         Ok(Answered::Response(Response::Result(_))) => {
             if initialized {
-                pump.send(notification_line("notifications/initialized", None));
+                pump.send(notification_line("notifications/initialized", None), None);
             }
             Ok(())
         }

@@ -14,10 +14,29 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::io::{AsyncWriteExt, BufReader};
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
 
 /// How many bytes are read from a server at once.
 const READ_BUFFER: usize = 64 * 1024;
+
+/// A share of a session's memory. It is given back when the last holder lets go: when the bytes it stands for are
+/// written, or nobody wants them any more.
+pub type Held = Option<Arc<OwnedSemaphorePermit>>;
+
+/// A line on its way to the client.
+#[derive(Debug)]
+pub struct Outgoing {
+    /// With its line feed.
+    pub line: Vec<u8>,
+    /// Its share.
+    pub held: Held,
+}
+
+/// The share that so many bytes need, in KiB, of which the semaphores are made.
+#[must_use]
+pub fn share(bytes: usize) -> u32 {
+    u32::try_from(bytes / 1024 + 1).unwrap_or(u32::MAX)
+}
 
 /// What came of a request.
 #[derive(Debug, Clone)]
@@ -32,7 +51,7 @@ pub enum Answered {
 #[derive(Debug)]
 pub struct Pending {
     place: AtServer,
-    answer: oneshot::Receiver<Answered>,
+    answer: oneshot::Receiver<(Answered, Held)>,
 }
 
 /// Where a request is: which conversation, and its id there.
@@ -59,9 +78,13 @@ impl Pending {
 
     /// Waits for the answer.
     pub async fn answer(self) -> Answered {
-        self.answer
-            .await
-            .unwrap_or_else(|_| Answered::Failed("the server ended before it answered".to_owned()))
+        self.answer_held().await.0
+    }
+
+    /// Waits for the answer, with its share of the memory.
+    pub async fn answer_held(self) -> (Answered, Held) {
+        let ended = || Answered::Failed("the server ended before it answered".to_owned());
+        self.answer.await.unwrap_or_else(|_| (ended(), None))
     }
 }
 
@@ -77,9 +100,9 @@ pub struct Pump {
 #[derive(Debug)]
 enum Say {
     Cancel { id: u64, reason: Option<String> },
-    Request { id: u64, line: Vec<u8>, answer: oneshot::Sender<Answered> },
-    Line(Vec<u8>),
-    Respond { id: Id, response: Response },
+    Request { id: u64, line: Vec<u8>, held: Held, answer: oneshot::Sender<(Answered, Held)> },
+    Line(Vec<u8>, Held),
+    Respond { id: Id, response: Response, held: Held },
 }
 
 /// What a conversation needs.
@@ -87,7 +110,9 @@ pub(super) struct PumpOptions {
     pub(super) stdin: Output,
     pub(super) stdout: Input,
     /// Lines for the client.
-    pub(super) client: mpsc::Sender<Vec<u8>>,
+    pub(super) client: mpsc::Sender<Outgoing>,
+    /// The memory for what the server says and the client has not read yet. While there is none, the server waits.
+    pub(super) memory: Arc<Semaphore>,
     /// What the server is told when it asks for roots.
     pub(super) roots: watch::Receiver<Shown>,
     /// Methods the client takes from a server.
@@ -107,6 +132,7 @@ impl Pump {
         let task = Task {
             to_server,
             client: options.client,
+            memory: options.memory,
             roots: options.roots,
             client_takes: options.client_takes,
             noise: options.noise,
@@ -119,38 +145,51 @@ impl Pump {
         (Self { inbox, ids: Arc::default(), told }, ended)
     }
 
+    /// Whether the server's output has ended: it takes nothing any more.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.inbox.is_closed()
+    }
+
     /// Sends a request.
     #[must_use]
     pub fn request(&self, method: &str, params: Option<&RawValue>) -> Pending {
+        self.request_held(method, params, None)
+    }
+
+    /// Sends a request whose bytes are a share of the client's memory until they are written.
+    #[must_use]
+    pub fn request_held(&self, method: &str, params: Option<&RawValue>, held: Held) -> Pending {
         let id = self.ids.fetch_add(1, Ordering::Relaxed) + 1;
         let (answer, answered) = oneshot::channel();
         let line = request_line(&Id::from(id), method, params);
         // A conversation that is over drops the other end, which is an answer too.
-        let _ = self.inbox.send(Say::Request { id, line, answer });
+        let _ = self.inbox.send(Say::Request { id, line, held, answer });
         Pending { place: AtServer { id, inbox: self.inbox.clone() }, answer: answered }
     }
 
     /// Sends a line as it is.
-    pub fn send(&self, line: Vec<u8>) {
+    pub fn send(&self, line: Vec<u8>, held: Held) {
         // As above.
-        let _ = self.inbox.send(Say::Line(line));
+        let _ = self.inbox.send(Say::Line(line, held));
     }
 
     /// Gives the client's answer to a request of the server. One it did not make is dropped.
-    pub fn respond(&self, id: Id, response: Response) {
+    pub fn respond(&self, id: Id, response: Response, held: Held) {
         // As above.
-        let _ = self.inbox.send(Say::Respond { id, response });
+        let _ = self.inbox.send(Say::Respond { id, response, held });
     }
 }
 
 struct Task {
-    to_server: mpsc::UnboundedSender<Vec<u8>>,
-    client: mpsc::Sender<Vec<u8>>,
+    to_server: mpsc::UnboundedSender<(Vec<u8>, Held)>,
+    client: mpsc::Sender<Outgoing>,
+    memory: Arc<Semaphore>,
     roots: watch::Receiver<Shown>,
     client_takes: watch::Receiver<HashSet<String>>,
     noise: mpsc::Sender<String>,
     told: watch::Sender<u64>,
-    pending: HashMap<u64, oneshot::Sender<Answered>>,
+    pending: HashMap<u64, oneshot::Sender<(Answered, Held)>>,
     asked_client: HashSet<Id>,
 }
 
@@ -180,20 +219,20 @@ impl Task {
 
     fn say(&mut self, say: Say) {
         match say {
-            Say::Request { id, line, answer } => {
+            Say::Request { id, line, held, answer } => {
                 self.pending.insert(id, answer);
-                self.write(line);
+                self.write(line, held);
             }
             Say::Cancel { id, reason } => {
                 // One that was answered meanwhile is over.
                 if self.pending.remove(&id).is_some() {
-                    self.write(cancelled_line(id, reason));
+                    self.write(cancelled_line(id, reason), None);
                 }
             }
-            Say::Line(line) => self.write(line),
-            Say::Respond { id, response } => {
+            Say::Line(line, held) => self.write(line, held),
+            Say::Respond { id, response, held } => {
                 if self.asked_client.remove(&id) {
-                    self.write(response_line(&id, &response));
+                    self.write(response_line(&id, &response), held);
                 }
             }
         }
@@ -204,7 +243,10 @@ impl Task {
             return;
         }
         match Incoming::parse(line) {
-            Ok(Incoming::Response { id, response }) => self.answered(&id, response).await,
+            Ok(Incoming::Response { id, response }) => {
+                let held = self.hold(line.len()).await;
+                self.answered(&id, response, held).await;
+            }
             Ok(Incoming::Request { id, method, params }) => self.asked(id, &method, params.as_deref()).await,
             Ok(Incoming::Notification { .. }) => self.to_client(one_line(line.to_vec())).await,
             Err(problem) => {
@@ -215,21 +257,21 @@ impl Task {
         }
     }
 
-    async fn answered(&mut self, id: &Id, response: Response) {
+    async fn answered(&mut self, id: &Id, response: Response, held: Held) {
         let waiting = id.as_json().parse().ok().and_then(|id: u64| self.pending.remove(&id));
         match waiting {
             // Who no longer waits was cancelled.
-            Some(answer) => drop(answer.send(Answered::Response(response))),
+            Some(answer) => drop(answer.send((Answered::Response(response), held))),
             None => self.note(format!("an answer to a request that was not made: {}", id.as_json())).await,
         }
     }
 
     async fn asked(&mut self, id: Id, method: &str, params: Option<&RawValue>) {
         match method {
-            "ping" => self.write(result_line(&id, &serde_json::Map::new())),
+            "ping" => self.write(result_line(&id, &serde_json::Map::new()), None),
             "roots/list" => {
                 let shown = self.roots.borrow().clone();
-                self.write(result_line(&id, &shown.mcp_roots()));
+                self.write(result_line(&id, &shown.mcp_roots()), None);
                 self.told.send_replace(shown.version);
             }
             _ if self.client_takes.borrow().contains(method) => {
@@ -238,7 +280,7 @@ impl Task {
             }
             _ => {
                 let text = format!("`{method}` is not available through IronCurtain to this client");
-                self.write(error_line(Some(&id), ErrorCode::METHOD_NOT_FOUND.0, &text));
+                self.write(error_line(Some(&id), ErrorCode::METHOD_NOT_FOUND.0, &text), None);
             }
         }
     }
@@ -249,18 +291,24 @@ impl Task {
         self.note(text.clone()).await;
         for (_, answer) in self.pending.drain() {
             // Who no longer waits was cancelled.
-            let _ = answer.send(Answered::Failed(text.clone()));
+            let _ = answer.send((Answered::Failed(text.clone()), None));
         }
     }
 
-    fn write(&self, line: Vec<u8>) {
+    fn write(&self, line: Vec<u8>, held: Held) {
         // A server that takes no more input ends its output too, which is seen there.
-        let _ = self.to_server.send(line);
+        let _ = self.to_server.send((line, held));
     }
 
     async fn to_client(&self, line: Vec<u8>) {
+        let held = self.hold(line.len()).await;
         // A client that is gone ends the session.
-        let _ = self.client.send(line).await;
+        let _ = self.client.send(Outgoing { line, held }).await;
+    }
+
+    /// Waits until there is memory for so many bytes. The semaphore is never closed.
+    async fn hold(&self, bytes: usize) -> Held {
+        self.memory.clone().acquire_many_owned(share(bytes)).await.ok().map(Arc::new)
     }
 
     async fn note(&self, text: String) {
@@ -274,10 +322,11 @@ fn cancelled_line(id: u64, reason: Option<String>) -> Vec<u8> {
     notification_line("notifications/cancelled", serde_json::value::to_raw_value(&params).ok().as_deref())
 }
 
-async fn write(mut stdin: Output, mut lines: mpsc::UnboundedReceiver<Vec<u8>>) {
-    while let Some(line) = lines.recv().await {
+async fn write(mut stdin: Output, mut lines: mpsc::UnboundedReceiver<(Vec<u8>, Held)>) {
+    while let Some((line, held)) = lines.recv().await {
         if stdin.write_all(&line).await.is_err() {
             return;
         }
+        drop(held);
     }
 }

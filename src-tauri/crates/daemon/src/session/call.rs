@@ -10,14 +10,14 @@ use super::{Session, refusal};
 use crate::audit::{Entry, Event, PolicyDecision, redacted};
 use crate::consent::{Asking, Lifetime, Offer, Outcome, Wanted, build, grants_of};
 use crate::grants::Subject;
-use crate::server::{Answered, AtServer, Lease, Pending, Pump};
-use crate::wire::{Id, Response, response_line, result_line};
+use crate::server::{Answered, AtServer, Held, Lease, Pending, Pump};
+use crate::wire::{Id, Response, result_line};
 use ironcurtain_policy::{Asked, Denial, Escalation, Permit, Verdict};
 use rmcp::model::ErrorCode;
 use serde_json::value::RawValue;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use tokio::sync::{OwnedSemaphorePermit, oneshot};
+use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 /// How often one call may become a new question because what it names changed under the last one.
@@ -28,21 +28,17 @@ struct Call {
     id: Id,
     tool: ToolCall,
     began: Instant,
-    _budget: OwnedSemaphorePermit,
+    budget: Held,
 }
 
 /// Takes one `tools/call`. Only what must wait is left to a task of its own, so calls are forwarded in their order.
-pub(super) async fn called(
-    session: &Arc<Session>,
-    id: Id,
-    params: Option<&RawValue>,
-    budget: OwnedSemaphorePermit,
-) {
+pub(super) async fn called(session: &Arc<Session>, id: Id, params: Option<&RawValue>, budget: Held) {
     let tool = match ToolCall::read(params) {
         Ok(tool) => tool,
         Err(problem) => return session.fail(&id, ErrorCode::INVALID_PARAMS, &problem).await,
     };
-    let call = Call { id, tool, began: Instant::now(), _budget: budget };
+    session.calls(&id, &tool.tool);
+    let call = Call { id, tool, began: Instant::now(), budget };
     let judged = session.judge(&call.tool, &[]);
     match (judged.verdict, judged.prepared) {
         (Verdict::Allow(permit), Some(prepared)) => {
@@ -225,12 +221,12 @@ async fn forward(
     session.shared.audit.record(entry).await.map_err(|e| format!("DENIED: {e}"))?;
     session.counts.allowed.fetch_add(1, Ordering::Relaxed);
     session.shared.grants.used(permit.grants());
-    Ok(pump.request("tools/call", Some(&params)))
+    Ok(pump.request_held("tools/call", Some(&params), call.budget.clone()))
 }
 
 /// Waits for the answer and passes it on; then what was shown for this call alone is taken away.
 async fn deliver(session: Arc<Session>, call: Call, leave: Leave, pending: Pending, lease: Option<Lease>) {
-    let answered = pending.answer().await;
+    let (answered, held) = pending.answer_held().await;
     drop(lease);
     let result = match &answered {
         Answered::Response(Response::Result(result)) if is_error(result) => "error",
@@ -238,10 +234,7 @@ async fn deliver(session: Arc<Session>, call: Call, leave: Leave, pending: Pendi
         Answered::Response(Response::Error(_)) => "refused by the server",
         Answered::Failed(_) => "no answer",
     };
-    match answered {
-        Answered::Response(response) => session.finish(&call.id, response_line(&call.id, &response)).await,
-        Answered::Failed(reason) => session.fail(&call.id, ErrorCode::INTERNAL_ERROR, &reason).await,
-    }
+    session.pass_on(&call.id, answered, held).await;
     let mut entry = session.about(&call, Some(&leave.prepared), Event::Outcome, "the server answered");
     entry.arguments = None;
     entry.result = Some(result.to_owned());

@@ -1,7 +1,7 @@
 //! The client's side of a session: reading, writing, and what each message means.
 
 use super::{Session, UnderWay, greeting};
-use crate::server::{Answered, AtServer, Pending};
+use crate::server::{Answered, AtServer, Held, Outgoing, Pending, share};
 use crate::wire::{Id, Incoming, Line, Lines, MAX_LINE_BYTES, Response};
 use crate::wire::{error_line, notification_line, response_line, result_line};
 use rmcp::model::ErrorCode;
@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
-use tokio::sync::{OwnedSemaphorePermit, mpsc};
+use tokio::sync::mpsc;
 
 /// How many bytes are read from a client at once.
 const READ_BUFFER: usize = 64 * 1024;
@@ -29,12 +29,13 @@ const PASSED: [&str; 7] = [
 /// Writes lines to the client until it is gone.
 pub(super) async fn write(
     mut output: Box<dyn AsyncWrite + Send + Unpin>,
-    mut lines: mpsc::Receiver<Vec<u8>>,
+    mut lines: mpsc::Receiver<Outgoing>,
 ) {
-    while let Some(line) = lines.recv().await {
+    while let Some(Outgoing { line, held }) = lines.recv().await {
         if output.write_all(&line).await.is_err() || output.flush().await.is_err() {
             return;
         }
+        drop(held);
     }
 }
 
@@ -45,10 +46,11 @@ pub(super) async fn read(session: &Arc<Session>, input: Box<dyn AsyncRead + Send
         match line {
             Line::Whole(line) if line.iter().all(u8::is_ascii_whitespace) => {}
             Line::Whole(line) => {
-                let kib = u32::try_from(line.len() / 1024 + 1).unwrap_or(u32::MAX);
                 // The semaphore is never closed.
-                let Ok(budget) = session.budget.clone().acquire_many_owned(kib).await else { return };
-                heard(session, &line, budget).await;
+                let Ok(budget) = session.budget.clone().acquire_many_owned(share(line.len())).await else {
+                    return;
+                };
+                heard(session, &line, Some(Arc::new(budget))).await;
             }
             Line::TooLong { length, head } => {
                 let text = format!("the message has {length} bytes; at most {MAX_LINE_BYTES} are taken");
@@ -58,14 +60,16 @@ pub(super) async fn read(session: &Arc<Session>, input: Box<dyn AsyncRead + Send
     }
 }
 
-async fn heard(session: &Arc<Session>, line: &[u8], budget: OwnedSemaphorePermit) {
+async fn heard(session: &Arc<Session>, line: &[u8], budget: Held) {
     match Incoming::parse(line) {
         Ok(Incoming::Request { id, method, params }) => requested(session, id, &method, params, budget).await,
-        Ok(Incoming::Notification { method, params }) => notified(session, &method, params.as_deref()).await,
+        Ok(Incoming::Notification { method, params }) => {
+            notified(session, &method, params.as_deref(), budget).await
+        }
         Ok(Incoming::Response { id, response }) => {
             // The process that asked is gone if there is none.
             if let Some(pump) = session.server.pump_now() {
-                pump.respond(id, response);
+                pump.respond(id, response, budget);
             }
         }
         Err(problem) => session.reply(error_line(None, problem.code(), &problem.to_string())).await,
@@ -77,7 +81,7 @@ async fn requested(
     id: Id,
     method: &str,
     params: Option<Box<RawValue>>,
-    budget: OwnedSemaphorePermit,
+    budget: Held,
 ) {
     if !session.enters(&id) {
         let text = format!("the id {} is in use by a request that has no answer yet", id.as_json());
@@ -102,7 +106,7 @@ async fn requested(
     }
 }
 
-async fn initialize(session: &Arc<Session>, id: Id, params: Option<&RawValue>, budget: OwnedSemaphorePermit) {
+async fn initialize(session: &Arc<Session>, id: Id, params: Option<&RawValue>, budget: Held) {
     let greeting = match greeting::rewrite(params) {
         Ok(greeting) => greeting,
         Err(problem) => return session.fail(&id, ErrorCode::INVALID_PARAMS, &problem).await,
@@ -119,7 +123,7 @@ async fn initialize(session: &Arc<Session>, id: Id, params: Option<&RawValue>, b
             session.fail(&id, ErrorCode::INTERNAL_ERROR, &problem.to_string()).await;
         }
         Ok(pump) => {
-            let pending = pump.request("initialize", Some(&greeting.params));
+            let pending = pump.request_held("initialize", Some(&greeting.params), budget.clone());
             let (waiting, place) = (session.clone(), pending.place());
             session.track(&id.clone(), Some(place), async move {
                 waiting.deliver_greeting(&id, pending, greeting.params, budget).await;
@@ -129,13 +133,7 @@ async fn initialize(session: &Arc<Session>, id: Id, params: Option<&RawValue>, b
 }
 
 /// A resource with a `file:` address is a file like any other, and file tools are judged; there is no second way.
-async fn resource(
-    session: &Arc<Session>,
-    id: Id,
-    method: &str,
-    params: Option<&RawValue>,
-    budget: OwnedSemaphorePermit,
-) {
+async fn resource(session: &Arc<Session>, id: Id, method: &str, params: Option<&RawValue>, budget: Held) {
     #[derive(Deserialize)]
     struct Named {
         uri: String,
@@ -155,15 +153,9 @@ async fn resource(
 }
 
 /// Passes a request on and its answer back.
-async fn pass(
-    session: &Arc<Session>,
-    id: Id,
-    method: &str,
-    params: Option<&RawValue>,
-    budget: OwnedSemaphorePermit,
-) {
+async fn pass(session: &Arc<Session>, id: Id, method: &str, params: Option<&RawValue>, budget: Held) {
     if let Some(pump) = session.server.pump_now() {
-        let pending = pump.request(method, params);
+        let pending = pump.request_held(method, params, budget.clone());
         let (waiting, place) = (session.clone(), pending.place());
         return session.track(&id.clone(), Some(place), async move {
             waiting.deliver(&id, pending, budget).await;
@@ -175,7 +167,7 @@ async fn pass(
         match waiting.server.pump().await {
             Err(problem) => waiting.fail(&id, ErrorCode::INTERNAL_ERROR, &problem.to_string()).await,
             Ok(pump) => {
-                let pending = pump.request(&method, params.as_deref());
+                let pending = pump.request_held(&method, params.as_deref(), budget.clone());
                 waiting.forwarded(&id, pending.place());
                 waiting.deliver(&id, pending, budget).await;
             }
@@ -183,16 +175,16 @@ async fn pass(
     });
 }
 
-async fn notified(session: &Arc<Session>, method: &str, params: Option<&RawValue>) {
+async fn notified(session: &Arc<Session>, method: &str, params: Option<&RawValue>, budget: Held) {
     match method {
         "notifications/initialized" => session.server.initialized(notification_line(method, params)),
-        "notifications/cancelled" => session.cancelled(params),
+        "notifications/cancelled" => session.cancelled(params).await,
         // The client's own roots are never relayed.
         "notifications/roots/list_changed" => {}
         _ => {
             // A server that is not there has missed nothing that it could act on.
             if let Some(pump) = session.server.pump_now() {
-                pump.send(notification_line(method, params));
+                pump.send(notification_line(method, params), budget);
             }
         }
     }
@@ -201,8 +193,12 @@ async fn notified(session: &Arc<Session>, method: &str, params: Option<&RawValue
 impl Session {
     /// Sends a line to the client.
     pub(super) async fn reply(&self, line: Vec<u8>) {
+        self.send(line, None).await;
+    }
+
+    async fn send(&self, line: Vec<u8>, held: Held) {
         // A client that is gone ends the session.
-        let _ = self.to_client.send(line).await;
+        let _ = self.to_client.send(Outgoing { line, held }).await;
     }
 
     /// Answers a request with an error.
@@ -212,38 +208,38 @@ impl Session {
 
     /// Answers a request, unless it was cancelled meanwhile.
     pub(super) async fn finish(&self, id: &Id, line: Vec<u8>) {
+        self.finish_held(id, line, None).await;
+    }
+
+    async fn finish_held(&self, id: &Id, line: Vec<u8>, held: Held) {
         let was_under_way = self.under_way.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
         if was_under_way.is_some() {
-            self.reply(line).await;
+            self.send(line, held).await;
         }
     }
 
     /// Waits for the server's answer and passes it to the client.
-    async fn deliver(&self, id: &Id, pending: Pending, _budget: OwnedSemaphorePermit) {
-        self.pass_on(id, pending.answer().await).await;
+    async fn deliver(&self, id: &Id, pending: Pending, _budget: Held) {
+        let (answered, held) = pending.answer_held().await;
+        self.pass_on(id, answered, held).await;
     }
 
     /// As [`Session::deliver`]; a greeting that failed may be tried again, one that worked is kept for a restart.
-    async fn deliver_greeting(
-        &self,
-        id: &Id,
-        pending: Pending,
-        params: Box<RawValue>,
-        _budget: OwnedSemaphorePermit,
-    ) {
-        let answered = pending.answer().await;
+    async fn deliver_greeting(&self, id: &Id, pending: Pending, params: Box<RawValue>, _budget: Held) {
+        let (answered, held) = pending.answer_held().await;
         match &answered {
             Answered::Response(Response::Result(_)) => self.server.remember_greeting(params),
             Answered::Response(Response::Error(_)) | Answered::Failed(_) => {
                 self.greeted.store(false, Ordering::Relaxed);
             }
         }
-        self.pass_on(id, answered).await;
+        self.pass_on(id, answered, held).await;
     }
 
-    async fn pass_on(&self, id: &Id, answered: Answered) {
+    /// Answers a request with what the server said.
+    pub(super) async fn pass_on(&self, id: &Id, answered: Answered, held: Held) {
         match answered {
-            Answered::Response(response) => self.finish(id, response_line(id, &response)).await,
+            Answered::Response(response) => self.finish_held(id, response_line(id, &response), held).await,
             Answered::Failed(reason) => self.fail(id, ErrorCode::INTERNAL_ERROR, &reason).await,
         }
     }
@@ -262,6 +258,14 @@ impl Session {
         }
     }
 
+    /// Notes that a request calls a tool.
+    pub(super) fn calls(&self, id: &Id, tool: &str) {
+        let mut map = self.under_way.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(call) = map.get_mut(id) {
+            call.tool = Some(tool.to_owned());
+        }
+    }
+
     /// Notes which request at the server stands for this one.
     pub(super) fn forwarded(&self, id: &Id, at_server: AtServer) {
         let mut map = self.under_way.lock().unwrap_or_else(PoisonError::into_inner);
@@ -276,12 +280,12 @@ impl Session {
         if map.contains_key(id) {
             return false;
         }
-        map.insert(id.clone(), UnderWay { at_server: None, task: None });
+        map.insert(id.clone(), UnderWay { at_server: None, task: None, tool: None });
         true
     }
 
     /// The client takes a request back: its question is closed, and the server is told if it has the request.
-    fn cancelled(&self, params: Option<&RawValue>) {
+    async fn cancelled(&self, params: Option<&RawValue>) {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct Cancelled {
@@ -294,9 +298,7 @@ impl Session {
         let Ok(id) = Id::try_from(&*cancelled.request_id) else { return };
         let call = self.under_way.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
         let Some(call) = call else { return };
-        if let Some(task) = call.task {
-            task.abort();
-        }
+        self.given_up(&id, &call, "the client took the call back").await;
         if let Some(at_server) = call.at_server {
             at_server.cancel(cancelled.reason.as_deref());
         }

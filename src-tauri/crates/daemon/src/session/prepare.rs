@@ -3,7 +3,7 @@
 use crate::consent::{Target, Wanted};
 use crate::law::Law;
 use crate::mounts::{FileWrites, Need, need};
-use crate::wire::Fields;
+use crate::wire::{Fields, NoDoubles};
 use ironcurtain_paths::{CanonicalPath, Resolver};
 use ironcurtain_policy::{Access, Asked, Denial, Fact, ResolvedCall, Subject};
 use serde_json::value::{RawValue, to_raw_value};
@@ -48,6 +48,7 @@ impl ToolCall {
         };
         let mut arguments = Map::new();
         for (name, raw) in raw_arguments.iter() {
+            let NoDoubles = parse(raw, name)?;
             arguments.insert(name.to_owned(), parse(raw, name)?);
         }
         Ok(Self { tool, arguments, params, raw_arguments })
@@ -258,6 +259,7 @@ mod tests {
         let read =
             |json: &str| ToolCall::read(Some(&RawValue::from_string(json.to_owned()).unwrap())).unwrap_err();
         assert!(read(r#"{"name":"x","arguments":{"path":"/a","path":"/b"}}"#).contains("`path` comes twice"));
+        assert!(read(r#"{"name":"x","arguments":{"e":[{"a":1,"a":2}]}}"#).contains("`a` comes twice"));
         assert!(read(r#"{"name":"x","name":"y"}"#).contains("`name` comes twice"));
         assert!(read(r#"{"name":"x","arguments":[1]}"#).starts_with("`params.arguments`: invalid type"));
         assert_eq!(read(r#"{"arguments":{}}"#), "`params.name` is missing");

@@ -146,7 +146,7 @@ impl Leg {
             return None;
         }
         if self.asks_for_roots.is_some() {
-            pump.send(notification_line("notifications/roots/list_changed", None));
+            pump.send(notification_line("notifications/roots/list_changed", None), None);
         }
         Some(version)
     }

@@ -1,0 +1,266 @@
+//! What a client or a server says wrong: a clear error, and the session lives.
+
+use crate::client::{BOUND, Client};
+use crate::consent::Next;
+use crate::hostile;
+use crate::world::{World, eventually};
+use ironcurtain_daemon::consent::Withdrawn;
+use serde_json::{Value, json};
+use std::time::Instant;
+
+const MAX: usize = 64 * 1024 * 1024;
+
+fn error(client: &mut Client, line: &[u8]) -> (i64, String) {
+    client.send_raw(line);
+    client.send_raw(b"\n");
+    let answer = client.wait_for(|m| m.get("error").is_some());
+    (answer["error"]["code"].as_i64().unwrap(), answer["error"]["message"].as_str().unwrap().to_owned())
+}
+
+fn lives(client: &mut Client) {
+    assert_eq!(client.call("echo", json!({ "n": 1 })).ok(), r#"{"n":1}"#);
+}
+
+#[test]
+fn a_client_that_is_not_understood_is_told_so() {
+    let world = hostile::world();
+    let mut client = world.connect("hostile");
+    let too_deep = format!(
+        r#"{{"jsonrpc":"2.0","id":77,"method":"tools/call","params":{{"name":"echo","arguments":{{"n":{}1{}}}}}}}"#,
+        "[".repeat(500),
+        "]".repeat(500)
+    );
+    let call = |arguments: &str| {
+        format!(
+            r#"{{"jsonrpc":"2.0","id":77,"method":"tools/call","params":{{"name":"echo","arguments":{arguments}}}}}"#
+        )
+    };
+    for (line, code, text) in [
+        ("{\"jsonrpc\":\"2.0\",\"id\":5,", -32700, "the message is not JSON: "),
+        ("nonsense", -32700, "the message is not JSON: "),
+        ("[{\"jsonrpc\":\"2.0\",\"id\":5,\"method\":\"ping\"}]", -32600, "batches are not part of MCP"),
+        ("{\"jsonrpc\":\"1.0\",\"id\":5,\"method\":\"ping\"}", -32600, "`jsonrpc` is not \"2.0\""),
+        ("{\"id\":5,\"method\":\"ping\"}", -32600, "`jsonrpc` is not \"2.0\""),
+        (
+            "{\"jsonrpc\":\"2.0\",\"id\":{},\"method\":\"ping\"}",
+            -32600,
+            "`id` is neither a number nor a string",
+        ),
+        ("{\"jsonrpc\":\"2.0\",\"id\":77,\"method\":\"no/such\"}", -32601, "`no/such` is not available"),
+        (
+            "{\"jsonrpc\":\"2.0\",\"id\":77,\"method\":\"initialize\",\"params\":{}}",
+            -32600,
+            "initialized already",
+        ),
+        ("{\"jsonrpc\":\"2.0\",\"id\":77,\"method\":\"tools/call\"}", -32602, "`params` is missing"),
+        (&too_deep, -32602, "recursion limit"),
+        (&call(r#"{"n":1,"n":2}"#), -32602, "`n` comes twice"),
+        (&call(r#"{"n":{"a":1,"a":2}}"#), -32602, "`a` comes twice"),
+        (&call(r#"{"n":[{"a":[{"b":1,"b":1}]}]}"#), -32602, "`b` comes twice"),
+        (&call("[]"), -32602, "expected an object"),
+    ] {
+        let (got, message) = error(&mut client, line.as_bytes());
+        assert!(got == code && message.contains(text), "{line}: {got} {message}");
+    }
+    assert_eq!(error(&mut client, b"\xff\xfe{}").0, -32700);
+    lives(&mut client);
+    assert!(world.audit().intact);
+}
+
+#[test]
+fn the_first_request_must_be_the_greeting() {
+    let world = hostile::world();
+    let mut client = world.start("hostile");
+    assert_eq!(client.request("ping", json!({}))["result"], json!({}));
+    let answer = client.request("tools/list", json!({}));
+    assert_eq!(answer["error"]["message"], "the first request must be `initialize`");
+    client.handshake();
+    lives(&mut client);
+}
+
+#[test]
+fn the_longest_message_passes_and_one_byte_more_is_refused() {
+    let world = hostile::world();
+    let mut client = world.connect("hostile");
+    let line = |id: u64, length: usize| {
+        let head = format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"heard","arguments":{{}},"_meta":{{"x":""#
+        );
+        let tail = "\"}}}";
+        format!("{head}{}{tail}\n", "x".repeat(length - head.len() - tail.len()))
+    };
+    client.send_raw(line(901, MAX).as_bytes());
+    client.outcome(901).ok();
+    client.send_raw(line(902, MAX + 1).as_bytes());
+    let refused = client.answer(902);
+    let expected = format!("the message has {} bytes; at most {MAX} are taken", MAX + 1);
+    assert_eq!(refused["error"]["message"], expected);
+    lives(&mut client);
+}
+
+#[test]
+fn noise_on_standard_output_is_logged_and_changes_nothing() {
+    let world = hostile::world();
+    let mut client = world.connect("hostile");
+    assert_eq!(client.plain("noise").ok(), "sorry");
+    lives(&mut client);
+    let session = world.home.sessions().join(&world.sessions()[0].id).join("session.log");
+    eventually("the noise in the log", BOUND, || {
+        let log = std::fs::read_to_string(&session).unwrap_or_default();
+        log.contains("this is no message") && log.contains("an answer to a request that was not made: 999")
+    });
+}
+
+#[test]
+fn a_server_that_dies_fails_its_calls_and_comes_back_greeted() {
+    let world = hostile::world();
+    let mut client = world.connect("hostile");
+    let waiting = client.begin_call("slow", json!({}));
+    client.plain("die").refused("the server ended before it answered");
+    client.outcome(waiting);
+    lives(&mut client);
+    let heard: Value = serde_json::from_str(client.plain("heard").ok()).unwrap();
+    assert_eq!(heard[0]["method"], "notifications/initialized");
+    assert!(
+        world.activity().iter().any(|e| e.summary.contains("it ended with status 3")),
+        "{:?}",
+        world.activity()
+    );
+}
+
+#[test]
+fn a_server_that_dies_again_and_again_is_given_a_rest() {
+    let world = hostile::world();
+    let mut client = world.connect("hostile");
+    for _ in 0..3 {
+        client.plain("die").refused("the server ended");
+    }
+    client.plain("heard").refused("it ended 3 times right after its start");
+    eventually("another try", BOUND, || !client.plain("heard").is_error);
+}
+
+#[test]
+fn a_server_that_never_answers_can_be_given_up_on() {
+    let world = hostile::world();
+    let mut client = world.connect("hostile");
+    let slow = client.begin_call("slow", json!({}));
+    let twice = json!({ "jsonrpc": "2.0", "id": slow, "method": "ping" });
+    client.send(&twice);
+    let answer = client.answer(slow);
+    assert_eq!(
+        answer["error"]["message"],
+        format!("the id {slow} is in use by a request that has no answer yet")
+    );
+    lives(&mut client);
+    client.send(&json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": slow, "reason": "bored" } }));
+    let heard = client.plain("heard");
+    let heard: Value = serde_json::from_str(heard.ok()).unwrap();
+    assert_eq!(heard[1]["method"], "notifications/cancelled");
+    assert_eq!(heard[1]["params"]["reason"], "bored");
+    client.send(&twice);
+    assert_eq!(client.answer(slow)["result"], json!({}));
+}
+
+#[test]
+fn a_cancelled_call_never_reaches_another_process() {
+    let world = hostile::world();
+    let mut client = world.connect("hostile");
+    let slow = client.begin_call("slow", json!({}));
+    client.plain("die");
+    client.outcome(slow);
+    client.send(
+        &json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": slow } }),
+    );
+    let heard: Value = serde_json::from_str(client.plain("heard").ok()).unwrap();
+    assert_eq!(heard.as_array().unwrap().len(), 1, "{heard}");
+}
+
+#[test]
+fn cancelling_a_call_closes_its_question() {
+    let world = hostile::world();
+    let secret = world.file("docs/secret.txt", "secret");
+    let mut client = world.connect("hostile");
+    world.person.will(Next::Ignore);
+    let call = client.begin_call("open", json!({ "path": secret }));
+    eventually("the question", BOUND, || world.person.asked().len() == 1);
+    client.send(
+        &json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": call } }),
+    );
+    eventually("its end", BOUND, || world.person.withdrawn() == [Withdrawn::Cancelled]);
+    client.sneak(&secret).refused("os error 2)");
+    let open: Vec<_> = world.activity().into_iter().filter(|e| e.tool.as_deref() == Some("open")).collect();
+    let mut events: Vec<&str> = open.iter().map(|e| e.event.as_str()).collect();
+    events.sort_unstable();
+    assert_eq!(events, ["outcome", "question"], "{open:?}");
+    assert!(open.iter().any(|e| e.summary == "open: the client took the call back"), "{open:?}");
+}
+
+#[test]
+fn a_giant_answer_arrives_and_one_that_is_too_long_is_an_error() {
+    let world = hostile::world();
+    let mut client = world.connect("hostile");
+    assert_eq!(client.call("big", json!({ "bytes": 60_000_000 })).ok().len(), 60_000_000);
+    client.call("big", json!({ "bytes": MAX })).refused("at most 67108864 are taken");
+    lives(&mut client);
+}
+
+#[test]
+fn a_client_that_does_not_read_holds_up_nobody_else() {
+    let world = hostile::world();
+    let mut deaf = world.connect_deaf("hostile");
+    for _ in 0..40 {
+        deaf.begin_call("big", json!({ "bytes": 20_000_000 }));
+    }
+    let mut client = world.connect("hostile");
+    let began = Instant::now();
+    for _ in 0..20 {
+        lives(&mut client);
+    }
+    assert!(began.elapsed() < BOUND);
+}
+
+#[test]
+fn a_server_sees_no_more_of_the_host_than_it_is_given() {
+    let world = hostile::world();
+    let mut client = world.connect("hostile");
+    let environ = client.plain("environ").ok().to_owned();
+    let mut names: Vec<&str> =
+        environ.split(' ').filter(|n| !["LANG", "TERM", "USER", "LC_ALL"].contains(n)).collect();
+    names.sort_unstable();
+    assert_eq!(names, ["HOME", "PATH", "PWD", "TMPDIR"]);
+    client.call("connect", json!({ "where": world.home.socket })).refused("os error ");
+    for own in [
+        world.home.state.join("state.db"),
+        world.home.audit().join("audit.jsonl"),
+        world.home.config.join("mcp-servers.json"),
+    ] {
+        client.sneak(&own).refused("os error 2)");
+        client.scribble(&own).refused("os error");
+    }
+    assert!(world.audit().intact);
+}
+
+#[test]
+fn a_bad_configuration_of_a_server_is_an_error_that_names_it() {
+    let world = World::with(|w| {
+        let servers =
+            r#"{ "gone": { "command": "/nonexistent/server" }, "mute": { "command": "/bin/cat" } }"#;
+        std::fs::write(w.home.config.join("mcp-servers.json"), servers).unwrap();
+    });
+    let mut client = world.start("gone");
+    for _ in 0..2 {
+        let params = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });
+        let answer = client.request("initialize", params);
+        let message = answer["error"]["message"].as_str().unwrap();
+        assert!(
+            message.contains("the server `gone` is not running") && message.contains("/nonexistent/server"),
+            "{message}"
+        );
+    }
+    let mut unknown = world.start("nobody");
+    let answer = unknown.request("initialize", json!({}));
+    assert_eq!(
+        answer["error"]["message"],
+        "IronCurtain: no server is named `nobody`; there is `gone`, `mute`"
+    );
+}
