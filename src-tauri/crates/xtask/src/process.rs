@@ -1,7 +1,7 @@
 //! Running other programs, and never for longer than they may take.
 
 use anyhow::{Context, bail};
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
@@ -44,11 +44,11 @@ pub(crate) fn exists(program: &str) -> bool {
     std::env::split_paths(&path).any(|dir| dir.join(program).is_file())
 }
 
-/// Runs, passing on every line it prints, on either stream, which `see` sees too; kills it at the limit.
+/// Runs, showing `see` every line it prints, on either stream; kills it at the limit.
 pub(crate) fn watch(
     command: &mut Command,
     limit: Duration,
-    mut see: impl FnMut(&str),
+    mut see: impl FnMut(&str) -> anyhow::Result<()>,
 ) -> anyhow::Result<ExitStatus> {
     let deadline = Instant::now() + limit;
     let name = shown(command);
@@ -57,7 +57,7 @@ pub(crate) fn watch(
     let lines = lines(&mut child)?;
     loop {
         match lines.recv_timeout(GLANCE) {
-            Ok(line) => pass_on(&line, &mut see)?,
+            Ok(line) => see(&line)?,
             Err(RecvTimeoutError::Disconnected) => return Ok(child.wait()?),
             Err(RecvTimeoutError::Timeout) if Instant::now() >= deadline => {
                 child.kill()?;
@@ -67,7 +67,7 @@ pub(crate) fn watch(
             // Something it left behind may hold its output open for ever.
             Err(RecvTimeoutError::Timeout) => {
                 if let Some(status) = child.try_wait()? {
-                    lines.try_iter().try_for_each(|line| pass_on(&line, &mut see))?;
+                    lines.try_iter().try_for_each(|line| see(&line))?;
                     return Ok(status);
                 }
             }
@@ -79,11 +79,6 @@ pub(crate) fn watch(
 pub(crate) fn shown(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     words.map(|w| w.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ")
-}
-
-fn pass_on(line: &str, see: &mut impl FnMut(&str)) -> anyhow::Result<()> {
-    see(line);
-    Ok(writeln!(std::io::stdout().lock(), "{line}")?)
 }
 
 fn lines(child: &mut Child) -> anyhow::Result<mpsc::Receiver<String>> {
@@ -113,7 +108,10 @@ mod tests {
         let status = watch(
             Command::new("sh").args(["-c", "echo one; echo two >&2; exit 3"]),
             Duration::from_secs(60),
-            |line| seen.push(line.to_owned()),
+            |line| {
+                seen.push(line.to_owned());
+                Ok(())
+            },
         );
         assert_eq!(status.unwrap().code(), Some(3));
         seen.sort();
@@ -122,7 +120,7 @@ mod tests {
 
     #[test]
     fn what_hangs_is_ended() {
-        let hung = watch(Command::new("sleep").arg("600"), Duration::from_millis(20), |_| {});
+        let hung = watch(Command::new("sleep").arg("600"), Duration::from_millis(20), |_| Ok(()));
         assert_eq!(hung.unwrap_err().to_string(), "`sleep 600` was not done after 0.0 s");
     }
 }

@@ -14,7 +14,7 @@ use crate::machine::{self, Purpose};
 use crate::parts::APP;
 use crate::terminal::{complain, heading, say, spoken};
 use anyhow::bail;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use totals::Totals;
 
 /// Runs every test of the scope. Its last line is the sum.
@@ -93,17 +93,26 @@ impl Course {
         heading(name)?;
         let start = Instant::now();
         let done = act();
-        let took = spoken(start.elapsed());
-        let (row, done) = match done {
-            Ok(done) => (outcome(&done), Some(done)),
-            Err(problem) => {
-                complain(&format!("{problem:#}"));
-                self.totals.add(Totals::ONE_FAILURE);
-                ("could not run".to_owned(), None)
-            }
-        };
-        self.rows.push(format!("{name:18}{took:>12}   {row}"));
-        Ok(done)
+        if let Err(problem) = &done {
+            complain(&format!("{problem:#}"));
+        }
+        Ok(self.note(name, start.elapsed(), done, outcome))
+    }
+
+    fn note<T>(
+        &mut self,
+        name: &str,
+        took: Duration,
+        done: anyhow::Result<T>,
+        outcome: impl FnOnce(&T) -> String,
+    ) -> Option<T> {
+        let done = done.ok();
+        let row = done.as_ref().map_or_else(|| "could not run".to_owned(), outcome);
+        if done.is_none() {
+            self.totals.add(Totals::ONE_FAILURE);
+        }
+        self.rows.push(format!("{name:18}{:>12}   {row}", spoken(took)));
+        done
     }
 }
 
@@ -114,9 +123,17 @@ mod tests {
     #[test]
     fn what_cannot_run_is_a_failure() {
         let mut course = Course { rows: vec![], totals: Totals::default() };
-        course.stage("Fine", || Ok(Totals { passed: 2, failed: 0 })).unwrap();
-        course.stage("Broken", || bail!("no display")).unwrap();
-        assert_eq!(course.totals, Totals { passed: 2, failed: 1 });
-        assert!(course.rows[1].ends_with("could not run"), "{:?}", course.rows);
+        let fine = course.note("Fine", Duration::from_millis(1_200), Ok(3), |n| format!("{n} things"));
+        let broken = course.note("Broken", Duration::ZERO, bail_out(), |n| format!("{n} things"));
+        assert_eq!((fine, broken), (Some(3), None));
+        assert_eq!(course.totals, Totals::ONE_FAILURE);
+        assert_eq!(
+            course.rows,
+            ["Fine                     1.2 s   3 things", "Broken                   0.0 s   could not run"]
+        );
+    }
+
+    fn bail_out() -> anyhow::Result<u64> {
+        bail!("no display")
     }
 }

@@ -34,7 +34,9 @@ pub(crate) fn run(scope: Scope, built: &[Built], part: Part) -> anyhow::Result<T
         one(nextest.args(["-E", &part.filter()]), Totals::of_nextest)
     } else {
         let mut totals = Totals::default();
-        for tests in built.iter().filter(|b| b.test && Part::of(b) == part) {
+        let mut of_part: Vec<&Built> = built.iter().filter(|b| b.test && Part::of(b) == part).collect();
+        of_part.sort_by_key(|tests| (&tests.package, &tests.name));
+        for tests in of_part {
             say(&format!(
                 "\n-- {} of {}",
                 tests.name,
@@ -52,7 +54,10 @@ pub(crate) fn run(scope: Scope, built: &[Built], part: Part) -> anyhow::Result<T
 /// said so is a failure too.
 fn one(command: &mut Command, sum: fn(&str) -> Option<Totals>) -> Totals {
     let mut totals = None;
-    let ended = process::watch(command, LIMIT, |line| totals = sum(line).or(totals));
+    let ended = process::watch(command, LIMIT, |line| {
+        totals = sum(line).or(totals);
+        say(line)
+    });
     let mut totals = totals.unwrap_or_default();
     let problem = match ended {
         Ok(status) if status.success() || totals.failed > 0 => return totals,
