@@ -51,8 +51,18 @@ impl Client {
     }
 
     fn start_reading(programs: &Path, home: &Path, server: &str, ahead: usize) -> Self {
-        let mut shim = Command::new(programs.join("ironcurtain-shim"))
-            .args(["--server", server])
+        let mut shim = Command::new(programs.join("ironcurtain-shim"));
+        shim.args(["--server", server]);
+        Self::spawn_reading(shim, home, ahead)
+    }
+
+    /// Starts a shim by this command.
+    pub fn spawn(command: Command, home: &Path) -> Self {
+        Self::spawn_reading(command, home, READ_AHEAD)
+    }
+
+    fn spawn_reading(mut command: Command, home: &Path, ahead: usize) -> Self {
+        let mut shim = command
             .env("IRONCURTAIN_HOME", home)
             .env_remove("DISPLAY")
             .env_remove("WAYLAND_DISPLAY")

@@ -43,6 +43,12 @@ impl Slot {
         let _ = self.answer.send(answer);
     }
 
+    /// Whether the question is over: nobody waits for its answer any more.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.answer.is_closed()
+    }
+
     /// Tells that the person is working in the dialog, which starts the deadline anew.
     pub fn working(&self) {
         // Full means a signal is already waiting, which is as good.

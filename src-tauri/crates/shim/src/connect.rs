@@ -15,6 +15,9 @@ use std::time::{Duration, Instant};
 /// How long a daemon that was just started may take before it listens.
 const START_DEADLINE: Duration = Duration::from_secs(10);
 
+/// How long another daemon, that won the race to start, may take before it listens once ours has given up.
+const RACE_DEADLINE: Duration = Duration::from_secs(1);
+
 /// First pause between two attempts to connect; doubles up to [`LONGEST_PAUSE`].
 const FIRST_PAUSE: Duration = Duration::from_millis(2);
 const LONGEST_PAUSE: Duration = Duration::from_millis(50);
@@ -69,11 +72,20 @@ fn nobody_listens(error: &io::Error) -> bool {
 }
 
 fn start_and_connect(socket: &Path) -> Result<UnixStream, String> {
+    if rustix::process::geteuid().is_root() {
+        // Whether to run as root is for a person to say, not for whatever started this.
+        return Err(
+            "IronCurtain is not running, and it does not start by itself as root; start `ironcurtain daemon \
+            --allow-root` first, or run the agent as an ordinary user"
+                .to_owned(),
+        );
+    }
     let program = daemon_program()?;
     let mut child = start(&program).map_err(|e| {
         format!("IronCurtain is not running and `{}` could not be started: {e}", program.display())
     })?;
-    let deadline = Instant::now() + START_DEADLINE;
+    let mut deadline = Instant::now() + START_DEADLINE;
+    let mut ended = false;
     let mut pause = FIRST_PAUSE;
     loop {
         match UnixStream::connect(socket) {
@@ -84,6 +96,10 @@ fn start_and_connect(socket: &Path) -> Result<UnixStream, String> {
             Err(_) if Instant::now() >= deadline => return Err(never_listened(&program, &mut child)),
             // It may also have ended because another one won the race to start; that one will listen.
             Err(_) => std::thread::sleep(pause),
+        }
+        if !ended && matches!(child.try_wait(), Ok(Some(_))) {
+            ended = true;
+            deadline = deadline.min(Instant::now() + RACE_DEADLINE);
         }
         pause = (pause * 2).min(LONGEST_PAUSE);
     }

@@ -43,6 +43,8 @@ pub struct Writer {
     length: u64,
     entries: u64,
     head: String,
+    /// There may be half a line after `length`.
+    torn: bool,
 }
 
 impl Writer {
@@ -61,7 +63,8 @@ impl Writer {
         let regular = file.metadata().map_err(|e| broken(e.to_string()))?.is_file();
         let checked =
             if regular { check(path).map_err(|e| broken(e.to_string()))? } else { Checked::empty() };
-        let mut writer = Self { file, length: checked.length, entries: checked.entries, head: checked.head };
+        let mut writer =
+            Self { file, length: checked.length, entries: checked.entries, head: checked.head, torn: false };
         match checked.problem {
             None => {}
             Some(_) if checked.torn => writer.mend()?,
@@ -80,10 +83,13 @@ impl Writer {
         entry.prev.clone_from(&self.head);
         let text = serde_json::to_string(&entry).map_err(|e| AuditError::Write(e.to_string()))?;
         let (line, hash) = chain::close(&text);
+        // Half a line would break the chain for whatever comes after it.
+        if self.torn {
+            self.file.set_len(self.length).map_err(|e| AuditError::write(&e))?;
+            self.torn = false;
+        }
         if let Err(e) = self.file.write_all(line.as_bytes()) {
-            // Half a line would break the chain for whatever comes after it. If even this fails, the next
-            // start mends it.
-            let _ = self.file.set_len(self.length);
+            self.torn = self.file.set_len(self.length).is_err();
             return Err(AuditError::write(&e));
         }
         self.length += line.len() as u64;

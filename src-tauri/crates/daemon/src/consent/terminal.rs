@@ -50,6 +50,9 @@ impl Consent for NobodyToAsk {
 
 fn ask_all(questions: &mpsc::Receiver<(Question, Slot)>, mut input: impl BufRead, mut output: impl Write) {
     while let Ok((question, slot)) = questions.recv() {
+        if slot.is_over() {
+            continue;
+        }
         let choices = choices(&question);
         if write!(output, "{}", text(&question, &choices)).and_then(|()| output.flush()).is_err() {
             return;
@@ -63,6 +66,7 @@ fn ask_all(questions: &mpsc::Receiver<(Question, Slot)>, mut input: impl BufRead
             Some(&(offer, lifetime)) => (Answer::Allow { offer, lifetime }, "Allowed."),
             None => (Answer::Deny { note: None }, "Denied."),
         };
+        let said = if slot.is_over() { "It was over already; nothing was allowed." } else { said };
         slot.answer(answer);
         if writeln!(output, "  {said}\n").is_err() {
             return;
@@ -123,6 +127,24 @@ mod tests {
             assert_eq!(said(no).await, Outcome::Denied(None), "{no:?}");
         }
         assert_eq!(said("").await, Outcome::Closed);
+    }
+
+    #[tokio::test]
+    async fn a_question_that_is_over_is_not_asked() {
+        let (slot, over) = slot();
+        drop(over);
+        let (slot_two, answer) = self::slot();
+        let (send, questions) = mpsc::channel();
+        send.send((question("one"), slot)).unwrap();
+        send.send((question("two"), slot_two)).unwrap();
+        drop(send);
+        ask_all(&questions, Cursor::new("1\n"), std::io::sink());
+        assert_eq!(answer.await.unwrap(), Answer::Allow { offer: 0, lifetime: Lifetime::Once });
+    }
+
+    fn slot() -> (Slot, tokio::sync::oneshot::Receiver<Answer>) {
+        let (answer, answered) = tokio::sync::oneshot::channel();
+        (Slot { answer, working: tokio::sync::mpsc::channel(1).0 }, answered)
     }
 
     #[tokio::test]

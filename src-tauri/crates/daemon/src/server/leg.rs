@@ -148,7 +148,7 @@ struct Running {
     control: Option<(Box<Control>, process::Killer)>,
     ended: oneshot::Receiver<()>,
     /// Kept for its drop, which kills.
-    _child: Option<Box<tokio::process::Child>>,
+    _child: Option<process::Group>,
 }
 
 struct Leg {

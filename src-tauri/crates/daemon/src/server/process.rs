@@ -6,6 +6,7 @@ use crate::mounts::Need;
 use crate::wire::{Input, Output};
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_sandbox::{Access, KillHandle, Limits, Mount, Spec, View, launch};
+use rustix::process::{Pid, Signal, kill_process_group};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
@@ -36,8 +37,23 @@ pub(super) struct Process {
 pub(super) enum Hold {
     /// The supervisor's control conversation; its end is the sandbox's end.
     Sandbox(Box<Control>, Killer),
-    /// A plain child, killed on drop.
-    Plain(Box<Child>),
+    /// A plain child with everything it started, killed on drop.
+    Plain(Group),
+}
+
+/// A plain child, the leader of its process group.
+#[derive(Debug)]
+pub(super) struct Group {
+    leader: Option<Pid>,
+    /// Killed on drop too, and reaped by the runtime.
+    _child: Box<Child>,
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        // The leader is not reaped before this, so the number is still its own; what has ended needs no killing.
+        let _ = self.leader.map(|leader| kill_process_group(leader, Signal::KILL));
+    }
 }
 
 /// Kills the supervisor when dropped, so that nobody has to wait for its next read of the control stream.
@@ -111,7 +127,10 @@ fn plain(server: &Server, programs: &ServerPrograms, sandbox_dir: &CanonicalPath
         stdin: Output::new(stdin).map_err(own)?,
         stdout: Input::new(stdout).map_err(own)?,
         stderr: Input::new(stderr).map_err(own)?,
-        hold: Hold::Plain(Box::new(child)),
+        hold: Hold::Plain(Group {
+            leader: i32::try_from(pid).ok().and_then(Pid::from_raw),
+            _child: Box::new(child),
+        }),
     })
 }
 

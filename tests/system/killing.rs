@@ -1,0 +1,246 @@
+//! Killed at any point: no process and no mount is left, the record holds, and the next start works.
+
+use crate::client::{BOUND, Client};
+use crate::hostile;
+use crate::machine::{Machine, descendants};
+use crate::world::{eventually, is_root, programs};
+use serde_json::{Value, json};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::process::Command;
+
+/// What is under way when the trusted process is killed.
+#[derive(Debug, Clone, Copy)]
+enum Point {
+    BeforeHello,
+    AfterHello,
+    ServerStarting,
+    QuestionOpen,
+    Mounted,
+    CallInFlight,
+}
+
+fn killed_at(point: Point) {
+    let mut machine = Machine::new(hostile::install);
+    let secret = machine.file("docs/secret.txt", "secret");
+    machine.start();
+    let mut silent = None;
+    let mut client = match point {
+        Point::BeforeHello => {
+            silent = Some(UnixStream::connect(&machine.home.socket).unwrap());
+            None
+        }
+        Point::AfterHello | Point::ServerStarting => Some(machine.client()),
+        Point::QuestionOpen | Point::Mounted | Point::CallInFlight => Some(machine.connect()),
+    };
+    let open = |client: &mut Client| client.begin_call("open", json!({ "path": secret }));
+    match (point, client.as_mut()) {
+        (Point::BeforeHello, _) | (_, None) => {}
+        (Point::AfterHello, _) => {
+            eventually("a session", BOUND, || {
+                machine.command(&["sessions"]).stdout.starts_with(b"No agent") == false
+            });
+        }
+        (Point::ServerStarting, _) => {
+            eventually("a supervisor", BOUND, || !descendants(machine.pid()).is_empty());
+        }
+        (Point::QuestionOpen, Some(client)) => {
+            open(client);
+            machine.wait_until_said("Your answer: ");
+        }
+        (Point::Mounted, Some(client)) => {
+            let call = open(client);
+            machine.wait_until_said("Your answer: ");
+            machine.types("2");
+            assert_eq!(client.outcome(call).ok(), "secret");
+        }
+        (Point::CallInFlight, Some(client)) => {
+            client.begin_call("slow", json!({}));
+            client.plain("heard").ok();
+        }
+    }
+    let below = machine.kill();
+    if let Some(mut client) = client {
+        assert!(client.wait_until_ended(), "{point:?}: the client is not told");
+    }
+    drop(silent);
+    machine.is_clean(&below);
+    machine.start();
+    machine.verify();
+    let mut client = machine.connect();
+    client.sneak(&secret).refused("os error 2)");
+    let call = open(&mut client);
+    machine.wait_until_said("Your answer: ");
+    machine.types("1");
+    assert_eq!(client.outcome(call).ok(), "secret");
+    machine.verify();
+}
+
+#[test]
+fn the_trusted_process_before_a_hello() {
+    killed_at(Point::BeforeHello);
+}
+
+#[test]
+fn the_trusted_process_after_a_hello() {
+    killed_at(Point::AfterHello);
+}
+
+#[test]
+fn the_trusted_process_while_a_server_starts() {
+    killed_at(Point::ServerStarting);
+}
+
+#[test]
+fn the_trusted_process_while_a_question_is_open() {
+    killed_at(Point::QuestionOpen);
+}
+
+#[test]
+fn the_trusted_process_while_something_is_mounted() {
+    killed_at(Point::Mounted);
+}
+
+#[test]
+fn the_trusted_process_while_a_call_is_in_flight() {
+    killed_at(Point::CallInFlight);
+}
+
+/// Kills what `victim` picks, and gives the client whose session must live.
+fn survives(victim: impl Fn(&Machine) -> u32) {
+    let mut machine = Machine::new(hostile::install);
+    let secret = machine.file("docs/secret.txt", "secret");
+    machine.start();
+    let mut client = machine.connect();
+    let call = client.begin_call("open", json!({ "path": secret }));
+    machine.wait_until_said("Your answer: ");
+    machine.types("2");
+    client.outcome(call).ok();
+    let below = descendants(machine.pid());
+    let slow = client.begin_call("slow", json!({}));
+    client.plain("heard").ok();
+    let victim = victim(&machine);
+    let victim = below.iter().find(|p| p.pid == victim).unwrap();
+    victim.kill();
+    client.outcome(slow).refused("the server ended before it answered");
+    eventually("all of the sandbox has ended", BOUND, || below.iter().all(|p| !p.is_alive()));
+    // Started again, with what is still granted.
+    assert_eq!(client.sneak(&secret).ok(), "secret");
+    machine.verify();
+}
+
+#[test]
+fn the_sandbox_supervisor() {
+    survives(|machine| {
+        let sessions: Value =
+            serde_json::from_slice(&machine.command(&["sessions", "--json"]).stdout).unwrap();
+        let pid = find(&sessions, "server_pid").and_then(Value::as_u64).unwrap();
+        u32::try_from(pid).unwrap()
+    });
+}
+
+#[test]
+fn the_server_itself() {
+    survives(|machine| {
+        let below = descendants(machine.pid());
+        let hostile = below.iter().find(|p| p.exe().ends_with("examples/hostile-server"));
+        hostile.unwrap_or_else(|| panic!("no server among {below:?}")).pid
+    });
+}
+
+/// The first value of this name, at any depth.
+fn find<'a>(value: &'a Value, name: &str) -> Option<&'a Value> {
+    match value {
+        Value::Object(fields) => fields.get(name).or_else(|| fields.values().find_map(|v| find(v, name))),
+        Value::Array(items) => items.iter().find_map(|v| find(v, name)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => None,
+    }
+}
+
+#[test]
+fn the_shim() {
+    let mut machine = Machine::new(hostile::install);
+    let secret = machine.file("docs/secret.txt", "secret");
+    machine.start();
+    let mut client = machine.connect();
+    client.begin_call("open", json!({ "path": secret }));
+    machine.wait_until_said("Your answer: ");
+    let below = descendants(machine.pid());
+    client.shim.kill().unwrap();
+    eventually("all of the session has ended", BOUND, || below.iter().all(|p| !p.is_alive()));
+    eventually("no session", BOUND, || machine.command(&["sessions"]).stdout.starts_with(b"No agent"));
+    // The question is over: its answer allows nothing, also not the next one.
+    machine.types("1");
+    machine.wait_until_said("It was over already");
+    let mut client = machine.connect();
+    let call = client.begin_call("open", json!({ "path": secret }));
+    machine.wait_until_said("Your answer: ");
+    machine.types("");
+    client.outcome(call).refused("the user denied this call");
+    machine.verify();
+}
+
+#[test]
+fn without_a_trusted_process_the_shim_says_what_to_do_as_root() {
+    if !is_root() {
+        // As an ordinary user it starts one, which the next test shows.
+        return;
+    }
+    let machine = Machine::new(hostile::install);
+    let mut client = machine.client();
+    let answer = client.request("initialize", json!({}));
+    let message = answer["error"]["message"].as_str().unwrap();
+    assert!(
+        message.starts_with("IronCurtain: ") && message.contains("`ironcurtain daemon --allow-root`"),
+        "{message}"
+    );
+    assert!(client.wait_until_ended());
+    machine.is_clean(&[]);
+}
+
+#[test]
+fn an_ordinary_user_s_shim_starts_the_trusted_process() {
+    let machine = Machine::new(|_| {});
+    let base = machine.ours().parent().unwrap().to_path_buf();
+    let mut shim = Command::new("setpriv");
+    if is_root() {
+        shim.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"]);
+        let given = Command::new("chown").args(["-R", "65534:65534"]).arg(&base).status().unwrap();
+        assert!(given.success());
+    }
+    let programs = for_everyone(&base);
+    shim.arg("--").arg(programs.join("ironcurtain-shim")).args(["--server", "filesystem"]);
+    shim.env("HOME", &machine.home.person);
+    let mut client = Client::spawn(shim, &machine.ours());
+    client.handshake();
+    client.read(&machine.file("docs/a.txt", "a")).refused("runs without a display");
+    client.write("in-the-sandbox.txt".as_ref(), "mine").ok();
+    assert!(machine.command(&["stop"]).status.success() || is_root());
+    client.hang_up();
+    if is_root() {
+        let stop = Command::new("setpriv")
+            .args(["--reuid", "65534", "--regid", "65534", "--clear-groups", "--"])
+            .arg(programs.join("ironcurtain"))
+            .arg("stop")
+            .env("IRONCURTAIN_HOME", machine.ours())
+            .status();
+        assert!(stop.unwrap().success());
+    }
+    machine.is_clean(&[]);
+}
+
+/// The programs where every user reaches them.
+fn for_everyone(base: &std::path::Path) -> PathBuf {
+    let dir = base.join("programs");
+    std::fs::create_dir(&dir).unwrap();
+    for name in ["ironcurtain-shim", "ironcurtain", "ironcurtain-sandbox", "ironcurtain-filesystem"] {
+        std::fs::copy(programs().join(name), dir.join(name)).unwrap();
+    }
+    let open = |path: &std::path::Path| {
+        use std::os::unix::fs::PermissionsExt;
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    };
+    open(base);
+    open(&dir);
+    dir
+}

@@ -1,0 +1,71 @@
+//! The record comes first: without it nothing happens, and what is in it happened in that order.
+
+use crate::consent::Next;
+use crate::hostile;
+use crate::machine::Machine;
+use ironcurtain_daemon::consent::{Lifetime, Reach};
+use serde_json::json;
+
+#[test]
+fn a_decision_is_on_record_before_the_server_sees_the_call() {
+    let world = hostile::world();
+    let mut client = world.connect("hostile");
+    for _ in 0..20 {
+        let seen: u64 = client.plain("now").ok().parse().unwrap();
+        let decision =
+            world.activity().into_iter().filter(|e| e.event == "decision").max_by_key(|e| e.seq).unwrap();
+        assert!(decision.time_ms <= seen, "{decision:?} after {seen}");
+    }
+    let secret = world.file("docs/secret.txt", "secret");
+    world.person.will(Next::Allow(Reach::Paths, Lifetime::Session));
+    client.open(&secret).ok();
+    let mut about: Vec<_> =
+        world.activity().into_iter().filter(|e| e.tool.as_deref() == Some("open")).collect();
+    about.sort_by_key(|e| e.seq);
+    let events: Vec<&str> = about.iter().map(|e| e.event.as_str()).take(4).collect();
+    assert_eq!(events, ["question", "answer", "grant", "decision"]);
+}
+
+#[test]
+fn while_the_record_cannot_be_written_nothing_is_allowed() {
+    let mut machine = Machine::new(hostile::install);
+    let secret = machine.file("docs/secret.txt", "secret");
+    machine.start();
+    let mut client = machine.connect();
+    client.plain("heard").ok();
+    let log = machine.home.audit().join("audit.jsonl");
+    // Room for nothing, then for half a line.
+    for room in [0, 40] {
+        machine.limit_files(Some(std::fs::metadata(&log).unwrap().len() + room));
+        for _ in 0..2 {
+            client.plain("heard").refused("DENIED: the audit log cannot be written: File too large");
+        }
+        client.call("open", json!({ "path": secret })).refused("DENIED: the audit log cannot be written");
+        client.sneak(&secret).refused("DENIED: the audit log cannot be written");
+        machine.limit_files(None);
+        client.plain("heard").ok();
+        machine.verify();
+    }
+    let call = client.begin_call("open", json!({ "path": secret }));
+    machine.wait_until_said("Your answer: ");
+    machine.types("1");
+    assert_eq!(client.outcome(call).ok(), "secret");
+    machine.verify();
+}
+
+#[test]
+fn a_deaf_client_costs_a_bounded_amount_of_memory() {
+    let mut machine = Machine::new(hostile::install);
+    machine.start();
+    let mut deaf = machine.connect_deaf();
+    let calls: Vec<u64> = (0..40).map(|_| deaf.begin_call("big", json!({ "bytes": 30_000_000 }))).collect();
+    let mut client = machine.connect();
+    client.plain("heard").ok();
+    for call in calls {
+        assert_eq!(deaf.outcome(call).ok().len(), 30_000_000);
+    }
+    let status = std::fs::read_to_string(format!("/proc/{}/status", machine.pid())).unwrap();
+    let peak = status.lines().find_map(|l| l.strip_prefix("VmHWM:")).unwrap();
+    let mib = peak.split_whitespace().next().unwrap().parse::<u64>().unwrap() / 1024;
+    assert!(mib < 600, "{mib} MiB for 1200 MiB of answers");
+}
