@@ -92,14 +92,10 @@ async fn leave(app: AppHandle) {
 
 async fn refresh(app: &AppHandle) {
     let desk = app.state::<Desk>();
-    let status = match desk.backend.request(Request::Status).await {
-        Reply::Status(status) => Some(status),
-        _ => None,
-    };
-    let sessions = match desk.backend.request(Request::Sessions).await {
-        Reply::Sessions(sessions) => sessions,
-        _ => Vec::new(),
-    };
+    let reply = desk.backend.request(Request::Status).await;
+    let status = if let Reply::Status(status) = reply { Some(status) } else { None };
+    let reply = desk.backend.request(Request::Sessions).await;
+    let sessions = if let Reply::Sessions(sessions) = reply { sessions } else { Vec::new() };
     let questions = desk.desktop.waiting().borrow().len();
     show(app, Facts { status, sessions, questions });
     window::tell(app);

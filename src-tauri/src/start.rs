@@ -36,7 +36,9 @@ pub fn run() -> ExitCode {
     let outcome = match options::read(std::env::args_os().skip(1)) {
         Ok(Wanted::App(options)) => app(options),
         Ok(Wanted::Help) => return print(HELP),
-        Ok(Wanted::Version) => return print(concat!("ironcurtain-desktop ", env!("CARGO_PKG_VERSION"), "\n")),
+        Ok(Wanted::Version) => {
+            return print(concat!("ironcurtain-desktop ", env!("CARGO_PKG_VERSION"), "\n"));
+        }
         Err(error) => Err(error.into()),
     };
     match outcome {
@@ -71,15 +73,14 @@ fn programs() -> Result<PathBuf, AppError> {
 
 /// What the person reads: what happened, and what to do.
 fn words(error: &AppError) -> (&'static str, String) {
-    match error {
-        AppError::Trusted(trusted) if trusted.is_already_running() => (
-            "IronCurtain is already running",
-            "Look for the curtain in your panel. If there is none, it runs in a terminal: \
-             `ironcurtain status` tells about it."
-                .to_owned(),
-        ),
-        other => ("IronCurtain could not start", format!("Agents are denied until it does.\n\n{other}")),
+    if let AppError::Trusted(trusted) = error
+        && trusted.is_already_running()
+    {
+        let text = "Look for the curtain in your panel. If there is none, it runs in a terminal: \
+                    `ironcurtain status` tells about it.";
+        return ("IronCurtain is already running", text.to_owned());
     }
+    ("IronCurtain could not start", format!("Agents are denied until it does.\n\n{error}"))
 }
 
 fn print(text: &str) -> ExitCode {

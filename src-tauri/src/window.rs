@@ -81,52 +81,43 @@ pub(crate) fn commands() -> impl Fn(tauri::ipc::Invoke) -> bool + Send + Sync + 
 
 #[tauri::command]
 async fn snapshot(desk: State<'_, Desk>) -> Result<Snapshot, Failure> {
-    let status = match desk.backend.request(Request::Status).await {
-        Reply::Status(status) => status,
-        other => return Err(failure(other)),
-    };
-    let sessions = match desk.backend.request(Request::Sessions).await {
-        Reply::Sessions(sessions) => sessions,
-        other => return Err(failure(other)),
-    };
-    let grants = match desk.backend.request(Request::Grants).await {
-        Reply::Grants(grants) => grants,
-        other => return Err(failure(other)),
-    };
+    let reply = desk.backend.request(Request::Status).await;
+    let status = if let Reply::Status(status) = reply { status } else { return Err(failure(reply)) };
+    let reply = desk.backend.request(Request::Sessions).await;
+    let sessions = if let Reply::Sessions(sessions) = reply { sessions } else { return Err(failure(reply)) };
+    let reply = desk.backend.request(Request::Grants).await;
+    let grants = if let Reply::Grants(grants) = reply { grants } else { return Err(failure(reply)) };
     let waiting = desk.desktop.waiting().borrow().clone();
     Ok(Snapshot { status, sessions, grants, waiting, home: desk.home.clone() })
 }
 
 #[tauri::command]
 async fn activity(desk: State<'_, Desk>) -> Result<Vec<ActivityView>, Failure> {
-    match desk.backend.request(Request::Activity { limit: ACTIVITY }).await {
-        Reply::Activity(entries) => Ok(entries),
-        other => Err(failure(other)),
-    }
+    let reply = desk.backend.request(Request::Activity { limit: ACTIVITY }).await;
+    if let Reply::Activity(entries) = reply { Ok(entries) } else { Err(failure(reply)) }
 }
 
 #[tauri::command]
 async fn take_back(desk: State<'_, Desk>, grant: String) -> Result<TakenBack, Failure> {
-    match desk.backend.request(Request::Revoke { grant: grant.clone() }).await {
-        Reply::Revoked { grant: done, restarted } if done == grant => Ok(TakenBack { restarted }),
-        other => Err(failure(other)),
+    let reply = desk.backend.request(Request::Revoke { grant: grant.clone() }).await;
+    if let Reply::Revoked { grant: done, restarted } = &reply
+        && *done == grant
+    {
+        return Ok(TakenBack { restarted: restarted.clone() });
     }
+    Err(failure(reply))
 }
 
 #[tauri::command]
 async fn end_session(desk: State<'_, Desk>, session: String) -> Result<(), Failure> {
-    match desk.backend.request(Request::EndSession { session }).await {
-        Reply::Done => Ok(()),
-        other => Err(failure(other)),
-    }
+    let reply = desk.backend.request(Request::EndSession { session }).await;
+    if let Reply::Done = reply { Ok(()) } else { Err(failure(reply)) }
 }
 
 #[tauri::command]
 async fn check_log(desk: State<'_, Desk>) -> Result<AuditCheckView, Failure> {
-    match desk.backend.request(Request::VerifyAudit).await {
-        Reply::Audit(check) => Ok(check),
-        other => Err(failure(other)),
-    }
+    let reply = desk.backend.request(Request::VerifyAudit).await;
+    if let Reply::Audit(check) = reply { Ok(check) } else { Err(failure(reply)) }
 }
 
 #[tauri::command]

@@ -161,7 +161,8 @@ fn another_scope_arms_anew_and_is_what_is_allowed() {
     // The press comes at once, before the dialog has rested: it is not an answer.
     screen.key("alt+a");
     armed(&screen, "Allow for 1 hour");
-    let sentence = "\u{2192} Claude Code may create and change everything in ~/Documents/tax/2026 for 1 hour.";
+    let sentence =
+        "\u{2192} Claude Code may create and change everything in ~/Documents/tax/2026 for 1 hour.";
     screen.control(DIALOG, "label", sentence);
     screen.key("alt+a");
     assert_eq!(stand.event(), "q1 allow 1 Hour");

@@ -33,8 +33,12 @@ fn every_control_has_a_name_and_a_role() {
             ("push button", "Allow once"),
         ]
     );
-    assert!(all.iter().any(|one| one.role == "dialog" && one.name == "IronCurtain: Claude Code wants to write a file"));
-    let labels: Vec<&str> = all.iter().filter(|one| one.role == "label").map(|one| one.name.as_str()).collect();
+    assert!(
+        all.iter()
+            .any(|one| one.role == "dialog" && one.name == "IronCurtain: Claude Code wants to write a file")
+    );
+    let labels: Vec<&str> =
+        all.iter().filter(|one| one.role == "label").map(|one| one.name.as_str()).collect();
     let sentences = [
         "Claude Code wants to write a file",
         "~/notes/plan.md",
@@ -57,11 +61,11 @@ fn every_control_has_a_name_and_a_role() {
 fn hostile_text_stays_text_and_leaves_the_buttons_where_they_are() {
     let screen = Screen::start();
     let stand = shown(&screen, "hostile", BOUND * 4);
-    screen.picture("hostile");
     for name in ["Deny with a note", "Deny", "Allow once"] {
         let found = until(name, || screen.controls(DIALOG).into_iter().find(|one| one.name == name));
         assert!(on_screen(&found), "{name} is off the screen: {found:?}");
     }
+    screen.picture("hostile");
     let all = screen.controls(DIALOG);
     let markup = "~/<b>Allow</b>&amp;<span size=\"99999\">\\u{a}Deny\\u{0}\\u{202e}gnp.exe";
     assert!(all.iter().any(|one| one.name == markup), "the path is shown as it is");
@@ -105,9 +109,8 @@ fn a_notification_tells_of_a_question_nobody_sees_and_carries_no_power() {
     screen.first_line("/usr/bin/python3", &["-u", service, file]);
     let mut stand = Stand::start(&screen, &["dialog"]);
     stand.order("ask write q1 120000");
-    let told = until("the notification", || {
-        std::fs::read_to_string(&seen).ok().filter(|text| text.ends_with('\n'))
-    });
+    let told =
+        until("the notification", || std::fs::read_to_string(&seen).ok().filter(|text| text.ends_with('\n')));
     let told: serde_json::Value = serde_json::from_str(&told).expect("one notification");
     assert_eq!(
         told,

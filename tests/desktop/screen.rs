@@ -36,7 +36,8 @@ impl Control {
 
 impl Screen {
     pub(crate) fn start() -> Self {
-        let home = tempfile::tempdir().expect("a temporary directory");
+        // Not in `/tmp`, of which every sandbox has its own.
+        let home = tempfile::tempdir_in("/var/tmp").expect("a temporary directory");
         let runtime = home.path().join("run");
         std::fs::create_dir(&runtime).expect("a runtime directory");
         std::fs::set_permissions(&runtime, std::fs::Permissions::from_mode(0o700)).expect("its mode");
@@ -82,7 +83,8 @@ impl Screen {
 
     /// Starts a program that lives as long as the screen, and waits for the first line it writes.
     pub(crate) fn first_line(&mut self, program: &str, arguments: &[&str]) -> String {
-        let child = self.command(program).args(arguments).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
+        let child =
+            self.command(program).args(arguments).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
         let mut child = child.unwrap_or_else(|error| panic!("{program} is needed: {error}"));
         let mut line = String::new();
         let out = child.stdout.take().expect("its output");

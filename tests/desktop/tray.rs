@@ -41,7 +41,11 @@ fn its_lines_bring_the_question_end_a_session_open_the_window_and_quit() {
     let screen = with_panel();
     let mut stand = Stand::start(&screen, &["app", "--background"]);
     menu(&screen, "Protecting 2 sessions");
-    assert_eq!(screen.xdotool(&["search", "--onlyvisible", "--name", WINDOW]), "", "it started in the background");
+    assert_eq!(
+        screen.xdotool(&["search", "--onlyvisible", "--name", WINDOW]),
+        "",
+        "it started in the background"
+    );
 
     press(&screen, "Open IronCurtain");
     let window = screen.window(WINDOW);

@@ -197,10 +197,9 @@ fn paths(question: &Question, home: &Path) -> Vec<PathLine> {
                     span(text::clip(&strong, PATH_CHARS), Tone::Strong),
                 ],
                 note: if mixed { format!("{}: {note}", item.verb.word()) } else { note },
-                asked_for: item
-                    .asked_for
-                    .as_ref()
-                    .map(|asked| format!("reached through {}", text::clip(&text::short_path(asked, home), 400))),
+                asked_for: item.asked_for.as_ref().map(|asked| {
+                    format!("reached through {}", text::clip(&text::short_path(asked, home), 400))
+                }),
             }
         })
         .collect()
@@ -221,11 +220,9 @@ fn note(item: &Item) -> String {
 
 fn preview(preview: &Preview) -> PreviewView {
     match preview {
-        Preview::Content(content) => PreviewView {
-            title: "What it would write",
-            text: text::block(content, BLOCK_CHARS),
-            diff: false,
-        },
+        Preview::Content(content) => {
+            PreviewView { title: "What it would write", text: text::block(content, BLOCK_CHARS), diff: false }
+        }
         Preview::Diff(diff) => {
             PreviewView { title: "What it would change", text: text::block(diff, BLOCK_CHARS), diff: true }
         }

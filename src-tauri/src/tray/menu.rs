@@ -216,11 +216,7 @@ mod tests {
         let menu = TrayMenu::new(&facts);
         assert_eq!(
             (menu.protection, menu.tooltip.as_str(), menu.badge.as_str()),
-            (
-                Protection::Degraded,
-                "IronCurtain: Something is wrong: the audit log cannot be written",
-                "3"
-            )
+            (Protection::Degraded, "IronCurtain: Something is wrong: the audit log cannot be written", "3")
         );
         assert_eq!(TrayMenu::new(&Facts::default()).protection, Protection::Degraded, "unknown is not fine");
     }

@@ -25,7 +25,11 @@ impl Made {
     pub(crate) fn new() -> Self {
         let now = now();
         let state = State { sessions: sessions(now), grants: grants(now) };
-        Self { state: Arc::new(Mutex::new(state)), changes: watch::Sender::new(0), ended: watch::Sender::new(false) }
+        Self {
+            state: Arc::new(Mutex::new(state)),
+            changes: watch::Sender::new(0),
+            ended: watch::Sender::new(false),
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -138,7 +142,11 @@ fn sessions(now: u64) -> Vec<SessionView> {
             allowed: 12,
             denied: 0,
             asked: 0,
-            roots: vec![root("/home/ada/.local/state/ironcurtain/sessions/s2/sandbox", "session sandbox", None)],
+            roots: vec![root(
+                "/home/ada/.local/state/ironcurtain/sessions/s2/sandbox",
+                "session sandbox",
+                None,
+            )],
         },
     ]
 }
@@ -196,9 +204,37 @@ fn activity(now: u64) -> Vec<ActivityView> {
     vec![
         entry(1476, 4_000, "allow", "list_directory", "Allowed: list a folder", "/home/ada/src/app"),
         entry(1477, 3_100, "deny", "read_file", "Denied: protected place", "/home/ada/.ssh/id_ed25519"),
-        entry(1478, 1_300, "escalate", "write_file", "Asked you: write a file", "/home/ada/Documents/tax/a.md"),
-        entry(1479, 1_290, "allow", "write_file", "You allowed it for this session", "/home/ada/Documents/tax/a.md"),
-        entry(1480, 95, "allow", "read_file", "Allowed by a grant", "/home/ada/Documents/tax/2026/summary.md"),
-        entry(1481, 20, "deny", "write_file", "Denied: <img src=x onerror=alert(1)> is not a path", "/home/ada/<b>x</b>"),
+        entry(
+            1478,
+            1_300,
+            "escalate",
+            "write_file",
+            "Asked you: write a file",
+            "/home/ada/Documents/tax/a.md",
+        ),
+        entry(
+            1479,
+            1_290,
+            "allow",
+            "write_file",
+            "You allowed it for this session",
+            "/home/ada/Documents/tax/a.md",
+        ),
+        entry(
+            1480,
+            95,
+            "allow",
+            "read_file",
+            "Allowed by a grant",
+            "/home/ada/Documents/tax/2026/summary.md",
+        ),
+        entry(
+            1481,
+            20,
+            "deny",
+            "write_file",
+            "Denied: <img src=x onerror=alert(1)> is not a path",
+            "/home/ada/<b>x</b>",
+        ),
     ]
 }

@@ -36,7 +36,8 @@ fn show_dialogs(seat: DeskSeat) {
 }
 
 fn show_app(desktop: Desktop, seat: DeskSeat) {
-    let options = Options { background: std::env::args().any(|arg| arg == "--background"), allow_root: false };
+    let options =
+        Options { background: std::env::args().any(|arg| arg == "--background"), allow_root: false };
     let backend = Arc::new(backend::Made::new());
     run_shell(options, backend, desktop, seat, PathBuf::from("/home/ada")).expect("a desktop");
 }

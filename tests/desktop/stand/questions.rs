@@ -45,7 +45,9 @@ fn edit(base: Question) -> Question {
         tool: "edit_file".into(),
         items: vec![item(Verb::Write, path, Some("/home/ada/src/app/plan.md"), Target::File(12_345))],
         arguments: vec![("path".into(), path.into())],
-        preview: Some(Preview::Diff(" # Plan\n-ship on Monday\n+ship on Tuesday\n+and tell everyone\n".into())),
+        preview: Some(Preview::Diff(
+            " # Plan\n-ship on Monday\n+ship on Tuesday\n+and tell everyone\n".into(),
+        )),
         offers: offers("~/notes"),
         ..base
     }

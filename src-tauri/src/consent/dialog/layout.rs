@@ -1,17 +1,18 @@
 //! The widgets of the dialog, from top to bottom.
 //!
-//! - Whatever the text, the buttons stay on the screen: everything above them scrolls when it must.
+//! - Whatever the text, the choices, what Allow will do, and the buttons stay on the screen: what is above them
+//!   scrolls when it must.
 
 use super::choices::Choices;
 use super::rows;
 use crate::consent::view::{ConsentView, PreviewView};
 use gtk::prelude::*;
-use gtk::{Align, Orientation, gdk};
+use gtk::{Align, Orientation, gdk, pango};
 
 /// Height of an open expander.
 const BLOCK_HEIGHT: i32 = 180;
-/// Share of the screen that the part above the buttons may take, in percent.
-const SCREEN_SHARE: i32 = 64;
+/// Share of the screen that the part above the choices may take, in percent.
+const SCREEN_SHARE: i32 = 48;
 
 const STYLE: &str = include_str!("style.css");
 const ICON: &[u8] = include_bytes!("../../../../icons/128x128.png");
@@ -33,6 +34,8 @@ impl Layout {
         let window = window(&view.sentence());
         let choices = Choices::build(&view.choices);
         let outcome = rows::wrapped("", rows::WIDE);
+        outcome.set_lines(3);
+        outcome.set_ellipsize(pango::EllipsizeMode::End);
         outcome.style_context().add_class("ic-outcome");
         let note = note();
 
@@ -41,10 +44,12 @@ impl Layout {
         body.pack_start(&head(view), false, false, 0);
         body.pack_start(&rows::facts(&view.facts), false, false, 0);
         body.pack_start(&blocks(view), false, false, 0);
-        body.pack_start(&gtk::Separator::new(Orientation::Horizontal), false, false, 0);
-        body.pack_start(choices.widget(), false, false, 0);
-        body.pack_start(&outcome, false, false, 0);
-        body.pack_start(&note, false, false, 0);
+
+        let decision = gtk::Box::new(Orientation::Vertical, 0);
+        decision.style_context().add_class("ic-decision");
+        decision.pack_start(choices.widget(), false, false, 0);
+        decision.pack_start(&outcome, false, false, 0);
+        decision.pack_start(&note, false, false, 0);
 
         let note_toggle = gtk::ToggleButton::with_mnemonic("Deny with a _note");
         let deny = gtk::Button::with_mnemonic("_Deny");
@@ -58,6 +63,7 @@ impl Layout {
         let area = window.content_area();
         area.set_spacing(0);
         area.pack_start(&scroller(&body), true, true, 0);
+        area.pack_start(&decision, false, false, 0);
         area.pack_start(&foot, false, false, 0);
         deny.set_can_default(true);
         window.set_default(Some(&deny));
@@ -155,7 +161,12 @@ fn scroller(body: &gtk::Box) -> gtk::ScrolledWindow {
         .propagate_natural_height(true)
         .max_content_height(screen_height() * SCREEN_SHARE / 100)
         .build();
-    scroller.add(body);
+    // A viewport gives its child the least height unless told otherwise, which would squeeze the list of paths.
+    let viewport = gtk::Viewport::new(gtk::Adjustment::NONE, gtk::Adjustment::NONE);
+    viewport.set_vscroll_policy(gtk::ScrollablePolicy::Natural);
+    viewport.set_shadow_type(gtk::ShadowType::None);
+    viewport.add(body);
+    scroller.add(&viewport);
     scroller
 }
 
@@ -163,7 +174,9 @@ fn scroller(body: &gtk::Box) -> gtk::ScrolledWindow {
 fn screen_height() -> i32 {
     let display = gdk::Display::default();
     let heights = display.iter().flat_map(|display| {
-        (0..display.n_monitors()).filter_map(|n| display.monitor(n)).map(|monitor| monitor.workarea().height())
+        (0..display.n_monitors())
+            .filter_map(|n| display.monitor(n))
+            .map(|monitor| monitor.workarea().height())
     });
     heights.filter(|height| *height > 0).min().unwrap_or(720)
 }

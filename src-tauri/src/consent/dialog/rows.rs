@@ -198,7 +198,7 @@ fn colour(buffer: &gtk::TextBuffer, dark: bool) {
     });
     for number in 0..buffer.line_count() {
         let mut end = buffer.iter_at_line(number);
-        let start = end.clone();
+        let start = end;
         let tag = match start.char() {
             Some('+') => &added,
             Some('-') => &removed,

@@ -170,11 +170,8 @@ fn a_hostile_name_neither_hides_the_verb_nor_keeps_its_controls() {
 }
 
 fn question() -> Question {
-    let process = |pid, name: &str, exe: Option<&str>| ProcessView {
-        pid,
-        name: name.into(),
-        exe: exe.map(Into::into),
-    };
+    let process =
+        |pid, name: &str, exe: Option<&str>| ProcessView { pid, name: name.into(), exe: exe.map(Into::into) };
     let path = "/home/ada/Documents/tax/2026/summary.md";
     Question {
         id: "q1".into(),

@@ -1,0 +1,220 @@
+//! The real app with the real shim, sandbox and server: a person answers in the dialog, and the agent gets it.
+
+use crate::screen::{BOUND, Screen, until};
+use crate::stand::DIALOG;
+use crate::{tray, window};
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+
+#[test]
+fn an_agent_asks_and_the_person_answers_in_the_dialog() {
+    let screen = tray::with_panel();
+    let file = screen.home().join("notes/plan.txt");
+    std::fs::create_dir_all(file.parent().expect("a folder")).expect("the folder");
+    std::fs::write(&file, "ship on Tuesday").expect("the file");
+    let _app = App::start(&screen, &["--background"]);
+    tray::menu(&screen, "Protecting, no agent connected");
+
+    let mut agent = Agent::connect(&screen);
+    tray::menu(&screen, "Protecting 1 session");
+    agent.read(&file);
+    screen.activate(&screen.window(DIALOG));
+    allow(&screen);
+    let allowed = agent.answer();
+    assert_eq!(allowed["result"]["content"][0]["text"], "ship on Tuesday", "{allowed}");
+
+    agent.read(&file);
+    screen.activate(&screen.window(DIALOG));
+    screen.key("Escape");
+    let denied = agent.answer();
+    assert_eq!(denied["result"]["isError"], true, "{denied}");
+    let words = denied["result"]["content"][0]["text"].as_str().unwrap_or_default();
+    assert!(words.starts_with("DENIED: "), "{words}");
+
+    until("the window", || {
+        screen.helper("tray.py", &["press", "Open IronCurtain"]);
+        (!screen.xdotool(&["search", "--onlyvisible", "--name", "^IronCurtain$"]).is_empty()).then_some(())
+    });
+    window::says(&screen, "1 session connected.");
+    window::says(&screen, "notes/plan.txt");
+    drop(agent);
+    window::says(&screen, "No agent is connected.");
+}
+
+#[test]
+fn a_killed_app_leaves_the_call_unanswered_by_the_server() {
+    let screen = tray::with_panel();
+    let file = screen.home().join("plan.txt");
+    std::fs::write(&file, "ship on Tuesday").expect("the file");
+    let mut app = App::start(&screen, &["--background"]);
+    tray::menu(&screen, "Protecting, no agent connected");
+    let mut agent = Agent::connect(&screen);
+    agent.read(&file);
+    screen.window(DIALOG);
+    app.0.kill().expect("a running app");
+    until("the end of the conversation", || {
+        let line = agent.lines.recv_timeout(BOUND);
+        line.as_ref().map_or(Some(()), |line| {
+            assert!(!line.contains("ship on Tuesday"), "{line}");
+            None
+        })
+    });
+}
+
+#[test]
+fn a_second_app_says_so_and_ends() {
+    let screen = tray::with_panel();
+    let _app = App::start(&screen, &["--background"]);
+    tray::menu(&screen, "Protecting, no agent connected");
+    let mut second = App::start(&screen, &["--background"]);
+    until("the message", || {
+        let all = screen.controls("");
+        all.iter().any(|one| one.name == "IronCurtain is already running").then_some(())
+    });
+    screen.activate(&screen.window("^IronCurtain$"));
+    screen.key("Escape");
+    assert_eq!(second.exit(), Some(1));
+    tray::menu(&screen, "Protecting, no agent connected");
+}
+
+#[test]
+fn told_to_end_by_the_system_it_ends_well() {
+    let screen = tray::with_panel();
+    let mut app = App::start(&screen, &["--background"]);
+    tray::menu(&screen, "Protecting, no agent connected");
+    screen.read("kill", &["-TERM", &app.0.id().to_string()]);
+    assert_eq!(app.exit(), Some(0));
+}
+
+#[test]
+fn without_a_display_it_says_what_to_run_instead() {
+    let screen = Screen::start();
+    let output = command(&screen, &["--background"]).env_remove("DISPLAY").output().expect("the app");
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("no display was found; run `ironcurtain daemon`"), "{said}");
+}
+
+/// Presses Allow as soon as that counts. A panel that just started may disturb the dialog in between.
+fn allow(screen: &Screen) {
+    until("the dialog to go", || {
+        let all = screen.controls(DIALOG);
+        if all.iter().any(|one| one.name == "Allow once" && one.is("sensitive")) {
+            screen.key("alt+a");
+        }
+        all.is_empty().then_some(())
+    });
+}
+
+struct App(Child);
+
+impl App {
+    fn start(screen: &Screen, arguments: &[&str]) -> Self {
+        Self(command(screen, arguments).stdin(Stdio::null()).spawn().expect("the app"))
+    }
+
+    fn exit(&mut self) -> Option<i32> {
+        until("the end of the app", || self.0.try_wait().expect("its state")).code()
+    }
+}
+
+impl Drop for App {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// The app; as root it has to be told that this is meant.
+fn command(screen: &Screen, arguments: &[&str]) -> Command {
+    let mut command = screen.command(env!("CARGO_BIN_EXE_ironcurtain-desktop"));
+    command.args(arguments);
+    if screen.read("id", &["-u"]) == "0" {
+        command.arg("--allow-root");
+    }
+    command
+}
+
+/// An agent client at the other end of the shim.
+struct Agent {
+    shim: Child,
+    input: Option<ChildStdin>,
+    lines: Receiver<String>,
+    id: u64,
+}
+
+impl Agent {
+    fn connect(screen: &Screen) -> Self {
+        let shim = beside("ironcurtain-shim");
+        beside("ironcurtain-sandbox");
+        beside("ironcurtain-filesystem");
+        let mut shim = screen
+            .command(shim)
+            .args(["--server", "filesystem"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the shim");
+        let out = shim.stdout.take().expect("its output");
+        let (tell, lines) = channel();
+        std::thread::spawn(move || {
+            for line in BufReader::new(out).lines().map_while(Result::ok) {
+                if tell.send(line).is_err() {
+                    break;
+                }
+            }
+        });
+        let input = shim.stdin.take();
+        let mut agent = Self { shim, input, lines, id: 0 };
+        let client = json!({ "name": "display-test", "version": "1" });
+        let hello = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client });
+        agent.request("initialize", &hello);
+        agent.answer();
+        agent.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
+        agent
+    }
+
+    fn read(&mut self, file: &Path) {
+        let arguments = json!({ "path": file });
+        self.request("tools/call", &json!({ "name": "read_text_file", "arguments": arguments }));
+    }
+
+    fn request(&mut self, method: &str, params: &Value) {
+        self.id += 1;
+        self.send(&json!({ "jsonrpc": "2.0", "id": self.id, "method": method, "params": params }));
+    }
+
+    fn send(&mut self, message: &Value) {
+        let input = self.input.as_mut().expect("an open conversation");
+        writeln!(input, "{message}").expect("a listening shim");
+    }
+
+    /// The answer to the last request.
+    fn answer(&self) -> Value {
+        loop {
+            let line = self.lines.recv_timeout(BOUND).expect("an answer");
+            let message: Value = serde_json::from_str(&line).expect("a message");
+            if message["id"] == self.id && message.get("method").is_none() {
+                return message;
+            }
+        }
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        drop(self.input.take());
+        let _ = self.shim.kill();
+        let _ = self.shim.wait();
+    }
+}
+
+/// A program of ours; it lies beside the app.
+fn beside(name: &str) -> PathBuf {
+    let path = Path::new(env!("CARGO_BIN_EXE_ironcurtain-desktop")).with_file_name(name);
+    assert!(path.exists(), "{} is missing: build the whole workspace first", path.display());
+    path
+}
