@@ -34,6 +34,7 @@ fn killed_at(point: Point) {
         Point::QuestionOpen | Point::Mounted | Point::CallInFlight => Some(machine.connect()),
     };
     let open = |client: &mut Client| client.begin_call("open", json!({ "path": secret }));
+    let mut asked = None;
     match (point, client.as_mut()) {
         (Point::BeforeHello, _) | (_, None) => {}
         (Point::AfterHello, _) => {
@@ -45,7 +46,7 @@ fn killed_at(point: Point) {
             eventually("a supervisor", BOUND, || !descendants(machine.pid()).is_empty());
         }
         (Point::QuestionOpen, Some(client)) => {
-            open(client);
+            asked = Some(open(client));
             machine.wait_until_said("Your answer: ");
         }
         (Point::Mounted, Some(client)) => {
@@ -61,6 +62,9 @@ fn killed_at(point: Point) {
     }
     let below = machine.kill();
     if let Some(mut client) = client {
+        if let Some(call) = asked {
+            client.outcome(call).refused("IronCurtain ended before the user answered");
+        }
         assert!(client.wait_until_ended(), "{point:?}: the client is not told");
     }
     drop(silent);

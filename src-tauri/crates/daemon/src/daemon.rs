@@ -8,7 +8,7 @@ use crate::grants::{Expired, Grants, StoreError};
 use crate::home::{Home, HomeError};
 use crate::identity;
 use crate::law::{Law, LawError};
-use crate::listener::{ListenError, Listener, Peer, hung_up};
+use crate::listener::{ListenError, Listener, Peer};
 use crate::server::ServerPrograms;
 use crate::session::{Session, Shared, Stdio};
 use ironcurtain_protocol::{Purpose, RefusalCode, Reply, Request, ShimHello, Stdio as StdioKind};
@@ -220,7 +220,7 @@ async fn serve_session(inner: Arc<Inner>, mut peer: Peer, shim: ShimHello) {
         StdioKind::HandedOver => match peer.take_stdio() {
             Ok(stdio) => {
                 if peer.welcome(Some(session.id.clone())).await.is_ok() {
-                    opened.serve(stdio, hung_up(peer.stream)).await;
+                    opened.serve(stdio, Some(peer.stream)).await;
                 }
             }
             Err(problem) => peer.refuse(RefusalCode::Malformed, problem.to_string()).await,
@@ -229,7 +229,7 @@ async fn serve_session(inner: Arc<Inner>, mut peer: Peer, shim: ShimHello) {
             if peer.welcome(Some(session.id.clone())).await.is_ok() {
                 let (input, output) = peer.stream.into_split();
                 let stdio = Stdio { input: Box::new(input), output: Box::new(output) };
-                opened.serve(stdio, std::future::pending()).await;
+                opened.serve(stdio, None).await;
             }
         }
     }

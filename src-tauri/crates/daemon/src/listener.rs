@@ -5,7 +5,7 @@
 
 use crate::session::Stdio;
 use crate::wire::{Input, Output};
-use ironcurtain_protocol::{Hello, MAX_FRAME_BYTES, Refusal, RefusalCode, VERSION, Welcome};
+use ironcurtain_protocol::{Hello, MAX_FRAME_BYTES, Note, Refusal, RefusalCode, VERSION, Welcome};
 use rustix::fs::FlockOperation;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags};
 use std::fs::{File, OpenOptions};
@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
 use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::mpsc;
 
 /// How long a peer may take to say hello.
 const HELLO_BOUND: Duration = Duration::from_secs(10);
@@ -175,10 +176,24 @@ impl Peer {
     }
 }
 
-/// Completes when the other side of a connection that says nothing more hangs up.
-pub async fn hung_up(mut stream: UnixStream) {
+/// Passes notes to a shim that waits; completes when it hangs up.
+pub async fn attend(stream: UnixStream, mut notes: mpsc::UnboundedReceiver<Note>) {
+    let (mut from, mut to) = stream.into_split();
     let mut byte = [0; 64];
-    while matches!(stream.read(&mut byte).await, Ok(n) if n > 0) {}
+    loop {
+        tokio::select! {
+            read = from.read(&mut byte) => if !matches!(read, Ok(n) if n > 0) {
+                return;
+            },
+            Some(note) = notes.recv() => {
+                let Ok(mut line) = serde_json::to_vec(&note) else { continue };
+                line.push(b'\n');
+                if to.write_all(&line).await.is_err() {
+                    return;
+                }
+            }
+        }
+    }
 }
 
 /// Sends one message of the protocol.

@@ -19,15 +19,17 @@ use crate::grants::{Grants, Subject};
 use crate::home::{Home, HomeError, private_dir};
 use crate::identity::Client;
 use crate::law::Law;
+use crate::listener::attend;
 use crate::server::{AtServer, LegOptions, Outgoing, Server, ServerPrograms};
 use crate::wire::{Id, Input, Output};
 use ironcurtain_paths::{CanonicalPath, Resolver};
-use ironcurtain_protocol::{ClientView, SessionView};
+use ironcurtain_protocol::{ClientView, Note, SessionView};
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::UnixStream;
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio::task::AbortHandle;
 
@@ -121,6 +123,7 @@ pub struct Session {
     says_it_is: Mutex<Option<String>>,
     counts: Counts,
     to_client: mpsc::Sender<Outgoing>,
+    notes: mpsc::UnboundedSender<Note>,
     client_takes: watch::Sender<HashSet<String>>,
     under_way: Mutex<HashMap<Id, UnderWay>>,
     greeted: AtomicBool,
@@ -148,7 +151,7 @@ struct Counts {
 }
 
 impl Session {
-    /// Begins a session and serves it until either side hangs up. `opened` gets it as soon as it exists.
+    /// Begins a session, which [`Opened::serve`] then serves.
     ///
     /// # Errors
     /// [`SessionError`]: nothing was started.
@@ -161,6 +164,7 @@ impl Session {
         let sandbox = canonical(&sandbox_dir)?;
         let resolver = Resolver::new(shared.law.home.clone(), sandbox.clone());
         let (to_client, lines) = mpsc::channel(TO_CLIENT);
+        let (notes, notes_for_shim) = mpsc::unbounded_channel();
         let client_takes = watch::Sender::new(HashSet::new());
         let log = log::start(dir.join("session.log"));
         let (key, session) = (client.key.clone(), id.clone());
@@ -192,6 +196,7 @@ impl Session {
             says_it_is: Mutex::default(),
             counts: Counts::default(),
             to_client,
+            notes,
             client_takes,
             under_way: Mutex::default(),
             greeted: AtomicBool::new(false),
@@ -201,7 +206,7 @@ impl Session {
         });
         session.shared.audit.record(session.entry(Event::Session, session.began())).await?;
         session.shared.changed();
-        Ok(Opened { session, lines })
+        Ok(Opened { session, lines, notes: notes_for_shim })
     }
 
     /// Ends the session from our side.
@@ -239,6 +244,14 @@ impl Session {
         }
     }
 
+    /// Tells the shim that a person is asked about a request, until the guard is dropped.
+    fn asking(&self, id: &Id) -> AskingGuard<'_> {
+        let request = id.as_json().to_owned();
+        // A shim that relays has no ear for it.
+        let _ = self.notes.send(Note::Asking { request: request.clone() });
+        AskingGuard { notes: &self.notes, request }
+    }
+
     fn client_view(&self) -> ClientView {
         let says = self.says_it_is.lock().unwrap_or_else(PoisonError::into_inner).clone();
         ClientView { says_it_is: says, ..self.client.view.clone() }
@@ -266,18 +279,37 @@ impl Session {
     }
 }
 
+struct AskingGuard<'a> {
+    notes: &'a mpsc::UnboundedSender<Note>,
+    request: String,
+}
+
+impl Drop for AskingGuard<'_> {
+    fn drop(&mut self) {
+        // As above.
+        let _ = self.notes.send(Note::Settled { request: std::mem::take(&mut self.request) });
+    }
+}
+
 /// A session that is about to be served.
 pub struct Opened {
     /// The session.
     pub session: Arc<Session>,
+    notes: mpsc::UnboundedReceiver<Note>,
     lines: mpsc::Receiver<Outgoing>,
 }
 
 impl Opened {
-    /// Serves the client until it hangs up, `hung_up` completes or the session is ended; then nothing of it is left
-    /// but its record.
-    pub async fn serve(self, stdio: Stdio, hung_up: impl Future<Output = ()>) {
-        let Self { session, lines } = self;
+    /// Serves the client until it hangs up, the shim does, or the session is ended; then nothing of it is left but its
+    /// record. `shim` is the connection to a shim that waits.
+    pub async fn serve(self, stdio: Stdio, shim: Option<UnixStream>) {
+        let Self { session, lines, notes } = self;
+        let hung_up = async {
+            match shim {
+                Some(shim) => attend(shim, notes).await,
+                None => std::future::pending().await,
+            }
+        };
         let mut end = session.end.subscribe();
         let writer = tokio::spawn(client::write(stdio.output, lines));
         tokio::select! {

@@ -140,7 +140,9 @@ async fn question(
     session.shared.audit.record(entry).await.map_err(|e| format!("DENIED: {e}"))?;
     session.shared.changed();
     let asked = Instant::now();
+    let asking = session.asking(&call.id);
     let outcome = session.shared.broker.ask(question, session.settled(&call.tool)).await;
+    drop(asking);
     session.shared.changed();
     session.answered(call, prepared, &id, &outcome, asked).await?;
     match outcome {

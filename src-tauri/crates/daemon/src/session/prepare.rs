@@ -65,6 +65,9 @@ impl ToolCall {
                 continue;
             };
             let found = resolver.resolve(raw).map_err(|e| Denial::unresolvable(&value.argument, &e))?;
+            if cannot_be(&found.path) {
+                return Err(too_long(&value.argument));
+            }
             facts.push(Fact::Path(found.path.clone()));
             paths.push(PathValue {
                 argument: value.argument.clone(),
@@ -155,6 +158,18 @@ impl Prepared {
         let value = self.paths.iter().find(|p| p.argument == asked.argument && p.path == *path)?;
         let need = need(access, path, value.target, writes, nearest_folder(path));
         Some((Wanted { access, path: path.clone(), target: value.target, need }, value.raw.clone()))
+    }
+}
+
+/// Whether a path is longer than Linux allows (`NAME_MAX`, `PATH_MAX`): nobody needs to be asked about it.
+fn cannot_be(path: &CanonicalPath) -> bool {
+    path.as_str().len() > 4095 || path.components().any(|name| name.len() > 255)
+}
+
+fn too_long(argument: &str) -> Denial {
+    Denial {
+        rule: "structural-invalid-argument".to_owned(),
+        reason: format!("the path in `{argument}` is longer than a path can be"),
     }
 }
 
