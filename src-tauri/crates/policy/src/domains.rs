@@ -126,6 +126,16 @@ impl Pattern {
         self.covers_place(&Place::new(domain))
     }
 
+    /// Whether it covers all that another pattern covers.
+    pub(crate) fn includes(&self, other: &Self) -> bool {
+        match (self, other) {
+            (_, Self::Any) => *self == Self::Any,
+            (Self::Exact(_), Self::Below(_)) => false,
+            (Self::Exact(wide), Self::Exact(narrow)) => wide == narrow || self.covers(narrow),
+            (Self::Any | Self::Below(_), Self::Below(host) | Self::Exact(host)) => self.covers(host),
+        }
+    }
+
     fn covers_place(&self, place: &Place) -> bool {
         let host = place.host();
         match self {

@@ -4,9 +4,12 @@
 //! - The strictest answer wins: deny, then escalate, then allow. What nothing covers is denied.
 //! - A deny rule is never overruled: not by a grant, not by a person's answer, not by a URL gate.
 
-mod cover;
+pub(crate) mod cover;
+mod explain;
 mod protect;
 mod tally;
+
+pub use explain::{Explanation, Miss, Settled, Step};
 
 use crate::rules::About;
 use crate::{Asked, Gates, Grant, Policy, ResolvedCall, Resource, RoleValues, Rule, Verdict};
@@ -45,14 +48,26 @@ pub struct Context<'a> {
 
 /// Judges a call.
 pub fn judge(policy: &Policy, context: &Context<'_>, call: &ResolvedCall) -> Verdict {
+    structure(context, call)
+        .unwrap_or_else(|| Judging::new(policy, context, call).tally().conclude(context.approved))
+}
+
+/// Judges a call and tells which rule settled each of its values, and why the rules before that one did not.
+pub fn explain(policy: &Policy, context: &Context<'_>, call: &ResolvedCall) -> Explanation {
+    let steps = match structure(context, call) {
+        Some(_) => Vec::new(),
+        None => Judging::new(policy, context, call).steps(),
+    };
+    Explanation { steps, verdict: judge(policy, context, call) }
+}
+
+/// What is decided whatever the rules say.
+fn structure(context: &Context<'_>, call: &ResolvedCall) -> Option<Verdict> {
     if let Some(denial) = protect::refuse(context, call) {
-        return Verdict::Deny(denial);
+        return Some(Verdict::Deny(denial));
     }
-    if is_introspection(call) {
-        return tally::permit(INTROSPECTION, "asking which folders are open is always allowed");
-    }
-    let judging = Judging { context, call, rules: policy.about(call.server(), call.tool()) };
-    judging.tally().conclude(context.approved)
+    is_introspection(call)
+        .then(|| tally::permit(INTROSPECTION, "asking which folders are open is always allowed"))
 }
 
 fn is_introspection(call: &ResolvedCall) -> bool {
@@ -69,6 +84,10 @@ struct Judging<'a> {
 }
 
 impl<'a> Judging<'a> {
+    fn new(policy: &'a Policy, context: &'a Context<'a>, call: &'a ResolvedCall) -> Self {
+        Self { context, call, rules: policy.about(call.server(), call.tool()) }
+    }
+
     fn tally(&self) -> Tally {
         let mut tally = Tally::default();
         if self.call.roles().is_empty() {
@@ -91,10 +110,7 @@ impl<'a> Judging<'a> {
         if of.values.is_empty() {
             return self.judge_value(&Scope::absent(of), tally);
         }
-        let open = of.values.iter().all(|(argument, value)| {
-            let scope = Scope { of, argument, value: Some(value) };
-            self.is_in_sandbox(value) || self.grant_for(&scope).is_some()
-        });
+        let open = self.is_open(of);
         for (argument, value) in &of.values {
             if open && self.is_in_sandbox(value) {
                 tally.settle(SANDBOX, "the path is inside the session sandbox");
@@ -102,6 +118,14 @@ impl<'a> Judging<'a> {
                 self.judge_value(&Scope { of, argument, value: Some(value) }, tally);
             }
         }
+    }
+
+    /// Whether every value of a role is in the session sandbox or granted.
+    fn is_open(&self, of: &RoleValues) -> bool {
+        of.values.iter().all(|(argument, value)| {
+            let scope = Scope { of, argument, value: Some(value) };
+            self.is_in_sandbox(value) || self.grant_for(&scope).is_some()
+        })
     }
 
     fn judge_value(&self, scope: &Scope<'_>, tally: &mut Tally) {

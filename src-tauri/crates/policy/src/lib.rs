@@ -8,6 +8,8 @@
 //! [`Fact`], [`CallPlan::with_facts`] puts the canonical values in place, [`judge`] answers.
 
 pub mod defaults;
+pub mod diff;
+pub mod lint;
 
 mod annotations;
 mod arguments;
@@ -30,7 +32,7 @@ pub use call::{Fact, ResolvedCall, Resource, RoleValues};
 pub use domains::{Destination, Gates, Pattern, is_ip_address};
 pub use error::LoadError;
 pub use grants::{AccessSet, Grant, GrantKind};
-pub use judge::{Context, judge};
+pub use judge::{Context, Explanation, Miss, Settled, Step, explain, judge};
 pub use lists::DynamicLists;
 pub use roles::{Access, Category, Role};
 pub use roots::{Root, file_uri, policy_roots};

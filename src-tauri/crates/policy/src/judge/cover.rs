@@ -5,7 +5,7 @@
 
 use super::tally::Finding;
 use crate::rules::{Conditions, DomainsCondition, ListCondition};
-use crate::{ResolvedCall, Resource, Role, RoleValues, Rule, domains};
+use crate::{Miss, ResolvedCall, Resource, Role, RoleValues, Rule, domains};
 
 /// One value that is judged: which role it stands in, and whether the call gives it at all.
 #[derive(Clone, Copy)]
@@ -22,11 +22,22 @@ impl<'a> Scope<'a> {
     }
 
     pub(super) fn is_covered_by(&self, rule: &Rule, call: &ResolvedCall) -> bool {
+        self.misses(rule, call).is_none()
+    }
+
+    /// Why a rule does not cover the value; nothing when it does.
+    pub(super) fn misses(&self, rule: &Rule, call: &ResolvedCall) -> Option<Miss> {
         let condition = &rule.condition;
-        speaks_about(condition, self.of.role)
-            && self.is_within(condition)
-            && condition.domains.as_ref().is_none_or(|domains| all_in_domains(domains, &self.of.values))
-            && condition.lists.iter().flatten().all(|list| self.is_listed(list, call))
+        if !speaks_about(condition, self.of.role) {
+            return Some(Miss::OtherRoles);
+        }
+        if !self.is_within(condition) {
+            return Some(Miss::NotWithin);
+        }
+        if !condition.domains.as_ref().is_none_or(|domains| all_in_domains(domains, &self.of.values)) {
+            return Some(Miss::NotInDomains);
+        }
+        (!condition.lists.iter().flatten().all(|list| self.is_listed(list, call))).then_some(Miss::NotListed)
     }
 
     pub(super) fn finding(&self) -> Finding<'a> {
@@ -58,6 +69,11 @@ pub(super) fn covers_call(rule: &Rule, call: &ResolvedCall) -> bool {
             .iter()
             .flatten()
             .all(|list| all_listed(list, list.roles.iter().map(|role| call.values(*role))))
+}
+
+/// The judged roles that a rule speaks about.
+pub(crate) fn spoken_about(rule: &Rule) -> impl Iterator<Item = Role> {
+    Role::ALL.iter().copied().filter(|role| role.is_resource() && speaks_about(&rule.condition, *role))
 }
 
 /// Every role condition must name the role; one of the lists is enough.

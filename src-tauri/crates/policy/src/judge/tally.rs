@@ -126,7 +126,7 @@ impl Finding<'_> {
         }
     }
 
-    fn subject(&self) -> Subject {
+    pub(super) fn subject(&self) -> Subject {
         match self.value {
             None if self.role.is_none() => Subject::Call,
             None => Subject::Absent,

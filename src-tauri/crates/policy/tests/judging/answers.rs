@@ -1,7 +1,7 @@
 //! Grants, and what a person said yes to.
 
 use crate::scene::{Scene, grant, path};
-use ironcurtain_policy::{Access, Asked, GrantKind, Reason, Role, Subject, Verdict};
+use ironcurtain_policy::{Access, Asked, Decision, GrantKind, Miss, Reason, Role, Settled, Subject, Verdict};
 use serde_json::{Value, json};
 
 #[test]
@@ -97,4 +97,32 @@ fn a_permit_tells_every_reason_once() {
     };
     assert_eq!(permit.reasons(), [Reason { rule: "reads".to_owned(), reason: "reads".to_owned() }]);
     assert_eq!(permit.grants(), [""; 0]);
+}
+
+#[test]
+fn an_explanation_says_what_settled_each_value_and_why_not_earlier() {
+    let within = |at: &str| json!({ "paths": { "roles": ["read-path"], "within": at } });
+    let mut scene = Scene::new(&[
+        ("hosts", json!({ "domains": { "roles": ["fetch-url"], "allowed": ["*"] } }), "allow"),
+        ("a", within("/a"), "allow"),
+        ("b", within("/b"), "escalate"),
+    ]);
+    scene.grants = vec![grant("g", "/g", GrantKind::Tree, &[Access::Read])];
+    let call = scene.call("filesystem", "many", &json!({ "paths": ["/a/x", "/b/y", "/g/z", "/n"] })).unwrap();
+    let explanation = scene.explain(&call);
+    assert_eq!(explanation.verdict, scene.judge_call(&call));
+    let settled: Vec<_> = explanation.steps.iter().map(|step| step.settled.clone()).collect();
+    let rule = |name: &str, then| Settled::Rule { name: name.to_owned(), then, reason: name.to_owned() };
+    let expected = [
+        rule("a", Decision::Allow),
+        rule("b", Decision::Escalate),
+        Settled::Grant("g".to_owned()),
+        Settled::Nothing,
+    ];
+    assert_eq!(settled, expected);
+    let passed =
+        |names: &[(&str, Miss)]| names.iter().map(|(n, miss)| ((*n).to_owned(), *miss)).collect::<Vec<_>>();
+    assert_eq!(explanation.steps[1].passed, passed(&[("hosts", Miss::OtherRoles), ("a", Miss::NotWithin)]));
+    let call = scene.call("filesystem", "read", &json!({ "path": "/box/x" })).unwrap();
+    assert_eq!(scene.explain(&call).steps[0].settled, Settled::Sandbox);
 }

@@ -8,8 +8,10 @@
 
 mod answers;
 mod arguments;
+mod differences;
 mod domains;
 mod files;
+mod linting;
 mod peer;
 mod properties;
 mod rules;

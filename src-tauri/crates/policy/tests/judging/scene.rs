@@ -2,8 +2,8 @@
 
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::{
-    Access, AccessSet, Annotations, Asked, Context, Denial, DynamicLists, Fact, Gates, Grant, GrantKind,
-    Policy, ResolvedCall, Verdict, judge,
+    Access, AccessSet, Annotations, Asked, Context, Denial, DynamicLists, Explanation, Fact, Gates, Grant,
+    GrantKind, Policy, ResolvedCall, Verdict, explain, judge,
 };
 use serde_json::{Value, json};
 
@@ -95,6 +95,10 @@ impl Scene {
 
     pub(crate) fn judge_call(&self, call: &ResolvedCall) -> Verdict {
         judge(&self.policy, &self.context(), call)
+    }
+
+    pub(crate) fn explain(&self, call: &ResolvedCall) -> Explanation {
+        explain(&self.policy, &self.context(), call)
     }
 
     fn context(&self) -> Context<'_> {

@@ -1,0 +1,129 @@
+//! What settled each value of a call, and why the rules before did not: the judge's own way, written down.
+//!
+//! - Asks the same questions as judging, so that it cannot tell another story.
+
+use super::Judging;
+use super::cover::{self, Scope};
+use super::tally::Finding;
+use crate::{Decision, Resource, Role, RoleValues, Rule, Subject, Verdict};
+
+/// A verdict and the way to it.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Explanation {
+    /// One for each value of each judged role; none when structure alone decided.
+    pub steps: Vec<Step>,
+    /// The verdict of them all.
+    pub verdict: Verdict,
+}
+
+/// What became of one value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Step {
+    /// In which role; nothing when the call is judged as a whole.
+    pub role: Option<Role>,
+    /// The argument it came in; empty when the call gives none.
+    pub argument: String,
+    /// What is judged.
+    pub subject: Subject,
+    /// What settled it.
+    pub settled: Settled,
+    /// Whether it leads outside the hosts of its server, which asks besides.
+    pub gated: bool,
+    /// The rules about the tool that came before and did not cover it.
+    pub passed: Vec<(String, Miss)>,
+}
+
+/// What settled a value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Settled {
+    /// It is in the session sandbox, like all others of its role.
+    Sandbox,
+    /// The grant with this id.
+    Grant(String),
+    /// The first rule that covers it.
+    Rule {
+        /// Its name.
+        name: String,
+        /// What it decides.
+        then: Decision,
+        /// Why.
+        reason: String,
+    },
+    /// No rule: denied.
+    Nothing,
+}
+
+/// Why a rule does not cover a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Miss {
+    /// It is about other roles.
+    OtherRoles,
+    /// It is about another folder.
+    NotWithin,
+    /// A value of the role leads elsewhere.
+    NotInDomains,
+    /// A value is not on a list.
+    NotListed,
+    /// It is about resources, and the tool names none.
+    NoResource,
+}
+
+impl Judging<'_> {
+    pub(super) fn steps(&self) -> Vec<Step> {
+        if self.call.roles().is_empty() {
+            return vec![self.whole()];
+        }
+        self.call.roles().iter().flat_map(|of| self.role(of)).collect()
+    }
+
+    fn whole(&self) -> Step {
+        let whole = Finding { role: None, argument: "", value: None };
+        let miss = |rule: &Rule| (!cover::covers_call(rule, self.call)).then_some(Miss::NoResource);
+        self.by_rules(&whole, miss)
+    }
+
+    fn role(&self, of: &RoleValues) -> Vec<Step> {
+        if of.values.is_empty() {
+            let scope = Scope::absent(of);
+            return vec![self.by_rules(&scope.finding(), |rule| scope.misses(rule, self.call))];
+        }
+        let open = self.is_open(of);
+        of.values.iter().map(|(argument, value)| self.value(of, argument, value, open)).collect()
+    }
+
+    fn value(&self, of: &RoleValues, argument: &str, value: &Resource, open: bool) -> Step {
+        let scope = Scope { of, argument, value: Some(value) };
+        let finding = scope.finding();
+        if open && self.is_in_sandbox(value) {
+            return step(&finding, Settled::Sandbox, Vec::new());
+        }
+        if let Some(grant) = self.grant_for(&scope) {
+            return step(&finding, Settled::Grant(grant.id.clone()), Vec::new());
+        }
+        let gated = match value {
+            Resource::Url(destination) => !self.context.gates.admits(self.call.server(), destination),
+            Resource::Path(_) | Resource::Text(_) | Resource::Shapeless => false,
+        };
+        Step { gated, ..self.by_rules(&finding, |rule| scope.misses(rule, self.call)) }
+    }
+
+    /// Goes through the rules until one covers what is judged.
+    fn by_rules(&self, finding: &Finding<'_>, miss: impl Fn(&Rule) -> Option<Miss>) -> Step {
+        let mut passed = Vec::new();
+        for rule in self.rules {
+            match miss(rule) {
+                Some(miss) => passed.push((rule.name.clone(), miss)),
+                None => {
+                    let (name, reason) = (rule.name.clone(), rule.reason.clone());
+                    return step(finding, Settled::Rule { name, then: rule.then, reason }, passed);
+                }
+            }
+        }
+        step(finding, Settled::Nothing, passed)
+    }
+}
+
+fn step(finding: &Finding<'_>, settled: Settled, passed: Vec<(String, Miss)>) -> Step {
+    let (role, argument) = (finding.role, finding.argument.to_owned());
+    Step { role, argument, subject: finding.subject(), settled, gated: false, passed }
+}

@@ -1,0 +1,59 @@
+//! Whether the rules before one leave it anything to decide.
+//!
+//! - Rule by rule and role by role: earlier rules that cover a folder only together are not seen to.
+
+use super::FindingKind;
+use crate::judge::cover::spoken_about;
+use crate::rules::{Conditions, DomainsCondition};
+use crate::{Role, Rule};
+
+/// What shadows a rule, when something does.
+pub(super) fn find(before: &[Rule], rule: &Rule) -> Option<FindingKind> {
+    // A tool that names no resource carries none of the judged roles.
+    let opaque =
+        rule.condition.roles.as_ref().is_none_or(|roles| roles.iter().any(|role| !role.is_resource()));
+    let whole = opaque && rule.condition.paths.is_none() && rule.condition.domains.is_none();
+    let mut parts: Vec<Option<Role>> = spoken_about(rule).map(Some).collect();
+    if whole {
+        parts.push(None);
+    }
+    let mut by: Vec<&Rule> = Vec::new();
+    for part in parts {
+        let above = before.iter().find(|above| covers(&above.condition, above, rule, part))?;
+        if !by.iter().any(|known| known.name == above.name) {
+            by.push(above);
+        }
+    }
+    let otherwise = by.iter().any(|above| above.then != rule.then);
+    (!by.is_empty())
+        .then(|| FindingKind::Shadowed { by: by.iter().map(|above| above.name.clone()).collect(), otherwise })
+}
+
+/// Whether a rule covers all that another one covers in a role; without a role, of tools that name no resource.
+fn covers(wide: &Conditions, above: &Rule, rule: &Rule, role: Option<Role>) -> bool {
+    let narrow = &rule.condition;
+    let speaks = match role {
+        Some(role) => spoken_about(above).any(|spoken| spoken == role),
+        None => wide.paths.is_none() && wide.domains.is_none() && is_within(&wide.roles, &narrow.roles),
+    };
+    speaks
+        && is_within(&wide.server, &narrow.server)
+        && is_within(&wide.tool, &narrow.tool)
+        && wide.paths.as_ref().is_none_or(|wide| {
+            narrow.paths.as_ref().is_some_and(|narrow| wide.within.contains(&narrow.within))
+        })
+        && wide
+            .domains
+            .as_ref()
+            .is_none_or(|wide| narrow.domains.as_ref().is_some_and(|narrow| all_covered(wide, narrow)))
+        && wide.lists.iter().flatten().all(|wide| narrow.lists.iter().flatten().any(|narrow| wide == narrow))
+}
+
+fn is_within<T: PartialEq>(wide: &Option<Vec<T>>, narrow: &Option<Vec<T>>) -> bool {
+    let Some(wide) = wide else { return true };
+    narrow.as_ref().is_some_and(|narrow| narrow.iter().all(|name| wide.contains(name)))
+}
+
+fn all_covered(wide: &DomainsCondition, narrow: &DomainsCondition) -> bool {
+    narrow.allowed.iter().all(|narrow| wide.allowed.iter().any(|wide| wide.includes(narrow)))
+}
