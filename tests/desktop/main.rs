@@ -4,7 +4,12 @@
 //! - A missing program fails the test with its name; nothing is skipped.
 //! - Nothing sleeps and hopes: every wait is for something that can be seen, with a bound.
 
-#![expect(clippy::expect_used, clippy::panic, reason = "a test stops at the first surprise")]
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test stops at the first surprise"
+)]
 
 mod app;
 mod dialog;

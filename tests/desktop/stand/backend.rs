@@ -202,6 +202,14 @@ fn activity(now: u64) -> Vec<ActivityView> {
         paths: vec![path.into()],
     };
     vec![
+        entry(
+            1475,
+            9_000,
+            "deny",
+            "write_file",
+            "Denied: <img src=x onerror=alert(1)> is not a path",
+            "/home/ada/<b>x</b>",
+        ),
         entry(1476, 4_000, "allow", "list_directory", "Allowed: list a folder", "/home/ada/src/app"),
         entry(1477, 3_100, "deny", "read_file", "Denied: protected place", "/home/ada/.ssh/id_ed25519"),
         entry(
@@ -227,14 +235,6 @@ fn activity(now: u64) -> Vec<ActivityView> {
             "read_file",
             "Allowed by a grant",
             "/home/ada/Documents/tax/2026/summary.md",
-        ),
-        entry(
-            1481,
-            20,
-            "deny",
-            "write_file",
-            "Denied: <img src=x onerror=alert(1)> is not a path",
-            "/home/ada/<b>x</b>",
         ),
     ]
 }
