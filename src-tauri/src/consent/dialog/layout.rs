@@ -8,12 +8,15 @@ use super::rows;
 use crate::consent::view::{ConsentView, PreviewView};
 use gtk::prelude::*;
 use gtk::{Align, Orientation, gdk, pango};
+use std::sync::Once;
 
 /// Height of an open expander.
 const BLOCK_HEIGHT: i32 = 180;
 /// Share of the screen that the part above the choices may take, in percent.
 const SCREEN_SHARE: i32 = 48;
 
+/// The style is the whole screen's, so it is added once and not by every dialog.
+static STYLED: Once = Once::new();
 const STYLE: &str = include_str!("style.css");
 const ICON: &[u8] = include_bytes!("../../../../icons/128x128.png");
 
@@ -84,7 +87,7 @@ fn window(sentence: &str) -> gtk::Dialog {
     window.set_type_hint(gdk::WindowTypeHint::Dialog);
     window.add_events(gdk::EventMask::VISIBILITY_NOTIFY_MASK | gdk::EventMask::POINTER_MOTION_MASK);
     window.style_context().add_class("ic-consent");
-    style();
+    STYLED.call_once(style);
     let icon = picture(48);
     window.set_icon(icon.as_ref());
     rows::describe(&window, &title, "A question from an agent. Deny is the default.");
