@@ -37,6 +37,11 @@ impl Person {
         std::mem::take(&mut self.asked.lock().unwrap())
     }
 
+    /// How many questions there were since the last look.
+    pub fn count(&self) -> usize {
+        self.asked.lock().unwrap().len()
+    }
+
     pub fn withdrawn(&self) -> Vec<Withdrawn> {
         self.withdrawn.lock().unwrap().clone()
     }

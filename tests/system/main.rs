@@ -14,6 +14,8 @@ mod hostile;
 mod killing;
 mod machine;
 mod record;
+mod sessions;
 mod story;
+mod tricks;
 mod wire;
 mod world;

@@ -34,11 +34,25 @@ impl World {
         home.prepare().unwrap();
         prepare(&Prepared { home: home.clone() });
         let person = Arc::new(Person::default());
-        let runtime =
-            tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-        let options = Options { home: home.clone(), programs: programs(), allow_root: is_root() };
-        let daemon = runtime.block_on(start(options, person.clone())).unwrap();
+        let (runtime, daemon) = begin(&home, &person);
         Self { person, daemon, home, programs: programs(), runtime: Some(runtime), dir }
+    }
+
+    /// Ends the trusted process and starts it again.
+    pub fn restart(&mut self) {
+        self.end();
+        let (runtime, daemon) = begin(&self.home, &self.person);
+        (self.runtime, self.daemon) = (Some(runtime), daemon);
+    }
+
+    fn end(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.block_on(async {
+                self.daemon.request(Request::Shutdown).await;
+                self.daemon.ended().await;
+            });
+            runtime.shutdown_timeout(Duration::from_secs(5));
+        }
     }
 
     /// A path in the person's home.
@@ -129,14 +143,15 @@ impl World {
 
 impl Drop for World {
     fn drop(&mut self) {
-        if let Some(runtime) = self.runtime.take() {
-            runtime.block_on(async {
-                self.daemon.request(Request::Shutdown).await;
-                self.daemon.ended().await;
-            });
-            runtime.shutdown_timeout(Duration::from_secs(5));
-        }
+        self.end();
     }
+}
+
+fn begin(home: &Home, person: &Arc<Person>) -> (Runtime, Daemon) {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let options = Options { home: home.clone(), programs: programs(), allow_root: is_root() };
+    let daemon = runtime.block_on(start(options, person.clone())).unwrap();
+    (runtime, daemon)
 }
 
 /// What can be prepared before the trusted process starts.

@@ -14,9 +14,17 @@ pub use entry::{Entry, Event, PolicyDecision};
 pub use redact::redacted;
 pub use writer::{AuditError, LOG_NAME};
 
+use crate::troubles::{Concern, Troubles};
+use std::fs::File;
 use std::path::Path;
+use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
 use writer::Writer;
+
+/// What no person decided is made durable this much later: a power cut can lose that much, and a call never waits for
+/// the disk.
+const FLUSH: Duration = Duration::from_millis(200);
 
 /// How many entries may wait for the writer.
 const QUEUE: usize = 256;
@@ -35,10 +43,10 @@ impl Audit {
     ///
     /// # Errors
     /// [`AuditError`], when the log cannot be read or written.
-    pub fn open(dir: &Path) -> Result<Self, AuditError> {
+    pub fn open(dir: &Path, troubles: Troubles) -> Result<Self, AuditError> {
         let writer = Writer::open(&dir.join(LOG_NAME))?;
         let (send, receive) = mpsc::channel(QUEUE);
-        tokio::spawn(own(writer, receive));
+        tokio::spawn(own(writer, receive, troubles));
         Ok(Self(send))
     }
 
@@ -53,23 +61,46 @@ impl Audit {
     }
 }
 
-async fn own(mut writer: Writer, mut records: mpsc::Receiver<Record>) {
-    while let Some(Record { entry, done }) = records.recv().await {
-        let durable = entry.event.is_a_persons();
+async fn own(mut writer: Writer, mut records: mpsc::Receiver<Record>, troubles: Troubles) {
+    let mut flush_at = None;
+    loop {
+        let record = tokio::select! {
+            record = records.recv() => record,
+            () = until(flush_at) => {
+                flush_at = None;
+                let file = writer.file();
+                tokio::task::spawn_blocking(move || durable(file));
+                continue;
+            }
+        };
+        let Some(Record { entry, done }) = record else { break };
+        let persons = entry.event.is_a_persons();
         let written = writer.append(*entry);
-        if durable && written.is_ok() {
-            // A person's word survives a power cut too. Others may be written meanwhile.
+        let trouble = written.as_ref().err().map(|e| format!("Every call is denied, because {e}."));
+        troubles.set(Concern::Audit, trouble);
+        if persons && written.is_ok() {
             let file = writer.file();
-            tokio::task::spawn_blocking(move || {
-                let synced = file.and_then(|f| f.sync_data()).map_err(|e| AuditError::write(&e));
-                // Nobody waits any more when the call was cancelled; it is on record all the same.
-                let _ = done.send(synced.and(written));
-            });
+            // Others may be written meanwhile. Nobody waits any more when the call was cancelled; it is on record all
+            // the same.
+            tokio::task::spawn_blocking(move || drop(done.send(durable(file).and(written))));
         } else {
+            flush_at = flush_at.or(Some(Instant::now() + FLUSH));
             // As above.
             let _ = done.send(written);
         }
     }
+}
+
+async fn until(at: Option<Instant>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(at).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Makes what is written survive a power cut.
+fn durable(file: std::io::Result<File>) -> Result<(), AuditError> {
+    file.and_then(|f| f.sync_data()).map_err(|e| AuditError::write(&e))
 }
 
 #[cfg(test)]
@@ -81,7 +112,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join(LOG_NAME);
         for _ in 0..2 {
-            let audit = Audit::open(dir.path()).unwrap();
+            let audit = Audit::open(dir.path(), Troubles::default()).unwrap();
             audit.record(Entry::new(Event::Session, "began")).await.unwrap();
             audit.record(Entry::new(Event::Answer, "a person said yes")).await.unwrap();
         }
@@ -89,7 +120,7 @@ mod tests {
         torn.extend_from_slice(b"{\"seq\":5,\"ha");
         std::fs::write(&path, torn).unwrap();
         assert!(!check(&path).unwrap().intact());
-        let audit = Audit::open(dir.path()).unwrap();
+        let audit = Audit::open(dir.path(), Troubles::default()).unwrap();
         assert_eq!(audit.record(Entry::new(Event::Session, "after the crash")).await.unwrap(), 6);
         let checked = check(&path).unwrap();
         assert_eq!((checked.problem, checked.entries), (None, 6));
@@ -99,7 +130,7 @@ mod tests {
     async fn any_edit_shows_and_is_named() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join(LOG_NAME);
-        let audit = Audit::open(dir.path()).unwrap();
+        let audit = Audit::open(dir.path(), Troubles::default()).unwrap();
         for n in 0..5 {
             audit.record(Entry::new(Event::Session, format!("entry {n}"))).await.unwrap();
         }
@@ -125,7 +156,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let audit = Audit(mpsc::channel(1).0);
         assert!(matches!(audit.record(Entry::new(Event::Session, "x")).await, Err(AuditError::Ended)));
-        assert!(Audit::open(&dir.path().join("missing")).is_err());
+        assert!(Audit::open(&dir.path().join("missing"), Troubles::default()).is_err());
         // The device that is always full.
         let mut writer = Writer::open(Path::new("/dev/full")).unwrap();
         let error = writer.append(Entry::new(Event::Decision, "x")).unwrap_err();

@@ -59,14 +59,19 @@ pub(crate) async fn answer(inner: &Arc<Inner>, request: Request) -> Reply {
 
 fn status(inner: &Inner) -> StatusView {
     let questions = *inner.shared.broker.open().borrow();
+    let troubles = inner.shared.troubles.all();
     StatusView {
-        protection: if questions > 0 { Protection::Asking } else { Protection::Protecting },
+        protection: match (troubles.is_empty(), questions) {
+            (false, _) => Protection::Degraded,
+            (true, 0) => Protection::Protecting,
+            (true, _) => Protection::Asking,
+        },
         pid: std::process::id(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         started_ms: inner.started_ms,
         sessions: inner.live().len(),
         questions,
-        troubles: Vec::new(),
+        troubles,
         servers: inner.servers.names().map(str::to_owned).collect(),
     }
 }

@@ -11,6 +11,7 @@ use crate::law::{Law, LawError};
 use crate::listener::{ListenError, Listener, Peer};
 use crate::server::ServerPrograms;
 use crate::session::{Session, Shared, Stdio};
+use crate::troubles::{Troubles, try_sandbox};
 use ironcurtain_protocol::{Purpose, RefusalCode, Reply, Request, ShimHello, Stdio as StdioKind};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -95,7 +96,8 @@ pub async fn start(options: Options, consent: Arc<dyn Consent>) -> Result<Daemon
     let config = Config::load(&options.home)?;
     let servers = Servers::load(&options.home)?;
     let law = Arc::new(Law::load(&options.home)?);
-    let audit = Audit::open(&options.home.audit())?;
+    let troubles = Troubles::default();
+    let audit = Audit::open(&options.home.audit(), troubles.clone())?;
     let (expired, expiries) = mpsc::unbounded_channel();
     let grants = Grants::open(&options.home.database(), expired)?;
     let shared = Shared {
@@ -106,8 +108,11 @@ pub async fn start(options: Options, consent: Arc<dyn Consent>) -> Result<Daemon
         audit,
         grants,
         broker: Broker::new(consent),
+        troubles: troubles.clone(),
         changes: watch::Sender::new(0),
     };
+    let supervisor = shared.programs.dir.join("ironcurtain-sandbox");
+    tokio::spawn(try_sandbox(troubles, supervisor, options.allow_root));
     shared.audit.record(Entry::new(Event::Daemon, "the trusted process started")).await?;
     let inner = Arc::new(Inner {
         shared,
@@ -118,7 +123,7 @@ pub async fn start(options: Options, consent: Arc<dyn Consent>) -> Result<Daemon
         ended: watch::Sender::new(false),
     });
     tokio::spawn(note_expiries(inner.clone(), expiries));
-    tokio::spawn(note_questions(inner.clone()));
+    tokio::spawn(note_changes(inner.clone()));
     tokio::spawn(accept(inner.clone(), listener));
     Ok(Daemon(inner))
 }
@@ -251,9 +256,17 @@ async fn note_expiries(inner: Arc<Inner>, mut expiries: mpsc::UnboundedReceiver<
     }
 }
 
-async fn note_questions(inner: Arc<Inner>) {
-    let mut open = inner.shared.broker.open();
-    while open.changed().await.is_ok() {
+/// What people are shown changes with the questions and the troubles too.
+async fn note_changes(inner: Arc<Inner>) {
+    let (mut open, mut troubles) = (inner.shared.broker.open(), inner.shared.troubles.watch());
+    loop {
+        let changed = tokio::select! {
+            changed = open.changed() => changed,
+            changed = troubles.changed() => changed,
+        };
+        if changed.is_err() {
+            return;
+        }
         inner.shared.changed();
     }
 }

@@ -70,7 +70,10 @@ impl Law {
 }
 
 /// Our own directories, and credentials: as they are spelled and as they resolve, for a link may lead elsewhere.
-fn protected(
+///
+/// # Errors
+/// When one of our own directories cannot be resolved.
+pub fn protected(
     home: &Home,
     person: &CanonicalPath,
     resolver: &Resolver,
@@ -94,7 +97,11 @@ fn protected(
     Ok(all)
 }
 
-fn canonical_home(home: &Home) -> Result<CanonicalPath, LawError> {
+/// The person's home without symlinks.
+///
+/// # Errors
+/// When it cannot be resolved.
+pub fn canonical_home(home: &Home) -> Result<CanonicalPath, LawError> {
     let text = home.person.to_string_lossy().into_owned();
     let problem = |problem: String| LawError::Path { path: text.clone(), problem };
     let spelled = CanonicalPath::assume_canonical(&text).map_err(|e| problem(e.to_string()))?;

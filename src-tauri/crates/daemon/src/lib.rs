@@ -18,11 +18,12 @@ mod listener;
 mod mounts;
 mod server;
 mod session;
+mod troubles;
 mod view;
 mod wire;
 
 pub use config::ConfigError;
 pub use daemon::{Daemon, Options, StartError, start};
 pub use home::{Home, HomeError};
-pub use law::LawError;
+pub use law::{LawError, canonical_home, protected};
 pub use listener::ListenError;

@@ -21,6 +21,7 @@ use crate::identity::Client;
 use crate::law::Law;
 use crate::listener::attend;
 use crate::server::{AtServer, LegOptions, Outgoing, Server, ServerPrograms};
+use crate::troubles::Troubles;
 use crate::wire::{Id, Input, Output};
 use ironcurtain_paths::{CanonicalPath, Resolver};
 use ironcurtain_protocol::{ClientView, Note, SessionView};
@@ -59,6 +60,8 @@ pub struct Shared {
     pub broker: Broker,
     /// Our helper programs.
     pub programs: ServerPrograms,
+    /// What is wrong.
+    pub troubles: Troubles,
     /// Moves whenever something that people are shown has changed.
     pub changes: watch::Sender<u64>,
 }

@@ -46,8 +46,11 @@ pub fn shown(
     resolver: &Resolver,
 ) -> Shown {
     let mut needs = Vec::new();
-    let sandbox_root =
-        RootView { path: sandbox.as_str().to_owned(), source: "session sandbox".to_owned(), grant: None };
+    let sandbox_root = RootView {
+        path: sandbox.as_str().to_owned(),
+        source: "the session's own folder".to_owned(),
+        grant: None,
+    };
     let mut roots = vec![sandbox_root];
     let mut tell = |path: Option<CanonicalPath>, source: String, grant: Option<String>| {
         if let Some(path) = path.filter(|p| !roots.iter().any(|r| r.path == p.as_str())) {
@@ -66,7 +69,11 @@ pub fn shown(
             }
             (Target::File { .. } | Target::Special, _) => continue,
         }
-        tell(folder_of(&grant.path, target), format!("grant {}", grant.id), Some(grant.id.clone()));
+        tell(
+            folder_of(&grant.path, target),
+            format!("what you granted for {}", grant.lifetime.words()),
+            Some(grant.id.clone()),
+        );
     }
     for lease in leases.iter().filter(|l| !sandbox.contains(&l.path)) {
         needs.push(lease.clone());

@@ -1,0 +1,175 @@
+//! Sessions are apart, and what they have ends with them.
+
+use crate::client::{BOUND, Client};
+use crate::consent::Next;
+use crate::hostile;
+use crate::machine::descendants;
+use crate::world::{World, eventually};
+use ironcurtain_daemon::consent::{Lifetime, Reach, Withdrawn};
+use ironcurtain_protocol::{Reply, Request};
+use serde_json::json;
+use std::path::PathBuf;
+
+const MISSING: &str = "os error 2)";
+
+fn allow(world: &World, client: &mut Client, path: &PathBuf, lifetime: Lifetime) {
+    world.person.will(Next::Allow(Reach::Paths, lifetime));
+    client.open(path).ok();
+}
+
+#[test]
+fn two_sessions_have_nothing_in_common() {
+    let world = hostile::world();
+    let secret = world.file("docs/secret.txt", "secret");
+    let (mut one, mut two) = (world.connect("hostile"), world.connect("hostile"));
+    let sessions = world.sessions();
+    assert_ne!(sessions[0].sandbox_dir, sessions[1].sandbox_dir);
+    assert_ne!(sessions[0].server_pid, sessions[1].server_pid);
+    let mine = PathBuf::from(&sessions[0].sandbox_dir).join("mine.txt");
+    one.call("change", json!({ "path": mine })).ok();
+    two.open(&mine).refused("structural-protected-path");
+    two.sneak(&mine).refused(MISSING);
+    two.scribble(&mine).refused("os error");
+    allow(&world, &mut one, &secret, Lifetime::Session);
+    world.person.asked();
+    two.open(&secret).refused("the user denied this call");
+    two.sneak(&secret).refused(MISSING);
+    assert_eq!(one.sneak(&secret).ok(), "secret");
+    assert_eq!(std::fs::read_to_string(&mine).unwrap(), "scribbled");
+}
+
+#[test]
+fn what_is_allowed_for_always_helps_every_session_and_outlives_a_restart() {
+    let mut world = hostile::world();
+    let secret = world.file("docs/secret.txt", "secret");
+    let (mut one, mut two) = (world.connect("hostile"), world.connect("hostile"));
+    allow(&world, &mut one, &secret, Lifetime::Always);
+    assert_eq!(two.open(&secret).ok(), "secret");
+    assert_eq!(two.sneak(&secret).ok(), "secret");
+    assert_eq!(world.person.asked().len(), 1);
+    one.hang_up();
+    two.hang_up();
+    world.restart();
+    let mut three = world.connect("hostile");
+    assert_eq!(three.open(&secret).ok(), "secret");
+    assert_eq!(world.person.asked(), []);
+    world.revoke_only_grant();
+    three.sneak(&secret).refused(MISSING);
+    world.restart();
+    world.connect("hostile").open(&secret).refused("the user denied this call");
+    assert!(world.audit().intact);
+}
+
+#[test]
+fn a_session_that_is_ended_leaves_nothing() {
+    let world = hostile::world();
+    let secret = world.file("docs/secret.txt", "secret");
+    let mut client = world.connect("hostile");
+    allow(&world, &mut client, &secret, Lifetime::Session);
+    world.person.will(Next::Ignore);
+    client.begin_call("open", json!({ "path": world.file("docs/other.txt", "other") }));
+    eventually("the question", BOUND, || world.person.count() == 2);
+    let server = world.sessions()[0].server_pid.unwrap();
+    let mut below = descendants(server);
+    below.retain(crate::machine::Running::is_alive);
+    let id = world.sessions()[0].id.clone();
+    assert_eq!(world.request(Request::EndSession { session: id.clone() }), Reply::Done);
+    assert!(client.wait_until_ended());
+    eventually("its end", BOUND, || world.sessions().is_empty() && world.grants().is_empty());
+    eventually("the end of its processes", BOUND, || below.iter().all(|p| !p.is_alive()));
+    assert_eq!(world.person.withdrawn().len(), 1);
+    let again = world.request(Request::EndSession { session: id });
+    assert!(matches!(again, Reply::Failed { .. }), "{again:?}");
+    assert!(world.log().contains("ended its session"));
+}
+
+#[test]
+fn a_client_that_hangs_up_leaves_nothing() {
+    let world = hostile::world();
+    let secret = world.file("docs/secret.txt", "secret");
+    let mut client = world.connect("hostile");
+    allow(&world, &mut client, &secret, Lifetime::Session);
+    client.begin_call("slow", json!({}));
+    client.plain("heard").ok();
+    let below = descendants(world.sessions()[0].server_pid.unwrap());
+    assert!(!below.is_empty());
+    client.hang_up();
+    eventually("its end", BOUND, || world.sessions().is_empty() && world.grants().is_empty());
+    eventually("the end of its processes", BOUND, || below.iter().all(|p| !p.is_alive()));
+    let given_up =
+        world.activity().into_iter().find(|e| e.tool.as_deref() == Some("slow") && e.event == "outcome");
+    assert!(given_up.is_some_and(|e| e.summary.contains("the session ended before")));
+}
+
+#[test]
+fn many_calls_keep_their_order() {
+    let world = hostile::world();
+    let mut client = world.start("hostile");
+    let greeting = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });
+    client.request("initialize", greeting);
+    client.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
+    // Sent while the server is not settled yet.
+    let calls: Vec<u64> = (0..50).map(|n| client.begin_call("echo", json!({ "n": n }))).collect();
+    let mut answered = Vec::new();
+    while answered.len() < calls.len() {
+        answered.push(client.wait_for(|m| m.get("id").is_some())["id"].as_u64().unwrap());
+    }
+    answered.sort_unstable();
+    assert_eq!(answered, calls);
+    let mut decisions: Vec<_> = world.activity().into_iter().filter(|e| e.event == "decision").collect();
+    decisions.sort_by_key(|e| e.seq);
+    let ids: Vec<u64> = world
+        .log()
+        .lines()
+        .filter_map(|l| serde_json::from_str::<serde_json::Value>(l).ok())
+        .filter(|e| e["event"] == "decision")
+        .filter_map(|e| e["requestId"].as_str()?.parse().ok())
+        .collect();
+    assert_eq!(ids, calls);
+}
+
+#[test]
+fn twenty_questions_at_once_are_all_answered() {
+    let world = hostile::world();
+    let mut client = world.connect("hostile");
+    let files: Vec<PathBuf> =
+        (0..20).map(|n| world.file(&format!("docs/{n}/x.txt"), &n.to_string())).collect();
+    for n in 0..20 {
+        world.person.will(if n % 2 == 0 { Next::Allow(Reach::Paths, Lifetime::Once) } else { Next::Deny });
+    }
+    let calls: Vec<u64> = files.iter().map(|f| client.begin_call("open", json!({ "path": f }))).collect();
+    let outcomes: Vec<_> = calls.into_iter().map(|call| client.outcome(call)).collect();
+    assert_eq!(world.person.asked().len(), 20);
+    assert_eq!(outcomes.iter().filter(|o| !o.is_error).count(), 10, "{outcomes:?}");
+    for (n, outcome) in outcomes.iter().enumerate().filter(|(_, o)| !o.is_error) {
+        assert_eq!(outcome.text, n.to_string());
+    }
+    for file in &files {
+        eventually("it is gone", BOUND, || client.sneak(file).text.contains(MISSING));
+    }
+}
+
+#[test]
+fn one_answer_settles_every_question_it_covers() {
+    let world = hostile::world();
+    let mut client = world.connect("hostile");
+    let files: Vec<PathBuf> = (0..6).map(|n| world.file(&format!("docs/{n}.txt"), &n.to_string())).collect();
+    let other = world.file("other/x.txt", "other");
+    for _ in 0..6 {
+        world.person.will(Next::Ignore);
+    }
+    let waiting: Vec<u64> =
+        files[1..].iter().chain([&other]).map(|f| client.begin_call("open", json!({ "path": f }))).collect();
+    eventually("six questions", BOUND, || world.person.count() == 6);
+    world.person.will(Next::Allow(Reach::Folders, Lifetime::Session));
+    assert_eq!(client.open(&files[0]).ok(), "0");
+    for (n, call) in waiting.iter().take(5).enumerate() {
+        assert_eq!(client.outcome(*call).ok(), (n + 1).to_string());
+    }
+    assert_eq!(world.person.withdrawn(), [Withdrawn::Settled; 5]);
+    client.send(&json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": waiting[5] } }));
+    eventually("the last one's end", BOUND, || {
+        world.person.withdrawn().last() == Some(&Withdrawn::Cancelled)
+    });
+    client.sneak(&other).refused(MISSING);
+}

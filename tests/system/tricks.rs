@@ -1,0 +1,173 @@
+//! What an agent tries with paths: refused, or asked about with the real target named.
+
+use crate::consent::Next;
+use crate::hostile;
+use crate::world::World;
+use ironcurtain_daemon::consent::{Lifetime, Question, Reach, Target};
+use serde_json::json;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+fn only(world: &World) -> Question {
+    let asked = world.person.asked();
+    assert_eq!(asked.len(), 1, "{asked:?}");
+    asked.into_iter().next().unwrap()
+}
+
+#[test]
+fn a_link_in_the_sandbox_is_asked_about_by_where_it_leads() {
+    let world = World::new();
+    let secret = world.file("docs/secret.txt", "secret");
+    let mut client = world.connect("filesystem");
+    let link = world.sandbox().join("link.txt");
+    symlink(&secret, &link).unwrap();
+    client.read(&link).refused("the user denied this call");
+    let item = only(&world).items[0].clone();
+    assert_eq!((item.path.as_str(), item.target), (secret.to_str().unwrap(), Target::File(6)));
+    assert_eq!(item.asked_for.as_deref(), link.to_str());
+    client.write(&link, "x").refused("the user denied this call");
+    assert_eq!(std::fs::read_to_string(&secret).unwrap(), "secret");
+    symlink(world.path("docs"), world.sandbox().join("folder")).unwrap();
+    client.read(&world.sandbox().join("folder/secret.txt")).refused("the user denied this call");
+    symlink(world.home.audit(), world.sandbox().join("audit")).unwrap();
+    client.read(&world.sandbox().join("audit/audit.jsonl")).refused("structural-protected-path");
+    world.person.asked();
+    world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
+    assert_eq!(client.read(&link).ok(), "secret");
+}
+
+#[test]
+fn dots_and_prefix_twins_are_what_they_lead_to() {
+    let world = World::new();
+    let (one, two) = (world.file("docs/one.txt", "1"), world.file("docs2/two.txt", "2"));
+    let mut client = world.connect("filesystem");
+    let up = world.sandbox().join("../../../../../person/docs/one.txt");
+    client.read(&up).refused("the user denied this call");
+    assert_eq!(only(&world).items[0].path, one.to_str().unwrap());
+    world.person.will(Next::Allow(Reach::Folders, Lifetime::Session));
+    assert_eq!(client.read(&one).ok(), "1");
+    world.person.asked();
+    for twin in [two.clone(), world.path("docs/../docs2/two.txt"), world.path("docs//..//docs2/./two.txt")] {
+        client.read(&twin).refused("the user denied this call");
+        assert_eq!(only(&world).items[0].path, two.to_str().unwrap(), "{}", twin.display());
+    }
+    assert_eq!(client.read(&world.path("docs2/../docs/one.txt")).ok(), "1");
+}
+
+#[test]
+fn a_path_swapped_for_a_link_while_the_question_is_open_is_asked_about_again() {
+    let world = World::new();
+    let (plain, key) = (world.file("docs/plain.txt", "plain"), world.file("keys/key.txt", "the key"));
+    let mut client = world.connect("filesystem");
+    let swap = {
+        let (plain, key) = (plain.clone(), key.clone());
+        move |_: &Question| {
+            std::fs::remove_file(&plain).unwrap();
+            symlink(&key, &plain).unwrap();
+        }
+    };
+    let allow = || Box::new(Next::Allow(Reach::Paths, Lifetime::Session));
+    world.person.will(Next::After(Box::new(swap), allow()));
+    world.person.will(Next::Deny);
+    client.read(&plain).refused("the user denied this call");
+    let asked = world.person.asked();
+    let paths: Vec<_> =
+        asked.iter().map(|q| (q.items[0].path.as_str(), q.items[0].asked_for.as_deref())).collect();
+    let (plain, key) = (plain.to_str().unwrap(), key.to_str().unwrap());
+    assert_eq!(paths, [(plain, None), (key, Some(plain))]);
+    // The grant for the path that was shown stands, and is not followed.
+    assert!(world.grants()[0].suspended.is_some());
+    client.read(plain.as_ref()).refused("the user denied this call");
+    assert!(world.activity().iter().all(|e| e.event != "outcome"), "no call reached the server");
+}
+
+#[test]
+fn a_folder_swapped_for_a_link_while_the_question_is_open_is_never_protected_ground() {
+    let world = World::new();
+    world.file(".ssh/id", "key");
+    let plain = world.file("docs/sub/id", "plain");
+    let mut client = world.connect("filesystem");
+    let (sub, ssh) = (world.path("docs/sub"), world.path(".ssh"));
+    let swap = move |_: &Question| {
+        std::fs::remove_dir_all(&sub).unwrap();
+        symlink(&ssh, &sub).unwrap();
+    };
+    world.person.will(Next::After(Box::new(swap), Box::new(Next::Allow(Reach::Paths, Lifetime::Once))));
+    client.read(&plain).refused("structural-protected-path");
+}
+
+#[test]
+fn names_that_deceive_are_made_visible_and_names_that_cannot_be_are_refused() {
+    let world = World::new();
+    let mut client = world.connect("filesystem");
+    let bidi = world.file("docs/\u{202e}txt.exe", "x");
+    client.read(&bidi).refused("the user denied this call");
+    let shown = only(&world).items[0].path.clone();
+    assert!(shown.ends_with("docs/\\u{202e}txt.exe"), "{shown}");
+    let plain = world.file("docs/grüße 文書.txt", "hello");
+    world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
+    assert_eq!(client.read(&plain).ok(), "hello");
+    assert_eq!(only(&world).items[0].path, plain.to_str().unwrap());
+    let line = world.file("docs/two\nlines.txt", "x");
+    let outcome = client.read(&line);
+    assert!(outcome.is_error, "{outcome:?}");
+    for question in world.person.asked() {
+        assert!(!question.items[0].path.contains('\n'), "{:?}", question.items);
+    }
+    let long = world.path(&format!("docs/{}", "x".repeat(4000)));
+    client.read(&long).refused("DENIED: ");
+    client.read("docs/nul\0.txt".as_ref()).refused("DENIED: ");
+    client.read("~root/x".as_ref()).refused("DENIED: ");
+    client.read("".as_ref()).refused("DENIED: ");
+    assert_eq!(world.person.asked(), []);
+    assert!(world.audit().intact);
+}
+
+#[test]
+fn what_is_no_path_is_never_skipped() {
+    let world = World::new();
+    let secret = world.file("docs/secret.txt", "secret");
+    let mut client = world.connect("filesystem");
+    for paths in [
+        json!([[secret]]),
+        json!([{ "path": secret }]),
+        json!([7]),
+        json!([null]),
+        json!(null),
+        json!({ "a": secret }),
+    ] {
+        client.call("read_multiple_files", json!({ "paths": paths })).refused("DENIED: ");
+        client.call("read_text_file", json!({ "path": paths })).refused("DENIED: ");
+    }
+    client
+        .call("read_text_file", json!({ "path": secret, "Path": "x" }))
+        .refused("the tool has no argument `Path`");
+    client.call("read_secret_file", json!({ "path": secret })).refused("is not known");
+    assert_eq!(world.person.asked(), []);
+    let mine = world.sandbox().join("mine.txt");
+    client.write(&mine, "mine").ok();
+    client
+        .call("read_multiple_files", json!({ "paths": [mine, secret] }))
+        .refused("the user denied this call");
+    assert_eq!(
+        only(&world).items.iter().map(|i| i.path.as_str()).collect::<Vec<_>>(),
+        [mine.to_str().unwrap(), secret.to_str().unwrap()]
+    );
+    world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
+    let both = client.call("read_multiple_files", json!({ "paths": [mine, secret] }));
+    assert!(both.ok().contains("mine") && both.ok().contains("secret"), "{both:?}");
+}
+
+#[test]
+fn a_resource_is_no_way_around() {
+    let world = hostile::world();
+    let secret = world.file("docs/secret.txt", "secret");
+    let mut client = world.connect("hostile");
+    let uri = |path: &Path| format!("file://{}", path.display());
+    for uri in [uri(&secret), format!(" FILE://{}", secret.display()), uri(&world.sandbox())] {
+        let answer = client.request("resources/read", json!({ "uri": uri }));
+        let message = answer["error"]["message"].as_str().unwrap();
+        assert!(message.starts_with("DENIED: ") && message.contains("is a file"), "{message}");
+    }
+    assert_eq!(client.request("resources/read", json!({ "uri": "test://x" }))["result"], json!({}));
+}
