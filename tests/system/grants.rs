@@ -3,12 +3,13 @@
 use crate::client::{BOUND, Client};
 use crate::consent::Next;
 use crate::hostile;
+use crate::machine::Machine;
 use crate::world::{World, eventually};
 use ironcurtain_daemon::consent::{Lifetime, Reach};
 use ironcurtain_protocol::{Reply, Request};
 use serde_json::json;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 const MISSING: &str = "os error 2)";
 const READ_ONLY: &str = "os error 30)";
@@ -188,6 +189,71 @@ fn uses_are_counted_and_shown() {
         (4, "always", "folder")
     );
     assert!(grants[0].last_used_ms >= Some(grants[0].created_ms));
+}
+
+#[test]
+fn a_grant_ends_by_the_clock_without_anybody_asking() {
+    let mut world = hostile::world();
+    let secret = world.file("docs/secret.txt", "secret");
+    let mut client = world.connect("hostile");
+    allow(&world, &mut client, &secret, Reach::Paths, Lifetime::QuarterHour);
+    client.hang_up();
+    let database = world.home.database();
+    // A quarter of an hour that is nearly over.
+    world.restart_after(|| {
+        let ends = SystemTime::now().duration_since(UNIX_EPOCH).unwrap() + Duration::from_secs(3);
+        let ends = i64::try_from(ends.as_millis()).unwrap();
+        let changed = rusqlite::Connection::open(database)
+            .unwrap()
+            .execute("UPDATE grants SET expires_ms = ?1", [ends]);
+        assert_eq!(changed.unwrap(), 1);
+    });
+    world.person.asked();
+    let mut client = world.connect("hostile");
+    assert_eq!(client.open(&secret).ok(), "secret");
+    assert_eq!(world.person.asked(), []);
+    eventually("the end of the grant", BOUND, || world.grants().is_empty());
+    eventually("the end of the mount", BOUND, || client.sneak(&secret).text.contains(MISSING));
+    client.open(&secret).refused("the user denied this call");
+    eventually("its record", BOUND, || {
+        world.activity().iter().any(|e| e.summary.contains("a grant ended by the clock"))
+    });
+}
+
+#[test]
+fn the_command_takes_a_grant_back_and_says_so_when_it_is_gone() {
+    let mut machine = Machine::new(hostile::install);
+    let secret = machine.file("docs/secret.txt", "secret");
+    machine.start();
+    let mut client = machine.connect();
+    let call = client.begin_call("open", json!({ "path": secret }));
+    machine.wait_until_said("Your answer: ");
+    machine.types("5");
+    client.outcome(call).ok();
+    let listed = String::from_utf8(machine.command(&["grants"]).stdout).unwrap();
+    assert!(listed.contains(secret.to_str().unwrap()) && listed.contains("always"), "{listed}");
+    let id = listed.split_whitespace().next().unwrap();
+    let revoked = machine.command(&["grants", "revoke", id]);
+    assert_eq!(String::from_utf8(revoked.stdout).unwrap(), format!("Taken back: {id}\n"));
+    client.sneak(&secret).refused(MISSING);
+    assert!(!machine.command(&["grants", "revoke", id]).status.success());
+    assert_eq!(machine.command(&["grants"]).stdout, b"Nothing is granted.\n");
+    machine.verify();
+}
+
+#[test]
+fn a_grant_taken_back_during_a_call_leaves_the_call_nothing() {
+    let world = hostile::world();
+    let secret = world.file("docs/secret.txt", "secret");
+    let mut client = world.connect("hostile");
+    allow(&world, &mut client, &secret, Reach::Paths, Lifetime::Session);
+    client.call("clutch", json!({ "where": secret })).ok();
+    let slow = client.begin_call("slow", json!({}));
+    client.plain("heard").ok();
+    assert_eq!(world.revoke_only_grant().len(), 1);
+    client.outcome(slow).refused("the server ended before it answered");
+    client.sneak(&secret).refused(MISSING);
+    client.open(&secret).refused("the user denied this call");
 }
 
 /// A path is gone soon after `since`.

@@ -1,13 +1,33 @@
 //! The main job: an agent asks for a file, a person says yes, the kernel opens it, and it can be taken back.
 
 use crate::consent::Next;
-use crate::world::World;
+use crate::reference::Files;
 use ironcurtain_daemon::consent::{Lifetime, Reach, Target, Verb};
 use serde_json::json;
 
-#[test]
-fn inside_the_session_sandbox_nothing_is_asked() {
-    let world = World::new();
+/// Each story is told with the embedded server and with the reference server in its place.
+macro_rules! with_both_servers {
+    ($($story:ident),* $(,)?) => {
+        mod embedded {
+            $(#[test] fn $story() { super::$story(crate::reference::Files::Embedded); })*
+        }
+        mod reference {
+            $(#[test] fn $story() { super::$story(crate::reference::Files::Reference); })*
+        }
+    };
+}
+
+with_both_servers! {
+    inside_the_session_sandbox_nothing_is_asked,
+    once_is_once,
+    a_folder_for_the_session_covers_reads_below_and_no_writes,
+    a_new_file_can_be_written_once,
+    denial_closing_and_silence_say_why_and_the_server_never_sees_the_call,
+    credentials_and_our_own_files_are_out_of_reach_for_every_tool,
+}
+
+fn inside_the_session_sandbox_nothing_is_asked(files: Files) {
+    let world = files.world(|_| {});
     let mut client = world.connect("filesystem");
     let note = world.sandbox().join("note.txt");
     client.write(&note, "mine").ok();
@@ -17,9 +37,8 @@ fn inside_the_session_sandbox_nothing_is_asked() {
     assert_eq!(std::fs::read_to_string(note).unwrap(), "mine");
 }
 
-#[test]
-fn once_is_once() {
-    let world = World::new();
+fn once_is_once(files: Files) {
+    let world = files.world(|_| {});
     let secret = world.file("docs/report.txt", "the report");
     let mut client = world.connect("filesystem");
     world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
@@ -34,9 +53,8 @@ fn once_is_once() {
     assert!(world.audit().intact);
 }
 
-#[test]
-fn a_folder_for_the_session_covers_reads_below_and_no_writes() {
-    let world = World::new();
+fn a_folder_for_the_session_covers_reads_below_and_no_writes(files: Files) {
+    let world = files.world(|_| {});
     let (one, two) = (world.file("docs/one.txt", "1"), world.file("docs/deep/two.txt", "2"));
     let mut client = world.connect("filesystem");
     world.person.will(Next::Allow(Reach::Folders, Lifetime::Session));
@@ -51,9 +69,8 @@ fn a_folder_for_the_session_covers_reads_below_and_no_writes() {
     assert_eq!(std::fs::read_to_string(&one).unwrap(), "changed");
 }
 
-#[test]
-fn a_new_file_can_be_written_once() {
-    let world = World::new();
+fn a_new_file_can_be_written_once(files: Files) {
+    let world = files.world(|_| {});
     let new = world.path("docs/new/deep.txt");
     std::fs::create_dir(world.path("docs/new")).unwrap();
     let mut client = world.connect("filesystem");
@@ -63,9 +80,8 @@ fn a_new_file_can_be_written_once() {
     assert_eq!(world.person.asked()[0].items[0].target, Target::Missing);
 }
 
-#[test]
-fn denial_closing_and_silence_say_why_and_the_server_never_sees_the_call() {
-    let world = World::with(|w| {
+fn denial_closing_and_silence_say_why_and_the_server_never_sees_the_call(files: Files) {
+    let world = files.world(|w| {
         std::fs::write(w.home.config.join("config.json"), r#"{"questionDeadlineSeconds":1}"#).unwrap();
     });
     let secret = world.file("docs/report.txt", "the report");
@@ -81,9 +97,8 @@ fn denial_closing_and_silence_say_why_and_the_server_never_sees_the_call() {
     assert_eq!(client.read(&secret).ok(), "the report");
 }
 
-#[test]
-fn credentials_and_our_own_files_are_out_of_reach_for_every_tool() {
-    let world = World::new();
+fn credentials_and_our_own_files_are_out_of_reach_for_every_tool(files: Files) {
+    let world = files.world(|_| {});
     let key = world.file(".ssh/id_ed25519", "key");
     let mut client = world.connect("filesystem");
     let audit = world.home.audit().join("audit.jsonl");

@@ -40,7 +40,13 @@ impl World {
 
     /// Ends the trusted process and starts it again.
     pub fn restart(&mut self) {
+        self.restart_after(|| {});
+    }
+
+    /// As [`World::restart`], with something done while it does not run.
+    pub fn restart_after(&mut self, between: impl FnOnce()) {
         self.end();
+        between();
         let (runtime, daemon) = begin(&self.home, &self.person);
         (self.runtime, self.daemon) = (Some(runtime), daemon);
     }

@@ -1,0 +1,53 @@
+//! The reference servers from npm, as `cargo xtask test` installs them.
+
+use crate::world::{Prepared, World};
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+
+/// Which filesystem server a world has.
+#[derive(Debug, Clone, Copy)]
+pub enum Files {
+    /// The one that comes with IronCurtain.
+    Embedded,
+    /// The one from npm, by one configuration entry.
+    Reference,
+}
+
+impl Files {
+    pub fn world(self, prepare: impl FnOnce(&Prepared)) -> World {
+        World::with(|w| {
+            if let Self::Reference = self {
+                let mut entry = entry("server-filesystem");
+                entry["fileWrites"] = json!("replace");
+                configure(w, &json!({ "filesystem": entry }));
+            }
+            prepare(w);
+        })
+    }
+}
+
+/// The entry of a reference server.
+pub fn entry(package: &str) -> Value {
+    let modules = modules();
+    json!({
+        "command": "node",
+        "args": [script(package)],
+        "sandbox": { "filesystem": { "allowRead": [modules] } },
+    })
+}
+
+pub fn configure(prepared: &Prepared, servers: &Value) {
+    std::fs::write(prepared.home.config.join("mcp-servers.json"), servers.to_string()).unwrap();
+}
+
+/// The program of a reference server.
+pub fn script(package: &str) -> PathBuf {
+    let script = modules().join("@modelcontextprotocol").join(package).join("dist/index.js");
+    assert!(script.is_file(), "`{}` is not installed: run `cargo xtask test`", script.display());
+    script
+}
+
+fn modules() -> PathBuf {
+    let modules = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../target/npm/node_modules");
+    modules.canonicalize().unwrap_or(modules)
+}
