@@ -38,6 +38,12 @@ pub enum Command {
         #[command(subcommand)]
         action: Option<AuditAction>,
     },
+    /// Check, explain, simulate or compare policies. Needs no trusted process.
+    Policy {
+        /// What to do with them.
+        #[command(subcommand)]
+        action: crate::policy::PolicyAction,
+    },
     /// End the trusted process and every session.
     Stop,
 }

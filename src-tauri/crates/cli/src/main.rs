@@ -2,6 +2,7 @@
 
 mod arguments;
 mod connection;
+mod policy;
 mod print;
 mod run;
 
@@ -26,6 +27,7 @@ fn main() -> ExitCode {
 
 fn perform(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let request = match arguments.command {
+        Command::Policy { action } => return policy::perform(&action, arguments.json),
         Command::Daemon(options) => return run::daemon(&options).map(|()| ExitCode::SUCCESS),
         Command::Status => Request::Status,
         Command::Sessions => Request::Sessions,

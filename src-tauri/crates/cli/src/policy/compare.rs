@@ -1,0 +1,69 @@
+//! `policy diff`: what becomes looser and what stricter.
+
+use super::explain::word;
+use super::files::World;
+use super::{Beside, Report};
+use ironcurtain_policy::diff::{Change, Difference, diff};
+use serde_json::{Value, json};
+use std::path::Path;
+
+pub fn report(old: &Path, new: &Path, beside: &Beside) -> anyhow::Result<Report> {
+    let (old, new) = (World::open(Some(old), beside)?, World::open(Some(new), beside)?);
+    let difference = diff(&old.policy, &new.policy, &new.annotations, &new.home);
+    Ok(Report { text: in_words(&difference), json: as_json(&difference), good: true })
+}
+
+fn in_words(difference: &Difference) -> String {
+    let mut text = String::new();
+    for (what, rules) in
+        [("added", &difference.added), ("removed", &difference.removed), ("changed", &difference.changed)]
+    {
+        rules.iter().for_each(|rule| text.push_str(&format!("rule {what}: `{rule}`\n")));
+    }
+    if difference.reordered {
+        text.push_str("rules come in another order\n");
+    }
+    for (what, looser) in [("LOOSER", true), ("stricter", false)] {
+        for change in difference.decisions.iter().filter(|change| change.is_looser() == looser) {
+            text.push_str(&format!(
+                "{what}: {}/{} from {} (`{}`) to {} (`{}`), {} probes, as {}\n",
+                change.server,
+                change.tool,
+                word(change.old.0),
+                change.old.1,
+                word(change.new.0),
+                change.new.1,
+                change.probes,
+                Value::Object(change.arguments.clone()),
+            ));
+        }
+    }
+    for tool in &difference.cut_short {
+        text.push_str(&format!("not every probe of {tool} was judged: there are too many\n"));
+    }
+    text.push_str(&format!(
+        "{} probes were judged by the rules alone; a difference that none of them meets is not told here.\n",
+        difference.probes
+    ));
+    text
+}
+
+fn as_json(difference: &Difference) -> Value {
+    let side = |looser: bool| {
+        let changes = difference.decisions.iter().filter(|change| change.is_looser() == looser);
+        changes.map(change_as_json).collect::<Vec<_>>()
+    };
+    json!({
+        "added": difference.added, "removed": difference.removed, "changed": difference.changed,
+        "reordered": difference.reordered, "looser": side(true), "stricter": side(false),
+        "probes": difference.probes, "cutShort": difference.cut_short, "complete": false,
+    })
+}
+
+fn change_as_json(change: &Change) -> Value {
+    let side = |(decision, rule): &(_, String)| json!({ "decision": word(*decision), "rule": rule });
+    json!({
+        "server": change.server, "tool": change.tool, "arguments": change.arguments,
+        "old": side(&change.old), "new": side(&change.new), "probes": change.probes,
+    })
+}
