@@ -170,7 +170,7 @@ mod tests {
         let (file, read, write) = (n("/d/f", false), n("/d", false), n("/d", true));
         let mounted = [file.clone()];
         assert_eq!(wanted(&mounted, &[file.clone(), read.clone()]), [read.clone(), file.clone()]);
-        assert_eq!(wanted(&[], &[file.clone(), read.clone()]), [read.clone()]);
+        assert_eq!(wanted(&[], &[file.clone(), read.clone()]), std::slice::from_ref(&read));
         assert_eq!(wanted(&mounted, &[file.clone(), write.clone()]), [write]);
         assert_eq!(wanted(&mounted, std::slice::from_ref(&read)), [read]);
     }

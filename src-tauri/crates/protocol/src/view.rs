@@ -70,7 +70,7 @@ pub struct ClientView {
 pub struct RootView {
     /// The directory.
     pub path: String,
-    /// Where it comes from, in words ("session sandbox", "rule `x`", "grant `y`").
+    /// Where it comes from, in words ("what you granted for this session").
     pub source: String,
     /// The grant behind it, if one is: revoking it takes the root away.
     pub grant: Option<String>,

@@ -105,7 +105,9 @@ fn shown_client(client: &ClientView) -> ClientView {
 fn argument(name: &str, value: &Value) -> (String, String) {
     let text = match value {
         Value::String(text) => visible::lines(text),
-        other => visible::lines(&other.to_string()),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
+            visible::lines(&value.to_string())
+        }
     };
     (visible::line(name), visible::head(&text, LONGEST_ARGUMENT))
 }

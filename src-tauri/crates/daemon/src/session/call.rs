@@ -155,7 +155,7 @@ async fn question(
             Ok(escalation.values.clone())
         }
         Outcome::Settled => Ok(Vec::new()),
-        refused => {
+        refused @ (Outcome::Denied(_) | Outcome::Closed | Outcome::TimedOut) => {
             session.counts.denied.fetch_add(1, Ordering::Relaxed);
             Err(refusal::unanswered(&refused, session.shared.config.question_deadline_seconds))
         }

@@ -89,13 +89,14 @@ impl AsyncWrite for Output {
 }
 
 fn is_socket(descriptor: &OwnedFd) -> io::Result<bool> {
-    match FileType::from_raw_mode(fstat(descriptor)?.st_mode) {
-        FileType::Socket => Ok(true),
-        FileType::Fifo => Ok(false),
-        _ => {
-            Err(io::Error::new(io::ErrorKind::InvalidInput, "the descriptor is neither a pipe nor a socket"))
-        }
+    let kind = FileType::from_raw_mode(fstat(descriptor)?.st_mode);
+    if !matches!(kind, FileType::Socket | FileType::Fifo) {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "the descriptor is neither a pipe nor a socket",
+        ));
     }
+    Ok(kind == FileType::Socket)
 }
 
 fn socket(descriptor: OwnedFd) -> io::Result<UnixStream> {

@@ -2,6 +2,7 @@
 
 use serde::de::{self, Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
+use serde_json::error::Category;
 use serde_json::value::RawValue;
 use std::fmt;
 
@@ -120,8 +121,8 @@ impl Incoming {
             return Err(MessageError::Batch);
         }
         let envelope: Envelope<'_> = serde_json::from_slice(line).map_err(|e| match e.classify() {
-            serde_json::error::Category::Data => MessageError::NotRpc(e.to_string()),
-            _ => MessageError::NotJson(e.to_string()),
+            Category::Data => MessageError::NotRpc(e.to_string()),
+            Category::Io | Category::Syntax | Category::Eof => MessageError::NotJson(e.to_string()),
         })?;
         if envelope.jsonrpc.map(RawValue::get) != Some("\"2.0\"") {
             return Err(MessageError::NotRpc("`jsonrpc` is not \"2.0\"".to_owned()));
