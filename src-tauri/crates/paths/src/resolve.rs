@@ -120,6 +120,13 @@ impl Resolver {
         Walk::new(raw).run(absolute)
     }
 
+    /// Writes the person's home for the `~` of `~` and `~/x`, and resolves nothing; nothing for any other spelling.
+    #[must_use]
+    pub fn expand_home(&self, raw: &str) -> Option<String> {
+        let rest = raw.strip_prefix('~').filter(|rest| rest.is_empty() || rest.starts_with('/'))?;
+        Some(format!("{}{rest}", self.home))
+    }
+
     /// The whole path to walk, absolute.
     fn start(&self, raw: &str) -> Result<String, PathError> {
         if raw.is_empty() {
@@ -131,12 +138,9 @@ impl Resolver {
         if raw.starts_with('/') {
             return Ok(raw.to_owned());
         }
-        let Some(rest) = raw.strip_prefix('~') else {
+        if !raw.starts_with('~') {
             return Ok(format!("{}/{raw}", self.base));
-        };
-        if rest.is_empty() || rest.starts_with('/') {
-            return Ok(format!("{}{rest}", self.home));
         }
-        Err(PathError::OtherHome(raw.to_owned()))
+        self.expand_home(raw).ok_or_else(|| PathError::OtherHome(raw.to_owned()))
     }
 }

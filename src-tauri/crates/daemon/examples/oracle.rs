@@ -1,0 +1,66 @@
+//! Answers questions about policies, one JSON object a line, to compare this engine with another one.
+//!
+//! `oracle --data DIR` reads requests on its standard input; names in them stand for files below DIR.
+//!
+//! - Only calls the library: what the library has no part for is answered with an error.
+//! - Recorded calls are judged as they are: argument names and shapes that a tool does not declare are let pass here,
+//!   and a list that is missing is empty. The trusted process denies the one and refuses the other.
+
+#[path = "oracle/calls.rs"]
+mod calls;
+#[path = "oracle/ground.rs"]
+mod ground;
+#[path = "oracle/plain.rs"]
+mod plain;
+#[path = "oracle/remotes.rs"]
+mod remotes;
+
+use anyhow::{Context, bail};
+use ground::Ground;
+use serde_json::{Value, json};
+use std::io::{self, BufRead, Write};
+use std::path::PathBuf;
+
+fn main() -> anyhow::Result<()> {
+    let mut arguments = std::env::args_os().skip_while(|argument| argument != "--data").skip(1);
+    let data = arguments.next().map(PathBuf::from).context("usage: oracle --data DIR")?;
+    let ground = Ground::new(data)?;
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    for line in io::stdin().lock().lines() {
+        let request: Value = serde_json::from_str(&line?)?;
+        let mut answer = answer(&ground, &request).unwrap_or_else(|e| json!({ "error": format!("{e:#}") }));
+        if let Some(fields) = answer.as_object_mut() {
+            fields.insert("id".to_owned(), request.get("id").cloned().unwrap_or_default());
+        }
+        serde_json::to_writer(&mut out, &answer)?;
+        writeln!(out)?;
+    }
+    Ok(out.flush()?)
+}
+
+fn answer(ground: &Ground, request: &Value) -> anyhow::Result<Value> {
+    match text(request, "op")? {
+        "evaluate" => calls::evaluate(ground, request, false),
+        "prepareEvaluate" => calls::evaluate(ground, request, true),
+        "prepare" => calls::prepare(ground, request),
+        "annotation" => calls::annotation(ground, request),
+        "roots" => plain::roots(ground, request),
+        "toMcpRoots" => plain::to_mcp_roots(request),
+        "requiredServers" => plain::required_servers(ground, request),
+        "resolveRealPath" => plain::real_path(ground, request),
+        "directoryForPath" => plain::directory(ground, request),
+        "isWithinDirectory" => plain::is_within(ground, request),
+        "expandTilde" => plain::expand_tilde(ground, request),
+        "isIpAddress" => plain::is_ip(request),
+        "canonicalize" => plain::canonicalize(ground, request),
+        "domainOf" => plain::domain_of(request),
+        "domainMatches" => plain::domain_matches(request),
+        "validateArgs" => plain::validate(request),
+        other => bail!("the library has no part for `{other}`"),
+    }
+}
+
+/// A text that a request must have.
+fn text<'a>(request: &'a Value, field: &str) -> anyhow::Result<&'a str> {
+    request.get(field).and_then(Value::as_str).with_context(|| format!("`{field}` is missing"))
+}

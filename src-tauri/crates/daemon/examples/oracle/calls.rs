@@ -1,0 +1,142 @@
+//! Questions about whole calls.
+
+use crate::ground::{Ground, call};
+use crate::remotes::Repository;
+use anyhow::Context as _;
+use ironcurtain_paths::CanonicalPath;
+use ironcurtain_policy::{CallPlan, Context, Denial, Fact, Gates, ResolvedCall, Verdict, judge};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+
+/// Judges a call; `prepare` makes its values canonical first, as a live call's are.
+pub fn evaluate(ground: &Ground, request: &Value, prepare: bool) -> anyhow::Result<Value> {
+    let (server, tool, _) = call(request)?;
+    let list = |field: &str| request.get(field).and_then(Value::as_array).into_iter().flatten();
+    if list("trustedServers").any(|trusted| trusted == server) {
+        return Ok(json!({ "decision": "allow", "rule": "trusted-server", "reason": "not judged" }));
+    }
+    let sandbox = ground.sandbox(request)?;
+    let resolved = match resolve(ground, request, sandbox.as_ref(), prepare)? {
+        Ok(resolved) => resolved,
+        Err(denial) => return Ok(refused(&denial)),
+    };
+    let protected = list("protectedPaths").filter_map(Value::as_str).map(|raw| ground.place(raw));
+    let protected = protected.collect::<Result<Vec<_>, _>>()?;
+    let gates: Option<BTreeMap<String, Vec<String>>> =
+        serde_json::from_value(request.get("serverDomainAllowlists").cloned().unwrap_or_default())?;
+    let context = Context {
+        sandbox: sandbox.as_ref(),
+        sandbox_servers: &["filesystem".to_owned(), "git".to_owned()],
+        protected: &protected,
+        gates: &gates.map(|gates| Gates::new(&gates)).unwrap_or_default(),
+        grants: &[],
+        approved: &[],
+    };
+    let policy = ground.policy(request)?;
+    Ok(match judge(&policy, &context, &resolved) {
+        Verdict::Allow(permit) => {
+            let first =
+                permit.reasons().first().with_context(|| format!("`{server}/{tool}` needs no rule"))?;
+            json!({ "decision": "allow", "rule": first.rule, "reason": first.reason })
+        }
+        Verdict::Escalate(asks) => {
+            let mut roles: Vec<&str> =
+                asks.values.iter().filter_map(|value| Some(value.role?.name())).collect();
+            roles.dedup();
+            json!({ "decision": "escalate", "rule": asks.rule, "reason": asks.reason, "escalatedRoles": roles })
+        }
+        Verdict::Deny(denial) => refused(&denial),
+    })
+}
+
+/// What would be sent. A call that is refused is not sent: its arguments come back as they are.
+pub fn prepare(ground: &Ground, request: &Value) -> anyhow::Result<Value> {
+    let sandbox = ground.sandbox(request)?;
+    let (_, _, written) = call(request)?;
+    Ok(match resolve(ground, request, sandbox.as_ref(), true)? {
+        Ok(resolved) => {
+            let sent = resolved.transport_arguments();
+            json!({ "argsForTransport": sent, "argsForPolicy": sent })
+        }
+        Err(denial) => {
+            json!({ "argsForTransport": written, "argsForPolicy": written, "refused": denial.reason })
+        }
+    })
+}
+
+pub fn annotation(ground: &Ground, request: &Value) -> anyhow::Result<Value> {
+    let (server, tool, arguments) = call(request)?;
+    let annotations = ground.annotations(request)?;
+    let roles = annotations.get(server, tool).map(|known| {
+        let names = known.roles(arguments).map(|(name, roles)| {
+            (name.to_owned(), roles.iter().map(|role| role.name()).collect::<Vec<_>>().into())
+        });
+        names.collect::<Map<String, Value>>()
+    });
+    Ok(json!({ "args": roles }))
+}
+
+fn refused(denial: &Denial) -> Value {
+    json!({ "decision": "deny", "rule": denial.rule, "reason": denial.reason })
+}
+
+fn resolve(
+    ground: &Ground,
+    request: &Value,
+    sandbox: Option<&CanonicalPath>,
+    prepare: bool,
+) -> anyhow::Result<Result<ResolvedCall, Denial>> {
+    let (server, tool, arguments) = call(request)?;
+    let base = sandbox.filter(|_| prepare).unwrap_or(&ground.here);
+    let inside = request.get("containerWorkspaceDir").and_then(Value::as_str).filter(|_| prepare);
+    let ways = Ways { ground, base, container: inside.zip(sandbox) };
+    let plan = ground.annotations(request)?.plan_recorded(server, tool, arguments);
+    Ok(plan.and_then(|plan| {
+        let facts = ways.facts(&plan, arguments, prepare)?;
+        plan.with_facts(facts)
+    }))
+}
+
+/// How the paths of one call are found.
+struct Ways<'a> {
+    ground: &'a Ground,
+    base: &'a CanonicalPath,
+    /// What a container calls the session sandbox, and where that is.
+    container: Option<(&'a str, &'a CanonicalPath)>,
+}
+
+impl Ways<'_> {
+    fn facts(
+        &self,
+        plan: &CallPlan,
+        arguments: &Map<String, Value>,
+        prepare: bool,
+    ) -> Result<Vec<Fact>, Denial> {
+        let path = |raw: &str| self.ground.resolver(self.base).resolve(&self.on_host(raw));
+        let repository = arguments.get("path").and_then(Value::as_str).and_then(|raw| path(raw).ok());
+        let repository =
+            repository.map(|found| Repository { path: found.path, pushes: plan.tool().contains("push") });
+        let fact = |value: &ironcurtain_policy::PlannedValue| match &value.raw {
+            Some(raw) if value.is_path() => path(raw)
+                .map(|found| Fact::Path(found.path))
+                .map_err(|why| Denial::unresolvable(&value.argument, &why)),
+            raw if value.is_remote() => Ok(match (&repository, raw) {
+                (Some(repository), raw) => repository.fact(raw.as_deref()),
+                (None, Some(_)) => Fact::Plain,
+                (None, None) => Fact::Remotes(Vec::new()),
+            }),
+            Some(_) | None if prepare => Ok(Fact::Plain),
+            Some(_) | None => Ok(Fact::Verbatim),
+        };
+        plan.values().iter().map(fact).collect()
+    }
+
+    /// A path as a container names it, as this machine names it.
+    fn on_host(&self, raw: &str) -> String {
+        let Some((name, place)) = self.container else { return raw.to_owned() };
+        match raw.strip_prefix(name.trim_end_matches('/')) {
+            Some(rest) if rest.is_empty() || rest.starts_with('/') => format!("{place}{rest}"),
+            Some(_) | None => raw.to_owned(),
+        }
+    }
+}

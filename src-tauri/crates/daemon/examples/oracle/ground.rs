@@ -1,0 +1,76 @@
+//! The files and folders that requests speak of.
+
+use crate::text;
+use anyhow::Context;
+use ironcurtain_paths::{CanonicalPath, PathError, Resolver};
+use ironcurtain_policy::{Annotations, DynamicLists, Policy};
+use serde_json::Value;
+use std::path::PathBuf;
+
+/// Where data files are, where `~` is, and where relative paths start.
+pub struct Ground {
+    data: PathBuf,
+    pub home: CanonicalPath,
+    pub here: CanonicalPath,
+}
+
+impl Ground {
+    pub fn new(data: PathBuf) -> anyhow::Result<Self> {
+        let home = std::env::var("HOME").context("`HOME` is not set")?;
+        let here = std::env::current_dir()?.canonicalize()?;
+        let here = CanonicalPath::assume_canonical(here.to_str().context("this folder is not UTF-8")?)?;
+        Ok(Self { data, home: CanonicalPath::assume_canonical(&home)?, here })
+    }
+
+    /// Resolves from a folder.
+    pub fn resolver(&self, base: &CanonicalPath) -> Resolver {
+        Resolver::new(self.home.clone(), base.clone())
+    }
+
+    /// Where a path leads, from here.
+    pub fn path(&self, raw: &str) -> Result<CanonicalPath, PathError> {
+        self.resolver(&self.here).resolve(raw).map(|found| found.path)
+    }
+
+    /// Like [`Ground::path`]; a loop of links leads nowhere and stays as it is spelled.
+    pub fn place(&self, raw: &str) -> anyhow::Result<CanonicalPath> {
+        match self.path(raw) {
+            Err(PathError::TooManyLinks(_)) => Ok(CanonicalPath::assume_canonical(raw)?),
+            found => Ok(found?),
+        }
+    }
+
+    /// The session sandbox of a request.
+    pub fn sandbox(&self, request: &Value) -> anyhow::Result<Option<CanonicalPath>> {
+        request.get("allowedDirectory").and_then(Value::as_str).map(|raw| self.place(raw)).transpose()
+    }
+
+    pub fn policy(&self, request: &Value) -> anyhow::Result<Policy> {
+        let lists = match request.get("lists") {
+            None | Some(Value::Null) => DynamicLists::default(),
+            Some(lists) => DynamicLists::from_json(&self.content("lists", lists)?, "lists")?,
+        };
+        let text = self.content("policies", request.get("policy").context("`policy` is missing")?)?;
+        let within = |raw: &str| self.place(raw).map_err(|e| e.to_string());
+        Ok(Policy::from_json(&text, "policy", &within, &lists.missing_as_empty())?)
+    }
+
+    pub fn annotations(&self, request: &Value) -> anyhow::Result<Annotations> {
+        let named = request.get("annotations").context("`annotations` is missing")?;
+        Ok(Annotations::from_json(&self.content("annotations", named)?, "annotations")?)
+    }
+
+    /// A data file by name, or the content itself.
+    fn content(&self, folder: &str, named: &Value) -> anyhow::Result<String> {
+        let Some(name) = named.as_str() else { return Ok(named.to_string()) };
+        let file = self.data.join(folder).join(format!("{name}.json"));
+        std::fs::read_to_string(&file).with_context(|| format!("`{}` cannot be read", file.display()))
+    }
+}
+
+/// The server, the tool and the arguments of the call in a request.
+pub fn call(request: &Value) -> anyhow::Result<(&str, &str, &serde_json::Map<String, Value>)> {
+    let call = request.get("request").context("`request` is missing")?;
+    let arguments = call.get("arguments").and_then(Value::as_object).context("`arguments` is missing")?;
+    Ok((text(call, "serverName")?, text(call, "toolName")?, arguments))
+}

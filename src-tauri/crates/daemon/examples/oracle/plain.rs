@@ -1,0 +1,99 @@
+//! Questions about single paths, hosts, shapes and folders.
+
+use crate::ground::Ground;
+use crate::text;
+use anyhow::Context;
+use ironcurtain_paths::{CanonicalPath, Target};
+use ironcurtain_policy::{
+    Category, Destination, Pattern, Role, Root, check_schema, file_uri, is_ip_address, policy_roots,
+};
+use serde_json::{Value, json};
+
+pub fn roots(ground: &Ground, request: &Value) -> anyhow::Result<Value> {
+    let sandbox = ground.sandbox(request)?;
+    let found = policy_roots(&ground.policy(request)?, sandbox.as_ref());
+    let roots: Vec<Value> =
+        found.iter().map(|root| json!({ "path": root.path, "name": root.name })).collect();
+    let told: Vec<Value> = found.iter().map(|Root { path, name }| told(path, name)).collect();
+    Ok(json!({ "roots": roots, "mcpRoots": told }))
+}
+
+pub fn to_mcp_roots(request: &Value) -> anyhow::Result<Value> {
+    let roots = request.get("roots").and_then(Value::as_array).context("`roots` is missing")?;
+    let one = |root: &Value| {
+        anyhow::Ok(told(&CanonicalPath::assume_canonical(text(root, "path")?)?, text(root, "name")?))
+    };
+    Ok(json!({ "mcpRoots": roots.iter().map(one).collect::<Result<Vec<_>, _>>()? }))
+}
+
+fn told(path: &CanonicalPath, name: &str) -> Value {
+    json!({ "uri": file_uri(path), "name": name })
+}
+
+/// `proxy` is a part of the other system and no server.
+pub fn required_servers(ground: &Ground, request: &Value) -> anyhow::Result<Value> {
+    let policy = ground.policy(request)?;
+    let servers: Vec<&str> = policy.servers().into_iter().filter(|server| *server != "proxy").collect();
+    Ok(json!({ "servers": servers }))
+}
+
+pub fn real_path(ground: &Ground, request: &Value) -> anyhow::Result<Value> {
+    Ok(json!({ "value": ground.place(text(request, "input")?)? }))
+}
+
+/// A folder is its own; everything else has the one it is in.
+pub fn directory(ground: &Ground, request: &Value) -> anyhow::Result<Value> {
+    let found = ground.resolver(&ground.here).resolve(text(request, "input")?)?;
+    let folder = if found.target == Target::Folder { None } else { found.path.parent() };
+    Ok(json!({ "value": folder.unwrap_or(found.path) }))
+}
+
+pub fn is_within(ground: &Ground, request: &Value) -> anyhow::Result<Value> {
+    let (path, folder) = (ground.place(text(request, "input")?)?, ground.place(text(request, "directory")?)?);
+    Ok(json!({ "value": folder.contains(&path) }))
+}
+
+pub fn expand_tilde(ground: &Ground, request: &Value) -> anyhow::Result<Value> {
+    let raw = text(request, "input")?;
+    let expanded = ground.resolver(&ground.here).expand_home(raw);
+    Ok(json!({ "value": expanded.unwrap_or_else(|| raw.to_owned()) }))
+}
+
+pub fn is_ip(request: &Value) -> anyhow::Result<Value> {
+    Ok(json!({ "value": is_ip_address(text(request, "input")?) }))
+}
+
+pub fn canonicalize(ground: &Ground, request: &Value) -> anyhow::Result<Value> {
+    let (role, raw) = (role(request)?, text(request, "input")?);
+    let value = match role.category() {
+        Category::Path => ground.place(raw)?.to_string(),
+        Category::Url => Destination::parse(role, raw).text().to_owned(),
+        Category::Identifier => raw.to_lowercase(),
+        Category::Opaque => raw.to_owned(),
+    };
+    Ok(json!({ "value": value }))
+}
+
+pub fn domain_of(request: &Value) -> anyhow::Result<Value> {
+    let destination = Destination::parse(role(request)?, text(request, "input")?);
+    Ok(json!({ "value": destination.domain() }))
+}
+
+pub fn domain_matches(request: &Value) -> anyhow::Result<Value> {
+    let domain = text(request, "domain")?;
+    let patterns = request.get("allowed").and_then(Value::as_array).context("`allowed` is missing")?;
+    let covers = |pattern: &str| Pattern::parse(pattern).covers(domain);
+    Ok(json!({ "value": patterns.iter().filter_map(Value::as_str).any(covers) }))
+}
+
+pub fn validate(request: &Value) -> anyhow::Result<Value> {
+    let schema = request.get("inputSchema").context("`inputSchema` is missing")?;
+    let arguments = request.get("args").and_then(Value::as_object).context("`args` is missing")?;
+    let misfit = check_schema(schema, arguments).err();
+    Ok(json!({ "valid": misfit.is_none(), "message": misfit.map(|misfit| misfit.to_string()) }))
+}
+
+fn role(request: &Value) -> anyhow::Result<Role> {
+    let name = text(request, "role")?;
+    Role::parse(name).with_context(|| format!("there is no role `{name}`"))
+}
