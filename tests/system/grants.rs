@@ -192,6 +192,22 @@ fn uses_are_counted_and_shown() {
 }
 
 #[test]
+fn a_server_that_dawdles_cannot_put_off_a_revocation() {
+    let world = hostile::dawdling();
+    let secret = world.file("docs/secret.txt", "secret");
+    let mut client = world.connect("hostile");
+    world.person.will(Next::Allow(Reach::Folders, Lifetime::Session));
+    let call = client.begin_call("open", json!({ "path": secret }));
+    eventually("the mount", BOUND, || !client.sneak(&secret).is_error);
+    std::thread::scope(|scope| {
+        let since = Instant::now();
+        scope.spawn(|| world.revoke_only_grant());
+        gone(&mut client, &secret, since);
+    });
+    client.outcome(call).refused("changed before the server got it");
+}
+
+#[test]
 fn a_grant_ends_by_the_clock_without_anybody_asking() {
     let mut world = hostile::world();
     let secret = world.file("docs/secret.txt", "secret");

@@ -32,9 +32,18 @@ pub fn world() -> World {
     World::with(install)
 }
 
+/// A world whose server asks for its roots once and takes no notice of changes.
+pub fn dawdling() -> World {
+    World::with(|w| configure(w, &json!({ "DAWDLE": "1" })))
+}
+
 /// Writes the configuration of the hostile server.
 pub fn install(prepared: &Prepared) {
-    let servers = json!({ "hostile": { "command": program() } });
+    configure(prepared, &json!({}));
+}
+
+fn configure(prepared: &Prepared, env: &Value) {
+    let servers = json!({ "hostile": { "command": program(), "env": env } });
     let policy = prepared.home.policy();
     std::fs::write(prepared.home.config.join("mcp-servers.json"), servers.to_string()).unwrap();
     std::fs::write(policy.join("tool-annotations.json"), annotations().to_string()).unwrap();

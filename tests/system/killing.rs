@@ -39,7 +39,7 @@ fn killed_at(point: Point) {
         (Point::BeforeHello, _) | (_, None) => {}
         (Point::AfterHello, _) => {
             eventually("a session", BOUND, || {
-                machine.command(&["sessions"]).stdout.starts_with(b"No agent") == false
+                !machine.command(&["sessions"]).stdout.starts_with(b"No agent")
             });
         }
         (Point::ServerStarting, _) => {
@@ -187,8 +187,7 @@ fn the_shim() {
 #[test]
 fn without_a_trusted_process_the_shim_says_what_to_do_as_root() {
     if !is_root() {
-        // As an ordinary user it starts one, which the next test shows.
-        return;
+        return the_shim_starts_the_trusted_process();
     }
     let machine = Machine::new(hostile::install);
     let mut client = machine.client();
@@ -203,7 +202,11 @@ fn without_a_trusted_process_the_shim_says_what_to_do_as_root() {
 }
 
 #[test]
-fn an_ordinary_user_s_shim_starts_the_trusted_process() {
+fn an_ordinary_users_shim_starts_the_trusted_process() {
+    the_shim_starts_the_trusted_process();
+}
+
+fn the_shim_starts_the_trusted_process() {
     let machine = Machine::new(|_| {});
     let base = machine.ours().parent().unwrap().to_path_buf();
     let mut shim = Command::new("setpriv");

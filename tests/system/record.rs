@@ -40,10 +40,16 @@ fn while_the_record_cannot_be_written_nothing_is_allowed() {
         for _ in 0..2 {
             client.plain("heard").refused("DENIED: the audit log cannot be written: File too large");
         }
+        let status = String::from_utf8(machine.command(&["status"]).stdout).unwrap();
+        assert!(
+            status.contains(" is in trouble ") && status.contains("because the audit log cannot be written"),
+            "{status}"
+        );
         client.call("open", json!({ "path": secret })).refused("DENIED: the audit log cannot be written");
         client.sneak(&secret).refused("DENIED: the audit log cannot be written");
         machine.limit_files(None);
         client.plain("heard").ok();
+        assert!(String::from_utf8(machine.command(&["status"]).stdout).unwrap().contains(" is protecting "));
         machine.verify();
     }
     let call = client.begin_call("open", json!({ "path": secret }));

@@ -8,11 +8,11 @@ use crate::world::{World, eventually};
 use ironcurtain_daemon::consent::{Lifetime, Reach, Withdrawn};
 use ironcurtain_protocol::{Reply, Request};
 use serde_json::json;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 const MISSING: &str = "os error 2)";
 
-fn allow(world: &World, client: &mut Client, path: &PathBuf, lifetime: Lifetime) {
+fn allow(world: &World, client: &mut Client, path: &Path, lifetime: Lifetime) {
     world.person.will(Next::Allow(Reach::Paths, lifetime));
     client.open(path).ok();
 }

@@ -46,9 +46,7 @@ impl Owner {
                 Err(mpsc::RecvTimeoutError::Timeout) => {}
                 Err(mpsc::RecvTimeoutError::Disconnected) => return,
             }
-            if self.expire() {
-                self.changed();
-            }
+            self.expire();
         }
     }
 
@@ -98,13 +96,17 @@ impl Owner {
         self.publish();
     }
 
-    /// Drops what has ended by the clock; tells whether anything has.
-    fn expire(&mut self) -> bool {
+    /// Drops what has ended by the clock, and tells of it once it is gone.
+    fn expire(&mut self) {
         let now = now_ms();
         let (ended, live): (Vec<_>, Vec<_>) = std::mem::take(&mut self.grants)
             .into_iter()
             .partition(|g| g.expires_ms.is_some_and(|at| at <= now));
         self.grants = live;
+        if ended.is_empty() {
+            return;
+        }
+        self.changed();
         for grant in &ended {
             if let Err(problem) = self.store.delete(&grant.id) {
                 tracing::warn!(%problem, grant = grant.id, "an expired grant stays in the database until the next start");
@@ -112,7 +114,6 @@ impl Owner {
             // Without a listener the trusted process is ending.
             let _ = self.expired.send(Expired(grant.clone()));
         }
-        !ended.is_empty()
     }
 
     fn sleep(&self) -> Duration {

@@ -148,11 +148,13 @@ async fn question(
     match outcome {
         Outcome::Allowed { offer, lifetime } => {
             let offer = offers.get(offer).ok_or("DENIED: the answer names no offer.")?;
-            if lifetime != Lifetime::Once {
-                let wanted: Vec<Wanted> = wanted.into_iter().map(|(w, _)| w).collect();
-                session.grant(call, offer, lifetime, &wanted, &id).await?;
+            if lifetime == Lifetime::Once {
+                return Ok(escalation.values.clone());
             }
-            Ok(escalation.values.clone())
+            // From now on the grant speaks, for this call too: taken back, it allows nothing any more.
+            let wanted: Vec<Wanted> = wanted.into_iter().map(|(w, _)| w).collect();
+            session.grant(call, offer, lifetime, &wanted, &id).await?;
+            Ok(Vec::new())
         }
         Outcome::Settled => Ok(Vec::new()),
         refused @ (Outcome::Denied(_) | Outcome::Closed | Outcome::TimedOut) => {
@@ -182,7 +184,9 @@ async fn shown(
 ) -> Result<(Pending, Option<Lease>), String> {
     let problem = |e: crate::server::ServerError| format!("The call was allowed, but {e}.");
     session.server.ready().await.map_err(problem)?;
-    session.server.caught_up(leave.version).await.map_err(problem)?;
+    if !leave.needs_nothing() {
+        session.server.caught_up(leave.version).await.map_err(problem)?;
+    }
     let lease = if session.shows(leave) {
         None
     } else {

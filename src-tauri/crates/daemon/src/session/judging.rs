@@ -34,6 +34,13 @@ pub(super) struct Leave {
     pub(super) version: u64,
 }
 
+impl Leave {
+    /// Whether it is all the same to the call what is granted and mounted.
+    pub(super) fn needs_nothing(&self) -> bool {
+        self.needs.is_empty() && self.relies_on.is_empty()
+    }
+}
+
 impl Session {
     pub(super) fn judge(&self, tool: &ToolCall, approved: &[Asked]) -> Judged {
         let table = self.shared.grants.now();
@@ -93,10 +100,15 @@ impl Session {
     /// Whether the server sees everything the call needs right now, as it is now.
     pub(super) fn shows(&self, leave: &Leave) -> bool {
         let applied = self.server.applied();
+        if !leave.prepared.call.paths().all(|(_, _, path)| applied.is_current(path)) {
+            return false;
+        }
+        if leave.needs_nothing() {
+            return true;
+        }
         leave.needs.is_empty()
             && applied.grants_version >= leave.version
             && leave.relies_on.iter().all(|need| applied.shows(need))
-            && leave.prepared.call.paths().all(|(_, _, path)| applied.is_current(path))
             && leave.prepared.first_of(&applied.failed).is_none()
     }
 
