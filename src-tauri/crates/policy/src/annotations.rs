@@ -5,7 +5,7 @@
 //!   condition without operator never holds. A condition takes roles away from the default or adds to it; it never
 //!   puts others in their place.
 
-mod load;
+pub(crate) mod load;
 
 use crate::Role;
 use serde_json::{Map, Value};

@@ -23,6 +23,8 @@ mod roles;
 mod roots;
 mod rules;
 mod schema;
+#[cfg(test)]
+mod schemas;
 mod strict;
 mod verdict;
 

@@ -46,14 +46,17 @@ impl DynamicLists {
 }
 
 #[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
-struct StoredFile {
+pub(crate) struct StoredFile {
     #[serde(default)]
+    #[cfg_attr(test, schemars(extend("const" = 1)))]
     schema_version: Option<u64>,
     lists: BTreeMap<String, StoredList>,
 }
 
 #[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 struct StoredList {
     values: Vec<String>,

@@ -4,7 +4,7 @@
 //! - Rules are found by server and tool, so that thousands of them stay cheap.
 
 mod index;
-mod load;
+pub(crate) mod load;
 
 use crate::domains::Pattern;
 use crate::{Resource, Role};

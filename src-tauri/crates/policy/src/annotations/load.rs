@@ -33,22 +33,27 @@ impl Annotations {
 }
 
 #[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
-struct StoredFile {
+pub(crate) struct StoredFile {
     #[serde(default)]
+    #[cfg_attr(test, schemars(extend("const" = 1)))]
     schema_version: Option<u64>,
     servers: BTreeMap<String, StoredServer>,
 }
 
 #[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct StoredServer {
     tools: Vec<StoredTool>,
 }
 
 #[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 struct StoredTool {
     tool_name: String,
+    #[cfg_attr(test, schemars(with = "BTreeMap<String, crate::schemas::ArgumentShape>"))]
     args: Map<String, Value>,
     #[serde(default)]
     input_schema: Option<Value>,
@@ -57,20 +62,25 @@ struct StoredTool {
 }
 
 #[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
-struct StoredConditional {
+pub(crate) struct StoredConditional {
+    #[cfg_attr(test, schemars(with = "Vec<crate::schemas::RoleName>"))]
     default: Vec<String>,
     when: Vec<StoredGuard>,
 }
 
 #[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct StoredGuard {
     condition: StoredCondition,
+    #[cfg_attr(test, schemars(with = "Vec<crate::schemas::RoleName>"))]
     roles: Vec<String>,
 }
 
 #[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct StoredCondition {
     arg: String,
@@ -79,6 +89,7 @@ struct StoredCondition {
     #[serde(default, rename = "in")]
     one_of: Option<Vec<Value>>,
     #[serde(default)]
+    #[cfg_attr(test, schemars(extend("enum" = ["present", "absent", "truthy", "falsy", null])))]
     is: Option<String>,
 }
 

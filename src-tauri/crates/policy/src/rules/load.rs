@@ -51,32 +51,42 @@ pub(super) fn bad_within(file: &str, rule: &str, message: String) -> LoadError {
 }
 
 #[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
-struct StoredFile {
+pub(crate) struct StoredFile {
     #[serde(default)]
+    #[cfg_attr(test, schemars(extend("const" = 1)))]
     schema_version: Option<u64>,
+    #[cfg_attr(test, schemars(with = "Vec<crate::schemas::RuleShape>"))]
     rules: Vec<Map<String, Value>>,
 }
 
 #[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
-struct StoredPaths {
+pub(crate) struct StoredPaths {
+    #[cfg_attr(test, schemars(with = "Vec<crate::schemas::RoleName>"))]
     roles: Vec<String>,
     within: String,
 }
 
 #[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
-struct StoredDomains {
+pub(crate) struct StoredDomains {
+    #[cfg_attr(test, schemars(with = "Vec<crate::schemas::RoleName>"))]
     roles: Vec<String>,
     allowed: Vec<String>,
 }
 
 #[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
-struct StoredList {
+pub(crate) struct StoredList {
+    #[cfg_attr(test, schemars(with = "Vec<crate::schemas::RoleName>"))]
     roles: Vec<String>,
     allowed: Vec<String>,
+    #[cfg_attr(test, schemars(extend("enum" = ["domains", "emails", "identifiers"])))]
     match_type: String,
 }
 

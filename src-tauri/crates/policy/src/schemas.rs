@@ -1,0 +1,140 @@
+//! JSON Schemas of the files, generated from the types they are read into and shipped in `docs/schemas`.
+//!
+//! - Rules and arguments are read field by field, for the sake of errors that name them; their shapes are written here
+//!   and held against the loader.
+
+use crate::rules::load::{StoredDomains, StoredList, StoredPaths};
+use crate::{DynamicLists, Policy, Role, annotations, lists, rules};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema, schema_for};
+use serde_json::{Value, json};
+use std::borrow::Cow;
+use std::path::PathBuf;
+
+/// A role by its name.
+pub(crate) struct RoleName;
+
+impl JsonSchema for RoleName {
+    fn schema_name() -> Cow<'static, str> {
+        "Role".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let one = |role: &Role| json!({ "const": role.name(), "description": role.description() });
+        json_schema!({ "oneOf": Role::ALL.iter().map(one).collect::<Vec<_>>() })
+    }
+}
+
+/// A rule of a compiled policy.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields, rename = "Rule")]
+#[expect(dead_code, reason = "only its shape is used")]
+pub(crate) struct RuleShape {
+    /// Unique in the file, and not empty.
+    name: String,
+    #[serde(default)]
+    description: String,
+    #[serde(default)]
+    principle: String,
+    #[serde(rename = "if")]
+    conditions: ConditionsShape,
+    then: DecisionShape,
+    #[serde(default)]
+    reason: String,
+}
+
+/// Every part that is there must hold.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields, rename = "Conditions")]
+#[expect(dead_code, reason = "only its shape is used")]
+struct ConditionsShape {
+    #[serde(default)]
+    roles: Vec<RoleName>,
+    #[serde(default)]
+    server: Vec<String>,
+    #[serde(default)]
+    tool: Vec<String>,
+    #[schemars(default)]
+    paths: Option<StoredPaths>,
+    #[schemars(default)]
+    domains: Option<StoredDomains>,
+    #[serde(default)]
+    lists: Vec<StoredList>,
+}
+
+#[derive(JsonSchema)]
+#[schemars(rename_all = "lowercase", rename = "Decision")]
+#[expect(dead_code, reason = "only its shape is used")]
+enum DecisionShape {
+    Allow,
+    Escalate,
+    Deny,
+}
+
+/// The roles of an argument, or roles under conditions.
+#[derive(JsonSchema)]
+#[schemars(untagged, rename = "Argument")]
+#[expect(dead_code, reason = "only its shape is used")]
+pub(crate) enum ArgumentShape {
+    Roles(Vec<RoleName>),
+    Conditional(annotations::load::StoredConditional),
+}
+
+fn all() -> [(&'static str, Schema); 3] {
+    [
+        ("compiled-policy", schema_for!(rules::load::StoredFile)),
+        ("tool-annotations", schema_for!(annotations::load::StoredFile)),
+        ("dynamic-lists", schema_for!(lists::StoredFile)),
+    ]
+}
+
+fn place(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("../../../docs/schemas/{name}.schema.json"))
+}
+
+#[test]
+fn the_shipped_schemas_are_those_of_the_types() {
+    let write = std::env::var_os("IRONCURTAIN_WRITE_SCHEMAS").is_some();
+    for (name, schema) in all() {
+        let text = serde_json::to_string_pretty(&schema).unwrap() + "\n";
+        if write {
+            std::fs::create_dir_all(place(name).parent().unwrap()).unwrap();
+            std::fs::write(place(name), &text).unwrap();
+        }
+        let shipped = std::fs::read_to_string(place(name)).unwrap_or_default();
+        assert!(
+            shipped == text,
+            "docs/schemas/{name}.schema.json is out of date: run `IRONCURTAIN_WRITE_SCHEMAS=1 cargo test -p ironcurtain-policy schemas`"
+        );
+    }
+}
+
+#[test]
+fn the_loader_takes_every_field_of_a_rule_that_the_schema_has_and_no_other() {
+    let [(_, schema), ..] = all();
+    let schema = serde_json::to_value(schema).unwrap();
+    let fields = |of: &str| -> Vec<String> {
+        let properties = &schema["$defs"][of]["properties"];
+        properties.as_object().unwrap().keys().cloned().collect()
+    };
+    let load = |rule: Value| {
+        let file = json!({ "rules": [rule] }).to_string();
+        Policy::from_json(&file, "p", &|_| Err("no".to_owned()), &DynamicLists::default())
+    };
+    let rule = |conditions: Value| json!({ "name": "r", "if": conditions, "then": "allow" });
+    for field in fields("Rule") {
+        let mut with = rule(json!({}));
+        if with.get(&field).is_none() {
+            with[&field] = json!("text");
+        }
+        assert!(load(with).is_ok(), "{field}");
+    }
+    for field in fields("Conditions") {
+        let known = |value: Value| match load(rule(json!({ &field: value }))) {
+            Ok(_) => true,
+            Err(error) => !error.to_string().contains("is not known"),
+        };
+        assert!(known(json!([])), "{field}");
+    }
+    assert_eq!(fields("Conditions").len(), 6);
+    assert!(load(rule(json!({ "other": [] }))).unwrap_err().to_string().contains("is not known"));
+}
