@@ -27,11 +27,9 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// Below the test directory, which is not below the sandbox's private `/tmp`.
+    /// Not below `/tmp`, which is private and writable in the sandbox; a checkout may well be there.
     pub(crate) fn new() -> Self {
-        let base =
-            programs().map_or_else(|| PathBuf::from(env!("CARGO_TARGET_TMPDIR")), |dir| dir.join("tmp"));
-        Self::below(&base)
+        Self::below(&programs().map_or_else(|| PathBuf::from("/var/tmp"), |dir| dir.join("tmp")))
     }
 
     pub(crate) fn below(base: &Path) -> Self {
