@@ -1,5 +1,5 @@
 //! `ironcurtain policy`, as built, in a home of its own and without a trusted process.
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests fail like tests")]
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 use serde_json::{Value, json};
 use std::path::PathBuf;
