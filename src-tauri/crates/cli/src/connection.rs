@@ -16,11 +16,12 @@ impl Connection {
     /// Connects to this user's trusted process.
     pub fn open() -> anyhow::Result<Self> {
         let path = socket_path(|name| std::env::var_os(name))?;
-        let stream = UnixStream::connect(&path).map_err(|e| match e.kind() {
-            io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {
+        let stream = UnixStream::connect(&path).map_err(|e| {
+            if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused) {
                 anyhow!("IronCurtain is not running; start the app, or `ironcurtain daemon`")
+            } else {
+                anyhow!("`{}` could not be reached: {e}", path.display())
             }
-            _ => anyhow!("`{}` could not be reached: {e}", path.display()),
         })?;
         let peer = rustix::net::sockopt::socket_peercred(&stream)?;
         if peer.uid != rustix::process::geteuid() {

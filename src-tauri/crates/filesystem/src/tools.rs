@@ -1,6 +1,6 @@
 //! The 14 tools: their catalogue and their work.
 //!
-//! - A tool reaches the disk only through a [`Place`](crate::place::Place).
+//! - A tool reaches the disk only through a [`Place`].
 //! - Long work stops when its call is cancelled or its directories are no longer allowed.
 
 mod arguments;
