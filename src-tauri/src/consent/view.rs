@@ -164,23 +164,42 @@ fn headline(question: &Question) -> Vec<Span> {
         spans.push(span(text::name(&question.tool), Tone::Strong));
     } else {
         spans.push(span(question.verb.word(), Tone::Strong));
-        spans.push(span(format!(" {}", things(&question.items)), Tone::Plain));
+        spans.push(span(format!(" {}", things(question)), Tone::Plain));
     }
     spans
 }
 
 /// "a file", "a folder", "3 files", "2 files and a folder", ...
-fn things(items: &[Item]) -> String {
-    let count = |wanted: fn(Target) -> bool| items.iter().filter(|item| wanted(item.target)).count();
-    let files = count(|t| matches!(t, Target::File(_) | Target::Missing));
-    let folders = count(|t| matches!(t, Target::Folder));
-    let devices = count(|t| matches!(t, Target::Special));
-    let words: Vec<String> = [(files, "file"), (folders, "folder"), (devices, "device")]
+fn things(question: &Question) -> String {
+    const WORDS: [(&str, &str); 4] = [
+        ("file", "files"),
+        ("new file or folder", "new files or folders"),
+        ("folder", "folders"),
+        ("device", "devices"),
+    ];
+    let new_is_file = is_content(question);
+    let of = |word: &str| question.items.iter().filter(|item| thing(item, new_is_file) == word).count();
+    let words: Vec<String> = WORDS
         .into_iter()
-        .filter(|(count, _)| *count > 0)
-        .map(|(count, word)| if count == 1 { format!("a {word}") } else { format!("{count} {word}s") })
+        .map(|(one, many)| (of(one), one, many))
+        .filter(|(count, _, _)| *count > 0)
+        .map(|(count, one, many)| if count == 1 { format!("a {one}") } else { format!("{count} {many}") })
         .collect();
     words.join(" and ")
+}
+
+fn thing(item: &Item, new_is_file: bool) -> &'static str {
+    match (item.target, item.verb) {
+        (Target::Missing, Verb::Write) if !new_is_file => "new file or folder",
+        (Target::File(_) | Target::Missing, _) => "file",
+        (Target::Folder, _) => "folder",
+        (Target::Special, _) => "device",
+    }
+}
+
+/// Whether what does not exist yet will be a file: content comes with it. A call without content may make a folder.
+fn is_content(question: &Question) -> bool {
+    question.preview.is_some()
 }
 
 fn paths(question: &Question, home: &Path) -> Vec<PathLine> {
@@ -190,7 +209,7 @@ fn paths(question: &Question, home: &Path) -> Vec<PathLine> {
         .iter()
         .map(|item| {
             let (lead, strong) = text::path_parts(&item.path, home);
-            let note = note(item);
+            let note = note(item, is_content(question));
             PathLine {
                 path: vec![
                     span(text::clip(&lead, PATH_CHARS), Tone::Quiet),
@@ -205,9 +224,10 @@ fn paths(question: &Question, home: &Path) -> Vec<PathLine> {
         .collect()
 }
 
-fn note(item: &Item) -> String {
+fn note(item: &Item, new_is_file: bool) -> String {
     match (item.target, item.verb) {
-        (Target::Missing, Verb::Write) => "new file".to_owned(),
+        (Target::Missing, Verb::Write) if new_is_file => "new file".to_owned(),
+        (Target::Missing, Verb::Write) => "new".to_owned(),
         (Target::Missing, Verb::Read | Verb::Delete) => "nothing is there".to_owned(),
         (Target::File(bytes), Verb::Read) => text::size(bytes),
         (Target::File(bytes), Verb::Write) => format!("overwrites {}", text::size(bytes)),

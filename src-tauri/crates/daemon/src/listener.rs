@@ -46,7 +46,7 @@ pub enum ListenError {
 pub struct Listener {
     socket: UnixListener,
     path: PathBuf,
-    _lock: File,
+    lock: File,
 }
 
 /// A peer of this user that has said hello.
@@ -88,7 +88,7 @@ impl Listener {
         }
         let socket = UnixListener::bind(path).map_err(failed)?;
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600)).map_err(failed)?;
-        Ok(Self { socket, path: path.to_path_buf(), _lock: lock })
+        Ok(Self { socket, path: path.to_path_buf(), lock })
     }
 
     /// The next connection.
@@ -104,6 +104,8 @@ impl Drop for Listener {
     fn drop(&mut self) {
         // Left behind it only costs the next start a removal.
         let _ = std::fs::remove_file(&self.path);
+        // Closing alone would leave the lock to a child that was just forked and has not run its program yet.
+        let _ = rustix::fs::flock(&self.lock, FlockOperation::Unlock);
     }
 }
 

@@ -111,8 +111,16 @@ fn a_server_without_a_sandbox_is_in_red_and_in_words() {
 }
 
 #[test]
+fn what_may_become_a_folder_is_not_called_a_file() {
+    let made = Question { preview: None, tool: "create_directory".into(), ..question() };
+    assert_eq!(things(&made), "a new file or folder");
+    assert_eq!(note(&made.items[0], is_content(&made)), "new");
+    assert_eq!(things(&question()), "a file");
+}
+
+#[test]
 fn what_is_there_is_said_for_every_verb() {
-    let note_of = |target, verb| note(&Item { verb, path: "/x".into(), asked_for: None, target });
+    let note_of = |target, verb| note(&Item { verb, path: "/x".into(), asked_for: None, target }, true);
     assert_eq!(note_of(Target::File(12_000), Verb::Write), "overwrites 12 kB");
     assert_eq!(note_of(Target::File(12_000), Verb::Read), "12 kB");
     assert_eq!(note_of(Target::File(12_000), Verb::Delete), "deletes 12 kB");

@@ -158,7 +158,7 @@ fn paths_label(wanted: &[Wanted]) -> String {
         0 => "this call".to_owned(),
         1 => match wanted.first().map(|w| w.target) {
             Some(Target::Folder) => "this folder".to_owned(),
-            Some(Target::Missing) => "this new file".to_owned(),
+            Some(Target::Missing) => "this one path".to_owned(),
             Some(Target::File(_) | Target::Special) | None => "this file".to_owned(),
         },
         n => format!("these {n} paths"),

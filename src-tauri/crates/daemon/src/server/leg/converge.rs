@@ -26,7 +26,7 @@ use tokio::time::Instant;
 /// How long the server may take to understand a change of its roots.
 const ROOTS_BOUND: Duration = Duration::from_secs(5);
 
-/// How long a server that has never asked for roots is waited for, once.
+/// How long a server that may know nothing of roots is waited for, once.
 const FIRST_ASK_BOUND: Duration = Duration::from_millis(500);
 
 /// The tool by which file servers tell what they accept.
@@ -154,7 +154,9 @@ impl Leg {
     /// Waits until the server has understood its roots, or a bound has passed.
     async fn understood(&mut self, version: u64) {
         let Some(pump) = self.running.as_ref().map(|r| r.pump.clone()) else { return };
-        let bound = if self.asks_for_roots.is_none() { FIRST_ASK_BOUND } else { ROOTS_BOUND };
+        // A server that lists its folders knows of roots; it only may be slow.
+        let may_never_ask = self.asks_for_roots.is_none() && !self.options.lists_allowed;
+        let bound = if may_never_ask { FIRST_ASK_BOUND } else { ROOTS_BOUND };
         let mut told = pump.told.clone();
         let asked = tokio::time::timeout(bound, told.wait_for(|v| *v >= version)).await;
         match asked.map(|asked| asked.is_ok()) {
