@@ -62,11 +62,8 @@ fn look(file: &str, text: &str) -> Vec<String> {
         problems.push("it names the registry it came from; use `omit-lockfile-registry-resolved`".to_owned());
     }
     if file.ends_with("Cargo.lock") {
-        let foreign = |line: &&str| {
-            line.starts_with("source = ")
-                && !line.contains("registry+https://github.com/rust-lang/crates.io-index")
-        };
-        problems.extend(text.lines().find(foreign).map(|line| format!("`{line}` is not crates.io")));
+        let from_git = text.lines().find(|line| line.starts_with("source = \"git+"));
+        problems.extend(from_git.map(|line| format!("`{line}` is no release")));
     }
     problems
 }
