@@ -98,7 +98,7 @@ fn a_client_that_hangs_up_leaves_nothing() {
     eventually("the end of its processes", BOUND, || below.iter().all(|p| !p.is_alive()));
     let given_up =
         world.activity().into_iter().find(|e| e.tool.as_deref() == Some("slow") && e.event == "outcome");
-    assert!(given_up.is_some_and(|e| e.summary.contains("the session ended before")));
+    assert!(given_up.is_some_and(|e| e.summary.contains("The session ended before")));
 }
 
 #[test]

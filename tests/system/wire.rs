@@ -192,7 +192,7 @@ fn cancelling_a_call_closes_its_question() {
     let mut events: Vec<&str> = open.iter().map(|e| e.event.as_str()).collect();
     events.sort_unstable();
     assert_eq!(events, ["outcome", "question"], "{open:?}");
-    assert!(open.iter().any(|e| e.summary == "open: the client took the call back"), "{open:?}");
+    assert!(open.iter().any(|e| e.summary == "The client took the call back"), "{open:?}");
 }
 
 #[test]

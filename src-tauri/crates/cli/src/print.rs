@@ -89,8 +89,9 @@ fn activity(entry: &ActivityView) -> String {
     let who = entry.client.as_deref().unwrap_or("-");
     let paths = if entry.paths.is_empty() { String::new() } else { format!("  {}", entry.paths.join(" ")) };
     let decision = entry.decision.as_deref().unwrap_or("-");
+    let tool = entry.tool.as_ref().map(|tool| format!("{tool}  ")).unwrap_or_default();
     format!(
-        "{:>6}  {}  {:<9} {:<9} {who}  {}{paths}\n",
+        "{:>6}  {}  {:<9} {:<9} {who}  {tool}{}{paths}\n",
         entry.seq,
         clock(entry.time_ms),
         entry.event,

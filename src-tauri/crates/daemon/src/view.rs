@@ -1,6 +1,6 @@
 //! From domain values to what people are shown.
 
-use crate::audit::{Entry, Event};
+use crate::audit::{Entry, Event, PolicyDecision};
 use crate::consent::Lifetime;
 use crate::grants::{GrantTable, StandingGrant};
 use crate::server::still_there;
@@ -87,12 +87,37 @@ fn entry(entry: Entry) -> ActivityView {
     }
 }
 
-/// The entry in a sentence a person can read without the log's own fields.
+/// The entry in a sentence a person can read without the log's own fields. The tool is not in it: it has its own place.
 fn sentence(entry: &Entry) -> String {
-    let tool = entry.tool_name.as_deref().map(|t| format!("{t}: ")).unwrap_or_default();
-    let why =
-        entry.policy_decision.as_ref().filter(|d| d.status != "escalate").map(|d| format!(" ({})", d.reason));
-    format!("{tool}{}{}", entry.summary, why.unwrap_or_default())
+    let result = entry.escalation_result.as_deref().or(entry.result.as_deref());
+    let fixed = match (entry.event, result) {
+        (Event::Decision, _) => return entry.policy_decision.as_ref().map_or_else(String::new, decided),
+        (Event::Question, _) => "Asked you",
+        (Event::Answer, Some("approved")) => "You allowed it",
+        (Event::Answer, Some("denied")) => "You denied it",
+        (Event::Answer, Some("timeout")) => "You did not answer in time",
+        (Event::Answer, Some("closed")) => "The question was closed",
+        (Event::Answer, Some("settled")) => "Another answer settled it",
+        (Event::Outcome, Some("ok")) => "Done",
+        (Event::Outcome, Some("error")) => "The server answered with an error",
+        _ => entry.summary.as_str(),
+    };
+    capitalized(fixed)
+}
+
+fn decided(decision: &PolicyDecision) -> String {
+    match (decision.status.as_str(), decision.rule.as_str()) {
+        ("allow", "grant") => "Allowed by what you granted".to_owned(),
+        ("allow", "structural-sandbox-allow") => "Allowed: in the session's own folder".to_owned(),
+        ("allow", _) if decision.reason.starts_with("approved") => "Allowed by your answer".to_owned(),
+        ("allow", _) => format!("Allowed: {}", decision.reason),
+        _ => format!("Denied: {}", decision.reason),
+    }
+}
+
+fn capitalized(text: &str) -> String {
+    let mut rest = text.chars();
+    rest.next().map_or_else(String::new, |first| first.to_uppercase().chain(rest).collect())
 }
 
 fn event(event: Event) -> &'static str {
@@ -107,5 +132,28 @@ fn event(event: Event) -> &'static str {
         Event::Grant => "grant",
         Event::Revoked => "revoked",
         Event::BoundaryViolation => "boundary",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_are_told_in_words_people_use() {
+        let decision = |status: &str, rule: &str, reason: &str| {
+            let mut entry = Entry::new(Event::Decision, "x");
+            let (status, rule, reason) = (status.to_owned(), rule.to_owned(), reason.to_owned());
+            entry.policy_decision = Some(PolicyDecision { status, rule, reason });
+            sentence(&entry)
+        };
+        assert_eq!(decision("allow", "grant", "grant `x`"), "Allowed by what you granted");
+        assert_eq!(decision("allow", "ask-before-reading", "approved: y"), "Allowed by your answer");
+        assert_eq!(decision("allow", "work", "work is free"), "Allowed: work is free");
+        assert_eq!(decision("deny", "r", "it is protected"), "Denied: it is protected");
+        let mut answer = Entry::new(Event::Answer, "the question ended: timeout");
+        answer.escalation_result = Some("timeout".into());
+        assert_eq!(sentence(&answer), "You did not answer in time");
+        assert_eq!(sentence(&Entry::new(Event::Server, "the server x started")), "The server x started");
     }
 }
