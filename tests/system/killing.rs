@@ -37,12 +37,15 @@ fn killed_at(point: Point) {
     let mut asked = None;
     match (point, client.as_mut()) {
         (Point::BeforeHello, _) | (_, None) => {}
-        (Point::AfterHello, _) => {
+        (Point::AfterHello, Some(client)) => {
+            // Without a session the shim waits for a request that it can answer with the problem.
+            client.begin("initialize", json!({}));
             eventually("a session", BOUND, || {
                 !machine.command(&["sessions"]).stdout.starts_with(b"No agent")
             });
         }
-        (Point::ServerStarting, _) => {
+        (Point::ServerStarting, Some(client)) => {
+            client.begin("initialize", json!({}));
             eventually("a supervisor", BOUND, || !descendants(machine.pid()).is_empty());
         }
         (Point::QuestionOpen, Some(client)) => {

@@ -17,6 +17,7 @@ use crate::grants::{GrantTable, StandingGrant};
 use crate::mounts::{Need, united};
 use crate::wire::{Input, Response, notification_line};
 use ironcurtain_paths::{CanonicalPath, Resolver};
+use ironcurtain_policy::OpenFolder;
 use serde_json::value::RawValue;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -42,6 +43,8 @@ pub struct LegOptions {
     pub sandbox_dir: CanonicalPath,
     /// For looking at granted paths, and for the person's home.
     pub resolver: Resolver,
+    /// Folders that the policy opens to the server for good.
+    pub opened: Vec<OpenFolder>,
     /// The grants this server may use, out of all.
     pub may_use: Box<dyn Fn(&StandingGrant) -> bool + Send + Sync>,
     /// The live grants.

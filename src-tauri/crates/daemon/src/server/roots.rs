@@ -5,7 +5,7 @@
 use crate::grants::StandingGrant;
 use crate::mounts::Need;
 use ironcurtain_paths::{CanonicalPath, Resolver, Target};
-use ironcurtain_policy::{GrantKind, file_uri};
+use ironcurtain_policy::{GrantKind, OpenFolder, file_uri};
 use ironcurtain_protocol::RootView;
 use rmcp::model::{ListRootsResult, Root};
 
@@ -41,6 +41,7 @@ impl Shown {
 #[must_use]
 pub fn shown(
     sandbox: &CanonicalPath,
+    opened: &[OpenFolder],
     grants: &[StandingGrant],
     leases: &[Need],
     resolver: &Resolver,
@@ -57,6 +58,13 @@ pub fn shown(
             roots.push(RootView { path: path.as_str().to_owned(), source, grant });
         }
     };
+    for folder in opened {
+        // One that is not there, or leads elsewhere by now, opens nothing.
+        if resolver.resolve(folder.path.as_str()).is_ok_and(|f| f.path == folder.path && f.target == Target::Folder) {
+            needs.push(Need { path: folder.path.clone(), writable: folder.writable });
+            tell(Some(folder.path.clone()), format!("rule {}", folder.rule), None);
+        }
+    }
     for grant in grants {
         let Ok(target) = still_there(grant, resolver) else { continue };
         let need = Need { path: grant.path.clone(), writable: grant.access.write || grant.access.delete };
@@ -155,7 +163,7 @@ mod tests {
             grant(&at("file"), GrantKind::File, delete),
         ];
         let sandbox = CanonicalPath::assume_canonical("/s").unwrap();
-        let got = shown(&sandbox, &grants, &[Need { path: at("tree/new"), writable: true }], &resolver);
+        let got = shown(&sandbox, &[], &grants, &[Need { path: at("tree/new"), writable: true }], &resolver);
         let need = |name: &str, writable| Need { path: at(name), writable };
         assert_eq!(got.needs, [need("tree", false), need("file", true), need("tree/new", true)]);
         let roots: Vec<&str> = got.roots.iter().map(|r| r.path.as_str()).collect();
@@ -165,11 +173,25 @@ mod tests {
     }
 
     #[test]
+    fn what_the_policy_opens_is_shown_while_it_is_a_folder() {
+        let dir = tempfile::tempdir().unwrap();
+        let base = CanonicalPath::assume_canonical(dir.path().canonicalize().unwrap().to_str().unwrap()).unwrap();
+        std::fs::create_dir(base.join("open").unwrap().as_path()).unwrap();
+        let folder = |name: &str| OpenFolder { path: base.join(name).unwrap(), writable: false, rule: "r".into() };
+        let sandbox = CanonicalPath::assume_canonical("/s").unwrap();
+        let resolver = Resolver::new(base.clone(), base.clone());
+        let got = shown(&sandbox, &[folder("open"), folder("gone")], &[], &[], &resolver);
+        assert_eq!(got.needs, [Need { path: base.join("open").unwrap(), writable: false }]);
+        let roots: Vec<_> = got.roots.iter().map(|r| (r.path.as_str(), r.source.as_str())).collect();
+        assert_eq!(roots, [("/s", "the session's own folder"), (base.join("open").unwrap().as_str(), "rule r")]);
+    }
+
+    #[test]
     fn there_is_always_a_root() {
         let sandbox = CanonicalPath::assume_canonical("/s").unwrap();
         let resolver = Resolver::new(sandbox.clone(), sandbox.clone());
         let inside = Need { path: sandbox.join("x").unwrap(), writable: true };
-        let got = shown(&sandbox, &[], &[inside], &resolver);
+        let got = shown(&sandbox, &[], &[], &[inside], &resolver);
         assert_eq!((got.needs.len(), got.roots.len()), (0, 1));
         assert_eq!(got.mcp_roots().roots[0].uri, "file:///s");
     }

@@ -83,7 +83,7 @@ impl Leg {
         let grants: Vec<StandingGrant> =
             table.grants.iter().filter(|g| (self.options.may_use)(g)).cloned().collect();
         let leases: Vec<Need> = self.leases.values().flatten().cloned().collect();
-        let new = shown(&self.options.sandbox_dir, &grants, &leases, &self.options.resolver);
+        let new = shown(&self.options.sandbox_dir, &self.options.opened, &grants, &leases, &self.options.resolver);
         self.roots.send_if_modified(|old| {
             let paths = |s: &Shown| s.roots.iter().map(|r| r.path.clone()).collect::<Vec<_>>();
             let version = if paths(old) == paths(&new) { old.version } else { old.version + 1 };
@@ -145,7 +145,8 @@ impl Leg {
         if !self.initialized || heard == version || never_asks {
             return None;
         }
-        if self.asks_for_roots.is_some() {
+        // One that has not asked yet is told the newest when it does.
+        if self.asks_for_roots.is_some() || heard > 0 {
             pump.send(notification_line("notifications/roots/list_changed", None), None);
         }
         Some(version)
@@ -163,7 +164,7 @@ impl Leg {
             Ok(true) => self.asks_for_roots = Some(true),
             // It ended, which says nothing about what it would have asked.
             Ok(false) => return,
-            Err(_) if self.asks_for_roots.is_none() => self.asks_for_roots = Some(false),
+            Err(_) if self.asks_for_roots.is_none() => self.asks_for_roots = Some(*pump.told.borrow() > 0),
             Err(_) => self.log(format!("the server did not ask for its new roots within {bound:?}")).await,
         }
         if self.options.lists_allowed && self.asks_for_roots == Some(true) {
