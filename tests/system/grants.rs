@@ -7,7 +7,7 @@ use crate::machine::Machine;
 use crate::world::{World, eventually};
 use ironcurtain_daemon::consent::{Lifetime, Reach};
 use ironcurtain_protocol::{Reply, Request};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -284,4 +284,28 @@ fn gone(client: &mut Client, path: &Path, since: Instant) {
         assert!(since.elapsed() < bound, "still there after {:?}", since.elapsed());
     }
     client.sneak(path).refused(MISSING);
+}
+
+#[test]
+fn what_a_rule_opens_is_there_from_the_start_and_what_it_does_not_open_is_not() {
+    let world = World::with(|w| {
+        hostile::install(w);
+        let folder = w.home.person.join("docs");
+        let within = json!({ "roles": ["read-path"], "within": folder });
+        let open = json!({ "name": "docs", "description": "d", "principle": "p", "reason": "docs are free",
+            "if": { "paths": within }, "then": "allow" });
+        let file = w.home.policy().join("compiled-policy.json");
+        let mut policy: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+        policy["rules"].as_array_mut().unwrap().insert(0, open);
+        std::fs::write(file, policy.to_string()).unwrap();
+    });
+    let (open, shut) = (world.file("docs/open.txt", "open"), world.file("shut/shut.txt", "shut"));
+    let mut client = world.connect("hostile");
+    assert_eq!(client.sneak(&open).ok(), "open");
+    client.sneak(&shut).refused("os error 2)");
+    assert_eq!(client.call("open", json!({ "path": open })).ok(), "open");
+    assert_eq!(world.person.asked(), []);
+    let roots = world.sessions().remove(0).roots;
+    let found: Vec<_> = roots.iter().map(|r| (r.path.clone(), r.source.clone())).skip(1).collect();
+    assert_eq!(found, [(world.path("docs").to_str().unwrap().to_owned(), "rule docs".to_owned())]);
 }

@@ -24,6 +24,7 @@ use crate::server::{AtServer, LegOptions, Outgoing, Server, ServerPrograms};
 use crate::troubles::Troubles;
 use crate::wire::{Id, Input, Output};
 use ironcurtain_paths::{CanonicalPath, Resolver};
+use ironcurtain_policy::{OpenFolder, open_folders};
 use ironcurtain_protocol::{ClientView, Note, SessionView};
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
@@ -122,6 +123,8 @@ pub struct Session {
     server: Server,
     sandbox: CanonicalPath,
     resolver: Resolver,
+    /// Folders that the policy opens to the server for good.
+    opened: Vec<OpenFolder>,
     started_ms: u64,
     says_it_is: Mutex<Option<String>>,
     counts: Counts,
@@ -172,11 +175,17 @@ impl Session {
         let log = log::start(dir.join("session.log"));
         let (key, session) = (client.key.clone(), id.clone());
         let server_name = config.name.clone();
+        let limits = Limits { home: &shared.law.home, protected: &shared.law.protected };
+        let opened: Vec<OpenFolder> = open_folders(&shared.law.policy, &config.name)
+            .into_iter()
+            .filter(|folder| limits.may_be_granted(&folder.path))
+            .collect();
         let server = Server::start(LegOptions {
             server: config.clone(),
             programs: shared.programs.clone(),
             sandbox_dir: sandbox.clone(),
             resolver: resolver.clone(),
+            opened: opened.clone(),
             may_use: Box::new(move |g| g.subject.covers(&key, &server_name, &session)),
             grants: shared.grants.watch(),
             client: to_client.clone(),
@@ -195,6 +204,7 @@ impl Session {
             server,
             sandbox,
             resolver,
+            opened,
             started_ms: crate::clock::now_ms(),
             says_it_is: Mutex::default(),
             counts: Counts::default(),

@@ -37,7 +37,7 @@ pub use grants::{AccessSet, Grant, GrantKind};
 pub use judge::{Context, Explanation, Miss, Settled, Step, explain, judge};
 pub use lists::DynamicLists;
 pub use roles::{Access, Category, Role};
-pub use roots::{Root, file_uri, policy_roots};
+pub use roots::{OpenFolder, Root, file_uri, open_folders, policy_roots};
 pub use rules::{Decision, Policy, ResolveWithin, Rule};
 pub use schema::{Misfit, check as check_schema};
 pub use verdict::{Asked, Denial, Escalation, Permit, Reason, Subject, Verdict};

@@ -1,6 +1,6 @@
 //! What a policy would tell a server about its folders: candidates, in order, that the caller still checks on disk.
 
-use crate::{Decision, Policy};
+use crate::{Access, Decision, Policy, Role, Rule};
 use ironcurtain_paths::CanonicalPath;
 
 /// A folder a server may be told of.
@@ -22,6 +22,62 @@ pub fn policy_roots(policy: &Policy, sandbox: Option<&CanonicalPath>) -> Vec<Roo
         }
     }
     roots
+}
+
+/// A folder that a policy opens to a server whatever tool it uses, so that it may be shown all the time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenFolder {
+    /// The folder.
+    pub path: CanonicalPath,
+    /// Whether everything may be done there, not just looking.
+    pub writable: bool,
+    /// The rule that opens it.
+    pub rule: String,
+}
+
+/// The folders that rules open to a server for good: an allow rule for reading that asks for nothing but the folder, and
+/// before which no rule stands that could ask or refuse anything there. What is opened in other ways is shown to a
+/// server only while a call needs it.
+#[must_use]
+pub fn open_folders(policy: &Policy, server: &str) -> Vec<OpenFolder> {
+    let mut open: Vec<OpenFolder> = Vec::new();
+    for (at, rule) in policy.rules().iter().enumerate() {
+        let (Decision::Allow, Some(path), true) = (rule.then, rule.within(), asks_only_for_a_folder(rule))
+        else {
+            continue;
+        };
+        let before = policy.rules().get(..at).unwrap_or_default();
+        let free = |access: Access| {
+            let mut of_access = Role::ALL.iter().filter(|role| role.access() == Some(access));
+            of_access.any(|role| speaks_of(rule, server, *role, path))
+                && !Role::ALL.iter().filter(|role| role.access() == Some(access)).any(|role| {
+                    before.iter().any(|b| b.then != Decision::Allow && speaks_of(b, server, *role, path))
+                })
+        };
+        let known = open.iter().any(|open| open.path == *path);
+        if free(Access::Read) && !known {
+            let writable = free(Access::Write) && free(Access::Delete);
+            open.push(OpenFolder { path: path.clone(), writable, rule: rule.name.clone() });
+        }
+    }
+    open
+}
+
+fn asks_only_for_a_folder(rule: &Rule) -> bool {
+    let condition = &rule.condition;
+    condition.tool.is_none() && condition.domains.is_none() && condition.lists.is_none()
+}
+
+/// Whether a rule could speak of something in a folder, in a role, at a server.
+fn speaks_of(rule: &Rule, server: &str, role: Role, folder: &CanonicalPath) -> bool {
+    let condition = &rule.condition;
+    let of_server = condition.server.as_ref().is_none_or(|servers| servers.iter().any(|s| s == server));
+    let of_role = condition.roles.as_ref().is_none_or(|roles| roles.contains(&role));
+    let of_folder = condition.paths.as_ref().is_none_or(|paths| {
+        let touches = paths.within.contains(folder) || folder.contains(&paths.within);
+        paths.roles.contains(&role) && touches
+    });
+    of_server && of_role && of_folder
 }
 
 /// The `file` URI of a path, as RFC 8089 and RFC 3986 spell it.

@@ -60,7 +60,10 @@ pub fn shown(
     };
     for folder in opened {
         // One that is not there, or leads elsewhere by now, opens nothing.
-        if resolver.resolve(folder.path.as_str()).is_ok_and(|f| f.path == folder.path && f.target == Target::Folder) {
+        if resolver
+            .resolve(folder.path.as_str())
+            .is_ok_and(|f| f.path == folder.path && f.target == Target::Folder)
+        {
             needs.push(Need { path: folder.path.clone(), writable: folder.writable });
             tell(Some(folder.path.clone()), format!("rule {}", folder.rule), None);
         }
@@ -175,15 +178,20 @@ mod tests {
     #[test]
     fn what_the_policy_opens_is_shown_while_it_is_a_folder() {
         let dir = tempfile::tempdir().unwrap();
-        let base = CanonicalPath::assume_canonical(dir.path().canonicalize().unwrap().to_str().unwrap()).unwrap();
+        let base =
+            CanonicalPath::assume_canonical(dir.path().canonicalize().unwrap().to_str().unwrap()).unwrap();
         std::fs::create_dir(base.join("open").unwrap().as_path()).unwrap();
-        let folder = |name: &str| OpenFolder { path: base.join(name).unwrap(), writable: false, rule: "r".into() };
+        let folder =
+            |name: &str| OpenFolder { path: base.join(name).unwrap(), writable: false, rule: "r".into() };
         let sandbox = CanonicalPath::assume_canonical("/s").unwrap();
         let resolver = Resolver::new(base.clone(), base.clone());
         let got = shown(&sandbox, &[folder("open"), folder("gone")], &[], &[], &resolver);
         assert_eq!(got.needs, [Need { path: base.join("open").unwrap(), writable: false }]);
         let roots: Vec<_> = got.roots.iter().map(|r| (r.path.as_str(), r.source.as_str())).collect();
-        assert_eq!(roots, [("/s", "the session's own folder"), (base.join("open").unwrap().as_str(), "rule r")]);
+        assert_eq!(
+            roots,
+            [("/s", "the session's own folder"), (base.join("open").unwrap().as_str(), "rule r")]
+        );
     }
 
     #[test]

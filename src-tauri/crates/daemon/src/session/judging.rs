@@ -8,7 +8,7 @@ use super::prepare::{Prepared, ToolCall};
 use crate::grants::StandingGrant;
 use crate::mounts::Need;
 use ironcurtain_paths::CanonicalPath;
-use ironcurtain_policy::{Asked, Context, Denial, Grant, Permit, Verdict, judge};
+use ironcurtain_policy::{Asked, Context, Denial, Grant, OpenFolder, Permit, Verdict, judge};
 use std::sync::PoisonError;
 use tokio::sync::oneshot::{self, error::TryRecvError};
 
@@ -91,7 +91,12 @@ impl Session {
         approved: Vec<Asked>,
     ) -> Leave {
         let all = prepared.needs(&self.sandbox, self.config.file_writes);
-        let (relies_on, needs) = all.into_iter().partition(|n| grants.iter().any(|g| g.shows(n)));
+        let applied = self.server.applied();
+        let opens = |n: &Need| {
+            let shows = |o: &OpenFolder| o.path.contains(&n.path) && (o.writable || !n.writable);
+            self.opened.iter().any(shows) && applied.shows(n)
+        };
+        let (relies_on, needs) = all.into_iter().partition(|n| grants.iter().any(|g| g.shows(n)) || opens(n));
         // A server that opted out of the sandbox sees everything as it is.
         let relies_on = if self.sandboxed() { relies_on } else { Vec::new() };
         Leave { prepared, permit, needs, relies_on, approved, version }

@@ -2,7 +2,7 @@
 
 use crate::scene::spelled;
 use ironcurtain_paths::CanonicalPath;
-use ironcurtain_policy::{Annotations, DynamicLists, Policy, file_uri, policy_roots};
+use ironcurtain_policy::{Annotations, DynamicLists, Policy, file_uri, open_folders, policy_roots};
 use serde_json::{Value, json};
 
 fn policy_error(rule: &Value) -> String {
@@ -178,4 +178,38 @@ fn file_uris_are_percent_encoded() {
     ] {
         assert_eq!(file_uri(&CanonicalPath::assume_canonical(path).unwrap()), uri);
     }
+}
+
+#[test]
+fn only_a_folder_that_nothing_before_asks_about_is_open_for_good() {
+    let rule = |name: &str, condition: serde_json::Value, then: &str| serde_json::json!({ "name": name, "description": "d", "principle": "p", "if": condition, "then": then, "reason": "r" });
+    let within =
+        |roles: &[&str], folder: &str| serde_json::json!({ "paths": { "roles": roles, "within": folder } });
+    let all = ["read-path", "write-path", "write-history", "delete-path", "delete-history"];
+    let mut of_tool = within(&["read-path"], "/tool");
+    of_tool["tool"] = serde_json::json!(["read_file"]);
+    let mut of_other = within(&["read-path"], "/other");
+    of_other["server"] = serde_json::json!(["git"]);
+    let rules = [
+        rule("keep", within(&["read-path"], "/shut/private"), "deny"),
+        rule("ask-writes", within(&["write-path"], "/mixed"), "escalate"),
+        rule("shut", within(&["read-path"], "/shut"), "allow"),
+        rule("mixed", within(&all, "/mixed"), "allow"),
+        rule("free", within(&all, "/free"), "allow"),
+        rule("free-again", within(&["read-path"], "/free"), "allow"),
+        rule("tool", of_tool, "allow"),
+        rule("other", of_other, "allow"),
+        rule("writes-only", within(&["write-path"], "/drop"), "allow"),
+        rule("rest", serde_json::json!({}), "escalate"),
+        rule("late", within(&["read-path"], "/late"), "allow"),
+    ];
+    let text = serde_json::json!({ "rules": rules }).to_string();
+    let resolve = |raw: &str| CanonicalPath::assume_canonical(raw).map_err(|e| e.to_string());
+    let policy = Policy::from_json(&text, "p.json", &resolve, &DynamicLists::default()).unwrap();
+    let open: Vec<_> = open_folders(&policy, "filesystem")
+        .into_iter()
+        .map(|open| (open.path.to_string(), open.writable, open.rule))
+        .collect();
+    let expected = [("/mixed", false, "mixed"), ("/free", true, "free")];
+    assert_eq!(open, expected.map(|(path, writable, rule)| (path.to_owned(), writable, rule.to_owned())));
 }

@@ -83,7 +83,8 @@ impl Leg {
         let grants: Vec<StandingGrant> =
             table.grants.iter().filter(|g| (self.options.may_use)(g)).cloned().collect();
         let leases: Vec<Need> = self.leases.values().flatten().cloned().collect();
-        let new = shown(&self.options.sandbox_dir, &self.options.opened, &grants, &leases, &self.options.resolver);
+        let new =
+            shown(&self.options.sandbox_dir, &self.options.opened, &grants, &leases, &self.options.resolver);
         self.roots.send_if_modified(|old| {
             let paths = |s: &Shown| s.roots.iter().map(|r| r.path.clone()).collect::<Vec<_>>();
             let version = if paths(old) == paths(&new) { old.version } else { old.version + 1 };
