@@ -130,6 +130,7 @@ pub(super) fn start(
         greeting: None,
         initialized: false,
         asks_for_roots: None,
+        understands: 0,
         started: Instant::now(),
         quick_ends: 0,
         restarts: 0,
@@ -170,6 +171,8 @@ struct Leg {
     initialized: bool,
     /// Whether the server asks for roots; unknown at first.
     asks_for_roots: Option<bool>,
+    /// The version of the roots that this process has understood, or been given time to.
+    understands: u64,
     started: Instant,
     quick_ends: u32,
     /// How often the server was restarted because it still held something that was taken away.
@@ -298,6 +301,7 @@ impl Leg {
             Hold::Sandbox(control, killer) => (Some((control, killer)), None),
             Hold::Plain(child) => (None, Some(child)),
         };
+        self.understands = 0;
         self.mounted = if control.is_some() { mounted } else { Vec::new() };
         self.running = Some(Running { pump: pump.clone(), control, ended, _child: child });
         self.record(format!("the server {} started", self.options.server.name)).await;

@@ -136,18 +136,18 @@ impl Leg {
         }
     }
 
-    /// Tells the server that its roots changed, if they did since it last heard; gives their version.
+    /// Tells the server that its roots changed, if it has not heard; gives their version until it has understood.
     fn tell(&self) -> Option<u64> {
         let version = self.roots.borrow().version;
         let pump = &self.running.as_ref()?.pump;
         let heard = *pump.told.borrow();
         // One that asked late, after it was given up on, is told all the same.
         let never_asks = self.asks_for_roots == Some(false) && heard == 0;
-        if !self.initialized || heard == version || never_asks {
+        if !self.initialized || self.understands == version || never_asks {
             return None;
         }
         // One that has not asked yet is told the newest when it does.
-        if self.asks_for_roots.is_some() || heard > 0 {
+        if heard != version && (self.asks_for_roots.is_some() || heard > 0) {
             pump.send(notification_line("notifications/roots/list_changed", None), None);
         }
         Some(version)
@@ -171,6 +171,7 @@ impl Leg {
         if self.options.lists_allowed && self.asks_for_roots == Some(true) {
             self.lists_all(&pump).await;
         }
+        self.understands = version;
     }
 
     /// Asks the server itself until it names every root: that it was told is not yet that it has understood.
