@@ -182,14 +182,13 @@ fn file_uris_are_percent_encoded() {
 
 #[test]
 fn only_a_folder_that_nothing_before_asks_about_is_open_for_good() {
-    let rule = |name: &str, condition: serde_json::Value, then: &str| serde_json::json!({ "name": name, "description": "d", "principle": "p", "if": condition, "then": then, "reason": "r" });
-    let within =
-        |roles: &[&str], folder: &str| serde_json::json!({ "paths": { "roles": roles, "within": folder } });
+    let rule = |name: &str, condition: Value, then: &str| json!({ "name": name, "description": "d", "principle": "p", "if": condition, "then": then, "reason": "r" });
+    let within = |roles: &[&str], folder: &str| json!({ "paths": { "roles": roles, "within": folder } });
     let all = ["read-path", "write-path", "write-history", "delete-path", "delete-history"];
     let mut of_tool = within(&["read-path"], "/tool");
-    of_tool["tool"] = serde_json::json!(["read_file"]);
+    of_tool["tool"] = json!(["read_file"]);
     let mut of_other = within(&["read-path"], "/other");
-    of_other["server"] = serde_json::json!(["git"]);
+    of_other["server"] = json!(["git"]);
     let rules = [
         rule("keep", within(&["read-path"], "/shut/private"), "deny"),
         rule("ask-writes", within(&["write-path"], "/mixed"), "escalate"),
@@ -200,10 +199,10 @@ fn only_a_folder_that_nothing_before_asks_about_is_open_for_good() {
         rule("tool", of_tool, "allow"),
         rule("other", of_other, "allow"),
         rule("writes-only", within(&["write-path"], "/drop"), "allow"),
-        rule("rest", serde_json::json!({}), "escalate"),
+        rule("rest", json!({}), "escalate"),
         rule("late", within(&["read-path"], "/late"), "allow"),
     ];
-    let text = serde_json::json!({ "rules": rules }).to_string();
+    let text = json!({ "rules": rules }).to_string();
     let resolve = |raw: &str| CanonicalPath::assume_canonical(raw).map_err(|e| e.to_string());
     let policy = Policy::from_json(&text, "p.json", &resolve, &DynamicLists::default()).unwrap();
     let open: Vec<_> = open_folders(&policy, "filesystem")
