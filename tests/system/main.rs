@@ -17,6 +17,7 @@ mod machine;
 mod passing;
 mod record;
 mod reference;
+mod relaying;
 mod sessions;
 mod story;
 mod tricks;

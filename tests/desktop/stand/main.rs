@@ -71,6 +71,7 @@ impl Outlet for Printed {
         match answer {
             Answer::Allow { offer, lifetime } => println!("{} allow {offer} {lifetime:?}", self.id),
             Answer::Deny { note: Some(note) } => println!("{} deny {note}", self.id),
+            Answer::Unavailable { why } => println!("{} unavailable {why}", self.id),
             Answer::Deny { note: None } => println!("{} deny", self.id),
         }
     }

@@ -66,6 +66,11 @@ pub enum Answer {
         /// One of that offer's lifetimes.
         lifetime: Lifetime,
     },
+    /// Nobody can be asked, and why. Denies.
+    Unavailable {
+        /// A sentence for the agent.
+        why: String,
+    },
     /// No, with what the agent may be told.
     Deny {
         /// The person's note for the agent.

@@ -96,6 +96,7 @@ fn sentence(entry: &Entry) -> String {
         (Event::Answer, Some("approved")) => "You allowed it",
         (Event::Answer, Some("denied")) => "You denied it",
         (Event::Answer, Some("timeout")) => "You did not answer in time",
+        (Event::Answer, Some("unavailable")) => "Nobody could be asked",
         (Event::Answer, Some("closed")) => "The question was closed",
         (Event::Answer, Some("settled")) => "Another answer settled it",
         (Event::Outcome, Some("ok")) => "Done",

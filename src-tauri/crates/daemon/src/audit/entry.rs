@@ -93,7 +93,7 @@ pub struct Entry {
     /// What the policy said.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub policy_decision: Option<PolicyDecision>,
-    /// What became of the question: `approved`, `denied`, `timeout`, `closed`, `cancelled`.
+    /// What became of the question: `approved`, `denied`, `timeout`, `closed`, `settled`, `unavailable`.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub escalation_result: Option<String>,
     /// What the server answered: `ok`, `error`, and so on.

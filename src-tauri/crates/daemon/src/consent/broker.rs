@@ -24,6 +24,8 @@ pub enum Outcome {
     },
     /// The person denied it, perhaps with a note for the agent.
     Denied(Option<String>),
+    /// Nobody could be asked, and why.
+    Unavailable(String),
     /// The dialog went away without an answer.
     Closed,
     /// Nobody answered in time.
@@ -113,6 +115,7 @@ impl Drop for Shown<'_> {
 fn understood(answer: Answer, offers: &[super::Offer]) -> Outcome {
     match answer {
         Answer::Deny { note } => Outcome::Denied(note),
+        Answer::Unavailable { why } => Outcome::Unavailable(why),
         Answer::Allow { offer, lifetime } => {
             let offered = offers.get(offer).is_some_and(|o| o.lifetimes.contains(&lifetime));
             if offered { Outcome::Allowed { offer, lifetime } } else { Outcome::Closed }

@@ -41,8 +41,8 @@ impl Consent for Terminal {
 
 impl Consent for NobodyToAsk {
     fn ask(&self, _: Question, slot: Slot) {
-        let note = "IronCurtain runs without a display, so nobody can be asked. Start the IronCurtain app to be asked";
-        slot.answer(Answer::Deny { note: Some(note.to_owned()) });
+        let why = "IronCurtain runs without a display, so nobody can be asked; start its app to be asked";
+        slot.answer(Answer::Unavailable { why: why.to_owned() });
     }
 
     fn withdraw(&self, _: &str, _: Withdrawn) {}
@@ -150,6 +150,6 @@ mod tests {
     #[tokio::test]
     async fn with_nobody_to_ask_the_agent_is_told_so() {
         let outcome = Broker::new(Arc::new(NobodyToAsk)).ask(question("q"), std::future::pending()).await;
-        assert!(matches!(outcome, Outcome::Denied(Some(note)) if note.contains("without a display")));
+        assert!(matches!(outcome, Outcome::Unavailable(why) if why.contains("without a display")));
     }
 }

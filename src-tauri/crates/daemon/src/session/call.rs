@@ -157,7 +157,7 @@ async fn question(
             Ok(Vec::new())
         }
         Outcome::Settled => Ok(Vec::new()),
-        refused @ (Outcome::Denied(_) | Outcome::Closed | Outcome::TimedOut) => {
+        refused @ (Outcome::Denied(_) | Outcome::Unavailable(_) | Outcome::Closed | Outcome::TimedOut) => {
             session.counts.denied.fetch_add(1, Ordering::Relaxed);
             Err(refusal::unanswered(&refused, session.shared.config.question_deadline_seconds))
         }

@@ -2,11 +2,12 @@
 
 use crate::consent::Outcome;
 use ironcurtain_policy::Denial;
-use rmcp::model::{CallToolResult, ContentBlock};
+use rmcp::model::ContentBlock;
+use serde_json::{Value, json};
 
-/// A tool result that says no.
-pub(super) fn result(text: String) -> CallToolResult {
-    CallToolResult::error(vec![ContentBlock::text(text)])
+/// A tool result that says no, as every revision with a handshake knows it.
+pub(super) fn result(text: String) -> Value {
+    json!({ "content": [ContentBlock::text(text)], "isError": true })
 }
 
 /// The policy refuses.
@@ -19,6 +20,7 @@ pub(super) fn unanswered(outcome: &Outcome, seconds: u64) -> String {
     match outcome {
         Outcome::Denied(Some(note)) => format!("DENIED: the user denied this call and says: {note}"),
         Outcome::Denied(None) => "DENIED: the user denied this call.".to_owned(),
+        Outcome::Unavailable(why) => format!("DENIED: {why}."),
         Outcome::Closed => {
             "DENIED: the question was closed without an answer. The same call can be tried again.".to_owned()
         }
@@ -42,6 +44,7 @@ pub(super) fn outcome_name(outcome: &Outcome) -> &'static str {
     match outcome {
         Outcome::Allowed { .. } => "approved",
         Outcome::Denied(_) => "denied",
+        Outcome::Unavailable(_) => "unavailable",
         Outcome::Closed => "closed",
         Outcome::TimedOut => "timeout",
         Outcome::Settled => "settled",
