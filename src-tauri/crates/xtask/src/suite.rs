@@ -4,8 +4,8 @@
 //! - A stage that cannot run counts as one failure, and so does a test program that ends without a word: the last line
 //!   never looks better than things are.
 
-mod npm;
 mod runner;
+mod servers;
 mod totals;
 
 use crate::arguments::Scope;
@@ -40,7 +40,7 @@ fn all(scope: Scope, course: &mut Course) -> anyhow::Result<()> {
         purposes.extend([Purpose::App, Purpose::DisplayTests]);
     }
     let ready = course.prepare("System packages", || machine::prepare(&purposes))?.is_some()
-        && course.prepare("Servers from npm", npm::install)?.is_some();
+        && course.prepare("Servers", servers::install)?.is_some();
     if !ready {
         return Ok(());
     }

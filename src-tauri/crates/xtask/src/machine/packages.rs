@@ -70,6 +70,8 @@ const LIST: &[(Purpose, Package)] = &[
     (Tests, named("npm", "nodejs-npm", "npm", Program("npm"))),
     // The system's own: a sandbox shows nothing of one in a home directory.
     (Tests, named("python3", "python3", "python", Program("/usr/bin/python3"))),
+    (Tests, named("python3-pip", "python3-pip", "python-pip", Program("/usr/bin/pip3"))),
+    (Tests, named("git", "git", "git", Program("git"))),
     (Tests, named("util-linux", "util-linux", "util-linux", Program("setpriv"))),
     (DisplayTests, debian("xvfb", Program("Xvfb"))),
     (DisplayTests, debian("xauth", Program("xauth"))),

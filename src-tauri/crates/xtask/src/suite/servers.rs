@@ -1,0 +1,68 @@
+//! The servers that tests compare ours with, and run behind it, each at a pinned version.
+//!
+//! - What is pinned in `tests/` is what is installed: a changed pin installs again, an unchanged one does nothing.
+//! - Nothing that comes with a package runs while it is installed.
+
+use crate::process::{self, command};
+use crate::{parts, terminal};
+use std::fs;
+use std::process::Command;
+
+/// Packages from one registry.
+struct Pinned {
+    /// The file of `tests/` that has every version.
+    pins: &'static str,
+    /// What else of `tests/` the installer reads beside it.
+    beside: &'static [&'static str],
+    /// Where they go, below `target`.
+    to: &'static str,
+    install: fn() -> Command,
+}
+
+const PINNED: [Pinned; 2] = [
+    Pinned { pins: "package-lock.json", beside: &["package.json", ".npmrc"], to: "npm", install: npm },
+    Pinned { pins: "requirements.txt", beside: &[], to: "pypi", install: pip },
+];
+
+fn npm() -> Command {
+    let mut npm = command("npm");
+    npm.args(["ci", "--ignore-scripts", "--prefix", "target/npm"]);
+    npm
+}
+
+/// For the system's own Python, which is the one that a sandbox shows.
+fn pip() -> Command {
+    let mut pip = command("/usr/bin/python3");
+    pip.args(["-m", "pip", "install", "--quiet", "--no-deps", "--only-binary", ":all:", "--upgrade"]);
+    pip.args([
+        "--root-user-action",
+        "ignore",
+        "--target",
+        "target/pypi",
+        "--requirement",
+        "tests/requirements.txt",
+    ]);
+    pip
+}
+
+/// Installs them, unless just these are there.
+pub(crate) fn install() -> anyhow::Result<()> {
+    PINNED.iter().try_for_each(Pinned::install)
+}
+
+impl Pinned {
+    fn install(&self) -> anyhow::Result<()> {
+        let (from, to) = (parts::root().join("tests"), parts::root().join("target").join(self.to));
+        let done = to.join("installed");
+        let pins = fs::read_to_string(from.join(self.pins))?;
+        if fs::read_to_string(&done).is_ok_and(|installed| installed == pins) {
+            return terminal::say(&format!("target/{} is up to date", self.to));
+        }
+        fs::create_dir_all(&to)?;
+        for file in self.beside.iter().chain([&self.pins]) {
+            fs::copy(from.join(file), to.join(file))?;
+        }
+        process::run(&mut (self.install)())?;
+        Ok(fs::write(done, pins)?)
+    }
+}
