@@ -2,7 +2,8 @@
 //! `scribble` and `clutch` do the same with an argument that the policy takes for plain text, and are free.
 
 use crate::client::{Client, Outcome};
-use crate::world::{Prepared, World, programs};
+use crate::place::Prepared;
+use crate::world::{World, programs};
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
 

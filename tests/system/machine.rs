@@ -1,7 +1,8 @@
 //! One person's machine with the trusted process as a real program, to be killed.
 
 use crate::client::{BOUND, Client};
-use crate::world::{Prepared, eventually, is_root, programs};
+use crate::place::{Place, Prepared};
+use crate::world::{eventually, is_root, programs};
 use ironcurtain_daemon::Home;
 use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, prlimit};
 use std::io::{Read, Write};
@@ -9,25 +10,19 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Arc, Mutex};
-use tempfile::TempDir;
 
 pub struct Machine {
     pub home: Home,
     daemon: Option<Child>,
     said: Arc<Mutex<String>>,
-    dir: TempDir,
+    place: Place,
 }
 
 impl Machine {
     /// A machine whose files are prepared; nothing runs yet.
     pub fn new(prepare: impl FnOnce(&Prepared)) -> Self {
-        let dir = tempfile::Builder::new().prefix("ic").tempdir_in("/var/tmp").unwrap();
-        let base = dir.path().canonicalize().unwrap();
-        std::fs::create_dir_all(base.join("person/docs")).unwrap();
-        let home = Home::under(&base.join("ic"), &base.join("person"));
-        home.prepare().unwrap();
-        prepare(&Prepared { home: home.clone() });
-        Self { home, daemon: None, said: Arc::default(), dir }
+        let place = Place::new(prepare);
+        Self { home: place.home.clone(), daemon: None, said: Arc::default(), place }
     }
 
     /// Starts the trusted process, which asks on a terminal.
@@ -122,10 +117,7 @@ impl Machine {
     }
 
     pub fn file(&self, below: &str, content: &str) -> PathBuf {
-        let path = self.home.person.join(below);
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(&path, content).unwrap();
-        path
+        self.place.file(below, content)
     }
 
     /// No file of the trusted process may grow beyond this.
@@ -135,16 +127,16 @@ impl Machine {
     }
 
     pub fn ours(&self) -> PathBuf {
-        self.dir.path().canonicalize().unwrap().join("ic")
+        self.place.ours()
     }
 
     /// Nothing runs or is mounted for this machine, and none of these processes is left.
     #[track_caller]
     pub fn is_clean(&self, below: &[Running]) {
         assert!(!below.is_empty() || self.daemon.is_none());
-        let base = self.dir.path().canonicalize().unwrap();
+        let base = self.place.base();
         eventually("every process has ended", BOUND, || {
-            below.iter().all(|p| !p.is_alive()) && naming(&base).is_empty()
+            below.iter().all(|p| !p.is_alive()) && naming(base).is_empty()
         });
         let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
         assert!(!mounts.contains(base.to_str().unwrap()), "{mounts}");

@@ -15,6 +15,7 @@ mod hostile;
 mod killing;
 mod machine;
 mod passing;
+mod place;
 mod record;
 mod reference;
 mod relaying;

@@ -1,6 +1,7 @@
 //! The reference servers from npm, as `cargo xtask test` installs them.
 
-use crate::world::{Prepared, World};
+use crate::place::Prepared;
+use crate::world::World;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 

@@ -2,12 +2,12 @@
 
 use crate::client::Client;
 use crate::consent::Person;
+use crate::place::{Place, Prepared};
 use ironcurtain_daemon::{Daemon, Home, Options, start};
 use ironcurtain_protocol::{ActivityView, AuditCheckView, GrantView, Reply, Request, SessionView};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
 pub struct World {
@@ -16,7 +16,7 @@ pub struct World {
     pub home: Home,
     pub programs: PathBuf,
     runtime: Option<Runtime>,
-    dir: TempDir,
+    place: Place,
 }
 
 impl World {
@@ -26,16 +26,11 @@ impl World {
 
     /// A world whose files are prepared before the trusted process starts.
     pub fn with(prepare: impl FnOnce(&Prepared)) -> Self {
-        // Not in `/tmp`, of which every sandbox has its own.
-        let dir = tempfile::Builder::new().prefix("ic").tempdir_in("/var/tmp").unwrap();
-        let base = dir.path().canonicalize().unwrap();
-        std::fs::create_dir_all(base.join("person/docs")).unwrap();
-        let home = Home::under(&base.join("ic"), &base.join("person"));
-        home.prepare().unwrap();
-        prepare(&Prepared { home: home.clone() });
+        let place = Place::new(prepare);
+        let home = place.home.clone();
         let person = Arc::new(Person::default());
         let (runtime, daemon) = begin(&home, &person);
-        Self { person, daemon, home, programs: programs(), runtime: Some(runtime), dir }
+        Self { person, daemon, home, programs: programs(), runtime: Some(runtime), place }
     }
 
     /// Ends the trusted process and starts it again.
@@ -68,10 +63,7 @@ impl World {
 
     /// Makes a file in the person's home.
     pub fn file(&self, below: &str, content: &str) -> PathBuf {
-        let path = self.path(below);
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(&path, content).unwrap();
-        path
+        self.place.file(below, content)
     }
 
     pub fn connect(&self, server: &str) -> Client {
@@ -89,7 +81,7 @@ impl World {
 
     /// What `IRONCURTAIN_HOME` is.
     pub fn ours(&self) -> PathBuf {
-        self.dir.path().canonicalize().unwrap().join("ic")
+        self.place.ours()
     }
 
     pub fn request(&self, request: Request) -> Reply {
@@ -158,11 +150,6 @@ fn begin(home: &Home, person: &Arc<Person>) -> (Runtime, Daemon) {
     let options = Options { home: home.clone(), programs: programs(), allow_root: is_root() };
     let daemon = runtime.block_on(start(options, person.clone())).unwrap();
     (runtime, daemon)
-}
-
-/// What can be prepared before the trusted process starts.
-pub struct Prepared {
-    pub home: Home,
 }
 
 /// The directory of the programs under test, which `cargo xtask test` builds first.

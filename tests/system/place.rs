@@ -1,0 +1,47 @@
+//! One person's machine in a temporary directory: a home, and our files, prepared before anything runs.
+
+use ironcurtain_daemon::Home;
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+
+pub struct Place {
+    pub home: Home,
+    base: PathBuf,
+    _dir: TempDir,
+}
+
+impl Place {
+    pub fn new(prepare: impl FnOnce(&Prepared)) -> Self {
+        // Not in `/tmp`, of which every sandbox has its own.
+        let dir = tempfile::Builder::new().prefix("ic").tempdir_in("/var/tmp").unwrap();
+        let base = dir.path().canonicalize().unwrap();
+        std::fs::create_dir_all(base.join("person/docs")).unwrap();
+        let home = Home::under(&base.join("ic"), &base.join("person"));
+        home.prepare().unwrap();
+        prepare(&Prepared { home: home.clone() });
+        Self { home, base, _dir: dir }
+    }
+
+    /// All of it.
+    pub fn base(&self) -> &Path {
+        &self.base
+    }
+
+    /// What `IRONCURTAIN_HOME` is.
+    pub fn ours(&self) -> PathBuf {
+        self.base.join("ic")
+    }
+
+    /// Makes a file in the person's home.
+    pub fn file(&self, below: &str, content: &str) -> PathBuf {
+        let path = self.home.person.join(below);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, content).unwrap();
+        path
+    }
+}
+
+/// What can be prepared before the trusted process starts.
+pub struct Prepared {
+    pub home: Home,
+}
