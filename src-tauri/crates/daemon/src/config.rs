@@ -1,9 +1,16 @@
 //! What the person configured: `config.json` and `mcp-servers.json`. A file that is not there means the defaults;
 //! one that is not understood is an error that names the file and the place, never a guess.
 
+mod reading;
+mod sandbox;
+#[cfg(test)]
+mod schemas;
 mod servers;
 
-pub use servers::{Containment, Server, Servers};
+pub use sandbox::{
+    FileView, FilesystemSettings, LimitSettings, NetworkSettings, PassEnv, Sandbox, SandboxSettings,
+};
+pub use servers::{Server, Servers};
 
 use crate::home::Home;
 use serde::{Deserialize, de::DeserializeOwned};
@@ -34,17 +41,53 @@ pub enum ConfigError {
 
 /// `config.json`.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Config {
     /// Version of the format; 1.
+    #[cfg_attr(test, schemars(extend("const" = 1)))]
     pub schema_version: u32,
     /// How long a question waits, in seconds. Clients give up on a call after 60.
+    #[cfg_attr(test, schemars(range(min = 1, max = 3600)))]
     pub question_deadline_seconds: u64,
+    /// What becomes of a server that is to be sandboxed on a machine that cannot.
+    pub sandbox_policy: SandboxPolicy,
+    /// What makes the sandboxes.
+    pub sandbox_backend: SandboxBackend,
+}
+
+/// What becomes of a server that is to be sandboxed where no sandbox can be made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum SandboxPolicy {
+    /// It is not started.
+    #[default]
+    Enforce,
+    /// It is started without, and that is shown.
+    Warn,
+}
+
+/// What makes the sandboxes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum SandboxBackend {
+    /// `ironcurtain-sandbox`.
+    #[default]
+    Native,
+    /// `srt`, the npm package `@anthropic-ai/sandbox-runtime`: without live grants.
+    Srt,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Self { schema_version: 1, question_deadline_seconds: 45 }
+        Self {
+            schema_version: 1,
+            question_deadline_seconds: 45,
+            sandbox_policy: SandboxPolicy::default(),
+            sandbox_backend: SandboxBackend::default(),
+        }
     }
 }
 
@@ -57,14 +100,10 @@ impl Config {
         let path = home.config.join("config.json");
         let config: Self = read_json(&path)?.unwrap_or_default();
         let invalid = |problem: String| Err(ConfigError::Invalid { path: path.clone(), problem });
-        match config {
-            Self { schema_version: 1, question_deadline_seconds: 1..=3600 } => Ok(config),
-            Self { schema_version: 1, question_deadline_seconds: n } => {
-                invalid(format!("`questionDeadlineSeconds` is {n}; it must be from 1 to 3600"))
-            }
-            Self { schema_version: n, .. } => {
-                invalid(format!("`schemaVersion` is {n}; this program knows 1"))
-            }
+        match (config.schema_version, config.question_deadline_seconds) {
+            (1, 1..=3600) => Ok(config),
+            (1, n) => invalid(format!("`questionDeadlineSeconds` is {n}; it must be from 1 to 3600")),
+            (n, _) => invalid(format!("`schemaVersion` is {n}; this program knows 1")),
         }
     }
 
@@ -115,5 +154,12 @@ mod tests {
         let zero = "`/config/config.json`: `questionDeadlineSeconds` is 0; it must be from 1 to 3600";
         assert_eq!(loaded(r#"{"questionDeadlineSeconds":0}"#), Err(zero.into()));
         assert!(loaded(r#"{"schemaVersion":2}"#).is_err());
+        let chosen = loaded(r#"{"sandboxPolicy":"warn","sandboxBackend":"srt"}"#).unwrap();
+        assert_eq!(
+            (chosen.sandbox_policy, chosen.sandbox_backend),
+            (SandboxPolicy::Warn, SandboxBackend::Srt)
+        );
+        let unknown = loaded(r#"{"sandboxPolicy":"off"}"#).unwrap_err();
+        assert!(unknown.contains("unknown variant `off`, expected `enforce` or `warn`"), "{unknown}");
     }
 }

@@ -22,7 +22,10 @@ mod troubles;
 mod view;
 mod wire;
 
-pub use config::ConfigError;
+pub use config::{
+    Config, ConfigError, FileView, FilesystemSettings, LimitSettings, NetworkSettings, PassEnv, Sandbox,
+    SandboxBackend, SandboxPolicy, SandboxSettings, Server, Servers,
+};
 pub use daemon::{Daemon, Options, StartError, start};
 pub use home::{Home, HomeError};
 pub use law::{LawError, canonical_home, protected};

@@ -13,7 +13,7 @@ mod prepare;
 mod refusal;
 
 use crate::audit::{Audit, AuditError, Entry, Event};
-use crate::config::{Config, Containment, Server as ServerConfig};
+use crate::config::{Config, Sandbox, Server as ServerConfig};
 use crate::consent::{Broker, Limits};
 use crate::grants::{Grants, Subject};
 use crate::home::{Home, HomeError, private_dir};
@@ -271,7 +271,7 @@ impl Session {
     }
 
     fn sandboxed(&self) -> bool {
-        matches!(self.config.containment, Containment::Sandboxed { .. })
+        matches!(self.config.sandbox, Sandbox::Sandboxed(_))
     }
 
     fn limits(&self) -> Limits<'_> {

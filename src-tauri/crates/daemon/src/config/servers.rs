@@ -1,8 +1,9 @@
 //! `mcp-servers.json`: which servers there are, and how each is contained.
 //!
 //! - A server without a `sandbox` entry is sandboxed; only `false` opts out.
-//! - A sandbox key that is not implemented is an error that names it: a server never runs with less than was asked.
+//! - A key that is not known is an error that names it: a server never runs with less than was asked.
 
+use super::sandbox::{PassEnv, Sandbox, SandboxSettings};
 use super::{ConfigError, read};
 use crate::home::Home;
 use crate::mounts::FileWrites;
@@ -19,30 +20,29 @@ const DEFAULT_SERVERS: &str = r#"{ "filesystem": { "command": "ironcurtain-files
 pub struct Server {
     /// Its name.
     pub name: String,
+    /// What it is, in the person's words.
+    pub description: Option<String>,
     /// Its program: a name found on the path, or an absolute path.
     pub command: String,
     /// Its arguments.
     pub args: Vec<String>,
     /// Variables it is given.
     pub env: BTreeMap<String, String>,
-    /// Variables passed on from ours, by name.
-    pub pass_env: Vec<String>,
+    /// Variables of ours that it is given.
+    pub pass_env: PassEnv,
     /// How it is contained.
-    pub containment: Containment,
+    pub sandbox: Sandbox,
     /// How it writes files.
     pub file_writes: FileWrites,
 }
 
-/// How a server is contained.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Containment {
-    /// In a sandbox that shows it the session sandbox, what is granted, and these paths read-only.
-    Sandboxed {
-        /// Absolute paths of its program's files.
-        allow_read: Vec<String>,
-    },
-    /// With all rights of the person, by the person's explicit choice.
-    OptedOut,
+impl Server {
+    /// The patterns of hosts it may reach; none when it has no network. One that opted out has no such list.
+    #[must_use]
+    pub fn allowed_domains(&self) -> Option<&[String]> {
+        let network = self.sandbox.settings()?.network.as_ref();
+        Some(network.map_or(&[], |network| &network.allowed_domains))
+    }
 }
 
 /// All configured servers, by name.
@@ -70,9 +70,14 @@ impl Servers {
         }
     }
 
+    /// All of them, by name.
+    pub fn iter(&self) -> impl Iterator<Item = &Server> {
+        self.0.values()
+    }
+
     /// Their names.
     pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.0.keys().map(String::as_str)
+        self.iter().map(|server| server.name.as_str())
     }
 
     fn parse(text: &str, path: &Path, home: &Path) -> Result<Self, ConfigError> {
@@ -87,81 +92,125 @@ impl Servers {
     }
 }
 
+/// One entry of the file.
 #[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, schemars(rename = "Server"))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Entry {
+pub(super) struct StoredServer {
+    /// Its program: a name found on the path, or an absolute path.
     command: String,
+    /// Its arguments.
     #[serde(default)]
     args: Vec<String>,
+    /// Variables it is given.
     #[serde(default)]
     env: BTreeMap<String, String>,
+    /// Variables of the person's that it is given: their names, or `"*"` for all.
+    #[cfg_attr(test, schemars(with = "super::schemas::NamesOrAll"))]
     #[serde(default)]
-    pass_env: Vec<String>,
-    #[serde(default, rename = "description")]
-    _description: Option<String>,
+    pass_env: PassEnv,
+    /// What it is, for people.
     #[serde(default)]
-    sandbox: Option<Value>,
+    description: Option<String>,
+    /// How it is contained: absent for the defaults, `false` for no sandbox at all, or what is to be different.
+    #[cfg_attr(test, schemars(with = "super::schemas::FalseOr<SandboxSettings>"))]
     #[serde(default)]
-    file_writes: Option<String>,
+    sandbox: Sandbox,
+    /// `in-place`, or `replace` for a server that writes a new file and renames it over the old one.
+    #[serde(default)]
+    file_writes: StoredFileWrites,
+    /// Read by nobody.
+    #[serde(default, rename = "_comment")]
+    _comment: Option<Value>,
 }
 
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-struct Overrides {
-    filesystem: Filesystem,
-    network: Option<bool>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-struct Filesystem {
-    allow_read: Vec<String>,
+#[derive(Clone, Copy, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, schemars(rename = "FileWrites"))]
+#[serde(rename_all = "kebab-case")]
+enum StoredFileWrites {
+    #[default]
+    InPlace,
+    Replace,
 }
 
 fn one(name: &str, entry: Value, home: &Path) -> Result<Server, String> {
     if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.')) {
         return Err("its name may have letters, digits, `-`, `_` and `.` only".to_owned());
     }
-    let entry: Entry = serde_json::from_value(entry).map_err(|e| e.to_string())?;
-    if entry.command.is_empty() {
+    let stored: StoredServer = read_entry(entry)?;
+    if stored.command.is_empty() {
         return Err("`command` is empty".to_owned());
     }
-    if let Some((variable, _)) = entry.env.iter().find(|(_, value)| value.starts_with("keyring:")) {
+    if let Some((variable, _)) = stored.env.iter().find(|(_, value)| value.starts_with("keyring:")) {
         return Err(format!("`env.{variable}` is in the keyring, which this version cannot read"));
     }
-    let file_writes = match entry.file_writes.as_deref() {
-        None | Some("in-place") => FileWrites::InPlace,
-        Some("replace") => FileWrites::Replace,
-        Some(other) => return Err(format!("`fileWrites` is `{other}`; it must be `in-place` or `replace`")),
-    };
+    if let Sandbox::Sandboxed(settings) = &stored.sandbox {
+        checked(settings)?;
+    }
     Ok(Server {
         name: name.to_owned(),
-        command: expanded(&entry.command, home)?,
-        args: entry.args,
-        env: entry.env,
-        pass_env: entry.pass_env,
-        containment: containment(entry.sandbox, home)?,
-        file_writes,
+        description: stored.description,
+        command: expanded(&stored.command, home)?,
+        args: stored.args,
+        env: stored.env,
+        pass_env: stored.pass_env,
+        sandbox: stored.sandbox,
+        file_writes: match stored.file_writes {
+            StoredFileWrites::InPlace => FileWrites::InPlace,
+            StoredFileWrites::Replace => FileWrites::Replace,
+        },
     })
 }
 
-fn containment(sandbox: Option<Value>, home: &Path) -> Result<Containment, String> {
-    let overrides = match sandbox {
-        None => Overrides::default(),
-        Some(Value::Bool(false)) => return Ok(Containment::OptedOut),
-        Some(object @ Value::Object(_)) => {
-            serde_json::from_value(object).map_err(|e| format!("`sandbox`: {e} in this version"))?
+/// Reads it, with the way to the key in the error.
+fn read_entry(entry: Value) -> Result<StoredServer, String> {
+    serde_path_to_error::deserialize(entry).map_err(|e| match e.path().to_string().as_str() {
+        "." => e.inner().to_string(),
+        path => format!("`{path}`: {}", e.inner()),
+    })
+}
+
+/// Refuses what could only be a mistake.
+fn checked(settings: &SandboxSettings) -> Result<(), String> {
+    let files = &settings.filesystem;
+    let lists = [
+        ("allowWrite", files.allow_write.as_slice(), true),
+        ("allowRead", files.allow_read.as_slice(), false),
+        ("denyRead", files.deny_read.as_deref().unwrap_or_default(), false),
+        ("denyWrite", files.deny_write.as_slice(), true),
+    ];
+    for (list, paths, may_be_relative) in lists {
+        for path in paths {
+            checked_path(path, may_be_relative).map_err(|e| format!("`sandbox.filesystem.{list}`: {e}"))?;
         }
-        Some(_) => return Err("`sandbox` must be `false` or an object".to_owned()),
-    };
-    if overrides.network == Some(true) {
-        return Err(
-            "`sandbox.network` is not there in this version; a sandboxed server has no network".to_owned()
-        );
     }
-    let allow_read =
-        overrides.filesystem.allow_read.iter().map(|p| expanded(p, home)).collect::<Result<_, _>>()?;
-    Ok(Containment::Sandboxed { allow_read })
+    let Some(network) = &settings.network else { return Ok(()) };
+    for (list, hosts) in
+        [("allowedDomains", &network.allowed_domains), ("deniedDomains", &network.denied_domains)]
+    {
+        let bad = |host: &&String| host.is_empty() || host.contains(['/', '@', ' ', '\0']);
+        if let Some(host) = hosts.iter().find(bad) {
+            return Err(format!(
+                "`sandbox.network.{list}`: `{host}` is not the name of a host, nor `*.` and a name"
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn checked_path(path: &str, may_be_relative: bool) -> Result<(), String> {
+    if path.is_empty() || path.contains('\0') {
+        return Err(format!("`{}` is not a path", path.escape_default()));
+    }
+    if path.starts_with('~') && path != "~" && !path.starts_with("~/") {
+        return Err(format!("`{path}`: `~name` is not expanded; write the whole path"));
+    }
+    if !may_be_relative && !path.starts_with(['/', '~']) {
+        return Err(format!("`{path}` is a relative path; write the whole path"));
+    }
+    Ok(())
 }
 
 /// `~` is the person's home; `~name` is nobody's business.
@@ -177,6 +226,7 @@ fn expanded(path: &str, home: &Path) -> Result<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::{FileView, FilesystemSettings, LimitSettings, NetworkSettings};
 
     fn parse(text: &str) -> Result<Servers, String> {
         Servers::parse(text, Path::new("/c/mcp-servers.json"), Path::new("/home/u"))
@@ -186,41 +236,105 @@ mod tests {
     #[test]
     fn a_server_is_sandboxed_unless_it_opts_out() {
         let servers = parse(
-            r#"{ "_comment_x": 1, "a": { "command": "~/bin/a" },
-                 "b": { "command": "b", "args": ["1"], "sandbox": false, "fileWrites": "replace" },
+            r#"{ "_comment_x": 1, "a": { "command": "~/bin/a", "_comment": "one" },
+                 "b": { "command": "b", "args": ["1"], "sandbox": false, "fileWrites": "replace", "passEnv": "*" },
                  "c": { "command": "c", "sandbox": { "network": false, "filesystem": { "allowRead": ["~/lib"] } } } }"#,
         )
         .unwrap();
         assert_eq!(servers.names().collect::<Vec<_>>(), ["a", "b", "c"]);
         let a = servers.find(Some("a")).unwrap();
-        assert_eq!(
-            (a.command.as_str(), &a.containment),
-            ("/home/u/bin/a", &Containment::Sandboxed { allow_read: vec![] })
-        );
+        assert_eq!((a.command.as_str(), &a.sandbox), ("/home/u/bin/a", &Sandbox::default()));
+        assert_eq!(a.allowed_domains(), Some(&[][..]));
         let b = servers.find(Some("b")).unwrap();
-        assert_eq!((&b.containment, b.file_writes), (&Containment::OptedOut, FileWrites::Replace));
-        let c = servers.find(Some("c")).unwrap();
-        assert_eq!(c.containment, Containment::Sandboxed { allow_read: vec!["/home/u/lib".into()] });
+        assert_eq!((&b.sandbox, b.file_writes), (&Sandbox::OptedOut, FileWrites::Replace));
+        assert_eq!((b.allowed_domains(), &b.pass_env), (None, &PassEnv::All));
+        let c = servers.find(Some("c")).unwrap().sandbox.settings().unwrap();
+        assert_eq!((c.filesystem.allow_read.as_slice(), &c.network), (&["~/lib".to_owned()][..], &None));
         assert_eq!(servers.find(None), None);
         assert!(parse(DEFAULT_SERVERS).unwrap().find(None).is_some());
     }
 
     #[test]
+    fn every_key_is_read() {
+        let servers = parse(
+            r#"{ "s": { "command": "c", "args": ["x"], "env": { "A": "1" }, "passEnv": ["B"], "description": "d",
+                 "sandbox": { "view": "host-read",
+                   "filesystem": { "allowWrite": [".git", "/w"], "allowRead": ["~/r"], "denyRead": [], "denyWrite": ["/w/n"] },
+                   "network": { "allowedDomains": ["a.example", "*.b.example:8443"], "deniedDomains": ["c.b.example"], "askUnknown": true },
+                   "limits": { "processes": 9, "openFiles": 8, "fileSizeMib": 7, "tmpSizeMib": 6 } } } }"#,
+        )
+        .unwrap();
+        let texts = |list: &[&str]| list.iter().map(|t| (*t).to_owned()).collect::<Vec<_>>();
+        let expected = Server {
+            name: "s".into(),
+            description: Some("d".into()),
+            command: "c".into(),
+            args: texts(&["x"]),
+            env: BTreeMap::from([("A".into(), "1".into())]),
+            pass_env: PassEnv::Named(texts(&["B"])),
+            sandbox: Sandbox::Sandboxed(Box::new(SandboxSettings {
+                view: Some(FileView::HostRead),
+                filesystem: FilesystemSettings {
+                    allow_write: texts(&[".git", "/w"]),
+                    allow_read: texts(&["~/r"]),
+                    deny_read: Some(vec![]),
+                    deny_write: texts(&["/w/n"]),
+                },
+                network: Some(NetworkSettings {
+                    allowed_domains: texts(&["a.example", "*.b.example:8443"]),
+                    denied_domains: texts(&["c.b.example"]),
+                    ask_unknown: true,
+                }),
+                limits: LimitSettings {
+                    processes: Some(9),
+                    open_files: Some(8),
+                    file_size_mib: Some(7),
+                    tmp_size_mib: Some(6),
+                },
+            })),
+            file_writes: FileWrites::InPlace,
+        };
+        assert_eq!(servers.find(None), Some(&expected));
+        assert_eq!(expected.allowed_domains(), Some(&texts(&["a.example", "*.b.example:8443"])[..]));
+    }
+
+    #[test]
     fn what_is_not_understood_is_named() {
-        let problem = |text| parse(text).unwrap_err();
-        let unknown =
-            problem(r#"{ "x": { "command": "c", "sandbox": { "filesystem": { "allowWrite": [] } } } }"#);
-        assert!(
-            unknown.starts_with("`/c/mcp-servers.json`: server `x`: `sandbox`: unknown field `allowWrite`"),
-            "{unknown}"
+        let problem = |entry: &str| {
+            let text = parse(&format!("{{ \"x\": {entry} }}")).unwrap_err();
+            text.strip_prefix("`/c/mcp-servers.json`: server `x`: ").unwrap_or(&text).to_owned()
+        };
+        let sandbox = |sandbox: &str| problem(&format!(r#"{{ "command": "c", "sandbox": {sandbox} }}"#));
+        let files = |list: &str| sandbox(&format!(r#"{{ "filesystem": {list} }}"#));
+        let starts = |text: String, start: &str| assert!(text.starts_with(start), "{text}");
+        starts(
+            sandbox(r#"{ "filesystem": { "allowExec": [] } }"#),
+            "`sandbox.filesystem.allowExec`: unknown field",
         );
-        assert!(problem(r#"{ "x": { "command": "c", "sandbox": true } }"#).contains("`false` or an object"));
-        assert!(
-            problem(r#"{ "x": { "command": "c", "sandbox": { "network": true } } }"#).contains("no network")
+        starts(sandbox(r#"{ "view": "all" }"#), "`sandbox.view`: unknown variant `all`");
+        starts(sandbox("true"), "`sandbox`: invalid value: boolean `true`, expected `false` or an object");
+        starts(sandbox("[]"), "`sandbox`: invalid type: sequence, expected `false` or an object");
+        starts(sandbox(r#"{ "network": true }"#), "`sandbox.network`: invalid value: boolean `true`");
+        starts(sandbox(r#"{ "network": {} }"#), "`sandbox.network`: missing field `allowedDomains`");
+        starts(
+            sandbox(r#"{ "limits": { "memory": 1 } }"#),
+            "`sandbox.limits.memory`: unknown field `memory`",
         );
-        assert!(problem(r#"{ "x/y": { "command": "c" } }"#).contains("its name may have"));
-        assert!(problem(r#"{ "x": { "command": "~root/c" } }"#).contains("`~root/c`"));
-        assert!(problem(r#"{ "x": { "command": "" } }"#).contains("`command` is empty"));
-        assert!(problem(r#"{ "x": "#).contains("line 1"));
+        starts(
+            files(r#"{ "allowRead": ["lib"] }"#),
+            "`sandbox.filesystem.allowRead`: `lib` is a relative path",
+        );
+        starts(
+            files(r#"{ "allowWrite": ["~bob"] }"#),
+            "`sandbox.filesystem.allowWrite`: `~bob`: `~name` is not",
+        );
+        starts(files(r#"{ "denyRead": [""] }"#), "`sandbox.filesystem.denyRead`: `` is not a path");
+        let host = sandbox(r#"{ "network": { "allowedDomains": ["https://a"] } }"#);
+        starts(host, "`sandbox.network.allowedDomains`: `https://a` is not the name of a host");
+        starts(problem(r#"{ "command": "c", "passEnv": "A" }"#), "`passEnv`: invalid value: string \"A\"");
+        starts(problem(r#"{ "command": "~root/c" }"#), "`~root/c`");
+        starts(problem(r#"{ "command": "" }"#), "`command` is empty");
+        assert!(parse(r#"{ "x/y": { "command": "c" } }"#).unwrap_err().contains("its name may have"));
+        assert!(parse(r#"{ "x": "#).unwrap_err().contains("line 1"));
     }
 }

@@ -1,7 +1,7 @@
 //! Starting a server's process: sandboxed, or, where the person opted out, plain.
 
 use super::control::Control;
-use crate::config::{Containment, Server};
+use crate::config::{FileView, LimitSettings, PassEnv, Sandbox, SandboxSettings, Server};
 use crate::mounts::Need;
 use crate::wire::{Input, Output};
 use ironcurtain_paths::CanonicalPath;
@@ -74,12 +74,12 @@ pub(super) async fn start(
     needs: &[Need],
     home: &Path,
 ) -> Result<Process, String> {
-    match &server.containment {
-        Containment::Sandboxed { allow_read } => {
-            let spec = spec(server, allow_read, programs, sandbox_dir, needs, home)?;
+    match &server.sandbox {
+        Sandbox::Sandboxed(settings) => {
+            let spec = spec(server, settings, programs, sandbox_dir, needs, home)?;
             sandboxed(spec, programs.dir.join("ironcurtain-sandbox")).await
         }
-        Containment::OptedOut => plain(server, programs, sandbox_dir),
+        Sandbox::OptedOut => plain(server, programs, sandbox_dir),
     }
 }
 
@@ -137,7 +137,7 @@ fn plain(server: &Server, programs: &ServerPrograms, sandbox_dir: &CanonicalPath
 /// The whole sandbox as a plain value.
 fn spec(
     server: &Server,
-    allow_read: &[String],
+    settings: &SandboxSettings,
     programs: &ServerPrograms,
     sandbox_dir: &CanonicalPath,
     needs: &[Need],
@@ -147,7 +147,21 @@ fn spec(
     let text = |path: &Path| {
         path.to_str().map(str::to_owned).ok_or_else(|| format!("`{}` is not UTF-8", path.display()))
     };
-    let mut shown = allow_read.to_vec();
+    if settings.view == Some(FileView::HostRead) || settings.network.is_some() {
+        return Err(
+            "`sandbox.view` `host-read` and `sandbox.network` are not there in this version".to_owned()
+        );
+    }
+    let files = &settings.filesystem;
+    if !(files.allow_write.is_empty() && files.deny_write.is_empty() && files.deny_read.is_none()) {
+        return Err("of `sandbox.filesystem`, only `allowRead` is there in this version".to_owned());
+    }
+    let person = text(home)?;
+    let mut shown: Vec<String> = files
+        .allow_read
+        .iter()
+        .map(|path| path.strip_prefix('~').map_or_else(|| path.clone(), |rest| format!("{person}{rest}")))
+        .collect();
     if !program.starts_with("/usr") {
         shown.push(text(&program)?);
     }
@@ -156,13 +170,25 @@ fn spec(
     let session_dir = sandbox_dir.as_str().to_owned();
     Ok(Spec {
         argv,
-        env: environment(server, home, |name| std::env::var_os(name)),
+        env: environment(server, home, std::env::vars_os()),
         cwd: None,
         view: View::Roots { session_dir, programs: shown },
         mounts: needs.iter().map(mount).collect(),
-        limits: Limits::default(),
+        limits: limits(&settings.limits),
         allow_root: programs.allow_root,
     })
+}
+
+fn limits(wanted: &LimitSettings) -> Limits {
+    const MIB: u64 = 1 << 20;
+    let default = Limits::default();
+    let bytes = |mib: Option<u64>| mib.map(|mib| mib.saturating_mul(MIB));
+    Limits {
+        processes: wanted.processes.or(default.processes),
+        open_files: wanted.open_files.or(default.open_files),
+        file_size: bytes(wanted.file_size_mib).or(default.file_size),
+        tmp_size: bytes(wanted.tmp_size_mib).or(default.tmp_size),
+    }
 }
 
 /// As the sandbox wants it.
@@ -175,15 +201,21 @@ pub(super) fn mount(need: &Need) -> Mount {
 fn environment(
     server: &Server,
     home: &Path,
-    ours: impl Fn(&str) -> Option<OsString>,
+    ours: impl IntoIterator<Item = (OsString, OsString)>,
 ) -> BTreeMap<String, String> {
     const PASSED: [&str; 4] = ["LANG", "TERM", "USER", "LC_ALL"];
-    let passed = PASSED.into_iter().chain(server.pass_env.iter().map(String::as_str));
-    let mut env: BTreeMap<String, String> =
-        passed.filter_map(|name| Some((name.to_owned(), ours(name)?.into_string().ok()?))).collect();
-    env.insert("PATH".to_owned(), "/usr/local/bin:/usr/bin:/bin".to_owned());
-    env.insert("HOME".to_owned(), home.to_string_lossy().into_owned());
-    env.insert("TMPDIR".to_owned(), "/tmp".to_owned());
+    let passed = |name: &str| match &server.pass_env {
+        // Its own `/tmp` is another one than ours.
+        PassEnv::All => name != "TMPDIR",
+        PassEnv::Named(names) => PASSED.contains(&name) || names.iter().any(|n| n == name),
+    };
+    let fixed =
+        [("PATH", "/usr/local/bin:/usr/bin:/bin"), ("HOME", &*home.to_string_lossy()), ("TMPDIR", "/tmp")];
+    let mut env = BTreeMap::from(fixed.map(|(name, value)| (name.to_owned(), value.to_owned())));
+    // What is not text cannot be put into the JSON by which a sandbox is made.
+    let text =
+        |(name, value): (OsString, OsString)| Some((name.into_string().ok()?, value.into_string().ok()?));
+    env.extend(ours.into_iter().filter_map(text).filter(|(name, _)| passed(name)));
     env.extend(server.env.clone());
     env
 }
@@ -214,21 +246,18 @@ mod tests {
             command: "/bin/sh".into(),
             args: vec!["-c".into(), "true".into()],
             env: BTreeMap::from([("A".into(), "1".into())]),
-            pass_env: vec!["KEPT".into()],
-            containment: Containment::Sandboxed { allow_read: vec![] },
+            description: None,
+            pass_env: PassEnv::Named(vec!["KEPT".into()]),
+            sandbox: Sandbox::default(),
             file_writes: FileWrites::InPlace,
         }
     }
 
     #[test]
     fn the_environment_is_an_allow_list() {
-        let ours = |name: &str| match name {
-            "LANG" => Some("C".into()),
-            "KEPT" => Some("yes".into()),
-            "USER" | "TERM" | "LC_ALL" => None,
-            other => Some(format!("leaked {other}").into()),
-        };
-        let got: Vec<_> = environment(&server(), Path::new("/home/u"), ours).into_iter().collect();
+        let ours = [("LANG", "C"), ("KEPT", "yes"), ("SECRET", "no"), ("PATH", "/evil"), ("TMPDIR", "/evil")];
+        let ours = ours.map(|(name, value)| (name.into(), value.into()));
+        let got: Vec<_> = environment(&server(), Path::new("/home/u"), ours.clone()).into_iter().collect();
         let expected = [
             ("A", "1"),
             ("HOME", "/home/u"),
@@ -238,6 +267,11 @@ mod tests {
             ("TMPDIR", "/tmp"),
         ];
         assert_eq!(got, expected.map(|(n, v)| (n.to_owned(), v.to_owned())));
+        let all = Server { pass_env: PassEnv::All, ..server() };
+        let got = environment(&all, Path::new("/home/u"), ours);
+        assert_eq!(got.get("SECRET").map(String::as_str), Some("no"));
+        assert_eq!(got.get("PATH").map(String::as_str), Some("/evil"));
+        assert_eq!(got.get("TMPDIR").map(String::as_str), Some("/tmp"));
     }
 
     #[test]

@@ -1,0 +1,144 @@
+//! The `sandbox` entry of a server, as it is written: what is to be different from the defaults.
+//!
+//! - Plain data: what it comes to on this machine, in this session, is worked out by [`crate::containment`].
+//! - Every key is named here; any other is an error that names it, so no server runs with less than was asked.
+
+use super::reading::{NamesOrAll, false_or};
+use serde::{Deserialize, Deserializer, Serialize};
+
+/// How a server is contained.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Sandbox {
+    /// With all rights of the person, by the person's explicit choice: `"sandbox": false`.
+    OptedOut,
+    /// In a sandbox; without an entry, with nothing but the defaults.
+    Sandboxed(Box<SandboxSettings>),
+}
+
+impl Default for Sandbox {
+    fn default() -> Self {
+        Self::Sandboxed(Box::default())
+    }
+}
+
+/// What a `sandbox` object says.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct SandboxSettings {
+    /// What of the file system there is to see. When absent, `roots` for the filesystem server and for servers whose
+    /// annotated tools take no resources but paths, else `host-read`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub view: Option<FileView>,
+    /// Which files it reaches.
+    pub filesystem: FilesystemSettings,
+    /// Which hosts it reaches: `false` or absent for none.
+    #[cfg_attr(test, schemars(with = "super::schemas::FalseOr<NetworkSettings>"))]
+    #[serde(deserialize_with = "false_or", skip_serializing_if = "Option::is_none")]
+    pub network: Option<NetworkSettings>,
+    /// How much it may use.
+    pub limits: LimitSettings,
+}
+
+/// What of the file system a server sees before any grant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum FileView {
+    /// The machine's files, read-only, without those that are denied.
+    HostRead,
+    /// Almost nothing: system programs, its own program, the session's directory and what is granted.
+    Roots,
+}
+
+/// Which files a server reaches beyond its view. `~` is the person's home.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct FilesystemSettings {
+    /// Folders it may write to besides the session's own; a relative path is below the session's own.
+    pub allow_write: Vec<String>,
+    /// Paths it may read in any view, such as its own program: absolute, or below `~`.
+    pub allow_read: Vec<String>,
+    /// Paths it may not read, besides those that no server reads.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deny_read: Option<Vec<String>>,
+    /// Paths it may not write to, even inside of `allowWrite`.
+    pub deny_write: Vec<String>,
+}
+
+/// Which hosts a server reaches: denied first, then allowed, and no other.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct NetworkSettings {
+    /// Hosts it may reach: a name, `*.name` for all below it, `*` for any, each with `:port` where it is not 80 or 443.
+    pub allowed_domains: Vec<String>,
+    /// Hosts it may not reach even if they are allowed.
+    #[serde(default)]
+    pub denied_domains: Vec<String>,
+    /// Whether the person is asked about any other host.
+    #[serde(default)]
+    pub ask_unknown: bool,
+}
+
+/// How much a server may use; what is absent has the default.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct LimitSettings {
+    /// Processes and threads together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub processes: Option<u64>,
+    /// Open descriptors of each process.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub open_files: Option<u64>,
+    /// Largest file it may write, in MiB.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file_size_mib: Option<u64>,
+    /// Size of its private `/tmp`, in MiB.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tmp_size_mib: Option<u64>,
+}
+
+/// Variables of ours that a server is given.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PassEnv {
+    /// These, where we have them.
+    Named(Vec<String>),
+    /// All of ours.
+    All,
+}
+
+impl Default for PassEnv {
+    fn default() -> Self {
+        Self::Named(Vec::new())
+    }
+}
+
+impl Sandbox {
+    /// Its settings, unless it opted out.
+    #[must_use]
+    pub fn settings(&self) -> Option<&SandboxSettings> {
+        match self {
+            Self::OptedOut => None,
+            Self::Sandboxed(settings) => Some(settings),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Sandbox {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let settings: Option<SandboxSettings> = false_or(from)?;
+        Ok(settings.map_or(Self::OptedOut, |settings| Self::Sandboxed(Box::new(settings))))
+    }
+}
+
+impl<'de> Deserialize<'de> for PassEnv {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        Ok(match NamesOrAll::deserialize(from)? {
+            NamesOrAll::All => Self::All,
+            NamesOrAll::Names(names) => Self::Named(names),
+        })
+    }
+}

@@ -1,0 +1,73 @@
+//! JSON Schemas of `config.json` and `mcp-servers.json`, generated from the types they are read into and shipped in
+//! `docs/schemas`.
+
+use super::{Config, servers::StoredServer};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema, schema_for};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::marker::PhantomData;
+use std::path::PathBuf;
+
+/// `false` or an object.
+pub(super) struct FalseOr<T>(PhantomData<T>);
+
+impl<T: JsonSchema> JsonSchema for FalseOr<T> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        format!("FalseOr{}", T::schema_name()).into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "anyOf": [{ "const": false }, generator.subschema_for::<T>()] })
+    }
+}
+
+/// `"*"` or a list of names.
+pub(super) struct NamesOrAll;
+
+impl JsonSchema for NamesOrAll {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "NamesOrAll".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "anyOf": [{ "const": "*" }, { "type": "array", "items": { "type": "string" } }] })
+    }
+}
+
+/// The servers by their names; what begins with `_comment` is passed over.
+#[derive(JsonSchema)]
+#[schemars(rename = "McpServers", extend("patternProperties" = { "^_comment": true }))]
+#[expect(dead_code, reason = "only its shape is used")]
+struct ServersShape(BTreeMap<String, StoredServer>);
+
+fn all() -> [(&'static str, Schema); 2] {
+    [("config", schema_for!(Config)), ("mcp-servers", schema_for!(ServersShape))]
+}
+
+fn place(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("../../../docs/schemas/{name}.schema.json"))
+}
+
+#[test]
+fn the_shipped_schemas_are_those_of_the_types() {
+    let write = std::env::var_os("IRONCURTAIN_WRITE_SCHEMAS").is_some();
+    for (name, schema) in all() {
+        let text = serde_json::to_string_pretty(&schema).unwrap() + "\n";
+        if write {
+            std::fs::write(place(name), &text).unwrap();
+        }
+        let shipped = std::fs::read_to_string(place(name)).unwrap_or_default();
+        assert!(
+            shipped == text,
+            "docs/schemas/{name}.schema.json is out of date: run `IRONCURTAIN_WRITE_SCHEMAS=1 cargo test -p ironcurtain-daemon schemas`"
+        );
+    }
+}
