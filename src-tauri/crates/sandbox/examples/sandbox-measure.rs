@@ -14,8 +14,8 @@ use std::{
 };
 
 use ironcurtain_sandbox::{
-    Access, Answer, ControlOp, Event, Launched, Limits, Mount, Proof, Spec, View, client::ControlClient,
-    launch,
+    Access, Answer, ControlOp, Event, Launched, Limits, Mount, Network, Persistence, Proof, Spec, View,
+    client::ControlClient, launch,
 };
 
 type Fallible<T> = Result<T, Box<dyn Error>>;
@@ -88,7 +88,10 @@ impl Measure {
             cwd: None,
             view: View::Roots { session_dir: self.session.clone(), programs: vec![] },
             mounts: vec![],
+            network: Network::None,
+            persistence: Persistence::default(),
             limits: Limits::default(),
+            state_dir: None,
             allow_root: true,
         };
         Ok(launch(&spec, Path::new(&self.program), |_| ())?)

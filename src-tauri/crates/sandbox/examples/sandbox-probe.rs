@@ -86,6 +86,11 @@ fn act(what: &str, rest: &str, held: &mut Held) -> Answer {
             Ok(numbers.join(" "))
         }
         "connect" => TcpStream::connect(rest).map(|_| done).map_err(Into::into),
+        "ask" => {
+            let mut stream = TcpStream::connect(path)?;
+            stream.write_all(text.as_bytes())?;
+            Ok(io::read_to_string(&mut stream)?)
+        }
         "loopback" => loopback(),
         "run" => {
             let words: Vec<&str> = rest.split(' ').collect();

@@ -64,7 +64,7 @@ pub(crate) fn bwrap_argv(spec: &Spec, host: &Host, own_program: &str, fds: Descr
     }
     argv.add(["--remount-ro", "/dev"]);
 
-    let View::Roots { session_dir, programs } = &spec.view;
+    let View::Roots { session_dir, programs } = &spec.view else { return vec![] };
     argv.add(["--ro-bind", own_program, ENTER_PROGRAM]);
     for path in programs {
         argv.add(["--ro-bind", path, path]);
@@ -104,7 +104,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::spec::Limits;
+    use crate::spec::{Limits, Network, Persistence};
 
     #[test]
     fn the_whole_command_line_of_an_ordinary_user() {
@@ -154,7 +154,10 @@ mod tests {
             cwd: None,
             view: View::Roots { session_dir: "/s".into(), programs: vec!["/opt/node_modules".into()] },
             mounts: vec![],
+            network: Network::None,
+            persistence: Persistence::default(),
             limits: Limits { tmp_size: Some(4096), ..Limits::default() },
+            state_dir: None,
             allow_root: false,
         }
     }

@@ -10,7 +10,7 @@ use crate::{
     client::ControlClient,
     control::Event,
     launch::launch,
-    spec::{Limits, Spec, View},
+    spec::{Limits, Network, Persistence, Spec, View},
 };
 
 mod facts;
@@ -57,7 +57,10 @@ fn try_it(supervisor_program: &Path, allow_root: bool) -> io::Result<()> {
         cwd: None,
         view: View::Roots { session_dir: session.0.clone(), programs: vec![] },
         mounts: vec![],
+        network: Network::None,
+        persistence: Persistence::default(),
         limits: Limits::default(),
+        state_dir: None,
         allow_root,
     };
     let launched = launch(&spec, supervisor_program, |_| ()).map_err(io::Error::other)?;
@@ -67,8 +70,11 @@ fn try_it(supervisor_program: &Path, allow_root: bool) -> io::Result<()> {
         if event != expected {
             return Err(io::Error::other(match event {
                 Event::Failed { reason } => reason,
-                Event::Started => "it started twice".into(),
                 Event::Exited { status } => format!("a trial ended with status {status}"),
+                Event::Started
+                | Event::Limited { .. }
+                | Event::Quarantined { .. }
+                | Event::Unfinished { .. } => format!("a trial went otherwise: {event:?}"),
             }));
         }
     }

@@ -1,7 +1,8 @@
 //! The control conversation: JSON lines over a unix stream between the trusted process and a supervisor.
 //!
 //! - Each request has an id of the asker's choosing and gets exactly one [`ControlReply`] with that id, in order.
-//! - [`Event`]s come in between: first [`Event::Started`] or [`Event::Failed`], at the end [`Event::Exited`].
+//! - [`Event`]s come in between: first [`Event::Started`] or [`Event::Failed`], at the end [`Event::Exited`], after any
+//!   [`Event::Quarantined`].
 //! - Hanging up is `shutdown`: the supervisor kills the sandbox and ends.
 
 use serde::{Deserialize, Serialize};
@@ -136,11 +137,49 @@ pub enum Event {
         /// One sentence for people.
         reason: String,
     },
+    /// Which limits are in force, and by what; follows [`Event::Started`].
+    Limited {
+        /// Of memory.
+        memory: Enforcement,
+        /// Of processor time.
+        cpu: Enforcement,
+        /// Of processes.
+        processes: Enforcement,
+    },
+    /// A file that was not there before, and would have had the person's own programs run something, was moved out of
+    /// the way when the server had ended.
+    Quarantined {
+        /// Where it was.
+        path: String,
+        /// Where it is now.
+        moved_to: String,
+    },
+    /// Something that should have been done at the end was not, or not whole.
+    Unfinished {
+        /// One sentence for people.
+        reason: String,
+    },
     /// The server ended.
     Exited {
         /// Its exit status, 128 + signal where a signal ended it.
         status: i32,
     },
+}
+
+/// By what a limit is in force.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Enforcement {
+    /// By a control group, for all processes of the sandbox together.
+    Cgroup,
+    /// By the user namespace, for all processes of the sandbox together.
+    Sandbox,
+    /// By a resource limit of each process for itself.
+    Process,
+    /// None was asked for.
+    Unlimited,
+    /// One was asked for that this machine does not let us enforce.
+    Unenforced,
 }
 
 impl Mount {

@@ -8,6 +8,7 @@
 use std::{
     fs::File,
     io::{self, Read, Write},
+    net::{Ipv4Addr, TcpListener},
     os::unix::process::CommandExt,
     process::{Command, ExitCode},
 };
@@ -17,27 +18,44 @@ use rustix::{
     stdio::{dup2_stderr, dup2_stdin, dup2_stdout},
 };
 
-use crate::{spec::Limits, sys};
+use crate::{
+    handover,
+    spec::{Limits, PROXY_PORT},
+    sys,
+};
 
 /// First byte in: the sandbox is complete.
 pub(crate) const READY: u8 = b'r';
 /// First byte out: start the server.
 pub(crate) const GO: u8 = b'g';
 
-/// Arguments: the descriptors of stdin, stdout, stderr and of the supervisor, the limits, the working directory, the
-/// command.
+/// In place of a descriptor: the sandbox has no proxy.
+pub(crate) const NO_EGRESS: &str = "-";
+
+/// Arguments: the descriptors of stdin, stdout, stderr, of the supervisor and of who serves the proxy, the limits, the
+/// working directory, the command.
 pub(crate) fn run(args: &[String]) -> ExitCode {
-    let [stdin, stdout, stderr, gate, limits, cwd, program, rest @ ..] = args else {
+    let [stdin, stdout, stderr, gate, egress, limits, cwd, program, rest @ ..] = args else {
         return ExitCode::from(2);
     };
     let Ok(limits) = serde_json::from_str::<Limits>(limits) else { return ExitCode::from(2) };
     let taken = [stdin, stdout, stderr, gate].map(|number| sys::process::take_descriptor(number));
     let [Ok(stdin), Ok(stdout), Ok(stderr), Ok(gate)] = taken else { return ExitCode::from(2) };
+    let egress = match egress.as_str() {
+        NO_EGRESS => None,
+        number => match sys::process::take_descriptor(number) {
+            Ok(egress) => Some(egress),
+            Err(_) => return ExitCode::from(2),
+        },
+    };
     let mut gate = File::from(gate);
     if !passed(&mut gate) {
         return ExitCode::from(1);
     }
     let last_steps = || -> io::Result<()> {
+        if let Some(egress) = egress {
+            handover::send(egress, TcpListener::bind((Ipv4Addr::LOCALHOST, PROXY_PORT))?)?;
+        }
         dup2_stdin(stdin)?;
         dup2_stdout(stdout)?;
         dup2_stderr(stderr)?;

@@ -2,12 +2,14 @@
 //!
 //! - INVARIANT: the supervisor is started by a thread that lives until the supervisor has ended, because the kernel's
 //!   parent-death signal follows the thread. Killing the trusted process at any instant kills the sandbox.
-//! - INVARIANT: the only descriptors the supervisor gets are the server's stdio, the spec and the control stream.
+//! - INVARIANT: the only descriptors the supervisor gets are the server's stdio, the spec, the control
+//!   stream, and where there is a proxy the socket that its listener comes through.
 //! - [`launch`] returns once the supervisor runs; what becomes of the server arrives on the control stream.
 
 use std::{
     fs::File,
     io::{self, Seek, Write},
+    net::TcpListener,
     os::{
         fd::{AsFd, AsRawFd, OwnedFd},
         unix::{net::UnixStream, process::CommandExt, process::ExitStatusExt},
@@ -24,7 +26,12 @@ use rustix::{
     process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal},
 };
 
-use crate::{error::LaunchError, spec::Spec, sys};
+use crate::{
+    error::LaunchError,
+    handover,
+    spec::{Network, Spec},
+    sys,
+};
 
 /// A running supervisor, seen from the trusted process.
 ///
@@ -43,6 +50,20 @@ pub struct Launched {
     pub pid: u32,
     /// Kills the sandbox.
     pub kill: KillHandle,
+    /// Where the proxy's listener comes from, when the spec's network is [`Network::Proxied`].
+    pub egress: Option<Egress>,
+}
+
+/// Hands out the listener that is the sandbox's only way to the network.
+#[derive(Debug)]
+pub struct Egress(UnixStream);
+
+impl Egress {
+    /// The listener on port [`PROXY_PORT`](crate::PROXY_PORT) of the sandbox's own `127.0.0.1`. It is there once
+    /// [`Event::Started`](crate::Event::Started) has come; before that this waits, and it fails when the sandbox does.
+    pub fn listener(self) -> io::Result<TcpListener> {
+        Ok(handover::receive(&self.0)?.into())
+    }
 }
 
 /// Kills one sandbox, however often and whenever it is asked; cheap to clone, safe after the end.
@@ -82,11 +103,19 @@ pub fn launch(
     let (stdout, stdout_theirs) = pipe()?;
     let (stderr, stderr_theirs) = pipe()?;
     let (control, control_theirs) = UnixStream::pair()?;
+    let (egress, egress_theirs) = match spec.network {
+        Network::None => (None, None),
+        Network::Proxied => {
+            let (ours, theirs) = UnixStream::pair()?;
+            (Some(Egress(ours)), Some(theirs.into()))
+        }
+    };
     let theirs = Theirs {
         program: supervisor_program.to_owned(),
         spec: spec_file(spec)?,
         stdio: [stdin_theirs, stdout_theirs, stderr_theirs],
         control: control_theirs.into(),
+        egress: egress_theirs,
     };
 
     let (started, start) = mpsc::channel();
@@ -110,7 +139,7 @@ pub fn launch(
         .recv()
         .map_err(gone)?
         .map_err(|source| LaunchError::Start { program: supervisor_program.display().to_string(), source })?;
-    Ok(Launched { stdin, stdout, stderr, control, pid, kill })
+    Ok(Launched { stdin, stdout, stderr, control, pid, kill, egress })
 }
 
 /// What goes to the supervisor.
@@ -119,6 +148,7 @@ struct Theirs {
     spec: File,
     stdio: [OwnedFd; 3],
     control: OwnedFd,
+    egress: Option<OwnedFd>,
 }
 
 impl Theirs {
@@ -128,13 +158,16 @@ impl Theirs {
         command
             .args(["--supervise", &std::process::id().to_string()])
             .args([self.spec.as_raw_fd().to_string(), self.control.as_raw_fd().to_string()])
+            .args(self.egress.iter().map(|egress| egress.as_raw_fd().to_string()))
             .env_clear()
             .process_group(0)
             .stdin(Stdio::from(stdin))
             .stdout(Stdio::from(stdout))
             .stderr(Stdio::from(stderr));
         sys::process::die_with_parent(&mut command);
-        sys::process::inherit(&mut command, &[self.spec.as_fd(), self.control.as_fd()]);
+        let mut needed = vec![self.spec.as_fd(), self.control.as_fd()];
+        needed.extend(self.egress.iter().map(AsFd::as_fd));
+        sys::process::inherit(&mut command, &needed);
         command.spawn()
     }
 }

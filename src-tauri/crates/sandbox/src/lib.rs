@@ -13,6 +13,7 @@
 pub mod client;
 pub mod control;
 mod error;
+mod persistence;
 mod spec;
 
 #[cfg(target_os = "linux")]
@@ -23,6 +24,8 @@ mod check;
 mod enter;
 #[cfg(target_os = "linux")]
 mod filter;
+#[cfg(target_os = "linux")]
+mod handover;
 #[cfg(target_os = "linux")]
 mod host;
 #[cfg(target_os = "linux")]
@@ -40,12 +43,15 @@ mod unsupported;
 
 #[cfg(target_os = "linux")]
 pub use check::{Availability, check};
-pub use control::{Answer, ControlOp, ControlReply, ControlRequest, Event, FromSupervisor, Proof, Refusal};
+pub use control::{
+    Answer, ControlOp, ControlReply, ControlRequest, Enforcement, Event, FromSupervisor, Proof, Refusal,
+};
 pub use error::LaunchError;
 #[cfg(target_os = "linux")]
-pub use launch::{Ended, KillHandle, Launched, launch};
+pub use launch::{Egress, Ended, KillHandle, Launched, launch};
+pub use persistence::PERSISTENCE_NAMES;
 #[cfg(target_os = "linux")]
 pub use program::program;
-pub use spec::{Access, Limits, Mount, Spec, SpecError, View};
+pub use spec::{Access, Limits, Mount, Network, PROXY_PORT, Persistence, Spec, SpecError, View};
 #[cfg(not(target_os = "linux"))]
-pub use unsupported::{Availability, Ended, KillHandle, Launched, check, launch, program};
+pub use unsupported::{Availability, Egress, Ended, KillHandle, Launched, check, launch, program};

@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::persistence::may_be_allowed;
+
 /// One server's sandbox.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -24,9 +26,19 @@ pub struct Spec {
     /// Granted paths mounted before the server starts, in this order.
     #[serde(default)]
     pub mounts: Vec<Mount>,
+    /// What of the network it reaches.
+    #[serde(default)]
+    pub network: Network,
+    /// Which persistence files it may write after all.
+    #[serde(default)]
+    pub persistence: Persistence,
     /// Resource limits of every process in the sandbox.
     #[serde(default)]
     pub limits: Limits,
+    /// Where the supervisor keeps its journal of mount points, and files it quarantined; hidden in the sandbox. A private
+    /// directory of the user's below `/var/tmp` when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state_dir: Option<String>,
     /// Run even as uid 0, where the kernel's own files are guarded by masks only.
     #[serde(default)]
     pub allow_root: bool,
@@ -44,6 +56,57 @@ pub enum View {
         #[serde(default)]
         programs: Vec<String>,
     },
+    /// The host's tree, read-only, with some of it hidden and some writable. Of several of these paths that cover a file
+    /// the deepest decides; at the same path what denies does. Denied paths count by what they really are, whatever
+    /// symlinks or further mounts lead there; one that does not exist denies nothing.
+    HostRead {
+        /// The session sandbox directory, writable at its own path.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        session_dir: Option<String>,
+        /// What cannot be read: a directory is empty and closed, a file cannot be opened.
+        #[serde(default)]
+        deny_read: Vec<String>,
+        /// What can be read all the same inside of what is denied.
+        #[serde(default)]
+        allow_read: Vec<String>,
+        /// What can be written, too. What does not exist is left out.
+        #[serde(default)]
+        allow_write: Vec<String>,
+        /// What cannot be written inside of what is writable.
+        #[serde(default)]
+        deny_write: Vec<String>,
+        /// A `/tmp` of its own instead of the host's, read-only.
+        #[serde(default = "yes")]
+        private_tmp: bool,
+    },
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// What of the network a sandbox reaches. It has a network namespace of its own in any case.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Network {
+    /// Its own loopback and nothing else.
+    #[default]
+    None,
+    /// A proxy on [`PROXY_PORT`], served by whoever launched it with the listener that
+    /// [`Launched::egress`](crate::Launched::egress) hands out.
+    Proxied,
+}
+
+/// The port on the sandbox's own `127.0.0.1` where its proxy listens.
+pub const PROXY_PORT: u16 = 3128;
+
+/// Files that would have the person's own programs run something later are never writable, but for what is named here.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Persistence {
+    /// Names as in [`PERSISTENCE_NAMES`](crate::PERSISTENCE_NAMES), such as `.git/config`; `.git` stands for all of its
+    /// parts.
+    pub allow: Vec<String>,
 }
 
 /// One granted path: a directory with all below it, or a single file.
@@ -66,10 +129,15 @@ pub enum Access {
     ReadWrite,
 }
 
-/// Resource limits, by rlimits; `None` leaves the launcher's own.
+/// Resource limits; `None` leaves the launcher's own. Which are in force, and by what, is told by
+/// [`Event::Limited`](crate::Event::Limited).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Limits {
+    /// Memory in bytes: of all processes together where there is a control group to be had, of each process otherwise.
+    pub memory: Option<u64>,
+    /// Processor time in percent of one processor, all processes together; needs a control group.
+    pub cpu: Option<u32>,
     /// Processes and threads in the sandbox together, counted per sandbox since it has its own user namespace. The
     /// kernel exempts uid 0.
     pub processes: Option<u64>,
@@ -84,7 +152,14 @@ pub struct Limits {
 impl Default for Limits {
     /// Generous enough for node with its worker threads and a compiler or two.
     fn default() -> Self {
-        Self { processes: Some(1024), open_files: Some(4096), file_size: None, tmp_size: Some(1 << 30) }
+        Self {
+            memory: Some(4 << 30),
+            cpu: None,
+            processes: Some(1024),
+            open_files: Some(4096),
+            file_size: None,
+            tmp_size: Some(1 << 30),
+        }
     }
 }
 
@@ -100,6 +175,9 @@ pub enum SpecError {
     /// An environment variable cannot be handed to a process.
     #[error("`{0}` cannot be the name or value of an environment variable")]
     Environment(String),
+    /// Not one of the names that are protected.
+    #[error("`{0}` is not the name of a persistence file that could be allowed")]
+    Persistence(String),
     /// An argument carries a NUL.
     #[error("argument `{0}` has a NUL character in it")]
     Argument(String),
@@ -119,8 +197,10 @@ impl Spec {
                 return Err(SpecError::Environment(name.escape_default().to_string()));
             }
         }
-        let View::Roots { session_dir, programs } = &self.view;
-        let fixed = programs.iter().chain([session_dir]).chain(&self.cwd);
+        if let Some(bad) = self.persistence.allow.iter().find(|name| !may_be_allowed(name)) {
+            return Err(SpecError::Persistence(bad.clone()));
+        }
+        let fixed = self.view.paths().into_iter().chain(&self.cwd).chain(&self.state_dir);
         match fixed.chain(self.mounts.iter().map(|mount| &mount.path)).find(|path| !is_normal(path)) {
             Some(bad) => Err(SpecError::Path(bad.escape_default().to_string())),
             None => Ok(()),
@@ -129,14 +209,33 @@ impl Spec {
 
     /// Where the server starts.
     pub fn working_dir(&self) -> &str {
-        let View::Roots { session_dir, .. } = &self.view;
-        self.cwd.as_deref().unwrap_or(session_dir)
+        let session_dir = match &self.view {
+            View::Roots { session_dir, .. } => Some(session_dir),
+            View::HostRead { session_dir, .. } => session_dir.as_ref(),
+        };
+        self.cwd.as_ref().or(session_dir).map_or("/", String::as_str)
     }
 
     /// The paths of the person's that are part of the sandbox, and not grants.
     pub(crate) fn fixed_paths(&self) -> Vec<String> {
-        let View::Roots { session_dir, programs } = &self.view;
-        programs.iter().chain([session_dir]).cloned().collect()
+        match &self.view {
+            View::Roots { session_dir, programs } => programs.iter().chain([session_dir]).cloned().collect(),
+            View::HostRead { session_dir, allow_write, .. } => {
+                session_dir.iter().chain(allow_write).cloned().collect()
+            }
+        }
+    }
+}
+
+impl View {
+    fn paths(&self) -> Vec<&String> {
+        match self {
+            Self::Roots { session_dir, programs } => programs.iter().chain([session_dir]).collect(),
+            Self::HostRead { session_dir, deny_read, allow_read, allow_write, deny_write, .. } => {
+                let lists = [deny_read, allow_read, allow_write, deny_write];
+                lists.into_iter().flatten().chain(session_dir).collect()
+            }
+        }
     }
 }
 
@@ -166,13 +265,25 @@ mod tests {
         assert_eq!(Spec { mounts, ..spec() }.validate(), Err(SpecError::Path("/a/../b".into())));
         let env = BTreeMap::from([("A=B".to_owned(), String::new())]);
         assert_eq!(Spec { env, ..spec() }.validate(), Err(SpecError::Environment("A=B".into())));
+        let persistence = Persistence { allow: vec![".git/config".into(), "src".into()] };
+        assert_eq!(Spec { persistence, ..spec() }.validate(), Err(SpecError::Persistence("src".into())));
+        let deny_read = vec!["~/.ssh".into()];
+        let view = View::HostRead {
+            session_dir: None,
+            deny_read,
+            allow_read: vec![],
+            allow_write: vec![],
+            deny_write: vec![],
+            private_tmp: true,
+        };
+        assert_eq!(Spec { view, ..spec() }.validate(), Err(SpecError::Path("~/.ssh".into())));
         let argv = vec!["a".into(), "b\0".into()];
         assert_eq!(Spec { argv, ..spec() }.validate(), Err(SpecError::Argument("b\\u{0}".into())));
     }
 
     #[test]
     fn the_written_form_is_stable() {
-        let text = r#"{"argv":["true"],"env":{},"view":{"kind":"roots","sessionDir":"/s","programs":[]},"mounts":[],"limits":{"processes":1024,"openFiles":4096,"fileSize":null,"tmpSize":1073741824},"allowRoot":false}"#;
+        let text = r#"{"argv":["true"],"env":{},"view":{"kind":"roots","sessionDir":"/s","programs":[]},"mounts":[],"network":"none","persistence":{"allow":[]},"limits":{"memory":4294967296,"cpu":null,"processes":1024,"openFiles":4096,"fileSize":null,"tmpSize":1073741824},"allowRoot":false}"#;
         assert_eq!(serde_json::to_string(&spec()).unwrap(), text);
         assert_eq!(serde_json::from_str::<Spec>(text).unwrap(), spec());
     }
@@ -184,7 +295,10 @@ mod tests {
             cwd: None,
             view: View::Roots { session_dir: "/s".into(), programs: vec![] },
             mounts: vec![],
+            network: Network::None,
+            persistence: Persistence::default(),
             limits: Limits::default(),
+            state_dir: None,
             allow_root: false,
         }
     }

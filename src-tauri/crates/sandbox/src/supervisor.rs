@@ -13,7 +13,7 @@ mod namespaces;
 use std::{
     fs::File,
     io::{self, Read},
-    os::fd::{AsFd, BorrowedFd},
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
     os::unix::net::UnixStream,
     process::ExitCode,
 };
@@ -32,7 +32,7 @@ use self::{
 use crate::{
     control::{Answer, ControlOp, ControlReply, ControlRequest, Event, Refusal},
     mounts::{MountError, Mounts},
-    spec::{Spec, SpecError},
+    spec::{Spec, SpecError, View},
     sys,
 };
 
@@ -65,17 +65,21 @@ pub(crate) enum StartError {
     Filter(#[from] seccompiler::Error),
 }
 
-/// Arguments: the launcher's process id, the descriptors of the spec and of the control stream.
+/// Arguments: the launcher's process id, the descriptors of the spec and of the control stream, and of the socket that the
+/// proxy's listener goes through if there is one.
 pub(crate) fn run(args: &[String]) -> ExitCode {
-    let [parent, spec, control] = args else { return ExitCode::from(2) };
+    let [parent, spec, control, egress @ ..] = args else { return ExitCode::from(2) };
     let Some(parent) = parent.parse().ok().and_then(Pid::from_raw) else { return ExitCode::from(2) };
     let (Ok(spec), Ok(control)) =
         (sys::process::take_descriptor(spec), sys::process::take_descriptor(control))
     else {
         return ExitCode::from(2);
     };
+    let Ok(egress) = egress.first().map(|egress| sys::process::take_descriptor(egress)).transpose() else {
+        return ExitCode::from(2);
+    };
     let control = UnixStream::from(control);
-    let (mut bwrap, mounts) = match start(parent, File::from(spec), &control) {
+    let (mut bwrap, mounts) = match start(parent, File::from(spec), &control, egress) {
         Ok(started) => started,
         Err(error) => {
             // Nobody may be listening any more; the exit status says the same.
@@ -88,7 +92,12 @@ pub(crate) fn run(args: &[String]) -> ExitCode {
     ExitCode::from(u8::try_from(status).unwrap_or(1))
 }
 
-fn start(parent: Pid, mut spec: File, control: &UnixStream) -> Result<(Bwrap, Mounts), StartError> {
+fn start(
+    parent: Pid,
+    mut spec: File,
+    control: &UnixStream,
+    egress: Option<OwnedFd>,
+) -> Result<(Bwrap, Mounts), StartError> {
     sys::process::bind_to_parent(parent).map_err(io::Error::from)?;
     sys::process::close_on_exec_from(3).map_err(io::Error::from)?;
     let mut text = String::new();
@@ -99,9 +108,12 @@ fn start(parent: Pid, mut spec: File, control: &UnixStream) -> Result<(Bwrap, Mo
     if uid.is_root() && !spec.allow_root {
         return Err(StartError::Root);
     }
+    if matches!(spec.view, View::HostRead { .. }) {
+        return Err(StartError::Setup("the host-read view is not built into this version".into()));
+    }
     namespaces::enter(parent, uid, gid).map_err(StartError::Namespaces)?;
 
-    let mut bwrap = Bwrap::start(&spec, uid.as_raw(), gid.as_raw())?;
+    let mut bwrap = Bwrap::start(&spec, uid.as_raw(), gid.as_raw(), egress)?;
     let started = start_server(&spec, &mut bwrap, control);
     if started.is_err() {
         bwrap.kill();

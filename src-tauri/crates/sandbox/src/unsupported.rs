@@ -25,6 +25,19 @@ pub struct Launched {
     pub pid: u32,
     /// Kills the sandbox.
     pub kill: KillHandle,
+    /// Where the proxy's listener comes from.
+    pub egress: Option<Egress>,
+}
+
+/// Hands out the listener that is the sandbox's only way to the network: there is none on this platform.
+#[derive(Debug)]
+pub struct Egress(Infallible);
+
+impl Egress {
+    /// The listener.
+    pub fn listener(self) -> std::io::Result<std::net::TcpListener> {
+        match self.0 {}
+    }
 }
 
 /// Kills one sandbox: there is none on this platform.

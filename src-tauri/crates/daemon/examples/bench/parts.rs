@@ -2,7 +2,7 @@
 
 use crate::figures::{Row, Sample};
 use anyhow::{Context, ensure};
-use ironcurtain_sandbox::{Limits, Spec, View, launch};
+use ironcurtain_sandbox::{Limits, Network, Persistence, Spec, View, launch};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -37,7 +37,10 @@ pub fn sandbox_launch(base: &Path, starts: usize) -> anyhow::Result<Vec<Row>> {
         cwd: None,
         view: View::Roots { session_dir: text(&session)?, programs: vec![] },
         mounts: vec![],
+        network: Network::None,
+        persistence: Persistence::default(),
         limits: Limits::default(),
+        state_dir: None,
         allow_root: true,
     };
     let supervisor = programs()?.join("ironcurtain-sandbox");

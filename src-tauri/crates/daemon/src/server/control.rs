@@ -41,6 +41,7 @@ impl Control {
                 Event::Started => return Ok(()),
                 Event::Failed { reason } => return Err(reason),
                 Event::Exited { status } => return Err(format!("it ended with status {status}")),
+                Event::Limited { .. } | Event::Quarantined { .. } | Event::Unfinished { .. } => {}
             }
         }
     }
@@ -78,7 +79,11 @@ impl Control {
             };
             match event {
                 Event::Exited { status } => return Some(status),
-                Event::Started | Event::Failed { .. } => {}
+                Event::Started
+                | Event::Failed { .. }
+                | Event::Limited { .. }
+                | Event::Quarantined { .. }
+                | Event::Unfinished { .. } => {}
             }
         }
     }

@@ -5,7 +5,7 @@ use crate::config::{FileView, LimitSettings, PassEnv, Sandbox, SandboxSettings, 
 use crate::mounts::Need;
 use crate::wire::{Input, Output};
 use ironcurtain_paths::CanonicalPath;
-use ironcurtain_sandbox::{Access, KillHandle, Limits, Mount, Spec, View, launch};
+use ironcurtain_sandbox::{Access, KillHandle, Limits, Mount, Network, Persistence, Spec, View, launch};
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -174,7 +174,10 @@ fn spec(
         cwd: None,
         view: View::Roots { session_dir, programs: shown },
         mounts: needs.iter().map(mount).collect(),
+        network: Network::None,
+        persistence: Persistence::default(),
         limits: limits(&settings.limits),
+        state_dir: None,
         allow_root: programs.allow_root,
     })
 }
@@ -188,6 +191,7 @@ fn limits(wanted: &LimitSettings) -> Limits {
         open_files: wanted.open_files.or(default.open_files),
         file_size: bytes(wanted.file_size_mib).or(default.file_size),
         tmp_size: bytes(wanted.tmp_size_mib).or(default.tmp_size),
+        ..default
     }
 }
 

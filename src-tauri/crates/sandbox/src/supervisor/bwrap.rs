@@ -29,7 +29,7 @@ use rustix::{
 use super::StartError;
 use crate::{
     argv::{self, Descriptors, ENTER_PROGRAM},
-    enter::{GO, READY},
+    enter::{GO, NO_EGRESS, READY},
     filter,
     host::Host,
     mounts::Sandbox,
@@ -53,7 +53,12 @@ pub(super) struct Bwrap {
 
 impl Bwrap {
     /// Starts bubblewrap with this process's standard streams as the server's, and lets go of them.
-    pub(super) fn start(spec: &Spec, uid: u32, gid: u32) -> Result<Self, StartError> {
+    pub(super) fn start(
+        spec: &Spec,
+        uid: u32,
+        gid: u32,
+        egress: Option<OwnedFd>,
+    ) -> Result<Self, StartError> {
         let host = Host::look(uid, gid);
         let own_program = fs::read_link("/proc/self/exe")?;
         let own_program =
@@ -81,14 +86,18 @@ impl Bwrap {
         let mut command = Command::new(find_bwrap().ok_or(StartError::NoBwrap)?);
         command.args(["--args", &options.as_raw_fd().to_string(), "--", ENTER_PROGRAM, "--enter"]);
         command.args(streams.each_ref().map(|stream| stream.as_raw_fd().to_string()));
-        command.args([gate_theirs.as_raw_fd().to_string(), serde_json::to_string(&spec.limits)?]);
+        command.arg(gate_theirs.as_raw_fd().to_string());
+        command.arg(egress.as_ref().map_or(NO_EGRESS.to_owned(), |egress| egress.as_raw_fd().to_string()));
+        command.arg(serde_json::to_string(&spec.limits)?);
         command.arg(spec.working_dir()).args(&spec.argv);
         command.env_clear().stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::from(complaints_theirs));
         let [stdin, stdout, stderr] = streams.each_ref().map(AsFd::as_fd);
         let [refused, absent] = seccomp.each_ref().map(AsFd::as_fd);
         let [info_fd, gate_fd] = [info_theirs.as_fd(), gate_theirs.as_fd()];
         let [passwd, group, options] = [passwd.as_fd(), group.as_fd(), options.as_fd()];
-        let needed = [stdin, stdout, stderr, refused, absent, info_fd, gate_fd, passwd, group, options];
+        let mut needed =
+            vec![stdin, stdout, stderr, refused, absent, info_fd, gate_fd, passwd, group, options];
+        needed.extend(egress.iter().map(AsFd::as_fd));
         sys::process::inherit(&mut command, &needed);
         sys::process::prepare(&mut command, become_first);
         let child = command.spawn()?;

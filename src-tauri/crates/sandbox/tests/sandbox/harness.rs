@@ -10,8 +10,8 @@ use std::{
 };
 
 use ironcurtain_sandbox::{
-    Access, Answer, ControlOp, Ended, Event, KillHandle, Limits, Mount, Proof, Refusal, Spec, View,
-    client::ControlClient, launch,
+    Access, Answer, ControlOp, Egress, Ended, Event, KillHandle, Limits, Mount, Network, Persistence, Proof,
+    Refusal, Spec, View, client::ControlClient, launch,
 };
 use tempfile::TempDir;
 
@@ -59,7 +59,10 @@ impl Place {
             cwd: None,
             view: View::Roots { session_dir: self.path("session"), programs: vec![probe()] },
             mounts: vec![],
+            network: Network::None,
+            persistence: Persistence::default(),
             limits: Limits::default(),
+            state_dir: None,
             allow_root: true,
         }
     }
@@ -81,6 +84,7 @@ pub(crate) struct Probe {
     pub(crate) stdout: BufReader<File>,
     pub(crate) stderr: File,
     pub(crate) kill: KillHandle,
+    pub(crate) egress: Option<Egress>,
     pub(crate) ended: Receiver<Ended>,
 }
 
@@ -102,6 +106,7 @@ impl Probe {
             stdout: BufReader::new(launched.stdout.into()),
             stderr: launched.stderr.into(),
             kill: launched.kill,
+            egress: launched.egress,
             ended,
         }
     }

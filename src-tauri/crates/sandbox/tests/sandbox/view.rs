@@ -108,8 +108,13 @@ fn the_kernels_own_files_cannot_be_written_even_by_root() {
 fn limits_hold() {
     let place = Place::new();
     let mut spec = place.probe_spec();
-    spec.limits =
-        Limits { processes: Some(20), open_files: Some(64), file_size: Some(8), tmp_size: Some(1 << 16) };
+    spec.limits = Limits {
+        processes: Some(20),
+        open_files: Some(64),
+        file_size: Some(8),
+        tmp_size: Some(1 << 16),
+        ..Limits::default()
+    };
     let mut probe = Probe::start(&spec);
     assert_eq!(probe.say("limit processes"), "ok 20 20");
     assert_eq!(probe.say("limit files"), "ok 64 64");

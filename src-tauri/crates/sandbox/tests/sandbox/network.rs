@@ -1,0 +1,60 @@
+//! The one way to the network there can be.
+
+use std::{
+    io::{Read, Write},
+    net::TcpListener,
+};
+
+use ironcurtain_sandbox::{Event, Network, PROXY_PORT, launch};
+
+use crate::harness::{Place, Probe, supervisor};
+
+#[test]
+fn a_proxied_sandbox_reaches_its_launcher_and_nobody_else() {
+    let place = Place::new();
+    let host = TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut spec = place.probe_spec();
+    spec.network = Network::Proxied;
+    let mut probe = Probe::start(&spec);
+    let listener = probe.egress.take().unwrap().listener().unwrap();
+    assert_eq!(listener.local_addr().unwrap().to_string(), format!("127.0.0.1:{PROXY_PORT}"));
+    let answering = std::thread::spawn(move || {
+        let (mut caller, _) = listener.accept().unwrap();
+        let mut word = [0; 4];
+        caller.read_exact(&mut word).unwrap();
+        caller.write_all(b"answered").unwrap();
+        word
+    });
+    assert_eq!(probe.say(&format!("ask 127.0.0.1:{PROXY_PORT} word")), "ok answered");
+    assert_eq!(&answering.join().unwrap(), b"word");
+    // The listener ended with the thread.
+    assert_eq!(probe.say(&format!("connect 127.0.0.1:{PROXY_PORT}")), "err ECONNREFUSED");
+    assert_eq!(probe.say(&format!("connect {}", host.local_addr().unwrap())), "err ECONNREFUSED");
+    assert_eq!(probe.say("connect 192.0.2.1:80"), "err ENETUNREACH");
+    assert_eq!(probe.say("fds"), "ok 0 1 2");
+}
+
+#[test]
+fn a_sandbox_without_network_hands_out_nothing() {
+    let place = Place::new();
+    let mut probe = place.probe();
+    assert!(probe.egress.is_none());
+    assert_eq!(probe.say(&format!("connect 127.0.0.1:{PROXY_PORT}")), "err ECONNREFUSED");
+}
+
+#[test]
+fn a_sandbox_that_fails_ends_the_wait_for_its_listener() {
+    let place = Place::new();
+    let mut spec = place.spec(&["no-such-program"]);
+    spec.network = Network::Proxied;
+    let launched = launch(&spec, &supervisor(), |_| ()).unwrap();
+    let mut control =
+        ironcurtain_sandbox::client::ControlClient::new(launched.control, crate::harness::PATIENCE).unwrap();
+    assert!(matches!(control.event().unwrap(), Event::Failed { .. }));
+    let mut spec = place.probe_spec();
+    std::fs::remove_dir(place.path("session")).unwrap();
+    spec.network = Network::Proxied;
+    let launched = launch(&spec, &supervisor(), |_| ()).unwrap();
+    let error = launched.egress.unwrap().listener().unwrap_err();
+    assert_eq!(error.kind(), std::io::ErrorKind::UnexpectedEof);
+}
