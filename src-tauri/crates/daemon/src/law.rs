@@ -5,7 +5,7 @@
 use crate::config::ConfigError;
 use crate::home::Home;
 use ironcurtain_paths::{CanonicalPath, Resolver};
-use ironcurtain_policy::{Annotations, DynamicLists, Gates, LoadError, Policy, defaults};
+use ironcurtain_policy::{Annotations, DynamicLists, Gates, LoadError, Policy, Protected, defaults};
 use std::collections::BTreeMap;
 
 /// Everything judging needs that is the same for all sessions.
@@ -16,7 +16,7 @@ pub struct Law {
     /// What tools and their arguments mean.
     pub annotations: Annotations,
     /// Paths no call touches.
-    pub protected: Vec<CanonicalPath>,
+    pub protected: Protected,
     /// Hosts each server may reach without a question.
     pub gates: Gates,
     /// Where `~` is.
@@ -54,7 +54,7 @@ impl Law {
             let path = home.policy().join(name);
             Ok((crate::config::read(&path)?, path.display().to_string()))
         };
-        let within = |raw: &str| resolver.resolve(raw).map(|found| found.path).map_err(|e| e.to_string());
+        let within = |raw: &str| resolver.locate(raw).map_err(|e| e.to_string());
         let (lists, lists_file) = file("dynamic-lists.json")?;
         let lists =
             lists.map(|text| DynamicLists::from_json(&text, &lists_file)).transpose()?.unwrap_or_default();
@@ -64,7 +64,7 @@ impl Law {
         let (annotations, annotations_file) = file("tool-annotations.json")?;
         let annotations = annotations.as_deref().unwrap_or(defaults::ANNOTATIONS_JSON);
         let annotations = Annotations::from_json(annotations, &annotations_file)?;
-        let protected = protected(home, &person, &resolver)?;
+        let protected = protected(home, &person, &resolver)?.into_iter().collect();
         Ok(Self { policy, annotations, protected, gates: Gates::new(&BTreeMap::new()), home: person })
     }
 }
@@ -124,7 +124,7 @@ mod tests {
         let law = Law::load(&home).unwrap();
         for path in ["ic/config", "ic/state", "ic/run", "person/.ssh", "person/vault", "person/.aws"] {
             let path = CanonicalPath::assume_canonical(base.join(path).to_str().unwrap()).unwrap();
-            assert!(law.protected.contains(&path), "{path}");
+            assert!(law.protected.paths().contains(&path), "{path}");
         }
     }
 

@@ -175,7 +175,7 @@ impl Session {
         let log = log::start(dir.join("session.log"));
         let (key, session) = (client.key.clone(), id.clone());
         let server_name = config.name.clone();
-        let limits = Limits { home: &shared.law.home, protected: &shared.law.protected };
+        let limits = Limits { home: &shared.law.home, protected: shared.law.protected.paths() };
         let opened: Vec<OpenFolder> = open_folders(&shared.law.policy, &config.name)
             .into_iter()
             .filter(|folder| limits.may_be_granted(&folder.path))
@@ -275,7 +275,7 @@ impl Session {
     }
 
     fn limits(&self) -> Limits<'_> {
-        Limits { home: &self.shared.law.home, protected: &self.shared.law.protected }
+        Limits { home: &self.shared.law.home, protected: self.shared.law.protected.paths() }
     }
 
     fn entry(&self, event: Event, summary: impl Into<String>) -> Entry {

@@ -4,17 +4,17 @@
 //! - Containment is by whole components: `/a/b` does not contain `/a/bc`.
 //! - Never reads the disk.
 
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 use std::path::Path;
+use std::sync::Arc;
 
 /// A path that was resolved, or that is trusted to be resolved.
 ///
 /// The type guarantees the spelling only. That no component is a symlink was true when a `Resolver` made the
 /// value; it is not rechecked, and it was never checked for a value from [`CanonicalPath::assume_canonical`].
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
-#[serde(transparent)]
-pub struct CanonicalPath(String);
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct CanonicalPath(Arc<str>);
 
 /// Why a text is not a canonical path.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -44,19 +44,19 @@ impl CanonicalPath {
         };
         let canonical =
             relative.is_empty() || relative.split('/').all(|part| !matches!(part, "" | "." | ".."));
-        if canonical { Ok(Self(text.to_owned())) } else { Err(NotCanonicalError::Form(text.to_owned())) }
+        if canonical { Ok(Self(text.into())) } else { Err(NotCanonicalError::Form(text.to_owned())) }
     }
 
     /// A path that was walked component by component; empty for the root.
     #[cfg(feature = "resolve")]
-    pub(crate) fn from_walk(walked: String) -> Self {
-        if walked.is_empty() { Self::root() } else { Self(walked) }
+    pub(crate) fn from_walk(walked: &str) -> Self {
+        Self(if walked.is_empty() { "/" } else { walked }.into())
     }
 
     /// The root directory.
     #[must_use]
     pub fn root() -> Self {
-        Self("/".to_owned())
+        Self("/".into())
     }
 
     /// The path as text.
@@ -68,7 +68,7 @@ impl CanonicalPath {
     /// The path for the standard library.
     #[must_use]
     pub fn as_path(&self) -> &Path {
-        Path::new(&self.0)
+        Path::new(self.as_str())
     }
 
     /// Whether `other` is this path or lies below it. The root contains everything.
@@ -77,7 +77,7 @@ impl CanonicalPath {
         // Most pairs part at the one byte that would have to end a component, which is cheaper than to compare all.
         match other.0.as_bytes().get(self.0.len()) {
             None => self.0 == other.0,
-            Some(b'/') => other.0.starts_with(&self.0),
+            Some(b'/') => other.0.starts_with(&*self.0),
             Some(_) => self.is_root(),
         }
     }
@@ -91,14 +91,14 @@ impl CanonicalPath {
     /// Whether this is `/`.
     #[must_use]
     pub fn is_root(&self) -> bool {
-        self.0 == "/"
+        *self.0 == *"/"
     }
 
     /// The folder this path is in; nothing for the root.
     #[must_use]
     pub fn parent(&self) -> Option<Self> {
         let (folder, _) = self.0.rsplit_once('/').filter(|_| !self.is_root())?;
-        Some(if folder.is_empty() { Self::root() } else { Self(folder.to_owned()) })
+        Some(if folder.is_empty() { Self::root() } else { Self(folder.into()) })
     }
 
     /// The last component; nothing for the root.
@@ -139,6 +139,12 @@ impl TryFrom<&str> for CanonicalPath {
 
     fn try_from(text: &str) -> Result<Self, Self::Error> {
         Self::assume_canonical(text)
+    }
+}
+
+impl Serialize for CanonicalPath {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.0)
     }
 }
 

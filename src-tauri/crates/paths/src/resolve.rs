@@ -7,9 +7,24 @@
 //!   not be searched are errors: the caller denies.
 //! - The answer is true for the moment it was found. Whoever uses it later resolves again.
 
+#[cfg(target_os = "linux")]
+mod straight;
 mod walk;
 
+/// Elsewhere the walk finds out.
+#[cfg(not(target_os = "linux"))]
+mod straight {
+    pub(super) fn resolve(_: &str) -> Option<super::Resolution> {
+        None
+    }
+
+    pub(super) fn locate(_: &str) -> Option<crate::CanonicalPath> {
+        None
+    }
+}
+
 use crate::CanonicalPath;
+use std::borrow::Cow;
 use std::io;
 use walk::Walk;
 
@@ -114,10 +129,22 @@ impl Resolver {
     /// See [`PathError`]: whatever is in doubt is an error, and the caller denies.
     pub fn resolve(&self, raw: &str) -> Result<Resolution, PathError> {
         let absolute = self.start(raw)?;
-        if let Some(resolution) = walk::straight(&absolute) {
-            return Ok(resolution);
+        match straight::resolve(&absolute) {
+            Some(resolution) => Ok(resolution),
+            None => Walk::new(raw).run(&absolute),
         }
-        Walk::new(raw).run(absolute)
+    }
+
+    /// Finds where `raw` leads, and does not look at what is there.
+    ///
+    /// # Errors
+    /// Those of [`Resolver::resolve`].
+    pub fn locate(&self, raw: &str) -> Result<CanonicalPath, PathError> {
+        let absolute = self.start(raw)?;
+        match straight::locate(&absolute) {
+            Some(path) => Ok(path),
+            None => Walk::new(raw).run(&absolute).map(|found| found.path),
+        }
     }
 
     /// Writes the person's home for the `~` of `~` and `~/x`, and resolves nothing; nothing for any other spelling.
@@ -128,7 +155,7 @@ impl Resolver {
     }
 
     /// The whole path to walk, absolute.
-    fn start(&self, raw: &str) -> Result<String, PathError> {
+    fn start<'a>(&self, raw: &'a str) -> Result<Cow<'a, str>, PathError> {
         if raw.is_empty() {
             return Err(PathError::Empty);
         }
@@ -136,11 +163,11 @@ impl Resolver {
             return Err(PathError::Nul(raw.replace('\0', "\\0")));
         }
         if raw.starts_with('/') {
-            return Ok(raw.to_owned());
+            return Ok(Cow::Borrowed(raw));
         }
         if !raw.starts_with('~') {
-            return Ok(format!("{}/{raw}", self.base));
+            return Ok(Cow::Owned(format!("{}/{raw}", self.base)));
         }
-        self.expand_home(raw).ok_or_else(|| PathError::OtherHome(raw.to_owned()))
+        self.expand_home(raw).map(Cow::Owned).ok_or_else(|| PathError::OtherHome(raw.to_owned()))
     }
 }

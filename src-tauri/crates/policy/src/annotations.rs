@@ -7,21 +7,21 @@
 
 pub(crate) mod load;
 
-use crate::Role;
+use crate::names::Names;
+use crate::{Role, SharedStr};
 use serde_json::{Map, Value};
-use std::collections::BTreeMap;
 
 /// The annotated tools, by server.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Annotations {
-    servers: BTreeMap<String, BTreeMap<String, ToolAnnotation>>,
+    servers: Names<Names<ToolAnnotation>>,
 }
 
 /// What one tool's arguments mean.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct ToolAnnotation {
     /// Roles of each argument, in the order of the file.
-    pub arguments: Vec<(String, ArgumentRoles)>,
+    pub arguments: Vec<(SharedStr, ArgumentRoles)>,
     /// The shape of the arguments as the server declares it, where it is known.
     pub input_schema: Option<Value>,
     /// Whether a folder given to the tool stands for all that is in it, where the file says so.
@@ -74,14 +74,25 @@ impl Annotations {
         self.servers.get(server)?.get(tool)
     }
 
+    /// What is known of a tool, with the names it is known by.
+    pub(crate) fn known(
+        &self,
+        server: &str,
+        tool: &str,
+    ) -> Option<(&SharedStr, &SharedStr, &ToolAnnotation)> {
+        let (server, tools) = self.servers.find(server)?;
+        let (tool, annotation) = tools.find(tool)?;
+        Some((server, tool, annotation))
+    }
+
     /// The tools of a server, by name.
     pub fn tools(&self, server: &str) -> impl Iterator<Item = (&str, &ToolAnnotation)> {
-        self.servers.get(server).into_iter().flatten().map(|(name, tool)| (name.as_str(), tool))
+        self.servers.get(server).into_iter().flat_map(Names::iter).map(|(name, tool)| (name.as_str(), tool))
     }
 
     /// The servers that have annotated tools.
     pub fn servers(&self) -> impl Iterator<Item = &str> {
-        self.servers.keys().map(String::as_str)
+        self.servers.iter().map(|(name, _)| name.as_str())
     }
 }
 
@@ -90,8 +101,8 @@ impl ToolAnnotation {
     pub fn roles<'a>(
         &'a self,
         arguments: &'a Map<String, Value>,
-    ) -> impl Iterator<Item = (&'a str, &'a [Role])> + 'a {
-        self.arguments.iter().map(|(name, roles)| (name.as_str(), roles.given(arguments)))
+    ) -> impl Iterator<Item = (&'a SharedStr, &'a [Role])> + 'a {
+        self.arguments.iter().map(|(name, roles)| (name, roles.given(arguments)))
     }
 }
 

@@ -6,16 +6,18 @@
 use crate::call::{Fact, ResolvedCall};
 use crate::judge::{INVALID_ARGUMENT, UNKNOWN_TOOL};
 use crate::schema;
-use crate::{Annotations, Category, Denial, Role, ToolAnnotation};
+use crate::{Annotations, Denial, Role, RoleSet, RoleValues, SharedStr, ToolAnnotation};
 use serde_json::{Map, Value};
 
 /// A call whose arguments are understood, and whose values wait for facts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CallPlan {
-    pub(crate) server: String,
-    pub(crate) tool: String,
+    pub(crate) server: SharedStr,
+    pub(crate) tool: SharedStr,
     pub(crate) arguments: Map<String, Value>,
-    pub(crate) carried: Vec<Role>,
+    pub(crate) carried: RoleSet,
+    /// Every judged role that an argument carries, without values yet.
+    pub(crate) judged: Vec<RoleValues>,
     pub(crate) values: Vec<PlannedValue>,
     pub(crate) descends: bool,
 }
@@ -24,11 +26,11 @@ pub struct CallPlan {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlannedValue {
     /// The argument.
-    pub argument: String,
+    pub argument: SharedStr,
     /// Its place in the argument, when that is a list.
     pub index: Option<usize>,
     /// What it means. Never empty.
-    pub roles: Vec<Role>,
+    pub roles: RoleSet,
     /// The value as the client wrote it; nothing for a git remote the call leaves out, for which git knows a default.
     pub raw: Option<String>,
 }
@@ -39,13 +41,14 @@ impl Annotations {
     /// # Errors
     /// A denial when the tool is not known or the arguments do not fit it.
     pub fn plan(&self, server: &str, tool: &str, arguments: &Map<String, Value>) -> Result<CallPlan, Denial> {
-        let annotation = self.known(server, tool)?;
+        let known = self.known_or_denied(server, tool)?;
+        let (_, _, annotation) = known;
         check_names(annotation, arguments)?;
         if let Some(input_schema) = &annotation.input_schema {
             schema::check(input_schema, arguments)
                 .map_err(|misfit| Denial::new(INVALID_ARGUMENT, misfit.to_string()))?;
         }
-        build(annotation, server, tool, arguments)
+        build(known, arguments)
     }
 
     /// Understands a call without checking that its argument names and shapes are those the tool declares: for
@@ -59,11 +62,11 @@ impl Annotations {
         tool: &str,
         arguments: &Map<String, Value>,
     ) -> Result<CallPlan, Denial> {
-        build(self.known(server, tool)?, server, tool, arguments)
+        build(self.known_or_denied(server, tool)?, arguments)
     }
 
-    fn known(&self, server: &str, tool: &str) -> Result<&ToolAnnotation, Denial> {
-        self.get(server, tool)
+    fn known_or_denied(&self, server: &str, tool: &str) -> Result<Known<'_>, Denial> {
+        self.known(server, tool)
             .ok_or_else(|| Denial::new(UNKNOWN_TOOL, format!("the tool `{server}/{tool}` is not known")))
     }
 }
@@ -100,7 +103,7 @@ impl PlannedValue {
     /// Whether it needs [`Fact::Path`].
     #[must_use]
     pub fn is_path(&self) -> bool {
-        self.roles.iter().any(|role| role.category() == Category::Path)
+        self.roles.meets(RoleSet::PATHS)
     }
 
     pub(crate) fn text(&self) -> &str {
@@ -110,7 +113,7 @@ impl PlannedValue {
     /// Whether it may be given [`Fact::Remotes`].
     #[must_use]
     pub fn is_remote(&self) -> bool {
-        self.roles.contains(&Role::GitRemoteUrl)
+        self.roles.contains(Role::GitRemoteUrl)
     }
 }
 
@@ -121,7 +124,7 @@ fn check_names(annotation: &ToolAnnotation, arguments: &Map<String, Value>) -> R
         .and_then(|schema| schema.get("properties"))
         .and_then(Value::as_object);
     let unknown = arguments.keys().find(|name| {
-        !annotation.arguments.iter().any(|(known, _)| known == *name)
+        !annotation.arguments.iter().any(|(known, _)| *known == ***name)
             || declared.is_some_and(|declared| !declared.contains_key(*name))
     });
     match unknown {
@@ -130,27 +133,28 @@ fn check_names(annotation: &ToolAnnotation, arguments: &Map<String, Value>) -> R
     }
 }
 
-fn build(
-    annotation: &ToolAnnotation,
-    server: &str,
-    tool: &str,
-    arguments: &Map<String, Value>,
-) -> Result<CallPlan, Denial> {
-    let mut carried = Vec::new();
+/// A tool and its names.
+type Known<'a> = (&'a SharedStr, &'a SharedStr, &'a ToolAnnotation);
+
+fn build((server, tool, annotation): Known<'_>, arguments: &Map<String, Value>) -> Result<CallPlan, Denial> {
+    let mut carried = RoleSet::default();
+    let mut judged = Vec::new();
     let mut values = Vec::new();
     for (name, roles) in annotation.roles(arguments) {
         for role in roles {
-            if !carried.contains(role) {
-                carried.push(*role);
+            if role.is_resource() && !carried.contains(*role) {
+                judged.push(RoleValues { role: *role, values: Vec::new() });
             }
+            carried.insert(*role);
         }
-        collect(name, roles, arguments.get(name), &mut values)?;
+        collect(name, roles, arguments.get(name.as_str()), &mut values)?;
     }
     Ok(CallPlan {
-        server: server.to_owned(),
-        tool: tool.to_owned(),
+        server: server.clone(),
+        tool: tool.clone(),
         arguments: arguments.clone(),
         carried,
+        judged,
         values,
         descends: annotation.descends.unwrap_or_else(|| names_a_recursive_tool(tool)),
     })
@@ -158,26 +162,21 @@ fn build(
 
 /// Takes the values of one argument.
 fn collect(
-    name: &str,
+    name: &SharedStr,
     roles: &[Role],
     value: Option<&Value>,
     values: &mut Vec<PlannedValue>,
 ) -> Result<(), Denial> {
-    let mut meant: Vec<Role> = Vec::with_capacity(roles.len());
-    for role in roles {
-        if *role != Role::None && !meant.contains(role) {
-            meant.push(*role);
-        }
-    }
+    let meant: RoleSet = roles.iter().copied().filter(|role| *role != Role::None).collect();
     if meant.is_empty() {
         return Ok(());
     }
     let mut push = |index, raw: Option<&str>| {
         let raw = raw.map(str::to_owned);
-        values.push(PlannedValue { argument: name.to_owned(), index, roles: meant.clone(), raw });
+        values.push(PlannedValue { argument: name.clone(), index, roles: meant, raw });
     };
-    let is_remote = roles.contains(&Role::GitRemoteUrl);
-    let is_path = roles.iter().any(|role| role.category() == Category::Path);
+    let is_remote = meant.contains(Role::GitRemoteUrl);
+    let is_path = meant.meets(RoleSet::PATHS);
     match value {
         None => {
             if is_remote {

@@ -2,7 +2,7 @@
 
 use crate::domains::Destination;
 use crate::judge::INVALID_ARGUMENT;
-use crate::{CallPlan, Category, Denial, PlannedValue, Role};
+use crate::{CallPlan, Category, Denial, PlannedValue, Role, RoleSet, SharedStr};
 use ironcurtain_paths::CanonicalPath;
 use serde_json::{Map, Value as Json};
 
@@ -22,12 +22,12 @@ pub enum Fact {
 /// A call ready to be judged and sent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ResolvedCall {
-    pub(crate) server: String,
-    pub(crate) tool: String,
+    pub(crate) server: SharedStr,
+    pub(crate) tool: SharedStr,
     pub(crate) arguments: Map<String, Json>,
     pub(crate) descends: bool,
     /// Every role any argument of the tool carries.
-    pub(crate) carried: Vec<Role>,
+    pub(crate) carried: RoleSet,
     /// Every judged role of the tool, also those the call gives no value for.
     pub(crate) judged: Vec<RoleValues>,
     /// Values of roles that are never judged alone.
@@ -40,7 +40,7 @@ pub struct RoleValues {
     /// The role.
     pub role: Role,
     /// Its values, each with the argument it came in.
-    pub values: Vec<(String, Resource)>,
+    pub values: Vec<(SharedStr, Resource)>,
 }
 
 /// A value in canonical form.
@@ -51,7 +51,7 @@ pub enum Resource {
     /// An address.
     Url(Destination),
     /// A text.
-    Text(String),
+    Text(SharedStr),
     /// Not a text: no list covers it.
     Shapeless,
 }
@@ -61,22 +61,17 @@ impl ResolvedCall {
         if facts.len() != plan.values.len() {
             return Err(Denial::new(INVALID_ARGUMENT, "not every value of the call was resolved"));
         }
-        let judged = plan.carried.iter().filter(|role| role.is_resource());
         let mut call = Self {
             server: plan.server,
             tool: plan.tool,
             arguments: plan.arguments,
             descends: plan.descends,
-            judged: judged.map(|role| RoleValues { role: *role, values: Vec::new() }).collect(),
+            judged: plan.judged,
             carried: plan.carried,
             opaque: Vec::new(),
         };
         for (planned, fact) in plan.values.iter().zip(facts) {
-            for value in call.resolve(planned, fact)? {
-                for role in &planned.roles {
-                    call.give(*role, &planned.argument, value.clone());
-                }
-            }
+            call.resolve(planned, fact)?;
         }
         Ok(call)
     }
@@ -116,7 +111,7 @@ impl ResolvedCall {
     }
 
     /// The values of a role, judged or not.
-    pub(crate) fn values(&self, role: Role) -> &[(String, Resource)] {
+    pub(crate) fn values(&self, role: Role) -> &[(SharedStr, Resource)] {
         self.judged
             .iter()
             .chain(&self.opaque)
@@ -124,54 +119,62 @@ impl ResolvedCall {
             .map_or(&[], |of| of.values.as_slice())
     }
 
-    /// The canonical values of one planned value, put in place in the arguments.
-    fn resolve(&mut self, planned: &PlannedValue, fact: Fact) -> Result<Vec<Resource>, Denial> {
+    /// Takes the canonical values of one planned value, and puts what is sent in place in the arguments.
+    fn resolve(&mut self, planned: &PlannedValue, fact: Fact) -> Result<(), Denial> {
         match (category(planned), fact) {
             (Category::Path, Fact::Path(path)) => {
                 self.put(planned, path.as_str());
-                Ok(vec![Resource::Path(path)])
+                self.give(planned, &Resource::Path(path));
             }
-            (Category::Url, Fact::Remotes(urls)) if planned.is_remote() => Ok(self.remotes(planned, &urls)),
-            (Category::Url, Fact::Plain | Fact::Verbatim) => Ok(self.address(planned)),
+            (Category::Url, Fact::Remotes(urls)) if planned.is_remote() => self.give_remotes(planned, &urls),
+            (Category::Url, Fact::Plain | Fact::Verbatim) => self.give_address(planned),
             (Category::Identifier | Category::Opaque, Fact::Plain | Fact::Verbatim)
                 if planned.raw.is_none() =>
             {
-                Ok(vec![Resource::Shapeless])
+                self.give(planned, &Resource::Shapeless);
             }
             (Category::Identifier, Fact::Plain) => {
                 let canonical = planned.text().to_lowercase();
                 self.put(planned, &canonical);
-                Ok(vec![Resource::Text(canonical)])
+                self.give(planned, &Resource::Text(canonical.into()));
             }
             (Category::Identifier | Category::Opaque, Fact::Plain | Fact::Verbatim) => {
-                Ok(vec![Resource::Text(planned.text().to_owned())])
+                self.give(planned, &Resource::Text(planned.text().into()));
             }
             (_, Fact::Path(_) | Fact::Remotes(_) | Fact::Plain | Fact::Verbatim) => {
                 let reason = format!("argument `{}` was not resolved", planned.argument);
-                Err(Denial::new(INVALID_ARGUMENT, reason))
+                return Err(Denial::new(INVALID_ARGUMENT, reason));
             }
         }
+        Ok(())
     }
 
     /// What a remote stands for. A name that git does not know is taken for an address: no pattern covers it.
-    fn remotes(&mut self, planned: &PlannedValue, urls: &[String]) -> Vec<Resource> {
-        let written = self.address(planned);
+    fn give_remotes(&mut self, planned: &PlannedValue, urls: &[String]) {
         if urls.is_empty() {
-            return written;
+            return self.give_address(planned);
         }
-        urls.iter().map(|url| Resource::Url(Destination::parse(Role::GitRemoteUrl, url))).collect()
+        if let Some(raw) = &planned.raw {
+            self.put(planned, Destination::parse(Role::GitRemoteUrl, raw).text());
+        }
+        for url in urls {
+            self.give(planned, &Resource::Url(Destination::parse(Role::GitRemoteUrl, url)));
+        }
     }
 
-    fn address(&mut self, planned: &PlannedValue) -> Vec<Resource> {
-        let Some(raw) = &planned.raw else { return Vec::new() };
+    fn give_address(&mut self, planned: &PlannedValue) {
+        let Some(raw) = &planned.raw else { return };
         let role = if planned.is_remote() { Role::GitRemoteUrl } else { Role::FetchUrl };
         let destination = Destination::parse(role, raw);
         self.put(planned, destination.text());
-        vec![Resource::Url(destination)]
+        self.give(planned, &Resource::Url(destination));
     }
 
     fn put(&mut self, planned: &PlannedValue, canonical: &str) {
-        let Some(argument) = self.arguments.get_mut(&planned.argument) else { return };
+        if planned.raw.as_deref() == Some(canonical) {
+            return;
+        }
+        let Some(argument) = self.arguments.get_mut(planned.argument.as_str()) else { return };
         let place = match planned.index {
             Some(index) => argument.get_mut(index),
             None => Some(argument),
@@ -181,12 +184,14 @@ impl ResolvedCall {
         }
     }
 
-    fn give(&mut self, role: Role, argument: &str, value: Resource) {
-        let value = (argument.to_owned(), value);
-        if let Some(of) = self.judged.iter_mut().chain(&mut self.opaque).find(|of| of.role == role) {
-            of.values.push(value);
-        } else {
-            self.opaque.push(RoleValues { role, values: vec![value] });
+    fn give(&mut self, planned: &PlannedValue, value: &Resource) {
+        for role in planned.roles.iter() {
+            let value = (planned.argument.clone(), value.clone());
+            if let Some(of) = self.judged.iter_mut().chain(&mut self.opaque).find(|of| of.role == role) {
+                of.values.push(value);
+            } else {
+                self.opaque.push(RoleValues { role, values: vec![value] });
+            }
         }
     }
 }

@@ -6,7 +6,7 @@
 
 mod probes;
 
-use crate::{Annotations, Context, Decision, Gates, Policy, Rule, Verdict, judge};
+use crate::{Annotations, Context, Decision, Gates, Policy, Protected, Rule, Verdict, judge};
 use ironcurtain_paths::CanonicalPath;
 use serde_json::{Map, Value};
 
@@ -98,7 +98,7 @@ fn count(changes: &mut Vec<Change>, change: Change) {
 
 fn rules(old: &[Rule], new: &[Rule]) -> Difference {
     let missing = |from: &[Rule], rule: &&Rule| !from.iter().any(|other| other.name == rule.name);
-    let names = |rules: Vec<&Rule>| rules.into_iter().map(|rule| rule.name.clone()).collect::<Vec<_>>();
+    let names = |rules: Vec<&Rule>| rules.into_iter().map(|rule| rule.name.to_string()).collect::<Vec<_>>();
     let both =
         |these: &[Rule], those: &[Rule]| names(these.iter().filter(|rule| !missing(those, rule)).collect());
     let says_otherwise = |rule: &&Rule| {
@@ -120,7 +120,7 @@ fn decide(policy: &Policy, call: &crate::ResolvedCall) -> (Decision, String) {
     let context = Context {
         sandbox: None,
         sandbox_servers: &[],
-        protected: &[],
+        protected: Protected::NOTHING,
         gates: &Gates::default(),
         grants: &[],
         approved: &[],

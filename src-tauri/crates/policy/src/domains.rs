@@ -5,7 +5,12 @@
 //!   pattern with `/` is exact.
 //! - What has no place (a foreign scheme, no host, not a URL) is covered by nothing.
 
+mod patterns;
+
+pub(crate) use patterns::Patterns;
+
 use crate::Role;
+use crate::names::Names;
 use std::collections::BTreeMap;
 use url::{Host, Url};
 
@@ -48,9 +53,9 @@ pub enum Pattern {
 }
 
 /// The hosts each server may reach without a question. A server that is not listed has no gate.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Gates {
-    servers: BTreeMap<String, Vec<Pattern>>,
+    servers: Names<Patterns>,
 }
 
 impl Destination {
@@ -185,27 +190,20 @@ impl Gates {
     /// Gates from the patterns of each server.
     #[must_use]
     pub fn new(servers: &BTreeMap<String, Vec<String>>) -> Self {
-        let patterns = |patterns: &Vec<String>| patterns.iter().map(|text| Pattern::parse(text)).collect();
-        Self { servers: servers.iter().map(|(name, texts)| (name.clone(), patterns(texts))).collect() }
+        let mut gates = Self::default();
+        for (server, texts) in servers {
+            if let Some(patterns) = gates.servers.entry(server) {
+                *patterns = texts.iter().map(|text| Pattern::parse(text)).collect();
+            }
+        }
+        gates
     }
 
     /// Whether a server may reach a place without a question.
     #[must_use]
     pub fn admits(&self, server: &str, destination: &Destination) -> bool {
-        self.servers.get(server).is_none_or(|patterns| covered(patterns, destination))
+        self.servers.get(server).is_none_or(|patterns| patterns.cover(destination))
     }
-}
-
-/// Whether one of the patterns covers the place a value leads to.
-pub(crate) fn covered(patterns: &[Pattern], destination: &Destination) -> bool {
-    let Some(place) = &destination.place else { return false };
-    patterns.iter().any(|pattern| pattern.covers_place(place))
-}
-
-/// Whether one of the patterns covers a host given as text.
-pub(crate) fn host_covered(patterns: &[Pattern], host: &str) -> bool {
-    let place = Place::new(host);
-    patterns.iter().any(|pattern| pattern.covers_place(&place))
 }
 
 /// Whether a host is an IP address, in any notation that a resolver takes.

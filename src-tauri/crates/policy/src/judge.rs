@@ -12,22 +12,26 @@ mod tally;
 pub use explain::{Explanation, Miss, Settled, Step};
 
 use crate::rules::About;
-use crate::{Asked, Gates, Grant, Policy, ResolvedCall, Resource, RoleValues, Rule, Verdict};
+use crate::{
+    Asked, Gates, Grant, Policy, Protected, ResolvedCall, Resource, RoleValues, Rule, SharedStr, Verdict,
+};
 use cover::Scope;
 use ironcurtain_paths::CanonicalPath;
 use tally::{Finding, Tally};
 
 /// Rule name: the tool is not annotated.
-pub(crate) const UNKNOWN_TOOL: &str = "structural-unknown-tool";
+pub(crate) const UNKNOWN_TOOL: SharedStr = SharedStr::fixed("structural-unknown-tool");
 /// Rule name: an argument is unknown, of the wrong shape, or cannot be resolved.
-pub(crate) const INVALID_ARGUMENT: &str = "structural-invalid-argument";
+pub(crate) const INVALID_ARGUMENT: SharedStr = SharedStr::fixed("structural-invalid-argument");
 /// Rule name: a protected path.
-pub(crate) const PROTECTED_PATH: &str = "structural-protected-path";
-const INTROSPECTION: &str = "structural-introspection-allow";
-const SANDBOX: &str = "structural-sandbox-allow";
-const DOMAIN_GATE: &str = "structural-domain-escalate";
-const GRANT: &str = "grant";
-const DEFAULT_DENY: &str = "default-deny";
+pub(crate) const PROTECTED_PATH: SharedStr = SharedStr::fixed("structural-protected-path");
+const INTROSPECTION: SharedStr = SharedStr::fixed("structural-introspection-allow");
+const SANDBOX: SharedStr = SharedStr::fixed("structural-sandbox-allow");
+const OPEN_FOLDERS: SharedStr = SharedStr::fixed("asking which folders are open is always allowed");
+const IN_SANDBOX: SharedStr = SharedStr::fixed("the path is inside the session sandbox");
+const DOMAIN_GATE: SharedStr = SharedStr::fixed("structural-domain-escalate");
+const GRANT: SharedStr = SharedStr::fixed("grant");
+const DEFAULT_DENY: SharedStr = SharedStr::fixed("default-deny");
 
 /// What the judge knows besides the policy. All of it belongs to the caller and to this moment.
 #[derive(Debug, Clone, Copy)]
@@ -37,7 +41,7 @@ pub struct Context<'a> {
     /// The servers whose paths the session sandbox settles.
     pub sandbox_servers: &'a [String],
     /// Paths that no call touches. A session sandbox below one of them is not protected by it.
-    pub protected: &'a [CanonicalPath],
+    pub protected: &'a Protected,
     /// Hosts each server may reach without a question.
     pub gates: &'a Gates,
     /// Live grants for this client and this server.
@@ -66,8 +70,7 @@ fn structure(context: &Context<'_>, call: &ResolvedCall) -> Option<Verdict> {
     if let Some(denial) = protect::refuse(context, call) {
         return Some(Verdict::Deny(denial));
     }
-    is_introspection(call)
-        .then(|| tally::permit(INTROSPECTION, "asking which folders are open is always allowed"))
+    is_introspection(call).then(|| tally::permit(INTROSPECTION, OPEN_FOLDERS))
 }
 
 fn is_introspection(call: &ResolvedCall) -> bool {
@@ -81,11 +84,15 @@ struct Judging<'a> {
     context: &'a Context<'a>,
     call: &'a ResolvedCall,
     rules: About<'a>,
+    /// The session sandbox, when it settles the paths of this server.
+    sandbox: Option<&'a CanonicalPath>,
 }
 
 impl<'a> Judging<'a> {
     fn new(policy: &'a Policy, context: &'a Context<'a>, call: &'a ResolvedCall) -> Self {
-        Self { context, call, rules: policy.about(call.server(), call.tool()) }
+        let settles = context.sandbox_servers.iter().any(|server| *server == *call.server());
+        let sandbox = context.sandbox.filter(|_| settles);
+        Self { context, call, rules: policy.about(call.server(), call.tool()), sandbox }
     }
 
     fn tally(&self) -> Tally {
@@ -101,7 +108,7 @@ impl<'a> Judging<'a> {
     fn judge_whole(&self, tally: &mut Tally) {
         let mut rules = self.rules;
         let rule = rules.find(|rule| cover::covers_call(rule, self.call));
-        tally.add(&Finding { role: None, argument: "", value: None }, rule);
+        tally.add(&Finding::WHOLE, rule);
     }
 
     /// The session sandbox settles a role whose values are all in it. Values in it next to others are judged like
@@ -113,9 +120,9 @@ impl<'a> Judging<'a> {
         let open = self.is_open(of);
         for (argument, value) in &of.values {
             if open && self.is_in_sandbox(value) {
-                tally.settle(SANDBOX, "the path is inside the session sandbox");
+                tally.settle(SANDBOX, IN_SANDBOX);
             } else {
-                self.judge_value(&Scope { of, argument, value: Some(value) }, tally);
+                self.judge_value(&Scope { of, argument: Some(argument), value: Some(value) }, tally);
             }
         }
     }
@@ -123,7 +130,7 @@ impl<'a> Judging<'a> {
     /// Whether every value of a role is in the session sandbox or granted.
     fn is_open(&self, of: &RoleValues) -> bool {
         of.values.iter().all(|(argument, value)| {
-            let scope = Scope { of, argument, value: Some(value) };
+            let scope = Scope { of, argument: Some(argument), value: Some(value) };
             self.is_in_sandbox(value) || self.grant_for(&scope).is_some()
         })
     }
@@ -142,7 +149,7 @@ impl<'a> Judging<'a> {
 
     /// The first rule that covers a value.
     fn rule_for(&self, scope: &Scope<'_>) -> Option<&'a Rule> {
-        let mut rules = self.rules;
+        let mut rules = self.rules.speaking(scope.of.role);
         rules.find(|rule| scope.is_covered_by(rule, self.call))
     }
 
@@ -154,8 +161,7 @@ impl<'a> Judging<'a> {
     }
 
     fn is_in_sandbox(&self, value: &Resource) -> bool {
-        let (Some(sandbox), Resource::Path(path)) = (self.context.sandbox, value) else { return false };
+        let (Some(sandbox), Resource::Path(path)) = (self.sandbox, value) else { return false };
         sandbox.contains(path)
-            && self.context.sandbox_servers.iter().any(|server| server == self.call.server())
     }
 }

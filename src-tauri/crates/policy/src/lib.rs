@@ -19,6 +19,8 @@ mod error;
 mod grants;
 mod judge;
 mod lists;
+mod names;
+mod protected;
 mod roles;
 mod roots;
 mod rules;
@@ -26,6 +28,7 @@ mod schema;
 #[cfg(test)]
 mod schemas;
 mod strict;
+mod text;
 mod verdict;
 
 pub use annotations::{Annotations, ArgumentRoles, Condition, Guard, ToolAnnotation};
@@ -36,8 +39,10 @@ pub use error::LoadError;
 pub use grants::{AccessSet, Grant, GrantKind};
 pub use judge::{Context, Explanation, Miss, Settled, Step, explain, judge};
 pub use lists::DynamicLists;
-pub use roles::{Access, Category, Role};
+pub use protected::Protected;
+pub use roles::{Access, Category, Role, RoleSet};
 pub use roots::{OpenFolder, Root, file_uri, open_folders, policy_roots};
 pub use rules::{Decision, Policy, ResolveWithin, Rule};
 pub use schema::{Misfit, check as check_schema};
+pub use text::SharedStr;
 pub use verdict::{Asked, Denial, Escalation, Permit, Reason, Subject, Verdict};

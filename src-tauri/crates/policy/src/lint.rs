@@ -67,7 +67,7 @@ pub fn lint(policy: &Policy, annotations: &Annotations, home: &CanonicalPath) ->
 }
 
 fn about(rule: &Rule, field: &str, kind: FindingKind) -> Finding {
-    Finding { rule: Some(rule.name.clone()), field: field.to_owned(), kind }
+    Finding { rule: Some(rule.name.to_string()), field: field.to_owned(), kind }
 }
 
 /// Why a rule can never hold, and the field that says so.
@@ -111,7 +111,7 @@ fn empty(condition: &Conditions) -> Option<&'static str> {
     if condition.roles.as_ref().is_some_and(Vec::is_empty) {
         return Some("if.roles");
     }
-    if condition.domains.as_ref().is_some_and(|domains| domains.allowed.is_empty()) {
+    if condition.domains.as_ref().is_some_and(|domains| domains.allowed.all().is_empty()) {
         return Some("if.domains.allowed");
     }
     condition.lists.iter().flatten().any(|list| list.allowed.is_empty()).then_some("if.lists")
@@ -136,7 +136,7 @@ fn broad(rule: &Rule, home: &CanonicalPath, findings: &mut Vec<Finding>) {
         findings.push(about(rule, "if.paths.within", FindingKind::BroadFolder(within.clone())));
     }
     let any = |pattern: &Pattern| *pattern == Pattern::Any;
-    if rule.condition.domains.as_ref().is_some_and(|domains| domains.allowed.iter().any(any)) {
+    if rule.condition.domains.as_ref().is_some_and(|domains| domains.allowed.all().iter().any(any)) {
         findings.push(about(rule, "if.domains.allowed", FindingKind::AnyHost));
     }
     let lists = rule.condition.lists.iter().flatten().flat_map(|list| &list.allowed);

@@ -64,7 +64,7 @@ macro_rules! roles {
 
             /// How its values are made canonical and judged.
             #[must_use]
-            pub fn category(self) -> Category {
+            pub const fn category(self) -> Category {
                 match self { $(Self::$role => Category::$category,)+ }
             }
 
@@ -113,6 +113,72 @@ impl Role {
     }
 }
 
+/// Some of the roles.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct RoleSet(u32);
+
+impl RoleSet {
+    /// The roles that name paths.
+    pub const PATHS: Self = Self::of(Category::Path);
+
+    /// The roles of a category.
+    const fn of(category: Category) -> Self {
+        let (mut set, mut left) = (0, Role::ALL);
+        while let [role, rest @ ..] = left {
+            if role.category() as u8 == category as u8 {
+                set |= Self::bit(*role);
+            }
+            left = rest;
+        }
+        Self(set)
+    }
+
+    /// Whether a role is among them.
+    #[must_use]
+    pub fn contains(self, role: Role) -> bool {
+        self.0 & Self::bit(role) != 0
+    }
+
+    /// Whether both have a role in common.
+    #[must_use]
+    pub fn meets(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Each of them, in the order of the registry.
+    pub fn iter(self) -> impl Iterator<Item = Role> {
+        let mut left = self.0;
+        std::iter::from_fn(move || {
+            let at = left.trailing_zeros();
+            left &= left.wrapping_sub(1);
+            Role::ALL.get(at as usize).copied()
+        })
+    }
+
+    /// Adds a role.
+    pub fn insert(&mut self, role: Role) {
+        self.0 |= Self::bit(role);
+    }
+
+    const fn bit(role: Role) -> u32 {
+        1 << role as u32
+    }
+}
+
+impl FromIterator<Role> for RoleSet {
+    fn from_iter<I: IntoIterator<Item = Role>>(roles: I) -> Self {
+        let mut set = Self::default();
+        roles.into_iter().for_each(|role| set.insert(role));
+        set
+    }
+}
+
 impl fmt::Display for Role {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(self.name())
@@ -141,5 +207,18 @@ mod tests {
             assert_eq!(role.access().is_some(), role.category() == Category::Path, "{role}");
         }
         assert_eq!(Role::parse("read_path"), None);
+    }
+
+    #[test]
+    fn a_set_holds_what_was_put_in() {
+        let some = [Role::None, Role::ReadPath, Role::FetchUrl, Role::ReadPath];
+        let set: RoleSet = some.into_iter().collect();
+        assert_eq!(set.iter().collect::<Vec<_>>(), [Role::ReadPath, Role::FetchUrl, Role::None]);
+        assert!(set.contains(Role::FetchUrl) && !set.contains(Role::WritePath));
+        assert!(set.meets(RoleSet::PATHS) && !set.is_empty());
+        assert!(!RoleSet::default().meets(set) && RoleSet::default().is_empty());
+        let paths = Role::ALL.iter().copied().filter(|role| role.access().is_some());
+        assert_eq!(RoleSet::PATHS, paths.collect());
+        assert_eq!(Role::ALL.iter().copied().collect::<RoleSet>().iter().collect::<Vec<_>>(), Role::ALL);
     }
 }

@@ -57,7 +57,7 @@ pub fn open_folders(policy: &Policy, server: &str) -> Vec<OpenFolder> {
         let known = open.iter().any(|open| open.path == *path);
         if free(Access::Read) && !known {
             let writable = free(Access::Write) && free(Access::Delete);
-            open.push(OpenFolder { path: path.clone(), writable, rule: rule.name.clone() });
+            open.push(OpenFolder { path: path.clone(), writable, rule: rule.name.to_string() });
         }
     }
     open

@@ -6,8 +6,8 @@
 mod index;
 pub(crate) mod load;
 
-use crate::domains::Pattern;
-use crate::{Resource, Role};
+use crate::domains::{Pattern, Patterns};
+use crate::{Resource, Role, SharedStr};
 use index::{Index, Places};
 use ironcurtain_paths::CanonicalPath;
 
@@ -22,13 +22,13 @@ pub struct Policy {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rule {
     /// Its name, unique in the policy.
-    pub name: String,
+    pub name: SharedStr,
     /// What it does, for people.
     pub description: String,
     /// The principle it comes from, for people.
     pub principle: String,
     /// Why, as told to the agent and the person.
-    pub reason: String,
+    pub reason: SharedStr,
     /// What it decides.
     pub then: Decision,
     pub(crate) condition: Conditions,
@@ -66,7 +66,7 @@ pub(crate) struct PathsCondition {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct DomainsCondition {
     pub(crate) roles: Vec<Role>,
-    pub(crate) allowed: Vec<Pattern>,
+    pub(crate) allowed: Patterns,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -138,6 +138,13 @@ impl Policy {
 pub(crate) struct About<'a> {
     rules: &'a [Rule],
     places: Places<'a>,
+}
+
+impl About<'_> {
+    /// Those that speak about a role.
+    pub(crate) fn speaking(self, role: Role) -> Self {
+        Self { places: self.places.speaking(role), ..self }
+    }
 }
 
 impl<'a> Iterator for About<'a> {

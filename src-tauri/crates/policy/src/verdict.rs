@@ -3,7 +3,7 @@
 //! - Only the judge makes a [`Permit`]; it carries why, and which grants it rests on.
 //! - An [`Escalation`] names every value that needs a person's word: approving exactly those lets the call through.
 
-use crate::Role;
+use crate::{Role, SharedStr};
 use ironcurtain_paths::CanonicalPath;
 use std::fmt;
 
@@ -31,9 +31,9 @@ pub struct Permit {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Escalation {
     /// Name of the first rule that asks.
-    pub rule: String,
+    pub rule: SharedStr,
     /// Its reason.
-    pub reason: String,
+    pub reason: SharedStr,
     /// Every value that needs the person's word. Never empty.
     pub values: Vec<Asked>,
     /// Every rule that spoke, the deciding one first.
@@ -44,18 +44,18 @@ pub struct Escalation {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Denial {
     /// Name of the rule that refuses.
-    pub rule: String,
+    pub rule: SharedStr,
     /// Its reason.
-    pub reason: String,
+    pub reason: SharedStr,
 }
 
 /// A rule that spoke.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reason {
     /// Its name, or the name of a structural answer.
-    pub rule: String,
+    pub rule: SharedStr,
     /// Why.
-    pub reason: String,
+    pub reason: SharedStr,
 }
 
 /// One thing that needs a person's word, and was given it when passed back as approved.
@@ -64,13 +64,13 @@ pub struct Asked {
     /// In which role; nothing when the call itself is asked about.
     pub role: Option<Role>,
     /// The argument it came in; empty when the call itself is asked about.
-    pub argument: String,
+    pub argument: SharedStr,
     /// What it is.
     pub subject: Subject,
     /// The rule that asks.
-    pub rule: String,
+    pub rule: SharedStr,
     /// Its reason.
-    pub reason: String,
+    pub reason: SharedStr,
 }
 
 /// What a person is asked about.
@@ -79,7 +79,7 @@ pub enum Subject {
     /// A path.
     Path(CanonicalPath),
     /// A URL or a name.
-    Text(String),
+    Text(SharedStr),
     /// A role of the tool for which the call gives no value.
     Absent,
     /// The call as a whole: its tool names no resource.
@@ -105,8 +105,8 @@ impl Permit {
 }
 
 impl Denial {
-    pub(crate) fn new(rule: &str, reason: impl Into<String>) -> Self {
-        Self { rule: rule.to_owned(), reason: reason.into() }
+    pub(crate) fn new(rule: SharedStr, reason: impl Into<SharedStr>) -> Self {
+        Self { rule, reason: reason.into() }
     }
 
     /// Refuses a call because a value of it could not be turned into a fact (a path with a loop, a remote that git

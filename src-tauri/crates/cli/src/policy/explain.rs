@@ -3,7 +3,7 @@
 use super::Report;
 use super::files::{FoundPath, Judged, World};
 use anyhow::Context;
-use ironcurtain_policy::{Decision, Denial, Miss, Reason, Settled, Step, Verdict};
+use ironcurtain_policy::{Decision, Denial, Miss, Reason, Settled, SharedStr, Step, Verdict};
 use serde_json::{Map, Value, json};
 
 pub fn report(world: &World, server: &str, tool: &str, arguments: &str) -> anyhow::Result<Report> {
@@ -119,7 +119,7 @@ fn json(server: &str, tool: &str, judged: &Judged) -> Value {
         Ok(explanation) => {
             let verdict = &explanation.verdict;
             let steps = explanation.steps.iter().map(step_as_json).collect();
-            (steps, word(verdict.decision()), verdict.rule().to_owned(), reason(verdict))
+            (steps, word(verdict.decision()), verdict.rule().into(), reason(verdict))
         }
     };
     json!({
@@ -128,7 +128,7 @@ fn json(server: &str, tool: &str, judged: &Judged) -> Value {
     })
 }
 
-fn reason(verdict: &Verdict) -> String {
+fn reason(verdict: &Verdict) -> SharedStr {
     match verdict {
         Verdict::Allow(permit) => {
             permit.reasons().first().map(|first| first.reason.clone()).unwrap_or_default()
@@ -147,7 +147,7 @@ fn step_as_json(step: &Step) -> Value {
         }
         Settled::Nothing => json!({ "by": "nothing", "decision": "deny" }),
     };
-    let passed = |(rule, miss): &(String, Miss)| json!({ "rule": rule, "why": miss_in_words(*miss) });
+    let passed = |(rule, miss): &(SharedStr, Miss)| json!({ "rule": rule, "why": miss_in_words(*miss) });
     json!({
         "role": step.role.map(|role| role.name()), "argument": step.argument, "subject": step.subject.to_string(),
         "settled": settled, "gated": step.gated, "passed": step.passed.iter().map(passed).collect::<Vec<_>>(),

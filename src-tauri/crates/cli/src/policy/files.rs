@@ -5,8 +5,8 @@ use anyhow::{Context as _, anyhow};
 use ironcurtain_daemon::{Home, canonical_home, protected};
 use ironcurtain_paths::{CanonicalPath, Link, Resolver};
 use ironcurtain_policy::{
-    Annotations, Context, Denial, DynamicLists, Explanation, Fact, Gates, Policy, ResolvedCall, defaults,
-    explain,
+    Annotations, Context, Denial, DynamicLists, Explanation, Fact, Gates, Policy, Protected, ResolvedCall,
+    defaults, explain,
 };
 use serde_json::{Map, Value};
 use std::path::Path;
@@ -17,7 +17,7 @@ pub struct World {
     pub annotations: Annotations,
     pub home: CanonicalPath,
     pub sandbox: Option<CanonicalPath>,
-    protected: Vec<CanonicalPath>,
+    protected: Protected,
 }
 
 /// A call with what was found out about it.
@@ -52,12 +52,12 @@ impl World {
         };
         let file = place(policy, "compiled-policy.json");
         let text = file.read()?.unwrap_or_else(|| defaults::POLICY_JSON.to_owned());
-        let within = |raw: &str| resolver.resolve(raw).map(|found| found.path).map_err(|e| e.to_string());
+        let within = |raw: &str| resolver.locate(raw).map_err(|e| e.to_string());
         let policy = Policy::from_json(&text, &file.name(), &within, &lists)?;
         let file = place(beside.annotations.as_deref(), "tool-annotations.json");
         let text = file.read()?.unwrap_or_else(|| defaults::ANNOTATIONS_JSON.to_owned());
         let annotations = Annotations::from_json(&text, &file.name())?;
-        let protected = protected(&ours, &home, &resolver)?;
+        let protected = protected(&ours, &home, &resolver)?.into_iter().collect();
         Ok(Self { policy, annotations, home, sandbox: None, protected })
     }
 
@@ -105,7 +105,7 @@ impl World {
             };
             let found = resolver.resolve(raw).map_err(|e| Denial::unresolvable(&value.argument, &e))?;
             facts.push(Fact::Path(found.path.clone()));
-            let (argument, written) = (value.argument.clone(), raw.clone());
+            let (argument, written) = (value.argument.to_string(), raw.clone());
             paths.push(FoundPath { argument, written, path: found.path, links: found.links });
         }
         plan.with_facts(facts)

@@ -56,12 +56,13 @@ pub fn report(world: World, file: &Path) -> anyhow::Result<Report> {
         let (decision, rule, reason) = match &judged.outcome {
             Ok(explanation) => {
                 let verdict = &explanation.verdict;
-                (verdict.decision(), verdict.rule().to_owned(), String::new())
+                (verdict.decision(), verdict.rule().into(), String::new())
             }
             Err(Denial { rule, reason }) => (Decision::Deny, rule.clone(), format!(": {reason}")),
         };
         let expected = decision_of(scenario.expect);
-        let good = decision == expected && scenario.rule.as_ref().is_none_or(|wanted| *wanted == rule);
+        let good =
+            decision == expected && scenario.rule.as_ref().is_none_or(|wanted| rule == wanted.as_str());
         if !good {
             failed += 1;
             let by = scenario.rule.as_ref().map(|rule| format!(" by `{rule}`")).unwrap_or_default();

@@ -4,7 +4,7 @@ use crate::ground::{Ground, call};
 use crate::remotes::Repository;
 use anyhow::Context as _;
 use ironcurtain_paths::CanonicalPath;
-use ironcurtain_policy::{CallPlan, Context, Denial, Fact, Gates, ResolvedCall, Verdict, judge};
+use ironcurtain_policy::{CallPlan, Context, Denial, Fact, Gates, Protected, ResolvedCall, Verdict, judge};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ pub fn evaluate(ground: &Ground, request: &Value, prepare: bool) -> anyhow::Resu
         Err(denial) => return Ok(refused(&denial)),
     };
     let protected = list("protectedPaths").filter_map(Value::as_str).map(|raw| ground.place(raw));
-    let protected = protected.collect::<Result<Vec<_>, _>>()?;
+    let protected: Protected = protected.collect::<Result<_, _>>()?;
     let gates: Option<BTreeMap<String, Vec<String>>> =
         serde_json::from_value(request.get("serverDomainAllowlists").cloned().unwrap_or_default())?;
     let context = Context {
@@ -69,7 +69,7 @@ pub fn annotation(ground: &Ground, request: &Value) -> anyhow::Result<Value> {
     let annotations = ground.annotations(request)?;
     let roles = annotations.get(server, tool).map(|known| {
         let names = known.roles(arguments).map(|(name, roles)| {
-            (name.to_owned(), roles.iter().map(|role| role.name()).collect::<Vec<_>>().into())
+            (name.to_string(), roles.iter().map(|role| role.name()).collect::<Vec<_>>().into())
         });
         names.collect::<Map<String, Value>>()
     });

@@ -29,7 +29,7 @@ impl Ground {
 
     /// Where a path leads, from here.
     pub fn path(&self, raw: &str) -> Result<CanonicalPath, PathError> {
-        self.resolver(&self.here).resolve(raw).map(|found| found.path)
+        self.resolver(&self.here).locate(raw)
     }
 
     /// Like [`Ground::path`]; a loop of links leads nowhere and stays as it is spelled.

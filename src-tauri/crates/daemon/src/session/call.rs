@@ -348,7 +348,7 @@ fn decision(status: &str, rule: &str, reason: &str) -> PolicyDecision {
 
 /// A verdict other than deny about a call that was never resolved cannot be; if it is, the call is denied.
 fn unresolved() -> Denial {
-    Denial { rule: "structural-invalid-argument".to_owned(), reason: "the call was not resolved".to_owned() }
+    Denial { rule: "structural-invalid-argument".into(), reason: "the call was not resolved".into() }
 }
 
 fn is_error(result: &RawValue) -> bool {

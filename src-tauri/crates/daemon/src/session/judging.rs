@@ -76,7 +76,7 @@ impl Session {
         if !self.sandboxed() {
             return None;
         }
-        let protected = &self.shared.law.protected;
+        let protected = self.shared.law.protected.paths();
         let opens = || prepared.opens(&self.sandbox, self.config.file_writes, protected);
         prepared.exposes(protected).map(exposes).or_else(|| opens().map(|(f, p)| opens_too_much(&f, p)))
     }
@@ -151,18 +151,20 @@ impl Session {
 
 fn opens_too_much(folder: &CanonicalPath, inside: &CanonicalPath) -> Denial {
     Denial {
-        rule: "structural-protected-path".to_owned(),
+        rule: "structural-protected-path".into(),
         reason: format!(
             "to make or remove a name in `{folder}` the whole folder must be open for the server, and it holds the protected `{inside}`; choose a folder in it"
-        ),
+        )
+        .into(),
     }
 }
 
 fn exposes((folder, inside): (&CanonicalPath, &CanonicalPath)) -> Denial {
     Denial {
-        rule: "structural-protected-path".to_owned(),
+        rule: "structural-protected-path".into(),
         reason: format!(
             "`{folder}` cannot be opened as a whole, because it holds the protected `{inside}`; name a folder or file in it"
-        ),
+        )
+        .into(),
     }
 }

@@ -70,7 +70,7 @@ impl ToolCall {
             }
             facts.push(Fact::Path(found.path.clone()));
             paths.push(PathValue {
-                argument: value.argument.clone(),
+                argument: value.argument.to_string(),
                 raw: raw.clone(),
                 path: found.path,
                 target: found.target.into(),
@@ -155,7 +155,7 @@ impl Prepared {
     fn wanted_path(&self, asked: &Asked, writes: FileWrites) -> Option<(Wanted, String)> {
         let Subject::Path(path) = &asked.subject else { return None };
         let access: Access = asked.role?.access()?;
-        let value = self.paths.iter().find(|p| p.argument == asked.argument && p.path == *path)?;
+        let value = self.paths.iter().find(|p| asked.argument == *p.argument && p.path == *path)?;
         let need = need(access, path, value.target, writes, nearest_folder(path));
         Some((Wanted { access, path: path.clone(), target: value.target, need }, value.raw.clone()))
     }
@@ -168,8 +168,8 @@ fn cannot_be(path: &CanonicalPath) -> bool {
 
 fn too_long(argument: &str) -> Denial {
     Denial {
-        rule: "structural-invalid-argument".to_owned(),
-        reason: format!("the path in `{argument}` is longer than a path can be"),
+        rule: "structural-invalid-argument".into(),
+        reason: format!("the path in `{argument}` is longer than a path can be").into(),
     }
 }
 
@@ -250,7 +250,7 @@ mod tests {
             let call = call(&format!(r#"{{"name":"{tool}","arguments":{{"path":"{path}","content":""}}}}"#));
             let prepared = call.prepare("filesystem", &law, &resolver).unwrap();
             let sandbox = CanonicalPath::assume_canonical("/s").unwrap();
-            prepared.opens(&sandbox, FileWrites::InPlace, &law.protected).map(|(folder, _)| folder)
+            prepared.opens(&sandbox, FileWrites::InPlace, law.protected.paths()).map(|(folder, _)| folder)
         };
         assert_eq!(opens("write_file", "~/new.txt"), Some(law.home.clone()));
         assert_eq!(opens("write_file", "~/docs/new.txt"), None);
@@ -262,7 +262,7 @@ mod tests {
         let (_dir, law, resolver) = world();
         let exposes = |json: &str| {
             let prepared = call(json).prepare("filesystem", &law, &resolver).unwrap();
-            prepared.exposes(&law.protected).map(|(_, inside)| inside.clone())
+            prepared.exposes(law.protected.paths()).map(|(_, inside)| inside.clone())
         };
         let home = exposes(r#"{"name":"list_directory","arguments":{"path":"~"}}"#);
         assert_eq!(home, Some(law.home.join(".ssh").unwrap()));

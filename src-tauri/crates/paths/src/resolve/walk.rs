@@ -27,9 +27,9 @@ impl<'a> Walk<'a> {
     }
 
     /// Walks an absolute path to its end.
-    pub(super) fn run(mut self, absolute: String) -> Result<Resolution, PathError> {
+    pub(super) fn run(mut self, absolute: &str) -> Result<Resolution, PathError> {
         // What is left of the path and of the links in it, the innermost last.
-        let mut ahead = vec![(absolute, 0)];
+        let mut ahead = vec![(absolute.to_owned(), 0)];
         while let Some((text, at)) = ahead.last_mut() {
             let rest = text.get(*at..).unwrap_or_default();
             if rest.is_empty() {
@@ -43,7 +43,7 @@ impl<'a> Walk<'a> {
             }
         }
         let target = if self.beyond > 0 { Target::Missing } else { self.solid };
-        Ok(Resolution { path: CanonicalPath::from_walk(self.done), links: self.links, target })
+        Ok(Resolution { path: CanonicalPath::from_walk(&self.done), links: self.links, target })
     }
 
     /// One component. Answers with what a symlink says, when it is one.
@@ -102,7 +102,7 @@ impl<'a> Walk<'a> {
         let Some(target) = target.to_str().map(str::to_owned) else {
             return Err(PathError::NotText(self.done.clone()));
         };
-        let at = CanonicalPath::from_walk(self.done.clone());
+        let at = CanonicalPath::from_walk(&self.done);
         self.links.push(Link { at, target: target.clone() });
         if target.starts_with('/') {
             self.done.clear();
@@ -124,50 +124,13 @@ impl<'a> Walk<'a> {
 }
 
 impl Target {
-    fn of(found: &std::fs::Metadata) -> Self {
+    pub(super) fn of(found: &std::fs::Metadata) -> Self {
         if found.is_dir() {
             Self::Folder
         } else if found.is_file() {
             Self::File { bytes: found.len() }
         } else {
             Self::Special
-        }
-    }
-}
-
-/// Asks the kernel whether an existing path has no symlink in it, in one call. `None` when it has, when it does not
-/// exist, or when the kernel cannot tell: then the walk finds out.
-#[cfg(target_os = "linux")]
-pub(super) fn straight(absolute: &str) -> Option<Resolution> {
-    use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
-    let path = CanonicalPath::assume_canonical(absolute).ok()?;
-    let flags = OFlags::PATH | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-    let found = openat2(CWD, absolute, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS).ok()?;
-    let found = std::fs::File::from(found).metadata().ok()?;
-    // With O_PATH and NOFOLLOW a symlink at the end would be opened itself.
-    (!found.is_symlink()).then(|| Resolution { path, links: Vec::new(), target: Target::of(&found) })
-}
-
-/// Elsewhere the walk finds out.
-#[cfg(not(target_os = "linux"))]
-pub(super) fn straight(_absolute: &str) -> Option<Resolution> {
-    None
-}
-
-#[cfg(all(test, target_os = "linux"))]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_short_way_and_the_walk_agree() {
-        let here = std::fs::canonicalize(env!("CARGO_MANIFEST_DIR")).unwrap();
-        let file = here.join("Cargo.toml");
-        for path in ["/", "/dev/null", here.to_str().unwrap(), file.to_str().unwrap()] {
-            let walked = Walk::new(path).run(path.to_owned()).unwrap();
-            assert_eq!(straight(path).unwrap(), walked);
-        }
-        for path in ["/proc/self", "/proc/self/status", "/missing", "/dev/null/x", "/usr/../usr", "/usr/"] {
-            assert_eq!(straight(path), None, "{path}");
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Reads a tool-annotations file, strictly: an unknown role, operator or field of a condition refuses the file.
 
 use super::{Annotations, ArgumentRoles, Condition, Guard, ToolAnnotation};
+use crate::names::Names;
 use crate::{LoadError, Role};
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -15,18 +16,20 @@ impl Annotations {
     pub fn from_json(text: &str, file: &str) -> Result<Self, LoadError> {
         let stored: StoredFile = crate::strict::read(text, file)?;
         crate::error::check_version(file, stored.schema_version)?;
-        let mut servers = BTreeMap::new();
+        let mut servers: Names<Names<ToolAnnotation>> = Names::default();
         for (server, stored) in stored.servers {
-            let mut tools = BTreeMap::new();
+            let tools = servers.entry(&server);
+            let Some(tools) = tools else { continue };
             for tool in stored.tools {
                 let name = tool.tool_name.clone();
                 let at = Place { file, server: &server, tool: &name };
-                let tool = tool.check(&at)?;
-                if tools.insert(name.clone(), tool).is_some() {
+                if tools.has(&name) {
                     return Err(at.error("toolName", "the tool is annotated twice"));
                 }
+                if let Some(place) = tools.entry(&name) {
+                    *place = tool.check(&at)?;
+                }
             }
-            servers.insert(server, tools);
         }
         Ok(Self { servers })
     }
@@ -126,7 +129,7 @@ impl StoredTool {
         let mut arguments = Vec::with_capacity(self.args.len());
         for (name, stored) in self.args {
             let roles = argument_roles(&name, stored, at)?;
-            arguments.push((name, roles));
+            arguments.push((name.into(), roles));
         }
         Ok(ToolAnnotation { arguments, input_schema: self.input_schema, descends: self.descends })
     }

@@ -39,7 +39,7 @@ impl Material {
                 material.paths.extend(around.into_iter().flatten().map(|path| path.to_string()));
             }
             let condition = &rule.condition;
-            condition.domains.iter().flat_map(|domains| &domains.allowed).for_each(|p| material.host(p));
+            condition.domains.iter().flat_map(|domains| domains.allowed.all()).for_each(|p| material.host(p));
             condition.lists.iter().flatten().flat_map(|list| &list.allowed).for_each(|entry| match entry {
                 Entry::Domain(pattern) => material.host(pattern),
                 Entry::Email(text) | Entry::Identifier(text) => material.texts.push(text.clone()),
@@ -77,7 +77,7 @@ impl Material {
                 values.iter().map(|value| {
                     let mut call = call.clone();
                     if let Some(value) = value {
-                        call.insert(name.clone(), value.clone());
+                        call.insert(name.to_string(), value.clone());
                     }
                     call
                 })

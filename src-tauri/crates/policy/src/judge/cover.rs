@@ -5,20 +5,20 @@
 
 use super::tally::Finding;
 use crate::rules::{Conditions, DomainsCondition, ListCondition};
-use crate::{Miss, ResolvedCall, Resource, Role, RoleValues, Rule, domains};
+use crate::{Miss, ResolvedCall, Resource, Role, RoleValues, Rule, SharedStr};
 
 /// One value that is judged: which role it stands in, and whether the call gives it at all.
 #[derive(Clone, Copy)]
 pub(super) struct Scope<'a> {
     pub(super) of: &'a RoleValues,
-    pub(super) argument: &'a str,
+    pub(super) argument: Option<&'a SharedStr>,
     pub(super) value: Option<&'a Resource>,
 }
 
 impl<'a> Scope<'a> {
     /// A role of the tool that the call gives no value for.
     pub(super) fn absent(of: &'a RoleValues) -> Self {
-        Self { of, argument: "", value: None }
+        Self { of, argument: None, value: None }
     }
 
     pub(super) fn is_covered_by(&self, rule: &Rule, call: &ResolvedCall) -> bool {
@@ -61,7 +61,7 @@ impl<'a> Scope<'a> {
 /// Whether a rule covers a call of a tool that names no resource.
 pub(super) fn covers_call(rule: &Rule, call: &ResolvedCall) -> bool {
     let condition = &rule.condition;
-    condition.roles.as_ref().is_none_or(|roles| roles.iter().any(|role| call.carried.contains(role)))
+    condition.roles.as_ref().is_none_or(|roles| roles.iter().any(|role| call.carried.contains(*role)))
         && condition.paths.is_none()
         && condition.domains.is_none()
         && condition
@@ -87,16 +87,16 @@ fn speaks_about(condition: &Conditions, role: Role) -> bool {
             .is_none_or(|lists| lists.is_empty() || lists.iter().any(|list| list.roles.contains(&role)))
 }
 
-fn all_in_domains(condition: &DomainsCondition, values: &[(String, Resource)]) -> bool {
+fn all_in_domains(condition: &DomainsCondition, values: &[(SharedStr, Resource)]) -> bool {
     !values.is_empty()
         && values.iter().all(|(_, value)| match value {
-            Resource::Url(destination) => domains::covered(&condition.allowed, destination),
-            Resource::Text(host) => domains::host_covered(&condition.allowed, host),
+            Resource::Url(destination) => condition.allowed.cover(destination),
+            Resource::Text(host) => condition.allowed.cover_host(host),
             Resource::Path(_) | Resource::Shapeless => false,
         })
 }
 
-fn all_listed<'a>(list: &ListCondition, values: impl Iterator<Item = &'a [(String, Resource)]>) -> bool {
+fn all_listed<'a>(list: &ListCondition, values: impl Iterator<Item = &'a [(SharedStr, Resource)]>) -> bool {
     let mut any = false;
     for (_, value) in values.flatten() {
         any = true;

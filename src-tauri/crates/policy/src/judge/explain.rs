@@ -5,7 +5,7 @@
 use super::Judging;
 use super::cover::{self, Scope};
 use super::tally::Finding;
-use crate::{Decision, Resource, Role, RoleValues, Rule, Subject, Verdict};
+use crate::{Decision, Resource, Role, RoleValues, Rule, SharedStr, Subject, Verdict};
 
 /// A verdict and the way to it.
 #[derive(Debug, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub struct Step {
     /// In which role; nothing when the call is judged as a whole.
     pub role: Option<Role>,
     /// The argument it came in; empty when the call gives none.
-    pub argument: String,
+    pub argument: SharedStr,
     /// What is judged.
     pub subject: Subject,
     /// What settled it.
@@ -30,7 +30,7 @@ pub struct Step {
     /// Whether it leads outside the hosts of its server, which asks besides.
     pub gated: bool,
     /// The rules about the tool that came before and did not cover it.
-    pub passed: Vec<(String, Miss)>,
+    pub passed: Vec<(SharedStr, Miss)>,
 }
 
 /// What settled a value.
@@ -43,11 +43,11 @@ pub enum Settled {
     /// The first rule that covers it.
     Rule {
         /// Its name.
-        name: String,
+        name: SharedStr,
         /// What it decides.
         then: Decision,
         /// Why.
-        reason: String,
+        reason: SharedStr,
     },
     /// No rule: denied.
     Nothing,
@@ -77,7 +77,7 @@ impl Judging<'_> {
     }
 
     fn whole(&self) -> Step {
-        let whole = Finding { role: None, argument: "", value: None };
+        let whole = Finding::WHOLE;
         let miss = |rule: &Rule| (!cover::covers_call(rule, self.call)).then_some(Miss::NoResource);
         self.by_rules(&whole, miss)
     }
@@ -91,8 +91,8 @@ impl Judging<'_> {
         of.values.iter().map(|(argument, value)| self.value(of, argument, value, open)).collect()
     }
 
-    fn value(&self, of: &RoleValues, argument: &str, value: &Resource, open: bool) -> Step {
-        let scope = Scope { of, argument, value: Some(value) };
+    fn value(&self, of: &RoleValues, argument: &SharedStr, value: &Resource, open: bool) -> Step {
+        let scope = Scope { of, argument: Some(argument), value: Some(value) };
         let finding = scope.finding();
         if open && self.is_in_sandbox(value) {
             return step(&finding, Settled::Sandbox, Vec::new());
@@ -123,7 +123,7 @@ impl Judging<'_> {
     }
 }
 
-fn step(finding: &Finding<'_>, settled: Settled, passed: Vec<(String, Miss)>) -> Step {
-    let (role, argument) = (finding.role, finding.argument.to_owned());
+fn step(finding: &Finding<'_>, settled: Settled, passed: Vec<(SharedStr, Miss)>) -> Step {
+    let (role, argument) = (finding.role, finding.argument());
     Step { role, argument, subject: finding.subject(), settled, gated: false, passed }
 }

@@ -3,7 +3,8 @@
 use super::{DEFAULT_DENY, DOMAIN_GATE, GRANT};
 use crate::domains::Destination;
 use crate::{
-    Asked, Decision, Denial, Escalation, Grant, Permit, Reason, Resource, Role, Rule, Subject, Verdict,
+    Asked, Decision, Denial, Escalation, Grant, Permit, Reason, Resource, Role, Rule, SharedStr, Subject,
+    Verdict,
 };
 
 /// Findings so far.
@@ -22,13 +23,13 @@ pub(super) struct Tally {
 pub(super) struct Finding<'a> {
     /// The role; nothing when it is about the call as a whole.
     pub(super) role: Option<Role>,
-    pub(super) argument: &'a str,
+    pub(super) argument: Option<&'a SharedStr>,
     pub(super) value: Option<&'a Resource>,
 }
 
 /// A permit that rests on structure alone.
-pub(super) fn permit(rule: &str, reason: &str) -> Verdict {
-    Verdict::Allow(Permit::new(vec![Reason { rule: rule.to_owned(), reason: reason.to_owned() }], Vec::new()))
+pub(super) fn permit(rule: SharedStr, reason: SharedStr) -> Verdict {
+    Verdict::Allow(Permit::new(vec![Reason { rule, reason }], Vec::new()))
 }
 
 impl Tally {
@@ -42,14 +43,14 @@ impl Tally {
             Decision::Allow => push(&mut self.allowed, &rule.name, &rule.reason),
             Decision::Escalate => self.asked.push(finding.asked(&rule.name, &rule.reason)),
             Decision::Deny => {
-                self.denied.get_or_insert_with(|| Denial::new(&rule.name, rule.reason.clone()));
+                self.denied.get_or_insert_with(|| Denial::new(rule.name.clone(), rule.reason.clone()));
             }
         }
     }
 
     /// A value needs nothing more.
-    pub(super) fn settle(&mut self, rule: &str, reason: &str) {
-        push(&mut self.settled, rule, reason);
+    pub(super) fn settle(&mut self, rule: SharedStr, reason: SharedStr) {
+        push(&mut self.settled, &rule, &reason);
     }
 
     /// A grant covers a value.
@@ -57,14 +58,14 @@ impl Tally {
         if !self.grants.contains(&grant.id) {
             self.grants.push(grant.id.clone());
         }
-        push(&mut self.settled, GRANT, &format!("grant `{}` for `{}`", grant.id, grant.path));
+        push(&mut self.settled, &GRANT, &format!("grant `{}` for `{}`", grant.id, grant.path).into());
     }
 
     /// An address is outside the hosts its server may reach.
     pub(super) fn gate(&mut self, finding: &Finding<'_>, destination: &Destination, server: &str) {
         let place = destination.domain().unwrap_or(destination.text());
         let reason = format!("`{place}` is not among the hosts of the server `{server}`");
-        self.gated.push(finding.asked(DOMAIN_GATE, &reason));
+        self.gated.push(finding.asked(&DOMAIN_GATE, &reason.into()));
     }
 
     /// The verdict, less what a person said yes to.
@@ -76,7 +77,7 @@ impl Tally {
         let mut is_open = |asked: &Asked| {
             let answered = approved.iter().any(|approved| asked.is_answered_by(approved));
             if answered {
-                push(&mut reasons, &asked.rule, &format!("approved: {}", asked.reason));
+                push(&mut reasons, &asked.rule, &format!("approved: {}", asked.reason).into());
             }
             !answered
         };
@@ -116,14 +117,21 @@ fn reasons_of(values: &[Asked]) -> impl Iterator<Item = Reason> {
 }
 
 impl Finding<'_> {
-    fn asked(&self, rule: &str, reason: &str) -> Asked {
+    /// About the call as a whole.
+    pub(super) const WHOLE: Self = Self { role: None, argument: None, value: None };
+
+    fn asked(&self, rule: &SharedStr, reason: &SharedStr) -> Asked {
         Asked {
             role: self.role,
-            argument: self.argument.to_owned(),
+            argument: self.argument(),
             subject: self.subject(),
-            rule: rule.to_owned(),
-            reason: reason.to_owned(),
+            rule: rule.clone(),
+            reason: reason.clone(),
         }
+    }
+
+    pub(super) fn argument(&self) -> SharedStr {
+        self.argument.cloned().unwrap_or_default()
     }
 
     pub(super) fn subject(&self) -> Subject {
@@ -131,9 +139,9 @@ impl Finding<'_> {
             None if self.role.is_none() => Subject::Call,
             None => Subject::Absent,
             Some(Resource::Path(path)) => Subject::Path(path.clone()),
-            Some(Resource::Url(destination)) => Subject::Text(destination.text().to_owned()),
+            Some(Resource::Url(destination)) => Subject::Text(destination.text().into()),
             Some(Resource::Text(text)) => Subject::Text(text.clone()),
-            Some(Resource::Shapeless) => Subject::Text(String::new()),
+            Some(Resource::Shapeless) => Subject::Text(SharedStr::default()),
         }
     }
 
@@ -146,8 +154,8 @@ impl Finding<'_> {
 }
 
 /// Adds a reason once.
-fn push(reasons: &mut Vec<Reason>, rule: &str, reason: &str) {
-    if !reasons.iter().any(|known| known.rule == rule && known.reason == reason) {
-        reasons.push(Reason { rule: rule.to_owned(), reason: reason.to_owned() });
+fn push(reasons: &mut Vec<Reason>, rule: &SharedStr, reason: &SharedStr) {
+    if !reasons.iter().any(|known| known.rule == *rule && known.reason == *reason) {
+        reasons.push(Reason { rule: rule.clone(), reason: reason.clone() });
     }
 }

@@ -25,8 +25,10 @@ pub(super) fn find(before: &[Rule], rule: &Rule) -> Option<FindingKind> {
         }
     }
     let otherwise = by.iter().any(|above| above.then != rule.then);
-    (!by.is_empty())
-        .then(|| FindingKind::Shadowed { by: by.iter().map(|above| above.name.clone()).collect(), otherwise })
+    (!by.is_empty()).then(|| FindingKind::Shadowed {
+        by: by.iter().map(|above| above.name.to_string()).collect(),
+        otherwise,
+    })
 }
 
 /// Whether a rule covers all that another one covers in a role; without a role, of tools that name no resource.
@@ -55,5 +57,5 @@ fn is_within<T: PartialEq>(wide: &Option<Vec<T>>, narrow: &Option<Vec<T>>) -> bo
 }
 
 fn all_covered(wide: &DomainsCondition, narrow: &DomainsCondition) -> bool {
-    narrow.allowed.iter().all(|narrow| wide.allowed.iter().any(|wide| wide.includes(narrow)))
+    narrow.allowed.all().iter().all(|narrow| wide.allowed.all().iter().any(|wide| wide.includes(narrow)))
 }

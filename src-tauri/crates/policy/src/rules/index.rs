@@ -1,31 +1,40 @@
 //! Finds the rules that can speak about a tool without looking at all of them.
 
 use super::Rule;
-use std::collections::HashMap;
+use crate::judge::cover::spoken_about;
+use crate::names::Names;
+use crate::{Role, RoleSet};
 
 /// Places of rules, by what they name. Each list ascends.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Index {
-    server_and_tool: HashMap<String, HashMap<String, Vec<usize>>>,
-    server: HashMap<String, Vec<usize>>,
-    tool: HashMap<String, Vec<usize>>,
-    any: Vec<usize>,
+    server_and_tool: Names<Names<Vec<Place>>>,
+    server: Names<Vec<Place>>,
+    tool: Names<Vec<Place>>,
+    any: Vec<Place>,
+}
+
+/// Where a rule is, and which judged roles it speaks about.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Place {
+    at: usize,
+    speaks: RoleSet,
 }
 
 impl Index {
     pub(super) fn new(rules: &[Rule]) -> Self {
         let mut index = Self::default();
         for (at, rule) in rules.iter().enumerate() {
+            let place = Place { at, speaks: spoken_about(rule).collect() };
             match (&rule.condition.server, &rule.condition.tool) {
-                (None, None) => index.any.push(at),
-                (Some(servers), None) => {
-                    servers.iter().for_each(|server| push(&mut index.server, server, at))
-                }
-                (None, Some(tools)) => tools.iter().for_each(|tool| push(&mut index.tool, tool, at)),
+                (None, None) => index.any.push(place),
+                (Some(servers), None) => push(&mut index.server, servers, place),
+                (None, Some(tools)) => push(&mut index.tool, tools, place),
                 (Some(servers), Some(tools)) => {
-                    for server in servers {
-                        let of_server = index.server_and_tool.entry(server.clone()).or_default();
-                        tools.iter().for_each(|tool| push(of_server, tool, at));
+                    for of_server in servers {
+                        if let Some(of_server) = index.server_and_tool.entry(of_server) {
+                            push(of_server, tools, place);
+                        }
                     }
                 }
             }
@@ -37,31 +46,48 @@ impl Index {
     pub(super) fn about(&self, server: &str, tool: &str) -> Places<'_> {
         let both = self.server_and_tool.get(server).and_then(|tools| tools.get(tool));
         let lists = [Some(&self.any), self.server.get(server), self.tool.get(tool), both];
-        Places(lists.map(|list| list.map(Vec::as_slice).unwrap_or_default()))
+        Places { lists: lists.map(|list| list.map(Vec::as_slice).unwrap_or_default()), role: None }
     }
 }
 
 /// Ascending lists of places that have none in common, taken as one. Going through them costs no memory.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Places<'a>([&'a [usize]; 4]);
+pub(super) struct Places<'a> {
+    lists: [&'a [Place]; 4],
+    role: Option<Role>,
+}
+
+impl Places<'_> {
+    /// Those of the rules that speak about a role.
+    pub(super) fn speaking(self, role: Role) -> Self {
+        Self { role: Some(role), ..self }
+    }
+}
 
 impl Iterator for Places<'_> {
     type Item = usize;
 
     fn next(&mut self) -> Option<usize> {
-        let list =
-            self.0.iter_mut().filter(|list| !list.is_empty()).min_by_key(|list| list.first().copied())?;
-        let (first, rest) = list.split_first()?;
-        *list = rest;
-        Some(*first)
+        loop {
+            let heads = self.lists.iter_mut().filter(|list| !list.is_empty());
+            let list = heads.min_by_key(|list| list.first().map(|place| place.at))?;
+            let (first, rest) = list.split_first()?;
+            *list = rest;
+            if self.role.is_none_or(|role| first.speaks.contains(role)) {
+                return Some(first.at);
+            }
+        }
     }
 }
 
 /// A name given twice in one rule counts once.
-fn push(places: &mut HashMap<String, Vec<usize>>, name: &str, at: usize) {
-    let places = places.entry(name.to_owned()).or_default();
-    if places.last() != Some(&at) {
-        places.push(at);
+fn push(places: &mut Names<Vec<Place>>, names: &[String], place: Place) {
+    for name in names {
+        if let Some(places) = places.entry(name)
+            && places.last().is_none_or(|last| last.at != place.at)
+        {
+            places.push(place);
+        }
     }
 }
 
@@ -92,7 +118,7 @@ mod tests {
                 let looked: Vec<String> = rules.iter().enumerate()
                     .filter(|(_, (servers, tools))| names(servers, server) && names(tools, tool))
                     .map(|(at, _)| at.to_string()).collect();
-                let found: Vec<String> = policy.about(server, tool).map(|rule| rule.name.clone()).collect();
+                let found: Vec<String> = policy.about(server, tool).map(|rule| rule.name.to_string()).collect();
                 prop_assert_eq!(found, looked);
             }
         }

@@ -30,7 +30,7 @@ impl Policy {
         let mut rules = Vec::with_capacity(stored.rules.len());
         for (place, rule) in stored.rules.into_iter().enumerate() {
             let rule = loading.rule(place, rule)?;
-            if !names.insert(rule.name.clone()) {
+            if !names.insert(rule.name.to_string()) {
                 return Err(loading.error(&rule.name, "name", "another rule has this name"));
             }
             rules.push(rule);
@@ -129,7 +129,7 @@ impl Loading<'_> {
             return Err(self.error(&name, field, "this field is not known"));
         }
         let condition = self.conditions(&name, condition)?;
-        Ok(Rule { name, description, principle, reason, then, condition })
+        Ok(Rule { name: name.into(), description, principle, reason: reason.into(), then, condition })
     }
 
     fn conditions(&self, rule: &str, stored: Map<String, Value>) -> Result<Conditions, LoadError> {

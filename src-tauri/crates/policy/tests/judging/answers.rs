@@ -1,7 +1,9 @@
 //! Grants, and what a person said yes to.
 
 use crate::scene::{Scene, grant, path};
-use ironcurtain_policy::{Access, Asked, Decision, GrantKind, Miss, Reason, Role, Settled, Subject, Verdict};
+use ironcurtain_policy::{
+    Access, Asked, Decision, GrantKind, Miss, Reason, Role, Settled, SharedStr, Subject, Verdict,
+};
 use serde_json::{Value, json};
 
 #[test]
@@ -39,8 +41,8 @@ fn a_deny_rule_holds_against_a_grant_and_against_an_answer() {
 }
 
 fn asked(role: Role, argument: &str, subject: Subject) -> Asked {
-    let text = String::new;
-    Asked { role: Some(role), argument: argument.to_owned(), subject, rule: text(), reason: text() }
+    let text = SharedStr::default;
+    Asked { role: Some(role), argument: argument.into(), subject, rule: text(), reason: text() }
 }
 
 #[test]
@@ -95,7 +97,7 @@ fn a_permit_tells_every_reason_once() {
     let Verdict::Allow(permit) = scene.judge("filesystem", "many", &json!({ "paths": ["/a", "/b"] })) else {
         panic!()
     };
-    assert_eq!(permit.reasons(), [Reason { rule: "reads".to_owned(), reason: "reads".to_owned() }]);
+    assert_eq!(permit.reasons(), [Reason { rule: "reads".into(), reason: "reads".into() }]);
     assert_eq!(permit.grants(), [""; 0]);
 }
 
@@ -112,7 +114,7 @@ fn an_explanation_says_what_settled_each_value_and_why_not_earlier() {
     let explanation = scene.explain(&call);
     assert_eq!(explanation.verdict, scene.judge_call(&call));
     let settled: Vec<_> = explanation.steps.iter().map(|step| step.settled.clone()).collect();
-    let rule = |name: &str, then| Settled::Rule { name: name.to_owned(), then, reason: name.to_owned() };
+    let rule = |name: &str, then| Settled::Rule { name: name.into(), then, reason: name.into() };
     let expected = [
         rule("a", Decision::Allow),
         rule("b", Decision::Escalate),
@@ -120,8 +122,9 @@ fn an_explanation_says_what_settled_each_value_and_why_not_earlier() {
         Settled::Nothing,
     ];
     assert_eq!(settled, expected);
-    let passed =
-        |names: &[(&str, Miss)]| names.iter().map(|(n, miss)| ((*n).to_owned(), *miss)).collect::<Vec<_>>();
+    let passed = |names: &[(&str, Miss)]| {
+        names.iter().map(|(n, miss)| (SharedStr::from(*n), *miss)).collect::<Vec<_>>()
+    };
     assert_eq!(explanation.steps[1].passed, passed(&[("hosts", Miss::OtherRoles), ("a", Miss::NotWithin)]));
     let call = scene.call("filesystem", "read", &json!({ "path": "/box/x" })).unwrap();
     assert_eq!(scene.explain(&call).steps[0].settled, Settled::Sandbox);

@@ -48,7 +48,7 @@ fn an_identifier_or_an_address_that_is_not_text_is_refused() {
 #[test]
 fn text_that_looks_like_a_path_is_left_alone_where_no_path_is_meant() {
     let mut scene = Scene::allowing_all();
-    scene.protected = vec![path("/secret")];
+    scene.protected = [path("/secret")].into_iter().collect();
     let arguments = json!({ "path": "/a", "content": "/secret/key and ~/.ssh" });
     let call = scene.call("filesystem", "write", &arguments).unwrap();
     assert_eq!(Value::Object(call.transport_arguments().clone()), arguments);

@@ -9,8 +9,8 @@ mod facts;
 use facts::Ground;
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::{
-    Annotations, Context, Destination, DynamicLists, Gates, Pattern, Policy, Role, Verdict, check_schema,
-    file_uri, is_ip_address, judge, policy_roots,
+    Annotations, Context, Destination, DynamicLists, Gates, Pattern, Policy, Protected, Role, Verdict,
+    check_schema, file_uri, is_ip_address, judge, policy_roots,
 };
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -155,7 +155,7 @@ fn annotation(ground: &Ground, case: &Value) -> Value {
         known
             .roles(arguments)
             .map(|(name, roles)| {
-                (name.to_owned(), json!(roles.iter().map(|role| role.name()).collect::<Vec<_>>()))
+                (name.to_string(), json!(roles.iter().map(|role| role.name()).collect::<Vec<_>>()))
             })
             .collect::<Map<_, _>>()
     });
@@ -178,7 +178,7 @@ fn decide(ground: &Ground, case: &Value, prepare: bool) -> Value {
         Ok(call) => call,
         Err(denial) => return json!({ "decision": "deny", "rule": denial.rule, "reason": denial.reason }),
     };
-    let protected: Vec<CanonicalPath> = case["protectedPaths"]
+    let protected: Protected = case["protectedPaths"]
         .as_array()
         .unwrap()
         .iter()

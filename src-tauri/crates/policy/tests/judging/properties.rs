@@ -174,7 +174,7 @@ proptest! {
         (mut scene, _) in scene(), (server, tool, arguments) in call(), more in place(),
     ) {
         let before = severity(&scene.judge(server, tool, &arguments));
-        scene.protected.push(path(more));
+        scene.protected = scene.protected.paths().iter().cloned().chain([path(more)]).collect();
         prop_assert!(severity(&scene.judge(server, tool, &arguments)) >= before);
     }
 
@@ -184,7 +184,7 @@ proptest! {
     ) {
         let before = severity(&scene.judge(server, tool, &arguments));
         scene.grants.reverse();
-        scene.protected.reverse();
+        scene.protected = scene.protected.paths().iter().rev().cloned().collect();
         if let Some(paths) = arguments.get_mut("paths").and_then(Value::as_array_mut) {
             paths.reverse();
         }
@@ -268,7 +268,7 @@ proptest! {
     #[test]
     fn nothing_protected_is_ever_permitted((scene, _) in scene(), (server, tool, arguments) in call()) {
         let Ok(call) = scene.call(server, tool, &arguments) else { return Ok(()) };
-        let touches = call.paths().any(|(_, _, at)| scene.protected.iter().any(|protected| protected.contains(at)));
+        let touches = call.paths().any(|(_, _, at)| scene.protected.paths().iter().any(|protected| protected.contains(at)));
         prop_assert!(!touches || matches!(scene.judge_call(&call), Verdict::Deny(_)));
     }
 

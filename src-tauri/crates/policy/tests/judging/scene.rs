@@ -3,7 +3,7 @@
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::{
     Access, AccessSet, Annotations, Asked, Context, Denial, DynamicLists, Explanation, Fact, Gates, Grant,
-    GrantKind, Policy, ResolvedCall, Verdict, explain, judge,
+    GrantKind, Policy, Protected, ResolvedCall, Verdict, explain, judge,
 };
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ pub(crate) struct Scene {
     pub(crate) annotations: Annotations,
     pub(crate) policy: Policy,
     pub(crate) sandbox: Option<CanonicalPath>,
-    pub(crate) protected: Vec<CanonicalPath>,
+    pub(crate) protected: Protected,
     pub(crate) gates: Gates,
     pub(crate) grants: Vec<Grant>,
     pub(crate) approved: Vec<Asked>,
@@ -63,7 +63,7 @@ impl Scene {
             annotations: Annotations::from_json(&tools().to_string(), "annotations.json").unwrap(),
             policy: policy(rules),
             sandbox: Some(path("/box")),
-            protected: Vec::new(),
+            protected: Protected::default(),
             gates: Gates::default(),
             grants: Vec::new(),
             approved: Vec::new(),

@@ -10,7 +10,7 @@ fn shipped() -> Scene {
     scene.policy =
         Policy::from_json(defaults::POLICY_JSON, "compiled-policy.json", &spelled, &DynamicLists::default())
             .unwrap();
-    scene.protected = defaults::protected(&path("/home/ann"));
+    scene.protected = defaults::protected(&path("/home/ann")).into_iter().collect();
     scene
 }
 
@@ -39,8 +39,9 @@ fn the_fourteen_tools_of_the_reference_server_are_annotated_with_their_shapes() 
     );
     for (name, tool) in scene.annotations.tools("filesystem") {
         let schema = tool.input_schema.as_ref().unwrap();
-        let declared: Vec<&String> = schema["properties"].as_object().unwrap().keys().collect();
-        let annotated: Vec<&String> = tool.arguments.iter().map(|(argument, _)| argument).collect();
+        let declared: Vec<&str> =
+            schema["properties"].as_object().unwrap().keys().map(String::as_str).collect();
+        let annotated: Vec<&str> = tool.arguments.iter().map(|(argument, _)| argument.as_str()).collect();
         assert_eq!(declared, annotated, "{name}");
     }
 }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 #[test]
 fn a_protected_path_is_refused_whatever_is_granted_or_answered() {
     let mut scene = Scene::allowing_all();
-    scene.protected = vec![path("/home/ann/.ssh")];
+    scene.protected = [path("/home/ann/.ssh")].into_iter().collect();
     scene.grants = vec![grant("g", "/", GrantKind::Tree, &[Access::Read, Access::Write, Access::Delete])];
     for (tool, arguments) in [
         ("read", json!({ "path": "/home/ann/.ssh/id" })),
@@ -28,7 +28,7 @@ fn a_protected_path_is_refused_whatever_is_granted_or_answered() {
 #[test]
 fn what_goes_down_into_a_folder_is_refused_above_a_protected_path() {
     let mut scene = Scene::allowing_all();
-    scene.protected = vec![path("/home/ann/.ssh")];
+    scene.protected = [path("/home/ann/.ssh")].into_iter().collect();
     for (tool, arguments) in [
         ("search", json!({ "path": "/home/ann", "pattern": "id" })),
         ("search", json!({ "path": "/", "pattern": "id" })),
@@ -52,7 +52,7 @@ fn what_goes_down_into_a_folder_is_refused_above_a_protected_path() {
 fn a_sandbox_in_a_protected_folder_is_open_and_its_neighbours_are_not() {
     let mut scene = Scene::new(&[]);
     scene.sandbox = Some(path("/state/sessions/1/sandbox"));
-    scene.protected = vec![path("/state"), path("/state/sessions/1/sandbox/.keys")];
+    scene.protected = [path("/state"), path("/state/sessions/1/sandbox/.keys")].into_iter().collect();
     let read = |at: &str| scene.says("filesystem", "read", &json!({ "path": at }));
     assert_eq!(read("/state/sessions/1/sandbox/a"), "allow structural-sandbox-allow");
     assert_eq!(read("/state/sessions/1/sandbox/.keys/k"), "deny structural-protected-path");

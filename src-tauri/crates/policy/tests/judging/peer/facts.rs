@@ -48,7 +48,7 @@ impl Ground {
 
     pub(super) fn resolve(&self, raw: &str, base: &CanonicalPath) -> Result<CanonicalPath, PathError> {
         let home = CanonicalPath::assume_canonical(&format!("{}/home/u", self.root)).unwrap();
-        Resolver::new(home, base.clone()).resolve(raw).map(|found| found.path)
+        Resolver::new(home, base.clone()).locate(raw)
     }
 
     pub(super) fn facts(

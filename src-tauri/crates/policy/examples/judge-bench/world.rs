@@ -1,0 +1,165 @@
+//! Policies to judge by, and a disk to find paths on.
+
+use crate::mix::Call;
+use ironcurtain_paths::{CanonicalPath, Resolver};
+use ironcurtain_policy::{
+    Annotations, Context, DynamicLists, Fact, Gates, Policy, Protected, ResolvedCall, defaults,
+};
+use serde_json::{Value, json};
+use std::path::PathBuf;
+
+/// A policy and all that belongs to judging by it.
+pub struct World {
+    pub name: String,
+    pub policy: Policy,
+    annotations: Annotations,
+    protected: Protected,
+    gates: Gates,
+    sandbox: CanonicalPath,
+    servers: [String; 2],
+    resolver: Resolver,
+}
+
+/// A home with the folders and files that the mix names.
+pub struct Disk {
+    _kept: tempfile::TempDir,
+    pub base: String,
+}
+
+impl Disk {
+    pub fn new() -> Self {
+        let kept = tempfile::tempdir().expect("a folder for scratch");
+        let base = kept.path().canonicalize().expect("a folder that is there");
+        for folder in ["box/src", "Documents", "Downloads"] {
+            std::fs::create_dir_all(base.join(folder)).expect("a folder to make");
+        }
+        let files = ["box/src/main.rs", "box/src/lib.rs", "box/src/a.rs", "box/src/b.rs"];
+        for file in files.into_iter().chain(["Documents/plan.md", "Downloads/in.zip", "Downloads/out.txt"]) {
+            std::fs::write(base.join(file), "text").expect("a file to write");
+        }
+        let base = base.to_str().expect("a name in UTF-8").to_owned();
+        Self { _kept: kept, base }
+    }
+}
+
+/// The policy that ships, with one rule for each other server beside it.
+pub fn shipped(disk: &Disk) -> World {
+    let mut file: Value = serde_json::from_str(defaults::POLICY_JSON).expect("JSON");
+    let rules = file["rules"].as_array_mut().expect("rules");
+    for server in ["git", "fetch", "github"] {
+        rules.push(
+            json!({ "name": format!("{server}-asks"), "if": { "server": [server] }, "then": "escalate" }),
+        );
+    }
+    let name = format!("the policy that ships and {} rules", rules.len());
+    world(disk, name, &file.to_string(), &annotations().to_string(), None)
+}
+
+/// This many rules that each name a server and a tool, those of the mix among them.
+pub fn generated(disk: &Disk, count: usize) -> World {
+    let annotations = annotations();
+    let tools = annotations["servers"].as_object().expect("servers").iter().flat_map(|(server, of)| {
+        let tools = of["tools"].as_array().expect("tools").iter();
+        tools.map(move |tool| (server.clone(), tool["toolName"].as_str().expect("a name").to_owned()))
+    });
+    let mut named: Vec<(String, String)> = tools.collect();
+    named.truncate(count);
+    let others = (named.len()..count).map(|at| (format!("server-{}", at % 40), format!("tool-{at}")));
+    named.extend(others);
+    let rule = |(at, (server, tool)): (usize, &(String, String))| json!({ "name": format!("r{at}"), "if": { "server": [server], "tool": [tool] }, "then": "allow", "reason": "r" });
+    let rules: Vec<Value> = named.iter().enumerate().map(rule).collect();
+    let name = format!("{count} rules that name server and tool");
+    world(disk, name, &json!({ "rules": rules }).to_string(), &annotations.to_string(), None)
+}
+
+/// The peer's coding policy, where it is there.
+pub fn peer(disk: &Disk) -> Option<World> {
+    let beside = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../../shared/peer");
+    let data = std::env::var_os("IRONCURTAIN_PEER").map_or(beside, PathBuf::from).join("data");
+    let read = |name: &str| std::fs::read_to_string(data.join(name)).ok();
+    let policy = read("policies/coding-fix.json")?.replace("/tmp/icfix/home/u", &disk.base);
+    let (annotations, lists) = (read("annotations/default.json")?, read("lists/generated-coding.json")?);
+    Some(world(disk, "the peer's coding policy".to_owned(), &policy, &annotations, Some(&lists)))
+}
+
+fn world(disk: &Disk, name: String, policy: &str, annotations: &str, lists: Option<&str>) -> World {
+    let home = path(&disk.base);
+    let lists = lists.map(|text| DynamicLists::from_json(text, "lists").expect("lists")).unwrap_or_default();
+    let within = |raw: &str| {
+        CanonicalPath::assume_canonical(&raw.replacen('~', home.as_str(), 1)).map_err(|e| e.to_string())
+    };
+    let policy = Policy::from_json(policy, "policy", &within, &lists).expect("a policy");
+    let annotations = Annotations::from_json(annotations, "annotations").expect("annotations");
+    let sandbox = home.join("box").expect("a folder");
+    let protected: Protected = defaults::protected(&home).into_iter().collect();
+    let name =
+        format!("{name} ({} rules, {} protected paths)", policy.rules().len(), protected.paths().len());
+    let resolver = Resolver::new(home, sandbox.clone());
+    let servers = ["filesystem".to_owned(), "git".to_owned()];
+    World { name, policy, annotations, protected, gates: Gates::default(), sandbox, servers, resolver }
+}
+
+impl World {
+    pub fn context(&self) -> Context<'_> {
+        Context {
+            sandbox: Some(&self.sandbox),
+            sandbox_servers: &self.servers,
+            protected: &self.protected,
+            gates: &self.gates,
+            grants: &[],
+            approved: &[],
+        }
+    }
+
+    /// Plans a call and puts in where its paths lead.
+    pub fn understand(&self, call: &Call, find: &dyn Fn(&Self, &str) -> CanonicalPath) -> ResolvedCall {
+        let plan = self.annotations.plan(call.server, call.tool, &call.arguments).expect("a plan");
+        let fact = |value: &ironcurtain_policy::PlannedValue| match &value.raw {
+            Some(raw) if value.is_path() => Fact::Path(find(self, raw)),
+            Some(_) | None => Fact::Plain,
+        };
+        let facts = plan.values().iter().map(fact).collect();
+        plan.with_facts(facts).expect("a call")
+    }
+
+    /// Takes a path by its spelling.
+    pub fn spelled(&self, raw: &str) -> CanonicalPath {
+        path(raw)
+    }
+
+    /// Finds where a path leads on disk.
+    pub fn located(&self, raw: &str) -> CanonicalPath {
+        self.resolver.locate(raw).expect("a path that is there")
+    }
+}
+
+/// The annotations that ship, and those of the other servers' tools in the mix.
+fn annotations() -> Value {
+    let mut file: Value = serde_json::from_str(defaults::ANNOTATIONS_JSON).expect("JSON");
+    let tool = |name: &str, args: Value| json!({ "toolName": name, "serverName": "", "args": args });
+    let path = json!(["read-path"]);
+    let repository = json!(["read-path", "write-history"]);
+    let project = |more: &str| json!({ "owner": ["github-owner"], "repo": ["github-repo"], more: ["none"] });
+    let mut comment = project("body");
+    comment["issue_number"] = json!(["none"]);
+    file["servers"]["git"]["tools"] = json!([
+        tool("git_status", json!({ "path": path })),
+        tool("git_diff", json!({ "path": path })),
+        tool("git_add", json!({ "path": repository, "files": ["none"] })),
+        tool("git_commit", json!({ "path": repository, "message": ["commit-message"] })),
+    ]);
+    file["servers"]["fetch"]["tools"] = json!([
+        tool("web_search", json!({ "query": ["none"] })),
+        tool("http_fetch", json!({ "url": ["fetch-url"] }))
+    ]);
+    file["servers"]["github"]["tools"] = json!([
+        tool("list_issues", project("state")),
+        tool("get_file_contents", project("path")),
+        tool("add_issue_comment", comment),
+    ]);
+    file
+}
+
+fn path(text: &str) -> CanonicalPath {
+    CanonicalPath::assume_canonical(text).expect("a canonical path")
+}
