@@ -14,6 +14,7 @@ pub mod client;
 pub mod control;
 mod error;
 mod persistence;
+pub mod seatbelt;
 mod spec;
 
 #[cfg(target_os = "linux")]

@@ -67,7 +67,7 @@ pub(crate) fn may_be_allowed(name: &str) -> bool {
 }
 
 /// Whether `path` is `above` or lies below it.
-fn is_at_or_below(path: &str, above: &str) -> bool {
+pub(crate) fn is_at_or_below(path: &str, above: &str) -> bool {
     path.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
