@@ -1,0 +1,204 @@
+//! Addresses that no name may lead to: this machine, its network, and whoever hands out credentials there. Pure, but for
+//! [`is_own`].
+//!
+//! - An address that carries another one (mapped, NAT64, 6to4) is what it carries.
+//! - IPv6 outside global unicast is not public, whatever it is.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+
+/// Why an address is not public.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Place {
+    /// It stands for no address at all.
+    Unspecified,
+    /// This machine.
+    Loopback,
+    /// The link this machine is on.
+    LinkLocal,
+    /// A service that tells a machine its credentials.
+    Metadata,
+    /// A private network.
+    Private,
+    /// The provider's own network (carrier-grade NAT).
+    Shared,
+    /// Many machines at once.
+    Multicast,
+    /// Set aside: documentation, benchmarks, tunnels, the future.
+    Reserved,
+    /// One of this machine's own public addresses.
+    Own,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Unspecified => "stands for no machine",
+            Self::Loopback => "is this machine itself",
+            Self::LinkLocal => "is on this machine's own link",
+            Self::Metadata => "hands out this machine's credentials",
+            Self::Private => "is in a private network",
+            Self::Shared => "is in the provider's own network",
+            Self::Multicast => "is a group of machines",
+            Self::Reserved => "is not a public address",
+            Self::Own => "is this machine's own",
+        })
+    }
+}
+
+/// What is wrong with an address; nothing when it is public.
+#[must_use]
+pub fn place(address: IpAddr) -> Option<Place> {
+    match address {
+        IpAddr::V4(v4) => place_v4(v4),
+        IpAddr::V6(v6) => place_v6(v6),
+    }
+}
+
+/// Whether an address is this machine's own: the way to it begins at itself. Asks the kernel's routes; sends nothing.
+#[must_use]
+pub fn is_own(address: IpAddr) -> bool {
+    let from: SocketAddr = match address {
+        IpAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
+        IpAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
+    };
+    let route = || -> std::io::Result<IpAddr> {
+        let socket = UdpSocket::bind(from)?;
+        socket.connect((address, 9))?;
+        Ok(socket.local_addr()?.ip())
+    };
+    // Without a route there is no connection either.
+    route().is_ok_and(|source| source == address)
+}
+
+fn place_v4(address: Ipv4Addr) -> Option<Place> {
+    match address.octets() {
+        // Azure's is a public address; the others are in ranges that are refused below as well.
+        [168, 63, 129, 16]
+        | [169, 254, 169, 254]
+        | [169, 254, 170, 2 | 23]
+        | [100, 100, 100, 200]
+        | [192, 0, 0, 192] => Some(Place::Metadata),
+        [0, ..] => Some(Place::Unspecified),
+        [127, ..] => Some(Place::Loopback),
+        [169, 254, ..] => Some(Place::LinkLocal),
+        [10, ..] | [172, 16..=31, ..] | [192, 168, ..] => Some(Place::Private),
+        [100, 64..=127, ..] => Some(Place::Shared),
+        [224..=239, ..] => Some(Place::Multicast),
+        [192, 0, 0 | 2, _]
+        | [192, 88, 99, _]
+        | [198, 18 | 19, ..]
+        | [198, 51, 100, _]
+        | [203, 0, 113, _]
+        | [240..=255, ..] => Some(Place::Reserved),
+        _ => None,
+    }
+}
+
+fn place_v6(address: Ipv6Addr) -> Option<Place> {
+    if let Some(inner) = carried(address) {
+        return place_v4(inner);
+    }
+    match address.segments() {
+        [0, 0, 0, 0, 0, 0, 0, 0] => Some(Place::Unspecified),
+        [0, 0, 0, 0, 0, 0, 0, 1] => Some(Place::Loopback),
+        [0xfd00, 0x0ec2, 0, 0, 0, 0, 0, 0x0254] | [0xfd20, 0x00ce, 0, 0, 0, 0, 0, 0x0254] => {
+            Some(Place::Metadata)
+        }
+        [0xfe80..=0xfeff, ..] => Some(Place::LinkLocal),
+        [0xfc00..=0xfdff, ..] => Some(Place::Private),
+        [0xff00..=0xffff, ..] => Some(Place::Multicast),
+        // Teredo, ORCHID, benchmarks and documentation, within global unicast.
+        [0x2001, 0x0000 | 0x0002 | 0x0010..=0x002f | 0x0db8, ..] | [0x3fff, 0x0000..=0x0fff, ..] => {
+            Some(Place::Reserved)
+        }
+        [0x2000..=0x3fff, ..] => None,
+        _ => Some(Place::Reserved),
+    }
+}
+
+/// The IPv4 address inside: mapped, translated, NAT64 under its well-known prefix, 6to4.
+fn carried(address: Ipv6Addr) -> Option<Ipv4Addr> {
+    let v4 = |high: u16, low: u16| Ipv4Addr::from((u32::from(high) << 16) | u32::from(low));
+    match address.segments() {
+        [0, 0, 0, 0, 0, 0xffff, a, b]
+        | [0, 0, 0, 0, 0xffff, 0, a, b]
+        | [0x64, 0xff9b, 0, 0, 0, 0, a, b]
+        | [0x2002, a, b, ..] => Some(v4(a, b)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(text: &str) -> Option<Place> {
+        place(text.parse().unwrap())
+    }
+
+    #[test]
+    fn each_range_is_known_at_both_ends_and_the_neighbours_are_public() {
+        for (first, last, place, before, after) in [
+            ("10.0.0.0", "10.255.255.255", Place::Private, Some("9.255.255.255"), Some("11.0.0.0")),
+            ("172.16.0.0", "172.31.255.255", Place::Private, Some("172.15.255.255"), Some("172.32.0.0")),
+            ("192.168.0.0", "192.168.255.255", Place::Private, Some("192.167.255.255"), Some("192.169.0.0")),
+            ("100.64.0.0", "100.127.255.255", Place::Shared, Some("100.63.255.255"), Some("100.128.0.0")),
+            ("127.0.0.0", "127.255.255.255", Place::Loopback, Some("126.255.255.255"), Some("128.0.0.0")),
+            (
+                "169.254.0.0",
+                "169.254.255.255",
+                Place::LinkLocal,
+                Some("169.253.255.255"),
+                Some("169.255.0.0"),
+            ),
+            ("0.0.0.0", "0.255.255.255", Place::Unspecified, None, Some("1.0.0.0")),
+            ("224.0.0.0", "239.255.255.255", Place::Multicast, Some("223.255.255.255"), None),
+            ("198.18.0.0", "198.19.255.255", Place::Reserved, Some("198.17.255.255"), Some("198.20.0.0")),
+            ("240.0.0.0", "255.255.255.255", Place::Reserved, None, None),
+            ("fc00::", "fdff:ffff::", Place::Private, None, None),
+            ("fe80::", "febf::", Place::LinkLocal, None, None),
+            ("ff00::", "ffff::", Place::Multicast, None, None),
+            ("2001:db8::", "2001:db8:ffff::", Place::Reserved, Some("2001:db7::"), Some("2001:db9::")),
+            ("2001::", "2001:0:ffff::", Place::Reserved, None, Some("2001:1::")),
+            ("64:ff9b:1::", "64:ff9b:1:ffff::", Place::Reserved, None, None),
+        ] {
+            assert_eq!((of(first), of(last)), (Some(place), Some(place)), "{first}");
+            for neighbour in [before, after].into_iter().flatten() {
+                assert_eq!(of(neighbour), None, "{neighbour}");
+            }
+        }
+    }
+
+    #[test]
+    fn credentials_are_named_as_such() {
+        for text in
+            ["169.254.169.254", "fd00:ec2::254", "100.100.100.200", "168.63.129.16", "::ffff:169.254.169.254"]
+        {
+            assert_eq!(of(text), Some(Place::Metadata), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_carries_an_address_is_that_address() {
+        for form in ["::ffff:{}", "::ffff:0:{}", "64:ff9b::{}"] {
+            let carrying = |inner: &str| of(&form.replace("{}", inner));
+            assert_eq!(carrying("127.0.0.1"), Some(Place::Loopback), "{form}");
+            assert_eq!(carrying("10.1.2.3"), Some(Place::Private), "{form}");
+            assert_eq!(carrying("1.1.1.1"), None, "{form}");
+        }
+        assert_eq!(
+            (of("2002:7f00:1::"), of("2002:a01:203::1")),
+            (Some(Place::Loopback), Some(Place::Private))
+        );
+        assert_eq!((of("2002:101:101::1"), of("::127.0.0.1")), (None, Some(Place::Reserved)));
+        assert_eq!((of("::1"), of("::")), (Some(Place::Loopback), Some(Place::Unspecified)));
+        assert_eq!(of("2606:4700::1111"), None);
+    }
+
+    #[test]
+    fn the_way_to_our_own_address_begins_there() {
+        assert!(is_own("127.0.0.1".parse().unwrap()));
+        assert!(!is_own("192.0.2.1".parse().unwrap()));
+    }
+}

@@ -1,0 +1,152 @@
+//! A target that the rules do not know, put to somebody.
+//!
+//! - Connections that wait for the same target share one question; it is taken away when the last of them is gone.
+//! - Whatever the answer, the rules have the last word after it.
+
+use crate::Boxed;
+use crate::host::Target;
+use futures_util::FutureExt;
+use futures_util::future::{Shared, WeakShared};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// Whoever can decide on a target that the rules do not know.
+pub trait Ask: Send + Sync + 'static {
+    /// Asks. Dropping the future takes the question away.
+    fn ask(&self, target: Target) -> Boxed<'static, Answer>;
+}
+
+/// What the answer was.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answer {
+    /// The connections that waited for it may go.
+    Once,
+    /// The rules know the target by now; they are asked again.
+    Granted,
+    /// No, with what may be told.
+    No {
+        /// A sentence for the agent.
+        why: String,
+    },
+}
+
+type Question = Shared<Boxed<'static, Answer>>;
+type Open = HashMap<Target, WeakShared<Boxed<'static, Answer>>>;
+
+/// The questions of one server.
+pub(crate) struct Questions {
+    ask: Arc<dyn Ask>,
+    open: Mutex<Open>,
+    bound: Duration,
+}
+
+impl Questions {
+    pub(crate) fn new(ask: Arc<dyn Ask>, bound: Duration) -> Self {
+        Self { ask, open: Mutex::default(), bound }
+    }
+
+    /// The answer, by joining a question that is open already or by asking.
+    pub(crate) async fn ask(&self, target: &Target) -> Answer {
+        self.question(target).await
+    }
+
+    fn question(&self, target: &Target) -> Question {
+        // A map is whole after every step of its owner.
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let joined =
+            open.get(target).and_then(WeakShared::upgrade).filter(|question| question.peek().is_none());
+        if let Some(question) = joined {
+            return question;
+        }
+        open.retain(|_, question| question.upgrade().is_some());
+        let (asked, bound) = (self.ask.ask(target.clone()), self.bound);
+        let question = async move {
+            let late = Answer::No { why: "nobody answered in time".to_owned() };
+            tokio::time::timeout(bound, asked).await.unwrap_or(late)
+        };
+        let question: Boxed<'static, Answer> = Box::pin(question);
+        let question = question.shared();
+        if let Some(weak) = question.downgrade() {
+            open.insert(target.clone(), weak);
+        }
+        question
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use tokio::sync::watch;
+
+    /// Answers when told to, and counts what is asked and what is taken away.
+    struct Person {
+        asked: AtomicUsize,
+        open: Arc<AtomicUsize>,
+        answer: watch::Sender<Option<Answer>>,
+    }
+
+    struct Open(Arc<AtomicUsize>);
+
+    impl Drop for Open {
+        fn drop(&mut self) {
+            self.0.fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+
+    impl Ask for Person {
+        fn ask(&self, _: Target) -> Boxed<'static, Answer> {
+            self.asked.fetch_add(1, Ordering::SeqCst);
+            self.open.fetch_add(1, Ordering::SeqCst);
+            let (open, mut answer) = (Open(self.open.clone()), self.answer.subscribe());
+            Box::pin(async move {
+                let _open = open;
+                let answer = answer.wait_for(Option::is_some).await.unwrap();
+                answer.clone().unwrap()
+            })
+        }
+    }
+
+    fn person() -> (Arc<Person>, Questions) {
+        let answer = watch::channel(None).0;
+        let person = Arc::new(Person { asked: AtomicUsize::new(0), open: Arc::default(), answer });
+        (person.clone(), Questions::new(person, Duration::from_secs(60)))
+    }
+
+    fn target(text: &str) -> Target {
+        Target::parse(text, None).unwrap()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn those_who_wait_for_the_same_target_share_a_question() {
+        let (person, questions) = person();
+        let (one, other) = (target("a.test:443"), target("a.test:80"));
+        let tell = async {
+            tokio::task::yield_now().await;
+            assert_eq!(person.asked.load(Ordering::SeqCst), 2);
+            person.answer.send_replace(Some(Answer::Once));
+        };
+        let (a, b, c, ()) =
+            tokio::join!(questions.ask(&one), questions.ask(&one), questions.ask(&other), tell);
+        assert_eq!([a, b, c], [Answer::Once, Answer::Once, Answer::Once]);
+        assert_eq!(questions.ask(&one).await, Answer::Once);
+        assert_eq!(person.asked.load(Ordering::SeqCst), 3, "an answer for once is not kept");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_question_ends_with_the_last_who_waits_and_with_its_bound() {
+        let (person, questions) = person();
+        let one = target("a.test:443");
+        let open = || person.open.load(Ordering::SeqCst);
+        let mut first = Box::pin(questions.ask(&one));
+        let mut second = Box::pin(questions.ask(&one));
+        assert!(first.as_mut().now_or_never().is_none() && second.as_mut().now_or_never().is_none());
+        drop(first);
+        assert_eq!(open(), 1);
+        drop(second);
+        assert_eq!(open(), 0);
+        assert_eq!(questions.ask(&one).await, Answer::No { why: "nobody answered in time".into() });
+        assert_eq!((open(), person.asked.load(Ordering::SeqCst)), (0, 2));
+    }
+}

@@ -1,0 +1,166 @@
+//! A connection through the proxy for programs that speak to their standard streams, as ssh's `ProxyCommand` does.
+//!
+//! - Standard library only: it runs inside the sandbox, as part of a program that starts fast.
+//! - Nothing is read ahead of the conversation: the first byte after the proxy's answer is the other side's first byte.
+
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::time::Duration;
+
+/// An answer longer than this is no answer.
+const LONGEST_ANSWER: usize = 16 * 1024;
+/// A question to the person may be open meanwhile.
+const ANSWER_BOUND: Duration = Duration::from_secs(45 * 60);
+
+/// Why there is no connection.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    /// Host or port cannot stand in a request.
+    #[error("`{0}` is not a host and port")]
+    Target(String),
+    /// The proxy said no, in its words.
+    #[error("{0}")]
+    Refused(String),
+    /// The conversation broke.
+    #[error("the proxy at {proxy} cannot be used: {source}")]
+    Io {
+        /// Where it is.
+        proxy: SocketAddr,
+        /// What happened.
+        source: io::Error,
+    },
+}
+
+/// Connects to `host` and `port` by way of the proxy.
+///
+/// # Errors
+/// [`ConnectError`], for whoever reads the program's error output.
+pub fn connect(proxy: SocketAddr, host: &str, port: &str) -> Result<TcpStream, ConnectError> {
+    let target = if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
+    let clean = target.bytes().all(|b| b.is_ascii_graphic()) && port.parse::<u16>().is_ok_and(|p| p != 0);
+    if !clean {
+        return Err(ConnectError::Target(target.escape_debug().to_string()));
+    }
+    let io = |source| ConnectError::Io { proxy, source };
+    let mut stream = TcpStream::connect(proxy).map_err(io)?;
+    stream.set_read_timeout(Some(ANSWER_BOUND)).map_err(io)?;
+    stream
+        .write_all(format!("CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n\r\n").as_bytes())
+        .map_err(io)?;
+    let head = read_head(&mut stream).map_err(io)?;
+    if is_success(&head) {
+        stream.set_read_timeout(None).map_err(io)?;
+        return Ok(stream);
+    }
+    let mut why = String::new();
+    // Without its words the status line has to do.
+    let _ = stream.take(LONGEST_ANSWER as u64).read_to_string(&mut why);
+    let status = head.lines().next().unwrap_or_default();
+    Err(ConnectError::Refused(if why.trim().is_empty() { status.to_owned() } else { why.trim().to_owned() }))
+}
+
+/// Copies both ways between a connection and a pair of streams, until the other side has ended.
+///
+/// # Errors
+/// The other side's stream broke.
+pub fn copy(
+    stream: TcpStream,
+    mut input: impl Read + Send + 'static,
+    mut output: impl Write,
+) -> io::Result<()> {
+    let mut sending = stream.try_clone()?;
+    // Ends with the process: nobody can be made to stop reading its standard input.
+    std::thread::spawn(move || {
+        // What can no longer be sent is the other side's loss, which the reader below learns of.
+        let _ = pass(&mut input, &mut sending);
+        let _ = sending.shutdown(Shutdown::Write);
+    });
+    pass(&mut &stream, &mut output)
+}
+
+/// Copies and flushes what came at once, so that nobody waits for a full buffer.
+fn pass(from: &mut impl Read, to: &mut impl Write) -> io::Result<()> {
+    let mut buffer = vec![0; 32 * 1024];
+    loop {
+        let n = match from.read(&mut buffer) {
+            Ok(0) => return Ok(()),
+            Ok(n) => n,
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
+            Err(e) => return Err(e),
+        };
+        to.write_all(buffer.get(..n).unwrap_or_default())?;
+        to.flush()?;
+    }
+}
+
+/// The head of the answer, read byte by byte.
+fn read_head(stream: &mut TcpStream) -> io::Result<String> {
+    let mut head = Vec::new();
+    let mut byte = [0];
+    while !head.ends_with(b"\r\n\r\n") {
+        if head.len() >= LONGEST_ANSWER {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "its answer is too long"));
+        }
+        stream.read_exact(&mut byte)?;
+        head.extend_from_slice(&byte);
+    }
+    String::from_utf8(head).map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "its answer is not text"))
+}
+
+fn is_success(head: &str) -> bool {
+    let mut words = head.split(' ');
+    let version = words.next().is_some_and(|word| word.starts_with("HTTP/1."));
+    version && words.next().is_some_and(|status| status.len() == 3 && status.starts_with('2'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+
+    /// A proxy that gives one answer and echoes from then on; what it was asked comes back.
+    fn proxy(answer: &'static str) -> (SocketAddr, std::thread::JoinHandle<String>) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let serving = std::thread::spawn(move || {
+            let mut stream = listener.accept().unwrap().0;
+            let asked = read_head(&mut stream).unwrap();
+            stream.write_all(answer.as_bytes()).unwrap();
+            if is_success(answer) {
+                let mut echo = stream.try_clone().unwrap();
+                io::copy(&mut stream, &mut echo).unwrap();
+            }
+            asked
+        });
+        (address, serving)
+    }
+
+    #[test]
+    fn the_conversation_begins_with_the_byte_after_the_answer() {
+        let (address, serving) = proxy("HTTP/1.1 200 OK\r\nX: y\r\n\r\nbanner ");
+        let stream = connect(address, "git.test", "22").unwrap();
+        let mut heard = Vec::new();
+        copy(stream, io::Cursor::new(b"hello".to_vec()), &mut heard).unwrap();
+        assert_eq!(String::from_utf8(heard).unwrap(), "banner hello");
+        assert_eq!(serving.join().unwrap(), "CONNECT git.test:22 HTTP/1.1\r\nHost: git.test:22\r\n\r\n");
+    }
+
+    #[test]
+    fn a_refusal_is_told_in_the_proxys_words() {
+        let (address, _serving) = proxy("HTTP/1.1 403 Forbidden\r\nContent-Length: 3\r\n\r\nno.");
+        assert_eq!(connect(address, "::1", "22").unwrap_err().to_string(), "no.");
+        let (address, _serving) = proxy("HTTP/1.1 502 Bad Gateway\r\n\r\n");
+        assert_eq!(connect(address, "a.test", "22").unwrap_err().to_string(), "HTTP/1.1 502 Bad Gateway");
+    }
+
+    #[test]
+    fn nothing_but_a_host_and_a_port_gets_into_the_request() {
+        let nowhere = "127.0.0.1:1".parse().unwrap();
+        for (host, port) in
+            [("a b", "22"), ("a\r\nX: y", "22"), ("a", "0"), ("a", "x"), ("a", "70000"), ("\u{e9}", "22")]
+        {
+            assert!(matches!(connect(nowhere, host, port), Err(ConnectError::Target(_))), "{host}:{port}");
+        }
+        assert!(matches!(connect(nowhere, "a", "22"), Err(ConnectError::Io { .. })));
+    }
+}

@@ -1,0 +1,88 @@
+//! What a sandboxed program is told so that it uses the proxy. Pure.
+//!
+//! - Nothing is exempt: a program that goes around the proxy finds no network there.
+//! - `ALL_PROXY` names the HTTP side. Python's `httpx` refuses to start when it reads `socks5h` and has no SOCKS package, and
+//!   gRPC ignores it; a program that wants SOCKS finds it at the same port.
+
+use std::collections::BTreeMap;
+
+/// The variables for a proxy at `port` of the sandbox's loopback. `program` is our helper as the sandbox sees it
+/// (`ironcurtain-sandbox`), for programs that need a command to connect with; without one git's ssh is left alone.
+#[must_use]
+pub fn environment(port: u16, program: Option<&str>) -> BTreeMap<String, String> {
+    const HTTP: [&str; 10] = [
+        "HTTP_PROXY",
+        "http_proxy",
+        "HTTPS_PROXY",
+        "https_proxy",
+        "ALL_PROXY",
+        "all_proxy",
+        "GRPC_PROXY",
+        "grpc_proxy",
+        "npm_config_proxy",
+        "npm_config_https_proxy",
+    ];
+    // Each wins over a file in the person's home or in a project, where such a list may stand.
+    const EXEMPT: [&str; 4] = ["NO_PROXY", "no_proxy", "npm_config_noproxy", "no_grpc_proxy"];
+    let http = format!("http://127.0.0.1:{port}");
+    let mut env: BTreeMap<String, String> =
+        HTTP.iter().map(|name| ((*name).to_owned(), http.clone())).collect();
+    env.extend(EXEMPT.iter().map(|name| ((*name).to_owned(), String::new())));
+    env.insert("PIP_PROXY".to_owned(), http.clone());
+    env.insert("FTP_PROXY".to_owned(), format!("socks5h://127.0.0.1:{port}"));
+    env.insert("ftp_proxy".to_owned(), format!("socks5h://127.0.0.1:{port}"));
+    // Node asks the variables above only when it is told to.
+    env.insert("NODE_USE_ENV_PROXY".to_owned(), "1".to_owned());
+    if let Some(program) = program {
+        env.insert("GIT_SSH_COMMAND".to_owned(), ssh_command(program));
+    }
+    env
+}
+
+/// `ssh` that connects through `program`. Shared connections are off: they need a socket that the sandbox does not allow.
+fn ssh_command(program: &str) -> String {
+    // ssh hands the command to a shell after replacing what starts with a percent sign, and git hands ssh to another one.
+    let program = quoted(&program.replace('%', "%%"));
+    let proxy = quoted(&format!("ProxyCommand={program} --connect %h %p"));
+    format!("ssh -o ControlMaster=no -o ControlPath=none -o {proxy}")
+}
+
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_variable_is_as_written_here() {
+        let got: Vec<String> = environment(3128, Some("/opt/it's 5%/ironcurtain-sandbox"))
+            .into_iter()
+            .map(|(name, value)| format!("{name}={value}"))
+            .collect();
+        let expected = [
+            "ALL_PROXY=http://127.0.0.1:3128",
+            "FTP_PROXY=socks5h://127.0.0.1:3128",
+            "GIT_SSH_COMMAND=ssh -o ControlMaster=no -o ControlPath=none -o 'ProxyCommand='\\''/opt/it'\\''\\'\\'''\\''s 5%%/ironcurtain-sandbox'\\'' --connect %h %p'",
+            "GRPC_PROXY=http://127.0.0.1:3128",
+            "HTTPS_PROXY=http://127.0.0.1:3128",
+            "HTTP_PROXY=http://127.0.0.1:3128",
+            "NODE_USE_ENV_PROXY=1",
+            "NO_PROXY=",
+            "PIP_PROXY=http://127.0.0.1:3128",
+            "all_proxy=http://127.0.0.1:3128",
+            "ftp_proxy=socks5h://127.0.0.1:3128",
+            "grpc_proxy=http://127.0.0.1:3128",
+            "http_proxy=http://127.0.0.1:3128",
+            "https_proxy=http://127.0.0.1:3128",
+            "no_grpc_proxy=",
+            "no_proxy=",
+            "npm_config_https_proxy=http://127.0.0.1:3128",
+            "npm_config_noproxy=",
+            "npm_config_proxy=http://127.0.0.1:3128",
+        ];
+        assert_eq!(got, expected);
+        assert!(!environment(1, None).contains_key("GIT_SSH_COMMAND"));
+    }
+}

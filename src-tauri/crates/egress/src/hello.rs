@@ -1,0 +1,173 @@
+//! Which host a TLS ClientHello names. Pure; reads, never answers.
+//!
+//! - [`inspect`] says nothing until it has seen the whole message, however it is cut into records.
+//! - What is not exactly a ClientHello is an error: anything else on port 443 could be a conversation with somebody else.
+
+/// More than any client sends; what is longer is refused.
+pub(crate) const LONGEST: usize = 64 * 1024;
+
+const HANDSHAKE: u8 = 22;
+const CLIENT_HELLO: u8 = 1;
+const SERVER_NAME: u16 = 0;
+const LONGEST_RECORD: usize = 1 << 14;
+const LONGEST_NAME: usize = 255;
+
+/// A ClientHello, as far as it matters here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hello {
+    /// The host it names, as written; nothing when it names none.
+    pub name: Option<String>,
+}
+
+/// Why bytes are not a ClientHello that can be judged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum HelloError {
+    /// Something else than TLS.
+    #[error("what was sent is not TLS, which port 443 is for")]
+    NotTls,
+    /// TLS, but broken.
+    #[error("its TLS greeting is malformed")]
+    Malformed,
+    /// Too long to be one.
+    #[error("its TLS greeting is too long")]
+    TooLong,
+    /// It names no host.
+    #[error("its TLS greeting names no host")]
+    NoName,
+    /// It ended, or took too long.
+    #[error("its TLS greeting did not come")]
+    Missing,
+}
+
+/// Reads what has come so far; nothing as long as more is needed.
+///
+/// # Errors
+/// [`HelloError`], as soon as it is certain.
+pub fn inspect(bytes: &[u8]) -> Result<Option<Hello>, HelloError> {
+    let mut message = Vec::new();
+    let mut rest = bytes;
+    while !rest.is_empty() {
+        let Some((record, after)) = record(rest)? else { break };
+        message.extend_from_slice(record);
+        if let Some(length) = message_length(&message)? {
+            if message.len() > length {
+                return Err(HelloError::Malformed);
+            }
+            if message.len() == length {
+                return body(&message).map(Some);
+            }
+        }
+        rest = after;
+    }
+    // Also what is announced, so that nobody waits for what will be refused.
+    let announced = message_length(&message)?.unwrap_or_default();
+    if bytes.len().max(announced) > LONGEST { Err(HelloError::TooLong) } else { Ok(None) }
+}
+
+/// A part, and what follows it.
+type Cut<'a> = (&'a [u8], &'a [u8]);
+
+/// The payload of the first record and what follows it; nothing when it is not whole yet.
+fn record(bytes: &[u8]) -> Result<Option<Cut<'_>>, HelloError> {
+    let known = |at: usize, is: fn(u8) -> bool| bytes.get(at).is_none_or(|b| is(*b));
+    if !known(0, |b| b == HANDSHAKE) || !known(1, |b| b == 3) || !known(2, |b| b <= 4) {
+        return Err(HelloError::NotTls);
+    }
+    let Some(header) = bytes.first_chunk::<5>() else { return Ok(None) };
+    let length = usize::from(u16::from_be_bytes([header[3], header[4]]));
+    if length == 0 || length > LONGEST_RECORD {
+        return Err(HelloError::Malformed);
+    }
+    Ok(bytes.get(5..).and_then(|rest| rest.split_at_checked(length)))
+}
+
+/// How long the message is with its own header, once that is there.
+fn message_length(message: &[u8]) -> Result<Option<usize>, HelloError> {
+    if message.first().is_some_and(|kind| *kind != CLIENT_HELLO) {
+        return Err(HelloError::NotTls);
+    }
+    Ok(message.first_chunk::<4>().map(|[_, a, b, c]| 4 + u32::from_be_bytes([0, *a, *b, *c]) as usize))
+}
+
+fn body(message: &[u8]) -> Result<Hello, HelloError> {
+    let mut body = Reader(message);
+    body.take(4)?; // kind and length
+    let major = body.take(2)?.first().copied();
+    body.take(32)?; // random
+    let session = body.short()?;
+    let suites = body.long()?;
+    let compression = body.short()?;
+    let sound = session.len() <= 32 && !suites.is_empty() && suites.len() % 2 == 0 && !compression.is_empty();
+    if major != Some(3) || !sound {
+        return Err(HelloError::Malformed);
+    }
+    if body.0.is_empty() {
+        return Ok(Hello { name: None });
+    }
+    let mut extensions = Reader(body.long()?);
+    body.end()?;
+    let mut names = Vec::new();
+    let mut seen = std::collections::BTreeSet::new();
+    while !extensions.0.is_empty() {
+        let kind = extensions.number()?;
+        let content = extensions.long()?;
+        if !seen.insert(kind) {
+            return Err(HelloError::Malformed);
+        }
+        if kind == SERVER_NAME {
+            names.push(server_name(content)?);
+        }
+    }
+    Ok(Hello { name: names.pop() })
+}
+
+/// The one name in the list. RFC 6066 has one kind of name, once.
+fn server_name(content: &[u8]) -> Result<String, HelloError> {
+    let mut content = Reader(content);
+    let mut list = Reader(content.long()?);
+    content.end()?;
+    let kind = list.take(1)?.first().copied();
+    let name = list.long()?;
+    list.end()?;
+    let sound =
+        kind == Some(0) && (1..=LONGEST_NAME).contains(&name.len()) && name.iter().all(u8::is_ascii_graphic);
+    match std::str::from_utf8(name) {
+        Ok(name) if sound => Ok(name.to_owned()),
+        Ok(_) | Err(_) => Err(HelloError::Malformed),
+    }
+}
+
+/// What is left to read.
+struct Reader<'a>(&'a [u8]);
+
+impl<'a> Reader<'a> {
+    fn take(&mut self, n: usize) -> Result<&'a [u8], HelloError> {
+        let (taken, rest) = self.0.split_at_checked(n).ok_or(HelloError::Malformed)?;
+        self.0 = rest;
+        Ok(taken)
+    }
+
+    fn number(&mut self) -> Result<u16, HelloError> {
+        let bytes = self.take(2)?.first_chunk::<2>().ok_or(HelloError::Malformed)?;
+        Ok(u16::from_be_bytes(*bytes))
+    }
+
+    /// A vector with one byte of length.
+    fn short(&mut self) -> Result<&'a [u8], HelloError> {
+        let n = self.take(1)?.first().copied().ok_or(HelloError::Malformed)?;
+        self.take(n.into())
+    }
+
+    /// A vector with two bytes of length.
+    fn long(&mut self) -> Result<&'a [u8], HelloError> {
+        let n = self.number()?;
+        self.take(n.into())
+    }
+
+    fn end(&self) -> Result<(), HelloError> {
+        if self.0.is_empty() { Ok(()) } else { Err(HelloError::Malformed) }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,252 @@
+//! Where a connection wants to go, in the one spelling that is judged, resolved and compared.
+//!
+//! - A name is ASCII, lower case, without the dot that ends a full name.
+//! - What a resolver would take for an address, in any notation, is a [`Host::Address`] and never a name.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+
+/// The longest name the DNS carries.
+const LONGEST_NAME: usize = 253;
+const LONGEST_LABEL: usize = 63;
+
+/// A host: a name, or an address that was written out.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Host {
+    /// A name for the resolver, in its canonical spelling.
+    Name(String),
+    /// An address; one that carries an IPv4 address in IPv6's mapped form is that IPv4 address.
+    Address(IpAddr),
+}
+
+/// A host and a port.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Target {
+    /// Where.
+    pub host: Host,
+    /// Which service there.
+    pub port: u16,
+}
+
+/// Why a text names no host.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{text}` is not the name of a host", text = .0.escape_debug())]
+pub struct HostError(pub String);
+
+impl Host {
+    /// Reads a host the way a URL's host is read, without percent-encoding.
+    ///
+    /// # Errors
+    /// [`HostError`]: nobody may resolve it.
+    pub fn parse(text: &str) -> Result<Self, HostError> {
+        read(text).ok_or_else(|| HostError(text.chars().take(LONGEST_NAME).collect()))
+    }
+
+    /// Whether it is a name of this machine or of its own network.
+    #[must_use]
+    pub fn is_local(&self) -> bool {
+        const LOCAL: [&str; 6] = ["localhost", "local", "internal", "home.arpa", "lan", "localdomain"];
+        let Self::Name(name) = self else { return false };
+        !name.contains('.') || LOCAL.iter().any(|parent| name == parent || is_below(name, parent))
+    }
+}
+
+impl Target {
+    /// Reads `host:port`; without a port, `default` is meant.
+    ///
+    /// # Errors
+    /// [`HostError`], for the host and for the port alike.
+    pub fn parse(text: &str, default: Option<u16>) -> Result<Self, HostError> {
+        let bad = || HostError(text.chars().take(LONGEST_NAME).collect());
+        let (host, port) = match text.rsplit_once(':') {
+            Some((host, port)) if !port.contains(']') => (host, Some(port)),
+            Some(_) | None => (text, None),
+        };
+        let port = match port {
+            Some(digits) => parse_port(digits).ok_or_else(bad)?,
+            None => default.ok_or_else(bad)?,
+        };
+        if host.contains(':') && !host.starts_with('[') {
+            return Err(bad());
+        }
+        Ok(Self { host: Host::parse(host)?, port })
+    }
+}
+
+impl fmt::Display for Host {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Name(name) => f.write_str(name),
+            Self::Address(address) => write!(f, "{address}"),
+        }
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.host {
+            Host::Name(name) => write!(f, "{name}:{}", self.port),
+            Host::Address(address) => write!(f, "{}", SocketAddr::new(*address, self.port)),
+        }
+    }
+}
+
+/// Whether `name` is below `parent`, at any depth, and not the parent itself.
+pub(crate) fn is_below(name: &str, parent: &str) -> bool {
+    name.strip_suffix(parent).is_some_and(|rest| rest.len() > 1 && rest.ends_with('.'))
+}
+
+/// A port as people write it: no sign, no zero in front, not zero.
+pub(crate) fn parse_port(digits: &str) -> Option<u16> {
+    let plain = digits.bytes().all(|b| b.is_ascii_digit()) && !digits.starts_with('0');
+    digits.parse().ok().filter(|_| plain)
+}
+
+fn read(text: &str) -> Option<Host> {
+    let text = text.strip_suffix('.').unwrap_or(text);
+    if let Some(inside) = text.strip_prefix('[') {
+        return inside.strip_suffix(']')?.parse::<Ipv6Addr>().ok().map(address);
+    }
+    if text.contains(':') {
+        return text.parse::<Ipv6Addr>().ok().map(address);
+    }
+    // The URL parser would decode what is percent-encoded; nobody else on the way would.
+    if text.contains('%') {
+        return None;
+    }
+    match url::Host::parse(text).ok()? {
+        url::Host::Ipv4(ip) => Some(Host::Address(IpAddr::V4(ip))),
+        url::Host::Ipv6(ip) => Some(address(ip)),
+        url::Host::Domain(name) => is_name(&name).then_some(Host::Name(name)),
+    }
+}
+
+fn address(ip: Ipv6Addr) -> Host {
+    Host::Address(ip.to_canonical())
+}
+
+fn is_name(name: &str) -> bool {
+    let label = |label: &str| {
+        (1..=LONGEST_LABEL).contains(&label.len())
+            && label.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'))
+    };
+    name.len() <= LONGEST_NAME && name.split('.').all(label)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(text: &str) -> Host {
+        Host::Name(text.into())
+    }
+
+    #[test]
+    fn a_name_has_one_spelling() {
+        let bücher = "b\u{fc}cher.Example";
+        for (text, expected) in [
+            ("Example.COM", "example.com"),
+            ("example.com.", "example.com"),
+            (bücher, "xn--bcher-kva.example"),
+            ("B\u{dc}CHER.example", "xn--bcher-kva.example"),
+            ("ex\u{ad}ample.com", "example.com"),
+            ("example\u{3002}com", "example.com"),
+            ("_dmarc.example.com", "_dmarc.example.com"),
+            ("localhost", "localhost"),
+        ] {
+            assert_eq!(Host::parse(text), Ok(name(expected)), "{text}");
+        }
+    }
+
+    #[test]
+    fn an_address_in_any_notation_is_an_address() {
+        let loopback = Host::Address("127.0.0.1".parse().unwrap());
+        for text in [
+            "127.0.0.1",
+            "127.1",
+            "127.0.1",
+            "2130706433",
+            "0177.0.0.1",
+            "017700000001",
+            "0x7f.0.0.1",
+            "0x7F000001",
+            "0X7f.1",
+            "127.0.0.1.",
+            "\u{ff11}\u{ff12}\u{ff17}.0.0.1",
+            "\u{2460}\u{2461}\u{2466}.0.0.1",
+            "[::ffff:127.0.0.1]",
+            "[::ffff:7f00:1]",
+            "::ffff:127.0.0.1",
+        ] {
+            assert_eq!(Host::parse(text), Ok(loopback.clone()), "{text}");
+        }
+        assert_eq!(Host::parse("[2001:DB8::1]"), Ok(Host::Address("2001:db8::1".parse().unwrap())));
+        assert_eq!(Host::parse("::1"), Ok(Host::Address("::1".parse().unwrap())));
+    }
+
+    #[test]
+    fn what_is_neither_is_refused_by_name() {
+        for text in [
+            "",
+            ".",
+            "..",
+            "a..b",
+            "a.b..",
+            ".a.b",
+            "a b",
+            "a/b",
+            "a\\b",
+            "a@b",
+            "a?b",
+            "a#b",
+            "a%62",
+            "a\0b",
+            "a\nb",
+            "a,b",
+            "a;b",
+            "*.a.b",
+            "[::1%eth0]",
+            "[::1",
+            "::1]",
+            "[fe80::1%25lo]",
+            "1.2.3.4.5",
+            "1.2.3.256",
+            "256.1.1.1",
+            "0x7f.0.0.0x1ff",
+            "xn--a.b",
+            "a.b:c:d",
+            "\u{202e}a.b",
+            "a.1",
+        ] {
+            assert_eq!(Host::parse(text), Err(HostError(text.into())), "{text}");
+        }
+        assert!(Host::parse(&format!("{}.com", "a".repeat(64))).is_err());
+        assert!(Host::parse(&format!("{}com", "a.".repeat(126))).is_err());
+        assert!(Host::parse(&format!("{}.com", "a".repeat(63))).is_ok());
+    }
+
+    #[test]
+    fn a_target_is_a_host_and_a_port() {
+        let parse = |text| Target::parse(text, Some(80)).map(|t| t.to_string()).ok();
+        assert_eq!(parse("A.example:443").as_deref(), Some("a.example:443"));
+        assert_eq!(parse("a.example").as_deref(), Some("a.example:80"));
+        assert_eq!(parse("[::1]:8080").as_deref(), Some("[::1]:8080"));
+        assert_eq!(parse("[::1]").as_deref(), Some("[::1]:80"));
+        for text in
+            ["a.b:", "a.b:0", "a.b:080", "a.b:+80", "a.b:65536", "::1", "::1:80", "a.b:8 0", ":80", "a:b:80"]
+        {
+            assert_eq!(parse(text), None, "{text}");
+        }
+        assert_eq!(Target::parse("a.b", None), Err(HostError("a.b".into())));
+    }
+
+    #[test]
+    fn local_names_are_known() {
+        for text in ["localhost", "a.localhost", "printer.local", "db.corp.internal", "router", "x.home.arpa"]
+        {
+            assert!(Host::parse(text).unwrap().is_local(), "{text}");
+        }
+        assert!(!Host::parse("local.example").unwrap().is_local());
+        assert!(!Host::parse("notlocal.com").unwrap().is_local());
+    }
+}

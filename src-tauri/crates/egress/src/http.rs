@@ -1,0 +1,141 @@
+//! The HTTP side: CONNECT becomes a tunnel, a request with a whole URL is sent on, anything else is refused.
+//!
+//! - hyper reads and writes every message, so that no byte is taken differently here than there.
+//! - Each request is judged and dialled by itself; a redirect is just the next request.
+
+mod forward;
+
+use crate::gate::{Gate, Passage, Permit};
+use crate::host::Target;
+use crate::record::Protocol;
+use crate::refusal::Refusal;
+use crate::tunnel;
+use forward::Body;
+use http_body_util::{BodyExt, Full};
+use hyper::body::{Bytes, Incoming};
+use hyper::header::{CONNECTION, CONTENT_TYPE, HeaderValue};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::upgrade::OnUpgrade;
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use std::convert::Infallible;
+use std::sync::{Mutex, PoisonError};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::watch;
+
+/// The header that carries the code of a refusal.
+const REASON: &str = "x-ironcurtain-reason";
+
+/// What one connection has come to.
+struct State<'a> {
+    gate: &'a Gate,
+    /// A tunnel that begins when the answer to its CONNECT is out.
+    tunnel: Mutex<Option<(OnUpgrade, Passage)>>,
+    /// Under which permit something passes now.
+    permit: watch::Sender<Option<Permit>>,
+}
+
+pub(crate) async fn serve(client: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, gate: &Gate) {
+    let state = State { gate, tunnel: Mutex::default(), permit: watch::Sender::new(None) };
+    let served = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(gate.limits.handshake)
+        .max_buf_size(gate.limits.head)
+        .preserve_header_case(true)
+        .serve_connection(TokioIo::new(client), service_fn(|request| answer(request, &state)))
+        .with_upgrades();
+    let ended = tokio::select! {
+        // A client that speaks nonsense was answered by hyper, or is gone.
+        _ = served => None,
+        cut = withdrawn(&state.permit) => Some(cut),
+    };
+    if let Some((permit, refusal)) = ended {
+        return gate.cut(&permit, &refusal).await;
+    }
+    let tunnel = state.tunnel.into_inner().unwrap_or_else(PoisonError::into_inner);
+    if let Some((upgrade, passage)) = tunnel
+        && let Ok(upgraded) = upgrade.await
+    {
+        tunnel::run(TokioIo::new(upgraded), passage, gate).await;
+    }
+}
+
+async fn answer(request: Request<Incoming>, state: &State<'_>) -> Result<Response<Body>, Infallible> {
+    let answered = match *request.method() {
+        Method::CONNECT => connect(request, state).await,
+        _ => plain(request, state).await,
+    };
+    Ok(answered.unwrap_or_else(|refusal| refused(&refusal)))
+}
+
+async fn connect(mut request: Request<Incoming>, state: &State<'_>) -> Result<Response<Body>, Refusal> {
+    let asked_for = request.uri().to_string();
+    let target = match Target::parse(&asked_for, None) {
+        Ok(target) => target,
+        Err(problem) => return turn_away(state, Protocol::Connect, &asked_for, problem.into()).await,
+    };
+    let passage = state.gate.open(Protocol::Connect, target).await?;
+    let upgrade = hyper::upgrade::on(&mut request);
+    *state.tunnel.lock().unwrap_or_else(PoisonError::into_inner) = Some((upgrade, passage));
+    Ok(Response::new(Full::default().map_err(|never| match never {}).boxed()))
+}
+
+async fn plain(request: Request<Incoming>, state: &State<'_>) -> Result<Response<Body>, Refusal> {
+    let asked_for = request.uri().to_string();
+    let target = match forward::target(&request) {
+        Ok(target) => target,
+        Err(refusal) => return turn_away(state, Protocol::Http, &asked_for, refusal).await,
+    };
+    let Passage { stream, permit } = state.gate.open(Protocol::Http, target.clone()).await?;
+    state.permit.send_replace(Some(permit));
+    forward::send(request, &target, stream).await
+}
+
+async fn turn_away(
+    state: &State<'_>,
+    protocol: Protocol,
+    asked_for: &str,
+    refusal: Refusal,
+) -> Result<Response<Body>, Refusal> {
+    state.gate.turned_away(protocol, asked_for, &refusal).await;
+    Err(refusal)
+}
+
+/// Completes when the rules no longer allow what passes.
+async fn withdrawn(permit: &watch::Sender<Option<Permit>>) -> (Permit, Refusal) {
+    let mut changes = permit.subscribe();
+    loop {
+        let current = changes.borrow_and_update().clone();
+        let gone = async {
+            match current {
+                Some(mut permit) => (permit.clone(), permit.withdrawn().await),
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            gone = gone => return gone,
+            // Its sender is borrowed for as long as this runs.
+            _ = changes.changed() => {}
+        }
+    }
+}
+
+fn refused(refusal: &Refusal) -> Response<Body> {
+    let status = if matches!(refusal, Refusal::Request(_) | Refusal::Host(_)) {
+        StatusCode::BAD_REQUEST
+    } else if refusal.is_failure() {
+        StatusCode::BAD_GATEWAY
+    } else {
+        StatusCode::FORBIDDEN
+    };
+    let text = format!("IronCurtain: {refusal}.\n");
+    let body = Full::new(Bytes::from(text)).map_err(|never| match never {}).boxed();
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    headers.insert(REASON, HeaderValue::from_static(refusal.code()));
+    headers.insert(CONNECTION, HeaderValue::from_static("close"));
+    response
+}

@@ -1,0 +1,143 @@
+//! One plain request, sent on to where it was allowed to go.
+
+use crate::host::Target;
+use crate::refusal::Refusal;
+use http_body_util::BodyExt;
+use http_body_util::combinators::BoxBody;
+use hyper::body::{Bytes, Incoming};
+use hyper::client::conn::http1;
+use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
+use hyper::http::uri::{PathAndQuery, Scheme};
+use hyper::{Request, Response, Uri, Version};
+use hyper_util::rt::TokioIo;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use tokio::net::TcpStream;
+use tokio::task::AbortHandle;
+
+/// What is answered.
+pub(super) type Body = BoxBody<Bytes, hyper::Error>;
+
+/// Where a request wants to go: its URL, which its `Host` must not contradict.
+pub(super) fn target(request: &Request<Incoming>) -> Result<Target, Refusal> {
+    let uri = request.uri();
+    if uri.scheme() != Some(&Scheme::HTTP) {
+        return Err(Refusal::Request(
+            "this is a proxy: ask for a whole URL that begins with `http://`, or CONNECT",
+        ));
+    }
+    let authority = uri.authority().map(|a| a.as_str()).unwrap_or_default();
+    let target = Target::parse(authority, Some(80))?;
+    let mut hosts = request.headers().get_all(header::HOST).iter();
+    let named = match (hosts.next(), hosts.next()) {
+        (None, _) if request.version() == Version::HTTP_10 => return Ok(target),
+        (Some(host), None) => host.to_str().ok().and_then(|host| Target::parse(host, Some(80)).ok()),
+        (None, _) | (Some(_), Some(_)) => None,
+    };
+    if named.as_ref() == Some(&target) {
+        Ok(target)
+    } else {
+        Err(Refusal::Request("the request has to have one `Host` header, which names the host of its URL"))
+    }
+}
+
+/// Sends the request and brings the answer.
+pub(super) async fn send(
+    request: Request<Incoming>,
+    target: &Target,
+    stream: TcpStream,
+) -> Result<Response<Body>, Refusal> {
+    let unreachable =
+        |e: hyper::Error| Refusal::Unreachable { target: target.to_string(), why: e.to_string() };
+    let (mut sender, connection) = http1::Builder::new()
+        .preserve_header_case(true)
+        .handshake(TokioIo::new(stream))
+        .await
+        .map_err(unreachable)?;
+    let carrying = Carrying(tokio::spawn(connection).abort_handle());
+    let response = sender.send_request(rewritten(request, target)).await.map_err(unreachable)?;
+    let (mut head, body) = response.into_parts();
+    strip(&mut head.headers);
+    head.version = Version::HTTP_11;
+    Ok(Response::from_parts(head, Carried { body, _carrying: carrying }.boxed()))
+}
+
+/// As the other side reads it: its path alone, its host in the one spelling, nothing that was meant for us.
+fn rewritten(request: Request<Incoming>, target: &Target) -> Request<Incoming> {
+    let (mut head, body) = request.into_parts();
+    let path = head.uri.path_and_query().cloned().unwrap_or_else(|| PathAndQuery::from_static("/"));
+    head.uri = Uri::from(path);
+    head.version = Version::HTTP_11;
+    strip(&mut head.headers);
+    let host = if target.port == 80 { host_alone(target) } else { target.to_string() };
+    if let Ok(host) = HeaderValue::from_str(&host) {
+        head.headers.insert(header::HOST, host);
+    }
+    head.headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
+    Request::from_parts(head, body)
+}
+
+fn host_alone(target: &Target) -> String {
+    target.to_string().trim_end_matches(":80").to_owned()
+}
+
+/// Takes away what is meant for one connection only, and what the sender says is.
+fn strip(headers: &mut HeaderMap) {
+    const HOP_BY_HOP: [HeaderName; 8] = [
+        header::CONNECTION,
+        header::PROXY_AUTHENTICATE,
+        header::PROXY_AUTHORIZATION,
+        header::TE,
+        header::TRAILER,
+        header::UPGRADE,
+        HeaderName::from_static("keep-alive"),
+        HeaderName::from_static("proxy-connection"),
+    ];
+    let named: Vec<HeaderName> = headers
+        .get_all(header::CONNECTION)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .filter_map(|name| name.trim().parse().ok())
+        // How long the body is stays hyper's business.
+        .filter(|name| ![header::CONTENT_LENGTH, header::TRANSFER_ENCODING, header::HOST].contains(name))
+        .collect();
+    for name in HOP_BY_HOP.into_iter().chain(named) {
+        headers.remove(name);
+    }
+}
+
+/// Ends the conversation with the other side when nobody reads its answer any more.
+struct Carrying(AbortHandle);
+
+impl Drop for Carrying {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// An answer's body, and what carries it.
+struct Carried {
+    body: Incoming,
+    _carrying: Carrying,
+}
+
+impl hyper::body::Body for Carried {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<hyper::body::Frame<Bytes>, hyper::Error>>> {
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> hyper::body::SizeHint {
+        self.body.size_hint()
+    }
+}

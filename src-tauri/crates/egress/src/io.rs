@@ -1,0 +1,105 @@
+//! A stream that knows when something last passed through it.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::Instant;
+
+/// A stream whose silence can be waited for.
+#[derive(Debug)]
+pub(crate) struct Watched<T> {
+    inner: T,
+    seen: Activity,
+}
+
+/// When something last passed.
+#[derive(Debug, Clone)]
+pub(crate) struct Activity {
+    began: Instant,
+    last: Arc<AtomicU64>,
+}
+
+impl<T> Watched<T> {
+    pub(crate) fn new(inner: T) -> (Self, Activity) {
+        let seen = Activity { began: Instant::now(), last: Arc::default() };
+        (Self { inner, seen: seen.clone() }, seen)
+    }
+}
+
+impl Activity {
+    /// Completes when nothing has passed for so long.
+    pub(crate) async fn silence(&self, bound: Duration) {
+        loop {
+            let ends = self.began + Duration::from_millis(self.last.load(Ordering::Relaxed)) + bound;
+            if ends <= Instant::now() {
+                return;
+            }
+            tokio::time::sleep_until(ends).await;
+        }
+    }
+
+    fn note(&self) {
+        let passed = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.last.store(passed, Ordering::Relaxed);
+    }
+}
+
+impl<T: AsyncRead + Unpin> AsyncRead for Watched<T> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let polled = Pin::new(&mut self.inner).poll_read(cx, buf);
+        if polled.is_ready() {
+            self.seen.note();
+        }
+        polled
+    }
+}
+
+impl<T: AsyncWrite + Unpin> AsyncWrite for Watched<T> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        let polled = Pin::new(&mut self.inner).poll_write(cx, buf);
+        if polled.is_ready() {
+            self.seen.note();
+        }
+        polled
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    #[tokio::test(start_paused = true)]
+    async fn silence_is_counted_from_the_last_byte() {
+        let (near, mut far) = tokio::io::duplex(8);
+        let (mut near, activity) = Watched::new(near);
+        let began = Instant::now();
+        let talk = async {
+            tokio::time::sleep(Duration::from_secs(8)).await;
+            far.write_all(b"x").await.unwrap();
+            near.read_u8().await.unwrap();
+            std::future::pending::<()>().await;
+        };
+        tokio::select! {
+            () = talk => {}
+            () = activity.silence(Duration::from_secs(10)) => {}
+        }
+        assert_eq!(began.elapsed(), Duration::from_secs(18));
+    }
+}

@@ -1,0 +1,74 @@
+//! What is told of every connection that was decided on.
+
+use crate::Boxed;
+use crate::rules::By;
+use std::fmt;
+use std::net::IpAddr;
+
+/// Takes what was decided. A decision that could not be taken down does not allow.
+pub trait Record: Send + Sync + 'static {
+    /// Takes it down, before it has effect.
+    ///
+    /// # Errors
+    /// A sentence: nothing goes out.
+    fn record(&self, event: Event) -> Boxed<'_, Result<(), String>>;
+}
+
+/// One decision on one connection or plain request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Event {
+    /// The server that called.
+    pub server: String,
+    /// How it asked.
+    pub protocol: Protocol,
+    /// The host, in canonical spelling where it has one, as it was written where not.
+    pub host: String,
+    /// The port.
+    pub port: u16,
+    /// The decision.
+    pub verdict: Verdict,
+    /// Where the name led, as far as it was resolved. What is dialled is one of these.
+    pub addresses: Vec<IpAddr>,
+}
+
+/// How a connection was decided.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// It may go out.
+    Allowed(By),
+    /// It may not, and why.
+    Refused {
+        /// A short name that does not change.
+        code: &'static str,
+        /// The same in words.
+        reason: String,
+    },
+    /// It may, and could not.
+    Failed {
+        /// A short name that does not change.
+        code: &'static str,
+        /// The same in words.
+        reason: String,
+    },
+}
+
+/// How a program asks for a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Protocol {
+    /// HTTP's CONNECT.
+    Connect,
+    /// A plain HTTP request with a whole URL.
+    Http,
+    /// SOCKS version 5.
+    Socks5,
+}
+
+impl fmt::Display for Protocol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Connect => "connect",
+            Self::Http => "http",
+            Self::Socks5 => "socks5",
+        })
+    }
+}

@@ -1,0 +1,267 @@
+//! What may be reached. Pure: never resolves, never reads a clock.
+//!
+//! - Denied first, then allowed, then granted; what none of them knows is asked about or denied.
+//! - `*.x` covers any depth below `x` and not `x`; `*` alone only denies.
+//! - An allowed entry without a port means 80 and 443, a denied one every port.
+//! - A pattern for names never covers an address, and no pattern covers a name whose address is not public: such an address
+//!   is spelled out.
+
+use crate::host::{Host, Target, is_below, parse_port};
+use crate::refusal::Refusal;
+use std::net::IpAddr;
+
+/// The ports of an allowed entry that spells none.
+const USUAL_PORTS: [u16; 2] = [80, 443];
+
+/// What one server may reach.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Rules {
+    denied: Vec<Entry>,
+    allowed: Vec<Entry>,
+    granted: Vec<Grant>,
+    ask_unknown: bool,
+}
+
+/// One target that a person allowed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Grant {
+    /// Names the grant wherever grants are listed.
+    pub id: String,
+    /// What it opens.
+    pub target: Target,
+}
+
+/// What the rules say of a target.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use]
+pub enum Decision {
+    /// No, and why.
+    Deny {
+        /// Why.
+        reason: Refusal,
+    },
+    /// Somebody is to be asked about this.
+    Ask {
+        /// The host's name.
+        host: String,
+        /// The port.
+        port: u16,
+    },
+    /// Yes.
+    Allow {
+        /// What allows it.
+        by: By,
+    },
+}
+
+/// What allowed a connection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum By {
+    /// An allowed entry, as it was written.
+    Rule(String),
+    /// The grant of this id.
+    Grant(String),
+    /// A person, for this connection only.
+    Once,
+}
+
+/// Why a pattern is refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RuleError {
+    /// A whole URL, or part of one.
+    #[error("`{0}` is not a host: write it without scheme, path and login")]
+    Url(String),
+    /// `*`, or `*.com`.
+    #[error("`{0}` covers too much: name at least a domain and its ending, as in `*.example.com`")]
+    TooWide(String),
+    /// A star elsewhere.
+    #[error("`{0}`: a star can only stand for everything below a name, as in `*.example.com`")]
+    Star(String),
+    /// An IPv6 address without brackets.
+    #[error("`{0}`: write an IPv6 address in brackets, as in `[2001:db8::1]:443`")]
+    Brackets(String),
+    /// An address in an unusual notation.
+    #[error("`{pattern}` is an address: write it as `{canonical}`")]
+    Notation {
+        /// What was written.
+        pattern: String,
+        /// How it is written.
+        canonical: String,
+    },
+    /// A name without a dot.
+    #[error("`{0}` has no dot: write the whole name of the host")]
+    Short(String),
+    /// Not a port.
+    #[error("`{0}`: the port must be a number from 1 to 65535")]
+    Port(String),
+    /// Nothing that a host can be called.
+    #[error("`{0}` cannot be the name of a host")]
+    Name(String),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Entry {
+    hosts: Hosts,
+    port: Option<u16>,
+    text: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Hosts {
+    Any,
+    Below(String),
+    Name(String),
+    Address(IpAddr),
+}
+
+impl Rules {
+    /// Rules from patterns. With `ask_unknown`, a name that no pattern knows is asked about instead of denied.
+    ///
+    /// # Errors
+    /// [`RuleError`], naming the pattern.
+    pub fn new<A: AsRef<str>, D: AsRef<str>>(
+        allowed: impl IntoIterator<Item = A>,
+        denied: impl IntoIterator<Item = D>,
+        ask_unknown: bool,
+    ) -> Result<Self, RuleError> {
+        let allowed =
+            allowed.into_iter().map(|text| entry(text.as_ref(), false)).collect::<Result<_, _>>()?;
+        let denied = denied.into_iter().map(|text| entry(text.as_ref(), true)).collect::<Result<_, _>>()?;
+        Ok(Self { denied, allowed, granted: Vec::new(), ask_unknown })
+    }
+
+    /// The same rules with exactly these grants.
+    #[must_use]
+    pub fn with_grants(&self, granted: Vec<Grant>) -> Self {
+        Self { granted, ..self.clone() }
+    }
+
+    /// Whether nothing can ever be reached, so that no proxy is needed.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.allowed.is_empty() && self.granted.is_empty() && !self.ask_unknown
+    }
+
+    /// The decision on a target, before it is resolved.
+    pub fn judge(&self, target: &Target) -> Decision {
+        if let Some(entry) = self.denied.iter().find(|entry| entry.denies(target)) {
+            return Decision::Deny { reason: Refusal::Denied(entry.text.clone()) };
+        }
+        if let Some(entry) = self.allowed.iter().find(|entry| entry.allows(target)) {
+            return Decision::Allow { by: By::Rule(entry.text.clone()) };
+        }
+        if let Some(grant) = self.granted.iter().find(|grant| grant.target == *target) {
+            return Decision::Allow { by: By::Grant(grant.id.clone()) };
+        }
+        match &target.host {
+            Host::Address(_) => Decision::Deny { reason: Refusal::Address(target.to_string()) },
+            Host::Name(name) if self.ask_unknown && !target.host.is_local() => {
+                Decision::Ask { host: name.clone(), port: target.port }
+            }
+            Host::Name(_) => Decision::Deny { reason: Refusal::NotAllowed(target.to_string()) },
+        }
+    }
+
+    /// Whether a name that was resolved to this address is denied by that.
+    #[must_use]
+    pub fn denies_address(&self, address: IpAddr, port: u16) -> bool {
+        self.denied
+            .iter()
+            .any(|entry| entry.denies(&Target { host: Host::Address(address.to_canonical()), port }))
+    }
+
+    /// Whether an address that is not public may be dialled for a target: it is spelled out itself, or it is loopback and
+    /// the target is `localhost`.
+    #[must_use]
+    pub fn spells_out(&self, target: &Target, address: IpAddr) -> bool {
+        let literal = Target { host: Host::Address(address.to_canonical()), port: target.port };
+        let localhost = || target.host == Host::Name("localhost".to_owned()) && address.is_loopback();
+        self.allowed.iter().any(|entry| entry.allows(&literal) || (localhost() && entry.allows(target)))
+    }
+}
+
+impl Entry {
+    fn allows(&self, target: &Target) -> bool {
+        let port = self.port.map_or_else(|| USUAL_PORTS.contains(&target.port), |port| port == target.port);
+        port && self.hosts.cover(&target.host)
+    }
+
+    fn denies(&self, target: &Target) -> bool {
+        self.port.is_none_or(|port| port == target.port) && self.hosts.cover(&target.host)
+    }
+}
+
+impl Hosts {
+    fn cover(&self, host: &Host) -> bool {
+        match (self, host) {
+            (Self::Any, _) => true,
+            (Self::Below(parent), Host::Name(name)) => is_below(name, parent),
+            (Self::Name(wanted), Host::Name(name)) => wanted == name,
+            (Self::Address(wanted), Host::Address(address)) => wanted == address,
+            (Self::Below(_) | Self::Name(_), Host::Address(_)) | (Self::Address(_), Host::Name(_)) => false,
+        }
+    }
+}
+
+fn entry(text: &str, denied: bool) -> Result<Entry, RuleError> {
+    let owned = || text.to_owned();
+    if text.contains(['/', '@', '?', '#', '\\']) {
+        return Err(RuleError::Url(owned()));
+    }
+    let (host, port) = split_port(text)?;
+    Ok(Entry { hosts: hosts(text, host, denied)?, port, text: owned() })
+}
+
+fn split_port(text: &str) -> Result<(&str, Option<u16>), RuleError> {
+    let port = |digits| parse_port(digits).ok_or_else(|| RuleError::Port(text.to_owned()));
+    let bracket = text.rfind(']').map_or(0, |at| at + 1);
+    match text.get(bracket..).and_then(|rest| rest.split_once(':')) {
+        Some((_, digits)) if digits.contains(':') => Err(RuleError::Brackets(text.to_owned())),
+        Some((before, digits)) => {
+            Ok((text.get(..bracket + before.len()).unwrap_or_default(), Some(port(digits)?)))
+        }
+        None => Ok((text, None)),
+    }
+}
+
+fn hosts(text: &str, host: &str, denied: bool) -> Result<Hosts, RuleError> {
+    let owned = || text.to_owned();
+    if host == "*" {
+        return if denied { Ok(Hosts::Any) } else { Err(RuleError::TooWide(owned())) };
+    }
+    let (name, below) = match host.strip_prefix("*.") {
+        Some(parent) => (parent, true),
+        None => (host, false),
+    };
+    if name.contains('*') {
+        return Err(RuleError::Star(owned()));
+    }
+    match (Host::parse(name).map_err(|_| RuleError::Name(owned()))?, below) {
+        (Host::Address(_), true) => Err(RuleError::Star(owned())),
+        (Host::Address(address), false) => literal(text, name, address),
+        (Host::Name(parent), true) if parent.contains('.') => Ok(Hosts::Below(parent)),
+        (Host::Name(_), true) => Err(RuleError::TooWide(owned())),
+        (Host::Name(name), false) if name.contains('.') || name == "localhost" => Ok(Hosts::Name(name)),
+        (Host::Name(_), false) => Err(RuleError::Short(owned())),
+    }
+}
+
+/// An address counts as spelled out only in the notation that everybody reads alike.
+fn literal(text: &str, written: &str, address: IpAddr) -> Result<Hosts, RuleError> {
+    let canonical = match address {
+        IpAddr::V4(v4) => v4.to_string(),
+        IpAddr::V6(v6) => format!("[{v6}]"),
+    };
+    let usual = match address {
+        IpAddr::V4(_) => written == canonical,
+        IpAddr::V6(_) => true,
+    };
+    if usual {
+        Ok(Hosts::Address(address))
+    } else {
+        Err(RuleError::Notation { pattern: text.to_owned(), canonical })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,126 @@
+//! What the rules say, as tables.
+
+use super::*;
+
+fn rules(allowed: &[&str], denied: &[&str]) -> Rules {
+    Rules::new(allowed, denied, false).unwrap()
+}
+
+fn target(text: &str) -> Target {
+    Target::parse(text, None).unwrap()
+}
+
+fn allowed(rules: &Rules, text: &str) -> bool {
+    matches!(rules.judge(&target(text)), Decision::Allow { .. })
+}
+
+#[test]
+fn a_name_covers_itself_and_a_star_what_is_below() {
+    let rules = rules(&["Example.com.", "*.pkg.test", "b\u{fc}cher.example"], &[]);
+    for text in [
+        "example.com:443",
+        "EXAMPLE.com.:80",
+        "a.pkg.test:443",
+        "a.b.c.pkg.test:80",
+        "xn--bcher-kva.example:443",
+    ] {
+        assert!(allowed(&rules, text), "{text}");
+    }
+    for text in [
+        "a.example.com:443",
+        "pkg.test:443",
+        "evilpkg.test:443",
+        "example.com.evil.test:443",
+        "xexample.com:443",
+    ] {
+        let reason = Refusal::NotAllowed(text.to_owned());
+        assert_eq!(rules.judge(&target(text)), Decision::Deny { reason }, "{text}");
+    }
+}
+
+#[test]
+fn ports_are_the_usual_two_unless_spelled() {
+    let rules = rules(&["a.test", "b.test:22", "[2606:4700::1]:8443"], &["*:25"]);
+    for text in ["a.test:80", "a.test:443", "b.test:22", "[2606:4700::1]:8443"] {
+        assert!(allowed(&rules, text), "{text}");
+    }
+    for text in ["a.test:22", "a.test:8443", "b.test:443", "b.test:80", "[2606:4700::1]:443"] {
+        assert!(!allowed(&rules, text), "{text}");
+    }
+}
+
+#[test]
+fn denied_comes_first_on_every_port() {
+    let rules = rules(&["*.a.test", "x.a.test:22", "c.test"], &["x.a.test", "*:443"]);
+    let denied = |text| rules.judge(&target(text));
+    let by = |pattern: &str| Decision::Deny { reason: Refusal::Denied(pattern.into()) };
+    assert_eq!(denied("x.a.test:22"), by("x.a.test"));
+    assert_eq!(denied("c.test:443"), by("*:443"));
+    assert!(allowed(&rules, "c.test:80") && allowed(&rules, "y.a.test:80"));
+    assert!(rules.denies_address("1.2.3.4".parse().unwrap(), 443));
+}
+
+#[test]
+fn an_address_in_any_notation_is_allowed_only_where_it_is_spelled_out() {
+    let rules = rules(&["127.0.0.1:8080", "*.pkg.test", "localhost:3000"], &["9.9.9.9"]);
+    for host in ["127.0.0.1", "127.1", "2130706433", "0177.1", "0x7f.0.0.1", "[::ffff:127.0.0.1]"] {
+        assert!(allowed(&rules, &format!("{host}:8080")), "{host}");
+        let expected = Decision::Deny { reason: Refusal::Address("127.0.0.1:80".into()) };
+        assert_eq!(rules.judge(&target(&format!("{host}:80"))), expected, "{host}");
+    }
+    let loopback = "127.0.0.1".parse().unwrap();
+    assert!(rules.spells_out(&target("a.test:8080"), loopback));
+    assert!(!rules.spells_out(&target("a.test:443"), loopback));
+    assert!(rules.spells_out(&target("localhost:3000"), "::1".parse().unwrap()));
+    assert!(!rules.spells_out(&target("localhost:3000"), "10.0.0.1".parse().unwrap()));
+    assert!(rules.denies_address("::ffff:9.9.9.9".parse().unwrap(), 443));
+}
+
+#[test]
+fn what_is_unknown_is_asked_about_when_that_is_wanted() {
+    let rules = Rules::new(["a.test"], ["*.evil.test"], true).unwrap();
+    assert_eq!(rules.judge(&target("New.test:8080")), Decision::Ask { host: "new.test".into(), port: 8080 });
+    for text in ["x.evil.test:443", "1.2.3.4:443", "printer.local:443", "localhost:80", "intranet:443"] {
+        assert!(matches!(rules.judge(&target(text)), Decision::Deny { .. }), "{text}");
+    }
+    let granted = rules.with_grants(vec![
+        Grant { id: "g1".into(), target: target("new.test:8080") },
+        Grant { id: "g2".into(), target: target("x.evil.test:443") },
+    ]);
+    assert_eq!(granted.judge(&target("new.test:8080")), Decision::Allow { by: By::Grant("g1".into()) });
+    assert!(matches!(granted.judge(&target("new.test:443")), Decision::Ask { .. }));
+    assert!(matches!(granted.judge(&target("x.evil.test:443")), Decision::Deny { .. }));
+}
+
+#[test]
+fn rules_that_open_nothing_need_no_proxy() {
+    assert!(Rules::default().is_closed() && rules(&[], &["a.test"]).is_closed());
+    assert!(!rules(&["a.test"], &[]).is_closed() && !Rules::new([""; 0], [""; 0], true).unwrap().is_closed());
+}
+
+#[test]
+fn a_bad_pattern_is_refused_by_name() {
+    let problem = |text: &str| Rules::new([text], [""; 0], false).unwrap_err();
+    for text in ["https://a.test", "a.test/x", "u@a.test", "a.test?x", "a\\b.test"] {
+        assert_eq!(problem(text), RuleError::Url(text.into()));
+    }
+    for text in ["*", "*:443", "*.com", "*.localhost"] {
+        assert_eq!(problem(text), RuleError::TooWide(text.into()));
+    }
+    for text in ["a.*.test", "*a.test", "**.a.test", "*.*.test", "*.1.2.3.4", "*.0.1"] {
+        assert_eq!(problem(text), RuleError::Star(text.into()));
+    }
+    for text in ["::1", "2001:db8::1:443", "a:b:80", "[::1"] {
+        assert_eq!(problem(text), RuleError::Brackets(text.into()));
+    }
+    for text in ["a.test:", "a.test:0", "a.test:080", "a.test:65536", "a.test:https", "[::1]:x"] {
+        assert_eq!(problem(text), RuleError::Port(text.into()));
+    }
+    for text in ["", ".", "a..test", "a b.test", "a%2etest", "[::1%lo]", "*.", "1.2.3.4.5", "a_b.\u{202e}x"] {
+        assert_eq!(problem(text), RuleError::Name(text.into()));
+    }
+    assert_eq!(problem("intranet"), RuleError::Short("intranet".into()));
+    let canonical = "127.0.0.1".to_owned();
+    assert_eq!(problem("127.1:80"), RuleError::Notation { pattern: "127.1:80".into(), canonical });
+    assert!(Rules::new([""; 0], ["*", "*:22"], false).is_ok());
+}

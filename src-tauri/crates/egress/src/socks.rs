@@ -1,0 +1,131 @@
+//! SOCKS version 5 (RFC 1928): no login, CONNECT only.
+
+use crate::gate::Gate;
+use crate::host::{Host, Target};
+use crate::record::Protocol;
+use crate::refusal::Refusal;
+use crate::tunnel;
+use std::io;
+use std::net::IpAddr;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::time::timeout;
+
+/// The first byte of the conversation.
+pub(crate) const VERSION: u8 = 5;
+
+const NO_LOGIN: u8 = 0;
+const NO_METHOD: u8 = 0xff;
+const CONNECT: u8 = 1;
+
+/// What is answered to a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+enum Reply {
+    Done = 0,
+    NotAllowed = 2,
+    HostUnreachable = 4,
+    CommandUnknown = 7,
+    AddressUnknown = 8,
+}
+
+/// What a request asks for.
+enum Request {
+    To(Target),
+    Bad(String, Refusal),
+    Unknown(Reply, Refusal),
+}
+
+pub(crate) async fn serve(mut client: impl AsyncRead + AsyncWrite + Unpin, gate: &Gate) {
+    // A client that hangs up or stays silent has nothing to be told.
+    let Ok(Ok(Some(request))) = timeout(gate.limits.handshake, greet(&mut client)).await else { return };
+    let target = match request {
+        Request::To(target) => target,
+        Request::Bad(asked_for, refusal) => {
+            gate.turned_away(Protocol::Socks5, &asked_for, &refusal).await;
+            return finish(&mut client, Reply::NotAllowed, gate).await;
+        }
+        Request::Unknown(reply, refusal) => {
+            gate.turned_away(Protocol::Socks5, "", &refusal).await;
+            return finish(&mut client, reply, gate).await;
+        }
+    };
+    match gate.open(Protocol::Socks5, target).await {
+        Ok(passage) => {
+            if matches!(timeout(gate.limits.handshake, answer(&mut client, Reply::Done)).await, Ok(Ok(()))) {
+                tunnel::run(client, passage, gate).await;
+            }
+        }
+        Err(refusal) => {
+            let reply = if refusal.is_failure() { Reply::HostUnreachable } else { Reply::NotAllowed };
+            finish(&mut client, reply, gate).await;
+        }
+    }
+}
+
+/// Greeting and request; nothing when the client wants a login.
+async fn greet(client: &mut (impl AsyncRead + AsyncWrite + Unpin)) -> io::Result<Option<Request>> {
+    let _version = client.read_u8().await?;
+    let count = client.read_u8().await?;
+    let methods = read(client, count.into()).await?;
+    let method = if methods.contains(&NO_LOGIN) { NO_LOGIN } else { NO_METHOD };
+    client.write_all(&[VERSION, method]).await?;
+    if method == NO_METHOD {
+        return Ok(None);
+    }
+    request(client).await.map(Some)
+}
+
+async fn request(client: &mut (impl AsyncRead + Unpin)) -> io::Result<Request> {
+    let mut head = [0; 4];
+    client.read_exact(&mut head).await?;
+    let [version, command, _, kind] = head;
+    if version != VERSION || command != CONNECT {
+        let refusal = Refusal::Request("of SOCKS, only version 5 and its CONNECT are known here");
+        return Ok(Request::Unknown(Reply::CommandUnknown, refusal));
+    }
+    let text = match kind {
+        1 => {
+            let mut octets = [0; 4];
+            client.read_exact(&mut octets).await?;
+            IpAddr::from(octets).to_string()
+        }
+        3 => {
+            let length = client.read_u8().await?;
+            String::from_utf8_lossy(&read(client, length.into()).await?).into_owned()
+        }
+        4 => {
+            let mut octets = [0; 16];
+            client.read_exact(&mut octets).await?;
+            IpAddr::from(octets).to_string()
+        }
+        _ => {
+            let refusal = Refusal::Request("this kind of SOCKS address is not known here");
+            return Ok(Request::Unknown(Reply::AddressUnknown, refusal));
+        }
+    };
+    let port = client.read_u16().await?;
+    Ok(match Host::parse(&text) {
+        Ok(host) => Request::To(Target { host, port }),
+        Err(problem) => Request::Bad(format!("{text}:{port}"), problem.into()),
+    })
+}
+
+async fn read(client: &mut (impl AsyncRead + Unpin), length: usize) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![0; length];
+    client.read_exact(&mut bytes).await?;
+    Ok(bytes)
+}
+
+async fn answer(client: &mut (impl AsyncWrite + Unpin), reply: Reply) -> io::Result<()> {
+    // The address that we are bound to is none of the sandbox's business.
+    client.write_all(&[VERSION, reply as u8, 0, 1, 0, 0, 0, 0, 0, 0]).await
+}
+
+async fn finish(client: &mut (impl AsyncWrite + Unpin), reply: Reply, gate: &Gate) {
+    let last = async {
+        answer(client, reply).await?;
+        client.shutdown().await
+    };
+    // A client that does not listen to its refusal is refused all the same.
+    let _ = timeout(gate.limits.handshake, last).await;
+}

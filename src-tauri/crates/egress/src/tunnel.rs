@@ -1,0 +1,68 @@
+//! Bytes both ways, once it is certain whom they are for.
+
+use crate::gate::{Gate, Passage, Permit};
+use crate::hello::{self, HelloError};
+use crate::host::Host;
+use crate::refusal::Refusal;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, copy_bidirectional};
+use tokio::time::timeout;
+
+/// The port on which the conversation must be TLS with the host that was allowed.
+const HTTPS: u16 = 443;
+
+/// Carries a tunnel from its first byte to its end.
+pub(crate) async fn run(mut client: impl AsyncRead + AsyncWrite + Unpin, passage: Passage, gate: &Gate) {
+    let Passage { mut stream, mut permit } = passage;
+    let watched = permit.clone();
+    let carried = async {
+        if watched.target.port == HTTPS {
+            let greeting = greeting(&mut client, &watched, gate).await?;
+            // Whoever hangs up here has ended the conversation.
+            if stream.write_all(&greeting).await.is_err() {
+                return Ok(());
+            }
+        }
+        // As above, in both directions.
+        let _ = copy_bidirectional(&mut client, &mut stream).await;
+        Ok(())
+    };
+    let ended = tokio::select! {
+        ended = carried => ended,
+        withdrawn = permit.withdrawn() => Err(withdrawn),
+    };
+    if let Err(refusal) = ended {
+        gate.cut(&watched, &refusal).await;
+    }
+    // The client is gone, or learns it now.
+    let _ = timeout(gate.limits.handshake, client.shutdown()).await;
+}
+
+/// The first bytes, up to a whole ClientHello for the right host. None of them has been sent on.
+async fn greeting(
+    client: &mut (impl AsyncRead + Unpin),
+    permit: &Permit,
+    gate: &Gate,
+) -> Result<Vec<u8>, Refusal> {
+    let target = permit.target.to_string();
+    let wrong = |why| Refusal::Hello { target: target.clone(), why };
+    let mut bytes = Vec::with_capacity(4096);
+    let read = async {
+        loop {
+            if client.read_buf(&mut bytes).await.unwrap_or(0) == 0 {
+                return Err(HelloError::Missing);
+            }
+            if let Some(hello) = hello::inspect(&bytes)? {
+                return Ok(hello);
+            }
+        }
+    };
+    let hello =
+        timeout(gate.limits.handshake, read).await.unwrap_or(Err(HelloError::Missing)).map_err(wrong)?;
+    match (&permit.target.host, hello.name) {
+        (Host::Name(name), Some(named)) if named.eq_ignore_ascii_case(name) => Ok(bytes),
+        (Host::Name(_), None) => Err(wrong(HelloError::NoName)),
+        // An address was spelled out by the person; there is no name to compare it with.
+        (Host::Address(_), None) => Ok(bytes),
+        (Host::Name(_) | Host::Address(_), Some(named)) => Err(Refusal::OtherName { target, named }),
+    }
+}
