@@ -2,12 +2,16 @@
 //!
 //! `oracle --data DIR` reads requests on its standard input; names in them stand for files below DIR.
 //!
-//! - Only calls the library: what the library has no part for is answered with an error.
+//! - Only calls the library. What this system has no part for, since it works otherwise, is said where it is answered.
 //! - Recorded calls are judged as they are: argument names and shapes that a tool does not declare are let pass here,
 //!   and a list that is missing is empty. The trusted process denies the one and refuses the other.
 
 #[path = "oracle/calls.rs"]
 mod calls;
+#[path = "oracle/contained.rs"]
+mod contained;
+#[path = "oracle/container.rs"]
+mod container;
 #[path = "oracle/ground.rs"]
 mod ground;
 #[path = "oracle/plain.rs"]
@@ -56,6 +60,14 @@ fn answer(ground: &Ground, request: &Value) -> anyhow::Result<Value> {
         "domainOf" => plain::domain_of(request),
         "domainMatches" => plain::domain_matches(request),
         "validateArgs" => plain::validate(request),
+        "rewriteResult" => container::rewrite_result(request),
+        "resolveSandboxConfig" => contained::resolve(ground, request),
+        "auditConfigs" => contained::audit(ground, request),
+        "serverDomainAllowlists" => contained::domains(request),
+        "writeServerSettings" => contained::write(request),
+        "rewriteServerSettings" => contained::rewrite(request),
+        "wrapServerCommand" => contained::wrap(ground, request),
+        "annotateSandboxViolation" => contained::blocked(request),
         other => bail!("the library has no part for `{other}`"),
     }
 }

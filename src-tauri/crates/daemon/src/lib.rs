@@ -8,6 +8,7 @@ pub mod audit;
 mod clock;
 mod config;
 pub mod consent;
+pub mod containment;
 mod control;
 mod daemon;
 mod grants;

@@ -1,5 +1,6 @@
 //! Questions about whole calls.
 
+use crate::container::on_host;
 use crate::ground::{Ground, call};
 use crate::remotes::Repository;
 use anyhow::Context as _;
@@ -55,8 +56,9 @@ pub fn prepare(ground: &Ground, request: &Value) -> anyhow::Result<Value> {
     let (_, _, written) = call(request)?;
     Ok(match resolve(ground, request, sandbox.as_ref(), true)? {
         Ok(resolved) => {
-            let sent = resolved.transport_arguments();
-            json!({ "argsForTransport": sent, "argsForPolicy": sent })
+            let judged = resolved.transport_arguments();
+            let sent = if sandbox.is_some() { as_sent(written, judged) } else { judged.clone() };
+            json!({ "argsForTransport": sent, "argsForPolicy": judged })
         }
         Err(denial) => {
             json!({ "argsForTransport": written, "argsForPolicy": written, "refused": denial.reason })
@@ -74,6 +76,31 @@ pub fn annotation(ground: &Ground, request: &Value) -> anyhow::Result<Value> {
         names.collect::<Map<String, Value>>()
     });
     Ok(json!({ "args": roles }))
+}
+
+/// The other system judges a relative path by where it leads from the session sandbox, and sends it as it was written;
+/// this one sends what it judged.
+fn as_sent(written: &Map<String, Value>, judged: &Map<String, Value>) -> Map<String, Value> {
+    let one = |(name, judged): (&String, &Value)| {
+        let written = written.get(name).unwrap_or(judged);
+        (name.clone(), relative_as_written(written, judged))
+    };
+    judged.iter().map(one).collect()
+}
+
+/// Only a path is judged as something that begins with a slash and was not written so.
+fn relative_as_written(written: &Value, judged: &Value) -> Value {
+    match (written, judged) {
+        (Value::String(raw), Value::String(path))
+            if path.starts_with('/') && !raw.starts_with(['/', '~']) =>
+        {
+            written.clone()
+        }
+        (Value::Array(raws), Value::Array(paths)) => {
+            raws.iter().zip(paths).map(|(raw, path)| relative_as_written(raw, path)).collect()
+        }
+        (_, judged) => judged.clone(),
+    }
 }
 
 fn refused(denial: &Denial) -> Value {
@@ -112,14 +139,16 @@ impl Ways<'_> {
         arguments: &Map<String, Value>,
         prepare: bool,
     ) -> Result<Vec<Fact>, Denial> {
-        let path = |raw: &str| self.ground.resolver(self.base).resolve(&self.on_host(raw));
+        let path = |raw: &str| match self.container {
+            Some((name, place)) => self.ground.from(self.base, &on_host(raw, name, place.as_str())),
+            None => self.ground.from(self.base, raw),
+        };
         let repository = arguments.get("path").and_then(Value::as_str).and_then(|raw| path(raw).ok());
-        let repository =
-            repository.map(|found| Repository { path: found.path, pushes: plan.tool().contains("push") });
+        let repository = repository.map(|path| Repository { path, pushes: plan.tool().contains("push") });
         let fact = |value: &ironcurtain_policy::PlannedValue| match &value.raw {
-            Some(raw) if value.is_path() => path(raw)
-                .map(|found| Fact::Path(found.path))
-                .map_err(|why| Denial::unresolvable(&value.argument, &why)),
+            Some(raw) if value.is_path() => {
+                path(raw).map(Fact::Path).map_err(|why| Denial::unresolvable(&value.argument, &why))
+            }
             raw if value.is_remote() => Ok(match (&repository, raw) {
                 (Some(repository), raw) => repository.fact(raw.as_deref()),
                 (None, Some(_)) => Fact::Plain,
@@ -129,14 +158,5 @@ impl Ways<'_> {
             Some(_) | None => Ok(Fact::Verbatim),
         };
         plan.values().iter().map(fact).collect()
-    }
-
-    /// A path as a container names it, as this machine names it.
-    fn on_host(&self, raw: &str) -> String {
-        let Some((name, place)) = self.container else { return raw.to_owned() };
-        match raw.strip_prefix(name.trim_end_matches('/')) {
-            Some(rest) if rest.is_empty() || rest.starts_with('/') => format!("{place}{rest}"),
-            Some(_) | None => raw.to_owned(),
-        }
     }
 }

@@ -2,10 +2,11 @@
 
 use crate::text;
 use anyhow::Context;
+use ironcurtain_daemon::containment::{absolute, expand_home};
 use ironcurtain_paths::{CanonicalPath, PathError, Resolver};
 use ironcurtain_policy::{Annotations, DynamicLists, Policy};
 use serde_json::Value;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Where data files are, where `~` is, and where relative paths start.
 pub struct Ground {
@@ -27,17 +28,36 @@ impl Ground {
         Resolver::new(self.home.clone(), base.clone())
     }
 
-    /// Where a path leads, from here.
-    pub fn path(&self, raw: &str) -> Result<CanonicalPath, PathError> {
-        self.resolver(&self.here).locate(raw)
+    /// Where a path leads, as far as the disk says: what is behind a loop of links stays as it is spelled.
+    pub fn place(&self, raw: &str) -> anyhow::Result<CanonicalPath> {
+        Ok(self.from(&self.here, raw)?)
     }
 
-    /// Like [`Ground::path`]; a loop of links leads nowhere and stays as it is spelled.
-    pub fn place(&self, raw: &str) -> anyhow::Result<CanonicalPath> {
-        match self.path(raw) {
-            Err(PathError::TooManyLinks(_)) => Ok(CanonicalPath::assume_canonical(raw)?),
-            found => Ok(found?),
+    /// Like [`Ground::place`], from a folder. Forms that a live call is refused for are read as the other system reads
+    /// them: no path is the folder itself, and `~name` a name like any other.
+    pub fn from(&self, base: &CanonicalPath, raw: &str) -> Result<CanonicalPath, PathError> {
+        let found = match self.resolver(base).locate(raw) {
+            Err(PathError::Empty) => return Ok(base.clone()),
+            Err(PathError::OtherHome(_)) => self.resolver(&self.here).locate(&format!("./{raw}")),
+            found => found,
+        };
+        match found {
+            Err(PathError::TooManyLinks(why)) => {
+                self.before_a_loop(base, raw).ok_or(PathError::TooManyLinks(why))
+            }
+            found => found,
         }
+    }
+
+    /// The deepest folder of a path that leads somewhere, with the rest as it is spelled.
+    fn before_a_loop(&self, base: &CanonicalPath, raw: &str) -> Option<CanonicalPath> {
+        let spelled = absolute(&expand_home(raw, self.home.as_path()), base.as_path());
+        let spelled = PathBuf::from(absolute(".", Path::new(&spelled)));
+        spelled.ancestors().skip(1).find_map(|folder| {
+            let found = self.resolver(base).locate(folder.to_str()?).ok()?;
+            let rest = spelled.strip_prefix(folder).ok()?;
+            found.join(rest.to_str()?).ok()
+        })
     }
 
     /// The session sandbox of a request.

@@ -1,0 +1,158 @@
+//! Questions about how servers are contained, asked and answered in the terms of the other system.
+
+use crate::ground::Ground;
+use crate::text;
+use anyhow::Context;
+use ironcurtain_daemon::containment::{
+    self, Exemption, Launch, Profile, Resolved, ServerFiles, Settings, absolute, annotate,
+};
+use ironcurtain_daemon::{LimitSettings, NetworkSettings, Sandbox, SandboxPolicy};
+use ironcurtain_sandbox::Availability;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json};
+use std::path::Path;
+use std::process::Command;
+
+/// What the other system shuts off when an entry does not say; the library's own list, which stands in any case, is
+/// longer and no part of an entry.
+const DENIED_BY_DEFAULT: [&str; 3] = ["~/.ssh", "~/.gnupg", "~/.aws"];
+
+pub fn resolve(ground: &Ground, request: &Value) -> anyhow::Result<Value> {
+    let server = request.get("serverConfig").context("`serverConfig` is missing")?;
+    Ok(json!({ "value": resolved(ground, request, server, text(request, "sessionSandboxDir")?)? }))
+}
+
+pub fn audit(ground: &Ground, request: &Value) -> anyhow::Result<Value> {
+    let dir = request.get("allowedDirectory").and_then(Value::as_str).unwrap_or("/tmp");
+    let one = |(name, server): (&String, &Value)| {
+        anyhow::Ok((name.clone(), resolved(ground, request, server, dir)?))
+    };
+    let all = servers(request)?.iter().map(one).collect::<Result<Map<_, _>, _>>()?;
+    Ok(json!({ "value": all }))
+}
+
+pub fn domains(request: &Value) -> anyhow::Result<Value> {
+    let mut all = Map::new();
+    for (name, server) in servers(request)? {
+        let sandbox = sandbox(server)?;
+        let network = sandbox.settings().and_then(|settings| settings.network.as_ref());
+        if let Some(network) = network.filter(|network| !network.allowed_domains.is_empty()) {
+            all.insert(name.clone(), json!(network.allowed_domains));
+        }
+    }
+    Ok(json!({ "value": all }))
+}
+
+pub fn write(request: &Value) -> anyhow::Result<Value> {
+    let files = files(request)?;
+    let agent = request.pointer("/env/SSH_AUTH_SOCK").and_then(Value::as_str).filter(|path| !path.is_empty());
+    let profile = profile(request.get("config").context("`config` is missing")?)?;
+    let denied = profile.deny_read.clone().unwrap_or_default();
+    Settings::new(&profile, denied, &files.cwd, agent.map(Path::new)).write(&files)?;
+    let written: Value = serde_json::from_slice(&std::fs::read(&files.settings)?)?;
+    Ok(json!({
+        "result": { "settingsPath": files.settings, "cwdPath": files.cwd },
+        "settings": written,
+        "cwdIsDir": files.cwd.is_dir(),
+    }))
+}
+
+pub fn rewrite(request: &Value) -> anyhow::Result<Value> {
+    let mut settings: Settings = field(request, "settings")?;
+    let additions = request.get("additions").context("`additions` is missing")?;
+    settings.extend(&or_none(additions, "allowRead")?, &or_none(additions, "allowWrite")?);
+    Ok(json!({ "settings": settings }))
+}
+
+/// The other system starts servers elsewhere than it runs itself, and names what looks like a relative path from there
+/// for them; this one hands arguments over as they are written.
+pub fn wrap(ground: &Ground, request: &Value) -> anyhow::Result<Value> {
+    let (command, args): (String, Vec<String>) = (field(request, "command")?, field(request, "args")?);
+    if request.pointer("/config/sandboxed") != Some(&Value::Bool(true)) {
+        return Ok(json!({ "command": command, "args": args }));
+    }
+    let looks_relative =
+        |arg: &str| !arg.starts_with(['/', '-']) && !arg.contains('@') && arg.contains(['/', '.']);
+    let here = ground.here.as_path();
+    let from_here = |arg: String| if looks_relative(&arg) { absolute(&arg, here) } else { arg };
+    let program = Launch { command, args: args.into_iter().map(from_here).collect() };
+    let files = files(request)?;
+    let launch = containment::launch("srt", &program, &files)?;
+    let line = launch.args.last().context("there is no command string")?;
+    let said = Command::new("sh").args(["-c", &format!("printf '%s\\0' {line}")]).output()?;
+    let mut argv: Vec<&str> = std::str::from_utf8(&said.stdout)?.split('\0').collect();
+    argv.pop();
+    Ok(
+        json!({ "command": launch.command, "settingsPath": files.settings, "argv": argv, "args": launch.args }),
+    )
+}
+
+pub fn blocked(request: &Value) -> anyhow::Result<Value> {
+    let (message, sandboxed) = (text(request, "message")?, field(request, "sandboxed")?);
+    Ok(json!({ "value": annotate(message, sandboxed).unwrap_or_else(|| message.to_owned()) }))
+}
+
+fn resolved(ground: &Ground, request: &Value, server: &Value, session: &str) -> anyhow::Result<Value> {
+    let machine = Availability {
+        usable: field(request, "platformAvailable")?,
+        missing: vec!["the sandbox".to_owned()],
+        fix_command: None,
+        warnings: vec![],
+    };
+    let policy: SandboxPolicy = field(request, "sandboxPolicy")?;
+    let home = ground.home.as_path();
+    let found = containment::resolve(&sandbox(server)?, Path::new(session), &machine, policy, home)?;
+    Ok(match found {
+        Resolved::Unsandboxed(Exemption::OptOut) => json!({ "sandboxed": false, "reason": "opt-out" }),
+        Resolved::Unsandboxed(Exemption::PlatformUnavailable) => {
+            json!({ "sandboxed": false, "reason": "platform-unavailable" })
+        }
+        Resolved::Sandboxed(profile) => json!({
+            "sandboxed": true,
+            "config": {
+                "allowWrite": profile.allow_write,
+                "allowRead": profile.allow_read,
+                "denyRead": profile.deny_read.map_or_else(|| json!(DENIED_BY_DEFAULT), |paths| json!(paths)),
+                "denyWrite": profile.deny_write,
+                "network": profile.network.map_or(Value::Bool(false), |network| {
+                    json!({ "allowedDomains": network.allowed_domains, "deniedDomains": network.denied_domains })
+                }),
+            },
+        }),
+    })
+}
+
+fn sandbox(server: &Value) -> anyhow::Result<Sandbox> {
+    Ok(server.get("sandbox").map(Sandbox::deserialize).transpose()?.unwrap_or_default())
+}
+
+/// A profile as the other system writes it.
+fn profile(config: &Value) -> anyhow::Result<Profile> {
+    let network = config.get("network").filter(|network| network.is_object());
+    Ok(Profile {
+        allow_write: or_none(config, "allowWrite")?,
+        allow_read: or_none(config, "allowRead")?,
+        deny_read: Some(or_none(config, "denyRead")?),
+        deny_write: or_none(config, "denyWrite")?,
+        network: network.map(NetworkSettings::deserialize).transpose()?,
+        limits: LimitSettings::default(),
+    })
+}
+
+fn files(request: &Value) -> anyhow::Result<ServerFiles> {
+    Ok(ServerFiles::of(text(request, "serverName")?, Path::new(text(request, "settingsDir")?))?)
+}
+
+fn servers(request: &Value) -> anyhow::Result<&Map<String, Value>> {
+    request.get("servers").and_then(Value::as_object).context("`servers` is missing")
+}
+
+fn field<T: DeserializeOwned>(request: &Value, name: &str) -> anyhow::Result<T> {
+    let value = request.get(name).with_context(|| format!("`{name}` is missing"))?;
+    Ok(T::deserialize(value)?)
+}
+
+fn or_none(of: &Value, name: &str) -> anyhow::Result<Vec<String>> {
+    Ok(of.get(name).map(Vec::deserialize).transpose()?.unwrap_or_default())
+}

@@ -1,0 +1,37 @@
+//! What the other system does for an agent in a container, which knows the session sandbox by another name. This system
+//! gives no container the session sandbox, so it has no part for it; the names are exchanged here.
+
+use crate::text;
+use anyhow::Context;
+use serde_json::{Value, json};
+
+/// A path as a container names it, as this machine names it.
+pub fn on_host(raw: &str, container: &str, host: &str) -> String {
+    let container = without_slash(container);
+    if without_slash(raw) == container {
+        return host.to_owned();
+    }
+    match raw.strip_prefix(container).and_then(|rest| rest.strip_prefix('/')) {
+        Some(rest) => format!("{host}/{rest}"),
+        None => raw.to_owned(),
+    }
+}
+
+/// The texts of a result, with the names that a container knows.
+pub fn rewrite_result(request: &Value) -> anyhow::Result<Value> {
+    let mut content = request.get("content").context("`content` is missing")?.clone();
+    let host = without_slash(text(request, "hostDir")?);
+    let container = text(request, "containerDir")?;
+    let blocks = content.as_array_mut().into_iter().flatten().filter(|_| !host.is_empty());
+    for block in blocks.filter(|block| block.get("type").and_then(Value::as_str) == Some("text")) {
+        if let Some(Value::String(said)) = block.get_mut("text") {
+            *said = said.replace(host, container);
+        }
+    }
+    Ok(json!({ "value": content }))
+}
+
+/// Without the slash at its end, except for the root.
+fn without_slash(path: &str) -> &str {
+    path.strip_suffix('/').filter(|rest| !rest.is_empty()).unwrap_or(path)
+}

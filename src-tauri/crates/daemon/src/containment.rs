@@ -1,0 +1,15 @@
+//! How a server is contained on this machine: what its `sandbox` entry comes to, the settings and the command line of
+//! `srt` where that makes the sandboxes, and what the agent is told when a sandbox held something back.
+//!
+//! - A server runs in the sandbox it was resolved to, or it does not run: there is no partial state.
+//! - What no server may read is one list, of the policy's defaults and our own folders; entries of a server add to it.
+
+mod blocked;
+mod command;
+mod resolve;
+mod settings;
+
+pub use blocked::annotate;
+pub use command::{Launch, QuoteError, launch};
+pub use resolve::{Exemption, Profile, Resolved, Unavailable, absolute, expand_home, resolve};
+pub use settings::{ServerFiles, Settings, SettingsError};

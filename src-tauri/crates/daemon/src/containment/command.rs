@@ -1,0 +1,72 @@
+//! The command line of a server in a sandbox that `srt` makes.
+//!
+//! - `srt` hands its `-c` string to a shell: it is quoted so that the shell gives back the very words that were meant.
+
+use super::ServerFiles;
+
+/// A program and its arguments.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Launch {
+    /// The program.
+    pub command: String,
+    /// Its arguments.
+    pub args: Vec<String>,
+}
+
+/// A word cannot be handed to a shell.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` has a NUL character in it, which no command line can carry")]
+pub struct QuoteError(String);
+
+/// How `srt` is called to run a program in the sandbox that the files describe.
+///
+/// # Errors
+/// [`QuoteError`], naming the word.
+pub fn launch(srt: &str, program: &Launch, files: &ServerFiles) -> Result<Launch, QuoteError> {
+    let words = std::iter::once(&program.command).chain(&program.args).map(String::as_str);
+    let line = words.map(quoted).collect::<Result<Vec<_>, _>>()?.join(" ");
+    let settings = files.settings.display().to_string();
+    Ok(Launch { command: srt.to_owned(), args: vec!["-s".into(), settings, "-c".into(), line] })
+}
+
+fn quoted(word: &str) -> Result<String, QuoteError> {
+    let quoted = shlex::try_quote(word).map_err(|_| QuoteError(word.escape_default().to_string()))?;
+    Ok(quoted.into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::path::Path;
+    use std::process::Command;
+
+    fn launched(words: &[String]) -> Launch {
+        let (command, args) = words.split_first().unwrap();
+        let program = Launch { command: command.clone(), args: args.to_vec() };
+        launch("/n/srt", &program, &ServerFiles::of("x", Path::new("/s")).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn the_whole_command_line() {
+        let launch = launched(&["node".into(), "./a b.js".into(), "--x=$HOME/*".into(), String::new()]);
+        let line = "node './a b.js' '--x=$HOME/*' ''";
+        let expected = ["-s", "/s/x.srt-settings.json", "-c", line].map(str::to_owned).to_vec();
+        assert_eq!(launch, Launch { command: "/n/srt".into(), args: expected });
+        assert_eq!(quoted("a\0"), Err(QuoteError("a\\u{0}".into())));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+        #[test]
+        fn a_shell_gives_back_the_words(words in prop::collection::vec("[^\0]{0,12}", 1..5)) {
+            let launch = launched(&words);
+            let say = format!("printf '%s\\0' {}", launch.args[3]);
+            for shell in ["sh", "bash"] {
+                let said = Command::new(shell).args(["-c", &say]).output().unwrap();
+                let expected: Vec<u8> = words.iter().flat_map(|w| w.bytes().chain([0])).collect();
+                prop_assert_eq!(&said.stdout, &expected, "{}", shell);
+            }
+        }
+    }
+}

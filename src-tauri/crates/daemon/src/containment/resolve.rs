@@ -1,0 +1,203 @@
+//! What the `sandbox` entry of a server comes to: a pure function of the entry, the session, the machine and the choice
+//! of the person.
+
+use crate::config::{LimitSettings, NetworkSettings, Sandbox, SandboxPolicy, SandboxSettings};
+use ironcurtain_sandbox::Availability;
+use std::path::{Component, Path, PathBuf};
+
+/// How a server is to run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Resolved {
+    /// In this sandbox.
+    Sandboxed(Box<Profile>),
+    /// Without one.
+    Unsandboxed(Exemption),
+}
+
+/// Why a server runs without a sandbox.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exemption {
+    /// The person chose so for this server.
+    OptOut,
+    /// The machine cannot make one, and the person chose to run servers all the same.
+    PlatformUnavailable,
+}
+
+/// What a sandbox lets a server do, with paths as absolute as they were written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Profile {
+    /// Where it may write; the session's own folder comes first.
+    pub allow_write: Vec<String>,
+    /// What it may read in any view.
+    pub allow_read: Vec<String>,
+    /// What it may not read, as written, besides what no server reads; nothing when the entry does not say.
+    pub deny_read: Option<Vec<String>>,
+    /// What it may not write to, as written.
+    pub deny_write: Vec<String>,
+    /// Which hosts it reaches; none without it.
+    pub network: Option<NetworkSettings>,
+    /// How much it may use.
+    pub limits: LimitSettings,
+}
+
+/// Why a server does not run: it is to be sandboxed, the machine cannot, and the person wants no less.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "it is to run in a sandbox, which this machine cannot make: {missing}{fix}; `sandboxPolicy` is `enforce`"
+)]
+pub struct Unavailable {
+    missing: String,
+    fix: String,
+}
+
+/// Works out how a server is to run.
+///
+/// # Errors
+/// [`Unavailable`], which says what is missing and the command that installs it.
+pub fn resolve(
+    sandbox: &Sandbox,
+    session_dir: &Path,
+    machine: &Availability,
+    policy: SandboxPolicy,
+    home: &Path,
+) -> Result<Resolved, Unavailable> {
+    let Sandbox::Sandboxed(settings) = sandbox else {
+        return Ok(Resolved::Unsandboxed(Exemption::OptOut));
+    };
+    match (machine.usable, policy) {
+        (true, _) => Ok(Resolved::Sandboxed(Box::new(profile(settings, session_dir, home)))),
+        (false, SandboxPolicy::Warn) => Ok(Resolved::Unsandboxed(Exemption::PlatformUnavailable)),
+        (false, SandboxPolicy::Enforce) => Err(Unavailable {
+            missing: machine.missing.join("; "),
+            fix: machine.fix_command.as_ref().map(|c| format!("; run `{c}`")).unwrap_or_default(),
+        }),
+    }
+}
+
+/// `~` is the person's home; everything else stays as it is.
+#[must_use]
+pub fn expand_home(path: &str, home: &Path) -> String {
+    match path.strip_prefix('~') {
+        Some(rest) if rest.is_empty() || rest.starts_with('/') => format!("{}{rest}", home.display()),
+        Some(_) | None => path.to_owned(),
+    }
+}
+
+/// An absolute path as it is written, a relative one as it leads from `dir` by its spelling.
+#[must_use]
+pub fn absolute(path: &str, dir: &Path) -> String {
+    if path.starts_with('/') {
+        return path.to_owned();
+    }
+    let mut found = PathBuf::new();
+    for part in dir.join(path).components() {
+        match part {
+            Component::ParentDir => drop(found.pop()),
+            Component::CurDir => {}
+            Component::Prefix(_) | Component::RootDir | Component::Normal(_) => found.push(part),
+        }
+    }
+    found.display().to_string()
+}
+
+fn profile(settings: &SandboxSettings, session_dir: &Path, home: &Path) -> Profile {
+    let files = &settings.filesystem;
+    let session = session_dir.display().to_string();
+    let writable = files.allow_write.iter().map(|path| absolute(&expand_home(path, home), session_dir));
+    Profile {
+        allow_write: std::iter::once(session).chain(writable).collect(),
+        allow_read: files.allow_read.iter().map(|path| expand_home(path, home)).collect(),
+        deny_read: files.deny_read.clone(),
+        deny_write: files.deny_write.clone(),
+        network: settings.network.clone(),
+        limits: settings.limits.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::FilesystemSettings;
+
+    const SESSION: &str = "/state/sessions/a/sandbox";
+
+    fn resolved(sandbox: &str, usable: bool, policy: SandboxPolicy) -> Result<Resolved, String> {
+        let machine = Availability {
+            usable,
+            missing: if usable { vec![] } else { vec!["bubblewrap is not installed".into()] },
+            fix_command: (!usable).then(|| "sudo apt install bubblewrap".into()),
+            warnings: vec![],
+        };
+        let sandbox: Sandbox = serde_json::from_str(sandbox).unwrap();
+        resolve(&sandbox, Path::new(SESSION), &machine, policy, Path::new("/home/u"))
+            .map_err(|e| e.to_string())
+    }
+
+    fn plain() -> Profile {
+        Profile {
+            allow_write: vec![SESSION.into()],
+            allow_read: vec![],
+            deny_read: None,
+            deny_write: vec![],
+            network: None,
+            limits: LimitSettings::default(),
+        }
+    }
+
+    #[test]
+    fn an_omitted_entry_means_the_restrictive_defaults() {
+        let expected = Ok(Resolved::Sandboxed(Box::new(plain())));
+        assert_eq!(resolved("{}", true, SandboxPolicy::Enforce), expected);
+        assert_eq!(resolved("{}", true, SandboxPolicy::Warn), expected);
+        assert_eq!(Sandbox::default(), serde_json::from_str("{}").unwrap());
+        assert_eq!(resolved(r#"{"network":false}"#, true, SandboxPolicy::Enforce), expected);
+    }
+
+    #[test]
+    fn opting_out_does_not_depend_on_the_machine() {
+        for (usable, policy) in [(true, SandboxPolicy::Enforce), (false, SandboxPolicy::Enforce)] {
+            let expected = Ok(Resolved::Unsandboxed(Exemption::OptOut));
+            assert_eq!(resolved("false", usable, policy), expected);
+        }
+    }
+
+    #[test]
+    fn without_a_sandbox_a_server_runs_only_if_the_person_chose_so() {
+        let warned = Ok(Resolved::Unsandboxed(Exemption::PlatformUnavailable));
+        assert_eq!(resolved("{}", false, SandboxPolicy::Warn), warned);
+        let refused = "it is to run in a sandbox, which this machine cannot make: bubblewrap is not installed; run `sudo apt install bubblewrap`; `sandboxPolicy` is `enforce`";
+        assert_eq!(resolved("{}", false, SandboxPolicy::Enforce), Err(refused.into()));
+    }
+
+    #[test]
+    fn paths_are_made_absolute_from_where_they_are_meant() {
+        let entry = r#"{ "filesystem": { "allowWrite": [".git", "../up", "a/./b/", "/tmp/x/", "~/w"],
+            "allowRead": ["~", "~/.nvm", "/opt"], "denyRead": ["~/.gnupg"], "denyWrite": ["/tmp/x/n"] },
+            "network": { "allowedDomains": ["*.example"] } }"#;
+        let settings: SandboxSettings = serde_json::from_str(entry).unwrap();
+        assert_ne!(settings.filesystem, FilesystemSettings::default());
+        let texts = |all: &[&str]| all.iter().map(|t| (*t).to_owned()).collect::<Vec<_>>();
+        let expected = Profile {
+            allow_write: texts(&[
+                SESSION,
+                "/state/sessions/a/sandbox/.git",
+                "/state/sessions/a/up",
+                "/state/sessions/a/sandbox/a/b",
+                "/tmp/x/",
+                "/home/u/w",
+            ]),
+            allow_read: texts(&["/home/u", "/home/u/.nvm", "/opt"]),
+            deny_read: Some(texts(&["~/.gnupg"])),
+            deny_write: texts(&["/tmp/x/n"]),
+            network: Some(NetworkSettings {
+                allowed_domains: texts(&["*.example"]),
+                ..NetworkSettings::default()
+            }),
+            limits: LimitSettings::default(),
+        };
+        assert_eq!(
+            resolved(entry, true, SandboxPolicy::Enforce),
+            Ok(Resolved::Sandboxed(Box::new(expected)))
+        );
+    }
+}

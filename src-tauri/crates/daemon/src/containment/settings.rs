@@ -1,0 +1,238 @@
+//! The settings file that `srt` reads, one per server, in a directory that is this user's alone.
+
+use super::Profile;
+use crate::home::{HomeError, private_dir};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+/// What is in the file. Whatever else a file has is kept as it is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Settings {
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    network: Option<Network>,
+    #[serde(default)]
+    filesystem: Filesystem,
+    #[serde(flatten)]
+    other: Map<String, Value>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Network {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    allowed_domains: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    denied_domains: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    allow_unix_sockets: Option<Vec<String>>,
+    #[serde(flatten)]
+    other: Map<String, Value>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Filesystem {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    deny_read: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    allow_read: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    allow_write: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    deny_write: Option<Vec<String>>,
+    #[serde(flatten)]
+    other: Map<String, Value>,
+}
+
+/// Where one server's files are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerFiles {
+    /// The settings.
+    pub settings: PathBuf,
+    /// The directory the server starts in, for what is left lying about there.
+    pub cwd: PathBuf,
+}
+
+/// Why there is no settings file.
+#[derive(Debug, thiserror::Error)]
+pub enum SettingsError {
+    /// The name of the server is no name of a file.
+    #[error("`{0}` cannot be the name of a file")]
+    Name(String),
+    /// A directory cannot be used.
+    #[error(transparent)]
+    Directory(#[from] HomeError),
+    /// The file cannot be written.
+    #[error("`{path}` cannot be written: {source}")]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// The operating system's answer.
+        source: io::Error,
+    },
+}
+
+impl ServerFiles {
+    /// The names of a server's files in a directory.
+    ///
+    /// # Errors
+    /// [`SettingsError::Name`], when the name leads elsewhere.
+    pub fn of(server: &str, dir: &Path) -> Result<Self, SettingsError> {
+        if server.is_empty() || server.contains(['/', '\0']) {
+            return Err(SettingsError::Name(server.escape_default().to_string()));
+        }
+        Ok(Self {
+            settings: dir.join(format!("{server}.srt-settings.json")),
+            cwd: dir.join(format!("{server}.cwd")),
+        })
+    }
+}
+
+impl Settings {
+    /// What a profile comes to. `agent` is the socket of the person's key agent, where the server is given it.
+    #[must_use]
+    pub fn new(profile: &Profile, deny_read: Vec<String>, cwd: &Path, agent: Option<&Path>) -> Self {
+        let network = profile.network.clone();
+        let sockets = network.as_ref().and(agent).and_then(Path::parent);
+        let network = network.unwrap_or_default();
+        let mut allow_write = profile.allow_write.clone();
+        allow_write.push(cwd.display().to_string());
+        Self {
+            network: Some(Network {
+                allowed_domains: Some(network.allowed_domains),
+                denied_domains: Some(network.denied_domains),
+                allow_unix_sockets: sockets.map(|dir| vec![dir.display().to_string()]),
+                other: Map::new(),
+            }),
+            filesystem: Filesystem {
+                deny_read: Some(deny_read),
+                allow_read: Some(profile.allow_read.clone()),
+                allow_write: Some(allow_write),
+                deny_write: Some(profile.deny_write.clone()),
+                other: Map::new(),
+            },
+            other: Map::new(),
+        }
+    }
+
+    /// Writes the file, closed to others, and makes the directory the server starts in.
+    ///
+    /// # Errors
+    /// [`SettingsError`].
+    pub fn write(&self, files: &ServerFiles) -> Result<(), SettingsError> {
+        private_dir(&files.cwd)?;
+        let problem = |source: io::Error| SettingsError::Write { path: files.settings.clone(), source };
+        let text = serde_json::to_vec_pretty(self).map_err(|e| problem(e.into()))?;
+        replace(&files.settings, &text).map_err(problem)
+    }
+
+    /// Lets paths be read or written too.
+    pub fn extend(&mut self, allow_read: &[String], allow_write: &[String]) {
+        let files = &mut self.filesystem;
+        add_missing(&mut files.allow_read, allow_read);
+        add_missing(&mut files.allow_write, allow_write);
+    }
+}
+
+/// Each path once, in the order they came.
+fn add_missing(list: &mut Option<Vec<String>>, more: &[String]) {
+    if more.is_empty() {
+        return;
+    }
+    let mut once: Vec<String> = Vec::new();
+    for path in list.take().into_iter().flatten().chain(more.iter().cloned()) {
+        if !once.contains(&path) {
+            once.push(path);
+        }
+    }
+    *list = Some(once);
+}
+
+/// Writes beside it and renames, so that whoever reads sees one state or the other.
+fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
+    let beside = path.with_extension("json.new");
+    match std::fs::remove_file(&beside) {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
+        Ok(()) | Err(_) => {}
+    }
+    let mut file: File = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside)?;
+    file.write_all(text)?;
+    std::fs::rename(&beside, path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{LimitSettings, NetworkSettings};
+    use serde_json::json;
+    use std::os::unix::fs::MetadataExt;
+
+    fn profile(network: Option<NetworkSettings>) -> Profile {
+        Profile {
+            allow_write: vec!["/s".into(), "/w".into()],
+            allow_read: vec!["/r".into()],
+            deny_read: Some(vec!["~/.gnupg".into()]),
+            deny_write: vec!["/w/n".into()],
+            network,
+            limits: LimitSettings::default(),
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_what_was_resolved_and_closed_to_others() {
+        let dir = tempfile::tempdir().unwrap();
+        let files = ServerFiles::of("git", dir.path()).unwrap();
+        let settings =
+            Settings::new(&profile(None), vec!["~/.ssh".into()], &files.cwd, Some(Path::new("/run/a/sock")));
+        settings.write(&files).unwrap();
+        settings.write(&files).unwrap();
+        let written: Value = serde_json::from_slice(&std::fs::read(&files.settings).unwrap()).unwrap();
+        let expected = json!({
+            "network": { "allowedDomains": [], "deniedDomains": [] },
+            "filesystem": { "denyRead": ["~/.ssh"], "allowRead": ["/r"], "allowWrite": ["/s", "/w", files.cwd],
+                "denyWrite": ["/w/n"] },
+        });
+        assert_eq!(written, expected);
+        let mode = |path: &Path| std::fs::metadata(path).unwrap().mode() & 0o777;
+        assert_eq!((mode(&files.settings), mode(&files.cwd)), (0o600, 0o700));
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn a_server_with_a_network_may_be_given_the_key_agent() {
+        let network =
+            NetworkSettings { allowed_domains: vec!["a.example".into()], ..NetworkSettings::default() };
+        let settings =
+            Settings::new(&profile(Some(network)), vec![], Path::new("/c"), Some(Path::new("/run/a/sock")));
+        let network = serde_json::to_value(settings).unwrap()["network"].take();
+        let expected =
+            json!({ "allowedDomains": ["a.example"], "deniedDomains": [], "allowUnixSockets": ["/run/a"] });
+        assert_eq!(network, expected);
+    }
+
+    #[test]
+    fn more_paths_are_added_once_and_nothing_else_is_touched() {
+        let text = json!({ "x": 1, "network": { "y": 2 }, "filesystem": { "denyRead": ["d"], "allowRead": ["a", "a"], "z": 3 } });
+        let mut settings: Settings = serde_json::from_value(text).unwrap();
+        settings.extend(&["b".into(), "a".into()], &["w".into(), "w".into()]);
+        let expected = json!({ "x": 1, "network": { "y": 2 },
+            "filesystem": { "denyRead": ["d"], "allowRead": ["a", "b"], "allowWrite": ["w"], "z": 3 } });
+        assert_eq!(serde_json::to_value(&settings).unwrap(), expected);
+        settings.extend(&[], &[]);
+        assert_eq!(serde_json::to_value(&settings).unwrap(), expected);
+    }
+
+    #[test]
+    fn a_name_that_leads_elsewhere_is_refused() {
+        for name in ["", "../x", "a/b", "a\0"] {
+            assert!(
+                matches!(ServerFiles::of(name, Path::new("/d")), Err(SettingsError::Name(_))),
+                "{name:?}"
+            );
+        }
+    }
+}
