@@ -65,8 +65,10 @@ impl Facts {
             lacks("user namespaces are switched off on this system".into(), Some(fix));
         }
         if self.apparmor_restricts {
+            // The profile that comes with the package names the installed program; another copy has none.
             let fix = "sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0";
-            lacks("AppArmor restricts user namespaces on this system".into(), Some(fix));
+            let what = "AppArmor restricts user namespaces on this system, and no profile allows them to this program";
+            lacks(what.into(), Some(fix));
         }
         let root = "running as root: the kernel's own files are guarded by masks only, and the limit on processes does not hold";
         let warnings = if self.root { vec![root.to_owned()] } else { vec![] };
@@ -123,7 +125,8 @@ mod tests {
                 "bubblewrap 0.6 is too old: 0.8 or newer is needed".into(),
                 "Linux 5.10 is too old: 5.14 or newer is needed".into(),
                 "user namespaces are switched off on this system".into(),
-                "AppArmor restricts user namespaces on this system".into(),
+                "AppArmor restricts user namespaces on this system, and no profile allows them to this program"
+                    .into(),
             ],
             fix_command: Some("sudo apt install bubblewrap".into()),
             warnings: vec![],
