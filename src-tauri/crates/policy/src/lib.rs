@@ -10,6 +10,7 @@
 pub mod defaults;
 pub mod diff;
 pub mod lint;
+pub mod propose;
 
 mod annotations;
 mod arguments;

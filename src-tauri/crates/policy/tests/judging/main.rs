@@ -14,6 +14,7 @@ mod files;
 mod linting;
 mod peer;
 mod properties;
+mod proposals;
 mod rules;
 mod scene;
 mod shipped;

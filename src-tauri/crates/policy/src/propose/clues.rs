@@ -1,0 +1,101 @@
+//! Words and values that speak for one meaning or another.
+
+/// Whether a word is in a list of words between blanks.
+pub(super) fn is_in(list: &str, word: &str) -> bool {
+    list.split_ascii_whitespace().any(|known| known == word)
+}
+
+/// Words for a file or a folder.
+pub(super) const PATH: &str = "path file dir directory folder cwd pwd workdir basedir filename filesystem disk root workspace \
+    worktree dest dst src pathname dirname subdirectory subfolder";
+
+/// Words for something that is often a file, and often is not.
+pub(super) const PERHAPS_PATH: &str = "source target destination output input location image audio video document attachment media \
+    archive config database db project repo repository module origin log script notebook";
+
+/// Words whose things are opaque, when they end a name.
+pub(super) const OPAQUE: &str = "id uuid guid token cursor hash sha sha1 sha256 etag number count limit offset page size length \
+    width height depth index position line column row start end min max total level type kind mode \
+    format encoding charset mime extension ext content text body message data payload query question \
+    prompt term keyword phrase title description summary comment note reason label tag category \
+    status state priority severity color colour language lang locale timezone date time timestamp \
+    since until before after duration timeout delay interval order sort direction filter field \
+    property expression regex pattern selector xpath jsonpath css html markdown json xml yaml csv \
+    sql statement value string char character word symbol version amount price currency unit user \
+    username account assignee author reviewer member team group role scope permission visibility \
+    privacy password secret credential flag option enabled channel thread ts emoji reaction name \
+    alias nickname subject event issue milestone entity observation relation thought step \
+    replacement find replace search style theme font method header parameter param arg argument \
+    stage phase weight ratio score address phone city country latitude longitude region zone quality \
+    model seed table schema metric rate window signature key range formula recurrence response \
+    action operation op strategy algorithm policy rule condition edit code snippet command cmd shell \
+    commit ref revision rev oid digest checksum wildcard";
+
+/// Words of names of addresses on the network.
+pub(super) const URL: [&str; 8] =
+    ["url", "uri", "href", "link", "website", "webpage", "endpoint", "hyperlink"];
+
+/// Phrases that say that a text names a file.
+pub(super) const PATH_PHRASES: [&str; 23] = [
+    "path to",
+    "file path",
+    "filepath",
+    "absolute path",
+    "relative path",
+    "full path",
+    "local path",
+    "directory path",
+    "folder path",
+    "path of",
+    "paths to",
+    "paths of",
+    "file name",
+    "filename",
+    "working directory",
+    "local file",
+    "on disk",
+    "to the file",
+    "location of the",
+    "directory to",
+    "directory in which",
+    "directory where",
+    "folder to",
+];
+
+/// Phrases with the word that do not mean a file's path.
+const OTHER_PATHS: [&str; 12] = [
+    "json path",
+    "jsonpath",
+    "xpath",
+    "url path",
+    "key path",
+    "property path",
+    "field path",
+    "object path",
+    "api path",
+    "request path",
+    "path parameter",
+    "import path",
+];
+
+/// Whether a text speaks of paths, files or folders by a phrase that means one.
+pub(super) fn tells_a_path(text: &str) -> bool {
+    PATH_PHRASES.iter().any(|phrase| text.contains(phrase)) && !tells_another_path(text)
+}
+
+/// Whether a text speaks of a path inside a document, an address or the like.
+pub(super) fn tells_another_path(text: &str) -> bool {
+    OTHER_PATHS.iter().any(|phrase| text.contains(phrase))
+}
+
+/// Whether a value looks like a path on this machine.
+pub(super) fn looks_like_a_path(value: &str) -> bool {
+    let drive = value.as_bytes().get(1..3).is_some_and(|rest| rest == b":\\" || rest == b":/");
+    let starts = ["/", "~/", "./", "../", "file:"].iter().any(|start| value.starts_with(start));
+    drive || starts && !value.starts_with("//") || [".", "..", "~"].contains(&value)
+}
+
+/// Whether a value looks like an address on the network.
+pub(super) fn looks_like_a_url(value: &str) -> bool {
+    ["http://", "https://", "ftp://", "ws://", "wss://"].iter().any(|start| value.starts_with(start))
+}

@@ -1,0 +1,219 @@
+//! What a JSON Schema lets through, flattened: references followed, alternatives put together.
+//!
+//! - Bounded: references that lead nowhere, in circles or too deep are not understood, and neither is what is below.
+
+use serde_json::{Map, Value};
+use std::collections::BTreeSet;
+
+/// How deep arguments may be nested.
+const DEPTH: usize = 12;
+
+/// How many schemas are looked at for one tool.
+const MOST: usize = 20_000;
+
+/// Keywords whose schemas say what a value may be, when `type` does not.
+const TELLS_BELOW: [&str; 14] = [
+    "$ref",
+    "anyOf",
+    "oneOf",
+    "allOf",
+    "properties",
+    "items",
+    "prefixItems",
+    "required",
+    "if",
+    "then",
+    "else",
+    "enum",
+    "const",
+    "not",
+];
+
+/// What a value may be.
+#[derive(Debug, Default, Clone)]
+pub(super) struct Shape {
+    /// The names of JSON types, and `any`.
+    kinds: BTreeSet<String>,
+    /// All descriptions and titles, lower case.
+    pub(super) text: String,
+    /// `format`, `contentEncoding` and `contentMediaType`.
+    pub(super) formats: Vec<String>,
+    /// Texts that are shown as examples or defaults.
+    pub(super) samples: Vec<String>,
+    /// `pattern`.
+    pub(super) patterns: Vec<String>,
+    /// The texts that are listed.
+    words: Option<Vec<String>>,
+    /// Whether other texts than those listed are let through.
+    free: bool,
+    /// What a list holds.
+    pub(super) items: Option<Box<Self>>,
+    /// The fields of an object.
+    pub(super) fields: Vec<(String, Self)>,
+    /// What an object holds under names of its own.
+    pub(super) others: Option<Box<Self>>,
+    trouble: Option<&'static str>,
+}
+
+impl Shape {
+    /// The shape that a schema describes.
+    pub(super) fn of(schema: &Value) -> Self {
+        let mut reader = Reader { root: schema, left: MOST };
+        let mut shape = Self::default();
+        reader.read(schema, &mut shape, DEPTH);
+        shape
+    }
+
+    /// Why it, or something in it, cannot be told.
+    pub(super) fn not_understood(&self) -> Option<&'static str> {
+        let below = self.items.iter().chain(&self.others).map(|shape| shape.not_understood());
+        let fields = self.fields.iter().map(|(_, shape)| shape.not_understood());
+        self.trouble.or_else(|| below.chain(fields).flatten().next())
+    }
+
+    /// Whether it may hold a text, itself or in a flat list.
+    pub(super) fn may_be_text(&self) -> bool {
+        let here = self.kinds.is_empty() || self.is("any") || self.is("string");
+        here || self.items.as_ref().is_some_and(|items| items.may_be_text()) || self.is_bare_list()
+    }
+
+    /// The words it must be one of, when it must.
+    pub(super) fn choices(&self) -> Option<&[String]> {
+        let here = if self.is("string") { self } else { self.items.as_deref()? };
+        here.words.as_deref().filter(|_| !here.free && !here.is("any"))
+    }
+
+    /// Whether it is a truth value.
+    pub(super) fn is_truth(&self) -> bool {
+        self.is("boolean") && !self.may_be_text()
+    }
+
+    fn is(&self, kind: &str) -> bool {
+        self.kinds.contains(kind)
+    }
+
+    /// Whether it may hold objects, or lists of lists.
+    pub(super) fn is_nested(&self) -> bool {
+        let list = self.items.as_ref().is_some_and(|items| items.is_object() || items.is("array"));
+        self.is_object() || list
+    }
+
+    /// Whether it may be a text instead of the object or list it may be too.
+    pub(super) fn is_text_besides(&self) -> bool {
+        self.is("string") || self.is("any")
+    }
+
+    /// Whether it is a list whose items are not described.
+    pub(super) fn is_bare_list(&self) -> bool {
+        self.is("array") && self.items.is_none()
+    }
+
+    fn is_object(&self) -> bool {
+        self.is("object") || !self.fields.is_empty() || self.others.is_some()
+    }
+
+    /// Itself and the items of a flat list: what is said of either is said of the values.
+    pub(super) fn flat(&self) -> impl Iterator<Item = &Self> {
+        std::iter::once(self).chain(self.items.as_deref())
+    }
+}
+
+struct Reader<'a> {
+    root: &'a Value,
+    left: usize,
+}
+
+impl Reader<'_> {
+    fn read(&mut self, schema: &Value, into: &mut Shape, depth: usize) {
+        let Some(left) = self.left.checked_sub(1).filter(|_| depth > 0) else {
+            into.trouble = Some("is nested too deep to be understood");
+            return;
+        };
+        self.left = left;
+        let Value::Object(schema) = schema else { return };
+        if let Some(reference) = schema.get("$ref") {
+            match reference.as_str().and_then(|text| self.root.pointer(text.strip_prefix('#')?)) {
+                Some(target) => self.read(target, into, depth - 1),
+                None => into.trouble = Some("refers to something that is not there"),
+            }
+        }
+        plain(schema, into);
+        for keyword in ["anyOf", "oneOf", "allOf"] {
+            for one in schema.get(keyword).and_then(Value::as_array).into_iter().flatten() {
+                self.read(one, into, depth - 1);
+            }
+        }
+        for keyword in ["if", "then", "else"] {
+            if let Some(one) = schema.get(keyword) {
+                self.read(one, into, depth - 1);
+            }
+        }
+        self.read_parts(schema, into, depth - 1);
+    }
+
+    fn read_parts(&mut self, schema: &Map<String, Value>, into: &mut Shape, depth: usize) {
+        for (name, field) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
+            let at = into.fields.iter().position(|(known, _)| known == name).unwrap_or_else(|| {
+                into.fields.push((name.clone(), Shape::default()));
+                into.fields.len() - 1
+            });
+            if let Some((_, known)) = into.fields.get_mut(at) {
+                self.read(field, known, depth);
+            }
+        }
+        for keyword in ["items", "prefixItems", "contains"] {
+            let several = schema.get(keyword).and_then(Value::as_array).into_iter().flatten();
+            for one in schema.get(keyword).filter(|one| one.is_object()).into_iter().chain(several) {
+                self.read(one, into.items.get_or_insert_default(), depth);
+            }
+        }
+        let patterns = schema.get("patternProperties").and_then(Value::as_object);
+        let extra = schema.get("additionalProperties").filter(|extra| extra.is_object());
+        for one in extra.into_iter().chain(patterns.into_iter().flat_map(Map::values)) {
+            self.read(one, into.others.get_or_insert_default(), depth);
+        }
+    }
+}
+
+/// What a schema says without its parts.
+fn plain(schema: &Map<String, Value>, into: &mut Shape) {
+    let kinds = match schema.get("type") {
+        Some(Value::String(one)) => vec![one.clone()],
+        Some(Value::Array(several)) => several.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
+        Some(_) | None => Vec::new(),
+    };
+    let (untyped, text) = (kinds.is_empty(), kinds.iter().any(|kind| kind == "string"));
+    into.kinds.extend(kinds);
+    if untyped && !TELLS_BELOW.iter().any(|keyword| schema.contains_key(*keyword)) {
+        into.kinds.insert("any".to_owned());
+    }
+    for keyword in ["description", "title"] {
+        if let Some(text) = schema.get(keyword).and_then(Value::as_str) {
+            into.text.push_str(&text.to_lowercase());
+            into.text.push('\n');
+        }
+    }
+    let texts = |keyword: &str| schema.get(keyword).and_then(Value::as_str).map(str::to_owned);
+    into.formats.extend(["format", "contentEncoding", "contentMediaType"].into_iter().filter_map(texts));
+    into.patterns.extend(texts("pattern"));
+    for keyword in ["default", "example", "examples"] {
+        into.samples.extend(schema.get(keyword).into_iter().flat_map(strings));
+    }
+    if let Some(allowed) = schema.get("enum").or_else(|| schema.get("const")) {
+        if untyped {
+            into.kinds.insert("string".to_owned());
+        }
+        into.words.get_or_insert_default().extend(strings(allowed));
+    } else if text {
+        into.free = true;
+    }
+}
+
+/// The texts of a value: itself, or those of a flat list.
+fn strings(value: &Value) -> Vec<String> {
+    match value {
+        Value::String(text) => vec![text.clone()],
+        Value::Array(items) => items.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => Vec::new(),
+    }
+}
