@@ -8,6 +8,7 @@
 pub(crate) mod load;
 
 use crate::names::Names;
+use crate::schema::Shape;
 use crate::{Role, SharedStr};
 use serde_json::{Map, Value};
 
@@ -24,8 +25,12 @@ pub struct ToolAnnotation {
     pub arguments: Vec<(SharedStr, ArgumentRoles)>,
     /// The shape of the arguments as the server declares it, where it is known.
     pub input_schema: Option<Value>,
-    /// Whether a folder given to the tool stands for all that is in it, where the file says so.
-    pub descends: Option<bool>,
+    /// Whether a folder given to the tool stands for all that is in it: what the file says, else what its name says.
+    pub descends: bool,
+    /// The shape, understood.
+    pub(crate) shape: Option<Shape>,
+    /// The arguments that a call may have.
+    pub(crate) known: Names<()>,
 }
 
 /// The roles of one argument.

@@ -5,16 +5,16 @@
 
 use crate::call::{Fact, ResolvedCall};
 use crate::judge::{INVALID_ARGUMENT, UNKNOWN_TOOL};
-use crate::schema;
 use crate::{Annotations, Denial, Role, RoleSet, RoleValues, SharedStr, ToolAnnotation};
 use serde_json::{Map, Value};
+use std::sync::Arc;
 
 /// A call whose arguments are understood, and whose values wait for facts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CallPlan {
     pub(crate) server: SharedStr,
     pub(crate) tool: SharedStr,
-    pub(crate) arguments: Map<String, Value>,
+    pub(crate) arguments: Arc<Map<String, Value>>,
     pub(crate) carried: RoleSet,
     /// Every judged role that an argument carries, without values yet.
     pub(crate) judged: Vec<RoleValues>,
@@ -36,17 +36,21 @@ pub struct PlannedValue {
 }
 
 impl Annotations {
-    /// Understands a call.
+    /// Understands a call. The arguments are shared until a canonical value differs from what the client wrote.
     ///
     /// # Errors
     /// A denial when the tool is not known or the arguments do not fit it.
-    pub fn plan(&self, server: &str, tool: &str, arguments: &Map<String, Value>) -> Result<CallPlan, Denial> {
+    pub fn plan(
+        &self,
+        server: &str,
+        tool: &str,
+        arguments: &Arc<Map<String, Value>>,
+    ) -> Result<CallPlan, Denial> {
         let known = self.known_or_denied(server, tool)?;
         let (_, _, annotation) = known;
         check_names(annotation, arguments)?;
-        if let Some(input_schema) = &annotation.input_schema {
-            schema::check(input_schema, arguments)
-                .map_err(|misfit| Denial::new(INVALID_ARGUMENT, misfit.to_string()))?;
+        if let Some(shape) = &annotation.shape {
+            shape.check(arguments).map_err(|misfit| Denial::new(INVALID_ARGUMENT, misfit.to_string()))?;
         }
         build(known, arguments)
     }
@@ -60,7 +64,7 @@ impl Annotations {
         &self,
         server: &str,
         tool: &str,
-        arguments: &Map<String, Value>,
+        arguments: &Arc<Map<String, Value>>,
     ) -> Result<CallPlan, Denial> {
         build(self.known_or_denied(server, tool)?, arguments)
     }
@@ -118,16 +122,7 @@ impl PlannedValue {
 }
 
 fn check_names(annotation: &ToolAnnotation, arguments: &Map<String, Value>) -> Result<(), Denial> {
-    let declared = annotation
-        .input_schema
-        .as_ref()
-        .and_then(|schema| schema.get("properties"))
-        .and_then(Value::as_object);
-    let unknown = arguments.keys().find(|name| {
-        !annotation.arguments.iter().any(|(known, _)| *known == ***name)
-            || declared.is_some_and(|declared| !declared.contains_key(*name))
-    });
-    match unknown {
+    match arguments.keys().find(|name| !annotation.known.has(name)) {
         Some(name) => Err(Denial::new(INVALID_ARGUMENT, format!("the tool has no argument `{name}`"))),
         None => Ok(()),
     }
@@ -136,7 +131,10 @@ fn check_names(annotation: &ToolAnnotation, arguments: &Map<String, Value>) -> R
 /// A tool and its names.
 type Known<'a> = (&'a SharedStr, &'a SharedStr, &'a ToolAnnotation);
 
-fn build((server, tool, annotation): Known<'_>, arguments: &Map<String, Value>) -> Result<CallPlan, Denial> {
+fn build(
+    (server, tool, annotation): Known<'_>,
+    arguments: &Arc<Map<String, Value>>,
+) -> Result<CallPlan, Denial> {
     let mut carried = RoleSet::default();
     let mut judged = Vec::new();
     let mut values = Vec::new();
@@ -147,16 +145,16 @@ fn build((server, tool, annotation): Known<'_>, arguments: &Map<String, Value>) 
             }
             carried.insert(*role);
         }
-        collect(name, roles, arguments.get(name.as_str()), &mut values)?;
+        collect(name, roles, arguments, &mut values)?;
     }
     Ok(CallPlan {
         server: server.clone(),
         tool: tool.clone(),
-        arguments: arguments.clone(),
+        arguments: Arc::clone(arguments),
         carried,
         judged,
         values,
-        descends: annotation.descends.unwrap_or_else(|| names_a_recursive_tool(tool)),
+        descends: annotation.descends,
     })
 }
 
@@ -164,7 +162,7 @@ fn build((server, tool, annotation): Known<'_>, arguments: &Map<String, Value>) 
 fn collect(
     name: &SharedStr,
     roles: &[Role],
-    value: Option<&Value>,
+    arguments: &Map<String, Value>,
     values: &mut Vec<PlannedValue>,
 ) -> Result<(), Denial> {
     let meant: RoleSet = roles.iter().copied().filter(|role| *role != Role::None).collect();
@@ -177,7 +175,7 @@ fn collect(
     };
     let is_remote = meant.contains(Role::GitRemoteUrl);
     let is_path = meant.meets(RoleSet::PATHS);
-    match value {
+    match arguments.get(name.as_str()) {
         None => {
             if is_remote {
                 push(None, None);
@@ -205,24 +203,4 @@ fn collect(
         }
     }
     Ok(())
-}
-
-/// Whether the name of a tool says that it goes down into the folders it is given.
-fn names_a_recursive_tool(tool: &str) -> bool {
-    const WORDS: [&str; 12] = [
-        "tree",
-        "search",
-        "find",
-        "grep",
-        "glob",
-        "recursive",
-        "walk",
-        "copy",
-        "move",
-        "rename",
-        "archive",
-        "zip",
-    ];
-    let tool = tool.to_ascii_lowercase();
-    WORDS.iter().any(|word| tool.contains(word))
 }

@@ -5,6 +5,7 @@ use crate::judge::INVALID_ARGUMENT;
 use crate::{CallPlan, Category, Denial, PlannedValue, Role, RoleSet, SharedStr};
 use ironcurtain_paths::CanonicalPath;
 use serde_json::{Map, Value as Json};
+use std::sync::Arc;
 
 /// What the caller found out about one planned value.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,7 +25,7 @@ pub enum Fact {
 pub struct ResolvedCall {
     pub(crate) server: SharedStr,
     pub(crate) tool: SharedStr,
-    pub(crate) arguments: Map<String, Json>,
+    pub(crate) arguments: Arc<Map<String, Json>>,
     pub(crate) descends: bool,
     /// Every role any argument of the tool carries.
     pub(crate) carried: RoleSet,
@@ -49,7 +50,7 @@ pub enum Resource {
     /// A path.
     Path(CanonicalPath),
     /// An address.
-    Url(Destination),
+    Url(Arc<Destination>),
     /// A text.
     Text(SharedStr),
     /// Not a text: no list covers it.
@@ -158,7 +159,7 @@ impl ResolvedCall {
             self.put(planned, Destination::parse(Role::GitRemoteUrl, raw).text());
         }
         for url in urls {
-            self.give(planned, &Resource::Url(Destination::parse(Role::GitRemoteUrl, url)));
+            self.give(planned, &Resource::Url(Destination::parse(Role::GitRemoteUrl, url).into()));
         }
     }
 
@@ -167,14 +168,15 @@ impl ResolvedCall {
         let role = if planned.is_remote() { Role::GitRemoteUrl } else { Role::FetchUrl };
         let destination = Destination::parse(role, raw);
         self.put(planned, destination.text());
-        self.give(planned, &Resource::Url(destination));
+        self.give(planned, &Resource::Url(destination.into()));
     }
 
     fn put(&mut self, planned: &PlannedValue, canonical: &str) {
         if planned.raw.as_deref() == Some(canonical) {
             return;
         }
-        let Some(argument) = self.arguments.get_mut(planned.argument.as_str()) else { return };
+        let arguments = Arc::make_mut(&mut self.arguments);
+        let Some(argument) = arguments.get_mut(planned.argument.as_str()) else { return };
         let place = match planned.index {
             Some(index) => argument.get_mut(index),
             None => Some(argument),

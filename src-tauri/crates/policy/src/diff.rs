@@ -9,6 +9,7 @@ mod probes;
 use crate::{Annotations, Context, Decision, Gates, Policy, Protected, Rule, Verdict, judge};
 use ironcurtain_paths::CanonicalPath;
 use serde_json::{Map, Value};
+use std::sync::Arc;
 
 /// How two policies differ.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -66,7 +67,7 @@ pub fn diff(old: &Policy, new: &Policy, annotations: &Annotations, home: &Canoni
                 difference.cut_short.push(format!("{server}/{tool}"));
             }
             let mut changes: Vec<Change> = Vec::new();
-            for arguments in calls.arguments {
+            for arguments in calls.arguments.into_iter().map(Arc::new) {
                 difference.probes += 1;
                 let Some(call) = probes::resolve(annotations, server, tool, &arguments) else { continue };
                 let (before, after) = (decide(old, &call), decide(new, &call));
@@ -74,7 +75,7 @@ pub fn diff(old: &Policy, new: &Policy, annotations: &Annotations, home: &Canoni
                     let change = Change {
                         server: server.to_owned(),
                         tool: tool.to_owned(),
-                        arguments,
+                        arguments: (*arguments).clone(),
                         old: before,
                         new: after,
                         probes: 1,

@@ -79,8 +79,8 @@ impl Destination {
 
     fn web(raw: &str) -> Self {
         let Ok(url) = Url::parse(raw) else { return Self::nowhere(raw) };
-        let host = matches!(url.scheme(), "http" | "https").then(|| host_of(&url)).flatten();
-        Self { text: spell(raw, &url), place: host.map(|host| Place::new(&host)) }
+        let place = matches!(url.scheme(), "http" | "https").then(|| host_of(&url)).flatten();
+        Self { text: spell(raw, &url), place: place.map(|host| Place::below(host, "")) }
     }
 
     fn remote(raw: &str) -> Self {
@@ -97,14 +97,17 @@ impl Destination {
             return Self::nowhere(raw);
         };
         let host = login.rsplit_once('@').map_or(login, |(_, host)| host);
-        Self { text: raw.to_owned(), place: clean_host(host).map(|host| Place::below(&host, path)) }
+        Self { text: raw.to_owned(), place: CleanHost::parse(host).map(|host| Place::below(host, path)) }
     }
 
+    /// Only what leads somewhere is normalized: anything else git could take for something else then.
     fn remote_url(raw: &str) -> Self {
         let Ok(url) = Url::parse(raw) else { return Self::nowhere(raw) };
         let known = matches!(url.scheme(), "ssh" | "git" | "http" | "https");
-        let host = known.then(|| host_of(&url)).flatten();
-        Self { text: spell(raw, &url), place: host.map(|host| Place::below(&host, url.path())) }
+        match known.then(|| host_of(&url)).flatten() {
+            Some(host) => Self { text: spell(raw, &url), place: Some(Place::below(host, url.path())) },
+            None => Self::nowhere(raw),
+        }
     }
 
     fn nowhere(raw: &str) -> Self {
@@ -162,10 +165,16 @@ impl Place {
     }
 
     /// `host/owner/repository`, without the `.git` and the slashes that mean nothing.
-    fn below(host: &str, path: &str) -> Self {
+    fn below(host: CleanHost, path: &str) -> Self {
         let path = path.trim_matches('/');
         let path = path.strip_suffix(".git").unwrap_or(path);
-        if path.is_empty() { Self::new(host) } else { Self::new(&format!("{host}/{path}")) }
+        let CleanHost { name: mut domain, kind } = host;
+        let host = domain.len();
+        if !path.is_empty() {
+            domain.push('/');
+            domain.push_str(path);
+        }
+        Self { domain, host, kind }
     }
 
     fn host(&self) -> &str {
@@ -175,14 +184,12 @@ impl Place {
 
 impl HostKind {
     fn of(host: &str) -> Self {
+        if is_ip_address(host) { Self::Address } else { Self::of_name(host) }
+    }
+
+    fn of_name(host: &str) -> Self {
         const LOCAL: [&str; 3] = ["localhost", "internal", "local"];
-        if is_ip_address(host) {
-            Self::Address
-        } else if LOCAL.iter().any(|suffix| is_below(host, suffix)) {
-            Self::Local
-        } else {
-            Self::Public
-        }
+        if LOCAL.iter().any(|suffix| is_below(host, suffix)) { Self::Local } else { Self::Public }
     }
 }
 
@@ -219,18 +226,41 @@ fn is_below(host: &str, parent: &str) -> bool {
             .is_some_and(|rest| rest.is_empty() || (rest.len() > 1 && rest.ends_with('.')))
 }
 
-fn host_of(url: &Url) -> Option<String> {
-    clean_host(url.host_str()?)
+fn host_of(url: &Url) -> Option<CleanHost> {
+    match url.host()? {
+        // The parser of the URL has made the host canonical, but for the dot that may end it and for foreign schemes.
+        Host::Domain(name) if url.is_special() && !name.ends_with('.') => CleanHost::named(name.to_owned()),
+        Host::Domain(name) => CleanHost::parse(name),
+        Host::Ipv4(address) => Some(CleanHost::address(address.to_string())),
+        Host::Ipv6(address) => Some(CleanHost::address(format!("[{address}]"))),
+    }
 }
 
 /// A host in the one spelling, addresses in plain notation.
-fn clean_host(host: &str) -> Option<String> {
-    let host = host.trim_end_matches('.');
-    match Host::parse(host) {
-        Ok(Host::Domain(name)) if !name.is_empty() => Some(name),
-        Ok(Host::Domain(_)) | Err(_) => None,
-        Ok(Host::Ipv4(address)) => Some(address.to_string()),
-        Ok(Host::Ipv6(address)) => Some(format!("[{address}]")),
+struct CleanHost {
+    name: String,
+    kind: HostKind,
+}
+
+impl CleanHost {
+    fn parse(host: &str) -> Option<Self> {
+        match Host::parse(host.trim_end_matches('.')) {
+            // A dot in another script is a dot only now.
+            Ok(Host::Domain(name)) if name.ends_with('.') => Self::parse(&name),
+            Ok(Host::Domain(name)) => Self::named(name),
+            Ok(Host::Ipv4(address)) => Some(Self::address(address.to_string())),
+            Ok(Host::Ipv6(address)) => Some(Self::address(format!("[{address}]"))),
+            Err(_) => None,
+        }
+    }
+
+    fn named(name: String) -> Option<Self> {
+        let kind = HostKind::of_name(&name);
+        (!name.is_empty()).then_some(Self { name, kind })
+    }
+
+    fn address(name: String) -> Self {
+        Self { name, kind: HostKind::Address }
     }
 }
 

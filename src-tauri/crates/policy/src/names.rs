@@ -53,7 +53,13 @@ impl<T> Names<T> {
 
     fn place(&self, name: &str) -> Result<usize, usize> {
         let start = start_of(name);
-        self.0.binary_search_by(|entry| entry.start.cmp(&start).then_with(|| entry.name.as_str().cmp(name)))
+        self.0.binary_search_by(|entry| {
+            entry.start.cmp(&start).then_with(|| match entry.name.len().max(name.len()) {
+                // Of two names that fit into their numbers, the longer one has more NULs.
+                ..=8 => entry.name.len().cmp(&name.len()),
+                _ => entry.name.as_str().cmp(name),
+            })
+        })
     }
 }
 

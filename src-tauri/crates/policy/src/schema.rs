@@ -2,7 +2,10 @@
 //!
 //! - `type`, `properties`, `required`, `additionalProperties`, `items` and `enum`, at every depth.
 //! - Keywords that only narrow a value (lengths, patterns, bounds) are the server's own business.
+//! - A shape is understood once, when it is loaded; a call that fits costs no memory.
 
+use crate::SharedStr;
+use crate::names::Names;
 use serde_json::{Map, Value};
 use std::fmt;
 
@@ -28,58 +31,103 @@ impl fmt::Display for Misfit {
 /// # Errors
 /// The first place where they do not fit.
 pub fn check(schema: &Value, arguments: &Map<String, Value>) -> Result<(), Misfit> {
-    check_object(schema, arguments, "")
+    Shape::of(schema).check(arguments)
 }
 
-fn check_value(schema: &Value, value: &Value, path: &str) -> Result<(), Misfit> {
-    check_type(schema, value, path)?;
-    check_enum(schema, value, path)?;
-    match value {
-        Value::Object(fields) => check_object(schema, fields, path),
-        Value::Array(items) => check_items(schema, items, path),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Ok(()),
-    }
+/// A JSON Schema, as far as it is understood.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct Shape {
+    /// Types by name; any when the schema names none.
+    types: Option<Vec<String>>,
+    allowed: Option<Vec<Value>>,
+    properties: Names<Self>,
+    required: Vec<SharedStr>,
+    others: Others,
+    items: Option<Box<Self>>,
 }
 
-fn check_object(schema: &Value, fields: &Map<String, Value>, path: &str) -> Result<(), Misfit> {
-    let properties = schema.get("properties").and_then(Value::as_object);
-    for name in
-        schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
-    {
-        if !fields.contains_key(name) {
-            return Err(misfit(&below(path, name), "is missing"));
+/// What fields may be there beside those that are named.
+#[derive(Debug, Clone, PartialEq, Default)]
+enum Others {
+    #[default]
+    Any,
+    None,
+    Of(Box<Shape>),
+}
+
+impl Shape {
+    /// Understands a JSON Schema. What is not a schema allows everything.
+    pub(crate) fn of(schema: &Value) -> Self {
+        let mut properties = Names::default();
+        for (name, schema) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
+            if let Some(property) = properties.entry(name) {
+                *property = Self::of(schema);
+            }
+        }
+        let texts = |field: &str| {
+            let all = schema.get(field).and_then(Value::as_array);
+            all.into_iter().flatten().filter_map(Value::as_str)
+        };
+        Self {
+            types: match schema.get("type") {
+                Some(Value::String(one)) => Some(vec![one.clone()]),
+                Some(Value::Array(_)) => Some(texts("type").map(str::to_owned).collect()),
+                Some(_) | None => None,
+            },
+            allowed: schema.get("enum").and_then(Value::as_array).cloned(),
+            properties,
+            required: texts("required").map(SharedStr::from).collect(),
+            others: match schema.get("additionalProperties") {
+                Some(Value::Bool(false)) => Others::None,
+                Some(extra @ Value::Object(_)) => Others::Of(Box::new(Self::of(extra))),
+                Some(_) | None => Others::Any,
+            },
+            items: schema.get("items").map(|items| Box::new(Self::of(items))),
         }
     }
-    for (name, value) in fields {
-        let here = below(path, name);
-        match (properties.and_then(|known| known.get(name)), schema.get("additionalProperties")) {
-            (Some(schema), _) => check_value(schema, value, &here)?,
-            (None, Some(Value::Bool(false))) => return Err(misfit(&here, "is not known")),
-            (None, Some(extra @ Value::Object(_))) => check_value(extra, value, &here)?,
-            (None, _) => {}
+
+    /// Whether arguments fit it.
+    pub(crate) fn check(&self, arguments: &Map<String, Value>) -> Result<(), Misfit> {
+        self.check_fields(arguments, Place::Arguments)
+    }
+
+    fn check_value(&self, value: &Value, at: Place<'_>) -> Result<(), Misfit> {
+        if let Some(types) = &self.types
+            && !types.iter().any(|wanted| is_of_type(wanted, value))
+        {
+            return Err(at.misfit(format!("must be of type {}", types.join(" or "))));
+        }
+        if self.allowed.as_ref().is_some_and(|allowed| !allowed.contains(value)) {
+            return Err(at.misfit("is not one of the values allowed"));
+        }
+        match value {
+            Value::Object(fields) => self.check_fields(fields, at),
+            Value::Array(items) => self.check_items(items, at),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Ok(()),
         }
     }
-    Ok(())
-}
 
-fn check_items(schema: &Value, items: &[Value], path: &str) -> Result<(), Misfit> {
-    let Some(schema) = schema.get("items") else { return Ok(()) };
-    items
-        .iter()
-        .enumerate()
-        .try_for_each(|(index, item)| check_value(schema, item, &format!("{path}[{index}]")))
-}
-
-fn check_type(schema: &Value, value: &Value, path: &str) -> Result<(), Misfit> {
-    let wanted: Vec<&str> = match schema.get("type") {
-        Some(Value::String(one)) => vec![one],
-        Some(Value::Array(several)) => several.iter().filter_map(Value::as_str).collect(),
-        Some(_) | None => return Ok(()),
-    };
-    if wanted.iter().any(|wanted| is_of_type(wanted, value)) {
-        return Ok(());
+    fn check_fields(&self, fields: &Map<String, Value>, at: Place<'_>) -> Result<(), Misfit> {
+        if let Some(missing) = self.required.iter().find(|name| !fields.contains_key(name.as_str())) {
+            return Err(Place::Field(&at, missing).misfit("is missing"));
+        }
+        for (name, value) in fields {
+            let here = Place::Field(&at, name);
+            match (self.properties.get(name), &self.others) {
+                (Some(shape), _) => shape.check_value(value, here)?,
+                (None, Others::None) => return Err(here.misfit("is not known")),
+                (None, Others::Of(shape)) => shape.check_value(value, here)?,
+                (None, Others::Any) => {}
+            }
+        }
+        Ok(())
     }
-    Err(misfit(path, &format!("must be of type {}", wanted.join(" or "))))
+
+    fn check_items(&self, items: &[Value], at: Place<'_>) -> Result<(), Misfit> {
+        let Some(shape) = &self.items else { return Ok(()) };
+        let mut items = items.iter().enumerate();
+        items.try_for_each(|(index, item)| shape.check_value(item, Place::Item(&at, index)))
+    }
 }
 
 fn is_of_type(wanted: &str, value: &Value) -> bool {
@@ -95,17 +143,27 @@ fn is_of_type(wanted: &str, value: &Value) -> bool {
     }
 }
 
-fn check_enum(schema: &Value, value: &Value, path: &str) -> Result<(), Misfit> {
-    match schema.get("enum").and_then(Value::as_array) {
-        Some(allowed) if !allowed.contains(value) => Err(misfit(path, "is not one of the values allowed")),
-        Some(_) | None => Ok(()),
+/// Where in the arguments a value is; written out only when it does not fit.
+#[derive(Clone, Copy)]
+enum Place<'a> {
+    Arguments,
+    Field(&'a Place<'a>, &'a str),
+    Item(&'a Place<'a>, usize),
+}
+
+impl Place<'_> {
+    fn misfit(self, message: impl Into<String>) -> Misfit {
+        Misfit { path: self.to_string(), message: message.into() }
     }
 }
 
-fn below(path: &str, name: &str) -> String {
-    if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
-}
-
-fn misfit(path: &str, message: &str) -> Misfit {
-    Misfit { path: path.to_owned(), message: message.to_owned() }
+impl fmt::Display for Place<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Arguments => Ok(()),
+            Self::Field(Self::Arguments, name) => formatter.write_str(name),
+            Self::Field(above, name) => write!(formatter, "{above}.{name}"),
+            Self::Item(above, index) => write!(formatter, "{above}[{index}]"),
+        }
+    }
 }

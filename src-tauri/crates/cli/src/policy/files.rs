@@ -96,7 +96,7 @@ impl World {
         resolver: &Resolver,
         paths: &mut Vec<FoundPath>,
     ) -> Result<ResolvedCall, Denial> {
-        let plan = self.annotations.plan(server, tool, arguments)?;
+        let plan = self.annotations.plan(server, tool, &arguments.clone().into())?;
         let mut facts = Vec::new();
         for value in plan.values() {
             let (true, Some(raw)) = (value.is_path(), &value.raw) else {

@@ -117,7 +117,7 @@ fn resolve(
     let base = sandbox.filter(|_| prepare).unwrap_or(&ground.here);
     let inside = request.get("containerWorkspaceDir").and_then(Value::as_str).filter(|_| prepare);
     let ways = Ways { ground, base, container: inside.zip(sandbox) };
-    let plan = ground.annotations(request)?.plan_recorded(server, tool, arguments);
+    let plan = ground.annotations(request)?.plan_recorded(server, tool, &arguments.clone().into());
     Ok(plan.and_then(|plan| {
         let facts = ways.facts(&plan, arguments, prepare)?;
         plan.with_facts(facts)

@@ -329,7 +329,7 @@ impl Session {
         entry.request_id = Some(call.id.as_json().to_owned());
         entry.tool_name = Some(call.tool.tool.clone());
         entry.paths = prepared.map(Prepared::paths).unwrap_or_default();
-        let arguments = prepared.map_or(&call.tool.arguments, |p| p.call.transport_arguments());
+        let arguments = prepared.map_or(&*call.tool.arguments, |p| p.call.transport_arguments());
         entry.arguments = Some(redacted(arguments));
         entry
     }

@@ -9,12 +9,13 @@ use ironcurtain_policy::{Access, Asked, Denial, Fact, ResolvedCall, Subject};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// The parameters of a `tools/call`.
 #[derive(Debug)]
 pub(super) struct ToolCall {
     pub(super) tool: String,
-    pub(super) arguments: Map<String, Value>,
+    pub(super) arguments: Arc<Map<String, Value>>,
     params: Fields,
     raw_arguments: Fields,
 }
@@ -51,7 +52,7 @@ impl ToolCall {
             let NoDoubles = parse(raw, name)?;
             arguments.insert(name.to_owned(), parse(raw, name)?);
         }
-        Ok(Self { tool, arguments, params, raw_arguments })
+        Ok(Self { tool, arguments: arguments.into(), params, raw_arguments })
     }
 
     /// Resolves every path and puts the canonical ones in place.

@@ -1,12 +1,13 @@
 //! Twenty calls of a coding session: files read and written in the sandbox and outside, a repository, the web, a forge.
 
 use serde_json::{Map, Value, json};
+use std::sync::Arc;
 
 /// A call as a client makes it.
 pub struct Call {
     pub server: &'static str,
     pub tool: &'static str,
-    pub arguments: Map<String, Value>,
+    pub arguments: Arc<Map<String, Value>>,
 }
 
 /// The mix, in a home at `base`.
@@ -14,7 +15,7 @@ pub fn calls(base: &str) -> Vec<Call> {
     let at = |below: &str| format!("{base}/{below}");
     let (sandbox, repo) = (at("box/src/main.rs"), at("box"));
     let call = |server, tool, arguments: Value| {
-        let arguments = arguments.as_object().cloned().unwrap_or_default();
+        let arguments = arguments.as_object().cloned().unwrap_or_default().into();
         Call { server, tool, arguments }
     };
     vec![

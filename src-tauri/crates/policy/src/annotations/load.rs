@@ -2,7 +2,8 @@
 
 use super::{Annotations, ArgumentRoles, Condition, Guard, ToolAnnotation};
 use crate::names::Names;
-use crate::{LoadError, Role};
+use crate::schema::Shape;
+use crate::{LoadError, Role, SharedStr};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -131,8 +132,47 @@ impl StoredTool {
             let roles = argument_roles(&name, stored, at)?;
             arguments.push((name.into(), roles));
         }
-        Ok(ToolAnnotation { arguments, input_schema: self.input_schema, descends: self.descends })
+        let input_schema = self.input_schema;
+        Ok(ToolAnnotation {
+            descends: self.descends.unwrap_or_else(|| names_a_recursive_tool(&self.tool_name)),
+            known: known(&arguments, input_schema.as_ref()),
+            shape: input_schema.as_ref().map(Shape::of),
+            arguments,
+            input_schema,
+        })
     }
+}
+
+/// The arguments that are annotated, and declared where the server declares any.
+fn known(arguments: &[(SharedStr, ArgumentRoles)], input_schema: Option<&Value>) -> Names<()> {
+    let declared = input_schema.and_then(|schema| schema.get("properties")).and_then(Value::as_object);
+    let mut known: Names<()> = Names::default();
+    for (name, _) in arguments {
+        if declared.is_none_or(|declared| declared.contains_key(name.as_str())) {
+            known.entry(name);
+        }
+    }
+    known
+}
+
+/// Whether the name of a tool says that it goes down into the folders it is given.
+fn names_a_recursive_tool(tool: &str) -> bool {
+    const WORDS: [&str; 12] = [
+        "tree",
+        "search",
+        "find",
+        "grep",
+        "glob",
+        "recursive",
+        "walk",
+        "copy",
+        "move",
+        "rename",
+        "archive",
+        "zip",
+    ];
+    let tool = tool.to_ascii_lowercase();
+    WORDS.iter().any(|word| tool.contains(word))
 }
 
 fn argument_roles(name: &str, stored: Value, at: &Place<'_>) -> Result<ArgumentRoles, LoadError> {

@@ -7,6 +7,7 @@ use crate::{
 };
 use ironcurtain_paths::CanonicalPath;
 use serde_json::{Map, Value};
+use std::sync::Arc;
 
 /// The most calls made up for one tool.
 const MOST_CALLS: usize = 20_000;
@@ -124,7 +125,7 @@ pub(super) fn resolve(
     annotations: &Annotations,
     server: &str,
     tool: &str,
-    arguments: &Map<String, Value>,
+    arguments: &Arc<Map<String, Value>>,
 ) -> Option<ResolvedCall> {
     let plan = annotations.plan_recorded(server, tool, arguments).ok()?;
     let facts = plan.values().iter().map(|value| match &value.raw {

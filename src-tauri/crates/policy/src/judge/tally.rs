@@ -86,13 +86,17 @@ impl Tally {
         if let Some(left) = self.uncovered.filter(|_| self.gated.is_empty()) {
             return Verdict::Deny(Denial::new(DEFAULT_DENY, format!("no rule covers {left}")));
         }
-        reasons.extend(self.settled);
+        if reasons.is_empty() {
+            reasons = self.settled;
+        } else {
+            reasons.extend(self.settled);
+        }
         let values = merge(self.gated, self.asked);
         match values.first() {
             None => Verdict::Allow(Permit::new(reasons, self.grants)),
             Some(first) => {
                 let (rule, reason) = (first.rule.clone(), first.reason.clone());
-                let reasons = reasons_of(&values).chain(reasons).collect();
+                let reasons = reasons_of(&values, reasons);
                 Verdict::Escalate(Escalation { rule, reason, values, reasons })
             }
         }
@@ -101,6 +105,9 @@ impl Tally {
 
 /// What is asked, each once: a gate asks about a value before a rule does.
 fn merge(gated: Vec<Asked>, asked: Vec<Asked>) -> Vec<Asked> {
+    if gated.is_empty() && asked.len() < 2 {
+        return asked;
+    }
     let mut values: Vec<Asked> = Vec::with_capacity(gated.len() + asked.len());
     for asked in gated.into_iter().chain(asked) {
         if !values.iter().any(|value| asked.is_answered_by(value)) {
@@ -110,10 +117,12 @@ fn merge(gated: Vec<Asked>, asked: Vec<Asked>) -> Vec<Asked> {
     values
 }
 
-fn reasons_of(values: &[Asked]) -> impl Iterator<Item = Reason> {
+/// Why something is asked, and then what else was said.
+fn reasons_of(values: &[Asked], others: Vec<Reason>) -> Vec<Reason> {
     let mut reasons = Vec::new();
     values.iter().for_each(|asked| push(&mut reasons, &asked.rule, &asked.reason));
-    reasons.into_iter()
+    reasons.extend(others);
+    reasons
 }
 
 impl Finding<'_> {

@@ -1,6 +1,6 @@
 //! What a call's arguments must look like, and what becomes of them.
 
-use crate::scene::{Scene, path};
+use crate::scene::{Scene, fields, path};
 use ironcurtain_policy::{Annotations, Fact, Role};
 use serde_json::{Value, json};
 
@@ -59,7 +59,7 @@ fn text_that_looks_like_a_path_is_left_alone_where_no_path_is_meant() {
 fn what_is_sent_is_what_was_resolved() {
     let scene = Scene::allowing_all();
     let arguments = json!({ "paths": ["door/x", "b"] });
-    let plan = scene.annotations.plan("filesystem", "many", arguments.as_object().unwrap()).unwrap();
+    let plan = scene.annotations.plan("filesystem", "many", &fields(&arguments)).unwrap();
     assert_eq!(plan.values()[1].raw.as_deref(), Some("b"));
     let call = plan.with_facts(vec![Fact::Path(path("/out/x")), Fact::Path(path("/box/b"))]).unwrap();
     assert_eq!(Value::Object(call.transport_arguments().clone()), json!({ "paths": ["/out/x", "/box/b"] }));
@@ -68,9 +68,7 @@ fn what_is_sent_is_what_was_resolved() {
 #[test]
 fn facts_that_are_not_those_of_the_plan_are_refused() {
     let scene = Scene::allowing_all();
-    let plan = |arguments: Value| {
-        scene.annotations.plan("filesystem", "read", arguments.as_object().unwrap()).unwrap()
-    };
+    let plan = |arguments: Value| scene.annotations.plan("filesystem", "read", &fields(&arguments)).unwrap();
     for facts in [vec![], vec![Fact::Plain], vec![Fact::Verbatim], vec![Fact::Remotes(vec![])]] {
         let refused = plan(json!({ "path": "/a" })).with_facts(facts).unwrap_err();
         assert_eq!(refused.rule, "structural-invalid-argument");
@@ -162,22 +160,22 @@ fn an_argument_that_the_declared_shape_lacks_is_refused_though_it_is_annotated()
         Annotations::from_json(&file, "a").unwrap()
     };
     let arguments = json!({ "path": "/a", "old": 1 });
-    let planned = |declared: Value| tool(declared).plan("s", "t", arguments.as_object().unwrap()).map(|_| ());
+    let planned = |declared: Value| tool(declared).plan("s", "t", &fields(&arguments)).map(|_| ());
     let refused = planned(json!({ "path": { "type": "string" } })).unwrap_err();
     assert_eq!(refused.reason, "the tool has no argument `old`");
     assert_eq!(planned(json!({ "path": { "type": "string" }, "old": { "type": "integer" } })), Ok(()));
     assert!(planned(json!({ "path": { "type": "string" }, "old": { "type": "boolean" } })).is_err());
     let fraction = json!({ "path": "/a", "old": 1.5 });
     let whole = tool(json!({ "path": {}, "old": { "type": ["integer", "null"] } }));
-    assert!(whole.plan("s", "t", fraction.as_object().unwrap()).is_err());
-    assert!(whole.plan("s", "t", json!({ "path": "/a", "old": 2.0 }).as_object().unwrap()).is_ok());
+    assert!(whole.plan("s", "t", &fields(&fraction)).is_err());
+    assert!(whole.plan("s", "t", &fields(&json!({ "path": "/a", "old": 2.0 }))).is_ok());
 }
 
 #[test]
 fn a_remote_that_is_left_out_or_empty_is_one_to_find_out() {
     let scene = Scene::allowing_all();
     for arguments in [json!({}), json!({ "remote": "" }), json!({ "remote": null })] {
-        let plan = scene.annotations.plan("other", "push", arguments.as_object().unwrap()).unwrap();
+        let plan = scene.annotations.plan("other", "push", &fields(&arguments)).unwrap();
         let [value] = plan.values() else { panic!("{:?}", plan.values()) };
         assert_eq!((value.is_remote(), &value.raw), (true, &None), "{arguments}");
     }

@@ -132,3 +132,30 @@ fn an_address_is_an_address_in_any_notation() {
         assert!(!is_ip_address(host), "{host}");
     }
 }
+
+#[test]
+fn a_remote_that_leads_nowhere_is_sent_as_it_is_written() {
+    // Normalized it would read as an address of another form: `a:/b` is the host `a`.
+    for raw in
+        ["httphttps:/tpss:1//:a.//h://../", "a:/b/c://../..", "ssh:/ok.org/x://../y", "file:///srv/x/../y"]
+    {
+        let remote = Destination::parse(Role::GitRemoteUrl, raw);
+        assert_eq!((remote.text(), remote.domain()), (raw, None));
+    }
+    let twin = Destination::parse(Role::GitRemoteUrl, "ssh://git@ok.org/x/../y.git");
+    assert_eq!((twin.text(), twin.domain()), ("ssh://git@ok.org/y.git", Some("ok.org/y")));
+}
+
+#[test]
+fn dots_at_the_end_of_a_host_mean_nothing_in_any_script() {
+    for (raw, host) in [
+        ("http://ok.org。。/", "ok.org"),
+        ("http://ok.org../", "ok.org"),
+        ("http://127.0.0.1。。/", "127.0.0.1"),
+        ("http://127.1../", "127.0.0.1"),
+    ] {
+        let web = Destination::parse(Role::FetchUrl, raw);
+        assert_eq!(web.domain(), Some(host), "{raw}");
+        assert_eq!(Pattern::Any.covers(host), host == "ok.org");
+    }
+}

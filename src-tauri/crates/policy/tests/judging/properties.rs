@@ -1,6 +1,6 @@
 //! What holds for every policy, every context and every call.
 
-use crate::scene::{Scene, grant, path, policy, severity};
+use crate::scene::{Scene, fields, grant, path, policy, severity};
 use ironcurtain_policy::{Access, Gates, Grant, GrantKind, Subject, Verdict};
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
@@ -284,6 +284,6 @@ proptest! {
         let scene = Scene::new(&[("all", json!({}), "allow")]);
         let value: Value = serde_json::from_str(&text).unwrap_or(Value::String(text));
         let arguments = json!({ "path": value, "paths": value, "source": value, "destination": value });
-        let _ = scene.annotations.plan_recorded("filesystem", tool, arguments.as_object().unwrap());
+        let _ = scene.annotations.plan_recorded("filesystem", tool, &fields(&arguments));
     }
 }

@@ -1,6 +1,6 @@
 //! Which rule decides about which value.
 
-use crate::scene::{Scene, load, path, policy, severity, spelled};
+use crate::scene::{Scene, fields, load, path, policy, severity, spelled};
 use ironcurtain_policy::{DynamicLists, Fact, Policy};
 use serde_json::{Value, json};
 
@@ -70,7 +70,7 @@ fn every_address_of_a_remote_must_be_covered() {
     ]);
     let said = |urls: &[&str]| {
         let arguments = json!({ "path": "/r", "remote": "origin" });
-        let plan = scene.annotations.plan("other", "push", arguments.as_object().unwrap()).unwrap();
+        let plan = scene.annotations.plan("other", "push", &fields(&arguments)).unwrap();
         let urls = urls.iter().map(|url| (*url).to_owned()).collect();
         let call = plan.with_facts(vec![Fact::Path(path("/r")), Fact::Remotes(urls)]).unwrap();
         assert_eq!(call.transport_arguments()["remote"], "origin");

@@ -5,7 +5,8 @@ use ironcurtain_policy::{
     Access, AccessSet, Annotations, Asked, Context, Denial, DynamicLists, Explanation, Fact, Gates, Grant,
     GrantKind, Policy, Protected, ResolvedCall, Verdict, explain, judge,
 };
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
 
 /// What a call is judged in.
 pub(crate) struct Scene {
@@ -34,6 +35,11 @@ pub(crate) fn path(text: &str) -> CanonicalPath {
 pub(crate) fn grant(id: &str, at: &str, kind: GrantKind, access: &[Access]) -> Grant {
     let access = access.iter().fold(AccessSet::default(), |set, access| set.with(*access));
     Grant { id: id.to_owned(), path: path(at), kind, access }
+}
+
+/// Arguments written as JSON.
+pub(crate) fn fields(arguments: &Value) -> Arc<Map<String, Value>> {
+    arguments.as_object().unwrap().clone().into()
 }
 
 /// A policy out of `[name, if, then]` triples.
@@ -77,7 +83,7 @@ impl Scene {
 
     /// Understands a call; every path is taken by its spelling.
     pub(crate) fn call(&self, server: &str, tool: &str, arguments: &Value) -> Result<ResolvedCall, Denial> {
-        let plan = self.annotations.plan(server, tool, arguments.as_object().unwrap())?;
+        let plan = self.annotations.plan(server, tool, &fields(arguments))?;
         let facts = plan.values().iter().map(|value| match &value.raw {
             Some(raw) if value.is_path() => Fact::Path(path(raw)),
             _ => Fact::Plain,

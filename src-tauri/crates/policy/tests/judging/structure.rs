@@ -1,6 +1,6 @@
 //! Answers that no rule can change: one refusal each, with the allowed twin beside it.
 
-use crate::scene::{Scene, grant, path, severity};
+use crate::scene::{Scene, fields, grant, path, severity};
 use ironcurtain_policy::{Access, Fact, Gates, GrantKind, Verdict};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -68,11 +68,7 @@ fn asking_for_the_open_folders_is_allowed_on_the_filesystem_server_alone() {
     assert_eq!(ask("filesystem"), "allow structural-introspection-allow");
     assert_eq!(ask("other"), "deny default-deny");
     let plan = |arguments: Value| {
-        scene.annotations.plan_recorded(
-            "filesystem",
-            "list_allowed_directories",
-            arguments.as_object().unwrap(),
-        )
+        scene.annotations.plan_recorded("filesystem", "list_allowed_directories", &fields(&arguments))
     };
     let with_more = plan(json!({ "x": 1 })).unwrap().with_facts(vec![]).unwrap();
     assert_eq!(severity(&scene.judge_call(&with_more)), 2);
@@ -149,7 +145,7 @@ fn a_remote_that_git_does_not_know_does_not_slip_past_the_gate() {
     scene.gates = Gates::new(&BTreeMap::from([("other".to_owned(), vec!["*".to_owned()])]));
     let said = |remote: Option<&str>| {
         let arguments = json!({ "path": "/r", "remote": remote });
-        let plan = scene.annotations.plan("other", "push", arguments.as_object().unwrap()).unwrap();
+        let plan = scene.annotations.plan("other", "push", &fields(&arguments)).unwrap();
         let call = plan.with_facts(vec![Fact::Path(path("/r")), Fact::Remotes(vec![])]).unwrap();
         severity(&scene.judge_call(&call))
     };

@@ -1,0 +1,31 @@
+//! A tool-annotations file of any bytes is read or refused, and calls of every tool it has are planned or refused.
+
+#![no_main]
+
+use ironcurtain_policy::Annotations;
+use libfuzzer_sys::fuzz_target;
+use serde_json::{Map, Value, json};
+
+fuzz_target!(|text: &str| {
+    let annotations = match Annotations::from_json(text, "the file") {
+        Ok(annotations) => annotations,
+        Err(error) => {
+            assert!(error.to_string().starts_with("`the file`"), "{error}");
+            return;
+        }
+    };
+    let servers: Vec<&str> = annotations.servers().collect();
+    for server in servers {
+        for (tool, annotation) in annotations.tools(server) {
+            for value in [json!("/a"), json!(["/a", "b"]), json!({ "c": [1] }), json!(true)] {
+                let named = annotation.arguments.iter().map(|(name, _)| (name.to_string(), value.clone()));
+                let arguments: Map<String, Value> = named.collect();
+                let Ok(plan) = annotations.plan(server, tool, &arguments.clone().into()) else { continue };
+                for planned in plan.values() {
+                    assert!(!planned.roles.is_empty());
+                    assert!(arguments.contains_key(planned.argument.as_str()));
+                }
+            }
+        }
+    }
+});

@@ -1,0 +1,31 @@
+//! Any text is an address or none, and any text is a pattern; what is sent leads where what was judged leads.
+
+#![no_main]
+
+use ironcurtain_policy::{Destination, Gates, Pattern, Role, is_ip_address};
+use libfuzzer_sys::fuzz_target;
+use std::collections::BTreeMap;
+
+fuzz_target!(|pair: (&str, &str)| {
+    let (address, pattern) = pair;
+    let pattern_of = Pattern::parse(pattern);
+    for role in [Role::FetchUrl, Role::GitRemoteUrl] {
+        let judged = Destination::parse(role, address);
+        let sent = Destination::parse(role, judged.text());
+        assert_eq!(sent.domain(), judged.domain(), "{address:?} is judged as one place and sent as another");
+        assert_eq!(sent.text(), judged.text());
+        let gate = BTreeMap::from([("s".to_owned(), vec![pattern.to_owned()])]);
+        let admitted = Gates::new(&gate).admits("s", &judged);
+        match judged.domain() {
+            Some(domain) => {
+                assert_eq!(pattern_of.covers(domain), admitted);
+                let host = domain.split('/').next().unwrap_or_default();
+                assert!(!host.is_empty());
+                if is_ip_address(host) || host == "localhost" {
+                    assert!(!Pattern::Any.covers(domain));
+                }
+            }
+            None => assert!(!admitted),
+        }
+    }
+});

@@ -1,0 +1,31 @@
+//! A compiled-policy file of any bytes is read or refused.
+//!
+//! - What is read has names that differ; what is refused is refused with the name of the file.
+
+#![no_main]
+
+use ironcurtain_paths::CanonicalPath;
+use ironcurtain_policy::{Annotations, DynamicLists, Policy, defaults, lint::lint};
+use libfuzzer_sys::fuzz_target;
+use std::collections::BTreeSet;
+
+fuzz_target!(|text: &str| {
+    let home = CanonicalPath::assume_canonical("/home/ann").unwrap();
+    let within = |raw: &str| {
+        let absolute = raw.strip_prefix('~').map_or_else(|| raw.to_owned(), |rest| format!("{home}{rest}"));
+        CanonicalPath::assume_canonical(&absolute).map_err(|error| error.to_string())
+    };
+    let lists = DynamicLists::from_json(r#"{"lists":{"hosts":{"values":["a.org","*.b.org"]}}}"#, "l").unwrap();
+    match Policy::from_json(text, "the file", &within, &lists) {
+        Ok(policy) => {
+            let names: BTreeSet<&str> = policy.rules().iter().map(|rule| rule.name.as_str()).collect();
+            assert_eq!(names.len(), policy.rules().len());
+            assert!(!names.contains(""));
+            let annotations = Annotations::from_json(defaults::ANNOTATIONS_JSON, "a").unwrap();
+            for finding in lint(&policy, &annotations, &home) {
+                assert!(!finding.to_string().is_empty());
+            }
+        }
+        Err(error) => assert!(error.to_string().starts_with("`the file`"), "{error}"),
+    }
+});
