@@ -5,6 +5,7 @@
 //! - Whatever fails, fails closed: the call is denied with a reason, and the session lives on.
 
 pub mod audit;
+pub mod catalog;
 mod clock;
 mod config;
 pub mod consent;

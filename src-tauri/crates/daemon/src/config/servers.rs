@@ -80,7 +80,7 @@ impl Servers {
         self.iter().map(|server| server.name.as_str())
     }
 
-    fn parse(text: &str, path: &Path, home: &Path) -> Result<Self, ConfigError> {
+    pub(crate) fn parse(text: &str, path: &Path, home: &Path) -> Result<Self, ConfigError> {
         let invalid = |problem: String| ConfigError::Invalid { path: path.to_path_buf(), problem };
         let entries: Map<String, Value> = serde_json::from_str(text).map_err(|e| invalid(e.to_string()))?;
         let mut servers = BTreeMap::new();

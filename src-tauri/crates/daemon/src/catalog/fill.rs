@@ -1,0 +1,211 @@
+//! An entry of `mcp-servers.json` for one person's machine, from what the catalog says.
+
+use super::{CatalogError, Known, Source};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// The system's own Python, which every sandbox shows.
+const PYTHON: &str = "/usr/bin/python3";
+
+/// What a person's machine has for a known server.
+#[derive(Debug, Clone, Copy)]
+pub struct Filling<'a> {
+    /// A folder of its own, which outlives sessions.
+    pub data: &'a Path,
+    /// The folder its package is installed in; without one, its entry names the package, to be installed.
+    pub from: Option<&'a Path>,
+    /// What the person says.
+    pub settings: &'a BTreeMap<String, String>,
+}
+
+impl Known {
+    /// Its entry, complete.
+    ///
+    /// # Errors
+    /// [`CatalogError`], when a setting is missing or not taken.
+    pub fn entry(&self, filling: Filling<'_>) -> Result<Value, CatalogError> {
+        let words = self.words(&filling)?;
+        let from = filling.from.map(text).transpose()?;
+        let mut run = self.run(from.as_deref())?;
+        run.args.extend(self.entry.args.iter().cloned());
+        run.env.extend(self.entry.env.clone());
+        let mut entry = Map::new();
+        entry.insert("command".to_owned(), json!(run.command));
+        entry.insert("args".to_owned(), json!(run.args));
+        if !run.env.is_empty() {
+            entry.insert("env".to_owned(), json!(run.env));
+        }
+        if !self.entry.pass_env.is_empty() {
+            entry.insert("passEnv".to_owned(), json!(self.entry.pass_env));
+        }
+        entry.insert("description".to_owned(), json!(self.about));
+        let mut sandbox = self.entry.sandbox.clone();
+        if let Some(from) = from {
+            shown(&mut sandbox, from);
+        }
+        entry.insert("sandbox".to_owned(), Value::Object(sandbox));
+        if let Some(writes) = &self.entry.file_writes {
+            entry.insert("fileWrites".to_owned(), json!(writes));
+        }
+        let mut entry = Value::Object(entry);
+        put(&mut entry, &words);
+        Ok(entry)
+    }
+
+    /// Whether it keeps something in a folder of its own.
+    #[must_use]
+    pub fn keeps_data(&self) -> bool {
+        let files = self.entry.sandbox.get("filesystem").and_then(|files| files.get("allowWrite"));
+        files.and_then(Value::as_array).into_iter().flatten().any(|path| path == "{data}")
+    }
+
+    /// What stands for each placeholder.
+    fn words(&self, filling: &Filling<'_>) -> Result<Vec<(String, String)>, CatalogError> {
+        if let Some(name) = filling.settings.keys().find(|name| !self.settings.contains_key(*name)) {
+            return Err(CatalogError::NoSetting { id: self.id.clone(), name: name.clone() });
+        }
+        let mut words = vec![("{data}".to_owned(), text(filling.data)?)];
+        for (name, about) in &self.settings {
+            let unset =
+                || CatalogError::Unset { id: self.id.clone(), name: name.clone(), about: about.clone() };
+            let value = filling.settings.get(name).ok_or_else(unset)?;
+            words.push((format!("{{{name}}}"), value.clone()));
+        }
+        Ok(words)
+    }
+
+    /// The command, and what it needs before the arguments of the entry.
+    fn run(&self, from: Option<&str>) -> Result<Run, CatalogError> {
+        let plain =
+            |command: &str, args: Vec<String>| Run { command: command.into(), args, env: BTreeMap::new() };
+        Ok(match (&self.source, from) {
+            (Source::Own { program } | Source::Elsewhere { program, .. }, None) => plain(program, vec![]),
+            (Source::Own { .. } | Source::Elsewhere { .. }, Some(_)) => {
+                return Err(CatalogError::NoPackage { id: self.id.clone() });
+            }
+            (Source::Npm { package, version, .. }, None) => {
+                plain("npx", vec!["-y".into(), format!("{package}@{version}")])
+            }
+            (Source::Npm { package, program, .. }, Some(dir)) => {
+                plain("node", vec![format!("{dir}/node_modules/{package}/{program}")])
+            }
+            (Source::Pypi { package, version, .. }, None) => {
+                plain("uvx", vec![format!("{package}=={version}")])
+            }
+            (Source::Pypi { module, .. }, Some(dir)) => Run {
+                env: BTreeMap::from([
+                    ("PYTHONPATH".into(), dir.into()),
+                    ("PYTHONDONTWRITEBYTECODE".into(), "1".into()),
+                ]),
+                ..plain(PYTHON, vec!["-m".into(), module.clone()])
+            },
+        })
+    }
+}
+
+/// A command line and what goes into its environment.
+struct Run {
+    command: String,
+    args: Vec<String>,
+    env: BTreeMap<String, String>,
+}
+
+/// Lets the sandbox show a folder.
+fn shown(sandbox: &mut Map<String, Value>, dir: String) {
+    let files = sandbox.entry("filesystem").or_insert_with(|| json!({}));
+    let Some(files) = files.as_object_mut() else { return };
+    let read = files.entry("allowRead").or_insert_with(|| json!([]));
+    if let Some(read) = read.as_array_mut() {
+        read.push(Value::String(dir));
+    }
+}
+
+/// Puts what stands for each placeholder in its place, in every text.
+fn put(value: &mut Value, words: &[(String, String)]) {
+    match value {
+        Value::String(text) => {
+            for (word, meaning) in words {
+                *text = text.replace(word, meaning);
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| put(item, words)),
+        Value::Object(fields) => fields.values_mut().for_each(|field| put(field, words)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+fn text(path: &Path) -> Result<String, CatalogError> {
+    let text = path.to_str().ok_or_else(|| CatalogError::Path(path.display().to_string()))?;
+    Ok(text.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::Catalog;
+    use crate::config::Servers;
+
+    fn filled(id: &str, from: Option<&str>, settings: &[(&str, &str)]) -> Result<Value, CatalogError> {
+        let settings = settings.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect();
+        let filling = Filling { data: Path::new("/d"), from: from.map(Path::new), settings: &settings };
+        Catalog::shipped().unwrap().find(id).unwrap().entry(filling)
+    }
+
+    #[test]
+    fn a_package_is_named_with_its_version_or_run_from_where_it_is() {
+        let sandbox = json!({ "view": "roots", "filesystem": { "allowWrite": ["/d"] } });
+        let about = "Remembers facts and how they hang together, in one file that it keeps.";
+        let expected = json!({
+            "command": "npx", "args": ["-y", "@modelcontextprotocol/server-memory@2026.8.31"],
+            "env": { "MEMORY_FILE_PATH": "/d/memory.jsonl" }, "description": about, "sandbox": sandbox,
+        });
+        assert_eq!(filled("memory", None, &[]), Ok(expected));
+        let sandbox = json!({ "view": "roots", "filesystem": { "allowWrite": ["/d"], "allowRead": ["/p"] } });
+        let expected = json!({
+            "command": "node", "args": ["/p/node_modules/@modelcontextprotocol/server-memory/dist/index.js"],
+            "env": { "MEMORY_FILE_PATH": "/d/memory.jsonl" }, "description": about, "sandbox": sandbox,
+        });
+        assert_eq!(filled("memory", Some("/p"), &[]), Ok(expected));
+        let expected = json!({
+            "command": "/usr/bin/python3", "args": ["-m", "mcp_server_time"],
+            "env": { "PYTHONPATH": "/p", "PYTHONDONTWRITEBYTECODE": "1" },
+            "description": "Tells the time and converts it between time zones.",
+            "sandbox": { "view": "roots", "filesystem": { "allowRead": ["/p"] } },
+        });
+        assert_eq!(filled("time", Some("/p"), &[]), Ok(expected));
+    }
+
+    #[test]
+    fn settings_are_asked_for_and_others_are_refused() {
+        let unset = filled("sqlite", None, &[]).unwrap_err().to_string();
+        assert!(unset.starts_with("`sqlite` needs `--set folder=...`"), "{unset}");
+        let entry = filled("sqlite", None, &[("folder", "/db")]).unwrap();
+        assert_eq!(entry["args"], json!(["mcp-server-sqlite==2025.4.25", "--db-path", "/db/database.db"]));
+        assert_eq!(entry["sandbox"]["filesystem"]["allowWrite"], json!(["/db"]));
+        let no = CatalogError::NoSetting { id: "time".into(), name: "zone".into() };
+        assert_eq!(filled("time", None, &[("zone", "x")]), Err(no));
+        let no = CatalogError::NoPackage { id: "github".into() };
+        assert_eq!(filled("github", Some("/p"), &[]), Err(no));
+    }
+
+    #[test]
+    fn every_entry_is_one_that_the_configuration_takes() {
+        for known in Catalog::shipped().unwrap().iter() {
+            let settings: Vec<_> = known.settings.keys().map(|name| (name.as_str(), "/set")).collect();
+            let package = matches!(known.source, Source::Npm { .. } | Source::Pypi { .. });
+            for from in [None, Some("/p")].into_iter().take(if package { 2 } else { 1 }) {
+                let entry = filled(&known.id, from, &settings).unwrap();
+                let text = json!({ "mine": entry }).to_string();
+                let leftover = text.split('"').find(|t| t.contains('{') && !t.ends_with(":{"));
+                assert_eq!(leftover.filter(|t| t.contains('}')), None, "{}", known.id);
+                let servers = Servers::parse(&text, Path::new("/c"), Path::new("/home/u")).unwrap();
+                let server = servers.find(Some("mine")).unwrap();
+                let settings = server.sandbox.settings().unwrap();
+                assert!(settings.view.is_some(), "`{}` does not say what it sees", known.id);
+                let hosts = server.allowed_domains().unwrap();
+                assert!(hosts.iter().all(|host| !host.contains('*')), "{}", known.id);
+            }
+        }
+    }
+}
