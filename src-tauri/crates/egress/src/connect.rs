@@ -31,6 +31,19 @@ pub enum ConnectError {
     },
 }
 
+/// Connects to `host` and `port` and carries the conversation on the standard streams until the other side has ended.
+/// `http_proxy` is the value of `HTTP_PROXY`, which says where the proxy is; without one it is where the sandbox has it.
+///
+/// # Errors
+/// [`ConnectError`], for whoever reads the program's error output.
+pub fn run(host: &str, port: &str, http_proxy: Option<&str>) -> Result<(), ConnectError> {
+    let proxy = http_proxy
+        .and_then(|url| url.strip_prefix("http://")?.trim_end_matches('/').parse().ok())
+        .unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], crate::PORT)));
+    let stream = connect(proxy, host, port)?;
+    copy(stream, io::stdin(), io::stdout().lock()).map_err(|source| ConnectError::Io { proxy, source })
+}
+
 /// Connects to `host` and `port` by way of the proxy.
 ///
 /// # Errors

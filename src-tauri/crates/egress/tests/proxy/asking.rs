@@ -1,0 +1,152 @@
+//! Questions, grants, and taking them back while something passes.
+
+use crate::stage::{Options, Peer, Person, Stage, refusal_of, rest};
+use ironcurtain_egress::{Answer, Grant, Limits, Rules, Target};
+use std::sync::Arc;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+/// A proxy that asks, a person, and a server whose address is spelled out and whose name is unknown.
+async fn stage(denied: &[&str]) -> (Stage, Arc<Person>, Peer, String) {
+    let (person, peer) = (Person::new(), Peer::echo().await);
+    let rules = Rules::new([format!("127.0.0.1:{}", peer.port)], denied, true).unwrap();
+    let stage = Stage::with(Options { rules, limits: Limits::default(), ask: Some(person.clone()) });
+    stage.names.set("new.example.test", &["127.0.0.1"]);
+    let target = format!("new.example.test:{}", peer.port);
+    (stage, person, peer, target)
+}
+
+fn granted(stage: &Stage, target: &str) -> Rules {
+    let grant = Grant { id: "g1".into(), target: Target::parse(target, None).unwrap() };
+    stage.rules.borrow().with_grants(vec![grant])
+}
+
+async fn works(tunnel: &mut TcpStream) {
+    tunnel.write_all(b"x").await.unwrap();
+    assert_eq!(tunnel.read_u8().await.unwrap(), b'x');
+}
+
+#[tokio::test]
+async fn an_unknown_name_is_asked_about_and_the_answer_holds_for_this_connection() {
+    let (stage, person, _peer, target) = stage(&[]).await;
+    person.says(Some(Answer::Once));
+    works(&mut stage.tunnel(&target).await).await;
+    person.says(Some(Answer::No { why: "the person said no".into() }));
+    let (status, code, text) = stage.refusal(&target).await;
+    assert_eq!((status, code.as_str()), (403, "said-no"));
+    assert_eq!(text, format!("IronCurtain: `{target}` was not allowed: the person said no.\n"));
+    assert_eq!(*person.asked.lock().unwrap(), [target.clone(), target.clone()]);
+    let expected = [
+        format!("connect {target} allowed once [127.0.0.1]"),
+        format!("connect {target} refused said-no []"),
+    ];
+    assert_eq!(stage.events.lines(2).await, expected);
+}
+
+#[tokio::test]
+async fn nobody_is_asked_about_what_cannot_be_allowed() {
+    let (stage, person, _peer, _) = stage(&["*.evil.test"]).await;
+    person.says(Some(Answer::Once));
+    for (target, code) in [
+        ("x.evil.test:443", "denied-domain"),
+        ("8.8.8.8:443", "address-literal"),
+        ("printer.local:80", "unknown-domain"),
+        ("localhost:80", "unknown-domain"),
+        ("router:80", "unknown-domain"),
+    ] {
+        assert_eq!(stage.refusal(target).await.1, code, "{target}");
+    }
+    assert!(person.asked.lock().unwrap().is_empty() && stage.names.asked().is_empty());
+}
+
+#[tokio::test]
+async fn a_yes_does_not_open_what_no_name_may_lead_to() {
+    let (stage, person, _peer, _) = stage(&[]).await;
+    stage.names.set("sly.example.test", &["10.0.0.1"]);
+    person.says(Some(Answer::Once));
+    assert_eq!(stage.refusal("sly.example.test:443").await.1, "not-public");
+}
+
+#[tokio::test]
+async fn connections_at_the_same_time_share_a_question() {
+    let (stage, person, _peer, target) = stage(&[]).await;
+    let answer = async {
+        while person.asked.lock().unwrap().is_empty() {
+            tokio::task::yield_now().await;
+        }
+        stage.rules.send_replace(Arc::new(granted(&stage, &target)));
+        person.says(Some(Answer::Granted));
+    };
+    let (mut one, mut two, ()) = tokio::join!(stage.tunnel(&target), stage.tunnel(&target), answer);
+    works(&mut one).await;
+    works(&mut two).await;
+    works(&mut stage.tunnel(&target).await).await;
+    assert_eq!(*person.asked.lock().unwrap(), std::slice::from_ref(&target));
+    assert_eq!(
+        stage.events.lines(3).await,
+        vec![format!("connect {target} allowed by grant g1 [127.0.0.1]"); 3]
+    );
+}
+
+#[tokio::test]
+async fn what_is_taken_back_is_cut_and_asked_about_again() {
+    let (stage, person, peer, target) = stage(&[]).await;
+    stage.rules.send_replace(Arc::new(granted(&stage, &target)));
+    let mut kept = stage.tunnel(&format!("127.0.0.1:{}", peer.port)).await;
+    let mut tunnel = stage.tunnel(&target).await;
+    works(&mut tunnel).await;
+    let without = stage.rules.borrow().with_grants(vec![]);
+    stage.rules.send_replace(Arc::new(without));
+    assert_eq!(rest(&mut tunnel).await, "");
+    works(&mut kept).await;
+    assert_eq!(stage.events.lines(3).await[2], format!("connect {target} refused withdrawn [127.0.0.1]"));
+    person.says(Some(Answer::No { why: "no".into() }));
+    assert_eq!(stage.refusal(&target).await.1, "said-no");
+    // A grant that is not in the rules is none, whatever the answer says.
+    person.says(Some(Answer::Granted));
+    assert_eq!(stage.refusal(&target).await.1, "withdrawn");
+}
+
+#[tokio::test]
+async fn what_was_allowed_once_ends_when_it_is_denied_and_when_nobody_owns_the_rules() {
+    let (mut stage, person, peer, target) = stage(&[]).await;
+    person.says(Some(Answer::Once));
+    let mut tunnel = stage.tunnel(&target).await;
+    let address = format!("127.0.0.1:{}", peer.port);
+    let rules = |denied: &[&str]| Arc::new(Rules::new([&address], denied, true).unwrap());
+    stage.rules.send_replace(rules(&["other.test"]));
+    works(&mut tunnel).await;
+    stage.rules.send_replace(rules(&["*.example.test"]));
+    assert_eq!(rest(&mut tunnel).await, "");
+    assert_eq!(stage.refusal(&target).await.1, "denied-domain");
+    stage.rules.send_replace(rules(&[]));
+    let mut tunnel = stage.tunnel(&target).await;
+    works(&mut tunnel).await;
+    stage.rules = tokio::sync::watch::Sender::default();
+    assert_eq!(rest(&mut tunnel).await, "");
+    assert_eq!(stage.refusal(&target).await.1, "withdrawn");
+}
+
+#[tokio::test]
+async fn a_plain_request_under_way_is_cut_too() {
+    let peer = Peer::http("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nbegun").await;
+    let spelled = format!("127.0.0.1:{}", peer.port);
+    let stage = Stage::new(&[&spelled], &[]);
+    let slow = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let target = slow.local_addr().unwrap().to_string();
+    stage.rules.send_replace(Arc::new(Rules::new([&target], [""; 0], false).unwrap()));
+    let mut stream = stage.connect().await;
+    let request = format!("GET http://{target}/ HTTP/1.1\r\nHost: {target}\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let (mut server, _) = slow.accept().await.unwrap();
+    server.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nbegun").await.unwrap();
+    let mut begun = Vec::new();
+    while !begun.ends_with(b"begun") {
+        begun.push(stream.read_u8().await.unwrap());
+    }
+    stage.rules.send_replace(Arc::new(Rules::default()));
+    assert_eq!(rest(&mut stream).await, "");
+    assert_eq!(stage.events.lines(2).await[1], format!("http {target} refused withdrawn [127.0.0.1]"));
+    let (status, code, _) = refusal_of(&stage.say(request.as_bytes()).await);
+    assert_eq!((status, code.as_str()), (403, "address-literal"));
+}

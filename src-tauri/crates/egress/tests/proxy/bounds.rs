@@ -1,0 +1,138 @@
+//! What is too long, too slow or too much.
+
+use crate::stage::{BOUND, Options, Peer, Stage, head, refusal_of, rest};
+use ironcurtain_egress::{Limits, Rules};
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::time::{Instant, timeout};
+
+/// A proxy to one echoing server, with short bounds.
+async fn stage(limits: Limits) -> (Stage, Peer, String) {
+    let peer = Peer::echo().await;
+    let target = format!("127.0.0.1:{}", peer.port);
+    let rules = Rules::new([&target], [""; 0], false).unwrap();
+    (Stage::with(Options { rules, limits, ask: None }), peer, target)
+}
+
+fn short() -> Limits {
+    Limits { handshake: Duration::from_millis(300), ..Limits::default() }
+}
+
+#[tokio::test]
+async fn whoever_does_not_get_on_is_hung_up_on() {
+    let (stage, _peer, target) = stage(short()).await;
+    let begun = format!("CONNECT {target} HTTP/1.1\r\nHost");
+    for start in [&b""[..], b"\x05", b"\x05\x01\x00\x05\x01\x00\x03\x09a", begun.as_bytes()] {
+        let began = Instant::now();
+        let mut stream = stage.connect().await;
+        stream.write_all(start).await.unwrap();
+        rest(&mut stream).await;
+        assert!(began.elapsed() >= Duration::from_millis(250), "{start:?}");
+    }
+    // A byte now and then is not getting on.
+    let mut stream = stage.connect().await;
+    let (mut read, mut write) = stream.split();
+    let drip = async {
+        let _ = write.write_all(b"GET http://a.test/ HTTP/1.1\r\n").await;
+        while write.write_all(b"a").await.is_ok() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        std::future::pending::<()>().await;
+    };
+    let mut heard = Vec::new();
+    let hung_up = tokio::select! {
+        () = drip => unreachable!(),
+        ended = timeout(BOUND, read.read_to_end(&mut heard)) => ended.is_ok(),
+    };
+    assert!(hung_up);
+    drop(stage.tunnel(&target).await);
+}
+
+#[tokio::test]
+async fn a_head_has_a_longest_length() {
+    let (stage, _peer, target) = stage(Limits::default()).await;
+    let long =
+        |n: usize| format!("CONNECT {target} HTTP/1.1\r\nHost: {target}\r\nX: {}\r\n\r\n", "a".repeat(n));
+    let mut stream = stage.connect().await;
+    stream.write_all(long(30_000).as_bytes()).await.unwrap();
+    assert!(head(&mut stream).await.starts_with("HTTP/1.1 200"));
+    let mut stream = stage.connect().await;
+    // It hangs up while this is being written.
+    let _ = stream.write_all(long(2_000_000).as_bytes()).await;
+    assert!(!rest(&mut stream).await.contains(" 200 "));
+    let many: String = (0..300).map(|n| format!("X-{n}: a\r\n")).collect();
+    let answer =
+        stage.say(format!("CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n{many}\r\n").as_bytes()).await;
+    assert!(answer.starts_with("HTTP/1.1 431 "), "{answer}");
+}
+
+#[tokio::test]
+async fn a_tunnel_that_is_silent_ends_and_one_that_is_not_stays() {
+    let (stage, _peer, target) =
+        stage(Limits { idle: Duration::from_millis(600), ..Limits::default() }).await;
+    let (mut silent, mut lively) = (stage.tunnel(&target).await, stage.tunnel(&target).await);
+    let ends = Instant::now() + Duration::from_millis(1500);
+    let talk = async {
+        while Instant::now() < ends {
+            lively.write_all(b"x").await.unwrap();
+            assert_eq!(lively.read_u8().await.unwrap(), b'x');
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    let (silence, ()) = tokio::join!(rest(&mut silent), talk);
+    assert_eq!(silence, "");
+}
+
+#[tokio::test]
+async fn each_half_of_a_tunnel_ends_by_itself() {
+    let (stage, peer, target) = stage(Limits::default()).await;
+    let mut tunnel = stage.tunnel(&target).await;
+    let sent = "0123456789".repeat(100_000);
+    let (mut read, mut write) = tunnel.split();
+    let send = async {
+        write.write_all(sent.as_bytes()).await.unwrap();
+        write.shutdown().await.unwrap();
+    };
+    let mut heard = String::new();
+    let ((), read) = tokio::join!(send, timeout(BOUND, read.read_to_string(&mut heard)));
+    read.unwrap().unwrap();
+    assert!(heard == sent && peer.heard(1).await[0] == sent);
+}
+
+#[tokio::test]
+async fn more_connections_than_there_are_places_wait_for_one() {
+    let (stage, _peer, target) = stage(Limits { connections: 2, ..Limits::default() }).await;
+    let (first, second) = (stage.tunnel(&target).await, stage.tunnel(&target).await);
+    let mut third = Box::pin(stage.tunnel(&target));
+    assert!(timeout(Duration::from_millis(200), &mut third).await.is_err(), "no place is free");
+    drop(first);
+    drop(timeout(BOUND, third).await.expect("a place is free"));
+    drop(second);
+}
+
+#[tokio::test]
+async fn a_proxy_that_ends_takes_its_connections_with_it() {
+    let (stage, peer, target) = stage(Limits::default()).await;
+    let mut tunnel = stage.tunnel(&target).await;
+    tunnel.write_all(b"x").await.unwrap();
+    assert_eq!(tunnel.read_u8().await.unwrap(), b'x');
+    drop(stage);
+    assert_eq!(rest(&mut tunnel).await, "");
+    assert_eq!(peer.heard(1).await, ["x"]);
+}
+
+#[tokio::test]
+async fn a_plain_answer_without_an_end_is_cut_with_its_client() {
+    let (stage, _peer, target) = stage(short()).await;
+    let mut stream = stage.connect().await;
+    // The echo of a request is no answer.
+    stream
+        .write_all(
+            format!("GET http://{target}/ HTTP/1.1\r\nHost: {target}\r\nConnection: close\r\n\r\n")
+                .as_bytes(),
+        )
+        .await
+        .unwrap();
+    let (status, code, _) = refusal_of(&rest(&mut stream).await);
+    assert_eq!((status, code.as_str()), (502, "unreachable"));
+}

@@ -1,0 +1,201 @@
+//! CONNECT and plain HTTP.
+
+use crate::stage::{Peer, Stage, head, refusal_of, rest};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi";
+
+/// A proxy that allows one local server, under a name and by its address.
+async fn stage(answer: &'static str) -> (Stage, Peer) {
+    let peer = Peer::http(answer).await;
+    let port = peer.port;
+    let stage = Stage::new(&[&format!("files.test:{port}"), &format!("127.0.0.1:{port}")], &[]);
+    stage.names.set("files.test", &["127.0.0.1"]);
+    (stage, peer)
+}
+
+fn get(url: &str, host: &str, more: &str) -> Vec<u8> {
+    format!("GET {url} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n{more}\r\n").into_bytes()
+}
+
+#[tokio::test]
+async fn a_plain_request_is_sent_on_without_what_was_meant_for_us() {
+    let (stage, peer) = stage("HTTP/1.1 200 OK\r\nContent-Length: 2\r\nKeep-Alive: x\r\nConnection: X-Hop\r\nX-Hop: 1\r\nX-End: 2\r\n\r\nhi").await;
+    let host = format!("Files.TEST.:{}", peer.port);
+    let more = "Proxy-Authorization: Basic eA==\r\nProxy-Connection: keep-alive\r\nX-Mine: 1\r\nX-Kept: a\r\nConnection: X-Mine, Host\r\nTE: trailers\r\nUpgrade: h2c\r\n";
+    let answer = stage.say(&get(&format!("http://{host}/a%20b?c=d"), &host, more)).await;
+    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.ends_with("\r\n\r\nhi"), "{answer}");
+    let (lower, kept) = (answer.to_lowercase(), ["x-end: 2"]);
+    assert!(
+        kept.iter().all(|k| lower.contains(k)) && !lower.contains("x-hop") && !lower.contains("keep-alive"),
+        "{answer}"
+    );
+    let heard = peer.heard(1).await;
+    let mut lines: Vec<_> = heard[0].trim_end().split("\r\n").map(str::to_lowercase).collect();
+    lines.sort();
+    let expected = [
+        "connection: close".to_owned(),
+        "get /a%20b?c=d http/1.1".to_owned(),
+        format!("host: files.test:{}", peer.port),
+        "x-kept: a".to_owned(),
+    ];
+    assert_eq!(lines, expected);
+    let recorded = format!("http files.test:{0} allowed by files.test:{0} [127.0.0.1]", peer.port);
+    assert_eq!(stage.events.lines(1).await, [recorded]);
+}
+
+#[tokio::test]
+async fn bodies_pass_and_a_connection_carries_several_requests() {
+    let (stage, peer) = stage(OK).await;
+    let host = format!("files.test:{}", peer.port);
+    let mut stream = stage.connect().await;
+    let first = format!(
+        "POST http://{host}/1 HTTP/1.1\r\nHost: {host}\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n"
+    );
+    stream.write_all(first.as_bytes()).await.unwrap();
+    assert!(head(&mut stream).await.starts_with("HTTP/1.1 200"));
+    let mut body = [0; 2];
+    stream.read_exact(&mut body).await.unwrap();
+    // The second one is for somebody else, on the same connection.
+    stream.write_all(&get("http://other.test/", "other.test", "")).await.unwrap();
+    let (status, code, text) = refusal_of(&rest(&mut stream).await);
+    assert_eq!((status, code.as_str()), (403, "unknown-domain"));
+    assert_eq!(text, "IronCurtain: `other.test:80` is not on the list of allowed domains.\n");
+    assert!(peer.heard(1).await[0].contains("3\r\nabc\r\n0\r\n\r\n"));
+    assert_eq!(stage.names.asked(), ["files.test"], "what is refused is never looked up");
+}
+
+#[tokio::test]
+async fn a_request_that_could_be_read_in_two_ways_reaches_nobody() {
+    let (stage, peer) = stage(OK).await;
+    let host = format!("files.test:{}", peer.port);
+    let url = format!("http://{host}/");
+    for (what, bytes) in [
+        ("another host", get(&url, "other.test", "")),
+        ("another port", get(&url, "files.test", "")),
+        ("two hosts", get(&url, &host, "Host: other.test\r\n")),
+        ("no host", format!("GET {url} HTTP/1.1\r\n\r\n").into_bytes()),
+        ("a login in the host", get(&format!("http://u:p@{host}/"), &host, "")),
+        ("only a path", get("/", &host, "")),
+        ("another scheme", get(&format!("https://{host}/"), &host, "")),
+        ("ftp", get(&format!("ftp://{host}/"), &host, "")),
+        ("two lengths", get(&url, &host, "Content-Length: 1\r\nContent-Length: 2\r\n")),
+        ("a folded header", get(&url, &host, "X: a\r\n b\r\n")),
+        ("a header without an end", get(&url, &host, "X : a\r\n")),
+        ("a bare line feed in a name", get(&url, &host, "X\n: a\r\n")),
+        ("chunks that are something else", get(&url, &host, "Transfer-Encoding: chunked, identity\r\n")),
+        ("no host in CONNECT", b"CONNECT :80 HTTP/1.1\r\n\r\n".to_vec()),
+        ("no port in CONNECT", b"CONNECT files.test HTTP/1.1\r\nHost: files.test\r\n\r\n".to_vec()),
+        ("a login in CONNECT", format!("CONNECT u@{host} HTTP/1.1\r\nHost: {host}\r\n\r\n").into_bytes()),
+    ] {
+        let answer = stage.say(&bytes).await;
+        assert!(
+            answer.starts_with("HTTP/1.1 400 ") || answer.starts_with("HTTP/1.0 400 "),
+            "{what}: {answer:?}"
+        );
+    }
+    assert!(stage.say(&get(&url, &host, "")).await.ends_with("hi"), "the plain one passes");
+    assert_eq!(peer.heard(1).await.len(), 1);
+}
+
+#[tokio::test]
+async fn chunks_and_a_length_are_sent_on_as_chunks_alone() {
+    let (stage, peer) = stage(OK).await;
+    let host = format!("files.test:{}", peer.port);
+    let request = format!(
+        "POST http://{host}/ HTTP/1.1\r\nHost: {host}\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n1\r\nx\r\n0\r\n\r\nGET / HTTP/1.1\r\n\r\n"
+    );
+    let answer = stage.say(request.as_bytes()).await;
+    let heard = match answer.starts_with("HTTP/1.1 200") {
+        true => peer.heard(1).await.remove(0).to_lowercase(),
+        false => String::new(),
+    };
+    assert!(!heard.contains("content-length") && !heard.contains("get / "), "{answer}\n{heard}");
+}
+
+#[tokio::test]
+async fn every_refusal_says_why_and_is_on_record() {
+    let stage = Stage::new(
+        &["a.test", "b.test:22", "*.pkg.test", "gone.test", "metadata.test", "127.0.0.1:1"],
+        &["bad.pkg.test"],
+    );
+    stage.names.set("metadata.test", &["8.8.8.8 169.254.169.254"]);
+    for (target, status, code, text) in [
+        ("other.test:443", 403, "unknown-domain", "`other.test:443` is not on the list of allowed domains"),
+        ("a.test:8443", 403, "unknown-domain", "`a.test:8443` is not on the list of allowed domains"),
+        ("b.test:443", 403, "unknown-domain", "`b.test:443` is not on the list of allowed domains"),
+        ("pkg.test:443", 403, "unknown-domain", "`pkg.test:443` is not on the list of allowed domains"),
+        ("BAD.pkg.test.:443", 403, "denied-domain", "`bad.pkg.test` is on the list of denied domains"),
+        (
+            "127.0.0.1:443",
+            403,
+            "address-literal",
+            "`127.0.0.1:443` is an address, which no name on the list of allowed domains covers",
+        ),
+        (
+            "0x7f.1:443",
+            403,
+            "address-literal",
+            "`127.0.0.1:443` is an address, which no name on the list of allowed domains covers",
+        ),
+        (
+            "[::ffff:8.8.8.8]:443",
+            403,
+            "address-literal",
+            "`8.8.8.8:443` is an address, which no name on the list of allowed domains covers",
+        ),
+        ("a.test:0", 400, "bad-host", "`a.test:0` is not the name of a host"),
+        ("a..test:443", 400, "bad-host", "`a..test` is not the name of a host"),
+        ("gone.test:443", 502, "unresolvable", "`gone.test` cannot be resolved: no such host"),
+        (
+            "metadata.test:443",
+            403,
+            "not-public",
+            "`metadata.test:443` leads to 169.254.169.254, which hands out this machine's credentials",
+        ),
+        (
+            "127.0.0.1:1",
+            502,
+            "unreachable",
+            "`127.0.0.1:1` cannot be reached: Connection refused (os error 111)",
+        ),
+    ] {
+        let expected = (status, code.to_owned(), format!("IronCurtain: {text}.\n"));
+        assert_eq!(stage.refusal(target).await, expected, "{target}");
+    }
+    let lines = stage.events.lines(14).await;
+    let expected = [
+        "connect other.test:443 refused unknown-domain []",
+        "connect a.test:8443 refused unknown-domain []",
+        "connect b.test:443 refused unknown-domain []",
+        "connect pkg.test:443 refused unknown-domain []",
+        "connect bad.pkg.test:443 refused denied-domain []",
+        "connect 127.0.0.1:443 refused address-literal []",
+        "connect 127.0.0.1:443 refused address-literal []",
+        "connect 8.8.8.8:443 refused address-literal []",
+        "connect a.test:0:0 refused bad-host []",
+        "connect a..test:443:0 refused bad-host []",
+        "connect gone.test:443 failed unresolvable []",
+        "connect metadata.test:443 refused not-public [8.8.8.8 169.254.169.254]",
+        "connect 127.0.0.1:1 allowed by 127.0.0.1:1 [127.0.0.1]",
+        "connect 127.0.0.1:1 failed unreachable [127.0.0.1]",
+    ];
+    assert_eq!(lines, expected);
+}
+
+#[tokio::test]
+async fn what_cannot_be_recorded_does_not_happen() {
+    let (stage, peer) = stage(OK).await;
+    let target = format!("files.test:{}", peer.port);
+    *stage.events.broken.lock().unwrap() = Some("the disk is full".into());
+    let (status, code, text) = stage.refusal(&target).await;
+    assert_eq!((status, code.as_str()), (403, "not-recorded"));
+    assert_eq!(
+        text,
+        format!("IronCurtain: the decision on `{target}` could not be recorded: the disk is full.\n")
+    );
+    *stage.events.broken.lock().unwrap() = None;
+    let mut tunnel = stage.tunnel(&target).await;
+    tunnel.write_all(b"GET / HTTP/1.0\r\n\r\n").await.unwrap();
+    assert!(rest(&mut tunnel).await.ends_with("hi"));
+}

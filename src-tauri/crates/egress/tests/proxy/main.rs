@@ -1,0 +1,21 @@
+//! The proxy from outside: what real programs and hostile ones get through it, judged by what arrives on the other side.
+
+#![cfg(target_os = "linux")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking, in its helpers too"
+)]
+
+mod asking;
+mod bounds;
+mod http;
+mod namespace;
+mod outside;
+mod programs;
+mod socks;
+mod ssh;
+mod stage;
+mod tls;

@@ -1,0 +1,285 @@
+//! A proxy with names, a person and a record that the test writes and reads.
+
+use ironcurtain_egress::{
+    Answer, Ask, Boxed, By, Event, Limits, Proxy, Record, Resolve, Rules, Target, Verdict, serve,
+};
+use std::collections::{HashMap, VecDeque};
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+/// Far more than anything here takes.
+pub const BOUND: Duration = Duration::from_secs(30);
+
+pub struct Stage {
+    pub address: SocketAddr,
+    pub rules: watch::Sender<Arc<Rules>>,
+    pub names: Arc<Names>,
+    pub events: Arc<Events>,
+    task: JoinHandle<io::Error>,
+}
+
+/// What the test chooses.
+pub struct Options {
+    pub rules: Rules,
+    pub limits: Limits,
+    pub ask: Option<Arc<dyn Ask>>,
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Stage {
+    /// A proxy that allows these and denies those.
+    pub fn new(allowed: &[&str], denied: &[&str]) -> Self {
+        let rules = Rules::new(allowed, denied, false).unwrap();
+        Self::with(Options { rules, limits: Limits::default(), ask: None })
+    }
+
+    pub fn with(options: Options) -> Self {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let (rules, watched) = watch::channel(Arc::new(options.rules));
+        let (names, events): (Arc<Names>, Arc<Events>) = Default::default();
+        let proxy = Proxy {
+            server: "fetch".into(),
+            rules: watched,
+            ask: options.ask,
+            record: events.clone(),
+            resolve: names.clone(),
+            limits: options.limits,
+        };
+        Self { address, rules, names, events, task: tokio::spawn(serve(listener, proxy)) }
+    }
+
+    pub async fn connect(&self) -> TcpStream {
+        TcpStream::connect(self.address).await.unwrap()
+    }
+
+    /// Sends bytes and reads until the proxy hangs up.
+    pub async fn say(&self, bytes: &[u8]) -> String {
+        let mut stream = self.connect().await;
+        stream.write_all(bytes).await.unwrap();
+        rest(&mut stream).await
+    }
+
+    /// A tunnel that was allowed.
+    pub async fn tunnel(&self, target: &str) -> TcpStream {
+        let mut stream = self.connect().await;
+        stream
+            .write_all(format!("CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n\r\n").as_bytes())
+            .await
+            .unwrap();
+        let head = head(&mut stream).await;
+        assert!(head.starts_with("HTTP/1.1 200 "), "{head}");
+        stream
+    }
+
+    /// The answer to a CONNECT that is refused: status, code, text.
+    pub async fn refusal(&self, target: &str) -> (u16, String, String) {
+        refusal_of(&self.say(format!("CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n\r\n").as_bytes()).await)
+    }
+}
+
+/// Status, code and text of a refusal.
+pub fn refusal_of(answer: &str) -> (u16, String, String) {
+    let (head, text) = answer.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no answer: {answer:?}"));
+    let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+    let code = head.lines().find_map(|line| line.strip_prefix("x-ironcurtain-reason: ")).unwrap_or_default();
+    (status, code.to_owned(), text.to_owned())
+}
+
+/// Everything until the other side has ended.
+pub async fn rest(stream: &mut TcpStream) -> String {
+    let mut bytes = Vec::new();
+    // A reset ends it as well.
+    let _ = timeout(BOUND, stream.read_to_end(&mut bytes)).await.expect("the other side hangs up");
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// The head of an HTTP message.
+pub async fn head(stream: &mut TcpStream) -> String {
+    let mut bytes = Vec::new();
+    while !bytes.ends_with(b"\r\n\r\n") {
+        let byte = timeout(BOUND, stream.read_u8()).await.expect("an answer comes");
+        bytes.push(byte.unwrap_or_else(|e| panic!("{e} after {:?}", String::from_utf8_lossy(&bytes))));
+    }
+    String::from_utf8(bytes).unwrap()
+}
+
+/// A server on this machine's loopback that answers each connection the same way, and what it was sent.
+pub struct Peer {
+    pub port: u16,
+    pub heard: watch::Receiver<Vec<Vec<u8>>>,
+    task: JoinHandle<()>,
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Peer {
+    /// Reads up to the end of a head, answers, reads the rest.
+    pub async fn http(answer: &'static str) -> Self {
+        Self::start(move |mut stream, say| async move {
+            let mut heard = head(&mut stream).await.into_bytes();
+            stream.write_all(answer.as_bytes()).await.unwrap();
+            stream.shutdown().await.unwrap();
+            let _ = stream.read_to_end(&mut heard).await;
+            say.send_modify(|all| all.push(heard));
+        })
+        .await
+    }
+
+    /// Gives back what comes, and ends when the other side has ended.
+    pub async fn echo() -> Self {
+        Self::start(|mut stream, say| async move {
+            let mut heard = Vec::new();
+            let mut buffer = [0; 4096];
+            while let Ok(n @ 1..) = stream.read(&mut buffer).await {
+                heard.extend_from_slice(&buffer[..n]);
+                let _ = stream.write_all(&buffer[..n]).await;
+            }
+            say.send_modify(|all| all.push(heard));
+        })
+        .await
+    }
+
+    async fn start<F>(serve: impl Fn(TcpStream, watch::Sender<Vec<Vec<u8>>>) -> F + Send + 'static) -> Self
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let (say, heard) = watch::channel(Vec::new());
+        let task = tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                tokio::spawn(serve(stream, say.clone()));
+            }
+        });
+        Self { port, heard, task }
+    }
+
+    /// What so many connections sent, once they have ended.
+    pub async fn heard(&self, connections: usize) -> Vec<String> {
+        let mut heard = self.heard.clone();
+        let all = timeout(BOUND, heard.wait_for(|all| all.len() >= connections))
+            .await
+            .expect("it is heard")
+            .unwrap();
+        all.iter().map(|bytes| String::from_utf8_lossy(bytes).into_owned()).collect()
+    }
+}
+
+/// Names and the answers for them, one after the other; the last one stays.
+#[derive(Default)]
+pub struct Names(Mutex<HashMap<String, VecDeque<Vec<IpAddr>>>>, Mutex<Vec<String>>);
+
+impl Names {
+    /// Each text is one answer: addresses, separated by spaces.
+    pub fn set(&self, name: &str, answers: &[&str]) {
+        let addresses = |text: &&str| text.split(' ').map(|a| a.parse().unwrap()).collect();
+        self.0.lock().unwrap().insert(name.into(), answers.iter().map(addresses).collect());
+    }
+
+    /// Every name that was looked up, in order.
+    pub fn asked(&self) -> Vec<String> {
+        self.1.lock().unwrap().clone()
+    }
+}
+
+impl Resolve for Names {
+    fn resolve<'a>(&'a self, name: &'a str) -> Boxed<'a, io::Result<Vec<IpAddr>>> {
+        self.1.lock().unwrap().push(name.into());
+        let mut names = self.0.lock().unwrap();
+        let answer = match names.get_mut(name) {
+            Some(answers) if answers.len() > 1 => answers.pop_front(),
+            Some(answers) => answers.front().cloned(),
+            None => None,
+        };
+        let missing = || io::Error::new(io::ErrorKind::NotFound, "no such host");
+        Box::pin(std::future::ready(answer.ok_or_else(missing)))
+    }
+}
+
+/// Everything that was recorded.
+pub struct Events {
+    all: watch::Sender<Vec<Event>>,
+    /// Why nothing can be recorded, if so.
+    pub broken: Mutex<Option<String>>,
+}
+
+impl Default for Events {
+    fn default() -> Self {
+        Self { all: watch::Sender::new(Vec::new()), broken: Mutex::default() }
+    }
+}
+
+impl Record for Events {
+    fn record(&self, event: Event) -> Boxed<'_, Result<(), String>> {
+        let broken = self.broken.lock().unwrap().clone();
+        if broken.is_none() {
+            self.all.send_modify(|all| all.push(event));
+        }
+        Box::pin(std::future::ready(broken.map_or(Ok(()), Err)))
+    }
+}
+
+impl Events {
+    /// The events in one line each, once there are so many.
+    pub async fn lines(&self, count: usize) -> Vec<String> {
+        let mut all = self.all.subscribe();
+        let all =
+            timeout(BOUND, all.wait_for(|all| all.len() >= count)).await.expect("it is recorded").unwrap();
+        all.iter().map(line).collect()
+    }
+}
+
+fn line(event: &Event) -> String {
+    let verdict = match &event.verdict {
+        Verdict::Allowed(By::Rule(rule)) => format!("allowed by {rule}"),
+        Verdict::Allowed(By::Grant(grant)) => format!("allowed by grant {grant}"),
+        Verdict::Allowed(By::Once) => "allowed once".to_owned(),
+        Verdict::Refused { code, .. } => format!("refused {code}"),
+        Verdict::Failed { code, .. } => format!("failed {code}"),
+    };
+    let addresses: Vec<_> = event.addresses.iter().map(ToString::to_string).collect();
+    assert_eq!(event.server, "fetch");
+    format!("{} {}:{} {verdict} [{}]", event.protocol, event.host, event.port, addresses.join(" "))
+}
+
+/// A person who answers from a list and notes what was asked.
+pub struct Person {
+    answer: watch::Sender<Option<Answer>>,
+    pub asked: Mutex<Vec<String>>,
+}
+
+impl Person {
+    pub fn new() -> Arc<Self> {
+        Arc::new(Self { answer: watch::Sender::new(None), asked: Mutex::default() })
+    }
+
+    /// Answers what is open and what comes.
+    pub fn says(&self, answer: Option<Answer>) {
+        self.answer.send_replace(answer);
+    }
+}
+
+impl Ask for Person {
+    fn ask(&self, target: Target) -> Boxed<'static, Answer> {
+        self.asked.lock().unwrap().push(target.to_string());
+        let mut answer = self.answer.subscribe();
+        Box::pin(async move { answer.wait_for(Option::is_some).await.unwrap().clone().unwrap() })
+    }
+}

@@ -1,0 +1,134 @@
+//! Port 443: nothing but TLS with the host that was allowed.
+
+use crate::namespace::{PUBLIC, World, inside};
+use crate::stage::{Options, Stage, rest};
+use ironcurtain_egress::{Limits, Rules};
+use std::process::Command;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+/// What curl says to `files.example.test`.
+const CURL: &[u8] = include_bytes!("../../src/hello/captured/curl.bin");
+
+fn stage() -> Stage {
+    let rules = Rules::new(["*.example.test", "*.example.test:8443", "9.9.9.9"], [""; 0], false).unwrap();
+    let limits = Limits { handshake: Duration::from_secs(2), ..Limits::default() };
+    let stage = Stage::with(Options { rules, limits, ask: None });
+    stage.names.set("files.example.test", &[PUBLIC]);
+    stage.names.set("other.example.test", &[PUBLIC]);
+    stage
+}
+
+/// What OpenSSL's own client hears, and whether it had a conversation.
+async fn s_client(stage: &Stage, world: &World, target: &str, more: &[&str]) -> bool {
+    let mut command = Command::new("openssl");
+    command.args(["s_client", "-proxy", &stage.address.to_string(), "-connect", target, "-brief", "-CAfile"]);
+    command.arg(world.ca()).args(more).stdin(std::process::Stdio::null());
+    let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
+    String::from_utf8_lossy(&output.stderr).contains("CONNECTION ESTABLISHED")
+}
+
+#[test]
+fn the_greeting_must_name_the_host_that_was_allowed() {
+    inside("tls::the_greeting_must_name_the_host_that_was_allowed", async |world| {
+        let stage = stage();
+        let target = "files.example.test:443";
+        for more in [
+            &["-servername", "files.example.test"][..],
+            &["-servername", "FILES.Example.TEST"],
+            &["-servername", "files.example.test", "-tls1_2"],
+            &["-servername", "files.example.test", "-max_send_frag", "512", "-split_send_frag", "512"],
+        ] {
+            assert!(s_client(&stage, &world, target, more).await, "{more:?}");
+        }
+        assert!(
+            s_client(&stage, &world, "9.9.9.9:443", &["-noservername"]).await,
+            "an address that is spelled out"
+        );
+        let talks = world.talks();
+        assert_eq!(talks, 5);
+        for more in [
+            &["-servername", "other.example.test"][..],
+            &["-servername", "files.example.test.evil.test"],
+            &["-servername", "files.example.test."],
+            &["-noservername"],
+        ] {
+            assert!(!s_client(&stage, &world, target, more).await, "{more:?}");
+        }
+        assert!(!s_client(&stage, &world, "9.9.9.9:443", &["-servername", "files.example.test"]).await);
+        assert_eq!(world.talks(), talks, "not a byte of those got there");
+        let lines = stage.events.lines(15).await;
+        let refused: Vec<_> =
+            lines.iter().filter(|line| line.contains("refused")).map(String::as_str).collect();
+        let expected = [
+            "connect files.example.test:443 refused other-name [9.9.9.9]",
+            "connect files.example.test:443 refused other-name [9.9.9.9]",
+            "connect files.example.test:443 refused other-name [9.9.9.9]",
+            "connect files.example.test:443 refused not-tls [9.9.9.9]",
+            "connect 9.9.9.9:443 refused other-name [9.9.9.9]",
+        ];
+        assert_eq!(refused, expected);
+    });
+}
+
+#[test]
+fn what_is_not_a_greeting_gets_nowhere() {
+    inside("tls::what_is_not_a_greeting_gets_nowhere", async |world| {
+        let stage = stage();
+        let broken = [&CURL[..40], &[0xff; 200]].concat();
+        let never_ends = &CURL[..CURL.len() - 1];
+        for bytes in [
+            &b"GET / HTTP/1.1\r\nHost: evil.test\r\n\r\n"[..],
+            b"SSH-2.0-OpenSSH_9.2\r\n",
+            b"\x16\x03\x01\x00\x05\x01\xff\xff\xff\x03",
+            b"\x15\x03\x03\x00\x02\x01\x00",
+            b"",
+            &broken,
+            never_ends,
+        ] {
+            let mut tunnel = stage.tunnel("files.example.test:443").await;
+            tunnel.write_all(bytes).await.unwrap();
+            assert_eq!(rest(&mut tunnel).await, "", "{bytes:?}");
+        }
+        // The same by SOCKS, and after an early end.
+        let mut socks = stage.connect().await;
+        socks.write_all(b"\x05\x01\x00\x05\x01\x00\x03\x12files.example.test\x01\xbb").await.unwrap();
+        socks.write_all(b"GET / HTTP/1.0\r\n\r\n").await.unwrap();
+        assert_eq!(rest(&mut socks).await.len(), 12, "two answers, and nothing from the server");
+        let mut early = stage.tunnel("files.example.test:443").await;
+        early.write_all(&CURL[..100]).await.unwrap();
+        early.shutdown().await.unwrap();
+        assert_eq!(rest(&mut early).await, "");
+        assert_eq!(world.talks(), 0);
+        assert!(
+            stage
+                .events
+                .lines(18)
+                .await
+                .iter()
+                .skip(1)
+                .step_by(2)
+                .all(|line| line.contains("refused not-tls"))
+        );
+    });
+}
+
+#[test]
+fn a_greeting_may_come_in_pieces_and_other_ports_are_for_anything() {
+    inside("tls::a_greeting_may_come_in_pieces_and_other_ports_are_for_anything", async |world| {
+        let stage = stage();
+        let mut tunnel = stage.tunnel("files.example.test:443").await;
+        tunnel.set_nodelay(true).unwrap();
+        for piece in CURL.chunks(7) {
+            tunnel.write_all(piece).await.unwrap();
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(tunnel.read_u8().await.unwrap(), 22, "the server greets back");
+        assert!(
+            s_client(&stage, &world, "files.example.test:8443", &["-servername", "other.example.test"]).await
+        );
+        let mut plain = stage.tunnel("files.example.test:80").await;
+        plain.write_all(b"GET /hello.txt HTTP/1.0\r\n\r\n").await.unwrap();
+        assert!(rest(&mut plain).await.ends_with("hello from outside"));
+    });
+}
