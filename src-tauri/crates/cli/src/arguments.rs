@@ -44,6 +44,12 @@ pub enum Command {
         #[command(subcommand)]
         action: crate::policy::PolicyAction,
     },
+    /// List servers, or annotate the tools of one. Needs no trusted process.
+    Servers {
+        /// What to do with them.
+        #[command(subcommand)]
+        action: crate::servers::ServersAction,
+    },
     /// End the trusted process and every session.
     Stop,
 }

@@ -5,6 +5,7 @@ mod connection;
 mod policy;
 mod print;
 mod run;
+mod servers;
 
 use arguments::{Arguments, AuditAction, Command, GrantsAction};
 use clap::Parser;
@@ -28,6 +29,7 @@ fn main() -> ExitCode {
 fn perform(arguments: Arguments) -> anyhow::Result<ExitCode> {
     let request = match arguments.command {
         Command::Policy { action } => return policy::perform(&action, arguments.json),
+        Command::Servers { action } => return servers::perform(&action, arguments.json),
         Command::Daemon(options) => return run::daemon(&options).map(|()| ExitCode::SUCCESS),
         Command::Status => Request::Status,
         Command::Sessions => Request::Sessions,

@@ -4,6 +4,7 @@
 //! - Every mutable thing has one owner; no lock is held across an await.
 //! - Whatever fails, fails closed: the call is denied with a reason, and the session lives on.
 
+pub mod annotating;
 pub mod audit;
 pub mod catalog;
 mod clock;
@@ -32,3 +33,4 @@ pub use daemon::{Daemon, Options, StartError, start};
 pub use home::{Home, HomeError};
 pub use law::{LawError, canonical_home, protected};
 pub use listener::ListenError;
+pub use server::inspect::{InspectError, Inspection, ListedTool, fingerprint, inspect};

@@ -5,6 +5,7 @@
 //! - One task ([`leg`]) owns the process and what is mounted; one task per process ([`pump`]) owns the conversation.
 
 mod control;
+pub mod inspect;
 mod leg;
 mod mounted;
 mod process;

@@ -1,0 +1,153 @@
+//! What is proposed for a server, for people and for programs.
+
+use ironcurtain_daemon::annotating::{AnnotationsFile, Change, Changes, Draft, DraftTool};
+use ironcurtain_daemon::consent::visible;
+use ironcurtain_daemon::{Sandbox, Servers};
+use ironcurtain_policy::propose::{Confidence, Proposal, ProposedArgument};
+use serde_json::{Value, json};
+use std::fmt::Write;
+
+/// How much of a reason is shown.
+const REASON: usize = 160;
+
+/// For people: tool by tool, what is unsure marked, and what is to change.
+pub fn text(draft: &Draft, changes: &Changes) -> String {
+    let mut out = String::new();
+    for tool in &draft.tools {
+        let change =
+            changes.tools.iter().find(|(name, _)| *name == tool.listed.name).map(|(_, change)| change);
+        tool_text(&mut out, tool, change);
+    }
+    for name in &changes.gone {
+        line(&mut out, &format!("{name}: not listed by the server any more; its annotation goes"));
+    }
+    let unsure = draft.tools.iter().flat_map(arguments).filter(|a| a.confidence == Confidence::Low).count();
+    let left_out = draft.tools.iter().filter(|tool| left_out(tool).is_some()).count();
+    let _ = writeln!(
+        out,
+        "{}: {}; {} to look at (marked ?); {} left out, which stay refused.",
+        draft.server,
+        counted(draft.tools.len(), "tool"),
+        counted(unsure, "argument"),
+        left_out
+    );
+    if changes.is_empty() {
+        out.push_str("All of it is written down already.\n");
+    } else if changes.unchanged == Some(false) {
+        out.push_str("The server does not say the same of its tools as when they were annotated.\n");
+    }
+    out
+}
+
+fn tool_text(out: &mut String, tool: &DraftTool, change: Option<&Change>) {
+    let summary = tool.summary();
+    let dash = if summary.is_empty() { "" } else { " - " };
+    line(out, &format!("{}{dash}{summary}", tool.listed.name));
+    if let Some(reason) = left_out(tool) {
+        line(out, &format!("  LEFT OUT, stays refused: {reason}"));
+    }
+    let width = arguments(tool).map(|argument| argument.name.chars().count()).max().unwrap_or_default();
+    for argument in arguments(tool) {
+        let mark = if argument.confidence == Confidence::Low { '?' } else { ' ' };
+        let reason = visible::head(&argument.reason, REASON);
+        let (name, roles, sure) = (&argument.name, roles(argument).join(", "), argument.confidence.name());
+        line(out, &format!("{mark} {name:width$}  {roles}  ({sure}: {reason})"));
+    }
+    if let Proposal::Annotated { descends: Some(true), .. } = &tool.proposal {
+        line(out, "  a folder stands for all that is in it");
+    }
+    match change {
+        Some(Change::Other { schema_changed, arguments }) => {
+            if *schema_changed {
+                line(out, "  CHANGED by the server since it was annotated: the shape of its arguments");
+            }
+            arguments.iter().for_each(|words| line(out, &format!("  change: {words}")));
+        }
+        Some(Change::LeftOut) => line(out, "  change: it was annotated, and will be refused"),
+        Some(Change::New | Change::Same | Change::StillLeftOut) | None => {}
+    }
+    out.push('\n');
+}
+
+/// For programs.
+pub fn json(file: &AnnotationsFile, draft: &Draft, changes: &Changes) -> Value {
+    let tools = draft.tools.iter().zip(&changes.tools).map(|(tool, (_, change))| {
+        let arguments = arguments(tool).map(|argument| {
+            json!({
+                "name": argument.name,
+                "roles": roles(argument),
+                "confidence": argument.confidence.name(),
+                "reason": argument.reason,
+            })
+        });
+        json!({
+            "name": tool.listed.name,
+            "leftOut": left_out(tool),
+            "arguments": arguments.collect::<Vec<_>>(),
+            "change": change_json(change),
+        })
+    });
+    json!({
+        "server": draft.server,
+        "file": file.path(),
+        "tools": tools.collect::<Vec<_>>(),
+        "gone": changes.gone,
+        "unchanged": changes.unchanged,
+        "annotations": draft.to_json(),
+    })
+}
+
+fn change_json(change: &Change) -> Value {
+    match change {
+        Change::New => json!({ "kind": "new" }),
+        Change::Same => json!({ "kind": "same" }),
+        Change::Other { schema_changed, arguments } => {
+            json!({ "kind": "other", "schemaChanged": schema_changed, "arguments": arguments })
+        }
+        Change::LeftOut => json!({ "kind": "left-out" }),
+        Change::StillLeftOut => json!({ "kind": "still-left-out" }),
+    }
+}
+
+/// The configured servers, for people.
+pub fn list(servers: &Servers, annotated: &AnnotationsFile) -> String {
+    let mut out = String::new();
+    for server in servers.iter() {
+        let contained = if server.sandbox == Sandbox::OptedOut { "NO SANDBOX" } else { "sandboxed" };
+        let tools = match annotated.tools(&server.name) {
+            0 => format!("not annotated: run `ironcurtain servers annotate {}`", server.name),
+            count => format!("{} annotated", counted(count, "tool")),
+        };
+        line(&mut out, &format!("{}  {contained}  {tools}  {}", server.name, server.command));
+    }
+    out
+}
+
+fn arguments(tool: &DraftTool) -> impl Iterator<Item = &ProposedArgument> {
+    match &tool.proposal {
+        Proposal::Annotated { arguments, .. } => arguments.as_slice(),
+        Proposal::LeftOut { .. } => &[],
+    }
+    .iter()
+}
+
+fn left_out(tool: &DraftTool) -> Option<&str> {
+    match &tool.proposal {
+        Proposal::LeftOut { reason } => Some(reason),
+        Proposal::Annotated { .. } => None,
+    }
+}
+
+fn roles(argument: &ProposedArgument) -> Vec<&'static str> {
+    argument.roles.iter().map(|role| role.name()).collect()
+}
+
+fn counted(count: usize, what: &str) -> String {
+    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
+}
+
+/// Much of it comes from the server.
+fn line(out: &mut String, text: &str) {
+    out.push_str(&visible::line(text));
+    out.push('\n');
+}

@@ -1,0 +1,160 @@
+//! Putting the annotations of one server into `tool-annotations.json`.
+//!
+//! - What belongs to other servers keeps its bytes.
+//! - The new file is read by the strict loader before it replaces the old one, at once and as a whole.
+//! - A file that changed since it was read is not overwritten.
+
+mod compare;
+mod entry;
+mod splice;
+
+pub use compare::{Change, Changes};
+pub use entry::{Draft, DraftTool};
+
+use crate::config::{ConfigError, read};
+use crate::home::Home;
+use ironcurtain_policy::{Annotations, LoadError, defaults};
+use serde_json::Value;
+use std::fs::{File, OpenOptions, Permissions};
+use std::io::{self, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+/// Why annotations are not written.
+#[derive(Debug, thiserror::Error)]
+pub enum AnnotatingError {
+    /// The file cannot be read.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The file, or what it would become, is refused by the loader.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// The file has no place for annotations.
+    #[error("`{file}`: {problem}")]
+    Shape {
+        /// The file.
+        file: PathBuf,
+        /// What is wrong.
+        problem: String,
+    },
+    /// Somebody else wrote the file.
+    #[error("`{0}` changed in the meantime; nothing was written, try again")]
+    Changed(PathBuf),
+    /// The file cannot be written.
+    #[error("`{file}` cannot be written: {source}")]
+    Write {
+        /// The file.
+        file: PathBuf,
+        /// The operating system's answer.
+        source: io::Error,
+    },
+}
+
+/// The annotations file as it was read; without one, what ships, which a file would replace.
+#[derive(Debug)]
+pub struct AnnotationsFile {
+    path: PathBuf,
+    found: Option<String>,
+    annotations: Annotations,
+}
+
+impl AnnotationsFile {
+    /// Reads the file.
+    ///
+    /// # Errors
+    /// [`AnnotatingError`], when it cannot be read or is not understood.
+    pub fn open(home: &Home) -> Result<Self, AnnotatingError> {
+        let path = home.policy().join("tool-annotations.json");
+        let found = read(&path)?;
+        let text = found.as_deref().unwrap_or(defaults::ANNOTATIONS_JSON);
+        let annotations = Annotations::from_json(text, &path.display().to_string())?;
+        Ok(Self { path, found, annotations })
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// How many tools of a server are annotated.
+    #[must_use]
+    pub fn tools(&self, server: &str) -> usize {
+        self.annotations.tools(server).count()
+    }
+
+    /// What a draft changes.
+    #[must_use]
+    pub fn compare(&self, draft: &Draft) -> Changes {
+        compare::changes(&self.annotations, self.stored(&draft.server).as_ref(), draft)
+    }
+
+    /// The file's text with the annotations of one server replaced by a draft.
+    ///
+    /// # Errors
+    /// [`AnnotatingError`], when the result would not be understood.
+    pub fn with(&self, draft: &Draft) -> Result<String, AnnotatingError> {
+        let shape = |problem: String| AnnotatingError::Shape { file: self.path.clone(), problem };
+        let new = splice::server(self.text(), &draft.server, &draft.to_json()).map_err(shape)?;
+        let read = Annotations::from_json(&new, &self.path.display().to_string())?;
+        let others = |of: &Annotations| {
+            let names: Vec<String> =
+                of.servers().filter(|name| *name != draft.server).map(str::to_owned).collect();
+            names
+                .iter()
+                .map(|name| {
+                    let tools = of.tools(name).map(|(tool, known)| (tool.to_owned(), known.clone()));
+                    tools.collect::<Vec<_>>()
+                })
+                .collect::<Vec<_>>()
+        };
+        if others(&read) != others(&self.annotations) {
+            return Err(shape("the annotations of other servers would change".to_owned()));
+        }
+        Ok(new)
+    }
+
+    /// Writes a draft.
+    ///
+    /// # Errors
+    /// [`AnnotatingError`]: the old file is still there, whole.
+    pub fn write(&self, draft: &Draft) -> Result<(), AnnotatingError> {
+        let new = self.with(draft)?;
+        if read(&self.path)? != self.found {
+            return Err(AnnotatingError::Changed(self.path.clone()));
+        }
+        replace(&self.path, &new).map_err(|source| AnnotatingError::Write { file: self.path.clone(), source })
+    }
+
+    fn text(&self) -> &str {
+        self.found.as_deref().unwrap_or(defaults::ANNOTATIONS_JSON)
+    }
+
+    /// What the file says of a server, as it is written.
+    fn stored(&self, server: &str) -> Option<Value> {
+        let mut file: Value = serde_json::from_str(self.text()).ok()?;
+        file.get_mut("servers")?.get_mut(server).map(Value::take)
+    }
+}
+
+/// Replaces a file, or what a link at its place leads to, in one step.
+fn replace(path: &Path, text: &str) -> io::Result<()> {
+    let target = if path.is_symlink() { path.canonicalize()? } else { path.to_path_buf() };
+    let folder = target.parent().ok_or(io::ErrorKind::NotFound)?;
+    let mode = std::fs::metadata(&target).map_or(0o600, |found| found.permissions().mode() & 0o777);
+    let beside = folder.join(format!(".tool-annotations-{}", crate::clock::random_name()?));
+    let written = write_new(&beside, text, mode).and_then(|()| std::fs::rename(&beside, &target));
+    if written.is_err() {
+        // What was not made is not there to be removed.
+        let _ = std::fs::remove_file(&beside);
+    }
+    written?;
+    File::open(folder)?.sync_all()
+}
+
+fn write_new(path: &Path, text: &str, mode: u32) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    file.set_permissions(Permissions::from_mode(mode))?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()
+}

@@ -1,0 +1,92 @@
+//! Proposed annotations of one server, as they are shown and as they are written.
+
+use crate::consent::visible;
+use crate::server::inspect::{ListedTool, fingerprint};
+use ironcurtain_policy::propose::{Hints, Proposal, Tool, propose};
+use serde_json::{Map, Value, json};
+
+/// How much of a description is kept as a comment.
+const COMMENT: usize = 200;
+
+/// What is proposed for one server.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Draft {
+    /// Its name.
+    pub server: String,
+    /// A hash of all it says of its tools.
+    pub input_hash: String,
+    /// Its tools, in its own order.
+    pub tools: Vec<DraftTool>,
+}
+
+/// What is proposed for one tool.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DraftTool {
+    /// What the server says.
+    pub listed: ListedTool,
+    /// What is proposed.
+    pub proposal: Proposal,
+}
+
+impl Draft {
+    /// Proposes roles for everything that a server lists.
+    #[must_use]
+    pub fn new(server: &str, listed: Vec<ListedTool>) -> Self {
+        let input_hash = fingerprint(&listed);
+        let tools = listed.into_iter().map(|listed| {
+            let proposal = propose(&Tool {
+                server,
+                name: &listed.name,
+                description: &listed.description,
+                input_schema: &listed.input_schema,
+                hints: Hints {
+                    read_only: listed.annotations.read_only_hint,
+                    destructive: listed.annotations.destructive_hint,
+                },
+            });
+            DraftTool { listed, proposal }
+        });
+        Self { server: server.to_owned(), input_hash, tools: tools.collect() }
+    }
+
+    /// As the annotations file has it. Tools that are left out are not in it.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        let tools: Vec<Value> = self.tools.iter().filter_map(|tool| tool.to_json(&self.server)).collect();
+        json!({ "inputHash": self.input_hash, "tools": tools })
+    }
+}
+
+impl DraftTool {
+    /// What it is said to do, in one line that can be shown.
+    #[must_use]
+    pub fn summary(&self) -> String {
+        let first = self.listed.description.trim().lines().next().unwrap_or_default();
+        visible::head(&visible::line(first), COMMENT)
+    }
+
+    fn to_json(&self, server: &str) -> Option<Value> {
+        let (arguments, descends) = match &self.proposal {
+            Proposal::Annotated { arguments, descends } => (arguments, descends),
+            Proposal::LeftOut { .. } => return None,
+        };
+        let args: Map<String, Value> = arguments
+            .iter()
+            .map(|argument| {
+                let names: Vec<&str> = argument.roles.iter().map(|role| role.name()).collect();
+                (argument.name.clone(), json!(names))
+            })
+            .collect();
+        let mut tool = json!({
+            "toolName": self.listed.name,
+            "serverName": server,
+            "comment": self.summary(),
+            "args": args,
+            "inputSchema": self.listed.input_schema,
+        });
+        if let (Some(descends), Some(tool)) = (descends, tool.as_object_mut()) {
+            tool.insert("descends".to_owned(), json!(descends));
+        }
+        Some(tool)
+    }
+}

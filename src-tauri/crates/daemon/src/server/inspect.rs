@@ -1,0 +1,134 @@
+//! Asking a server for its tools without a client, before anything of it is trusted.
+//!
+//! - It is started as it is configured, in a folder that is gone afterwards, with no network and nothing granted.
+//! - Time, messages, pages and tools are bounded; whatever it does ends in a list or in an error that says what it did.
+//! - Names are checked: a name that does not show as itself is no name.
+
+mod scratch;
+mod talk;
+mod tools;
+
+pub use tools::{ListedTool, fingerprint};
+
+use super::ServerPrograms;
+use super::process;
+use crate::config::{ConfigError, Sandbox, Server, Servers};
+use crate::consent::visible;
+use crate::home::{Home, HomeError};
+use crate::law::LawError;
+use scratch::Scratch;
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+use talk::Talk;
+
+/// What is needed to ask a server.
+#[derive(Debug, Clone)]
+pub struct Inspection {
+    /// Where our files are.
+    pub home: Home,
+    /// The directory that has `ironcurtain-sandbox` and `ironcurtain-filesystem`.
+    pub programs: PathBuf,
+    /// Whether a sandbox may be made by uid 0.
+    pub allow_root: bool,
+    /// How long the server may take for everything.
+    pub patience: Duration,
+}
+
+/// Why there is no list of tools.
+#[derive(Debug, thiserror::Error)]
+pub enum InspectError {
+    /// Our directories cannot be used.
+    #[error(transparent)]
+    Home(#[from] HomeError),
+    /// The configuration is refused.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The home directory cannot be resolved.
+    #[error(transparent)]
+    Law(#[from] LawError),
+    /// There is no such server.
+    #[error("no server is named `{name}`; there is `{known}`")]
+    Unknown {
+        /// The name asked for.
+        name: String,
+        /// The names there are.
+        known: String,
+    },
+    /// Its folder cannot be made.
+    #[error("a folder for the server cannot be made: {0}")]
+    Scratch(#[from] io::Error),
+    /// It did not start.
+    #[error("the server `{server}` cannot be started: {reason}")]
+    NotStarted {
+        /// Its name.
+        server: String,
+        /// Why.
+        reason: String,
+    },
+    /// It did not get to the end of its list in time.
+    #[error("the server `{server}` did not list its tools within {seconds} s{said}")]
+    Slow {
+        /// Its name.
+        server: String,
+        /// The bound.
+        seconds: u64,
+        /// What it said last on standard error.
+        said: String,
+    },
+    /// It did something that a server does not do.
+    #[error("the server `{server}` {problem}{said}")]
+    Misbehaved {
+        /// Its name.
+        server: String,
+        /// What it did.
+        problem: String,
+        /// What it said last on standard error.
+        said: String,
+    },
+}
+
+/// Starts a server and lists its tools.
+///
+/// # Errors
+/// [`InspectError`]. The server is killed in any case.
+pub async fn inspect(inspection: &Inspection, name: &str) -> Result<Vec<ListedTool>, InspectError> {
+    inspection.home.prepare()?;
+    let servers = Servers::load(&inspection.home)?;
+    let server = servers.find(Some(name)).ok_or_else(|| InspectError::Unknown {
+        name: visible::line(name),
+        known: servers.names().collect::<Vec<_>>().join("`, `"),
+    })?;
+    let person = crate::law::canonical_home(&inspection.home)?;
+    let scratch = Scratch::new(&inspection.home.sessions())?;
+    let programs = ServerPrograms { dir: inspection.programs.clone(), allow_root: inspection.allow_root };
+    let contained = contained(server);
+    let started = process::start(&contained, &programs, scratch.folder(), &[], person.as_path());
+    let process = match tokio::time::timeout(inspection.patience, started).await {
+        Ok(Ok(process)) => process,
+        Ok(Err(reason)) => return Err(InspectError::NotStarted { server: server.name.clone(), reason }),
+        Err(_) => return Err(slow(inspection, name, String::new())),
+    };
+    let mut talk = Talk::new(process, scratch.folder());
+    let listed = tokio::time::timeout(inspection.patience, tools::list(&mut talk)).await;
+    let said = talk.end().await;
+    match listed {
+        Ok(Ok(tools)) => Ok(tools),
+        Ok(Err(problem)) => Err(InspectError::Misbehaved { server: server.name.clone(), problem, said }),
+        Err(_) => Err(slow(inspection, name, said)),
+    }
+}
+
+fn slow(inspection: &Inspection, name: &str, said: String) -> InspectError {
+    InspectError::Slow { server: name.to_owned(), seconds: inspection.patience.as_secs(), said }
+}
+
+/// Without network and without folders to write to. One that opted out of the sandbox stays as it is.
+fn contained(server: &Server) -> Server {
+    let mut server = server.clone();
+    if let Sandbox::Sandboxed(settings) = &mut server.sandbox {
+        settings.network = None;
+        settings.filesystem.allow_write.clear();
+    }
+    server
+}

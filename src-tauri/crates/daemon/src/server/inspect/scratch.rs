@@ -1,0 +1,37 @@
+//! A session sandbox directory for a server that has no session. Gone when dropped.
+
+use crate::home::private_dir;
+use ironcurtain_paths::CanonicalPath;
+use std::io;
+use std::path::{Path, PathBuf};
+
+pub(super) struct Scratch {
+    all: PathBuf,
+    folder: CanonicalPath,
+}
+
+impl Scratch {
+    pub(super) fn new(sessions: &Path) -> io::Result<Self> {
+        let all = sessions.canonicalize()?.join(format!("annotate-{}", crate::clock::random_name()?));
+        let folder = all.join("sandbox");
+        let text = folder.to_str().ok_or_else(|| io::Error::other("its path is not UTF-8"))?;
+        let folder = CanonicalPath::assume_canonical(text).map_err(io::Error::other)?;
+        let scratch = Self { all, folder };
+        for dir in [&scratch.all, scratch.folder.as_path()] {
+            private_dir(dir).map_err(io::Error::other)?;
+        }
+        Ok(scratch)
+    }
+
+    pub(super) fn folder(&self) -> &CanonicalPath {
+        &self.folder
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        if let Err(problem) = std::fs::remove_dir_all(&self.all) {
+            tracing::warn!(%problem, "a folder could not be removed: {}", self.all.display());
+        }
+    }
+}

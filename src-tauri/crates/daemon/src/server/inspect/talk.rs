@@ -1,0 +1,152 @@
+//! The conversation with a server that is only asked for its tools.
+
+use super::super::process::{Hold, Process};
+use crate::consent::visible;
+use crate::wire::{Id, Incoming, Input, Line, Lines, Output, Response};
+use crate::wire::{error_line, notification_line, request_line, result_line};
+use ironcurtain_paths::CanonicalPath;
+use ironcurtain_policy::file_uri;
+use rmcp::model::ErrorCode;
+use serde_json::json;
+use serde_json::value::RawValue;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::task::JoinHandle;
+
+/// The longest message: 8 MiB.
+const MESSAGE: usize = 8 * 1024 * 1024;
+
+/// How much it may say in all: 32 MiB.
+const IN_ALL: u64 = 32 * 1024 * 1024;
+
+/// How many lines that are no messages are passed over.
+const NOISE: usize = 100;
+
+/// How long its end may take.
+const END: Duration = Duration::from_secs(5);
+
+/// How much of its standard error is kept.
+const KEPT: usize = 2000;
+
+pub(super) struct Talk {
+    stdin: Output,
+    stdout: Lines<BufReader<Input>>,
+    stderr: JoinHandle<String>,
+    hold: Hold,
+    root: String,
+    next: u64,
+    heard: u64,
+    noise: usize,
+}
+
+impl Talk {
+    pub(super) fn new(process: Process, folder: &CanonicalPath) -> Self {
+        Self {
+            stdin: process.stdin,
+            stdout: Lines::new(BufReader::new(process.stdout), MESSAGE),
+            stderr: tokio::spawn(last_words(process.stderr)),
+            hold: process.hold,
+            root: file_uri(folder),
+            next: 0,
+            heard: 0,
+            noise: 0,
+        }
+    }
+
+    /// Asks, and waits for the answer. The error says what the server did instead.
+    pub(super) async fn ask(
+        &mut self,
+        method: &str,
+        params: &serde_json::Value,
+    ) -> Result<Box<RawValue>, String> {
+        self.next += 1;
+        let id = Id::from(self.next);
+        let params = serde_json::value::to_raw_value(params).map_err(|e| e.to_string())?;
+        self.write(&request_line(&id, method, Some(&params))).await?;
+        loop {
+            match self.hear(method).await? {
+                Some(Incoming::Response { id: answered, response }) if answered == id => {
+                    return match response {
+                        Response::Result(result) => Ok(result),
+                        Response::Error(error) => Err(format!(
+                            "answered `{method}` with an error: {}",
+                            visible::head(&visible::line(error.get()), 300)
+                        )),
+                    };
+                }
+                Some(Incoming::Request { id, method, .. }) => self.serve(&id, &method).await?,
+                Some(Incoming::Response { .. } | Incoming::Notification { .. }) | None => {}
+            }
+        }
+    }
+
+    /// Tells something that has no answer.
+    pub(super) async fn tell(&mut self, method: &str) -> Result<(), String> {
+        self.write(&notification_line(method, None)).await
+    }
+
+    /// Kills the server, waits until it is gone, and gives what it said last on standard error.
+    pub(super) async fn end(self) -> String {
+        let Self { stdin, mut stdout, stderr, hold, .. } = self;
+        drop((stdin, hold));
+        let gone = async { while let Ok(Some(_)) = stdout.next().await {} };
+        // One that holds its output open longer is not waited for.
+        let _ = tokio::time::timeout(END, gone).await;
+        let last = tokio::time::timeout(END, stderr).await;
+        let last = last.ok().and_then(Result::ok).unwrap_or_default();
+        let last = visible::head(&visible::line(last.trim()), KEPT);
+        if last.is_empty() { last } else { format!("; it said: {last}") }
+    }
+
+    /// The next message, if the next line is one.
+    async fn hear(&mut self, waiting_for: &str) -> Result<Option<Incoming>, String> {
+        let ended = || format!("ended before it answered `{waiting_for}`");
+        let line = match self.stdout.next().await {
+            Ok(Some(Line::Whole(line))) => line,
+            Ok(Some(Line::TooLong { length, .. })) => {
+                return Err(format!("sent a message of {length} bytes; at most {MESSAGE} are taken"));
+            }
+            Ok(None) | Err(_) => return Err(ended()),
+        };
+        self.heard = self.heard.saturating_add(line.len() as u64 + 1);
+        if self.heard > IN_ALL {
+            return Err(format!("sent more than {IN_ALL} bytes"));
+        }
+        if let Ok(message) = Incoming::parse(&line) {
+            return Ok(Some(message));
+        }
+        self.noise += 1;
+        if self.noise > NOISE {
+            let text = String::from_utf8_lossy(line.get(..line.len().min(200)).unwrap_or_default());
+            let text = visible::line(&text);
+            return Err(format!("prints lines that are no messages of the protocol, such as `{text}`"));
+        }
+        Ok(None)
+    }
+
+    /// What a server may ask of its client: whether it is there, and what it may see.
+    async fn serve(&mut self, id: &Id, method: &str) -> Result<(), String> {
+        let line = match method {
+            "ping" => result_line(id, &json!({})),
+            "roots/list" => result_line(id, &json!({ "roots": [{ "uri": self.root, "name": "sandbox" }] })),
+            _ => error_line(Some(id), ErrorCode::METHOD_NOT_FOUND.0, "nobody is there to answer"),
+        };
+        self.write(&line).await
+    }
+
+    async fn write(&mut self, line: &[u8]) -> Result<(), String> {
+        self.stdin.write_all(line).await.map_err(|_| "ended, or takes no input".to_owned())
+    }
+}
+
+/// Reads to the end and keeps the last of it.
+async fn last_words(mut stderr: Input) -> String {
+    let mut kept = Vec::new();
+    let mut piece = vec![0; 8192];
+    while let Ok(length @ 1..) = stderr.read(&mut piece).await {
+        kept.extend_from_slice(piece.get(..length).unwrap_or_default());
+        let too_much = kept.len().saturating_sub(KEPT);
+        kept.drain(..too_much);
+    }
+    String::from_utf8_lossy(&kept).into_owned()
+}

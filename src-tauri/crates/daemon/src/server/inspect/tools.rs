@@ -1,0 +1,185 @@
+//! The handshake, and the list of tools over all its pages.
+
+use super::talk::Talk;
+use crate::consent::visible;
+use crate::wire::NoDoubles;
+use rmcp::model::ProtocolVersion;
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use std::collections::HashSet;
+
+/// How many pages are asked for.
+const PAGES: usize = 100;
+
+/// How many tools a server may have.
+const TOOLS: usize = 1000;
+
+/// How long a name may be, in characters.
+const NAME: usize = 128;
+
+/// One tool, as its server describes it.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ListedTool {
+    /// Its name.
+    pub name: String,
+    /// What it is said to do.
+    #[serde(default, deserialize_with = "or_default")]
+    pub description: String,
+    /// The shape of its arguments.
+    pub input_schema: Value,
+    /// What else is said of it.
+    #[serde(default, deserialize_with = "or_default")]
+    pub annotations: Hints,
+}
+
+/// Hints that are heard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Hints {
+    /// Whether it says that it changes nothing.
+    pub read_only_hint: Option<bool>,
+    /// Whether it says that it may destroy.
+    pub destructive_hint: Option<bool>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Page {
+    tools: Vec<ListedTool>,
+    #[serde(default)]
+    next_cursor: Option<String>,
+}
+
+/// Greets a server and lists its tools. The error says what the server did instead.
+pub(super) async fn list(talk: &mut Talk) -> Result<Vec<ListedTool>, String> {
+    let greeting = json!({
+        "protocolVersion": ProtocolVersion::V_2025_06_18.as_str(),
+        "capabilities": { "roots": { "listChanged": true } },
+        "clientInfo": { "name": "ironcurtain", "version": env!("CARGO_PKG_VERSION") },
+    });
+    talk.ask("initialize", &greeting).await?;
+    talk.tell("notifications/initialized").await?;
+    let mut tools = Vec::new();
+    let mut cursor = None;
+    for _ in 0..PAGES {
+        let params = cursor.as_ref().map_or_else(|| json!({}), |cursor| json!({ "cursor": cursor }));
+        let page = page(&talk.ask("tools/list", &params).await?)?;
+        tools.extend(page.tools);
+        if tools.len() > TOOLS {
+            return Err(format!("lists more than {TOOLS} tools"));
+        }
+        cursor = page.next_cursor.filter(|cursor| !cursor.is_empty());
+        if cursor.is_none() {
+            return check(&tools).map(|()| tools);
+        }
+    }
+    Err(format!("lists its tools on more than {PAGES} pages"))
+}
+
+fn page(raw: &RawValue) -> Result<Page, String> {
+    let not_understood = |e: serde_json::Error| {
+        format!("lists its tools in a way that is not understood: {}", visible::line(&e.to_string()))
+    };
+    serde_json::from_str::<NoDoubles>(raw.get()).map_err(not_understood)?;
+    serde_json::from_str(raw.get()).map_err(not_understood)
+}
+
+/// Names that two readers could take for different ones, or for one another, are refused.
+fn check(tools: &[ListedTool]) -> Result<(), String> {
+    let mut seen = HashSet::new();
+    for tool in tools {
+        check_name("tool", &tool.name)?;
+        if !seen.insert(tool.name.as_str()) {
+            return Err(format!("lists the tool `{}` twice", tool.name));
+        }
+        if !tool.input_schema.is_object() {
+            return Err(format!("does not say what arguments the tool `{}` takes", tool.name));
+        }
+        for name in tool.arguments() {
+            check_name(&format!("argument of the tool `{}`", tool.name), name)?;
+        }
+    }
+    Ok(())
+}
+
+fn check_name(what: &str, name: &str) -> Result<(), String> {
+    let shown = visible::line(name);
+    if name.is_empty() || shown != name || name.chars().count() > NAME {
+        let shown = visible::head(&shown, NAME);
+        return Err(format!("has a name for a {what} that cannot be shown as it is: `{shown}`"));
+    }
+    Ok(())
+}
+
+impl ListedTool {
+    fn arguments(&self) -> impl Iterator<Item = &str> {
+        let properties = self.input_schema.get("properties").and_then(Value::as_object);
+        properties.into_iter().flat_map(|properties| properties.keys().map(String::as_str))
+    }
+}
+
+/// A hash of all that a server says of its tools, whatever their order.
+#[must_use]
+pub fn fingerprint(tools: &[ListedTool]) -> String {
+    let line = |tool: &ListedTool| {
+        let hints = [tool.annotations.read_only_hint, tool.annotations.destructive_hint];
+        json!([tool.name, tool.description, tool.input_schema, hints]).to_string()
+    };
+    let mut lines: Vec<String> = tools.iter().map(line).collect();
+    lines.sort();
+    let digest = Sha256::digest(lines.join("\n"));
+    let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("sha256:{hex}")
+}
+
+/// `null` stands for what is not there.
+fn or_default<'de, T, D>(deserializer: D) -> Result<T, D::Error>
+where
+    T: Default + Deserialize<'de>,
+    D: Deserializer<'de>,
+{
+    Option::deserialize(deserializer).map(Option::unwrap_or_default)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tools(list: Value) -> Result<Vec<ListedTool>, String> {
+        let raw = serde_json::value::to_raw_value(&json!({ "tools": list })).unwrap();
+        let tools = page(&raw)?.tools;
+        check(&tools).map(|()| tools)
+    }
+
+    #[test]
+    fn what_cannot_be_shown_or_told_apart_is_refused() {
+        let tool = |name: &str| json!({ "name": name, "inputSchema": { "type": "object" } });
+        assert_eq!(tools(json!([tool("a"), tool("b")])).unwrap().len(), 2);
+        let problem = |list| tools(list).unwrap_err();
+        assert!(problem(json!([tool("a"), tool("a")])).contains("lists the tool `a` twice"));
+        assert!(problem(json!([tool("a\u{202e}b")])).contains("cannot be shown as it is: `a\\u{202e}b`"));
+        assert!(problem(json!([tool("")])).contains("cannot be shown"));
+        assert!(problem(json!([tool(&"x".repeat(129))])).contains("cannot be shown"));
+        assert!(problem(json!([{ "name": "a", "inputSchema": 3 }])).contains("what arguments"));
+        assert!(problem(json!([{ "name": "a" }])).contains("missing field `inputSchema`"));
+        let argument = json!([{ "name": "a", "inputSchema": { "properties": { "x\u{1b}[1m": {} } } }]);
+        assert!(problem(argument).contains("argument of the tool `a`"));
+        let twice = RawValue::from_string(
+            r#"{"tools":[{"name":"a","inputSchema":{"properties":{"p":{},"p":{}}}}]}"#.to_owned(),
+        );
+        assert!(page(&twice.unwrap()).err().unwrap().contains("the field `p` comes twice"));
+    }
+
+    #[test]
+    fn the_fingerprint_is_of_what_is_said_and_not_of_its_order() {
+        let tool = |name: &str, text: &str| json!({ "name": name, "description": text, "inputSchema": { "type": "object" } });
+        let print = |list| fingerprint(&tools(list).unwrap());
+        let one = print(json!([tool("a", "x"), tool("b", "y")]));
+        assert_eq!(one, print(json!([tool("b", "y"), tool("a", "x")])));
+        assert_ne!(one, print(json!([tool("a", "x"), tool("b", "z")])));
+        assert!(one.starts_with("sha256:") && one.len() == 71);
+    }
+}
