@@ -8,6 +8,7 @@
     reason = "a test fails by panicking"
 )]
 
+mod annotating;
 mod client;
 mod consent;
 mod grants;

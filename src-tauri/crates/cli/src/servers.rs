@@ -56,9 +56,8 @@ fn annotate(inspection: &Inspection, name: &str, yes: bool, json: bool) -> anyho
     let file = AnnotationsFile::open(&inspection.home)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let draft = Draft::new(name, runtime.block_on(inspect(inspection, name))?);
-    let changes = file.compare(&draft);
     // What cannot be written is not asked about.
-    file.with(&draft)?;
+    let changes = file.compare(&draft)?;
     let mut out = io::stdout().lock();
     if json {
         print_json(&mut out, &show::json(&file, &draft, &changes))?;

@@ -84,34 +84,25 @@ impl AnnotationsFile {
     }
 
     /// What a draft changes.
-    #[must_use]
-    pub fn compare(&self, draft: &Draft) -> Changes {
-        compare::changes(&self.annotations, self.stored(&draft.server).as_ref(), draft)
-    }
-
-    /// The file's text with the annotations of one server replaced by a draft.
     ///
     /// # Errors
-    /// [`AnnotatingError`], when the result would not be understood.
-    pub fn with(&self, draft: &Draft) -> Result<String, AnnotatingError> {
+    /// [`AnnotatingError`], when the file would not be understood with the draft in it.
+    pub fn compare(&self, draft: &Draft) -> Result<Changes, AnnotatingError> {
+        let (_, new) = self.with(draft)?;
+        Ok(compare::changes(&self.annotations, &new, self.stored(&draft.server).as_ref(), draft))
+    }
+
+    /// The file's text with the annotations of one server replaced by a draft, as the loader reads it.
+    fn with(&self, draft: &Draft) -> Result<(String, Annotations), AnnotatingError> {
         let shape = |problem: String| AnnotatingError::Shape { file: self.path.clone(), problem };
-        let new = splice::server(self.text(), &draft.server, &draft.to_json()).map_err(shape)?;
-        let read = Annotations::from_json(&new, &self.path.display().to_string())?;
-        let others = |of: &Annotations| {
-            let names: Vec<String> =
-                of.servers().filter(|name| *name != draft.server).map(str::to_owned).collect();
-            names
-                .iter()
-                .map(|name| {
-                    let tools = of.tools(name).map(|(tool, known)| (tool.to_owned(), known.clone()));
-                    tools.collect::<Vec<_>>()
-                })
-                .collect::<Vec<_>>()
-        };
-        if others(&read) != others(&self.annotations) {
+        let text = splice::server(self.text(), &draft.server, &draft.to_json()).map_err(shape)?;
+        let new = Annotations::from_json(&text, &self.path.display().to_string())?;
+        let same = |server: &str| new.tools(server).eq(self.annotations.tools(server));
+        let stays = |server: &str| server == draft.server || same(server);
+        if !new.servers().all(stays) || !self.annotations.servers().all(stays) {
             return Err(shape("the annotations of other servers would change".to_owned()));
         }
-        Ok(new)
+        Ok((text, new))
     }
 
     /// Writes a draft.
@@ -119,7 +110,7 @@ impl AnnotationsFile {
     /// # Errors
     /// [`AnnotatingError`]: the old file is still there, whole.
     pub fn write(&self, draft: &Draft) -> Result<(), AnnotatingError> {
-        let new = self.with(draft)?;
+        let (new, _) = self.with(draft)?;
         if read(&self.path)? != self.found {
             return Err(AnnotatingError::Changed(self.path.clone()));
         }

@@ -1,8 +1,7 @@
 //! What a draft changes of what is annotated already.
 
 use super::entry::{Draft, DraftTool};
-use ironcurtain_policy::propose::Proposal;
-use ironcurtain_policy::{Annotations, Role, ToolAnnotation};
+use ironcurtain_policy::{Annotations, ArgumentRoles, Role, ToolAnnotation};
 use serde_json::Value;
 
 /// What becomes of one tool.
@@ -46,10 +45,15 @@ impl Changes {
     }
 }
 
-pub(super) fn changes(known: &Annotations, stored: Option<&Value>, draft: &Draft) -> Changes {
+pub(super) fn changes(
+    known: &Annotations,
+    new: &Annotations,
+    stored: Option<&Value>,
+    draft: &Draft,
+) -> Changes {
     let tools = draft.tools.iter().map(|tool| {
         let name = tool.listed.name.clone();
-        let change = change(known.get(&draft.server, &name), tool);
+        let change = change(known.get(&draft.server, &name), new.get(&draft.server, &name), tool);
         (name, change)
     });
     let listed = |name: &str| draft.tools.iter().any(|tool| tool.listed.name == name);
@@ -62,48 +66,42 @@ pub(super) fn changes(known: &Annotations, stored: Option<&Value>, draft: &Draft
     }
 }
 
-fn change(known: Option<&ToolAnnotation>, tool: &DraftTool) -> Change {
-    let (known, arguments, descends) = match (known, &tool.proposal) {
-        (None, Proposal::Annotated { .. }) => return Change::New,
-        (None, Proposal::LeftOut { .. }) => return Change::StillLeftOut,
-        (Some(_), Proposal::LeftOut { .. }) => return Change::LeftOut,
-        (Some(known), Proposal::Annotated { arguments, descends }) => (known, arguments, *descends),
+fn change(known: Option<&ToolAnnotation>, new: Option<&ToolAnnotation>, tool: &DraftTool) -> Change {
+    let (known, new) = match (known, new) {
+        (None, Some(_)) => return Change::New,
+        (None, None) => return Change::StillLeftOut,
+        (Some(_), None) => return Change::LeftOut,
+        (Some(known), Some(new)) => (known, new),
     };
     let schema_changed =
         known.input_schema.as_ref().is_some_and(|schema| *schema != tool.listed.input_schema);
     let mut words = Vec::new();
-    for argument in arguments {
-        let old = known.arguments.iter().find(|(name, _)| **name == *argument.name);
-        match old {
-            None => words.push(format!("`{}` is new: {}", argument.name, names(&argument.roles))),
-            Some((_, old)) if !same(&old.default, &argument.roles) || !old.when.is_empty() => {
-                let guarded = if old.when.is_empty() { "" } else { " under conditions" };
-                let looser = if is_looser(&old.default, &argument.roles) { "LOOSER, " } else { "" };
-                words.push(format!(
-                    "`{}`: {looser}{} instead of {}{guarded}",
-                    argument.name,
-                    names(&argument.roles),
-                    names(&old.default)
-                ));
-            }
-            Some(_) => {}
+    for (name, roles) in &new.arguments {
+        match known.arguments.iter().find(|(known, _)| known == name) {
+            None => words.push(format!("`{}` is new: {}", &**name, names(&roles.default))),
+            Some((_, old)) => words.extend(other_roles(name, old, roles)),
         }
     }
-    let kept = |name: &str| arguments.iter().any(|argument| argument.name == name);
-    let gone = known.arguments.iter().filter(|(name, _)| !kept(name));
+    let gone = known.arguments.iter().filter(|(name, _)| !new.arguments.iter().any(|(kept, _)| kept == name));
     words.extend(gone.map(|(name, _)| format!("`{}` is gone", &**name)));
-    if known.descends != descends {
-        let says = |descends: Option<bool>| match descends {
-            Some(true) => "stands for all in it",
-            Some(false) => "is only itself",
-            None => "is what the tool's name says",
-        };
-        words.push(format!("a folder {}, before it {}", says(descends), says(known.descends)));
+    match (known.descends, new.descends) {
+        (false, true) => words.push("a folder stands for all that is in it".to_owned()),
+        (true, false) => words.push("LOOSER, a folder stands for itself only".to_owned()),
+        (true, true) | (false, false) => {}
     }
     if words.is_empty() && !schema_changed && known.input_schema.is_some() {
         return Change::Same;
     }
     Change::Other { schema_changed, arguments: words }
+}
+
+fn other_roles(name: &str, old: &ArgumentRoles, new: &ArgumentRoles) -> Option<String> {
+    if same(&old.default, &new.default) && old.when == new.when {
+        return None;
+    }
+    let under = if old.when.is_empty() { "" } else { " under conditions" };
+    let looser = if is_looser(&old.default, &new.default) { "LOOSER, " } else { "" };
+    Some(format!("`{name}`: {looser}{} instead of {}{under}", names(&new.default), names(&old.default)))
 }
 
 fn same(one: &[Role], other: &[Role]) -> bool {

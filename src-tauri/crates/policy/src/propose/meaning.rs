@@ -269,6 +269,10 @@ fn perhaps_path(setting: &Setting, argument: &Argument<'_>) -> Option<Found> {
     ];
     let moves = setting.intent.moves || setting.intent.copies;
     let way = argument.is_named(&["from", "to", "old", "new"]) && moves && argument.words.len() == 1;
+    let ends = moves && is_in("source target destination origin", argument.head());
+    if (way || ends) && setting.speaks_of(&["file", "directory", "folder", "dir", "path", "filesystem"]) {
+        return Some(Found::path(Confidence::High, "where a file is moved or copied from or to"));
+    }
     if way {
         return Some(Found::path(Confidence::Low, "where something is moved or copied from or to"));
     }

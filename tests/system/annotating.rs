@@ -1,0 +1,259 @@
+//! `ironcurtain servers annotate`, with servers from npm and with servers that mean no good.
+
+use crate::consent::Next;
+use crate::place::{Place, Prepared};
+use crate::reference::{configure, entry};
+use crate::world::{World, is_root, programs};
+use ironcurtain_daemon::consent::{Lifetime, Reach};
+use serde_json::{Value, json};
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+const OTHERS: &str =
+    r#"{ "servers" : {"other":{ "tools":[ {"toolName":"x","args":{"p":["read-path"]}} ]}  } }"#;
+
+#[test]
+fn a_server_is_annotated_after_a_yes_and_calls_are_judged_by_it() {
+    let prepare = |w: &Prepared| {
+        let mut files = entry("server-filesystem");
+        files["fileWrites"] = json!("replace");
+        configure(w, &json!({ "files": files }));
+        std::fs::write(annotations(&w.home.config), OTHERS).unwrap();
+    };
+    let mut world = World::with(prepare);
+    let file = annotations(&world.home.config);
+    let docs = world.file("docs/a.txt", "hello");
+    let mut client = world.connect("files");
+    client.read(&docs).refused("is not known");
+    client.hang_up();
+    let annotate = |more: &[&str]| run(&world.ours(), &world.home.person, "files", more);
+    let refused = annotate(&[]);
+    assert!(!refused.status.success());
+    assert!(error(&refused).contains("there is no terminal to confirm at"), "{}", error(&refused));
+    assert!(text(&refused).contains("  path  read-path  (high: "), "{}", text(&refused));
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), OTHERS);
+    let written = annotate(&["--yes"]);
+    assert!(written.status.success(), "{}", error(&written));
+    let stored = std::fs::read_to_string(&file).unwrap();
+    let (before, _) = OTHERS.rsplit_once("  } }").unwrap();
+    assert!(stored.starts_with(before) && stored.ends_with("} }"), "{stored}");
+    let again = annotate(&[]);
+    assert!(again.status.success() && text(&again).contains("All of it is written down already."));
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), stored);
+    world.restart();
+    let mut client = world.connect("files");
+    world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
+    assert_eq!(client.read(&docs).ok(), "hello");
+    client.read(&world.path(".ssh/id")).refused("structural-protected-path");
+    assert_eq!(std::fs::read_dir(world.home.sessions()).unwrap().filter(is_scratch).count(), 0);
+}
+
+#[test]
+fn what_a_server_changed_since_it_was_annotated_is_shown() {
+    let place = place(&listing(&json!([tool("read_it", &["path"])])));
+    assert!(annotate(&place, &["--yes"]).status.success());
+    let changed = json!([tool("read_it", &["path", "deep"]), tool("write_it", &["file"])]);
+    configure_server(&place, &listing(&changed));
+    let shown = text(&annotate(&place, &[]));
+    for words in [
+        "  CHANGED by the server since it was annotated",
+        "  change: `deep` is new: none",
+        "The server does not say the same of its tools",
+    ] {
+        assert!(shown.contains(words), "{words} in\n{shown}");
+    }
+    let found: Value = serde_json::from_str(&text(&annotate(&place, &["--json"]))).unwrap();
+    assert_eq!((&found["tools"][0]["change"]["kind"], &found["unchanged"]), (&json!("other"), &json!(false)));
+    assert_eq!(found["tools"][1]["arguments"][0]["roles"], json!(["read-path", "write-path"]));
+    let loose = std::fs::read_to_string(annotations(&place.home.config)).unwrap();
+    let strict = loose.replace("\"read-path\"", "\"read-path\", \"delete-path\"");
+    std::fs::write(annotations(&place.home.config), strict).unwrap();
+    let shown = text(&annotate(&place, &[]));
+    assert!(shown.contains("`path`: LOOSER, read-path instead of read-path, delete-path"), "{shown}");
+    configure_server(&place, &listing(&json!([])));
+    let shown = text(&annotate(&place, &[]));
+    assert!(shown.contains("read_it: not listed by the server any more"), "{shown}");
+}
+
+#[test]
+fn without_a_file_what_ships_is_kept() {
+    let place = place(&listing(&json!([tool("read_it", &["path"])])));
+    assert!(annotate(&place, &["--yes"]).status.success());
+    let stored: Value =
+        serde_json::from_str(&std::fs::read_to_string(annotations(&place.home.config)).unwrap()).unwrap();
+    assert!(stored["servers"]["filesystem"]["tools"].as_array().unwrap().len() > 5);
+    assert_eq!(stored["servers"]["s"]["tools"][0]["args"], json!({ "path": ["read-path"] }));
+    let listed = run_raw(&place.ours(), &place.home.person, &["servers", "list"]);
+    assert!(text(&listed).contains("s  sandboxed  1 tool annotated"), "{}", text(&listed));
+}
+
+#[test]
+fn a_tool_that_cannot_be_annotated_is_left_out() {
+    let nested = json!({ "name": "write_all", "inputSchema": { "type": "object", "properties": {
+        "files": { "type": "array", "items": { "type": "object", "properties": { "path": { "type": "string" } } } } } } });
+    let place = place(&listing(&json!([nested, tool("read_it", &["path"])])));
+    let output = annotate(&place, &["--yes"]);
+    assert!(text(&output).contains("  LEFT OUT, stays refused: `files[].path`"), "{}", text(&output));
+    let stored = std::fs::read_to_string(annotations(&place.home.config)).unwrap();
+    assert!(stored.contains("read_it") && !stored.contains("write_all"), "{stored}");
+}
+
+#[test]
+fn a_hostile_server_gets_an_error_and_nothing_is_written() {
+    let named = |name: &str| listing(&json!([tool(name, &["path"])]));
+    let big = json!({ "name": "big", "inputSchema": { "type": "object" }, "description": "BIG" });
+    let cases = [
+        (served("{'tools': [], 'nextCursor': str(m['id'])}", ""), "lists its tools on more than 100 pages"),
+        (served("None", "if m.get('method') == 'tools/list': continue"), "did not list its tools within 2 s"),
+        ("import time; time.sleep(60)".to_owned(), "did not list its tools within 2 s"),
+        (
+            "while True: print('\\x1b[2Jno message', flush=True)".to_owned(),
+            "prints lines that are no messages of the protocol, such as `\\u{1b}[2Jno message`",
+        ),
+        ("import sys; sys.stderr.write('no \\x1b key'); sys.exit(3)".to_owned(), "it said: no \\u{1b} key"),
+        (
+            listing(&json!([big]))
+                .replace("'BIG'", "'x' * 50_000_000")
+                .replace("\"BIG\"", "'x' * 50_000_000"),
+            "bytes; at most 8388608 are taken",
+        ),
+        (
+            "import sys\nwhile True: sys.stdout.write('x' * 65536)".to_owned(),
+            "did not list its tools within 2 s",
+        ),
+        (named("read\\u202efile"), "cannot be shown as it is: `read\\u{202e}file`"),
+        (named("read\\u001b[31m"), "cannot be shown as it is: `read\\u{1b}[31m`"),
+        (listing(&json!([tool("a", &[]), tool("a", &[])])), "lists the tool `a` twice"),
+        (served("{'tools': 'none'}", ""), "in a way that is not understood"),
+    ];
+    for (script, words) in cases {
+        let place = place(&script);
+        let output = annotate(&place, &["--yes", "--timeout", "2"]);
+        assert!(!output.status.success(), "{script}");
+        assert!(error(&output).contains(words), "{words} in\n{}\n{}", error(&output), text(&output));
+        assert!(!annotations(&place.home.config).exists(), "{script}");
+        assert_eq!(std::fs::read_dir(place.home.sessions()).unwrap().count(), 0, "{script}");
+    }
+    let twin = place(&named("read_file"));
+    assert!(annotate(&twin, &["--yes", "--timeout", "20"]).status.success());
+}
+
+#[test]
+fn a_server_that_is_asked_for_its_tools_sees_nothing_and_reaches_nobody() {
+    let place = Place::new(|_| {});
+    let secret = place.file("docs/secret.txt", "secret");
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let look = format!(
+        "import os, socket\nseen = os.path.exists({secret:?})\ntry:\n    socket.create_connection(('127.0.0.1', {port}), 5)\n    net = True\nexcept OSError:\n    net = False\n"
+    );
+    let tools = "{'tools': [{'name': 'seen_%s_net_%s' % (seen, net), 'inputSchema': {'type': 'object'}}]}";
+    let script = look + &served(tools, "");
+    configure_server(&place, &script);
+    let shown = text(&annotate(&place, &[]));
+    assert!(shown.starts_with("seen_False_net_False\n"), "{shown}");
+    let free = json!({ "s": { "command": "/usr/bin/python3", "args": ["-c", script], "sandbox": false } });
+    configure(&Prepared { home: place.home.clone() }, &free);
+    let shown = text(&annotate(&place, &[]));
+    assert!(shown.starts_with("seen_True_net_True\n"), "{shown}");
+    let unknown = run(&place.ours(), &place.home.person, "nobody", &[]);
+    assert!(error(&unknown).contains("no server is named `nobody`; there is `s`"), "{}", error(&unknown));
+}
+
+#[test]
+fn the_tools_of_a_server_without_paths_name_nothing() {
+    let mut world = World::with(|w| configure(w, &json!({ "everything": entry("server-everything") })));
+    let mut client = world.connect("everything");
+    client.call("echo", json!({ "message": "hi" })).refused("is not known");
+    client.hang_up();
+    assert!(run(&world.ours(), &world.home.person, "everything", &["--yes"]).status.success());
+    world.restart();
+    let mut client = world.connect("everything");
+    client.call("echo", json!({ "message": "hi" })).refused("the user denied this call");
+    client.call("echo", json!({ "message": "hi", "path": "/" })).refused("has no argument `path`");
+    let stored = std::fs::read_to_string(annotations(&world.home.config)).unwrap();
+    let stored: Value = serde_json::from_str(&stored).unwrap();
+    let tools = stored["servers"]["everything"]["tools"].as_array().unwrap();
+    assert!(tools.len() > 8, "{}", tools.len());
+    for tool in tools {
+        let args = tool["args"].to_string();
+        assert!(!args.contains("-path"), "{}: {args}", tool["toolName"]);
+    }
+}
+
+#[test]
+fn descriptions_are_shown_with_what_hides_in_them() {
+    let mut hidden = tool("read_it", &["path"]);
+    hidden["description"] = json!("Reads\u{202e} it\u{1b}[2J");
+    let place = place(&listing(&json!([hidden])));
+    let shown = text(&annotate(&place, &[]));
+    assert!(shown.starts_with("read_it - Reads\\u{202e} it\\u{1b}[2J\n"), "{shown}");
+}
+
+fn tool(name: &str, arguments: &[&str]) -> Value {
+    let properties: serde_json::Map<String, Value> =
+        arguments.iter().map(|name| ((*name).to_owned(), json!({ "type": "string" }))).collect();
+    json!({ "name": name.replace("\\u202e", "\u{202e}").replace("\\u001b", "\u{1b}"),
+        "inputSchema": { "type": "object", "properties": properties } })
+}
+
+/// A server that lists these tools, as a Python program.
+fn listing(tools: &Value) -> String {
+    // Strings, lists and objects are written the same in both languages.
+    served(&format!("{{'tools': {tools}}}"), "")
+}
+
+/// A server that answers `tools/list` with a Python expression, after running a statement for each message.
+fn served(list: &str, first: &str) -> String {
+    format!(
+        "import json, sys\nfor line in sys.stdin:\n    m = json.loads(line)\n    {first}\n    if 'id' not in m: continue\n    r = {list} if m['method'] == 'tools/list' else {{'protocolVersion': '2025-06-18', 'capabilities': {{}}, 'serverInfo': {{'name': 's', 'version': '1'}}}}\n    print(json.dumps({{'jsonrpc': '2.0', 'id': m['id'], 'result': r}}), flush=True)\n",
+        first = if first.is_empty() { "pass" } else { first },
+    )
+}
+
+fn place(script: &str) -> Place {
+    let place = Place::new(|_| {});
+    configure_server(&place, script);
+    place
+}
+
+fn configure_server(place: &Place, script: &str) {
+    let servers = json!({ "s": { "command": "/usr/bin/python3", "args": ["-c", script] } });
+    configure(&Prepared { home: place.home.clone() }, &servers);
+}
+
+fn annotate(place: &Place, more: &[&str]) -> Output {
+    run(&place.ours(), &place.home.person, "s", more)
+}
+
+fn run(ours: &Path, person: &Path, server: &str, more: &[&str]) -> Output {
+    let root: &[&str] = if is_root() { &["--allow-root"] } else { &[] };
+    run_raw(ours, person, &[&["servers", "annotate", server], more, root].concat())
+}
+
+fn run_raw(ours: &Path, person: &Path, arguments: &[&str]) -> Output {
+    Command::new(programs().join("ironcurtain"))
+        .args(arguments)
+        .env("IRONCURTAIN_HOME", ours)
+        .env("HOME", person)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap()
+}
+
+fn annotations(config: &Path) -> PathBuf {
+    config.join("policy/tool-annotations.json")
+}
+
+fn is_scratch(entry: &Result<std::fs::DirEntry, std::io::Error>) -> bool {
+    entry.as_ref().unwrap().file_name().to_string_lossy().starts_with("annotate-")
+}
+
+fn text(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+fn error(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
