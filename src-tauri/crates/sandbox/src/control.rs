@@ -120,6 +120,8 @@ pub enum Refusal {
     Narrower,
     /// Inside the sandbox something of another kind, or a tree without that name, is in the way: restart with the grant.
     NoMountPoint,
+    /// The path is a persistence file, or within a directory of such, and was to be writable.
+    Protected,
     /// The path was never added.
     NotGranted,
     /// The kernel refused for another reason, named in the message.

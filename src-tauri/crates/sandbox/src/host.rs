@@ -1,8 +1,10 @@
 //! What of the host's system tree there is to show: found out once per launch, then a plain value.
 //!
-//! - Only names from the fixed lists below are looked at; nothing of the person's is among them.
+//! - For the roots view only names from the fixed lists below are looked at; nothing of the person's is among them.
 
-use std::{fs, path::Path};
+use std::{fs, io, path::Path};
+
+use crate::spec::View;
 
 /// The parts of the host a sandbox is built from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -11,7 +13,7 @@ pub(crate) struct Host {
     pub(crate) uid: u32,
     /// Their group.
     pub(crate) gid: u32,
-    /// `/bin` and its like, as they are on the host.
+    /// `/bin` and its like, or all of the host's root, as they are on the host.
     pub(crate) tops: Vec<(String, Top)>,
     /// Files and directories below `/etc` that programs need to run.
     pub(crate) etc: Vec<String>,
@@ -22,12 +24,12 @@ pub(crate) struct Host {
 }
 
 /// How a top-level entry is on the host.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Top {
     /// A symlink, nowadays mostly into `/usr`.
     Link(String),
-    /// A directory of its own.
-    Dir,
+    /// Something of its own.
+    There,
 }
 
 const TOPS: &[&str] = &["/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"];
@@ -78,18 +80,36 @@ const FROZEN: &[&str] = &[
 
 impl Host {
     /// Looks at this machine.
-    pub(crate) fn look(uid: u32, gid: u32) -> Self {
-        let tops = TOPS.iter().filter_map(|path| Some(((*path).to_owned(), Top::of(Path::new(path))?)));
+    pub(crate) fn look(uid: u32, gid: u32, view: &View) -> io::Result<Self> {
+        let tops = match view {
+            View::Roots { .. } => Self::system(),
+            View::HostRead { private_tmp, .. } => Self::whole(*private_tmp)?,
+        };
         // For an ordinary user the kernel's own file modes guard these; global root walks past modes.
         let guard = |list: &[&str]| if uid == 0 { existing(list) } else { vec![] };
-        Self {
-            uid,
-            gid,
-            tops: tops.collect(),
-            etc: existing(ETC),
-            masked: guard(MASKED),
-            frozen: guard(FROZEN),
+        Ok(Self { uid, gid, tops, etc: existing(ETC), masked: guard(MASKED), frozen: guard(FROZEN) })
+    }
+
+    fn system() -> Vec<(String, Top)> {
+        let tops = TOPS.iter().filter_map(|path| Some(((*path).to_owned(), Top::of(Path::new(path))?)));
+        tops.collect()
+    }
+
+    fn whole(private_tmp: bool) -> io::Result<Vec<(String, Top)>> {
+        let mut tops = Vec::new();
+        for entry in fs::read_dir("/")? {
+            // What is not UTF-8 at the very top is nothing that a program could be looking for.
+            let Ok(name) = entry?.file_name().into_string() else { continue };
+            if matches!(name.as_str(), "proc" | "dev") || (private_tmp && name == "tmp") {
+                continue;
+            }
+            let path = format!("/{name}");
+            if let Some(top) = Top::of(Path::new(&path)) {
+                tops.push((path, top));
+            }
         }
+        tops.sort();
+        Ok(tops)
     }
 }
 
@@ -98,7 +118,7 @@ impl Top {
         if let Ok(target) = fs::read_link(path) {
             return target.to_str().map(|target| Self::Link(target.to_owned()));
         }
-        path.is_dir().then_some(Self::Dir)
+        path.exists().then_some(Self::There)
     }
 }
 

@@ -7,7 +7,6 @@
 //!   private `/tmp`, and removed when nothing needs them.
 
 mod inside;
-mod mountinfo;
 mod source;
 
 use std::{collections::BTreeMap, ffi::OsStr, io, os::fd::OwnedFd};
@@ -20,6 +19,9 @@ use source::Source;
 
 use crate::{
     control::{Proof, Refusal},
+    persistence::{Guard, GuardError},
+    place::{Identity, is_below},
+    shape::Shape,
     spec::{Access, Mount, is_normal},
 };
 
@@ -27,6 +29,8 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct Mounts {
     sandbox: Sandbox,
+    /// What of the host is hidden or closed, for whatever is granted around it.
+    view: Shape,
     /// The session directory and the programs, by path: part of the sandbox, kept on top of wider grants.
     fixed: BTreeMap<String, u64>,
     granted: BTreeMap<String, Granted>,
@@ -38,7 +42,7 @@ pub(crate) struct Mounts {
 struct Granted {
     access: Access,
     mount_id: u64,
-    identity: source::Identity,
+    identity: Identity,
 }
 
 /// Why a mount did not change.
@@ -59,18 +63,40 @@ pub(crate) enum MountError {
 
 impl Mounts {
     /// The mounts of a sandbox that has none yet but `fixed`.
-    pub(crate) fn new(sandbox: Sandbox, fixed: &[String]) -> io::Result<Self> {
+    pub(crate) fn new(sandbox: Sandbox, fixed: &[String], view: Shape) -> io::Result<Self> {
         let points = sandbox.mount_points()?;
         let fixed =
             fixed.iter().filter_map(|path| Some((path.clone(), *points.get(OsStr::new(path))?))).collect();
-        Ok(Self { sandbox, fixed, granted: BTreeMap::new(), made: Vec::new() })
+        Ok(Self { sandbox, view, fixed, granted: BTreeMap::new(), made: Vec::new() })
     }
 
     /// Mounts a path, or widens one that is mounted.
-    pub(crate) fn add(&mut self, mount: &Mount) -> Result<(), MountError> {
+    pub(crate) fn add(&mut self, mount: &Mount, guard: &mut Guard) -> Result<(), MountError> {
         let Mount { path, access } = mount;
         self.check_path(path)?;
-        let source = Source::open(path, *access)?;
+        let writable = *access == Access::ReadWrite;
+        if writable && guard.protects(path) {
+            let message = GuardError::Protected(path.clone()).to_string();
+            return Err(MountError::refused(Refusal::Protected, message));
+        }
+        let mut shape = self.view.below(path);
+        if writable {
+            // Looked at first, since what is covered is that which is there.
+            Source::open(path, *access, &Shape::default())?;
+            let failed = |error: GuardError| MountError::refused(Refusal::Kernel, error.to_string());
+            shape.extend(guard.cover(path, &[], &self.view).map_err(failed)?);
+        }
+        let added = self.add_shaped(mount, &shape);
+        if writable && added.is_err() {
+            // What was made for it is removed at the end at the latest.
+            let _ = guard.uncover(path);
+        }
+        added
+    }
+
+    fn add_shaped(&mut self, mount: &Mount, shape: &Shape) -> Result<(), MountError> {
+        let Mount { path, access } = mount;
+        let source = Source::open(path, *access, shape)?;
         let before = self.granted.get(path).copied();
         if let Some(before) = before {
             if before.access > *access {
@@ -91,12 +117,14 @@ impl Mounts {
     }
 
     /// Takes a path away and says whether anything of it is left.
-    pub(crate) fn remove(&mut self, path: &str) -> Result<Proof, MountError> {
+    pub(crate) fn remove(&mut self, path: &str, guard: &mut Guard) -> Result<Proof, MountError> {
         let Some(granted) = self.granted.get(path).copied() else {
             return Err(MountError::refused(Refusal::NotGranted, format!("`{path}` is not granted")));
         };
         let proof = self.change(path, Some(granted.mount_id), None)?;
         self.granted.remove(path);
+        // What was made for it is removed at the end at the latest.
+        let _ = guard.uncover(path);
         Ok(proof.unwrap_or(Proof::Held))
     }
 
@@ -163,9 +191,4 @@ impl MountError {
         let error = error.into();
         Self::refused(Refusal::Kernel, format!("{doing} `{path}` failed: {error}"))
     }
-}
-
-/// Whether `path` lies strictly below `above`.
-fn is_below(path: &str, above: &str) -> bool {
-    path.strip_prefix(above).is_some_and(|rest| rest.starts_with('/'))
 }

@@ -1,6 +1,23 @@
 //! Persistence files: what would have the person's own programs run something later, by their names.
 //!
-//! - INVARIANT: none of these can be written at a writable root or anywhere below it, unless the spec names it.
+//! - INVARIANT: none of these can be written at a writable root, nor where it exists below one, unless the spec names it.
+//!   What appears below nevertheless is moved out of the way when the server has ended.
+
+#[cfg(target_os = "linux")]
+mod ghosts;
+#[cfg(target_os = "linux")]
+mod guard;
+#[cfg(target_os = "linux")]
+mod look;
+#[cfg(target_os = "linux")]
+mod names;
+#[cfg(target_os = "linux")]
+mod quarantine;
+#[cfg(target_os = "linux")]
+mod repository;
+
+#[cfg(target_os = "linux")]
+pub(crate) use guard::{Guard, GuardError};
 
 /// The names that are protected, relative to any directory: files, and directories with all below them.
 pub const PERSISTENCE_NAMES: &[&str] = &[

@@ -215,16 +215,6 @@ impl Spec {
         };
         self.cwd.as_ref().or(session_dir).map_or("/", String::as_str)
     }
-
-    /// The paths of the person's that are part of the sandbox, and not grants.
-    pub(crate) fn fixed_paths(&self) -> Vec<String> {
-        match &self.view {
-            View::Roots { session_dir, programs } => programs.iter().chain([session_dir]).cloned().collect(),
-            View::HostRead { session_dir, allow_write, .. } => {
-                session_dir.iter().chain(allow_write).cloned().collect()
-            }
-        }
-    }
 }
 
 impl View {

@@ -31,8 +31,13 @@ use self::{
 };
 use crate::{
     control::{Answer, ControlOp, ControlReply, ControlRequest, Event, Refusal},
+    mountinfo::MountInfo,
     mounts::{MountError, Mounts},
+    persistence::{Guard, GuardError},
+    place::is_below,
+    shape::{Layout, LayoutError},
     spec::{Spec, SpecError, View},
+    state::StateDir,
     sys,
 };
 
@@ -61,6 +66,10 @@ pub(crate) enum StartError {
     HungUp,
     #[error("the sandbox could not be prepared: {0}")]
     Prepare(#[from] io::Error),
+    #[error(transparent)]
+    Layout(#[from] LayoutError),
+    #[error(transparent)]
+    Guard(#[from] GuardError),
     #[error("the system call filter could not be made: {0}")]
     Filter(#[from] seccompiler::Error),
 }
@@ -79,7 +88,7 @@ pub(crate) fn run(args: &[String]) -> ExitCode {
         return ExitCode::from(2);
     };
     let control = UnixStream::from(control);
-    let (mut bwrap, mounts) = match start(parent, File::from(spec), &control, egress) {
+    let (mut bwrap, mounts, mut guard) = match start(parent, File::from(spec), &control, egress) {
         Ok(started) => started,
         Err(error) => {
             // Nobody may be listening any more; the exit status says the same.
@@ -87,7 +96,10 @@ pub(crate) fn run(args: &[String]) -> ExitCode {
             return ExitCode::from(125);
         }
     };
-    let status = serve(&mut bwrap, mounts, &control).unwrap_or_else(|_| bwrap.kill());
+    let status = serve(&mut bwrap, mounts, &mut guard, &control).unwrap_or_else(|_| bwrap.kill());
+    for event in guard.finish() {
+        let _ = say(&control, &event);
+    }
     let _ = say(&control, &Event::Exited { status });
     ExitCode::from(u8::try_from(status).unwrap_or(1))
 }
@@ -97,7 +109,7 @@ fn start(
     mut spec: File,
     control: &UnixStream,
     egress: Option<OwnedFd>,
-) -> Result<(Bwrap, Mounts), StartError> {
+) -> Result<(Bwrap, Mounts, Guard), StartError> {
     sys::process::bind_to_parent(parent).map_err(io::Error::from)?;
     sys::process::close_on_exec_from(3).map_err(io::Error::from)?;
     let mut text = String::new();
@@ -108,24 +120,61 @@ fn start(
     if uid.is_root() && !spec.allow_root {
         return Err(StartError::Root);
     }
-    if matches!(spec.view, View::HostRead { .. }) {
-        return Err(StartError::Setup("the host-read view is not built into this version".into()));
-    }
     namespaces::enter(parent, uid, gid).map_err(StartError::Namespaces)?;
 
-    let mut bwrap = Bwrap::start(&spec, uid.as_raw(), gid.as_raw(), egress)?;
-    let started = start_server(&spec, &mut bwrap, control);
-    if started.is_err() {
-        bwrap.kill();
+    let state = StateDir::open(spec.state_dir.as_deref(), uid.as_raw())?;
+    let table = MountInfo::parse(&std::fs::read("/proc/self/mountinfo")?);
+    let mut layout = Layout::of(&spec, &table, &state.path().to_string_lossy())?;
+    let mut guard = Guard::new(&spec.persistence.allow, state)?;
+    let started = start_bwrap(&spec, &mut layout, &mut guard, egress).and_then(|mut bwrap| {
+        let started = start_server(&spec, &layout, &mut bwrap, &mut guard, control);
+        if started.is_err() {
+            bwrap.kill();
+        }
+        started.map(|mounts| (bwrap, mounts))
+    });
+    match started {
+        Ok((bwrap, mounts)) => Ok((bwrap, mounts, guard)),
+        Err(error) => {
+            // Nothing of the server's has run, so there is nothing to tell of but the error.
+            guard.finish();
+            Err(error)
+        }
     }
-    started.map(|mounts| (bwrap, mounts))
 }
 
-fn start_server(spec: &Spec, bwrap: &mut Bwrap, control: &UnixStream) -> Result<Mounts, StartError> {
+fn start_bwrap(
+    spec: &Spec,
+    layout: &mut Layout,
+    guard: &mut Guard,
+    egress: Option<OwnedFd>,
+) -> Result<Bwrap, StartError> {
+    // What is never writable is not so by its own path either.
+    layout.writable.retain(|path| !guard.protects(path));
+    for root in &layout.writable {
+        let missing: Vec<String> =
+            layout.missing.iter().filter(|path| is_below(path, root)).cloned().collect();
+        let closed = guard.cover(root, &missing, &layout.shape)?;
+        layout.shape.extend(closed);
+    }
+    Bwrap::start(spec, layout, egress)
+}
+
+fn start_server(
+    spec: &Spec,
+    layout: &Layout,
+    bwrap: &mut Bwrap,
+    guard: &mut Guard,
+    control: &UnixStream,
+) -> Result<Mounts, StartError> {
     let sandbox = bwrap.wait_until_ready(control)?;
-    let mut mounts = Mounts::new(sandbox, &spec.fixed_paths())?;
+    let mut fixed = layout.writable.clone();
+    if let View::Roots { programs, .. } = &spec.view {
+        fixed.extend(programs.iter().cloned());
+    }
+    let mut mounts = Mounts::new(sandbox, &fixed, layout.shape.clone())?;
     for mount in &spec.mounts {
-        mounts.add(mount)?;
+        mounts.add(mount, guard)?;
     }
     bwrap.start_server()?;
     say(control, &Event::Started)?;
@@ -133,7 +182,7 @@ fn start_server(spec: &Spec, bwrap: &mut Bwrap, control: &UnixStream) -> Result<
 }
 
 /// Serves until the server ends, the launcher hangs up, or the sandbox is out of order; returns the exit status.
-fn serve(bwrap: &mut Bwrap, mut mounts: Mounts, control: &UnixStream) -> io::Result<i32> {
+fn serve(bwrap: &mut Bwrap, mut mounts: Mounts, guard: &mut Guard, control: &UnixStream) -> io::Result<i32> {
     let mut lines = Lines::default();
     loop {
         let (asked, ended) = wait(control.as_fd(), bwrap.ended())?;
@@ -144,7 +193,7 @@ fn serve(bwrap: &mut Bwrap, mut mounts: Mounts, control: &UnixStream) -> io::Res
             continue;
         }
         for line in lines.read(control)? {
-            let reply = answer(&line, &mut mounts);
+            let reply = answer(&line, &mut mounts, guard);
             say(control, &reply)?;
             if matches!(reply.answer, Answer::Closing | Answer::Broken { .. }) {
                 return Ok(bwrap.kill());
@@ -164,7 +213,7 @@ fn wait(control: BorrowedFd<'_>, bwrap: BorrowedFd<'_>) -> io::Result<(bool, boo
     Ok((control, bwrap))
 }
 
-fn answer(line: &str, mounts: &mut Mounts) -> ControlReply {
+fn answer(line: &str, mounts: &mut Mounts, guard: &mut Guard) -> ControlReply {
     let request: ControlRequest = match serde_json::from_str(line) {
         Ok(request) => request,
         Err(error) => {
@@ -174,8 +223,8 @@ fn answer(line: &str, mounts: &mut Mounts) -> ControlReply {
         }
     };
     let done = match request.op {
-        ControlOp::Add(mount) => mounts.add(&mount).map(|()| Answer::Added),
-        ControlOp::Remove { path } => mounts.remove(&path).map(|proof| Answer::Removed { proof }),
+        ControlOp::Add(mount) => mounts.add(&mount, guard).map(|()| Answer::Added),
+        ControlOp::Remove { path } => mounts.remove(&path, guard).map(|proof| Answer::Removed { proof }),
         ControlOp::List => Ok(Answer::Mounts { mounts: mounts.list() }),
         ControlOp::Shutdown => Ok(Answer::Closing),
     };

@@ -24,13 +24,11 @@ use serde::{Deserialize, Serialize};
 
 pub(super) use point::Made;
 
-use super::{
-    MountError, is_below,
-    mountinfo::MountInfo,
-    source::{Kind, mount_id, open_plain},
-};
+use super::MountError;
 use crate::{
     control::{Proof, Refusal},
+    mountinfo::MountInfo,
+    place::{Kind, is_below, mount_id, open_plain},
     sys,
 };
 

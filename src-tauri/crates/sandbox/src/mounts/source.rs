@@ -3,21 +3,29 @@
 //! - No component of the path may be a symlink: a canonical path has none, so one that is there now was put there since.
 //! - The copy never receives later mounts of the host, and carries neither setuid programs nor devices.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::{
+    io,
+    os::{fd::OwnedFd, unix::net::UnixStream},
+};
 
 use rustix::{
-    fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, Stat, StatxFlags, fstat, openat2, statx},
+    fs::{CWD, fstat},
     io::Errno,
-    mount::{OpenTreeFlags, open_tree},
-    path::Arg,
+    mount::{MountPropagationFlags, OpenTreeFlags, mount_change, open_tree},
+    thread::UnshareFlags,
 };
-use serde::{Deserialize, Serialize};
 
 use super::MountError;
 use crate::{
     control::Refusal,
+    handover,
+    place::{Identity, Kind, mount_id, open_plain},
+    shape::Shape,
     spec::Access,
-    sys::mount::{Attributes, set_attributes},
+    sys::{
+        self,
+        mount::{Attributes, set_attributes},
+    },
 };
 
 /// A path of the host, ready to be moved into a sandbox.
@@ -29,64 +37,63 @@ pub(super) struct Source {
     pub(super) identity: Identity,
 }
 
-/// What can be granted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Kind {
-    Directory,
-    File,
-}
-
-/// Which file it is, whatever its name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Identity {
-    device: u64,
-    inode: u64,
-}
-
 impl Source {
-    pub(super) fn open(path: &str, access: Access) -> Result<Self, MountError> {
+    /// Opens `path` with `shape` applied to what is below it.
+    pub(super) fn open(path: &str, access: Access, shape: &Shape) -> Result<Self, MountError> {
         let place = open_plain(CWD, path).map_err(|error| cannot_open(path, error))?;
         let stat = fstat(&place).map_err(|error| MountError::kernel("looking at", path, error))?;
         let kind = Kind::of(&stat).ok_or_else(|| {
             MountError::refused(Refusal::Kind, format!("`{path}` is neither a regular file nor a directory"))
         })?;
-        let copy = OpenTreeFlags::OPEN_TREE_CLONE
-            | OpenTreeFlags::OPEN_TREE_CLOEXEC
-            | OpenTreeFlags::AT_RECURSIVE
-            | OpenTreeFlags::AT_EMPTY_PATH;
-        let tree = open_tree(&place, "", copy).map_err(|error| MountError::kernel("opening", path, error))?;
-        let read_only = if access == Access::ReadOnly { libc::MOUNT_ATTR_RDONLY } else { 0 };
-        let attributes = Attributes {
-            set: libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV | read_only,
-            propagation: libc::MS_PRIVATE,
-            recursive: true,
-            ..Attributes::default()
-        };
-        set_attributes(&tree, attributes).map_err(|error| MountError::kernel("restricting", path, error))?;
+        let identity = Identity::of(&stat);
+        let opened =
+            if shape.is_empty() { copy(&place, access) } else { shaped(path, access, shape, identity) };
+        let tree = opened.map_err(|error| MountError::kernel("opening", path, error))?;
         let mount_id = mount_id(&tree).map_err(|error| MountError::kernel("looking at", path, error))?;
-        Ok(Self { tree, kind, mount_id, identity: Identity { device: stat.st_dev, inode: stat.st_ino } })
+        Ok(Self { tree, kind, mount_id, identity })
     }
 }
 
-impl Kind {
-    pub(super) fn of(stat: &Stat) -> Option<Self> {
-        let file_type = FileType::from_raw_mode(stat.st_mode);
-        if file_type.is_dir() {
-            return Some(Self::Directory);
+/// A private copy of the mount at `place`.
+fn copy(place: &OwnedFd, access: Access) -> io::Result<OwnedFd> {
+    let copy = OpenTreeFlags::OPEN_TREE_CLONE
+        | OpenTreeFlags::OPEN_TREE_CLOEXEC
+        | OpenTreeFlags::AT_RECURSIVE
+        | OpenTreeFlags::AT_EMPTY_PATH;
+    let tree = open_tree(place, "", copy)?;
+    let read_only = if access == Access::ReadOnly { libc::MOUNT_ATTR_RDONLY } else { 0 };
+    let attributes = Attributes {
+        set: libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV | read_only,
+        propagation: libc::MS_PRIVATE,
+        recursive: true,
+        ..Attributes::default()
+    };
+    set_attributes(&tree, attributes)?;
+    Ok(tree)
+}
+
+/// The same, made by a child in whose namespace the shape is applied, and with which that ends.
+fn shaped(path: &str, access: Access, shape: &Shape, identity: Identity) -> io::Result<OwnedFd> {
+    let (ours, theirs) = UnixStream::pair()?;
+    let make = || -> io::Result<()> {
+        sys::process::unshare(UnshareFlags::NEWNS)?;
+        mount_change(c"/", MountPropagationFlags::REC | MountPropagationFlags::PRIVATE)?;
+        shape.apply()?;
+        let place = open_plain(CWD, path)?;
+        if Identity::of(&fstat(&place)?) != identity {
+            return Err(io::Error::other("it was exchanged just now"));
         }
-        file_type.is_file().then_some(Self::File)
+        handover::send(&theirs, copy(&place, access)?)
+    };
+    let said = sys::process::in_fork(|| {
+        make().err().map(|error| error.to_string()).unwrap_or_default().into_bytes()
+    })?;
+    drop(theirs);
+    if said.is_empty() {
+        handover::receive(&ours)
+    } else {
+        Err(io::Error::other(String::from_utf8_lossy(&said).into_owned()))
     }
-}
-
-/// Opens a place, not its content. A symlink anywhere in the path, its end included, is an error.
-pub(super) fn open_plain(from: impl AsFd, path: impl Arg) -> Result<OwnedFd, Errno> {
-    let flags = OFlags::PATH | OFlags::CLOEXEC;
-    openat2(from, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS)
-}
-
-/// The id of the mount a descriptor is on, as `mountinfo` counts.
-pub(super) fn mount_id(place: impl AsFd) -> Result<u64, Errno> {
-    Ok(statx(place, "", AtFlags::EMPTY_PATH, StatxFlags::MNT_ID)?.stx_mnt_id)
 }
 
 fn cannot_open(path: &str, error: Errno) -> MountError {

@@ -5,7 +5,7 @@
 //! - The gate is a socket whose other end only [`enter`](crate::enter) has; exec closes that.
 
 use std::{
-    fs::{self, File},
+    fs::File,
     io::{self, Read, Seek, Write},
     os::{
         fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd},
@@ -21,18 +21,19 @@ use rustix::{
     fs::{MemfdFlags, Mode, OFlags, memfd_create, open},
     mount::{MountFlags, MountPropagationFlags, mount, mount_change},
     pipe::{PipeFlags, pipe_with},
-    process::{Pid, PidfdFlags, Signal, pidfd_open, set_parent_process_death_signal},
+    process::{Pid, PidfdFlags, Signal, getgid, getuid, pidfd_open, set_parent_process_death_signal},
     stdio::{dup2_stderr, dup2_stdin, dup2_stdout, stderr, stdin, stdout},
     thread::UnshareFlags,
 };
 
 use super::StartError;
 use crate::{
-    argv::{self, Descriptors, ENTER_PROGRAM},
+    argv::{self, Descriptors},
     enter::{GO, NO_EGRESS, READY},
     filter,
     host::Host,
     mounts::Sandbox,
+    shape::{Layout, Shape},
     spec::Spec,
     sys,
 };
@@ -53,16 +54,9 @@ pub(super) struct Bwrap {
 
 impl Bwrap {
     /// Starts bubblewrap with this process's standard streams as the server's, and lets go of them.
-    pub(super) fn start(
-        spec: &Spec,
-        uid: u32,
-        gid: u32,
-        egress: Option<OwnedFd>,
-    ) -> Result<Self, StartError> {
-        let host = Host::look(uid, gid);
-        let own_program = fs::read_link("/proc/self/exe")?;
-        let own_program =
-            own_program.to_str().ok_or_else(|| io::Error::from(io::ErrorKind::InvalidFilename))?;
+    pub(super) fn start(spec: &Spec, layout: &Layout, egress: Option<OwnedFd>) -> Result<Self, StartError> {
+        let host = Host::look(getuid().as_raw(), getgid().as_raw(), &spec.view)?;
+        let own_program = File::open("/proc/self/exe")?;
         let [refused, absent] = filter::programs()?;
         let seccomp = [memory(&refused)?, memory(&absent)?];
         let passwd = memory(argv::passwd(spec, &host).as_bytes())?;
@@ -70,6 +64,7 @@ impl Bwrap {
         let (info, info_theirs) = pipe_with(PipeFlags::CLOEXEC).map_err(io::Error::from)?;
         let (complaints, complaints_theirs) =
             pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK).map_err(io::Error::from)?;
+        let complaints = File::from(complaints);
         let (gate, gate_theirs) = UnixStream::pair()?;
         let streams = take_streams()?;
 
@@ -79,12 +74,14 @@ impl Bwrap {
             passwd: passwd.as_raw_fd(),
             group: group.as_raw_fd(),
         };
-        let mut options = argv::bwrap_argv(spec, &host, own_program, numbers).join("\0");
+        let mut options = argv::bwrap_argv(spec, layout, &host, numbers).join("\0");
         options.push('\0');
         let options = memory(options.as_bytes())?;
 
         let mut command = Command::new(find_bwrap().ok_or(StartError::NoBwrap)?);
-        command.args(["--args", &options.as_raw_fd().to_string(), "--", ENTER_PROGRAM, "--enter"]);
+        // By descriptor, since our own program may well be in a place that the sandbox does not show.
+        let enter = format!("/proc/self/fd/{}", own_program.as_raw_fd());
+        command.args(["--args", &options.as_raw_fd().to_string(), "--", &enter, "--enter"]);
         command.args(streams.each_ref().map(|stream| stream.as_raw_fd().to_string()));
         command.arg(gate_theirs.as_raw_fd().to_string());
         command.arg(egress.as_ref().map_or(NO_EGRESS.to_owned(), |egress| egress.as_raw_fd().to_string()));
@@ -95,14 +92,34 @@ impl Bwrap {
         let [refused, absent] = seccomp.each_ref().map(AsFd::as_fd);
         let [info_fd, gate_fd] = [info_theirs.as_fd(), gate_theirs.as_fd()];
         let [passwd, group, options] = [passwd.as_fd(), group.as_fd(), options.as_fd()];
-        let mut needed =
-            vec![stdin, stdout, stderr, refused, absent, info_fd, gate_fd, passwd, group, options];
+        let mut needed = vec![
+            own_program.as_fd(),
+            stdin,
+            stdout,
+            stderr,
+            refused,
+            absent,
+            info_fd,
+            gate_fd,
+            passwd,
+            group,
+            options,
+        ];
         needed.extend(egress.iter().map(AsFd::as_fd));
         sys::process::inherit(&mut command, &needed);
-        sys::process::prepare(&mut command, become_first);
-        let child = command.spawn()?;
+        let shape = layout.shape.clone();
+        sys::process::prepare(&mut command, move || {
+            become_first(&shape).inspect_err(|error| {
+                // Standard error is the pipe for complaints by now; the number that is left of the error says less.
+                let _ = writeln!(io::stderr(), "{error}");
+            })
+        });
+        let child = command.spawn().map_err(|error| match complaints_of(&complaints) {
+            said if said.is_empty() => StartError::Prepare(error),
+            said => StartError::Setup(said),
+        })?;
         let ended = pidfd_open(Pid::from_child(&child), PidfdFlags::empty()).map_err(io::Error::from)?;
-        Ok(Self { child, ended, gate, info: info.into(), complaints: complaints.into() })
+        Ok(Self { child, ended, gate, info: info.into(), complaints })
     }
 
     /// Waits until the sandbox is complete, with only the server missing.
@@ -187,10 +204,7 @@ impl Bwrap {
     /// What bubblewrap had to say about it.
     fn setup_failed(&mut self) -> StartError {
         let status = self.kill();
-        let mut said = Vec::new();
-        // Non-blocking, and bubblewrap has ended: what there is, is all.
-        let _ = (&self.complaints).take(4096).read_to_end(&mut said);
-        let said = String::from_utf8_lossy(&said).trim().to_owned();
+        let said = complaints_of(&self.complaints);
         StartError::Setup(if said.is_empty() {
             format!("bubblewrap ended with status {status}")
         } else {
@@ -199,13 +213,21 @@ impl Bwrap {
     }
 }
 
+/// What has been said so far; the pipe does not block.
+fn complaints_of(mut complaints: &File) -> String {
+    let mut said = [0; 4096];
+    let count = complaints.read(&mut said).unwrap_or_default();
+    String::from_utf8_lossy(said.get(..count).unwrap_or_default()).trim().to_owned()
+}
+
 /// In the child that becomes bubblewrap, as the first process of its pid namespace.
-fn become_first() -> io::Result<()> {
+fn become_first(shape: &Shape) -> io::Result<()> {
     // A supervisor that dies before this cannot open the gate any more, so the server does not start, and all ends.
     set_parent_process_death_signal(Some(Signal::KILL))?;
     // Mounts of the host that come later are not to appear in the sandbox.
     sys::process::unshare(UnshareFlags::NEWNS)?;
     mount_change(c"/", MountPropagationFlags::REC | MountPropagationFlags::PRIVATE)?;
+    shape.apply()?;
     // Bubblewrap looks up its children in `/proc`, so that has to count as its pid namespace does.
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
     mount(c"proc", c"/proc", c"proc", flags, None)?;

@@ -62,7 +62,7 @@ impl Place {
             network: Network::None,
             persistence: Persistence::default(),
             limits: Limits::default(),
-            state_dir: None,
+            state_dir: Some(self.path("state")),
             allow_root: true,
         }
     }

@@ -8,6 +8,7 @@ mod calls;
 mod checking;
 mod ends;
 mod grants;
+mod host_read;
 mod network;
 mod runtimes;
 mod taking_back;

@@ -12,12 +12,10 @@ use rustix::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::{
-    super::source::{Kind, mount_id, open_plain},
-    Inside, MountError,
-};
+use super::{Inside, MountError};
 use crate::{
     control::Refusal,
+    place::{Kind, mount_id, open_plain},
     sys::mount::{Attributes, set_attributes},
 };
 

@@ -19,11 +19,11 @@ use rustix::{
     mount::{UnmountFlags, unmount},
 };
 
-use super::{
-    super::source::{Kind, mount_id, open_plain},
-    Inside, MountError, Placed, attach,
+use super::{Inside, MountError, Placed, attach};
+use crate::{
+    control::Proof,
+    place::{Kind, mount_id, open_plain},
 };
-use crate::control::Proof;
 
 /// Where a mount waits for its end; on the root, so nobody inside can move it.
 const ASIDE: &str = "/.ironcurtain-aside";

@@ -4,27 +4,31 @@ use std::{collections::BTreeMap, ffi::OsString, os::unix::ffi::OsStringExt};
 
 /// Every mount of a namespace, by id.
 #[derive(Debug)]
-pub(super) struct MountInfo(BTreeMap<u64, Entry>);
+pub(crate) struct MountInfo(BTreeMap<u64, Entry>);
 
 /// One mount.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Entry {
-    pub(super) parent: u64,
-    pub(super) point: OsString,
+pub(crate) struct Entry {
+    pub(crate) parent: u64,
+    /// The file system, as `major:minor`.
+    pub(crate) device: String,
+    /// The directory of the file system that is mounted.
+    pub(crate) root: OsString,
+    pub(crate) point: OsString,
 }
 
 impl MountInfo {
     /// Reads the table; lines it cannot read are not in it.
-    pub(super) fn parse(text: &[u8]) -> Self {
+    pub(crate) fn parse(text: &[u8]) -> Self {
         Self(text.split(|byte| *byte == b'\n').filter_map(line).collect())
     }
 
-    pub(super) fn get(&self, id: u64) -> Option<&Entry> {
+    pub(crate) fn get(&self, id: u64) -> Option<&Entry> {
         self.0.get(&id)
     }
 
     /// The uppermost mount of each mount point.
-    pub(super) fn by_point(&self) -> BTreeMap<OsString, u64> {
+    pub(crate) fn by_point(&self) -> BTreeMap<OsString, u64> {
         let mut points = BTreeMap::new();
         for (id, entry) in &self.0 {
             let covers = |other: &u64| self.get(*other).is_some_and(|other| other.parent == *id);
@@ -36,7 +40,7 @@ impl MountInfo {
     }
 
     /// The mount points of `id` and of all that lies on it, those that lie on others first.
-    pub(super) fn subtree(&self, id: u64) -> Vec<OsString> {
+    pub(crate) fn subtree(&self, id: u64) -> Vec<OsString> {
         let mut ids = vec![id];
         let mut next = 0;
         while let Some(&above) = ids.get(next) {
@@ -53,8 +57,9 @@ fn line(line: &[u8]) -> Option<(u64, Entry)> {
     let mut fields = line.split(|byte| *byte == b' ');
     let mut number = || str::from_utf8(fields.next()?).ok()?.parse().ok();
     let (id, parent) = (number()?, number()?);
-    let point = unescape(fields.nth(2)?)?;
-    Some((id, Entry { parent, point }))
+    let device = str::from_utf8(fields.next()?).ok()?.to_owned();
+    let (root, point) = (unescape(fields.next()?)?, unescape(fields.next()?)?);
+    Some((id, Entry { parent, device, root, point }))
 }
 
 /// The kernel writes space, tab, newline and backslash as three octal digits, and other bytes as they are.
@@ -87,7 +92,9 @@ nonsense
     #[test]
     fn names_are_read_as_they_are() {
         let table = MountInfo::parse(TABLE);
-        assert_eq!(table.get(11), Some(&Entry { parent: 10, point: "/home/a b".into() }));
+        let expected =
+            Entry { parent: 10, device: "0:22".into(), root: "/".into(), point: "/home/a b".into() };
+        assert_eq!(table.get(11), Some(&expected));
         assert_eq!(table.get(15), None);
         assert_eq!(unescape(b"a\\134b\\012"), Some("a\\b\n".into()));
     }

@@ -1,0 +1,186 @@
+//! Empty files and directories made on the host so that something can be mounted over names that nothing has.
+//!
+//! - INVARIANT: one is written down before it is made, in a journal that is locked as long as its supervisor lives. Who
+//!   starts next removes those of journals that nobody holds.
+//! - INVARIANT: only what is still empty is removed; what the person has written since is theirs.
+//! - Several sandboxes may need the same one; the last of them removes it.
+
+use std::{
+    collections::BTreeMap,
+    fs::{self, DirBuilder, File, OpenOptions},
+    io::{self, ErrorKind, Write},
+    os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt},
+    path::{Path, PathBuf},
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use rustix::fs::{FlockOperation, flock};
+use serde::{Deserialize, Serialize};
+
+use crate::state::StateDir;
+
+/// The mode that tells one of ours: nobody may write or run it, whatever the umask left of the rest.
+const MODE: u32 = 0o444;
+
+/// One sandbox's.
+#[derive(Debug)]
+pub(super) struct Ghosts {
+    state: StateDir,
+    journal: Option<(PathBuf, File)>,
+    ours: BTreeMap<String, bool>,
+}
+
+/// A line of a journal.
+#[derive(Debug, Serialize, Deserialize)]
+struct Line {
+    path: String,
+    directory: bool,
+}
+
+impl Ghosts {
+    /// Removes what dead supervisors have left.
+    pub(super) fn open(state: StateDir) -> io::Result<Self> {
+        let ghosts = Self { state, journal: None, ours: BTreeMap::new() };
+        let _turn = ghosts.state.lock()?;
+        let live = ghosts.others()?;
+        for (path, file) in ghosts.journals()? {
+            if flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() {
+                remove(&lines(&path)?, &live);
+                fs::remove_file(path)?;
+            }
+        }
+        Ok(ghosts)
+    }
+
+    /// Makes those of `wanted` that are not there; returns the ones that are now.
+    pub(super) fn make(&mut self, wanted: &[(String, bool)], there: &[String]) -> io::Result<Vec<String>> {
+        let _turn = self.state.lock()?;
+        let others = self.others()?;
+        let shared = there.iter().filter_map(|path| Some((path.clone(), *others.get(path)?)));
+        let lines: Vec<(String, bool)> = wanted.iter().cloned().chain(shared).collect();
+        if lines.is_empty() {
+            return Ok(vec![]);
+        }
+        self.write_down(&lines)?;
+        let mut made = Vec::new();
+        for (path, directory) in wanted {
+            match make_one(path, *directory) {
+                Ok(()) => made.push(path.clone()),
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => made.push(path.clone()),
+                // Where the person cannot write, neither can the sandbox.
+                Err(error) if is_closed(&error) => {}
+                Err(error) => return Err(io::Error::new(error.kind(), format!("`{path}`: {error}"))),
+            }
+        }
+        Ok(made)
+    }
+
+    /// Removes ours at and below `root`.
+    pub(super) fn release(&mut self, root: &str) -> io::Result<()> {
+        let _turn = self.state.lock()?;
+        let others = self.others()?;
+        let below = |path: &String| crate::place::is_at_or_below(path, root);
+        let (gone, kept) = std::mem::take(&mut self.ours).into_iter().partition(|(path, _)| below(path));
+        self.ours = kept;
+        remove(&gone, &others);
+        Ok(())
+    }
+
+    /// Removes all of ours.
+    pub(super) fn release_all(&mut self) -> io::Result<()> {
+        let _turn = self.state.lock()?;
+        remove(&std::mem::take(&mut self.ours), &self.others()?);
+        if let Some((path, _)) = self.journal.take() {
+            fs::remove_file(path)?;
+        }
+        Ok(())
+    }
+
+    /// Those of living sandboxes but ours.
+    pub(super) fn others(&self) -> io::Result<BTreeMap<String, bool>> {
+        let mut others = BTreeMap::new();
+        for (path, file) in self.journals()? {
+            if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+                others.extend(lines(&path)?);
+            }
+        }
+        Ok(others)
+    }
+
+    fn journals(&self) -> io::Result<Vec<(PathBuf, File)>> {
+        let mut journals = Vec::new();
+        for entry in fs::read_dir(self.state.below("journals")?)? {
+            let path = entry?.path();
+            if self.journal.as_ref().is_none_or(|(own, _)| *own != path) {
+                journals.push((path.clone(), File::open(&path)?));
+            }
+        }
+        Ok(journals)
+    }
+
+    fn write_down(&mut self, new: &[(String, bool)]) -> io::Result<()> {
+        let mut text = Vec::new();
+        for (path, directory) in new {
+            serde_json::to_writer(&mut text, &Line { path: path.clone(), directory: *directory })?;
+            text.push(b'\n');
+        }
+        if self.journal.is_none() {
+            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
+            let path = self.state.below("journals")?.join(format!("{}-{now}", std::process::id()));
+            let file = OpenOptions::new().create_new(true).append(true).mode(0o600).open(&path)?;
+            flock(&file, FlockOperation::LockExclusive)?;
+            self.journal = Some((path, file));
+        }
+        if let Some((_, file)) = &mut self.journal {
+            file.write_all(&text)?;
+        }
+        self.ours.extend(new.iter().cloned());
+        Ok(())
+    }
+}
+
+fn make_one(path: &str, directory: bool) -> io::Result<()> {
+    if directory {
+        return DirBuilder::new().mode(0o755).create(path);
+    }
+    OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(MODE)
+        .custom_flags(libc::O_NOFOLLOW)
+        .open(path)
+        .map(drop)
+}
+
+/// Removes what is still as it was made and nobody else needs, what lies deeper first.
+fn remove(gone: &BTreeMap<String, bool>, needed: &BTreeMap<String, bool>) {
+    for (path, directory) in gone.iter().rev().filter(|(path, _)| !needed.contains_key(*path)) {
+        let path = Path::new(path);
+        let Ok(found) = fs::symlink_metadata(path) else { continue };
+        // What cannot be removed is the person's, or is not empty any more.
+        let _ = if *directory && found.is_dir() {
+            fs::remove_dir(path)
+        } else if !directory && found.is_file() && found.len() == 0 && found.mode() & !0o444 & 0o7777 == 0 {
+            fs::remove_file(path)
+        } else {
+            Ok(())
+        };
+    }
+}
+
+fn lines(journal: &Path) -> io::Result<BTreeMap<String, bool>> {
+    let text = fs::read_to_string(journal)?;
+    // A line that was not written whole was followed by nothing.
+    let lines = text.lines().filter_map(|line| serde_json::from_str::<Line>(line).ok());
+    Ok(lines.map(|line| (line.path, line.directory)).collect())
+}
+
+fn is_closed(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::PermissionDenied
+            | ErrorKind::ReadOnlyFilesystem
+            | ErrorKind::NotFound
+            | ErrorKind::NotADirectory
+    )
+}

@@ -1,0 +1,289 @@
+//! The shape of what a sandbox is shown: the host's tree with parts hidden, re-opened, and closed for writing.
+//!
+//! - A [`Shape`] is a plain value, made once; it is applied in a mount namespace that nobody else is in, from which
+//!   bubblewrap, or a grant, then copies. So a copy is never seen without it.
+//! - INVARIANT: what is denied counts by what it really is: symlinks are resolved, and every further mount of the same
+//!   file system that leads there is found in the kernel's table.
+//! - Of hidden and re-opened paths the deepest decides; at the same path, what denies.
+
+mod apply;
+mod real;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::{
+    mountinfo::MountInfo,
+    place::{Kind, is_at_or_below, is_below},
+    spec::{Spec, View},
+};
+
+pub(crate) use real::{LayoutError, real, real_kind};
+
+/// What is done at one path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// Put something empty and closed over it; `points` are the paths below it that something is mounted on later.
+    Hide { kind: Kind, points: BTreeMap<String, Kind> },
+    /// Show again what was hidden with the tree around it.
+    Reopen { writable: bool },
+    /// Make it a mount of its own, which cannot be renamed or removed.
+    Pin,
+    /// The same, and close it and all below for writing.
+    Freeze,
+}
+
+/// Steps by path, so that a path comes before those below it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Shape(BTreeMap<String, Step>);
+
+/// A view of the host, ready to be made.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Layout {
+    pub(crate) shape: Shape,
+    /// Writable paths in path order.
+    pub(crate) writable: Vec<String>,
+    /// Paths to be shown on top of a private `/tmp`.
+    pub(crate) shown: Vec<String>,
+    /// Paths within what is writable that are not, and do not exist yet.
+    pub(crate) missing: Vec<String>,
+}
+
+/// Never shown: sockets and secrets of the person's desktop session, and what tells about the machine.
+const ALWAYS_HIDDEN: &[&str] = &[
+    "/run/user",
+    "/sys/firmware",
+    "/sys/fs/bpf",
+    "/sys/kernel/config",
+    "/sys/kernel/debug",
+    "/sys/kernel/security",
+    "/sys/kernel/tracing",
+];
+
+impl Layout {
+    /// Looks at the host and works out the view that `spec` asks for; `state_dir` is ours, and is hidden.
+    pub(crate) fn of(spec: &Spec, table: &MountInfo, state_dir: &str) -> Result<Self, LayoutError> {
+        let mut hidden = BTreeMap::new();
+        hide(&mut hidden, &[state_dir], table)?;
+        let points = spec.mounts.iter().map(|mount| (mount.path.clone(), Want::Point));
+        let mut wanted: BTreeMap<String, Want> = points.collect();
+        let mut layout = Self::default();
+        let mut frozen = Vec::new();
+        match &spec.view {
+            View::Roots { session_dir, .. } => layout.writable.push(session_dir.clone()),
+            View::HostRead { session_dir, deny_read, allow_read, allow_write, deny_write, .. } => {
+                hide(&mut hidden, ALWAYS_HIDDEN, table)?;
+                hide(&mut hidden, deny_read, table)?;
+                (frozen, layout.missing) = closed(deny_write)?;
+                for path in allow_write {
+                    let is_closed =
+                        frozen.iter().chain(&layout.missing).any(|closed| is_at_or_below(path, closed));
+                    if real::plain(path)?.is_some() && !is_closed && !hidden.contains_key(path) {
+                        layout.writable.push(path.clone());
+                    }
+                }
+                layout.writable.extend(session_dir.clone());
+                layout.writable.sort();
+                layout.writable.dedup();
+                for path in allow_read {
+                    if real::plain(path)?.is_some() && !hidden.contains_key(path) {
+                        layout.shown.push(path.clone());
+                        wanted.insert(path.clone(), Want::Read);
+                    }
+                }
+            }
+        }
+        wanted.extend(layout.writable.iter().map(|path| (path.clone(), Want::Write)));
+        layout.shape = Shape::showing(&hidden, &wanted)?;
+        frozen.into_iter().for_each(|path| layout.shape.freeze(path));
+        let shape = &layout.shape;
+        let writable = &layout.writable;
+        layout.missing.retain(|path| !shape.hides(path) && writable.iter().any(|root| is_below(path, root)));
+        Ok(layout)
+    }
+}
+
+/// Why a path is to be there although what is around it may be hidden.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Want {
+    Read,
+    Write,
+    /// Something is mounted on it later.
+    Point,
+}
+
+/// Adds what `paths` really are, under every path that leads there.
+fn hide(
+    hidden: &mut BTreeMap<String, Kind>,
+    paths: &[impl AsRef<str>],
+    table: &MountInfo,
+) -> Result<(), LayoutError> {
+    for path in paths {
+        let Some((real, kind)) = real_kind(path.as_ref())? else { continue };
+        hidden.extend(real::aliases(&real, table)?.into_iter().map(|alias| (alias, kind)));
+        hidden.insert(real, kind);
+    }
+    Ok(())
+}
+
+/// What is there of `paths` to be closed for writing, and what is not.
+fn closed(paths: &[String]) -> Result<(Vec<String>, Vec<String>), LayoutError> {
+    let (mut there, mut missing) = (Vec::new(), Vec::new());
+    for path in paths {
+        // A symlink at its end could be exchanged, so it is closed as well as what it leads to.
+        let link = real::link(path)?;
+        match real(path)? {
+            Some(real) => there.push(real),
+            None if link.is_none() => missing.push(path.clone()),
+            None => {}
+        }
+        there.extend(link);
+    }
+    Ok((there, missing))
+}
+
+impl Shape {
+    /// Hides and shows again.
+    fn showing(
+        hidden: &BTreeMap<String, Kind>,
+        wanted: &BTreeMap<String, Want>,
+    ) -> Result<Self, LayoutError> {
+        let mut shape = Self::default();
+        let paths: BTreeSet<&String> = hidden.keys().chain(wanted.keys()).collect();
+        for path in paths {
+            let around = shape.around(path).map(|(_, step)| step);
+            match (hidden.get(path), wanted.get(path)) {
+                (Some(_), _) if matches!(around, Some(Step::Hide { .. })) => {}
+                (Some(kind), _) => {
+                    shape.0.insert(path.clone(), Step::Hide { kind: *kind, points: BTreeMap::new() });
+                }
+                (None, Some(want)) => {
+                    let needed = match around {
+                        Some(Step::Hide { .. }) => true,
+                        Some(Step::Reopen { writable }) => *want == Want::Write && !writable,
+                        Some(Step::Pin | Step::Freeze) | None => false,
+                    };
+                    let Some((_, kind)) = real_kind(path)?.filter(|_| needed) else { continue };
+                    shape.add_point(path, kind);
+                    if *want != Want::Point {
+                        shape.0.insert(path.clone(), Step::Reopen { writable: *want == Want::Write });
+                    }
+                }
+                (None, None) => {}
+            }
+        }
+        Ok(shape)
+    }
+
+    /// Closes a path for writing, unless it is hidden altogether.
+    pub(crate) fn freeze(&mut self, path: String) {
+        if self.hides(&path) {
+            return;
+        }
+        match self.0.get(&path) {
+            Some(Step::Hide { .. } | Step::Freeze) => {}
+            Some(Step::Reopen { .. }) => {
+                self.0.insert(path, Step::Reopen { writable: false });
+            }
+            Some(Step::Pin) | None => {
+                self.0.insert(path, Step::Freeze);
+            }
+        }
+    }
+
+    /// Keeps a directory from being renamed or removed.
+    pub(crate) fn pin(&mut self, path: String) {
+        if self.hides(&path) {
+            return;
+        }
+        self.0.entry(path).or_insert(Step::Pin);
+    }
+
+    /// Whether a path is hidden and not shown again.
+    pub(crate) fn hides(&self, path: &str) -> bool {
+        match self.0.get(path).or(self.around(path).map(|(_, step)| step)) {
+            Some(Step::Hide { .. }) => true,
+            Some(Step::Reopen { .. }) | None => false,
+            // Closed for writing says nothing about what is around it.
+            Some(Step::Pin | Step::Freeze) => matches!(self.around(path), Some((_, Step::Hide { .. }))),
+        }
+    }
+
+    /// Whether a path is closed for writing by what lies at or above it.
+    pub(crate) fn freezes(&self, path: &str) -> bool {
+        self.0.iter().any(|(frozen, step)| *step == Step::Freeze && is_at_or_below(path, frozen))
+    }
+
+    /// What of this concerns the tree below `path`.
+    pub(crate) fn below(&self, path: &str) -> Self {
+        Self(
+            self.0
+                .iter()
+                .filter(|(other, _)| is_below(other, path))
+                .map(|(path, step)| (path.clone(), step.clone()))
+                .collect(),
+        )
+    }
+
+    /// Takes over the steps of another, on top of these.
+    pub(crate) fn extend(&mut self, other: Self) {
+        for (path, step) in other.0 {
+            match step {
+                Step::Freeze => self.freeze(path),
+                Step::Pin => self.pin(path),
+                Step::Hide { .. } | Step::Reopen { .. } => _ = self.0.insert(path, step),
+            }
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The hidden or re-opened path nearest above `path`.
+    fn around(&self, path: &str) -> Option<(&String, &Step)> {
+        let shows = |step: &Step| matches!(step, Step::Hide { .. } | Step::Reopen { .. });
+        self.0.iter().rev().find(|(above, step)| shows(step) && is_below(path, above))
+    }
+
+    fn add_point(&mut self, path: &str, kind: Kind) {
+        let Some((around, Step::Hide { .. })) = self.around(path) else { return };
+        let around = around.clone();
+        if let Some(Step::Hide { points, .. }) = self.0.get_mut(&around) {
+            points.insert(path.to_owned(), kind);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_path_around_decides() {
+        let mut shape = Shape::default();
+        let hide = || Step::Hide { kind: Kind::Directory, points: BTreeMap::new() };
+        shape.0.insert("/home".into(), hide());
+        shape.0.insert("/home/u/open".into(), Step::Reopen { writable: true });
+        shape.0.insert("/home/u/open/secret".into(), hide());
+        for hidden in ["/home", "/home/u", "/home/u/opened", "/home/u/open/secret", "/home/u/open/secret/x"] {
+            assert!(shape.hides(hidden), "{hidden}");
+        }
+        for shown in ["/", "/homes", "/home/u/open", "/home/u/open/x", "/home/u/open/secrets"] {
+            assert!(!shape.hides(shown), "{shown}");
+        }
+        assert_eq!(shape.below("/home/u/open").0.keys().collect::<Vec<_>>(), ["/home/u/open/secret"]);
+    }
+
+    #[test]
+    fn what_is_hidden_stays_hidden_and_what_is_frozen_frozen() {
+        let mut shape = Shape::default();
+        shape.0.insert("/a".into(), Step::Hide { kind: Kind::File, points: BTreeMap::new() });
+        shape.freeze("/a".into());
+        shape.freeze("/b".into());
+        shape.pin("/b".into());
+        shape.pin("/c".into());
+        shape.freeze("/c".into());
+        assert!(shape.hides("/a"));
+        assert!(shape.freezes("/b/x") && shape.freezes("/c") && !shape.freezes("/a"));
+    }
+}

@@ -1,0 +1,106 @@
+//! What paths really are: symlinks resolved, and other ways to the same place found.
+
+use std::{
+    fs,
+    io::{self, ErrorKind},
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+};
+
+use crate::{mountinfo::MountInfo, place::Kind};
+
+/// Why a view cannot be made.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum LayoutError {
+    #[error("`{path}` cannot be looked at: {source}")]
+    Look { path: String, source: io::Error },
+    #[error("`{path}` leads through a symlink to `{real}`: name that, if it is what is meant")]
+    Symlink { path: String, real: String },
+    #[error("`{0}` leads to a path that is not UTF-8")]
+    NotText(String),
+}
+
+/// The canonical path of `path`; none when there is nothing, or nothing that the person's own rights reach.
+pub(crate) fn real(path: &str) -> Result<Option<String>, LayoutError> {
+    match fs::canonicalize(path) {
+        Ok(real) => text(real, path).map(Some),
+        Err(error) if is_absent(&error) => Ok(None),
+        Err(source) => Err(LayoutError::Look { path: path.to_owned(), source }),
+    }
+}
+
+/// The same, and whether it is a directory.
+pub(crate) fn real_kind(path: &str) -> Result<Option<(String, Kind)>, LayoutError> {
+    let Some(real) = real(path)? else { return Ok(None) };
+    let kind = if Path::new(&real).is_dir() { Kind::Directory } else { Kind::File };
+    Ok(Some((real, kind)))
+}
+
+/// `path` itself if it exists and has no symlink in it.
+///
+/// What opens something must not be led elsewhere by a link that a sandbox may have put there.
+pub(super) fn plain(path: &str) -> Result<Option<&str>, LayoutError> {
+    match real(path)? {
+        Some(real) if real == path => Ok(Some(path)),
+        Some(real) => Err(LayoutError::Symlink { path: path.to_owned(), real }),
+        None => Ok(None),
+    }
+}
+
+/// The canonical path of the symlink that `path` ends in, if it does.
+pub(super) fn link(path: &str) -> Result<Option<String>, LayoutError> {
+    let is_link = fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink());
+    let Some((above, name)) = path.rsplit_once('/').filter(|_| is_link) else { return Ok(None) };
+    let above = if above.is_empty() { "/" } else { above };
+    Ok(real(above)?.map(|above| format!("{}/{name}", above.trim_end_matches('/'))))
+}
+
+/// Further paths at which the same place, or something inside of it, is mounted.
+pub(super) fn aliases(real: &str, table: &MountInfo) -> Result<Vec<String>, LayoutError> {
+    let path = Path::new(real);
+    let around = |point: &&PathBuf| path.starts_with(point);
+    let points: Vec<(u64, PathBuf)> =
+        table.by_point().into_iter().map(|(point, id)| (id, PathBuf::from(point))).collect();
+    let home =
+        points.iter().filter(|(_, point)| around(&point)).max_by_key(|(_, point)| point.as_os_str().len());
+    let Some((id, point)) = home else { return Ok(vec![]) };
+    let Some(entry) = table.get(*id) else { return Ok(vec![]) };
+    let Ok(relative) = path.strip_prefix(point) else { return Ok(vec![]) };
+    let in_file_system = Path::new(&entry.root).join(relative);
+
+    let mut found = Vec::new();
+    for (other_id, other) in &points {
+        let Some(mount) = table.get(*other_id).filter(|mount| mount.device == entry.device) else { continue };
+        // Covered by another mount, a path leads somewhere else than the table says of this one.
+        let (alias, is_one) = if let Ok(rest) = in_file_system.strip_prefix(&mount.root) {
+            let alias: PathBuf = other.join(rest).components().collect();
+            let is_one = identity(&alias).is_some_and(|found| Some(found) == identity(path));
+            (alias, is_one)
+        } else if Path::new(&mount.root).starts_with(&in_file_system) {
+            let device = |path: &Path| identity(path).map(|(device, _)| device);
+            (other.clone(), device(other).is_some_and(|found| Some(found) == device(path)))
+        } else {
+            continue;
+        };
+        // What lies below is hidden with it.
+        if is_one && !alias.starts_with(path) {
+            found.push(text(alias, real)?);
+        }
+    }
+    Ok(found)
+}
+
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    fs::symlink_metadata(path).ok().map(|found| (found.dev(), found.ino()))
+}
+
+fn text(path: PathBuf, asked: &str) -> Result<String, LayoutError> {
+    path.into_os_string().into_string().map_err(|_| LayoutError::NotText(asked.to_owned()))
+}
+
+/// Nothing there, or nothing that the person could reach.
+fn is_absent(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory | ErrorKind::PermissionDenied)
+        || error.raw_os_error() == Some(libc::ELOOP)
+        || error.raw_os_error() == Some(libc::ENAMETOOLONG)
+}

@@ -1,0 +1,82 @@
+//! The directory in which supervisors keep what must outlive them: journals of mount points, and quarantined files.
+//!
+//! - INVARIANT: it is a directory of the user's own that nobody else can enter; anything else at its path is refused.
+//! - It is hidden in every sandbox.
+
+use std::{
+    fs::{self, DirBuilder, File},
+    io,
+    os::unix::fs::{DirBuilderExt, MetadataExt},
+    path::{Path, PathBuf},
+};
+
+use rustix::fs::{FlockOperation, flock};
+
+/// The directory.
+#[derive(Clone, Debug)]
+pub(crate) struct StateDir(PathBuf);
+
+impl StateDir {
+    /// At `path`, or at the place for `uid` that needs no setting up.
+    pub(crate) fn open(path: Option<&str>, uid: u32) -> io::Result<Self> {
+        let path =
+            path.map_or_else(|| PathBuf::from(format!("/var/tmp/ironcurtain-sandbox-{uid}")), PathBuf::from);
+        match DirBuilder::new().mode(0o700).create(&path) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(named(&path, &error)),
+            Ok(()) | Err(_) => {}
+        }
+        let found = fs::symlink_metadata(&path).map_err(|error| named(&path, &error))?;
+        if !found.is_dir() || found.uid() != uid || found.mode() & 0o077 != 0 {
+            let what = "is not a directory that is yours alone: remove it, or `chmod 700` it if it is yours";
+            return Err(io::Error::other(format!("`{}` {what}", path.display())));
+        }
+        Ok(Self(path))
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// A directory in it, made if needed.
+    pub(crate) fn below(&self, name: &str) -> io::Result<PathBuf> {
+        let path = self.0.join(name);
+        match DirBuilder::new().mode(0o700).create(&path) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(named(&path, &error)),
+            Ok(()) | Err(_) => Ok(path),
+        }
+    }
+
+    /// Waits for its turn among all supervisors; the turn ends when the file is dropped.
+    pub(crate) fn lock(&self) -> io::Result<File> {
+        let lock = File::options().create(true).append(true).open(self.0.join("lock"))?;
+        flock(&lock, FlockOperation::LockExclusive)?;
+        Ok(lock)
+    }
+}
+
+fn named(path: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("`{}`: {error}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+
+    #[test]
+    fn only_a_private_directory_of_ones_own_will_do() {
+        let base = tempfile::tempdir().unwrap();
+        let uid = rustix::process::getuid().as_raw();
+        let own = base.path().join("own");
+        let text = |path: &Path| path.to_str().unwrap().to_owned();
+        assert!(StateDir::open(Some(&text(&own)), uid).is_ok());
+        assert!(StateDir::open(Some(&text(&own)), uid).is_ok());
+        assert!(StateDir::open(Some(&text(&own)), uid + 1).is_err());
+        symlink(&own, base.path().join("link")).unwrap();
+        assert!(StateDir::open(Some(&text(&base.path().join("link"))), uid).is_err());
+        fs::set_permissions(&own, fs::Permissions::from_mode(0o755)).unwrap();
+        let error = StateDir::open(Some(&text(&own)), uid).unwrap_err().to_string();
+        assert!(error.contains("is not a directory that is yours alone"), "{error}");
+    }
+}

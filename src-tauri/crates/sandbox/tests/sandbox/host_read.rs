@@ -1,0 +1,239 @@
+//! The host's tree, read-only, with parts hidden and parts writable.
+
+use std::{fs, os::unix::fs::symlink, path::Path, process::Command};
+
+use ironcurtain_sandbox::{Access::*, Event, Mount, Proof, Refusal, Spec, View};
+
+use crate::harness::{Place, Probe, probe};
+
+#[derive(Default)]
+struct Lists<'a> {
+    deny_read: &'a [&'a str],
+    allow_read: &'a [&'a str],
+    allow_write: &'a [&'a str],
+    deny_write: &'a [&'a str],
+}
+
+fn spec(place: &Place, lists: &Lists<'_>) -> Spec {
+    let paths = |names: &[&str]| names.iter().map(|name| place.path(name)).collect();
+    let view = View::HostRead {
+        session_dir: Some(place.path("session")),
+        deny_read: paths(lists.deny_read),
+        allow_read: paths(lists.allow_read),
+        allow_write: paths(lists.allow_write),
+        deny_write: paths(lists.deny_write),
+        private_tmp: true,
+    };
+    Spec { view, ..place.spec(&[&probe()]) }
+}
+
+fn start(place: &Place, lists: &Lists<'_>) -> Probe {
+    Probe::start(&spec(place, lists))
+}
+
+#[test]
+fn the_host_is_read_and_only_what_is_named_is_written() {
+    let place = Place::new();
+    let (plain, open, closed) = (place.file("plain"), place.file("open/file"), place.file("open/shut/file"));
+    let lists = Lists { allow_write: &["open", "not-there"], deny_write: &["open/shut"], ..Lists::default() };
+    let mut probe = start(&place, &lists);
+    assert_eq!(probe.say(&format!("read {plain}")), "ok plain");
+    assert_eq!(probe.say("read /etc/os-release").split(' ').next(), Some("ok"));
+    for path in [&plain, &closed, "/etc/new", "/usr/new", "/new", "/sys/kernel/uevent_helper"] {
+        assert_eq!(probe.say(&format!("write {path} x")), "err EROFS", "{path}");
+    }
+    for path in [&open, "new", "/tmp/new", "/dev/shm/new"] {
+        assert_eq!(probe.say(&format!("write {path} x")), "ok", "{path}");
+    }
+    assert_eq!(
+        probe.say(&format!("rename {} {}", place.path("open/shut"), place.path("open/moved"))),
+        "err EBUSY"
+    );
+    assert_eq!(fs::read_to_string(&open).unwrap(), "x");
+    assert_eq!(fs::read_to_string(&closed).unwrap(), "open/shut/file");
+    assert!(!Path::new("/tmp/new").exists() || !Path::new("/tmp/new").is_file());
+}
+
+#[test]
+fn what_is_denied_is_closed_by_every_path_that_leads_there() {
+    let place = Place::new();
+    let (secret, token) = (place.file("home/secret/deep/file"), place.file("home/token"));
+    let beside = place.file("home/beside");
+    symlink(place.path("home/secret"), place.path("link")).unwrap();
+    symlink("../home/token", place.path("session/token")).unwrap();
+    let mut probe =
+        start(&place, &Lists { deny_read: &["link", "home/token", "not-there"], ..Lists::default() });
+    for path in [&secret, &place.path("link/deep/file"), &place.path("home/secret/deep")] {
+        assert_eq!(probe.say(&format!("read {path}")), "err EACCES", "{path}");
+    }
+    assert_eq!(probe.say(&format!("list {}", place.path("home/secret"))), "err EACCES");
+    for path in [&token, "token", &format!("/proc/self/root{token}")] {
+        assert_eq!(probe.say(&format!("read {path}")), "err EACCES", "{path}");
+    }
+    for path in [&token, &place.path("home/secret")] {
+        assert!(probe.say(&format!("run chmod 777 {path}")).contains("exit status: 1"), "{path}");
+        assert_ne!(probe.say(&format!("write {path} x")).split(' ').next(), Some("ok"), "{path}");
+    }
+    assert_eq!(probe.say(&format!("read {beside}")), "ok home/beside");
+    let mut open = start(&place, &Lists::default());
+    assert_eq!(open.say(&format!("read {secret}")), "ok home/secret/deep/file");
+    assert_eq!(open.say(&format!("read {token}")), "ok home/token");
+}
+
+#[test]
+fn the_deepest_path_decides_what_is_shown() {
+    let place = Place::new();
+    let names = ["a/file", "a/open/file", "a/open/shut/file", "a/open/shut/mine/file", "a/other/file"];
+    let files = names.map(|name| place.file(name));
+    let lists = Lists {
+        deny_read: &["a", "a/open/shut"],
+        allow_read: &["a/open"],
+        allow_write: &["a/open/shut/mine"],
+        ..Lists::default()
+    };
+    let mut probe = start(&place, &lists);
+    let [outer, open, shut, mine, other] = files;
+    assert_eq!(probe.say(&format!("read {open}")), "ok a/open/file");
+    assert_eq!(probe.say(&format!("write {open} x")), "err EROFS");
+    assert_eq!(probe.say(&format!("write {mine} x")), "ok");
+    for hidden in [&outer, &shut, &other] {
+        assert_eq!(probe.say(&format!("exists {hidden}")), "err ENOENT", "{hidden}");
+    }
+    for closed in ["a", "a/open/shut"] {
+        assert_eq!(probe.say(&format!("list {}", place.path(closed))), "err EACCES", "{closed}");
+        assert_eq!(probe.say(&format!("write {}/new x", place.path(closed))), "err EROFS", "{closed}");
+    }
+    assert_eq!(fs::read_to_string(mine).unwrap(), "x");
+}
+
+#[test]
+fn at_the_same_path_what_denies_wins() {
+    let place = Place::new();
+    let file = place.file("a/file");
+    let lists = Lists { deny_read: &["a"], allow_read: &["a"], allow_write: &["a"], ..Lists::default() };
+    assert_eq!(start(&place, &lists).say(&format!("read {file}")), "err EACCES");
+    let lists = Lists { allow_write: &["a", "a/b"], deny_write: &["a"], ..Lists::default() };
+    let inner = place.file("a/b/file");
+    let mut probe = start(&place, &lists);
+    assert_eq!(probe.say(&format!("write {file} x")), "err EROFS");
+    assert_eq!(probe.say(&format!("write {inner} x")), "err EROFS");
+}
+
+#[test]
+fn a_symlink_in_what_is_to_be_opened_is_refused_by_name() {
+    let place = Place::new();
+    place.file("secret/file");
+    symlink(place.path("secret"), place.path("link")).unwrap();
+    for lists in [
+        Lists { allow_write: &["link"], ..Lists::default() },
+        Lists { deny_read: &["secret"], allow_read: &["link"], ..Lists::default() },
+    ] {
+        let mut probe = Probe::launch(&spec(&place, &lists));
+        let Event::Failed { reason } = probe.control.event().unwrap() else { panic!("it ran") };
+        let (link, real) = (place.path("link"), place.path("secret"));
+        let expected =
+            format!("`{link}` leads through a symlink to `{real}`: name that, if it is what is meant");
+        assert_eq!(reason, expected);
+    }
+}
+
+#[test]
+fn grants_come_and_go_over_the_same_path_and_reveal_nothing_denied() {
+    let place = Place::new();
+    let (file, secret) = (place.file("dir/file"), place.file("dir/secret/file"));
+    let kept = place.file("dir/kept/file");
+    let dir = place.path("dir");
+    let lists = Lists { deny_read: &["dir/secret"], deny_write: &["dir/kept"], ..Lists::default() };
+    let mut probe = start(&place, &lists);
+    assert_eq!(probe.say(&format!("write {file} x")), "err EROFS");
+    probe.add(&dir, ReadWrite);
+    assert_eq!(probe.say(&format!("write {file} x")), "ok");
+    assert_eq!(probe.say(&format!("write {kept} x")), "err EROFS");
+    assert_eq!(probe.say(&format!("exists {secret}")), "err EACCES");
+    assert_eq!(probe.say(&format!("hold {file}")), "ok");
+    assert_eq!(probe.remove(&dir), Proof::Held);
+    assert_eq!(probe.say("let-go"), "ok");
+    assert_eq!(probe.say(&format!("write {file} y")), "err EROFS");
+    assert_eq!(probe.say(&format!("read {file}")), "ok x");
+    probe.add(&dir, ReadOnly);
+    assert_eq!(probe.say(&format!("exists {secret}")), "err EACCES");
+    probe.add(&dir, ReadWrite);
+    assert_eq!(probe.say(&format!("exists {secret}")), "err EACCES");
+    assert_eq!(probe.say(&format!("write {kept} x")), "err EROFS");
+    assert_eq!(probe.remove(&dir), Proof::Proved);
+    assert_eq!(probe.say(&format!("exists {secret}")), "err EACCES");
+    assert_eq!(probe.refused(&place.path("session"), ReadOnly), Refusal::Reserved);
+    assert_eq!(probe.refused(&place.path("dir/.vscode"), ReadWrite), Refusal::Protected);
+    assert_eq!(fs::read_to_string(&kept).unwrap(), "dir/kept/file");
+}
+
+#[test]
+fn a_grant_in_a_hidden_directory_has_its_place_when_it_is_there_from_the_start() {
+    let place = Place::new();
+    let (file, beside) = (place.file("home/docs/file"), place.file("home/beside"));
+    let mut spec = spec(&place, &Lists { deny_read: &["home"], ..Lists::default() });
+    spec.mounts = vec![Mount::new(place.path("home/docs"), ReadWrite)];
+    let mut probe = Probe::start(&spec);
+    assert_eq!(probe.say(&format!("write {file} x")), "ok");
+    assert_eq!(probe.say(&format!("exists {beside}")), "err ENOENT");
+    assert_eq!(probe.remove(&place.path("home/docs")), Proof::Proved);
+    assert_eq!(probe.say(&format!("read {file}")), "err ENOENT");
+    assert_eq!(probe.refused(&place.path("home/beside"), ReadOnly), Refusal::NoMountPoint);
+}
+
+#[test]
+fn sockets_and_secrets_of_the_desktop_session_are_not_there() {
+    let place = Place::new();
+    let mut probe = start(&place, &Lists::default());
+    for path in ["/run/user", "/sys/kernel/security", "/sys/firmware"]
+        .into_iter()
+        .filter(|path| Path::new(path).exists())
+    {
+        assert_eq!(probe.say(&format!("list {path}")), "err EACCES", "{path}");
+    }
+    assert_eq!(probe.say(&format!("list {}", place.path("state"))), "err EACCES");
+    let pids = probe.say("list /proc").split(' ').filter(|name| name.parse::<u32>().is_ok()).count();
+    assert_eq!(pids, 2);
+    assert_eq!(probe.say("list /tmp"), "ok");
+    assert_eq!(probe.say("fds"), "ok 0 1 2");
+}
+
+#[test]
+fn another_mount_of_the_same_directory_does_not_reveal_it() {
+    let unshared = "SANDBOX_TEST_UNSHARED";
+    if std::env::var_os(unshared).is_none() {
+        let name = "host_read::another_mount_of_the_same_directory_does_not_reveal_it";
+        let run = Command::new("unshare")
+            .args(["--user", "--map-root-user", "--mount", "--"])
+            .arg(std::env::current_exe().unwrap())
+            .args(["--exact", name])
+            .env(unshared, "yes")
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&run.stdout);
+        assert!(run.status.success() && said.contains("1 passed"), "{said}");
+        return;
+    }
+    let place = Place::new();
+    for name in ["home/secret/deep/file", "home/beside", "whole/x", "part/x"] {
+        place.file(name);
+    }
+    let bind = |from: &str, to: &str| {
+        let run =
+            Command::new("mount").args(["--bind", &place.path(from), &place.path(to)]).status().unwrap();
+        assert!(run.success());
+    };
+    bind("home", "whole");
+    bind("home/secret/deep", "part");
+    let mut probe = start(&place, &Lists { deny_read: &["home/secret"], ..Lists::default() });
+    for path in ["home/secret/deep/file", "whole/secret/deep/file", "part/file"] {
+        assert_eq!(probe.say(&format!("read {}", place.path(path))), "err EACCES", "{path}");
+    }
+    assert_eq!(probe.say(&format!("read {}", place.path("whole/beside"))), "ok home/beside");
+    let mut open = start(&place, &Lists::default());
+    assert_eq!(open.say(&format!("read {}", place.path("part/file"))), "ok home/secret/deep/file");
+    drop((probe, open));
+    for path in ["whole", "part"] {
+        assert!(Command::new("umount").args(["--lazy", &place.path(path)]).status().unwrap().success());
+    }
+}
