@@ -20,6 +20,7 @@ mod place;
 mod record;
 mod reference;
 mod relaying;
+mod remotes;
 mod sessions;
 mod story;
 mod tricks;

@@ -16,8 +16,6 @@ mod container;
 mod ground;
 #[path = "oracle/plain.rs"]
 mod plain;
-#[path = "oracle/remotes.rs"]
-mod remotes;
 
 use anyhow::{Context, bail};
 use ground::Ground;

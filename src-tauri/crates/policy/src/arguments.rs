@@ -94,6 +94,16 @@ impl CallPlan {
         &self.values
     }
 
+    /// The call as if its tool had no argument with this role.
+    #[must_use]
+    pub fn without(&self, role: Role) -> Self {
+        let mut plan = self.clone();
+        plan.values.retain(|value| !value.roles.contains(role));
+        plan.carried = plan.carried.iter().filter(|carried| *carried != role).collect();
+        plan.judged.retain(|of| of.role != role);
+        plan
+    }
+
     /// Puts in what was found out, one fact for each value, and the canonical values into the arguments.
     ///
     /// # Errors

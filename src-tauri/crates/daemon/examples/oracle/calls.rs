@@ -2,9 +2,9 @@
 
 use crate::container::on_host;
 use crate::ground::{Ground, call};
-use crate::remotes::Repository;
 use anyhow::Context as _;
-use ironcurtain_paths::CanonicalPath;
+use ironcurtain_daemon::facts::{self, Git, RemoteQuestion};
+use ironcurtain_paths::{CanonicalPath, PathError, Resolution, Target};
 use ironcurtain_policy::{CallPlan, Context, Denial, Fact, Gates, Protected, ResolvedCall, Verdict, judge};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -119,7 +119,7 @@ fn resolve(
     let ways = Ways { ground, base, container: inside.zip(sandbox) };
     let plan = ground.annotations(request)?.plan_recorded(server, tool, &arguments.clone().into());
     Ok(plan.and_then(|plan| {
-        let facts = ways.facts(&plan, arguments, prepare)?;
+        let facts = ways.facts(&plan, prepare)?;
         plan.with_facts(facts)
     }))
 }
@@ -133,30 +133,27 @@ struct Ways<'a> {
 }
 
 impl Ways<'_> {
-    fn facts(
-        &self,
-        plan: &CallPlan,
-        arguments: &Map<String, Value>,
-        prepare: bool,
-    ) -> Result<Vec<Fact>, Denial> {
-        let path = |raw: &str| match self.container {
-            Some((name, place)) => self.ground.from(self.base, &on_host(raw, name, place.as_str())),
-            None => self.ground.from(self.base, raw),
-        };
-        let repository = arguments.get("path").and_then(Value::as_str).and_then(|raw| path(raw).ok());
-        let repository = repository.map(|path| Repository { path, pushes: plan.tool().contains("push") });
-        let fact = |value: &ironcurtain_policy::PlannedValue| match &value.raw {
-            Some(raw) if value.is_path() => {
-                path(raw).map(Fact::Path).map_err(|why| Denial::unresolvable(&value.argument, &why))
+    fn facts(&self, plan: &CallPlan, prepare: bool) -> Result<Vec<Fact>, Denial> {
+        let other = if prepare { Fact::Plain } else { Fact::Verbatim };
+        let mut found = facts::paths(plan, &other, |raw| self.resolve(raw))?;
+        if let Some(question) = RemoteQuestion::of(plan, &found.paths) {
+            let git = Git { person: self.ground.home.clone(), in_sandbox: false };
+            // Recorded calls have no owner who must be shielded: git is looked into wherever it is.
+            for (at, fact) in question.answer(&git, &|_| true) {
+                if let Some(place) = found.facts.get_mut(at) {
+                    *place = fact;
+                }
             }
-            raw if value.is_remote() => Ok(match (&repository, raw) {
-                (Some(repository), raw) => repository.fact(raw.as_deref()),
-                (None, Some(_)) => Fact::Plain,
-                (None, None) => Fact::Remotes(Vec::new()),
-            }),
-            Some(_) | None if prepare => Ok(Fact::Plain),
-            Some(_) | None => Ok(Fact::Verbatim),
+        }
+        Ok(found.facts)
+    }
+
+    fn resolve(&self, raw: &str) -> Result<Resolution, PathError> {
+        let path = match self.container {
+            Some((name, place)) => self.ground.from(self.base, &on_host(raw, name, place.as_str()))?,
+            None => self.ground.from(self.base, raw)?,
         };
-        plan.values().iter().map(fact).collect()
+        let target = if path.as_path().is_dir() { Target::Folder } else { Target::Missing };
+        Ok(Resolution { path, links: Vec::new(), target })
     }
 }

@@ -3,7 +3,7 @@
 use super::offers::{Limits, Wanted, offers};
 use super::{Item, Preview, Question, Target, Verb, visible};
 use crate::audit::redacted;
-use ironcurtain_policy::{Access, Escalation};
+use ironcurtain_policy::{Access, Asked, Escalation, Role, Subject};
 use ironcurtain_protocol::ClientView;
 use serde_json::{Map, Value};
 use std::time::Duration;
@@ -63,7 +63,11 @@ pub fn build(asking: Asking<'_>) -> Question {
         rule: visible::line(&asking.escalation.rule),
         reason: visible::line(&asking.escalation.reason),
         preview: preview(&arguments),
-        arguments: arguments.iter().map(|(name, value)| argument(name, value)).collect(),
+        arguments: arguments
+            .iter()
+            .map(|(name, value)| argument(name, value))
+            .chain(led_to(asking.escalation, &arguments))
+            .collect(),
         offers: offers(&client.name, &wanted, only_once, asking.limits),
         client,
         deadline: asking.deadline,
@@ -100,6 +104,17 @@ fn shown_client(client: &ClientView) -> ClientView {
         process.exe = line(&process.exe);
     }
     shown
+}
+
+/// What is judged is not always what the agent wrote: where a git remote leads is shown beside its name.
+fn led_to(escalation: &Escalation, arguments: &Map<String, Value>) -> Vec<(String, String)> {
+    let one = |asked: &Asked| {
+        let Subject::Text(text) = &asked.subject else { return None };
+        let of_remote = asked.role == Some(Role::GitRemoteUrl);
+        let is_written = arguments.get(&*asked.argument).is_some_and(|written| written == text.as_str());
+        (of_remote && !is_written).then(|| (format!("{} leads to", asked.argument), visible::lines(text)))
+    };
+    escalation.values.iter().filter_map(one).collect()
 }
 
 fn argument(name: &str, value: &Value) -> (String, String) {

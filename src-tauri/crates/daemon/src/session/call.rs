@@ -5,11 +5,12 @@
 //! - After a person's answer the call is resolved and judged again: a change in between is a new question.
 
 use super::judging::Leave;
-use super::prepare::{Prepared, ToolCall};
+use super::prepare::ToolCall;
 use super::{Session, refusal};
 use crate::audit::{Entry, Event, PolicyDecision, redacted};
 use crate::consent::{Asking, Lifetime, Offer, Outcome, Wanted, build, grants_of};
 use crate::grants::Subject;
+use crate::prepared::Prepared;
 use crate::server::{Answered, AtServer, Held, Lease, Pending, Pump};
 use crate::wire::{Id, Response, result_line};
 use ironcurtain_policy::{Asked, Denial, Escalation, Permit, Verdict};
@@ -39,7 +40,7 @@ pub(super) async fn called(session: &Arc<Session>, id: Id, params: Option<&RawVa
     };
     session.calls(&id, &tool.tool);
     let call = Call { id, tool, began: Instant::now(), budget };
-    let judged = session.judge(&call.tool, &[]);
+    let judged = session.judge(&call.tool, &[]).await;
     match (judged.verdict, judged.prepared) {
         (Verdict::Allow(permit), Some(prepared)) => {
             let leave = session.leave(prepared, permit, &judged.grants, judged.version, Vec::new());
@@ -91,7 +92,7 @@ async fn ask(session: Arc<Session>, call: Call, mut prepared: Prepared, mut esca
             Ok(yes) => approved.extend(yes),
             Err(reason) => return session.refuse(&call, reason).await,
         }
-        let again = session.judge(&call.tool, &approved);
+        let again = session.judge(&call.tool, &approved).await;
         match (again.verdict, again.prepared) {
             (Verdict::Allow(permit), Some(now)) => {
                 let leave = session.leave(now, permit, &again.grants, again.version, approved);
@@ -201,7 +202,7 @@ async fn shown(
     // Mounting may have had to restart the server.
     let pump = session.server.ready().await.map_err(problem)?;
     // While it was waited, a grant may have been taken back, or what the call names may have changed.
-    let again = session.judge(&call.tool, &leave.approved);
+    let again = session.judge(&call.tool, &leave.approved).await;
     match (again.verdict, again.prepared) {
         (Verdict::Allow(permit), Some(now)) if now.call == leave.prepared.call => {
             Ok((forward(session, call, leave, &permit, &pump).await?, lease))

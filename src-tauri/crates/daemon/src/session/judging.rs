@@ -1,15 +1,13 @@
-//! Judging a call as things stand, and what its leave is worth at any later moment.
-//!
-//! - Nothing is judged but what the server would be shown and sent: what cannot be given without uncovering something
-//!   protected is denied here.
+//! Judging a call of a session as things stand, and what its leave is worth at any later moment.
 
 use super::Session;
-use super::prepare::{Prepared, ToolCall};
+use super::prepare::ToolCall;
 use crate::grants::StandingGrant;
+use crate::judging::{self, Setting};
 use crate::mounts::Need;
-use ironcurtain_paths::CanonicalPath;
-use ironcurtain_policy::{Asked, Context, Denial, Grant, OpenFolder, Permit, Verdict, judge};
-use std::sync::PoisonError;
+use crate::prepared::Prepared;
+use ironcurtain_policy::{Asked, OpenFolder, Permit, Verdict};
+use std::sync::{Arc, PoisonError};
 use tokio::sync::oneshot::{self, error::TryRecvError};
 
 /// What the judge said, and about what.
@@ -42,43 +40,32 @@ impl Leave {
 }
 
 impl Session {
-    pub(super) fn judge(&self, tool: &ToolCall, approved: &[Asked]) -> Judged {
+    /// Everything a call is judged with right now.
+    fn setting(&self, grants: &[StandingGrant], approved: &[Asked]) -> Arc<Setting> {
+        Arc::new(Setting {
+            law: self.shared.law.clone(),
+            server: self.config.name.clone(),
+            contained: Setting::contained(&self.config),
+            sandbox: Some(self.sandbox.clone()),
+            resolver: self.resolver.clone(),
+            grants: grants.iter().map(StandingGrant::for_judging).collect(),
+            approved: approved.to_vec(),
+        })
+    }
+
+    pub(super) async fn judge(&self, tool: &ToolCall, approved: &[Asked]) -> Judged {
         let table = self.shared.grants.now();
         let grants: Vec<StandingGrant> =
             table.grants.iter().filter(|g| self.may_use(&g.subject)).cloned().collect();
-        let law = &self.shared.law;
-        let (prepared, verdict) = match tool.prepare(&self.config.name, law, &self.resolver) {
+        let setting = self.setting(&grants, approved);
+        let (prepared, verdict) = match judging::prepare(&setting, &tool.tool, &tool.arguments).await {
             Err(denial) => (None, Verdict::Deny(denial)),
             Ok(prepared) => {
-                let verdict = self.uncovers(&prepared).map_or_else(
-                    || {
-                        let usable: Vec<Grant> = grants.iter().map(StandingGrant::for_judging).collect();
-                        let context = Context {
-                            sandbox: Some(&self.sandbox),
-                            sandbox_servers: std::slice::from_ref(&self.config.name),
-                            protected: &law.protected,
-                            gates: &law.gates,
-                            grants: &usable,
-                            approved,
-                        };
-                        judge(&law.policy, &context, &prepared.call)
-                    },
-                    Verdict::Deny,
-                );
+                let verdict = setting.judge(&prepared);
                 (Some(prepared), verdict)
             }
         };
         Judged { prepared, verdict, grants, version: table.version }
-    }
-
-    /// What the call cannot be given without showing its server something protected, too.
-    fn uncovers(&self, prepared: &Prepared) -> Option<Denial> {
-        if !self.sandboxed() {
-            return None;
-        }
-        let protected = self.shared.law.protected.paths();
-        let opens = || prepared.opens(&self.sandbox, self.config.file_writes, protected);
-        prepared.exposes(protected).map(exposes).or_else(|| opens().map(|(f, p)| opens_too_much(&f, p)))
     }
 
     /// What a permitted call needs, and what of it standing grants show.
@@ -90,7 +77,7 @@ impl Session {
         version: u64,
         approved: Vec<Asked>,
     ) -> Leave {
-        let all = prepared.needs(&self.sandbox, self.config.file_writes);
+        let all = prepared.needs(Some(&self.sandbox), self.config.file_writes);
         let applied = self.server.applied();
         let opens = |n: &Need| {
             let shows = |o: &OpenFolder| o.path.contains(&n.path) && (o.writable || !n.writable);
@@ -142,29 +129,9 @@ impl Session {
             if table.changed().await.is_err() {
                 return std::future::pending().await;
             }
-            if !matches!(self.judge(tool, &[]).verdict, Verdict::Escalate(_)) {
+            if !matches!(self.judge(tool, &[]).await.verdict, Verdict::Escalate(_)) {
                 return;
             }
         }
-    }
-}
-
-fn opens_too_much(folder: &CanonicalPath, inside: &CanonicalPath) -> Denial {
-    Denial {
-        rule: "structural-protected-path".into(),
-        reason: format!(
-            "to make or remove a name in `{folder}` the whole folder must be open for the server, and it holds the protected `{inside}`; choose a folder in it"
-        )
-        .into(),
-    }
-}
-
-fn exposes((folder, inside): (&CanonicalPath, &CanonicalPath)) -> Denial {
-    Denial {
-        rule: "structural-protected-path".into(),
-        reason: format!(
-            "`{folder}` cannot be opened as a whole, because it holds the protected `{inside}`; name a folder or file in it"
-        )
-        .into(),
     }
 }

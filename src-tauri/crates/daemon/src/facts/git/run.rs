@@ -1,0 +1,146 @@
+//! Running git so that it can do nothing but spell out configuration.
+//!
+//! - It runs in `/`, with an environment made here, no terminal and no input but what is given to it.
+//! - It is killed when it takes too long, has a bound on memory, and can write no file.
+
+use super::Unknown;
+use super::place::Place;
+use super::settings::Settings;
+use ironcurtain_paths::{CanonicalPath, Resolver};
+use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process_group, prlimit};
+use std::io::{Read, Write};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+/// How long all runs for one call may take together.
+const BOUND: Duration = Duration::from_secs(2);
+
+/// The most bytes of output.
+const MOST_BYTES: u64 = 4 * 1024 * 1024;
+
+/// The most memory of a run.
+const MOST_MEMORY: u64 = 512 * 1024 * 1024;
+
+/// The person's variables that say where git's own configuration is.
+const PASSED: [&str; 5] =
+    ["PATH", "XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM"];
+
+/// Variables that keep git to itself.
+const SET: [(&str, &str); 6] = [
+    ("GIT_TERMINAL_PROMPT", "0"),
+    ("GIT_OPTIONAL_LOCKS", "0"),
+    ("GIT_NO_LAZY_FETCH", "1"),
+    ("GIT_TRACE2", "0"),
+    ("GIT_TRACE2_EVENT", "0"),
+    ("LC_ALL", "C"),
+];
+
+/// All runs for one call.
+pub(super) struct Runner {
+    person: CanonicalPath,
+    until: Instant,
+}
+
+impl Runner {
+    pub(super) fn new(person: &CanonicalPath) -> Self {
+        Self { person: person.clone(), until: Instant::now() + BOUND }
+    }
+
+    /// The settings of the person (`--global`) or the machine (`--system`), as they are for a repository.
+    pub(super) fn own(&self, scope: &str, place: Option<&Place>) -> Result<Settings, Unknown> {
+        let arguments = ["config", scope, "--includes", "--list", "-z"];
+        // Without such a file it fails; with one that is not understood every git of the person's fails.
+        self.run(&arguments, place, &[])?.map_or(Ok(Settings::default()), |out| Settings::parse(&out))
+    }
+
+    /// The settings in a text, includes not followed.
+    pub(super) fn spelled_out(&self, text: &[u8]) -> Result<Settings, Unknown> {
+        let arguments = ["config", "--file", "-", "--no-includes", "--list", "-z"];
+        Settings::parse(&self.run(&arguments, None, text)?.ok_or(Unknown::NotUnderstood)?)
+    }
+
+    /// Where an include of a file in `folder` leads.
+    pub(super) fn included(&self, folder: &CanonicalPath, written: &str) -> Result<CanonicalPath, Unknown> {
+        // What git gives a meaning of its own is not guessed.
+        if written.starts_with("%(") || written.starts_with(":(") {
+            return Err(Unknown::Conditional);
+        }
+        let resolver = Resolver::new(self.person.clone(), folder.clone());
+        resolver.resolve(written).map(|found| found.path).map_err(|_| Unknown::NotPlain)
+    }
+
+    /// The output; nothing when git says that it failed.
+    fn run(
+        &self,
+        arguments: &[&str],
+        place: Option<&Place>,
+        input: &[u8],
+    ) -> Result<Option<Vec<u8>>, Unknown> {
+        let mut git = Command::new("git");
+        git.arg("--no-pager").args(arguments).env_clear().envs(SET).env("HOME", self.person.as_path());
+        git.envs(PASSED.iter().filter_map(|name| Some((*name, std::env::var_os(name)?))));
+        git.envs(place.map(|place| ("GIT_DIR", place.git_dir.as_path())));
+        git.current_dir("/").process_group(0);
+        git.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = git.spawn().map_err(|_| Unknown::NotRun)?;
+        limit(&child);
+        let output = self.converse(&mut child, input);
+        if output.is_err() {
+            end(&child);
+        }
+        let status = child.wait().map_err(|_| Unknown::NotRun)?;
+        Ok(status.success().then_some(output?))
+    }
+
+    /// Gives it its input and takes its output, within the bounds.
+    fn converse(&self, child: &mut Child, input: &[u8]) -> Result<Vec<u8>, Unknown> {
+        let (Some(mut stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
+            return Err(Unknown::NotRun);
+        };
+        let (send, receive) = mpsc::channel();
+        std::thread::scope(|threads| {
+            // One that ends before it has read everything says so by its status.
+            threads.spawn(move || drop(stdin.write_all(input)));
+            threads.spawn(move || {
+                let mut output = Vec::new();
+                let read = stdout.take(MOST_BYTES + 1).read_to_end(&mut output);
+                // Who waits no longer has ended it.
+                let _ = send.send(read.map(|_| output));
+            });
+            let left = self.until.saturating_duration_since(Instant::now());
+            let heard = receive.recv_timeout(left);
+            if heard.is_err() {
+                // The threads end with it.
+                end(child);
+            }
+            match heard {
+                Err(_) => Err(Unknown::Late),
+                Ok(Err(_)) => Err(Unknown::NotRun),
+                Ok(Ok(output)) if output.len() as u64 > MOST_BYTES => Err(Unknown::TooBig),
+                Ok(Ok(output)) => Ok(output),
+            }
+        })
+    }
+}
+
+/// Bounds what it may use; where that fails there is still the bound on time.
+fn limit(child: &Child) {
+    let most = |n| Rlimit { current: Some(n), maximum: Some(n) };
+    let pid = pid(child);
+    for (resource, bound) in [(Resource::As, MOST_MEMORY), (Resource::Fsize, 0), (Resource::Core, 0)] {
+        let _ = prlimit(pid, resource, most(bound));
+    }
+}
+
+fn end(child: &Child) {
+    if let Some(pid) = pid(child) {
+        // One that has ended already needs no end.
+        let _ = kill_process_group(pid, Signal::KILL);
+    }
+}
+
+fn pid(child: &Child) -> Option<Pid> {
+    Pid::from_raw(i32::try_from(child.id()).ok()?)
+}

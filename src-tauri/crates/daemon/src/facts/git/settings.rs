@@ -1,0 +1,49 @@
+//! Git's configuration as a list of settings, in the order in which git takes them.
+
+use super::Unknown;
+
+/// Names and values; sections and names are lower case, what stands between them is as it was written.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Settings(pub(super) Vec<(String, Option<String>)>);
+
+impl Settings {
+    /// Understands the output of `git config --list -z`.
+    pub(super) fn parse(output: &[u8]) -> Result<Self, Unknown> {
+        let text = str::from_utf8(output).map_err(|_| Unknown::NotUnderstood)?;
+        let setting = |entry: &str| match entry.split_once('\n') {
+            Some((name, value)) => (name.to_owned(), Some(value.to_owned())),
+            None => (entry.to_owned(), None),
+        };
+        Ok(Self(text.split_terminator('\0').map(setting).collect()))
+    }
+
+    /// The values of a setting, the newest last.
+    pub(super) fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+        self.0.iter().filter(move |(known, _)| known == name).filter_map(|(_, value)| value.as_deref())
+    }
+
+    /// The value that counts.
+    pub(super) fn last<'a>(&'a self, name: &'a str) -> Option<&'a str> {
+        self.all(name).last()
+    }
+
+    /// Whether a truth value is set.
+    pub(super) fn is_on(&self, name: &str) -> bool {
+        let found = self.0.iter().rfind(|(known, _)| known == name);
+        found.is_some_and(|(_, value)| match value {
+            None => true,
+            Some(value) => !matches!(value.to_ascii_lowercase().as_str(), "" | "false" | "no" | "off" | "0"),
+        })
+    }
+
+    /// What stands between a section and a name, with the value.
+    pub(super) fn between<'a>(
+        &'a self,
+        section: &'a str,
+        name: &'a str,
+    ) -> impl Iterator<Item = (&'a str, &'a str)> {
+        self.0.iter().filter_map(move |(known, value)| {
+            Some((known.strip_prefix(section)?.strip_suffix(name)?, value.as_deref()?))
+        })
+    }
+}

@@ -1,0 +1,332 @@
+//! Real repositories, compared with what git itself says.
+
+use super::*;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+struct Person {
+    dir: tempfile::TempDir,
+}
+
+impl Person {
+    fn new() -> Self {
+        let person = Self { dir: tempfile::tempdir().unwrap() };
+        person.git(&["init", "-q", "-b", "main", "repo"]);
+        person
+    }
+
+    fn path(&self, below: &str) -> CanonicalPath {
+        let mut path = self.dir.path().canonicalize().unwrap();
+        if !below.is_empty() {
+            path = path.join(below);
+        }
+        CanonicalPath::assume_canonical(path.to_str().unwrap()).unwrap()
+    }
+
+    fn file(&self, below: &str, content: &str) {
+        std::fs::create_dir_all(self.path(below).parent().unwrap().as_path()).unwrap();
+        std::fs::write(self.path(below).as_path(), content).unwrap();
+    }
+
+    /// Git as the person runs it.
+    fn git(&self, arguments: &[&str]) -> String {
+        let mut git = Command::new("git");
+        git.args(arguments).current_dir(self.dir.path()).env("HOME", self.dir.path().canonicalize().unwrap());
+        let output = git.env_remove("XDG_CONFIG_HOME").output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    fn config(&self, content: &str) {
+        self.file("repo/.git/config", &format!("[core]\n\trepositoryformatversion = 0\n{content}"));
+    }
+
+    fn question(&self, folder: &str, way: Way, raw: Option<&str>) -> RemoteQuestion {
+        let values = vec![(0, raw.map(str::to_owned))];
+        RemoteQuestion { repositories: vec![self.path(folder)], way, values }
+    }
+
+    fn ask(&self, folder: &str, way: Way, raw: Option<&str>, in_sandbox: bool) -> Vec<String> {
+        let person = self.path("");
+        self.ask_where(folder, way, raw, in_sandbox, &|path| person.contains(path))
+    }
+
+    fn ask_where(
+        &self,
+        folder: &str,
+        way: Way,
+        raw: Option<&str>,
+        in_sandbox: bool,
+        may_look: &dyn Fn(&CanonicalPath) -> bool,
+    ) -> Vec<String> {
+        let git = Git { person: self.path(""), in_sandbox };
+        let answer = self.question(folder, way, raw).answer(&git, may_look);
+        match answer.as_slice() {
+            [(0, Fact::Remotes(all))] => all.clone(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn fetch(&self, raw: Option<&str>) -> Vec<String> {
+        self.ask("repo", Way::Fetch, raw, false)
+    }
+
+    fn push(&self, raw: Option<&str>) -> Vec<String> {
+        self.ask("repo", Way::Push, raw, false)
+    }
+
+    #[track_caller]
+    fn is_unknown(&self, why: &str) {
+        let began = Instant::now();
+        for (way, raw) in
+            [(Way::Push, Some("origin")), (Way::Fetch, None), (Way::Push, Some("https://a.example/x"))]
+        {
+            let all = self.ask("repo", way, raw, true);
+            assert_eq!(all, [format!("(not known, because {why})")]);
+        }
+        assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+    }
+}
+
+#[test]
+fn every_remote_leads_where_git_says() {
+    let person = Person::new();
+    person.file(".gitconfig", "[url \"ssh://git@forge.example/\"]\n\tinsteadOf = forge:\n\tpushInsteadOf = https://forge.example/\n");
+    person.config(
+        "[remote \"origin\"]\n\turl = https://github.com/acme/app.git\n\
+         [remote \"up\"]\n\turl = gh:up/app\n\turl = https://forge.example/two\n\
+         [remote \"split\"]\n\turl = https://github.com/a/b\n\tpushurl = gh:a/push\n\tpushurl = git@gitlab.com:a/b\n\
+         [remote \"mine\"]\n\turl = forge:mine\n\
+         [remote \"https://github.com/odd/name\"]\n\turl = https://evil.example/x\n\
+         [url \"git@github.com:\"]\n\tinsteadOf = gh:\n\
+         [url \"https://evil.example/\"]\n\tinsteadOf = https://github.com/evil/\n\tpushInsteadOf = https://push.example/\n",
+    );
+    let get_url = |arguments: &[&str]| -> Vec<String> {
+        let said = person.git(&[&["-C", "repo"], arguments].concat());
+        said.lines().map(str::to_owned).collect()
+    };
+    for name in ["origin", "up", "split", "mine", "https://github.com/odd/name"] {
+        assert_eq!(person.fetch(Some(name)), get_url(&["remote", "get-url", "--all", name]), "{name}");
+        assert_eq!(
+            person.push(Some(name)),
+            get_url(&["remote", "get-url", "--push", "--all", name]),
+            "{name}"
+        );
+    }
+    for address in [
+        "https://github.com/evil/x",
+        "https://forge.example/y",
+        "forge:z",
+        "https://push.example/p",
+        "nobody",
+        "gh:q",
+    ] {
+        assert_eq!(person.fetch(Some(address)), get_url(&["ls-remote", "--get-url", address]), "{address}");
+        // A remote made for the occasion is what git makes of an address.
+        get_url(&["remote", "add", "probe", address]);
+        let pushed = get_url(&["remote", "get-url", "--push", "--all", "probe"]);
+        get_url(&["remote", "remove", "probe"]);
+        assert_eq!(person.push(Some(address)), pushed, "{address}");
+    }
+    let both = person.ask("repo", Way::Push, Some("mine"), true);
+    assert_eq!(
+        both,
+        ["forge:mine", "ssh://git@forge.example/mine"],
+        "the server may lack the person's own settings"
+    );
+}
+
+#[test]
+fn without_a_name_it_is_the_remote_git_would_take() {
+    let person = Person::new();
+    let remote = |name: &str| format!("[remote \"{name}\"]\n\turl = https://{name}.example/x\n");
+    let url = |name: &str| vec![format!("https://{name}.example/x")];
+    let none: Vec<String> = Vec::new();
+    assert_eq!(person.push(None), none);
+    person.config(&remote("up"));
+    assert_eq!(person.fetch(None), url("up"), "the only one");
+    let two = remote("up") + &remote("origin");
+    person.config(&two);
+    assert_eq!((person.fetch(None), person.push(None)), (url("origin"), url("origin")));
+    let tracking = two.clone() + "[branch \"main\"]\n\tremote = up\n";
+    person.config(&tracking);
+    assert_eq!((person.fetch(None), person.push(None)), (url("up"), url("up")));
+    person.config(&(tracking.clone() + "[remote]\n\tpushDefault = origin\n"));
+    assert_eq!((person.fetch(None), person.push(None)), (url("up"), url("origin")));
+    let push_remote = tracking.clone()
+        + &remote("away")
+        + "[remote]\n\tpushDefault = origin\n[branch \"main\"]\n\tpushRemote = away\n";
+    person.config(&push_remote);
+    assert_eq!((person.fetch(None), person.push(None)), (url("up"), url("away")));
+    person.config(&(two.clone() + "[branch \"main\"]\n\tremote = gone\n"));
+    assert_eq!(person.push(None), url("origin"), "a name that no remote has is passed over");
+    person.config(&(two.clone() + "[branch \"main\"]\n\tremote = https://direct.example/y\n"));
+    assert_eq!(person.push(None), ["https://direct.example/y"]);
+    person.config(&(two.clone() + "[fetch]\n\tall = true\n"));
+    assert_eq!(person.fetch(None), [url("up"), url("origin")].concat());
+    person.config(&(two + "[remotes]\n\torigin = up https://third.example/z\n"));
+    let group = [url("up"), vec!["https://third.example/z".to_owned()], url("origin")].concat();
+    assert_eq!(person.fetch(Some("origin")), group, "a group goes before a remote of its name");
+}
+
+#[test]
+fn worktrees_bare_repositories_and_folders_below_are_found() {
+    let person = Person::new();
+    person.config("[remote \"origin\"]\n\turl = https://github.com/a/b\n");
+    std::fs::create_dir_all(person.path("repo/deep/er").as_path()).unwrap();
+    let found = |folder: &str| person.ask(folder, Way::Push, Some("origin"), false);
+    assert_eq!(found("repo/deep/er"), ["https://github.com/a/b"]);
+    person.git(&[
+        "-C",
+        "repo",
+        "-c",
+        "user.name=x",
+        "-c",
+        "user.email=x",
+        "commit",
+        "-q",
+        "--allow-empty",
+        "-m",
+        "x",
+    ]);
+    person.git(&["-C", "repo", "worktree", "add", "-q", "-b", "side", "../side"]);
+    assert_eq!(found("side"), ["https://github.com/a/b"]);
+    person.git(&["init", "-q", "--bare", "bare.git"]);
+    person.git(&["-C", "bare.git", "remote", "add", "origin", "https://github.com/bare/b"]);
+    assert_eq!(found("bare.git"), ["https://github.com/bare/b"]);
+    // The conditions of the person's own includes are git's.
+    person.file(".gitconfig", "[includeIf \"gitdir:~/repo/\"]\n\tpath = ~/work.inc\n");
+    person.file("work.inc", "[url \"ssh://work.example/\"]\n\tinsteadOf = https://github.com/\n");
+    assert_eq!(found("repo"), ["ssh://work.example/a/b"]);
+    assert_eq!(found("bare.git"), ["https://github.com/bare/b"]);
+}
+
+#[test]
+fn what_a_repository_includes_counts_where_it_may_be_looked_at() {
+    let person = Person::new();
+    person.config("[remote \"origin\"]\n\turl = https://github.com/a/b\n[include]\n\tpath = ../shared\n");
+    person.file("repo/shared", "[url \"https://evil.example/\"]\n\tinsteadOf = https://github.com/\n");
+    assert_eq!(person.fetch(Some("origin")), ["https://evil.example/a/b"]);
+    let shared = person.path("repo/shared");
+    let all = person.ask_where("repo", Way::Fetch, Some("origin"), false, &|path| *path != shared);
+    assert!(
+        all[0].starts_with("(not known, because the configuration of the repository is in a place"),
+        "{all:?}"
+    );
+    person.file("repo/shared", "[include]\n\tpath = shared\n");
+    person.is_unknown("git does not understand the configuration of the repository");
+    person.config("[include]\n\tpath = ~/home.inc\n[remote \"origin\"]\n\turl = https://github.com/a/b\n");
+    person.file("home.inc", "[url \"https://home.example/\"]\n\tinsteadOf = https://github.com/\n");
+    assert_eq!(person.fetch(Some("origin")), ["https://home.example/a/b"]);
+    person.config("[includeIf \"onbranch:main\"]\n\tpath = ~/home.inc\n");
+    person.is_unknown("the configuration of the repository includes other files under conditions");
+}
+
+#[test]
+fn a_repository_that_leads_elsewhere_is_looked_at_only_there_where_it_may_be() {
+    let person = Person::new();
+    person.git(&["init", "-q", "secret"]);
+    person.git(&["-C", "secret", "remote", "add", "origin", "https://secret.example/x"]);
+    std::fs::remove_dir_all(person.path("repo/.git").as_path()).unwrap();
+    let (repo, secret) = (person.path("repo"), person.path("secret"));
+    let outside = |path: &CanonicalPath| !secret.contains(path);
+    let asked = |may_look: &dyn Fn(&CanonicalPath) -> bool| {
+        person.ask_where("repo", Way::Push, None, false, may_look)
+    };
+    let refused =
+        ["(not known, because the configuration of the repository is in a place that may not be looked at)"];
+    person.file("repo/.git", "gitdir: ../secret/.git\n");
+    assert_eq!(asked(&outside), refused);
+    assert_eq!(asked(&|_| true), ["https://secret.example/x"]);
+    std::fs::remove_file(repo.join(".git").unwrap().as_path()).unwrap();
+    std::os::unix::fs::symlink("../secret/.git", repo.join(".git").unwrap().as_path()).unwrap();
+    assert_eq!(asked(&outside), refused);
+    std::fs::remove_file(repo.join(".git").unwrap().as_path()).unwrap();
+    person.git(&["init", "-q", "repo"]);
+    let config = repo.join(".git/config").unwrap();
+    std::fs::remove_file(config.as_path()).unwrap();
+    std::os::unix::fs::symlink("../../secret/.git/config", config.as_path()).unwrap();
+    assert_eq!(asked(&outside), refused);
+    assert_eq!(asked(&|_| true), ["https://secret.example/x"]);
+    std::fs::remove_dir_all(repo.join(".git").unwrap().as_path()).unwrap();
+    person.git(&["init", "-q", "."]);
+    person.git(&["remote", "add", "origin", "https://above.example/x"]);
+    assert_eq!(
+        asked(&|path| repo.contains(path)),
+        refused,
+        "the repository above is not the one that was named"
+    );
+    assert_eq!(asked(&|_| true), ["https://above.example/x"]);
+}
+
+#[test]
+fn hostile_configuration_runs_nothing_and_holds_nothing_up() {
+    let person = Person::new();
+    let ran = person.path("ran");
+    let script = person.path("evil");
+    person.file("evil", &format!("#!/bin/sh\necho $0 >> {ran}\n"));
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(script.as_path(), mode).unwrap();
+    person.config(&format!(
+        "[core]\n\tfsmonitor = {script}\n\tsshCommand = {script}\n\tpager = {script}\n\teditor = {script}\n\
+         \taskPass = {script}\n\tgitProxy = {script}\n\thooksPath = {hooks}\n\talternateRefsCommand = {script}\n\
+         [credential]\n\thelper = !{script}\n[pager]\n\tconfig = {script}\n\tremote = {script}\n\
+         [alias]\n\tconfig = !{script}\n\tremote = !{script}\n[filter \"x\"]\n\tclean = {script}\n\
+         [gpg]\n\tprogram = {script}\n[diff]\n\texternal = {script}\n[trace2]\n\teventTarget = {ran}\n\
+         [remote \"origin\"]\n\turl = https://github.com/a/b\n",
+        hooks = person.path("hooks"),
+    ));
+    person.file("hooks/post-index-change", "#!/bin/sh\n");
+    assert_eq!(person.push(Some("origin")), ["https://github.com/a/b"]);
+    assert_eq!(person.ask("repo", Way::Either, None, true), ["https://github.com/a/b"]);
+    assert!(!ran.as_path().exists(), "{}", std::fs::read_to_string(ran.as_path()).unwrap_or_default());
+    // What runs when it is run: the proof that the program works.
+    assert!(Command::new(script.as_path()).status().unwrap().success() && ran.as_path().exists());
+}
+
+#[test]
+fn odd_files_are_not_read() {
+    let person = Person::new();
+    let config = person.path("repo/.git/config");
+    let not_plain = "the configuration of the repository is not in plain files";
+    for device in ["/dev/zero", "/dev/tty"] {
+        person.config(&format!("[include]\n\tpath = {device}\n"));
+        let all = person.ask_where("repo", Way::Push, None, true, &|_| true);
+        assert_eq!(all, [format!("(not known, because {not_plain})")], "{device}");
+    }
+    std::fs::remove_file(config.as_path()).unwrap();
+    assert!(Command::new("mkfifo").arg(config.as_path()).status().unwrap().success());
+    person.is_unknown(not_plain);
+    std::fs::remove_file(config.as_path()).unwrap();
+    person.config(&"[remote \"origin\"]\n\turl = https://github.com/a/b\n".repeat(30_000));
+    person.is_unknown("the configuration of the repository is too big");
+    person.config("[remote \"origin\"\n\turl = x\n");
+    person.is_unknown("git does not understand the configuration of the repository");
+    person.config("[remote \"origin\"]\n\turl = x\n\tvcs = ext\n");
+    let all = person.push(Some("origin"));
+    assert_eq!(all, ["(not known, because the remote is reached by a helper program)"]);
+    person.config("[extensions]\n\trefStorage = reftable\n");
+    person.is_unknown(not_plain);
+}
+
+#[test]
+fn a_person_whose_own_configuration_hangs_is_not_waited_for_long() {
+    let person = Person::new();
+    person.config("[remote \"origin\"]\n\turl = https://github.com/a/b\n");
+    let own = person.path(".gitconfig");
+    assert!(Command::new("mkfifo").arg(own.as_path()).status().unwrap().success());
+    let began = Instant::now();
+    assert_eq!(person.push(Some("origin")), ["(not known, because git did not answer in time)"]);
+    assert!(began.elapsed() < Duration::from_secs(6), "{:?}", began.elapsed());
+    std::fs::remove_file(own.as_path()).unwrap();
+    assert_eq!(person.push(Some("origin")), ["https://github.com/a/b"]);
+}
+
+#[test]
+fn secrets_in_addresses_are_not_passed_on() {
+    assert_eq!(without_password("https://token@github.com/a/b"), "https://github.com/a/b");
+    assert_eq!(without_password("https://u:p@github.com/a@b"), "https://github.com/a@b");
+    assert_eq!(without_password("ssh://git:pw@h:22/x"), "ssh://git@h:22/x");
+    for same in ["git@github.com:a/b", "ssh://git@h/x", "/a/path", "https://h"] {
+        assert_eq!(without_password(same), same);
+    }
+}

@@ -1,0 +1,170 @@
+//! Judging one call as things stand: what the trusted process does for every call, and what a person is told who asks
+//! how a call would be judged.
+//!
+//! - Nothing is judged but what the server would be shown and sent: what cannot be given to a sandboxed server without
+//!   uncovering something protected is denied, whatever the rules say.
+//! - Git is asked only for a call whose paths are not denied, and only about places that would not be denied either.
+
+use crate::config::Server;
+use crate::facts::{self, Found, Git, RemoteQuestion};
+use crate::law::Law;
+use crate::mounts::FileWrites;
+use crate::prepared::Prepared;
+use ironcurtain_paths::{CanonicalPath, Resolver};
+use ironcurtain_policy::{
+    Asked, CallPlan, Context, Denial, Explanation, Fact, Grant, ResolvedCall, Verdict, explain, judge,
+};
+use serde_json::{Map, Value};
+use std::sync::Arc;
+
+/// Everything one call is judged with.
+#[derive(Debug, Clone)]
+pub struct Setting {
+    /// Policy, annotations, protected paths and gates.
+    pub law: Arc<Law>,
+    /// The server.
+    pub server: String,
+    /// How its sandbox shows it files; nothing when it has none.
+    pub contained: Option<FileWrites>,
+    /// The session sandbox directory, if there is one.
+    pub sandbox: Option<CanonicalPath>,
+    /// Where `~` and relative paths lead.
+    pub resolver: Resolver,
+    /// Live grants for this client and this server.
+    pub grants: Vec<Grant>,
+    /// What a person said yes to for this very call.
+    pub approved: Vec<Asked>,
+}
+
+/// A call that is understood, and what the disk says about it.
+#[derive(Debug)]
+pub struct Planned {
+    plan: CallPlan,
+    found: Found,
+    remotes: Option<RemoteQuestion>,
+}
+
+impl Setting {
+    /// How a server's sandbox shows it files; nothing when it opted out.
+    #[must_use]
+    pub fn contained(server: &Server) -> Option<FileWrites> {
+        server.sandbox.settings().map(|_| server.file_writes)
+    }
+
+    /// Understands a call and resolves its paths.
+    ///
+    /// # Errors
+    /// A denial.
+    pub fn plan(&self, tool: &str, arguments: &Arc<Map<String, Value>>) -> Result<Planned, Denial> {
+        let plan = self.law.annotations.plan(&self.server, tool, arguments)?;
+        let found = facts::paths(&plan, &Fact::Plain, |raw| self.resolver.resolve(raw))?;
+        let remotes = RemoteQuestion::of(&plan, &found.paths);
+        Ok(Planned { plan, found, remotes })
+    }
+
+    /// Judges a call.
+    pub fn judge(&self, prepared: &Prepared) -> Verdict {
+        match self.uncovers(prepared) {
+            Some(denial) => Verdict::Deny(denial),
+            None => self.judge_call(&prepared.call),
+        }
+    }
+
+    /// Judges a call and tells the way to the verdict.
+    #[must_use]
+    pub fn explain(&self, prepared: &Prepared) -> Explanation {
+        match self.uncovers(prepared) {
+            Some(denial) => Explanation { steps: Vec::new(), verdict: Verdict::Deny(denial) },
+            None => self.with_context(|context| explain(&self.law.policy, context, &prepared.call)),
+        }
+    }
+
+    fn judge_call(&self, call: &ResolvedCall) -> Verdict {
+        self.with_context(|context| judge(&self.law.policy, context, call))
+    }
+
+    fn uncovers(&self, prepared: &Prepared) -> Option<Denial> {
+        prepared.uncovers(self.sandbox.as_ref(), self.contained?, &self.law.protected)
+    }
+
+    fn with_context<T>(&self, then: impl FnOnce(&Context<'_>) -> T) -> T {
+        then(&Context {
+            sandbox: self.sandbox.as_ref(),
+            sandbox_servers: std::slice::from_ref(&self.server),
+            protected: &self.law.protected,
+            gates: &self.law.gates,
+            grants: &self.grants,
+            approved: &self.approved,
+        })
+    }
+}
+
+impl Planned {
+    /// Makes it ready to be judged, asking git where that is needed: blocking then.
+    ///
+    /// # Errors
+    /// A denial.
+    pub fn prepare(mut self, setting: &Setting) -> Result<Prepared, Denial> {
+        if let Some(question) = self.remotes.take() {
+            for (at, fact) in self.remotes(&question, setting) {
+                if let Some(place) = self.found.facts.get_mut(at) {
+                    *place = fact;
+                }
+            }
+        }
+        Ok(Prepared { call: self.plan.with_facts(self.found.facts)?, paths: self.found.paths })
+    }
+
+    fn remotes(&self, question: &RemoteQuestion, setting: &Setting) -> Vec<(usize, Fact)> {
+        let (plan, facts) = facts::without_remotes(&self.plan, &self.found.facts);
+        let is_open = |facts: Vec<Fact>| {
+            let call = plan.clone().with_facts(facts);
+            call.is_ok_and(|call| !matches!(setting.judge_call(&call), Verdict::Deny(_)))
+        };
+        if !self.found.paths.is_empty() && !is_open(facts.clone()) {
+            return question.refused();
+        }
+        // As if the call named that place.
+        let may_look = |place: &CanonicalPath| {
+            let mut facts = facts.clone();
+            for fact in &mut facts {
+                if let Fact::Path(path) = fact
+                    && question.repositories().contains(path)
+                {
+                    *path = place.clone();
+                }
+            }
+            is_open(facts)
+        };
+        let git = Git { person: setting.law.home.clone(), in_sandbox: setting.contained.is_some() };
+        question.answer(&git, &may_look)
+    }
+}
+
+/// Makes a call ready to be judged; git is asked on a thread that may wait.
+///
+/// # Errors
+/// A denial.
+pub async fn prepare(
+    setting: &Arc<Setting>,
+    tool: &str,
+    arguments: &Arc<Map<String, Value>>,
+) -> Result<Prepared, Denial> {
+    let planned = setting.plan(tool, arguments)?;
+    if planned.remotes.is_none() {
+        return planned.prepare(setting);
+    }
+    let setting = setting.clone();
+    let prepared = tokio::task::spawn_blocking(move || planned.prepare(&setting)).await;
+    prepared.unwrap_or_else(|_| Err(not_asked()))
+}
+
+fn not_asked() -> Denial {
+    Denial {
+        rule: "structural-invalid-argument".into(),
+        reason: "git could not be asked about the remote".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,73 @@
+use super::*;
+use crate::home::Home;
+use crate::mounts::Need;
+use serde_json::json;
+
+fn world() -> (tempfile::TempDir, Setting) {
+    let dir = tempfile::tempdir().unwrap();
+    let base = dir.path().canonicalize().unwrap();
+    std::fs::create_dir_all(base.join("person/docs/sub")).unwrap();
+    std::fs::create_dir_all(base.join("person/.ssh")).unwrap();
+    std::fs::write(base.join("person/docs/a.txt"), "abc").unwrap();
+    std::os::unix::fs::symlink("docs/a.txt", base.join("person/link")).unwrap();
+    let home = Home::under(&base.join("ic"), &base.join("person"));
+    home.prepare().unwrap();
+    let law = Arc::new(Law::load(&home).unwrap());
+    let resolver = Resolver::new(law.home.clone(), law.home.clone());
+    let setting = Setting {
+        law,
+        server: "filesystem".to_owned(),
+        contained: Some(FileWrites::InPlace),
+        sandbox: CanonicalPath::assume_canonical("/s").ok(),
+        resolver,
+        grants: Vec::new(),
+        approved: Vec::new(),
+    };
+    (dir, setting)
+}
+
+fn prepared(setting: &Setting, tool: &str, arguments: Value) -> Prepared {
+    let planned = setting.plan(tool, &Arc::new(arguments.as_object().unwrap().clone())).unwrap();
+    planned.prepare(setting).unwrap()
+}
+
+fn denial(setting: &Setting, tool: &str, arguments: Value) -> Option<String> {
+    match setting.judge(&prepared(setting, tool, arguments)) {
+        Verdict::Deny(denial) => Some(denial.reason.to_string()),
+        Verdict::Allow(_) | Verdict::Escalate(_) => None,
+    }
+}
+
+#[test]
+fn a_call_needs_what_its_paths_lead_to_outside_the_session_sandbox() {
+    let (_dir, setting) = world();
+    let home = &setting.law.home;
+    let read = prepared(&setting, "read_text_file", json!({ "path": "~/link" }));
+    let path = home.join("docs/a.txt").unwrap();
+    assert_eq!(read.paths(), [path.as_str()]);
+    let expected = [Need { path, writable: false }];
+    assert_eq!(read.needs(setting.sandbox.as_ref(), FileWrites::InPlace), expected);
+    assert_eq!(read.needs(Some(home), FileWrites::InPlace), []);
+    let new = prepared(&setting, "write_file", json!({ "path": "~/docs/x/y/z", "content": "" }));
+    let expected = [Need { path: home.join("docs").unwrap(), writable: true }];
+    assert_eq!(new.needs(setting.sandbox.as_ref(), FileWrites::InPlace), expected);
+}
+
+#[test]
+fn a_new_name_beside_credentials_would_open_them() {
+    let (_dir, setting) = world();
+    let write = |path: &str| denial(&setting, "write_file", json!({ "path": path, "content": "" }));
+    assert!(write("~/new.txt").unwrap().starts_with("to make or remove a name in"));
+    assert_eq!(write("~/docs/new.txt"), None);
+    assert_eq!(write("~/docs/a.txt"), None);
+    let without_sandbox = Setting { contained: None, ..setting };
+    assert_eq!(denial(&without_sandbox, "write_file", json!({ "path": "~/new.txt", "content": "" })), None);
+}
+
+#[test]
+fn a_folder_that_holds_credentials_is_not_opened_as_a_whole() {
+    let (_dir, setting) = world();
+    let list = |path: &str| denial(&setting, "list_directory", json!({ "path": path }));
+    assert!(list("~").unwrap().contains("cannot be opened as a whole"));
+    assert_eq!(list("~/docs"), None);
+}
