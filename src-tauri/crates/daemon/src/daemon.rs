@@ -95,7 +95,7 @@ pub async fn start(options: Options, consent: Arc<dyn Consent>) -> Result<Daemon
     let listener = Listener::bind(&options.home.socket)?;
     let config = Config::load(&options.home)?;
     let servers = Servers::load(&options.home)?;
-    let law = Arc::new(Law::load(&options.home)?);
+    let law = Arc::new(Law::load(&options.home, &servers)?);
     let troubles = Troubles::default();
     let audit = Audit::open(&options.home.audit(), troubles.clone())?;
     let (expired, expiries) = mpsc::unbounded_channel();

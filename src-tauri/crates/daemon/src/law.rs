@@ -2,11 +2,10 @@
 //!
 //! A file of the person's replaces the default of the same name; one that is not understood is an error.
 
-use crate::config::ConfigError;
+use crate::config::{ConfigError, Server, Servers};
 use crate::home::Home;
 use ironcurtain_paths::{CanonicalPath, Resolver};
 use ironcurtain_policy::{Annotations, DynamicLists, Gates, LoadError, Policy, Protected, defaults};
-use std::collections::BTreeMap;
 
 /// Everything judging needs that is the same for all sessions.
 #[derive(Debug)]
@@ -43,11 +42,11 @@ pub enum LawError {
 }
 
 impl Law {
-    /// Loads the files.
+    /// Loads the files, and takes the hosts of each server from its configuration.
     ///
     /// # Errors
     /// [`LawError`], naming file and place.
-    pub fn load(home: &Home) -> Result<Self, LawError> {
+    pub fn load(home: &Home, servers: &Servers) -> Result<Self, LawError> {
         let person = canonical_home(home)?;
         let resolver = Resolver::new(person.clone(), person.clone());
         let file = |name: &str| -> Result<(Option<String>, String), ConfigError> {
@@ -65,8 +64,18 @@ impl Law {
         let annotations = annotations.as_deref().unwrap_or(defaults::ANNOTATIONS_JSON);
         let annotations = Annotations::from_json(annotations, &annotations_file)?;
         let protected = protected(home, &person, &resolver)?.into_iter().collect();
-        Ok(Self { policy, annotations, protected, gates: Gates::new(&BTreeMap::new()), home: person })
+        Ok(Self { policy, annotations, protected, gates: gates(servers), home: person })
     }
+}
+
+/// The hosts each server may reach without a question. One that opted out of the sandbox, or says nothing about the
+/// network, has no gate; one that allows no host is asked about for every one.
+fn gates(servers: &Servers) -> Gates {
+    let hosts = |server: &Server| {
+        let network = server.sandbox.settings()?.network.as_ref()?;
+        Some((server.name.clone(), network.allowed_domains.clone()))
+    };
+    Gates::new(&servers.iter().filter_map(hosts).collect())
 }
 
 /// Our own directories, and credentials: as they are spelled and as they resolve, for a link may lead elsewhere.
@@ -112,6 +121,7 @@ pub fn canonical_home(home: &Home) -> Result<CanonicalPath, LawError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ironcurtain_policy::{Destination, Role};
 
     #[test]
     fn our_own_directories_and_the_targets_of_links_are_protected() {
@@ -121,7 +131,7 @@ mod tests {
         std::os::unix::fs::symlink(base.join("person/vault"), base.join("person/.ssh")).unwrap();
         let home = Home::under(&base.join("ic"), &base.join("person"));
         home.prepare().unwrap();
-        let law = Law::load(&home).unwrap();
+        let law = Law::load(&home, &Servers::load(&home).unwrap()).unwrap();
         for path in ["ic/config", "ic/state", "ic/run", "person/.ssh", "person/vault", "person/.aws"] {
             let path = CanonicalPath::assume_canonical(base.join(path).to_str().unwrap()).unwrap();
             assert!(law.protected.paths().contains(&path), "{path}");
@@ -134,7 +144,27 @@ mod tests {
         let home = Home::under(dir.path(), dir.path());
         home.prepare().unwrap();
         std::fs::write(home.policy().join("compiled-policy.json"), "{\"rules\": 3}").unwrap();
-        let error = Law::load(&home).unwrap_err().to_string();
+        let error = Law::load(&home, &Servers::load(&home).unwrap()).unwrap_err().to_string();
         assert!(error.contains("compiled-policy.json"), "{error}");
+    }
+
+    #[test]
+    fn a_server_may_reach_the_hosts_of_its_configuration_and_no_others() {
+        let dir = tempfile::tempdir().unwrap();
+        let home = Home::under(dir.path(), dir.path());
+        home.prepare().unwrap();
+        let servers = r#"{
+            "net": { "command": "c", "sandbox": { "network": { "allowedDomains": ["github.com", "*.a.example"] } } },
+            "none": { "command": "c", "sandbox": { "network": { "allowedDomains": [] } } },
+            "silent": { "command": "c", "sandbox": {} }, "plain": { "command": "c" },
+            "free": { "command": "c", "sandbox": false } }"#;
+        std::fs::write(home.config.join("mcp-servers.json"), servers).unwrap();
+        let law = Law::load(&home, &Servers::load(&home).unwrap()).unwrap();
+        let admits =
+            |server: &str, url: &str| law.gates.admits(server, &Destination::parse(Role::FetchUrl, url));
+        assert!(admits("net", "https://github.com/x") && admits("net", "https://b.a.example"));
+        assert!(!admits("net", "https://evil.example") && !admits("net", "https://github.com.evil.example"));
+        assert!(!admits("none", "https://github.com"));
+        assert!(["silent", "plain", "free"].iter().all(|server| admits(server, "https://evil.example")));
     }
 }

@@ -1,4 +1,5 @@
 use super::*;
+use crate::config::Servers;
 use crate::home::Home;
 use crate::mounts::Need;
 use serde_json::json;
@@ -12,7 +13,7 @@ fn world() -> (tempfile::TempDir, Setting) {
     std::os::unix::fs::symlink("docs/a.txt", base.join("person/link")).unwrap();
     let home = Home::under(&base.join("ic"), &base.join("person"));
     home.prepare().unwrap();
-    let law = Arc::new(Law::load(&home).unwrap());
+    let law = Arc::new(Law::load(&home, &Servers::load(&home).unwrap()).unwrap());
     let resolver = Resolver::new(law.home.clone(), law.home.clone());
     let setting = Setting {
         law,

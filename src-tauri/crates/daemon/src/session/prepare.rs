@@ -55,6 +55,7 @@ fn parse<T: serde::de::DeserializeOwned>(raw: &RawValue, name: &str) -> Result<T
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Servers;
     use crate::home::Home;
     use crate::judging::Setting;
     use crate::law::Law;
@@ -68,7 +69,7 @@ mod tests {
         std::os::unix::fs::symlink("docs/a.txt", base.join("person/link")).unwrap();
         let home = Home::under(&base.join("ic"), &base.join("person"));
         home.prepare().unwrap();
-        let law = Arc::new(Law::load(&home).unwrap());
+        let law = Arc::new(Law::load(&home, &Servers::load(&home).unwrap()).unwrap());
         let resolver = Resolver::new(law.home.clone(), law.home.clone());
         let path = law.home.join("docs/a.txt").unwrap();
         let setting = Setting {
