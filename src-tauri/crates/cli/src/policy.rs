@@ -1,7 +1,7 @@
 //! Looking at policies without the trusted process: check, explain, simulate and compare.
 //!
 //! - Reads the person's files, or what ships; asks nobody and changes nothing.
-//! - Live grants, server domain gates and what the kernel can show belong to the trusted process and are not seen here.
+//! - Live grants belong to the trusted process and are not seen here.
 
 mod check;
 mod compare;

@@ -90,6 +90,10 @@ fn a_call_is_explained_by_what_ships_and_by_the_persons_files() {
     assert!(text.contains("Verdict: DENY, by `structural-protected-path`"), "{text}");
     let (_, text) = home.explain("~bob/x");
     assert!(text.contains("Verdict: DENY, by `structural-invalid-argument`"), "{text}");
+    let args = json!({ "path": "~" }).to_string();
+    let (_, text) =
+        home.text(&["explain", "--server", "filesystem", "--tool", "list_directory", "--args", &args]);
+    assert!(text.contains("Verdict: DENY") && text.contains("cannot be opened as a whole"), "{text}");
     let args = json!({ "path": "a.txt" }).to_string();
     let explain = ["explain", "--server", "filesystem", "--tool", "read_text_file", "--args", &args];
     let found = home.json(&[&explain[..], &["--sandbox", "~/docs"]].concat());

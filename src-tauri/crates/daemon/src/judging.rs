@@ -5,7 +5,7 @@
 //!   uncovering something protected is denied, whatever the rules say.
 //! - Git is asked only for a call whose paths are not denied, and only about places that would not be denied either.
 
-use crate::config::Server;
+use crate::config::{Server, Servers};
 use crate::facts::{self, Found, Git, RemoteQuestion};
 use crate::law::Law;
 use crate::mounts::FileWrites;
@@ -49,6 +49,12 @@ impl Setting {
     #[must_use]
     pub fn contained(server: &Server) -> Option<FileWrites> {
         server.sandbox.settings().map(|_| server.file_writes)
+    }
+
+    /// As [`Setting::contained`], for a server by its name. One that is not configured is taken for a sandboxed one.
+    #[must_use]
+    pub fn contained_by_name(servers: &Servers, name: &str) -> Option<FileWrites> {
+        servers.find(Some(name)).map_or(Some(FileWrites::default()), Self::contained)
     }
 
     /// Understands a call and resolves its paths.

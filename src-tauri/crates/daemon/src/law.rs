@@ -6,6 +6,8 @@ use crate::config::{ConfigError, Server, Servers};
 use crate::home::Home;
 use ironcurtain_paths::{CanonicalPath, Resolver};
 use ironcurtain_policy::{Annotations, DynamicLists, Gates, LoadError, Policy, Protected, defaults};
+use std::io;
+use std::path::{Path, PathBuf};
 
 /// Everything judging needs that is the same for all sessions.
 #[derive(Debug)]
@@ -20,6 +22,17 @@ pub struct Law {
     pub gates: Gates,
     /// Where `~` is.
     pub home: CanonicalPath,
+}
+
+/// Files that a person names in place of those in force.
+#[derive(Debug, Clone, Default)]
+pub struct LawFiles {
+    /// The compiled policy.
+    pub policy: Option<PathBuf>,
+    /// The tool annotations.
+    pub annotations: Option<PathBuf>,
+    /// The dynamic lists.
+    pub lists: Option<PathBuf>,
 }
 
 /// Why there is no law.
@@ -47,25 +60,42 @@ impl Law {
     /// # Errors
     /// [`LawError`], naming file and place.
     pub fn load(home: &Home, servers: &Servers) -> Result<Self, LawError> {
+        Self::from_files(home, servers, &LawFiles::default())
+    }
+
+    /// As [`Law::load`], with other files in the places of the person's.
+    ///
+    /// # Errors
+    /// [`LawError`], naming file and place.
+    pub fn from_files(home: &Home, servers: &Servers, files: &LawFiles) -> Result<Self, LawError> {
         let person = canonical_home(home)?;
         let resolver = Resolver::new(person.clone(), person.clone());
-        let file = |name: &str| -> Result<(Option<String>, String), ConfigError> {
-            let path = home.policy().join(name);
-            Ok((crate::config::read(&path)?, path.display().to_string()))
+        let file = |named: &Option<PathBuf>, name: &str| match named {
+            Some(path) => crate::config::read(path)?
+                .map_or_else(|| Err(missing(path)), |text| Ok((Some(text), path.display().to_string()))),
+            None => {
+                let path = home.policy().join(name);
+                Ok((crate::config::read(&path)?, path.display().to_string()))
+            }
         };
         let within = |raw: &str| resolver.locate(raw).map_err(|e| e.to_string());
-        let (lists, lists_file) = file("dynamic-lists.json")?;
+        let (lists, lists_file) = file(&files.lists, "dynamic-lists.json")?;
         let lists =
             lists.map(|text| DynamicLists::from_json(&text, &lists_file)).transpose()?.unwrap_or_default();
-        let (policy, policy_file) = file("compiled-policy.json")?;
+        let (policy, policy_file) = file(&files.policy, "compiled-policy.json")?;
         let policy = policy.as_deref().unwrap_or(defaults::POLICY_JSON);
         let policy = Policy::from_json(policy, &policy_file, &within, &lists)?;
-        let (annotations, annotations_file) = file("tool-annotations.json")?;
+        let (annotations, annotations_file) = file(&files.annotations, "tool-annotations.json")?;
         let annotations = annotations.as_deref().unwrap_or(defaults::ANNOTATIONS_JSON);
         let annotations = Annotations::from_json(annotations, &annotations_file)?;
         let protected = protected(home, &person, &resolver)?.into_iter().collect();
         Ok(Self { policy, annotations, protected, gates: gates(servers), home: person })
     }
+}
+
+/// A file that was named must be there.
+fn missing(path: &Path) -> ConfigError {
+    ConfigError::Io { path: path.to_path_buf(), source: io::ErrorKind::NotFound.into() }
 }
 
 /// The hosts each server may reach without a question. One that opted out of the sandbox, or says nothing about the

@@ -34,6 +34,6 @@ pub use config::{
 };
 pub use daemon::{Daemon, Options, StartError, start};
 pub use home::{Home, HomeError};
-pub use law::{LawError, canonical_home, protected};
+pub use law::{Law, LawError, LawFiles, canonical_home, protected};
 pub use listener::ListenError;
 pub use server::inspect::{InspectError, Inspection, ListedTool, fingerprint, inspect};

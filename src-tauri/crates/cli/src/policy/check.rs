@@ -8,13 +8,13 @@ use std::path::Path;
 
 pub fn report(file: &Path, beside: &Beside) -> anyhow::Result<Report> {
     let world = World::open(Some(file), beside)?;
-    let findings = lint(&world.policy, &world.annotations, &world.home);
+    let findings = lint(&world.law.policy, &world.law.annotations, &world.law.home);
     let name = file.display();
     let mut text: String = findings.iter().map(|finding| format!("`{name}`, {finding}\n")).collect();
-    text.push_str(&format!("{} rules, {} findings.\n", world.policy.rules().len(), findings.len()));
+    text.push_str(&format!("{} rules, {} findings.\n", world.law.policy.rules().len(), findings.len()));
     let json = json!({
         "file": file,
-        "rules": world.policy.rules().len(),
+        "rules": world.law.policy.rules().len(),
         "findings": findings.iter().map(finding).collect::<Vec<_>>(),
     });
     Ok(Report { text, json, good: findings.is_empty() })

@@ -9,7 +9,7 @@ use std::path::Path;
 
 pub fn report(old: &Path, new: &Path, beside: &Beside) -> anyhow::Result<Report> {
     let (old, new) = (World::open(Some(old), beside)?, World::open(Some(new), beside)?);
-    let difference = diff(&old.policy, &new.policy, &new.annotations, &new.home);
+    let difference = diff(&old.law.policy, &new.law.policy, &new.law.annotations, &new.law.home);
     Ok(Report { text: in_words(&difference), json: as_json(&difference), good: true })
 }
 

@@ -1,8 +1,9 @@
 //! `policy explain`: how one call is judged, in words.
 
 use super::Report;
-use super::files::{FoundPath, Judged, World};
+use super::files::{Judged, World};
 use anyhow::Context;
+use ironcurtain_daemon::facts::FoundPath;
 use ironcurtain_policy::{Decision, Denial, Miss, Reason, Settled, SharedStr, Step, Verdict};
 use serde_json::{Map, Value, json};
 
@@ -19,7 +20,7 @@ pub fn report(world: &World, server: &str, tool: &str, arguments: &str) -> anyho
             text.push_str(&verdict_in_words(&explanation.verdict));
         }
     }
-    text.push_str("Live grants and what the kernel can show are not part of this.\n");
+    text.push_str("Live grants are not part of this.\n");
     Ok(Report { text, json: json(server, tool, &judged), good: true })
 }
 

@@ -1,64 +1,43 @@
 //! The files judging goes by: those named on the command line, else the person's, else what ships.
 
 use super::Beside;
-use anyhow::{Context as _, anyhow};
-use ironcurtain_daemon::{Home, canonical_home, protected};
-use ironcurtain_paths::{CanonicalPath, Link, Resolver};
-use ironcurtain_policy::{
-    Annotations, Context, Denial, DynamicLists, Explanation, Fact, Gates, Policy, Protected, ResolvedCall,
-    defaults, explain,
-};
+use anyhow::Context as _;
+use ironcurtain_daemon::facts::FoundPath;
+use ironcurtain_daemon::judging::Setting;
+use ironcurtain_daemon::{Home, Law, LawFiles, Servers};
+use ironcurtain_paths::{CanonicalPath, Resolver};
+use ironcurtain_policy::{Denial, Explanation};
 use serde_json::{Map, Value};
 use std::path::Path;
+use std::sync::Arc;
 
 /// A policy and everything calls are judged with.
 pub struct World {
-    pub policy: Policy,
-    pub annotations: Annotations,
-    pub home: CanonicalPath,
-    pub sandbox: Option<CanonicalPath>,
-    protected: Protected,
+    pub law: Arc<Law>,
+    servers: Servers,
+    sandbox: Option<CanonicalPath>,
 }
 
 /// A call with what was found out about it.
 pub struct Judged {
-    /// Each path: its argument, as written, where it leads, and over which links.
+    /// Each path, where it leads, and over which links.
     pub paths: Vec<FoundPath>,
     /// The way to the verdict; a denial when the call was not even understood.
     pub outcome: Result<Explanation, Denial>,
-}
-
-/// Where a path of a call leads.
-pub struct FoundPath {
-    pub argument: String,
-    pub written: String,
-    pub path: CanonicalPath,
-    pub links: Vec<Link>,
 }
 
 impl World {
     /// Reads the files.
     pub fn open(policy: Option<&Path>, beside: &Beside) -> anyhow::Result<Self> {
         let ours = Home::from_env()?;
-        let home = canonical_home(&ours)?;
-        let resolver = Resolver::new(home.clone(), home.clone());
-        let place = |named: Option<&Path>, name: &str| {
-            named.map_or_else(|| Place::Usual(ours.policy().join(name)), |path| Place::Named(path.to_owned()))
+        let servers = Servers::load(&ours)?;
+        let files = LawFiles {
+            policy: policy.map(Path::to_path_buf),
+            annotations: beside.annotations.clone(),
+            lists: beside.lists.clone(),
         };
-        let lists = place(beside.lists.as_deref(), "dynamic-lists.json");
-        let lists = match lists.read()? {
-            Some(text) => DynamicLists::from_json(&text, &lists.name())?,
-            None => DynamicLists::default(),
-        };
-        let file = place(policy, "compiled-policy.json");
-        let text = file.read()?.unwrap_or_else(|| defaults::POLICY_JSON.to_owned());
-        let within = |raw: &str| resolver.locate(raw).map_err(|e| e.to_string());
-        let policy = Policy::from_json(&text, &file.name(), &within, &lists)?;
-        let file = place(beside.annotations.as_deref(), "tool-annotations.json");
-        let text = file.read()?.unwrap_or_else(|| defaults::ANNOTATIONS_JSON.to_owned());
-        let annotations = Annotations::from_json(&text, &file.name())?;
-        let protected = protected(&ours, &home, &resolver)?.into_iter().collect();
-        Ok(Self { policy, annotations, home, sandbox: None, protected })
+        let law = Arc::new(Law::from_files(&ours, &servers, &files)?);
+        Ok(Self { law, servers, sandbox: None })
     }
 
     /// With a session sandbox at this folder.
@@ -72,43 +51,21 @@ impl World {
 
     /// Judges a call as the trusted process would without grants.
     pub fn judge(&self, server: &str, tool: &str, arguments: &Map<String, Value>) -> anyhow::Result<Judged> {
-        let mut paths = Vec::new();
-        let resolver = self.resolver()?;
-        let outcome = self.resolve(server, tool, arguments, &resolver, &mut paths).map(|call| {
-            let context = Context {
-                sandbox: self.sandbox.as_ref(),
-                sandbox_servers: &[server.to_owned()],
-                protected: &self.protected,
-                gates: &Gates::default(),
-                grants: &[],
-                approved: &[],
-            };
-            explain(&self.policy, &context, &call)
-        });
-        Ok(Judged { paths, outcome })
-    }
-
-    fn resolve(
-        &self,
-        server: &str,
-        tool: &str,
-        arguments: &Map<String, Value>,
-        resolver: &Resolver,
-        paths: &mut Vec<FoundPath>,
-    ) -> Result<ResolvedCall, Denial> {
-        let plan = self.annotations.plan(server, tool, &arguments.clone().into())?;
-        let mut facts = Vec::new();
-        for value in plan.values() {
-            let (true, Some(raw)) = (value.is_path(), &value.raw) else {
-                facts.push(Fact::Plain);
-                continue;
-            };
-            let found = resolver.resolve(raw).map_err(|e| Denial::unresolvable(&value.argument, &e))?;
-            facts.push(Fact::Path(found.path.clone()));
-            let (argument, written) = (value.argument.to_string(), raw.clone());
-            paths.push(FoundPath { argument, written, path: found.path, links: found.links });
-        }
-        plan.with_facts(facts)
+        let setting = Setting {
+            law: self.law.clone(),
+            server: server.to_owned(),
+            contained: Setting::contained_by_name(&self.servers, server),
+            sandbox: self.sandbox.clone(),
+            resolver: self.resolver()?,
+            grants: Vec::new(),
+            approved: Vec::new(),
+        };
+        let arguments = Arc::new(arguments.clone());
+        let prepared = setting.plan(tool, &arguments).and_then(|planned| planned.prepare(&setting));
+        Ok(match prepared {
+            Err(denial) => Judged { paths: Vec::new(), outcome: Err(denial) },
+            Ok(prepared) => Judged { outcome: Ok(setting.explain(&prepared)), paths: prepared.paths },
+        })
     }
 
     fn resolver(&self) -> anyhow::Result<Resolver> {
@@ -120,30 +77,6 @@ impl World {
                 CanonicalPath::assume_canonical(here)?
             }
         };
-        Ok(Resolver::new(self.home.clone(), base))
-    }
-}
-
-/// Where a file is looked for.
-enum Place {
-    /// Where the person named it: it must be there.
-    Named(std::path::PathBuf),
-    /// Where it usually is: what ships stands in for it.
-    Usual(std::path::PathBuf),
-}
-
-impl Place {
-    fn read(&self) -> anyhow::Result<Option<String>> {
-        let (Self::Named(path) | Self::Usual(path)) = self;
-        match (std::fs::read_to_string(path), self) {
-            (Ok(text), _) => Ok(Some(text)),
-            (Err(e), Self::Usual(_)) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
-            (Err(e), _) => Err(anyhow!("`{}` cannot be read: {e}", path.display())),
-        }
-    }
-
-    fn name(&self) -> String {
-        let (Self::Named(path) | Self::Usual(path)) = self;
-        path.display().to_string()
+        Ok(Resolver::new(self.law.home.clone(), base))
     }
 }
