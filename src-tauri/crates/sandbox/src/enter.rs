@@ -75,6 +75,7 @@ pub(crate) fn run(args: &[String]) -> ExitCode {
 /// Limits of the server and all it starts. Processes are counted in the sandbox's own user namespace.
 fn limit_to(limits: Limits) -> io::Result<()> {
     limit(Resource::Core, Some(0))?;
+    limit(Resource::Data, limits.memory)?;
     limit(Resource::Nproc, limits.processes)?;
     limit(Resource::Nofile, limits.open_files)?;
     limit(Resource::Fsize, limits.file_size)

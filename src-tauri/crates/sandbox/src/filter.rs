@@ -2,6 +2,7 @@
 //!
 //! - Default allow, since servers are any program; what is refused is refused with `EPERM`, so programs can cope.
 //! - `clone3` answers `ENOSYS`: its flags are behind a pointer, and libraries then fall back to `clone`, which is judged.
+//! - `openat2` answers `ENOSYS` for the same reason, and libraries fall back to `openat`.
 //! - A foreign architecture is killed; an x32 number answers `ENOSYS`.
 //! - `inotify` and `fanotify` are refused: a watch outlives the removal of a mount, and would go on telling names.
 
@@ -17,7 +18,7 @@ type Rules = BTreeMap<c_long, Vec<SeccompRule>>;
 
 /// The programs in the kernel's own form, in the order to apply them.
 pub(crate) fn programs() -> Result<[Vec<u8>; 2], seccompiler::Error> {
-    let absent = Rules::from([(libc::SYS_clone3, vec![])]);
+    let absent = Rules::from([(libc::SYS_clone3, vec![]), (libc::SYS_openat2, vec![])]);
     Ok([assemble(refused()?, libc::EPERM)?, assemble(absent, libc::ENOSYS)?])
 }
 
@@ -75,6 +76,26 @@ const REFUSED: &[c_long] = &[
     libc::SYS_quotactl_fd,
 ];
 
+/// Calls with a mode for a file, and which of their arguments it is. `openat2` has it behind a pointer, and is absent.
+const MODES: &[(c_long, u8)] = &[
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_chmod, 1),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_open, 2),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_creat, 1),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_mknod, 1),
+    (libc::SYS_fchmod, 1),
+    (libc::SYS_fchmodat, 2),
+    (FCHMODAT2, 2),
+    (libc::SYS_openat, 3),
+    (libc::SYS_mknodat, 2),
+];
+
+/// Newer than the C library's list; the number is the same on every architecture.
+const FCHMODAT2: c_long = 452;
+
 /// Newer than the C library's list; the number is the same on every architecture.
 const OPEN_TREE_ATTR: c_long = 467;
 
@@ -106,6 +127,15 @@ fn refused() -> Result<Rules, seccompiler::Error> {
     };
     rules.insert(libc::SYS_clone, makes_namespace()?);
     rules.insert(libc::SYS_unshare, makes_namespace()?);
+
+    // Programs that would run with more rights than their user has, left in a writable directory.
+    for (call, mode) in MODES {
+        let gives_rights = [libc::S_ISUID, libc::S_ISGID].map(|bit| {
+            let bit = i32::try_from(bit).unwrap_or(i32::MAX);
+            SeccompRule::new(vec![condition(*mode, SeccompCmpOp::MaskedEq(wide(bit)), bit)?])
+        });
+        rules.insert(*call, gives_rights.into_iter().collect::<Result<_, _>>()?);
+    }
 
     // Typing into the person's terminal.
     let typing = [libc::TIOCSTI, libc::TIOCLINUX].map(|request| {

@@ -18,9 +18,11 @@ use std::{
     process::{Child, Command, ExitStatus, Stdio},
     sync::{Arc, mpsc},
     thread,
+    time::Duration,
 };
 
 use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
     fs::{MemfdFlags, memfd_create},
     pipe::{PipeFlags, pipe_with},
     process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal},
@@ -75,6 +77,24 @@ impl KillHandle {
     pub fn kill(&self) {
         // The only failure is that it has ended already, which is what was wanted.
         let _ = pidfd_send_signal(&*self.0, Signal::KILL);
+    }
+}
+
+impl KillHandle {
+    /// Lets the supervisor, whose control stream is closed now, clean up and end, and kills it if that takes longer than
+    /// `patience`.
+    pub fn kill_after(self, patience: Duration) {
+        let kill = self.clone();
+        let wait = move || {
+            let left = Timespec::try_from(patience).unwrap_or_default();
+            let ended = poll(&mut [PollFd::new(&*self.0, PollFlags::IN)], Some(&left));
+            if !matches!(ended, Ok(1..)) {
+                self.kill();
+            }
+        };
+        if thread::Builder::new().name("sandbox-end".into()).stack_size(64 * 1024).spawn(wait).is_err() {
+            kill.kill();
+        }
     }
 }
 

@@ -30,7 +30,7 @@ use self::{
     lines::{Lines, say},
 };
 use crate::{
-    control::{Answer, ControlOp, ControlReply, ControlRequest, Event, Refusal},
+    control::{Answer, ControlOp, ControlReply, ControlRequest, Enforcement, Event, Refusal},
     mountinfo::MountInfo,
     mounts::{MountError, Mounts},
     persistence::{Guard, GuardError},
@@ -178,7 +178,19 @@ fn start_server(
     }
     bwrap.start_server()?;
     say(control, &Event::Started)?;
+    say(control, &in_force(spec))?;
     Ok(mounts)
+}
+
+/// Which limits hold, and by what.
+fn in_force(spec: &Spec) -> Event {
+    let by = |asked: bool, how| if asked { how } else { Enforcement::Unlimited };
+    let of_processes = if getuid().is_root() { Enforcement::Unenforced } else { Enforcement::Sandbox };
+    Event::Limited {
+        memory: by(spec.limits.memory.is_some(), Enforcement::Process),
+        cpu: by(spec.limits.cpu.is_some(), Enforcement::Unenforced),
+        processes: by(spec.limits.processes.is_some(), of_processes),
+    }
 }
 
 /// Serves until the server ends, the launcher hangs up, or the sandbox is out of order; returns the exit status.

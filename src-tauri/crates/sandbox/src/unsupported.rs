@@ -51,6 +51,13 @@ impl KillHandle {
     }
 }
 
+impl KillHandle {
+    /// Lets the supervisor clean up and end, and kills it if that takes longer than `patience`.
+    pub fn kill_after(self, _patience: std::time::Duration) {
+        match self.0 {}
+    }
+}
+
 /// How a supervisor ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ended {

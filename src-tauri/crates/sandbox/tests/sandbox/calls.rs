@@ -30,6 +30,24 @@ fn their_harmless_neighbours_work() {
 }
 
 #[test]
+fn no_file_can_be_left_that_gives_rights() {
+    use std::os::unix::fs::PermissionsExt;
+    let place = Place::new();
+    let mut probe = place.probe();
+    assert_eq!(probe.say("write file x"), "ok");
+    assert_eq!(probe.say("run chmod 755 file"), "ok");
+    for mode in ["u+s", "4755", "g+s", "2755"] {
+        let answer = probe.say(&format!("run chmod {mode} file"));
+        assert!(answer.contains("Operation not permitted"), "{answer}");
+    }
+    let made = probe.say("run python3 -c import\tos;os.open('new',os.O_CREAT,0o4755)");
+    assert!(made.contains("Operation not permitted"), "{made}");
+    let file = std::fs::metadata(place.path("session/file")).unwrap();
+    assert_eq!(file.permissions().mode() & 0o7777, 0o755);
+    assert!(!std::path::Path::new(&place.path("session/new")).exists());
+}
+
+#[test]
 fn no_privilege_and_no_new_one() {
     let place = Place::new();
     let mut probe = place.probe();

@@ -21,6 +21,7 @@ fn the_exit_status_is_passed_on() {
     let place = Place::new();
     for (ending, status) in [("exit 0", 0), ("exit 3", 3), ("kill -TERM $$", 128 + 15)] {
         let mut probe = Probe::start(&place.spec(&["sh", "-c", ending]));
+        assert!(matches!(probe.control.event().unwrap(), Event::Limited { .. }));
         assert_eq!(probe.control.event().unwrap(), Event::Exited { status });
         assert_eq!(probe.end(), Ended { status: Some(status), signal: None });
     }
