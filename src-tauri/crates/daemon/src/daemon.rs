@@ -3,6 +3,7 @@
 use crate::audit::{Audit, AuditError, Entry, Event};
 use crate::config::{Config, ConfigError, Servers};
 use crate::consent::{Broker, Consent};
+use crate::containment::{Machine, MachineOptions};
 use crate::control;
 use crate::grants::{Expired, Grants, StoreError};
 use crate::home::{Home, HomeError};
@@ -11,9 +12,9 @@ use crate::law::{Law, LawError};
 use crate::listener::{ListenError, Listener, Peer};
 use crate::server::ServerPrograms;
 use crate::session::{Session, Shared, Stdio};
-use crate::troubles::{Troubles, try_sandbox};
+use crate::troubles::Troubles;
 use ironcurtain_protocol::{Purpose, RefusalCode, Reply, Request, ShimHello, Stdio as StdioKind};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
@@ -100,7 +101,16 @@ pub async fn start(options: Options, consent: Arc<dyn Consent>) -> Result<Daemon
     let audit = Audit::open(&options.home.audit(), troubles.clone())?;
     let (expired, expiries) = mpsc::unbounded_channel();
     let grants = Grants::open(&options.home.database(), expired)?;
+    sweep(&options.home.srt())?;
+    let machine = MachineOptions {
+        backend: config.sandbox_backend,
+        policy: config.sandbox_policy,
+        programs: options.programs.clone(),
+        trial: options.home.srt().join("trial"),
+        allow_root: options.allow_root,
+    };
     let shared = Shared {
+        machine: Machine::new(machine, troubles.clone()),
         programs: ServerPrograms { dir: options.programs, allow_root: options.allow_root },
         home: options.home,
         config,
@@ -108,11 +118,9 @@ pub async fn start(options: Options, consent: Arc<dyn Consent>) -> Result<Daemon
         audit,
         grants,
         broker: Broker::new(consent),
-        troubles: troubles.clone(),
+        troubles,
         changes: watch::Sender::new(0),
     };
-    let supervisor = shared.programs.dir.join("ironcurtain-sandbox");
-    tokio::spawn(try_sandbox(troubles, supervisor, options.allow_root));
     shared.audit.record(Entry::new(Event::Daemon, "the trusted process started")).await?;
     let inner = Arc::new(Inner {
         shared,
@@ -154,6 +162,16 @@ impl Inner {
     /// Ends every session and stops listening.
     pub(crate) fn shut_down(&self) {
         self.ending.send_replace(true);
+    }
+}
+
+/// Removes what one that was killed has left.
+fn sweep(dir: &Path) -> Result<(), HomeError> {
+    match std::fs::remove_dir_all(dir) {
+        Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
+            Err(HomeError::Io { path: dir.to_path_buf(), source })
+        }
+        Ok(()) | Err(_) => Ok(()),
     }
 }
 

@@ -123,6 +123,12 @@ impl Home {
         self.state.join("state.db")
     }
 
+    /// Settings of the sandboxes that `srt` makes, a directory for each session.
+    #[must_use]
+    pub fn srt(&self) -> PathBuf {
+        self.runtime().join("srt")
+    }
+
     fn runtime(&self) -> PathBuf {
         self.socket.parent().unwrap_or(Path::new("/")).to_path_buf()
     }

@@ -13,7 +13,7 @@ mod pump;
 mod roots;
 
 pub use leg::{Applied, LegOptions};
-pub use process::ServerPrograms;
+pub use process::{Containment, ServerPrograms};
 pub use pump::{Answered, AtServer, Held, Outgoing, Pending, Pump, share};
 pub use roots::{Shown, still_there};
 

@@ -4,6 +4,7 @@
 //! - Requests of the client are judged in the order they came; waiting for a person or a server holds up no other.
 //! - Whatever goes wrong with one message, the session lives on.
 
+mod blocked;
 mod call;
 mod client;
 mod greeting;
@@ -13,14 +14,15 @@ mod prepare;
 mod refusal;
 
 use crate::audit::{Audit, AuditError, Entry, Event};
-use crate::config::{Config, Sandbox, Server as ServerConfig};
+use crate::config::{Config, FileView, Sandbox, SandboxBackend, Server as ServerConfig};
 use crate::consent::{Broker, Limits};
+use crate::containment::{Machine, Resolved, Surroundings, resolve};
 use crate::grants::{Grants, Subject};
 use crate::home::{Home, HomeError, private_dir};
 use crate::identity::Client;
 use crate::law::Law;
 use crate::listener::attend;
-use crate::server::{AtServer, LegOptions, Outgoing, Server, ServerPrograms};
+use crate::server::{AtServer, Containment, LegOptions, Outgoing, Server, ServerPrograms};
 use crate::troubles::Troubles;
 use crate::wire::{Id, Input, Output};
 use ironcurtain_paths::{CanonicalPath, Resolver};
@@ -61,6 +63,8 @@ pub struct Shared {
     pub broker: Broker,
     /// Our helper programs.
     pub programs: ServerPrograms,
+    /// What can be sandboxed here.
+    pub machine: Machine,
     /// What is wrong.
     pub troubles: Troubles,
     /// Moves whenever something that people are shown has changed.
@@ -71,6 +75,28 @@ impl Shared {
     /// Tells whoever shows things to look again.
     pub fn changed(&self) {
         self.changes.send_modify(|n| *n += 1);
+    }
+
+    /// How a server is to run in a session; the error is a sentence for people.
+    async fn containment(
+        &self,
+        server: &ServerConfig,
+        around: &Surroundings,
+        session: &str,
+    ) -> Result<Containment, String> {
+        let Sandbox::Sandboxed(settings) = &server.sandbox else { return Ok(Containment::Plain) };
+        let found = self.machine.look().await;
+        let (dir, home) = (around.session_dir.as_path(), around.home.as_path());
+        let resolved = resolve(&server.sandbox, dir, &found, self.machine.policy(), home);
+        Ok(match (resolved.map_err(|e| e.to_string())?, self.machine.backend()) {
+            (Resolved::Unsandboxed(_), _) => Containment::Plain,
+            (Resolved::Sandboxed(profile), SandboxBackend::Native) => {
+                Containment::Native(profile, settings.view.unwrap_or(FileView::Roots))
+            }
+            (Resolved::Sandboxed(profile), SandboxBackend::Srt) => {
+                Containment::Srt(profile, self.home.srt().join(session))
+            }
+        })
     }
 }
 
@@ -121,6 +147,8 @@ pub struct Session {
     shared: Shared,
     config: ServerConfig,
     server: Server,
+    /// Whether the server runs in a sandbox, if it runs.
+    sandboxed: bool,
     sandbox: CanonicalPath,
     resolver: Resolver,
     /// Folders that the policy opens to the server for good.
@@ -180,10 +208,16 @@ impl Session {
             .into_iter()
             .filter(|folder| limits.may_be_granted(&folder.path))
             .collect();
+        let protected = shared.law.protected.paths().to_vec();
+        let around = Surroundings::new(&shared.home, &shared.law.home, protected, &sandbox)
+            .map_err(|e| SessionError::Directory { path: dir.clone(), problem: e.to_string() })?;
+        let containment = shared.containment(&config, &around, &id).await;
+        let sandboxed = containment.as_ref().is_ok_and(Containment::is_sandboxed);
         let server = Server::start(LegOptions {
             server: config.clone(),
             programs: shared.programs.clone(),
-            sandbox_dir: sandbox.clone(),
+            containment,
+            around,
             resolver: resolver.clone(),
             opened: opened.clone(),
             may_use: Box::new(move |g| g.subject.covers(&key, &server_name, &session)),
@@ -202,6 +236,7 @@ impl Session {
             shared,
             config,
             server,
+            sandboxed,
             sandbox,
             resolver,
             opened,
@@ -246,7 +281,7 @@ impl Session {
             id: self.id.clone(),
             client: self.client_view(),
             server: self.config.name.clone(),
-            sandboxed: self.sandboxed(),
+            sandboxed: self.sandboxed,
             server_pid: self.server.pid(),
             started_ms: self.started_ms,
             sandbox_dir: self.sandbox.as_str().to_owned(),
@@ -270,10 +305,6 @@ impl Session {
         ClientView { says_it_is: says, ..self.client.view.clone() }
     }
 
-    fn sandboxed(&self) -> bool {
-        matches!(self.config.sandbox, Sandbox::Sandboxed(_))
-    }
-
     fn limits(&self) -> Limits<'_> {
         Limits { home: &self.shared.law.home, protected: self.shared.law.protected.paths() }
     }
@@ -283,7 +314,7 @@ impl Session {
         entry.session = Some(self.id.clone());
         entry.client = Some(self.client.view.name.clone());
         entry.server_name = Some(self.config.name.clone());
-        entry.sandboxed = Some(self.sandboxed());
+        entry.sandboxed = Some(self.sandboxed);
         entry
     }
 

@@ -10,6 +10,8 @@
 //! - On a platform without a sandbox, [`launch`] refuses.
 
 #[cfg(unix)]
+mod bound;
+#[cfg(unix)]
 pub mod client;
 pub mod control;
 mod error;
@@ -50,6 +52,8 @@ mod sys;
 #[cfg(not(target_os = "linux"))]
 mod unsupported;
 
+#[cfg(unix)]
+pub use bound::{Bound, Hold, spawn_bound};
 #[cfg(target_os = "linux")]
 pub use check::{Availability, check};
 pub use control::{

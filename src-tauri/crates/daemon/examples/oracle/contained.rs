@@ -135,6 +135,7 @@ fn profile(config: &Value) -> anyhow::Result<Profile> {
         allow_read: or_none(config, "allowRead")?,
         deny_read: Some(or_none(config, "denyRead")?),
         deny_write: or_none(config, "denyWrite")?,
+        allow_persistence: vec![],
         network: network.map(NetworkSettings::deserialize).transpose()?,
         limits: LimitSettings::default(),
     })

@@ -65,6 +65,8 @@ pub struct FilesystemSettings {
     pub deny_read: Option<Vec<String>>,
     /// Paths it may not write to, even inside of `allowWrite`.
     pub deny_write: Vec<String>,
+    /// Files it may write although other programs of the person's run what is in them: `.git` for a git server.
+    pub allow_persistence: Vec<String>,
 }
 
 /// Which hosts a server reaches: denied first, then allowed, and no other.
@@ -87,6 +89,12 @@ pub struct NetworkSettings {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct LimitSettings {
+    /// Memory, in MiB.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory_mib: Option<u64>,
+    /// Processor time, in percent of one processor.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpu_percent: Option<u32>,
     /// Processes and threads together.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub processes: Option<u64>,

@@ -259,9 +259,9 @@ mod tests {
         let servers = parse(
             r#"{ "s": { "command": "c", "args": ["x"], "env": { "A": "1" }, "passEnv": ["B"], "description": "d",
                  "sandbox": { "view": "host-read",
-                   "filesystem": { "allowWrite": [".git", "/w"], "allowRead": ["~/r"], "denyRead": [], "denyWrite": ["/w/n"] },
+                   "filesystem": { "allowWrite": [".git", "/w"], "allowRead": ["~/r"], "denyRead": [], "denyWrite": ["/w/n"], "allowPersistence": [".git"] },
                    "network": { "allowedDomains": ["a.example", "*.b.example:8443"], "deniedDomains": ["c.b.example"], "askUnknown": true },
-                   "limits": { "processes": 9, "openFiles": 8, "fileSizeMib": 7, "tmpSizeMib": 6 } } } }"#,
+                   "limits": { "memoryMib": 11, "cpuPercent": 10, "processes": 9, "openFiles": 8, "fileSizeMib": 7, "tmpSizeMib": 6 } } } }"#,
         )
         .unwrap();
         let texts = |list: &[&str]| list.iter().map(|t| (*t).to_owned()).collect::<Vec<_>>();
@@ -279,6 +279,7 @@ mod tests {
                     allow_read: texts(&["~/r"]),
                     deny_read: Some(vec![]),
                     deny_write: texts(&["/w/n"]),
+                    allow_persistence: texts(&[".git"]),
                 },
                 network: Some(NetworkSettings {
                     allowed_domains: texts(&["a.example", "*.b.example:8443"]),
@@ -286,6 +287,8 @@ mod tests {
                     ask_unknown: true,
                 }),
                 limits: LimitSettings {
+                    memory_mib: Some(11),
+                    cpu_percent: Some(10),
                     processes: Some(9),
                     open_files: Some(8),
                     file_size_mib: Some(7),

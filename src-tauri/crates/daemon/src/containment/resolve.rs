@@ -34,6 +34,8 @@ pub struct Profile {
     pub deny_read: Option<Vec<String>>,
     /// What it may not write to, as written.
     pub deny_write: Vec<String>,
+    /// Persistence files it may write after all.
+    pub allow_persistence: Vec<String>,
     /// Which hosts it reaches; none without it.
     pub network: Option<NetworkSettings>,
     /// How much it may use.
@@ -48,6 +50,25 @@ pub struct Profile {
 pub struct Unavailable {
     missing: String,
     fix: String,
+}
+
+impl Profile {
+    /// What an entry comes to.
+    #[must_use]
+    pub fn new(settings: &SandboxSettings, session_dir: &Path, home: &Path) -> Self {
+        let files = &settings.filesystem;
+        let session = session_dir.display().to_string();
+        let writable = files.allow_write.iter().map(|path| absolute(&expand_home(path, home), session_dir));
+        Self {
+            allow_write: std::iter::once(session).chain(writable).collect(),
+            allow_read: files.allow_read.iter().map(|path| expand_home(path, home)).collect(),
+            deny_read: files.deny_read.clone(),
+            deny_write: files.deny_write.clone(),
+            allow_persistence: files.allow_persistence.clone(),
+            network: settings.network.clone(),
+            limits: settings.limits.clone(),
+        }
+    }
 }
 
 /// Works out how a server is to run.
@@ -65,7 +86,7 @@ pub fn resolve(
         return Ok(Resolved::Unsandboxed(Exemption::OptOut));
     };
     match (machine.usable, policy) {
-        (true, _) => Ok(Resolved::Sandboxed(Box::new(profile(settings, session_dir, home)))),
+        (true, _) => Ok(Resolved::Sandboxed(Box::new(Profile::new(settings, session_dir, home)))),
         (false, SandboxPolicy::Warn) => Ok(Resolved::Unsandboxed(Exemption::PlatformUnavailable)),
         (false, SandboxPolicy::Enforce) => Err(Unavailable {
             missing: machine.missing.join("; "),
@@ -86,9 +107,11 @@ pub fn expand_home(path: &str, home: &Path) -> String {
 /// An absolute path as it is written, a relative one as it leads from `dir` by its spelling.
 #[must_use]
 pub fn absolute(path: &str, dir: &Path) -> String {
-    if path.starts_with('/') {
-        return path.to_owned();
-    }
+    if path.starts_with('/') { path.to_owned() } else { normal(path, dir) }
+}
+
+/// A path from `dir` without `.`, `..` and slashes that say nothing, by its spelling alone.
+pub(super) fn normal(path: &str, dir: &Path) -> String {
     let mut found = PathBuf::new();
     for part in dir.join(path).components() {
         match part {
@@ -98,20 +121,6 @@ pub fn absolute(path: &str, dir: &Path) -> String {
         }
     }
     found.display().to_string()
-}
-
-fn profile(settings: &SandboxSettings, session_dir: &Path, home: &Path) -> Profile {
-    let files = &settings.filesystem;
-    let session = session_dir.display().to_string();
-    let writable = files.allow_write.iter().map(|path| absolute(&expand_home(path, home), session_dir));
-    Profile {
-        allow_write: std::iter::once(session).chain(writable).collect(),
-        allow_read: files.allow_read.iter().map(|path| expand_home(path, home)).collect(),
-        deny_read: files.deny_read.clone(),
-        deny_write: files.deny_write.clone(),
-        network: settings.network.clone(),
-        limits: settings.limits.clone(),
-    }
 }
 
 #[cfg(test)]
@@ -139,6 +148,7 @@ mod tests {
             allow_read: vec![],
             deny_read: None,
             deny_write: vec![],
+            allow_persistence: vec![],
             network: None,
             limits: LimitSettings::default(),
         }
@@ -189,6 +199,7 @@ mod tests {
             allow_read: texts(&["/home/u", "/home/u/.nvm", "/opt"]),
             deny_read: Some(texts(&["~/.gnupg"])),
             deny_write: texts(&["/tmp/x/n"]),
+            allow_persistence: vec![],
             network: Some(NetworkSettings {
                 allowed_domains: texts(&["*.example"]),
                 ..NetworkSettings::default()

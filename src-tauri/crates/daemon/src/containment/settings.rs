@@ -177,6 +177,7 @@ mod tests {
             allow_read: vec!["/r".into()],
             deny_read: Some(vec!["~/.gnupg".into()]),
             deny_write: vec!["/w/n".into()],
+            allow_persistence: vec![],
             network,
             limits: LimitSettings::default(),
         }

@@ -11,11 +11,13 @@ mod tools;
 pub use tools::{ListedTool, fingerprint};
 
 use super::ServerPrograms;
-use super::process;
-use crate::config::{ConfigError, Sandbox, Server, Servers};
+use super::process::{self, Containment, Start};
+use crate::config::{ConfigError, FileView, Sandbox, Server, Servers};
 use crate::consent::visible;
+use crate::containment::{Profile, Surroundings};
 use crate::home::{Home, HomeError};
 use crate::law::LawError;
+use ironcurtain_paths::Resolver;
 use scratch::Scratch;
 use std::io;
 use std::path::PathBuf;
@@ -102,8 +104,12 @@ pub async fn inspect(inspection: &Inspection, name: &str) -> Result<Vec<ListedTo
     let person = crate::law::canonical_home(&inspection.home)?;
     let scratch = Scratch::new(&inspection.home.sessions())?;
     let programs = ServerPrograms { dir: inspection.programs.clone(), allow_root: inspection.allow_root };
-    let contained = contained(server);
-    let started = process::start(&contained, &programs, scratch.folder(), &[], person.as_path());
+    let resolver = Resolver::new(person.clone(), person.clone());
+    let protected = crate::law::protected(&inspection.home, &person, &resolver)?;
+    let around = Surroundings::new(&inspection.home, &person, protected, scratch.folder())?;
+    let containment = containment(server, &around);
+    let start = Start { server, programs: &programs, around: &around, needs: &[] };
+    let started = process::start(&containment, start);
     let process = match tokio::time::timeout(inspection.patience, started).await {
         Ok(Ok(process)) => process,
         Ok(Err(reason)) => return Err(InspectError::NotStarted { server: server.name.clone(), reason }),
@@ -123,12 +129,14 @@ fn slow(inspection: &Inspection, name: &str, said: String) -> InspectError {
     InspectError::Slow { server: name.to_owned(), seconds: inspection.patience.as_secs(), said }
 }
 
-/// Without network and without folders to write to. One that opted out of the sandbox stays as it is.
-fn contained(server: &Server) -> Server {
-    let mut server = server.clone();
-    if let Sandbox::Sandboxed(settings) = &mut server.sandbox {
-        settings.network = None;
-        settings.filesystem.allow_write.clear();
-    }
-    server
+/// In a sandbox of ours without network and without folders to write to, whatever runs it later. One that opted out of the
+/// sandbox stays as it is.
+fn containment(server: &Server, around: &Surroundings) -> Containment {
+    let Sandbox::Sandboxed(settings) = &server.sandbox else { return Containment::Plain };
+    let mut settings = settings.clone();
+    settings.network = None;
+    settings.filesystem.allow_write.clear();
+    settings.filesystem.allow_persistence.clear();
+    let profile = Profile::new(&settings, around.session_dir.as_path(), around.home.as_path());
+    Containment::Native(Box::new(profile), settings.view.unwrap_or(FileView::Roots))
 }

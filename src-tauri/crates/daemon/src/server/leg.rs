@@ -7,12 +7,13 @@
 mod converge;
 
 use super::mounted::{self, Mounted};
-use super::process::{self, Hold, Process, ServerPrograms};
+use super::process::{self, Containment, Hold, Process, ServerPrograms, Start};
 use super::pump::{Answered, Outgoing, Pump, PumpOptions};
 use super::roots::Shown;
 use super::{Lease, ServerError, control::Control};
 use crate::audit::{Audit, Entry, Event};
 use crate::config::Server;
+use crate::containment::Surroundings;
 use crate::grants::{GrantTable, StandingGrant};
 use crate::mounts::{Need, united};
 use crate::wire::{Input, Response, notification_line};
@@ -20,6 +21,7 @@ use ironcurtain_paths::{CanonicalPath, Resolver};
 use ironcurtain_policy::OpenFolder;
 use serde_json::value::RawValue;
 use std::collections::{BTreeMap, HashSet};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, BufReader};
@@ -39,9 +41,11 @@ pub struct LegOptions {
     pub server: Server,
     /// Our helper programs.
     pub programs: ServerPrograms,
-    /// The session sandbox directory.
-    pub sandbox_dir: CanonicalPath,
-    /// For looking at granted paths, and for the person's home.
+    /// How it is run; or why it is not.
+    pub containment: Result<Containment, String>,
+    /// Where its sandbox is made.
+    pub around: Surroundings,
+    /// For looking at granted paths.
     pub resolver: Resolver,
     /// Folders that the policy opens to the server for good.
     pub opened: Vec<OpenFolder>,
@@ -118,6 +122,7 @@ pub(super) fn start(
     let (applied, applied_seen) = watch::channel(Applied::default());
     let (roots, roots_seen) = watch::channel(Shown::default());
     let leg = Leg {
+        _files: SessionFiles::of(&options.containment),
         options,
         commands,
         state,
@@ -149,10 +154,22 @@ pub(super) struct Seen {
 
 struct Running {
     pump: Pump,
-    control: Option<(Box<Control>, process::Killer)>,
+    hold: Hold,
     ended: oneshot::Receiver<()>,
-    /// Kept for its drop, which kills.
-    _child: Option<process::Group>,
+}
+
+impl Running {
+    fn control(&mut self) -> Option<&mut Control> {
+        match &mut self.hold {
+            Hold::Live { control, .. } => Some(control),
+            Hold::Fixed { .. } | Hold::Plain { .. } => None,
+        }
+    }
+
+    /// Whether what it sees can only be changed by starting it anew.
+    fn is_fixed(&self) -> bool {
+        matches!(self.hold, Hold::Fixed { .. })
+    }
 }
 
 struct Leg {
@@ -177,6 +194,27 @@ struct Leg {
     quick_ends: u32,
     /// How often the server was restarted because it still held something that was taken away.
     restarts: u64,
+    /// Its files, removed after the process is killed.
+    _files: Option<SessionFiles>,
+}
+
+/// A directory that is removed on drop.
+struct SessionFiles(PathBuf);
+
+impl SessionFiles {
+    fn of(containment: &Result<Containment, String>) -> Option<Self> {
+        match containment {
+            Ok(Containment::Srt(_, dir)) => Some(Self(dir.clone())),
+            Ok(Containment::Native(..) | Containment::Plain) | Err(_) => None,
+        }
+    }
+}
+
+impl Drop for SessionFiles {
+    fn drop(&mut self) {
+        // What is left is removed at the next start.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
 }
 
 impl Leg {
@@ -282,7 +320,9 @@ impl Leg {
 
     async fn start_process(&self, needs: &[Need]) -> Result<Process, String> {
         let o = &self.options;
-        process::start(&o.server, &o.programs, &o.sandbox_dir, needs, o.resolver.home().as_path()).await
+        let containment = o.containment.as_ref().map_err(Clone::clone)?;
+        let start = Start { server: &o.server, programs: &o.programs, around: &o.around, needs };
+        process::start(containment, start).await
     }
 
     async fn came_up(&mut self, process: Process, mounted: Vec<Mounted>) {
@@ -297,13 +337,12 @@ impl Leg {
             client_takes: self.options.client_takes.clone(),
             noise: self.options.log.clone(),
         });
-        let (control, child) = match hold {
-            Hold::Sandbox(control, killer) => (Some((control, killer)), None),
-            Hold::Plain(child) => (None, Some(child)),
-        };
         self.understands = 0;
-        self.mounted = if control.is_some() { mounted } else { Vec::new() };
-        self.running = Some(Running { pump: pump.clone(), control, ended, _child: child });
+        self.mounted = match hold {
+            Hold::Live { .. } | Hold::Fixed { .. } => mounted,
+            Hold::Plain { .. } => Vec::new(),
+        };
+        self.running = Some(Running { pump: pump.clone(), hold, ended });
         self.record(format!("the server {} started", self.options.server.name)).await;
         if let Some(greeting) = self.greeting.clone()
             && let Err(reason) = greet(&pump, &greeting, self.initialized).await
@@ -318,8 +357,8 @@ impl Leg {
     /// The process ended by itself.
     async fn fell(&mut self) {
         let Some(mut running) = self.running.take() else { return };
-        let status = match running.control.as_mut() {
-            Some((control, _)) => {
+        let status = match running.control() {
+            Some(control) => {
                 tokio::time::timeout(Duration::from_millis(500), control.exit()).await.ok().flatten()
             }
             None => None,

@@ -6,7 +6,7 @@
 
 use super::judging::Leave;
 use super::prepare::ToolCall;
-use super::{Session, refusal};
+use super::{Session, blocked, refusal};
 use crate::audit::{Entry, Event, PolicyDecision, redacted};
 use crate::consent::{Asking, Lifetime, Offer, Outcome, Wanted, build, grants_of};
 use crate::grants::Subject;
@@ -126,7 +126,7 @@ async fn question(
         client: &client,
         server: &session.config.name,
         server_command: &command.map(String::as_str).collect::<Vec<_>>().join(" "),
-        sandboxed: session.sandboxed(),
+        sandboxed: session.sandboxed,
         tool: &call.tool.tool,
         escalation,
         wanted: &wanted,
@@ -235,13 +235,15 @@ async fn forward(
 async fn deliver(session: Arc<Session>, call: Call, leave: Leave, pending: Pending, lease: Option<Lease>) {
     let (answered, held) = pending.answer_held().await;
     drop(lease);
+    let blocked = if session.sandboxed { blocked::marked(&answered) } else { None };
     let result = match &answered {
+        _ if blocked.is_some() => "blocked by the sandbox",
         Answered::Response(Response::Result(result)) if is_error(result) => "error",
         Answered::Response(Response::Result(_)) => "ok",
         Answered::Response(Response::Error(_)) => "refused by the server",
         Answered::Failed(_) => "no answer",
     };
-    session.pass_on(&call.id, answered, held).await;
+    session.pass_on(&call.id, blocked.unwrap_or(answered), held).await;
     let mut entry = session.about(&call, Some(&leave.prepared), Event::Outcome, "the server answered");
     entry.arguments = None;
     entry.result = Some(result.to_owned());

@@ -85,7 +85,7 @@ impl Session {
         };
         let (relies_on, needs) = all.into_iter().partition(|n| grants.iter().any(|g| g.shows(n)) || opens(n));
         // A server that opted out of the sandbox sees everything as it is.
-        let relies_on = if self.sandboxed() { relies_on } else { Vec::new() };
+        let relies_on = if self.sandboxed { relies_on } else { Vec::new() };
         Leave { prepared, permit, needs, relies_on, approved, version }
     }
 

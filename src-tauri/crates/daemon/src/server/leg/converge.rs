@@ -40,6 +40,8 @@ const MOST_RESTARTS: usize = 3;
 struct Round {
     /// Something that was taken away is still held, or the sandbox is not known to be as it should.
     held: bool,
+    /// What it sees is not what it is to see, and cannot be changed while it runs.
+    outdated: bool,
     failed: BTreeMap<CanonicalPath, String>,
     /// The version of the roots that the server is to ask for.
     told: Option<u64>,
@@ -58,6 +60,11 @@ impl Leg {
                 restarts += 1;
                 self.restarts += 1;
                 self.restart("it still held something that was taken back").await;
+                continue;
+            }
+            if round.outdated && restarts < MOST_RESTARTS {
+                restarts += 1;
+                self.restart("what it may see has changed").await;
                 continue;
             }
             if let Some(told) = round.told {
@@ -83,8 +90,10 @@ impl Leg {
         let grants: Vec<StandingGrant> =
             table.grants.iter().filter(|g| (self.options.may_use)(g)).cloned().collect();
         let leases: Vec<Need> = self.leases.values().flatten().cloned().collect();
-        let new =
-            shown(&self.options.sandbox_dir, &self.options.opened, &grants, &leases, &self.options.resolver);
+        let o = &self.options;
+        let mut new = shown(&o.around.session_dir, &o.opened, &grants, &leases, &o.resolver);
+        let standing = o.containment.as_ref().map(|c| c.standing(&o.around));
+        new.needs.extend(standing.unwrap_or_default());
         self.roots.send_if_modified(|old| {
             let paths = |s: &Shown| s.roots.iter().map(|r| r.path.clone()).collect::<Vec<_>>();
             let version = if paths(old) == paths(&new) { old.version } else { old.version + 1 };
@@ -111,7 +120,9 @@ impl Leg {
     }
 
     async fn take(&mut self, steps: Vec<Step>, round: &mut Round) {
-        let Some((control, _)) = self.running.as_mut().and_then(|r| r.control.as_mut()) else { return };
+        let Some(running) = self.running.as_mut() else { return };
+        round.outdated |= running.is_fixed() && !steps.is_empty();
+        let Some(control) = running.control() else { return };
         for step in steps {
             match step {
                 Step::Add(need) => {

@@ -1,0 +1,87 @@
+//! The variables a sandboxed server is given: an allow-list.
+
+use crate::config::{PassEnv, Server};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::Path;
+
+/// Passed on where we have them.
+const PASSED: [&str; 4] = ["LANG", "TERM", "USER", "LC_ALL"];
+
+/// What a program needs to run at all, what the entry passes on of ours, and what it sets.
+#[must_use]
+pub(crate) fn environment(
+    server: &Server,
+    home: &Path,
+    ours: impl IntoIterator<Item = (OsString, OsString)>,
+) -> BTreeMap<String, String> {
+    let passed = |name: &str| match &server.pass_env {
+        // Its own `/tmp` is another one than ours.
+        PassEnv::All => name != "TMPDIR",
+        PassEnv::Named(names) => PASSED.contains(&name) || names.iter().any(|n| n == name),
+    };
+    let home = home.to_string_lossy();
+    let fixed = [("PATH", "/usr/local/bin:/usr/bin:/bin"), ("HOME", &*home), ("TMPDIR", "/tmp")];
+    let mut env = BTreeMap::from(fixed.map(|(name, value)| (name.to_owned(), value.to_owned())));
+    // What is not text cannot be put into the JSON by which a sandbox is made.
+    let text =
+        |(name, value): (OsString, OsString)| Some((name.into_string().ok()?, value.into_string().ok()?));
+    env.extend(ours.into_iter().filter_map(text).filter(|(name, _)| passed(name)));
+    env.extend(server.env.clone());
+    env
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Sandbox;
+    use crate::mounts::FileWrites;
+
+    fn given(pass_env: PassEnv) -> Vec<(String, String)> {
+        let server = Server {
+            name: "x".into(),
+            description: None,
+            command: "/bin/sh".into(),
+            args: vec![],
+            env: BTreeMap::from([("A".into(), "1".into())]),
+            pass_env,
+            sandbox: Sandbox::default(),
+            file_writes: FileWrites::InPlace,
+        };
+        let ours =
+            [("LANG", "C"), ("KEPT", "yes"), ("SECRET", "no"), ("PATH", "/p"), ("TMPDIR", "/t"), ("A", "2")];
+        let ours = ours.map(|(name, value)| (name.into(), value.into()));
+        environment(&server, Path::new("/home/u"), ours).into_iter().collect()
+    }
+
+    fn pairs<const N: usize>(of: [(&str, &str); N]) -> Vec<(String, String)> {
+        of.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec()
+    }
+
+    #[test]
+    fn nothing_is_passed_on_that_is_not_named() {
+        let expected = [
+            ("A", "1"),
+            ("HOME", "/home/u"),
+            ("KEPT", "yes"),
+            ("LANG", "C"),
+            ("PATH", "/usr/local/bin:/usr/bin:/bin"),
+            ("TMPDIR", "/tmp"),
+        ];
+        assert_eq!(given(PassEnv::Named(vec!["KEPT".into()])), pairs(expected));
+    }
+
+    #[test]
+    fn all_is_all_but_the_folder_for_temporary_files() {
+        let expected = [
+            ("A", "1"),
+            ("HOME", "/home/u"),
+            ("KEPT", "yes"),
+            ("LANG", "C"),
+            ("PATH", "/p"),
+            ("SECRET", "no"),
+            ("TMPDIR", "/tmp"),
+        ];
+        assert_eq!(given(PassEnv::All), pairs(expected));
+    }
+}

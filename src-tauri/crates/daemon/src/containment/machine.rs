@@ -1,0 +1,143 @@
+//! Whether this machine can make sandboxes: tried when the trusted process starts, and again at each need while it
+//! cannot, so that installing what is missing is enough.
+
+use super::srt;
+use crate::config::{SandboxBackend, SandboxPolicy};
+use crate::troubles::{Concern, Troubles};
+use ironcurtain_sandbox::Availability;
+use std::path::PathBuf;
+use std::sync::Arc;
+use tokio::sync::watch;
+
+/// A handle to what is known.
+#[derive(Debug, Clone)]
+pub struct Machine(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    options: MachineOptions,
+    found: watch::Sender<Option<Availability>>,
+    troubles: Troubles,
+}
+
+/// What makes sandboxes here, and what becomes of servers where nothing can.
+#[derive(Debug, Clone)]
+pub struct MachineOptions {
+    /// What makes them.
+    pub backend: SandboxBackend,
+    /// What becomes of a server that is to have one.
+    pub policy: SandboxPolicy,
+    /// The directory that has `ironcurtain-sandbox`.
+    pub programs: PathBuf,
+    /// A private directory for what a trial of `srt` needs.
+    pub trial: PathBuf,
+    /// Whether sandboxes may be made by uid 0.
+    pub allow_root: bool,
+}
+
+impl Machine {
+    /// Begins with a trial.
+    #[must_use]
+    pub fn new(options: MachineOptions, troubles: Troubles) -> Self {
+        let machine = Self(Arc::new(Inner { options, found: watch::Sender::new(None), troubles }));
+        tokio::spawn(machine.clone().try_again());
+        machine
+    }
+
+    /// What makes sandboxes here.
+    #[must_use]
+    pub fn backend(&self) -> SandboxBackend {
+        self.0.options.backend
+    }
+
+    /// What becomes of a server that is to have one where none can be made.
+    #[must_use]
+    pub fn policy(&self) -> SandboxPolicy {
+        self.0.options.policy
+    }
+
+    /// What it can do, as of now.
+    pub async fn look(&self) -> Availability {
+        let mut found = self.0.found.subscribe();
+        // The sender lives in this very handle.
+        let first = found.wait_for(Option::is_some).await.ok().and_then(|found| found.clone());
+        match first {
+            Some(found) if found.usable => found,
+            Some(_) | None => self.clone().try_again().await,
+        }
+    }
+
+    async fn try_again(self) -> Availability {
+        let found = self.0.options.try_it().await;
+        self.0.troubles.set(Concern::Sandbox, trouble(&found, self.policy()));
+        self.0.found.send_replace(Some(found.clone()));
+        found
+    }
+}
+
+impl MachineOptions {
+    async fn try_it(&self) -> Availability {
+        let (supervisor, allow_root) = (self.programs.join("ironcurtain-sandbox"), self.allow_root);
+        let tried = match self.backend {
+            SandboxBackend::Srt => return srt::check(&self.programs, &self.trial).await,
+            SandboxBackend::Native => {
+                tokio::task::spawn_blocking(move || ironcurtain_sandbox::check(&supervisor, allow_root)).await
+            }
+        };
+        tried.unwrap_or_else(|problem| Availability {
+            usable: false,
+            missing: vec![format!("it could not be tried: {problem}")],
+            fix_command: None,
+            warnings: vec![],
+        })
+    }
+}
+
+/// What is wrong, for people.
+fn trouble(found: &Availability, policy: SandboxPolicy) -> Option<String> {
+    if found.usable {
+        return None;
+    }
+    let missing = found.missing.join("; ");
+    let fix = found.fix_command.as_ref().map(|command| format!(" Run: {command}")).unwrap_or_default();
+    Some(match policy {
+        SandboxPolicy::Enforce => {
+            format!("Servers cannot be sandboxed on this machine, so none is started: {missing}.{fix}")
+        }
+        SandboxPolicy::Warn => format!(
+            "Servers run WITHOUT a sandbox, since this machine cannot make one and `sandboxPolicy` is `warn`: {missing}.{fix}"
+        ),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn broken(policy: SandboxPolicy) -> (Availability, Vec<String>) {
+        let options = MachineOptions {
+            backend: SandboxBackend::Native,
+            policy,
+            programs: "/nonexistent".into(),
+            trial: "/nonexistent".into(),
+            allow_root: true,
+        };
+        let troubles = Troubles::default();
+        let found = Machine::new(options, troubles.clone()).look().await;
+        (found, troubles.all())
+    }
+
+    #[tokio::test]
+    async fn a_machine_that_cannot_sandbox_is_in_trouble() {
+        let (found, all) = broken(SandboxPolicy::Enforce).await;
+        assert!(!found.usable);
+        assert!(all.len() == 1 && all[0].starts_with("Servers cannot be sandboxed"), "{all:?}");
+    }
+
+    #[tokio::test]
+    async fn running_without_is_a_trouble_too() {
+        let (found, all) = broken(SandboxPolicy::Warn).await;
+        assert!(!found.usable);
+        assert!(all.len() == 1 && all[0].starts_with("Servers run WITHOUT a sandbox"), "{all:?}");
+    }
+}

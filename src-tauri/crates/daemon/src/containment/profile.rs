@@ -1,0 +1,170 @@
+//! A profile as our own sandbox wants it: the view, the limits and what is writable, as plain values.
+//!
+//! - What no server may read stays shut whatever an entry says: our own folders cannot be opened at all, and a folder
+//!   that holds something protected cannot be shown where nothing inside of it can be hidden.
+
+use super::resolve::{Profile, expand_home, normal};
+use crate::config::{FileView, LimitSettings};
+use crate::home::Home;
+use crate::mounts::Need;
+use ironcurtain_paths::CanonicalPath;
+use ironcurtain_policy::{Annotations, Category};
+use ironcurtain_sandbox::{Limits, View};
+use std::io;
+use std::path::Path;
+
+/// Where a sandbox is made.
+#[derive(Debug, Clone)]
+pub struct Surroundings {
+    /// The session sandbox directory.
+    pub session_dir: CanonicalPath,
+    /// The person's home.
+    pub home: CanonicalPath,
+    /// Our own folders.
+    pub own: Vec<CanonicalPath>,
+    /// What no server may read, our own folders among it.
+    pub protected: Vec<CanonicalPath>,
+}
+
+/// Folders of the kernel, of which every sandbox has its own.
+const KERNEL: [&str; 3] = ["/proc", "/sys", "/dev"];
+
+/// The view of a server whose entry names none.
+#[must_use]
+pub fn default_view(server: &str, annotations: &Annotations) -> FileView {
+    let mut resources = annotations
+        .tools(server)
+        .flat_map(|(_, tool)| &tool.arguments)
+        .flat_map(|(_, roles)| roles.default.iter().chain(roles.when.iter().flat_map(|guard| &guard.roles)))
+        .filter(|role| role.is_resource())
+        .peekable();
+    let has_some = resources.peek().is_some();
+    if has_some && resources.all(|role| role.category() == Category::Path) {
+        FileView::Roots
+    } else {
+        FileView::HostRead
+    }
+}
+
+impl Surroundings {
+    /// For a session. `protected` is what no call touches.
+    ///
+    /// # Errors
+    /// When one of our folders cannot be found.
+    pub(crate) fn new(
+        ours: &Home,
+        home: &CanonicalPath,
+        protected: Vec<CanonicalPath>,
+        session_dir: &CanonicalPath,
+    ) -> io::Result<Self> {
+        let own = ours.own().into_iter().map(|dir| {
+            let real = dir.canonicalize()?;
+            let text = real.to_str().ok_or_else(|| io::Error::other("it is not UTF-8"))?;
+            CanonicalPath::assume_canonical(text).map_err(io::Error::other)
+        });
+        let own = own.collect::<io::Result<_>>()?;
+        Ok(Self { session_dir: session_dir.clone(), home: home.clone(), own, protected })
+    }
+
+    /// What of the file system there is to see before any grant. `program` is the file that is run.
+    ///
+    /// # Errors
+    /// A sentence that names the path that cannot be opened.
+    pub fn view(&self, profile: &Profile, kind: FileView, program: &str) -> Result<View, String> {
+        let session_dir = self.session_dir.as_str().to_owned();
+        let read = self.paths(&profile.allow_read);
+        let writable = self.paths(&profile.allow_write);
+        for path in read.iter().chain(&writable) {
+            self.may_be_opened(path, kind)?;
+        }
+        Ok(match kind {
+            FileView::Roots => {
+                let mut programs = read;
+                if !program.starts_with("/usr/") {
+                    programs.push(program.to_owned());
+                }
+                View::Roots { session_dir, programs }
+            }
+            FileView::HostRead => View::HostRead {
+                session_dir: Some(session_dir),
+                deny_read: self.denied(profile),
+                allow_read: read,
+                allow_write: writable,
+                deny_write: self.paths(&profile.deny_write),
+                private_tmp: true,
+            },
+        })
+    }
+
+    /// What no server reads, and what this one does not.
+    #[must_use]
+    pub fn denied(&self, profile: &Profile) -> Vec<String> {
+        let kernel = |path: &&CanonicalPath| KERNEL.iter().any(|own| path.as_path().starts_with(own));
+        let standing =
+            self.protected.iter().filter(|path| !kernel(path)).map(|path| path.as_str().to_owned());
+        let own = self.paths(profile.deny_read.as_deref().unwrap_or_default());
+        let mut denied: Vec<String> = standing.chain(own).collect();
+        denied.sort();
+        denied.dedup();
+        denied
+    }
+
+    /// What is to be mounted, writable, where a view shows nothing by itself. What is not there is left out.
+    #[must_use]
+    pub fn mounted(&self, profile: &Profile) -> Vec<Need> {
+        let writable = self.paths(&profile.allow_write);
+        let there = writable.iter().filter_map(|path| {
+            let real = Path::new(path).canonicalize().ok()?;
+            CanonicalPath::assume_canonical(real.to_str()?).ok()
+        });
+        there
+            .filter(|path| !self.session_dir.contains(path))
+            .map(|path| Need { path, writable: true })
+            .collect()
+    }
+
+    fn paths(&self, written: &[String]) -> Vec<String> {
+        let home = self.home.as_path();
+        written.iter().map(|path| normal(&expand_home(path, home), self.session_dir.as_path())).collect()
+    }
+
+    fn may_be_opened(&self, path: &str, kind: FileView) -> Result<(), String> {
+        // As it is spelled, and as it really is.
+        let real = Path::new(path).canonicalize().ok().and_then(|real| Some(real.to_str()?.to_owned()));
+        for path in std::iter::once(path.to_owned()).chain(real) {
+            let Ok(path) = CanonicalPath::assume_canonical(&path) else {
+                return Err(format!("`{path}` cannot be opened to a server"));
+            };
+            if self.session_dir.contains(&path) {
+                continue;
+            }
+            if self.own.iter().any(|own| own.contains(&path)) {
+                return Err(format!("`{path}` is IronCurtain's own, which is opened to no server"));
+            }
+            let inside = self.protected.iter().find(|inside| path.strictly_contains(inside));
+            if let Some(inside) = inside.filter(|inside| kind == FileView::Roots && inside.as_path().exists())
+            {
+                return Err(format!(
+                    "`{path}` holds the protected `{inside}`, which the `roots` view cannot hide; name folders in it, or use the `host-read` view"
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The limits of an entry, and the defaults where it says nothing.
+#[must_use]
+pub fn limits(wanted: &LimitSettings) -> Limits {
+    const MIB: u64 = 1 << 20;
+    let default = Limits::default();
+    let bytes = |mib: Option<u64>| mib.map(|mib| mib.saturating_mul(MIB));
+    Limits {
+        memory: bytes(wanted.memory_mib).or(default.memory),
+        cpu: wanted.cpu_percent.or(default.cpu),
+        processes: wanted.processes.or(default.processes),
+        open_files: wanted.open_files.or(default.open_files),
+        file_size: bytes(wanted.file_size_mib).or(default.file_size),
+        tmp_size: bytes(wanted.tmp_size_mib).or(default.tmp_size),
+    }
+}

@@ -1,0 +1,91 @@
+//! The sandboxes of `srt`, the npm package `@anthropic-ai/sandbox-runtime`: finding the program and trying it.
+//!
+//! - One process of it for each server, each with settings of its own.
+
+use super::command::{Launch, launch};
+use super::settings::{ServerFiles, Settings};
+use super::{Profile, find_program};
+use crate::config::LimitSettings;
+use crate::home::private_dir;
+use ironcurtain_sandbox::Availability;
+use std::path::Path;
+use std::process::{Output, Stdio};
+use std::time::Duration;
+use tokio::process::Command;
+
+/// The command that installs it.
+const INSTALL: &str = "npm install -g @anthropic-ai/sandbox-runtime";
+
+/// The command that installs what it needs.
+const INSTALL_HELPERS: &str = "sudo apt-get install -y bubblewrap socat ripgrep";
+
+/// How long a trial may take.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Tries whether it can sandbox; names what is missing when it cannot.
+pub(super) async fn check(programs: &Path, trial: &Path) -> Availability {
+    let problem = match try_it(programs, trial).await {
+        Ok(()) => return Availability { usable: true, missing: vec![], fix_command: None, warnings: vec![] },
+        Err(problem) => problem,
+    };
+    let lacks = |program: &&str| find_program(program, programs).is_err();
+    let helpers: Vec<&str> = ["bwrap", "socat", "rg"].into_iter().filter(lacks).collect();
+    let (missing, fix) = if lacks(&"srt") {
+        ("`srt` is not installed".to_owned(), Some(INSTALL))
+    } else if helpers.is_empty() {
+        (problem, None)
+    } else {
+        (format!("`srt` needs `{}`", helpers.join("`, `")), Some(INSTALL_HELPERS))
+    };
+    Availability {
+        usable: false,
+        missing: vec![missing],
+        fix_command: fix.map(str::to_owned),
+        warnings: vec![],
+    }
+}
+
+async fn try_it(programs: &Path, trial: &Path) -> Result<(), String> {
+    let srt = find_program("srt", programs)?;
+    private_dir(trial).map_err(|e| e.to_string())?;
+    let files = ServerFiles::of("trial", trial).map_err(|e| e.to_string())?;
+    let profile = Profile {
+        allow_write: vec![],
+        allow_read: vec![],
+        deny_read: None,
+        deny_write: vec![],
+        allow_persistence: vec![],
+        network: None,
+        limits: LimitSettings::default(),
+    };
+    Settings::new(&profile, vec![], &files.cwd, None).write(&files).map_err(|e| e.to_string())?;
+    let nothing = Launch { command: "true".to_owned(), args: vec![] };
+    let line = launch(&srt.to_string_lossy(), &nothing, &files).map_err(|e| e.to_string())?;
+    let mut command = Command::new(&line.command);
+    command.args(&line.args).current_dir(&files.cwd).stdin(Stdio::null()).kill_on_drop(true);
+    let ended = tokio::time::timeout(PATIENCE, command.output());
+    let said: Output = ended
+        .await
+        .map_err(|_| format!("`srt` did not end within {} s", PATIENCE.as_secs()))?
+        .map_err(|e| format!("`srt` cannot be started: {e}"))?;
+    if said.status.success() {
+        return Ok(());
+    }
+    let text = String::from_utf8_lossy(&said.stderr);
+    Err(format!("`srt` made no sandbox: {}", text.trim().lines().last().unwrap_or("it says nothing")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn what_makes_no_sandbox_is_quoted() {
+        let dir = tempfile::tempdir().unwrap();
+        let program = dir.path().join("srt");
+        std::fs::write(&program, "#!/bin/sh\necho first >&2; echo no luck >&2; exit 3\n").unwrap();
+        std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        let problem = try_it(dir.path(), &dir.path().join("trial")).await;
+        assert_eq!(problem, Err("`srt` made no sandbox: no luck".into()));
+    }
+}

@@ -1,0 +1,51 @@
+//! A server in a sandbox of ours.
+
+use super::{Hold, Killer, Process, Start, mount, process};
+use crate::config::FileView;
+use crate::containment::{Profile, environment, find_program, limits};
+use crate::server::control::Control;
+use ironcurtain_sandbox::{Network, Persistence, Spec, launch};
+use std::path::Path;
+
+pub(super) async fn start(profile: &Profile, view: FileView, start: Start<'_>) -> Result<Process, String> {
+    let spec = spec(profile, view, &start)?;
+    let supervisor = start.programs.dir.join("ironcurtain-sandbox");
+    let launched = tokio::task::spawn_blocking(move || launch(&spec, &supervisor, |_| ()))
+        .await
+        .map_err(|e| e.to_string())?
+        .map_err(|e| e.to_string())?;
+    let killer = Killer(launched.kill);
+    let mut control = Control::new(launched.control).map_err(|e| e.to_string())?;
+    control.started().await?;
+    let streams = [launched.stdin, launched.stdout, launched.stderr];
+    process(launched.pid, streams, Hold::Live { control: Box::new(control), _killer: killer })
+}
+
+/// The whole sandbox as a plain value.
+fn spec(profile: &Profile, view: FileView, start: &Start<'_>) -> Result<Spec, String> {
+    if profile.network.is_some() {
+        return Err(
+            "`sandbox.network` is not there in this version; leave it out, and the server has no network"
+                .into(),
+        );
+    }
+    let program = text(&find_program(&start.server.command, &start.programs.dir)?)?;
+    let view = start.around.view(profile, view, &program)?;
+    let argv = std::iter::once(program).chain(start.server.args.iter().cloned()).collect();
+    Ok(Spec {
+        argv,
+        env: environment(start.server, start.around.home.as_path(), std::env::vars_os()),
+        cwd: None,
+        view,
+        mounts: start.needs.iter().map(mount).collect(),
+        network: Network::None,
+        persistence: Persistence { allow: profile.allow_persistence.clone() },
+        limits: limits(&profile.limits),
+        state_dir: None,
+        allow_root: start.programs.allow_root,
+    })
+}
+
+fn text(path: &Path) -> Result<String, String> {
+    path.to_str().map(str::to_owned).ok_or_else(|| format!("`{}` is not UTF-8", path.display()))
+}

@@ -1,0 +1,60 @@
+//! A server in a sandbox that `srt` makes, by settings of its own. Grants are part of the settings: what is granted later
+//! needs another sandbox.
+
+use super::{Hold, Process, Start, bound};
+use crate::config::PassEnv;
+use crate::containment::{
+    Launch, Profile, ServerFiles, Settings, Surroundings, environment, find_program, launch,
+};
+use crate::home::private_dir;
+use crate::mounts::Need;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The variable that names the socket of the person's key agent.
+const AGENT: &str = "SSH_AUTH_SOCK";
+
+pub(super) async fn start(profile: &Profile, dir: &Path, start: Start<'_>) -> Result<Process, String> {
+    let words = |path: PathBuf| path.to_string_lossy().into_owned();
+    let program = Launch {
+        command: words(find_program(&start.server.command, &start.programs.dir)?),
+        args: start.server.args.clone(),
+    };
+    let srt = words(find_program("srt", &start.programs.dir)?);
+    private_dir(dir).map_err(|e| e.to_string())?;
+    let files = ServerFiles::of(&start.server.name, dir).map_err(|e| e.to_string())?;
+    let mut env = environment(start.server, start.around.home.as_path(), std::env::vars_os());
+    // The program itself is a script, and has a folder of its own for temporary files.
+    env.extend(std::env::var("PATH").ok().map(|path| ("PATH".to_owned(), path)));
+    env.remove("TMPDIR");
+    let agent = match &start.server.pass_env {
+        PassEnv::Named(names) if names.iter().any(|name| name == AGENT) => env.get(AGENT).map(PathBuf::from),
+        PassEnv::Named(_) | PassEnv::All => None,
+    };
+    let settings = settings(profile, start.around, start.needs, &files, agent.as_deref());
+    settings.write(&files).map_err(|e| e.to_string())?;
+    let line = launch(&srt, &program, &files).map_err(|e| e.to_string())?;
+    let mut command = Command::new(line.command);
+    command.args(line.args).env_clear().envs(env).current_dir(files.cwd);
+    bound(command, |hold| Hold::Fixed { _hold: hold }).await
+}
+
+/// The whole sandbox as a plain value. What it may read inside of what is denied is named, its own folders too.
+fn settings(
+    profile: &Profile,
+    around: &Surroundings,
+    needs: &[Need],
+    files: &ServerFiles,
+    agent: Option<&Path>,
+) -> Settings {
+    // A path that is not there denies nothing, and each one costs `srt` time.
+    let there = |path: &String| Path::new(path).exists();
+    let denied = around.denied(profile).into_iter().filter(there).collect();
+    let mut settings = Settings::new(profile, denied, &files.cwd, agent);
+    let path = |need: &Need| need.path.as_str().to_owned();
+    let writable: Vec<String> = needs.iter().filter(|need| need.writable).map(path).collect();
+    let own = [around.session_dir.as_str().to_owned(), files.cwd.display().to_string()];
+    let readable: Vec<String> = own.into_iter().chain(needs.iter().map(path)).collect();
+    settings.extend(&readable, &writable);
+    settings
+}
