@@ -66,10 +66,10 @@ fn try_it(supervisor_program: &Path, allow_root: bool) -> io::Result<()> {
     let launched = launch(&spec, supervisor_program, |_| ()).map_err(io::Error::other)?;
     let mut control = ControlClient::new(launched.control, PATIENCE)?;
     for expected in [Event::Started, Event::Exited { status: 0 }] {
-        let event = match control.event()? {
-            Event::Limited { .. } => control.event()?,
-            event => event,
-        };
+        let mut event = control.event()?;
+        if matches!(event, Event::Limited { .. }) {
+            event = control.event()?;
+        }
         if event != expected {
             return Err(io::Error::other(match event {
                 Event::Failed { reason } => reason,
