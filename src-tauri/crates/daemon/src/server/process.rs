@@ -93,13 +93,17 @@ pub(super) enum Hold {
     },
 }
 
-/// Kills the supervisor when dropped, so that nobody has to wait for its next read of the control stream.
+/// How long a supervisor may take to remove what it made, and to look for what its server left.
+const CLEANING: std::time::Duration = std::time::Duration::from_secs(10);
+
+/// Kills the supervisor if it has not ended by itself well after this was dropped.
 #[derive(Debug)]
 pub(super) struct Killer(KillHandle);
 
 impl Drop for Killer {
     fn drop(&mut self) {
-        self.0.kill();
+        // The control conversation ends with this, and the supervisor by that; it cleans up before it does.
+        self.0.clone().kill_after(CLEANING);
     }
 }
 
