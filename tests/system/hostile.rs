@@ -73,7 +73,7 @@ impl Client {
     }
 }
 
-fn program() -> PathBuf {
+pub fn program() -> PathBuf {
     let program = programs().join("examples/hostile-server");
     assert!(program.is_file(), "`{}` is missing: run `cargo xtask test`", program.display());
     program

@@ -11,6 +11,7 @@
 mod annotating;
 mod client;
 mod consent;
+mod contained;
 mod grants;
 mod hostile;
 mod killing;

@@ -48,7 +48,8 @@ pub fn script(package: &str) -> PathBuf {
     script
 }
 
-fn modules() -> PathBuf {
+/// Where the packages from npm are.
+pub fn modules() -> PathBuf {
     let modules = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../target/npm/node_modules");
     modules.canonicalize().unwrap_or(modules)
 }

@@ -5,7 +5,7 @@ use crate::consent::Person;
 use crate::place::{Place, Prepared};
 use ironcurtain_daemon::{Daemon, Home, Options, start};
 use ironcurtain_protocol::{ActivityView, AuditCheckView, GrantView, Reply, Request, SessionView};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
@@ -26,11 +26,16 @@ impl World {
 
     /// A world whose files are prepared before the trusted process starts.
     pub fn with(prepare: impl FnOnce(&Prepared)) -> Self {
+        Self::run_by(programs(), prepare)
+    }
+
+    /// A world with other helper programs.
+    pub fn run_by(programs: PathBuf, prepare: impl FnOnce(&Prepared)) -> Self {
         let place = Place::new(prepare);
         let home = place.home.clone();
         let person = Arc::new(Person::default());
-        let (runtime, daemon) = begin(&home, &person);
-        Self { person, daemon, home, programs: programs(), runtime: Some(runtime), place }
+        let (runtime, daemon) = begin(&home, &programs, &person);
+        Self { person, daemon, home, programs, runtime: Some(runtime), place }
     }
 
     /// Ends the trusted process and starts it again.
@@ -42,7 +47,7 @@ impl World {
     pub fn restart_after(&mut self, between: impl FnOnce()) {
         self.end();
         between();
-        let (runtime, daemon) = begin(&self.home, &self.person);
+        let (runtime, daemon) = begin(&self.home, &self.programs, &self.person);
         (self.runtime, self.daemon) = (Some(runtime), daemon);
     }
 
@@ -145,9 +150,9 @@ impl Drop for World {
     }
 }
 
-fn begin(home: &Home, person: &Arc<Person>) -> (Runtime, Daemon) {
+fn begin(home: &Home, programs: &Path, person: &Arc<Person>) -> (Runtime, Daemon) {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    let options = Options { home: home.clone(), programs: programs(), allow_root: is_root() };
+    let options = Options { home: home.clone(), programs: programs.to_path_buf(), allow_root: is_root() };
     let daemon = runtime.block_on(start(options, person.clone())).unwrap();
     (runtime, daemon)
 }

@@ -72,6 +72,9 @@ const LIST: &[(Purpose, Package)] = &[
     (Tests, named("python3", "python3", "python", Program("/usr/bin/python3"))),
     (Tests, named("python3-pip", "python3-pip", "python-pip", Program("/usr/bin/pip3"))),
     (Tests, named("git", "git", "git", Program("git"))),
+    // What `srt` needs.
+    (Tests, named("socat", "socat", "socat", Program("socat"))),
+    (Tests, named("ripgrep", "ripgrep", "ripgrep", Program("rg"))),
     (Tests, named("util-linux", "util-linux", "util-linux", Program("setpriv"))),
     (Tests, named("iproute2", "iproute", "iproute2", Program("ip"))),
     (Tests, named("openssl", "openssl", "openssl", Program("openssl"))),

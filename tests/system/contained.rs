@@ -1,0 +1,137 @@
+//! How servers are contained: what the agent is told of it, what becomes of a machine that cannot, and `srt`.
+
+use crate::client::Client;
+use crate::consent::Next;
+use crate::hostile;
+use crate::machine::Machine;
+use crate::reference::modules;
+use crate::world::{World, eventually, programs};
+use ironcurtain_daemon::consent::{Lifetime, Reach};
+use serde_json::json;
+use std::os::unix::fs::symlink;
+use std::time::Duration;
+use tempfile::TempDir;
+
+#[test]
+fn what_the_sandbox_held_back_is_marked_and_on_record() {
+    let world = hostile::world();
+    let secret = world.file("docs/secret.txt", "secret");
+    let mut client = world.connect("hostile");
+    world.person.will(Next::Allow(Reach::Paths, Lifetime::Session));
+    client.open(&secret).ok();
+    let said = client.scribble(&secret).refused("os error 30)").to_owned();
+    assert!(said.starts_with("[SANDBOX BLOCKED] "), "{said}");
+    let missing = client.sneak(&world.path("docs/none")).refused("os error 2)").to_owned();
+    assert!(!missing.contains("SANDBOX"), "{missing}");
+    eventually("it is on record", Duration::from_secs(5), || {
+        world
+            .log()
+            .lines()
+            .any(|l| l.contains(r#""result":"blocked by the sandbox""#) && l.contains(r#""sandboxed":true"#))
+    });
+}
+
+#[test]
+fn a_server_that_opted_out_is_not_marked() {
+    let world = World::with(|w| {
+        hostile::install(w);
+        let servers = json!({ "hostile": { "command": hostile::program(), "sandbox": false } });
+        std::fs::write(w.home.config.join("mcp-servers.json"), servers.to_string()).unwrap();
+    });
+    let mut client = world.connect("hostile");
+    let said = client.scribble("/proc/version".as_ref()).refused("os error").to_owned();
+    assert!(!said.contains("SANDBOX"), "{said}");
+    assert!(world.log().contains(r#""sandboxed":false"#));
+}
+
+#[test]
+fn a_server_that_opted_out_dies_with_the_trusted_process() {
+    let mut machine = Machine::new(|w| {
+        hostile::install(w);
+        let servers = json!({ "hostile": { "command": hostile::program(), "sandbox": false } });
+        std::fs::write(w.home.config.join("mcp-servers.json"), servers.to_string()).unwrap();
+    });
+    machine.start();
+    let mut client = machine.connect();
+    client.plain("now").ok();
+    let below = machine.kill();
+    machine.is_clean(&below);
+}
+
+#[test]
+fn srt_makes_the_sandbox_where_it_is_chosen() {
+    let ours = with_srt();
+    let world = World::run_by(ours.path().to_path_buf(), |w| {
+        hostile::install(w);
+        std::fs::write(w.home.config.join("config.json"), r#"{"sandboxBackend":"srt"}"#).unwrap();
+    });
+    let file = world.file("docs/file.txt", "content");
+    let key = world.file(".ssh/id", "key");
+    let mut client = world.connect("hostile");
+    assert_eq!(client.sneak(&file).ok(), "content");
+    client.sneak(&key).refused("os error");
+    client.sneak(&world.home.config.join("config.json")).refused("os error");
+    assert!(client.scribble(&file).refused("os error 30)").starts_with("[SANDBOX BLOCKED] "));
+    world.person.will(Next::Allow(Reach::Paths, Lifetime::Session));
+    client.call("change", json!({ "path": file })).ok();
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "scribbled");
+    client.scribble(&file).ok();
+    world.revoke_only_grant();
+    client.scribble(&file).refused("os error 30)");
+    let files = world.home.srt();
+    assert_eq!(std::fs::read_dir(&files).unwrap().count(), 2, "the session's and the trial's");
+    client.hang_up();
+    eventually("its files are gone", Duration::from_secs(5), || {
+        std::fs::read_dir(&files).unwrap().count() == 1
+    });
+}
+
+#[test]
+fn a_machine_without_srt_starts_no_server_and_says_how_to_get_it() {
+    let world = World::run_by("/nonexistent".into(), |w| {
+        hostile::install(w);
+        std::fs::write(w.home.config.join("config.json"), r#"{"sandboxBackend":"srt"}"#).unwrap();
+    });
+    let mut client = Client::start(&programs(), &world.ours(), "hostile");
+    let message = refusal(&mut client);
+    let command = "npm install -g @anthropic-ai/sandbox-runtime";
+    assert!(message.contains("`srt` is not installed") && message.contains(command), "{message}");
+}
+
+#[test]
+fn a_machine_that_cannot_sandbox_runs_servers_without_only_if_the_person_chose_so() {
+    for policy in ["enforce", "warn"] {
+        let world = World::run_by("/nonexistent".into(), |w| {
+            hostile::install(w);
+            let config = json!({ "sandboxPolicy": policy });
+            std::fs::write(w.home.config.join("config.json"), config.to_string()).unwrap();
+        });
+        let mut client = Client::start(&programs(), &world.ours(), "hostile");
+        if policy == "enforce" {
+            let message = refusal(&mut client);
+            assert!(message.contains("`sandboxPolicy` is `enforce`"), "{message}");
+            continue;
+        }
+        client.handshake();
+        client.plain("now").ok();
+        assert!(!world.sessions()[0].sandboxed);
+        assert!(!world.log().contains(r#""sandboxed":true"#));
+    }
+}
+
+/// Why the server does not run.
+fn refusal(client: &mut Client) -> String {
+    let params = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });
+    client.request("initialize", params)["error"]["message"].as_str().unwrap().to_owned()
+}
+
+/// Our programs, and `srt` from npm beside them.
+fn with_srt() -> TempDir {
+    let dir = tempfile::tempdir_in("/var/tmp").unwrap();
+    for name in ["ironcurtain-shim", "ironcurtain-sandbox", "ironcurtain-filesystem", "ironcurtain"] {
+        symlink(programs().join(name), dir.path().join(name)).unwrap();
+    }
+    let srt = modules().join(".bin/srt").canonicalize().expect("run `cargo xtask test`");
+    symlink(srt, dir.path().join("srt")).unwrap();
+    dir
+}
