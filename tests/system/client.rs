@@ -100,9 +100,14 @@ impl Client {
     }
 
     pub fn handshake(&mut self) -> Value {
+        self.greet(&json!({ "roots": { "listChanged": true } }))
+    }
+
+    /// Goes through the handshake as a client of these capabilities.
+    pub fn greet(&mut self, capabilities: &Value) -> Value {
         let params = json!({
             "protocolVersion": "2025-06-18",
-            "capabilities": { "roots": { "listChanged": true } },
+            "capabilities": capabilities,
             "clientInfo": { "name": "test-client", "version": "1" },
         });
         let answer = self.request("initialize", params);

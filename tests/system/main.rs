@@ -22,6 +22,7 @@ mod record;
 mod reference;
 mod relaying;
 mod remotes;
+mod servers;
 mod sessions;
 mod story;
 mod tricks;

@@ -3,6 +3,7 @@
 //! - Nothing is written before the whole proposal was shown and a person said yes, or `--yes` said it for them.
 //! - Whatever a server says is shown with its hidden characters made visible.
 
+mod known;
 mod show;
 
 use anyhow::{Context, bail};
@@ -19,6 +20,10 @@ use std::time::Duration;
 pub enum ServersAction {
     /// List the configured servers, and how many of their tools are annotated.
     List,
+    /// Show the servers that IronCurtain knows, each with a sandbox that fits it.
+    Catalog,
+    /// Add a known server.
+    Add(known::AddOptions),
     /// Start a server in its sandbox, propose what its tools' arguments mean, and write that down after a yes.
     Annotate {
         /// The server.
@@ -40,6 +45,8 @@ pub fn perform(action: &ServersAction, json: bool) -> anyhow::Result<ExitCode> {
     let home = Home::from_env()?;
     match action {
         ServersAction::List => list(&home, json),
+        ServersAction::Catalog => known::catalog(json),
+        ServersAction::Add(options) => known::perform(&home, options, json),
         ServersAction::Annotate { name, yes, timeout, allow_root } => {
             let inspection = Inspection {
                 programs: programs()?,

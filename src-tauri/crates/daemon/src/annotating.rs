@@ -6,18 +6,16 @@
 
 mod compare;
 mod entry;
-mod splice;
 
 pub use compare::{Change, Changes};
 pub use entry::{Draft, DraftTool};
 
 use crate::config::{ConfigError, read};
+use crate::edit;
 use crate::home::Home;
 use ironcurtain_policy::{Annotations, LoadError, defaults};
 use serde_json::Value;
-use std::fs::{File, OpenOptions, Permissions};
-use std::io::{self, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// Why annotations are not written.
@@ -95,7 +93,7 @@ impl AnnotationsFile {
     /// The file's text with the annotations of one server replaced by a draft, as the loader reads it.
     fn with(&self, draft: &Draft) -> Result<(String, Annotations), AnnotatingError> {
         let shape = |problem: String| AnnotatingError::Shape { file: self.path.clone(), problem };
-        let text = splice::server(self.text(), &draft.server, &draft.to_json()).map_err(shape)?;
+        let text = edit::set(self.text(), &["servers", &draft.server], &draft.to_json()).map_err(shape)?;
         let new = Annotations::from_json(&text, &self.path.display().to_string())?;
         let same = |server: &str| new.tools(server).eq(self.annotations.tools(server));
         let stays = |server: &str| server == draft.server || same(server);
@@ -114,7 +112,8 @@ impl AnnotationsFile {
         if read(&self.path)? != self.found {
             return Err(AnnotatingError::Changed(self.path.clone()));
         }
-        replace(&self.path, &new).map_err(|source| AnnotatingError::Write { file: self.path.clone(), source })
+        edit::replace(&self.path, &new)
+            .map_err(|source| AnnotatingError::Write { file: self.path.clone(), source })
     }
 
     fn text(&self) -> &str {
@@ -126,26 +125,4 @@ impl AnnotationsFile {
         let mut file: Value = serde_json::from_str(self.text()).ok()?;
         file.get_mut("servers")?.get_mut(server).map(Value::take)
     }
-}
-
-/// Replaces a file, or what a link at its place leads to, in one step.
-fn replace(path: &Path, text: &str) -> io::Result<()> {
-    let target = if path.is_symlink() { path.canonicalize()? } else { path.to_path_buf() };
-    let folder = target.parent().ok_or(io::ErrorKind::NotFound)?;
-    let mode = std::fs::metadata(&target).map_or(0o600, |found| found.permissions().mode() & 0o777);
-    let beside = folder.join(format!(".tool-annotations-{}", crate::clock::random_name()?));
-    let written = write_new(&beside, text, mode).and_then(|()| std::fs::rename(&beside, &target));
-    if written.is_err() {
-        // What was not made is not there to be removed.
-        let _ = std::fs::remove_file(&beside);
-    }
-    written?;
-    File::open(folder)?.sync_all()
-}
-
-fn write_new(path: &Path, text: &str, mode: u32) -> io::Result<()> {
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
-    file.set_permissions(Permissions::from_mode(mode))?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()
 }

@@ -1,12 +1,14 @@
 //! Known servers: what each is, where it comes from, an entry of `mcp-servers.json` that lets it do its work and no
 //! more, and what its tools mean. Shipped inside of the program.
 //!
-//! - Plain data and pure functions: nothing is looked up, installed or written here.
+//! - Plain data and pure functions: nothing is looked up or installed here, and only `add` writes.
 //! - A key that is not known refuses the whole catalog, so no template means less than it says.
 //! - What is filled in for a person is what is tested against the real servers.
 
+mod add;
 mod fill;
 
+pub use add::{AddError, Added, Adding, add};
 pub use fill::Filling;
 
 use crate::config::SandboxSettings;

@@ -16,6 +16,8 @@ pub struct Home {
     pub config: PathBuf,
     /// `audit/`, `state.db`, `sessions/`.
     pub state: PathBuf,
+    /// What servers keep between sessions: the person's, not ours.
+    pub data: PathBuf,
     /// The socket.
     pub socket: PathBuf,
 }
@@ -57,11 +59,12 @@ impl Home {
         let person = BaseDirs::new().ok_or(HomeError::NoHome)?.home_dir().to_path_buf();
         if let Some(all) = std::env::var_os(HOME_VARIABLE).filter(|v| !v.is_empty()) {
             let all = PathBuf::from(all);
-            return Ok(Self { person, config: all.join("config"), state: all.join("state"), socket });
+            return Ok(Self { socket, ..Self::under(&all, &person) });
         }
         let ours = ProjectDirs::from("", "", "ironcurtain").ok_or(HomeError::NoHome)?;
         let state = ours.state_dir().unwrap_or_else(|| ours.data_local_dir()).to_path_buf();
-        Ok(Self { person, config: ours.config_dir().to_path_buf(), state, socket })
+        let (config, data) = (ours.config_dir().to_path_buf(), ours.data_dir().to_path_buf());
+        Ok(Self { person, config, state, data, socket })
     }
 
     /// Everything under one directory, as [`HOME_VARIABLE`] has it.
@@ -71,6 +74,7 @@ impl Home {
             person: person.to_path_buf(),
             config: all.join("config"),
             state: all.join("state"),
+            data: all.join("data"),
             socket: all.join("run/socket"),
         }
     }
@@ -127,6 +131,12 @@ impl Home {
     #[must_use]
     pub fn srt(&self) -> PathBuf {
         self.runtime().join("srt")
+    }
+
+    /// The folder in which the server of this name keeps what outlives its sessions.
+    #[must_use]
+    pub fn server_data(&self, server: &str) -> PathBuf {
+        self.data.join("servers").join(server)
     }
 
     fn runtime(&self) -> PathBuf {

@@ -13,6 +13,7 @@ pub mod consent;
 pub mod containment;
 mod control;
 mod daemon;
+mod edit;
 pub mod facts;
 mod grants;
 mod home;

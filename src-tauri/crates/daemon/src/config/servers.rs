@@ -12,9 +12,6 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// The embedded filesystem server, there without any configuration.
-const DEFAULT_SERVERS: &str = r#"{ "filesystem": { "command": "ironcurtain-filesystem", "args": [] } }"#;
-
 /// One configured server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Server {
@@ -50,6 +47,10 @@ impl Server {
 pub struct Servers(BTreeMap<String, Server>);
 
 impl Servers {
+    /// The embedded filesystem server, there without any configuration.
+    pub(crate) const DEFAULT: &str =
+        r#"{ "filesystem": { "command": "ironcurtain-filesystem", "args": [] } }"#;
+
     /// Reads the file; without one, there is the embedded filesystem server.
     ///
     /// # Errors
@@ -57,7 +58,7 @@ impl Servers {
     pub fn load(home: &Home) -> Result<Self, ConfigError> {
         let path = home.config.join("mcp-servers.json");
         let text = read(&path)?;
-        Self::parse(text.as_deref().unwrap_or(DEFAULT_SERVERS), &path, &home.person)
+        Self::parse(text.as_deref().unwrap_or(Self::DEFAULT), &path, &home.person)
     }
 
     /// The server of this name; without one, the only server there is.
@@ -80,6 +81,7 @@ impl Servers {
         self.iter().map(|server| server.name.as_str())
     }
 
+    /// What a file of this text means.
     pub(crate) fn parse(text: &str, path: &Path, home: &Path) -> Result<Self, ConfigError> {
         let invalid = |problem: String| ConfigError::Invalid { path: path.to_path_buf(), problem };
         let entries: Map<String, Value> = serde_json::from_str(text).map_err(|e| invalid(e.to_string()))?;
@@ -251,7 +253,7 @@ mod tests {
         let c = servers.find(Some("c")).unwrap().sandbox.settings().unwrap();
         assert_eq!((c.filesystem.allow_read.as_slice(), &c.network), (&["~/lib".to_owned()][..], &None));
         assert_eq!(servers.find(None), None);
-        assert!(parse(DEFAULT_SERVERS).unwrap().find(None).is_some());
+        assert!(parse(Servers::DEFAULT).unwrap().find(None).is_some());
     }
 
     #[test]

@@ -79,7 +79,8 @@ impl Surroundings {
         }
         Ok(match kind {
             FileView::Roots => {
-                let mut programs = read;
+                // As in the other view, what is not there opens nothing.
+                let mut programs: Vec<String> = read.into_iter().filter(|p| Path::new(p).exists()).collect();
                 if !program.starts_with("/usr/") {
                     programs.push(program.to_owned());
                 }

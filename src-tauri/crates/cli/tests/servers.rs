@@ -1,0 +1,65 @@
+//! `ironcurtain servers`, as built, in a home of its own and without a trusted process.
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
+
+use serde_json::{Value, json};
+use std::process::Command;
+use tempfile::TempDir;
+
+struct Home {
+    dir: TempDir,
+}
+
+impl Home {
+    fn new() -> Self {
+        Self { dir: TempDir::new().unwrap() }
+    }
+
+    fn text(&self, arguments: &[&str]) -> (bool, String) {
+        let output = Command::new(env!("CARGO_BIN_EXE_ironcurtain"))
+            .arg("servers")
+            .args(arguments)
+            .env("HOME", self.dir.path())
+            .env("IRONCURTAIN_HOME", self.dir.path().join("ic"))
+            .output()
+            .unwrap();
+        let text = String::from_utf8(output.stdout).unwrap() + &String::from_utf8(output.stderr).unwrap();
+        (output.status.success(), text)
+    }
+
+    fn json(&self, arguments: &[&str]) -> Value {
+        serde_json::from_str(&self.text(&[arguments, &["--json"]].concat()).1).unwrap()
+    }
+}
+
+#[test]
+fn a_known_server_is_found_added_listed_and_not_replaced_without_a_word() {
+    let home = Home::new();
+    let catalog = home.json(&["catalog"]);
+    let known = catalog["servers"].as_array().unwrap().iter().find(|known| known["id"] == "memory").unwrap();
+    assert_eq!(known["source"]["registry"], json!("npm"));
+    assert!(home.text(&["catalog"]).1.contains("memory (Memory)\n  Remembers facts"));
+
+    let (done, said) = home.text(&["add", "memory", "--name", "notes"]);
+    assert!(done && said.contains("`ironcurtain servers install notes`"), "{said}");
+    let listed = home.json(&["list"]);
+    let names: Vec<_> = listed["servers"].as_array().unwrap().iter().map(|server| &server["name"]).collect();
+    assert_eq!(names, ["filesystem", "notes"]);
+    assert_eq!(listed["servers"][1]["annotatedTools"], json!(9));
+
+    let (done, said) = home.text(&["add", "memory", "--name", "notes"]);
+    assert!(!done && said.contains("has `notes` already; `--replace` replaces it"), "{said}");
+    assert!(home.text(&["add", "memory", "--name", "notes", "--replace"]).0);
+}
+
+#[test]
+fn what_is_not_there_is_named() {
+    let home = Home::new();
+    let (done, said) = home.text(&["add", "no-such"]);
+    assert!(!done && said.contains("the catalog has no `no-such`; it has `filesystem`"), "{said}");
+    let (done, said) = home.text(&["add", "sqlite"]);
+    assert!(!done && said.contains("`sqlite` needs `--set folder=...`"), "{said}");
+    let (done, said) = home.text(&["add", "sqlite", "--set", "folder=/srv/db"]);
+    assert!(done && said.contains("`ironcurtain servers annotate sqlite`"), "{said}");
+    let (done, said) = home.text(&["add", "time", "--from", "/no/such/folder"]);
+    assert!(!done && said.contains("`/no/such/folder` cannot be used"), "{said}");
+}

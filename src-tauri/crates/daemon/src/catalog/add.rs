@@ -1,0 +1,243 @@
+//! Adding a known server to a person's configuration.
+//!
+//! - What is there stays; what would be replaced is refused, unless the person says so.
+//! - Both files are read the strict way before anything is written, as they are and as they will be.
+
+use super::{CatalogError, Filling, Known};
+use crate::config::{ConfigError, Servers, read};
+use crate::edit;
+use crate::home::{Home, HomeError, private_dir};
+use ironcurtain_policy::{Annotations, LoadError, defaults};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// What is to be added.
+#[derive(Debug, Clone, Copy)]
+pub struct Adding<'a> {
+    /// The known server.
+    pub known: &'a Known,
+    /// What it is to be called.
+    pub name: &'a str,
+    /// The folder its package is installed in; without one, its entry names the package, to be installed.
+    pub from: Option<&'a Path>,
+    /// What the person says of it.
+    pub settings: &'a BTreeMap<String, String>,
+    /// Whether it takes the place of what is there.
+    pub replace: bool,
+}
+
+/// What was added.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Added {
+    /// The file of servers.
+    pub servers: PathBuf,
+    /// The file of annotations, when its tools are known.
+    pub annotations: Option<PathBuf>,
+    /// The folder it keeps its data in, when it does.
+    pub data: Option<PathBuf>,
+}
+
+/// Why nothing was added.
+#[derive(Debug, thiserror::Error)]
+pub enum AddError {
+    /// The entry cannot be made.
+    #[error(transparent)]
+    Catalog(#[from] CatalogError),
+    /// A file of servers is refused, as it is or as it would be.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// A file of annotations is refused, as it is or as it would be.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// A folder cannot be made.
+    #[error(transparent)]
+    Home(#[from] HomeError),
+    /// There is one of this name.
+    #[error("`{file}` has `{name}` already; `--replace` replaces it, `--name` gives this one another name")]
+    There {
+        /// The file.
+        file: PathBuf,
+        /// The name.
+        name: String,
+    },
+    /// A file cannot be changed in this place.
+    #[error("`{file}` cannot be changed: {problem}")]
+    Edit {
+        /// The file.
+        file: PathBuf,
+        /// Why not.
+        problem: String,
+    },
+    /// A file cannot be written.
+    #[error("`{file}` cannot be written: {source}")]
+    Write {
+        /// The file.
+        file: PathBuf,
+        /// The operating system's answer.
+        source: io::Error,
+    },
+}
+
+/// Adds a known server: its entry to `mcp-servers.json`, its tools to `tool-annotations.json`.
+///
+/// # Errors
+/// [`AddError`]. Where a file is refused, neither is changed.
+pub fn add(home: &Home, adding: Adding<'_>) -> Result<Added, AddError> {
+    let data = home.server_data(adding.name);
+    let filling = Filling { data: &data, from: adding.from, settings: adding.settings };
+    let servers = servers(home, &adding, &adding.known.entry(filling)?)?;
+    let annotations = match adding.known.annotations(adding.name)? {
+        Some(tools) => Some(annotations(home, &adding, &tools)?),
+        None => None,
+    };
+    let data = adding.known.keeps_data().then_some(data);
+    if let Some(data) = &data {
+        private_dir(data)?;
+    }
+    private_dir(&home.policy())?;
+    // Tools without a server are of no use to anybody; a server without tools would be met first.
+    if let Some(change) = &annotations {
+        change.write()?;
+    }
+    servers.write()?;
+    Ok(Added { servers: servers.file, annotations: annotations.map(|change| change.file), data })
+}
+
+/// A file as it will be.
+struct Change {
+    file: PathBuf,
+    text: String,
+}
+
+impl Change {
+    fn new(file: PathBuf, old: &str, path: &[&str], value: &Value) -> Result<Self, AddError> {
+        match edit::set(old, path, value) {
+            Ok(text) => Ok(Self { file, text }),
+            Err(problem) => Err(AddError::Edit { file, problem }),
+        }
+    }
+
+    fn write(&self) -> Result<(), AddError> {
+        edit::replace(&self.file, &self.text)
+            .map_err(|source| AddError::Write { file: self.file.clone(), source })
+    }
+}
+
+fn servers(home: &Home, adding: &Adding<'_>, entry: &Value) -> Result<Change, AddError> {
+    let file = home.config.join("mcp-servers.json");
+    let old = read(&file)?.unwrap_or_else(|| Servers::DEFAULT.to_owned());
+    let there = Servers::parse(&old, &file, &home.person)?.find(Some(adding.name)).is_some();
+    if there && !adding.replace {
+        return Err(AddError::There { file, name: adding.name.to_owned() });
+    }
+    let change = Change::new(file, &old, &[adding.name], entry)?;
+    Servers::parse(&change.text, &change.file, &home.person)?;
+    Ok(change)
+}
+
+fn annotations(home: &Home, adding: &Adding<'_>, tools: &Value) -> Result<Change, AddError> {
+    let file = home.policy().join("tool-annotations.json");
+    let shown = file.display().to_string();
+    let old = read(&file)?.unwrap_or_else(|| defaults::ANNOTATIONS_JSON.to_owned());
+    let known = Annotations::from_json(&old, &shown)?;
+    let wanted = json!({ "schemaVersion": 1, "servers": { adding.name: tools } }).to_string();
+    let wanted = Annotations::from_json(&wanted, &shown)?;
+    let there = known.tools(adding.name).next().is_some();
+    if there && !adding.replace && !known.tools(adding.name).eq(wanted.tools(adding.name)) {
+        return Err(AddError::There { file, name: adding.name.to_owned() });
+    }
+    let change = Change::new(file, &old, &["servers", adding.name], tools)?;
+    Annotations::from_json(&change.text, &shown)?;
+    Ok(change)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::Catalog;
+
+    struct Place {
+        home: Home,
+        _dir: tempfile::TempDir,
+    }
+
+    fn place() -> Place {
+        let dir = tempfile::tempdir().unwrap();
+        let home = Home::under(&dir.path().join("ic"), dir.path());
+        home.prepare().unwrap();
+        Place { home, _dir: dir }
+    }
+
+    fn added(home: &Home, id: &str, name: &str, replace: bool) -> Result<Added, String> {
+        let catalog = Catalog::shipped().unwrap();
+        let known = catalog.find(id).unwrap();
+        let adding = Adding { known, name, from: None, settings: &BTreeMap::new(), replace };
+        add(home, adding).map_err(|e| e.to_string())
+    }
+
+    fn files(home: &Home) -> [Option<String>; 2] {
+        [home.config.join("mcp-servers.json"), home.policy().join("tool-annotations.json")]
+            .map(|file| std::fs::read_to_string(file).ok())
+    }
+
+    #[test]
+    fn what_is_there_stays() {
+        let place = place();
+        let home = &place.home;
+        let done = added(home, "memory", "notes", false).unwrap();
+        assert_eq!(done.data, Some(home.server_data("notes")));
+        assert!(home.server_data("notes").is_dir());
+        let servers = Servers::load(home).unwrap();
+        assert_eq!(servers.names().collect::<Vec<_>>(), ["filesystem", "notes"]);
+        let [_, annotations] = files(home);
+        let annotations = Annotations::from_json(&annotations.unwrap(), "f").unwrap();
+        let shipped = Annotations::from_json(defaults::ANNOTATIONS_JSON, "f").unwrap();
+        assert!(annotations.tools("filesystem").eq(shipped.tools("filesystem")));
+        assert!(annotations.get("notes", "read_graph").is_some());
+        let before = files(home);
+        added(home, "github", "github", false).unwrap();
+        let after = files(home);
+        assert_eq!(before[1], after[1], "what is not known of its tools is not made up");
+        let start = before[0].as_deref().unwrap().trim_end().trim_end_matches('}').trim_end();
+        assert!(after[0].as_deref().unwrap().starts_with(start));
+    }
+
+    #[test]
+    fn nothing_is_replaced_without_a_word() {
+        let place = place();
+        let home = &place.home;
+        added(home, "time", "clock", false).unwrap();
+        let before = files(home);
+        let refused = added(home, "memory", "clock", false).unwrap_err();
+        assert!(refused.contains("has `clock` already; `--replace` replaces it"), "{refused}");
+        assert_eq!(files(home), before);
+        added(home, "memory", "clock", true).unwrap();
+        let annotations = Annotations::from_json(files(home)[1].as_deref().unwrap(), "f").unwrap();
+        assert_eq!(annotations.get("clock", "convert_time"), None);
+        assert!(annotations.get("clock", "read_graph").is_some());
+        let refused = added(home, "filesystem", "filesystem", false).unwrap_err();
+        assert!(refused.contains("has `filesystem` already"), "{refused}");
+        let refused = added(home, "memory", "no/name", false).unwrap_err();
+        assert!(refused.contains("its name may have"), "{refused}");
+    }
+
+    #[test]
+    fn a_file_that_is_not_understood_is_left_alone() {
+        let place = place();
+        let home = &place.home;
+        for (file, text) in [
+            (home.config.join("mcp-servers.json"), "{ \"x\": { \"comand\": \"x\" } }"),
+            (home.policy().join("tool-annotations.json"), "{ \"servers\": [] }"),
+        ] {
+            std::fs::write(&file, text).unwrap();
+            let before = files(home);
+            let refused = added(home, "time", "time", false).unwrap_err();
+            assert!(refused.contains(&*file.file_name().unwrap().to_string_lossy()), "{refused}");
+            assert_eq!(files(home), before);
+            std::fs::remove_file(&file).unwrap();
+        }
+        assert!(added(home, "time", "time", false).is_ok());
+    }
+}

@@ -1,0 +1,58 @@
+//! Real servers at work, each in the sandbox that the catalog has for it, added as a person adds it.
+//!
+//! - Each does what it is for, and is refused one thing by name.
+
+mod everything;
+mod git;
+mod memory;
+mod thinking;
+mod time;
+mod tools;
+
+use crate::client::{Client, Outcome};
+use crate::consent::Next;
+use crate::place::Prepared;
+use crate::world::World;
+use ironcurtain_daemon::Home;
+use ironcurtain_daemon::catalog::{Adding, Catalog, Source, add};
+use ironcurtain_daemon::consent::{Lifetime, Reach};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// A world with one known server, by its id.
+fn world(id: &str) -> World {
+    World::with(|prepared| install(prepared, id))
+}
+
+fn install(prepared: &Prepared, id: &str) {
+    add_from(&prepared.home, id, &Catalog::shipped().unwrap());
+}
+
+/// Adds a server as `ironcurtain servers add ID --from DIR` does.
+fn add_from(home: &Home, id: &str, catalog: &Catalog) {
+    let known = catalog.find(id).unwrap();
+    let from = match &known.source {
+        Source::Npm { .. } => Some(installed("npm")),
+        Source::Pypi { .. } => Some(installed("pypi")),
+        Source::Own { .. } | Source::Elsewhere { .. } => None,
+    };
+    let settings = BTreeMap::new();
+    // The filesystem server is there from the start.
+    let adding = Adding { known, name: id, from: from.as_deref(), settings: &settings, replace: true };
+    add(home, adding).unwrap();
+}
+
+/// Where `cargo xtask test` installs the packages.
+fn installed(registry: &str) -> PathBuf {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../target").join(registry);
+    dir.canonicalize().unwrap_or_else(|e| panic!("`{}`: {e}: run `cargo xtask test`", dir.display()))
+}
+
+/// Calls a tool, which the person allows once.
+fn allowed(world: &World, client: &mut Client, tool: &str, arguments: Value) -> Outcome {
+    world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
+    let outcome = client.call(tool, arguments);
+    assert_eq!(world.person.asked().len(), 1, "`{tool}` did not ask: {outcome:?}");
+    outcome
+}

@@ -1,0 +1,34 @@
+//! The server that shows every feature.
+
+use super::{allowed, world};
+use serde_json::json;
+
+/// A picture of one pixel would do as well: any bytes are compressed.
+const DATA: &str = "data:text/plain;base64,aGVsbG8gaGVsbG8gaGVsbG8=";
+
+#[test]
+fn it_adds_tells_its_roots_and_keeps_its_environment_to_itself() {
+    let world = world("everything");
+    let mut client = world.connect("everything");
+    let sum = allowed(&world, &mut client, "get-sum", json!({ "a": 1.5, "b": 2 }));
+    assert_eq!(sum.ok(), "The sum of 1.5 and 2 is 3.5.");
+    let roots = allowed(&world, &mut client, "get-roots-list", json!({}));
+    assert!(roots.ok().contains(world.sandbox().to_str().unwrap()), "{}", roots.text);
+    client.call("get-env", json!({})).refused("the tool `everything/get-env` is not known");
+    assert_eq!(world.person.asked().len(), 0);
+}
+
+#[test]
+fn it_compresses_what_it_is_given_and_fetches_nothing() {
+    let world = world("everything");
+    let mut client = world.connect("everything");
+    let zipped = json!({ "name": "a.gz", "data": DATA, "outputType": "resource" });
+    allowed(&world, &mut client, "gzip-file-as-resource", zipped).ok();
+    // Allowed by the person, and there is no network all the same.
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}/a", listener.local_addr().unwrap());
+    let fetched = json!({ "name": "a.gz", "data": address, "outputType": "resource" });
+    allowed(&world, &mut client, "gzip-file-as-resource", fetched).refused("fetch failed");
+    listener.set_nonblocking(true).unwrap();
+    assert!(listener.accept().is_err(), "the server reached the host's network");
+}

@@ -1,0 +1,101 @@
+//! What the catalog says of tools, beside the tools that the real servers have.
+
+use super::{add_from, installed, world};
+use crate::client::Client;
+use crate::world::World;
+use ironcurtain_daemon::catalog::{Catalog, Source};
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Names of tools, each with the names of its arguments.
+type Tools = BTreeMap<String, BTreeSet<String>>;
+
+/// What the server says of itself to a client that can do everything.
+fn real(world: &World, id: &str) -> Tools {
+    let mut client = world.start(id);
+    let task = json!({ "sampling": { "createMessage": {} }, "elicitation": { "create": {} } });
+    let capabilities = json!({
+        "roots": { "listChanged": true }, "sampling": {}, "elicitation": { "form": {}, "url": {} },
+        "tasks": { "list": {}, "cancel": {}, "requests": task },
+    });
+    client.greet(&capabilities);
+    listed(&mut client)
+}
+
+fn listed(client: &mut Client) -> Tools {
+    let answer = client.request("tools/list", json!({}));
+    let tools = answer["result"]["tools"].as_array().unwrap().iter();
+    tools
+        .map(|tool| (tool["name"].as_str().unwrap().to_owned(), keys(&tool["inputSchema"]["properties"])))
+        .collect()
+}
+
+fn keys(object: &Value) -> BTreeSet<String> {
+    object.as_object().into_iter().flat_map(serde_json::Map::keys).cloned().collect()
+}
+
+/// What the catalog says of it, and what it leaves out.
+fn said(catalog: &Catalog, id: &str) -> (Tools, BTreeSet<String>) {
+    let known = catalog.find(id).unwrap();
+    let said = known.annotations(id).unwrap().unwrap_or_default();
+    let tools = said["tools"].as_array().into_iter().flatten();
+    let tools = tools.map(|tool| (tool["toolName"].as_str().unwrap().to_owned(), keys(&tool["args"])));
+    (tools.collect(), known.left_out.keys().cloned().collect())
+}
+
+fn agrees(id: &str) {
+    let (mut said, left_out) = said(&Catalog::shipped().unwrap(), id);
+    let mut real = real(&world(id), id);
+    for tool in &left_out {
+        assert!(real.remove(tool).is_some(), "`{id}` has no `{tool}` to leave out");
+        assert_eq!(said.remove(tool), None, "`{tool}` is both annotated and left out");
+    }
+    assert_eq!(said, real, "`{id}`: annotated, and real");
+}
+
+#[test]
+fn every_tool_of_an_installed_server_is_annotated_with_its_arguments_or_left_out() {
+    for id in
+        ["filesystem", "filesystem-reference", "everything", "memory", "sequential-thinking", "git", "time"]
+    {
+        agrees(id);
+    }
+}
+
+#[test]
+fn the_version_that_is_named_is_the_one_that_was_looked_at() {
+    for known in Catalog::shipped().unwrap().iter().filter(|known| known.annotations("x").unwrap().is_some())
+    {
+        let there = match &known.source {
+            Source::Npm { package, version, program } => {
+                let dir = installed("npm").join("node_modules").join(package);
+                let text = std::fs::read_to_string(dir.join("package.json")).unwrap();
+                let about: Value = serde_json::from_str(&text).unwrap();
+                about["version"] == json!(version) && dir.join(program).is_file()
+            }
+            Source::Pypi { package, version, module } => {
+                let name = package.replace('-', "_");
+                let dir = installed("pypi");
+                dir.join(format!("{name}-{version}.dist-info")).is_dir() && dir.join(module).is_dir()
+            }
+            Source::Own { .. } | Source::Elsewhere { .. } => true,
+        };
+        assert!(there, "`{}` is not what the tests have installed", known.id);
+    }
+}
+
+#[test]
+fn several_are_added_beside_each_other() {
+    let catalog = Catalog::shipped().unwrap();
+    let world = World::with(|prepared| {
+        for id in ["everything", "sequential-thinking", "time"] {
+            add_from(&prepared.home, id, &catalog);
+        }
+    });
+    for (id, tool) in
+        [("everything", "echo"), ("sequential-thinking", "sequentialthinking"), ("time", "convert_time")]
+    {
+        assert!(listed(&mut world.connect(id)).contains_key(tool));
+    }
+    assert!(listed(&mut world.connect("filesystem")).contains_key("read_text_file"));
+}
