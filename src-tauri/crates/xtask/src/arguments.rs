@@ -12,6 +12,9 @@ usage: cargo xtask TASK
                             --desktop                    ask with the app's own dialog
   test [--fast]           run every test; --fast leaves out the app and the display
   bench [--write]         measure ours beside others; --write puts the table into docs/benchmarks.md
+  fuzz [TARGET] [--seconds N]
+                          feed foreign bytes to the parsers and the judge, each target for N seconds (60);
+                            needs a nightly compiler, and installs cargo-fuzz
   check [--fast]          formatting, lints, documentation, dependencies, tidiness
 
 Each installs what the system lacks first: by itself for root and in CI, else through sudo.";
@@ -24,6 +27,7 @@ pub(crate) enum Task {
     Demo { arguments: Vec<String> },
     Test(Scope),
     Bench { write: bool },
+    Fuzz { target: Option<String>, seconds: u32 },
     Check(Scope),
 }
 
@@ -48,6 +52,7 @@ pub(crate) fn read(arguments: impl IntoIterator<Item = String>) -> anyhow::Resul
         Some("demo") => Ok(Task::Demo { arguments: passed_on() }),
         Some("test") => Ok(Task::Test(scope(flag("--fast", &rest)?))),
         Some("bench") => Ok(Task::Bench { write: flag("--write", &rest)? }),
+        Some("fuzz") => fuzz(&rest),
         Some("check") => Ok(Task::Check(scope(flag("--fast", &rest)?))),
         Some(other) => bail!("`{other}` is not a task\n\n{HELP}"),
     }
@@ -55,6 +60,22 @@ pub(crate) fn read(arguments: impl IntoIterator<Item = String>) -> anyhow::Resul
 
 fn scope(fast: bool) -> Scope {
     if fast { Scope::WithoutApp } else { Scope::Everything }
+}
+
+fn fuzz(given: &[String]) -> anyhow::Result<Task> {
+    let (mut target, mut seconds) = (None, 60);
+    let mut given = given.iter();
+    while let Some(word) = given.next() {
+        if word == "--seconds" {
+            let number = given.next().and_then(|number| number.parse().ok()).filter(|number| *number > 0);
+            seconds = number.ok_or_else(|| anyhow::anyhow!("`--seconds` needs a number\n\n{HELP}"))?;
+        } else if word.starts_with('-') || target.is_some() {
+            bail!("`{word}` is not an option of this task\n\n{HELP}");
+        } else {
+            target = Some(word.clone());
+        }
+    }
+    Ok(Task::Fuzz { target, seconds })
 }
 
 /// Whether the one option that a task has was given.
@@ -79,6 +100,9 @@ mod tests {
         assert_eq!(task("test"), Some(Task::Test(Scope::Everything)));
         assert_eq!(task("test --fast"), Some(Task::Test(Scope::WithoutApp)));
         assert_eq!(task("bench --write"), Some(Task::Bench { write: true }));
+        assert_eq!(task("fuzz"), Some(Task::Fuzz { target: None, seconds: 60 }));
+        let one = Task::Fuzz { target: Some("paths".into()), seconds: 600 };
+        assert_eq!(task("fuzz paths --seconds 600"), Some(one));
         let arguments = vec!["--answer".to_owned(), "deny".to_owned()];
         assert_eq!(task("demo --answer deny"), Some(Task::Demo { arguments }));
         assert_eq!(task("run -- --background"), Some(Task::Run { arguments: vec!["--background".into()] }));
@@ -89,5 +113,8 @@ mod tests {
         assert_eq!(task("tset"), None);
         assert_eq!(task("test --quick"), None);
         assert_eq!(task("check --write"), None);
+        assert_eq!(task("fuzz --seconds"), None);
+        assert_eq!(task("fuzz --seconds 0"), None);
+        assert_eq!(task("fuzz paths judge"), None);
     }
 }

@@ -7,6 +7,7 @@
 mod arguments;
 mod cargo;
 mod check;
+mod fuzz;
 mod machine;
 mod parts;
 mod process;
@@ -24,6 +25,7 @@ fn main() -> ExitCode {
         Ok(Task::Demo { arguments }) => programs::demo(&arguments),
         Ok(Task::Test(scope)) => suite::run(scope),
         Ok(Task::Bench { write }) => programs::bench(write),
+        Ok(Task::Fuzz { target, seconds }) => fuzz::run(target.as_deref(), seconds),
         Ok(Task::Check(scope)) => check::run(scope),
         Err(problem) => Err(problem),
     };

@@ -12,6 +12,9 @@ pub(crate) const HELPERS: [&str; 4] =
 /// The package whose examples are the demo and the benchmark.
 pub(crate) const DAEMON: &str = "ironcurtain-daemon";
 
+/// The package whose example times the judge.
+pub(crate) const POLICY: &str = "ironcurtain-policy";
+
 /// The checkout.
 pub(crate) fn root() -> PathBuf {
     let here = std::env::var_os("CARGO_MANIFEST_DIR")

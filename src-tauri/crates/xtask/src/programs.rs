@@ -2,7 +2,7 @@
 
 use crate::cargo::{self, Built};
 use crate::machine::{self, Purpose};
-use crate::parts::{self, APP, DAEMON, HELPERS};
+use crate::parts::{self, APP, DAEMON, HELPERS, POLICY};
 use crate::process;
 use crate::terminal::{heading, say};
 use anyhow::Context;
@@ -45,11 +45,11 @@ pub(crate) fn bench(write: bool) -> anyhow::Result<()> {
     machine::prepare(&[Purpose::Compile, Purpose::Sandbox])?;
     heading("Building for release (some minutes the first time)")?;
     let built = build(&["--release", "--package", DAEMON], &["--bins", "--example", "bench"])?;
+    let judges = cargo::build(&["--release", "--package", POLICY, "--example", "judge-bench"])?;
     heading("Measuring")?;
-    let mut bench = Command::new(cargo::find(&built, "bench")?);
-    let measured = bench.stdin(Stdio::null()).stderr(Stdio::inherit()).output().context("the benchmark")?;
-    anyhow::ensure!(measured.status.success(), "the benchmark ended with {}", measured.status);
-    let table = String::from_utf8(measured.stdout)?;
+    let table = measure(cargo::find(&built, "bench")?)?;
+    let rows = measure(cargo::find(&judges, "judge-bench")?)?;
+    let table = format!("{}\n{}", table.trim_end(), rows);
     say(&table)?;
     if write {
         let page = parts::root().join("docs/benchmarks.md");
@@ -57,6 +57,14 @@ pub(crate) fn bench(write: bool) -> anyhow::Result<()> {
         say("written to docs/benchmarks.md")?;
     }
     Ok(())
+}
+
+/// What a benchmark prints.
+fn measure(program: &Path) -> anyhow::Result<String> {
+    let mut bench = Command::new(program);
+    let measured = bench.stdin(Stdio::null()).stderr(Stdio::inherit()).output().context("the benchmark")?;
+    anyhow::ensure!(measured.status.success(), "the benchmark ended with {}", measured.status);
+    Ok(String::from_utf8(measured.stdout)?)
 }
 
 const ABOUT: &str = "\
