@@ -22,6 +22,10 @@ fuzz_target!(|text: &str| {
             assert_eq!(names.len(), policy.rules().len());
             assert!(!names.contains(""));
             let annotations = Annotations::from_json(defaults::ANNOTATIONS_JSON, "a").unwrap();
+            // Examples are held against their rule or refuse the file; either way nothing breaks.
+            if let Err(error) = policy.check_examples("the file", &annotations, &home) {
+                assert!(error.to_string().starts_with("`the file`, line "), "{error}");
+            }
             for finding in lint(&policy, &annotations, &home) {
                 assert!(!finding.to_string().is_empty());
             }

@@ -116,8 +116,22 @@ fn a_policy_is_checked() {
     let bad = home.file("bad.json", &docs("allow", "docs"));
     let (good, text) = home.text(&["check", &bad]);
     assert!(!good);
-    let wrong = format!("`{bad}`, rule `docs`, field `if.paths.within`: `docs` must be absolute");
+    let wrong = format!("`{bad}`, line 1, rule `docs`, field `if.paths.within`: `docs` must be absolute");
     assert!(text.contains(&wrong), "{text}");
+    let read =
+        |at: &str| json!({ "server": "filesystem", "tool": "read_text_file", "arguments": { "path": at } });
+    let with = |example: Value| {
+        let mut policy: Value = serde_json::from_str(&docs("allow", "~/docs")).unwrap();
+        policy["rules"][0]["examples"] = json!({ "match": [example] });
+        home.file("examples.json", &policy.to_string())
+    };
+    let (good, text) = home.text(&["check", &with(read("~/docs/a.txt"))]);
+    assert!(good, "{text}");
+    let failing = with(read("~/a.txt"));
+    let (good, text) = home.text(&["check", &failing]);
+    let wrong =
+        format!("`{failing}`, line 1, rule `docs`, field `examples.match[0]`: the rule does not cover");
+    assert!(!good && text.contains(&wrong), "{text}");
     let (good, text) = home.text(&["check", "/missing.json"]);
     assert!(!good && text.contains("`/missing.json` cannot be read"), "{text}");
 }

@@ -88,6 +88,7 @@ impl Law {
         let (annotations, annotations_file) = file(&files.annotations, "tool-annotations.json")?;
         let annotations = annotations.as_deref().unwrap_or(defaults::ANNOTATIONS_JSON);
         let annotations = Annotations::from_json(annotations, &annotations_file)?;
+        policy.check_examples(&policy_file, &annotations, &person)?;
         let protected = protected(home, &person, &resolver)?.into_iter().collect();
         Ok(Self { policy, annotations, protected, gates: gates(servers), home: person })
     }

@@ -275,7 +275,7 @@ fn fold_host(domain: &str) -> String {
 /// The normalized spelling. The slash that normalizing gives to a bare host is not added.
 fn spell(raw: &str, url: &Url) -> String {
     let text = url.as_str();
-    if raw.ends_with('/') || url.path() != "/" {
+    if raw.ends_with('/') || url.path() != "/" || url.host_str().is_none_or(str::is_empty) {
         return text.to_owned();
     }
     text.strip_suffix('/').unwrap_or(text).to_owned()

@@ -1,22 +1,25 @@
 //! Why a policy file is refused. The policy before it stays in force.
 
+use crate::spot::{Source, Spot};
+use std::fmt;
+
 /// A file that was not taken, and where it is wrong.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LoadError {
     /// Not JSON, or not of the expected shape.
-    #[error("`{file}`: {message}")]
+    #[error("{place}: {message}")]
     Shape {
-        /// The file.
-        file: String,
-        /// What is wrong, with line and column.
+        /// The file, and the line where it is not in the message.
+        place: Box<Place>,
+        /// What is wrong; with line and column when it is not JSON.
         message: String,
     },
     /// A rule is wrong.
-    #[error("`{file}`, rule `{rule}`, field `{field}`: {message}")]
+    #[error("{place}, rule `{rule}`, field `{field}`: {message}")]
     Rule {
-        /// The file.
-        file: String,
+        /// The file and the line.
+        place: Box<Place>,
         /// Name of the rule, or its place in the file.
         rule: String,
         /// The field, dotted.
@@ -25,13 +28,13 @@ pub enum LoadError {
         message: String,
     },
     /// An annotation is wrong.
-    #[error("`{file}`, tool `{server}/{tool}`, field `{field}`: {message}")]
+    #[error("{place}, tool `{server}/{tool}`, field `{field}`: {message}")]
     Tool {
-        /// The file.
-        file: String,
+        /// The file and the line.
+        place: Box<Place>,
         /// The server.
         server: String,
-        /// The tool.
+        /// Name of the tool, or its place in the file.
         tool: String,
         /// The field, dotted.
         field: String,
@@ -39,25 +42,58 @@ pub enum LoadError {
         message: String,
     },
     /// A dynamic list is wrong.
-    #[error("`{file}`, list `{list}`: {message}")]
+    #[error("{place}, list `{list}`, field `{field}`: {message}")]
     List {
-        /// The file.
-        file: String,
+        /// The file and the line.
+        place: Box<Place>,
         /// The list.
         list: String,
+        /// The field.
+        field: String,
         /// What is wrong.
         message: String,
     },
 }
 
+/// A line of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// The file.
+    pub file: String,
+    /// The line, counted from 1, where it is known.
+    pub line: Option<usize>,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            Some(line) => write!(formatter, "`{}`, line {line}", self.file),
+            None => write!(formatter, "`{}`", self.file),
+        }
+    }
+}
+
+impl Source<'_> {
+    /// A place below another one, as an error names it.
+    pub(crate) fn place(&self, base: Spot<'_>, below: Spot<'_>) -> Box<Place> {
+        Box::new(Place { file: self.file.to_owned(), line: self.line(base, below) })
+    }
+
+    /// An error about the file as a whole.
+    pub(crate) fn misshapen(&self, message: String) -> LoadError {
+        LoadError::Shape { place: Box::new(Place { file: self.file.to_owned(), line: None }), message }
+    }
+
+    /// Refuses a file of a version that is not understood.
+    pub(crate) fn check_version(&self, version: Option<u64>) -> Result<(), LoadError> {
+        if version.is_none_or(|version| version == SCHEMA_VERSION) {
+            return Ok(());
+        }
+        let place = self.place(Spot::Whole, Spot::Field(&Spot::Whole, "schemaVersion"));
+        let message = format!("`schemaVersion` must be {SCHEMA_VERSION}: update IronCurtain, or the file");
+        Err(LoadError::Shape { place, message })
+    }
+}
+
 /// The version of the file formats that is understood. Files of the system this one follows have none.
 const SCHEMA_VERSION: u64 = 1;
-
-/// Refuses a file of a version that is not understood.
-pub(crate) fn check_version(file: &str, version: Option<u64>) -> Result<(), LoadError> {
-    if version.is_none_or(|version| version == SCHEMA_VERSION) {
-        return Ok(());
-    }
-    let message = format!("`schemaVersion` must be {SCHEMA_VERSION}: update IronCurtain, or the file");
-    Err(LoadError::Shape { file: file.to_owned(), message })
-}

@@ -28,6 +28,7 @@ mod rules;
 mod schema;
 #[cfg(test)]
 mod schemas;
+mod spot;
 mod strict;
 mod text;
 mod verdict;
@@ -36,7 +37,7 @@ pub use annotations::{Annotations, ArgumentRoles, Condition, Guard, ToolAnnotati
 pub use arguments::{CallPlan, PlannedValue};
 pub use call::{Fact, ResolvedCall, Resource, RoleValues};
 pub use domains::{Destination, Gates, Pattern, is_ip_address};
-pub use error::LoadError;
+pub use error::{LoadError, Place};
 pub use grants::{AccessSet, Grant, GrantKind};
 pub use judge::{Context, Explanation, Miss, Settled, Step, explain, judge};
 pub use lists::DynamicLists;

@@ -5,7 +5,9 @@
 //!   longer deny.
 
 use crate::LoadError;
+use crate::spot::{Source, Spot};
 use serde::Deserialize;
+use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The lists of one dynamic-lists file.
@@ -21,9 +23,14 @@ impl DynamicLists {
     /// # Errors
     /// When the text is not such a file.
     pub fn from_json(text: &str, file: &str) -> Result<Self, LoadError> {
-        let stored: StoredFile = crate::strict::read(text, file)?;
-        crate::error::check_version(file, stored.schema_version)?;
-        let lists = stored.lists.into_iter().map(|(name, list)| (name, list.in_force())).collect();
+        let source = Source { file, text };
+        let stored: StoredFile = crate::strict::read(source)?;
+        source.check_version(stored.schema_version)?;
+        let mut lists = BTreeMap::new();
+        for (name, list) in stored.lists {
+            let list = read_list(source, &name, list)?.in_force();
+            lists.insert(name, list);
+        }
         Ok(Self { lists, missing_is_empty: false })
     }
 
@@ -52,17 +59,43 @@ pub(crate) struct StoredFile {
     #[serde(default)]
     #[cfg_attr(test, schemars(extend("const" = 1)))]
     schema_version: Option<u64>,
-    lists: BTreeMap<String, StoredList>,
+    #[cfg_attr(test, schemars(with = "BTreeMap<String, StoredList>"))]
+    lists: BTreeMap<String, Map<String, Value>>,
 }
 
-#[derive(Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase")]
+/// Reads a list field by field, so that an error names the field.
+fn read_list(
+    source: Source<'_>,
+    list: &str,
+    mut stored: Map<String, Value>,
+) -> Result<StoredList, LoadError> {
+    let lists = Spot::Field(&Spot::Whole, "lists");
+    let mut texts = |field: &str, needed: bool| {
+        let read = match stored.remove(field) {
+            Some(value) => serde_json::from_value(value).map_err(|error| error.to_string()),
+            None if needed => Err("is missing".to_owned()),
+            None => Ok(Vec::new()),
+        };
+        read.map_err(|message| LoadError::List {
+            place: source.place(Spot::Field(&lists, list), Spot::Field(&Spot::Whole, field)),
+            list: list.to_owned(),
+            field: field.to_owned(),
+            message,
+        })
+    };
+    Ok(StoredList {
+        values: texts("values", true)?,
+        manual_additions: texts("manualAdditions", false)?,
+        manual_removals: texts("manualRemovals", false)?,
+    })
+}
+
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename_all = "camelCase"))]
 struct StoredList {
     values: Vec<String>,
-    #[serde(default)]
+    #[cfg_attr(test, schemars(default))]
     manual_additions: Vec<String>,
-    #[serde(default)]
+    #[cfg_attr(test, schemars(default))]
     manual_removals: Vec<String>,
 }
 

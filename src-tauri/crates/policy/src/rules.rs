@@ -3,11 +3,13 @@
 //! - Order is meaning: the first rule that covers a value decides about it.
 //! - Rules are found by server and tool, so that thousands of them stay cheap.
 
+pub(crate) mod examples;
 mod index;
 pub(crate) mod load;
 
 use crate::domains::{Pattern, Patterns};
-use crate::{Resource, Role, SharedStr};
+use crate::{LoadError, Place, Resource, Role, SharedStr};
+use examples::Example;
 use index::{Index, Places};
 use ironcurtain_paths::CanonicalPath;
 
@@ -32,6 +34,7 @@ pub struct Rule {
     /// What it decides.
     pub then: Decision,
     pub(crate) condition: Conditions,
+    examples: Vec<Example>,
 }
 
 /// What a rule decides, the strictest last.
@@ -107,12 +110,17 @@ impl Policy {
     ///
     /// # Errors
     /// The first folder that `resolve` refuses, with its rule; the policy is unchanged then.
-    pub fn refresh(&mut self, resolve: &ResolveWithin<'_>) -> Result<bool, crate::LoadError> {
+    pub fn refresh(&mut self, resolve: &ResolveWithin<'_>) -> Result<bool, LoadError> {
         let mut found = Vec::new();
         for (at, rule) in self.rules.iter().enumerate() {
             if let Some(paths) = &rule.condition.paths {
-                let within = resolve(&paths.written)
-                    .map_err(|message| load::bad_within("policy", &rule.name, message))?;
+                let refused = |message| LoadError::Rule {
+                    place: Box::new(Place { file: "policy".to_owned(), line: None }),
+                    rule: rule.name.to_string(),
+                    field: "if.paths.within".to_owned(),
+                    message,
+                };
+                let within = resolve(&paths.written).map_err(refused)?;
                 if within != paths.within {
                     found.push((at, within));
                 }

@@ -6,6 +6,7 @@
 
 use crate::SharedStr;
 use crate::names::Names;
+use crate::spot::Spot;
 use serde_json::{Map, Value};
 use std::fmt;
 
@@ -88,10 +89,10 @@ impl Shape {
 
     /// Whether arguments fit it.
     pub(crate) fn check(&self, arguments: &Map<String, Value>) -> Result<(), Misfit> {
-        self.check_fields(arguments, Place::Arguments)
+        self.check_fields(arguments, Spot::Whole)
     }
 
-    fn check_value(&self, value: &Value, at: Place<'_>) -> Result<(), Misfit> {
+    fn check_value(&self, value: &Value, at: Spot<'_>) -> Result<(), Misfit> {
         if let Some(types) = &self.types
             && !types.iter().any(|wanted| is_of_type(wanted, value))
         {
@@ -107,12 +108,12 @@ impl Shape {
         }
     }
 
-    fn check_fields(&self, fields: &Map<String, Value>, at: Place<'_>) -> Result<(), Misfit> {
+    fn check_fields(&self, fields: &Map<String, Value>, at: Spot<'_>) -> Result<(), Misfit> {
         if let Some(missing) = self.required.iter().find(|name| !fields.contains_key(name.as_str())) {
-            return Err(Place::Field(&at, missing).misfit("is missing"));
+            return Err(Spot::Field(&at, missing).misfit("is missing"));
         }
         for (name, value) in fields {
-            let here = Place::Field(&at, name);
+            let here = Spot::Field(&at, name);
             match (self.properties.get(name), &self.others) {
                 (Some(shape), _) => shape.check_value(value, here)?,
                 (None, Others::None) => return Err(here.misfit("is not known")),
@@ -123,10 +124,10 @@ impl Shape {
         Ok(())
     }
 
-    fn check_items(&self, items: &[Value], at: Place<'_>) -> Result<(), Misfit> {
+    fn check_items(&self, items: &[Value], at: Spot<'_>) -> Result<(), Misfit> {
         let Some(shape) = &self.items else { return Ok(()) };
         let mut items = items.iter().enumerate();
-        items.try_for_each(|(index, item)| shape.check_value(item, Place::Item(&at, index)))
+        items.try_for_each(|(index, item)| shape.check_value(item, Spot::Item(&at, index)))
     }
 }
 
@@ -143,27 +144,8 @@ fn is_of_type(wanted: &str, value: &Value) -> bool {
     }
 }
 
-/// Where in the arguments a value is; written out only when it does not fit.
-#[derive(Clone, Copy)]
-enum Place<'a> {
-    Arguments,
-    Field(&'a Place<'a>, &'a str),
-    Item(&'a Place<'a>, usize),
-}
-
-impl Place<'_> {
+impl Spot<'_> {
     fn misfit(self, message: impl Into<String>) -> Misfit {
         Misfit { path: self.to_string(), message: message.into() }
-    }
-}
-
-impl fmt::Display for Place<'_> {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Arguments => Ok(()),
-            Self::Field(Self::Arguments, name) => formatter.write_str(name),
-            Self::Field(above, name) => write!(formatter, "{above}.{name}"),
-            Self::Item(above, index) => write!(formatter, "{above}[{index}]"),
-        }
     }
 }

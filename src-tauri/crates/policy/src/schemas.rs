@@ -3,11 +3,13 @@
 //! - Rules and arguments are read field by field, for the sake of errors that name them; their shapes are written here
 //!   and held against the loader.
 
-use crate::rules::load::{StoredDomains, StoredList, StoredPaths};
+use crate::rules::examples::StoredExamples;
+use crate::rules::load::conditions::{StoredDomains, StoredList, StoredPaths};
 use crate::{DynamicLists, Policy, Role, annotations, lists, rules};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema, schema_for};
 use serde_json::{Value, json};
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// A role by its name.
@@ -40,6 +42,9 @@ pub(crate) struct RuleShape {
     then: DecisionShape,
     #[serde(default)]
     reason: String,
+    /// Held against the rule when the file is loaded.
+    #[schemars(default)]
+    examples: Option<StoredExamples>,
 }
 
 /// Every part that is there must hold.
@@ -68,6 +73,19 @@ enum DecisionShape {
     Allow,
     Escalate,
     Deny,
+}
+
+/// A tool and its arguments. Fields that are not known are for others.
+#[derive(JsonSchema)]
+#[schemars(rename = "StoredTool", rename_all = "camelCase")]
+#[expect(dead_code, reason = "only its shape is used")]
+pub(crate) struct ToolShape {
+    tool_name: String,
+    args: BTreeMap<String, ArgumentShape>,
+    #[schemars(default)]
+    input_schema: Option<Value>,
+    #[schemars(default)]
+    descends: Option<bool>,
 }
 
 /// The roles of an argument, or roles under conditions.
@@ -124,7 +142,7 @@ fn the_loader_takes_every_field_of_a_rule_that_the_schema_has_and_no_other() {
     for field in fields("Rule") {
         let mut with = rule(json!({}));
         if with.get(&field).is_none() {
-            with[&field] = json!("text");
+            with[&field] = if field == "examples" { json!({}) } else { json!("text") };
         }
         assert!(load(with).is_ok(), "{field}");
     }

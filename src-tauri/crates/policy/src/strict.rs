@@ -1,17 +1,17 @@
 //! Reads JSON in which no name comes twice: two readers could take different ones of the two.
 
 use crate::LoadError;
+use crate::spot::Source;
 use serde::de::{DeserializeOwned, DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use std::collections::HashSet;
 use std::fmt;
 
 /// The content of a file, with line and column in the error.
-pub(crate) fn read<T: DeserializeOwned>(text: &str, file: &str) -> Result<T, LoadError> {
-    let shape =
-        |error: serde_json::Error| LoadError::Shape { file: file.to_owned(), message: error.to_string() };
-    let mut once = serde_json::Deserializer::from_str(text);
+pub(crate) fn read<T: DeserializeOwned>(source: Source<'_>) -> Result<T, LoadError> {
+    let shape = |error: serde_json::Error| source.misshapen(error.to_string());
+    let mut once = serde_json::Deserializer::from_str(source.text);
     Once.deserialize(&mut once).map_err(shape)?;
-    serde_json::from_str(text).map_err(shape)
+    serde_json::from_str(source.text).map_err(shape)
 }
 
 /// Goes through a value and keeps nothing of it.

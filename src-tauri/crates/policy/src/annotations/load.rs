@@ -3,8 +3,10 @@
 use super::{Annotations, ArgumentRoles, Condition, Guard, ToolAnnotation};
 use crate::names::Names;
 use crate::schema::Shape;
+use crate::spot::{Source, Spot};
 use crate::{LoadError, Role, SharedStr};
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
@@ -15,24 +17,35 @@ impl Annotations {
     /// When the text is not such a file, names a role that does not exist, annotates a tool twice, or has a
     /// condition that gives a role the default lacks.
     pub fn from_json(text: &str, file: &str) -> Result<Self, LoadError> {
-        let stored: StoredFile = crate::strict::read(text, file)?;
-        crate::error::check_version(file, stored.schema_version)?;
+        let source = Source { file, text };
+        let stored: StoredFile = crate::strict::read(source)?;
+        source.check_version(stored.schema_version)?;
         let mut servers: Names<Names<ToolAnnotation>> = Names::default();
         for (server, stored) in stored.servers {
-            let tools = servers.entry(&server);
-            let Some(tools) = tools else { continue };
-            for tool in stored.tools {
-                let name = tool.tool_name.clone();
-                let at = Place { file, server: &server, tool: &name };
+            let Some(tools) = servers.entry(&server) else { continue };
+            for (index, tool) in stored.tools.into_iter().enumerate() {
+                let at = Reading { source, server: &server, index, tool: tool_name(&tool, index) };
+                let (name, tool) = at.tool(tool)?;
                 if tools.has(&name) {
-                    return Err(at.error("toolName", "the tool is annotated twice"));
+                    return Err(at.error(TOOL_NAME, "the tool is annotated twice"));
                 }
                 if let Some(place) = tools.entry(&name) {
-                    *place = tool.check(&at)?;
+                    *place = tool;
                 }
             }
         }
         Ok(Self { servers })
+    }
+}
+
+const TOOL_NAME: Spot<'static> = Spot::Field(&Spot::Whole, "toolName");
+const ARGUMENTS: Spot<'static> = Spot::Field(&Spot::Whole, "args");
+
+/// The name of a tool, else its place in the file.
+fn tool_name(stored: &Map<String, Value>, index: usize) -> String {
+    match stored.get("toolName").and_then(Value::as_str) {
+        Some(name) if !name.is_empty() => name.to_owned(),
+        Some(_) | None => format!("number {}", index + 1),
     }
 }
 
@@ -49,20 +62,8 @@ pub(crate) struct StoredFile {
 #[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct StoredServer {
-    tools: Vec<StoredTool>,
-}
-
-#[derive(Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase")]
-struct StoredTool {
-    tool_name: String,
-    #[cfg_attr(test, schemars(with = "BTreeMap<String, crate::schemas::ArgumentShape>"))]
-    args: Map<String, Value>,
-    #[serde(default)]
-    input_schema: Option<Value>,
-    #[serde(default)]
-    descends: Option<bool>,
+    #[cfg_attr(test, schemars(with = "Vec<crate::schemas::ToolShape>"))]
+    tools: Vec<Map<String, Value>>,
 }
 
 #[derive(Deserialize)]
@@ -97,49 +98,93 @@ struct StoredCondition {
     is: Option<String>,
 }
 
-/// Where in a file an error is.
-struct Place<'a> {
-    file: &'a str,
+/// The tool that is being read. Places are below it.
+struct Reading<'a> {
+    source: Source<'a>,
     server: &'a str,
-    tool: &'a str,
+    index: usize,
+    tool: String,
 }
 
-impl Place<'_> {
-    fn error(&self, field: &str, message: impl Into<String>) -> LoadError {
+impl Reading<'_> {
+    fn error(&self, at: Spot<'_>, message: impl Into<String>) -> LoadError {
+        let servers = Spot::Field(&Spot::Whole, "servers");
+        let server = Spot::Field(&servers, self.server);
+        let tools = Spot::Field(&server, "tools");
         LoadError::Tool {
-            file: self.file.to_owned(),
+            place: self.source.place(Spot::Item(&tools, self.index), at),
             server: self.server.to_owned(),
-            tool: self.tool.to_owned(),
-            field: field.to_owned(),
+            tool: self.tool.clone(),
+            field: at.to_string(),
             message: message.into(),
         }
     }
 
-    fn roles(&self, field: &str, names: &[String]) -> Result<Vec<Role>, LoadError> {
-        names
-            .iter()
-            .map(|name| {
-                Role::parse(name).ok_or_else(|| self.error(field, format!("there is no role `{name}`")))
-            })
-            .collect()
-    }
-}
-
-impl StoredTool {
-    fn check(self, at: &Place<'_>) -> Result<ToolAnnotation, LoadError> {
-        let mut arguments = Vec::with_capacity(self.args.len());
-        for (name, stored) in self.args {
-            let roles = argument_roles(&name, stored, at)?;
+    fn tool(&self, mut stored: Map<String, Value>) -> Result<(String, ToolAnnotation), LoadError> {
+        let missing = |at| self.error(at, "is missing");
+        let name: String =
+            self.read(TOOL_NAME, stored.remove("toolName").ok_or_else(|| missing(TOOL_NAME))?)?;
+        let args: Map<String, Value> =
+            self.read(ARGUMENTS, stored.remove("args").ok_or_else(|| missing(ARGUMENTS))?)?;
+        let descends: Option<bool> =
+            self.read(Spot::Field(&Spot::Whole, "descends"), stored.remove("descends").unwrap_or_default())?;
+        let input_schema = stored.remove("inputSchema").filter(|schema| !schema.is_null());
+        let mut arguments = Vec::with_capacity(args.len());
+        for (name, stored) in args {
+            let roles = self.argument(Spot::Field(&ARGUMENTS, &name), stored)?;
             arguments.push((name.into(), roles));
         }
-        let input_schema = self.input_schema;
-        Ok(ToolAnnotation {
-            descends: self.descends.unwrap_or_else(|| names_a_recursive_tool(&self.tool_name)),
+        let annotation = ToolAnnotation {
+            descends: descends.unwrap_or_else(|| names_a_recursive_tool(&name)),
             known: known(&arguments, input_schema.as_ref()),
             shape: input_schema.as_ref().map(Shape::of),
             arguments,
             input_schema,
-        })
+        };
+        Ok((name, annotation))
+    }
+
+    fn argument(&self, at: Spot<'_>, stored: Value) -> Result<ArgumentRoles, LoadError> {
+        let roles = if stored.is_array() {
+            let names: Vec<String> = self.read(at, stored)?;
+            ArgumentRoles { default: self.roles(at, &names)?, when: Vec::new() }
+        } else {
+            let stored: StoredConditional = self.read(at, stored)?;
+            let default = self.roles(Spot::Field(&at, "default"), &stored.default)?;
+            let whens = Spot::Field(&at, "when");
+            let guards = stored.when.into_iter().enumerate();
+            let when = guards.map(|(index, guard)| self.guard(Spot::Item(&whens, index), guard, &default));
+            ArgumentRoles { when: when.collect::<Result<_, _>>()?, default }
+        };
+        one_category(&roles.default).map_err(|message| self.error(at, message))?;
+        Ok(roles)
+    }
+
+    fn guard(&self, at: Spot<'_>, stored: StoredGuard, default: &[Role]) -> Result<Guard, LoadError> {
+        let of_roles = Spot::Field(&at, "roles");
+        let roles = self.roles(of_roles, &stored.roles)?;
+        // `none` names nothing: under a condition an argument may lose all its roles.
+        let extra = roles.iter().find(|role| **role != Role::None && !default.contains(role));
+        let widens = default.iter().all(|role| roles.contains(role));
+        if let Some(extra) = extra.filter(|_| !widens) {
+            return Err(self.error(of_roles, format!("the default lacks the role `{extra}`")));
+        }
+        let argument = stored.condition.arg.clone();
+        let condition = stored.condition.check();
+        let condition = condition.map_err(|message| self.error(Spot::Field(&at, "condition"), message))?;
+        Ok(Guard { argument, condition, roles })
+    }
+
+    fn roles(&self, at: Spot<'_>, names: &[String]) -> Result<Vec<Role>, LoadError> {
+        let role = |(index, name): (usize, &String)| {
+            let unknown = || self.error(Spot::Item(&at, index), format!("there is no role `{name}`"));
+            Role::parse(name).ok_or_else(unknown)
+        };
+        names.iter().enumerate().map(role).collect()
+    }
+
+    fn read<T: DeserializeOwned>(&self, at: Spot<'_>, value: Value) -> Result<T, LoadError> {
+        serde_json::from_value(value).map_err(|error| self.error(at, error.to_string()))
     }
 }
 
@@ -175,23 +220,6 @@ fn names_a_recursive_tool(tool: &str) -> bool {
     WORDS.iter().any(|word| tool.contains(word))
 }
 
-fn argument_roles(name: &str, stored: Value, at: &Place<'_>) -> Result<ArgumentRoles, LoadError> {
-    let field = format!("args.{name}");
-    let roles = if stored.is_array() {
-        let names: Vec<String> =
-            serde_json::from_value(stored).map_err(|error| at.error(&field, error.to_string()))?;
-        ArgumentRoles { default: at.roles(&field, &names)?, when: Vec::new() }
-    } else {
-        let stored: StoredConditional =
-            serde_json::from_value(stored).map_err(|error| at.error(&field, error.to_string()))?;
-        let default = at.roles(&field, &stored.default)?;
-        let when = stored.when.into_iter().map(|guard| guard.check(&field, &default, at));
-        ArgumentRoles { when: when.collect::<Result<_, _>>()?, default }
-    };
-    one_category(&roles.default).map_err(|message| at.error(&field, message))?;
-    Ok(roles)
-}
-
 /// A value has one canonical form, so its roles must agree on what kind of thing it is.
 fn one_category(roles: &[Role]) -> Result<(), String> {
     let mut resources = roles.iter().filter(|role| role.is_resource());
@@ -199,22 +227,6 @@ fn one_category(roles: &[Role]) -> Result<(), String> {
     match resources.find(|role| role.category() != first.category()) {
         Some(other) => Err(format!("`{first}` and `{other}` cannot be roles of one argument")),
         None => Ok(()),
-    }
-}
-
-impl StoredGuard {
-    fn check(self, field: &str, default: &[Role], at: &Place<'_>) -> Result<Guard, LoadError> {
-        let field = format!("{field}.when");
-        let roles = at.roles(&field, &self.roles)?;
-        // `none` names nothing: under a condition an argument may lose all its roles.
-        let extra = roles.iter().find(|role| **role != Role::None && !default.contains(role));
-        let widens = default.iter().all(|role| roles.contains(role));
-        if let Some(extra) = extra.filter(|_| !widens) {
-            return Err(at.error(&field, format!("the default lacks the role `{extra}`")));
-        }
-        let argument = self.condition.arg.clone();
-        let condition = self.condition.check().map_err(|message| at.error(&field, message))?;
-        Ok(Guard { argument, condition, roles })
     }
 }
 

@@ -58,6 +58,17 @@ impl<'a> Scope<'a> {
     }
 }
 
+/// Whether a rule covers one of the values of a call, or the call as a whole when it names no resource.
+pub(crate) fn covers_some(rule: &Rule, call: &ResolvedCall) -> bool {
+    let covers = |of: &RoleValues| {
+        let mut values = of.values.iter();
+        let given = |(argument, value)| Scope { of, argument: Some(argument), value: Some(value) };
+        values.any(|(argument, value)| given((argument, value)).is_covered_by(rule, call))
+            || (of.values.is_empty() && Scope::absent(of).is_covered_by(rule, call))
+    };
+    if call.roles().is_empty() { covers_call(rule, call) } else { call.roles().iter().any(covers) }
+}
+
 /// Whether a rule covers a call of a tool that names no resource.
 pub(super) fn covers_call(rule: &Rule, call: &ResolvedCall) -> bool {
     let condition = &rule.condition;

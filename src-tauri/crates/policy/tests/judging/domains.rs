@@ -147,6 +147,17 @@ fn a_remote_that_leads_nowhere_is_sent_as_it_is_written() {
 }
 
 #[test]
+fn what_is_sent_reads_as_what_was_judged() {
+    for (raw, text) in
+        [("file:", "file:///"), ("http://ok.org", "http://ok.org"), ("http://ok.org/", "http://ok.org/")]
+    {
+        let judged = Destination::parse(Role::FetchUrl, raw);
+        assert_eq!(judged.text(), text);
+        assert_eq!(Destination::parse(Role::FetchUrl, text), judged);
+    }
+}
+
+#[test]
 fn dots_at_the_end_of_a_host_mean_nothing_in_any_script() {
     for (raw, host) in [
         ("http://ok.org。。/", "ok.org"),

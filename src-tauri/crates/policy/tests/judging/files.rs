@@ -16,33 +16,33 @@ fn a_rule_that_is_not_understood_refuses_the_policy() {
     for (rule, message) in [
         (
             rule(json!({ "sideEffects": true })),
-            "`p.json`, rule `r`, field `if.sideEffects`: this condition is not known",
+            "`p.json`, line 1, rule `r`, field `if.sideEffects`: this condition is not known",
         ),
         (
             rule(json!({ "roles": ["reed-path"] })),
-            "`p.json`, rule `r`, field `if.roles`: there is no role `reed-path`",
+            "`p.json`, line 1, rule `r`, field `if.roles[0]`: there is no role `reed-path`",
         ),
         (
             rule(json!({ "paths": { "roles": ["read-path"], "within": "rel" } })),
-            "`p.json`, rule `r`, field `if.paths.within`: `rel` must be absolute or begin with `~/`",
+            "`p.json`, line 1, rule `r`, field `if.paths.within`: `rel` must be absolute or begin with `~/`",
         ),
         (
             rule(json!({ "paths": { "roles": ["read-path"], "within": "~bob/x" } })),
-            "`p.json`, rule `r`, field `if.paths.within`: `~bob/x` must be absolute or begin with `~/`",
+            "`p.json`, line 1, rule `r`, field `if.paths.within`: `~bob/x` must be absolute or begin with `~/`",
         ),
         (
             json!({ "name": "r", "if": {}, "then": "permit" }),
-            "`p.json`, rule `r`, field `then`: `permit` is not a decision",
+            "`p.json`, line 1, rule `r`, field `then`: `permit` is not a decision",
         ),
         (
             json!({ "name": "r", "if": {}, "then": "allow", "unless": 1 }),
-            "`p.json`, rule `r`, field `unless`: this field is not known",
+            "`p.json`, line 1, rule `r`, field `unless`: this field is not known",
         ),
-        (json!({ "if": {}, "then": "allow" }), "`p.json`, rule `number 1`, field `name`: is missing"),
-        (json!({ "name": "r", "then": "allow" }), "`p.json`, rule `r`, field `if`: is missing"),
+        (json!({ "if": {}, "then": "allow" }), "`p.json`, line 1, rule `number 1`, field `name`: is missing"),
+        (json!({ "name": "r", "then": "allow" }), "`p.json`, line 1, rule `r`, field `if`: is missing"),
         (
             json!({ "name": "", "if": {}, "then": "allow" }),
-            "`p.json`, rule `number 1`, field `name`: a rule needs a name",
+            "`p.json`, line 1, rule `number 1`, field `name`: a rule needs a name",
         ),
     ] {
         assert_eq!(policy_error(&rule), message);
@@ -97,7 +97,7 @@ fn a_name_that_comes_twice_refuses_any_file() {
 fn a_list_that_is_used_and_not_defined_refuses_the_policy() {
     let conditions = json!({ "domains": { "roles": ["fetch-url"], "allowed": ["@hosts"] } });
     let rule = json!({ "name": "r", "if": conditions, "then": "deny" });
-    let expected = "`p.json`, rule `r`, field `if.domains.allowed`: there is no list `hosts`";
+    let expected = "`p.json`, line 1, rule `r`, field `if.domains.allowed[0]`: there is no list `hosts`";
     assert_eq!(policy_error(&rule), expected);
     let lists = json!({ "lists": { "hosts": { "values": [] } } }).to_string();
     let lists = DynamicLists::from_json(&lists, "l").unwrap();
@@ -118,11 +118,11 @@ fn an_annotation_that_is_not_understood_refuses_the_file() {
     let holds = json!({ "arg": "m", "equals": 1 });
     assert_eq!(
         error(json!({ "path": ["path"] })).unwrap_err(),
-        "`a.json`, tool `s/t`, field `args.path`: there is no role `path`"
+        "`a.json`, line 1, tool `s/t`, field `args.path[0]`: there is no role `path`"
     );
     assert_eq!(
         error(when(holds.clone(), json!(["delete-path"]))).unwrap_err(),
-        "`a.json`, tool `s/t`, field `args.path.when`: the default lacks the role `delete-path`"
+        "`a.json`, line 1, tool `s/t`, field `args.path.when[0].roles`: the default lacks the role `delete-path`"
     );
     assert!(
         error(when(json!({ "arg": "m", "matches": "x" }), json!(["read-path"])))

@@ -12,6 +12,7 @@ mod differences;
 mod domains;
 mod files;
 mod linting;
+mod loading;
 mod peer;
 mod properties;
 mod proposals;

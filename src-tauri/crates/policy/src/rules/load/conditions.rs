@@ -1,0 +1,147 @@
+//! Reads the `if` of a rule.
+
+use super::super::{Conditions, DomainsCondition, Entry, ListCondition, PathsCondition};
+use super::{Loading, Reading, field};
+use crate::domains::Pattern;
+use crate::spot::Spot;
+use crate::{Category, LoadError, Role};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub(crate) struct StoredPaths {
+    #[cfg_attr(test, schemars(with = "Vec<crate::schemas::RoleName>"))]
+    roles: Vec<String>,
+    within: String,
+}
+
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub(crate) struct StoredDomains {
+    #[cfg_attr(test, schemars(with = "Vec<crate::schemas::RoleName>"))]
+    roles: Vec<String>,
+    allowed: Vec<String>,
+}
+
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct StoredList {
+    #[cfg_attr(test, schemars(with = "Vec<crate::schemas::RoleName>"))]
+    roles: Vec<String>,
+    allowed: Vec<String>,
+    #[cfg_attr(test, schemars(extend("enum" = ["domains", "emails", "identifiers"])))]
+    match_type: String,
+}
+
+impl Loading<'_> {
+    pub(super) fn conditions(&self, stored: Map<String, Value>) -> Result<Conditions, LoadError> {
+        let reading = self.reading;
+        let of_rule = field("if");
+        let mut conditions = Conditions::default();
+        for (key, value) in stored {
+            let at = Spot::Field(&of_rule, &key);
+            match key.as_str() {
+                "roles" => {
+                    let names: Vec<String> = reading.read(at, value)?;
+                    conditions.roles = Some(reading.roles(at, &names)?);
+                }
+                "server" => conditions.server = Some(reading.read(at, value)?),
+                "tool" => conditions.tool = Some(reading.read(at, value)?),
+                "paths" => conditions.paths = Some(self.paths(at, value)?),
+                "domains" => conditions.domains = Some(self.domains(at, value)?),
+                "lists" => conditions.lists = Some(self.list_conditions(at, value)?),
+                _ => return Err(reading.error(at, "this condition is not known")),
+            }
+        }
+        Ok(conditions)
+    }
+
+    fn paths(&self, at: Spot<'_>, value: Value) -> Result<PathsCondition, LoadError> {
+        let stored: StoredPaths = self.reading.read(at, value)?;
+        let of_within = Spot::Field(&at, "within");
+        let is_rooted =
+            stored.within.starts_with('/') || stored.within == "~" || stored.within.starts_with("~/");
+        if !is_rooted {
+            let message = format!("`{}` must be absolute or begin with `~/`", stored.within);
+            return Err(self.reading.error(of_within, message));
+        }
+        let within =
+            (self.resolve)(&stored.within).map_err(|message| self.reading.error(of_within, message))?;
+        let of_roles = Spot::Field(&at, "roles");
+        let roles = self.reading.roles(of_roles, &stored.roles)?;
+        if let Some(role) = roles.iter().find(|role| role.category() != Category::Path) {
+            return Err(self.reading.error(of_roles, format!("`{role}` names no path")));
+        }
+        Ok(PathsCondition { roles, written: stored.within, within })
+    }
+
+    fn domains(&self, at: Spot<'_>, value: Value) -> Result<DomainsCondition, LoadError> {
+        let stored: StoredDomains = self.reading.read(at, value)?;
+        let of_roles = Spot::Field(&at, "roles");
+        let roles = self.reading.roles(of_roles, &stored.roles)?;
+        if let Some(role) = roles.iter().find(|role| !names_a_host(**role)) {
+            return Err(self.reading.error(of_roles, format!("`{role}` names no host")));
+        }
+        let allowed = self.fill_in(Spot::Field(&at, "allowed"), stored.allowed)?;
+        let allowed = allowed.iter().map(|text| Pattern::parse(text)).collect();
+        Ok(DomainsCondition { roles, allowed })
+    }
+
+    fn list_conditions(&self, at: Spot<'_>, value: Value) -> Result<Vec<ListCondition>, LoadError> {
+        let stored: Vec<Value> = self.reading.read(at, value)?;
+        let lists = stored.into_iter().enumerate();
+        lists.map(|(index, list)| self.list_condition(Spot::Item(&at, index), list)).collect()
+    }
+
+    fn list_condition(&self, at: Spot<'_>, value: Value) -> Result<ListCondition, LoadError> {
+        let stored: StoredList = self.reading.read(at, value)?;
+        let roles = self.reading.roles(Spot::Field(&at, "roles"), &stored.roles)?;
+        let entry: fn(String) -> Entry = match stored.match_type.as_str() {
+            "domains" => |text| Entry::Domain(Pattern::parse(&text)),
+            "emails" => |text| Entry::Email(text.to_lowercase()),
+            "identifiers" => Entry::Identifier,
+            other => {
+                let message =
+                    format!("`{other}` is not a way to match: write `domains`, `emails` or `identifiers`");
+                return Err(self.reading.error(Spot::Field(&at, "matchType"), message));
+            }
+        };
+        let allowed = self.fill_in(Spot::Field(&at, "allowed"), stored.allowed)?;
+        Ok(ListCondition { roles, allowed: allowed.into_iter().map(entry).collect() })
+    }
+
+    /// Puts the values of a list where its `@name` stands.
+    fn fill_in(&self, at: Spot<'_>, allowed: Vec<String>) -> Result<Vec<String>, LoadError> {
+        let mut filled = Vec::with_capacity(allowed.len());
+        for (index, entry) in allowed.into_iter().enumerate() {
+            let Some(name) = entry.strip_prefix('@') else {
+                filled.push(entry);
+                continue;
+            };
+            let unknown = || self.reading.error(Spot::Item(&at, index), format!("there is no list `{name}`"));
+            filled.extend_from_slice(self.lists.find(name).ok_or_else(unknown)?);
+        }
+        Ok(filled)
+    }
+}
+
+impl Reading<'_> {
+    fn roles(&self, at: Spot<'_>, names: &[String]) -> Result<Vec<Role>, LoadError> {
+        let role = |(index, name): (usize, &String)| {
+            let unknown = || self.error(Spot::Item(&at, index), format!("there is no role `{name}`"));
+            Role::parse(name).ok_or_else(unknown)
+        };
+        names.iter().enumerate().map(role).collect()
+    }
+}
+
+fn names_a_host(role: Role) -> bool {
+    match role.category() {
+        Category::Url | Category::Identifier => true,
+        Category::Path | Category::Opaque => false,
+    }
+}

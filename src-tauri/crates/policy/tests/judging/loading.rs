@@ -1,0 +1,167 @@
+//! Where an error in a file is, and examples that rules carry.
+
+use crate::scene::{Scene, path, spelled};
+use ironcurtain_policy::{Annotations, DynamicLists, Policy};
+use serde_json::{Value, json};
+
+fn policy_error(text: &str) -> String {
+    Policy::from_json(text, "p.json", &spelled, &DynamicLists::default()).unwrap_err().to_string()
+}
+
+fn annotations_error(text: &str) -> String {
+    Annotations::from_json(text, "a.json").unwrap_err().to_string()
+}
+
+#[test]
+fn an_error_in_a_rule_names_the_line() {
+    let file = r#"{
+  "rules": [
+    { "name": "first", "if": {}, "then": "deny" },
+    {
+      "name": "second",
+      "if": {
+        "tool": ["read"],
+        "lists": [
+          { "roles": ["email-address"], "allowed": ["a"], "matchType": "emails" },
+          { "roles": ["email-address"],
+            "allowed": [
+              "a",
+              "@friends"
+            ], "matchType": "emails" }
+        ]
+      },
+      "then": "allow"
+    }
+  ]
+}"#;
+    let second = |line: usize, field: &str, message: &str| {
+        format!("`p.json`, line {line}, rule `second`, field `{field}`: {message}")
+    };
+    assert_eq!(policy_error(file), second(13, "if.lists[1].allowed[1]", "there is no list `friends`"));
+    let known = file.replace("@friends", "b");
+    assert!(Policy::from_json(&known, "p.json", &spelled, &DynamicLists::default()).is_ok());
+    let changed = |from: &str, to: &str| policy_error(&known.replacen(from, to, 1));
+    assert_eq!(changed("\"tool\": [", "\"tools\": ["), second(7, "if.tools", "this condition is not known"));
+    assert_eq!(changed("\"allow\"", "\"permit\""), second(17, "then", "`permit` is not a decision"));
+    let error = changed("{ \"roles\": [\"email-address\"],\n", "{ \"roles\": [\"email\"],\n");
+    assert_eq!(error, second(10, "if.lists[1].roles[0]", "there is no role `email`"));
+    assert_eq!(
+        changed("\"second\"", "\"first\""),
+        "`p.json`, line 5, rule `first`, field `name`: another rule has this name"
+    );
+    // What is missing is missing in the rule, which begins two lines before.
+    assert_eq!(
+        changed("\"name\": \"second\",", ""),
+        "`p.json`, line 4, rule `number 2`, field `name`: is missing"
+    );
+    assert_eq!(
+        policy_error("{\n \"rules\": [],\n \"schemaVersion\": 2\n}"),
+        "`p.json`, line 3: `schemaVersion` must be 1: update IronCurtain, or the file"
+    );
+}
+
+#[test]
+fn an_error_in_an_annotation_names_the_line() {
+    let file = r#"{ "servers": {
+  "s": { "tools": [
+    { "toolName": "t", "args": {} },
+    { "toolName": "u",
+      "args": {
+        "dots.in.it": ["read-path"],
+        "path": {
+          "default": ["read-path"],
+          "when": [
+            { "condition": { "arg": "m", "is": "present" },
+              "roles": ["none"] }
+          ] } },
+      "descends": true }
+  ] }
+} }"#;
+    assert!(Annotations::from_json(file, "a.json").is_ok());
+    let changed = |from: &str, to: &str| annotations_error(&file.replacen(from, to, 1));
+    let second = |line: usize, field: &str, message: &str| {
+        format!("`a.json`, line {line}, tool `s/u`, field `{field}`: {message}")
+    };
+    assert_eq!(
+        changed("[\"none\"]", "[\"delete-path\"]"),
+        second(11, "args.path.when[0].roles", "the default lacks the role `delete-path`")
+    );
+    assert!(changed("present", "odd").starts_with(&second(10, "args.path.when[0].condition", "`odd`")));
+    assert_eq!(
+        changed("[\"read-path\"]", "[\"read-path\", \"x\"]"),
+        second(6, "args.dots.in.it[1]", "there is no role `x`")
+    );
+    assert!(changed("true", "1").starts_with(&second(13, "descends", "invalid type")));
+    assert_eq!(
+        changed("\"u\"", "\"t\""),
+        "`a.json`, line 4, tool `s/t`, field `toolName`: the tool is annotated twice"
+    );
+    assert_eq!(
+        changed("\"toolName\": \"u\",", ""),
+        "`a.json`, line 4, tool `s/number 2`, field `toolName`: is missing"
+    );
+}
+
+#[test]
+fn an_error_in_a_list_names_the_line() {
+    let file = "{ \"lists\": {\n \"a\": { \"values\": [] },\n \"b\": {\n \"values\": [1] } } }";
+    let error = |text: &str| DynamicLists::from_json(text, "l.json").map_err(|error| error.to_string());
+    let invalid = error(file).unwrap_err();
+    assert!(invalid.starts_with("`l.json`, line 4, list `b`, field `values`: invalid type"), "{invalid}");
+    let missing = error(&file.replace("\"values\": [1]", "")).unwrap_err();
+    assert_eq!(missing, "`l.json`, line 3, list `b`, field `values`: is missing");
+    assert!(error(&file.replace("[1]", "[\"1\"]")).is_ok());
+}
+
+/// What is said of the examples of one rule about reading in `~/docs`.
+fn examples(examples: &Value) -> Result<(), String> {
+    let within =
+        json!({ "paths": { "roles": ["read-path"], "within": "~/docs/" }, "server": ["filesystem"] });
+    let rule = json!({ "name": "docs", "if": within, "then": "allow", "examples": examples });
+    let shadow = json!({ "name": "all", "if": {}, "then": "deny" });
+    let file = serde_json::to_string_pretty(&json!({ "rules": [shadow, rule] })).unwrap();
+    // On disk the folder leads elsewhere: examples do not know.
+    let elsewhere = |_: &str| Ok(path("/elsewhere"));
+    let policy = Policy::from_json(&file, "p.json", &elsewhere, &DynamicLists::default());
+    let annotations = Scene::new(&[]).annotations;
+    let checked = policy.and_then(|policy| policy.check_examples("p.json", &annotations, &path("/home/ann")));
+    checked.map_err(|error| error.to_string())
+}
+
+fn read(at: &str) -> Value {
+    json!({ "server": "filesystem", "tool": "read", "arguments": { "path": at } })
+}
+
+#[test]
+fn an_example_that_fails_refuses_the_file() {
+    let good = json!({
+        "match": [read("~/docs/a"), read("/home/ann/docs"), { "server": "filesystem", "tool": "many", "arguments": { "paths": ["/x", "~/docs/a"] } }],
+        "noMatch": [read("~/docs2/a"), read("/elsewhere/a"), { "server": "other", "tool": "read", "arguments": { "path": "~/docs/a" } }, { "server": "other", "tool": "mail", "arguments": { "to": "ann" } }],
+    });
+    assert_eq!(examples(&good), Ok(()));
+    assert_eq!(
+        examples(&json!({ "match": [read("~/docs/a"), read("/x")] })).unwrap_err(),
+        "`p.json`, line 31, rule `docs`, field `examples.match[1]`: the rule does not cover this call"
+    );
+    assert_eq!(
+        examples(&json!({ "noMatch": [read("~/docs/a")] })).unwrap_err(),
+        "`p.json`, line 24, rule `docs`, field `examples.noMatch[0]`: the rule covers this call"
+    );
+}
+
+#[test]
+fn an_example_that_cannot_be_a_call_refuses_the_file() {
+    let error = |example: Value| examples(&json!({ "match": [example] })).unwrap_err();
+    for (at, message) in [
+        ("docs/a", "`docs/a` is not an absolute path"),
+        ("~bob/a", "`~bob/a` is not an absolute path"),
+        ("~/docs/../a", "is not in canonical form"),
+    ] {
+        assert!(error(read(at)).contains(message), "{}", error(read(at)));
+    }
+    assert!(error(json!({ "server": "filesystem", "tool": "x" })).contains("`filesystem/x` is not known"));
+    assert!(error(json!({ "server": "filesystem" })).contains("missing field `tool`"));
+    assert!(error(json!({ "server": "s", "tool": "t", "args": {} })).contains("unknown field `args`"));
+    let unknown = examples(&json!({ "matches": [] })).unwrap_err();
+    assert!(unknown.contains("field `examples`: unknown field `matches`"), "{unknown}");
+}
