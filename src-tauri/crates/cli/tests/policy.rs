@@ -121,9 +121,9 @@ fn a_policy_is_checked() {
     let read =
         |at: &str| json!({ "server": "filesystem", "tool": "read_text_file", "arguments": { "path": at } });
     let with = |example: Value| {
-        let mut policy: Value = serde_json::from_str(&docs("allow", "~/docs")).unwrap();
+        let mut policy = docs("allow", "~/docs");
         policy["rules"][0]["examples"] = json!({ "match": [example] });
-        home.file("examples.json", &policy.to_string())
+        home.file("examples.json", &policy)
     };
     let (good, text) = home.text(&["check", &with(read("~/docs/a.txt"))]);
     assert!(good, "{text}");

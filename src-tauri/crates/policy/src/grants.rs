@@ -82,3 +82,16 @@ impl Grant {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn just_one_access_is_that_access_and_no_other() {
+        let all = [Access::Read, Access::Write, Access::Delete];
+        for only in all {
+            assert!(all.into_iter().all(|access| AccessSet::only(only).has(access) == (access == only)));
+        }
+    }
+}
