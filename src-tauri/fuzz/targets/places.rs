@@ -13,7 +13,8 @@ fuzz_target!(|pair: (&str, &str)| {
         let judged = Destination::parse(role, address);
         let sent = Destination::parse(role, judged.text());
         assert_eq!(sent.domain(), judged.domain(), "{address:?} is judged as one place and sent as another");
-        assert_eq!(sent.text(), judged.text());
+        // What leads nowhere is covered by nothing, however often it is normalized.
+        assert!(judged.domain().is_none() || sent.text() == judged.text());
         let gate = BTreeMap::from([("s".to_owned(), vec![pattern.to_owned()])]);
         let admitted = Gates::new(&gate).admits("s", &judged);
         match judged.domain() {
