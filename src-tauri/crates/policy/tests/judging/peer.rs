@@ -52,11 +52,23 @@ fn answer_all(folder: &Path) -> BTreeMap<&'static str, usize> {
     tally
 }
 
-/// The existing system's own cases, where they are.
+/// The existing system's own cases, where they are. A place that is named must hold them.
 fn place() -> Option<PathBuf> {
-    let beside = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../../shared/peer");
-    let place = std::env::var_os("IRONCURTAIN_PEER").map_or(beside, PathBuf::from);
-    place.join("sample/cases.jsonl").exists().then_some(place)
+    let holds_cases = |place: &Path| place.join("sample/cases.jsonl").exists();
+    match std::env::var_os("IRONCURTAIN_PEER").map(PathBuf::from) {
+        Some(named) => {
+            assert!(
+                holds_cases(&named),
+                "`IRONCURTAIN_PEER` names `{}`, which holds no cases",
+                named.display()
+            );
+            Some(named)
+        }
+        None => {
+            let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../../shared/peer");
+            holds_cases(&beside).then_some(beside)
+        }
+    }
 }
 
 fn compare(case: &Value, ours: &Value) -> &'static str {

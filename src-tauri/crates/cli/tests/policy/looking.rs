@@ -1,71 +1,7 @@
-//! `ironcurtain policy`, as built, in a home of its own and without a trusted process.
-#![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
+//! Looking at policies without a trusted process.
 
+use crate::home::{Home, docs};
 use serde_json::{Value, json};
-use std::path::PathBuf;
-use std::process::{Command, Output};
-use tempfile::TempDir;
-
-struct Home {
-    dir: TempDir,
-}
-
-impl Home {
-    fn new() -> Self {
-        let home = Self { dir: TempDir::new().unwrap() };
-        std::fs::create_dir_all(home.path("person/docs")).unwrap();
-        std::fs::create_dir_all(home.path("person/.ssh")).unwrap();
-        std::fs::write(home.path("person/docs/a.txt"), "a").unwrap();
-        std::os::unix::fs::symlink(home.path("person/docs"), home.path("person/link")).unwrap();
-        home
-    }
-
-    fn path(&self, below: &str) -> PathBuf {
-        self.dir.path().canonicalize().unwrap().join(below)
-    }
-
-    fn file(&self, below: &str, content: &Value) -> String {
-        let path = self.path(below);
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(&path, content.to_string()).unwrap();
-        path.to_str().unwrap().to_owned()
-    }
-
-    fn run(&self, arguments: &[&str]) -> Output {
-        Command::new(env!("CARGO_BIN_EXE_ironcurtain"))
-            .arg("policy")
-            .args(arguments)
-            .current_dir(self.path("person"))
-            .env("HOME", self.path("person"))
-            .env("IRONCURTAIN_HOME", self.path("ic"))
-            .output()
-            .unwrap()
-    }
-
-    fn text(&self, arguments: &[&str]) -> (bool, String) {
-        let output = self.run(arguments);
-        let text = String::from_utf8(output.stdout).unwrap() + &String::from_utf8(output.stderr).unwrap();
-        (output.status.success(), text)
-    }
-
-    fn json(&self, arguments: &[&str]) -> Value {
-        let output = self.run(&[arguments, &["--json"]].concat());
-        serde_json::from_slice(&output.stdout).unwrap()
-    }
-
-    fn explain(&self, path: &str) -> (bool, String) {
-        let args = json!({ "path": path }).to_string();
-        self.text(&["explain", "--server", "filesystem", "--tool", "read_text_file", "--args", &args])
-    }
-}
-
-fn docs(then: &str, within: &str) -> Value {
-    let conditions = json!({ "paths": { "roles": ["read-path"], "within": within } });
-    json!({ "rules": [
-        { "name": "docs", "if": conditions, "then": then, "reason": "documents" },
-        { "name": "rest", "if": {}, "then": "escalate", "reason": "ask" },
-    ] })
-}
 
 #[test]
 fn a_call_is_explained_by_what_ships_and_by_the_persons_files() {

@@ -1,0 +1,60 @@
+//! The trusted process and policies that are wrong.
+
+use crate::home::{Home, docs, said};
+use serde_json::{Value, json};
+
+const IN_FORCE: &str = "ic/config/policy/compiled-policy.json";
+
+#[test]
+fn the_trusted_process_does_not_start_with_a_rule_that_its_example_contradicts() {
+    let home = Home::new();
+    let policy = |path: &str| {
+        let mut policy = docs("allow", "~/docs");
+        let call = json!({ "server": "filesystem", "tool": "read_text_file", "arguments": { "path": path } });
+        policy["rules"][0]["examples"] = json!({ "match": [call] });
+        policy
+    };
+    let file = home.file(IN_FORCE, &policy("~/other/a.txt"));
+    let told = refusal(&home);
+    let place = format!("`{file}`, line 1, rule `docs`, field `examples.match[0]`: the rule does not cover");
+    assert!(told.contains(&place), "{told}");
+    home.file(IN_FORCE, &policy("~/docs/a.txt"));
+    home.start().stop();
+}
+
+#[test]
+fn the_trusted_process_names_the_place_of_every_mistake() {
+    let home = Home::new();
+    let mistakes = [
+        (
+            IN_FORCE,
+            "{\"rules\": [\n {\"name\": \"r\", \"then\": \"allow\",\n \"if\": {\n\"wen\": 1}}]}",
+            ", line 4, rule `r`, field `if.wen`: ",
+        ),
+        (
+            "ic/config/policy/tool-annotations.json",
+            "{\"servers\": {\"s\": {\"tools\": [\n{\"toolName\": \"t\", \"serverName\": \"s\", \"args\": {\n\"p\": [\"path\"]}}]}}}",
+            ", line 3, tool `s/t`, field `args.p",
+        ),
+        (
+            "ic/config/policy/dynamic-lists.json",
+            "{\"lists\": {\n\"l\": {\n\"values\": 3}}}",
+            ", line 3, list `l`, field `values`: ",
+        ),
+    ];
+    for (below, text, place) in mistakes {
+        let file = home.file(below, &Value::Null);
+        std::fs::write(&file, text).unwrap();
+        let told = refusal(&home);
+        assert!(told.contains(&format!("`{file}`{place}")), "{told}");
+        std::fs::remove_file(&file).unwrap();
+    }
+    home.start().stop();
+}
+
+/// What a trusted process says that does not start.
+fn refusal(home: &Home) -> String {
+    let (started, told) = said(&home.ironcurtain().args(["daemon", "--allow-root"]).output().unwrap());
+    assert!(!started, "{told}");
+    told
+}
