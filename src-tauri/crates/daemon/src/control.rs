@@ -5,6 +5,7 @@
 use crate::audit::{self, Entry, Event, LOG_NAME};
 use crate::daemon::Inner;
 use crate::listener::{Peer, send};
+use crate::server::Versions;
 use crate::view;
 use ironcurtain_protocol::{
     Answered, AuditCheckView, Control, ErrorCode, MAX_FRAME_BYTES, Protection, Reply, Request, StatusView,
@@ -45,7 +46,7 @@ pub(crate) async fn answer(inner: &Arc<Inner>, request: Request) -> Reply {
     match request {
         Request::Status => Reply::Status(status(inner)),
         Request::Sessions => Reply::Sessions(inner.live().iter().map(|s| s.view()).collect()),
-        Request::Grants => Reply::Grants(view::grants(&inner.shared.grants.now(), &inner.shared.law.home)),
+        Request::Grants => Reply::Grants(view::grants(&inner.shared.grants.now(), &inner.shared.law().home)),
         Request::Revoke { grant } => revoke(inner, &grant).await,
         Request::EndSession { session } => end_session(inner, &session),
         Request::Activity { limit } => activity(inner, limit.min(MOST_ENTRIES)).await,
@@ -88,7 +89,7 @@ async fn revoke(inner: &Arc<Inner>, id: &str) -> Reply {
     let mut restarted = Vec::new();
     for (before, session) in restarts_before.iter().filter(|(_, s)| s.may_use(&grant.subject)) {
         // A session that ends meanwhile has lost everything.
-        if let Ok(applied) = session.server().caught_up(version).await
+        if let Ok(applied) = session.server().caught_up(Versions { grants: version, law: 0 }).await
             && applied.restarts > *before
         {
             restarted.push(session.id.clone());

@@ -77,6 +77,7 @@ pub struct Daemon(Arc<Inner>);
 pub(crate) struct Inner {
     pub(crate) shared: Shared,
     pub(crate) servers: Servers,
+    _laws: watch::Sender<Arc<Law>>,
     pub(crate) started_ms: u64,
     pub(crate) sessions: Mutex<Vec<Arc<Session>>>,
     ending: watch::Sender<bool>,
@@ -96,7 +97,7 @@ pub async fn start(options: Options, consent: Arc<dyn Consent>) -> Result<Daemon
     let listener = Listener::bind(&options.home.socket)?;
     let config = Config::load(&options.home)?;
     let servers = Servers::load(&options.home)?;
-    let law = Arc::new(Law::load(&options.home, &servers)?);
+    let laws = watch::Sender::new(Arc::new(Law::load(&options.home, &servers)?));
     let troubles = Troubles::default();
     let audit = Audit::open(&options.home.audit(), troubles.clone())?;
     let (expired, expiries) = mpsc::unbounded_channel();
@@ -114,7 +115,7 @@ pub async fn start(options: Options, consent: Arc<dyn Consent>) -> Result<Daemon
         programs: ServerPrograms { dir: options.programs, allow_root: options.allow_root },
         home: options.home,
         config,
-        law,
+        laws: laws.subscribe(),
         audit,
         grants,
         broker: Broker::new(consent),
@@ -125,6 +126,7 @@ pub async fn start(options: Options, consent: Arc<dyn Consent>) -> Result<Daemon
     let inner = Arc::new(Inner {
         shared,
         servers,
+        _laws: laws,
         started_ms: crate::clock::now_ms(),
         sessions: Mutex::default(),
         ending: watch::Sender::new(false),

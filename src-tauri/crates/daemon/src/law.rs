@@ -1,17 +1,23 @@
-//! What calls are judged by, loaded once: policy, annotations and protected paths.
+//! What calls are judged by: policy, annotations and protected paths.
 //!
-//! A file of the person's replaces the default of the same name; one that is not understood is an error.
+//! - A file of the person's replaces the default of the same name; one that is not understood is an error.
+//! - A law never changes: another one takes its place, with a higher version.
 
 use crate::config::{ConfigError, Server, Servers};
+use crate::consent::Limits;
 use crate::home::Home;
 use ironcurtain_paths::{CanonicalPath, Resolver};
-use ironcurtain_policy::{Annotations, DynamicLists, Gates, LoadError, Policy, Protected, defaults};
+use ironcurtain_policy::{
+    Annotations, DynamicLists, Gates, LoadError, OpenFolder, Policy, Protected, defaults, open_folders,
+};
 use std::io;
 use std::path::{Path, PathBuf};
 
 /// Everything judging needs that is the same for all sessions.
 #[derive(Debug)]
 pub struct Law {
+    /// Which one it is, of those that were in force since the trusted process started; from 1.
+    pub version: u64,
     /// The rules.
     pub policy: Policy,
     /// What tools and their arguments mean.
@@ -90,7 +96,23 @@ impl Law {
         let annotations = Annotations::from_json(annotations, &annotations_file)?;
         policy.check_examples(&policy_file, &annotations, &person)?;
         let protected = protected(home, &person, &resolver)?.into_iter().collect();
-        Ok(Self { policy, annotations, protected, gates: gates(servers), home: person })
+        Ok(Self { version: 1, policy, annotations, protected, gates: gates(servers), home: person })
+    }
+}
+
+impl Law {
+    /// What may be granted, and opened.
+    #[must_use]
+    pub fn limits(&self) -> Limits<'_> {
+        Limits { home: &self.home, protected: self.protected.paths() }
+    }
+
+    /// Folders that the rules open to a server for good, without those that cannot be opened as a whole.
+    #[must_use]
+    pub fn open_folders(&self, server: &str) -> Vec<OpenFolder> {
+        let mut folders = open_folders(&self.policy, server);
+        folders.retain(|folder| self.limits().may_be_granted(&folder.path));
+        folders
     }
 }
 

@@ -12,7 +12,7 @@ mod process;
 mod pump;
 mod roots;
 
-pub use leg::{Applied, LegOptions};
+pub use leg::{Applied, LegOptions, Versions};
 pub use process::{Containment, ServerPrograms};
 pub use pump::{Answered, AtServer, Held, Outgoing, Pending, Pump, share};
 pub use roots::{Shown, still_there};
@@ -77,7 +77,16 @@ impl Drop for AbortOnDrop {
 #[derive(Debug)]
 pub struct Lease {
     id: u64,
+    needs: Vec<Need>,
     commands: mpsc::UnboundedSender<Command>,
+}
+
+impl Lease {
+    /// What is shown by it.
+    #[must_use]
+    pub fn needs(&self) -> &[Need] {
+        &self.needs
+    }
 }
 
 impl Drop for Lease {
@@ -153,13 +162,13 @@ impl Server {
         answer.await.map_err(|_| ServerError::Ending)?
     }
 
-    /// Waits until what the server sees follows from the grants of that version of the table.
+    /// Waits until what the server sees follows from these grants and this law, or later ones.
     ///
     /// # Errors
     /// [`ServerError::Ending`], when the session ends meanwhile.
-    pub async fn caught_up(&self, grants_version: u64) -> Result<Applied, ServerError> {
+    pub async fn caught_up(&self, versions: Versions) -> Result<Applied, ServerError> {
         let mut applied = self.seen.applied.clone();
-        let reached = applied.wait_for(|a| a.grants_version >= grants_version).await;
+        let reached = applied.wait_for(|a| a.versions.have_reached(versions)).await;
         reached.map(|a| a.clone()).map_err(|_| ServerError::Ending)
     }
 

@@ -15,7 +15,7 @@ mod refusal;
 
 use crate::audit::{Audit, AuditError, Entry, Event};
 use crate::config::{Config, FileView, Sandbox, SandboxBackend, Server as ServerConfig};
-use crate::consent::{Broker, Limits};
+use crate::consent::Broker;
 use crate::containment::{Machine, Resolved, Surroundings, resolve};
 use crate::grants::{Grants, Subject};
 use crate::home::{Home, HomeError, private_dir};
@@ -26,7 +26,6 @@ use crate::server::{AtServer, Containment, LegOptions, Outgoing, Server, ServerP
 use crate::troubles::Troubles;
 use crate::wire::{Id, Input, Output};
 use ironcurtain_paths::{CanonicalPath, Resolver};
-use ironcurtain_policy::{OpenFolder, open_folders};
 use ironcurtain_protocol::{ClientView, Note, SessionView};
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
@@ -53,8 +52,8 @@ pub struct Shared {
     pub home: Home,
     /// Settings.
     pub config: Config,
-    /// What calls are judged by.
-    pub law: Arc<Law>,
+    /// What calls are judged by; see [`Shared::law`].
+    pub laws: watch::Receiver<Arc<Law>>,
     /// The audit log.
     pub audit: Audit,
     /// The grants.
@@ -75,6 +74,12 @@ impl Shared {
     /// Tells whoever shows things to look again.
     pub fn changed(&self) {
         self.changes.send_modify(|n| *n += 1);
+    }
+
+    /// What calls are judged by right now.
+    #[must_use]
+    pub fn law(&self) -> Arc<Law> {
+        self.laws.borrow().clone()
     }
 
     /// How a server is to run in a session; the error is a sentence for people.
@@ -151,8 +156,6 @@ pub struct Session {
     sandboxed: bool,
     sandbox: CanonicalPath,
     resolver: Resolver,
-    /// Folders that the policy opens to the server for good.
-    opened: Vec<OpenFolder>,
     started_ms: u64,
     says_it_is: Mutex<Option<String>>,
     counts: Counts,
@@ -196,20 +199,16 @@ impl Session {
         private_dir(&dir)?;
         private_dir(&sandbox_dir)?;
         let sandbox = canonical(&sandbox_dir)?;
-        let resolver = Resolver::new(shared.law.home.clone(), sandbox.clone());
+        let law = shared.law();
+        let resolver = Resolver::new(law.home.clone(), sandbox.clone());
         let (to_client, lines) = mpsc::channel(TO_CLIENT);
         let (notes, notes_for_shim) = mpsc::unbounded_channel();
         let client_takes = watch::Sender::new(HashSet::new());
         let log = log::start(dir.join("session.log"));
         let (key, session) = (client.key.clone(), id.clone());
         let server_name = config.name.clone();
-        let limits = Limits { home: &shared.law.home, protected: shared.law.protected.paths() };
-        let opened: Vec<OpenFolder> = open_folders(&shared.law.policy, &config.name)
-            .into_iter()
-            .filter(|folder| limits.may_be_granted(&folder.path))
-            .collect();
-        let protected = shared.law.protected.paths().to_vec();
-        let around = Surroundings::new(&shared.home, &shared.law.home, protected, &sandbox)
+        let protected = law.protected.paths().to_vec();
+        let around = Surroundings::new(&shared.home, &law.home, protected, &sandbox)
             .map_err(|e| SessionError::Directory { path: dir.clone(), problem: e.to_string() })?;
         let containment = shared.containment(&config, &around, &id).await;
         let sandboxed = containment.as_ref().is_ok_and(Containment::is_sandboxed);
@@ -219,13 +218,12 @@ impl Session {
             containment,
             around,
             resolver: resolver.clone(),
-            opened: opened.clone(),
+            laws: shared.laws.clone(),
             may_use: Box::new(move |g| g.subject.covers(&key, &server_name, &session)),
             grants: shared.grants.watch(),
             client: to_client.clone(),
             memory: Arc::new(Semaphore::new(UNREAD_KIB)),
             client_takes: client_takes.subscribe(),
-            lists_allowed: shared.law.annotations.get(&config.name, "list_allowed_directories").is_some(),
             log,
             audit: shared.audit.clone(),
             session: id.clone(),
@@ -239,7 +237,6 @@ impl Session {
             sandboxed,
             sandbox,
             resolver,
-            opened,
             started_ms: crate::clock::now_ms(),
             says_it_is: Mutex::default(),
             counts: Counts::default(),
@@ -303,10 +300,6 @@ impl Session {
     fn client_view(&self) -> ClientView {
         let says = self.says_it_is.lock().unwrap_or_else(PoisonError::into_inner).clone();
         ClientView { says_it_is: says, ..self.client.view.clone() }
-    }
-
-    fn limits(&self) -> Limits<'_> {
-        Limits { home: &self.shared.law.home, protected: self.shared.law.protected.paths() }
     }
 
     fn entry(&self, event: Event, summary: impl Into<String>) -> Entry {

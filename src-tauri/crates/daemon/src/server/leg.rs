@@ -2,11 +2,15 @@
 //!
 //! - What is mounted follows from the live grants and the leases of calls under way; nothing else adds a mount
 //!   (see [`converge`]).
+//! - Another law is followed as another grant is: what it opens no longer is taken away, with proof.
 //! - A process that is started again is greeted as the client greeted the first one.
 
+mod applied;
 mod converge;
 
-use super::mounted::{self, Mounted};
+pub use applied::{Applied, Versions};
+
+use super::mounted::Mounted;
 use super::process::{self, Containment, Hold, Process, ServerPrograms, Start};
 use super::pump::{Answered, Outgoing, Pump, PumpOptions};
 use super::roots::Shown;
@@ -15,10 +19,11 @@ use crate::audit::{Audit, Entry, Event};
 use crate::config::Server;
 use crate::containment::Surroundings;
 use crate::grants::{GrantTable, StandingGrant};
+use crate::law::Law;
 use crate::mounts::{Need, united};
 use crate::wire::{Input, Response, notification_line};
-use ironcurtain_paths::{CanonicalPath, Resolver};
-use ironcurtain_policy::OpenFolder;
+use converge::Lawful;
+use ironcurtain_paths::Resolver;
 use serde_json::value::RawValue;
 use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
@@ -47,53 +52,24 @@ pub struct LegOptions {
     pub around: Surroundings,
     /// For looking at granted paths.
     pub resolver: Resolver,
-    /// Folders that the policy opens to the server for good.
-    pub opened: Vec<OpenFolder>,
     /// The grants this server may use, out of all.
     pub may_use: Box<dyn Fn(&StandingGrant) -> bool + Send + Sync>,
     /// The live grants.
     pub grants: watch::Receiver<Arc<GrantTable>>,
+    /// What calls are judged by.
+    pub laws: watch::Receiver<Arc<Law>>,
     /// Lines for the client.
     pub client: mpsc::Sender<Outgoing>,
     /// The memory for what the client has not read yet, in KiB.
     pub memory: Arc<Semaphore>,
     /// Methods the client takes from a server.
     pub client_takes: watch::Receiver<HashSet<String>>,
-    /// Whether the server has `list_allowed_directories`.
-    pub lists_allowed: bool,
     /// The session's log file.
     pub log: mpsc::Sender<String>,
     /// The audit log.
     pub audit: Audit,
     /// The session's id, for the audit log.
     pub session: String,
-}
-
-/// How far the projection has come.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Applied {
-    /// The table of grants it follows from.
-    pub grants_version: u64,
-    /// How often the server was restarted because it still held something that was taken away.
-    pub restarts: u64,
-    /// What could not be mounted, and why.
-    pub failed: BTreeMap<CanonicalPath, String>,
-    /// What is mounted.
-    mounted: Vec<Mounted>,
-}
-
-impl Applied {
-    /// Whether a path is shown as it is now, with the access needed.
-    #[must_use]
-    pub fn shows(&self, need: &Need) -> bool {
-        mounted::shows(&self.mounted, need)
-    }
-
-    /// Whether nothing is shown of a path, or what is shown is what stands there now.
-    #[must_use]
-    pub fn is_current(&self, path: &CanonicalPath) -> bool {
-        mounted::is_current(&self.mounted, path)
-    }
 }
 
 #[derive(Debug)]
@@ -121,8 +97,11 @@ pub(super) fn start(
     let (state, state_seen) = watch::channel(State::Starting);
     let (applied, applied_seen) = watch::channel(Applied::default());
     let (roots, roots_seen) = watch::channel(Shown::default());
+    let lawful = Lawful::of(&options.laws.borrow(), &options.server.name);
     let leg = Leg {
         _files: SessionFiles::of(&options.containment),
+        lawful,
+        hides_too_little: false,
         options,
         commands,
         state,
@@ -180,6 +159,9 @@ struct Leg {
     applied: watch::Sender<Applied>,
     roots: watch::Sender<Shown>,
     running: Option<Running>,
+    lawful: Lawful,
+    /// What no server may read has changed since the process was started.
+    hides_too_little: bool,
     mounted: Vec<Mounted>,
     leases: BTreeMap<u64, Vec<Need>>,
     next_lease: u64,
@@ -221,7 +203,7 @@ impl Leg {
     async fn run(mut self, mut inbox: mpsc::UnboundedReceiver<Command>) {
         self.bring_up().await;
         self.converge().await;
-        let mut grants = self.options.grants.clone();
+        let (mut grants, mut laws) = (self.options.grants.clone(), self.options.laws.clone());
         loop {
             tokio::select! {
                 command = inbox.recv() => match command {
@@ -234,7 +216,16 @@ impl Leg {
                     }
                     let version = grants.borrow_and_update().version;
                     // A use is a change of the table too, but not of what is granted.
-                    if version != self.applied.borrow().grants_version {
+                    if version != self.applied.borrow().versions.grants {
+                        self.converge().await;
+                    }
+                }
+                changed = laws.changed() => {
+                    if changed.is_err() {
+                        return;
+                    }
+                    let version = laws.borrow_and_update().version;
+                    if version != self.applied.borrow().versions.law {
                         self.converge().await;
                     }
                 }
@@ -282,7 +273,7 @@ impl Leg {
         self.next_lease += 1;
         let id = self.next_lease;
         let commands = self.commands.upgrade().ok_or(ServerError::Ending)?;
-        let lease = Lease { id, commands };
+        let lease = Lease { id, needs: needs.clone(), commands };
         self.leases.insert(id, needs.clone());
         self.converge().await;
         let failed = self.applied.borrow().failed.clone();
@@ -305,6 +296,7 @@ impl Leg {
         self.state.send_replace(State::Starting);
         self.started = Instant::now();
         self.project();
+        self.hides_too_little = false;
         let needs = united(self.roots.borrow().needs.clone());
         let mounted = needs.iter().cloned().map(Mounted::about_to_be).collect();
         match self.start_process(&needs).await {

@@ -43,6 +43,14 @@ impl Containment {
         }
     }
 
+    /// Whether it hides paths that it would show otherwise.
+    pub(super) fn hides_paths(&self) -> bool {
+        match self {
+            Self::Native(_, FileView::HostRead) | Self::Srt(..) => true,
+            Self::Native(_, FileView::Roots) | Self::Plain => false,
+        }
+    }
+
     /// What it may write to in any case, as far as it is not shown by itself.
     pub(super) fn standing(&self, around: &Surroundings) -> Vec<Need> {
         match self {

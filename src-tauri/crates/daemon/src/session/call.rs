@@ -11,7 +11,7 @@ use crate::audit::{Entry, Event, PolicyDecision, redacted};
 use crate::consent::{Asking, Lifetime, Offer, Outcome, Wanted, build, grants_of};
 use crate::grants::Subject;
 use crate::prepared::Prepared;
-use crate::server::{Answered, AtServer, Held, Lease, Pending, Pump};
+use crate::server::{Answered, AtServer, Held, Lease, Pending, Pump, ServerError};
 use crate::wire::{Id, Response, result_line};
 use ironcurtain_policy::{Asked, Denial, Escalation, Permit, Verdict};
 use rmcp::model::ErrorCode;
@@ -23,6 +23,9 @@ use tokio::time::Instant;
 
 /// How often one call may become a new question because what it names changed under the last one.
 const MOST_QUESTIONS: usize = 3;
+
+/// How often what stands may change while a call waits for what it needs.
+const MOST_ROUNDS: usize = 3;
 
 /// A call with everything it needs until its answer.
 struct Call {
@@ -43,7 +46,7 @@ pub(super) async fn called(session: &Arc<Session>, id: Id, params: Option<&RawVa
     let judged = session.judge(&call.tool, &[]).await;
     match (judged.verdict, judged.prepared) {
         (Verdict::Allow(permit), Some(prepared)) => {
-            let leave = session.leave(prepared, permit, &judged.grants, judged.version, Vec::new());
+            let leave = session.leave(prepared, permit, &judged.grants, judged.versions, Vec::new());
             let at_once = |_: &Pump| session.shows(&leave) && session.nobody_in_line();
             match session.server.ready_now().filter(at_once) {
                 Some(pump) => match forward(session, &call, &leave, &leave.permit, &pump).await {
@@ -95,7 +98,7 @@ async fn ask(session: Arc<Session>, call: Call, mut prepared: Prepared, mut esca
         let again = session.judge(&call.tool, &approved).await;
         match (again.verdict, again.prepared) {
             (Verdict::Allow(permit), Some(now)) => {
-                let leave = session.leave(now, permit, &again.grants, again.version, approved);
+                let leave = session.leave(now, permit, &again.grants, again.versions, approved);
                 return proceed(session, call, leave, None).await;
             }
             (Verdict::Escalate(next), Some(now)) => (prepared, escalation) = (now, next),
@@ -119,6 +122,7 @@ async fn question(
     let id = crate::clock::random_name().map_err(|e| format!("DENIED: no question could be made: {e}"))?;
     let wanted = prepared.wanted(&escalation.values, session.config.file_writes);
     let client = session.client_view();
+    let law = session.shared.law();
     let command = std::iter::once(&session.config.command).chain(&session.config.args);
     let question = build(Asking {
         id: id.clone(),
@@ -131,7 +135,7 @@ async fn question(
         escalation,
         wanted: &wanted,
         arguments: prepared.call.transport_arguments(),
-        limits: session.limits(),
+        limits: law.limits(),
         deadline: session.shared.config.question_deadline(),
     });
     let offers = question.offers.clone();
@@ -166,8 +170,8 @@ async fn question(
 }
 
 /// Makes the kernel show what the call needs, then forwards it, then lets the next in line go on.
-async fn proceed(session: Arc<Session>, call: Call, leave: Leave, next: Option<oneshot::Sender<()>>) {
-    let shown = shown(&session, &call, &leave).await;
+async fn proceed(session: Arc<Session>, call: Call, mut leave: Leave, next: Option<oneshot::Sender<()>>) {
+    let shown = shown(&session, &call, &mut leave).await;
     drop(next);
     match shown {
         Ok((pending, lease)) => {
@@ -178,38 +182,56 @@ async fn proceed(session: Arc<Session>, call: Call, leave: Leave, next: Option<o
     }
 }
 
+/// Shows the server what the call needs and forwards it, by the leave it has at that moment.
 async fn shown(
     session: &Arc<Session>,
     call: &Call,
-    leave: &Leave,
+    leave: &mut Leave,
 ) -> Result<(Pending, Option<Lease>), String> {
-    let problem = |e: crate::server::ServerError| format!("The call was allowed, but {e}.");
-    session.server.ready().await.map_err(problem)?;
-    if !leave.needs_nothing() {
-        session.server.caught_up(leave.version).await.map_err(problem)?;
-    }
-    let lease = if session.shows(leave) {
-        None
-    } else {
-        Some(session.server.lease(leave.needs.clone()).await.map_err(problem)?)
-    };
-    let applied = session.server.applied();
-    if let Some((path, reason)) = leave.prepared.first_of(&applied.failed) {
-        return Err(format!(
-            "The call was allowed, but the kernel could not show `{path}` to the server: {reason}."
-        ));
-    }
-    // Mounting may have had to restart the server.
-    let pump = session.server.ready().await.map_err(problem)?;
-    // While it was waited, a grant may have been taken back, or what the call names may have changed.
-    let again = session.judge(&call.tool, &leave.approved).await;
-    match (again.verdict, again.prepared) {
-        (Verdict::Allow(permit), Some(now)) if now.call == leave.prepared.call => {
-            Ok((forward(session, call, leave, &permit, &pump).await?, lease))
+    for _ in 0..MOST_ROUNDS {
+        let lease = show(session, leave).await?;
+        // Mounting may have had to restart the server.
+        let pump = session.server.ready().await.map_err(not_shown)?;
+        let applied = session.server.applied();
+        if let Some((path, reason)) = leave.prepared.first_of(&applied.failed) {
+            return Err(format!(
+                "The call was allowed, but the kernel could not show `{path}` to the server: {reason}."
+            ));
         }
-        (Verdict::Deny(denial), _) => Err(refusal::denied(&denial)),
-        (Verdict::Allow(_) | Verdict::Escalate(_), _) => Err(refusal::changed()),
+        // While it was waited, a grant may have been taken back, the law or what the call names may have changed.
+        let again = session.judge(&call.tool, &leave.approved).await;
+        let now = match (again.verdict, again.prepared) {
+            (Verdict::Allow(permit), Some(now)) if now.call == leave.prepared.call => {
+                session.leave(now, permit, &again.grants, again.versions, leave.approved.clone())
+            }
+            (Verdict::Deny(denial), _) => return Err(refusal::denied(&denial)),
+            (Verdict::Allow(_) | Verdict::Escalate(_), _) => return Err(refusal::changed()),
+        };
+        let leased = lease.as_ref().map_or(&[][..], Lease::needs);
+        let is_shown = now.to_lease(&applied).iter().all(|need| leased.contains(need));
+        *leave = now;
+        if is_shown {
+            return Ok((forward(session, call, leave, &leave.permit, &pump).await?, lease));
+        }
     }
+    Err(refusal::changed())
+}
+
+/// Waits until the server sees what stands, and shows it what the call needs beside that.
+async fn show(session: &Arc<Session>, leave: &Leave) -> Result<Option<Lease>, String> {
+    session.server.ready().await.map_err(not_shown)?;
+    if !leave.needs_nothing() {
+        session.server.caught_up(leave.versions).await.map_err(not_shown)?;
+    }
+    if session.shows(leave) {
+        return Ok(None);
+    }
+    let needs = leave.to_lease(&session.server.applied());
+    session.server.lease(needs).await.map(Some).map_err(not_shown)
+}
+
+fn not_shown(problem: ServerError) -> String {
+    format!("The call was allowed, but {problem}.")
 }
 
 /// Writes the decision and sends the call. The error is for the agent.
@@ -233,8 +255,7 @@ async fn forward(
 
 /// Waits for the answer and passes it on; then what was shown for this call alone is taken away.
 async fn deliver(session: Arc<Session>, call: Call, leave: Leave, pending: Pending, lease: Option<Lease>) {
-    let (answered, held) = pending.answer_held().await;
-    drop(lease);
+    let (answered, held) = answer(&session, &call, &leave, pending, lease).await;
     let blocked = if session.sandboxed { blocked::marked(&answered) } else { None };
     let result = match &answered {
         _ if blocked.is_some() => "blocked by the sandbox",
@@ -250,6 +271,26 @@ async fn deliver(session: Arc<Session>, call: Call, leave: Leave, pending: Pendi
     entry.duration_ms = Some(millis(call.began));
     session.record(entry).await;
     session.shared.changed();
+}
+
+/// Waits for the answer. What is shown for this call alone is taken away with it, or when a law comes that does not allow
+/// the call.
+async fn answer(
+    session: &Session,
+    call: &Call,
+    leave: &Leave,
+    pending: Pending,
+    lease: Option<Lease>,
+) -> (Answered, Held) {
+    let answer = pending.answer_held();
+    tokio::pin!(answer);
+    if lease.is_some() {
+        tokio::select! {
+            answered = &mut answer => return answered,
+            () = session.forbidden(&call.tool, leave) => drop(lease),
+        }
+    }
+    answer.await
 }
 
 impl Session {

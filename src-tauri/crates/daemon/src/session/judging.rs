@@ -4,9 +4,11 @@ use super::Session;
 use super::prepare::ToolCall;
 use crate::grants::StandingGrant;
 use crate::judging::{self, Setting};
+use crate::law::Law;
 use crate::mounts::Need;
 use crate::prepared::Prepared;
-use ironcurtain_policy::{Asked, OpenFolder, Permit, Verdict};
+use crate::server::{Applied, Versions};
+use ironcurtain_policy::{Asked, Permit, Verdict};
 use std::sync::{Arc, PoisonError};
 use tokio::sync::oneshot::{self, error::TryRecvError};
 
@@ -14,36 +16,44 @@ use tokio::sync::oneshot::{self, error::TryRecvError};
 pub(super) struct Judged {
     pub(super) prepared: Option<Prepared>,
     pub(super) verdict: Verdict,
-    /// The grants it was judged with, and the version of their table.
+    /// The grants it was judged with.
     pub(super) grants: Vec<StandingGrant>,
-    pub(super) version: u64,
+    /// Of the grants and of the law it was judged with.
+    pub(super) versions: Versions,
 }
 
 /// Leave for a call, with what it was given for.
 pub(super) struct Leave {
     pub(super) prepared: Prepared,
     pub(super) permit: Permit,
-    /// What must be shown for this call alone.
+    /// What must be shown for it, as far as it is not there in any case.
     pub(super) needs: Vec<Need>,
-    /// What standing grants show.
-    pub(super) relies_on: Vec<Need>,
+    /// What of that standing grants show.
+    granted: Vec<Need>,
     /// What the person said yes to for this call.
     pub(super) approved: Vec<Asked>,
-    pub(super) version: u64,
+    /// Of the grants and of the law it was judged with.
+    pub(super) versions: Versions,
 }
 
 impl Leave {
     /// Whether it is all the same to the call what is granted and mounted.
     pub(super) fn needs_nothing(&self) -> bool {
-        self.needs.is_empty() && self.relies_on.is_empty()
+        self.needs.is_empty()
+    }
+
+    /// What must be shown for this call alone, because nothing that stands shows it.
+    pub(super) fn to_lease(&self, applied: &Applied) -> Vec<Need> {
+        let stands = |need: &Need| self.granted.contains(need) || applied.opens(need);
+        self.needs.iter().filter(|need| !stands(need)).cloned().collect()
     }
 }
 
 impl Session {
     /// Everything a call is judged with right now.
-    fn setting(&self, grants: &[StandingGrant], approved: &[Asked]) -> Arc<Setting> {
+    fn setting(&self, law: Arc<Law>, grants: &[StandingGrant], approved: &[Asked]) -> Arc<Setting> {
         Arc::new(Setting {
-            law: self.shared.law.clone(),
+            law,
             server: self.config.name.clone(),
             contained: Setting::contained(&self.config),
             sandbox: Some(self.sandbox.clone()),
@@ -57,7 +67,9 @@ impl Session {
         let table = self.shared.grants.now();
         let grants: Vec<StandingGrant> =
             table.grants.iter().filter(|g| self.may_use(&g.subject)).cloned().collect();
-        let setting = self.setting(&grants, approved);
+        let law = self.shared.law();
+        let versions = Versions { grants: table.version, law: law.version };
+        let setting = self.setting(law, &grants, approved);
         let (prepared, verdict) = match judging::prepare(&setting, &tool.tool, &tool.arguments).await {
             Err(denial) => (None, Verdict::Deny(denial)),
             Ok(prepared) => {
@@ -65,7 +77,7 @@ impl Session {
                 (Some(prepared), verdict)
             }
         };
-        Judged { prepared, verdict, grants, version: table.version }
+        Judged { prepared, verdict, grants, versions }
     }
 
     /// What a permitted call needs, and what of it standing grants show.
@@ -74,19 +86,15 @@ impl Session {
         prepared: Prepared,
         permit: Permit,
         grants: &[StandingGrant],
-        version: u64,
+        versions: Versions,
         approved: Vec<Asked>,
     ) -> Leave {
-        let all = prepared.needs(Some(&self.sandbox), self.config.file_writes);
-        let applied = self.server.applied();
-        let opens = |n: &Need| {
-            let shows = |o: &OpenFolder| o.path.contains(&n.path) && (o.writable || !n.writable);
-            self.opened.iter().any(shows) && applied.shows(n)
-        };
-        let (relies_on, needs) = all.into_iter().partition(|n| grants.iter().any(|g| g.shows(n)) || opens(n));
+        let mut needs = prepared.needs(Some(&self.sandbox), self.config.file_writes);
+        let is_granted = |need: &Need| grants.iter().any(|grant| grant.shows(need));
+        let granted: Vec<Need> = needs.iter().filter(|need| is_granted(need)).cloned().collect();
         // A server that opted out of the sandbox sees everything as it is.
-        let relies_on = if self.sandboxed { relies_on } else { Vec::new() };
-        Leave { prepared, permit, needs, relies_on, approved, version }
+        needs.retain(|need| self.sandboxed || !granted.contains(need));
+        Leave { prepared, permit, needs, granted, approved, versions }
     }
 
     /// Whether the server sees everything the call needs right now, as it is now.
@@ -98,9 +106,9 @@ impl Session {
         if leave.needs_nothing() {
             return true;
         }
-        leave.needs.is_empty()
-            && applied.grants_version >= leave.version
-            && leave.relies_on.iter().all(|need| applied.shows(need))
+        applied.versions.have_reached(leave.versions)
+            && leave.to_lease(&applied).is_empty()
+            && leave.needs.iter().all(|need| applied.shows(need))
             && leave.prepared.first_of(&applied.failed).is_none()
     }
 
@@ -122,11 +130,31 @@ impl Session {
         (last.replace(receiver), sender)
     }
 
-    /// Completes when the call needs no question any more, because of an answer to another one.
-    pub(super) async fn settled(&self, tool: &ToolCall) {
-        let mut table = self.shared.grants.watch();
+    /// Completes when a law comes that does not allow a call which was allowed.
+    pub(super) async fn forbidden(&self, tool: &ToolCall, leave: &Leave) {
+        let mut laws = self.shared.laws.clone();
+        let mut judged_by = leave.versions.law;
         loop {
-            if table.changed().await.is_err() {
+            let newer = laws.wait_for(|law| law.version != judged_by).await.map(|law| law.version);
+            let Ok(newer) = newer else { return std::future::pending().await };
+            judged_by = newer;
+            let again = self.judge(tool, &leave.approved).await;
+            let is_same = again.prepared.is_some_and(|now| now.call == leave.prepared.call);
+            if !is_same || !matches!(again.verdict, Verdict::Allow(_)) {
+                return;
+            }
+        }
+    }
+
+    /// Completes when the call needs no question any more, because of an answer to another one or of another law.
+    pub(super) async fn settled(&self, tool: &ToolCall) {
+        let (mut table, mut laws) = (self.shared.grants.watch(), self.shared.laws.clone());
+        loop {
+            let changed = tokio::select! {
+                changed = table.changed() => changed,
+                changed = laws.changed() => changed,
+            };
+            if changed.is_err() {
                 return std::future::pending().await;
             }
             if !matches!(self.judge(tool, &[]).await.verdict, Verdict::Escalate(_)) {

@@ -2,19 +2,20 @@
 //!
 //! - Adding: mount, then tell, then wait until the server has understood. Removing: tell, then unmount with proof;
 //!   a server that still holds a file is killed and started again.
-//! - Every wait has a bound, after which the kernel and the server have the last word; a change of the grants ends
-//!   the wait, so that a server that dawdles cannot put off what is taken back.
+//! - Every wait has a bound, after which the kernel and the server have the last word; a change of the grants or of the
+//!   law ends the wait, so that a server that dawdles cannot put off what is taken back.
 
-use super::{Leg, State};
+use super::{Applied, Leg, State, Versions};
 use crate::grants::{GrantTable, StandingGrant};
+use crate::law::Law;
 use crate::mounts::{Need, Step, additions, removals, wanted};
-use crate::server::leg::Applied;
 use crate::server::mounted::Mounted;
-use crate::server::process;
+use crate::server::process::{self, Containment};
 use crate::server::pump::{Answered, Pump};
 use crate::server::roots::{Shown, shown};
 use crate::wire::{Response, notification_line};
 use ironcurtain_paths::CanonicalPath;
+use ironcurtain_policy::OpenFolder;
 use ironcurtain_sandbox::{Answer, ControlOp, Proof};
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
@@ -35,6 +36,25 @@ const LIST_ALLOWED: &str = "list_allowed_directories";
 /// How often in a row the server is started anew because something could not be taken from it.
 const MOST_RESTARTS: usize = 3;
 
+/// What the law says of this server.
+pub(super) struct Lawful {
+    version: u64,
+    /// Folders it opens for good.
+    opened: Arc<[OpenFolder]>,
+    /// Whether the server has `list_allowed_directories`.
+    lists_allowed: bool,
+}
+
+impl Lawful {
+    pub(super) fn of(law: &Law, server: &str) -> Self {
+        Self {
+            version: law.version,
+            opened: law.open_folders(server).into(),
+            lists_allowed: law.annotations.get(server, LIST_ALLOWED).is_some(),
+        }
+    }
+}
+
 /// How a round of mounting went.
 #[derive(Default)]
 struct Round {
@@ -48,13 +68,13 @@ struct Round {
 }
 
 impl Leg {
-    /// Goes on until the server sees, and has understood, what follows from the newest grants.
+    /// Goes on until the server sees, and has understood, what follows from the newest grants and the newest law.
     pub(super) async fn converge(&mut self) {
-        let mut grants = self.options.grants.clone();
+        let (mut grants, mut laws) = (self.options.grants.clone(), self.options.laws.clone());
         let mut restarts = 0;
         loop {
             grants.mark_unchanged();
-            let version = self.project();
+            let versions = self.project();
             let round = self.mount().await;
             if round.held && restarts < MOST_RESTARTS {
                 restarts += 1;
@@ -70,28 +90,29 @@ impl Leg {
             if let Some(told) = round.told {
                 tokio::select! {
                     () = self.understood(told) => {}
-                    () = moved(&mut grants, version) => continue,
+                    () = moved(&mut grants, &mut laws, versions) => continue,
                 }
             }
-            let (restarts, mounted) = (self.restarts, self.mounted.clone());
             self.applied.send_replace(Applied {
-                grants_version: version,
-                restarts,
+                versions,
+                restarts: self.restarts,
                 failed: round.failed,
-                mounted,
+                opened: self.lawful.opened.clone(),
+                mounted: self.mounted.clone(),
             });
             break self.settled();
         }
     }
 
-    /// Works out what is to be seen; gives the version of the grants it follows from.
-    pub(super) fn project(&mut self) -> u64 {
+    /// Works out what is to be seen; gives what it follows from.
+    pub(super) fn project(&mut self) -> Versions {
+        self.follow_law();
         let table = self.options.grants.borrow().clone();
         let grants: Vec<StandingGrant> =
             table.grants.iter().filter(|g| (self.options.may_use)(g)).cloned().collect();
         let leases: Vec<Need> = self.leases.values().flatten().cloned().collect();
         let o = &self.options;
-        let mut new = shown(&o.around.session_dir, &o.opened, &grants, &leases, &o.resolver);
+        let mut new = shown(&o.around.session_dir, &self.lawful.opened, &grants, &leases, &o.resolver);
         let standing = o.containment.as_ref().map(|c| c.standing(&o.around));
         new.needs.extend(standing.unwrap_or_default());
         self.roots.send_if_modified(|old| {
@@ -100,11 +121,26 @@ impl Leg {
             *old = Shown { version, ..new };
             true
         });
-        table.version
+        Versions { grants: table.version, law: self.lawful.version }
+    }
+
+    fn follow_law(&mut self) {
+        let law = self.options.laws.borrow().clone();
+        if law.version == self.lawful.version {
+            return;
+        }
+        self.lawful = Lawful::of(&law, &self.options.server.name);
+        let protected = law.protected.paths();
+        if self.options.around.protected != protected {
+            self.options.around.protected = protected.to_vec();
+            // What hides them is made with the process.
+            self.hides_too_little = self.options.containment.as_ref().is_ok_and(Containment::hides_paths);
+        }
     }
 
     async fn mount(&mut self) -> Round {
-        let mut round = Round::default();
+        let outdated = self.hides_too_little && self.running.is_some();
+        let mut round = Round { outdated, ..Round::default() };
         let stale =
             self.mounted.iter().filter(|m| !m.is_current()).map(|m| Step::Remove(m.need.path.clone()));
         let stale = stale.collect();
@@ -168,7 +204,7 @@ impl Leg {
     async fn understood(&mut self, version: u64) {
         let Some(pump) = self.running.as_ref().map(|r| r.pump.clone()) else { return };
         // A server that lists its folders knows of roots; it only may be slow.
-        let may_never_ask = self.asks_for_roots.is_none() && !self.options.lists_allowed;
+        let may_never_ask = self.asks_for_roots.is_none() && !self.lawful.lists_allowed;
         let bound = if may_never_ask { FIRST_ASK_BOUND } else { ROOTS_BOUND };
         let mut told = pump.told.clone();
         let asked = tokio::time::timeout(bound, told.wait_for(|v| *v >= version)).await;
@@ -179,7 +215,7 @@ impl Leg {
             Err(_) if self.asks_for_roots.is_none() => self.asks_for_roots = Some(*pump.told.borrow() > 0),
             Err(_) => self.log(format!("the server did not ask for its new roots within {bound:?}")).await,
         }
-        if self.options.lists_allowed && self.asks_for_roots == Some(true) {
+        if self.lawful.lists_allowed && self.asks_for_roots == Some(true) {
             self.lists_all(&pump).await;
         }
         self.understands = version;
@@ -226,9 +262,17 @@ impl Leg {
     }
 }
 
-/// Completes when what is granted is not that version any more.
-async fn moved(grants: &mut watch::Receiver<Arc<GrantTable>>, version: u64) {
-    if grants.wait_for(|table| table.version != version).await.is_err() {
+/// Completes when grants or law are not those any more.
+async fn moved(
+    grants: &mut watch::Receiver<Arc<GrantTable>>,
+    laws: &mut watch::Receiver<Arc<Law>>,
+    versions: Versions,
+) {
+    let moved = tokio::select! {
+        table = grants.wait_for(|table| table.version != versions.grants) => table.is_ok(),
+        law = laws.wait_for(|law| law.version != versions.law) => law.is_ok(),
+    };
+    if !moved {
         // Without an owner they never change again.
         std::future::pending().await
     }

@@ -1,0 +1,61 @@
+//! How far a server has come with what is granted and what the law says.
+
+use crate::mounts::Need;
+use crate::server::mounted::{self, Mounted};
+use ironcurtain_paths::CanonicalPath;
+use ironcurtain_policy::OpenFolder;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Which grants and which law something follows from.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Versions {
+    /// The version of the table of grants.
+    pub grants: u64,
+    /// The version of the law.
+    pub law: u64,
+}
+
+impl Versions {
+    /// Whether neither is older.
+    #[must_use]
+    pub fn have_reached(self, others: Self) -> bool {
+        self.grants >= others.grants && self.law >= others.law
+    }
+}
+
+/// How far the projection has come.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Applied {
+    /// What it follows from.
+    pub versions: Versions,
+    /// How often the server was restarted because it still held something that was taken away.
+    pub restarts: u64,
+    /// What could not be mounted, and why.
+    pub failed: BTreeMap<CanonicalPath, String>,
+    /// Folders that the law opens to the server for good.
+    pub(super) opened: Arc<[OpenFolder]>,
+    /// What is mounted.
+    pub(super) mounted: Vec<Mounted>,
+}
+
+impl Applied {
+    /// Whether a path is shown as it is now, with the access needed.
+    #[must_use]
+    pub fn shows(&self, need: &Need) -> bool {
+        mounted::shows(&self.mounted, need)
+    }
+
+    /// Whether a path is shown as it is now because the law opens it for good, with the access needed.
+    #[must_use]
+    pub fn opens(&self, need: &Need) -> bool {
+        let opens = |o: &OpenFolder| o.path.contains(&need.path) && (o.writable || !need.writable);
+        self.opened.iter().any(opens) && self.shows(need)
+    }
+
+    /// Whether nothing is shown of a path, or what is shown is what stands there now.
+    #[must_use]
+    pub fn is_current(&self, path: &CanonicalPath) -> bool {
+        mounted::is_current(&self.mounted, path)
+    }
+}
