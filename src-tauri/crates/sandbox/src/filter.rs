@@ -93,6 +93,9 @@ const MODES: &[(c_long, u8)] = &[
     (libc::SYS_mknodat, 2),
 ];
 
+/// Linux, Linux with a machine name of 32 bits, both with a kernel version of old, and the question.
+const PERSONALITIES: &[u32] = &[0, 8, 0x2_0000, 0x2_0008, u32::MAX];
+
 /// Newer than the C library's list; the number is the same on every architecture.
 const FCHMODAT2: c_long = 452;
 
@@ -136,6 +139,12 @@ fn refused() -> Result<Rules, seccompiler::Error> {
         });
         rules.insert(*call, gives_rights.into_iter().collect::<Result<_, _>>()?);
     }
+
+    // Personalities that speak of another architecture, or put memory where it can be guessed.
+    let not =
+        |persona: u32| SeccompCondition::new(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, persona.into());
+    let harmless = PERSONALITIES.iter().map(|&persona| not(persona)).collect::<Result<_, _>>()?;
+    rules.insert(libc::SYS_personality, vec![SeccompRule::new(harmless)?]);
 
     // Typing into the person's terminal.
     let typing = [libc::TIOCSTI, libc::TIOCLINUX].map(|request| {

@@ -34,6 +34,10 @@ pub(crate) enum Top {
 
 const TOPS: &[&str] = &["/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"];
 
+/// What of `/sys` programs ask for: processors and pages. The rest tells of the machine and of its network, whatever
+/// network namespace one is in.
+const SYS: &[&str] = &["/sys/devices/system", "/sys/kernel/mm"];
+
 const ETC: &[&str] = &[
     "/etc/alternatives",
     "/etc/ca-certificates",
@@ -66,6 +70,9 @@ const MASKED: &[&str] = &[
     "/proc/timer_list",
     "/proc/vmallocinfo",
 ];
+/// The one that tells an ordinary user about the host, too: keyrings are not namespaced.
+const TELLING: &[&str] = &["/proc/keys"];
+
 const FROZEN: &[&str] = &[
     "/proc/acpi",
     "/proc/asound",
@@ -87,7 +94,8 @@ impl Host {
         };
         // For an ordinary user the kernel's own file modes guard these; global root walks past modes.
         let guard = |list: &[&str]| if uid == 0 { existing(list) } else { vec![] };
-        Ok(Self { uid, gid, tops, etc: existing(ETC), masked: guard(MASKED), frozen: guard(FROZEN) })
+        let masked = existing(if uid == 0 { MASKED } else { TELLING });
+        Ok(Self { uid, gid, tops, etc: existing(ETC), masked, frozen: guard(FROZEN) })
     }
 
     fn system() -> Vec<(String, Top)> {
@@ -100,7 +108,7 @@ impl Host {
         for entry in fs::read_dir("/")? {
             // What is not UTF-8 at the very top is nothing that a program could be looking for.
             let Ok(name) = entry?.file_name().into_string() else { continue };
-            if matches!(name.as_str(), "proc" | "dev") || (private_tmp && name == "tmp") {
+            if matches!(name.as_str(), "proc" | "dev" | "sys") || (private_tmp && name == "tmp") {
                 continue;
             }
             let path = format!("/{name}");
@@ -108,6 +116,7 @@ impl Host {
                 tops.push((path, top));
             }
         }
+        tops.extend(existing(SYS).into_iter().map(|path| (path, Top::There)));
         tops.sort();
         Ok(tops)
     }

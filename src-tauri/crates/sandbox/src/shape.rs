@@ -48,16 +48,8 @@ pub(crate) struct Layout {
     pub(crate) missing: Vec<String>,
 }
 
-/// Never shown: sockets and secrets of the person's desktop session, and what tells about the machine.
-const ALWAYS_HIDDEN: &[&str] = &[
-    "/run/user",
-    "/sys/firmware",
-    "/sys/fs/bpf",
-    "/sys/kernel/config",
-    "/sys/kernel/debug",
-    "/sys/kernel/security",
-    "/sys/kernel/tracing",
-];
+/// Never shown: sockets and secrets of the person's desktop session.
+const ALWAYS_HIDDEN: &[&str] = &["/run/user"];
 
 impl Layout {
     /// Looks at the host and works out the view that `spec` asks for; `state_dir` is ours, and is hidden.
@@ -95,6 +87,7 @@ impl Layout {
         wanted.extend(layout.writable.iter().map(|path| (path.clone(), Want::Write)));
         layout.shape = Shape::showing(&hidden, &wanted)?;
         frozen.into_iter().for_each(|path| layout.shape.freeze(path));
+        layout.shape.hold(&layout.writable);
         let shape = &layout.shape;
         let writable = &layout.writable;
         layout.missing.retain(|path| !shape.hides(path) && writable.iter().any(|root| is_below(path, root)));
@@ -198,6 +191,20 @@ impl Shape {
         self.0.entry(path).or_insert(Step::Pin);
     }
 
+    /// Pins what lies between a writable root and something in it that is hidden or closed: renamed away with it, another
+    /// could be put in its place.
+    fn hold(&mut self, writable: &[String]) {
+        let kept = self.0.iter().filter(|(_, step)| matches!(step, Step::Hide { .. } | Step::Freeze));
+        let between = kept.flat_map(|(path, _)| {
+            let roots = writable.iter().filter(|root| is_below(path, root));
+            roots.flat_map(|root| {
+                let ends = path.match_indices('/').map(|(end, _)| end).filter(|end| *end > root.len());
+                ends.filter_map(|end| path.get(..end).map(str::to_owned))
+            })
+        });
+        between.collect::<BTreeSet<_>>().into_iter().for_each(|path| self.pin(path));
+    }
+
     /// Whether a path is hidden and not shown again.
     pub(crate) fn hides(&self, path: &str) -> bool {
         match self.0.get(path).or(self.around(path).map(|(_, step)| step)) {
@@ -272,6 +279,16 @@ mod tests {
             assert!(!shape.hides(shown), "{shown}");
         }
         assert_eq!(shape.below("/home/u/open").0.keys().collect::<Vec<_>>(), ["/home/u/open/secret"]);
+    }
+
+    #[test]
+    fn what_leads_to_a_closed_path_is_pinned() {
+        let mut shape = Shape::default();
+        shape.freeze("/w/a/b/c".into());
+        shape.freeze("/elsewhere/d/e".into());
+        shape.hold(&["/w".into()]);
+        let pinned = shape.0.iter().filter(|(_, step)| **step == Step::Pin).map(|(path, _)| path.as_str());
+        assert_eq!(pinned.collect::<Vec<_>>(), ["/w/a", "/w/a/b"]);
     }
 
     #[test]

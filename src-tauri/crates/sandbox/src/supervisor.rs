@@ -112,6 +112,7 @@ fn start(
 ) -> Result<(Bwrap, Mounts, Guard), StartError> {
     sys::process::bind_to_parent(parent).map_err(io::Error::from)?;
     sys::process::close_on_exec_from(3).map_err(io::Error::from)?;
+    sys::process::leave_keyring()?;
     let mut text = String::new();
     spec.read_to_string(&mut text)?;
     let spec: Spec = serde_json::from_str(&text)?;

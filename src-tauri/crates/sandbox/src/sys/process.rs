@@ -93,6 +93,18 @@ pub(crate) fn unshare(namespaces: UnshareFlags) -> Result<(), Errno> {
     unsafe { unshare_unsafe(namespaces) }
 }
 
+/// Gives up the keys that came with the session, for this process and all it starts.
+pub(crate) fn leave_keyring() -> io::Result<()> {
+    const JOIN_SESSION_KEYRING: libc::c_int = 1;
+    // SAFETY: without a name it makes a new keyring, and touches no memory.
+    let made =
+        unsafe { libc::syscall(libc::SYS_keyctl, JOIN_SESSION_KEYRING, std::ptr::null::<libc::c_char>()) };
+    let error = io::Error::last_os_error();
+    // A kernel without keyrings, or a container that is refused them, has no keys to give up.
+    let has_none = matches!(error.raw_os_error(), Some(libc::ENOSYS | libc::EPERM));
+    if made >= 0 || has_none { Ok(()) } else { Err(error) }
+}
+
 /// Takes over a descriptor that came with exec, by the number written on the command line.
 pub(crate) fn take_descriptor(number: &str) -> io::Result<OwnedFd> {
     let number: RawFd = number.parse().map_err(|_| io::ErrorKind::InvalidInput)?;
