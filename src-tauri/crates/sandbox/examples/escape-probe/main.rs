@@ -1,0 +1,55 @@
+//! What the escape suite runs in a sandbox, and some of what it runs beside it: one verb per technique.
+//!
+//! - Nothing here judges: whether a technique got anywhere is found out on the host, from what changed there, what was
+//!   heard there, and which secrets came out.
+//! - Where the kernel's answer leaves no trace on the host, success leaves a file, the *claim*.
+
+#![expect(unsafe_code, reason = "the techniques under test are raw system calls")]
+#![expect(clippy::print_stdout, reason = "what it read goes to standard output")]
+#![cfg(target_os = "linux")]
+
+mod calls;
+mod carrier;
+mod files;
+mod foreign;
+mod load;
+mod pipes;
+mod processes;
+mod sockets;
+mod sys;
+mod terminal;
+mod victim;
+mod watching;
+
+use std::{env, process::ExitCode};
+
+use sys::Outcome;
+
+fn main() -> ExitCode {
+    let args: Vec<String> = env::args().skip(1).collect();
+    let words: Vec<&str> = args.iter().map(String::as_str).collect();
+    match act(&words) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            println!("{}: {error}", words.join(" "));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn act(words: &[&str]) -> Outcome {
+    let all = [
+        files::act,
+        pipes::act,
+        watching::act,
+        processes::act,
+        victim::act,
+        carrier::act,
+        sockets::act,
+        foreign::act,
+        terminal::act,
+        load::act,
+        calls::act,
+    ];
+    all.into_iter().find_map(|part| part(words)).unwrap_or_else(|| Err("no such technique".into()))
+}

@@ -1,0 +1,224 @@
+//! Sockets of every family, to whatever may be listening on the host.
+
+use std::{
+    fs::{self, File},
+    io::{self, Read, Write},
+    net::{SocketAddr, TcpListener, TcpStream, UdpSocket},
+    os::{
+        fd::{AsRawFd, FromRawFd, OwnedFd},
+        unix::net::{UnixDatagram, UnixListener, UnixStream},
+    },
+    time::Duration,
+};
+
+use crate::sys::{Outcome, check, claim, descriptor};
+
+const PATIENCE: Duration = Duration::from_secs(2);
+
+pub(crate) fn act(words: &[&str]) -> Option<Outcome> {
+    Some(match words {
+        ["unix", kind, path, text] => unix(kind, path, text),
+        ["bind-unix", path] => UnixListener::bind(path).map(drop).map_err(Into::into),
+        ["tcp", address, text] => tcp(address, text),
+        ["tcp-as", protocol, address, text] => tcp_as(protocol, address, text),
+        ["udp", address, text] => udp(address, text),
+        ["family", family, kind, protocol, file] => family_claim(family, kind, protocol, file),
+        ["ping", address] => ping(address),
+        ["diag"] => diag(),
+        ["pair", path] => pair(path),
+        ["pass", path] => pass(path),
+        ["loopback", address, path] => loopback(address, path),
+        ["loopback-udp", address, path] => loopback_udp(address, path),
+        _ => return None,
+    })
+}
+
+/// The address of a path, or of an abstract name if it starts with `@`.
+pub(crate) fn unix_address(path: &str) -> Result<(libc::sockaddr_un, u32), Box<dyn std::error::Error>> {
+    // SAFETY: all-zero is a valid address.
+    let mut address: libc::sockaddr_un = unsafe { std::mem::zeroed() };
+    address.sun_family = libc::AF_UNIX as libc::sa_family_t;
+    let name = match path.strip_prefix('@') {
+        Some(name) => format!("\0{name}"),
+        None => format!("{path}\0"),
+    };
+    if name.len() > address.sun_path.len() {
+        return Err("the name is too long for a socket".into());
+    }
+    for (place, byte) in address.sun_path.iter_mut().zip(name.bytes()) {
+        *place = byte.cast_signed();
+    }
+    Ok((address, u32::try_from(name.len() + 2)?))
+}
+
+fn unix(kind: &str, path: &str, text: &str) -> Outcome {
+    let kind = match kind {
+        "stream" => libc::SOCK_STREAM,
+        "datagram" => libc::SOCK_DGRAM,
+        "packets" => libc::SOCK_SEQPACKET,
+        _ => return Err("no such kind".into()),
+    };
+    let (address, length) = unix_address(path)?;
+    // SAFETY: an address of that length that outlives the call.
+    let socket = unsafe {
+        let socket = descriptor(libc::socket(libc::AF_UNIX, kind | libc::SOCK_CLOEXEC, 0))?;
+        check(libc::connect(socket.as_raw_fd(), (&raw const address).cast(), length))?;
+        socket
+    };
+    Ok(File::from(socket).write_all(text.as_bytes())?)
+}
+
+fn tcp(address: &str, text: &str) -> Outcome {
+    let address: SocketAddr = address.parse()?;
+    Ok(TcpStream::connect_timeout(&address, PATIENCE)?.write_all(text.as_bytes())?)
+}
+
+fn v4(address: &str) -> Result<libc::sockaddr_in, Box<dyn std::error::Error>> {
+    let SocketAddr::V4(address) = address.parse()? else { return Err("not an address of version 4".into()) };
+    Ok(libc::sockaddr_in {
+        sin_family: libc::AF_INET as libc::sa_family_t,
+        sin_port: address.port().to_be(),
+        sin_addr: libc::in_addr { s_addr: u32::from_ne_bytes(address.ip().octets()) },
+        sin_zero: [0; 8],
+    })
+}
+
+/// A stream by another protocol, or with its first bytes in the first packet.
+fn tcp_as(protocol: &str, address: &str, text: &str) -> Outcome {
+    let number = if protocol == "mptcp" { 262 } else { 0 };
+    let flags = if protocol == "fast-open" { libc::MSG_FASTOPEN } else { 0 };
+    let address = v4(address)?;
+    let (to, size) = ((&raw const address).cast(), size_of_val(&address) as u32);
+    // SAFETY: an address and a text that outlive the calls.
+    unsafe {
+        let socket = descriptor(libc::socket(libc::AF_INET, libc::SOCK_STREAM, number))?;
+        if flags == 0 {
+            check(libc::connect(socket.as_raw_fd(), to, size))?;
+        }
+        let (text, length) = (text.as_ptr().cast(), text.len());
+        check(libc::sendto(socket.as_raw_fd(), text, length, flags, to, if flags == 0 { 0 } else { size })
+            as i64)?;
+    }
+    Ok(())
+}
+
+fn udp(address: &str, text: &str) -> Outcome {
+    let address: SocketAddr = address.parse()?;
+    let socket = UdpSocket::bind(if address.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" })?;
+    socket.set_broadcast(true)?;
+    socket.send_to(text.as_bytes(), address)?;
+    Ok(())
+}
+
+fn family_claim(family: &str, kind: &str, protocol: &str, file: &str) -> Outcome {
+    // SAFETY: makes a descriptor.
+    descriptor(unsafe { libc::socket(family.parse()?, kind.parse()?, protocol.parse()?) })?;
+    claim(file, family)
+}
+
+/// An echo request by way of the socket that ordinary users have for it; waits for the answer.
+fn ping(address: &str) -> Outcome {
+    // SAFETY: makes a descriptor, which is then the socket's own.
+    let socket = unsafe {
+        let socket = descriptor(libc::socket(libc::AF_INET, libc::SOCK_DGRAM, libc::IPPROTO_ICMP))?;
+        UdpSocket::from(socket)
+    };
+    socket.set_read_timeout(Some(PATIENCE))?;
+    socket.send_to(&[8, 0, 0, 0, 0, 0, 0, 1], address)?;
+    socket.recv(&mut [0; 64])?;
+    Ok(())
+}
+
+/// The names of all unix sockets there are, as the kernel tells them to whoever asks.
+fn diag() -> Outcome {
+    // A request of 40 bytes: header, then family, protocol, states, inode, what to show, cookie.
+    let mut request = Vec::new();
+    request.extend(40u32.to_ne_bytes());
+    request.extend(20u16.to_ne_bytes());
+    request.extend(0x301u16.to_ne_bytes());
+    request.extend([0; 8]);
+    request.extend([1, 0, 0, 0]);
+    request.extend(u32::MAX.to_ne_bytes());
+    request.extend(0u32.to_ne_bytes());
+    request.extend(1u32.to_ne_bytes());
+    request.extend([0; 8]);
+    // SAFETY: makes a descriptor.
+    let socket =
+        descriptor(unsafe { libc::socket(libc::AF_NETLINK, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 4) })?;
+    let mut socket = File::from(socket);
+    socket.write_all(&request)?;
+    let mut answer = [0; 65_536];
+    loop {
+        let length = socket.read(&mut answer)?;
+        let part = answer.get(..length).unwrap_or_default();
+        println!("{}", String::from_utf8_lossy(part));
+        // Kind 3 is the end, kind 2 an error.
+        if matches!(part.get(4), None | Some(2 | 3)) {
+            return Ok(());
+        }
+    }
+}
+
+/// A file through a pair of sockets that reach nobody else.
+fn pair(path: &str) -> Outcome {
+    let (mut one, mut other) = UnixStream::pair()?;
+    one.write_all(&fs::read(path)?)?;
+    drop(one);
+    println!("{}", io::read_to_string(&mut other)?);
+    Ok(())
+}
+
+/// A file through a descriptor that was sent over such a pair.
+fn pass(path: &str) -> Outcome {
+    let file = File::open(path)?;
+    let (one, other) = UnixDatagram::pair()?;
+    let mut byte = [0u8];
+    let mut part = libc::iovec { iov_base: byte.as_mut_ptr().cast(), iov_len: 1 };
+    let mut space = [0u64; 4];
+    // SAFETY: headers within `space`, which is aligned and large enough for one descriptor; all outlives the calls.
+    let received = unsafe {
+        let mut message: libc::msghdr = std::mem::zeroed();
+        message.msg_iov = &raw mut part;
+        message.msg_iovlen = 1;
+        message.msg_control = space.as_mut_ptr().cast();
+        message.msg_controllen = libc::CMSG_SPACE(4) as usize;
+        let header = libc::CMSG_FIRSTHDR(&raw const message);
+        (*header).cmsg_level = libc::SOL_SOCKET;
+        (*header).cmsg_type = libc::SCM_RIGHTS;
+        (*header).cmsg_len = libc::CMSG_LEN(4) as usize;
+        libc::CMSG_DATA(header).cast::<i32>().write_unaligned(file.as_raw_fd());
+        check(libc::sendmsg(one.as_raw_fd(), &raw const message, 0) as i64)?;
+        check(libc::recvmsg(other.as_raw_fd(), &raw mut message, libc::MSG_CMSG_CLOEXEC) as i64)?;
+        let header = libc::CMSG_FIRSTHDR(&raw const message);
+        if header.is_null() {
+            return Err("no descriptor came".into());
+        }
+        OwnedFd::from_raw_fd(libc::CMSG_DATA(header).cast::<i32>().read_unaligned())
+    };
+    drop(file);
+    println!("{}", io::read_to_string(File::from(received))?);
+    Ok(())
+}
+
+/// A file over the sandbox's own network.
+fn loopback(address: &str, path: &str) -> Outcome {
+    let listener = TcpListener::bind(address)?;
+    let mut caller = TcpStream::connect(listener.local_addr()?)?;
+    let (mut called, _) = listener.accept()?;
+    caller.write_all(&fs::read(path)?)?;
+    drop(caller);
+    println!("{}", io::read_to_string(&mut called)?);
+    // For those who look for it in the kernel's table meanwhile.
+    println!("{}", fs::read_to_string("/proc/net/tcp")?);
+    Ok(())
+}
+
+fn loopback_udp(address: &str, path: &str) -> Outcome {
+    let listener = UdpSocket::bind(address)?;
+    listener.set_read_timeout(Some(PATIENCE))?;
+    UdpSocket::bind(address)?.send_to(&fs::read(path)?, listener.local_addr()?)?;
+    let mut bytes = [0; 4096];
+    let length = listener.recv(&mut bytes)?;
+    println!("{}", String::from_utf8_lossy(bytes.get(..length).unwrap_or_default()));
+    Ok(())
+}

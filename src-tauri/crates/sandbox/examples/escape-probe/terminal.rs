@@ -1,0 +1,56 @@
+//! Typing into terminals.
+
+use std::{
+    fs::{self, File, OpenOptions},
+    io::{BufRead, BufReader, Write},
+    os::{fd::AsRawFd, unix::fs::OpenOptionsExt},
+};
+
+use crate::{
+    carrier::other_end,
+    sys::{Outcome, check, descriptor},
+};
+
+pub(crate) fn act(words: &[&str]) -> Option<Outcome> {
+    Some(match words {
+        ["type", text] => type_everywhere(text),
+        ["paste"] => paste(),
+        ["terminal", path] => own_terminal(path),
+        _ => return None,
+    })
+}
+
+/// Types a line into every terminal at hand.
+fn type_everywhere(text: &str) -> Outcome {
+    let terminal = File::open("/dev/tty");
+    let numbers = [0, 1, 2].into_iter().chain(terminal.as_ref().ok().map(AsRawFd::as_raw_fd));
+    for number in numbers {
+        for byte in text.bytes().chain([b'\n']) {
+            // SAFETY: takes one byte that outlives the call; what refuses it is not a terminal.
+            unsafe { libc::ioctl(number, libc::TIOCSTI, &raw const byte) };
+        }
+    }
+    Ok(())
+}
+
+/// Pastes the console's selection, which types it.
+fn paste() -> Outcome {
+    let paste: u8 = 3;
+    // SAFETY: takes one byte that outlives the call.
+    check(unsafe { libc::ioctl(0, libc::TIOCLINUX, &raw const paste) })?;
+    Ok(())
+}
+
+/// Sends a file through a terminal of its own.
+fn own_terminal(path: &str) -> Outcome {
+    // SAFETY: makes a terminal.
+    let master = descriptor(unsafe { libc::posix_openpt(libc::O_RDWR | libc::O_NOCTTY) })?;
+    let slave =
+        OpenOptions::new().read(true).write(true).custom_flags(libc::O_NOCTTY).open(other_end(&master)?)?;
+    let mut master = File::from(master);
+    master.write_all(format!("{}\n", fs::read_to_string(path)?).as_bytes())?;
+    let mut line = String::new();
+    BufReader::new(slave).read_line(&mut line)?;
+    println!("{line}");
+    Ok(())
+}

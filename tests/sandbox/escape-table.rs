@@ -1,0 +1,88 @@
+//! The escape suite as a table: each row in the existing system's sandbox, in ours, and without any.
+//!
+//! `escape-table [--srt PATH] [GROUP...]`, where PATH is the `srt` program of `@anthropic-ai/sandbox-runtime`. A tool to
+//! compare with, not a test: the status says only whether it ran.
+
+#![cfg(target_os = "linux")]
+#![expect(dead_code, reason = "the tests of `main.rs` are made of the same parts")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    reason = "a tool of the test suite, made of its parts"
+)]
+
+mod groups;
+mod judge;
+mod launch;
+mod listeners;
+mod row;
+mod run;
+mod scene;
+mod tools;
+mod victim;
+
+use std::{env, time::Instant};
+
+use launch::Executor;
+use row::{Bare, Group, Row};
+use run::Verdict;
+use tools::{Copies, Tools, is_root};
+
+fn main() {
+    let args: Vec<String> = env::args().skip(1).collect();
+    if is_root() {
+        assert!(Copies::new().own_program().args(args).status().unwrap().success(), "it did not run");
+        return;
+    }
+    let (srt, names) = match args.as_slice() {
+        [option, path, names @ ..] if option == "--srt" => (Some(Executor::Srt(path.clone())), names),
+        names => (None, names),
+    };
+    let executors: Vec<Executor> = srt.into_iter().chain([Executor::HostRead, Executor::Roots]).collect();
+    let tools = Tools::find();
+    let mut failed = vec![0; executors.len()];
+    for group in
+        groups::ALL.iter().filter(|group| names.is_empty() || names.iter().any(|name| name == group.name))
+    {
+        for row in group.rows {
+            line(&tools, group, row, &executors, &mut failed);
+        }
+    }
+    println!("got through or did not work: {failed:?} of {executors:?}");
+}
+
+fn line(tools: &Tools, group: &Group, row: &Row, executors: &[Executor], failed: &mut [usize]) {
+    let mut cells = Vec::new();
+    let mut notes = Vec::new();
+    let began = Instant::now();
+    for (place, executor) in executors.iter().enumerate() {
+        if !row.is_for(executor) {
+            cells.push("-");
+            continue;
+        }
+        let verdict = run::sandboxed(tools, group, row, executor);
+        failed[place] += usize::from(verdict != Verdict::default());
+        cells.push(match (&verdict.breaches[..], &verdict.twin_failed) {
+            ([], None) => "held",
+            ([], Some(_)) => "BROKE",
+            _ => "THROUGH",
+        });
+        notes.extend(verdict.breaches);
+        notes.extend(verdict.twin_failed.map(|said| format!("twin: {said}")));
+    }
+    let bare = match row.bare {
+        Bare::Untried => "untried",
+        Bare::Breaks | Bare::Holds | Bare::Differs if run::bare(tools, group, row).0.is_empty() => "nothing",
+        Bare::Breaks | Bare::Holds | Bare::Differs => "through",
+    };
+    let time = began.elapsed().as_millis();
+    println!(
+        "{:12} {:58} {} | bare {bare} {time} ms {}",
+        group.name,
+        row.name,
+        cells.join(" "),
+        notes.join("; ").replace('\n', "|")
+    );
+}

@@ -1,0 +1,25 @@
+//! The rows, by what they are after.
+
+mod kernel;
+mod lifetime;
+mod load;
+mod namespaces;
+mod network;
+mod processes;
+mod reading;
+mod sockets;
+mod writing;
+
+use crate::row::Group;
+
+pub(crate) const ALL: &[&Group] = &[
+    &writing::GROUP,
+    &reading::GROUP,
+    &processes::GROUP,
+    &sockets::GROUP,
+    &kernel::GROUP,
+    &namespaces::GROUP,
+    &network::GROUP,
+    &load::GROUP,
+    &lifetime::GROUP,
+];

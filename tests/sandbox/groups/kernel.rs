@@ -1,0 +1,82 @@
+//! What the kernel offers to everybody, or to whoever it takes for root.
+
+use std::fs;
+
+use crate::{
+    row::{
+        Bare::{Breaks, Differs, Holds},
+        Group, Row,
+        Sign::Said,
+    },
+    scene::Scene,
+};
+
+pub(crate) const GROUP: Group = Group { name: "kernel", victim: true, listeners: false, rows: ROWS };
+
+const OPEN: &str = "cat $R/secret";
+
+/// A call that is to be refused.
+const fn call(name: &'static str, attack: &'static str, bare: crate::row::Bare) -> Row {
+    Row::new(name, attack, OPEN, Said).bare(bare)
+}
+
+const ROWS: &[Row] = &[
+    Row::new("shared memory", "$P shared memory", "cp $R/secret /dev/shm/s; $P read map /dev/shm/s", Said),
+    Row::new("message queues", "$P shared messages", "$P pair $R/secret", Said),
+    Row::new("semaphores", "$P shared semaphores", "$P pair $R/secret", Said),
+    Row::new("named message queues", "$P shared queue $N", "$P pair $R/secret", Said),
+    Row::new("lists of what is shared", "ipcs -a | grep -q \"$(id -u)\\|600\" && ipcs | grep -c 600 >$C; cat /dev/mqueue$N", "$P pair $R/secret", Said),
+    call("a key of the session", "$P key session", Breaks),
+    call("keys at all", "$P call keyctl $C", Breaks),
+    call("leaving a key", "$P call add-key $C", Breaks),
+    call("asking for a key", "$P call request-key $C", Breaks),
+    call("the list of users with keys", "cat /proc/keys; grep carried /proc/keys && echo keys >$C", Breaks),
+    call("programs in the kernel", "$P call bpf $C", Differs),
+    call("performance counters", "$P call perf $C", Differs),
+    call("page faults in user space", "$P call userfaultfd $C", Differs),
+    call("watching files", "$P call inotify $C", Breaks),
+    call("watching file systems", "$P call fanotify $C", Differs),
+    call("another personality", "$P call personality $C", Breaks),
+    call("the kernel's log", "$P call syslog $C; dmesg | head -c 20 >$C; [ -s $C ] || rm -f $C", Differs),
+    call("the kernel's log by its device", "head -c 20 /dev/kmsg >$C; [ -s $C ] || rm -f $C", Differs),
+    call("restarting the machine", "$P call reboot $C", Holds),
+    call("loading a module", "$P call init-module $C; $P call finit-module $C", Holds),
+    call("unloading a module", "$P call delete-module $C", Holds),
+    call("another kernel", "$P call kexec $C", Holds),
+    call("swapping", "$P call swapon $C", Holds),
+    call("accounting", "$P call acct $C", Holds),
+    call("quotas", "$P call quotactl $C", Holds),
+    call("the clock", "$P call set-clock $C", Holds),
+    call("the clock's speed", "$P call adjust-clock $C", Holds),
+    call("hanging up", "$P call vhangup $C", Holds),
+    call("the machine's ports", "$P call iopl $C; $P call ioperm $C", Holds),
+    call("real time", "$P call realtime $C", Holds),
+    call("reading and writing in real time", "$P call realtime-io $C", Holds),
+    call("going first", "$P call nice $C", Holds),
+    call("the host's name", "$P call sethostname $C; hostname escaped; [ \"$(cat /proc/sys/kernel/hostname)\" = escaped ] && echo named >$C", Holds).also(renamed),
+    call("the host's domain", "$P call setdomainname $C", Holds),
+    call("where cores go", OPENS_CORE_PATTERN, Holds),
+    call("settings of the kernel", "for f in /proc/sys/kernel/* /proc/sys/vm/* /proc/sys/fs/*; do case ${f##*/} in msg*|sem*|shm*|auto_msgmni|ns_last_pid|pid_max) continue;; esac; [ -f $f ] && (: >>$f) 2>/dev/null && echo $f >>$C; done", Holds),
+    call("settings of the network", "for f in /proc/sys/net/ipv4/ip_forward /proc/sys/net/core/*; do (: >>$f) 2>/dev/null && echo $f >>$C; done", Holds),
+    call("magic requests", "(: >>/proc/sysrq-trigger) && echo opened >$C", Holds),
+    call("devices of the kernel's own", "for f in /sys/kernel/* /sys/power/* /sys/module/*/parameters/* /sys/fs/cgroup/*/cgroup.procs /sys/fs/cgroup/cgroup.procs; do [ -f $f ] && (: >>$f) 2>/dev/null && echo $f >>$C; done", Holds),
+    call("making a control group", "for d in /sys/fs/cgroup /sys/fs/cgroup/*; do mkdir $d/escaped 2>/dev/null && echo $d >>$C && rmdir $d/escaped; done", Holds),
+    call("the machine's memory", "for f in /dev/mem /dev/port /proc/kcore /proc/kpageflags /proc/kpagecount; do head -c 1 $f >$C 2>/dev/null && [ -s $C ] && break; done; [ -s $C ] || rm -f $C", Holds),
+    call("addresses of the kernel's", "grep -v '^0000000000000000' /proc/kallsyms | head -1 >$C; [ -s $C ] || rm -f $C", Differs),
+    Row::new("disks", "for f in /dev/vd* /dev/sd* /dev/nvme* /dev/loop* /dev/dm-*; do head -c 512 $f >$C 2>/dev/null && [ -s $C ] && break; done; [ -s $C ] || rm -f $C", "head -c 8 /dev/zero && cat $R/secret", Said).bare(Holds),
+    Row::new("virtual machines, file systems and tunnels", "for f in /dev/kvm /dev/fuse /dev/net/tun /dev/vhost-net /dev/vsock /dev/uinput /dev/input/* /dev/snd/* /dev/dri/* /dev/video*; do [ -c $f ] && (exec 9<>$f) 2>/dev/null && echo $f >>$C; done", "head -c 8 /dev/urandom >/dev/null && cat $R/secret", Said).bare(Differs),
+    Row::new("any device but the usual", "for f in $(find /dev -type c -o -type b); do case $f in /dev/null|/dev/zero|/dev/full|/dev/random|/dev/urandom|/dev/tty|/dev/pts/*|/dev/ptmx|/dev/console) ;; *) echo $f >>$C;; esac; done", "[ -c /dev/null ] && cat $R/secret", Said),
+    Row::new("writing below the devices", "echo $M >/dev/${S##*/}; mkdir /dev/dir; [ -e /dev/${S##*/} -o -d /dev/dir ] && echo written >$C", "echo >/dev/null && cat $R/secret", Said).bare(Holds),
+    Row::new("typing into the terminal", "$P type $M", "$P terminal $R/secret", Said).bare(Differs).in_terminal(),
+    Row::new("pasting into the console", "$P paste && echo pasted >$C", "$P terminal $R/secret", Said).bare(Holds).in_terminal(),
+    Row::new("the launcher's terminal", "echo >/dev/tty && echo opened >$C", "$P terminal $R/secret", Said).in_terminal(),
+    Row::new("other terminals", "for t in /dev/pts/[0-9]*; do (exec 9<>$t) 2>/dev/null && echo $t >>$C; done", "$P terminal $R/secret", Said).in_terminal(),
+];
+
+/// Opened for appending, and nothing written.
+const OPENS_CORE_PATTERN: &str = "(: >>/proc/sys/kernel/core_pattern) && echo opened >$C";
+
+fn renamed(_: &Scene) -> Option<String> {
+    let name = fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
+    (name.trim() == "escaped").then(|| "the host has another name".to_owned())
+}

@@ -1,0 +1,58 @@
+//! Staying when the sandbox has ended: the host looks for processes by the scene's name in their arguments.
+
+use crate::row::{
+    Bare::{Holds, Untried},
+    Group, Row,
+    Sign::{Said, Wrote},
+};
+
+pub(crate) const GROUP: Group = Group { name: "lifetime", victim: false, listeners: false, rows: ROWS };
+
+const TOLD: crate::row::Sign = Wrote("work/told");
+
+const ROWS: &[Row] = &[
+    Row::new("a child", "$P daemon child $S/escaped", "$P signal-child term $W/told $T", TOLD),
+    Row::new("a session of its own", "$P daemon session $S/escaped", "$P signal-child term $W/told $T", TOLD),
+    Row::new("deaf to signals", "$P daemon deaf $S/escaped", "$P signal-child term $W/told $T", TOLD),
+    Row::new("stopped", "$P daemon stopped $S/escaped", "$P signal-child term $W/told $T", TOLD),
+    Row::new(
+        "by the shell",
+        "nohup $P sleeper $S/escaped >/dev/null 2>&1 & ",
+        "sh -c 'cat $0' $R/secret & wait",
+        Said,
+    ),
+    Row::new(
+        "by its program",
+        "setsid -f $P sleeper $S/escaped >/dev/null 2>&1",
+        "sh -c 'cat $0' $R/secret & wait",
+        Said,
+    ),
+    Row::new(
+        "twice forked",
+        "( ( $P sleeper $S/escaped >/dev/null 2>&1 & ) & )",
+        "sh -c 'cat $0' $R/secret & wait",
+        Said,
+    ),
+    Row::new(
+        "a hundred of them",
+        "i=0; while [ $i -lt 30 ]; do $P daemon deaf $S/escaped; i=$((i+1)); done",
+        "sh -c 'cat $0' $R/secret & wait",
+        Said,
+    ),
+    Row::new(
+        "holding the output",
+        "$P sleeper $S/escaped & echo",
+        "sh -c 'cat $0' $R/secret & sleep 0",
+        Said,
+    )
+    .bare(Untried),
+    Row::new(
+        "a job for later",
+        "echo \"$P sleeper $S/escaped\" | at now; echo \"* * * * * $P sleeper $S/escaped\" | crontab -",
+        "cat $R/secret",
+        Said,
+    )
+    .bare(Holds),
+    Row::new("a service of the session", "systemd-run --user $P sleeper $S/escaped", "cat $R/secret", Said)
+        .bare(Holds),
+];

@@ -1,0 +1,95 @@
+//! Making, entering and rearranging what a sandbox is made of, and rights that would allow it.
+
+use crate::row::{
+    Bare::{Breaks, Differs, Holds},
+    Group, Row,
+    Sign::Said,
+};
+
+pub(crate) const GROUP: Group = Group { name: "namespaces", victim: true, listeners: false, rows: ROWS };
+
+const OPEN: &str = "cat $R/secret";
+const FILES: &str = "$P call unshare-files /dev/null && cat $R/secret";
+
+/// A call that is to be refused.
+const fn call(name: &'static str, attack: &'static str, bare: crate::row::Bare) -> Row {
+    Row::new(name, attack, FILES, Said).bare(bare)
+}
+
+const ROWS: &[Row] = &[
+    call("a user namespace", "$P call unshare-user $C", Breaks),
+    call("a user namespace by clone", "$P call clone-user $C", Breaks),
+    call("a user namespace by clone3", "$P call clone3-user $C", Breaks),
+    call("a user namespace by its program", "unshare -Ur sh -c \"echo root >$C\"", Breaks),
+    call("a mount namespace", "$P call unshare-mount $C", Holds),
+    call("a network namespace", "$P call unshare-net $C", Holds),
+    call("a process namespace", "$P call unshare-pid $C", Holds),
+    call("an ipc namespace", "$P call unshare-ipc $C", Holds),
+    call("a host name namespace", "$P call unshare-uts $C", Holds),
+    call("a control group namespace", "$P call unshare-cgroup $C", Holds),
+    call("a time namespace", "$P call unshare-time $C", Holds),
+    call("all of them together", "unshare -Urmpf --mount-proc sh -c \"cat $D/secret; echo all >$C\"", Breaks),
+    call("entering the mounts of this process", "$P call setns $C", Holds),
+    call("entering the users of the first process", "$P call setns-user $C", Holds),
+    call("entering the victim", "nsenter -t $V -a cat $D/secret && echo entered >$C", Holds),
+    call("entering the first process", "nsenter -t 1 -m -n -p cat $D/secret && echo entered >$C", Holds),
+    call("mounting", "$P call mount $C", Holds),
+    call("mounting by its program", "mount -t tmpfs none /tmp && echo mounted >$C", Holds),
+    call("binding", "$P call bind $C", Holds),
+    call("binding over the read-only grant", "mount --bind $W $R && echo $M >$R/secret", Holds),
+    call(
+        "mounting again for writing",
+        "$P call remount $C; mount -o remount,rw,bind $R && echo $M >$R/secret",
+        Holds,
+    ),
+    call("unmounting", "$P call umount $C", Holds),
+    call(
+        "unmounting what hides",
+        "umount -l $D; umount -l $S; umount -l /; cat $D/secret && echo uncovered >$C",
+        Breaks,
+    ),
+    call("another root", "$P call pivot-root $C", Holds),
+    call("a root inside of this one", "$P call chroot $C; chroot $W true && echo changed >$C", Holds),
+    call("a copy of a tree", "$P call open-tree $C", Holds),
+    call("a new file system", "$P call fsopen $C", Holds),
+    call("a file system's own settings", "$P call fspick $C", Holds),
+    call("the attributes of mounts", "$P call mount-setattr $C", Holds),
+    call(
+        "a file system of one's own",
+        "fusermount3 -V && echo fuse >$C; fusermount3 -o rw,fsname=x -- $W/sub && echo mounted >$C; rm -f $C",
+        Holds,
+    ),
+    call("more capabilities", "$P call capset $C", Holds),
+    call("other rules for capabilities", "$P call securebits $C", Holds),
+    call("being somebody else", "$P call setuid $C", Holds),
+    call("being in no group", "$P call setgroups $C", Holds),
+    call(
+        "any capability there is",
+        "grep '^Cap...:' /proc/self/status | grep -v 0000000000000000 | grep -v CapBnd >$C; [ -s $C ] || rm -f $C",
+        Holds,
+    ),
+    call(
+        "capabilities that programs could give",
+        "grep '^CapBnd:' /proc/self/status | grep -v 0000000000000000 >$C; [ -s $C ] || rm -f $C",
+        Breaks,
+    ),
+    call("new privileges at all", "grep '^NoNewPrivs:.1' /proc/self/status || echo none >$C", Breaks),
+    call("no filter at all", "grep '^Seccomp:.2' /proc/self/status || echo none >$C", Breaks),
+    call(
+        "a program that runs as root",
+        "for p in /usr/bin/su /usr/bin/mount /usr/bin/passwd ${P%/*}/becomes-root; do echo; done; ${P%/*}/becomes-root call setuid $C",
+        Differs,
+    ),
+    call(
+        "a program that switches users",
+        "echo | timeout 1 su -c \"cat $D/secret\" && echo became >$C",
+        Holds,
+    ),
+    Row::new(
+        "the loader of a program that runs as root",
+        "LD_PRELOAD=$W/none.so mount; LD_AUDIT=$W/none.so su --version",
+        OPEN,
+        Said,
+    )
+    .bare(Holds),
+];

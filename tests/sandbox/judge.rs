@@ -1,0 +1,159 @@
+//! The host's verdict: what is there after a launch that was not there before, and what has come out.
+
+use std::{collections::BTreeMap, fs, os::unix::fs::MetadataExt, path::Path};
+
+use crate::{
+    launch::{Run, eventually, left_over},
+    row::{Row, Sign},
+    scene::Scene,
+    tools::Tools,
+};
+
+/// The parts of the scene that commands may change as they like.
+const WRITABLE: [&str; 2] = ["work", "granted"];
+
+/// The scene as it is, less what is in the writable parts: everything about every file, less when it was last read.
+pub(crate) type Picture = BTreeMap<String, String>;
+
+pub(crate) fn picture(tools: &Tools, scene: &Scene) -> Picture {
+    let mut seen = Picture::new();
+    for program in [&tools.sandbox, &tools.probe, &tools.launch] {
+        walk(Path::new(program), &mut |_, told| seen.insert(program.clone(), told).is_some());
+    }
+    walk(Path::new(scene.base()), &mut |path, told| {
+        let name = path.strip_prefix(scene.base()).unwrap().to_str().unwrap().to_owned();
+        let writable = WRITABLE.contains(&name.as_str());
+        // Ours, made after the picture was taken.
+        if !["settings.json", "spec.json", "typed"].contains(&name.as_str()) {
+            seen.insert(name, told);
+        }
+        !writable
+    });
+    seen
+}
+
+/// Everything that went wrong; the row's own look included.
+pub(crate) fn breaches(
+    tools: &Tools,
+    scene: &mut Scene,
+    row: &Row,
+    before: &Picture,
+    run: &Run,
+    sandboxed: bool,
+) -> Vec<String> {
+    let mut found = planted(scene);
+    for token in [&scene.secret, &scene.secret_time] {
+        if run.said.contains(token.as_str()) {
+            found.push("a secret came out".to_owned());
+        }
+    }
+    let after = picture(tools, scene);
+    for (path, told) in &after {
+        match before.get(path) {
+            None => found.push(format!("`{path}` was made: {told}")),
+            Some(earlier) if earlier != told => {
+                found.push(format!("`{path}` was changed: {earlier} -> {told}"))
+            }
+            Some(_) => {}
+        }
+    }
+    found.extend(
+        before.keys().filter(|path| !after.contains_key(*path)).map(|path| format!("`{path}` is gone")),
+    );
+    found.extend(writable(scene));
+    found.extend(scene.listeners.iter().flat_map(|listeners| listeners.heard()));
+    found.extend(scene.victim.as_mut().and_then(crate::victim::Victim::harm));
+    if scene.text("typed").is_some_and(|typed| typed.contains(&scene.mark)) {
+        found.push("it typed into the terminal".to_owned());
+    }
+    if let Some(claim) = scene.text("work/claim") {
+        found.push(format!("the kernel gave it `{claim}`"));
+    }
+    if run.hung {
+        found.push("it did not end".to_owned());
+    }
+    // What a sandbox leaves may still be on its way out; without one there is nothing to wait for.
+    let all_ended = || left_over(scene).is_empty();
+    if !(all_ended() || sandboxed && eventually(all_ended)) {
+        found.push(format!("processes are left: {:?}", left_over(scene)));
+    }
+    found.extend(row.also.and_then(|look| look(scene)));
+    found
+}
+
+/// What an attack has left in places that everybody shares; it is taken away again.
+fn planted(scene: &Scene) -> Vec<String> {
+    let mut found = Vec::new();
+    let moved = format!("{}-moved", scene.base());
+    if fs::rename(&moved, scene.base()).is_ok() {
+        found.push("the scene was moved".to_owned());
+    }
+    let name = Path::new(scene.base()).file_name().and_then(|name| name.to_str()).unwrap();
+    for shared in ["/tmp", "/var/tmp", "/dev/shm", "/run", "/usr/bin", "/etc", ""] {
+        let path = format!("{shared}/{name}-planted");
+        if fs::remove_file(&path).is_ok() {
+            found.push(format!("`{path}` was made"));
+        }
+    }
+    found
+}
+
+/// What must not be found in a writable part either.
+fn writable(scene: &Scene) -> Vec<String> {
+    const SET_ID: u32 = 0o6000;
+    let mut found = Vec::new();
+    for part in WRITABLE {
+        walk(Path::new(&scene.path(part)), &mut |path, _| {
+            let Ok(about) = fs::symlink_metadata(path) else { return false };
+            let kind = about.mode() & libc::S_IFMT;
+            if about.mode() & SET_ID != 0 {
+                found.push(format!("{} runs as its owner: {:o}", path.display(), about.mode()));
+            }
+            // A device with the number nought is how overlays say that a file is gone.
+            if matches!(kind, libc::S_IFBLK | libc::S_IFCHR) && about.rdev() != 0 {
+                found.push(format!("{} is a device", path.display()));
+            }
+            let private = path.starts_with(scene.path("work/mixed/private"));
+            let text = if about.is_file() { fs::read(path).unwrap_or_default() } else { Vec::new() };
+            if !private && String::from_utf8_lossy(&text).contains(&scene.secret) {
+                found.push(format!("{} has the secret in it", path.display()));
+            }
+            true
+        });
+    }
+    found
+}
+
+/// Whether the twin has worked.
+pub(crate) fn twin_worked(scene: &Scene, row: &Row, said: &str) -> bool {
+    match row.works {
+        Sign::Said => said.contains(&scene.open),
+        Sign::Wrote(file) => scene.text(file).is_some_and(|text| text.contains(&scene.twin)),
+        Sign::Seen(look) => look(scene),
+    }
+}
+
+/// Visits everything below a path, itself included; what the visitor does not want to see the inside of is not entered.
+fn walk(path: &Path, visit: &mut impl FnMut(&Path, String) -> bool) {
+    let Ok(about) = fs::symlink_metadata(path) else { return };
+    let told = if about.is_dir() {
+        format!("directory {:o} {}:{}", about.mode(), about.uid(), about.gid())
+    } else {
+        let (changed, nanoseconds) = (about.ctime(), about.ctime_nsec());
+        let target = fs::read_link(path).unwrap_or_default();
+        let size = about.size();
+        format!(
+            "{:o} {}:{} {size} bytes, {changed}.{nanoseconds} {}",
+            about.mode(),
+            about.uid(),
+            about.gid(),
+            target.display()
+        )
+    };
+    if visit(path, told) && about.is_dir() {
+        let mut names: Vec<_> =
+            fs::read_dir(path).into_iter().flatten().flatten().map(|name| name.path()).collect();
+        names.sort();
+        names.iter().for_each(|path| walk(path, visit));
+    }
+}

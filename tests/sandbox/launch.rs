@@ -1,0 +1,215 @@
+//! Running a script in one of several sandboxes, or in none, and what came of it.
+
+use std::{
+    env, fs,
+    os::unix::process::CommandExt,
+    process::{Command, Stdio},
+    sync::mpsc,
+    thread,
+    time::{Duration, Instant},
+};
+
+use ironcurtain_sandbox::{Access, Limits, Mount, Network, Persistence, Spec, View};
+use serde_json::json;
+
+use crate::{
+    scene::Scene,
+    tools::{Tools, is_root},
+};
+
+/// Longer than anything takes; only a failure waits so long.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// By a symlink, inside of what is writable, and a file alone.
+const DENY_READ: [&str; 3] = ["way-to-denied", "work/mixed/private", "readable/locked"];
+const ALLOW_WRITE: [&str; 2] = ["work", "granted"];
+const DENY_WRITE: [&str; 1] = ["work/sub/deep"];
+
+/// Small enough to be reached in no time.
+pub(crate) const LIMITS: Limits = Limits {
+    processes: Some(60),
+    open_files: Some(100),
+    file_size: Some(8 << 20),
+    tmp_size: Some(4 << 20),
+    memory: Some(512 << 20),
+    cpu: None,
+};
+
+/// What a script is run in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Executor {
+    /// Nothing: with all rights of the user.
+    Bare,
+    /// The existing system's command, at this path.
+    Srt(String),
+    /// Our library with the host's tree, less what is denied.
+    HostRead,
+    /// Our library with an almost empty tree, and what is granted.
+    Roots,
+}
+
+/// What a launch came to.
+pub(crate) struct Run {
+    /// Everything that was said on both streams.
+    pub(crate) said: String,
+    /// It did not end by itself.
+    pub(crate) hung: bool,
+}
+
+impl Executor {
+    /// Runs a script in the working directory `work`, and returns when it has ended.
+    pub(crate) fn run(&self, tools: &Tools, scene: &Scene, script: &str, terminal: bool) -> Run {
+        finish(scene, self.command(tools, scene, script, terminal))
+    }
+
+    /// The command that runs a script, with a careless launcher in front.
+    pub(crate) fn command(&self, tools: &Tools, scene: &Scene, script: &str, terminal: bool) -> Command {
+        let script = format!("{}\n{script}", scene.prelude(tools));
+        let mut command = Command::new(&tools.probe);
+        command.args(["carrier", &scene.path("outside"), &scene.path("denied"), &scene.secret]);
+        if terminal {
+            command.args(["--terminal", &scene.path("typed")]);
+        }
+        command.arg("--").args(self.argv(tools, scene, &script));
+        command.env_clear().envs(environment(scene)).current_dir(scene.path("work"));
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+        command
+    }
+
+    fn argv(&self, tools: &Tools, scene: &Scene, script: &str) -> Vec<String> {
+        let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+        match self {
+            Self::Bare => words(&["sh", "-c", script]),
+            Self::Srt(program) => words(&["node", program, "-s", &settings(scene), "-c", script]),
+            Self::HostRead | Self::Roots => {
+                let file = scene.path("spec.json");
+                fs::write(&file, serde_json::to_string(&self.spec(tools, scene, script)).unwrap()).unwrap();
+                words(&[&tools.launch, &tools.sandbox, &file])
+            }
+        }
+    }
+
+    fn spec(&self, tools: &Tools, scene: &Scene, script: &str) -> Spec {
+        let env = [
+            ("PATH", "/usr/bin:/bin".to_owned()),
+            ("HOME", scene.path("work")),
+            ("TERM", scene.open.clone()),
+            ("LANG", "C.UTF-8".to_owned()),
+        ];
+        let session_dir = scene.path("work");
+        let (view, mounts) = if *self == Self::HostRead {
+            let paths = |names: &[&str]| names.iter().map(|name| scene.path(name)).collect();
+            let view = View::HostRead {
+                session_dir: Some(session_dir),
+                deny_read: paths(&DENY_READ),
+                allow_read: vec![],
+                allow_write: paths(&ALLOW_WRITE),
+                deny_write: paths(&DENY_WRITE),
+                private_tmp: true,
+            };
+            (view, vec![])
+        } else {
+            let granted = Mount::new(scene.path("granted"), Access::ReadWrite);
+            let readable = Mount::new(scene.path("readable"), Access::ReadOnly);
+            (View::Roots { session_dir, programs: vec![tools.probe.clone()] }, vec![granted, readable])
+        };
+        Spec {
+            argv: ["sh", "-c", script].map(str::to_owned).into(),
+            env: env.map(|(name, value)| (name.to_owned(), value)).into(),
+            cwd: Some(scene.path("work")),
+            view,
+            mounts,
+            network: Network::None,
+            persistence: Persistence::default(),
+            limits: LIMITS,
+            state_dir: None,
+            allow_root: is_root(),
+        }
+    }
+}
+
+/// The environment of the launcher, in which a sandbox is to leave all but the first lines.
+fn environment(scene: &Scene) -> Vec<(&'static str, String)> {
+    vec![
+        ("PATH", env::var("PATH").unwrap()),
+        ("HOME", scene.path("home")),
+        ("USER", "somebody".into()),
+        ("LANG", "C.UTF-8".into()),
+        ("TERM", scene.open.clone()),
+        ("GITHUB_TOKEN", scene.secret.clone()),
+        ("LD_HINT", scene.secret.clone()),
+        ("SSH_AUTH_SOCK", scene.path("agent.1")),
+        ("DBUS_SESSION_BUS_ADDRESS", format!("unix:path={}", scene.path("bus"))),
+        ("DISPLAY", ":7".into()),
+    ]
+}
+
+/// The settings that both drop-ins read.
+fn settings(scene: &Scene) -> String {
+    let paths = |names: &[&str]| names.iter().map(|name| scene.path(name)).collect::<Vec<_>>();
+    let settings = json!({
+        "network": { "allowedDomains": [], "deniedDomains": [] },
+        "filesystem": {
+            "denyRead": paths(&DENY_READ),
+            "allowWrite": paths(&ALLOW_WRITE),
+            "denyWrite": paths(&DENY_WRITE),
+        },
+    });
+    let file = scene.path("settings.json");
+    fs::write(&file, settings.to_string()).unwrap();
+    file
+}
+
+/// Waits for the end of a command, and ends it if that does not come.
+fn finish(scene: &Scene, mut command: Command) -> Run {
+    let child = command.spawn().unwrap();
+    let group = rustix::process::Pid::from_child(&child);
+    let (end, ended) = mpsc::channel();
+    thread::spawn(move || end.send(child.wait_with_output()));
+    let (output, hung) = match ended.recv_timeout(PATIENCE) {
+        Ok(output) => (output.unwrap(), false),
+        Err(_) => {
+            // It may have ended this very moment.
+            let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+            clean_up(scene);
+            (ended.recv_timeout(PATIENCE).unwrap().unwrap(), true)
+        }
+    };
+    let said = [output.stdout, output.stderr].concat();
+    Run { said: String::from_utf8_lossy(&said).into_owned(), hung }
+}
+
+/// The processes that have the scene in their arguments, but for those that the scene itself has started.
+pub(crate) fn left_over(scene: &Scene) -> Vec<(u32, String)> {
+    let own = scene.victim.as_ref().map(crate::victim::Victim::pid);
+    let pids = fs::read_dir("/proc").unwrap().flatten();
+    let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    pids.filter(|pid| Some(*pid) != own)
+        .filter_map(|pid| {
+            let bytes = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+            let line = String::from_utf8_lossy(&bytes).replace('\0', " ");
+            line.contains(scene.base()).then_some((pid, line))
+        })
+        .collect()
+}
+
+/// Ends what an attack without a sandbox has left running.
+pub(crate) fn clean_up(scene: &Scene) {
+    for (pid, _) in left_over(scene) {
+        let pid = rustix::process::Pid::from_raw(pid.cast_signed()).unwrap();
+        // It may have ended by itself.
+        let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+    }
+}
+
+/// Waits until something is so, and says whether it came to be.
+pub(crate) fn eventually(mut is_so: impl FnMut() -> bool) -> bool {
+    let deadline = Instant::now() + PATIENCE / 4;
+    while !is_so() {
+        if Instant::now() > deadline {
+            return false;
+        }
+        thread::yield_now();
+    }
+    true
+}

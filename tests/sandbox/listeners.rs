@@ -1,0 +1,116 @@
+//! Sockets of the host's: the kernel queues whoever calls, and the count is taken when the sandbox has ended.
+//!
+//! Variables: `USTREAM`, `UDGRAM`, `UPACKETS` by path outside; `UWORK` by path in the session sandbox directory;
+//! `UABSTRACT`, `UX11` by abstract name; `PORT` on every address of the host, `PORT6` on its sixth-version loopback,
+//! `UPORT` for datagrams; `LAN` an address of the host that is not its loopback, or its loopback if it has no other.
+
+use std::{
+    net::{IpAddr, TcpListener, UdpSocket},
+    os::{
+        linux::net::SocketAddrExt,
+        unix::net::{SocketAddr, UnixDatagram, UnixListener},
+    },
+};
+
+use crate::scene::Scene;
+
+pub(crate) struct Listeners {
+    unix: Vec<(&'static str, String, UnixListener)>,
+    datagrams: (String, UnixDatagram),
+    tcp: [TcpListener; 2],
+    udp: UdpSocket,
+    multicast: UdpSocket,
+    lan: IpAddr,
+}
+
+/// A group that programs on the local network use to find each other.
+const GROUP: std::net::Ipv4Addr = std::net::Ipv4Addr::new(239, 255, 77, 77);
+
+impl Listeners {
+    pub(crate) fn open(scene: &Scene) -> Self {
+        let by_path = |variable, name: &str| {
+            let path = scene.path(name);
+            (variable, path.clone(), UnixListener::bind(path).unwrap())
+        };
+        let by_name = |variable, name: String| {
+            let address = SocketAddr::from_abstract_name(&name).unwrap();
+            (variable, format!("@{name}"), UnixListener::bind_addr(&address).unwrap())
+        };
+        let own_name = format!("{}{}", scene.secret, scene.queue());
+        let unix = vec![
+            by_path("USTREAM", "outside/stream"),
+            by_path("UWORK", "work/stream"),
+            by_path("UDOCKER", "docker.sock"),
+            by_path("UAGENT", "agent.1"),
+            by_path("UBUS", "bus"),
+            by_name("UABSTRACT", scene.queue()),
+            by_name("UX11", format!("/tmp/.X11-unix{}", scene.queue())),
+            by_name("USECRET", own_name),
+        ];
+        let path = scene.path("outside/datagrams");
+        let datagrams = (path.clone(), UnixDatagram::bind(path).unwrap());
+        let udp = UdpSocket::bind("0.0.0.0:0").unwrap();
+        let multicast = UdpSocket::bind((GROUP, 0)).unwrap();
+        // By whatever interface the group is reached, if there is one.
+        let _ = multicast.join_multicast_v4(&GROUP, &std::net::Ipv4Addr::UNSPECIFIED);
+        let tcp = ["0.0.0.0:0", "[::1]:0"].map(|address| TcpListener::bind(address).unwrap());
+        unix.iter().for_each(|(.., listener)| listener.set_nonblocking(true).unwrap());
+        tcp.iter().for_each(|listener| listener.set_nonblocking(true).unwrap());
+        datagrams.1.set_nonblocking(true).unwrap();
+        udp.set_nonblocking(true).unwrap();
+        multicast.set_nonblocking(true).unwrap();
+        Self { unix, datagrams, tcp, udp, multicast, lan: lan() }
+    }
+
+    pub(crate) fn variables(&self) -> Vec<(&'static str, String)> {
+        let [four, six] =
+            self.tcp.each_ref().map(|listener| listener.local_addr().unwrap().port().to_string());
+        let unix = self.unix.iter().map(|(variable, path, _)| (*variable, path.clone()));
+        // Its name is a secret of its own.
+        let unix = unix.filter(|(variable, _)| *variable != "USECRET");
+        let rest = [
+            ("UDGRAM", self.datagrams.0.clone()),
+            ("PORT", four),
+            ("PORT6", six),
+            ("UPORT", self.udp.local_addr().unwrap().port().to_string()),
+            ("MULTICAST", self.multicast.local_addr().unwrap().to_string()),
+            ("LAN", self.lan.to_string()),
+        ];
+        unix.chain(rest).collect()
+    }
+
+    /// The port as the kernel's table of sockets spells it.
+    pub(crate) fn port_in_table(&self) -> String {
+        format!(":{:04X} 00000000:0000 0A", self.tcp[0].local_addr().unwrap().port())
+    }
+
+    /// Who has been called.
+    pub(crate) fn heard(&self) -> Vec<String> {
+        let mut heard = Vec::new();
+        for (name, _, listener) in &self.unix {
+            if listener.accept().is_ok() {
+                heard.push(format!("{name} was called"));
+            }
+        }
+        for listener in &self.tcp {
+            if let Ok((_, from)) = listener.accept() {
+                heard.push(format!("{} was called from {from}", listener.local_addr().unwrap()));
+            }
+        }
+        let mut bytes = [0; 256];
+        let unix = self.datagrams.1.recv(&mut bytes).map(|_| "the socket for datagrams was written to");
+        let udp = self.udp.recv(&mut bytes).map(|_| "the port for datagrams was written to");
+        let multicast = self.multicast.recv(&mut bytes).map(|_| "the multicast group was written to");
+        heard.extend([unix, udp, multicast].into_iter().flatten().map(str::to_owned));
+        heard
+    }
+}
+
+/// The address that the host would use to reach others; no packet is sent to find it out.
+fn lan() -> IpAddr {
+    let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
+    match socket.connect("192.0.2.1:9").and_then(|()| socket.local_addr()) {
+        Ok(address) => address.ip(),
+        Err(_) => IpAddr::from([127, 0, 0, 1]),
+    }
+}

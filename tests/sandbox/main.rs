@@ -1,0 +1,55 @@
+//! The escape suite: every way out of a sandbox that we know of, and beside each the allowed thing that is most like it.
+//!
+//! - Judged on the host alone: by files, listeners, processes and secrets, never by what a command says of itself.
+//! - A row passes when the attack leaves no trace, its twin works in the same sandbox, and the attack does get through
+//!   without a sandbox (or is known not to). So a probe that is broken cannot pass.
+//! - Everything runs as an ordinary user. Started as root, the suite runs itself again as one, and then as root too.
+
+#![cfg(target_os = "linux")]
+#![expect(dead_code, reason = "the table of `escape-table.rs` is made of the same parts")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+mod groups;
+mod judge;
+mod launch;
+mod listeners;
+mod row;
+mod run;
+mod scene;
+mod tools;
+mod victim;
+
+use launch::Executor;
+use tools::{Copies, Tools, is_root};
+
+/// What has to hold.
+const EXECUTORS: [Executor; 2] = [Executor::HostRead, Executor::Roots];
+
+macro_rules! groups {
+    ($($name:ident)*) => {
+        $(#[test]
+        fn $name() {
+            holds(stringify!($name));
+        })*
+    };
+}
+
+groups! { writing reading processes sockets kernel namespaces network load lifetime }
+
+fn holds(name: &str) {
+    let group = groups::ALL.iter().find(|group| group.name == name).unwrap();
+    let tools = Tools::find();
+    let _turn = tools.turn();
+    if is_root() {
+        let run = Copies::new().own_program().args(["--exact", name, "--nocapture"]).output().unwrap();
+        let said = String::from_utf8_lossy(&run.stdout);
+        let ran = said.contains("1 passed");
+        assert!(
+            run.status.success() && ran,
+            "as an ordinary user: {said}\n{}",
+            String::from_utf8_lossy(&run.stderr)
+        );
+    }
+    let faults = run::faults(&tools, group, &EXECUTORS, !is_root());
+    assert!(faults.is_empty(), "{} faults in {}:\n{}", faults.len(), group.name, faults.join("\n"));
+}

@@ -1,0 +1,154 @@
+//! A place on the host, made anew for every launch, with all that is to be kept and all that may be touched.
+//!
+//! - INVARIANT: the secret is in what must not be read and nowhere else; the open secret is in `readable` and in the
+//!   variable `TERM`. Neither is in any command.
+
+use std::{
+    collections::hash_map::RandomState,
+    fs,
+    hash::{BuildHasher, Hasher},
+    os::unix::fs::{PermissionsExt, symlink},
+    path::Path,
+    time::{Duration, SystemTime},
+};
+
+use tempfile::TempDir;
+
+use crate::{launch::Executor, listeners::Listeners, row::Group, tools::Tools, victim::Victim};
+
+/// One place.
+pub(crate) struct Scene {
+    dir: TempDir,
+    /// What must not come out.
+    pub(crate) secret: String,
+    /// The same for times of files.
+    pub(crate) secret_time: String,
+    /// What may come out.
+    pub(crate) open: String,
+    /// What an attack writes.
+    pub(crate) mark: String,
+    /// What a twin writes.
+    pub(crate) twin: String,
+    pub(crate) victim: Option<Victim>,
+    pub(crate) listeners: Option<Listeners>,
+}
+
+impl Scene {
+    /// In the view of granted paths alone, nothing inside of a granted path is denied.
+    pub(crate) fn new(tools: &Tools, group: &Group, executor: &Executor) -> Self {
+        let dir = tempfile::Builder::new().prefix("ic").tempdir_in(&tools.place).unwrap();
+        let number = random();
+        let mut scene = Self {
+            dir,
+            secret: format!("SECRET{number:016x}"),
+            secret_time: (1_000_000_000 + number % 600_000_000).to_string(),
+            open: format!("OPENED{:016x}", random()),
+            mark: format!("MARK{:016x}", random()),
+            twin: format!("TWIN{:016x}", random()),
+            victim: None,
+            listeners: None,
+        };
+        scene.furnish();
+        if *executor != Executor::Roots {
+            scene.deny_inside();
+        }
+        if group.victim {
+            scene.victim = Some(Victim::start(tools, &scene));
+        }
+        if group.listeners {
+            scene.listeners = Some(Listeners::open(&scene));
+        }
+        scene
+    }
+
+    fn furnish(&self) {
+        for dir in [
+            "work/sub/deep",
+            "work/mixed/private",
+            "granted/sub",
+            "readable",
+            "outside/empty",
+            "denied",
+            "home",
+        ] {
+            fs::create_dir_all(self.path(dir)).unwrap();
+        }
+        self.tell("readable", &self.open);
+        self.tell("denied", &self.secret);
+        fs::write(self.path("readable/unlocked"), &self.open).unwrap();
+        let time = SystemTime::UNIX_EPOCH + Duration::from_secs(self.secret_time.parse().unwrap());
+        fs::File::options().write(true).open(self.path("denied/secret")).unwrap().set_modified(time).unwrap();
+        for file in
+            ["work/file", "work/sub/file", "granted/file", "outside/file", "outside/other", "home/file"]
+        {
+            fs::write(self.path(file), file).unwrap();
+        }
+        symlink(self.path("denied"), self.path("way-to-denied")).unwrap();
+        symlink(self.path("denied"), self.path("readable/shortcut")).unwrap();
+        symlink(self.path("outside"), self.path("work/shortcut")).unwrap();
+    }
+
+    /// Denied places inside of readable and writable ones.
+    fn deny_inside(&self) {
+        self.tell("work/mixed/private", &self.secret);
+        fs::write(self.path("readable/locked"), &self.secret).unwrap();
+    }
+
+    /// A directory that has a token as content, as name, in a program and in a symlink.
+    fn tell(&self, dir: &str, token: &str) {
+        fs::write(self.path(&format!("{dir}/secret")), token).unwrap();
+        fs::write(self.path(&format!("{dir}/name-{token}")), "").unwrap();
+        let tool = self.path(&format!("{dir}/tool"));
+        fs::write(&tool, format!("#!/bin/sh\necho {token}\n")).unwrap();
+        fs::set_permissions(&tool, fs::Permissions::from_mode(0o755)).unwrap();
+        symlink(format!("to-{token}"), self.path(&format!("{dir}/link"))).unwrap();
+    }
+
+    pub(crate) fn base(&self) -> &str {
+        self.dir.path().to_str().unwrap()
+    }
+
+    pub(crate) fn path(&self, name: &str) -> String {
+        format!("{}/{name}", self.base())
+    }
+
+    /// A file's content, as far as it is text.
+    pub(crate) fn text(&self, name: &str) -> Option<String> {
+        fs::read(Path::new(&self.path(name))).ok().map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    /// What commands find in their variables.
+    pub(crate) fn prelude(&self, tools: &Tools) -> String {
+        let mut variables = vec![
+            ("S", self.base().to_owned()),
+            ("W", self.path("work")),
+            ("G", self.path("granted")),
+            ("R", self.path("readable")),
+            ("O", self.path("outside")),
+            ("D", self.path("denied")),
+            ("H", self.path("home")),
+            ("P", tools.probe.clone()),
+            ("M", self.mark.clone()),
+            ("T", self.twin.clone()),
+            ("C", self.path("work/claim")),
+            ("N", self.queue()),
+        ];
+        if let Some(victim) = &self.victim {
+            variables.extend([("V", victim.pid().to_string()), ("A", victim.address.clone())]);
+        }
+        if let Some(listeners) = &self.listeners {
+            variables.extend(listeners.variables());
+        }
+        variables.iter().map(|(name, value)| format!("{name}='{value}'; ")).collect()
+    }
+
+    /// The name of the victim's message queue.
+    pub(crate) fn queue(&self) -> String {
+        let name = self.dir.path().file_name().and_then(|name| name.to_str());
+        format!("/{}", name.unwrap())
+    }
+}
+
+pub(crate) fn random() -> u64 {
+    RandomState::new().build_hasher().finish()
+}

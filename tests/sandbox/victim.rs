@@ -1,0 +1,110 @@
+//! A process of the host's: alive, unchanged and run as before, or harmed.
+
+use std::{
+    fs,
+    io::{BufRead, BufReader, Write},
+    os::unix::process::CommandExt,
+    process::{Child, ChildStdout, Command, Stdio},
+};
+
+use crate::{scene::Scene, tools::Tools};
+
+pub(crate) struct Victim {
+    child: Child,
+    said: BufReader<ChildStdout>,
+    /// Where in its memory it keeps the secret.
+    pub(crate) address: String,
+    /// How the kernel runs it.
+    terms: Vec<String>,
+    /// Takes away what it leaves when it is killed.
+    forget: Command,
+}
+
+impl Victim {
+    pub(crate) fn start(tools: &Tools, scene: &Scene) -> Self {
+        let mut child = Command::new(&tools.probe)
+            .args(["victim", &scene.secret, &scene.path("denied"), &scene.queue()])
+            .env("VICTIM", &scene.secret)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .process_group(0)
+            .spawn()
+            .unwrap();
+        let mut said = BufReader::new(child.stdout.take().unwrap());
+        let mut address = String::new();
+        said.read_line(&mut address).unwrap();
+        let mut words = address.split_whitespace().map(str::to_owned);
+        let (Some(address), Some(messages), Some(semaphores), None) =
+            (words.next(), words.next(), words.next(), words.next())
+        else {
+            panic!("the victim did not start: {address}")
+        };
+        let mut forget = Command::new(&tools.probe);
+        forget.args(["forget-victim", &scene.queue(), &messages, &semaphores]);
+        let terms = terms(child.id());
+        Self { child, said, address, terms, forget }
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// What has been done to it.
+    pub(crate) fn harm(&mut self) -> Option<String> {
+        let now = terms(self.child.id());
+        if now != self.terms {
+            let changed = now.iter().zip(&self.terms).find(|(now, before)| now != before);
+            return Some(format!("the victim is run otherwise: {changed:?}"));
+        }
+        let mut answer = String::new();
+        let asked = writeln!(self.child.stdin.as_mut()?, "state");
+        match asked.and_then(|()| self.said.read_line(&mut answer)) {
+            Ok(_) if answer == "intact\n" => None,
+            _ => Some(format!("the victim is harmed: {answer:?}")),
+        }
+    }
+}
+
+impl Drop for Victim {
+    fn drop(&mut self) {
+        // It cleans up at the end of its input; a victim that was stopped or killed cannot.
+        drop(self.child.stdin.take());
+        let pid = rustix::process::Pid::from_child(&self.child);
+        let _ = rustix::process::kill_process(pid, rustix::process::Signal::CONT);
+        if !self.child.wait().unwrap().success() {
+            self.forget.status().unwrap();
+        }
+    }
+}
+
+/// How the kernel runs a process, as far as another process may change it.
+fn terms(pid: u32) -> Vec<String> {
+    let read = |name: &str| fs::read_to_string(format!("/proc/{pid}/{name}")).unwrap_or_default();
+    let status = read("status");
+    let line = |name: &str| status.lines().find(|line| line.starts_with(name)).unwrap_or_default().to_owned();
+    let stat = read("stat");
+    // After the name in parentheses: state, and then from the sixteenth on priority and niceness.
+    let after = stat.rsplit(") ").next().unwrap_or_default();
+    let fields: Vec<&str> = after.split(' ').collect();
+    let field = |place: usize| fields.get(place).copied().unwrap_or_default().to_owned();
+    let state = if matches!(field(0).as_str(), "R" | "S" | "D") { "alive".to_owned() } else { field(0) };
+    let io = io_priority(pid);
+    vec![
+        state,
+        field(15),
+        field(16),
+        field(38),
+        line("Cpus_allowed:"),
+        line("TracerPid:"),
+        read("limits"),
+        read("oom_score_adj"),
+        read("coredump_filter"),
+        io,
+    ]
+}
+
+/// The priority of its reads and writes, which only a program tells.
+fn io_priority(pid: u32) -> String {
+    let said = Command::new("ionice").args(["-p", &pid.to_string()]).output().unwrap();
+    String::from_utf8_lossy(&said.stdout).into_owned()
+}
