@@ -4,7 +4,7 @@
 //!
 //! - Only calls the library. What this system has no part for, since it works otherwise, is said where it is answered.
 //! - Recorded calls are judged as they are: argument names and shapes that a tool does not declare are let pass here,
-//!   and a list that is missing is empty. The trusted process denies the one and refuses the other.
+//!   and where there is no file of lists, every list is empty. The trusted process denies the one and refuses the other.
 
 #[path = "oracle/calls.rs"]
 mod calls;

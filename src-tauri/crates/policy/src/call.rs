@@ -95,6 +95,15 @@ impl ResolvedCall {
         &self.arguments
     }
 
+    /// Whether the call itself gives an argument, with something in it.
+    pub(crate) fn gives(&self, argument: &str) -> bool {
+        match self.arguments.get(argument) {
+            None | Some(Json::Null) => false,
+            Some(Json::String(text)) => !text.is_empty(),
+            Some(Json::Bool(_) | Json::Number(_) | Json::Array(_) | Json::Object(_)) => true,
+        }
+    }
+
     /// Every judged role of the tool with its values.
     #[must_use]
     pub fn roles(&self) -> &[RoleValues] {

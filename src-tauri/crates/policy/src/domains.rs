@@ -80,7 +80,7 @@ impl Destination {
     fn web(raw: &str) -> Self {
         let Ok(url) = Url::parse(raw) else { return Self::nowhere(raw) };
         let place = matches!(url.scheme(), "http" | "https").then(|| host_of(&url)).flatten();
-        Self { text: spell(raw, &url), place: place.map(|host| Place::below(host, "")) }
+        Self { text: spell(&url), place: place.map(|host| Place::below(host, "")) }
     }
 
     fn remote(raw: &str) -> Self {
@@ -105,7 +105,7 @@ impl Destination {
         let Ok(url) = Url::parse(raw) else { return Self::nowhere(raw) };
         let known = matches!(url.scheme(), "ssh" | "git" | "http" | "https");
         match known.then(|| host_of(&url)).flatten() {
-            Some(host) => Self { text: spell(raw, &url), place: Some(Place::below(host, url.path())) },
+            Some(host) => Self { text: spell(&url), place: Some(Place::below(host, url.path())) },
             None => Self::nowhere(raw),
         }
     }
@@ -167,7 +167,7 @@ impl Place {
     /// `host/owner/repository`, without the `.git` and the slashes that mean nothing.
     fn below(host: CleanHost, path: &str) -> Self {
         let path = path.trim_matches('/');
-        let path = path.strip_suffix(".git").unwrap_or(path);
+        let path = path.strip_suffix(".git").unwrap_or(path).trim_end_matches('/');
         let CleanHost { name: mut domain, kind } = host;
         let host = domain.len();
         if !path.is_empty() {
@@ -272,11 +272,11 @@ fn fold_host(domain: &str) -> String {
     }
 }
 
-/// The normalized spelling. The slash that normalizing gives to a bare host is not added.
-fn spell(raw: &str, url: &Url) -> String {
+/// The normalized spelling. A bare host has no slash, however it is written.
+fn spell(url: &Url) -> String {
     let text = url.as_str();
-    if raw.ends_with('/') || url.path() != "/" || url.host_str().is_none_or(str::is_empty) {
-        return text.to_owned();
-    }
-    text.strip_suffix('/').unwrap_or(text).to_owned()
+    let bare = url.path() == "/" && url.query().is_none() && url.fragment().is_none();
+    let has_host = url.host_str().is_some_and(|host| !host.is_empty());
+    let text = if bare && has_host { text.strip_suffix('/').unwrap_or(text) } else { text };
+    text.to_owned()
 }

@@ -13,7 +13,8 @@ pub use explain::{Explanation, Miss, Settled, Step};
 
 use crate::rules::About;
 use crate::{
-    Asked, Gates, Grant, Policy, Protected, ResolvedCall, Resource, RoleValues, Rule, SharedStr, Verdict,
+    Asked, Destination, Gates, Grant, Policy, Protected, ResolvedCall, Resource, RoleValues, Rule, SharedStr,
+    Verdict,
 };
 use cover::Scope;
 use ironcurtain_paths::CanonicalPath;
@@ -139,12 +140,23 @@ impl<'a> Judging<'a> {
         if let Some(grant) = self.grant_for(scope) {
             return tally.granted(grant);
         }
-        if let Some(Resource::Url(destination)) = scope.value
-            && !self.context.gates.admits(self.call.server(), destination)
-        {
+        let rule = self.rule_for(scope);
+        let gate = self.outside_gate(scope, rule);
+        if let Some(destination) = gate {
             tally.gate(&scope.finding(), destination, self.call.server());
         }
-        tally.add(&scope.finding(), self.rule_for(scope));
+        // A yes at the gate is a yes to the address, where no rule speaks about it.
+        if gate.is_none() || rule.is_some() {
+            tally.add(&scope.finding(), rule);
+        }
+    }
+
+    /// An address that the gate asks about, whatever the rules say. One that the call does not give, since git knows
+    /// it, is nobody's wish: without a rule that covers it there is nothing to ask.
+    fn outside_gate<'v>(&self, scope: &Scope<'v>, rule: Option<&Rule>) -> Option<&'v Destination> {
+        let Some(Resource::Url(destination)) = scope.value else { return None };
+        let asks = rule.is_some() || scope.argument.is_some_and(|name| self.call.gives(name));
+        (asks && !self.context.gates.admits(self.call.server(), destination)).then_some(destination)
     }
 
     /// The first rule that covers a value.

@@ -6,13 +6,34 @@ use ironcurtain_daemon::containment::{absolute, expand_home};
 use ironcurtain_paths::{CanonicalPath, PathError, Resolver};
 use ironcurtain_policy::{Annotations, DynamicLists, Policy};
 use serde_json::Value;
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 /// Where data files are, where `~` is, and where relative paths start.
 pub struct Ground {
     data: PathBuf,
     pub home: CanonicalPath,
     pub here: CanonicalPath,
+    policies: Known<Policy>,
+    annotations: Known<Annotations>,
+}
+
+/// What was read before, by the name or the content that a request has for it.
+type Known<T> = RefCell<HashMap<String, Rc<T>>>;
+
+fn known<T>(
+    all: &Known<T>,
+    named: String,
+    read: impl FnOnce() -> anyhow::Result<T>,
+) -> anyhow::Result<Rc<T>> {
+    if let Some(found) = all.borrow().get(&named) {
+        return Ok(found.clone());
+    }
+    let read = Rc::new(read()?);
+    all.borrow_mut().insert(named, read.clone());
+    Ok(read)
 }
 
 impl Ground {
@@ -20,7 +41,8 @@ impl Ground {
         let home = std::env::var("HOME").context("`HOME` is not set")?;
         let here = std::env::current_dir()?.canonicalize()?;
         let here = CanonicalPath::assume_canonical(here.to_str().context("this folder is not UTF-8")?)?;
-        Ok(Self { data, home: CanonicalPath::assume_canonical(&home)?, here })
+        let home = CanonicalPath::assume_canonical(&home)?;
+        Ok(Self { data, home, here, policies: Known::default(), annotations: Known::default() })
     }
 
     /// Resolves from a folder.
@@ -65,19 +87,25 @@ impl Ground {
         request.get("allowedDirectory").and_then(Value::as_str).map(|raw| self.place(raw)).transpose()
     }
 
-    pub fn policy(&self, request: &Value) -> anyhow::Result<Policy> {
-        let lists = match request.get("lists") {
-            None | Some(Value::Null) => DynamicLists::default(),
-            Some(lists) => DynamicLists::from_json(&self.content("lists", lists)?, "lists")?,
-        };
-        let text = self.content("policies", request.get("policy").context("`policy` is missing")?)?;
-        let within = |raw: &str| self.place(raw).map_err(|e| e.to_string());
-        Ok(Policy::from_json(&text, "policy", &within, &lists.missing_as_empty())?)
+    /// The policy of a request. Without a file of lists, every list is empty.
+    pub fn policy(&self, request: &Value) -> anyhow::Result<Rc<Policy>> {
+        let policy = request.get("policy").context("`policy` is missing")?;
+        let lists = request.get("lists").filter(|lists| !lists.is_null());
+        known(&self.policies, format!("{policy} {}", lists.unwrap_or(&Value::Null)), || {
+            let lists = match lists {
+                None => DynamicLists::default().missing_as_empty(),
+                Some(lists) => DynamicLists::from_json(&self.content("lists", lists)?, "lists")?,
+            };
+            let within = |raw: &str| self.place(raw).map_err(|e| e.to_string());
+            Ok(Policy::from_json(&self.content("policies", policy)?, "policy", &within, &lists)?)
+        })
     }
 
-    pub fn annotations(&self, request: &Value) -> anyhow::Result<Annotations> {
+    pub fn annotations(&self, request: &Value) -> anyhow::Result<Rc<Annotations>> {
         let named = request.get("annotations").context("`annotations` is missing")?;
-        Ok(Annotations::from_json(&self.content("annotations", named)?, "annotations")?)
+        known(&self.annotations, named.to_string(), || {
+            Ok(Annotations::from_json(&self.content("annotations", named)?, "annotations")?)
+        })
     }
 
     /// A data file by name, or the content itself.

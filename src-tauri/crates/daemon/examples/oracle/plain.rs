@@ -3,7 +3,7 @@
 use crate::ground::Ground;
 use crate::text;
 use anyhow::Context;
-use ironcurtain_paths::{CanonicalPath, Target};
+use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::{
     Category, Destination, Pattern, Role, Root, check_schema, file_uri, is_ip_address, policy_roots,
 };
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 pub fn roots(ground: &Ground, request: &Value) -> anyhow::Result<Value> {
     let sandbox = ground.sandbox(request)?;
-    let found = policy_roots(&ground.policy(request)?, sandbox.as_ref());
+    let found = policy_roots(&*ground.policy(request)?, sandbox.as_ref());
     let roots: Vec<Value> =
         found.iter().map(|root| json!({ "path": root.path, "name": root.name })).collect();
     let told: Vec<Value> = found.iter().map(|Root { path, name }| told(path, name)).collect();
@@ -41,11 +41,12 @@ pub fn real_path(ground: &Ground, request: &Value) -> anyhow::Result<Value> {
     Ok(json!({ "value": ground.place(text(request, "input")?)? }))
 }
 
-/// A folder is its own; everything else has the one it is in.
+/// The folder that a path is in. A slash at the end says that the path is the folder.
 pub fn directory(ground: &Ground, request: &Value) -> anyhow::Result<Value> {
-    let found = ground.resolver(&ground.here).resolve(text(request, "input")?)?;
-    let folder = if found.target == Target::Folder { None } else { found.path.parent() };
-    Ok(json!({ "value": folder.unwrap_or(found.path) }))
+    let raw = text(request, "input")?;
+    let found = ground.place(raw)?;
+    let folder = if raw.ends_with('/') { None } else { found.parent() };
+    Ok(json!({ "value": folder.unwrap_or(found) }))
 }
 
 pub fn is_within(ground: &Ground, request: &Value) -> anyhow::Result<Value> {
@@ -67,16 +68,23 @@ pub fn canonicalize(ground: &Ground, request: &Value) -> anyhow::Result<Value> {
     let (role, raw) = (role(request)?, text(request, "input")?);
     let value = match role.category() {
         Category::Path => ground.place(raw)?.to_string(),
-        Category::Url => Destination::parse(role, raw).text().to_owned(),
+        Category::Url => without_slash(Destination::parse(role, raw).text()).to_owned(),
         Category::Identifier => raw.to_lowercase(),
         Category::Opaque => raw.to_owned(),
     };
     Ok(json!({ "value": value }))
 }
 
+/// The other system drops the slash that ends an address. This one does so for a bare host only, since the rest of an
+/// address is its server's.
+fn without_slash(address: &str) -> &str {
+    if address.contains("://") { address.strip_suffix('/').unwrap_or(address) } else { address }
+}
+
+/// The other system takes what leads nowhere for a host by that name.
 pub fn domain_of(request: &Value) -> anyhow::Result<Value> {
     let destination = Destination::parse(role(request)?, text(request, "input")?);
-    Ok(json!({ "value": destination.domain() }))
+    Ok(json!({ "value": destination.domain().unwrap_or(destination.text()) }))
 }
 
 pub fn domain_matches(request: &Value) -> anyhow::Result<Value> {

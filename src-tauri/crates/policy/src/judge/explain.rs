@@ -100,10 +100,7 @@ impl Judging<'_> {
         if let Some(grant) = self.grant_for(&scope) {
             return step(&finding, Settled::Grant(grant.id.clone()), Vec::new());
         }
-        let gated = match value {
-            Resource::Url(destination) => !self.context.gates.admits(self.call.server(), destination),
-            Resource::Path(_) | Resource::Text(_) | Resource::Shapeless => false,
-        };
+        let gated = self.outside_gate(&scope, self.rule_for(&scope)).is_some();
         Step { gated, ..self.by_rules(&finding, |rule| scope.misses(rule, self.call)) }
     }
 

@@ -78,6 +78,7 @@ fn a_host_covers_its_repositories_and_a_repository_only_itself() {
     for remote in [
         "https://github.com/acme/app.git",
         "https://github.com/acme/app/",
+        "https://github.com/acme/app/.git/",
         "git@github.com:acme/app.git",
         "ssh://git@github.com:22/acme/app",
         "git://GitHub.com/acme/app",
@@ -116,7 +117,8 @@ fn urls_are_sent_normalized_and_other_remotes_as_written() {
     let web = |raw: &str| Destination::parse(Role::FetchUrl, raw).text().to_owned();
     assert_eq!(web("HTTPS://A.com:443/x/../y"), "https://a.com/y");
     assert_eq!(web("https://a.com"), "https://a.com");
-    assert_eq!(web("https://a.com/"), "https://a.com/");
+    assert_eq!(web("https://a.com/"), "https://a.com");
+    assert_eq!(web("https://a.com/x/"), "https://a.com/x/");
     assert_eq!(web("no url"), "no url");
     let remote = |raw: &str| Destination::parse(Role::GitRemoteUrl, raw).text().to_owned();
     assert_eq!(remote("git@GitHub.com:a/b"), "git@GitHub.com:a/b");
@@ -148,9 +150,13 @@ fn a_remote_that_leads_nowhere_is_sent_as_it_is_written() {
 
 #[test]
 fn what_is_sent_reads_as_what_was_judged() {
-    for (raw, text) in
-        [("file:", "file:///"), ("http://ok.org", "http://ok.org"), ("http://ok.org/", "http://ok.org/")]
-    {
+    for (raw, text) in [
+        ("file:", "file:///"),
+        ("http://ok.org", "http://ok.org"),
+        ("http://ok.org/", "http://ok.org"),
+        ("http://ok.org/?/", "http://ok.org/?/"),
+        ("http://ok.org#/", "http://ok.org/#/"),
+    ] {
         let judged = Destination::parse(Role::FetchUrl, raw);
         assert_eq!(judged.text(), text);
         assert_eq!(Destination::parse(Role::FetchUrl, text), judged);

@@ -226,7 +226,7 @@ proptest! {
         scene.approved = escalation.values.clone();
         let after = scene.judge(server, tool, &arguments);
         prop_assert!(!matches!(after, Verdict::Escalate(_)), "{after:?}");
-        // Where only a gate asked and no rule speaks, a yes uncovers that nothing allows the call.
+        // Where a gate asked, a yes can uncover that nothing allows another part of the call.
         let gated = escalation.values.iter().any(|asked| asked.rule == "structural-domain-escalate");
         prop_assert!(gated || matches!(after, Verdict::Allow(_)), "{after:?}");
         // Less one of them, it is asked about again, unless another of them is about the same.

@@ -136,7 +136,10 @@ fn an_address_outside_the_gate_is_asked_about_and_only_a_deny_rule_is_stronger()
     assert_eq!(uncovered.says("other", "get", &evil), "escalate structural-domain-escalate");
     let Verdict::Escalate(escalation) = uncovered.judge("other", "get", &evil) else { panic!() };
     uncovered.approved = escalation.values;
-    assert_eq!(uncovered.says("other", "get", &evil), "deny default-deny");
+    assert_eq!(uncovered.says("other", "get", &evil), "allow structural-domain-escalate");
+    let other = json!({ "url": "https://worse.net/x" });
+    assert_eq!(uncovered.says("other", "get", &other), "escalate structural-domain-escalate");
+    assert_eq!(uncovered.says("other", "save", &save), "deny default-deny");
 }
 
 #[test]
@@ -151,4 +154,22 @@ fn a_remote_that_git_does_not_know_does_not_slip_past_the_gate() {
     };
     assert_eq!(said(Some("nowhere")), 1);
     assert_eq!(said(None), 0);
+}
+
+#[test]
+fn the_gate_asks_about_a_remote_that_only_git_knows_where_a_rule_speaks_about_it() {
+    let path_only = [("path", json!({ "roles": ["read-path"] }), "allow")];
+    let said = |rules: &[(&str, Value, &str)], remote: &Value| {
+        let mut scene = Scene::new(rules);
+        scene.gates = Gates::new(&BTreeMap::from([("other".to_owned(), vec!["ok.org".to_owned()])]));
+        let arguments = json!({ "path": "/r", "remote": remote });
+        let plan = scene.annotations.plan("other", "push", &fields(&arguments)).unwrap();
+        let facts = vec![Fact::Path(path("/r")), Fact::Remotes(vec!["https://evil.net/x".to_owned()])];
+        severity(&scene.judge_call(&plan.with_facts(facts).unwrap()))
+    };
+    for absent in [Value::Null, json!("")] {
+        assert_eq!(said(&[("all", json!({}), "allow")], &absent), 1);
+        assert_eq!(said(&path_only, &absent), 2);
+    }
+    assert_eq!(said(&path_only, &json!("origin")), 1);
 }
