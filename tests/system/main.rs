@@ -15,6 +15,7 @@ mod contained;
 mod grants;
 mod hostile;
 mod killing;
+mod looking;
 mod machine;
 mod passing;
 mod place;

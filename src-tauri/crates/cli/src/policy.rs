@@ -1,13 +1,17 @@
-//! Looking at policies without the trusted process: check, explain, simulate and compare.
+//! Looking at policies without the trusted process: check, explain, simulate, compare and replay.
 //!
-//! - Reads the person's files, or what ships; asks nobody and changes nothing.
-//! - Live grants belong to the trusted process and are not seen here.
+//! - Reads the person's files, or what ships; asks nobody and changes nothing. Whether the trusted process runs makes
+//!   no difference.
+//! - Grants that end with their session are known to the trusted process alone, and are not seen here.
 
 mod check;
+mod client;
 mod compare;
 mod explain;
 mod files;
+mod replay;
 mod simulate;
+mod since;
 
 use clap::{Args, Subcommand};
 use serde_json::Value;
@@ -40,6 +44,9 @@ pub enum PolicyAction {
         /// The session sandbox directory; without one, nothing is in it and relative paths start here.
         #[arg(long)]
         sandbox: Option<PathBuf>,
+        /// The client whose standing grants count, by its executable or its name; without one, no grant counts.
+        #[arg(long)]
+        client: Option<String>,
         /// The compiled policy, instead of the one in force.
         #[arg(long)]
         policy: Option<PathBuf>,
@@ -68,6 +75,18 @@ pub enum PolicyAction {
         #[command(flatten)]
         beside: Beside,
     },
+    /// Judge the calls of the audit log again, and tell which come out looser and which stricter than they did.
+    Replay {
+        /// Only calls since then: `30m`, `12h`, `7d`, `2026-11-01` or `2026-11-01T12:00:00Z`.
+        #[arg(long, value_parser = since::moment)]
+        since: Option<u64>,
+        /// The compiled policy, instead of the one in force.
+        #[arg(long)]
+        policy: Option<PathBuf>,
+        /// The files around it.
+        #[command(flatten)]
+        beside: Beside,
+    },
 }
 
 /// The files a policy is read with.
@@ -92,14 +111,18 @@ struct Report {
 pub fn perform(action: &PolicyAction, json: bool) -> anyhow::Result<ExitCode> {
     let report = match action {
         PolicyAction::Check { file, beside } => check::report(file, beside)?,
-        PolicyAction::Explain { server, tool, args, sandbox, policy, beside } => {
+        PolicyAction::Explain { server, tool, args, sandbox, client, policy, beside } => {
             let world = files::World::open(policy.as_deref(), beside)?.with_sandbox(sandbox.as_deref())?;
-            explain::report(&world, server, tool, args)?
+            let held = client.as_ref().map(|client| world.grants_of(client, server)).transpose()?;
+            explain::report(&world, server, tool, args, held.as_ref())?
         }
         PolicyAction::Simulate { file, policy, beside } => {
             simulate::report(files::World::open(policy.as_deref(), beside)?, file)?
         }
         PolicyAction::Diff { old, new, beside } => compare::report(old, new, beside)?,
+        PolicyAction::Replay { since, policy, beside } => {
+            replay::report(&files::World::open(policy.as_deref(), beside)?, since.unwrap_or_default())?
+        }
     };
     let mut out = io::stdout().lock();
     if json {

@@ -11,7 +11,7 @@ mod writer;
 
 pub use chain::{Checked, check};
 pub use entry::{Entry, Event, PolicyDecision};
-pub use redact::redacted;
+pub use redact::{is_marked, redacted};
 pub use writer::{AuditError, LOG_NAME};
 
 use crate::troubles::{Concern, Troubles};

@@ -15,6 +15,7 @@ use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::{AccessSet, GrantKind};
 use std::path::Path;
 use std::sync::{Arc, mpsc};
+use store::Store;
 use tokio::sync::{oneshot, watch};
 
 /// A standing permission.
@@ -45,6 +46,19 @@ pub struct StandingGrant {
 }
 
 impl StandingGrant {
+    /// The grants that outlive their session, as the database has them: for a look without the trusted process, whether
+    /// it runs or not. Those that have ended by the clock are left out.
+    ///
+    /// # Errors
+    /// [`StoreError`], when the database cannot be read. Without one, nothing is granted.
+    pub fn on_disk(database: &Path) -> Result<Vec<Self>, StoreError> {
+        let Some(store) = Store::open_to_read(database)? else { return Ok(Vec::new()) };
+        let now = crate::clock::now_ms();
+        let mut grants = store.load()?;
+        grants.retain(|grant| grant.expires_ms.is_none_or(|at| at > now));
+        Ok(grants)
+    }
+
     /// As judging needs it.
     #[must_use]
     pub fn for_judging(&self) -> ironcurtain_policy::Grant {
@@ -253,6 +267,25 @@ mod tests {
         grants.add(vec![StandingGrant { expires_ms: Some(1), ..short("past") }]).await.unwrap();
         drop(grants);
         assert!(open(dir.path()).0.now().grants.is_empty());
+    }
+
+    #[tokio::test]
+    async fn what_is_on_disk_can_be_read_beside_the_owner_and_without_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let database = dir.path().join("state.db");
+        assert_eq!(StandingGrant::on_disk(&database).unwrap(), []);
+        assert!(!database.exists());
+        let always = grant("a", Lifetime::Always, None);
+        let ends = |id, at| StandingGrant { expires_ms: Some(at), ..grant(id, Lifetime::Hour, None) };
+        let later = ends("later", now_ms() + 3_600_000);
+        let (grants, _expired) = open(dir.path());
+        grants.add(vec![always.clone(), later.clone(), ends("past", 1)]).await.unwrap();
+        grants.add(vec![grant("s", Lifetime::Session, Some("one"))]).await.unwrap();
+        assert_eq!(StandingGrant::on_disk(&database).unwrap(), [always.clone(), later.clone()]);
+        drop(grants);
+        assert_eq!(StandingGrant::on_disk(&database).unwrap(), [always, later]);
+        std::fs::write(&database, "no database").unwrap();
+        assert!(matches!(StandingGrant::on_disk(&database), Err(StoreError::Database { .. })));
     }
 
     #[tokio::test]

@@ -106,6 +106,12 @@ impl Setting {
 }
 
 impl Planned {
+    /// Whether git must be asked where a remote leads.
+    #[must_use]
+    pub fn asks_git(&self) -> bool {
+        self.remotes.is_some()
+    }
+
     /// Makes it ready to be judged, asking git where that is needed: blocking then.
     ///
     /// # Errors
@@ -157,7 +163,7 @@ pub async fn prepare(
     arguments: &Arc<Map<String, Value>>,
 ) -> Result<Prepared, Denial> {
     let planned = setting.plan(tool, arguments)?;
-    if planned.remotes.is_none() {
+    if !planned.asks_git() {
         return planned.prepare(setting);
     }
     let setting = setting.clone();

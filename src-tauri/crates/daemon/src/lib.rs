@@ -23,6 +23,7 @@ mod law;
 mod listener;
 mod mounts;
 mod prepared;
+pub mod replay;
 mod server;
 mod session;
 mod troubles;
@@ -34,6 +35,7 @@ pub use config::{
     SandboxBackend, SandboxPolicy, SandboxSettings, Server, Servers,
 };
 pub use daemon::{Daemon, Options, StartError, start};
+pub use grants::{StandingGrant, StoreError, Subject};
 pub use home::{Home, HomeError};
 pub use law::{Law, LawError, LawFiles, canonical_home, protected};
 pub use listener::ListenError;

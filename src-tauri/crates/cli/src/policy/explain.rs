@@ -1,16 +1,25 @@
 //! `policy explain`: how one call is judged, in words.
 
 use super::Report;
+use super::client::Held;
 use super::files::{Judged, World};
 use anyhow::Context;
 use ironcurtain_daemon::facts::FoundPath;
 use ironcurtain_policy::{Decision, Denial, Miss, Reason, Settled, SharedStr, Step, Verdict};
 use serde_json::{Map, Value, json};
 
-pub fn report(world: &World, server: &str, tool: &str, arguments: &str) -> anyhow::Result<Report> {
+const NO_GRANTS: &str = "Grants are not part of this; `--client` says whose are to count.\n";
+
+pub fn report(
+    world: &World,
+    server: &str,
+    tool: &str,
+    arguments: &str,
+    held: Option<&Held>,
+) -> anyhow::Result<Report> {
     let arguments: Map<String, Value> =
         serde_json::from_str(arguments).context("`--args` must be a JSON object")?;
-    let judged = world.judge(server, tool, &arguments)?;
+    let judged = world.judge(server, tool, &arguments, held.map(Held::for_judging).unwrap_or_default())?;
     let mut text = format!("{server}/{tool}\n");
     judged.paths.iter().for_each(|path| text.push_str(&path_in_words(path)));
     match &judged.outcome {
@@ -20,8 +29,12 @@ pub fn report(world: &World, server: &str, tool: &str, arguments: &str) -> anyho
             text.push_str(&verdict_in_words(&explanation.verdict));
         }
     }
-    text.push_str("Live grants are not part of this.\n");
-    Ok(Report { text, json: json(server, tool, &judged), good: true })
+    text.push_str(&held.map_or_else(|| NO_GRANTS.to_owned(), Held::in_words));
+    let mut json = json(server, tool, &judged);
+    if let (Some(held), Some(fields)) = (held, json.as_object_mut()) {
+        fields.insert("client".to_owned(), held.as_json());
+    }
+    Ok(Report { text, json, good: true })
 }
 
 /// The word for a decision, as in the files.

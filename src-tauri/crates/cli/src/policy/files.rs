@@ -1,12 +1,14 @@
 //! The files judging goes by: those named on the command line, else the person's, else what ships.
 
 use super::Beside;
+use super::client::Held;
 use anyhow::Context as _;
 use ironcurtain_daemon::facts::FoundPath;
 use ironcurtain_daemon::judging::Setting;
+use ironcurtain_daemon::replay::{Replay, replay};
 use ironcurtain_daemon::{Home, Law, LawFiles, Servers};
 use ironcurtain_paths::{CanonicalPath, Resolver};
-use ironcurtain_policy::{Denial, Explanation};
+use ironcurtain_policy::{Denial, Explanation, Grant};
 use serde_json::{Map, Value};
 use std::path::Path;
 use std::sync::Arc;
@@ -14,6 +16,7 @@ use std::sync::Arc;
 /// A policy and everything calls are judged with.
 pub struct World {
     pub law: Arc<Law>,
+    ours: Home,
     servers: Servers,
     sandbox: Option<CanonicalPath>,
 }
@@ -37,7 +40,7 @@ impl World {
             lists: beside.lists.clone(),
         };
         let law = Arc::new(Law::from_files(&ours, &servers, &files)?);
-        Ok(Self { law, servers, sandbox: None })
+        Ok(Self { law, ours, servers, sandbox: None })
     }
 
     /// With a session sandbox at this folder.
@@ -49,15 +52,31 @@ impl World {
         Ok(self)
     }
 
-    /// Judges a call as the trusted process would without grants.
-    pub fn judge(&self, server: &str, tool: &str, arguments: &Map<String, Value>) -> anyhow::Result<Judged> {
+    /// The standing grants of a client with a server.
+    pub fn grants_of(&self, client: &str, server: &str) -> anyhow::Result<Held> {
+        Held::read(&self.ours, client, server)
+    }
+
+    /// Judges the calls of the audit log since a moment.
+    pub fn replay(&self, since_ms: u64) -> anyhow::Result<Replay> {
+        Ok(replay(&self.ours, &self.servers, &self.law, since_ms)?)
+    }
+
+    /// Judges a call as the trusted process would with these grants.
+    pub fn judge(
+        &self,
+        server: &str,
+        tool: &str,
+        arguments: &Map<String, Value>,
+        grants: Vec<Grant>,
+    ) -> anyhow::Result<Judged> {
         let setting = Setting {
             law: self.law.clone(),
             server: server.to_owned(),
             contained: Setting::contained_by_name(&self.servers, server),
             sandbox: self.sandbox.clone(),
             resolver: self.resolver()?,
-            grants: Vec::new(),
+            grants,
             approved: Vec::new(),
         };
         let arguments = Arc::new(arguments.clone());

@@ -3,4 +3,6 @@
 
 mod home;
 mod looking;
+mod record;
+mod replaying;
 mod starting;

@@ -14,6 +14,20 @@ const SECRET_NAMES: [&str; 8] =
 const SECRET_PREFIXES: [&str; 11] =
     ["ghp_", "gho_", "ghs_", "ghu_", "github_pat_", "glpat-", "sk-", "xoxb-", "xoxp-", "AKIA", "eyJhbGciOi"];
 
+/// How a mark begins that stands for something else.
+const MARKS: [&str; 2] = ["[redacted: ", "[cut: "];
+
+/// Whether a value on record may stand for another one.
+#[must_use]
+pub fn is_marked(value: &Value) -> bool {
+    match value {
+        Value::String(text) => MARKS.iter().any(|mark| text.contains(mark)),
+        Value::Array(items) => items.iter().any(is_marked),
+        Value::Object(fields) => fields.values().any(is_marked),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
 /// The arguments with secrets replaced and long texts cut, each with a mark that says so.
 #[must_use]
 pub fn redacted(arguments: &Map<String, Value>) -> Map<String, Value> {
@@ -71,7 +85,11 @@ mod tests {
             "key": "[redacted: a private key]",
             "nested": { "password": "[redacted: named as a secret]", "ok": [true, "fine"] },
         });
-        assert_eq!(Value::Object(redacted(arguments.as_object().unwrap())), expected);
+        let kept = redacted(arguments.as_object().unwrap());
+        let marked: Vec<&str> =
+            kept.iter().filter(|(_, value)| is_marked(value)).map(|(name, _)| name.as_str()).collect();
+        assert_eq!(marked, ["api_key", "content", "key", "nested"]);
+        assert_eq!(Value::Object(kept), expected);
     }
 
     #[test]
@@ -80,5 +98,6 @@ mod tests {
         let got = redacted(long.as_object().unwrap());
         let text = got.get("content").and_then(Value::as_str).unwrap();
         assert!(text.len() < LONGEST + 40 && text.ends_with(" bytes more]"), "{}", text.len());
+        assert!(is_marked(&Value::from(text)));
     }
 }

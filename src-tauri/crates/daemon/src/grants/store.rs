@@ -4,7 +4,7 @@ use super::{StandingGrant, Subject};
 use crate::consent::Lifetime;
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::{AccessSet, GrantKind};
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Connection, OpenFlags, Row, params};
 use std::path::{Path, PathBuf};
 
 /// Version of the tables, kept in SQLite's `user_version`.
@@ -63,6 +63,22 @@ impl Store {
             found => return Err(StoreError::Newer { path: path.to_path_buf(), found }),
         }
         Ok(Self { connection, path: path.to_path_buf() })
+    }
+
+    /// Opens the database as it is and changes nothing in it; nothing when there is none yet.
+    pub(super) fn open_to_read(path: &Path) -> Result<Option<Self>, StoreError> {
+        if !path.exists() {
+            return Ok(None);
+        }
+        let at = |source| StoreError::Database { path: path.to_path_buf(), source };
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(path, flags).map_err(at)?;
+        let found: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(at)?;
+        match found {
+            0 => Ok(None),
+            SCHEMA_VERSION => Ok(Some(Self { connection, path: path.to_path_buf() })),
+            found => Err(StoreError::Newer { path: path.to_path_buf(), found }),
+        }
     }
 
     /// Every grant that can be understood. One that cannot is left out, which denies, and is told of.

@@ -1,0 +1,80 @@
+//! The standing grants of one client, read from the database beside the trusted process.
+
+use anyhow::bail;
+use ironcurtain_daemon::{Home, StandingGrant};
+use ironcurtain_policy::{Access, Grant, GrantKind};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+
+/// What a client holds with one server.
+pub struct Held {
+    /// The client's executable, else what it was called.
+    client: String,
+    grants: Vec<StandingGrant>,
+}
+
+impl Held {
+    /// Reads the grants of a client that is named by its executable or, where only one has it, by its name.
+    pub fn read(home: &Home, client: &str, server: &str) -> anyhow::Result<Self> {
+        let all = StandingGrant::on_disk(&home.database())?;
+        let key = key_of(client, &all)?;
+        let is_held = |grant: &StandingGrant| grant.subject.client == key && grant.subject.server == server;
+        let grants = all.into_iter().filter(is_held).collect();
+        Ok(Self { client: key, grants })
+    }
+
+    pub fn for_judging(&self) -> Vec<Grant> {
+        self.grants.iter().map(StandingGrant::for_judging).collect()
+    }
+
+    pub fn in_words(&self) -> String {
+        let mut text = match self.grants.len() {
+            0 => format!("`{}` holds no standing grants with this server.\n", self.client),
+            count => format!("`{}` holds {count} standing grants with this server:\n", self.client),
+        };
+        for grant in &self.grants {
+            let reach = if grant.kind == GrantKind::Tree { " and below" } else { "" };
+            text.push_str(&format!(
+                "  `{}`: {} {}{reach}\n",
+                grant.id,
+                accesses(grant).join("+"),
+                grant.path
+            ));
+        }
+        text.push_str("Grants that end with their session are not part of this.\n");
+        text
+    }
+
+    pub fn as_json(&self) -> Value {
+        let grants = self.grants.iter().map(|grant| {
+            json!({
+                "id": grant.id, "path": grant.path, "access": accesses(grant),
+                "kind": if grant.kind == GrantKind::Tree { "folder" } else { "file" },
+            })
+        });
+        json!({ "key": self.client, "grants": grants.collect::<Vec<_>>() })
+    }
+}
+
+/// What grants are tied to: the executable. A client that holds nothing is taken at its word.
+fn key_of(client: &str, all: &[StandingGrant]) -> anyhow::Result<String> {
+    let subjects = || all.iter().map(|grant| &grant.subject);
+    if subjects().any(|subject| subject.client == client) {
+        return Ok(client.to_owned());
+    }
+    let named = subjects().filter(|subject| subject.client_name == client);
+    let mut keys: BTreeSet<&str> = named.map(|subject| subject.client.as_str()).collect();
+    match (keys.pop_first(), keys.is_empty()) {
+        (None, _) => Ok(client.to_owned()),
+        (Some(only), true) => Ok(only.to_owned()),
+        (Some(first), false) => {
+            let others: Vec<String> = keys.iter().map(|key| format!("`{key}`")).collect();
+            bail!("several clients are called `{client}`: name `{first}` or {}", others.join(" or "))
+        }
+    }
+}
+
+fn accesses(grant: &StandingGrant) -> Vec<&'static str> {
+    let words = [(Access::Read, "read"), (Access::Write, "write"), (Access::Delete, "delete")];
+    words.iter().filter(|(access, _)| grant.access.has(*access)).map(|(_, word)| *word).collect()
+}

@@ -1,0 +1,174 @@
+//! `policy replay`: what today's policy makes of the calls that are on record.
+
+use super::Report;
+use super::explain::word;
+use super::files::World;
+use super::since;
+use ironcurtain_daemon::replay::{Obstacle, Recorded, Replay, Ruling};
+use ironcurtain_policy::Decision;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+/// How many entries are named of calls that are alike.
+const NAMED: usize = 5;
+
+pub fn report(world: &World, since_ms: u64) -> anyhow::Result<Report> {
+    let replay = world.replay(since_ms)?;
+    let sorted = Sorted::new(&replay);
+    Ok(Report {
+        text: sorted.in_words(&replay),
+        json: sorted.as_json(&replay),
+        good: replay.problem.is_none(),
+    })
+}
+
+/// Calls that are alike: of one tool, decided by one rule then and by one rule now.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Alike<'a> {
+    server: &'a str,
+    tool: &'a str,
+    then: (Decision, &'a str),
+    now: (Decision, &'a str),
+}
+
+/// What became of the calls.
+#[derive(Default)]
+struct Sorted<'a> {
+    looser: Groups<'a>,
+    stricter: Groups<'a>,
+    same: usize,
+    left_out: BTreeMap<&'a Obstacle, Vec<&'a Recorded>>,
+}
+
+type Groups<'a> = BTreeMap<Alike<'a>, Vec<(&'a Recorded, &'a Ruling)>>;
+
+impl<'a> Sorted<'a> {
+    fn new(replay: &'a Replay) -> Self {
+        let mut sorted = Self::default();
+        for replayed in &replay.calls {
+            let call = &replayed.call;
+            let now = match &replayed.now {
+                Ok(now) => now,
+                Err(obstacle) => {
+                    sorted.left_out.entry(obstacle).or_default().push(call);
+                    continue;
+                }
+            };
+            let groups = match now.decision.cmp(&call.then.decision) {
+                std::cmp::Ordering::Less => &mut sorted.looser,
+                std::cmp::Ordering::Greater => &mut sorted.stricter,
+                std::cmp::Ordering::Equal => {
+                    sorted.same += 1;
+                    continue;
+                }
+            };
+            let alike =
+                Alike { server: &call.server, tool: &call.tool, then: side(&call.then), now: side(now) };
+            groups.entry(alike).or_default().push((call, now));
+        }
+        sorted
+    }
+
+    fn in_words(&self, replay: &Replay) -> String {
+        let mut text = String::new();
+        for (what, groups) in [("LOOSER", &self.looser), ("stricter", &self.stricter)] {
+            groups.iter().for_each(|(alike, calls)| text.push_str(&group_in_words(what, alike, calls)));
+        }
+        for (obstacle, calls) in &self.left_out {
+            let entries = entries(calls.iter().copied());
+            text.push_str(&format!("not replayed: {obstacle} ({entries})\n"));
+        }
+        if let Some(problem) = &replay.problem {
+            text.push_str(&format!(
+                "THE AUDIT LOG WAS CHANGED after {} entries: {problem}; what comes after is not replayed\n",
+                replay.entries
+            ));
+        }
+        text.push_str(&format!(
+            "{} calls on record: {} looser, {} stricter, {} the same, {} not replayed.\n",
+            replay.calls.len(),
+            count(&self.looser),
+            count(&self.stricter),
+            self.same,
+            self.left_out.values().map(Vec::len).sum::<usize>(),
+        ));
+        text
+    }
+
+    fn as_json(&self, replay: &Replay) -> Value {
+        let groups = |groups: &Groups<'_>| -> Vec<Value> {
+            groups.iter().map(|(alike, calls)| group_as_json(alike, calls)).collect()
+        };
+        let left_out = self.left_out.iter().map(|(obstacle, calls)| {
+            json!({
+                "kind": kind(obstacle), "message": obstacle.to_string(),
+                "entries": calls.iter().map(|call| call.seq).collect::<Vec<_>>(),
+            })
+        });
+        json!({
+            "calls": replay.calls.len(), "entries": replay.entries, "problem": replay.problem,
+            "looser": groups(&self.looser), "stricter": groups(&self.stricter), "same": self.same,
+            "notReplayed": left_out.collect::<Vec<_>>(),
+        })
+    }
+}
+
+fn side(ruling: &Ruling) -> (Decision, &str) {
+    (ruling.decision, &ruling.rule)
+}
+
+fn count(groups: &Groups<'_>) -> usize {
+    groups.values().map(Vec::len).sum()
+}
+
+fn group_in_words(what: &str, alike: &Alike<'_>, calls: &[(&Recorded, &Ruling)]) -> String {
+    let mut text = format!(
+        "{what}: {}/{} from {} (`{}`) to {} (`{}`), {} calls ({})\n",
+        alike.server,
+        alike.tool,
+        word(alike.then.0),
+        alike.then.1,
+        word(alike.now.0),
+        alike.now.1,
+        calls.len(),
+        entries(calls.iter().map(|(call, _)| *call)),
+    );
+    if let Some((call, now)) = calls.first() {
+        let paths = call.paths.join(" ");
+        // Writing to a text cannot fail.
+        let _ = writeln!(text, "  as on {}: {paths}  {}", since::words(call.time_ms), now.reason);
+    }
+    text
+}
+
+/// The entries of the first few calls.
+fn entries<'a>(calls: impl Iterator<Item = &'a Recorded> + Clone) -> String {
+    let numbers: Vec<String> = calls.clone().take(NAMED).map(|call| call.seq.to_string()).collect();
+    let rest = calls.count().saturating_sub(NAMED);
+    let more = if rest == 0 { String::new() } else { format!(" and {rest} more") };
+    format!("entries {}{more}", numbers.join(", "))
+}
+
+fn group_as_json(alike: &Alike<'_>, calls: &[(&Recorded, &Ruling)]) -> Value {
+    let side = |(decision, rule): (Decision, &str)| json!({ "decision": word(decision), "rule": rule });
+    let calls = calls.iter().map(|(call, now)| {
+        json!({
+            "entry": call.seq, "timeMs": call.time_ms, "session": call.session, "client": call.client,
+            "paths": call.paths, "granted": call.granted, "reason": now.reason,
+        })
+    });
+    json!({
+        "server": alike.server, "tool": alike.tool, "then": side(alike.then), "now": side(alike.now),
+        "calls": calls.collect::<Vec<_>>(),
+    })
+}
+
+fn kind(obstacle: &Obstacle) -> &'static str {
+    match obstacle {
+        Obstacle::Redacted(_) => "redacted",
+        Obstacle::ServerGone(_) => "server-gone",
+        Obstacle::Moved { .. } => "moved",
+        Obstacle::RepositoryGone(_) => "repository-gone",
+    }
+}

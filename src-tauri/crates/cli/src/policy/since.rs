@@ -1,0 +1,53 @@
+//! Moments as a person writes them.
+
+use chrono::{DateTime, NaiveDate, NaiveTime};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Milliseconds since the Unix epoch: so long ago (`30m`, `12h`, `7d`), a day, or a day and a time. Days are those of
+/// UTC.
+pub fn moment(text: &str) -> Result<u64, String> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let now = u64::try_from(now.as_millis()).unwrap_or(u64::MAX);
+    let at = ago(text).map(|ago| now.saturating_sub(ago)).or_else(|| date(text));
+    at.ok_or_else(|| "give `30m`, `12h`, `7d`, `2026-11-01` or `2026-11-01T12:00:00Z`".to_owned())
+}
+
+/// The time of an entry.
+pub fn words(ms: u64) -> String {
+    let time = i64::try_from(ms).ok().and_then(DateTime::from_timestamp_millis);
+    time.map_or_else(|| format!("{ms} ms"), |time| time.format("%Y-%m-%d %H:%M:%SZ").to_string())
+}
+
+fn ago(text: &str) -> Option<u64> {
+    const MINUTE: u64 = 60_000;
+    let (number, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
+    let unit = match unit {
+        "m" => MINUTE,
+        "h" => 60 * MINUTE,
+        "d" => 24 * 60 * MINUTE,
+        _ => return None,
+    };
+    number.parse::<u64>().ok()?.checked_mul(unit)
+}
+
+fn date(text: &str) -> Option<u64> {
+    let day = || Some(NaiveDate::parse_from_str(text, "%Y-%m-%d").ok()?.and_time(NaiveTime::MIN).and_utc());
+    let exact = DateTime::parse_from_rfc3339(text).ok().map(|time| time.to_utc());
+    u64::try_from(exact.or_else(day)?.timestamp_millis()).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_are_days_times_and_distances() {
+        assert_eq!(date("2023-11-14"), Some(1_699_920_000_000));
+        assert_eq!(date("2023-11-14T23:13:20+01:00"), Some(1_700_000_000_000));
+        assert_eq!(words(1_700_000_000_000), "2023-11-14 22:13:20Z");
+        assert_eq!([ago("30m"), ago("12h"), ago("7d")], [1_800_000, 43_200_000, 604_800_000].map(Some));
+        let wrong = ["", "d", "7", "7w", "-1d", "1969-01-01", "yesterday", "7ä", "99999999999999999999d"];
+        assert!(wrong.iter().all(|text| moment(text).is_err()));
+        assert!(moment("1d").unwrap() < moment("1m").unwrap());
+    }
+}

@@ -1,0 +1,152 @@
+//! The calls of an audit log.
+//!
+//! - A call that was asked about stands where the question was put: what the policy said is what counts, not what the
+//!   person answered.
+
+use super::{Recorded, Ruling};
+use crate::audit::{Entry, Event, PolicyDecision};
+use ironcurtain_policy::Decision;
+use std::collections::HashSet;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::Path;
+
+/// The calls in the first `length` bytes of a log that were judged at `since_ms` or later, in order.
+///
+/// # Errors
+/// When the log cannot be read, or a line of it is not understood.
+pub(super) fn read(log: &Path, length: u64, since_ms: u64) -> io::Result<Vec<Recorded>> {
+    let mut calls = Calls::default();
+    if length == 0 {
+        return Ok(calls.found);
+    }
+    let mut lines = BufReader::new(File::open(log)?.take(length));
+    let mut line = Vec::new();
+    for number in 1.. {
+        line.clear();
+        if lines.read_until(b'\n', &mut line)? == 0 {
+            break;
+        }
+        let entry: Entry = serde_json::from_slice(&line).map_err(|e| {
+            let problem = format!("line {number} is not understood: {e}");
+            io::Error::new(io::ErrorKind::InvalidData, problem)
+        })?;
+        calls.take(entry);
+    }
+    calls.found.retain(|call| call.time_ms >= since_ms);
+    Ok(calls.found)
+}
+
+#[derive(Default)]
+struct Calls {
+    /// Calls that were asked about and not decided yet, by session and request.
+    asked: HashSet<(Option<String>, Option<String>)>,
+    found: Vec<Recorded>,
+}
+
+impl Calls {
+    fn take(&mut self, entry: Entry) {
+        let call = (entry.session.clone(), entry.request_id.clone());
+        match (entry.event, entry.escalation_result.as_deref()) {
+            // Asked about again, because what it names had changed.
+            (Event::Question, _) if !self.asked.insert(call.clone()) => {}
+            (Event::Question, _) => self.found.extend(recorded(entry)),
+            (Event::Answer, Some("approved" | "settled")) => {}
+            (Event::Answer, _) => {
+                self.asked.remove(&call);
+            }
+            (Event::Decision, _) if self.asked.remove(&call) => {}
+            (Event::Decision, _) => self.found.extend(recorded(entry)),
+            (
+                Event::Daemon
+                | Event::Session
+                | Event::Server
+                | Event::Outcome
+                | Event::Grant
+                | Event::Revoked
+                | Event::BoundaryViolation,
+                _,
+            ) => {}
+        }
+    }
+}
+
+/// The call that an entry is about, where it says what was decided.
+fn recorded(entry: Entry) -> Option<Recorded> {
+    Some(Recorded {
+        seq: entry.seq,
+        time_ms: entry.timestamp,
+        session: entry.session?,
+        client: entry.client,
+        server: entry.server_name?,
+        tool: entry.tool_name?,
+        arguments: entry.arguments.unwrap_or_default(),
+        paths: entry.paths,
+        granted: entry.grant_id.is_some(),
+        then: ruling(entry.policy_decision?)?,
+    })
+}
+
+fn ruling(decision: PolicyDecision) -> Option<Ruling> {
+    let status = match decision.status.as_str() {
+        "allow" => Decision::Allow,
+        "escalate" => Decision::Escalate,
+        "deny" => Decision::Deny,
+        _ => return None,
+    };
+    Some(Ruling { decision: status, rule: decision.rule, reason: decision.reason })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(seq: u64, event: Event, request: &str, word: &str) -> Entry {
+        let mut entry = Entry::new(event, "x");
+        (entry.seq, entry.timestamp) = (seq, seq * 10);
+        (entry.session, entry.request_id) = (Some("s".into()), Some(request.into()));
+        (entry.server_name, entry.tool_name) = (Some("filesystem".into()), Some("t".into()));
+        if event == Event::Answer {
+            entry.escalation_result = Some(word.to_owned());
+        } else {
+            let (status, rule) = (word.to_owned(), "r".to_owned());
+            entry.policy_decision = Some(PolicyDecision { status, rule, reason: String::new() });
+        }
+        entry
+    }
+
+    fn found(entries: Vec<Entry>) -> Vec<(u64, Decision)> {
+        let mut calls = Calls::default();
+        entries.into_iter().for_each(|entry| calls.take(entry));
+        calls.found.iter().map(|call| (call.seq, call.then.decision)).collect()
+    }
+
+    #[test]
+    fn a_call_that_was_asked_about_counts_once_and_as_that() {
+        let answered = |word: &str| {
+            vec![
+                entry(1, Event::Decision, "1", "allow"),
+                entry(2, Event::Question, "2", "escalate"),
+                entry(3, Event::Decision, "3", "deny"),
+                entry(4, Event::Question, "2", "escalate"),
+                entry(5, Event::Answer, "2", word),
+                entry(6, Event::Decision, "2", "allow"),
+            ]
+        };
+        let once = [(1, Decision::Allow), (2, Decision::Escalate), (3, Decision::Deny)];
+        assert_eq!(found(answered("approved")), once);
+        assert_eq!(found(answered("settled")), once);
+        // After a no, the same number is another call.
+        let again = [&once[..], &[(6, Decision::Allow)]].concat();
+        assert_eq!(found(answered("denied")), again);
+        assert_eq!(found(answered("timeout")), again);
+    }
+
+    #[test]
+    fn an_entry_that_says_nothing_of_a_decision_is_no_call() {
+        let mut silent = entry(1, Event::Decision, "1", "allow");
+        silent.policy_decision = None;
+        assert_eq!(found(vec![silent, entry(2, Event::Decision, "2", "perhaps")]), []);
+        assert_eq!(found(vec![entry(3, Event::Decision, "2", "allow")]), [(3, Decision::Allow)]);
+    }
+}
