@@ -52,6 +52,7 @@ pub const PERSISTENCE_NAMES: &[&str] = &[
     ".xsession",
     ".xsessionrc",
     // Git.
+    ".git/commondir",
     ".git/config",
     ".git/config.worktree",
     ".git/hooks",

@@ -5,7 +5,10 @@
 
 use std::{collections::VecDeque, fs, io, path::Path};
 
-use super::names::{Meaning, Names, has};
+use super::{
+    names::{Meaning, Names, has},
+    repository::SIGNS,
+};
 use crate::shape::Shape;
 
 /// How many names are looked at. The root itself is always looked at whole.
@@ -57,49 +60,64 @@ pub(super) fn look(root: &str, names: &Names, shape: &Shape) -> io::Result<Found
             found.whole = false;
             break;
         }
-        let entries = match fs::read_dir(&dir) {
-            Ok(entries) => entries,
-            // The sandbox cannot look into it, or find it, any better.
-            Err(error)
-                if matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::NotFound) =>
-            {
-                continue;
-            }
-            Err(error) => return Err(error),
-        };
-        for entry in entries {
-            let entry = entry?;
-            seen += 1;
-            let is_dir = entry.file_type()?.is_dir();
-            let Ok(name) = entry.file_name().into_string() else { continue };
+        let entries = entries(&dir)?;
+        seen += entries.len();
+        if SIGNS.iter().all(|sign| entries.iter().any(|(name, _)| name == sign)) {
+            found.freeze_parts(&dir, names.of_repository().into_iter().flat_map(|parts| parts.keys()));
+        }
+        for (name, is_dir) in entries {
+            let enter = found.judge(&dir, &name, is_dir, names);
             let path = format!("{dir}/{name}");
-            match names.meaning(&name) {
-                Meaning::Whole => found.freeze(path),
-                Meaning::Parts(_) if !is_dir => found.freeze(path),
-                Meaning::Parts(parts) => {
-                    for part in parts.keys().map(|part| format!("{path}/{part}")).filter(|path| exists(path))
-                    {
-                        found.freeze(part);
-                    }
-                    let is_git = name.eq_ignore_ascii_case(".git");
-                    found.pinned.push(path.clone());
-                    if !is_git {
-                        waiting.push_back(path);
-                    }
-                }
-                Meaning::None if is_dir && !has_parts_above(&dir, &name, names) => {
-                    if !shape.hides(&path) && !shape.freezes(&path) {
-                        waiting.push_back(path);
-                    }
-                }
-                Meaning::None => {}
+            if enter && !shape.hides(&path) && !shape.freezes(&path) {
+                waiting.push_back(path);
             }
         }
     }
     Ok(found)
 }
 
+/// The names in a directory, and whether each is a directory's; none of a directory that cannot be looked into, since the
+/// sandbox cannot look into it, or find it, any better.
+fn entries(dir: &str) -> io::Result<Vec<(String, bool)>> {
+    let entries = match fs::read_dir(dir) {
+        Ok(entries) => entries,
+        Err(error) if matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::NotFound) => {
+            return Ok(vec![]);
+        }
+        Err(error) => return Err(error),
+    };
+    let mut found = Vec::new();
+    for entry in entries {
+        let entry = entry?;
+        let is_dir = entry.file_type()?.is_dir();
+        found.extend(entry.file_name().into_string().ok().map(|name| (name, is_dir)));
+    }
+    Ok(found)
+}
+
 impl Found {
+    /// What a name in a directory means; returns whether to look into it.
+    fn judge(&mut self, dir: &str, name: &str, is_dir: bool, names: &Names) -> bool {
+        let path = format!("{dir}/{name}");
+        match names.meaning(name) {
+            Meaning::Whole => self.freeze(path),
+            Meaning::Parts(_) if !is_dir => self.freeze(path),
+            Meaning::Parts(parts) => {
+                self.freeze_parts(&path, parts.keys());
+                self.pinned.push(path);
+                return !name.eq_ignore_ascii_case(".git");
+            }
+            Meaning::None => return is_dir && !has_parts_above(dir, name, names),
+        }
+        false
+    }
+
+    /// Closes what is there of the parts of a directory.
+    fn freeze_parts<'a>(&mut self, dir: &str, parts: impl Iterator<Item = &'a &'static str>) {
+        let paths = parts.map(|part| format!("{dir}/{part}")).filter(|path| exists(path));
+        paths.for_each(|path| self.freeze(path));
+    }
+
     /// Closes a path, and where a symlink leads, since that is what will be run.
     fn freeze(&mut self, path: String) {
         if fs::symlink_metadata(&path).is_ok_and(|found| found.is_symlink())

@@ -82,6 +82,11 @@ impl Names {
         self.parts.iter().map(|(name, parts)| (*name, parts))
     }
 
+    /// The names that are protected in a repository, whatever the name of its directory.
+    pub(crate) fn of_repository(&self) -> Option<&BTreeMap<&'static str, bool>> {
+        self.parts.get(".git")
+    }
+
     /// Whether `path` is a persistence file or lies within a directory of such.
     pub(crate) fn protect(&self, path: &str) -> bool {
         let components: Vec<&str> = path.split('/').collect();

@@ -60,6 +60,7 @@ impl Searched<'_> {
         {
             self.parts(Path::new(self.root), parts, false, found)?;
         }
+        self.bare(Path::new(self.root), found)?;
         while let Some(dir) = waiting.pop() {
             let entries = match fs::read_dir(&dir) {
                 Ok(entries) => entries,
@@ -91,12 +92,23 @@ impl Searched<'_> {
                             waiting.push(path);
                         }
                     }
-                    Meaning::None if is_dir => waiting.push(path),
+                    Meaning::None if is_dir => {
+                        self.bare(&path, found)?;
+                        waiting.push(path);
+                    }
                     Meaning::None => {}
                 }
             }
         }
         Ok(())
+    }
+
+    /// What is new in a directory that git takes for a repository although it is not called one.
+    fn bare(&self, path: &Path, found: &mut Vec<PathBuf>) -> io::Result<()> {
+        let Some(parts) = self.names.of_repository().filter(|_| repository::is_bare(path)) else {
+            return Ok(());
+        };
+        self.parts(path, parts, self.is_new(&fs::symlink_metadata(path)?), found)
     }
 
     /// What is new of the parts of `above`; all of it when that came as a whole.
