@@ -5,6 +5,7 @@ mod lifetime;
 mod load;
 mod namespaces;
 mod network;
+mod persistence;
 mod processes;
 mod reading;
 mod sockets;
@@ -20,6 +21,7 @@ pub(crate) const ALL: &[&Group] = &[
     &kernel::GROUP,
     &namespaces::GROUP,
     &network::GROUP,
+    &persistence::GROUP,
     &load::GROUP,
     &lifetime::GROUP,
 ];

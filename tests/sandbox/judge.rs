@@ -1,6 +1,13 @@
 //! The host's verdict: what is there after a launch that was not there before, and what has come out.
 
-use std::{collections::BTreeMap, fs, os::unix::fs::MetadataExt, path::Path};
+use std::{
+    collections::BTreeMap,
+    fs,
+    os::unix::fs::{MetadataExt, PermissionsExt},
+    path::Path,
+};
+
+use ironcurtain_sandbox::PERSISTENCE_NAMES;
 
 use crate::{
     launch::{Run, eventually, left_over},
@@ -12,7 +19,8 @@ use crate::{
 /// The parts of the scene that commands may change as they like.
 const WRITABLE: [&str; 2] = ["work", "granted"];
 
-/// The scene as it is, less what is in the writable parts: everything about every file, less when it was last read.
+/// The scene as it is, less what is in the writable parts and is no persistence file: everything about every file, less
+/// when it was last read.
 pub(crate) type Picture = BTreeMap<String, String>;
 
 pub(crate) fn picture(tools: &Tools, scene: &Scene) -> Picture {
@@ -29,7 +37,28 @@ pub(crate) fn picture(tools: &Tools, scene: &Scene) -> Picture {
         }
         !writable
     });
+    for part in WRITABLE {
+        walk(Path::new(&scene.path(part)), &mut |path, told| {
+            let name = path.strip_prefix(scene.base()).unwrap().to_string_lossy().into_owned();
+            if is_persistence(path, &name) {
+                seen.insert(name, told);
+            }
+            true
+        });
+    }
     seen
+}
+
+/// Whether a path is, or lies within, something that the person's own programs act upon.
+fn is_persistence(path: &Path, name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    let named = PERSISTENCE_NAMES.iter().any(|known| format!("/{name}/").contains(&format!("/{known}/")));
+    let led = name.ends_with("/.git") && !path.is_dir() || name.ends_with("/.git") && path.is_symlink();
+    // Git takes a directory with these for a repository.
+    let is_bare = |dir: &Path| ["HEAD", "objects", "refs"].iter().all(|sign| dir.join(sign).exists());
+    let bare = path.ancestors().skip(1).take(2).any(is_bare);
+    let of_git = ["/config", "/commondir"].iter().any(|end| name.ends_with(end)) || name.contains("/hooks/");
+    named || led || bare && of_git || name == "granted/real"
 }
 
 /// Everything that went wrong; the row's own look included.
@@ -151,6 +180,10 @@ fn walk(path: &Path, visit: &mut impl FnMut(&Path, String) -> bool) {
         )
     };
     if visit(path, told) && about.is_dir() {
+        if fs::read_dir(path).is_err() {
+            // What was closed to be overlooked; whoever may not do this does not own it, and nothing in it is new.
+            let _ = fs::set_permissions(path, fs::Permissions::from_mode(0o700));
+        }
         let mut names: Vec<_> =
             fs::read_dir(path).into_iter().flatten().flatten().map(|name| name.path()).collect();
         names.sort();

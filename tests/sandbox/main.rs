@@ -34,7 +34,7 @@ macro_rules! groups {
     };
 }
 
-groups! { writing reading processes sockets kernel namespaces network load lifetime }
+groups! { writing reading processes sockets kernel namespaces network persistence load lifetime }
 
 fn holds(name: &str) {
     let group = groups::ALL.iter().find(|group| group.name == name).unwrap();

@@ -2,7 +2,7 @@
 //!
 //! Commands are shell scripts. They find these variables: `S` the scene's directory, and in it `W` the session sandbox
 //! directory (also the working directory), `G` another writable root, `R` readable, `O` readable or not there at all,
-//! `D` denied, `H` the home; `P` the probe program; `M` what an attack writes, `T` what a twin writes; `C` the claim;
+//! `D` denied, `H` the home; `L` the names of all persistence files; `P` the probe program; `M` what an attack writes, `T` what a twin writes; `C` the claim;
 //! `V` and `A` the victim and where it keeps its secret, `N` its message queue; and the listeners', see there.
 
 use crate::scene::Scene;
@@ -14,6 +14,8 @@ pub(crate) struct Group {
     pub(crate) victim: bool,
     /// Sockets of the host's that are not to hear anything.
     pub(crate) listeners: bool,
+    /// Persistence files in the writable directories.
+    pub(crate) persistence: bool,
     pub(crate) rows: &'static [Row],
 }
 
@@ -24,6 +26,8 @@ pub(crate) struct Row {
     pub(crate) twin: &'static str,
     pub(crate) works: Sign,
     pub(crate) bare: Bare,
+    /// How many breaches it makes without a sandbox at least.
+    pub(crate) ways: usize,
     pub(crate) views: Views,
     pub(crate) terminal: bool,
     pub(crate) also: Option<fn(&Scene) -> Option<String>>,
@@ -70,11 +74,17 @@ impl Row {
         works: Sign,
     ) -> Self {
         let (bare, views) = (Bare::Breaks, Views::Both);
-        Self { name, attack, twin, works, bare, views, terminal: false, also: None }
+        Self { name, attack, twin, works, bare, ways: 1, views, terminal: false, also: None }
     }
 
     pub(crate) const fn bare(mut self, bare: Bare) -> Self {
         self.bare = bare;
+        self
+    }
+
+    /// An attack that tries so many things, all of which work without a sandbox.
+    pub(crate) const fn ways(mut self, ways: usize) -> Self {
+        self.ways = ways;
         self
     }
 

@@ -12,6 +12,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
+use ironcurtain_sandbox::PERSISTENCE_NAMES;
 use tempfile::TempDir;
 
 use crate::{launch::Executor, listeners::Listeners, row::Group, tools::Tools, victim::Victim};
@@ -51,6 +52,9 @@ impl Scene {
         scene.furnish();
         if *executor != Executor::Roots {
             scene.deny_inside();
+        }
+        if group.persistence {
+            scene.persist();
         }
         if group.victim {
             scene.victim = Some(Victim::start(tools, &scene));
@@ -94,6 +98,24 @@ impl Scene {
         fs::write(self.path("readable/locked"), &self.secret).unwrap();
     }
 
+    /// Persistence files that are there already: of repositories, with a work tree and without, at a root and below; of
+    /// an editor; and one that is a symlink.
+    fn persist(&self) {
+        for repository in ["work/.git", "granted/sub/.git", "granted/bare"] {
+            for dir in ["objects", "refs", "hooks", "info"] {
+                fs::create_dir_all(self.path(&format!("{repository}/{dir}"))).unwrap();
+            }
+            for file in ["HEAD", "config", "hooks/pre-commit", "info/exclude"] {
+                fs::write(self.path(&format!("{repository}/{file}")), file).unwrap();
+            }
+        }
+        fs::create_dir_all(self.path("work/sub/.vscode")).unwrap();
+        for file in ["work/sub/.vscode/tasks.json", "work/.envrc", "granted/sub/.npmrc", "granted/real"] {
+            fs::write(self.path(file), file).unwrap();
+        }
+        symlink("real", self.path("granted/.zshrc")).unwrap();
+    }
+
     /// A directory that has a token as content, as name, in a program and in a symlink.
     fn tell(&self, dir: &str, token: &str) {
         fs::write(self.path(&format!("{dir}/secret")), token).unwrap();
@@ -132,6 +154,7 @@ impl Scene {
             ("T", self.twin.clone()),
             ("C", self.path("work/claim")),
             ("N", self.queue()),
+            ("L", PERSISTENCE_NAMES.join(" ")),
         ];
         if let Some(victim) = &self.victim {
             variables.extend([("V", victim.pid().to_string()), ("A", victim.address.clone())]);

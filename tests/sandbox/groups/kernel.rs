@@ -11,7 +11,8 @@ use crate::{
     scene::Scene,
 };
 
-pub(crate) const GROUP: Group = Group { name: "kernel", victim: true, listeners: false, rows: ROWS };
+pub(crate) const GROUP: Group =
+    Group { name: "kernel", victim: true, listeners: false, persistence: false, rows: ROWS };
 
 const OPEN: &str = "cat $R/secret";
 

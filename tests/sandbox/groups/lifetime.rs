@@ -6,7 +6,8 @@ use crate::row::{
     Sign::{Said, Wrote},
 };
 
-pub(crate) const GROUP: Group = Group { name: "lifetime", victim: false, listeners: false, rows: ROWS };
+pub(crate) const GROUP: Group =
+    Group { name: "lifetime", victim: false, listeners: false, persistence: false, rows: ROWS };
 
 const TOLD: crate::row::Sign = Wrote("work/told");
 

@@ -9,7 +9,8 @@ use crate::{
     run::listening,
 };
 
-pub(crate) const GROUP: Group = Group { name: "network", victim: false, listeners: true, rows: ROWS };
+pub(crate) const GROUP: Group =
+    Group { name: "network", victim: false, listeners: true, persistence: false, rows: ROWS };
 
 const TCP: &str = "$P loopback 127.0.0.1:0 $R/secret";
 const TCP6: &str = "$P loopback [::1]:0 $R/secret";

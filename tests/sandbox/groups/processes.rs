@@ -6,7 +6,8 @@ use crate::row::{
     Sign::{Said, Wrote},
 };
 
-pub(crate) const GROUP: Group = Group { name: "processes", victim: true, listeners: false, rows: ROWS };
+pub(crate) const GROUP: Group =
+    Group { name: "processes", victim: true, listeners: false, persistence: false, rows: ROWS };
 
 const TOLD: crate::row::Sign = Wrote("work/told");
 

@@ -7,7 +7,8 @@ use crate::row::{
     Views::{HostRead, Roots},
 };
 
-pub(crate) const GROUP: Group = Group { name: "reading", victim: true, listeners: false, rows: ROWS };
+pub(crate) const GROUP: Group =
+    Group { name: "reading", victim: true, listeners: false, persistence: false, rows: ROWS };
 
 const ROWS: &[Row] = &[
     Row::new("a file by its path", "cat $D/secret", "cat $R/secret", Said),

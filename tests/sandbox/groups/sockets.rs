@@ -6,7 +6,8 @@ use crate::row::{
     Sign::{Said, Wrote},
 };
 
-pub(crate) const GROUP: Group = Group { name: "sockets", victim: false, listeners: true, rows: ROWS };
+pub(crate) const GROUP: Group =
+    Group { name: "sockets", victim: false, listeners: true, persistence: false, rows: ROWS };
 
 const PAIR: &str = "$P pair $R/secret";
 const PASS: &str = "$P pass $R/secret";

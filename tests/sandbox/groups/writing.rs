@@ -12,7 +12,8 @@ use crate::{
     scene::Scene,
 };
 
-pub(crate) const GROUP: Group = Group { name: "writing", victim: false, listeners: false, rows: ROWS };
+pub(crate) const GROUP: Group =
+    Group { name: "writing", victim: false, listeners: false, persistence: false, rows: ROWS };
 
 const FILE: crate::row::Sign = Wrote("work/file");
 const NEW: crate::row::Sign = Wrote("work/new");

@@ -1,0 +1,195 @@
+//! Leaving something that the person's own programs act upon later: start-up files, hooks, settings of editors and agents.
+//!
+//! - The host looks when the sandbox has ended: what was kept from being written and what was moved away are both gone,
+//!   and so is what was made to keep it from being written.
+
+use ironcurtain_sandbox::PERSISTENCE_NAMES;
+
+use crate::row::{Group, Row, Sign::Wrote};
+
+pub(crate) const GROUP: Group =
+    Group { name: "persistence", victim: false, listeners: false, persistence: true, rows: ROWS };
+
+const ALL: usize = PERSISTENCE_NAMES.len();
+
+const NEW: crate::row::Sign = Wrote("work/new");
+const OBJECT: crate::row::Sign = Wrote("work/.git/objects/new");
+const BELOW: crate::row::Sign = Wrote("work/sub/.profile.d");
+
+const AN_OBJECT: &str = "echo $T >$W/.git/objects/new";
+const A_FILE: &str = "echo $T >$W/new";
+const A_NAME_LIKE_IT: &str = "echo $T >$W/sub/.profile.d";
+
+const ROWS: &[Row] = &[
+    Row::new(
+        "each name in the session's directory",
+        "for n in $L; do f=$W/$n; mkdir -p ${f%/*}; echo $M >$f; done",
+        "echo $T >$W/.bashrc.d",
+        Wrote("work/.bashrc.d"),
+    )
+    .ways(ALL - 5),
+    Row::new(
+        "each name in a granted directory",
+        "for n in $L; do f=$G/$n; mkdir -p ${f%/*}; echo $M >$f; done",
+        "echo $T >$G/.env",
+        Wrote("granted/.env"),
+    )
+    .ways(ALL - 5),
+    Row::new(
+        "each name as a directory",
+        "for n in $L; do mkdir -p $W/$n && echo $M >$W/$n/x; done",
+        "mkdir -p $W/.cache/x && echo $T >$W/.cache/x/y",
+        Wrote("work/.cache/x/y"),
+    )
+    .ways(ALL - 5),
+    Row::new(
+        "each name in a directory below",
+        "for n in $L; do f=$W/sub/$n; mkdir -p ${f%/*}; echo $M >$f; done",
+        A_NAME_LIKE_IT,
+        BELOW,
+    )
+    .ways(ALL - 1),
+    Row::new(
+        "each name in a new directory",
+        "for n in $L; do f=$W/a/b/c/$n; mkdir -p ${f%/*}; echo $M >$f; done",
+        "mkdir -p $W/a/b && echo $T >$W/a/b/bashrc",
+        Wrote("work/a/b/bashrc"),
+    )
+    .ways(ALL),
+    Row::new(
+        "each name by renaming",
+        "for n in $L; do f=$W/$n; mkdir -p ${f%/*}; echo $M >$W/f; $P rename $W/f $f; done; rm -f $W/f",
+        "echo $T >$W/f; $P rename $W/f $W/new",
+        NEW,
+    )
+    .ways(ALL - 5),
+    Row::new(
+        "each name by linking",
+        "echo $M >$W/f; for n in $L; do f=$W/$n; mkdir -p ${f%/*}; ln $W/f $f; done",
+        "echo $T >$W/g; ln $W/g $W/new",
+        NEW,
+    )
+    .ways(ALL - 5),
+    Row::new(
+        "each name as a symlink",
+        "echo $M >$W/f; for n in $L; do f=$W/sub/$n; mkdir -p ${f%/*}; ln -s $W/f $f; done",
+        "echo $T >$W/new; ln -s new $W/sub/link",
+        NEW,
+    )
+    .ways(ALL - 1),
+    Row::new(
+        "each name by a nameless file",
+        "for n in $L; do f=$W/$n; mkdir -p ${f%/*}; $P tmpfile $W $f $M; done",
+        "$P tmpfile $W $W/new $T",
+        NEW,
+    )
+    .ways(ALL - 5),
+    Row::new(
+        "each name in capital letters",
+        "for n in $(echo $L | tr a-z A-Z); do f=$W/sub/$n; mkdir -p ${f%/*}; echo $M >$f; done",
+        "echo $T >$W/sub/.PROFILE.D",
+        Wrote("work/sub/.PROFILE.D"),
+    )
+    .ways(ALL),
+    Row::new(
+        "each name in a directory that is then moved",
+        "for n in $L; do f=$W/d/$n; mkdir -p ${f%/*}; echo $M >$f; done; mv $W/d $W/sub/e",
+        "mkdir $W/x; echo $T >$W/x/y; mv $W/x $W/sub/z",
+        Wrote("work/sub/z/y"),
+    )
+    .ways(ALL),
+    Row::new(
+        "each name by way of a symlink",
+        "ln -s . $W/way; for n in $L; do f=$W/way/$n; mkdir -p ${f%/*}; echo $M >$f; done",
+        "ln -s . $W/road; echo $T >$W/road/new",
+        NEW,
+    )
+    .ways(ALL - 5),
+    Row::new(
+        "each name by way of a descriptor",
+        "exec 9<$W; for n in $L; do f=/proc/self/fd/9/$n; mkdir -p ${f%/*}; echo $M >$f; done",
+        "exec 9<$W; echo $T >/proc/self/fd/9/new",
+        NEW,
+    )
+    .ways(ALL - 5),
+    Row::new("a hook", "echo $M >$W/.git/hooks/post-checkout", AN_OBJECT, OBJECT),
+    Row::new("a hook that is there", "echo $M >>$W/.git/hooks/pre-commit", AN_OBJECT, OBJECT),
+    Row::new("the mode of a hook", "chmod 777 $W/.git/hooks/pre-commit", AN_OBJECT, OBJECT),
+    Row::new("a hook by renaming", "echo $M >$W/f; $P rename $W/f $W/.git/hooks/pre-commit", AN_OBJECT, OBJECT),
+    Row::new("a hook by exchanging", "echo $M >$W/f; $P exchange $W/f $W/.git/hooks/pre-commit", AN_OBJECT, OBJECT),
+    Row::new(
+        "the hooks by exchanging",
+        "mkdir $W/h; echo $M >$W/h/pre-commit; $P exchange $W/h $W/.git/hooks",
+        AN_OBJECT,
+        OBJECT,
+    ),
+    Row::new("removing a hook", "rm -f $W/.git/hooks/pre-commit; rm -rf $W/.git/hooks", AN_OBJECT, OBJECT),
+    Row::new("settings of a repository", "echo $M >>$W/.git/config", AN_OBJECT, OBJECT),
+    Row::new("settings by a mapping", "$P write-mapped $W/.git/config $M", AN_OBJECT, OBJECT),
+    Row::new("settings by truncating", "$P truncate $W/.git/config", AN_OBJECT, OBJECT),
+    Row::new(
+        "settings by the way git writes them",
+        "echo $M >$W/.git/config.lock; $P rename $W/.git/config.lock $W/.git/config",
+        AN_OBJECT,
+        OBJECT,
+    ),
+    Row::new(
+        "settings by a link in",
+        "ln $W/.git/config $W/c; echo $M >>$W/c",
+        "ln $W/file $W/c2; echo $T >>$W/c2",
+        Wrote("work/file"),
+    ),
+    Row::new("settings by a symlink", "ln -s .git/config $W/c; echo $M >>$W/c", AN_OBJECT, OBJECT),
+    Row::new(
+        "another repository in its place",
+        "mv $W/.git $W/g; mkdir -p $W/.git/hooks; echo $M >$W/.git/config",
+        AN_OBJECT,
+        OBJECT,
+    ),
+    Row::new("removing a repository", "rm -rf $W/.git", A_FILE, NEW).ways(2),
+    Row::new("settings that lie elsewhere", "echo $W/sub >$W/.git/commondir", AN_OBJECT, OBJECT),
+    Row::new("a repository that lies elsewhere", "mkdir $W/n; echo gitdir: $W/sub >$W/n/.git", A_FILE, NEW),
+    Row::new("a repository by a symlink", "mkdir $W/n; ln -s ../sub $W/n/.git", A_FILE, NEW),
+    Row::new("settings of a repository below", "echo $M >>$G/sub/.git/config", "echo $T >$G/sub/.git/HEAD", Wrote("granted/sub/.git/HEAD")),
+    Row::new("settings of a repository without a work tree", "echo $M >>$G/bare/config", "echo $T >$G/bare/HEAD", Wrote("granted/bare/HEAD")),
+    Row::new("a hook of such a repository", "echo $M >$G/bare/hooks/post-update", "echo $T >$G/bare/HEAD", Wrote("granted/bare/HEAD")),
+    Row::new(
+        "a new repository without a work tree",
+        "mkdir -p $W/n/objects $W/n/refs $W/n/hooks; echo $M >$W/n/HEAD; echo \"fsmonitor = $M\" >$W/n/config; echo $M >$W/n/hooks/x",
+        "mkdir -p $W/o/objects; echo $T >$W/o/config",
+        Wrote("work/o/config"),
+    )
+    .ways(2),
+    Row::new(
+        "a new repository with a work tree",
+        "mkdir -p $W/n/.git/objects $W/n/.git/refs; echo $M >$W/n/.git/HEAD; printf '[core]\\nfsmonitor = x\\n' >$W/n/.git/config",
+        "mkdir -p $W/o/.git/objects; echo $T >$W/o/.git/HEAD",
+        Wrote("work/o/.git/HEAD"),
+    ),
+    Row::new("an editor's tasks", "echo $M >$W/sub/.vscode/tasks.json", A_NAME_LIKE_IT, BELOW),
+    Row::new("an editor's settings beside them", "echo $M >$W/sub/.vscode/settings.json", A_NAME_LIKE_IT, BELOW),
+    Row::new("another directory in their place", "mv $W/sub/.vscode $W/v; mkdir $W/sub/.vscode; echo $M >$W/sub/.vscode/tasks.json", A_NAME_LIKE_IT, BELOW),
+    Row::new("a file that is there", "echo $M >>$W/.envrc; echo $M >>$G/sub/.npmrc", A_FILE, NEW).ways(2),
+    Row::new("removing a file that is there", "rm -f $W/.envrc $G/sub/.npmrc", A_FILE, NEW).ways(2),
+    Row::new("where a symlink leads", "echo $M >>$G/.zshrc; echo $M >>$G/real", "echo $T >$G/unreal", Wrote("granted/unreal")),
+    Row::new("another symlink", "ln -sf file $G/.zshrc", "ln -s file $G/.zsh && echo $T >$G/unreal", Wrote("granted/unreal")),
+    Row::new("its mode and times", "chmod 777 $W/.envrc; touch -d @1 $W/.envrc; $P setxattr $W/.envrc x", "chmod 700 $W/file; echo $T >$W/new", NEW),
+    Row::new(
+        "many directories to hide it in",
+        "i=0; while [ $i -lt 200 ]; do mkdir -p $W/m/$i; i=$((i+1)); done; echo $M >$W/m/177/.envrc",
+        A_FILE,
+        NEW,
+    ),
+    Row::new(
+        "a directory that cannot be entered",
+        "mkdir -p $W/n/o; echo $M >$W/n/o/.envrc; chmod 000 $W/n/o $W/n",
+        A_FILE,
+        NEW,
+    ),
+    Row::new(
+        "a name that is not text",
+        "d=$W/$(printf 'x\\377'); mkdir $d; echo $M >$d/.envrc",
+        A_FILE,
+        NEW,
+    ),
+];
