@@ -10,6 +10,7 @@ mod ends;
 mod grants;
 mod host_read;
 mod network;
+mod persistence;
 mod runtimes;
 mod taking_back;
 mod user;

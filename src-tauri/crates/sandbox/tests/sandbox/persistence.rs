@@ -1,0 +1,117 @@
+//! Files that the person's own programs act upon: closed while a sandbox runs, released with it, moved away after it.
+
+use std::{fs, path::Path, thread, time::Duration};
+
+use ironcurtain_sandbox::{Access, Event, Mount, Proof, Refusal};
+
+use crate::harness::{Place, Probe};
+
+const STEP: Duration = Duration::from_micros(700);
+const ROUNDS: u32 = 40;
+
+#[test]
+fn names_that_nothing_has_are_closed_while_it_runs_and_free_again_afterwards() {
+    let place = Place::new();
+    let mut probe = place.probe();
+    for name in [".bashrc", ".cursor/x", ".config/git/config", ".npmrc"] {
+        let said = probe.say(&format!("write {} x", place.path(&format!("session/{name}"))));
+        assert!(matches!(said.as_str(), "err EROFS" | "err EACCES"), "{name}: {said}");
+    }
+    assert_eq!(probe.say(&format!("write {} x", place.path("session/.env"))), "ok");
+    end(probe);
+    assert_eq!(names(&place, "session"), [".env"]);
+}
+
+#[test]
+fn what_is_there_is_closed_in_a_live_grant_and_released_with_it() {
+    let place = Place::new();
+    let hook = place.file("repo/.git/hooks/pre-commit");
+    let mut probe = place.probe();
+    probe.add(&place.path("repo"), Access::ReadWrite);
+    assert_eq!(probe.say(&format!("write {hook} x")), "err EROFS");
+    assert_eq!(probe.say(&format!("write {} x", place.path("repo/.git/HEAD"))), "ok");
+    assert!(names(&place, "repo").len() > 2);
+    assert_eq!(probe.remove(&place.path("repo")), Proof::Proved);
+    assert_eq!(names(&place, "repo"), [".git"]);
+    assert_eq!(fs::read_to_string(hook).unwrap(), "repo/.git/hooks/pre-commit");
+}
+
+#[test]
+fn such_a_file_is_never_granted_for_writing_but_for_reading() {
+    let place = Place::new();
+    let hooks = place.path("repo/.git/hooks");
+    place.file("repo/.git/hooks/pre-commit");
+    let mut probe = place.probe();
+    assert_eq!(probe.refused(&hooks, Access::ReadWrite), Refusal::Protected);
+    probe.add(&hooks, Access::ReadOnly);
+    assert_eq!(probe.say(&format!("read {hooks}/pre-commit")), "ok repo/.git/hooks/pre-commit");
+}
+
+#[test]
+fn what_the_spec_names_is_written_and_stays() {
+    let place = Place::new();
+    let config = place.file("repo/.git/config");
+    let mut spec = place.probe_spec();
+    spec.persistence.allow = vec![".git/config".into()];
+    spec.mounts = vec![Mount::new(place.path("repo"), Access::ReadWrite)];
+    let mut probe = Probe::start(&spec);
+    assert_eq!(probe.say(&format!("write {config} [core]")), "ok");
+    assert_eq!(probe.say(&format!("mkdir {}", place.path("repo/.git/hooks/new"))), "err EROFS");
+    end(probe);
+    assert_eq!(fs::read_to_string(config).unwrap(), "[core]");
+}
+
+#[test]
+fn what_appears_below_is_moved_away_whole_and_told() {
+    let place = Place::new();
+    let mut probe = place.probe();
+    for dir in ["session/a", "session/a/.vscode"] {
+        assert_eq!(probe.say(&format!("mkdir {}", place.path(dir))), "ok");
+    }
+    assert_eq!(probe.say(&format!("write {} evil", place.path("session/a/.vscode/tasks.json"))), "ok");
+    assert_eq!(probe.say(&format!("write {} fine", place.path("session/a/tasks.json"))), "ok");
+    probe.stdin = None;
+    let told = std::iter::repeat_with(|| probe.control.event().unwrap());
+    let told: Vec<Event> = told.take_while(|event| !matches!(event, Event::Exited { .. })).collect();
+    let moved: Vec<&Event> = told.iter().filter(|event| !matches!(event, Event::Limited { .. })).collect();
+    let [Event::Quarantined { path, moved_to }] = moved.as_slice() else { panic!("{told:?}") };
+    assert_eq!(*path, place.path("session/a/.vscode"));
+    assert!(Path::new(moved_to).starts_with(place.path("state")), "{moved_to}");
+    assert_eq!(fs::read_to_string(Path::new(moved_to).join("tasks.json")).unwrap(), "evil");
+    assert_eq!(names(&place, "session/a"), ["tasks.json"]);
+}
+
+#[test]
+fn what_a_killed_supervisor_has_made_is_gone_when_the_next_one_starts() {
+    let place = Place::new();
+    let mut left = 0;
+    for round in 0..ROUNDS {
+        let probe = Probe::launch(&place.probe_spec());
+        thread::sleep(STEP * round);
+        probe.kill.kill();
+        probe.end();
+        left += names(&place, "session").len();
+    }
+    assert!(left > 0, "no kill came while something was there");
+    // Whatever the last one has left, the person's own is not taken away with it.
+    let _ = fs::remove_file(place.path("session/.profile"));
+    fs::write(place.path("session/.profile"), "the person's").unwrap();
+    end(place.probe());
+    assert_eq!(names(&place, "session"), [".profile"]);
+    assert_eq!(fs::read_to_string(place.path("session/.profile")).unwrap(), "the person's");
+    assert_eq!(fs::read_dir(place.path("state/journals")).unwrap().count(), 0);
+}
+
+/// Waits until it has ended by itself.
+fn end(mut probe: Probe) {
+    probe.stdin = None;
+    assert_eq!(probe.end().status, Some(0));
+}
+
+fn names(place: &Place, dir: &str) -> Vec<String> {
+    let entries = fs::read_dir(place.path(dir)).unwrap();
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
