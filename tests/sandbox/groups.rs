@@ -7,6 +7,7 @@ mod namespaces;
 mod network;
 mod persistence;
 mod processes;
+mod proxied;
 mod reading;
 mod sockets;
 mod writing;
@@ -21,6 +22,7 @@ pub(crate) const ALL: &[&Group] = &[
     &kernel::GROUP,
     &namespaces::GROUP,
     &network::GROUP,
+    &proxied::GROUP,
     &persistence::GROUP,
     &load::GROUP,
     &lifetime::GROUP,

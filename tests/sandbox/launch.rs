@@ -13,8 +13,10 @@ use ironcurtain_sandbox::{Access, Limits, Mount, Network, Persistence, Spec, Vie
 use serde_json::json;
 
 use crate::{
+    listeners::Listeners,
     scene::Scene,
     tools::{Tools, is_root},
+    world::{ALLOWED, FREE, OWN},
 };
 
 /// Longer than anything takes; only a failure waits so long.
@@ -84,7 +86,9 @@ impl Executor {
             Self::HostRead | Self::Roots => {
                 let file = scene.path("spec.json");
                 fs::write(&file, serde_json::to_string(&self.spec(tools, scene, script)).unwrap()).unwrap();
-                words(&[&tools.launch, &tools.sandbox, &file])
+                let mut argv = words(&[&tools.launch, &tools.sandbox, &file]);
+                argv.extend(scene.proxied.then(|| rules(scene)));
+                argv
             }
         }
     }
@@ -119,10 +123,11 @@ impl Executor {
             cwd: Some(scene.path("work")),
             view,
             mounts,
-            network: Network::None,
+            network: if scene.proxied { Network::Proxied } else { Network::None },
             persistence: Persistence::default(),
             limits: LIMITS,
-            state_dir: None,
+            // In a user namespace of the suite's own, the usual one is another's.
+            state_dir: scene.proxied.then(|| scene.path("state")),
             allow_root: is_root(),
         }
     }
@@ -157,6 +162,44 @@ fn settings(scene: &Scene) -> String {
     });
     let file = scene.path("settings.json");
     fs::write(&file, settings.to_string()).unwrap();
+    file
+}
+
+/// The rules of the proxy, and where names lead.
+fn rules(scene: &Scene) -> String {
+    let port = scene.listeners.as_ref().map_or(0, Listeners::port);
+    let rules = json!({
+        "allowed": [
+            "twin.test", "twin.test:8080", "allowed.test", "*.wild.test", "private.test", "link.test", "own.test",
+            "mapped.test", "translated.test", "mixed.test", format!("loopback.test:{port}"),
+            format!("rebinding.test:{port}"), "rebinding.test", "nought.test", "spelled.test:8080",
+        ],
+        "denied": ["bad.wild.test"],
+        "names": {
+            "twin.test": [[FREE]],
+            "allowed.test": [[ALLOWED]],
+            "a.wild.test": [[FREE]],
+            "bad.wild.test": [["9.9.9.66"]],
+            "wild.test": [["9.9.9.66"]],
+            "denied.test": [["9.9.9.66"]],
+            "sub.allowed.test": [["9.9.9.66"]],
+            "allowed.test.denied.test": [["9.9.9.66"]],
+            "notallowed.test": [["9.9.9.66"]],
+            "localhost": [["127.0.0.1", "::1"]],
+            "private.test": [["10.9.9.9"]],
+            "link.test": [["169.254.169.254"]],
+            "own.test": [[OWN]],
+            "mapped.test": [["::ffff:10.9.9.9"]],
+            "translated.test": [["64:ff9b::a09:909"]],
+            "mixed.test": [[FREE, "10.9.9.9"]],
+            "loopback.test": [["127.0.0.1"]],
+            "rebinding.test": [[FREE], ["10.9.9.9"], ["127.0.0.1"]],
+            "nought.test": [["0.0.0.0"]],
+            "spelled.test": [["9.9.9.66"]],
+        },
+    });
+    let file = scene.path("egress.json");
+    fs::write(&file, rules.to_string()).unwrap();
     file
 }
 

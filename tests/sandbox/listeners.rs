@@ -79,9 +79,14 @@ impl Listeners {
         unix.chain(rest).collect()
     }
 
+    /// The port of the one for TCP.
+    pub(crate) fn port(&self) -> u16 {
+        self.tcp[0].local_addr().unwrap().port()
+    }
+
     /// The port as the kernel's table of sockets spells it.
     pub(crate) fn port_in_table(&self) -> String {
-        format!(":{:04X} 00000000:0000 0A", self.tcp[0].local_addr().unwrap().port())
+        format!(":{:04X} 00000000:0000 0A", self.port())
     }
 
     /// Who has been called.

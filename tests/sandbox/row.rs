@@ -14,6 +14,8 @@ pub(crate) struct Group {
     pub(crate) victim: bool,
     /// Sockets of the host's that are not to hear anything.
     pub(crate) listeners: bool,
+    /// A proxy, with servers outside. In a network of the suite's own.
+    pub(crate) proxied: bool,
     /// Persistence files in the writable directories.
     pub(crate) persistence: bool,
     pub(crate) rows: &'static [Row],

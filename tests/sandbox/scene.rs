@@ -32,6 +32,7 @@ pub(crate) struct Scene {
     pub(crate) twin: String,
     pub(crate) victim: Option<Victim>,
     pub(crate) listeners: Option<Listeners>,
+    pub(crate) proxied: bool,
 }
 
 impl Scene {
@@ -48,6 +49,7 @@ impl Scene {
             twin: format!("TWIN{:016x}", random()),
             victim: None,
             listeners: None,
+            proxied: group.proxied,
         };
         scene.furnish();
         if *executor != Executor::Roots {

@@ -12,7 +12,7 @@ use crate::{
 };
 
 pub(crate) const GROUP: Group =
-    Group { name: "kernel", victim: true, listeners: false, persistence: false, rows: ROWS };
+    Group { name: "kernel", victim: true, listeners: false, persistence: false, proxied: false, rows: ROWS };
 
 const OPEN: &str = "cat $R/secret";
 

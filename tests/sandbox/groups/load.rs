@@ -7,7 +7,7 @@ use crate::{
 };
 
 pub(crate) const GROUP: Group =
-    Group { name: "load", victim: true, listeners: false, persistence: false, rows: ROWS };
+    Group { name: "load", victim: true, listeners: false, persistence: false, proxied: false, rows: ROWS };
 
 const fn load(name: &'static str, attack: &'static str, twin: &'static str) -> Row {
     Row::new(name, attack, twin, Said).bare(Untried).only(Both)

@@ -6,8 +6,14 @@ use crate::row::{
     Sign::Said,
 };
 
-pub(crate) const GROUP: Group =
-    Group { name: "namespaces", victim: true, listeners: false, persistence: false, rows: ROWS };
+pub(crate) const GROUP: Group = Group {
+    name: "namespaces",
+    victim: true,
+    listeners: false,
+    persistence: false,
+    proxied: false,
+    rows: ROWS,
+};
 
 const OPEN: &str = "cat $R/secret";
 const FILES: &str = "$P call unshare-files /dev/null && cat $R/secret";

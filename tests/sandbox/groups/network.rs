@@ -10,7 +10,7 @@ use crate::{
 };
 
 pub(crate) const GROUP: Group =
-    Group { name: "network", victim: false, listeners: true, persistence: false, rows: ROWS };
+    Group { name: "network", victim: false, listeners: true, persistence: false, proxied: false, rows: ROWS };
 
 const TCP: &str = "$P loopback 127.0.0.1:0 $R/secret";
 const TCP6: &str = "$P loopback [::1]:0 $R/secret";

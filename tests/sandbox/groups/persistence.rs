@@ -7,8 +7,14 @@ use ironcurtain_sandbox::PERSISTENCE_NAMES;
 
 use crate::row::{Group, Row, Sign::Wrote};
 
-pub(crate) const GROUP: Group =
-    Group { name: "persistence", victim: false, listeners: false, persistence: true, rows: ROWS };
+pub(crate) const GROUP: Group = Group {
+    name: "persistence",
+    victim: false,
+    listeners: false,
+    persistence: true,
+    proxied: false,
+    rows: ROWS,
+};
 
 const ALL: usize = PERSISTENCE_NAMES.len();
 

@@ -6,8 +6,14 @@ use crate::row::{
     Sign::{Said, Wrote},
 };
 
-pub(crate) const GROUP: Group =
-    Group { name: "processes", victim: true, listeners: false, persistence: false, rows: ROWS };
+pub(crate) const GROUP: Group = Group {
+    name: "processes",
+    victim: true,
+    listeners: false,
+    persistence: false,
+    proxied: false,
+    rows: ROWS,
+};
 
 const TOLD: crate::row::Sign = Wrote("work/told");
 

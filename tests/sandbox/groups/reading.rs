@@ -8,7 +8,7 @@ use crate::row::{
 };
 
 pub(crate) const GROUP: Group =
-    Group { name: "reading", victim: true, listeners: false, persistence: false, rows: ROWS };
+    Group { name: "reading", victim: true, listeners: false, persistence: false, proxied: false, rows: ROWS };
 
 const ROWS: &[Row] = &[
     Row::new("a file by its path", "cat $D/secret", "cat $R/secret", Said),

@@ -7,7 +7,7 @@ use crate::row::{
 };
 
 pub(crate) const GROUP: Group =
-    Group { name: "sockets", victim: false, listeners: true, persistence: false, rows: ROWS };
+    Group { name: "sockets", victim: false, listeners: true, persistence: false, proxied: false, rows: ROWS };
 
 const PAIR: &str = "$P pair $R/secret";
 const PASS: &str = "$P pass $R/secret";

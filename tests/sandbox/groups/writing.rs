@@ -12,8 +12,14 @@ use crate::{
     scene::Scene,
 };
 
-pub(crate) const GROUP: Group =
-    Group { name: "writing", victim: false, listeners: false, persistence: false, rows: ROWS };
+pub(crate) const GROUP: Group = Group {
+    name: "writing",
+    victim: false,
+    listeners: false,
+    persistence: false,
+    proxied: false,
+    rows: ROWS,
+};
 
 const FILE: crate::row::Sign = Wrote("work/file");
 const NEW: crate::row::Sign = Wrote("work/new");

@@ -15,6 +15,7 @@ mod foreign;
 mod load;
 mod pipes;
 mod processes;
+mod proxied;
 mod sockets;
 mod sys;
 mod terminal;
@@ -46,6 +47,7 @@ fn act(words: &[&str]) -> Outcome {
         victim::act,
         carrier::act,
         sockets::act,
+        proxied::act,
         foreign::act,
         terminal::act,
         load::act,

@@ -1,6 +1,9 @@
-//! One sandbox by the library, with its standard streams passed through: a spec in a file becomes a command.
+//! One sandbox by the library, with its standard streams passed through: a spec in a file becomes a command. With the
+//! rules of a proxy in a further file, that is served, too.
 
 #![cfg(target_os = "linux")]
+
+mod proxy;
 
 use std::{
     env,
@@ -15,15 +18,24 @@ use std::{
 
 fn main() -> Result<ExitCode, Box<dyn Error>> {
     let args: Vec<String> = env::args().collect();
-    let [_, program, spec] = args.as_slice() else { return Err("two arguments: program and spec".into()) };
+    let [_, program, spec, rules @ ..] = args.as_slice() else {
+        return Err("arguments: program, spec, rules".into());
+    };
     let spec = serde_json::from_str(&fs::read_to_string(spec)?)?;
     let (end, ended) = mpsc::channel();
     let launched = ironcurtain_sandbox::launch(&spec, Path::new(program), move |how| _ = end.send(how))?;
+    let proxy = match (launched.egress, rules) {
+        (Some(egress), [rules]) => {
+            Some(proxy::serve(egress, serde_json::from_str(&fs::read_to_string(rules)?)?)?)
+        }
+        _ => None,
+    };
     let (mut out, mut complaints) = (File::from(launched.stdout), File::from(launched.stderr));
     let complaining = thread::spawn(move || io::copy(&mut complaints, &mut io::stderr()));
     io::copy(&mut out, &mut io::stdout())?;
     // What was not said by now is lost with whoever was to say it.
     let _ = complaining.join();
     let status = ended.recv()?.status.and_then(|status| u8::try_from(status).ok());
+    drop(proxy);
     Ok(ExitCode::from(status.unwrap_or(255)))
 }

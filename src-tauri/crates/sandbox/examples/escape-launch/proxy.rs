@@ -1,0 +1,82 @@
+//! The sandbox's way out, with names and rules from a file.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    io,
+    net::IpAddr,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use ironcurtain_egress::{Boxed, Event, Limits, Proxy, Record, Resolve, RuleError, Rules};
+use ironcurtain_sandbox::Egress;
+use tokio::{runtime::Runtime, sync::watch};
+
+/// What is allowed, what is not, and where names lead: one answer after the other, of which the last stays.
+#[derive(serde::Deserialize)]
+pub(crate) struct Written {
+    allowed: Vec<String>,
+    denied: Vec<String>,
+    names: HashMap<String, VecDeque<Vec<IpAddr>>>,
+}
+
+/// A proxy that is served until it is dropped.
+pub(crate) struct Served {
+    runtime: Option<Runtime>,
+    /// Without it, no rule holds.
+    _rules: watch::Sender<Arc<Rules>>,
+}
+
+/// Serves what `egress` hands out.
+pub(crate) fn serve(egress: Egress, written: Written) -> io::Result<Served> {
+    let rules = Rules::new(&written.allowed, &written.denied, false);
+    let (sender, rules) =
+        watch::channel(Arc::new(rules.map_err(|error: RuleError| io::Error::other(error.to_string()))?));
+    let limits =
+        Limits { handshake: Duration::from_secs(2), dial: Duration::from_secs(2), ..Limits::default() };
+    let proxy = Proxy {
+        server: "probe".into(),
+        rules,
+        ask: None,
+        record: Arc::new(Nobody),
+        resolve: Arc::new(Names(Mutex::new(written.names))),
+        limits,
+    };
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+    let handle = runtime.handle().clone();
+    // The listener comes when the sandbox is there, or never.
+    std::thread::spawn(move || {
+        egress.listener().map(|listener| handle.block_on(ironcurtain_egress::serve(listener, proxy)))
+    });
+    Ok(Served { runtime: Some(runtime), _rules: sender })
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+struct Nobody;
+
+impl Record for Nobody {
+    fn record(&self, _: Event) -> Boxed<'_, Result<(), String>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+}
+
+struct Names(Mutex<HashMap<String, VecDeque<Vec<IpAddr>>>>);
+
+impl Resolve for Names {
+    fn resolve<'a>(&'a self, name: &'a str) -> Boxed<'a, io::Result<Vec<IpAddr>>> {
+        let mut names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let answer = match names.get_mut(name) {
+            Some(answers) if answers.len() > 1 => answers.pop_front(),
+            Some(answers) => answers.front().cloned(),
+            None => None,
+        };
+        Box::pin(std::future::ready(answer.ok_or_else(|| io::ErrorKind::NotFound.into())))
+    }
+}
