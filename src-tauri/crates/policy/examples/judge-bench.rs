@@ -3,8 +3,8 @@
 //! - Three figures for each policy: `judge` alone with paths that are canonical; the whole way of a call (`plan`,
 //!   `with_facts`, `judge`) with such paths; and that way with every path found on disk by a `Resolver`.
 //! - Policies: the one that ships with rules for the other servers beside it, generated ones of 10 and 1,000 rules that
-//!   name server and tool, and the peer's coding policy where its files lie beside the checkout or `IRONCURTAIN_PEER`
-//!   says where.
+//!   name server and tool, and the coding policy of the existing system where its files lie beside the checkout or
+//!   `IRONCURTAIN_PEER` says where.
 //! - Dropping what was made is part of each figure.
 #![expect(
     clippy::expect_used,
@@ -24,6 +24,7 @@ use std::io::Write;
 use std::time::{Duration, Instant};
 use world::World;
 
+const JUDGE: &str = "judge";
 const ROUNDS: u32 = 100;
 const SAMPLES: usize = 400;
 
@@ -31,24 +32,44 @@ fn main() {
     let disk = world::Disk::new();
     let calls = mix::calls(&disk.base);
     let mut worlds = vec![world::shipped(&disk), world::generated(&disk, 10), world::generated(&disk, 1_000)];
-    worlds.extend(world::peer(&disk));
-    let mut out = std::io::stdout();
+    worlds.extend(world::existing(&disk));
+    let mut rows = Vec::new();
     for world in &worlds {
-        for (what, took, goal) in figures(world, &calls) {
-            let name = &world.name;
-            let (mix, each) = (micros(took), micros(took) / calls.len() as f64);
-            writeln!(
-                out,
-                "| {what}, {name} | {mix:.2} us for {} calls, {each:.3} us each |  |  | {goal} |",
-                calls.len()
-            )
-            .expect("a terminal to write to");
-        }
+        rows.extend(figures(world, &calls));
+    }
+    let growth = growth(&rows);
+    let mut out = std::io::stdout();
+    for row in rows.iter().map(|row| row.in_words(calls.len())).chain(growth) {
+        writeln!(out, "{row}").expect("a terminal to write to");
     }
 }
 
-/// What is measured, how long the mix takes, and how long it may take.
-fn figures(world: &World, calls: &[Call]) -> Vec<(&'static str, Duration, &'static str)> {
+/// One figure: what was measured, how long the mix took, and how long it may take.
+struct Row {
+    what: &'static str,
+    world: String,
+    took: Duration,
+    goal: &'static str,
+}
+
+impl Row {
+    fn in_words(&self, calls: usize) -> String {
+        let (mix, each) = (micros(self.took), micros(self.took) / calls as f64);
+        let Self { what, world, goal, .. } = self;
+        format!("| {what}, {world} | {mix:.2} us for {calls} calls, {each:.3} us each |  |  | {goal} |")
+    }
+}
+
+/// What a hundred times the rules cost calls that name a server and a tool.
+fn growth(rows: &[Row]) -> Option<String> {
+    let of = |count: &str| rows.iter().find(|row| row.what == JUDGE && row.world.ends_with(count));
+    let (few, many) = (of("(10 rules)")?.took, of("(1000 rules)")?.took);
+    let ratio = many.as_secs_f64() / few.as_secs_f64();
+    let (few, many) = (micros(few), micros(many));
+    Some(format!("| judge, 1000 rules | {many:.2} us | 10 rules: {few:.2} us | {ratio:.1}x | <= 3x |"))
+}
+
+fn figures(world: &World, calls: &[Call]) -> Vec<Row> {
     let resolved: Vec<ResolvedCall> =
         calls.iter().map(|call| world.understand(call, &World::spelled)).collect();
     let context = world.context();
@@ -58,18 +79,16 @@ fn figures(world: &World, calls: &[Call]) -> Vec<(&'static str, Duration, &'stat
             drop(black_box(judge(&world.policy, &context, &call)));
         }
     };
+    let judged = || {
+        for call in &resolved {
+            drop(black_box(judge(&world.policy, &context, black_box(call))));
+        }
+    };
+    let row = |what, took, goal| Row { what, world: world.name.clone(), took, goal };
     vec![
-        (
-            "judge",
-            time(|| {
-                resolved
-                    .iter()
-                    .for_each(|call| drop(black_box(judge(&world.policy, &context, black_box(call)))))
-            }),
-            "<= 2 us",
-        ),
-        ("plan, with_facts, judge", time(|| way(&World::spelled)), ""),
-        ("plan, paths from disk, with_facts, judge", time(|| way(&World::located)), "<= 10 us"),
+        row(JUDGE, time(judged), "<= 2 us"),
+        row("plan, with_facts, judge", time(|| way(&World::spelled)), ""),
+        row("plan, paths from disk, with_facts, judge", time(|| way(&World::located)), "<= 10 us"),
     ]
 }
 

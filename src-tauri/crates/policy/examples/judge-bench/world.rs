@@ -51,7 +51,7 @@ pub fn shipped(disk: &Disk) -> World {
             json!({ "name": format!("{server}-asks"), "if": { "server": [server] }, "then": "escalate" }),
         );
     }
-    let name = format!("the policy that ships and {} rules", rules.len());
+    let name = "the policy that ships and a rule for each other server".to_owned();
     world(disk, name, &file.to_string(), &annotations().to_string(), None)
 }
 
@@ -68,18 +68,18 @@ pub fn generated(disk: &Disk, count: usize) -> World {
     named.extend(others);
     let rule = |(at, (server, tool)): (usize, &(String, String))| json!({ "name": format!("r{at}"), "if": { "server": [server], "tool": [tool] }, "then": "allow", "reason": "r" });
     let rules: Vec<Value> = named.iter().enumerate().map(rule).collect();
-    let name = format!("{count} rules that name server and tool");
+    let name = "rules that name server and tool".to_owned();
     world(disk, name, &json!({ "rules": rules }).to_string(), &annotations.to_string(), None)
 }
 
-/// The peer's coding policy, where it is there.
-pub fn peer(disk: &Disk) -> Option<World> {
+/// The coding policy of the existing system, where it is there.
+pub fn existing(disk: &Disk) -> Option<World> {
     let beside = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../../shared/peer");
     let data = std::env::var_os("IRONCURTAIN_PEER").map_or(beside, PathBuf::from).join("data");
     let read = |name: &str| std::fs::read_to_string(data.join(name)).ok();
     let policy = read("policies/coding-fix.json")?.replace("/tmp/icfix/home/u", &disk.base);
     let (annotations, lists) = (read("annotations/default.json")?, read("lists/generated-coding.json")?);
-    Some(world(disk, "the peer's coding policy".to_owned(), &policy, &annotations, Some(&lists)))
+    Some(world(disk, "the existing system's coding policy".to_owned(), &policy, &annotations, Some(&lists)))
 }
 
 fn world(disk: &Disk, name: String, policy: &str, annotations: &str, lists: Option<&str>) -> World {
@@ -92,8 +92,7 @@ fn world(disk: &Disk, name: String, policy: &str, annotations: &str, lists: Opti
     let annotations = Annotations::from_json(annotations, "annotations").expect("annotations");
     let sandbox = home.join("box").expect("a folder");
     let protected: Protected = defaults::protected(&home).into_iter().collect();
-    let name =
-        format!("{name} ({} rules, {} protected paths)", policy.rules().len(), protected.paths().len());
+    let name = format!("{name} ({} rules)", policy.rules().len());
     let resolver = Resolver::new(home, sandbox.clone());
     let servers = ["filesystem".to_owned(), "git".to_owned()];
     World { name, policy, annotations, protected, gates: Gates::default(), sandbox, servers, resolver }
