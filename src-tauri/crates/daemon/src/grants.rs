@@ -284,8 +284,9 @@ mod tests {
         assert_eq!(StandingGrant::on_disk(&database).unwrap(), [always.clone(), later.clone()]);
         drop(grants);
         assert_eq!(StandingGrant::on_disk(&database).unwrap(), [always, later]);
-        std::fs::write(&database, "no database").unwrap();
-        assert!(matches!(StandingGrant::on_disk(&database), Err(StoreError::Database { .. })));
+        let other = dir.path().join("other.db");
+        std::fs::write(&other, "no database").unwrap();
+        assert!(matches!(StandingGrant::on_disk(&other), Err(StoreError::Database { .. })));
     }
 
     #[tokio::test]

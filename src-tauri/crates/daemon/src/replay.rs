@@ -128,7 +128,9 @@ pub fn replay(home: &Home, servers: &Servers, law: &Arc<Law>, since_ms: u64) -> 
     let calls = calls::read(&log, checked.length, since_ms).map_err(failed)?;
     let replaying = Replaying { servers, law, sessions: sessions(home, law)? };
     let calls = calls.into_iter().map(|call| Replayed { now: replaying.judge(&call), call });
-    Ok(Replay { entries: checked.entries, problem: checked.problem, calls: calls.collect() })
+    // Half a line at the end is one that is being written.
+    let problem = checked.problem.filter(|_| !checked.torn);
+    Ok(Replay { entries: checked.entries, problem, calls: calls.collect() })
 }
 
 fn sessions(home: &Home, law: &Law) -> Result<CanonicalPath, LawError> {

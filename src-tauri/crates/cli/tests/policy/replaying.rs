@@ -132,8 +132,11 @@ fn what_comes_after_a_change_of_the_record_is_not_replayed() {
     record::write(&home, &calls);
     assert_eq!(home.json(&["replay"])["calls"], json!(3));
     let log = home.path(LOG);
-    let changed = std::fs::read_to_string(&log).unwrap().replace("docs/b.txt", "docs/x.txt");
-    std::fs::write(&log, changed).unwrap();
+    let whole = std::fs::read_to_string(&log).unwrap();
+    std::fs::write(&log, format!("{whole}{{\"seq\":4,")).unwrap();
+    let being_written = home.json(&["replay"]);
+    assert_eq!((&being_written["calls"], &being_written["problem"]), (&json!(3), &Value::Null));
+    std::fs::write(&log, whole.replace("docs/b.txt", "docs/x.txt")).unwrap();
     let (good, text) = home.text(&["replay"]);
     assert!(!good);
     let told =
