@@ -22,6 +22,7 @@ mod place;
 mod record;
 mod reference;
 mod relaying;
+mod reloading;
 mod remotes;
 mod servers;
 mod sessions;

@@ -4,7 +4,9 @@ use crate::client::Client;
 use crate::consent::Person;
 use crate::place::{Place, Prepared};
 use ironcurtain_daemon::{Daemon, Home, Options, start};
-use ironcurtain_protocol::{ActivityView, AuditCheckView, GrantView, Reply, Request, SessionView};
+use ironcurtain_protocol::{
+    ActivityView, AuditCheckView, GrantView, Reply, Request, SessionView, StatusView,
+};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -91,6 +93,13 @@ impl World {
 
     pub fn request(&self, request: Request) -> Reply {
         self.runtime.as_ref().unwrap().block_on(self.daemon.request(request))
+    }
+
+    pub fn status(&self) -> StatusView {
+        match self.request(Request::Status) {
+            Reply::Status(status) => status,
+            other => panic!("{other:?}"),
+        }
     }
 
     pub fn sessions(&self) -> Vec<SessionView> {

@@ -240,6 +240,7 @@ mod tests {
             questions: 0,
             troubles: troubles.iter().map(ToString::to_string).collect(),
             servers: vec![],
+            policy: String::new(),
         }
     }
 

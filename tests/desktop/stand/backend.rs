@@ -47,6 +47,7 @@ impl Made {
                 questions: 0,
                 troubles: vec![],
                 servers: vec!["filesystem".into(), "git".into()],
+                policy: "0".repeat(64),
             }),
             Request::Sessions => Reply::Sessions(self.state().sessions.clone()),
             Request::Grants => Reply::Grants(self.state().grants.clone()),

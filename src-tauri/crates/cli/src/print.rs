@@ -42,6 +42,7 @@ fn status(status: &StatusView) -> String {
     }
     text.push_str(&format!("  sessions   {}\n  questions  {}\n", status.sessions, status.questions));
     text.push_str(&format!("  servers    {}\n", status.servers.join(", ")));
+    text.push_str(&format!("  policy     {}\n", status.policy));
     text
 }
 

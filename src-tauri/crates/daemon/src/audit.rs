@@ -9,8 +9,9 @@ mod entry;
 mod redact;
 mod writer;
 
+pub(crate) use chain::hash_of;
 pub use chain::{Checked, check};
-pub use entry::{Entry, Event, PolicyDecision};
+pub use entry::{Entry, Event, PolicyChange, PolicyDecision};
 pub use redact::{is_marked, redacted};
 pub use writer::{AuditError, LOG_NAME};
 

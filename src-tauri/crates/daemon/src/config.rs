@@ -13,7 +13,7 @@ pub use sandbox::{
 pub use servers::{Server, Servers};
 
 use crate::home::Home;
-use serde::{Deserialize, de::DeserializeOwned};
+use serde::Deserialize;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -97,9 +97,21 @@ impl Config {
     /// # Errors
     /// [`ConfigError`].
     pub fn load(home: &Home) -> Result<Self, ConfigError> {
-        let path = home.config.join("config.json");
-        let config: Self = read_json(&path)?.unwrap_or_default();
-        let invalid = |problem: String| Err(ConfigError::Invalid { path: path.clone(), problem });
+        Self::of(&Self::text(home)?)
+    }
+
+    pub(crate) fn text(home: &Home) -> Result<Text, ConfigError> {
+        Text::read(home.config.join("config.json"))
+    }
+
+    /// What the file says.
+    pub(crate) fn of(text: &Text) -> Result<Self, ConfigError> {
+        let invalid = |problem: String| Err(ConfigError::Invalid { path: text.path.clone(), problem });
+        let config = match text.content.as_deref().map(serde_json::from_str::<Self>) {
+            None => Self::default(),
+            Some(Ok(config)) => config,
+            Some(Err(problem)) => return invalid(problem.to_string()),
+        };
         match (config.schema_version, config.question_deadline_seconds) {
             (1, 1..=3600) => Ok(config),
             (1, n) => invalid(format!("`questionDeadlineSeconds` is {n}; it must be from 1 to 3600")),
@@ -123,11 +135,18 @@ pub(crate) fn read(path: &Path) -> Result<Option<String>, ConfigError> {
     }
 }
 
-fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, ConfigError> {
-    let Some(text) = read(path)? else { return Ok(None) };
-    let parsed = serde_json::from_str(&text)
-        .map_err(|e| ConfigError::Invalid { path: path.to_path_buf(), problem: e.to_string() })?;
-    Ok(Some(parsed))
+/// A file as it stood at one moment. Without content there was none.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Text {
+    pub(crate) path: PathBuf,
+    pub(crate) content: Option<String>,
+}
+
+impl Text {
+    pub(crate) fn read(path: PathBuf) -> Result<Self, ConfigError> {
+        let content = read(&path)?;
+        Ok(Self { path, content })
+    }
 }
 
 #[cfg(test)]

@@ -73,7 +73,8 @@ fn status(inner: &Inner) -> StatusView {
         sessions: inner.live().len(),
         questions,
         troubles,
-        servers: inner.servers.names().map(str::to_owned).collect(),
+        servers: inner.in_force.settings().servers.names().map(str::to_owned).collect(),
+        policy: inner.shared.law().hash.clone(),
     }
 }
 

@@ -1,14 +1,14 @@
 //! Starting the trusted process, and the handle to it.
 
 use crate::audit::{Audit, AuditError, Entry, Event};
-use crate::config::{Config, ConfigError, Servers};
 use crate::consent::{Broker, Consent};
 use crate::containment::{Machine, MachineOptions};
 use crate::control;
 use crate::grants::{Expired, Grants, StoreError};
 use crate::home::{Home, HomeError};
 use crate::identity;
-use crate::law::{Law, LawError};
+use crate::in_force::{First, InForce, Means};
+use crate::law::LawError;
 use crate::listener::{ListenError, Listener, Peer};
 use crate::server::ServerPrograms;
 use crate::session::{Session, Shared, Stdio};
@@ -40,10 +40,7 @@ pub enum StartError {
     /// Its directories cannot be used.
     #[error(transparent)]
     Home(#[from] HomeError),
-    /// A configuration file is refused.
-    #[error(transparent)]
-    Config(#[from] ConfigError),
-    /// A policy file is refused.
+    /// A configuration or policy file is refused.
     #[error(transparent)]
     Law(#[from] LawError),
     /// The audit log cannot be continued.
@@ -76,8 +73,7 @@ pub struct Daemon(Arc<Inner>);
 
 pub(crate) struct Inner {
     pub(crate) shared: Shared,
-    pub(crate) servers: Servers,
-    _laws: watch::Sender<Arc<Law>>,
+    pub(crate) in_force: InForce,
     pub(crate) started_ms: u64,
     pub(crate) sessions: Mutex<Vec<Arc<Session>>>,
     ending: watch::Sender<bool>,
@@ -95,41 +91,51 @@ pub async fn start(options: Options, consent: Arc<dyn Consent>) -> Result<Daemon
     options.home.prepare()?;
     // The lock first: what follows must not be done by two.
     let listener = Listener::bind(&options.home.socket)?;
-    let config = Config::load(&options.home)?;
-    let servers = Servers::load(&options.home)?;
-    let laws = watch::Sender::new(Arc::new(Law::load(&options.home, &servers)?));
+    let first = First::read(&options.home)?;
     let troubles = Troubles::default();
     let audit = Audit::open(&options.home.audit(), troubles.clone())?;
     let (expired, expiries) = mpsc::unbounded_channel();
     let grants = Grants::open(&options.home.database(), expired)?;
     sweep(&options.home.srt())?;
     let machine = MachineOptions {
-        backend: config.sandbox_backend,
-        policy: config.sandbox_policy,
+        backend: first.config().sandbox_backend,
+        policy: first.config().sandbox_policy,
         programs: options.programs.clone(),
         trial: options.home.srt().join("trial"),
         allow_root: options.allow_root,
     };
+    let machine = Machine::new(machine, troubles.clone());
+    let mut started = Entry::new(Event::Daemon, "the trusted process started");
+    started.policy_hash = Some(first.law().hash.clone());
+    audit.record(started).await?;
+    let (changes, ending) = (watch::Sender::new(0), watch::Sender::new(false));
+    let config = first.config().clone();
+    let in_force = first.follow(Means {
+        home: options.home.clone(),
+        audit: audit.clone(),
+        troubles: troubles.clone(),
+        machine: machine.clone(),
+        changes: changes.clone(),
+        ending: ending.subscribe(),
+    });
     let shared = Shared {
-        machine: Machine::new(machine, troubles.clone()),
+        machine,
         programs: ServerPrograms { dir: options.programs, allow_root: options.allow_root },
         home: options.home,
         config,
-        laws: laws.subscribe(),
+        laws: in_force.laws(),
         audit,
         grants,
         broker: Broker::new(consent),
         troubles,
-        changes: watch::Sender::new(0),
+        changes,
     };
-    shared.audit.record(Entry::new(Event::Daemon, "the trusted process started")).await?;
     let inner = Arc::new(Inner {
         shared,
-        servers,
-        _laws: laws,
+        in_force,
         started_ms: crate::clock::now_ms(),
         sessions: Mutex::default(),
-        ending: watch::Sender::new(false),
+        ending,
         ended: watch::Sender::new(false),
     });
     tokio::spawn(note_expiries(inner.clone(), expiries));
@@ -226,8 +232,10 @@ async fn serve(inner: Arc<Inner>, peer: Peer) {
 }
 
 async fn serve_session(inner: Arc<Inner>, mut peer: Peer, shim: ShimHello) {
-    let Some(config) = inner.servers.find(shim.server.as_deref()).cloned() else {
-        let names = inner.servers.names().collect::<Vec<_>>().join("`, `");
+    inner.in_force.look().await;
+    let now = inner.in_force.settings();
+    let Some(config) = now.servers.find(shim.server.as_deref()).cloned() else {
+        let names = now.servers.names().collect::<Vec<_>>().join("`, `");
         let text = match shim.server {
             Some(name) => format!("no server is named `{name}`; there is `{names}`"),
             None => format!("say which server with `--server`; there is `{names}`"),
@@ -235,7 +243,8 @@ async fn serve_session(inner: Arc<Inner>, mut peer: Peer, shim: ShimHello) {
         return peer.refuse(RefusalCode::UnknownServer, text).await;
     };
     let client = identity::of_shim(peer.pid, shim.label);
-    let opened = match Session::open(inner.shared.clone(), client, config).await {
+    let shared = Shared { config: now.config.clone(), ..inner.shared.clone() };
+    let opened = match Session::open(shared, client, config).await {
         Ok(opened) => opened,
         Err(problem) => return peer.refuse(RefusalCode::Unavailable, problem.to_string()).await,
     };

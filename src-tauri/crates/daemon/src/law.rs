@@ -1,7 +1,11 @@
 //! What calls are judged by: policy, annotations and protected paths.
 //!
 //! - A file of the person's replaces the default of the same name; one that is not understood is an error.
-//! - A law never changes: another one takes its place, with a higher version.
+//! - A law never changes: another one takes its place, with a higher version ([`crate::in_force`]).
+
+mod text;
+
+pub(crate) use text::LawText;
 
 use crate::config::{ConfigError, Server, Servers};
 use crate::consent::Limits;
@@ -10,14 +14,17 @@ use ironcurtain_paths::{CanonicalPath, Resolver};
 use ironcurtain_policy::{
     Annotations, DynamicLists, Gates, LoadError, OpenFolder, Policy, Protected, defaults, open_folders,
 };
-use std::io;
-use std::path::{Path, PathBuf};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 /// Everything judging needs that is the same for all sessions.
-#[derive(Debug)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Law {
     /// Which one it is, of those that were in force since the trusted process started; from 1.
     pub version: u64,
+    /// SHA-256 of what it is made of: the three files as they are written (what ships, where there is none), and the
+    /// hosts of each server.
+    pub hash: String,
     /// The rules.
     pub policy: Policy,
     /// What tools and their arguments mean.
@@ -28,7 +35,12 @@ pub struct Law {
     pub gates: Gates,
     /// Where `~` is.
     pub home: CanonicalPath,
+    text: LawText,
+    hosts: Hosts,
 }
+
+/// The patterns of the hosts each server may reach without a question. A server that is not in it may reach all.
+pub(crate) type Hosts = BTreeMap<String, Vec<String>>;
 
 /// Files that a person names in place of those in force.
 #[derive(Debug, Clone, Default)]
@@ -74,29 +86,42 @@ impl Law {
     /// # Errors
     /// [`LawError`], naming file and place.
     pub fn from_files(home: &Home, servers: &Servers, files: &LawFiles) -> Result<Self, LawError> {
+        Self::of(home, hosts(servers), LawText::read(home, files)?)
+    }
+
+    /// The law that these files make.
+    pub(crate) fn of(home: &Home, hosts: Hosts, text: LawText) -> Result<Self, LawError> {
         let person = canonical_home(home)?;
         let resolver = Resolver::new(person.clone(), person.clone());
-        let file = |named: &Option<PathBuf>, name: &str| match named {
-            Some(path) => crate::config::read(path)?
-                .map_or_else(|| Err(missing(path)), |text| Ok((Some(text), path.display().to_string()))),
-            None => {
-                let path = home.policy().join(name);
-                Ok((crate::config::read(&path)?, path.display().to_string()))
-            }
-        };
         let within = |raw: &str| resolver.locate(raw).map_err(|e| e.to_string());
-        let (lists, lists_file) = file(&files.lists, "dynamic-lists.json")?;
+        let (lists, lists_file) = text.lists();
         let lists =
-            lists.map(|text| DynamicLists::from_json(&text, &lists_file)).transpose()?.unwrap_or_default();
-        let (policy, policy_file) = file(&files.policy, "compiled-policy.json")?;
-        let policy = policy.as_deref().unwrap_or(defaults::POLICY_JSON);
+            lists.map(|text| DynamicLists::from_json(text, &lists_file)).transpose()?.unwrap_or_default();
+        let (policy, policy_file) = text.policy();
         let policy = Policy::from_json(policy, &policy_file, &within, &lists)?;
-        let (annotations, annotations_file) = file(&files.annotations, "tool-annotations.json")?;
-        let annotations = annotations.as_deref().unwrap_or(defaults::ANNOTATIONS_JSON);
+        let (annotations, annotations_file) = text.annotations();
         let annotations = Annotations::from_json(annotations, &annotations_file)?;
         policy.check_examples(&policy_file, &annotations, &person)?;
         let protected = protected(home, &person, &resolver)?.into_iter().collect();
-        Ok(Self { version: 1, policy, annotations, protected, gates: gates(servers), home: person })
+        let (hash, gates) = (text.hash(&hosts), Gates::new(&hosts));
+        Ok(Self { version: 1, hash, policy, annotations, protected, gates, home: person, text, hosts })
+    }
+
+    /// The same with other hosts.
+    pub(crate) fn with_hosts(&self, hosts: Hosts) -> Self {
+        let (hash, gates) = (self.text.hash(&hosts), Gates::new(&hosts));
+        Self { hash, gates, hosts, ..self.clone() }
+    }
+
+    /// The hosts of servers, where those that are not configured any more keep theirs: a session may still have one.
+    pub(crate) fn hosts_with(&self, servers: &Servers) -> Hosts {
+        let gone = self.hosts.iter().filter(|(name, _)| servers.find(Some(name)).is_none());
+        gone.map(|(name, hosts)| (name.clone(), hosts.clone())).chain(hosts(servers)).collect()
+    }
+
+    /// The files it was read from.
+    pub(crate) fn text(&self) -> &LawText {
+        &self.text
     }
 }
 
@@ -116,19 +141,14 @@ impl Law {
     }
 }
 
-/// A file that was named must be there.
-fn missing(path: &Path) -> ConfigError {
-    ConfigError::Io { path: path.to_path_buf(), source: io::ErrorKind::NotFound.into() }
-}
-
 /// The hosts each server may reach without a question. One that opted out of the sandbox, or says nothing about the
 /// network, has no gate; one that allows no host is asked about for every one.
-fn gates(servers: &Servers) -> Gates {
+fn hosts(servers: &Servers) -> Hosts {
     let hosts = |server: &Server| {
         let network = server.sandbox.settings()?.network.as_ref()?;
         Some((server.name.clone(), network.allowed_domains.clone()))
     };
-    Gates::new(&servers.iter().filter_map(hosts).collect())
+    servers.iter().filter_map(hosts).collect()
 }
 
 /// Our own directories, and credentials: as they are spelled and as they resolve, for a link may lead elsewhere.

@@ -18,6 +18,7 @@ pub mod facts;
 mod grants;
 mod home;
 mod identity;
+mod in_force;
 pub mod judging;
 mod law;
 mod listener;

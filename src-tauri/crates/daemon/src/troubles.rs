@@ -10,6 +10,14 @@ pub enum Concern {
     Sandbox,
     /// The audit log cannot be written, so every call is denied.
     Audit,
+    /// The policy was changed to something that cannot be taken.
+    Policy,
+    /// So were the configured servers.
+    Servers,
+    /// So were the settings.
+    Settings,
+    /// Changes of the files are not noticed.
+    Watching,
 }
 
 /// A handle to the list.

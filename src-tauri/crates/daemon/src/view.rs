@@ -132,6 +132,7 @@ fn event(event: Event) -> &'static str {
         Event::Answer => "answer",
         Event::Grant => "grant",
         Event::Revoked => "revoked",
+        Event::Policy => "policy",
         Event::BoundaryViolation => "boundary",
     }
 }

@@ -35,6 +35,8 @@ pub struct StatusView {
     pub troubles: Vec<String>,
     /// Names of the configured servers.
     pub servers: Vec<String>,
+    /// SHA-256 of the policy in force, as the audit log names it.
+    pub policy: String,
 }
 
 /// One process of the chain that started the shim, as the kernel tells it.

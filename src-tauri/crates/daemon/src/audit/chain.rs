@@ -103,7 +103,8 @@ fn follow(line: &[u8], before: &Checked) -> Result<String, &'static str> {
     Ok(hash.to_owned())
 }
 
-fn hash_of(bytes: &[u8]) -> String {
+/// SHA-256, in hexadecimal digits.
+pub(crate) fn hash_of(bytes: &[u8]) -> String {
     let mut hex = String::with_capacity(HASH_DIGITS);
     for byte in Sha256::digest(bytes) {
         // Writing to a string cannot fail.

@@ -25,6 +25,8 @@ pub enum Event {
     Grant,
     /// A grant was taken back, or ended.
     Revoked,
+    /// What is in force changed: the policy, the configured servers, or the settings.
+    Policy,
     /// The server was refused a path by its sandbox or by its roots.
     BoundaryViolation,
 }
@@ -34,7 +36,7 @@ impl Event {
     #[must_use]
     pub fn is_a_persons(self) -> bool {
         match self {
-            Self::Answer | Self::Grant | Self::Revoked => true,
+            Self::Answer | Self::Grant | Self::Revoked | Self::Policy => true,
             Self::Daemon
             | Self::Session
             | Self::Server
@@ -55,6 +57,24 @@ pub struct PolicyDecision {
     pub rule: String,
     /// Its reason.
     pub reason: String,
+}
+
+/// How another policy differs from the one before.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PolicyChange {
+    /// The hash of the one before.
+    pub before: String,
+    /// Names of rules that are new.
+    pub added: Vec<String>,
+    /// Names of rules that are gone.
+    pub removed: Vec<String>,
+    /// Names of rules that say something else.
+    pub changed: Vec<String>,
+    /// Kinds of calls that come out looser, by the rules alone.
+    pub looser: usize,
+    /// Kinds of calls that come out stricter, by the rules alone.
+    pub stricter: usize,
 }
 
 /// One entry. Absent fields are left out of the line.
@@ -93,6 +113,12 @@ pub struct Entry {
     /// What the policy said.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub policy_decision: Option<PolicyDecision>,
+    /// The hash of the policy by which it was judged, or which is in force from now on.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub policy_hash: Option<String>,
+    /// How the policy changed.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub policy_change: Option<PolicyChange>,
     /// What became of the question: `approved`, `denied`, `timeout`, `closed`, `settled`, `unavailable`.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub escalation_result: Option<String>,
@@ -135,6 +161,8 @@ impl Entry {
             arguments: None,
             paths: Vec::new(),
             policy_decision: None,
+            policy_hash: None,
+            policy_change: None,
             escalation_result: None,
             result: None,
             duration_ms: None,

@@ -4,7 +4,7 @@
 //! - A key that is not known is an error that names it: a server never runs with less than was asked.
 
 use super::sandbox::{PassEnv, Sandbox, SandboxSettings};
-use super::{ConfigError, read};
+use super::{ConfigError, Text};
 use crate::home::Home;
 use crate::mounts::FileWrites;
 use serde::Deserialize;
@@ -56,9 +56,16 @@ impl Servers {
     /// # Errors
     /// [`ConfigError`], naming the file, the server and the key.
     pub fn load(home: &Home) -> Result<Self, ConfigError> {
-        let path = home.config.join("mcp-servers.json");
-        let text = read(&path)?;
-        Self::parse(text.as_deref().unwrap_or(Self::DEFAULT), &path, &home.person)
+        Self::of(&Self::text(home)?, &home.person)
+    }
+
+    pub(crate) fn text(home: &Home) -> Result<Text, ConfigError> {
+        Text::read(home.config.join("mcp-servers.json"))
+    }
+
+    /// What the file says; without one, there is the embedded filesystem server.
+    pub(crate) fn of(text: &Text, person: &Path) -> Result<Self, ConfigError> {
+        Self::parse(text.content.as_deref().unwrap_or(Self::DEFAULT), &text.path, person)
     }
 
     /// The server of this name; without one, the only server there is.

@@ -15,13 +15,13 @@ pub struct Machine(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    options: MachineOptions,
+    options: watch::Sender<MachineOptions>,
     found: watch::Sender<Option<Availability>>,
     troubles: Troubles,
 }
 
 /// What makes sandboxes here, and what becomes of servers where nothing can.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MachineOptions {
     /// What makes them.
     pub backend: SandboxBackend,
@@ -39,7 +39,11 @@ impl Machine {
     /// Begins with a trial.
     #[must_use]
     pub fn new(options: MachineOptions, troubles: Troubles) -> Self {
-        let machine = Self(Arc::new(Inner { options, found: watch::Sender::new(None), troubles }));
+        let machine = Self(Arc::new(Inner {
+            options: watch::Sender::new(options),
+            found: watch::Sender::new(None),
+            troubles,
+        }));
         tokio::spawn(machine.clone().try_again());
         machine
     }
@@ -47,13 +51,26 @@ impl Machine {
     /// What makes sandboxes here.
     #[must_use]
     pub fn backend(&self) -> SandboxBackend {
-        self.0.options.backend
+        self.0.options.borrow().backend
     }
 
     /// What becomes of a server that is to have one where none can be made.
     #[must_use]
     pub fn policy(&self) -> SandboxPolicy {
-        self.0.options.policy
+        self.0.options.borrow().policy
+    }
+
+    /// From now on sandboxes are made by this, and servers are treated like this where none can be made.
+    pub fn choose(&self, backend: SandboxBackend, policy: SandboxPolicy) {
+        let changed = self.0.options.send_if_modified(|options| {
+            let changed = (options.backend, options.policy) != (backend, policy);
+            (options.backend, options.policy) = (backend, policy);
+            changed
+        });
+        if changed {
+            self.0.found.send_replace(None);
+            tokio::spawn(self.clone().try_again());
+        }
     }
 
     /// What it can do, as of now.
@@ -68,10 +85,16 @@ impl Machine {
     }
 
     async fn try_again(self) -> Availability {
-        let found = self.0.options.try_it().await;
-        self.0.troubles.set(Concern::Sandbox, trouble(&found, self.policy()));
-        self.0.found.send_replace(Some(found.clone()));
-        found
+        loop {
+            let options = self.0.options.borrow().clone();
+            let found = options.try_it().await;
+            // Something else may have been chosen meanwhile.
+            if *self.0.options.borrow() == options {
+                self.0.troubles.set(Concern::Sandbox, trouble(&found, options.policy));
+                self.0.found.send_replace(Some(found.clone()));
+                return found;
+            }
+        }
     }
 }
 

@@ -64,6 +64,7 @@ impl Calls {
                 | Event::Outcome
                 | Event::Grant
                 | Event::Revoked
+                | Event::Policy
                 | Event::BoundaryViolation,
                 _,
             ) => {}

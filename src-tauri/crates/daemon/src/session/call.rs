@@ -10,6 +10,7 @@ use super::{Session, blocked, refusal};
 use crate::audit::{Entry, Event, PolicyDecision, redacted};
 use crate::consent::{Asking, Lifetime, Offer, Outcome, Wanted, build, grants_of};
 use crate::grants::Subject;
+use crate::law::Law;
 use crate::prepared::Prepared;
 use crate::server::{Answered, AtServer, Held, Lease, Pending, Pump, ServerError};
 use crate::wire::{Id, Response, result_line};
@@ -46,7 +47,7 @@ pub(super) async fn called(session: &Arc<Session>, id: Id, params: Option<&RawVa
     let judged = session.judge(&call.tool, &[]).await;
     match (judged.verdict, judged.prepared) {
         (Verdict::Allow(permit), Some(prepared)) => {
-            let leave = session.leave(prepared, permit, &judged.grants, judged.versions, Vec::new());
+            let leave = session.leave(prepared, permit, &judged.by, Vec::new());
             let at_once = |_: &Pump| session.shows(&leave) && session.nobody_in_line();
             match session.server.ready_now().filter(at_once) {
                 Some(pump) => match forward(session, &call, &leave, &leave.permit, &pump).await {
@@ -69,10 +70,15 @@ pub(super) async fn called(session: &Arc<Session>, id: Id, params: Option<&RawVa
             }
         }
         (Verdict::Escalate(escalation), Some(prepared)) => {
-            spawn(session, call, None, |s, c| ask(s, c, prepared, escalation));
+            let law = judged.by.law;
+            spawn(session, call, None, |s, c| ask(s, c, prepared, escalation, law));
         }
-        (Verdict::Deny(denial), prepared) => session.deny(&call, prepared.as_ref(), &denial).await,
-        (Verdict::Allow(_) | Verdict::Escalate(_), None) => session.deny(&call, None, &unresolved()).await,
+        (Verdict::Deny(denial), prepared) => {
+            session.deny(&call, prepared.as_ref(), &denial, &judged.by.law).await
+        }
+        (Verdict::Allow(_) | Verdict::Escalate(_), None) => {
+            session.deny(&call, None, &unresolved(), &judged.by.law).await;
+        }
     }
 }
 
@@ -87,24 +93,32 @@ fn spawn<F: Future<Output = ()> + Send + 'static>(
 }
 
 /// Puts the call to the person until there is an answer to what it is at that moment.
-async fn ask(session: Arc<Session>, call: Call, mut prepared: Prepared, mut escalation: Escalation) {
+async fn ask(
+    session: Arc<Session>,
+    call: Call,
+    mut prepared: Prepared,
+    mut escalation: Escalation,
+    mut law: Arc<Law>,
+) {
     session.counts.asked.fetch_add(1, Ordering::Relaxed);
     let mut approved = Vec::new();
     for _ in 0..MOST_QUESTIONS {
-        match question(&session, &call, &prepared, &escalation).await {
+        match question(&session, &call, &prepared, &escalation, &law).await {
             Ok(yes) => approved.extend(yes),
             Err(reason) => return session.refuse(&call, reason).await,
         }
         let again = session.judge(&call.tool, &approved).await;
         match (again.verdict, again.prepared) {
             (Verdict::Allow(permit), Some(now)) => {
-                let leave = session.leave(now, permit, &again.grants, again.versions, approved);
+                let leave = session.leave(now, permit, &again.by, approved);
                 return proceed(session, call, leave, None).await;
             }
-            (Verdict::Escalate(next), Some(now)) => (prepared, escalation) = (now, next),
-            (Verdict::Deny(denial), now) => return session.deny(&call, now.as_ref(), &denial).await,
+            (Verdict::Escalate(next), Some(now)) => (prepared, escalation, law) = (now, next, again.by.law),
+            (Verdict::Deny(denial), now) => {
+                return session.deny(&call, now.as_ref(), &denial, &again.by.law).await;
+            }
             (Verdict::Allow(_) | Verdict::Escalate(_), None) => {
-                return session.deny(&call, None, &unresolved()).await;
+                return session.deny(&call, None, &unresolved(), &again.by.law).await;
             }
         }
     }
@@ -118,11 +132,11 @@ async fn question(
     call: &Call,
     prepared: &Prepared,
     escalation: &Escalation,
+    law: &Law,
 ) -> Result<Vec<Asked>, String> {
     let id = crate::clock::random_name().map_err(|e| format!("DENIED: no question could be made: {e}"))?;
     let wanted = prepared.wanted(&escalation.values, session.config.file_writes);
     let client = session.client_view();
-    let law = session.shared.law();
     let command = std::iter::once(&session.config.command).chain(&session.config.args);
     let question = build(Asking {
         id: id.clone(),
@@ -141,6 +155,7 @@ async fn question(
     let offers = question.offers.clone();
     let mut entry = session.about(call, Some(prepared), Event::Question, "a question was put to the person");
     entry.policy_decision = Some(decision("escalate", &escalation.rule, &escalation.reason));
+    entry.policy_hash = Some(law.hash.clone());
     entry.question_id = Some(id.clone());
     session.shared.audit.record(entry).await.map_err(|e| format!("DENIED: {e}"))?;
     session.shared.changed();
@@ -202,7 +217,7 @@ async fn shown(
         let again = session.judge(&call.tool, &leave.approved).await;
         let now = match (again.verdict, again.prepared) {
             (Verdict::Allow(permit), Some(now)) if now.call == leave.prepared.call => {
-                session.leave(now, permit, &again.grants, again.versions, leave.approved.clone())
+                session.leave(now, permit, &again.by, leave.approved.clone())
             }
             (Verdict::Deny(denial), _) => return Err(refusal::denied(&denial)),
             (Verdict::Allow(_) | Verdict::Escalate(_), _) => return Err(refusal::changed()),
@@ -246,6 +261,7 @@ async fn forward(
     let mut entry = session.about(call, Some(&leave.prepared), Event::Decision, "allowed");
     let reason = permit.reasons().first();
     entry.policy_decision = reason.map(|r| decision("allow", &r.rule, &r.reason));
+    entry.policy_hash = Some(leave.law.hash.clone());
     entry.grant_id = permit.grants().first().cloned();
     session.shared.audit.record(entry).await.map_err(|e| format!("DENIED: {e}"))?;
     session.counts.allowed.fetch_add(1, Ordering::Relaxed);
@@ -348,10 +364,11 @@ impl Session {
     }
 
     /// The policy says no.
-    async fn deny(&self, call: &Call, prepared: Option<&Prepared>, denial: &Denial) {
+    async fn deny(&self, call: &Call, prepared: Option<&Prepared>, denial: &Denial, law: &Law) {
         self.counts.denied.fetch_add(1, Ordering::Relaxed);
         let mut entry = self.about(call, prepared, Event::Decision, "denied");
         entry.policy_decision = Some(decision("deny", &denial.rule, &denial.reason));
+        entry.policy_hash = Some(law.hash.clone());
         self.record(entry).await;
         self.refuse(call, refusal::denied(denial)).await;
         self.shared.changed();

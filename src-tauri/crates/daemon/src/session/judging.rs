@@ -16,10 +16,21 @@ use tokio::sync::oneshot::{self, error::TryRecvError};
 pub(super) struct Judged {
     pub(super) prepared: Option<Prepared>,
     pub(super) verdict: Verdict,
-    /// The grants it was judged with.
-    pub(super) grants: Vec<StandingGrant>,
-    /// Of the grants and of the law it was judged with.
-    pub(super) versions: Versions,
+    pub(super) by: JudgedBy,
+}
+
+/// What a call was judged by.
+#[derive(Clone)]
+pub(super) struct JudgedBy {
+    pub(super) law: Arc<Law>,
+    grants: Vec<StandingGrant>,
+    grants_version: u64,
+}
+
+impl JudgedBy {
+    fn versions(&self) -> Versions {
+        Versions { grants: self.grants_version, law: self.law.version }
+    }
 }
 
 /// Leave for a call, with what it was given for.
@@ -32,7 +43,8 @@ pub(super) struct Leave {
     granted: Vec<Need>,
     /// What the person said yes to for this call.
     pub(super) approved: Vec<Asked>,
-    /// Of the grants and of the law it was judged with.
+    pub(super) law: Arc<Law>,
+    /// Of the grants and of the law it was judged by.
     pub(super) versions: Versions,
 }
 
@@ -51,14 +63,14 @@ impl Leave {
 
 impl Session {
     /// Everything a call is judged with right now.
-    fn setting(&self, law: Arc<Law>, grants: &[StandingGrant], approved: &[Asked]) -> Arc<Setting> {
+    fn setting(&self, by: &JudgedBy, approved: &[Asked]) -> Arc<Setting> {
         Arc::new(Setting {
-            law,
+            law: by.law.clone(),
             server: self.config.name.clone(),
             contained: Setting::contained(&self.config),
             sandbox: Some(self.sandbox.clone()),
             resolver: self.resolver.clone(),
-            grants: grants.iter().map(StandingGrant::for_judging).collect(),
+            grants: by.grants.iter().map(StandingGrant::for_judging).collect(),
             approved: approved.to_vec(),
         })
     }
@@ -67,9 +79,8 @@ impl Session {
         let table = self.shared.grants.now();
         let grants: Vec<StandingGrant> =
             table.grants.iter().filter(|g| self.may_use(&g.subject)).cloned().collect();
-        let law = self.shared.law();
-        let versions = Versions { grants: table.version, law: law.version };
-        let setting = self.setting(law, &grants, approved);
+        let by = JudgedBy { law: self.shared.law(), grants, grants_version: table.version };
+        let setting = self.setting(&by, approved);
         let (prepared, verdict) = match judging::prepare(&setting, &tool.tool, &tool.arguments).await {
             Err(denial) => (None, Verdict::Deny(denial)),
             Ok(prepared) => {
@@ -77,7 +88,7 @@ impl Session {
                 (Some(prepared), verdict)
             }
         };
-        Judged { prepared, verdict, grants, versions }
+        Judged { prepared, verdict, by }
     }
 
     /// What a permitted call needs, and what of it standing grants show.
@@ -85,16 +96,15 @@ impl Session {
         &self,
         prepared: Prepared,
         permit: Permit,
-        grants: &[StandingGrant],
-        versions: Versions,
+        by: &JudgedBy,
         approved: Vec<Asked>,
     ) -> Leave {
         let mut needs = prepared.needs(Some(&self.sandbox), self.config.file_writes);
-        let is_granted = |need: &Need| grants.iter().any(|grant| grant.shows(need));
+        let is_granted = |need: &Need| by.grants.iter().any(|grant| grant.shows(need));
         let granted: Vec<Need> = needs.iter().filter(|need| is_granted(need)).cloned().collect();
         // A server that opted out of the sandbox sees everything as it is.
         needs.retain(|need| self.sandboxed || !granted.contains(need));
-        Leave { prepared, permit, needs, granted, approved, versions }
+        Leave { prepared, permit, needs, granted, approved, law: by.law.clone(), versions: by.versions() }
     }
 
     /// Whether the server sees everything the call needs right now, as it is now.

@@ -1,0 +1,110 @@
+//! What the person writes and everything else follows: settings, servers and the law, read anew when it changes.
+//!
+//! - One task owns it ([`keeper`]): what is in force changes there and nowhere else.
+//! - What is not understood, cannot be read or is gone changes nothing. What was in force stays, and that is a trouble
+//!   until it is mended.
+//! - A change is on record before it is in force.
+//! - A session keeps the settings and the server it began with; the law it is judged by is always the newest.
+
+mod change;
+mod keeper;
+mod read;
+mod watching;
+
+use crate::audit::Audit;
+use crate::config::{Config, Servers};
+use crate::containment::Machine;
+use crate::home::Home;
+use crate::law::{Law, LawError};
+use crate::troubles::Troubles;
+use read::Current;
+use std::sync::Arc;
+use tokio::sync::{mpsc, oneshot, watch};
+
+/// A handle to what is in force.
+#[derive(Debug, Clone)]
+pub struct InForce {
+    laws: watch::Receiver<Arc<Law>>,
+    settings: watch::Receiver<Arc<Settings>>,
+    looks: mpsc::Sender<oneshot::Sender<()>>,
+}
+
+/// What a session begins with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settings {
+    /// Settings.
+    pub config: Config,
+    /// The configured servers.
+    pub servers: Servers,
+}
+
+/// What the owner of all this needs.
+pub struct Means {
+    /// Where the files are.
+    pub home: Home,
+    /// Where changes are put on record.
+    pub audit: Audit,
+    /// Where it tells what is wrong.
+    pub troubles: Troubles,
+    /// What follows the settings, too.
+    pub machine: Machine,
+    /// Moves when something that people are shown has changed.
+    pub changes: watch::Sender<u64>,
+    /// Set when the trusted process ends.
+    pub ending: watch::Receiver<bool>,
+}
+
+/// What is in force at the start.
+#[derive(Debug)]
+pub struct First(Current);
+
+impl First {
+    /// Reads all files; none of them may be wrong.
+    ///
+    /// # Errors
+    /// [`LawError`], naming file and place.
+    pub fn read(home: &Home) -> Result<Self, LawError> {
+        Current::read(home).map(Self)
+    }
+
+    /// The settings.
+    #[must_use]
+    pub fn config(&self) -> &Config {
+        &self.0.config.1
+    }
+
+    /// The law.
+    #[must_use]
+    pub fn law(&self) -> &Law {
+        &self.0.law
+    }
+
+    /// From now on the files are followed.
+    #[must_use]
+    pub fn follow(self, means: Means) -> InForce {
+        keeper::start(self.0, means)
+    }
+}
+
+impl InForce {
+    /// For following what calls are judged by.
+    #[must_use]
+    pub fn laws(&self) -> watch::Receiver<Arc<Law>> {
+        self.laws.clone()
+    }
+
+    /// What a session that begins now begins with.
+    #[must_use]
+    pub fn settings(&self) -> Arc<Settings> {
+        self.settings.borrow().clone()
+    }
+
+    /// Looks at the files now, and waits until what they say is in force.
+    pub async fn look(&self) {
+        let (reply, looked) = oneshot::channel();
+        // Without an owner the trusted process is ending.
+        if self.looks.send(reply).await.is_ok() {
+            let _ = looked.await;
+        }
+    }
+}

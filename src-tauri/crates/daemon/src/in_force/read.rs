@@ -1,0 +1,236 @@
+//! Reading the files, and what they come to beside what is in force. Blocking; nothing is changed here.
+
+use super::Settings;
+use crate::config::{Config, Servers, Text};
+use crate::home::{Home, HomeError, private_dir};
+use crate::law::{Hosts, Law, LawError, LawFiles, LawText};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// What is in force, and the files it comes from.
+#[derive(Debug, Clone)]
+pub(super) struct Current {
+    pub(super) config: (Text, Config),
+    pub(super) servers: (Text, Servers),
+    pub(super) law: Arc<Law>,
+}
+
+/// What the files come to.
+#[derive(Debug)]
+pub(super) struct Weighed {
+    /// Where a file is refused, what was in force before stands in its place.
+    pub(super) now: Current,
+    /// Why settings, servers and policy files are refused.
+    pub(super) refused: Refused,
+}
+
+/// Why files change nothing, in words.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Refused {
+    pub(super) config: Option<String>,
+    pub(super) servers: Option<String>,
+    pub(super) law: Option<String>,
+}
+
+/// Every file that is followed.
+pub(super) fn files(home: &Home) -> Vec<PathBuf> {
+    let own = ["config.json", "mcp-servers.json"].map(|name| home.config.join(name));
+    own.into_iter().chain(LawText::paths(home)).collect()
+}
+
+impl Current {
+    /// At the start, when nothing is in force yet.
+    pub(super) fn read(home: &Home) -> Result<Self, LawError> {
+        let config = Config::text(home)?;
+        let config = (config.clone(), Config::of(&config)?);
+        let servers = Servers::text(home)?;
+        let servers = (servers.clone(), Servers::of(&servers, &home.person)?);
+        let law = Law::load(home, &servers.1)?;
+        Ok(Self { config, servers, law: law.into() })
+    }
+
+    pub(super) fn settings(&self) -> Settings {
+        Settings { config: self.config.1.clone(), servers: self.servers.1.clone() }
+    }
+}
+
+/// Reads the files anew.
+pub(super) fn weigh(home: &Home, before: &Current) -> Weighed {
+    if let Err(problem) = [home.config.clone(), home.policy()].iter().try_for_each(|dir| closed(dir)) {
+        let why = Some(problem.to_string());
+        let refused = Refused { config: why.clone(), servers: why.clone(), law: why };
+        return Weighed { now: before.clone(), refused };
+    }
+    let (config, config_refused) = or_before(config(home, &before.config), &before.config);
+    let (servers, servers_refused) = or_before(servers(home, &before.servers), &before.servers);
+    let hosts = before.law.hosts_with(&servers.1);
+    let (mut law, law_refused) = match law(home, &before.law, hosts.clone()) {
+        Ok(law) => (law, None),
+        Err(why) => (before.law.with_hosts(hosts), Some(why)),
+    };
+    law.version = before.law.version;
+    let law = if law == *before.law {
+        before.law.clone()
+    } else {
+        law.version += 1;
+        Arc::new(law)
+    };
+    let refused = Refused { config: config_refused, servers: servers_refused, law: law_refused };
+    Weighed { now: Current { config, servers, law }, refused }
+}
+
+fn or_before<T: Clone>(read: Result<T, String>, before: &T) -> (T, Option<String>) {
+    match read {
+        Ok(now) => (now, None),
+        Err(why) => (before.clone(), Some(why)),
+    }
+}
+
+fn config(home: &Home, (before, _): &(Text, Config)) -> Result<(Text, Config), String> {
+    let text = Config::text(home).map_err(|e| e.to_string())?;
+    still_there(before, &text)?;
+    let config = Config::of(&text).map_err(|e| e.to_string())?;
+    Ok((text, config))
+}
+
+fn servers(home: &Home, (before, _): &(Text, Servers)) -> Result<(Text, Servers), String> {
+    let text = Servers::text(home).map_err(|e| e.to_string())?;
+    still_there(before, &text)?;
+    let servers = Servers::of(&text, &home.person).map_err(|e| e.to_string())?;
+    Ok((text, servers))
+}
+
+fn law(home: &Home, before: &Law, hosts: Hosts) -> Result<Law, String> {
+    let text = LawText::read(home, &LawFiles::default()).map_err(|e| e.to_string())?;
+    for (before, now) in before.text().files().into_iter().zip(text.files()) {
+        still_there(before, now)?;
+    }
+    Law::of(home, hosts, text).map_err(|e| e.to_string())
+}
+
+/// A file that went missing is no wish for what ships, which may be looser.
+fn still_there(before: &Text, now: &Text) -> Result<(), String> {
+    if before.content.is_none() || now.content.is_some() {
+        return Ok(());
+    }
+    let path = now.path.display();
+    Err(format!("`{path}` is gone; put it back, or start IronCurtain again to do without it"))
+}
+
+/// A directory that came back must be this user's alone, too.
+fn closed(dir: &Path) -> Result<(), HomeError> {
+    if dir.symlink_metadata().is_ok() { private_dir(dir) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ironcurtain_paths::CanonicalPath;
+    use ironcurtain_policy::{Destination, Role};
+
+    struct Scene {
+        home: Home,
+        base: PathBuf,
+        _dir: tempfile::TempDir,
+    }
+
+    impl Scene {
+        fn new() -> Self {
+            let dir = tempfile::tempdir().unwrap();
+            let base = dir.path().canonicalize().unwrap();
+            std::fs::create_dir_all(base.join("person/vault")).unwrap();
+            let home = Home::under(&base.join("ic"), &base.join("person"));
+            home.prepare().unwrap();
+            Self { home, base, _dir: dir }
+        }
+
+        fn write(&self, below: &str, text: &str) {
+            std::fs::write(self.home.config.join(below), text).unwrap();
+        }
+
+        fn weigh(&self, before: &Current) -> Weighed {
+            weigh(&self.home, before)
+        }
+    }
+
+    fn admits(law: &Law, server: &str, host: &str) -> bool {
+        law.gates.admits(server, &Destination::parse(Role::FetchUrl, &format!("https://{host}")))
+    }
+
+    const ONE: &str =
+        r#"{ "net": { "command": "c", "sandbox": { "network": { "allowedDomains": ["a.example"] } } } }"#;
+
+    #[test]
+    fn nothing_new_is_no_other_law() {
+        let scene = Scene::new();
+        let before = Current::read(&scene.home).unwrap();
+        let weighed = scene.weigh(&before);
+        assert!(Arc::ptr_eq(&weighed.now.law, &before.law));
+        assert_eq!(weighed.refused, Refused::default());
+    }
+
+    #[test]
+    fn a_link_to_credentials_that_appears_protects_what_it_leads_to() {
+        let scene = Scene::new();
+        let before = Current::read(&scene.home).unwrap();
+        let vault = CanonicalPath::assume_canonical(scene.base.join("person/vault").to_str().unwrap());
+        let vault = vault.unwrap();
+        assert!(!before.law.protected.paths().contains(&vault));
+        std::os::unix::fs::symlink(vault.as_path(), scene.base.join("person/.ssh")).unwrap();
+        let now = scene.weigh(&before).now.law;
+        assert!(now.protected.paths().contains(&vault));
+        assert_eq!((now.version, &now.hash), (before.law.version + 1, &before.law.hash));
+    }
+
+    #[test]
+    fn hosts_follow_the_servers_even_when_the_policy_is_a_mistake() {
+        let scene = Scene::new();
+        scene.write("mcp-servers.json", ONE);
+        let before = Current::read(&scene.home).unwrap();
+        assert!(admits(&before.law, "net", "a.example") && !admits(&before.law, "net", "b.example"));
+        scene.write("mcp-servers.json", &ONE.replace("a.example", "b.example"));
+        scene.write("policy/compiled-policy.json", "{}");
+        let Weighed { now, refused } = scene.weigh(&before);
+        assert!(!admits(&now.law, "net", "a.example") && admits(&now.law, "net", "b.example"));
+        assert_eq!(now.law.policy, before.law.policy);
+        assert_ne!(now.law.hash, before.law.hash);
+        assert!(refused.law.unwrap().contains("compiled-policy.json"));
+        assert_eq!((refused.config, refused.servers), (None, None));
+    }
+
+    #[test]
+    fn a_server_that_is_gone_keeps_its_hosts_for_whoever_has_it_still() {
+        let scene = Scene::new();
+        scene.write("mcp-servers.json", ONE);
+        let before = Current::read(&scene.home).unwrap();
+        scene.write("mcp-servers.json", r#"{ "other": { "command": "c" } }"#);
+        let now = scene.weigh(&before).now;
+        assert!(now.servers.1.find(Some("net")).is_none());
+        assert!(admits(&now.law, "net", "a.example") && !admits(&now.law, "net", "b.example"));
+        // One that has no list any more is not asked about.
+        scene.write("mcp-servers.json", r#"{ "net": { "command": "c", "sandbox": false } }"#);
+        assert!(admits(&scene.weigh(&before).now.law, "net", "b.example"));
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_refused_and_a_missing_file_is_not_what_ships() {
+        let scene = Scene::new();
+        scene.write("config.json", r#"{ "questionDeadlineSeconds": 7 }"#);
+        scene.write("policy/compiled-policy.json", r#"{ "rules": [] }"#);
+        let before = Current::read(&scene.home).unwrap();
+        std::fs::remove_file(scene.home.policy().join("compiled-policy.json")).unwrap();
+        std::fs::remove_file(scene.home.config.join("config.json")).unwrap();
+        std::fs::write(scene.home.config.join("mcp-servers.json"), [0xff, 0xfe]).unwrap();
+        let Weighed { now, refused } = scene.weigh(&before);
+        assert!(Arc::ptr_eq(&now.law, &before.law));
+        assert_eq!(now.settings(), before.settings());
+        assert!(refused.law.unwrap().contains("compiled-policy.json` is gone; put it back"));
+        assert!(refused.config.unwrap().contains("config.json` is gone; put it back"));
+        assert!(refused.servers.unwrap().contains("mcp-servers.json` cannot be read: "));
+        std::fs::remove_dir_all(scene.home.policy()).unwrap();
+        std::os::unix::fs::symlink(&scene.base, scene.home.policy()).unwrap();
+        let elsewhere = scene.weigh(&before);
+        assert!(elsewhere.refused.law.unwrap().contains("it is not a directory"));
+        assert!(Arc::ptr_eq(&elsewhere.now.law, &before.law));
+    }
+}

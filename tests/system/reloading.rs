@@ -1,0 +1,386 @@
+//! The files of the person's are followed while everything runs: what they say applies to the next call, what they no
+//! longer open is gone for the kernel too, and a mistake changes nothing.
+
+use crate::client::{BOUND, Client};
+use crate::consent::Next;
+use crate::hostile;
+use crate::world::{World, eventually};
+use ironcurtain_daemon::consent::{Lifetime, Reach, Withdrawn};
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+
+const MISSING: &str = "os error 2)";
+
+const POLICY: &str = "policy/compiled-policy.json";
+const ANNOTATIONS: &str = "policy/tool-annotations.json";
+const LISTS: &str = "policy/dynamic-lists.json";
+const SERVERS: &str = "mcp-servers.json";
+const SETTINGS: &str = "config.json";
+
+#[test]
+fn a_new_rule_denies_the_next_call_and_its_twin_still_works() {
+    let world = hostile::world();
+    let mut client = world.connect("hostile");
+    client.plain("heard").ok();
+    let server = world.sessions()[0].server_pid;
+    world.changes_policy(|w| w.put_first(rule("quiet", json!({ "tool": ["heard"] }), "deny")));
+    client.plain("heard").refused("DENIED: quiet (rule `quiet`)");
+    client.plain("now").ok();
+    assert_eq!(world.sessions()[0].server_pid, server);
+    world.changes_policy(|w| w.edit(POLICY, |policy| drop(rules(policy).remove(0))));
+    client.plain("heard").ok();
+}
+
+#[test]
+fn a_folder_that_a_rule_no_longer_opens_is_gone_for_the_kernel() {
+    let world = hostile::world();
+    let (open, other) = (world.file("docs/open.txt", "open"), world.file("kept/kept.txt", "kept"));
+    let mut client = world.connect("hostile");
+    client.sneak(&open).refused(MISSING);
+    for name in ["docs", "kept"] {
+        let within = json!({ "paths": { "roles": ["read-path"], "within": world.path(name) } });
+        world.changes_policy(|w| w.put_first(rule(name, within, "allow")));
+    }
+    eventually("both are roots", BOUND, || world.roots().len() == 2);
+    assert_eq!(client.open(&open).ok(), "open");
+    assert_eq!((client.sneak(&open).ok(), client.sneak(&other).ok()), ("open", "kept"));
+    let server = world.sessions()[0].server_pid;
+    world.changes_policy(|w| w.edit(POLICY, |p| rules(p).retain(|rule| rule["name"] != "docs")));
+    // The next call is asked about, whatever is still mounted.
+    client.open(&open).refused("the user denied this call");
+    eventually("it is no root any more", BOUND, || world.roots() == [world.path("kept")]);
+    client.sneak(&open).refused(MISSING);
+    assert_eq!(client.sneak(&other).ok(), "kept");
+    assert_eq!(world.sessions()[0].server_pid, server);
+}
+
+#[test]
+fn a_server_that_holds_on_to_what_a_rule_no_longer_opens_is_started_anew() {
+    let world = hostile::world();
+    let open = world.file("docs/open.txt", "open");
+    let within = json!({ "paths": { "roles": ["read-path"], "within": world.path("docs") } });
+    world.changes_policy(|w| w.put_first(rule("docs", within, "allow")));
+    let mut client = world.connect("hostile");
+    client.call("clutch", json!({ "where": open })).ok();
+    let server = world.sessions()[0].server_pid;
+    world.changes_policy(|w| w.edit(POLICY, |policy| drop(rules(policy).remove(0))));
+    eventually("it is started anew", BOUND, || {
+        let now = world.sessions()[0].server_pid;
+        now.is_some() && now != server
+    });
+    client.plain("recall").refused("entity not found");
+    client.sneak(&open).refused(MISSING);
+    client.plain("now").ok();
+}
+
+#[test]
+fn a_call_under_way_keeps_nothing_that_the_policy_no_longer_allows() {
+    let world = hostile::world();
+    world.changes_policy(|w| w.edit(ANNOTATIONS, |f| annotate(f, "slow", json!({ "path": ["read-path"] }))));
+    // Not free any more.
+    world.changes_policy(|w| {
+        w.edit(POLICY, |policy| {
+            let free = rules(policy)[0]["if"]["tool"].as_array_mut().unwrap();
+            free.retain(|tool| tool != "slow");
+        });
+    });
+    let within = |name: &str| json!({ "paths": { "roles": ["read-path"], "within": world.path(name) }, "tool": ["slow"] });
+    for name in ["docs", "kept"] {
+        world.changes_policy(|w| w.put_first(rule(name, within(name), "allow")));
+    }
+    let (secret, kept) = (world.file("docs/secret.txt", "secret"), world.file("kept/kept.txt", "kept"));
+    let mut client = world.connect("hostile");
+    client.begin_call("slow", json!({ "path": secret }));
+    client.begin_call("slow", json!({ "path": kept }));
+    eventually("what both need", BOUND, || [&secret, &kept].iter().all(|path| !client.sneak(path).is_error));
+    world.changes_policy(|w| w.edit(POLICY, |p| rules(p).retain(|rule| rule["name"] != "docs")));
+    eventually("the end of the mount", BOUND, || client.sneak(&secret).text.contains(MISSING));
+    assert_eq!(client.sneak(&kept).ok(), "kept");
+}
+
+#[test]
+fn an_open_question_is_judged_again_by_another_policy() {
+    for (then, outcome) in [("deny", Err("DENIED: settled (rule `settled`)")), ("allow", Ok("note"))] {
+        let world = hostile::world();
+        let note = world.file("docs/note.txt", "note");
+        let mut client = world.connect("hostile");
+        world.person.will(Next::Ignore);
+        let call = client.begin_call("open", json!({ "path": note }));
+        eventually("the question", BOUND, || world.person.count() == 1);
+        world.changes_policy(|w| w.put_first(rule("settled", json!({ "tool": ["open"] }), then)));
+        match outcome {
+            Err(because) => drop(client.outcome(call).refused(because).to_owned()),
+            Ok(text) => assert_eq!(client.outcome(call).ok(), text),
+        }
+        assert_eq!(world.person.withdrawn(), [Withdrawn::Settled]);
+        assert_eq!(world.person.count(), 1);
+    }
+}
+
+#[test]
+fn a_mistake_changes_nothing_and_is_named_until_it_is_mended() {
+    let world = hostile::world();
+    let mut client = world.connect("hostile");
+    world.changes_policy(|w| w.put_first(rule("quiet", json!({ "tool": ["heard"] }), "deny")));
+    let before = world.status().policy;
+    let good = world.read(POLICY);
+    let bad = "{\n  \"rules\": [\n    { \"name\": \"wide\", \"then\": \"allow\",\n      \"if\": { \"tols\": [\"open\"] } }\n  ]\n}\n";
+    world.replaces(POLICY, bad);
+    let trouble = world.trouble();
+    let named = format!("`{}`, line 4, rule `wide`, field `if.tols`", world.config(POLICY).display());
+    assert!(trouble.starts_with("The last change of the policy is not in force: "), "{trouble}");
+    assert!(trouble.contains(&named), "{trouble}");
+    client.plain("heard").refused("DENIED: quiet (rule `quiet`)");
+    client.plain("now").ok();
+    assert_eq!(world.status().policy, before);
+    // Another mistake is named instead.
+    world.replaces(POLICY, "{");
+    eventually("the other mistake", BOUND, || world.trouble().contains("EOF while parsing"));
+    world.replaces(POLICY, &good);
+    eventually("no trouble", BOUND, || world.status().troubles.is_empty());
+    assert_eq!(world.status().policy, before);
+    client.plain("heard").refused("DENIED: quiet (rule `quiet`)");
+}
+
+#[test]
+fn a_file_that_is_gone_leaves_what_it_said_in_force() {
+    let world = hostile::world();
+    let mut client = world.connect("hostile");
+    let directory = world.home.policy();
+    let away = world.home.config.join("away");
+    let before = world.status().policy;
+    let gone = |path: &Path| format!("`{}` is gone; put it back", path.display());
+    std::fs::rename(world.config(POLICY), world.config("saved")).unwrap();
+    eventually("the trouble", BOUND, || world.trouble().contains(&gone(&world.config(POLICY))));
+    client.plain("heard").ok();
+    std::fs::rename(world.config("saved"), world.config(POLICY)).unwrap();
+    eventually("no trouble", BOUND, || world.status().troubles.is_empty());
+    assert_eq!(world.status().policy, before);
+    // With its directory, twice: what comes back is followed.
+    for quiet in [true, false] {
+        std::fs::rename(&directory, &away).unwrap();
+        eventually("the trouble", BOUND, || world.trouble().contains(" is gone; put it back"));
+        client.plain("now").ok();
+        std::fs::create_dir(&directory).unwrap();
+        for file in ["compiled-policy.json", "tool-annotations.json"] {
+            std::fs::copy(away.join(file), directory.join(file)).unwrap();
+        }
+        std::fs::remove_dir_all(&away).unwrap();
+        eventually("no trouble", BOUND, || world.status().troubles.is_empty());
+        if quiet {
+            world.changes_policy(|w| w.put_first(rule("quiet", json!({ "tool": ["heard"] }), "deny")));
+            client.plain("heard").refused("quiet");
+        } else {
+            world.changes_policy(|w| w.edit(POLICY, |policy| drop(rules(policy).remove(0))));
+            client.plain("heard").ok();
+        }
+    }
+}
+
+#[test]
+fn whichever_way_an_editor_writes_it_is_noticed() {
+    let world = hostile::world();
+    let mut client = world.connect("hostile");
+    let elsewhere = world.path("dotfiles/policy.json");
+    std::fs::create_dir_all(elsewhere.parent().unwrap()).unwrap();
+    let free = world.read(POLICY);
+    let mut strict: Value = serde_json::from_str(&free).unwrap();
+    rules(&mut strict).insert(0, rule("quiet", json!({ "tool": ["heard"] }), "deny"));
+    let strict = strict.to_string();
+    let mut both = |write: &dyn Fn(&str)| {
+        world.changes_policy(|_| write(&strict));
+        client.plain("heard").refused("quiet");
+        world.changes_policy(|_| write(&free));
+        client.plain("heard").ok();
+    };
+    both(&|text| std::fs::write(world.config(POLICY), text).unwrap());
+    both(&|text| world.replaces(POLICY, text));
+    both(&|text| {
+        std::fs::remove_file(world.config(POLICY)).unwrap();
+        std::fs::write(world.config(POLICY), text).unwrap();
+    });
+    // A link, and what it leads to.
+    std::fs::copy(world.config(POLICY), &elsewhere).unwrap();
+    std::fs::remove_file(world.config(POLICY)).unwrap();
+    std::os::unix::fs::symlink(&elsewhere, world.config(POLICY)).unwrap();
+    eventually("no trouble", BOUND, || world.status().troubles.is_empty());
+    // Whoever comes now has seen the link.
+    world.connect("hostile").hang_up();
+    both(&|text| std::fs::write(&elsewhere, text).unwrap());
+}
+
+#[test]
+fn a_list_that_is_edited_applies() {
+    let world = hostile::world();
+    let lists = |names: &[&str]| json!({ "lists": { "friends": { "values": names } } }).to_string();
+    world.changes_policy(|w| w.replaces(LISTS, &lists(&["alice"])));
+    let arguments = json!({ "n": ["none"], "text": ["github-owner"] });
+    world.changes_policy(|w| w.edit(ANNOTATIONS, |file| annotate(file, "echo", arguments)));
+    let friends = json!([{ "roles": ["github-owner"], "allowed": ["@friends"], "matchType": "identifiers" }]);
+    let friends = rule("friends", json!({ "lists": friends }), "allow");
+    let strangers = rule("strangers", json!({ "tool": ["echo"] }), "deny");
+    world.changes_policy(|w| w.edit(POLICY, |policy| *rules(policy) = vec![friends, strangers]));
+    let mut client = world.connect("hostile");
+    let mut call = |name: &str| client.call("echo", json!({ "text": name }));
+    call("alice").ok();
+    call("bob").refused("strangers");
+    world.changes_policy(|w| w.replaces(LISTS, &lists(&["bob"])));
+    call("bob").ok();
+    call("alice").refused("strangers");
+    // A list that is used must be there.
+    world.replaces(LISTS, r#"{ "lists": {} }"#);
+    assert!(world.trouble().contains("there is no list `friends`"), "{}", world.trouble());
+    call("bob").ok();
+}
+
+#[test]
+fn another_policy_is_on_record_with_both_hashes_and_so_is_the_one_of_each_call() {
+    let world = hostile::world();
+    let mut client = world.connect("hostile");
+    client.plain("heard").ok();
+    let before = world.status().policy;
+    world.changes_policy(|w| w.put_first(rule("quiet", json!({ "tool": ["heard"] }), "deny")));
+    let after = world.status().policy;
+    client.plain("heard").refused("quiet");
+    let entries: Vec<Value> = world.log().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let change = entries.iter().find(|entry| entry["event"] == "policy").unwrap();
+    assert_eq!((&change["policyHash"], after.len()), (&json!(after), 64));
+    let expected = json!({ "before": before, "added": ["quiet"], "removed": [], "changed": [], "looser": 0, "stricter": 1 });
+    assert_eq!(change["policyChange"], expected);
+    let summary = "the policy changed: 1 new rule; 0 kinds of calls looser, 1 stricter";
+    assert_eq!(change["summary"], summary);
+    let by = |status: &str| {
+        let decided =
+            |entry: &&Value| entry["event"] == "decision" && entry["policyDecision"]["status"] == status;
+        entries.iter().filter(decided).map(|entry| entry["policyHash"].clone()).collect::<Vec<_>>()
+    };
+    assert_eq!((by("allow"), by("deny")), (vec![json!(before)], vec![json!(after)]));
+    let started = entries.iter().find(|entry| entry["summary"] == "the trusted process started").unwrap();
+    assert_eq!(started["policyHash"], json!(before));
+    assert!(world.audit().intact);
+}
+
+#[test]
+fn the_next_session_has_the_servers_that_are_configured_now() {
+    let world = hostile::world();
+    let mut running = world.connect("hostile");
+    let environ = |client: &mut Client| client.plain("environ").ok().contains("MARK");
+    assert!(!environ(&mut running));
+    world.edit(SERVERS, |servers| servers["hostile"]["env"] = json!({ "MARK": "1" }));
+    let mut next = world.connect("hostile");
+    assert_eq!((environ(&mut next), environ(&mut running)), (true, false));
+    // A mistake leaves the servers as they were.
+    let good = world.read(SERVERS);
+    world.edit(SERVERS, |servers| servers["hostile"]["comand"] = json!("x"));
+    let trouble = world.trouble();
+    assert!(trouble.starts_with("The last change of the configured servers is not in force: "), "{trouble}");
+    assert!(trouble.contains("server `hostile`: `comand`: unknown field"), "{trouble}");
+    assert!(environ(&mut world.connect("hostile")));
+    world.replaces(SERVERS, &good);
+    eventually("no trouble", BOUND, || world.status().troubles.is_empty());
+    // One that is gone is there for the sessions that have it, and for no other.
+    world.edit(SERVERS, |servers| *servers = json!({ "other": servers["hostile"] }));
+    let refused = world.start("hostile").request("initialize", json!({}));
+    let said = refused["error"]["message"].as_str().unwrap();
+    assert!(said.contains("no server is named `hostile`; there is `other`"), "{said}");
+    running.plain("now").ok();
+    assert_eq!(world.status().servers, ["other"]);
+    let told = "For new sessions the servers changed (new: `other`; gone: `hostile`)";
+    assert!(world.activity().iter().any(|entry| entry.summary == told), "{:?}", world.activity());
+}
+
+#[test]
+fn the_next_session_has_the_settings_of_now() {
+    let world = hostile::world();
+    let note = world.file("docs/note.txt", "note");
+    let mut running = world.connect("hostile");
+    world.replaces(SETTINGS, r#"{ "questionDeadlineSeconds": 7 }"#);
+    let mut next = world.connect("hostile");
+    let seconds = |client: &mut Client| {
+        client.open(&note).refused("the user denied this call");
+        world.person.asked()[0].deadline.as_secs()
+    };
+    assert_eq!((seconds(&mut running), seconds(&mut next)), (45, 7));
+    world.replaces(SETTINGS, r#"{ "questionDeadlineSeconds": 0 }"#);
+    let trouble = world.trouble();
+    assert!(trouble.starts_with("The last change of the settings is not in force: "), "{trouble}");
+    assert_eq!(seconds(&mut world.connect("hostile")), 7);
+}
+
+#[test]
+fn what_was_granted_holds_no_longer_than_the_policy_lets_it() {
+    let world = hostile::world();
+    let note = world.file("docs/note.txt", "note");
+    let mut client = world.connect("hostile");
+    world.person.will(Next::Allow(Reach::Folders, Lifetime::Session));
+    client.open(&note).ok();
+    let within = json!({ "paths": { "roles": ["read-path"], "within": world.path("docs") } });
+    world.changes_policy(|w| w.put_first(rule("closed", within, "deny")));
+    client.open(&note).refused("DENIED: closed (rule `closed`)");
+    world.changes_policy(|w| w.edit(POLICY, |policy| drop(rules(policy).remove(0))));
+    assert_eq!(client.open(&note).ok(), "note");
+}
+
+impl World {
+    fn config(&self, below: &str) -> PathBuf {
+        self.home.config.join(below)
+    }
+
+    fn read(&self, below: &str) -> String {
+        std::fs::read_to_string(self.config(below)).unwrap()
+    }
+
+    /// Replaces a file as most editors do.
+    fn replaces(&self, below: &str, text: &str) {
+        let beside = self.config(&format!("{below}.new"));
+        std::fs::write(&beside, text).unwrap();
+        std::fs::rename(beside, self.config(below)).unwrap();
+    }
+
+    fn edit(&self, below: &str, change: impl FnOnce(&mut Value)) {
+        let mut file = serde_json::from_str(&self.read(below)).unwrap();
+        change(&mut file);
+        self.replaces(below, &format!("{file:#}"));
+    }
+
+    fn put_first(&self, rule: Value) {
+        self.edit(POLICY, |policy| rules(policy).insert(0, rule));
+    }
+
+    /// Does something, and waits until another policy is in force.
+    #[track_caller]
+    fn changes_policy(&self, change: impl FnOnce(&Self)) {
+        let before = self.status();
+        change(self);
+        eventually("another policy is in force", BOUND, || {
+            let now = self.status();
+            now.policy != before.policy && now.troubles.is_empty()
+        });
+    }
+
+    /// Waits for a trouble.
+    #[track_caller]
+    fn trouble(&self) -> String {
+        eventually("a trouble", BOUND, || self.status().troubles.len() == 1);
+        self.status().troubles.remove(0)
+    }
+
+    /// The roots of the only session, without its own folder.
+    fn roots(&self) -> Vec<PathBuf> {
+        let roots = self.sessions().remove(0).roots;
+        roots.iter().skip(1).map(|root| PathBuf::from(&root.path)).collect()
+    }
+}
+
+fn rule(name: &str, condition: Value, then: &str) -> Value {
+    json!({ "name": name, "description": name, "principle": name, "if": condition, "then": then, "reason": name })
+}
+
+fn rules(policy: &mut Value) -> &mut Vec<Value> {
+    policy["rules"].as_array_mut().unwrap()
+}
+
+fn annotate(file: &mut Value, name: &str, arguments: Value) {
+    let tools = file["servers"]["hostile"]["tools"].as_array_mut().unwrap();
+    tools.iter_mut().find(|tool| tool["toolName"] == name).unwrap()["args"] = arguments;
+}
