@@ -85,7 +85,7 @@ impl StandingGrant {
 /// Who a grant is for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Subject {
-    /// The client, by the key the kernel proved ([`crate::identity::Client::key`]).
+    /// The client, by the key the kernel proved: its executable.
     pub client: String,
     /// Its name for people.
     pub client_name: String,

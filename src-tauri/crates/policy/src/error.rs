@@ -5,7 +5,6 @@ use std::fmt;
 
 /// A file that was not taken, and where it is wrong.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
 pub enum LoadError {
     /// Not JSON, or not of the expected shape.
     #[error("{place}: {message}")]

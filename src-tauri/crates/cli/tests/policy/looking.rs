@@ -67,7 +67,13 @@ fn a_policy_is_checked() {
     let (good, text) = home.text(&["check", &failing]);
     let wrong =
         format!("`{failing}`, line 1, rule `docs`, field `examples.match[0]`: the rule does not cover");
-    assert!(!good && text.contains(&wrong), "{text}");
+    assert!(!good && text.starts_with("REFUSED: ") && text.contains(&wrong), "{text}");
+    let found = &home.json(&["check", &failing])["findings"][0];
+    let expected = json!({
+        "kind": "refused", "file": failing, "line": 1, "rule": "docs", "field": "examples.match[0]",
+        "message": "the rule does not cover this call",
+    });
+    assert_eq!(*found, expected);
     let (good, text) = home.text(&["check", "/missing.json"]);
     assert!(!good && text.contains("`/missing.json` cannot be read"), "{text}");
 }

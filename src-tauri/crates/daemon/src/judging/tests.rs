@@ -1,3 +1,5 @@
+//! A call is judged as things stand on disk, for a sandboxed server and for one without a sandbox.
+
 use super::*;
 use crate::config::Servers;
 use crate::home::Home;
