@@ -114,6 +114,15 @@ mod tests {
         })
     }
 
+    #[test]
+    fn what_is_protected_in_the_session_sandbox_is_closed_however_short_its_name() {
+        let at = |text| CanonicalPath::assume_canonical(text).unwrap();
+        let (sandbox, protected) = (at("/s/b"), Protected::from_iter([at("/s"), at("/s/b/k")]));
+        let closes = |path| protected.closes(&at(path), false, Some(&sandbox));
+        assert_eq!([closes("/s/b/k"), closes("/s/b/k/x"), closes("/s/x")], [Some(Closed::Inside); 3]);
+        assert_eq!([closes("/s/b"), closes("/s/b/x"), closes("/s/b/kk")], [None; 3]);
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig { cases: 4000, ..ProptestConfig::default() })]
         #[test]
