@@ -11,7 +11,7 @@ mod writer;
 
 pub(crate) use chain::hash_of;
 pub use chain::{Checked, check};
-pub use entry::{Entry, Event, PolicyChange, PolicyDecision};
+pub use entry::{Entry, Event, PolicyChange, PolicyDecision, PolicyEffect};
 pub use redact::{is_marked, redacted};
 pub use writer::{AuditError, LOG_NAME};
 

@@ -8,7 +8,7 @@ mod index;
 pub(crate) mod load;
 
 use crate::domains::{Pattern, Patterns};
-use crate::{LoadError, Place, Resource, Role, SharedStr};
+use crate::{Resource, Role, SharedStr};
 use examples::Example;
 use index::{Index, Places};
 use ironcurtain_paths::CanonicalPath;
@@ -103,36 +103,6 @@ impl Policy {
             }
         }
         servers
-    }
-
-    /// Finds anew where the folders named by rules lead. They are resolved when a policy is loaded, and a symlink that
-    /// appears later would leave a rule pointing elsewhere.
-    ///
-    /// # Errors
-    /// The first folder that `resolve` refuses, with its rule; the policy is unchanged then.
-    pub fn refresh(&mut self, resolve: &ResolveWithin<'_>) -> Result<bool, LoadError> {
-        let mut found = Vec::new();
-        for (at, rule) in self.rules.iter().enumerate() {
-            if let Some(paths) = &rule.condition.paths {
-                let refused = |message| LoadError::Rule {
-                    place: Box::new(Place { file: "policy".to_owned(), line: None }),
-                    rule: rule.name.to_string(),
-                    field: "if.paths.within".to_owned(),
-                    message,
-                };
-                let within = resolve(&paths.written).map_err(refused)?;
-                if within != paths.within {
-                    found.push((at, within));
-                }
-            }
-        }
-        let changed = !found.is_empty();
-        for (at, within) in found {
-            if let Some(paths) = self.rules.get_mut(at).and_then(|rule| rule.condition.paths.as_mut()) {
-                paths.within = within;
-            }
-        }
-        Ok(changed)
     }
 
     /// The rules that can speak about a tool, in order.

@@ -71,9 +71,17 @@ pub struct PolicyChange {
     pub removed: Vec<String>,
     /// Names of rules that say something else.
     pub changed: Vec<String>,
-    /// Kinds of calls that come out looser, by the rules alone.
+}
+
+/// What another policy comes to, by the rules alone. Counted after it came into force.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PolicyEffect {
+    /// The hash of the policy before.
+    pub before: String,
+    /// Kinds of calls that come out looser.
     pub looser: usize,
-    /// Kinds of calls that come out stricter, by the rules alone.
+    /// Kinds of calls that come out stricter.
     pub stricter: usize,
 }
 
@@ -119,6 +127,9 @@ pub struct Entry {
     /// How the policy changed.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub policy_change: Option<PolicyChange>,
+    /// What that comes to.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub policy_effect: Option<PolicyEffect>,
     /// What became of the question: `approved`, `denied`, `timeout`, `closed`, `settled`, `unavailable`.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub escalation_result: Option<String>,
@@ -163,6 +174,7 @@ impl Entry {
             policy_decision: None,
             policy_hash: None,
             policy_change: None,
+            policy_effect: None,
             escalation_result: None,
             result: None,
             duration_ms: None,

@@ -1,26 +1,34 @@
 //! How a change of what is in force is told in the audit log.
 
 use super::Settings;
-use crate::audit::{Entry, Event, PolicyChange};
+use crate::audit::{Entry, Event, PolicyChange, PolicyEffect};
 use crate::config::Servers;
 use crate::law::Law;
-use ironcurtain_policy::diff::{Difference, diff};
+use ironcurtain_policy::diff::{Difference, diff, diff_rules};
 
-/// Another law. Compares the rules, which takes a while when there are many.
+/// Another law.
 pub(super) fn of_law(before: &Law, now: &Law) -> Entry {
-    let rules = diff(&before.policy, &now.policy, &now.annotations, &now.home);
-    let looser = rules.decisions.iter().filter(|change| change.is_looser()).count();
-    let stricter = rules.decisions.len() - looser;
-    let mut entry = Entry::new(Event::Policy, summary(before, now, &rules, (looser, stricter)));
+    let rules = diff_rules(&before.policy, &now.policy);
+    let mut entry = Entry::new(Event::Policy, summary(before, now, &rules));
     entry.policy_hash = Some(now.hash.clone());
     entry.policy_change = Some(PolicyChange {
         before: before.hash.clone(),
         added: rules.added,
         removed: rules.removed,
         changed: rules.changed,
-        looser,
-        stricter,
     });
+    entry
+}
+
+/// What that comes to: made-up calls are judged by both, which takes a while when there are many rules.
+pub(super) fn effect(before: &Law, now: &Law) -> Entry {
+    let changes = diff(&before.policy, &now.policy, &now.annotations, &now.home).decisions;
+    let looser = changes.iter().filter(|change| change.is_looser()).count();
+    let stricter = changes.len() - looser;
+    let summary = format!("kinds of calls that come out otherwise: {looser} looser, {stricter} stricter");
+    let mut entry = Entry::new(Event::Policy, summary);
+    entry.policy_hash = Some(now.hash.clone());
+    entry.policy_effect = Some(PolicyEffect { before: before.hash.clone(), looser, stricter });
     entry
 }
 
@@ -32,7 +40,7 @@ pub(super) fn of_settings(before: &Settings, now: &Settings) -> Entry {
     Entry::new(Event::Policy, format!("for new sessions {}", all.join("; ")))
 }
 
-fn summary(before: &Law, now: &Law, rules: &Difference, (looser, stricter): (usize, usize)) -> String {
+fn summary(before: &Law, now: &Law, rules: &Difference) -> String {
     let counts = [("new", &rules.added), ("gone", &rules.removed), ("changed", &rules.changed)];
     let counts = counts.into_iter().filter(|(_, names)| !names.is_empty());
     let mut what: Vec<String> =
@@ -47,7 +55,7 @@ fn summary(before: &Law, now: &Law, rules: &Difference, (looser, stricter): (usi
     if what.is_empty() {
         what.push("the same rules, written or resolved in another way".to_owned());
     }
-    format!("the policy changed: {}; {looser} kinds of calls looser, {stricter} stricter", what.join(", "))
+    format!("the policy changed: {}", what.join(", "))
 }
 
 fn plural(count: usize) -> &'static str {

@@ -3,7 +3,7 @@
 use super::read::{Current, Refused, Weighed, files, weigh};
 use super::watching::Watching;
 use super::{InForce, Means, Settings, change};
-use crate::audit::{AuditError, Entry};
+use crate::audit::{Audit, AuditError, Entry};
 use crate::law::Law;
 use crate::troubles::Concern;
 use std::collections::BTreeMap;
@@ -110,10 +110,26 @@ impl Keeper {
         (self.current.config, self.current.servers) = (now.config, now.servers);
         if let Some(entry) = law {
             self.means.audit.record(entry).await?;
-            self.current.law = now.law;
-            self.laws.send_replace(self.current.law.clone());
+            self.laws.send_replace(now.law.clone());
+            let before = std::mem::replace(&mut self.current.law, now.law.clone());
+            tokio::spawn(note_effect(self.means.audit.clone(), before, now.law));
         }
         Ok(())
+    }
+}
+
+/// Nobody waits for it: a change applies whether it is counted or not.
+async fn note_effect(audit: Audit, before: Arc<Law>, now: Arc<Law>) {
+    if before.policy == now.policy {
+        return;
+    }
+    let counted = tokio::task::spawn_blocking(move || change::effect(&before, &now)).await;
+    let recorded = match counted {
+        Ok(entry) => audit.record(entry).await.map(|_| ()).map_err(|e| e.to_string()),
+        Err(problem) => Err(problem.to_string()),
+    };
+    if let Err(problem) = recorded {
+        tracing::error!(%problem, "what another policy comes to is not on record");
     }
 }
 

@@ -1,7 +1,7 @@
 //! Which rule decides about which value.
 
-use crate::scene::{Scene, fields, load, path, policy, severity, spelled};
-use ironcurtain_policy::{DynamicLists, Fact, Policy};
+use crate::scene::{Scene, fields, load, path, severity};
+use ironcurtain_policy::{DynamicLists, Fact};
 use serde_json::{Value, json};
 
 #[test]
@@ -119,15 +119,4 @@ fn a_list_must_cover_every_value_in_the_form_it_has() {
         assert_eq!(said(other.clone()), "deny default-deny", "{other}");
     }
     assert_eq!(scene.says("other", "mail", &json!({ "body": "x" })), "deny default-deny");
-}
-
-#[test]
-fn a_policy_follows_a_folder_that_moves() {
-    let mut moving: Policy =
-        policy(&[("w", json!({ "paths": { "roles": ["read-path"], "within": "~/in" } }), "allow")]);
-    assert!(!moving.refresh(&spelled).unwrap());
-    assert!(moving.refresh(&|_| Ok(path("/elsewhere"))).unwrap());
-    assert_eq!(moving.rules()[0].within(), Some(&path("/elsewhere")));
-    assert!(moving.refresh(&|_| Err("gone".to_owned())).is_err());
-    assert_eq!(moving.rules()[0].within(), Some(&path("/elsewhere")));
 }
