@@ -1,10 +1,11 @@
 //! The way from a target to an open connection: judge, ask, resolve, judge the addresses, write it down, dial.
 //!
-//! - The only code that dials; it dials addresses it has judged.
+//! - The only code that dials; it dials addresses it has judged, under rules that still allow it.
 //! - [`Passage`] is the permission: what carries bytes takes one.
 
 use crate::address::{self, Place};
 use crate::ask::{Answer, Questions};
+use crate::connections::{Connections, Place as Counted};
 use crate::host::{Host, Target};
 use crate::record::{Event, Protocol, Record, Verdict};
 use crate::refusal::Refusal;
@@ -24,6 +25,7 @@ pub(crate) struct Gate {
     questions: Option<Questions>,
     record: Arc<dyn Record>,
     resolve: Arc<dyn Resolve>,
+    connections: Connections,
     pub(crate) limits: Limits,
 }
 
@@ -44,6 +46,7 @@ pub(crate) struct Permit {
     by: By,
     addresses: Vec<IpAddr>,
     rules: watch::Receiver<Arc<Rules>>,
+    _counted: Arc<Counted>,
 }
 
 impl Gate {
@@ -55,6 +58,7 @@ impl Gate {
             questions,
             record: proxy.record,
             resolve: proxy.resolve,
+            connections: proxy.connections,
             limits: proxy.limits,
         }
     }
@@ -95,7 +99,8 @@ impl Gate {
         for address in found.iter() {
             judge_address(&rules, target, *address)?;
         }
-        let permit = Permit {
+        let mut permit = Permit {
+            _counted: Arc::new(self.connections.count(target.clone(), by.clone())),
             target: target.clone(),
             protocol,
             by,
@@ -104,8 +109,12 @@ impl Gate {
         };
         self.allowed(&permit).await?;
         // INVARIANT: what is dialled is what was judged above; nothing is resolved again.
-        let stream = self.dial(target, found).await?;
-        Ok(Passage { stream, permit })
+        let dialled = tokio::select! {
+            biased;
+            withdrawn = permit.withdrawn() => return Err(withdrawn),
+            dialled = self.dial(target, found) => dialled,
+        };
+        Ok(Passage { stream: dialled?, permit })
     }
 
     /// The rules' word, after the person's where they have none.
@@ -214,13 +223,8 @@ impl Permit {
         }
     }
 
-    /// What was allowed once needs no rule, and no rule against it.
     fn still_holds(&mut self) -> bool {
-        match self.rules.borrow_and_update().judge(&self.target) {
-            Decision::Allow { .. } => true,
-            Decision::Ask { .. } => self.by == By::Once,
-            Decision::Deny { .. } => false,
-        }
+        self.rules.borrow_and_update().go_on(&self.target, &self.by)
     }
 }
 

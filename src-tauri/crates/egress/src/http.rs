@@ -53,8 +53,10 @@ pub(crate) async fn serve(client: impl AsyncRead + AsyncWrite + Unpin + Send + '
     if let Some((permit, refusal)) = ended {
         return gate.cut(&permit, &refusal).await;
     }
-    let tunnel = state.tunnel.into_inner().unwrap_or_else(PoisonError::into_inner);
-    if let Some((upgrade, passage)) = tunnel
+    let State { tunnel, permit, .. } = state;
+    // The tunnel has its own.
+    drop(permit);
+    if let Some((upgrade, passage)) = tunnel.into_inner().unwrap_or_else(PoisonError::into_inner)
         && let Ok(upgraded) = upgrade.await
     {
         tunnel::run(TokioIo::new(upgraded), passage, gate).await;
@@ -77,6 +79,7 @@ async fn connect(mut request: Request<Incoming>, state: &State<'_>) -> Result<Re
     };
     let passage = state.gate.open(Protocol::Connect, target).await?;
     let upgrade = hyper::upgrade::on(&mut request);
+    state.permit.send_replace(Some(passage.permit.clone()));
     *state.tunnel.lock().unwrap_or_else(PoisonError::into_inner) = Some((upgrade, passage));
     Ok(Response::new(Full::default().map_err(|never| match never {}).boxed()))
 }

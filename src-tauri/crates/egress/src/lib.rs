@@ -12,6 +12,7 @@
 pub mod address;
 mod ask;
 pub mod connect;
+mod connections;
 mod environment;
 mod gate;
 mod hello;
@@ -27,6 +28,7 @@ mod socks;
 mod tunnel;
 
 pub use ask::{Answer, Ask};
+pub use connections::Connections;
 pub use environment::environment;
 pub use hello::{Hello, HelloError, inspect};
 pub use host::{Host, HostError, Target};

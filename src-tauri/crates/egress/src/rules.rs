@@ -162,6 +162,16 @@ impl Rules {
         }
     }
 
+    /// Whether an open connection may stay. What was allowed once needs no rule, and no rule against it.
+    #[must_use]
+    pub fn go_on(&self, target: &Target, by: &By) -> bool {
+        match self.judge(target) {
+            Decision::Allow { .. } => true,
+            Decision::Ask { .. } => *by == By::Once,
+            Decision::Deny { .. } => false,
+        }
+    }
+
     /// Whether a name that was resolved to this address is denied by that.
     #[must_use]
     pub fn denies_address(&self, address: IpAddr, port: u16) -> bool {

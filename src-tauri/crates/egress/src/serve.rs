@@ -1,6 +1,7 @@
 //! Accepts what the sandbox opens, finds out which language it speaks, and keeps every bound.
 
 use crate::ask::Ask;
+use crate::connections::Connections;
 use crate::gate::Gate;
 use crate::io::Watched;
 use crate::record::Record;
@@ -28,6 +29,8 @@ pub struct Proxy {
     pub record: Arc<dyn Record>,
     /// Who knows the addresses of names.
     pub resolve: Arc<dyn Resolve>,
+    /// Where open connections are counted.
+    pub connections: Connections,
     /// The bounds.
     pub limits: Limits,
 }

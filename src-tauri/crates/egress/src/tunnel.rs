@@ -33,6 +33,8 @@ pub(crate) async fn run(mut client: impl AsyncRead + AsyncWrite + Unpin, passage
     if let Err(refusal) = ended {
         gate.cut(&watched, &refusal).await;
     }
+    // From here on nothing reaches the other side.
+    drop((stream, permit, watched));
     // The client is gone, or learns it now.
     let _ = timeout(gate.limits.handshake, client.shutdown()).await;
 }

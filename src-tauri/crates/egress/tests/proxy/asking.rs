@@ -1,10 +1,12 @@
 //! Questions, grants, and taking them back while something passes.
 
-use crate::stage::{Options, Peer, Person, Stage, refusal_of, rest};
+use crate::stage::{BOUND, Options, Peer, Person, Stage, refusal_of, rest};
 use ironcurtain_egress::{Answer, Grant, Limits, Rules, Target};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio::time::timeout;
 
 /// A proxy that asks, a person, and a server whose address is spelled out and whose name is unknown.
 async fn stage(denied: &[&str]) -> (Stage, Arc<Person>, Peer, String) {
@@ -149,4 +151,21 @@ async fn a_plain_request_under_way_is_cut_too() {
     assert_eq!(stage.events.lines(2).await[1], format!("http {target} refused withdrawn [127.0.0.1]"));
     let (status, code, _) = refusal_of(&stage.say(request.as_bytes()).await);
     assert_eq!((status, code.as_str()), (403, "address-literal"));
+}
+
+#[tokio::test]
+async fn what_is_taken_back_is_gone_when_the_count_says_so() {
+    let (stage, _person, peer, target) = stage(&[]).await;
+    stage.rules.send_replace(Arc::new(granted(&stage, &target)));
+    let mut kept = stage.tunnel(&format!("127.0.0.1:{}", peer.port)).await;
+    let mut tunnel = stage.tunnel(&target).await;
+    works(&mut tunnel).await;
+    let without = Arc::new(stage.rules.borrow().with_grants(vec![]));
+    assert!(timeout(Duration::from_millis(50), stage.connections.all_within(&without)).await.is_err());
+    stage.rules.send_replace(without.clone());
+    timeout(BOUND, stage.connections.all_within(&without)).await.unwrap();
+    // The cut is on record by then, and the other side has heard the end.
+    assert_eq!(stage.events.lines(3).await[2], format!("connect {target} refused withdrawn [127.0.0.1]"));
+    assert_eq!(peer.heard(1).await, ["x"]);
+    works(&mut kept).await;
 }

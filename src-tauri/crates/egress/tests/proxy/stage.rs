@@ -1,7 +1,7 @@
 //! A proxy with names, a person and a record that the test writes and reads.
 
 use ironcurtain_egress::{
-    Answer, Ask, Boxed, By, Event, Limits, Proxy, Record, Resolve, Rules, Target, Verdict, serve,
+    Answer, Ask, Boxed, By, Connections, Event, Limits, Proxy, Record, Resolve, Rules, Target, Verdict, serve,
 };
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -22,6 +22,7 @@ pub struct Stage {
     pub rules: watch::Sender<Arc<Rules>>,
     pub names: Arc<Names>,
     pub events: Arc<Events>,
+    pub connections: Connections,
     task: JoinHandle<io::Error>,
 }
 
@@ -50,15 +51,17 @@ impl Stage {
         let address = listener.local_addr().unwrap();
         let (rules, watched) = watch::channel(Arc::new(options.rules));
         let (names, events): (Arc<Names>, Arc<Events>) = Default::default();
+        let connections = Connections::default();
         let proxy = Proxy {
             server: "fetch".into(),
             rules: watched,
             ask: options.ask,
             record: events.clone(),
             resolve: names.clone(),
+            connections: connections.clone(),
             limits: options.limits,
         };
-        Self { address, rules, names, events, task: tokio::spawn(serve(listener, proxy)) }
+        Self { address, rules, names, events, connections, task: tokio::spawn(serve(listener, proxy)) }
     }
 
     pub async fn connect(&self) -> TcpStream {
