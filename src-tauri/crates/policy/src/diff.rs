@@ -130,6 +130,7 @@ fn decide(policy: &Policy, call: &crate::ResolvedCall) -> (Decision, String) {
         protected: Protected::NOTHING,
         gates: &Gates::default(),
         grants: &[],
+        hosts: &[],
         approved: &[],
     };
     let verdict = judge(policy, &context, call);

@@ -3,6 +3,7 @@
 //! - A place is `host` or `host/owner/repository`; hosts are lower case without a trailing dot.
 //! - `*` covers any named public host; `*.d` covers `d` and what is below it; a host covers any repository on it; a
 //!   pattern with `/` is exact.
+//! - A pattern of a gate that ends in a port covers that port alone; without one it covers every port.
 //! - What has no place (a foreign scheme, no host, not a URL) is covered by nothing.
 
 mod patterns;
@@ -19,7 +20,11 @@ use url::{Host, Url};
 pub struct Destination {
     text: String,
     place: Option<Place>,
+    port: Option<u16>,
 }
+
+/// Where ssh is served.
+const SSH: u16 = 22;
 
 /// A host, or a repository on one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,7 +60,14 @@ pub enum Pattern {
 /// The hosts each server may reach without a question. A server that is not listed has no gate.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Gates {
-    servers: Names<Patterns>,
+    servers: Names<Gate>,
+}
+
+/// What one server may reach.
+#[derive(Debug, Clone, PartialEq, Default)]
+struct Gate {
+    hosts: Patterns,
+    ports: Vec<(Pattern, u16)>,
 }
 
 impl Destination {
@@ -77,10 +89,17 @@ impl Destination {
         self.place.as_ref().map(|place| place.domain.as_str())
     }
 
+    /// The host and the port that a connection there goes to, where both are known.
+    #[must_use]
+    pub fn host_and_port(&self) -> Option<(&str, u16)> {
+        Some((self.place.as_ref()?.host(), self.port?))
+    }
+
     fn web(raw: &str) -> Self {
         let Ok(url) = Url::parse(raw) else { return Self::nowhere(raw) };
         let place = matches!(url.scheme(), "http" | "https").then(|| host_of(&url)).flatten();
-        Self { text: spell(&url), place: place.map(|host| Place::below(host, "")) }
+        let port = url.port_or_known_default();
+        Self { text: spell(&url), place: place.map(|host| Place::below(host, "")), port }
     }
 
     fn remote(raw: &str) -> Self {
@@ -97,7 +116,8 @@ impl Destination {
             return Self::nowhere(raw);
         };
         let host = login.rsplit_once('@').map_or(login, |(_, host)| host);
-        Self { text: raw.to_owned(), place: CleanHost::parse(host).map(|host| Place::below(host, path)) }
+        let place = CleanHost::parse(host).map(|host| Place::below(host, path));
+        Self { text: raw.to_owned(), place, port: Some(SSH) }
     }
 
     /// Only what leads somewhere is normalized: anything else git could take for something else then.
@@ -105,13 +125,17 @@ impl Destination {
         let Ok(url) = Url::parse(raw) else { return Self::nowhere(raw) };
         let known = matches!(url.scheme(), "ssh" | "git" | "http" | "https");
         match known.then(|| host_of(&url)).flatten() {
-            Some(host) => Self { text: spell(&url), place: Some(Place::below(host, url.path())) },
+            Some(host) => Self {
+                text: spell(&url),
+                place: Some(Place::below(host, url.path())),
+                port: url.port_or_known_default().or_else(|| usual_port(url.scheme())),
+            },
             None => Self::nowhere(raw),
         }
     }
 
     fn nowhere(raw: &str) -> Self {
-        Self { text: raw.to_owned(), place: None }
+        Self { text: raw.to_owned(), place: None, port: None }
     }
 }
 
@@ -199,8 +223,8 @@ impl Gates {
     pub fn new(servers: &BTreeMap<String, Vec<String>>) -> Self {
         let mut gates = Self::default();
         for (server, texts) in servers {
-            if let Some(patterns) = gates.servers.entry(server) {
-                *patterns = texts.iter().map(|text| Pattern::parse(text)).collect();
+            if let Some(gate) = gates.servers.entry(server) {
+                *gate = Gate::new(texts);
             }
         }
         gates
@@ -209,7 +233,30 @@ impl Gates {
     /// Whether a server may reach a place without a question.
     #[must_use]
     pub fn admits(&self, server: &str, destination: &Destination) -> bool {
-        self.servers.get(server).is_none_or(|patterns| patterns.cover(destination))
+        self.servers.get(server).is_none_or(|gate| gate.admits(destination))
+    }
+}
+
+impl Gate {
+    fn new(texts: &[String]) -> Self {
+        let with_port = |text: &String| {
+            let (host, port) = text.rsplit_once(':')?;
+            // What stands behind the last colon of an address without brackets is a part of it.
+            let is_host = !host.contains(':') || host.ends_with(']');
+            Some((Pattern::parse(host), port.parse().ok().filter(|_| is_host)?))
+        };
+        Self {
+            hosts: texts.iter().map(|text| Pattern::parse(text)).collect(),
+            ports: texts.iter().filter_map(with_port).collect(),
+        }
+    }
+
+    fn admits(&self, destination: &Destination) -> bool {
+        let on_port = |(pattern, port): &(Pattern, u16)| {
+            destination.port == Some(*port)
+                && destination.place.as_ref().is_some_and(|place| pattern.covers_place(place))
+        };
+        self.hosts.cover(destination) || self.ports.iter().any(on_port)
     }
 }
 
@@ -217,6 +264,15 @@ impl Gates {
 #[must_use]
 pub fn is_ip_address(host: &str) -> bool {
     host.contains(':') || matches!(Host::parse(host), Ok(Host::Ipv4(_) | Host::Ipv6(_)))
+}
+
+/// The port of a scheme that the parser of URLs knows nothing of.
+fn usual_port(scheme: &str) -> Option<u16> {
+    match scheme {
+        "ssh" => Some(SSH),
+        "git" => Some(9418),
+        _ => None,
+    }
 }
 
 fn is_below(host: &str, parent: &str) -> bool {

@@ -3,7 +3,7 @@
 //! - Whose grant it is, how long it lives and where it is kept is not known here: the caller passes live ones only.
 //! - A grant for one access never covers another.
 
-use crate::{Access, Role};
+use crate::{Access, Destination, Role};
 use ironcurtain_paths::CanonicalPath;
 
 /// A standing permission for one path.
@@ -17,6 +17,17 @@ pub struct Grant {
     pub kind: GrantKind,
     /// What may be done there.
     pub access: AccessSet,
+}
+
+/// A standing permission for one port of one host: what is fetched from there is not asked about, and no gate asks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HostGrant {
+    /// Names the grant in permits and in the audit log.
+    pub id: String,
+    /// The host, as [`Destination::host_and_port`] spells it.
+    pub host: String,
+    /// The port.
+    pub port: u16,
 }
 
 /// How far a grant reaches.
@@ -65,6 +76,14 @@ impl AccessSet {
             Access::Write => self.write,
             Access::Delete => self.delete,
         }
+    }
+}
+
+impl HostGrant {
+    /// Whether it opens where a value leads.
+    #[must_use]
+    pub fn covers(&self, destination: &Destination) -> bool {
+        destination.host_and_port() == Some((&self.host, self.port))
     }
 }
 

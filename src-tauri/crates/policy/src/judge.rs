@@ -13,8 +13,8 @@ pub use explain::{Explanation, Miss, Settled, Step};
 
 use crate::rules::About;
 use crate::{
-    Asked, Destination, Gates, Grant, Policy, Protected, ResolvedCall, Resource, RoleValues, Rule, SharedStr,
-    Verdict,
+    Asked, Destination, Gates, Grant, HostGrant, Policy, Protected, ResolvedCall, Resource, Role, RoleValues,
+    Rule, SharedStr, Verdict,
 };
 use cover::Scope;
 use ironcurtain_paths::CanonicalPath;
@@ -47,6 +47,8 @@ pub struct Context<'a> {
     pub gates: &'a Gates,
     /// Live grants for this client and this server.
     pub grants: &'a [Grant],
+    /// Live grants of hosts for this client and this server.
+    pub hosts: &'a [HostGrant],
     /// What a person said yes to for this very call.
     pub approved: &'a [Asked],
 }
@@ -140,6 +142,9 @@ impl<'a> Judging<'a> {
         if let Some(grant) = self.grant_for(scope) {
             return tally.granted(grant);
         }
+        if let Some(grant) = self.host_grant_for(scope) {
+            return tally.opened(grant);
+        }
         let rule = self.rule_for(scope);
         let gate = self.outside_gate(scope, rule);
         if let Some(destination) = gate {
@@ -156,7 +161,10 @@ impl<'a> Judging<'a> {
     fn outside_gate<'v>(&self, scope: &Scope<'v>, rule: Option<&Rule>) -> Option<&'v Destination> {
         let Some(Resource::Url(destination)) = scope.value else { return None };
         let asks = rule.is_some() || scope.argument.is_some_and(|name| self.call.gives(name));
-        (asks && !self.context.gates.admits(self.call.server(), destination)).then_some(destination)
+        let admitted = self.context.gates.admits(self.call.server(), destination);
+        // A granted host leaves a repository there to the rules; without one, the gate is all there is.
+        let opened = rule.is_some() && self.context.hosts.iter().any(|grant| grant.covers(destination));
+        (asks && !admitted && !opened).then_some(destination)
     }
 
     /// The first rule that covers a value.
@@ -170,6 +178,14 @@ impl<'a> Judging<'a> {
         let Some(Resource::Path(path)) = scope.value else { return None };
         let grant = self.context.grants.iter().find(|grant| grant.covers(scope.of.role, path))?;
         (!self.rule_for(scope).is_some_and(Rule::denies)).then_some(grant)
+    }
+
+    /// A grant of a host that covers what is fetched, unless a rule denies it.
+    fn host_grant_for(&self, scope: &Scope<'_>) -> Option<&HostGrant> {
+        let Some(Resource::Url(destination)) = scope.value else { return None };
+        let grant = self.context.hosts.iter().find(|grant| grant.covers(destination))?;
+        let settles = scope.of.role == Role::FetchUrl && !self.rule_for(scope).is_some_and(Rule::denies);
+        settles.then_some(grant)
     }
 
     fn is_in_sandbox(&self, value: &Resource) -> bool {

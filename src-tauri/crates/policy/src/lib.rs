@@ -38,7 +38,7 @@ pub use arguments::{CallPlan, PlannedValue};
 pub use call::{Fact, ResolvedCall, Resource, RoleValues};
 pub use domains::{Destination, Gates, Pattern, is_ip_address};
 pub use error::{LoadError, Place};
-pub use grants::{AccessSet, Grant, GrantKind};
+pub use grants::{AccessSet, Grant, GrantKind, HostGrant};
 pub use judge::{Context, Explanation, Miss, Settled, Step, explain, judge};
 pub use lists::DynamicLists;
 pub use protected::Protected;

@@ -3,7 +3,7 @@
 //! - Only the judge makes a [`Permit`]; it carries why, and which grants it rests on.
 //! - An [`Escalation`] names every value that needs a person's word: approving exactly those lets the call through.
 
-use crate::{Role, SharedStr};
+use crate::{Destination, Role, SharedStr};
 use ironcurtain_paths::CanonicalPath;
 use std::fmt;
 
@@ -122,6 +122,20 @@ impl Asked {
     #[must_use]
     pub fn is_answered_by(&self, approved: &Self) -> bool {
         self.role == approved.role && self.argument == approved.argument && self.subject == approved.subject
+    }
+}
+
+impl Asked {
+    /// The host and the port it leads to, when it is an address.
+    #[must_use]
+    pub fn host_and_port(&self) -> Option<(String, u16)> {
+        let (Subject::Text(text), Some(role @ (Role::FetchUrl | Role::GitRemoteUrl))) =
+            (&self.subject, self.role)
+        else {
+            return None;
+        };
+        let destination = Destination::parse(role, text);
+        destination.host_and_port().map(|(host, port)| (host.to_owned(), port))
     }
 }
 

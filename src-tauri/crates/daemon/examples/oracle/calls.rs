@@ -31,6 +31,7 @@ pub fn evaluate(ground: &Ground, request: &Value, prepare: bool) -> anyhow::Resu
         protected: &protected,
         gates: &gates.map(|gates| Gates::new(&gates)).unwrap_or_default(),
         grants: &[],
+        hosts: &[],
         approved: &[],
     };
     let policy = ground.policy(request)?;

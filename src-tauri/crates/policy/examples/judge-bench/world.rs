@@ -106,6 +106,7 @@ impl World {
             protected: &self.protected,
             gates: &self.gates,
             grants: &[],
+            hosts: &[],
             approved: &[],
         }
     }

@@ -100,6 +100,9 @@ impl Judging<'_> {
         if let Some(grant) = self.grant_for(&scope) {
             return step(&finding, Settled::Grant(grant.id.clone()), Vec::new());
         }
+        if let Some(grant) = self.host_grant_for(&scope) {
+            return step(&finding, Settled::Grant(grant.id.clone()), Vec::new());
+        }
         let gated = self.outside_gate(&scope, self.rule_for(&scope)).is_some();
         Step { gated, ..self.by_rules(&finding, |rule| scope.misses(rule, self.call)) }
     }

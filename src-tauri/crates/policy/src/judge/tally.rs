@@ -3,8 +3,8 @@
 use super::{DEFAULT_DENY, DOMAIN_GATE, GRANT};
 use crate::domains::Destination;
 use crate::{
-    Asked, Decision, Denial, Escalation, Grant, Permit, Reason, Resource, Role, Rule, SharedStr, Subject,
-    Verdict,
+    Asked, Decision, Denial, Escalation, Grant, HostGrant, Permit, Reason, Resource, Role, Rule, SharedStr,
+    Subject, Verdict,
 };
 
 /// Findings so far.
@@ -59,6 +59,15 @@ impl Tally {
             self.grants.push(grant.id.clone());
         }
         push(&mut self.settled, &GRANT, &format!("grant `{}` for `{}`", grant.id, grant.path).into());
+    }
+
+    /// A grant opens the host of an address to its server.
+    pub(super) fn opened(&mut self, grant: &HostGrant) {
+        if !self.grants.contains(&grant.id) {
+            self.grants.push(grant.id.clone());
+        }
+        let reason = format!("grant `{}` for `{}:{}`", grant.id, grant.host, grant.port);
+        push(&mut self.settled, &GRANT, &reason.into());
     }
 
     /// An address is outside the hosts its server may reach.

@@ -213,6 +213,7 @@ fn decide(ground: &Ground, case: &Value, prepare: bool) -> Value {
         protected: &protected,
         gates: &Gates::new(&gates),
         grants: &[],
+        hosts: &[],
         approved: &[],
     };
     match judge(&policy(ground, case), &context, &call) {

@@ -3,7 +3,7 @@
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::{
     Access, AccessSet, Annotations, Asked, Context, Denial, DynamicLists, Explanation, Fact, Gates, Grant,
-    GrantKind, Policy, Protected, ResolvedCall, Verdict, explain, judge,
+    GrantKind, HostGrant, Policy, Protected, ResolvedCall, Verdict, explain, judge,
 };
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -16,6 +16,7 @@ pub(crate) struct Scene {
     pub(crate) protected: Protected,
     pub(crate) gates: Gates,
     pub(crate) grants: Vec<Grant>,
+    pub(crate) hosts: Vec<HostGrant>,
     pub(crate) approved: Vec<Asked>,
 }
 
@@ -72,6 +73,7 @@ impl Scene {
             protected: Protected::default(),
             gates: Gates::default(),
             grants: Vec::new(),
+            hosts: Vec::new(),
             approved: Vec::new(),
         }
     }
@@ -115,6 +117,7 @@ impl Scene {
             protected: &self.protected,
             gates: &self.gates,
             grants: &self.grants,
+            hosts: &self.hosts,
             approved: &self.approved,
         }
     }

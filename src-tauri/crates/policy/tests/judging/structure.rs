@@ -1,7 +1,7 @@
 //! Answers that no rule can change: one refusal each, with the allowed twin beside it.
 
 use crate::scene::{Scene, fields, grant, path, severity};
-use ironcurtain_policy::{Access, Fact, Gates, GrantKind, Verdict};
+use ironcurtain_policy::{Access, Fact, Gates, GrantKind, HostGrant, Verdict};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -140,6 +140,57 @@ fn an_address_outside_the_gate_is_asked_about_and_only_a_deny_rule_is_stronger()
     let other = json!({ "url": "https://worse.net/x" });
     assert_eq!(uncovered.says("other", "get", &other), "escalate structural-domain-escalate");
     assert_eq!(uncovered.says("other", "save", &save), "deny default-deny");
+}
+
+#[test]
+fn a_granted_host_is_not_asked_about_on_its_port_and_a_deny_rule_is_stronger() {
+    let get = |url: &str| json!({ "url": url });
+    let granting = |rules: &[(&str, Value, &str)], port: u16| {
+        let mut scene = Scene::new(rules);
+        scene.gates = Gates::new(&BTreeMap::from([("other".to_owned(), vec![])]));
+        scene.hosts = vec![HostGrant { id: "g".into(), host: "a.org".into(), port }];
+        scene
+    };
+    let asks = [("ask", json!({}), "escalate")];
+    let scene = granting(&asks, 443);
+    assert_eq!(scene.says("other", "get", &get("https://A.org./x")), "allow grant");
+    for url in ["http://a.org/x", "https://a.org:8443/", "https://b.a.org/", "https://a.org.evil.net/"] {
+        let said = scene.says("other", "get", &get(url));
+        assert_eq!(said, "escalate structural-domain-escalate", "{url}");
+    }
+    let shut = granting(&[("no", json!({ "roles": ["fetch-url"] }), "deny")], 443);
+    assert_eq!(shut.says("other", "get", &get("https://a.org/x")), "deny no");
+    // Of a repository it says only that the host may be reached.
+    let push = |scene: &Scene| {
+        let arguments = json!({ "path": "/r", "remote": "git@a.org:o/r" });
+        let plan = scene.annotations.plan("other", "push", &fields(&arguments)).unwrap();
+        let remotes = Fact::Remotes(vec!["git@a.org:o/r".into()]);
+        let call = plan.with_facts(vec![Fact::Path(path("/r")), remotes]).unwrap();
+        let Verdict::Escalate(escalation) = scene.judge_call(&call) else { panic!() };
+        escalation.values.iter().map(|asked| asked.rule.to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(push(&granting(&asks, 443)), ["structural-domain-escalate", "ask"]);
+    assert_eq!(push(&granting(&asks, 22)), ["ask", "ask"]);
+}
+
+#[test]
+fn a_host_with_a_port_is_open_on_that_port_alone() {
+    let mut scene = Scene::allowing_all();
+    let hosts = ["a.org:8443", "*.b.org:80", "[::1]:3000", "localhost:3000", "c.org"].map(str::to_owned);
+    scene.gates = Gates::new(&BTreeMap::from([("other".to_owned(), hosts.into())]));
+    let said = |url: &str| scene.says("other", "get", &json!({ "url": url }));
+    for url in [
+        "https://a.org:8443/",
+        "http://x.b.org/",
+        "http://[::1]:3000/",
+        "http://localhost:3000/x",
+        "http://c.org/",
+    ] {
+        assert_eq!(said(url), "allow all", "{url}");
+    }
+    for url in ["https://a.org/", "https://x.b.org/", "http://localhost/", "http://[::1]/"] {
+        assert_eq!(said(url), "escalate structural-domain-escalate", "{url}");
+    }
 }
 
 #[test]
