@@ -13,7 +13,7 @@ import { count } from "./words.js";
 const PAGES = [
   ["home", "Home", home, () => 0],
   ["sessions", "Sessions", sessions, (snapshot) => snapshot.sessions.length],
-  ["granted", "Granted folders", granted, (snapshot) => snapshot.grants.length],
+  ["granted", "What you granted", granted, (snapshot) => snapshot.grants.length],
   ["activity", "Activity", activity, () => 0],
   ["settings", "Settings", settings, () => 0],
 ];

@@ -58,6 +58,47 @@ fn every_control_has_a_name_and_a_role() {
 }
 
 #[test]
+fn a_host_is_named_with_its_port_and_so_is_what_allowing_it_does() {
+    let screen = Screen::start();
+    let stand = focused(&screen, "host");
+    armed(&screen, "Allow once");
+    screen.picture("dialog-host");
+    let name = "IronCurtain: Claude Code wants to reach a host on the network";
+    screen.control(DIALOG, "dialog", name);
+    for sentence in [
+        "files.pythonhosted.org:443",
+        "host and port",
+        "fetch server, sandboxed",
+        "the host is not on the list of the server fetch (rule network.askUnknown)",
+        "\u{2192} Claude Code may reach files.pythonhosted.org:443 through the server fetch, once.",
+    ] {
+        screen.control(DIALOG, "label", sentence);
+    }
+    screen.press(DIALOG, "radio button", "this session");
+    let allowed = "\u{2192} Claude Code may reach files.pythonhosted.org:443 through the server fetch until this session ends.";
+    screen.control(DIALOG, "label", allowed);
+    armed(&screen, "Allow for this session");
+    screen.key("alt+a");
+    assert_eq!(stand.event(), "q1 allow 0 Session");
+}
+
+#[test]
+fn a_call_that_fetches_shows_the_host_and_the_whole_address() {
+    let screen = Screen::start();
+    let stand = focused(&screen, "fetch");
+    armed(&screen, "Allow once");
+    screen.picture("dialog-fetch");
+    let whole = "whole address: https://files.pythonhosted.org/packages/source/r/requests/requests-2.34.2.tar.gz?from=agent";
+    for sentence in ["files.pythonhosted.org:443", whole, "fetch server, fetch, sandboxed"] {
+        screen.control(DIALOG, "label", sentence);
+    }
+    screen.press(DIALOG, "radio button", "this host and port");
+    armed(&screen, "Allow for this session");
+    screen.key("Escape");
+    assert_eq!(stand.event(), "q1 deny");
+}
+
+#[test]
 fn hostile_text_stays_text_and_leaves_the_buttons_where_they_are() {
     let screen = Screen::start();
     let stand = shown(&screen, "hostile", BOUND * 4);

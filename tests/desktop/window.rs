@@ -29,7 +29,7 @@ fn home_shows_live_sessions_decisions_and_what_waits() {
 fn a_folder_is_taken_back_only_when_that_is_proved() {
     let screen = Screen::start();
     let stand = Stand::start(&screen, &["app"]);
-    open(&screen, "Granted folders");
+    open(&screen, "What you granted");
     says(&screen, "Take back /home/ada/Pictures/2026");
     screen.press(WINDOW, "push button", "Take back /home/ada/Pictures/2026");
     assert_eq!(stand.event(), "took-back g2");

@@ -17,6 +17,7 @@ mod hostile;
 mod killing;
 mod looking;
 mod machine;
+mod network;
 mod passing;
 mod place;
 mod record;

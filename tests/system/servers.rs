@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// A world with one known server, by its id.
-fn world(id: &str) -> World {
+pub fn world(id: &str) -> World {
     World::with(|prepared| install(prepared, id))
 }
 

@@ -7,10 +7,10 @@ import { count, list } from "../words.js";
 
 export function granted({ snapshot, redraw }) {
   return [
-    el("h1", {}, "Granted folders"),
+    el("h1", {}, "What you granted"),
     parts.group(
       snapshot.grants.map((grant) => grantRow(grant, snapshot.home, redraw)),
-      parts.empty("Nothing is granted.", "When you allow more than a single call, the folder or file is listed here until you take it back or it ends."),
+      parts.empty("Nothing is granted.", "When you allow more than a single call, the folder, file or host is listed here until you take it back or it ends."),
     ),
   ];
 }

@@ -15,6 +15,8 @@ use std::time::Duration;
 const BLOCK_CHARS: usize = 60_000;
 /// Longest path that is shown beside the others; the details have more of it.
 const PATH_CHARS: usize = 4_096;
+/// Longest whole address that is shown beside its host; the details have more of it.
+const ADDRESS_CHARS: usize = 400;
 
 /// One question, ready to draw.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -159,9 +161,12 @@ pub(crate) fn span(text: impl Into<String>, tone: Tone) -> Span {
 fn headline(question: &Question) -> Vec<Span> {
     let mut spans =
         vec![span(text::name(&question.client.name), Tone::Strong), span(" wants to ", Tone::Plain)];
-    if question.items.is_empty() {
+    if question.host.is_some() {
+        spans.push(span(question.verb.word(), Tone::Strong));
+        spans.push(span(" a host on the network", Tone::Plain));
+    } else if question.items.is_empty() {
         spans.push(span("use ", Tone::Plain));
-        spans.push(span(text::name(&question.tool), Tone::Strong));
+        spans.push(span(question.tool.as_deref().map_or_else(String::new, text::name), Tone::Strong));
     } else {
         spans.push(span(question.verb.word(), Tone::Strong));
         spans.push(span(format!(" {}", things(question)), Tone::Plain));
@@ -203,6 +208,16 @@ fn is_content(question: &Question) -> bool {
 }
 
 fn paths(question: &Question, home: &Path) -> Vec<PathLine> {
+    if let Some(host) = &question.host {
+        return vec![PathLine {
+            path: vec![span(text::clip(&text::line(&host.target), PATH_CHARS), Tone::Strong)],
+            note: "host and port".to_owned(),
+            asked_for: host
+                .address
+                .as_ref()
+                .map(|whole| format!("whole address: {}", text::clip(&text::line(whole), ADDRESS_CHARS))),
+        }];
+    }
     let mixed = question.items.iter().any(|item| item.verb != question.verb);
     question
         .items
@@ -228,13 +243,13 @@ fn note(item: &Item, new_is_file: bool) -> String {
     match (item.target, item.verb) {
         (Target::Missing, Verb::Write) if new_is_file => "new file".to_owned(),
         (Target::Missing, Verb::Write) => "new".to_owned(),
-        (Target::Missing, Verb::Read | Verb::Delete) => "nothing is there".to_owned(),
-        (Target::File(bytes), Verb::Read) => text::size(bytes),
+        (Target::Missing, Verb::Read | Verb::Delete | Verb::Reach) => "nothing is there".to_owned(),
+        (Target::File(bytes), Verb::Read | Verb::Reach) => text::size(bytes),
         (Target::File(bytes), Verb::Write) => format!("overwrites {}", text::size(bytes)),
         (Target::File(bytes), Verb::Delete) => format!("deletes {}", text::size(bytes)),
-        (Target::Folder, Verb::Read | Verb::Write) => "folder".to_owned(),
+        (Target::Folder, Verb::Read | Verb::Write | Verb::Reach) => "folder".to_owned(),
         (Target::Folder, Verb::Delete) => "folder, with everything in it".to_owned(),
-        (Target::Special, Verb::Read | Verb::Write | Verb::Delete) => "device, socket or pipe".to_owned(),
+        (Target::Special, _) => "device, socket or pipe".to_owned(),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Made-up questions: ordinary ones, and ones that try to mislead.
 
-use ironcurtain_daemon::consent::{Item, Lifetime, Offer, Preview, Question, Reach, Target, Verb};
+use ironcurtain_daemon::consent::{HostItem, Item, Lifetime, Offer, Preview, Question, Reach, Target, Verb};
 use ironcurtain_protocol::{ClientView, ProcessView};
 use std::time::Duration;
 
@@ -12,6 +12,8 @@ pub(crate) fn named(name: &str, id: &str, deadline: Duration) -> Option<Question
         "edit" => Some(edit(write)),
         "unsandboxed" => Some(unsandboxed(write)),
         "many" => Some(many(write)),
+        "host" => Some(host(write)),
+        "fetch" => Some(fetch(host(write))),
         "hostile" => Some(hostile(write)),
         _ => None,
     }
@@ -27,9 +29,10 @@ fn write(id: &str, deadline: Duration) -> Question {
         server: "filesystem".into(),
         server_command: "/usr/bin/ironcurtain-filesystem".into(),
         sandboxed: true,
-        tool: "write_file".into(),
+        tool: Some("write_file".into()),
         verb: Verb::Write,
         items: vec![item(Verb::Write, path, None, Target::Missing)],
+        host: None,
         rule: "ask-outside".into(),
         reason: "outside the folders you granted".into(),
         arguments: vec![("path".into(), path.into()), ("content".into(), content.into())],
@@ -42,7 +45,7 @@ fn write(id: &str, deadline: Duration) -> Question {
 fn edit(base: Question) -> Question {
     let path = "/home/ada/notes/plan.md";
     Question {
-        tool: "edit_file".into(),
+        tool: Some("edit_file".into()),
         items: vec![item(Verb::Write, path, Some("/home/ada/src/app/plan.md"), Target::File(12_345))],
         arguments: vec![("path".into(), path.into())],
         preview: Some(Preview::Diff(
@@ -56,7 +59,7 @@ fn edit(base: Question) -> Question {
 fn unsandboxed(base: Question) -> Question {
     Question {
         sandboxed: false,
-        tool: "delete_file".into(),
+        tool: Some("delete_file".into()),
         verb: Verb::Delete,
         items: vec![item(Verb::Delete, "/srv/photos", None, Target::Folder)],
         preview: None,
@@ -77,7 +80,59 @@ fn many(base: Question) -> Question {
             item(Verb::Read, &path, None, Target::File(2_000_000 + n * 31_000))
         })
         .collect();
-    Question { verb: Verb::Read, tool: "read_multiple_files".into(), items, preview: None, ..base }
+    Question { verb: Verb::Read, tool: Some("read_multiple_files".into()), items, preview: None, ..base }
+}
+
+/// A server wants to go somewhere by itself.
+fn host(base: Question) -> Question {
+    use Lifetime::{Always, Hour, Once, QuarterHour, Session};
+    Question {
+        server: "fetch".into(),
+        server_command: "/usr/bin/python3 -m mcp_server_fetch".into(),
+        tool: None,
+        verb: Verb::Reach,
+        items: vec![],
+        host: Some(HostItem { target: "files.pythonhosted.org:443".into(), address: None }),
+        rule: "network.askUnknown".into(),
+        reason: "the host is not on the list of the server fetch".into(),
+        arguments: vec![],
+        preview: None,
+        offers: vec![Offer {
+            reach: Reach::Host,
+            label: "this host and port".into(),
+            sentence: "Claude Code may reach files.pythonhosted.org:443 through the server fetch".into(),
+            lifetimes: vec![Once, Session, QuarterHour, Hour, Always],
+        }],
+        ..base
+    }
+}
+
+/// A call that names an address.
+fn fetch(base: Question) -> Question {
+    let address =
+        "https://files.pythonhosted.org/packages/source/r/requests/requests-2.34.2.tar.gz?from=agent";
+    let mut offers = base.offers;
+    for offer in &mut offers {
+        offer.lifetimes.retain(|lifetime| *lifetime != Lifetime::Once);
+    }
+    offers.insert(
+        0,
+        Offer {
+            reach: Reach::Paths,
+            label: "this call".into(),
+            sentence: "Claude Code may make this call".into(),
+            lifetimes: vec![Lifetime::Once],
+        },
+    );
+    Question {
+        tool: Some("fetch".into()),
+        host: Some(HostItem { target: "files.pythonhosted.org:443".into(), address: Some(address.into()) }),
+        rule: "structural-domain-escalate".into(),
+        reason: "`files.pythonhosted.org` is not among the hosts of the server `fetch`".into(),
+        arguments: vec![("url".into(), address.into())],
+        offers,
+        ..base
+    }
 }
 
 /// Text that would become markup, turn around, or push the buttons away, if it could.
@@ -98,7 +153,7 @@ fn hostile(base: Question) -> Question {
         reason: text.clone(),
         rule: text.clone(),
         server: text.clone(),
-        tool: text.clone(),
+        tool: Some(text.clone()),
         arguments: vec![(text.clone(), "\0\u{7}\n".repeat(5_000))],
         preview: Some(Preview::Content(text.repeat(100))),
         offers: vec![

@@ -5,13 +5,15 @@
 
 mod broker;
 mod build;
+mod host;
 mod offers;
 mod terminal;
 pub mod visible;
 
 pub use broker::{Broker, Outcome};
 pub use build::{Asking, build};
-pub use offers::{Limits, Wanted, grants_of, offers, tilde};
+pub use host::{AskingHost, RULE as HOST_RULE, build as build_host};
+pub use offers::{Limits, Wanted, grants_of, offers, opened_by, tilde};
 pub use terminal::{NobodyToAsk, Terminal};
 
 use ironcurtain_protocol::ClientView;
@@ -146,12 +148,14 @@ pub struct Question {
     pub server_command: String,
     /// Whether it runs in an OS sandbox.
     pub sandboxed: bool,
-    /// The tool.
-    pub tool: String,
+    /// The tool; none when the server asks for something by itself.
+    pub tool: Option<String>,
     /// The strongest thing it would do.
     pub verb: Verb,
     /// Every path that needs the person's word, in the order of the arguments.
     pub items: Vec<Item>,
+    /// The host that needs the person's word, if that is what is asked for.
+    pub host: Option<HostItem>,
     /// Name of the rule that asks.
     pub rule: String,
     /// That rule's reason.
@@ -166,7 +170,7 @@ pub struct Question {
     pub deadline: Duration,
 }
 
-/// What a call does to a path, weakest first.
+/// What would be done, weakest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verb {
@@ -176,6 +180,8 @@ pub enum Verb {
     Write,
     /// Removes it from where it is.
     Delete,
+    /// Opens connections to a host. Nothing is done to a path.
+    Reach,
 }
 
 impl Verb {
@@ -186,6 +192,7 @@ impl Verb {
             Self::Read => "read",
             Self::Write => "write",
             Self::Delete => "delete",
+            Self::Reach => "reach",
         }
     }
 }
@@ -201,6 +208,15 @@ pub struct Item {
     pub asked_for: Option<String>,
     /// What is there now.
     pub target: Target,
+}
+
+/// The host of a question.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct HostItem {
+    /// Host and port.
+    pub target: String,
+    /// The whole address that the call names; none when its server wants to go there by itself.
+    pub address: Option<String>,
 }
 
 /// What is at a path when the question is asked.
@@ -248,6 +264,8 @@ pub enum Reach {
     Paths,
     /// The folders they are in, and all below.
     Folders,
+    /// One port of one host.
+    Host,
 }
 
 #[cfg(test)]
@@ -270,9 +288,10 @@ mod tests {
             server: "filesystem".into(),
             server_command: "ironcurtain-filesystem".into(),
             sandboxed: true,
-            tool: "read_file".into(),
+            tool: Some("read_file".into()),
             verb: Verb::Read,
             items: vec![],
+            host: None,
             rule: "ask".into(),
             reason: "because".into(),
             arguments: vec![],

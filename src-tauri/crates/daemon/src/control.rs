@@ -101,7 +101,7 @@ async fn revoke(inner: &Arc<Inner>, id: &str) -> Reply {
     entry.client = Some(grant.subject.client_name);
     entry.server_name = Some(grant.subject.server);
     entry.session = grant.subject.session;
-    entry.paths = vec![grant.path.as_str().to_owned()];
+    entry.about_granted(&grant.what);
     let recorded = inner.shared.audit.record(entry).await;
     inner.shared.changed();
     match recorded {

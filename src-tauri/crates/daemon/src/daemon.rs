@@ -277,7 +277,7 @@ async fn note_expiries(inner: Arc<Inner>, mut expiries: mpsc::UnboundedReceiver<
         entry.grant_id = Some(grant.id);
         entry.client = Some(grant.subject.client_name);
         entry.server_name = Some(grant.subject.server);
-        entry.paths = vec![grant.path.as_str().to_owned()];
+        entry.about_granted(&grant.what);
         if let Err(problem) = inner.shared.audit.record(entry).await {
             tracing::error!(%problem, "the end of a grant is not on record");
         }

@@ -2,7 +2,7 @@
 //!
 //! - One thread owns the database; everyone else reads the published [`GrantTable`] without waiting.
 //! - A grant that has ended is not in the table: nobody has to look at a clock to judge.
-//! - Permissions for one call are not grants: they live and die with the call.
+//! - Permissions for one call or one connection are not grants: they live and die with it.
 
 mod owner;
 mod store;
@@ -11,8 +11,11 @@ pub use store::StoreError;
 
 use crate::consent::Lifetime;
 use crate::mounts::Need;
+use ironcurtain_egress::{Host, Target};
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::{AccessSet, GrantKind};
+use std::fmt;
+use std::net::IpAddr;
 use std::path::Path;
 use std::sync::{Arc, mpsc};
 use store::Store;
@@ -26,23 +29,48 @@ pub struct StandingGrant {
     /// Who may use it.
     pub subject: Subject,
     /// What it is for.
-    pub path: CanonicalPath,
-    /// How far it reaches.
-    pub kind: GrantKind,
-    /// What may be done.
-    pub access: AccessSet,
+    pub what: Granted,
     /// How long it lasts.
     pub lifetime: Lifetime,
     /// When it ends by the clock, in milliseconds since the Unix epoch.
     pub expires_ms: Option<u64>,
     /// When it was given.
     pub created_ms: u64,
-    /// When it last let a call through.
+    /// When it last let something through.
     pub last_used_ms: Option<u64>,
-    /// How many calls it let through.
+    /// How many calls and connections it let through.
     pub uses: u64,
     /// Where it comes from, in words.
     pub provenance: String,
+}
+
+/// What a grant opens.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Granted {
+    /// Files, by path.
+    Files(Files),
+    /// One port of one host.
+    Host(Target),
+}
+
+/// Files that are granted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Files {
+    /// Where they are.
+    pub path: CanonicalPath,
+    /// How far it reaches.
+    pub kind: GrantKind,
+    /// What may be done.
+    pub access: AccessSet,
+}
+
+impl fmt::Display for Granted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Files(files) => f.write_str(files.path.as_str()),
+            Self::Host(target) => write!(f, "{target}"),
+        }
+    }
 }
 
 impl StandingGrant {
@@ -59,20 +87,53 @@ impl StandingGrant {
         Ok(grants)
     }
 
-    /// As judging needs it.
+    /// The files it opens, if it does.
     #[must_use]
-    pub fn for_judging(&self) -> ironcurtain_policy::Grant {
-        ironcurtain_policy::Grant {
-            id: self.id.clone(),
-            path: self.path.clone(),
-            kind: self.kind,
-            access: self.access,
+    pub fn files(&self) -> Option<&Files> {
+        match &self.what {
+            Granted::Files(files) => Some(files),
+            Granted::Host(_) => None,
         }
+    }
+
+    /// The host it opens, if it does, as the proxy needs it.
+    #[must_use]
+    pub fn for_proxy(&self) -> Option<ironcurtain_egress::Grant> {
+        match &self.what {
+            Granted::Files(_) => None,
+            Granted::Host(target) => {
+                Some(ironcurtain_egress::Grant { id: self.id.clone(), target: target.clone() })
+            }
+        }
+    }
+
+    /// The host it opens, if it does, as judging needs it.
+    #[must_use]
+    pub fn for_gate(&self) -> Option<ironcurtain_policy::HostGrant> {
+        let Granted::Host(target) = &self.what else { return None };
+        let host = match &target.host {
+            Host::Address(IpAddr::V6(v6)) => format!("[{v6}]"),
+            host @ (Host::Name(_) | Host::Address(_)) => host.to_string(),
+        };
+        Some(ironcurtain_policy::HostGrant { id: self.id.clone(), host, port: target.port })
+    }
+
+    /// As judging needs it, if it opens files.
+    #[must_use]
+    pub fn for_judging(&self) -> Option<ironcurtain_policy::Grant> {
+        let Files { path, kind, access } = self.files()?.clone();
+        Some(ironcurtain_policy::Grant { id: self.id.clone(), path, kind, access })
     }
 
     /// Whether the mount that stands for it shows this as well.
     #[must_use]
     pub fn shows(&self, need: &Need) -> bool {
+        self.files().is_some_and(|files| files.show(need))
+    }
+}
+
+impl Files {
+    fn show(&self, need: &Need) -> bool {
         let reaches = match self.kind {
             GrantKind::File => self.path == need.path,
             GrantKind::Tree => self.path.contains(&need.path),
@@ -183,7 +244,7 @@ impl Grants {
         let _ = self.commands.send(Command::EndSession(session.to_owned()));
     }
 
-    /// Notes that grants let a call through.
+    /// Notes that grants let something through.
     pub fn used(&self, ids: &[String]) {
         if !ids.is_empty() {
             // As above.
@@ -206,9 +267,11 @@ mod tests {
                 server: "filesystem".into(),
                 session: session.map(Into::into),
             },
-            path: CanonicalPath::assume_canonical("/home/u/docs").unwrap(),
-            kind: GrantKind::Tree,
-            access: AccessSet { read: true, write: true, delete: false },
+            what: Granted::Files(Files {
+                path: CanonicalPath::assume_canonical("/home/u/docs").unwrap(),
+                kind: GrantKind::Tree,
+                access: AccessSet { read: true, write: true, delete: false },
+            }),
             lifetime,
             expires_ms: None,
             created_ms: 5,
@@ -239,6 +302,23 @@ mod tests {
         assert_eq!((removed, version), (always, grants.now().version));
         assert!(grants.remove("a").await.unwrap().is_none());
         drop(grants);
+        assert!(open(dir.path()).0.now().grants.is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_host_is_granted_like_files_are() {
+        let dir = tempfile::tempdir().unwrap();
+        let target = Target::parse("pypi.org:443", None).unwrap();
+        let host =
+            StandingGrant { what: Granted::Host(target.clone()), ..grant("h", Lifetime::Always, None) };
+        open(dir.path()).0.add(vec![host.clone()]).await.unwrap();
+        let grants = open(dir.path()).0;
+        assert_eq!(grants.now().grants, std::slice::from_ref(&host));
+        assert_eq!(host.for_proxy(), Some(ironcurtain_egress::Grant { id: "h".into(), target }));
+        let gate = host.for_gate().map(|gate| (gate.host, gate.port));
+        assert_eq!(gate, Some(("pypi.org".to_owned(), 443)));
+        assert_eq!((host.for_judging(), host.what.to_string()), (None, "pypi.org:443".to_owned()));
+        assert!(grants.remove("h").await.unwrap().is_some());
         assert!(open(dir.path()).0.now().grants.is_empty());
     }
 

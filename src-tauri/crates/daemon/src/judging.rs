@@ -12,7 +12,8 @@ use crate::mounts::FileWrites;
 use crate::prepared::Prepared;
 use ironcurtain_paths::{CanonicalPath, Resolver};
 use ironcurtain_policy::{
-    Asked, CallPlan, Context, Denial, Explanation, Fact, Grant, ResolvedCall, Verdict, explain, judge,
+    Asked, CallPlan, Context, Denial, Explanation, Fact, Grant, HostGrant, ResolvedCall, Verdict, explain,
+    judge,
 };
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -32,6 +33,8 @@ pub struct Setting {
     pub resolver: Resolver,
     /// Live grants for this client and this server.
     pub grants: Vec<Grant>,
+    /// Live grants of hosts for this client and this server.
+    pub hosts: Vec<HostGrant>,
     /// What a person said yes to for this very call.
     pub approved: Vec<Asked>,
 }
@@ -100,6 +103,7 @@ impl Setting {
             protected: &self.law.protected,
             gates: &self.law.gates,
             grants: &self.grants,
+            hosts: &self.hosts,
             approved: &self.approved,
         })
     }

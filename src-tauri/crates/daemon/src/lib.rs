@@ -23,6 +23,7 @@ pub mod judging;
 mod law;
 mod listener;
 mod mounts;
+mod network;
 mod prepared;
 pub mod replay;
 mod server;

@@ -16,7 +16,8 @@ use crate::law::{Law, LawError};
 use crate::prepared::Prepared;
 use ironcurtain_paths::{CanonicalPath, Resolver, Target};
 use ironcurtain_policy::{
-    AccessSet, Decision, Denial, Grant, GrantKind, Reason, Role, SharedStr, ToolAnnotation, Verdict,
+    AccessSet, Decision, Denial, Destination, Grant, GrantKind, HostGrant, Reason, Role, SharedStr,
+    ToolAnnotation, Verdict,
 };
 use serde_json::{Map, Value};
 use std::io;
@@ -179,6 +180,7 @@ impl Replaying<'_> {
             sandbox,
             resolver: Resolver::new(self.law.home.clone(), base),
             grants: grants(call),
+            hosts: hosts(call),
             approved: Vec::new(),
         }
     }
@@ -208,6 +210,17 @@ fn grants(call: &Recorded) -> Vec<Grant> {
     let paths = call.paths.iter().filter_map(|path| CanonicalPath::assume_canonical(path).ok());
     let access = AccessSet { read: true, write: true, delete: true };
     paths.map(|path| Grant { id: "then".to_owned(), path, kind: GrantKind::File, access }).collect()
+}
+
+/// As above, for the hosts that it names.
+fn hosts(call: &Recorded) -> Vec<HostGrant> {
+    let texts = call.arguments.values().filter(|_| call.granted).filter_map(Value::as_str);
+    let host = |text| {
+        let destination = Destination::parse(Role::FetchUrl, text);
+        let (host, port) = destination.host_and_port()?;
+        Some(HostGrant { id: "then".to_owned(), host: host.to_owned(), port })
+    };
+    texts.filter_map(host).collect()
 }
 
 /// A call that is not understood: where it does not fit its tool, a mark in it may be the reason.

@@ -8,6 +8,7 @@ mod blocked;
 mod call;
 mod client;
 mod greeting;
+mod hosts;
 mod judging;
 mod log;
 mod prepare;
@@ -22,6 +23,7 @@ use crate::home::{Home, HomeError, private_dir};
 use crate::identity::Client;
 use crate::law::Law;
 use crate::listener::attend;
+use crate::network::{Caller, Network};
 use crate::server::{AtServer, Containment, LegOptions, Outgoing, Server, ServerPrograms};
 use crate::troubles::Troubles;
 use crate::wire::{Id, Input, Output};
@@ -152,12 +154,14 @@ pub struct Session {
     shared: Shared,
     config: ServerConfig,
     server: Server,
+    /// What lets the server reach anything, if anything does.
+    network: Option<Arc<Network>>,
     /// Whether the server runs in a sandbox, if it runs.
     sandboxed: bool,
     sandbox: CanonicalPath,
     resolver: Resolver,
     started_ms: u64,
-    says_it_is: Mutex<Option<String>>,
+    says_it_is: Arc<Mutex<Option<String>>>,
     counts: Counts,
     to_client: mpsc::Sender<Outgoing>,
     notes: mpsc::UnboundedSender<Note>,
@@ -211,11 +215,21 @@ impl Session {
         let around = Surroundings::new(&shared.home, &law.home, protected, &sandbox)
             .map_err(|e| SessionError::Directory { path: dir.clone(), problem: e.to_string() })?;
         let containment = shared.containment(&config, &around, &id).await;
+        let says_it_is = Arc::default();
+        let caller = Caller {
+            shared: shared.clone(),
+            session: id.clone(),
+            client: client.clone(),
+            says_it_is: Arc::clone(&says_it_is),
+            server: config.clone(),
+        };
+        let (containment, network) = with_network(containment, caller);
         let sandboxed = containment.as_ref().is_ok_and(Containment::is_sandboxed);
         let server = Server::start(LegOptions {
             server: config.clone(),
             programs: shared.programs.clone(),
             containment,
+            network: network.clone(),
             around,
             resolver: resolver.clone(),
             laws: shared.laws.clone(),
@@ -234,11 +248,12 @@ impl Session {
             shared,
             config,
             server,
+            network,
             sandboxed,
             sandbox,
             resolver,
             started_ms: crate::clock::now_ms(),
-            says_it_is: Mutex::default(),
+            says_it_is,
             counts: Counts::default(),
             to_client,
             notes,
@@ -391,6 +406,24 @@ impl Session {
         if let Err(problem) = self.shared.audit.record(entry).await {
             tracing::error!(%problem, "the end of a call is not on record");
         }
+    }
+}
+
+/// The network that its containment gives a server; one that cannot be understood keeps it from starting.
+fn with_network(
+    containment: Result<Containment, String>,
+    caller: Caller,
+) -> (Result<Containment, String>, Option<Arc<Network>>) {
+    let network = match &containment {
+        Ok(Containment::Native(profile, _)) => {
+            profile.network.as_ref().map_or(Ok(None), |settings| Network::of(settings, caller))
+        }
+        // The other kind has a proxy of its own.
+        Ok(Containment::Srt(..) | Containment::Plain) | Err(_) => Ok(None),
+    };
+    match network {
+        Ok(network) => (containment, network),
+        Err(problem) => (Err(format!("`sandbox.network`: {problem}")), None),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::audit::{Entry, Event, PolicyDecision};
 use crate::consent::Lifetime;
-use crate::grants::{GrantTable, StandingGrant};
+use crate::grants::{Files, GrantTable, Granted, StandingGrant};
 use crate::server::still_there;
 use ironcurtain_paths::{CanonicalPath, Resolver};
 use ironcurtain_policy::GrantKind;
@@ -19,27 +19,41 @@ pub(crate) fn grants(table: &GrantTable, home: &CanonicalPath) -> Vec<GrantView>
 }
 
 fn grant(grant: &StandingGrant, resolver: &Resolver) -> GrantView {
-    let access = grant.access;
-    let words = [(access.read, "read"), (access.write, "write"), (access.delete, "delete")];
+    let (kind, access, suspended) = match &grant.what {
+        Granted::Files(files) => {
+            (files_kind(files.kind), files_access(files), still_there(files, resolver).err())
+        }
+        Granted::Host(_) => ("host", vec!["reach".to_owned()], None),
+    };
     GrantView {
         id: grant.id.clone(),
         client: grant.subject.client_name.clone(),
         server: grant.subject.server.clone(),
         session: grant.subject.session.clone(),
-        path: grant.path.as_str().to_owned(),
-        kind: match grant.kind {
-            GrantKind::File => "file".to_owned(),
-            GrantKind::Tree => "folder".to_owned(),
-        },
-        access: words.iter().filter(|(has, _)| *has).map(|(_, word)| (*word).to_owned()).collect(),
+        path: grant.what.to_string(),
+        kind: kind.to_owned(),
+        access,
         lifetime: lifetime(grant.lifetime).to_owned(),
         expires_ms: grant.expires_ms,
         created_ms: grant.created_ms,
         last_used_ms: grant.last_used_ms,
         uses: grant.uses,
         provenance: grant.provenance.clone(),
-        suspended: still_there(grant, resolver).err(),
+        suspended,
     }
+}
+
+fn files_kind(kind: GrantKind) -> &'static str {
+    match kind {
+        GrantKind::File => "file",
+        GrantKind::Tree => "folder",
+    }
+}
+
+fn files_access(files: &Files) -> Vec<String> {
+    let access = files.access;
+    let words = [(access.read, "read"), (access.write, "write"), (access.delete, "delete")];
+    words.iter().filter(|(has, _)| *has).map(|(_, word)| (*word).to_owned()).collect()
 }
 
 fn lifetime(lifetime: Lifetime) -> &'static str {
@@ -72,6 +86,7 @@ pub(crate) fn activity(log: &Path, limit: usize) -> io::Result<Vec<ActivityView>
 
 fn entry(entry: Entry) -> ActivityView {
     let summary = sentence(&entry);
+    let concerned = concerned(&entry);
     let decision = entry.policy_decision.map(|d| d.status).or(entry.escalation_result).or(entry.result);
     ActivityView {
         seq: entry.seq,
@@ -83,8 +98,18 @@ fn entry(entry: Entry) -> ActivityView {
         tool: entry.tool_name,
         decision,
         summary,
-        paths: entry.paths,
+        paths: concerned,
     }
+}
+
+/// What it is about: paths, or a host.
+fn concerned(entry: &Entry) -> Vec<String> {
+    let host = entry.host.as_ref().map(|host| match entry.port {
+        Some(port) if host.contains(':') => format!("[{host}]:{port}"),
+        Some(port) => format!("{host}:{port}"),
+        None => host.clone(),
+    });
+    entry.paths.iter().cloned().chain(host).collect()
 }
 
 /// The entry in a sentence a person can read without the log's own fields. The tool is not in it: it has its own place.
@@ -133,6 +158,7 @@ fn event(event: Event) -> &'static str {
         Event::Grant => "grant",
         Event::Revoked => "revoked",
         Event::Policy => "policy",
+        Event::Network => "network",
         Event::BoundaryViolation => "boundary",
     }
 }

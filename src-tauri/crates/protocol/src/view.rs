@@ -116,11 +116,11 @@ pub struct GrantView {
     pub server: String,
     /// The session it ends with, if it does.
     pub session: Option<String>,
-    /// What is granted.
+    /// What is granted: a path, or a host with its port.
     pub path: String,
-    /// `file` or `folder`.
+    /// `file`, `folder` or `host`.
     pub kind: String,
-    /// Any of `read`, `write`, `delete`.
+    /// Any of `read`, `write`, `delete`; for a host, `reach`.
     pub access: Vec<String>,
     /// How long, in words ("this session", "until 14:05", "always").
     pub lifetime: String,

@@ -15,6 +15,10 @@ usage: ironcurtain-sandbox --check [--json] [--allow-root]
 
 Tells whether this machine can sandbox, what is missing, and the command that installs it.
 The exit status is 0 when it can and 1 when it cannot.
+
+       ironcurtain-sandbox --connect HOST PORT
+
+Inside of a sandbox: connects the standard streams to HOST by way of the sandbox's proxy, as ssh's `ProxyCommand` needs it.
 ";
 
 /// Runs the program with `args`, its name not among them.
@@ -23,6 +27,7 @@ pub fn program(args: impl Iterator<Item = String>) -> ExitCode {
     match args.split_first() {
         Some((part, rest)) if part == "--supervise" => supervisor::run(rest),
         Some((part, rest)) if part == "--enter" => enter::run(rest),
+        Some((part, rest)) if part == "--connect" => connect(rest),
         Some((part, rest)) if part == "--check" => say_check(rest).unwrap_or(ExitCode::from(2)),
         _ => usage(),
     }
@@ -41,6 +46,19 @@ fn say_check(options: &[String]) -> io::Result<ExitCode> {
     let text = if json { serde_json::to_string_pretty(&found)? + "\n" } else { in_words(&found) };
     io::stdout().write_all(text.as_bytes())?;
     Ok(if found.usable { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// The other end of a sandbox's proxy, for programs that speak to their standard streams.
+fn connect(target: &[String]) -> ExitCode {
+    let [host, port] = target else { return usage() };
+    match ironcurtain_egress::connect::run(host, port, std::env::var("HTTP_PROXY").ok().as_deref()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(problem) => {
+            // As below.
+            let _ = writeln!(io::stderr(), "ironcurtain-sandbox: {problem}");
+            ExitCode::FAILURE
+        }
+    }
 }
 
 fn in_words(found: &Availability) -> String {

@@ -15,7 +15,15 @@ pub(super) fn details(question: &Question) -> String {
             lines.push(format!("  asked for as: {}", value(asked)));
         }
     }
-    lines.push(format!("tool: {}", value(&question.tool)));
+    if let Some(host) = &question.host {
+        lines.push(format!("{}: {}", question.verb.word(), value(&host.target)));
+        if let Some(address) = &host.address {
+            lines.push(format!("  whole address: {}", value(address)));
+        }
+    }
+    if let Some(tool) = &question.tool {
+        lines.push(format!("tool: {}", value(tool)));
+    }
     for (name, argument) in &question.arguments {
         lines.push(format!("  {}: {}", value(name), text::block(argument, VALUE_CHARS)));
     }

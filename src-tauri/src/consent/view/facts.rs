@@ -43,10 +43,9 @@ fn who(client: &ClientView, home: &Path) -> Vec<Vec<Span>> {
 }
 
 fn how(question: &Question) -> Vec<Span> {
-    let mut spans = vec![
-        span(format!("{} server, {}", text::name(&question.server), text::name(&question.tool)), Tone::Plain),
-        span(", ", Tone::Plain),
-    ];
+    let tool = question.tool.as_ref().map(|tool| format!(", {}", text::name(tool))).unwrap_or_default();
+    let server = format!("{} server{tool}", text::name(&question.server));
+    let mut spans = vec![span(server, Tone::Plain), span(", ", Tone::Plain)];
     spans.push(if question.sandboxed {
         span("sandboxed", Tone::Plain)
     } else {

@@ -1,7 +1,7 @@
 //! Whole-value tests of what a question looks like.
 
 use super::*;
-use ironcurtain_daemon::consent::{Offer, Reach};
+use ironcurtain_daemon::consent::{HostItem, Offer, Reach};
 use ironcurtain_protocol::{ClientView, ProcessView};
 
 #[test]
@@ -112,7 +112,7 @@ fn a_server_without_a_sandbox_is_in_red_and_in_words() {
 
 #[test]
 fn what_may_become_a_folder_is_not_called_a_file() {
-    let made = Question { preview: None, tool: "create_directory".into(), ..question() };
+    let made = Question { preview: None, tool: Some("create_directory".into()), ..question() };
     assert_eq!(things(&made), "a new file or folder");
     assert_eq!(note(&made.items[0], is_content(&made)), "new");
     assert_eq!(things(&question()), "a file");
@@ -199,7 +199,8 @@ fn question() -> Question {
         server: "filesystem".into(),
         server_command: "ironcurtain-filesystem".into(),
         sandboxed: true,
-        tool: "write_file".into(),
+        tool: Some("write_file".into()),
+        host: None,
         verb: Verb::Write,
         items: vec![Item { verb: Verb::Write, path: path.into(), asked_for: None, target: Target::Missing }],
         rule: "ask-outside".into(),
@@ -214,4 +215,33 @@ fn question() -> Question {
         }],
         deadline: Duration::from_secs(45),
     }
+}
+
+#[test]
+fn a_host_is_shown_whole_and_a_tool_where_there_is_one() {
+    let host = "pypi.org:443";
+    let item = |address: Option<&str>| HostItem { target: host.into(), address: address.map(Into::into) };
+    let reach = Question {
+        tool: None,
+        verb: Verb::Reach,
+        items: vec![],
+        host: Some(item(None)),
+        arguments: vec![],
+        preview: None,
+        ..question()
+    };
+    let view = ConsentView::new(&reach, Path::new("/home/ada"));
+    assert_eq!(view.sentence(), "Claude Code wants to reach a host on the network");
+    let line =
+        PathLine { path: vec![span(host, Tone::Strong)], note: "host and port".into(), asked_for: None };
+    assert_eq!(view.paths, [line]);
+    assert_eq!(plain(&view.facts[1].lines[0]), "filesystem server, sandboxed");
+    assert!(view.details.starts_with("reach: pypi.org:443\nserver: filesystem\n"), "{}", view.details);
+    let whole = "https://pypi.org/simple?a=\u{202e}b";
+    let fetch = Question { tool: Some("fetch".into()), host: Some(item(Some(whole))), ..reach };
+    let view = ConsentView::new(&fetch, Path::new("/home/ada"));
+    assert_eq!(view.sentence(), "Claude Code wants to reach a host on the network");
+    let asked_for = "whole address: https://pypi.org/simple?a=\\u{202e}b";
+    assert_eq!(view.paths[0].asked_for.as_deref(), Some(asked_for));
+    assert_eq!(plain(&view.facts[1].lines[0]), "filesystem server, fetch, sandboxed");
 }

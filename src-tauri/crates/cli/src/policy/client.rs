@@ -2,7 +2,7 @@
 
 use anyhow::bail;
 use ironcurtain_daemon::{Home, StandingGrant};
-use ironcurtain_policy::{Access, Grant, GrantKind};
+use ironcurtain_policy::{Access, Grant, GrantKind, HostGrant};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
@@ -24,7 +24,11 @@ impl Held {
     }
 
     pub fn for_judging(&self) -> Vec<Grant> {
-        self.grants.iter().map(StandingGrant::for_judging).collect()
+        self.grants.iter().filter_map(StandingGrant::for_judging).collect()
+    }
+
+    pub fn for_gate(&self) -> Vec<HostGrant> {
+        self.grants.iter().filter_map(StandingGrant::for_gate).collect()
     }
 
     pub fn in_words(&self) -> String {
@@ -33,13 +37,9 @@ impl Held {
             count => format!("`{}` holds {count} standing grants with this server:\n", self.client),
         };
         for grant in &self.grants {
-            let reach = if grant.kind == GrantKind::Tree { " and below" } else { "" };
-            text.push_str(&format!(
-                "  `{}`: {} {}{reach}\n",
-                grant.id,
-                accesses(grant).join("+"),
-                grant.path
-            ));
+            let reach = if kind(grant) == "folder" { " and below" } else { "" };
+            let accesses = accesses(grant).join("+");
+            text.push_str(&format!("  `{}`: {accesses} {}{reach}\n", grant.id, grant.what));
         }
         text.push_str("Grants that end with their session are not part of this.\n");
         text
@@ -48,8 +48,7 @@ impl Held {
     pub fn as_json(&self) -> Value {
         let grants = self.grants.iter().map(|grant| {
             json!({
-                "id": grant.id, "path": grant.path, "access": accesses(grant),
-                "kind": if grant.kind == GrantKind::Tree { "folder" } else { "file" },
+                "id": grant.id, "path": grant.what.to_string(), "access": accesses(grant), "kind": kind(grant),
             })
         });
         json!({ "key": self.client, "grants": grants.collect::<Vec<_>>() })
@@ -75,6 +74,15 @@ fn key_of(client: &str, all: &[StandingGrant]) -> anyhow::Result<String> {
 }
 
 fn accesses(grant: &StandingGrant) -> Vec<&'static str> {
+    let Some(files) = grant.files() else { return vec!["reach"] };
     let words = [(Access::Read, "read"), (Access::Write, "write"), (Access::Delete, "delete")];
-    words.iter().filter(|(access, _)| grant.access.has(*access)).map(|(_, word)| *word).collect()
+    words.iter().filter(|(access, _)| files.access.has(*access)).map(|(_, word)| *word).collect()
+}
+
+fn kind(grant: &StandingGrant) -> &'static str {
+    match grant.files().map(|files| files.kind) {
+        Some(GrantKind::Tree) => "folder",
+        Some(GrantKind::File) => "file",
+        None => "host",
+    }
 }

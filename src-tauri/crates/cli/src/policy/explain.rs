@@ -19,7 +19,7 @@ pub fn report(
 ) -> anyhow::Result<Report> {
     let arguments: Map<String, Value> =
         serde_json::from_str(arguments).context("`--args` must be a JSON object")?;
-    let judged = world.judge(server, tool, &arguments, held.map(Held::for_judging).unwrap_or_default())?;
+    let judged = world.judge(server, tool, &arguments, held)?;
     let mut text = format!("{server}/{tool}\n");
     judged.paths.iter().for_each(|path| text.push_str(&path_in_words(path)));
     match &judged.outcome {

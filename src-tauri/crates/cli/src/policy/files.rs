@@ -8,7 +8,7 @@ use ironcurtain_daemon::judging::Setting;
 use ironcurtain_daemon::replay::{Replay, replay};
 use ironcurtain_daemon::{Home, Law, LawFiles, Servers};
 use ironcurtain_paths::{CanonicalPath, Resolver};
-use ironcurtain_policy::{Denial, Explanation, Grant};
+use ironcurtain_policy::{Denial, Explanation};
 use serde_json::{Map, Value};
 use std::path::Path;
 use std::sync::Arc;
@@ -62,13 +62,13 @@ impl World {
         Ok(replay(&self.ours, &self.servers, &self.law, since_ms)?)
     }
 
-    /// Judges a call as the trusted process would with these grants.
+    /// Judges a call as the trusted process would with what a client holds.
     pub fn judge(
         &self,
         server: &str,
         tool: &str,
         arguments: &Map<String, Value>,
-        grants: Vec<Grant>,
+        held: Option<&Held>,
     ) -> anyhow::Result<Judged> {
         let setting = Setting {
             law: self.law.clone(),
@@ -76,7 +76,8 @@ impl World {
             contained: Setting::contained_by_name(&self.servers, server),
             sandbox: self.sandbox.clone(),
             resolver: self.resolver()?,
-            grants,
+            grants: held.map(Held::for_judging).unwrap_or_default(),
+            hosts: held.map(Held::for_gate).unwrap_or_default(),
             approved: Vec::new(),
         };
         let arguments = Arc::new(arguments.clone());

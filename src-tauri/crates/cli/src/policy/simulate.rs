@@ -52,7 +52,7 @@ pub fn report(world: World, file: &Path) -> anyhow::Result<Report> {
     let world = world.with_sandbox(stored.sandbox.as_deref())?;
     let (mut text, mut results, mut failed) = (String::new(), Vec::new(), 0);
     for scenario in &stored.scenarios {
-        let judged = world.judge(&scenario.server, &scenario.tool, &scenario.arguments, Vec::new())?;
+        let judged = world.judge(&scenario.server, &scenario.tool, &scenario.arguments, None)?;
         let (decision, rule, reason) = match &judged.outcome {
             Ok(explanation) => {
                 let verdict = &explanation.verdict;

@@ -1,5 +1,7 @@
 //! One line of the log. Field names are those of the existing IronCurtain system, with ours beside them.
 
+use crate::grants::Granted;
+use ironcurtain_egress::Target;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -27,6 +29,8 @@ pub enum Event {
     Revoked,
     /// What is in force changed: the policy, the configured servers, or the settings.
     Policy,
+    /// A server's connection was allowed, refused or failed; an allowed one is written before it goes out.
+    Network,
     /// The server was refused a path by its sandbox or by its roots.
     BoundaryViolation,
 }
@@ -43,6 +47,7 @@ impl Event {
             | Self::Decision
             | Self::Outcome
             | Self::Question
+            | Self::Network
             | Self::BoundaryViolation => false,
         }
     }
@@ -118,6 +123,15 @@ pub struct Entry {
     /// Paths concerned, canonical.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub paths: Vec<String>,
+    /// The host concerned, in its canonical spelling.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub host: Option<String>,
+    /// Its port.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub port: Option<u16>,
+    /// Where its name led.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub addresses: Vec<String>,
     /// What the policy said.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub policy_decision: Option<PolicyDecision>,
@@ -171,6 +185,9 @@ impl Entry {
             tool_name: None,
             arguments: None,
             paths: Vec::new(),
+            host: None,
+            port: None,
+            addresses: Vec::new(),
             policy_decision: None,
             policy_hash: None,
             policy_change: None,
@@ -183,6 +200,19 @@ impl Entry {
             grant_id: None,
             human_ms: None,
             prev: String::new(),
+        }
+    }
+
+    /// Notes the host that it is about.
+    pub fn about_host(&mut self, target: &Target) {
+        (self.host, self.port) = (Some(target.host.to_string()), Some(target.port));
+    }
+
+    /// Notes what a grant opens.
+    pub fn about_granted(&mut self, what: &Granted) {
+        match what {
+            Granted::Files(files) => self.paths = vec![files.path.as_str().to_owned()],
+            Granted::Host(target) => self.about_host(target),
         }
     }
 }

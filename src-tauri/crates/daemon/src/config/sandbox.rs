@@ -74,9 +74,10 @@ pub struct FilesystemSettings {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct NetworkSettings {
-    /// Hosts it may reach: a name, `*.name` for all below it, `*` for any, each with `:port` where it is not 80 or 443.
+    /// Hosts it may reach: a name, or `*.name` for all below it, each with `:port` where it is not 80 or 443. A host of
+    /// this machine or its network is reached only where its address is written out, too.
     pub allowed_domains: Vec<String>,
-    /// Hosts it may not reach even if they are allowed.
+    /// Hosts it may not reach even if they are allowed or granted; `*` for any.
     #[serde(default)]
     pub denied_domains: Vec<String>,
     /// Whether the person is asked about any other host.

@@ -7,6 +7,7 @@ use super::sandbox::{PassEnv, Sandbox, SandboxSettings};
 use super::{ConfigError, Text};
 use crate::home::Home;
 use crate::mounts::FileWrites;
+use ironcurtain_egress::Rules;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -196,15 +197,12 @@ fn checked(settings: &SandboxSettings) -> Result<(), String> {
         }
     }
     let Some(network) = &settings.network else { return Ok(()) };
-    for (list, hosts) in
-        [("allowedDomains", &network.allowed_domains), ("deniedDomains", &network.denied_domains)]
-    {
-        let bad = |host: &&String| host.is_empty() || host.contains(['/', '@', ' ', '\0']);
-        if let Some(host) = hosts.iter().find(bad) {
-            return Err(format!(
-                "`sandbox.network.{list}`: `{host}` is not the name of a host, nor `*.` and a name"
-            ));
-        }
+    let none: &[String] = &[];
+    for (list, allowed, denied) in [
+        ("allowedDomains", network.allowed_domains.as_slice(), none),
+        ("deniedDomains", none, network.denied_domains.as_slice()),
+    ] {
+        Rules::new(allowed, denied, false).map_err(|e| format!("`sandbox.network.{list}`: {e}"))?;
     }
     Ok(())
 }
@@ -342,7 +340,11 @@ mod tests {
         );
         starts(files(r#"{ "denyRead": [""] }"#), "`sandbox.filesystem.denyRead`: `` is not a path");
         let host = sandbox(r#"{ "network": { "allowedDomains": ["https://a"] } }"#);
-        starts(host, "`sandbox.network.allowedDomains`: `https://a` is not the name of a host");
+        starts(host, "`sandbox.network.allowedDomains`: `https://a` is not a host: write it without");
+        let any = sandbox(r#"{ "network": { "allowedDomains": [], "deniedDomains": ["*", "a..b"] } }"#);
+        starts(any, "`sandbox.network.deniedDomains`: `a..b` cannot be the name of a host");
+        let all = sandbox(r#"{ "network": { "allowedDomains": ["*"] } }"#);
+        starts(all, "`sandbox.network.allowedDomains`: `*` covers too much");
         starts(problem(r#"{ "command": "c", "passEnv": "A" }"#), "`passEnv`: invalid value: string \"A\"");
         starts(problem(r#"{ "command": "~root/c" }"#), "`~root/c`");
         starts(problem(r#"{ "command": "" }"#), "`command` is empty");

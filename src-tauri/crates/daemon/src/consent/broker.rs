@@ -34,6 +34,21 @@ pub enum Outcome {
     Settled,
 }
 
+impl Outcome {
+    /// How the audit log names it.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Allowed { .. } => "approved",
+            Self::Denied(_) => "denied",
+            Self::Unavailable(_) => "unavailable",
+            Self::Closed => "closed",
+            Self::TimedOut => "timeout",
+            Self::Settled => "settled",
+        }
+    }
+}
+
 /// The one place questions go through.
 #[derive(Clone)]
 pub struct Broker {

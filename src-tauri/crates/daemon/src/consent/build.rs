@@ -1,7 +1,7 @@
 //! From an escalated call to the question a person sees. Pure.
 
 use super::offers::{Limits, Wanted, offers};
-use super::{Item, Preview, Question, Target, Verb, visible};
+use super::{HostItem, Item, Preview, Question, Target, Verb, host, visible};
 use crate::audit::redacted;
 use ironcurtain_policy::{Access, Asked, Escalation, Role, Subject};
 use ironcurtain_protocol::ClientView;
@@ -37,6 +37,8 @@ pub struct Asking<'a> {
     pub wanted: &'a [(Wanted, String)],
     /// The arguments as they would be sent.
     pub arguments: &'a Map<String, Value>,
+    /// Hosts that can be granted; none unless the call is asked about for nothing else.
+    pub hosts: &'a [ironcurtain_egress::Target],
     /// What may never be granted.
     pub limits: Limits<'a>,
     /// How long the question waits.
@@ -51,15 +53,22 @@ pub fn build(asking: Asking<'_>) -> Question {
     let items: Vec<Item> = asking.wanted.iter().map(|(w, asked)| item(w, asked)).collect();
     let client = shown_client(asking.client);
     let arguments = redacted(asking.arguments);
+    let host = host_of(asking.escalation);
+    let mut offers = offers(&client.name, &wanted, only_once, asking.limits);
+    offers.extend(host::standing(&client.name, &visible::line(asking.server), asking.hosts));
     Question {
         id: asking.id,
         session: asking.session.to_owned(),
         server: visible::line(asking.server),
         server_command: visible::line(asking.server_command),
         sandboxed: asking.sandboxed,
-        tool: visible::line(asking.tool),
-        verb: items.iter().map(|i| i.verb).max().unwrap_or(Verb::Write),
+        tool: Some(visible::line(asking.tool)),
+        verb: items.iter().map(|i| i.verb).max().unwrap_or(match &host {
+            Some(_) => Verb::Reach,
+            None => Verb::Write,
+        }),
         items,
+        host,
         rule: visible::line(&asking.escalation.rule),
         reason: visible::line(&asking.escalation.reason),
         preview: preview(&arguments),
@@ -68,10 +77,19 @@ pub fn build(asking: Asking<'_>) -> Question {
             .map(|(name, value)| argument(name, value))
             .chain(led_to(asking.escalation, &arguments))
             .collect(),
-        offers: offers(&client.name, &wanted, only_once, asking.limits),
+        offers,
         client,
         deadline: asking.deadline,
     }
+}
+
+/// The host that a call is about, when it is about fetching from one and about nothing else.
+fn host_of(escalation: &Escalation) -> Option<HostItem> {
+    let [asked] = escalation.values.as_slice() else { return None };
+    let (Some(Role::FetchUrl), Subject::Text(address)) = (asked.role, &asked.subject) else { return None };
+    let (host, port) = asked.host_and_port()?;
+    let target = visible::line(&format!("{host}:{port}"));
+    Some(HostItem { target, address: Some(visible::line(address)) })
 }
 
 fn item(wanted: &Wanted, asked: &str) -> Item {
@@ -91,7 +109,7 @@ fn verb(access: Access) -> Verb {
     }
 }
 
-fn shown_client(client: &ClientView) -> ClientView {
+pub(super) fn shown_client(client: &ClientView) -> ClientView {
     let line = |text: &Option<String>| text.as_deref().map(visible::line);
     let mut shown = client.clone();
     shown.name = visible::head(&visible::line(&client.name), 80);

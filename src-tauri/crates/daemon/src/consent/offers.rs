@@ -6,8 +6,9 @@
 //! - Nothing that removes is offered for always.
 
 use super::{Lifetime, Offer, Reach, Target};
-use crate::grants::{StandingGrant, Subject};
+use crate::grants::{Files, Granted, StandingGrant, Subject};
 use crate::mounts::Need;
+use ironcurtain_egress::Target as HostTarget;
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::{Access, AccessSet, GrantKind};
 
@@ -42,7 +43,8 @@ impl Limits<'_> {
     }
 }
 
-const STANDING: [Lifetime; 4] = [Lifetime::Session, Lifetime::QuarterHour, Lifetime::Hour, Lifetime::Always];
+pub(super) const STANDING: [Lifetime; 4] =
+    [Lifetime::Session, Lifetime::QuarterHour, Lifetime::Hour, Lifetime::Always];
 
 /// The offers for a call of `client`. With something in `wanted` that is no path (`only_once`), nothing stands.
 #[must_use]
@@ -74,29 +76,36 @@ pub fn offers(client: &str, wanted: &[Wanted], only_once: bool, limits: Limits<'
     offers
 }
 
-/// The grants an offer stands for. `name` gives each its id.
+/// What an offer opens.
+#[must_use]
+pub fn opened_by(reach: Reach, wanted: &[Wanted], hosts: &[HostTarget]) -> Vec<Granted> {
+    let files = |kind: GrantKind, paths: Vec<(CanonicalPath, AccessSet)>| {
+        let files = |(path, access)| Granted::Files(Files { path, kind, access });
+        paths.into_iter().map(files).collect()
+    };
+    match reach {
+        Reach::Host => hosts.iter().cloned().map(Granted::Host).collect(),
+        Reach::Paths => files(GrantKind::File, merged(wanted.iter().map(|w| (w.path.clone(), w.access)))),
+        Reach::Folders => files(GrantKind::Tree, folders(wanted)),
+    }
+}
+
+/// Grants of this. `name` gives each its id.
 pub fn grants_of<E>(
-    reach: Reach,
-    wanted: &[Wanted],
+    opened: Vec<Granted>,
     subject: &Subject,
     (lifetime, now_ms): (Lifetime, u64),
     provenance: &str,
     mut name: impl FnMut() -> Result<String, E>,
 ) -> Result<Vec<StandingGrant>, E> {
-    let (kind, paths) = match reach {
-        Reach::Paths => (GrantKind::File, merged(wanted.iter().map(|w| (w.path.clone(), w.access)))),
-        Reach::Folders => (GrantKind::Tree, folders(wanted)),
-    };
     let session = subject.session.clone().filter(|_| lifetime == Lifetime::Session);
     let expires_ms =
         lifetime.length().map(|l| now_ms.saturating_add(u64::try_from(l.as_millis()).unwrap_or(u64::MAX)));
-    let grant = |(path, access)| {
+    let grant = |what| {
         Ok(StandingGrant {
             id: name()?,
             subject: Subject { session: session.clone(), ..subject.clone() },
-            path,
-            kind,
-            access,
+            what,
             lifetime,
             expires_ms,
             created_ms: now_ms,
@@ -105,7 +114,7 @@ pub fn grants_of<E>(
             provenance: provenance.to_owned(),
         })
     };
-    paths.into_iter().map(grant).collect()
+    opened.into_iter().map(grant).collect()
 }
 
 /// A path for people: home as `~`, deceptive characters made visible.
@@ -145,7 +154,7 @@ fn verbs(access: AccessSet) -> String {
     joined(&words.iter().filter(|(has, _)| *has).map(|(_, word)| (*word).to_owned()).collect::<Vec<_>>())
 }
 
-fn joined(words: &[String]) -> String {
+pub(super) fn joined(words: &[String]) -> String {
     match words {
         [] => String::new(),
         [one] => one.clone(),
@@ -266,22 +275,24 @@ mod tests {
             session: Some("one".into()),
         };
         let give = |reach, lifetime| {
-            let made = grants_of(reach, &both, &subject, (lifetime, 1000), "question q", || {
-                Ok::<_, ()>("id".into())
-            });
-            made.unwrap()
+            let opened = opened_by(reach, &both, &[]);
+            grants_of(opened, &subject, (lifetime, 1000), "question q", || Ok::<_, ()>("id".into())).unwrap()
         };
         let files = give(Reach::Paths, Lifetime::Hour);
-        let short: Vec<_> = files.iter().map(|g| (g.path.as_str(), g.access, g.kind)).collect();
+        let short = |grants: &[StandingGrant]| -> Vec<(String, AccessSet, GrantKind)> {
+            let files = grants.iter().filter_map(StandingGrant::files);
+            files.map(|f| (f.path.as_str().to_owned(), f.access, f.kind)).collect()
+        };
         let read = AccessSet::only(Access::Read);
         let expected = [
-            ("/home/u/docs/a", read.with(Access::Write), GrantKind::File),
-            ("/home/u/pics/b", read, GrantKind::File),
+            ("/home/u/docs/a".to_owned(), read.with(Access::Write), GrantKind::File),
+            ("/home/u/pics/b".to_owned(), read, GrantKind::File),
         ];
-        assert_eq!(short, expected);
+        assert_eq!(short(&files), expected);
         assert_eq!((files[0].subject.session.as_deref(), files[0].expires_ms), (None, Some(3_601_000)));
         let folders = give(Reach::Folders, Lifetime::Session);
-        assert_eq!((folders[0].path.as_str(), folders[0].kind), ("/home/u/docs", GrantKind::Tree));
+        assert_eq!(short(&folders)[0].0, "/home/u/docs");
+        assert_eq!(short(&folders)[0].2, GrantKind::Tree);
         assert_eq!((folders[0].subject.session.as_deref(), folders[0].expires_ms), (Some("one"), None));
     }
 

@@ -96,8 +96,15 @@ fn text(question: &Question, choices: &[(usize, Lifetime)]) -> String {
             text.push_str(&format!("      asked for as {asked}\n"));
         }
     }
+    if let Some(host) = &question.host {
+        text.push_str(&format!("  {}  (host)\n", host.target));
+        if let Some(address) = &host.address {
+            text.push_str(&format!("      whole address {address}\n"));
+        }
+    }
     let sandboxed = if question.sandboxed { "sandboxed" } else { "NOT SANDBOXED" };
-    text.push_str(&format!("  How   {} server, {}, {sandboxed}\n", question.server, question.tool));
+    let tool = question.tool.as_ref().map(|tool| format!(", {tool}")).unwrap_or_default();
+    text.push_str(&format!("  How   {} server{tool}, {sandboxed}\n", question.server));
     text.push_str(&format!("  Why   {}\n", question.reason));
     for (n, (offer, lifetime)) in choices.iter().enumerate() {
         if let Some(offer) = question.offers.get(*offer) {

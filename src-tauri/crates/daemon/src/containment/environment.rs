@@ -8,11 +8,12 @@ use std::path::Path;
 /// Passed on where we have them.
 const PASSED: [&str; 4] = ["LANG", "TERM", "USER", "LC_ALL"];
 
-/// What a program needs to run at all, what the entry passes on of ours, and what it sets.
+/// What a program needs to run at all, what the entry passes on of ours, what leads to its proxy, and what the entry sets.
 #[must_use]
 pub(crate) fn environment(
     server: &Server,
     home: &Path,
+    proxy: Option<BTreeMap<String, String>>,
     ours: impl IntoIterator<Item = (OsString, OsString)>,
 ) -> BTreeMap<String, String> {
     let passed = |name: &str| match &server.pass_env {
@@ -27,6 +28,7 @@ pub(crate) fn environment(
     let text =
         |(name, value): (OsString, OsString)| Some((name.into_string().ok()?, value.into_string().ok()?));
     env.extend(ours.into_iter().filter_map(text).filter(|(name, _)| passed(name)));
+    env.extend(proxy.unwrap_or_default());
     env.extend(server.env.clone());
     env
 }
@@ -48,10 +50,19 @@ mod tests {
             sandbox: Sandbox::default(),
             file_writes: FileWrites::InPlace,
         };
-        let ours =
-            [("LANG", "C"), ("KEPT", "yes"), ("SECRET", "no"), ("PATH", "/p"), ("TMPDIR", "/t"), ("A", "2")];
+        let ours = [
+            ("LANG", "C"),
+            ("KEPT", "yes"),
+            ("SECRET", "no"),
+            ("PATH", "/p"),
+            ("TMPDIR", "/t"),
+            ("A", "2"),
+            ("HTTP_PROXY", "ours"),
+        ];
         let ours = ours.map(|(name, value)| (name.into(), value.into()));
-        environment(&server, Path::new("/home/u"), ours).into_iter().collect()
+        let proxy = ironcurtain_egress::environment(1, None).into_iter();
+        let proxy = proxy.filter(|(name, _)| name == "HTTP_PROXY").collect();
+        environment(&server, Path::new("/home/u"), Some(proxy), ours).into_iter().collect()
     }
 
     fn pairs<const N: usize>(of: [(&str, &str); N]) -> Vec<(String, String)> {
@@ -63,6 +74,7 @@ mod tests {
         let expected = [
             ("A", "1"),
             ("HOME", "/home/u"),
+            ("HTTP_PROXY", "http://127.0.0.1:1"),
             ("KEPT", "yes"),
             ("LANG", "C"),
             ("PATH", "/usr/local/bin:/usr/bin:/bin"),
@@ -76,6 +88,7 @@ mod tests {
         let expected = [
             ("A", "1"),
             ("HOME", "/home/u"),
+            ("HTTP_PROXY", "http://127.0.0.1:1"),
             ("KEPT", "yes"),
             ("LANG", "C"),
             ("PATH", "/p"),

@@ -1,50 +1,16 @@
 //! The database of standing grants. Grants of one session are not in it.
 
-use super::{StandingGrant, Subject};
+mod schema;
+
+pub use schema::StoreError;
+
+use super::{Files, Granted, StandingGrant, Subject};
 use crate::consent::Lifetime;
+use ironcurtain_egress::{Host, Target};
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::{AccessSet, GrantKind};
-use rusqlite::{Connection, OpenFlags, Row, params};
+use rusqlite::{Connection, Row, params};
 use std::path::{Path, PathBuf};
-
-/// Version of the tables, kept in SQLite's `user_version`.
-const SCHEMA_VERSION: i64 = 1;
-
-const SCHEMA: &str = "
-    CREATE TABLE grants (
-        id TEXT PRIMARY KEY, client TEXT NOT NULL, client_name TEXT NOT NULL, server TEXT NOT NULL,
-        path TEXT NOT NULL, tree INTEGER NOT NULL, can_read INTEGER NOT NULL, can_write INTEGER NOT NULL,
-        can_delete INTEGER NOT NULL, expires_ms INTEGER, lifetime TEXT NOT NULL, created_ms INTEGER NOT NULL,
-        last_used_ms INTEGER, uses INTEGER NOT NULL, provenance TEXT NOT NULL
-    ) STRICT;
-    PRAGMA user_version = 1;";
-
-/// Why grants cannot be kept.
-#[derive(Debug, thiserror::Error)]
-pub enum StoreError {
-    /// The database failed.
-    #[error("the database `{path}` failed: {source}")]
-    Database {
-        /// The file.
-        path: PathBuf,
-        /// SQLite's answer.
-        source: rusqlite::Error,
-    },
-    /// Written by a newer program.
-    #[error("the database `{path}` is of version {found}, newer than this program; update IronCurtain")]
-    Newer {
-        /// The file.
-        path: PathBuf,
-        /// Its version.
-        found: i64,
-    },
-    /// No thread could be started.
-    #[error("the owner of the grants could not be started: {0}")]
-    Thread(String),
-    /// The trusted process is ending.
-    #[error("grants cannot change: the trusted process is ending")]
-    Ended,
-}
 
 pub(super) struct Store {
     connection: Connection,
@@ -53,32 +19,14 @@ pub(super) struct Store {
 
 impl Store {
     pub(super) fn open(path: &Path) -> Result<Self, StoreError> {
-        let at = |source| StoreError::Database { path: path.to_path_buf(), source };
-        let connection = Connection::open(path).map_err(at)?;
-        connection.execute_batch("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;").map_err(at)?;
-        let found: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(at)?;
-        match found {
-            0 => connection.execute_batch(&format!("BEGIN; {SCHEMA} COMMIT;")).map_err(at)?,
-            SCHEMA_VERSION => {}
-            found => return Err(StoreError::Newer { path: path.to_path_buf(), found }),
-        }
+        let connection = schema::open(path)?;
         Ok(Self { connection, path: path.to_path_buf() })
     }
 
     /// Opens the database as it is and changes nothing in it; nothing when there is none yet.
     pub(super) fn open_to_read(path: &Path) -> Result<Option<Self>, StoreError> {
-        if !path.exists() {
-            return Ok(None);
-        }
-        let at = |source| StoreError::Database { path: path.to_path_buf(), source };
-        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let connection = Connection::open_with_flags(path, flags).map_err(at)?;
-        let found: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(at)?;
-        match found {
-            0 => Ok(None),
-            SCHEMA_VERSION => Ok(Some(Self { connection, path: path.to_path_buf() })),
-            found => Err(StoreError::Newer { path: path.to_path_buf(), found }),
-        }
+        let connection = schema::open_to_read(path)?;
+        Ok(connection.map(|connection| Self { connection, path: path.to_path_buf() }))
     }
 
     /// Every grant that can be understood. One that cannot is left out, which denies, and is told of.
@@ -106,16 +54,17 @@ impl Store {
         let at = |source| StoreError::Database { path: path.clone(), source };
         let change = self.connection.transaction().map_err(at)?;
         for g in grants.iter().filter(|g| g.subject.session.is_none()) {
-            let tree = g.kind == GrantKind::Tree;
+            let row = Columns::of(&g.what);
             change
                 .execute(
-                    "INSERT INTO grants (id, client, client_name, server, path, tree, can_read, can_write, can_delete,
-                     expires_ms, lifetime, created_ms, last_used_ms, uses, provenance)
-                     VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15)",
+                    "INSERT INTO grants (id, client, client_name, server, kind, path, can_read, can_write, can_delete,
+                     host, port, expires_ms, lifetime, created_ms, last_used_ms, uses, provenance)
+                     VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17)",
                     params![
-                        g.id, g.subject.client, g.subject.client_name, g.subject.server, g.path.as_str(), tree,
-                        g.access.read, g.access.write, g.access.delete, signed(g.expires_ms), lifetime_name(g.lifetime),
-                        signed(Some(g.created_ms)), signed(g.last_used_ms), signed(Some(g.uses)), g.provenance
+                        g.id, g.subject.client, g.subject.client_name, g.subject.server, row.kind, row.path,
+                        row.access.read, row.access.write, row.access.delete, row.host, row.port,
+                        signed(g.expires_ms), lifetime_name(g.lifetime), signed(Some(g.created_ms)),
+                        signed(g.last_used_ms), signed(Some(g.uses)), g.provenance
                     ],
                 )
                 .map_err(at)?;
@@ -143,10 +92,68 @@ impl Store {
     }
 }
 
+/// What a grant opens, as the table has it.
+struct Columns {
+    kind: &'static str,
+    path: Option<String>,
+    access: AccessSet,
+    host: Option<String>,
+    port: Option<u16>,
+}
+
+impl Columns {
+    fn of(what: &Granted) -> Self {
+        match what {
+            Granted::Files(Files { path, kind, access }) => Self {
+                kind: match kind {
+                    GrantKind::File => "file",
+                    GrantKind::Tree => "tree",
+                },
+                path: Some(path.as_str().to_owned()),
+                access: *access,
+                host: None,
+                port: None,
+            },
+            Granted::Host(target) => Self {
+                kind: "host",
+                path: None,
+                access: AccessSet::default(),
+                host: Some(target.host.to_string()),
+                port: Some(target.port),
+            },
+        }
+    }
+}
+
+fn granted(row: &Row<'_>) -> Result<Granted, String> {
+    let problem = |e: rusqlite::Error| e.to_string();
+    let kind: String = row.get("kind").map_err(problem)?;
+    let files = |kind: GrantKind| -> Result<Granted, String> {
+        let path: String = row.get("path").map_err(problem)?;
+        Ok(Granted::Files(Files {
+            path: CanonicalPath::assume_canonical(&path).map_err(|e| e.to_string())?,
+            kind,
+            access: AccessSet {
+                read: row.get("can_read").map_err(problem)?,
+                write: row.get("can_write").map_err(problem)?,
+                delete: row.get("can_delete").map_err(problem)?,
+            },
+        }))
+    };
+    match kind.as_str() {
+        "file" => files(GrantKind::File),
+        "tree" => files(GrantKind::Tree),
+        "host" => {
+            let host: String = row.get("host").map_err(problem)?;
+            let port: u16 = row.get("port").map_err(problem)?;
+            Ok(Granted::Host(Target { host: Host::parse(&host).map_err(|e| e.to_string())?, port }))
+        }
+        other => Err(format!("unknown kind `{other}`")),
+    }
+}
+
 fn read(row: &Row<'_>) -> Result<StandingGrant, String> {
     let problem = |e: rusqlite::Error| e.to_string();
-    let path: String = row.get("path").map_err(problem)?;
-    let tree: bool = row.get("tree").map_err(problem)?;
     let lifetime: String = row.get("lifetime").map_err(problem)?;
     let number = |name: &str| -> Result<Option<u64>, String> {
         let value: Option<i64> = row.get(name).map_err(problem)?;
@@ -160,13 +167,7 @@ fn read(row: &Row<'_>) -> Result<StandingGrant, String> {
             server: row.get("server").map_err(problem)?,
             session: None,
         },
-        path: CanonicalPath::assume_canonical(&path).map_err(|e| e.to_string())?,
-        kind: if tree { GrantKind::Tree } else { GrantKind::File },
-        access: AccessSet {
-            read: row.get("can_read").map_err(problem)?,
-            write: row.get("can_write").map_err(problem)?,
-            delete: row.get("can_delete").map_err(problem)?,
-        },
+        what: granted(row)?,
         lifetime: lifetime_of(&lifetime).ok_or_else(|| format!("unknown lifetime `{lifetime}`"))?,
         expires_ms: number("expires_ms")?,
         created_ms: number("created_ms")?.unwrap_or_default(),

@@ -24,6 +24,7 @@ fn world() -> (tempfile::TempDir, Setting) {
         sandbox: CanonicalPath::assume_canonical("/s").ok(),
         resolver,
         grants: Vec::new(),
+        hosts: Vec::new(),
         approved: Vec::new(),
     };
     (dir, setting)

@@ -65,6 +65,7 @@ impl Calls {
                 | Event::Grant
                 | Event::Revoked
                 | Event::Policy
+                | Event::Network
                 | Event::BoundaryViolation,
                 _,
             ) => {}

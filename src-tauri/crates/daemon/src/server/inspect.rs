@@ -108,7 +108,7 @@ pub async fn inspect(inspection: &Inspection, name: &str) -> Result<Vec<ListedTo
     let protected = crate::law::protected(&inspection.home, &person, &resolver)?;
     let around = Surroundings::new(&inspection.home, &person, protected, scratch.folder())?;
     let containment = containment(server, &around);
-    let start = Start { server, programs: &programs, around: &around, needs: &[] };
+    let start = Start { server, programs: &programs, around: &around, network: None, needs: &[] };
     let started = process::start(&containment, start);
     let process = match tokio::time::timeout(inspection.patience, started).await {
         Ok(Ok(process)) => process,

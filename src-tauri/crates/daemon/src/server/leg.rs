@@ -21,6 +21,7 @@ use crate::containment::Surroundings;
 use crate::grants::{GrantTable, StandingGrant};
 use crate::law::Law;
 use crate::mounts::{Need, united};
+use crate::network::Network;
 use crate::wire::{Input, Response, notification_line};
 use converge::Lawful;
 use ironcurtain_paths::Resolver;
@@ -48,6 +49,8 @@ pub struct LegOptions {
     pub programs: ServerPrograms,
     /// How it is run; or why it is not.
     pub containment: Result<Containment, String>,
+    /// What lets it reach anything, if anything does.
+    pub network: Option<Arc<Network>>,
     /// Where its sandbox is made.
     pub around: Surroundings,
     /// For looking at granted paths.
@@ -313,7 +316,8 @@ impl Leg {
     async fn start_process(&self, needs: &[Need]) -> Result<Process, String> {
         let o = &self.options;
         let containment = o.containment.as_ref().map_err(Clone::clone)?;
-        let start = Start { server: &o.server, programs: &o.programs, around: &o.around, needs };
+        let network = o.network.as_deref();
+        let start = Start { server: &o.server, programs: &o.programs, around: &o.around, network, needs };
         process::start(containment, start).await
     }
 

@@ -8,6 +8,7 @@ use super::control::Control;
 use crate::config::{FileView, Server};
 use crate::containment::{Profile, Surroundings};
 use crate::mounts::Need;
+use crate::network::{Network, Serving};
 use crate::wire::{Input, Output};
 use ironcurtain_sandbox::{Access, Bound, KillHandle, Mount};
 use std::os::fd::OwnedFd;
@@ -65,6 +66,8 @@ pub(super) struct Start<'a> {
     pub(super) server: &'a Server,
     pub(super) programs: &'a ServerPrograms,
     pub(super) around: &'a Surroundings,
+    /// What lets it reach anything, if anything does.
+    pub(super) network: Option<&'a Network>,
     /// Everything it is to see beside the session sandbox.
     pub(super) needs: &'a [Need],
 }
@@ -86,6 +89,8 @@ pub(super) enum Hold {
     Live {
         /// For changing what it sees.
         control: Box<Control>,
+        /// Kept for its drop.
+        _serving: Option<Serving>,
         /// Kept for its drop.
         _killer: Killer,
     },

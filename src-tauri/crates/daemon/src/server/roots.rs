@@ -2,7 +2,7 @@
 
 #![expect(deprecated, reason = "revision 2026-07-28 drops roots; every revision before it has them")]
 
-use crate::grants::StandingGrant;
+use crate::grants::{Files, StandingGrant};
 use crate::mounts::Need;
 use ironcurtain_paths::{CanonicalPath, Resolver, Target};
 use ironcurtain_policy::{GrantKind, OpenFolder, file_uri};
@@ -68,20 +68,20 @@ pub fn shown(
             tell(Some(folder.path.clone()), format!("rule {}", folder.rule), None);
         }
     }
-    for grant in grants {
-        let Ok(target) = still_there(grant, resolver) else { continue };
-        let need = Need { path: grant.path.clone(), writable: grant.access.write || grant.access.delete };
-        match (target, grant.kind) {
+    for (grant, files) in grants.iter().filter_map(|grant| Some((grant, grant.files()?))) {
+        let Ok(target) = still_there(files, resolver) else { continue };
+        let need = Need { path: files.path.clone(), writable: files.access.write || files.access.delete };
+        match (target, files.kind) {
             (Target::Missing, _) | (Target::Folder, GrantKind::File) => continue,
             (Target::Folder, GrantKind::Tree) => needs.push(need),
             // Removing a name is a change of its folder, which only a call under way is shown.
-            (Target::File { .. } | Target::Special, _) if grant.access.read || grant.access.write => {
+            (Target::File { .. } | Target::Special, _) if files.access.read || files.access.write => {
                 needs.push(need)
             }
             (Target::File { .. } | Target::Special, _) => continue,
         }
         tell(
-            folder_of(&grant.path, target),
+            folder_of(&files.path, target),
             format!("what you granted for {}", grant.lifetime.words()),
             Some(grant.id.clone()),
         );
@@ -94,14 +94,14 @@ pub fn shown(
     Shown { version: 0, needs, roots }
 }
 
-/// What stands at a grant's path; the error says why the grant does not apply just now.
-pub fn still_there(grant: &StandingGrant, resolver: &Resolver) -> Result<Target, String> {
-    let found = resolver.resolve(grant.path.as_str()).map_err(|e| e.to_string())?;
-    if found.path != grant.path {
-        return Err(format!("`{}` is a link now, to `{}`", grant.path, found.path));
+/// What stands at a granted path; the error says why the grant does not apply just now.
+pub fn still_there(files: &Files, resolver: &Resolver) -> Result<Target, String> {
+    let found = resolver.resolve(files.path.as_str()).map_err(|e| e.to_string())?;
+    if found.path != files.path {
+        return Err(format!("`{}` is a link now, to `{}`", files.path, found.path));
     }
-    match (found.target, grant.kind) {
-        (Target::Missing, GrantKind::Tree) => Err(format!("`{}` does not exist any more", grant.path)),
+    match (found.target, files.kind) {
+        (Target::Missing, GrantKind::Tree) => Err(format!("`{}` does not exist any more", files.path)),
         (target, _) => Ok(target),
     }
 }
@@ -117,7 +117,7 @@ fn folder_of(path: &CanonicalPath, target: Target) -> Option<CanonicalPath> {
 mod tests {
     use super::*;
     use crate::consent::Lifetime;
-    use crate::grants::Subject;
+    use crate::grants::{Granted, Subject};
     use ironcurtain_policy::AccessSet;
 
     fn grant(path: &CanonicalPath, kind: GrantKind, access: AccessSet) -> StandingGrant {
@@ -130,9 +130,7 @@ mod tests {
         StandingGrant {
             id: "g".into(),
             subject,
-            path: path.clone(),
-            kind,
-            access,
+            what: Granted::Files(Files { path: path.clone(), kind, access }),
             lifetime: Lifetime::Always,
             expires_ms: None,
             created_ms: 0,
@@ -171,8 +169,8 @@ mod tests {
         assert_eq!(got.needs, [need("tree", false), need("file", true), need("tree/new", true)]);
         let roots: Vec<&str> = got.roots.iter().map(|r| r.path.as_str()).collect();
         assert_eq!(roots, ["/s", at("tree").as_str(), base.as_str()]);
-        assert!(still_there(&grants[4], &resolver).unwrap_err().contains("is a link now"));
-        assert!(still_there(&grants[2], &resolver).unwrap_err().contains("does not exist"));
+        assert!(still_there(grants[4].files().unwrap(), &resolver).unwrap_err().contains("is a link now"));
+        assert!(still_there(grants[2].files().unwrap(), &resolver).unwrap_err().contains("does not exist"));
     }
 
     #[test]

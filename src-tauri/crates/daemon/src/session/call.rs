@@ -8,9 +8,10 @@ use super::judging::Leave;
 use super::prepare::ToolCall;
 use super::{Session, blocked, refusal};
 use crate::audit::{Entry, Event, PolicyDecision, redacted};
-use crate::consent::{Asking, Lifetime, Offer, Outcome, Wanted, build, grants_of};
-use crate::grants::Subject;
+use crate::consent::{Asking, Lifetime, Offer, Outcome, Reach, Wanted, build, grants_of, opened_by};
+use crate::grants::{Granted, Subject};
 use crate::law::Law;
+use crate::network::Loan;
 use crate::prepared::Prepared;
 use crate::server::{Answered, AtServer, Held, Lease, Pending, Pump, ServerError};
 use crate::wire::{Id, Response, result_line};
@@ -36,6 +37,19 @@ struct Call {
     budget: Held,
 }
 
+/// What is shown and opened for one call alone.
+#[derive(Default)]
+struct Own {
+    lease: Option<Lease>,
+    loan: Option<Loan>,
+}
+
+impl Own {
+    fn is_some(&self) -> bool {
+        self.lease.is_some() || self.loan.is_some()
+    }
+}
+
 /// Takes one `tools/call`. Only what must wait is left to a task of its own, so calls are forwarded in their order.
 pub(super) async fn called(session: &Arc<Session>, id: Id, params: Option<&RawValue>, budget: Held) {
     let tool = match ToolCall::read(params) {
@@ -53,7 +67,9 @@ pub(super) async fn called(session: &Arc<Session>, id: Id, params: Option<&RawVa
                 Some(pump) => match forward(session, &call, &leave, &leave.permit, &pump).await {
                     Ok(pending) => {
                         let place = pending.place();
-                        spawn(session, call, Some(place), |s, c| deliver(s, c, leave, pending, None));
+                        spawn(session, call, Some(place), |s, c| {
+                            deliver(s, c, leave, pending, Own::default())
+                        });
                     }
                     Err(reason) => session.refuse(&call, reason).await,
                 },
@@ -136,6 +152,7 @@ async fn question(
 ) -> Result<Vec<Asked>, String> {
     let id = crate::clock::random_name().map_err(|e| format!("DENIED: no question could be made: {e}"))?;
     let wanted = prepared.wanted(&escalation.values, session.config.file_writes);
+    let hosts = session.grantable_hosts(escalation);
     let client = session.client_view();
     let command = std::iter::once(&session.config.command).chain(&session.config.args);
     let question = build(Asking {
@@ -149,6 +166,7 @@ async fn question(
         escalation,
         wanted: &wanted,
         arguments: prepared.call.transport_arguments(),
+        hosts: &hosts,
         limits: law.limits(),
         deadline: session.shared.config.question_deadline(),
     });
@@ -173,8 +191,9 @@ async fn question(
             }
             // From now on the grant speaks, for this call too: taken back, it allows nothing any more.
             let wanted: Vec<Wanted> = wanted.into_iter().map(|(w, _)| w).collect();
-            session.grant(call, offer, lifetime, &wanted, &id).await?;
-            Ok(Vec::new())
+            session.grant(call, offer, lifetime, opened_by(offer.reach, &wanted, &hosts), &id).await?;
+            // That a host may be reached is no answer to a rule that asks about the call itself.
+            Ok(if offer.reach == Reach::Host { escalation.values.clone() } else { Vec::new() })
         }
         Outcome::Settled => Ok(Vec::new()),
         refused @ (Outcome::Denied(_) | Outcome::Unavailable(_) | Outcome::Closed | Outcome::TimedOut) => {
@@ -186,12 +205,13 @@ async fn question(
 
 /// Makes the kernel show what the call needs, then forwards it, then lets the next in line go on.
 async fn proceed(session: Arc<Session>, call: Call, mut leave: Leave, next: Option<oneshot::Sender<()>>) {
+    let loan = session.lend(&call.id, &leave.approved);
     let shown = shown(&session, &call, &mut leave).await;
     drop(next);
     match shown {
         Ok((pending, lease)) => {
             session.forwarded(&call.id, pending.place());
-            deliver(session, call, leave, pending, lease).await;
+            deliver(session, call, leave, pending, Own { lease, loan }).await;
         }
         Err(reason) => session.refuse(&call, reason).await,
     }
@@ -269,9 +289,9 @@ async fn forward(
     Ok(pump.request_held("tools/call", Some(&params), call.budget.clone()))
 }
 
-/// Waits for the answer and passes it on; then what was shown for this call alone is taken away.
-async fn deliver(session: Arc<Session>, call: Call, leave: Leave, pending: Pending, lease: Option<Lease>) {
-    let (answered, held) = answer(&session, &call, &leave, pending, lease).await;
+/// Waits for the answer and passes it on; then what was shown and opened for this call alone is taken away.
+async fn deliver(session: Arc<Session>, call: Call, leave: Leave, pending: Pending, own: Own) {
+    let (answered, held) = answer(&session, &call, &leave, pending, own).await;
     let blocked = if session.sandboxed { blocked::marked(&answered) } else { None };
     let result = match &answered {
         _ if blocked.is_some() => "blocked by the sandbox",
@@ -296,14 +316,14 @@ async fn answer(
     call: &Call,
     leave: &Leave,
     pending: Pending,
-    lease: Option<Lease>,
+    own: Own,
 ) -> (Answered, Held) {
     let answer = pending.answer_held();
     tokio::pin!(answer);
-    if lease.is_some() {
+    if own.is_some() {
         tokio::select! {
             answered = &mut answer => return answered,
-            () = session.forbidden(&call.tool, leave) => drop(lease),
+            () = session.forbidden(&call.tool, leave) => drop(own),
         }
     }
     answer.await
@@ -315,7 +335,7 @@ impl Session {
         call: &Call,
         offer: &Offer,
         lifetime: Lifetime,
-        wanted: &[Wanted],
+        opened: Vec<Granted>,
         question: &str,
     ) -> Result<(), String> {
         let subject = Subject {
@@ -326,12 +346,12 @@ impl Session {
         };
         let provenance = format!("question {question}");
         let when = (lifetime, crate::clock::now_ms());
-        let grants = grants_of(offer.reach, wanted, &subject, when, &provenance, crate::clock::random_name)
+        let grants = grants_of(opened, &subject, when, &provenance, crate::clock::random_name)
             .map_err(|e| format!("DENIED: no grant could be made: {e}"))?;
         for grant in &grants {
             let summary = format!("{}, {}", offer.sentence, lifetime.words());
             let mut entry = self.about(call, None, Event::Grant, summary);
-            entry.paths = vec![grant.path.as_str().to_owned()];
+            entry.about_granted(&grant.what);
             entry.grant_id = Some(grant.id.clone());
             entry.question_id = Some(question.to_owned());
             self.shared.audit.record(entry).await.map_err(|e| format!("DENIED: {e}"))?;
@@ -353,7 +373,7 @@ impl Session {
         outcome: &Outcome,
         asked: Instant,
     ) -> Result<(), String> {
-        let name = refusal::outcome_name(outcome);
+        let name = outcome.name();
         let mut entry =
             self.about(call, Some(prepared), Event::Answer, format!("the question ended: {name}"));
         entry.arguments = None;

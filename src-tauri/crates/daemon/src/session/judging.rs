@@ -70,7 +70,8 @@ impl Session {
             contained: Setting::contained(&self.config),
             sandbox: Some(self.sandbox.clone()),
             resolver: self.resolver.clone(),
-            grants: by.grants.iter().map(StandingGrant::for_judging).collect(),
+            grants: by.grants.iter().filter_map(StandingGrant::for_judging).collect(),
+            hosts: by.grants.iter().filter_map(StandingGrant::for_gate).collect(),
             approved: approved.to_vec(),
         })
     }

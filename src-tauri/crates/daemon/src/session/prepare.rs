@@ -79,6 +79,7 @@ mod tests {
             sandbox: None,
             resolver,
             grants: Vec::new(),
+            hosts: Vec::new(),
             approved: Vec::new(),
         };
         let call = r#"{"_meta":{"progressToken":1},"name":"read_text_file","arguments":{"head":2.0,"path":"~/link"},"x":[1]}"#;

@@ -38,15 +38,3 @@ pub(super) fn changed() -> String {
     "DENIED: what the call names, or what is granted, changed before the server got it. The same call can be tried again."
         .to_owned()
 }
-
-/// How the audit log names it.
-pub(super) fn outcome_name(outcome: &Outcome) -> &'static str {
-    match outcome {
-        Outcome::Allowed { .. } => "approved",
-        Outcome::Denied(_) => "denied",
-        Outcome::Unavailable(_) => "unavailable",
-        Outcome::Closed => "closed",
-        Outcome::TimedOut => "timeout",
-        Outcome::Settled => "settled",
-    }
-}

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use ironcurtain_egress::{Boxed, Event, Limits, Proxy, Record, Resolve, RuleError, Rules};
+use ironcurtain_egress::{Boxed, Connections, Event, Limits, Proxy, Record, Resolve, RuleError, Rules};
 use ironcurtain_sandbox::Egress;
 use tokio::{runtime::Runtime, sync::watch};
 
@@ -40,6 +40,7 @@ pub(crate) fn serve(egress: Egress, written: Written) -> io::Result<Served> {
         ask: None,
         record: Arc::new(Nobody),
         resolve: Arc::new(Names(Mutex::new(written.names))),
+        connections: Connections::default(),
         limits,
     };
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;

@@ -152,7 +152,16 @@ impl Leg {
         round.told = self.tell();
         let now: Vec<Need> = self.mounted.iter().map(|m| m.need.clone()).collect();
         self.take(removals(&now, &wanted), &mut round).await;
+        round.held |= !self.is_cut_off().await;
         round
+    }
+
+    /// Whether no connection of it rests on what was taken back.
+    async fn is_cut_off(&self) -> bool {
+        match &self.options.network {
+            Some(network) => network.is_within_grants().await,
+            None => true,
+        }
     }
 
     async fn take(&mut self, steps: Vec<Step>, round: &mut Round) {

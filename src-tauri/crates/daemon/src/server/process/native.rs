@@ -4,7 +4,7 @@ use super::{Hold, Killer, Process, Start, mount, process};
 use crate::config::FileView;
 use crate::containment::{Profile, environment, find_program, limits};
 use crate::server::control::Control;
-use ironcurtain_sandbox::{Network, Persistence, Spec, launch};
+use ironcurtain_sandbox::{Network, PROXY_PORT, Persistence, Spec, View, launch};
 use std::path::Path;
 
 pub(super) async fn start(profile: &Profile, view: FileView, start: Start<'_>) -> Result<Process, String> {
@@ -17,33 +17,54 @@ pub(super) async fn start(profile: &Profile, view: FileView, start: Start<'_>) -
     let killer = Killer(launched.kill);
     let mut control = Control::new(launched.control).map_err(|e| e.to_string())?;
     control.started().await?;
+    let serving = match start.network.zip(launched.egress) {
+        Some((network, egress)) => {
+            // It is there by now, so that this does not wait.
+            let listener = tokio::task::spawn_blocking(move || egress.listener()).await;
+            Some(network.serve(listener.map_err(|e| e.to_string())?.map_err(|e| e.to_string())?))
+        }
+        None => None,
+    };
     let streams = [launched.stdin, launched.stdout, launched.stderr];
-    process(launched.pid, streams, Hold::Live { control: Box::new(control), _killer: killer })
+    process(
+        launched.pid,
+        streams,
+        Hold::Live { control: Box::new(control), _serving: serving, _killer: killer },
+    )
 }
 
 /// The whole sandbox as a plain value.
 fn spec(profile: &Profile, view: FileView, start: &Start<'_>) -> Result<Spec, String> {
-    if profile.network.is_some() {
-        return Err(
-            "`sandbox.network` is not there in this version; leave it out, and the server has no network"
-                .into(),
-        );
-    }
     let program = text(&find_program(&start.server.command, &start.programs.dir)?)?;
-    let view = start.around.view(profile, view, &program)?;
+    let mut view = start.around.view(profile, view, &program)?;
+    let connector = text(&start.programs.dir.join("ironcurtain-sandbox"))?;
+    if start.network.is_some() {
+        show(&mut view, &connector);
+    }
+    let proxy = start.network.map(|_| ironcurtain_egress::environment(PROXY_PORT, Some(&connector)));
     let argv = std::iter::once(program).chain(start.server.args.iter().cloned()).collect();
     Ok(Spec {
         argv,
-        env: environment(start.server, start.around.home.as_path(), std::env::vars_os()),
+        env: environment(start.server, start.around.home.as_path(), proxy, std::env::vars_os()),
         cwd: None,
         view,
         mounts: start.needs.iter().map(mount).collect(),
-        network: Network::None,
+        network: if start.network.is_some() { Network::Proxied } else { Network::None },
         persistence: Persistence { allow: profile.allow_persistence.clone() },
         limits: limits(&profile.limits),
         state_dir: None,
         allow_root: start.programs.allow_root,
     })
+}
+
+/// Lets it see the program by which ssh connects.
+fn show(view: &mut View, connector: &str) {
+    match view {
+        View::Roots { programs, .. } if !connector.starts_with("/usr/") => {
+            programs.push(connector.to_owned());
+        }
+        View::Roots { .. } | View::HostRead { .. } => {}
+    }
 }
 
 fn text(path: &Path) -> Result<String, String> {

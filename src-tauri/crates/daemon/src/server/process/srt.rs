@@ -23,7 +23,7 @@ pub(super) async fn start(profile: &Profile, dir: &Path, start: Start<'_>) -> Re
     let srt = words(find_program("srt", &start.programs.dir)?);
     private_dir(dir).map_err(|e| e.to_string())?;
     let files = ServerFiles::of(&start.server.name, dir).map_err(|e| e.to_string())?;
-    let mut env = environment(start.server, start.around.home.as_path(), std::env::vars_os());
+    let mut env = environment(start.server, start.around.home.as_path(), None, std::env::vars_os());
     // The program itself is a script, and has a folder of its own for temporary files.
     env.extend(std::env::var("PATH").ok().map(|path| ("PATH".to_owned(), path)));
     env.remove("TMPDIR");

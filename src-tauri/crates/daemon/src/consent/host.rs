@@ -1,0 +1,135 @@
+//! Hosts: the question about one that a server wants to reach by itself, and the offer of those that a call names. Pure.
+
+use super::build::shown_client;
+use super::offers::{STANDING, joined};
+use super::{HostItem, Lifetime, Offer, Question, Reach, Verb, visible};
+use ironcurtain_egress::Target;
+use ironcurtain_protocol::ClientView;
+use std::time::Duration;
+
+/// What asks, where a call has a rule of the policy.
+pub const RULE: &str = "network.askUnknown";
+
+/// What a question about a host is made of.
+#[derive(Debug)]
+pub struct AskingHost<'a> {
+    /// Question id.
+    pub id: String,
+    /// Session id.
+    pub session: &'a str,
+    /// Whose session it is.
+    pub client: &'a ClientView,
+    /// The server that wants to reach it.
+    pub server: &'a str,
+    /// Its command line.
+    pub server_command: &'a str,
+    /// Where it wants to go.
+    pub target: &'a Target,
+    /// How long the question waits.
+    pub deadline: Duration,
+}
+
+/// The question.
+#[must_use]
+pub fn build(asking: AskingHost<'_>) -> Question {
+    let client = shown_client(asking.client);
+    let server = visible::line(asking.server);
+    let target = visible::line(&asking.target.to_string());
+    let hosts = std::slice::from_ref(asking.target);
+    let mut offers: Vec<Offer> = standing(&client.name, &server, hosts).into_iter().collect();
+    for offer in &mut offers {
+        offer.lifetimes.insert(0, Lifetime::Once);
+    }
+    Question {
+        id: asking.id,
+        session: asking.session.to_owned(),
+        server_command: visible::line(asking.server_command),
+        // A server without a sandbox has no proxy that could ask.
+        sandboxed: true,
+        tool: None,
+        verb: Verb::Reach,
+        items: Vec::new(),
+        rule: RULE.to_owned(),
+        reason: format!("the host is not on the list of the server {server}"),
+        arguments: Vec::new(),
+        preview: None,
+        offers,
+        host: Some(HostItem { target, address: None }),
+        server,
+        client,
+        deadline: asking.deadline,
+    }
+}
+
+/// The offer to let `server` reach hosts for longer than a call; none where there is no host.
+#[must_use]
+pub fn standing(client: &str, server: &str, hosts: &[Target]) -> Option<Offer> {
+    let mut names: Vec<String> = hosts.iter().map(|host| visible::line(&host.to_string())).collect();
+    names.dedup();
+    let label = match names.len() {
+        0 => return None,
+        1 => "this host and port".to_owned(),
+        n => format!("these {n} hosts"),
+    };
+    Some(Offer {
+        reach: Reach::Host,
+        label,
+        sentence: format!("{client} may reach {} through the server {server}", joined(&names)),
+        lifetimes: STANDING.to_vec(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::question;
+    use super::*;
+
+    #[test]
+    fn a_question_about_a_host_names_it_and_says_who_would_reach_it() {
+        let got = build(AskingHost {
+            id: "q".into(),
+            session: "s",
+            client: &question("q").client,
+            server: "fetch",
+            server_command: "npx fetch",
+            target: &Target::parse("B\u{fc}cher.example:443", None).unwrap(),
+            deadline: Duration::from_secs(45),
+        });
+        let expected = Question {
+            server: "fetch".into(),
+            server_command: "npx fetch".into(),
+            tool: None,
+            verb: Verb::Reach,
+            host: Some(HostItem { target: "xn--bcher-kva.example:443".into(), address: None }),
+            rule: "network.askUnknown".into(),
+            reason: "the host is not on the list of the server fetch".into(),
+            offers: vec![Offer {
+                reach: Reach::Host,
+                label: "this host and port".into(),
+                sentence: "claude may reach xn--bcher-kva.example:443 through the server fetch".into(),
+                lifetimes: vec![
+                    Lifetime::Once,
+                    Lifetime::Session,
+                    Lifetime::QuarterHour,
+                    Lifetime::Hour,
+                    Lifetime::Always,
+                ],
+            }],
+            ..question("q")
+        };
+        assert_eq!(got, expected);
+    }
+
+    #[test]
+    fn hosts_of_a_call_are_offered_for_longer_than_the_call() {
+        let hosts = ["a.test:443", "b.test:80"].map(|text| Target::parse(text, None).unwrap());
+        assert_eq!(standing("claude", "fetch", &[]), None);
+        let expected = Offer {
+            reach: Reach::Host,
+            label: "these 2 hosts".into(),
+            sentence: "claude may reach a.test:443 and b.test:80 through the server fetch".into(),
+            lifetimes: STANDING.to_vec(),
+        };
+        assert_eq!(standing("claude", "fetch", &hosts), Some(expected));
+    }
+}

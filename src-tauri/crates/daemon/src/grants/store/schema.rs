@@ -1,0 +1,144 @@
+//! The tables, and how those of an older version become these.
+//!
+//! - A change of version is one transaction: after a crash the database is of the one or of the other.
+
+use rusqlite::{Connection, OpenFlags};
+use std::path::{Path, PathBuf};
+
+/// Version of the tables, kept in SQLite's `user_version`.
+const VERSION: i64 = 2;
+
+const TABLES: &str = "
+    CREATE TABLE grants (
+        id TEXT PRIMARY KEY, client TEXT NOT NULL, client_name TEXT NOT NULL, server TEXT NOT NULL,
+        kind TEXT NOT NULL CHECK (kind IN ('file', 'tree', 'host')),
+        path TEXT, can_read INTEGER NOT NULL, can_write INTEGER NOT NULL, can_delete INTEGER NOT NULL,
+        host TEXT, port INTEGER,
+        expires_ms INTEGER, lifetime TEXT NOT NULL, created_ms INTEGER NOT NULL,
+        last_used_ms INTEGER, uses INTEGER NOT NULL, provenance TEXT NOT NULL,
+        CHECK ((kind = 'host') = (host IS NOT NULL AND port IS NOT NULL AND path IS NULL))
+    ) STRICT;
+    PRAGMA user_version = 2;";
+
+/// What a grant of version 1 is now: there were paths only, with `tree` as a flag.
+const FROM_1: &str = "
+    SELECT id, client, client_name, server, CASE tree WHEN 0 THEN 'file' ELSE 'tree' END AS kind,
+        path, can_read, can_write, can_delete, NULL AS host, NULL AS port, expires_ms, lifetime, created_ms,
+        last_used_ms, uses, provenance FROM";
+
+/// Why grants cannot be kept.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The database failed.
+    #[error("the database `{path}` failed: {source}")]
+    Database {
+        /// The file.
+        path: PathBuf,
+        /// SQLite's answer.
+        source: rusqlite::Error,
+    },
+    /// Written by a newer program.
+    #[error("the database `{path}` is of version {found}, newer than this program; update IronCurtain")]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// Its version.
+        found: i64,
+    },
+    /// No thread could be started.
+    #[error("the owner of the grants could not be started: {0}")]
+    Thread(String),
+    /// The trusted process is ending.
+    #[error("grants cannot change: the trusted process is ending")]
+    Ended,
+}
+
+/// Opens the database, with the tables of this version.
+pub(super) fn open(path: &Path) -> Result<Connection, StoreError> {
+    let at = |source| StoreError::Database { path: path.to_path_buf(), source };
+    let connection = Connection::open(path).map_err(at)?;
+    connection.execute_batch("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;").map_err(at)?;
+    let found: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(at)?;
+    match found {
+        0 => connection.execute_batch(&format!("BEGIN; {TABLES} COMMIT;")).map_err(at)?,
+        1 => {
+            let change = format!(
+                "BEGIN; ALTER TABLE grants RENAME TO grants_1; {TABLES}
+                 INSERT INTO grants {FROM_1} grants_1; DROP TABLE grants_1; COMMIT;"
+            );
+            connection.execute_batch(&change).map_err(at)?;
+        }
+        VERSION => {}
+        found => return Err(StoreError::Newer { path: path.to_path_buf(), found }),
+    }
+    Ok(connection)
+}
+
+/// Opens the database as it is and changes nothing in it; nothing when there is none yet.
+pub(super) fn open_to_read(path: &Path) -> Result<Option<Connection>, StoreError> {
+    if !path.exists() {
+        return Ok(None);
+    }
+    let at = |source| StoreError::Database { path: path.to_path_buf(), source };
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags).map_err(at)?;
+    let found: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(at)?;
+    match found {
+        0 => return Ok(None),
+        // What is temporary is in memory, and found first.
+        1 => connection
+            .execute_batch(&format!("CREATE TEMP VIEW grants AS {FROM_1} main.grants;"))
+            .map_err(at)?,
+        VERSION => {}
+        found => return Err(StoreError::Newer { path: path.to_path_buf(), found }),
+    }
+    Ok(Some(connection))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Store;
+    use super::*;
+
+    const VERSION_1: &str = "
+        CREATE TABLE grants (
+            id TEXT PRIMARY KEY, client TEXT NOT NULL, client_name TEXT NOT NULL, server TEXT NOT NULL,
+            path TEXT NOT NULL, tree INTEGER NOT NULL, can_read INTEGER NOT NULL, can_write INTEGER NOT NULL,
+            can_delete INTEGER NOT NULL, expires_ms INTEGER, lifetime TEXT NOT NULL, created_ms INTEGER NOT NULL,
+            last_used_ms INTEGER, uses INTEGER NOT NULL, provenance TEXT NOT NULL
+        ) STRICT;
+        PRAGMA user_version = 1;
+        INSERT INTO grants VALUES ('a', 'k', 'n', 's', '/docs', 1, 1, 0, 0, NULL, 'always', 5, 7, 2, 'question q');
+        INSERT INTO grants VALUES ('b', 'k', 'n', 's', '/docs/f', 0, 1, 1, 0, 9, 'hour', 6, NULL, 0, 'question r');";
+
+    #[test]
+    fn what_an_older_version_granted_stays_granted() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("state.db");
+        Connection::open(&path).unwrap().execute_batch(VERSION_1).unwrap();
+        let short = |store: Store| -> Vec<String> {
+            let grants = store.load().unwrap();
+            grants.iter().map(|g| format!("{} {:?} {} {:?}", g.id, g.what, g.uses, g.expires_ms)).collect()
+        };
+        let expected = [
+            "a Files(Files { path: CanonicalPath(\"/docs\"), kind: Tree, access: AccessSet { read: true, write: false, delete: false } }) 2 None",
+            "b Files(Files { path: CanonicalPath(\"/docs/f\"), kind: File, access: AccessSet { read: true, write: true, delete: false } }) 0 Some(9)",
+        ];
+        assert_eq!(short(Store::open_to_read(&path).unwrap().unwrap()), expected);
+        assert_eq!(short(Store::open(&path).unwrap()), expected);
+        assert_eq!(short(Store::open(&path).unwrap()), expected);
+        assert_eq!(short(Store::open_to_read(&path).unwrap().unwrap()), expected);
+    }
+
+    #[test]
+    fn a_newer_version_is_refused_and_a_half_host_cannot_be_written() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("state.db");
+        let connection = open(&path).unwrap();
+        let half = "INSERT INTO grants VALUES ('a','k','n','s','host',NULL,0,0,0,'h',NULL,NULL,'always',1,NULL,0,'q')";
+        assert!(connection.execute(half, []).unwrap_err().to_string().contains("CHECK"));
+        connection.execute(&half.replace("'h',NULL", "'h',443"), []).unwrap();
+        connection.execute_batch("PRAGMA user_version = 3").unwrap();
+        assert!(matches!(open(&path), Err(StoreError::Newer { found: 3, .. })));
+    }
+}

@@ -1,0 +1,138 @@
+//! The network of one server in one session: a proxy that knows its hosts, asks about others and writes down both.
+//!
+//! - There is none for a server that may reach nothing: its sandbox has no way out at all.
+//! - What may be reached follows from the server's entry, live grants and calls under way, and from nothing else.
+//! - A grant that was taken back is said to be gone once no connection rests on it.
+
+mod asking;
+mod caller;
+mod pace;
+mod reach;
+mod recording;
+
+pub use caller::Caller;
+pub use reach::Loan;
+
+use crate::config::NetworkSettings;
+use asking::Person;
+use ironcurtain_egress::{
+    Ask, Connections, Limits, Proxy, Record, RuleError, Rules, SystemResolver, Target, serve,
+};
+use reach::Reach;
+use recording::OnRecord;
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::task::AbortHandle;
+
+/// How long connections may take to end that are no longer allowed.
+const CUT_BOUND: Duration = Duration::from_secs(5);
+
+/// The network of one server.
+pub struct Network {
+    caller: Arc<Caller>,
+    reach: Arc<Reach>,
+    connections: Connections,
+    ask: Option<Arc<dyn Ask>>,
+    record: Arc<dyn Record>,
+    _following: EndOnDrop,
+}
+
+/// A proxy at work. Dropped, it ends with every connection.
+#[derive(Debug)]
+pub struct Serving {
+    _task: EndOnDrop,
+}
+
+#[derive(Debug)]
+struct EndOnDrop(AbortHandle);
+
+impl Drop for EndOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// The rules of a server's entry, before anything is granted.
+///
+/// # Errors
+/// [`RuleError`], naming the pattern.
+pub fn rules(settings: &NetworkSettings) -> Result<Rules, RuleError> {
+    Rules::new(&settings.allowed_domains, &settings.denied_domains, settings.ask_unknown)
+}
+
+impl Network {
+    /// The network that a server's entry gives it; none when that is nothing.
+    ///
+    /// # Errors
+    /// [`RuleError`], naming the pattern.
+    pub fn of(settings: &NetworkSettings, caller: Caller) -> Result<Option<Arc<Self>>, RuleError> {
+        let rules = rules(settings)?;
+        if rules.is_closed() {
+            return Ok(None);
+        }
+        let (caller, reach) = (Arc::new(caller), Arc::new(Reach::new(rules)));
+        let following = tokio::spawn(follow(caller.clone(), reach.clone())).abort_handle();
+        let person = || -> Arc<dyn Ask> { Arc::new(Person::new(caller.clone(), reach.clone())) };
+        Ok(Some(Arc::new(Self {
+            ask: settings.ask_unknown.then(person),
+            record: Arc::new(OnRecord::new(caller.clone())),
+            connections: Connections::default(),
+            caller,
+            reach,
+            _following: EndOnDrop(following),
+        })))
+    }
+
+    /// Serves a sandbox's listener.
+    #[must_use]
+    pub fn serve(&self, listener: TcpListener) -> Serving {
+        let server = self.caller.server.name.clone();
+        let proxy = Proxy {
+            server: server.clone(),
+            rules: self.reach.rules(),
+            ask: self.ask.clone(),
+            record: self.record.clone(),
+            resolve: Arc::new(SystemResolver),
+            connections: self.connections.clone(),
+            limits: Limits::default(),
+        };
+        let task = tokio::spawn(async move {
+            let problem = serve(listener, proxy).await;
+            tracing::error!(%problem, server, "a server has lost its network");
+        });
+        Serving { _task: EndOnDrop(task.abort_handle()) }
+    }
+
+    /// Whether the person could let the server reach this.
+    #[must_use]
+    pub fn could_reach(&self, target: &Target) -> bool {
+        self.reach.could_open(target)
+    }
+
+    /// Lets the server reach these while one call of it is under way.
+    #[must_use]
+    pub fn lend(&self, call: &str, targets: Vec<Target>) -> Loan {
+        Reach::lend(&self.reach, call, targets)
+    }
+
+    /// Takes what is granted now as it is; whether every connection that rests on something else has ended.
+    pub async fn is_within_grants(&self) -> bool {
+        self.caller.tell(&self.reach);
+        let rules = self.reach.rules().borrow().clone();
+        tokio::time::timeout(CUT_BOUND, self.connections.all_within(&rules)).await.is_ok()
+    }
+}
+
+/// Tells what is granted, whenever that changes.
+async fn follow(caller: Arc<Caller>, reach: Arc<Reach>) {
+    let mut grants = caller.shared.grants.watch();
+    loop {
+        grants.mark_unchanged();
+        caller.tell(&reach);
+        // Without an owner they never change again.
+        if grants.changed().await.is_err() {
+            return;
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! A host that nothing allows, put to the person.
+//!
+//! - A yes for longer than once is a grant before the connection goes on, so that it can be listed and taken back.
+//! - Few questions of one server are open at once; the others wait.
+//! - A no holds for a moment: programs try again by themselves, and a person must not have to say it five times.
+
+use super::caller::Caller;
+use super::reach::Reach;
+use crate::audit::{Event, PolicyDecision};
+use crate::consent::{AskingHost, Lifetime, Offer, Outcome, build_host, grants_of};
+use crate::grants::Granted;
+use ironcurtain_egress::{Answer, Ask, Boxed, Decision, Rules, Target};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::Semaphore;
+use tokio::time::Instant;
+
+/// How many questions of one server may be open at once.
+const MOST_OPEN: usize = 4;
+
+/// How long a no holds.
+const NO_HOLDS: Duration = Duration::from_secs(30);
+
+/// Asks the person on behalf of one server.
+pub(super) struct Person(Arc<Asking>);
+
+struct Asking {
+    caller: Arc<Caller>,
+    reach: Arc<Reach>,
+    places: Semaphore,
+    refused: Mutex<HashMap<Target, (Instant, String)>>,
+}
+
+impl Person {
+    pub(super) fn new(caller: Arc<Caller>, reach: Arc<Reach>) -> Self {
+        let (places, refused) = (Semaphore::new(MOST_OPEN), Mutex::default());
+        Self(Arc::new(Asking { caller, reach, places, refused }))
+    }
+}
+
+impl Ask for Person {
+    fn ask(&self, target: Target) -> Boxed<'static, Answer> {
+        let asking = self.0.clone();
+        Box::pin(async move { asking.ask(&target).await.unwrap_or_else(|why| Answer::No { why }) })
+    }
+}
+
+impl Asking {
+    /// The answer; the error is why there was none, for the agent.
+    async fn ask(&self, target: &Target) -> Result<Answer, String> {
+        if let Some(why) = self.said_no(target) {
+            return Ok(Answer::No { why });
+        }
+        let _place = self.places.acquire().await.map_err(|e| e.to_string())?;
+        if self.is_allowed(target) {
+            return Ok(Answer::Granted);
+        }
+        let (shared, client) = (&self.caller.shared, self.caller.client_view());
+        let id = crate::clock::random_name().map_err(|e| format!("no question could be made: {e}"))?;
+        let question = build_host(AskingHost {
+            id: id.clone(),
+            session: &self.caller.session,
+            client: &client,
+            server: &self.caller.server.name,
+            server_command: &self.caller.command(),
+            target,
+            deadline: shared.config.question_deadline(),
+        });
+        let offers = question.offers.clone();
+        let mut entry = self.caller.entry(Event::Question, "a question was put to the person", target);
+        entry.policy_decision = Some(PolicyDecision {
+            status: "escalate".to_owned(),
+            rule: question.rule.clone(),
+            reason: question.reason.clone(),
+        });
+        entry.question_id = Some(id.clone());
+        shared.audit.record(entry).await.map_err(|e| e.to_string())?;
+        shared.changed();
+        let asked = Instant::now();
+        let outcome = shared.broker.ask(question, self.settled(target)).await;
+        shared.changed();
+        self.answered(target, &id, &outcome, asked).await?;
+        match outcome {
+            Outcome::Allowed { lifetime: Lifetime::Once, .. } => Ok(Answer::Once),
+            Outcome::Allowed { offer, lifetime } => {
+                let offer = offers.get(offer).ok_or("the answer names no offer")?;
+                self.grant(target, offer, lifetime, &id).await?;
+                Ok(Answer::Granted)
+            }
+            Outcome::Settled => Ok(Answer::Granted),
+            refused
+            @ (Outcome::Denied(_) | Outcome::Unavailable(_) | Outcome::Closed | Outcome::TimedOut) => {
+                let why = why(&refused, shared.config.question_deadline_seconds);
+                self.note_no(target, &why);
+                Ok(Answer::No { why })
+            }
+        }
+    }
+
+    /// Completes when the target is allowed by something else.
+    async fn settled(&self, target: &Target) {
+        let mut rules = self.reach.rules();
+        if rules.wait_for(|rules| allow(rules, target)).await.is_err() {
+            std::future::pending().await
+        }
+    }
+
+    fn is_allowed(&self, target: &Target) -> bool {
+        allow(&self.reach.rules().borrow(), target)
+    }
+
+    async fn grant(
+        &self,
+        target: &Target,
+        offer: &Offer,
+        lifetime: Lifetime,
+        question: &str,
+    ) -> Result<(), String> {
+        let (shared, when) = (&self.caller.shared, (lifetime, crate::clock::now_ms()));
+        let (what, provenance) = (vec![Granted::Host(target.clone())], format!("question {question}"));
+        let subject = self.caller.subject();
+        let grants = grants_of(what, &subject, when, &provenance, crate::clock::random_name)
+            .map_err(|e| format!("no grant could be made: {e}"))?;
+        for grant in &grants {
+            let summary = format!("{}, {}", offer.sentence, lifetime.words());
+            let mut entry = self.caller.entry(Event::Grant, summary, target);
+            entry.grant_id = Some(grant.id.clone());
+            entry.question_id = Some(question.to_owned());
+            shared.audit.record(entry).await.map_err(|e| e.to_string())?;
+        }
+        shared.grants.add(grants).await.map_err(|e| format!("the grant could not be kept: {e}"))?;
+        self.caller.tell(&self.reach);
+        shared.changed();
+        Ok(())
+    }
+
+    async fn answered(
+        &self,
+        target: &Target,
+        question: &str,
+        outcome: &Outcome,
+        asked: Instant,
+    ) -> Result<(), String> {
+        let name = outcome.name();
+        let mut entry = self.caller.entry(Event::Answer, format!("the question ended: {name}"), target);
+        entry.escalation_result = Some(name.to_owned());
+        entry.question_id = Some(question.to_owned());
+        entry.human_ms = Some(u64::try_from(asked.elapsed().as_millis()).unwrap_or(u64::MAX));
+        self.caller.shared.audit.record(entry).await.map(|_| ()).map_err(|e| e.to_string())
+    }
+
+    /// The no that still holds.
+    fn said_no(&self, target: &Target) -> Option<String> {
+        let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        refused.retain(|_, (at, _)| at.elapsed() < NO_HOLDS);
+        refused.get(target).map(|(_, why)| why.clone())
+    }
+
+    fn note_no(&self, target: &Target, why: &str) {
+        let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        refused.insert(target.clone(), (Instant::now(), why.to_owned()));
+    }
+}
+
+fn allow(rules: &Rules, target: &Target) -> bool {
+    matches!(rules.judge(target), Decision::Allow { .. })
+}
+
+/// Why it was not allowed, for the program that wanted to go there.
+fn why(outcome: &Outcome, seconds: u64) -> String {
+    match outcome {
+        Outcome::Denied(Some(note)) => format!("the user denied it and says: {note}"),
+        Outcome::Denied(None) => "the user denied it".to_owned(),
+        Outcome::Unavailable(why) => why.clone(),
+        Outcome::Closed => "the question was closed without an answer".to_owned(),
+        Outcome::TimedOut => format!("the user did not answer within {seconds} s"),
+        Outcome::Allowed { .. } | Outcome::Settled => "it changed while it was asked about".to_owned(),
+    }
+}

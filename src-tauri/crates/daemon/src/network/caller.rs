@@ -1,0 +1,69 @@
+//! On whose behalf a server reaches something: for questions, for the record and for grants.
+
+use super::reach::Reach;
+use crate::audit::{Entry, Event};
+use crate::config::Server;
+use crate::grants::{StandingGrant, Subject};
+use crate::identity::Client;
+use crate::session::Shared;
+use ironcurtain_egress::Target;
+use ironcurtain_protocol::ClientView;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// One server of one session.
+pub struct Caller {
+    /// What all sessions share.
+    pub shared: Shared,
+    /// Session id.
+    pub session: String,
+    /// Whose session it is.
+    pub client: Client,
+    /// What the client calls itself, once it has.
+    pub says_it_is: Arc<Mutex<Option<String>>>,
+    /// The server.
+    pub server: Server,
+}
+
+impl Caller {
+    /// The client, for people.
+    pub(super) fn client_view(&self) -> ClientView {
+        let says = self.says_it_is.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        ClientView { says_it_is: says, ..self.client.view.clone() }
+    }
+
+    /// The server's command line.
+    pub(super) fn command(&self) -> String {
+        let words = std::iter::once(&self.server.command).chain(&self.server.args);
+        words.map(String::as_str).collect::<Vec<_>>().join(" ")
+    }
+
+    /// Who a grant is given to here.
+    pub(super) fn subject(&self) -> Subject {
+        Subject {
+            client: self.client.key.clone(),
+            client_name: self.client.view.name.clone(),
+            server: self.server.name.clone(),
+            session: Some(self.session.clone()),
+        }
+    }
+
+    /// An entry about a host.
+    pub(super) fn entry(&self, event: Event, summary: impl Into<String>, target: &Target) -> Entry {
+        let mut entry = Entry::new(event, summary);
+        entry.session = Some(self.session.clone());
+        entry.client = Some(self.client.view.name.clone());
+        entry.server_name = Some(self.server.name.clone());
+        entry.sandboxed = Some(true);
+        entry.about_host(target);
+        entry
+    }
+
+    /// Tells what is granted to it now.
+    pub(super) fn tell(&self, reach: &Reach) {
+        let table = self.shared.grants.now();
+        let covers =
+            |grant: &&StandingGrant| grant.subject.covers(&self.client.key, &self.server.name, &self.session);
+        let granted = table.grants.iter().filter(covers).filter_map(StandingGrant::for_proxy);
+        reach.follow(table.version, granted.collect());
+    }
+}

@@ -1,0 +1,57 @@
+//! So many at once and so many a second: the rest wait. What a server can have written down without end is slowed here.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+use tokio::time::{Instant, sleep_until};
+
+/// How many may come at once.
+const BURST: u32 = 100;
+
+/// One more comes each time this has passed.
+const STEP: Duration = Duration::from_millis(50);
+
+/// A steady pace.
+pub(super) struct Pace {
+    /// When everything that was let through would have come one by one.
+    paid: Mutex<Instant>,
+}
+
+impl Pace {
+    pub(super) fn new() -> Self {
+        Self { paid: Mutex::new(Instant::now()) }
+    }
+
+    /// Waits for its turn.
+    pub(super) async fn turn(&self) {
+        let due = {
+            let mut paid = self.paid.lock().unwrap_or_else(PoisonError::into_inner);
+            *paid = (*paid).max(Instant::now()) + STEP;
+            *paid
+        };
+        sleep_until(due.checked_sub(STEP * BURST).unwrap_or(due)).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_burst_is_let_through_and_what_comes_after_waits() {
+        let (pace, began) = (Pace::new(), Instant::now());
+        for _ in 0..BURST {
+            pace.turn().await;
+        }
+        assert_eq!(began.elapsed(), Duration::ZERO);
+        for _ in 0..20 {
+            pace.turn().await;
+        }
+        assert_eq!(began.elapsed(), STEP * 20);
+        tokio::time::advance(STEP * 30).await;
+        let resumed = Instant::now();
+        for _ in 0..30 {
+            pace.turn().await;
+        }
+        assert_eq!(resumed.elapsed(), Duration::ZERO);
+    }
+}

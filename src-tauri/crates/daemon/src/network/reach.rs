@@ -1,0 +1,144 @@
+//! What one server may reach right now.
+//!
+//! - Every change is published as a whole: no connection is judged by half of it.
+
+use ironcurtain_egress::{Decision, Grant, Rules, Target};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::watch;
+
+/// The rules of a server's entry, with what is granted and lent.
+pub struct Reach {
+    entry: Rules,
+    known: Mutex<Known>,
+    rules: watch::Sender<Arc<Rules>>,
+}
+
+#[derive(Default)]
+struct Known {
+    /// The table of grants that `granted` is from.
+    version: u64,
+    granted: Vec<Grant>,
+    next: u64,
+    lent: BTreeMap<u64, Vec<Grant>>,
+}
+
+/// Hosts that may be reached for as long as this is kept.
+pub struct Loan {
+    number: u64,
+    of: Arc<Reach>,
+}
+
+/// Begins the id of what is lent to a call; no grant's id has a space.
+const LENT: &str = "call ";
+
+/// The call that was lent what allows a connection; nothing when that is a grant.
+pub(super) fn lent_to(grant: &str) -> Option<&str> {
+    grant.strip_prefix(LENT)
+}
+
+impl Reach {
+    pub(super) fn new(entry: Rules) -> Self {
+        Self { rules: watch::Sender::new(Arc::new(entry.clone())), known: Mutex::default(), entry }
+    }
+
+    /// For judging, and for waiting until it changes.
+    pub(super) fn rules(&self) -> watch::Receiver<Arc<Rules>> {
+        self.rules.subscribe()
+    }
+
+    /// Takes what is granted by this version of the table, unless a newer one is known.
+    pub(super) fn follow(&self, version: u64, granted: Vec<Grant>) {
+        self.change(|known| {
+            if version > known.version {
+                (known.version, known.granted) = (version, granted);
+            }
+        });
+    }
+
+    /// Whether a grant would let this through: nothing denies it.
+    pub(super) fn could_open(&self, target: &Target) -> bool {
+        let grant = Grant { id: String::new(), target: target.clone() };
+        !target.host.is_local()
+            && matches!(self.entry.with_grants(vec![grant]).judge(target), Decision::Allow { .. })
+    }
+
+    /// Opens these for a call.
+    pub(super) fn lend(this: &Arc<Self>, call: &str, targets: Vec<Target>) -> Loan {
+        let id = format!("{LENT}{call}");
+        let lent = targets.into_iter().map(|target| Grant { id: id.clone(), target }).collect();
+        let number = this.change(|known| {
+            known.next += 1;
+            known.lent.insert(known.next, lent);
+            known.next
+        });
+        Loan { number, of: this.clone() }
+    }
+
+    fn change<T>(&self, with: impl FnOnce(&mut Known) -> T) -> T {
+        // It is whole after every step of its owners.
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let answer = with(&mut known);
+        let open = known.granted.iter().chain(known.lent.values().flatten()).cloned().collect();
+        let rules = self.entry.with_grants(open);
+        // Published before the next change can be made.
+        self.rules.send_if_modified(|published| {
+            let differs = **published != rules;
+            if differs {
+                *published = Arc::new(rules);
+            }
+            differs
+        });
+        answer
+    }
+}
+
+impl Drop for Loan {
+    fn drop(&mut self) {
+        self.of.change(|known| drop(known.lent.remove(&self.number)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn target(text: &str) -> Target {
+        Target::parse(text, None).unwrap()
+    }
+
+    fn allows(reach: &Reach, text: &str) -> bool {
+        matches!(reach.rules().borrow().judge(&target(text)), Decision::Allow { .. })
+    }
+
+    #[test]
+    fn what_is_open_is_the_entry_what_is_granted_and_what_is_lent() {
+        let reach = Arc::new(Reach::new(Rules::new(["a.test"], ["*.bad.test"], true).unwrap()));
+        assert!(allows(&reach, "a.test:443") && !allows(&reach, "b.test:443"));
+        let grant = |text| Grant { id: "g".into(), target: target(text) };
+        reach.follow(2, vec![grant("b.test:443"), grant("x.bad.test:443")]);
+        let loan = Reach::lend(&reach, "7", vec![target("c.test:80")]);
+        assert!(["a.test:443", "b.test:443", "c.test:80"].iter().all(|text| allows(&reach, text)));
+        assert!(!allows(&reach, "x.bad.test:443"), "denied comes first");
+        reach.follow(1, vec![]);
+        assert!(allows(&reach, "b.test:443"), "an older table changes nothing");
+        let mut rules = reach.rules();
+        drop(loan);
+        assert!(rules.has_changed().unwrap() && !allows(&reach, "c.test:80"));
+        rules.mark_unchanged();
+        reach.follow(3, vec![grant("b.test:443"), grant("x.bad.test:443")]);
+        assert!(!rules.has_changed().unwrap(), "nothing is told twice");
+        reach.follow(4, vec![]);
+        assert!(!allows(&reach, "b.test:443"));
+    }
+
+    #[test]
+    fn what_is_denied_or_of_this_machine_cannot_be_opened() {
+        let reach = Reach::new(Rules::new(["a.test"], ["*.bad.test"], false).unwrap());
+        assert!(reach.could_open(&target("new.test:443")));
+        for text in ["x.bad.test:443", "localhost:80", "printer.local:80", "router:80"] {
+            assert!(!reach.could_open(&target(text)), "{text}");
+        }
+        assert_eq!((lent_to("call 7"), lent_to("abc")), (Some("7"), None));
+    }
+}

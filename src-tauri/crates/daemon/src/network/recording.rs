@@ -1,0 +1,92 @@
+//! What a server's proxy decided, in the audit log.
+//!
+//! - A connection goes out only when it is on record. Refusals beyond a steady pace wait, so that a server cannot fill
+//!   the disk with them.
+
+use super::caller::Caller;
+use super::pace::Pace;
+use super::reach::lent_to;
+use crate::audit::{Entry, Event, PolicyDecision};
+use crate::consent::visible;
+use ironcurtain_egress::{Boxed, By, Host, Record, Target, Verdict};
+use std::sync::Arc;
+
+/// Writes down what is decided.
+pub(super) struct OnRecord {
+    caller: Arc<Caller>,
+    pace: Pace,
+}
+
+impl OnRecord {
+    pub(super) fn new(caller: Arc<Caller>) -> Self {
+        Self { caller, pace: Pace::new() }
+    }
+}
+
+impl Record for OnRecord {
+    fn record(&self, event: ironcurtain_egress::Event) -> Boxed<'_, Result<(), String>> {
+        Box::pin(async move {
+            let shared = &self.caller.shared;
+            let entry = entry(&self.caller, &event);
+            if !matches!(event.verdict, Verdict::Allowed(_)) {
+                self.pace.turn().await;
+            }
+            shared.audit.record(entry).await.map_err(|e| e.to_string())?;
+            if let Verdict::Allowed(By::Grant(id)) = event.verdict
+                && lent_to(&id).is_none()
+            {
+                shared.grants.used(&[id]);
+            }
+            shared.changed();
+            Ok(())
+        })
+    }
+}
+
+fn entry(caller: &Caller, event: &ironcurtain_egress::Event) -> Entry {
+    // What is no host is written down as it was asked for.
+    let host = Host::parse(&event.host).unwrap_or_else(|_| Host::Name(visible::line(&event.host)));
+    let target = Target { host, port: event.port };
+    let server = &caller.server.name;
+    let mut entry = caller.entry(Event::Network, summary(server, &target, &event.verdict), &target);
+    entry.addresses = event.addresses.iter().map(ToString::to_string).collect();
+    match &event.verdict {
+        Verdict::Allowed(by) => allowed(&mut entry, by),
+        Verdict::Refused { code, reason } => entry.policy_decision = Some(decision("deny", code, reason)),
+        Verdict::Failed { code, .. } => entry.result = Some((*code).to_owned()),
+    }
+    entry
+}
+
+fn summary(server: &str, target: &Target, verdict: &Verdict) -> String {
+    match verdict {
+        Verdict::Allowed(_) => format!("the server {server} reached {target}"),
+        Verdict::Refused { reason, .. } => {
+            format!("the server {server} was kept from {target}: {}", visible::line(reason))
+        }
+        Verdict::Failed { reason, .. } => {
+            format!("the server {server} could not reach {target}: {}", visible::line(reason))
+        }
+    }
+}
+
+fn allowed(entry: &mut Entry, by: &By) {
+    entry.policy_decision = Some(match by {
+        By::Rule(rule) => decision("allow", rule, "the host is on the list of its server"),
+        By::Once => decision("allow", "once", "approved: once"),
+        By::Grant(id) => match lent_to(id) {
+            Some(call) => {
+                entry.request_id = Some(call.to_owned());
+                decision("allow", "call", "approved: for the call that names it")
+            }
+            None => {
+                entry.grant_id = Some(id.clone());
+                decision("allow", "grant", &format!("grant `{id}`"))
+            }
+        },
+    });
+}
+
+fn decision(status: &str, rule: &str, reason: &str) -> PolicyDecision {
+    PolicyDecision { status: status.to_owned(), rule: rule.to_owned(), reason: reason.to_owned() }
+}

@@ -1,0 +1,37 @@
+//! Hosts that a call names: which a person can grant, and what is open for the call alone.
+
+use super::Session;
+use crate::network::Loan;
+use crate::wire::Id;
+use ironcurtain_egress::Target;
+use ironcurtain_policy::{Asked, Escalation, Role};
+
+impl Session {
+    /// The hosts that a call is asked about, when it is about fetching from hosts and nothing else, and the server's proxy
+    /// could let each through.
+    pub(super) fn grantable_hosts(&self, escalation: &Escalation) -> Vec<Target> {
+        let Some(network) = &self.network else { return Vec::new() };
+        let host = |asked: &Asked| {
+            let fetched = asked.role == Some(Role::FetchUrl);
+            target(asked).filter(|target| fetched && network.could_reach(target))
+        };
+        let mut hosts: Vec<Target> =
+            escalation.values.iter().map(host).collect::<Option<_>>().unwrap_or_default();
+        hosts.dedup();
+        hosts
+    }
+
+    /// Opens what the person said yes to for a call, for as long as that is under way.
+    pub(super) fn lend(&self, call: &Id, approved: &[Asked]) -> Option<Loan> {
+        let network = self.network.as_ref()?;
+        let targets: Vec<Target> =
+            approved.iter().filter_map(target).filter(|target| network.could_reach(target)).collect();
+        (!targets.is_empty()).then(|| network.lend(call.as_json(), targets))
+    }
+}
+
+/// Where an address leads, as the proxy spells it.
+fn target(asked: &Asked) -> Option<Target> {
+    let (host, port) = asked.host_and_port()?;
+    Target::parse(&format!("{host}:{port}"), None).ok()
+}

@@ -1,0 +1,27 @@
+//! The fetch server from PyPI, as the catalog adds it.
+
+use super::ground::inside;
+use crate::consent::Next;
+use crate::servers::world;
+use ironcurtain_daemon::consent::{Lifetime, Reach};
+use serde_json::json;
+
+#[test]
+fn the_fetch_server_reaches_what_a_call_names_and_nothing_else() {
+    inside("network::real::the_fetch_server_reaches_what_a_call_names_and_nothing_else", |ground| {
+        let world = world("fetch");
+        let mut client = world.connect("fetch");
+        // Not raw, it would have npm fetch a program that makes pages readable.
+        let page = json!({ "url": "http://files.example.test/hello", "raw": true });
+        world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
+        let fetched = client.call("fetch", page.clone());
+        assert!(fetched.ok().contains("hello from outside"), "{}", fetched.text);
+        assert_eq!(world.person.asked().len(), 1, "the call was the only question");
+        // Its look at `robots.txt`, and the page.
+        assert_eq!(ground.reached(), ["9.9.9.9 80", "9.9.9.9 80"]);
+        client.call("fetch", page).refused("DENIED: the user denied this call");
+        world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
+        client.call("fetch", json!({ "url": "http://sly.example.test/hello" })).refused("sly.example.test");
+        assert_eq!(ground.reached().len(), 2);
+    });
+}
