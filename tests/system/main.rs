@@ -14,6 +14,7 @@ mod consent;
 mod contained;
 mod grants;
 mod hostile;
+mod installs;
 mod killing;
 mod looking;
 mod machine;

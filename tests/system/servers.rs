@@ -50,7 +50,7 @@ fn installed(registry: &str) -> PathBuf {
 }
 
 /// Calls a tool, which the person allows once.
-fn allowed(world: &World, client: &mut Client, tool: &str, arguments: Value) -> Outcome {
+pub fn allowed(world: &World, client: &mut Client, tool: &str, arguments: Value) -> Outcome {
     world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
     let outcome = client.call(tool, arguments);
     assert_eq!(world.person.asked().len(), 1, "`{tool}` did not ask: {outcome:?}");

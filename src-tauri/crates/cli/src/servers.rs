@@ -3,12 +3,14 @@
 //! - Nothing is written before the whole proposal was shown and a person said yes, or `--yes` said it for them.
 //! - Whatever a server says is shown with its hidden characters made visible.
 
+mod install;
 mod known;
 mod show;
 
 use anyhow::{Context, bail};
 use clap::Subcommand;
 use ironcurtain_daemon::annotating::{AnnotationsFile, Draft};
+use ironcurtain_daemon::installs::Installs;
 use ironcurtain_daemon::{Home, Inspection, Sandbox, Servers, inspect};
 use serde_json::{Value, json};
 use std::io::{self, BufRead, IsTerminal, Write};
@@ -24,6 +26,10 @@ pub enum ServersAction {
     Catalog,
     /// Add a known server.
     Add(known::AddOptions),
+    /// Install the package of a server that is started by `npx` or `uvx`, so that it needs no network to start.
+    Install(install::InstallOptions),
+    /// Look for another version of an installed package, show how its tools differ, and take it after a yes.
+    Update(install::UpdateOptions),
     /// Start a server in its sandbox, propose what its tools' arguments mean, and write that down after a yes.
     Annotate {
         /// The server.
@@ -47,6 +53,8 @@ pub fn perform(action: &ServersAction, json: bool) -> anyhow::Result<ExitCode> {
         ServersAction::List => list(&home, json),
         ServersAction::Catalog => known::catalog(json),
         ServersAction::Add(options) => known::perform(&home, options, json),
+        ServersAction::Install(options) => install::install(home, options, json),
+        ServersAction::Update(options) => install::update(home, options, json),
         ServersAction::Annotate { name, yes, timeout, allow_root } => {
             let inspection = Inspection {
                 programs: programs()?,
@@ -77,7 +85,8 @@ fn annotate(inspection: &Inspection, name: &str, yes: bool, json: bool) -> anyho
     if !yes && json {
         return Ok(ExitCode::SUCCESS);
     }
-    if !yes && !confirmed(&mut out, &file)? {
+    let question = format!("Write this to `{}`?", file.path().display());
+    if !yes && !confirmed(&mut out, &question)? {
         writeln!(out, "Nothing was written.")?;
         return Ok(ExitCode::FAILURE);
     }
@@ -88,11 +97,11 @@ fn annotate(inspection: &Inspection, name: &str, yes: bool, json: bool) -> anyho
     Ok(ExitCode::SUCCESS)
 }
 
-fn confirmed(out: &mut impl Write, file: &AnnotationsFile) -> anyhow::Result<bool> {
+fn confirmed(out: &mut impl Write, question: &str) -> anyhow::Result<bool> {
     if !io::stdin().is_terminal() {
-        bail!("nothing was written: there is no terminal to confirm at; `--yes` writes what is shown");
+        bail!("nothing was written: there is no terminal to confirm at; `--yes` does what is shown");
     }
-    write!(out, "Write this to `{}`? [y/N] ", file.path().display())?;
+    write!(out, "{question} [y/N] ")?;
     out.flush()?;
     let mut answer = String::new();
     io::stdin().lock().read_line(&mut answer)?;
@@ -102,6 +111,7 @@ fn confirmed(out: &mut impl Write, file: &AnnotationsFile) -> anyhow::Result<boo
 fn list(home: &Home, json: bool) -> anyhow::Result<ExitCode> {
     let servers = Servers::load(home)?;
     let annotated = AnnotationsFile::open(home)?;
+    let installs = Installs::of(home);
     let mut out = io::stdout().lock();
     let rows: Vec<Value> = servers
         .iter()
@@ -112,13 +122,14 @@ fn list(home: &Home, json: bool) -> anyhow::Result<ExitCode> {
                 "args": server.args,
                 "sandboxed": server.sandbox != Sandbox::OptedOut,
                 "annotatedTools": annotated.tools(&server.name),
+                "package": install::state_json(&installs.state(server)),
             })
         })
         .collect();
     if json {
         print_json(&mut out, &json!({ "servers": rows }))?;
     } else {
-        write!(out, "{}", show::list(&servers, &annotated))?;
+        write!(out, "{}", show::list(&servers, &annotated, &installs))?;
     }
     Ok(ExitCode::SUCCESS)
 }

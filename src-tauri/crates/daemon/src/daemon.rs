@@ -8,6 +8,7 @@ use crate::grants::{Expired, Grants, StoreError};
 use crate::home::{Home, HomeError};
 use crate::identity;
 use crate::in_force::{First, InForce, Means};
+use crate::installs::Installs;
 use crate::law::LawError;
 use crate::listener::{ListenError, Listener, Peer};
 use crate::server::ServerPrograms;
@@ -120,7 +121,11 @@ pub async fn start(options: Options, consent: Arc<dyn Consent>) -> Result<Daemon
     });
     let shared = Shared {
         machine,
-        programs: ServerPrograms { dir: options.programs, allow_root: options.allow_root },
+        programs: ServerPrograms {
+            dir: options.programs,
+            allow_root: options.allow_root,
+            installs: Installs::of(&options.home),
+        },
         home: options.home,
         config,
         laws: in_force.laws(),

@@ -139,6 +139,12 @@ impl Home {
         self.data.join("servers").join(server)
     }
 
+    /// The packages that servers are started from.
+    #[must_use]
+    pub fn installs(&self) -> PathBuf {
+        self.data.join("installs")
+    }
+
     fn runtime(&self) -> PathBuf {
         self.socket.parent().unwrap_or(Path::new("/")).to_path_buf()
     }

@@ -161,7 +161,8 @@ pub fn protected(
     resolver: &Resolver,
 ) -> Result<Vec<CanonicalPath>, LawError> {
     let mut all = Vec::new();
-    for own in home.own() {
+    // Packages are shown to the servers that are started from them, and to nobody else.
+    for own in home.own().into_iter().chain([home.installs()]) {
         let text = own.to_string_lossy().into_owned();
         let found =
             resolver.resolve(&text).map_err(|e| LawError::Path { path: text, problem: e.to_string() })?;

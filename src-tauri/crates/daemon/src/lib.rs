@@ -19,6 +19,7 @@ mod grants;
 mod home;
 mod identity;
 mod in_force;
+pub mod installs;
 pub mod judging;
 mod law;
 mod listener;

@@ -4,7 +4,7 @@
 //!   under way fail, and none runs twice.
 //! - One task ([`leg`]) owns the process and what is mounted; one task per process ([`pump`]) owns the conversation.
 
-mod control;
+pub(crate) mod control;
 pub mod inspect;
 mod leg;
 mod mounted;

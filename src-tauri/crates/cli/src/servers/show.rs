@@ -2,6 +2,7 @@
 
 use ironcurtain_daemon::annotating::{AnnotationsFile, Change, Changes, Draft, DraftTool};
 use ironcurtain_daemon::consent::visible;
+use ironcurtain_daemon::installs::{Installs, State};
 use ironcurtain_daemon::{Sandbox, Servers};
 use ironcurtain_policy::propose::{Confidence, Proposal, ProposedArgument};
 use serde_json::{Value, json};
@@ -110,7 +111,7 @@ fn change_json(change: &Change) -> Value {
 }
 
 /// The configured servers, for people.
-pub fn list(servers: &Servers, annotated: &AnnotationsFile) -> String {
+pub fn list(servers: &Servers, annotated: &AnnotationsFile, installs: &Installs) -> String {
     let mut out = String::new();
     for server in servers.iter() {
         let contained = if server.sandbox == Sandbox::OptedOut { "NO SANDBOX" } else { "sandboxed" };
@@ -118,7 +119,12 @@ pub fn list(servers: &Servers, annotated: &AnnotationsFile) -> String {
             0 => format!("not annotated: run `ironcurtain servers annotate {}`", server.name),
             count => format!("{} annotated", counted(count, "tool")),
         };
-        line(&mut out, &format!("{}  {contained}  {tools}  {}", server.name, server.command));
+        let package = match installs.state(server) {
+            State::NoPackage => String::new(),
+            State::Installed { version, .. } => format!("  version {version}"),
+            State::NotReady(problem) => format!("  NOT READY: {problem}"),
+        };
+        line(&mut out, &format!("{}  {contained}  {tools}  {}{package}", server.name, server.command));
     }
     out
 }

@@ -81,8 +81,10 @@ impl Surroundings {
             FileView::Roots => {
                 // As in the other view, what is not there opens nothing.
                 let mut programs: Vec<String> = read.into_iter().filter(|p| Path::new(p).exists()).collect();
-                if !program.starts_with("/usr/") {
-                    programs.push(program.to_owned());
+                let own = own_files(program);
+                let shown = |dir: &String| Path::new(own).starts_with(dir);
+                if !own.starts_with("/usr/") && !programs.iter().any(shown) {
+                    programs.push(own.to_owned());
                 }
                 View::Roots { session_dir, programs }
             }
@@ -152,6 +154,12 @@ impl Surroundings {
         }
         Ok(())
     }
+}
+
+/// What a program needs to be seen of itself: its file, or the whole virtual environment that it is a link of.
+fn own_files(program: &str) -> &str {
+    let environment = Path::new(program).parent().and_then(Path::parent).and_then(Path::to_str);
+    environment.filter(|_| Path::new(program).is_symlink()).unwrap_or(program)
 }
 
 /// The limits of an entry, and the defaults where it says nothing.

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-/// The program's real file: an absolute path, one of ours, or the first on the path.
+/// The program's real file, or the link that a virtual environment has for it: an absolute path, one of ours, or the first on the path.
 ///
 /// # Errors
 /// A sentence that names the program.
@@ -17,7 +17,15 @@ pub(crate) fn find_program(command: &str, ours: &Path) -> Result<PathBuf, String
         dirs.map(|dir| dir.join(command)).find(|p| p.is_file())
     };
     let found = found.ok_or_else(|| format!("the program `{command}` is nowhere on the path"))?;
-    found.canonicalize().map_err(|e| format!("the program `{}` cannot be used: {e}", found.display()))
+    let real = |path: &Path| {
+        path.canonicalize().map_err(|e| format!("the program `{}` cannot be used: {e}", found.display()))
+    };
+    let file = real(&found)?;
+    // A Python of a virtual environment is a link to the system's, and finds its modules by where the link is.
+    match (found.parent(), found.file_name()) {
+        (Some(bin), Some(name)) if bin.join("../pyvenv.cfg").is_file() => Ok(real(bin)?.join(name)),
+        (Some(_) | None, _) => Ok(file),
+    }
 }
 
 #[cfg(test)]
@@ -29,5 +37,22 @@ mod tests {
         let problem = find_program("no-such-program", Path::new("/nonexistent"));
         assert_eq!(problem, Err("the program `no-such-program` is nowhere on the path".into()));
         assert!(find_program("./x", Path::new("/nonexistent")).unwrap_err().contains("relative path"));
+    }
+
+    #[test]
+    fn links_are_followed_but_for_the_python_of_a_virtual_environment() {
+        let dir = tempfile::tempdir().unwrap();
+        let base = dir.path().canonicalize().unwrap();
+        std::fs::create_dir_all(base.join("venv/bin")).unwrap();
+        let python = base.join("venv/bin/python");
+        std::os::unix::fs::symlink("/bin/sh", &python).unwrap();
+        std::os::unix::fs::symlink(base.join("venv"), base.join("link")).unwrap();
+        let found = |path: &str| find_program(base.join(path).to_str().unwrap(), Path::new("/nonexistent"));
+        assert_eq!(found("venv/bin/python"), Ok(Path::new("/bin/sh").canonicalize().unwrap()));
+        std::fs::write(base.join("venv/pyvenv.cfg"), "home = /usr/bin\n").unwrap();
+        assert_eq!(found("link/bin/python"), Ok(python.clone()));
+        std::fs::remove_file(&python).unwrap();
+        std::os::unix::fs::symlink("/nonexistent/x", &python).unwrap();
+        assert!(find_program(python.to_str().unwrap(), Path::new("/")).is_err());
     }
 }

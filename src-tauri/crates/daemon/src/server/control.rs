@@ -13,7 +13,7 @@ const ANSWER_BOUND: Duration = Duration::from_secs(10);
 
 /// The control conversation. One request at a time; events in between are kept.
 #[derive(Debug)]
-pub(super) struct Control {
+pub(crate) struct Control {
     lines: BufReader<OwnedReadHalf>,
     write: tokio::net::unix::OwnedWriteHalf,
     next: u64,
@@ -21,14 +21,14 @@ pub(super) struct Control {
 }
 
 impl Control {
-    pub(super) fn new(stream: std::os::unix::net::UnixStream) -> io::Result<Self> {
+    pub(crate) fn new(stream: std::os::unix::net::UnixStream) -> io::Result<Self> {
         stream.set_nonblocking(true)?;
         let (read, write) = UnixStream::from_std(stream)?.into_split();
         Ok(Self { lines: BufReader::new(read), write, next: 0, events: VecDeque::new() })
     }
 
     /// Waits until the sandbox stands; the error says why it does not.
-    pub(super) async fn started(&mut self) -> Result<(), String> {
+    pub(crate) async fn started(&mut self) -> Result<(), String> {
         loop {
             let event = match self.events.pop_front() {
                 Some(event) => event,
@@ -47,7 +47,7 @@ impl Control {
     }
 
     /// Asks for one thing and waits for the answer; the error is that of the conversation, which is over then.
-    pub(super) async fn ask(&mut self, op: ControlOp) -> Result<Answer, String> {
+    pub(crate) async fn ask(&mut self, op: ControlOp) -> Result<Answer, String> {
         let late = |_| format!("the sandbox supervisor did not answer within {} s", ANSWER_BOUND.as_secs());
         tokio::time::timeout(ANSWER_BOUND, self.exchange(op)).await.map_err(late)?
     }
@@ -68,7 +68,7 @@ impl Control {
     }
 
     /// How the server ended, if the supervisor still tells.
-    pub(super) async fn exit(&mut self) -> Option<i32> {
+    pub(crate) async fn exit(&mut self) -> Option<i32> {
         loop {
             let event = match self.events.pop_front() {
                 Some(event) => event,

@@ -16,6 +16,7 @@ use crate::config::{ConfigError, FileView, Sandbox, Server, Servers};
 use crate::consent::visible;
 use crate::containment::{Profile, Surroundings};
 use crate::home::{Home, HomeError};
+use crate::installs::Installs;
 use crate::law::LawError;
 use ironcurtain_paths::Resolver;
 use scratch::Scratch;
@@ -101,9 +102,24 @@ pub async fn inspect(inspection: &Inspection, name: &str) -> Result<Vec<ListedTo
         name: visible::line(name),
         known: servers.names().collect::<Vec<_>>().join("`, `"),
     })?;
+    inspect_server(inspection, server).await
+}
+
+/// Starts a server by this entry and lists its tools.
+///
+/// # Errors
+/// [`InspectError`]. The server is killed in any case.
+pub(crate) async fn inspect_server(
+    inspection: &Inspection,
+    server: &Server,
+) -> Result<Vec<ListedTool>, InspectError> {
     let person = crate::law::canonical_home(&inspection.home)?;
     let scratch = Scratch::new(&inspection.home.sessions())?;
-    let programs = ServerPrograms { dir: inspection.programs.clone(), allow_root: inspection.allow_root };
+    let programs = ServerPrograms {
+        dir: inspection.programs.clone(),
+        allow_root: inspection.allow_root,
+        installs: Installs::of(&inspection.home),
+    };
     let resolver = Resolver::new(person.clone(), person.clone());
     let protected = crate::law::protected(&inspection.home, &person, &resolver)?;
     let around = Surroundings::new(&inspection.home, &person, protected, scratch.folder())?;
@@ -113,7 +129,7 @@ pub async fn inspect(inspection: &Inspection, name: &str) -> Result<Vec<ListedTo
     let process = match tokio::time::timeout(inspection.patience, started).await {
         Ok(Ok(process)) => process,
         Ok(Err(reason)) => return Err(InspectError::NotStarted { server: server.name.clone(), reason }),
-        Err(_) => return Err(slow(inspection, name, String::new())),
+        Err(_) => return Err(slow(inspection, &server.name, String::new())),
     };
     let mut talk = Talk::new(process, scratch.folder());
     let listed = tokio::time::timeout(inspection.patience, tools::list(&mut talk)).await;
@@ -121,7 +137,7 @@ pub async fn inspect(inspection: &Inspection, name: &str) -> Result<Vec<ListedTo
     match listed {
         Ok(Ok(tools)) => Ok(tools),
         Ok(Err(problem)) => Err(InspectError::Misbehaved { server: server.name.clone(), problem, said }),
-        Err(_) => Err(slow(inspection, name, said)),
+        Err(_) => Err(slow(inspection, &server.name, said)),
     }
 }
 

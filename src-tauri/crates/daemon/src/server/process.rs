@@ -7,6 +7,7 @@ mod srt;
 use super::control::Control;
 use crate::config::{FileView, Server};
 use crate::containment::{Profile, Surroundings};
+use crate::installs::{Installs, Lease, NotReady};
 use crate::mounts::Need;
 use crate::network::{Network, Serving};
 use crate::wire::{Input, Output};
@@ -21,6 +22,8 @@ pub struct ServerPrograms {
     pub dir: PathBuf,
     /// Whether sandboxes may be made by uid 0.
     pub allow_root: bool,
+    /// The packages that servers are started from.
+    pub installs: Installs,
 }
 
 /// How a server is run.
@@ -50,6 +53,16 @@ impl Containment {
             Self::Native(_, FileView::HostRead) | Self::Srt(..) => true,
             Self::Native(_, FileView::Roots) | Self::Plain => false,
         }
+    }
+
+    /// The same, with one more folder to read.
+    fn showing(&self, folder: &str) -> Self {
+        let mut containment = self.clone();
+        match &mut containment {
+            Self::Native(profile, _) | Self::Srt(profile, _) => profile.allow_read.push(folder.to_owned()),
+            Self::Plain => {}
+        }
+        containment
     }
 
     /// What it may write to in any case, as far as it is not shown by itself.
@@ -93,17 +106,34 @@ pub(super) enum Hold {
         _serving: Option<Serving>,
         /// Kept for its drop.
         _killer: Killer,
+        /// Kept for its drop.
+        package: Option<Lease>,
     },
     /// A sandbox that shows what it was made with.
     Fixed {
         /// Kept for its drop.
         _hold: ironcurtain_sandbox::Hold,
+        /// Kept for its drop.
+        package: Option<Lease>,
     },
     /// No sandbox.
     Plain {
         /// Kept for its drop.
         _hold: ironcurtain_sandbox::Hold,
+        /// Kept for its drop.
+        package: Option<Lease>,
     },
+}
+
+impl Hold {
+    /// Keeps the folder it was started from there for as long as it runs.
+    fn keep(&mut self, lease: Lease) {
+        match self {
+            Self::Live { package, .. } | Self::Fixed { package, .. } | Self::Plain { package, .. } => {
+                *package = Some(lease);
+            }
+        }
+    }
 }
 
 /// How long a supervisor may take to remove what it made, and to look for what its server left.
@@ -120,8 +150,27 @@ impl Drop for Killer {
     }
 }
 
-/// Starts the server; the error is a sentence for people.
+/// Starts the server, from its package where its entry names a package runner; the error is a sentence for people.
 pub(super) async fn start(containment: &Containment, start: Start<'_>) -> Result<Process, String> {
+    let (installs, server) = (start.programs.installs.clone(), start.server.clone());
+    let ready =
+        tokio::task::spawn_blocking(move || installs.ready(&server)).await.map_err(|e| e.to_string())?;
+    let ready = match (ready, containment) {
+        (Ok(Some(ready)), _) => ready,
+        (Ok(None), _) => return run(containment, start).await,
+        // It has the network and the caches that a package runner wants.
+        (Err(NotReady::NotInstalled { .. } | NotReady::NotUnderstood(_)), Containment::Plain) => {
+            return run(containment, start).await;
+        }
+        (Err(problem), _) => return Err(problem.to_string()),
+    };
+    let containment = containment.showing(&ready.folder);
+    let mut process = run(&containment, Start { server: &ready.server, ..start }).await?;
+    process.hold.keep(ready.lease);
+    Ok(process)
+}
+
+async fn run(containment: &Containment, start: Start<'_>) -> Result<Process, String> {
     match containment {
         Containment::Native(profile, view) => native::start(profile, *view, start).await,
         Containment::Srt(profile, dir) => srt::start(profile, dir, start).await,

@@ -29,7 +29,7 @@ pub(super) async fn start(profile: &Profile, view: FileView, start: Start<'_>) -
     process(
         launched.pid,
         streams,
-        Hold::Live { control: Box::new(control), _serving: serving, _killer: killer },
+        Hold::Live { control: Box::new(control), _serving: serving, _killer: killer, package: None },
     )
 }
 

@@ -7,5 +7,5 @@ use std::process::Command;
 pub(super) async fn start(start: Start<'_>) -> Result<Process, String> {
     let mut command = Command::new(find_program(&start.server.command, &start.programs.dir)?);
     command.args(&start.server.args).envs(&start.server.env).current_dir(start.around.session_dir.as_path());
-    bound(command, |hold| Hold::Plain { _hold: hold }).await
+    bound(command, |hold| Hold::Plain { _hold: hold, package: None }).await
 }

@@ -36,7 +36,7 @@ pub(super) async fn start(profile: &Profile, dir: &Path, start: Start<'_>) -> Re
     let line = launch(&srt, &program, &files).map_err(|e| e.to_string())?;
     let mut command = Command::new(line.command);
     command.args(line.args).env_clear().envs(env).current_dir(files.cwd);
-    bound(command, |hold| Hold::Fixed { _hold: hold }).await
+    bound(command, |hold| Hold::Fixed { _hold: hold, package: None }).await
 }
 
 /// The whole sandbox as a plain value. What it may read inside of what is denied is named, its own folders too.

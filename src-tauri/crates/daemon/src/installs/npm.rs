@@ -1,0 +1,214 @@
+//! A package of npm: installed without running anything of it.
+//!
+//! - Install scripts never run (`--ignore-scripts`), here as little as later.
+//! - What is started is a script for node in the package itself.
+
+use super::record::{Record, Run, Runtime};
+use super::registry;
+use super::wanted::Wanted;
+use super::workshop::{Workshop, text};
+use crate::containment::find_program;
+use serde::Deserialize;
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Component, Path};
+
+/// The longest first line that is looked at.
+const FIRST_LINE: u64 = 300;
+
+/// Installs a package into the workshop.
+pub(super) async fn fetch(shop: &Workshop, wanted: &Wanted, version: Option<&str>) -> Result<Record, String> {
+    let (node, npm) = programs()?;
+    let npm = [node.as_os_str(), npm.as_os_str()];
+    let source = registry::npm(&npm).await?;
+    let lines: String = source.settings.iter().map(|(name, value)| format!("{name}={value}\n")).collect();
+    write(&shop.path("npmrc"), &lines)?;
+    let version = version.unwrap_or("latest");
+    let project = json!({ "private": true, "dependencies": { &wanted.package: version } });
+    write(&shop.tree.join("package.json"), &project.to_string())?;
+    let install = [
+        "install",
+        "--ignore-scripts",
+        "--omit=dev",
+        "--no-audit",
+        "--no-fund",
+        "--no-update-notifier",
+        "--no-progress",
+        // Whoever reads of one finds it gone.
+        "--logs-max=0",
+        "--loglevel=error",
+    ];
+    let argv: Vec<&OsStr> = npm.into_iter().chain(install.map(OsStr::new)).collect();
+    let env = BTreeMap::from([
+        ("npm_config_userconfig".to_owned(), text(&shop.path("npmrc"))?),
+        ("npm_config_globalconfig".to_owned(), text(&shop.path("none"))?),
+    ]);
+    shop.run(&argv, env, &source.rules).await?;
+    let locked = locked(&shop.tree, &wanted.package)?;
+    let program = program(&shop.tree, wanted)?;
+    let run = Run { runtime: Runtime::Node, program };
+    Ok(Record::new(wanted.clone(), locked.version, locked.integrity, run))
+}
+
+/// Node and npm, as files.
+fn programs() -> Result<(std::path::PathBuf, std::path::PathBuf), String> {
+    let nowhere = Path::new("/nonexistent");
+    Ok((find_program("node", nowhere)?, find_program("npm", nowhere)?))
+}
+
+/// What npm wrote down of the package.
+#[derive(Deserialize)]
+struct Locked {
+    version: String,
+    integrity: Option<String>,
+}
+
+fn locked(tree: &Path, package: &str) -> Result<Locked, String> {
+    #[derive(Deserialize)]
+    struct Lock {
+        packages: BTreeMap<String, serde_json::Value>,
+    }
+    let mut lock: Lock = read(&tree.join("package-lock.json"))?;
+    let of = format!("node_modules/{package}");
+    let found = lock.packages.remove(&of).ok_or_else(|| format!("npm did not install `{package}`"))?;
+    serde_json::from_value(found).map_err(|e| format!("`package-lock.json`: `{of}`: {e}"))
+}
+
+/// The script that is meant, below the tree.
+fn program(tree: &Path, wanted: &Wanted) -> Result<String, String> {
+    #[derive(Deserialize)]
+    struct Package {
+        bin: Option<Bin>,
+    }
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Bin {
+        One(String),
+        Many(BTreeMap<String, String>),
+    }
+    let folder = format!("node_modules/{}", wanted.package);
+    let about: Package = read(&tree.join(&folder).join("package.json"))?;
+    let own = wanted.package.rsplit('/').next().unwrap_or_default();
+    let script = match (about.bin, wanted.program.as_deref()) {
+        (None, _) => return Err(format!("`{}` has no program", wanted.package)),
+        (Some(Bin::One(script)), None) => script,
+        (Some(Bin::One(script)), Some(name)) if name == own => script,
+        (Some(Bin::One(_)), Some(name)) => {
+            return Err(format!("`{}` has no program `{name}`", wanted.package));
+        }
+        (Some(Bin::Many(scripts)), name) => chosen(scripts, name, own, &wanted.package)?,
+    };
+    let script = script.strip_prefix("./").unwrap_or(&script);
+    if !Path::new(script).components().all(|part| matches!(part, Component::Normal(_))) {
+        return Err(format!("the program of `{}` is outside of it: `{script}`", wanted.package));
+    }
+    let script = format!("{folder}/{script}");
+    for_node(&tree.join(&script))?;
+    Ok(script)
+}
+
+/// As `npx` chooses: the one that is named, the only one there is, or the one that is called like the package.
+fn chosen(
+    scripts: BTreeMap<String, String>,
+    name: Option<&str>,
+    own: &str,
+    package: &str,
+) -> Result<String, String> {
+    let names = scripts.keys().map(String::as_str).collect::<Vec<_>>().join("`, `");
+    let all_the_same = || {
+        let mut all = scripts.values();
+        all.next().filter(|first| all.all(|other| other == *first))
+    };
+    let found = match name {
+        Some(name) => scripts.get(name),
+        None => all_the_same().or_else(|| scripts.get(own)),
+    };
+    found.cloned().ok_or_else(|| match name {
+        Some(name) => format!("`{package}` has no program `{name}`; it has `{names}`"),
+        None => format!("`{package}` has several programs, `{names}`; name one with `npx -p {package} NAME`"),
+    })
+}
+
+/// Refuses what node would not run.
+fn for_node(script: &Path) -> Result<(), String> {
+    let bad = |why: String| format!("`{}` cannot be run: {why}", script.display());
+    let file = std::fs::File::open(script).map_err(|e| bad(e.to_string()))?;
+    let mut line = Vec::new();
+    let read = BufReader::new(file).take(FIRST_LINE).read_until(b'\n', &mut line);
+    read.map_err(|e| bad(e.to_string()))?;
+    let line = String::from_utf8_lossy(&line);
+    let names_node = || line.split([' ', '/']).any(|word| word.trim() == "node");
+    if line.starts_with("#!") && names_node() {
+        Ok(())
+    } else {
+        Err(bad("it is not a script for node".to_owned()))
+    }
+}
+
+fn read<T: for<'de> Deserialize<'de>>(path: &Path) -> Result<T, String> {
+    let bad = |why: String| format!("`{}`: {why}", path.display());
+    let text = std::fs::read_to_string(path).map_err(|e| bad(e.to_string()))?;
+    serde_json::from_str(&text).map_err(|e| bad(e.to_string()))
+}
+
+fn write(path: &Path, text: &str) -> Result<(), String> {
+    std::fs::write(path, text).map_err(|e| format!("`{}` cannot be written: {e}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::installs::Registry;
+    use serde_json::Value;
+
+    fn found(bin: Value, program: Option<&str>, first_line: &str) -> Result<String, String> {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().join("node_modules/@a/b");
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join("package.json"), json!({ "bin": bin }).to_string()).unwrap();
+        std::fs::write(folder.join("x.js"), first_line).unwrap();
+        let program = program.map(str::to_owned);
+        let wanted = Wanted { registry: Registry::Npm, package: "@a/b".into(), version: None, program };
+        super::program(dir.path(), &wanted).map_err(|e| e.replace(&*dir.path().to_string_lossy(), ""))
+    }
+
+    #[test]
+    fn the_program_is_the_one_that_npx_would_run() {
+        let node = "#!/usr/bin/env node\n";
+        let path = Ok("node_modules/@a/b/x.js".to_owned());
+        for (bin, name) in [
+            (json!("./x.js"), None),
+            (json!("x.js"), Some("b")),
+            (json!({ "other": "x.js" }), None),
+            (json!({ "other": "y.js", "b": "x.js" }), None),
+            (json!({ "other": "x.js", "b": "y.js" }), Some("other")),
+        ] {
+            assert_eq!(found(bin.clone(), name, node), path, "{bin}");
+        }
+        for (bin, name, line, problem) in [
+            (Value::Null, None, node, "`@a/b` has no program"),
+            (json!("x.js"), Some("c"), node, "`@a/b` has no program `c`"),
+            (
+                json!({ "c": "x.js", "d": "y.js" }),
+                None,
+                node,
+                "`@a/b` has several programs, `c`, `d`; name one",
+            ),
+            (json!({ "c": "x.js" }), Some("e"), node, "`@a/b` has no program `e`; it has `c`"),
+            (json!("../x.js"), None, node, "the program of `@a/b` is outside of it: `../x.js`"),
+            (json!("/bin/sh"), None, node, "the program of `@a/b` is outside of it: `/bin/sh`"),
+            (
+                json!("x.js"),
+                None,
+                "#!/bin/sh\n",
+                "`/node_modules/@a/b/x.js` cannot be run: it is not a script for node",
+            ),
+            (json!("y.js"), None, node, "`/node_modules/@a/b/y.js` cannot be run: No such file"),
+        ] {
+            let error = found(bin, name, line).unwrap_err();
+            assert!(error.starts_with(problem), "{error}");
+        }
+    }
+}

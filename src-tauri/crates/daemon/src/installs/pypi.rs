@@ -1,0 +1,112 @@
+//! A package of `PyPI`: installed into a virtual environment, from wheels only.
+//!
+//! - Nothing is built (`--only-binary :all:`), so nothing of a package runs here.
+//! - The environment is of the system's own Python, which every sandbox shows.
+
+use super::record::{Record, Run, Runtime};
+use super::registry;
+use super::wanted::Wanted;
+use super::workshop::{Workshop, text};
+use ironcurtain_egress::Rules;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+/// The system's own Python.
+const PYTHON: &str = "/usr/bin/python3";
+
+/// Installs a package into the workshop.
+pub(super) async fn fetch(shop: &Workshop, wanted: &Wanted, version: Option<&str>) -> Result<Record, String> {
+    let runtime = python()?;
+    let python = runtime.as_os_str();
+    let source = registry::pip(&[python]).await?;
+    let venv = shop.tree.join("venv");
+    let make = ["-I", "-m", "venv", "--without-pip"].map(OsStr::new);
+    let make: Vec<&OsStr> = [python].into_iter().chain(make).chain([venv.as_os_str()]).collect();
+    shop.run(&make, BTreeMap::new(), &Rules::default()).await?;
+    let (own, report) = (venv.join("bin/python"), shop.path("report.json"));
+    let package = wanted.spelled(version);
+    let argv = [
+        python,
+        OsStr::new("-m"),
+        OsStr::new("pip"),
+        OsStr::new("--python"),
+        own.as_os_str(),
+        OsStr::new("install"),
+        OsStr::new("--only-binary=:all:"),
+        OsStr::new("--no-input"),
+        OsStr::new("--no-cache-dir"),
+        OsStr::new("--disable-pip-version-check"),
+        OsStr::new("--quiet"),
+        OsStr::new("--report"),
+        report.as_os_str(),
+        OsStr::new("--"),
+        OsStr::new(&package),
+    ];
+    let mut env = source.settings;
+    // Whatever else is configured stays outside.
+    env.insert("PIP_CONFIG_FILE".to_owned(), "/dev/null".to_owned());
+    shop.run(&argv, env, &source.rules).await?;
+    let installed = installed(&report)?;
+    let program = program(&shop.tree, wanted)?;
+    let run = Run { runtime: Runtime::Python(runtime), program };
+    Ok(Record::new(wanted.clone(), installed.version, installed.integrity, run))
+}
+
+/// The system's own Python, as a file.
+pub(super) fn python() -> Result<PathBuf, String> {
+    let found = Path::new(PYTHON).canonicalize();
+    found.map_err(|e| format!("`{PYTHON}`, which runs packages of PyPI, cannot be used: {e}"))
+}
+
+struct Installed {
+    version: String,
+    integrity: Option<String>,
+}
+
+/// What pip says that it installed for the package itself.
+fn installed(report: &Path) -> Result<Installed, String> {
+    #[derive(Deserialize)]
+    struct Report {
+        install: Vec<Item>,
+    }
+    #[derive(Deserialize)]
+    struct Item {
+        requested: bool,
+        metadata: Metadata,
+        download_info: Download,
+    }
+    #[derive(Deserialize)]
+    struct Metadata {
+        version: String,
+    }
+    #[derive(Deserialize)]
+    struct Download {
+        archive_info: Option<Archive>,
+    }
+    #[derive(Deserialize)]
+    struct Archive {
+        #[serde(default)]
+        hashes: BTreeMap<String, String>,
+    }
+    let bad = |why: String| format!("what pip reports is not understood: {why}");
+    let report = std::fs::read_to_string(report).map_err(|e| bad(e.to_string()))?;
+    let report: Report = serde_json::from_str(&report).map_err(|e| bad(e.to_string()))?;
+    let item = report.install.into_iter().find(|item| item.requested);
+    let item = item.ok_or_else(|| bad("it names no package that was asked for".to_owned()))?;
+    let hashes = item.download_info.archive_info.map(|archive| archive.hashes).unwrap_or_default();
+    let integrity = hashes.into_iter().next().map(|(kind, hash)| format!("{kind}:{hash}"));
+    Ok(Installed { version: item.metadata.version, integrity })
+}
+
+/// The script that is meant, below the tree; called like the package unless the entry names it.
+fn program(tree: &Path, wanted: &Wanted) -> Result<String, String> {
+    let package = wanted.package.split('[').next().unwrap_or_default();
+    let name = wanted.program.as_deref().unwrap_or(package);
+    let script = format!("venv/bin/{name}");
+    if tree.join(&script).is_file() {
+        return text(Path::new(&script));
+    }
+    Err(format!("`{package}` has no program `{name}`; name one with `uvx --from {package} NAME`"))
+}

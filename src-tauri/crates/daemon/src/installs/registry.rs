@@ -1,0 +1,250 @@
+//! Where packages come from: what npm and pip say that this person has configured. No host is named here.
+//!
+//! - npm and pip themselves are asked, outside of any sandbox, with the person's configuration; they are the person's programs.
+//! - Whoever is configured counts as spelled out, so a registry in a private network, or on this machine, is reached.
+
+use super::wanted::Registry;
+use ironcurtain_egress::address::{self, Place};
+use ironcurtain_egress::{Resolve, Rules, SystemResolver};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::net::IpAddr;
+use std::time::Duration;
+use tokio::process::Command;
+use url::Url;
+
+/// How long npm or pip may take to tell their configuration.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Variables of ours that say whom to trust.
+const TRUST: [&str; 4] = ["NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE"];
+
+/// Where one package manager gets its packages.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Source {
+    /// What it may reach.
+    pub(super) rules: Rules,
+    /// The part of its configuration that goes along, as it wants it: lines of an `npmrc`, or variables.
+    pub(super) settings: BTreeMap<String, String>,
+}
+
+/// Asks npm. `npm` is its command line.
+pub(super) async fn npm(npm: &[&OsStr]) -> Result<Source, String> {
+    let said = ask(npm, &["config", "list", "--json"]).await?;
+    let all: Map<String, Value> =
+        serde_json::from_str(&said).map_err(|e| not_understood(Registry::Npm, &e))?;
+    let (urls, settings) = npm_settings(&all);
+    Ok(Source { rules: rules(&urls).await?, settings })
+}
+
+/// Asks pip. `python` is the command line of the Python that has it.
+pub(super) async fn pip(python: &[&OsStr]) -> Result<Source, String> {
+    let said = ask(python, &["-c", PIP]).await.map_err(|e| format!("{e}; is `python3-pip` installed?"))?;
+    let told: Pip = serde_json::from_str(&said).map_err(|e| not_understood(Registry::Pypi, &e))?;
+    let (urls, settings) = told.settings();
+    Ok(Source { rules: rules(&urls).await?, settings })
+}
+
+/// Has pip itself work out its options, from its defaults, files and variables; and tell where the files are that its
+/// default index tells of.
+const PIP: &str = "
+import json
+from pip._internal.commands import create_command
+from pip._internal.models.index import PyPI
+told, _ = create_command('install').parse_args([])
+names = ('index_url', 'extra_index_urls', 'find_links', 'no_index', 'cert', 'trusted_hosts')
+told = {name: getattr(told, name) for name in names}
+told['file_hosts'] = [PyPI.file_storage_domain] if told['index_url'] == PyPI.simple_url else []
+print(json.dumps(told))
+";
+
+/// What pip tells.
+#[derive(Deserialize)]
+struct Pip {
+    index_url: Option<String>,
+    extra_index_urls: Vec<String>,
+    find_links: Vec<String>,
+    no_index: bool,
+    cert: Option<String>,
+    trusted_hosts: Vec<String>,
+    file_hosts: Vec<String>,
+}
+
+impl Pip {
+    fn settings(self) -> (Vec<String>, BTreeMap<String, String>) {
+        let mut settings = BTreeMap::new();
+        let mut set = |name: &str, value: String| {
+            if !value.is_empty() {
+                settings.insert(name.to_owned(), value);
+            }
+        };
+        set("PIP_INDEX_URL", self.index_url.clone().unwrap_or_default());
+        set("PIP_EXTRA_INDEX_URL", self.extra_index_urls.join(" "));
+        set("PIP_FIND_LINKS", self.find_links.join(" "));
+        set("PIP_NO_INDEX", if self.no_index { "1".to_owned() } else { String::new() });
+        set("PIP_CERT", self.cert.unwrap_or_default());
+        set("PIP_TRUSTED_HOST", self.trusted_hosts.join(" "));
+        let indexes = self.index_url.into_iter().chain(self.extra_index_urls);
+        let mut urls: Vec<String> = indexes.filter(|_| !self.no_index).chain(self.find_links).collect();
+        let files = self.file_hosts.iter().filter(|_| !self.no_index);
+        urls.extend(files.map(|host| format!("https://{host}")));
+        (urls, settings)
+    }
+}
+
+/// The registries, and what of the configuration goes along.
+fn npm_settings(all: &Map<String, Value>) -> (Vec<String>, BTreeMap<String, String>) {
+    let mut urls = Vec::new();
+    let mut settings = BTreeMap::new();
+    for (name, value) in all {
+        let is_registry = name == "registry" || name.starts_with('@') && name.ends_with(":registry");
+        let value = match value {
+            Value::String(text) => text.clone(),
+            Value::Bool(word) => word.to_string(),
+            Value::Null | Value::Number(_) | Value::Array(_) | Value::Object(_) => continue,
+        };
+        if is_registry {
+            urls.push(value.clone());
+        }
+        if is_registry || name == "cafile" || name == "strict-ssl" {
+            settings.insert(name.clone(), value);
+        }
+    }
+    (urls, settings)
+}
+
+/// What may be reached: the hosts of these addresses, and where they are if that is not public.
+async fn rules(urls: &[String]) -> Result<Rules, String> {
+    let mut allowed = Vec::new();
+    for text in urls {
+        // pip takes folders, too.
+        let Some((host, port)) = host(text) else { continue };
+        allowed.push(format!("{host}:{port}"));
+        for address in SystemResolver.resolve(host.trim_matches(['[', ']'])).await.unwrap_or_default() {
+            allowed.extend(spelled_out(address).map(|address| format!("{address}:{port}")));
+        }
+    }
+    Rules::new(&allowed, &[] as &[&str], false)
+        .map_err(|e| format!("the configured registry is refused: {e}"))
+}
+
+fn host(url: &str) -> Option<(String, u16)> {
+    let url = Url::parse(url).ok()?;
+    let port = url.port_or_known_default()?;
+    matches!(url.scheme(), "http" | "https").then_some((url.host_str()?.to_owned(), port))
+}
+
+/// An address that no name may lead to unless it is spelled out. What hands out this machine's credentials never is.
+fn spelled_out(address: IpAddr) -> Option<String> {
+    let place = address::place(address).or_else(|| address::is_own(address).then_some(Place::Own))?;
+    match place {
+        Place::Unspecified | Place::Metadata | Place::Multicast => None,
+        Place::Loopback
+        | Place::LinkLocal
+        | Place::Private
+        | Place::Shared
+        | Place::Reserved
+        | Place::Own => Some(match address {
+            IpAddr::V4(v4) => v4.to_string(),
+            IpAddr::V6(v6) => format!("[{v6}]"),
+        }),
+    }
+}
+
+/// What whoever is installing trusts, beside the configuration of the package manager.
+pub(super) fn trust() -> impl Iterator<Item = (String, String)> {
+    TRUST.iter().filter_map(|name| Some(((*name).to_owned(), std::env::var(name).ok()?)))
+}
+
+/// Asks a program of the person's, in no project of the person's.
+async fn ask(program: &[&OsStr], args: &[&str]) -> Result<String, String> {
+    let (name, before) = program.split_first().ok_or("there is no program to ask")?;
+    let shown = name.to_string_lossy();
+    let mut command = Command::new(name);
+    command.args(before).args(args).current_dir("/").stdin(std::process::Stdio::null()).kill_on_drop(true);
+    let output = tokio::time::timeout(PATIENCE, command.output());
+    let output = output
+        .await
+        .map_err(|_| format!("`{shown}` did not tell its configuration within {} s", PATIENCE.as_secs()))?
+        .map_err(|e| format!("`{shown}` cannot be started: {e}"))?;
+    if !output.status.success() {
+        let why = String::from_utf8_lossy(&output.stderr);
+        let why = why.trim().lines().last().unwrap_or("it says nothing");
+        return Err(format!("`{shown}` does not tell its configuration: {why}"));
+    }
+    String::from_utf8(output.stdout).map_err(|e| e.to_string())
+}
+
+fn not_understood(registry: Registry, problem: &serde_json::Error) -> String {
+    let who = match registry {
+        Registry::Npm => "npm",
+        Registry::Pypi => "pip",
+    };
+    format!("what {who} tells of its configuration is not understood: {problem}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ironcurtain_egress::{Decision, Target};
+    use serde_json::json;
+
+    #[test]
+    fn registries_and_trust_go_along_and_secrets_stay() {
+        let Value::Object(all) = json!({
+            "registry": "https://npm.example/", "@a:registry": "http://127.0.0.1:4873/", "cafile": "/ca.pem",
+            "strict-ssl": true, "//npm.example/:_authToken": "secret", "cache": "/c", "ca": null,
+        }) else {
+            panic!()
+        };
+        let (urls, settings) = npm_settings(&all);
+        assert_eq!(urls, ["https://npm.example/", "http://127.0.0.1:4873/"]);
+        let lines: Vec<_> = settings.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        let expected = [
+            "@a:registry=http://127.0.0.1:4873/",
+            "cafile=/ca.pem",
+            "registry=https://npm.example/",
+            "strict-ssl=true",
+        ];
+        assert_eq!(lines, expected);
+    }
+
+    #[test]
+    fn an_index_that_is_not_used_is_not_reached() {
+        let told = |no_index| Pip {
+            index_url: Some("https://pypi.example/simple".into()),
+            extra_index_urls: vec!["https://more.example/simple".into()],
+            find_links: vec!["/opt/wheels".into(), "https://links.example/x".into()],
+            no_index,
+            cert: None,
+            trusted_hosts: vec!["more.example".into()],
+            file_hosts: vec!["files.example".into()],
+        };
+        let (urls, settings) = told(false).settings();
+        let links = ["/opt/wheels", "https://links.example/x"];
+        let indexes = ["https://pypi.example/simple", "https://more.example/simple"];
+        assert_eq!(urls, [&indexes[..], &links, &["https://files.example"]].concat());
+        assert_eq!(settings["PIP_FIND_LINKS"], links.join(" "));
+        assert_eq!((settings.get("PIP_NO_INDEX"), settings.get("PIP_CERT")), (None, None));
+        let (urls, settings) = told(true).settings();
+        assert_eq!(urls, links);
+        assert_eq!(settings["PIP_NO_INDEX"], "1");
+    }
+
+    #[tokio::test]
+    async fn what_is_configured_is_reached_where_it_is_and_nothing_beside_it() {
+        let urls = ["http://localhost:4873/npm/", "https://u:p@a.invalid/x", "/opt"].map(str::to_owned);
+        let rules = rules(&urls).await.unwrap();
+        let allows = |target: &str| {
+            matches!(rules.judge(&Target::parse(target, None).unwrap()), Decision::Allow { .. })
+        };
+        assert!(allows("localhost:4873") && allows("127.0.0.1:4873") && allows("a.invalid:443"));
+        assert!(!allows("localhost:80") && !allows("a.invalid:80") && !allows("b.invalid:443"));
+        let refused = super::rules(&["http://short/".into()]).await.unwrap_err();
+        assert!(refused.contains("`short:80` has no dot"), "{refused}");
+        assert_eq!(spelled_out("169.254.169.254".parse().unwrap()), None);
+        assert_eq!(spelled_out("fd00::1".parse().unwrap()).as_deref(), Some("[fd00::1]"));
+    }
+}

@@ -1,0 +1,178 @@
+//! One run of a package manager: in a sandbox that may write to one folder and reach one registry.
+//!
+//! - The proxy is served here, for as long as the run takes, and by nobody else.
+//! - When this returns, nothing of the run is left.
+
+use crate::config::{FileView, LimitSettings};
+use crate::containment::Surroundings;
+use crate::containment::{Profile, limits};
+use crate::server::control::Control;
+use crate::wire::Input;
+use ironcurtain_egress::{Boxed, Event, Limits, Proxy, Record, Rules, SystemResolver, Verdict, serve};
+use ironcurtain_sandbox::{KillHandle, Launched, Network, PERSISTENCE_NAMES, Persistence, Spec, launch};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::io::AsyncReadExt;
+use tokio::sync::{oneshot, watch};
+
+/// How much of what it says is kept.
+const KEPT: usize = 4000;
+
+/// How long the end of a sandbox may take.
+const END: Duration = Duration::from_secs(10);
+
+/// What is run.
+pub(super) struct Job<'a> {
+    /// The program, as a whole path, and its arguments.
+    pub(super) argv: Vec<String>,
+    /// Its whole environment.
+    pub(super) env: BTreeMap<String, String>,
+    /// Where it starts.
+    pub(super) cwd: &'a Path,
+    /// What it may reach.
+    pub(super) rules: &'a Rules,
+    /// How long it may take.
+    pub(super) patience: Duration,
+}
+
+/// Where it is run.
+pub(super) struct Stage<'a> {
+    /// The directory that has `ironcurtain-sandbox`.
+    pub(super) programs: &'a Path,
+    /// Whether a sandbox may be made by uid 0.
+    pub(super) allow_root: bool,
+    /// What is around the sandbox; the session's folder is the one that may be written.
+    pub(super) around: &'a Surroundings,
+}
+
+/// How it went.
+#[derive(Debug)]
+pub(super) struct Finished {
+    /// Its exit status.
+    pub(super) status: i32,
+    /// The last of what it said, both streams.
+    pub(super) said: String,
+    /// What it wanted to reach and may not, each with the reason.
+    pub(super) refused: BTreeSet<String>,
+}
+
+/// Runs it to its end; the error is a sentence for people.
+pub(super) async fn run(stage: &Stage<'_>, job: Job<'_>) -> Result<Finished, String> {
+    let patience = job.patience;
+    let (spec, rules) = (stage.spec(&job)?, job.rules.clone());
+    let supervisor = stage.programs.join("ironcurtain-sandbox");
+    let (tell, ended) = oneshot::channel();
+    let launched = tokio::task::spawn_blocking(move || {
+        launch(&spec, &supervisor, move |_| {
+            // Nobody waits for it after an error.
+            let _ = tell.send(());
+        })
+    });
+    let launched = launched.await.map_err(|e| e.to_string())?.map_err(|e| e.to_string())?;
+    let kill = launched.kill.clone();
+    let done = tokio::time::timeout(patience, attend(launched, rules)).await;
+    // The control conversation is over, so the sandbox ends by itself; and if it does not, it is ended.
+    let end = tokio::time::timeout(END, ended).await;
+    if end.is_err() {
+        KillHandle::kill(&kill);
+    }
+    done.map_err(|_| format!("it did not end within {} s", patience.as_secs()))?
+}
+
+impl Stage<'_> {
+    /// The whole sandbox as a plain value.
+    fn spec(&self, job: &Job<'_>) -> Result<Spec, String> {
+        let profile = Profile {
+            allow_write: vec![],
+            allow_read: vec![],
+            deny_read: None,
+            deny_write: vec![],
+            allow_persistence: vec![],
+            network: None,
+            limits: LimitSettings::default(),
+        };
+        let program = job.argv.first().map(String::as_str).unwrap_or_default();
+        Ok(Spec {
+            argv: job.argv.clone(),
+            env: job.env.clone(),
+            cwd: Some(job.cwd.to_str().ok_or("its folder is not UTF-8")?.to_owned()),
+            view: self.around.view(&profile, FileView::HostRead, program)?,
+            mounts: vec![],
+            network: if job.rules.is_closed() { Network::None } else { Network::Proxied },
+            // What lies in a package is in no folder of the person's.
+            persistence: Persistence {
+                allow: PERSISTENCE_NAMES.iter().map(|&name| name.to_owned()).collect(),
+            },
+            limits: limits(&profile.limits),
+            state_dir: None,
+            allow_root: self.allow_root,
+        })
+    }
+}
+
+/// From the start of the sandbox to the end of what runs in it.
+async fn attend(launched: Launched, rules: Rules) -> Result<Finished, String> {
+    let Launched { stdin, stdout, stderr, control, egress, .. } = launched;
+    drop(stdin);
+    let said = [stdout, stderr].map(|stream| Input::new(stream).map(|input| tokio::spawn(last_words(input))));
+    let mut control = Control::new(control).map_err(|e| e.to_string())?;
+    control.started().await?;
+    let seen = Arc::new(Seen::default());
+    let status = match egress {
+        None => control.exit().await,
+        Some(egress) => {
+            let listener = tokio::task::spawn_blocking(|| egress.listener()).await;
+            let listener = listener.map_err(|e| e.to_string())?.map_err(|e| e.to_string())?;
+            let (_rules, watched) = watch::channel(Arc::new(rules));
+            let proxy = Proxy {
+                server: "installation".to_owned(),
+                rules: watched,
+                ask: None,
+                record: seen.clone(),
+                resolve: Arc::new(SystemResolver),
+                limits: Limits::default(),
+            };
+            tokio::select! {
+                status = control.exit() => status,
+                problem = serve(listener, proxy) => return Err(format!("its proxy ended: {problem}")),
+            }
+        }
+    };
+    let status = status.ok_or("its sandbox ended without a word")?;
+    let mut words = String::new();
+    for said in said {
+        words += &said.map_err(|e| e.to_string())?.await.map_err(|e| e.to_string())?;
+    }
+    let refused = std::mem::take(&mut *seen.0.lock().unwrap_or_else(PoisonError::into_inner));
+    Ok(Finished { status, said: words, refused })
+}
+
+/// Reads to the end and keeps the last of it.
+async fn last_words(mut stream: Input) -> String {
+    let mut kept = Vec::new();
+    let mut piece = vec![0; 8192];
+    while let Ok(length @ 1..) = stream.read(&mut piece).await {
+        kept.extend_from_slice(piece.get(..length).unwrap_or_default());
+        let too_much = kept.len().saturating_sub(KEPT);
+        kept.drain(..too_much);
+    }
+    String::from_utf8_lossy(&kept).into_owned()
+}
+
+/// What was refused so far.
+#[derive(Default)]
+struct Seen(Mutex<BTreeSet<String>>);
+
+impl Record for Seen {
+    fn record(&self, event: Event) -> Boxed<'_, Result<(), String>> {
+        match event.verdict {
+            Verdict::Refused { reason, .. } | Verdict::Failed { reason, .. } => {
+                self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(reason);
+            }
+            Verdict::Allowed(by) => tracing::info!(host = event.host, port = event.port, ?by, "reached"),
+        }
+        Box::pin(std::future::ready(Ok(())))
+    }
+}

@@ -1,0 +1,245 @@
+//! The folder of an installed package: closing it for writing, hashing it, and noticing that it changed.
+//!
+//! - Everything in it counts: names, kinds, modes, contents, and where links lead. What is neither file, folder nor link
+//!   has no place in it.
+//! - [`stamp`] reads no contents: the kernel gives every write a time of change (`ctime`) that no program can choose.
+
+use sha2::{Digest, Sha256};
+use std::fs::{File, Metadata, Permissions};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+/// Takes everybody's right to write away from everything below `root`, and every special right.
+pub(super) fn close(root: &Path) -> io::Result<()> {
+    for entry in entries(root)? {
+        if entry.about.is_symlink() {
+            continue;
+        }
+        let runs = entry.about.is_dir() || entry.about.mode() & 0o111 != 0;
+        set_mode(&entry.path, if runs { 0o555 } else { 0o444 })?;
+    }
+    Ok(())
+}
+
+/// Closes the folder itself, too.
+pub(super) fn close_top(root: &Path) -> io::Result<()> {
+    set_mode(root, 0o555)
+}
+
+/// Removes a closed folder.
+pub(super) fn remove(root: &Path) -> io::Result<()> {
+    if !root.exists() {
+        return Ok(());
+    }
+    set_mode(root, 0o700)?;
+    open_folders(root)?;
+    std::fs::remove_dir_all(root)
+}
+
+/// The hash of everything below `root`.
+pub(super) fn hash(root: &Path) -> io::Result<String> {
+    let mut all = Sha256::new();
+    for entry in entries(root)? {
+        let content = if entry.about.is_symlink() {
+            Sha256::digest(std::fs::read_link(&entry.path)?.as_os_str().as_bytes())
+        } else if entry.about.is_file() {
+            let mut content = Sha256::new();
+            copy(&mut File::open(&entry.path)?, &mut content)?;
+            content.finalize()
+        } else {
+            Sha256::digest([])
+        };
+        head(&mut all, root, &entry);
+        all.update(content);
+    }
+    Ok(named(all))
+}
+
+/// What the kernel says of everything at and below `root`.
+pub(super) fn stamp(root: &Path) -> io::Result<String> {
+    let mut all = Sha256::new();
+    let top = Entry { path: root.to_path_buf(), about: root.symlink_metadata()? };
+    for entry in std::iter::once(top).chain(entries(root)?) {
+        head(&mut all, root, &entry);
+        let about = &entry.about;
+        for number in [about.ino(), about.size()] {
+            all.update(number.to_le_bytes());
+        }
+        for time in [about.mtime(), about.mtime_nsec(), about.ctime(), about.ctime_nsec()] {
+            all.update(time.to_le_bytes());
+        }
+    }
+    Ok(named(all))
+}
+
+struct Entry {
+    path: PathBuf,
+    about: Metadata,
+}
+
+/// Everything below `root`, in the order of its names; folders before what is in them.
+fn entries(root: &Path) -> io::Result<Vec<Entry>> {
+    let mut found = Vec::new();
+    let mut open = vec![root.to_path_buf()];
+    while let Some(folder) = open.pop() {
+        for child in std::fs::read_dir(folder)? {
+            let path = child?.path();
+            let about = path.symlink_metadata()?;
+            if about.is_dir() {
+                open.push(path.clone());
+            } else if !about.is_file() && !about.is_symlink() {
+                let problem = format!("`{}` is neither a file nor a folder nor a link", path.display());
+                return Err(io::Error::other(problem));
+            }
+            found.push(Entry { path, about });
+        }
+    }
+    found.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok(found)
+}
+
+/// Name, kind and mode. A NUL ends the name, which has none.
+fn head(all: &mut Sha256, root: &Path, entry: &Entry) {
+    let name = entry.path.strip_prefix(root).unwrap_or(&entry.path);
+    all.update(name.as_os_str().as_bytes());
+    all.update([0]);
+    all.update(entry.about.mode().to_le_bytes());
+}
+
+fn copy(from: &mut File, to: &mut Sha256) -> io::Result<()> {
+    use io::Read;
+    let mut piece = vec![0; 64 * 1024];
+    loop {
+        match from.read(&mut piece)? {
+            0 => return Ok(()),
+            length => to.update(piece.get(..length).unwrap_or_default()),
+        }
+    }
+}
+
+fn named(all: Sha256) -> String {
+    let hex: String = all.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("sha256:{hex}")
+}
+
+/// Makes folders writable that are to be emptied.
+fn open_folders(folder: &Path) -> io::Result<()> {
+    for child in std::fs::read_dir(folder)? {
+        let child = child?;
+        if child.file_type()?.is_dir() {
+            set_mode(&child.path(), 0o700)?;
+            open_folders(&child.path())?;
+        }
+    }
+    Ok(())
+}
+
+fn set_mode(path: &Path, mode: u32) -> io::Result<()> {
+    std::fs::set_permissions(path, Permissions::from_mode(mode))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    fn tree() -> (tempfile::TempDir, PathBuf) {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().join("root");
+        fs::create_dir_all(root.join("a/b")).unwrap();
+        fs::write(root.join("a/file"), "one").unwrap();
+        fs::write(root.join("a/b/program"), "two").unwrap();
+        set_mode(&root.join("a/b/program"), 0o6775).unwrap();
+        symlink("file", root.join("a/link")).unwrap();
+        (dir, root)
+    }
+
+    fn modes(root: &Path) -> Vec<u32> {
+        let all = entries(root).unwrap();
+        all.iter().filter(|e| !e.about.is_symlink()).map(|e| e.about.mode() & 0o7777).collect()
+    }
+
+    /// Waits until the kernel's clock for files has gone on since the tree was made; it ticks every few milliseconds.
+    fn tick(root: &Path) {
+        let time = |about: &Metadata| (about.ctime(), about.ctime_nsec());
+        let last = entries(root).unwrap().iter().map(|e| time(&e.about)).max();
+        let probe = root.with_extension("probe");
+        loop {
+            fs::write(&probe, "").unwrap();
+            if Some(time(&fs::metadata(&probe).unwrap())) > last {
+                return;
+            }
+        }
+    }
+
+    #[test]
+    fn a_closed_folder_has_no_writable_and_no_special_file_and_can_be_removed() {
+        let (_dir, root) = tree();
+        close(&root).unwrap();
+        close_top(&root).unwrap();
+        // `a`, `a/b`, `a/b/program`, `a/file`.
+        assert_eq!(modes(&root), [0o555, 0o555, 0o555, 0o444]);
+        remove(&root).unwrap();
+        assert!(!root.exists());
+        remove(&root).unwrap();
+    }
+
+    #[test]
+    fn every_change_shows_in_the_hash_and_in_the_stamp() {
+        let (_dir, root) = tree();
+        let (hash_before, stamp_before) = (hash(&root).unwrap(), stamp(&root).unwrap());
+        assert!(hash_before.starts_with("sha256:") && hash_before.len() == 71);
+        assert_eq!(
+            (hash(&root).unwrap(), stamp(&root).unwrap()),
+            (hash_before.clone(), stamp_before.clone())
+        );
+        type Change = fn(&Path);
+        let changes: [(&str, Change); 7] = [
+            ("content of the same length", |root| fs::write(root.join("a/file"), "eno").unwrap()),
+            ("mode", |root| set_mode(&root.join("a/file"), 0o600).unwrap()),
+            ("name", |root| fs::rename(root.join("a/file"), root.join("a/elif")).unwrap()),
+            ("link", |root| {
+                fs::remove_file(root.join("a/link")).unwrap();
+                symlink("b", root.join("a/link")).unwrap();
+            }),
+            ("more", |root| fs::write(root.join("a/b/more"), "").unwrap()),
+            ("less", |root| fs::remove_file(root.join("a/file")).unwrap()),
+            ("kind", |root| {
+                fs::remove_file(root.join("a/file")).unwrap();
+                fs::create_dir(root.join("a/file")).unwrap();
+            }),
+        ];
+        for (what, change) in changes {
+            let (_dir, root) = tree();
+            assert_eq!(hash(&root).unwrap(), hash_before, "{what}");
+            let stamp_before = stamp(&root).unwrap();
+            tick(&root);
+            change(&root);
+            assert_ne!(hash(&root).unwrap(), hash_before, "{what}");
+            assert_ne!(stamp(&root).unwrap(), stamp_before, "{what}");
+        }
+    }
+
+    #[test]
+    fn a_write_shows_in_the_stamp_though_length_and_time_are_as_before() {
+        let (_dir, root) = tree();
+        let file = root.join("a/file");
+        let (before, time) = (stamp(&root).unwrap(), fs::metadata(&file).unwrap().modified().unwrap());
+        tick(&root);
+        fs::write(&file, "eno").unwrap();
+        File::options().write(true).open(&file).unwrap().set_modified(time).unwrap();
+        assert_eq!(fs::metadata(&file).unwrap().modified().unwrap(), time);
+        assert_ne!(stamp(&root).unwrap(), before);
+    }
+
+    #[test]
+    fn what_is_no_file_has_no_place() {
+        let (_dir, root) = tree();
+        drop(std::os::unix::net::UnixListener::bind(root.join("a/socket")).unwrap());
+        let problem = hash(&root).unwrap_err().to_string();
+        assert!(problem.contains("a/socket` is neither a file"), "{problem}");
+    }
+}

@@ -1,0 +1,294 @@
+//! What an entry of `mcp-servers.json` asks a package runner for. Pure.
+//!
+//! - Only options whose meaning is known are passed over; any other makes the entry one that cannot be installed, by name.
+//! - A package is one of a registry: a path, an address or a repository is refused.
+
+use crate::config::Server;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// A package of a registry, and which of its programs is meant.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Wanted {
+    /// Where it comes from.
+    pub registry: Registry,
+    /// Its name there.
+    pub package: String,
+    /// The version the entry names; without one, the newest when it is installed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// The program of the package that is meant, where the entry names one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program: Option<String>,
+}
+
+/// Who hands out packages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Registry {
+    /// npm's.
+    Npm,
+    /// Python's.
+    Pypi,
+}
+
+/// What an entry comes to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Asked {
+    /// The package.
+    pub wanted: Wanted,
+    /// Which of the entry's arguments names it.
+    pub at: usize,
+    /// What its program is given.
+    pub rest: Vec<String>,
+}
+
+impl Registry {
+    /// Its name in paths and in words.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Npm => "npm",
+            Self::Pypi => "pypi",
+        }
+    }
+}
+
+impl Wanted {
+    /// The package as its runner is told of it, at another version.
+    #[must_use]
+    pub fn spelled(&self, version: Option<&str>) -> String {
+        match (self.registry, version) {
+            (_, None) => self.package.clone(),
+            (Registry::Npm, Some(version)) => format!("{}@{version}", self.package),
+            (Registry::Pypi, Some(version)) => format!("{}=={version}", self.package),
+        }
+    }
+}
+
+impl fmt::Display for Wanted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.spelled(self.version.as_deref()))
+    }
+}
+
+impl Asked {
+    /// What a server's entry asks for; nothing when its command is no package runner. The error says what of the entry is
+    /// not understood.
+    pub fn of(server: &Server) -> Result<Option<Self>, String> {
+        let program = server.command.rsplit('/').next().unwrap_or_default();
+        let args = server.args.iter().map(String::as_str).enumerate().collect::<Vec<_>>();
+        match (program, args.as_slice()) {
+            ("npx", args) => npx(args).map(Some),
+            ("uvx", args) | ("uv", [(_, "tool"), (_, "run"), args @ ..]) => uvx(args).map(Some),
+            _ => Ok(None),
+        }
+    }
+}
+
+type Words<'a> = [(usize, &'a str)];
+
+fn npx(args: &Words<'_>) -> Result<Asked, String> {
+    let line = line("npx", args, &["-y", "--yes", "-q", "--quiet"], &["-p", "--package"])?;
+    let (name, version) = npm_package(line.package)?;
+    line.asked(Wanted { registry: Registry::Npm, package: name, version, program: None })
+}
+
+fn uvx(args: &Words<'_>) -> Result<Asked, String> {
+    let line = line("uvx", args, &["-q", "--quiet"], &["--from"])?;
+    let (package, version) = python_package(line.package)?;
+    line.asked(Wanted { registry: Registry::Pypi, package, version, program: None })
+}
+
+/// A runner's command line, cut where its program's own arguments begin.
+struct Line<'a> {
+    package: &'a str,
+    at: usize,
+    program: Option<&'a str>,
+    rest: Vec<String>,
+}
+
+impl Line<'_> {
+    fn asked(self, wanted: Wanted) -> Result<Asked, String> {
+        let program = self.program.map(program_name).transpose()?;
+        Ok(Asked { wanted: Wanted { program, ..wanted }, at: self.at, rest: self.rest })
+    }
+}
+
+fn line<'a>(
+    runner: &str,
+    args: &Words<'a>,
+    flags: &[&str],
+    package_options: &[&str],
+) -> Result<Line<'a>, String> {
+    let mut named = None;
+    let mut left = args;
+    while let [(at, word), after @ ..] = left {
+        if flags.contains(word) {
+            left = after;
+        } else if let Some(package) =
+            package_options.iter().find_map(|option| word.strip_prefix(option)?.strip_prefix('='))
+        {
+            // With `=` the package cannot be replaced in place, so it has no place.
+            (named, left) = (Some((usize::MAX, package)), after);
+        } else if package_options.contains(word) {
+            let [(at, package), after @ ..] = after else { return Err(format!("`{word}` names no package")) };
+            (named, left) = (Some((*at, *package)), after);
+        } else if *word == "--" {
+            left = after;
+            break;
+        } else if word.starts_with('-') {
+            return Err(format!("the option `{word}` of `{runner}` is not understood (argument {})", at + 1));
+        } else {
+            break;
+        }
+    }
+    let (first, rest) = match left {
+        [first, rest @ ..] => (Some(*first), rest),
+        [] => (None, left),
+    };
+    let rest = rest.iter().map(|(_, word)| (*word).to_owned()).collect();
+    match (named, first) {
+        (Some((at, package)), Some((_, program))) => Ok(Line { package, at, program: Some(program), rest }),
+        (None, Some((at, package))) => Ok(Line { package, at, program: None, rest }),
+        (Some(_), None) => Err(format!("`{runner}` is told of a package, but of no program of it")),
+        (None, None) => Err(format!("`{runner}` is told of no package")),
+    }
+}
+
+fn npm_package(text: &str) -> Result<(String, Option<String>), String> {
+    let (scope, rest) = match text.strip_prefix('@').map(|text| text.split_once('/')) {
+        Some(Some((scope, rest))) => (Some(scope), rest),
+        Some(None) => return Err(not_a_package(text)),
+        None => (None, text),
+    };
+    let (name, version) = match rest.split_once('@') {
+        Some((name, version)) => (name, Some(version)),
+        None => (rest, None),
+    };
+    let part = |part: &str| is_word(part, &['-', '_', '.', '~']) && !part.starts_with(['.', '-']);
+    let version = version.filter(|version| *version != "latest");
+    if !scope.is_none_or(part) || !part(name) || !version.is_none_or(is_version) {
+        return Err(not_a_package(text));
+    }
+    let name = scope.map_or_else(|| name.to_owned(), |scope| format!("@{scope}/{name}"));
+    Ok((name, version.map(str::to_owned)))
+}
+
+fn python_package(text: &str) -> Result<(String, Option<String>), String> {
+    let (name, version) = match (text.split_once("=="), text.split_once('@')) {
+        (Some((name, version)), _) | (None, Some((name, version))) => (name, Some(version)),
+        (None, None) => (text, None),
+    };
+    let (base, extras) = match name.split_once('[') {
+        Some((base, extras)) => (base, extras.strip_suffix(']').ok_or_else(|| not_a_package(text))?),
+        None => (name, "no"),
+    };
+    let version = version.filter(|version| *version != "latest");
+    let fine = is_word(base, &['-', '_', '.'])
+        && !base.starts_with(['.', '-'])
+        && is_word(extras, &['-', '_', '.', ','])
+        && version.is_none_or(is_version);
+    if fine { Ok((name.to_owned(), version.map(str::to_owned))) } else { Err(not_a_package(text)) }
+}
+
+/// The name of a file, and nothing that leads elsewhere.
+fn program_name(text: &str) -> Result<String, String> {
+    if is_word(text, &['-', '_', '.']) && !text.starts_with(['.', '-']) {
+        Ok(text.to_owned())
+    } else {
+        Err(format!("`{}` cannot be the name of a program", text.escape_default()))
+    }
+}
+
+/// A version, and none of the other things that can stand in its place: ranges, addresses, paths.
+pub(super) fn is_version(text: &str) -> bool {
+    is_word(text, &['-', '_', '.', '+', '!']) && !text.starts_with(['-', '.'])
+}
+
+fn is_word(text: &str, others: &[char]) -> bool {
+    !text.is_empty()
+        && text.len() < 200
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || others.contains(&c))
+}
+
+fn not_a_package(text: &str) -> String {
+    format!(
+        "`{}` is not the name of a package in a registry, with or without a version",
+        text.escape_default()
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Servers;
+    use serde_json::json;
+    use std::path::Path;
+
+    fn asked(command: &str, args: &[&str]) -> Result<Option<Asked>, String> {
+        let text = json!({ "s": { "command": command, "args": args } }).to_string();
+        let servers = Servers::parse(&text, Path::new("/c"), Path::new("/home/u")).unwrap();
+        Asked::of(servers.find(None).unwrap())
+    }
+
+    fn short(command: &str, args: &[&str]) -> String {
+        let Asked { wanted, at, rest } = asked(command, args).unwrap().unwrap();
+        let program = wanted.program.as_deref().unwrap_or("-");
+        format!("{} {wanted} {program} {at} {}", wanted.registry.name(), rest.join(" "))
+    }
+
+    #[test]
+    fn package_version_program_and_arguments_are_told_apart() {
+        for (command, args, expected) in [
+            ("npx", &["-y", "@a/b@1.2.3", "-y", "/x"][..], "npm @a/b@1.2.3 - 1 -y /x"),
+            ("/usr/bin/npx", &["--yes", "b@latest"], "npm b - 1 "),
+            ("npx", &["b", "--", "x"], "npm b - 0 -- x"),
+            ("npx", &["-y", "--", "b"], "npm b - 2 "),
+            ("npx", &["-p", "@a/b@2", "tool", "x"], "npm @a/b@2 tool 1 x"),
+            (
+                "uvx",
+                &["mcp-server-time==2026.1.2", "--tz", "UTC"],
+                "pypi mcp-server-time==2026.1.2 - 0 --tz UTC",
+            ),
+            ("uvx", &["mcp-server-time@1.0"], "pypi mcp-server-time==1.0 - 0 "),
+            ("uv", &["tool", "run", "--from", "a[cli]==1", "b"], "pypi a[cli]==1 b 3 "),
+        ] {
+            assert_eq!(short(command, args), expected, "{args:?}");
+        }
+        assert_eq!(asked("npx", &["--package=b@1", "tool"]).unwrap().unwrap().at, usize::MAX);
+        for (command, args) in [("node", &["npx"][..]), ("uv", &["run", "x"]), ("npxx", &["b"])] {
+            assert_eq!(asked(command, args), Ok(None), "{command}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_a_package_of_a_registry_is_named() {
+        let registry = "is not the name of a package in a registry";
+        for (command, args, problem) in [
+            ("npx", &["-y", "github:a/b"][..], registry),
+            ("npx", &["./here"], registry),
+            ("npx", &["b@file:../x"], registry),
+            ("npx", &["b@^1.0.0"], registry),
+            ("npx", &["@a"], registry),
+            ("npx", &["@../b"], registry),
+            (
+                "npx",
+                &["--registry=https://x.example", "b"],
+                "the option `--registry=https://x.example` of `npx`",
+            ),
+            ("npx", &["-c", "rm"], "the option `-c` of `npx`"),
+            ("npx", &[], "is told of no package"),
+            ("npx", &["-p", "b"], "but of no program"),
+            ("npx", &["-p", "b", "../x"], "cannot be the name of a program"),
+            ("uvx", &["git+https://x.example/y"], registry),
+            ("uvx", &["a>=1"], registry),
+            ("uvx", &["a[b"], registry),
+            ("uvx", &["--with", "x", "y"], "the option `--with` of `uvx`"),
+        ] {
+            let error = asked(command, args).unwrap_err();
+            assert!(error.contains(problem), "{args:?}: {error}");
+        }
+    }
+}

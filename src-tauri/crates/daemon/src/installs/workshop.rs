@@ -1,0 +1,117 @@
+//! Where a package is made: a folder beside all packages, which is gone afterwards whatever happens.
+
+use super::registry;
+use super::run::{self, Finished, Job, Stage};
+use super::{InstallError, Installer, Installs, tree};
+use crate::consent::visible;
+use crate::containment::Surroundings;
+use crate::home::private_dir;
+use ironcurtain_egress::Rules;
+use ironcurtain_paths::{CanonicalPath, Resolver};
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How its name begins, which the name of no registry does.
+pub(super) const STAGING: &str = ".staging-";
+
+/// A folder to work in. Gone when dropped.
+pub(super) struct Workshop {
+    all: PathBuf,
+    /// What becomes the package's folder.
+    pub(super) tree: PathBuf,
+    programs: PathBuf,
+    allow_root: bool,
+    patience: Duration,
+    around: Surroundings,
+}
+
+impl Workshop {
+    pub(super) fn new(installer: &Installer, installs: &Installs) -> Result<Self, InstallError> {
+        private_dir(&installs.files)?;
+        let folder = |source| InstallError::Folder { path: installs.files.clone(), source };
+        let files = installs.files.canonicalize().map_err(folder)?;
+        let all = files.join(format!("{STAGING}{}", crate::clock::random_name().map_err(folder)?));
+        let session_dir = all.to_str().and_then(|text| CanonicalPath::assume_canonical(text).ok());
+        let session_dir =
+            session_dir.ok_or_else(|| folder(std::io::Error::other("its path is not UTF-8")))?;
+        let person = crate::law::canonical_home(&installer.home)?;
+        let resolver = Resolver::new(person.clone(), person.clone());
+        let protected = crate::law::protected(&installer.home, &person, &resolver)?;
+        let around = Surroundings::new(&installer.home, &person, protected, &session_dir).map_err(folder)?;
+        let workshop = Self {
+            tree: all.join("tree"),
+            all,
+            programs: installer.programs.clone(),
+            allow_root: installer.allow_root,
+            patience: installer.patience,
+            around,
+        };
+        for dir in [&workshop.all, &workshop.tree, &workshop.path("home")] {
+            private_dir(dir)?;
+        }
+        Ok(workshop)
+    }
+
+    /// Something of the folder that does not become part of the package.
+    pub(super) fn path(&self, name: &str) -> PathBuf {
+        self.all.join(name)
+    }
+
+    /// Runs a program in the sandbox. `env` is what it needs beside what every one has.
+    pub(super) async fn run(
+        &self,
+        argv: &[&OsStr],
+        env: BTreeMap<String, String>,
+        rules: &Rules,
+    ) -> Result<Finished, String> {
+        let argv = argv.iter().map(|word| text(Path::new(word))).collect::<Result<Vec<_>, _>>()?;
+        let job =
+            Job { env: self.environment(&argv, env)?, argv, cwd: &self.tree, rules, patience: self.patience };
+        let stage = Stage { programs: &self.programs, allow_root: self.allow_root, around: &self.around };
+        let finished = run::run(&stage, job).await?;
+        if finished.status == 0 { Ok(finished) } else { Err(complaint(&finished)) }
+    }
+
+    fn environment(
+        &self,
+        argv: &[String],
+        more: BTreeMap<String, String>,
+    ) -> Result<BTreeMap<String, String>, String> {
+        let beside = argv.first().and_then(|program| Path::new(program).parent()?.to_str());
+        let path: Vec<&str> = beside.into_iter().chain(["/usr/local/bin", "/usr/bin", "/bin"]).collect();
+        let mut env = ironcurtain_egress::environment(ironcurtain_egress::PORT, None);
+        env.extend(registry::trust());
+        env.extend([
+            ("PATH".to_owned(), path.join(":")),
+            ("HOME".to_owned(), text(&self.path("home"))?),
+            ("TMPDIR".to_owned(), "/tmp".to_owned()),
+            ("LANG".to_owned(), "C.UTF-8".to_owned()),
+        ]);
+        env.extend(more);
+        Ok(env)
+    }
+}
+
+impl Drop for Workshop {
+    fn drop(&mut self) {
+        if let Err(problem) = tree::remove(&self.all) {
+            tracing::warn!(%problem, "a folder could not be removed: {}", self.all.display());
+        }
+    }
+}
+
+/// What it said before it failed, and what it was refused.
+fn complaint(finished: &Finished) -> String {
+    let refused: String = finished.refused.iter().map(|why| format!("; it was refused: {why}")).collect();
+    let said = finished.said.lines().map(str::trim).filter(|line| !line.is_empty());
+    let said = visible::head(&visible::line(&said.collect::<Vec<_>>().join(" / ")), 2000);
+    let said = if said.is_empty() { "it said nothing".to_owned() } else { format!("it said: {said}") };
+    format!("it ended with status {}{refused}; {said}", finished.status)
+}
+
+/// The path as text.
+pub(super) fn text(path: &Path) -> Result<String, String> {
+    path.to_str().map(str::to_owned).ok_or_else(|| format!("`{}` is not UTF-8", path.display()))
+}

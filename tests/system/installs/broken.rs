@@ -1,0 +1,34 @@
+//! An installation that is broken off.
+
+use super::registry::{Package, Registry};
+use super::{command, folders, install, prepare, run};
+use crate::client::BOUND;
+use crate::machine::descendants;
+use crate::place::{Place, Prepared};
+use crate::world::eventually;
+
+#[test]
+fn killed_it_leaves_no_process_and_nothing_to_start_and_the_next_one_sweeps_up() {
+    let registry = Registry::new();
+    registry.npm("tiny", "1.0.0", &Package::default());
+    let place = Place::new(|_| {});
+    prepare(&Prepared { home: place.home.clone() }, &registry, "npx", &["tiny"]);
+    registry.hold("/files/tiny-1.0.0.tgz");
+    let mut installing = command(&place.home, &["install", "tiny"]).spawn().unwrap();
+    eventually("the archive is asked for", BOUND, || {
+        registry.asked().iter().any(|path| path.contains(".tgz"))
+    });
+    let busy = run(&place.home, &["install", "tiny"]).unwrap_err();
+    assert!(busy.contains("another package is being installed right now"), "{busy}");
+    let below = descendants(installing.id());
+    assert!(below.len() > 2, "{below:?}");
+    installing.kill().unwrap();
+    installing.wait().unwrap();
+    eventually("every process has ended", BOUND, || below.iter().all(|process| !process.is_alive()));
+    assert_eq!(folders(&place.home), ["staging"]);
+    let listed = run(&place.home, &["list"]).unwrap();
+    assert!(listed.contains("NOT READY: its package `tiny` is to be installed first"), "{listed}");
+    registry.release();
+    install(&place.home, "tiny");
+    assert_eq!(folders(&place.home), ["tiny/1.0.0"]);
+}

@@ -1,0 +1,85 @@
+//! Another version in the place of the one that is there.
+
+use super::registry::{Package, Registry};
+use super::{folders, install, json_of, run, tell, world};
+use serde_json::{Value, json};
+
+fn newer(registry: &Registry) {
+    let package = Package { description: "Does more.", more: &["extra"], ..Package::default() };
+    registry.npm("tiny", "1.1.0", &package);
+}
+
+#[test]
+fn it_is_shown_with_the_change_of_the_tools_and_taken_only_after_a_yes() {
+    let registry = Registry::new();
+    registry.npm("tiny", "1.0.0", &Package { description: "Does it.", ..Package::default() });
+    let world = world(&registry, &["-y", "tiny@1.0.0", "--keep"]);
+    install(&world.home, "tiny");
+    assert_eq!(run(&world.home, &["update", "tiny"]).unwrap(), "`tiny` is at version 1.0.0 already.\n");
+    newer(&registry);
+    let file = world.home.config.join("mcp-servers.json");
+    let before = std::fs::read_to_string(&file).unwrap();
+    let shown = json_of(&world.home, &["update", "tiny"]);
+    let (from, to) = (&shown["from"], &shown["to"]);
+    assert_eq!((from, to, &shown["taken"]), (&json!("1.0.0"), &json!("1.1.0"), &json!(false)));
+    let tools: Vec<_> =
+        shown["tools"].as_array().unwrap().iter().map(|tool| (&tool["name"], &tool["change"])).collect();
+    let other = json!("other");
+    let expected = [("change", &other), ("extra", &json!("new")), ("reach", &other), ("version", &other)];
+    assert_eq!(tools, expected.map(|(name, change)| (json!(name), change)).each_ref().map(|(n, c)| (n, *c)));
+    let refused = run(&world.home, &["update", "tiny"]).unwrap_err();
+    assert!(refused.contains("there is no terminal to confirm at"), "{refused}");
+    assert_eq!(
+        (std::fs::read_to_string(&file).unwrap(), folders(&world.home)),
+        (before.clone(), vec!["tiny/1.0.0".to_owned()])
+    );
+
+    let mut running = world.connect("tiny");
+    assert_eq!(tell(&world, &mut running, "version", json!({})), "1.0.0");
+    let taken = run(&world.home, &["update", "tiny", "--yes"]).unwrap();
+    for words in
+        ["version: is now said to be: Does more.", "extra: NEW, refused until it is annotated", "Taken."]
+    {
+        assert!(taken.contains(words), "{words} in\n{taken}");
+    }
+    assert_eq!(
+        std::fs::read_to_string(&file).unwrap(),
+        before.replace(
+            "[\"-y\",\"tiny@1.0.0\",\"--keep\"]",
+            "[\n      \"-y\",\n      \"tiny@1.1.0\",\n      \"--keep\"\n    ]"
+        )
+    );
+    assert_eq!(
+        tell(&world, &mut running, "version", json!({})),
+        "1.0.0",
+        "a session goes on with what it has"
+    );
+    assert_eq!(folders(&world.home), ["tiny/1.0.0", "tiny/1.1.0"]);
+    running.hang_up();
+    crate::world::eventually("the old version is no longer in use", crate::client::BOUND, || {
+        world.sessions().is_empty()
+    });
+    assert_eq!(run(&world.home, &["update", "tiny"]).unwrap(), "`tiny` is at version 1.1.0 already.\n");
+    assert_eq!(folders(&world.home), ["tiny/1.1.0"]);
+}
+
+#[test]
+fn an_entry_without_a_version_stays_as_it_is_and_a_version_can_be_named() {
+    let registry = Registry::new();
+    registry.npm("tiny", "1.0.0", &Package::default());
+    newer(&registry);
+    let mut world = world(&registry, &["tiny"]);
+    install(&world.home, "tiny");
+    let file = world.home.config.join("mcp-servers.json");
+    let before = std::fs::read_to_string(&file).unwrap();
+    let odd = run(&world.home, &["update", "tiny", "--to", "file:/x", "--yes"]).unwrap_err();
+    assert!(odd.contains("`file:/x` is not a version"), "{odd}");
+    run(&world.home, &["update", "tiny", "--to", "1.0.0", "--yes"]).unwrap();
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), before);
+    let package: Value = json_of(&world.home, &["list"])["servers"][0]["package"].clone();
+    assert_eq!((&package["state"], &package["version"]), (&json!("installed"), &json!("1.0.0")));
+    // What no entry names any more goes with the next installation.
+    world.restart();
+    assert_eq!(folders(&world.home), ["tiny/1.0.0"]);
+    assert_eq!(tell(&world, &mut world.connect("tiny"), "version", json!({})), "1.0.0");
+}
