@@ -124,6 +124,7 @@ impl Executor {
             view,
             mounts,
             network: if scene.proxied { Network::Proxied } else { Network::None },
+            unix_sockets: false,
             persistence: Persistence::default(),
             limits: LIMITS,
             // In a user namespace of the suite's own, the usual one is another's.

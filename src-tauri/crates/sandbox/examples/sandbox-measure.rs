@@ -89,6 +89,7 @@ impl Measure {
             view: View::Roots { session_dir: self.session.clone(), programs: vec![] },
             mounts: vec![],
             network: Network::None,
+            unix_sockets: false,
             persistence: Persistence::default(),
             limits: Limits::default(),
             state_dir: None,

@@ -219,6 +219,7 @@ mod tests {
             view: View::Roots { session_dir: "/s".into(), programs: vec!["/opt/node_modules".into()] },
             mounts: vec![],
             network: Network::None,
+            unix_sockets: false,
             persistence: Persistence::default(),
             limits: Limits { tmp_size: Some(4096), ..Limits::default() },
             state_dir: None,

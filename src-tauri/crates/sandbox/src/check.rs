@@ -58,6 +58,7 @@ fn try_it(supervisor_program: &Path, allow_root: bool) -> io::Result<()> {
         view: View::Roots { session_dir: session.0.clone(), programs: vec![] },
         mounts: vec![],
         network: Network::None,
+        unix_sockets: false,
         persistence: Persistence::default(),
         limits: Limits::default(),
         state_dir: None,

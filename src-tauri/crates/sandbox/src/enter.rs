@@ -14,7 +14,7 @@ use std::{
 };
 
 use rustix::{
-    process::{Resource, Rlimit, getrlimit, setrlimit},
+    process::{Resource, Rlimit, getrlimit, setpgid, setrlimit},
     stdio::{dup2_stderr, dup2_stdin, dup2_stdout},
 };
 
@@ -28,6 +28,13 @@ use crate::{
 pub(crate) const READY: u8 = b'r';
 /// First byte out: start the server.
 pub(crate) const GO: u8 = b'g';
+
+/// Exit status, as shells have it: there is no such program.
+const ABSENT: u8 = 127;
+/// There is, and it cannot be run.
+const UNUSABLE: u8 = 126;
+/// It did not come to that.
+pub(crate) const FAILED: u8 = 125;
 
 /// In place of a descriptor: the sandbox has no proxy.
 pub(crate) const NO_EGRESS: &str = "-";
@@ -48,6 +55,10 @@ pub(crate) fn run(args: &[String]) -> ExitCode {
             Err(_) => return ExitCode::from(2),
         },
     };
+    // So that a signal for the server reaches what it started as well.
+    if setpgid(None, None).is_err() {
+        return ExitCode::from(1);
+    }
     let mut gate = File::from(gate);
     if !passed(&mut gate) {
         return ExitCode::from(1);
@@ -63,13 +74,16 @@ pub(crate) fn run(args: &[String]) -> ExitCode {
         limit_to(limits)?;
         std::env::set_current_dir(cwd)
     };
-    let error = match last_steps() {
-        Ok(()) => Command::new(program).args(rest).env("PWD", cwd).exec(),
-        Err(error) => error,
+    let (status, error) = match last_steps() {
+        Ok(()) => {
+            let error = Command::new(program).args(rest).env("PWD", cwd).exec();
+            (if error.kind() == io::ErrorKind::NotFound { ABSENT } else { UNUSABLE }, error)
+        }
+        Err(error) => (FAILED, error),
     };
     // Exec has closed the gate if it worked; what is written here is why it did not.
-    let _ = write!(gate, "`{program}` could not be started in `{cwd}`: {error}");
-    ExitCode::from(127)
+    let _ = write!(gate, "{status} `{program}` could not be started in `{cwd}`: {error}");
+    ExitCode::from(status)
 }
 
 /// Limits of the server and all it starts. Processes are counted in the sandbox's own user namespace.

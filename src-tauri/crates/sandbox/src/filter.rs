@@ -17,9 +17,9 @@ use seccompiler::{
 type Rules = BTreeMap<c_long, Vec<SeccompRule>>;
 
 /// The programs in the kernel's own form, in the order to apply them.
-pub(crate) fn programs() -> Result<[Vec<u8>; 2], seccompiler::Error> {
+pub(crate) fn programs(unix_sockets: bool) -> Result<[Vec<u8>; 2], seccompiler::Error> {
     let absent = Rules::from([(libc::SYS_clone3, vec![]), (libc::SYS_openat2, vec![])]);
-    Ok([assemble(refused()?, libc::EPERM)?, assemble(absent, libc::ENOSYS)?])
+    Ok([assemble(refused(unix_sockets)?, libc::EPERM)?, assemble(absent, libc::ENOSYS)?])
 }
 
 /// Calls that are refused whatever their arguments.
@@ -113,13 +113,16 @@ const NAMESPACES: &[i32] = &[
     libc::CLONE_NEWCGROUP,
 ];
 
-fn refused() -> Result<Rules, seccompiler::Error> {
+fn refused(unix_sockets: bool) -> Result<Rules, seccompiler::Error> {
     let mut rules: Rules = REFUSED.iter().map(|&call| (call, vec![])).collect();
 
     // Internet sockets only: no unix socket of the host can be reached, nor netlink, packet, vsock and what else there
     // is. A socketpair reaches nobody.
     let other_than = |family: i32| condition(0, SeccompCmpOp::Ne, family);
-    let families = vec![other_than(libc::AF_INET)?, other_than(libc::AF_INET6)?];
+    let mut families = vec![other_than(libc::AF_INET)?, other_than(libc::AF_INET6)?];
+    if unix_sockets {
+        families.push(other_than(libc::AF_UNIX)?);
+    }
     rules.insert(libc::SYS_socket, vec![SeccompRule::new(families)?]);
 
     let makes_namespace = || -> Result<Vec<SeccompRule>, seccompiler::Error> {
@@ -207,7 +210,7 @@ mod tests {
 
     #[test]
     fn the_programs_assemble_and_fit_the_kernel() {
-        for program in programs().unwrap() {
+        for program in programs(true).unwrap().into_iter().chain(programs(false).unwrap()) {
             assert_eq!(program.len() % 8, 0);
             assert!((8 * 5..8 * 4096).contains(&program.len()));
         }

@@ -1,8 +1,9 @@
-//! Handing one descriptor over through a unix stream.
+//! What a unix stream carries besides bytes: a descriptor, and who sent them.
 
 use std::{
     io::{self, IoSlice, IoSliceMut},
     mem::MaybeUninit,
+    net::TcpListener,
     os::fd::{AsFd, OwnedFd},
 };
 
@@ -10,6 +11,9 @@ use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
     SendFlags, recvmsg, sendmsg,
 };
+use rustix::process::Pid;
+
+use crate::sys;
 
 /// Room for one descriptor and its header.
 const SPACE: usize = rustix::cmsg_space!(ScmRights(1));
@@ -37,4 +41,25 @@ pub(crate) fn receive(stream: impl AsFd) -> io::Result<OwnedFd> {
         RecvAncillaryMessage::ScmCredentials(_) | _ => None,
     });
     received.ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
+}
+
+/// The listener that comes through the descriptor of this number, once it comes. For the proxy's program, which was given
+/// the number on its command line.
+pub fn receive_listener(number: &str) -> io::Result<TcpListener> {
+    Ok(receive(sys::process::take_descriptor(number)?)?.into())
+}
+
+/// One byte, if there is one, and the process that sent it; the stream passes credentials.
+pub(crate) fn word_and_sender(stream: impl AsFd) -> io::Result<(Option<u8>, Option<Pid>)> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmCredentials(1))];
+    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+    let mut byte = [0];
+    let received =
+        recvmsg(stream, &mut [IoSliceMut::new(&mut byte)], &mut ancillary, RecvFlags::CMSG_CLOEXEC)?;
+    let sender = ancillary.drain().find_map(|message| match message {
+        RecvAncillaryMessage::ScmCredentials(sender) => Some(sender.pid),
+        RecvAncillaryMessage::ScmRights(_) | _ => None,
+    });
+    let [word] = byte;
+    Ok(((received.bytes == 1).then_some(word), sender))
 }

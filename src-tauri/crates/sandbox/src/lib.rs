@@ -24,6 +24,8 @@ mod argv;
 #[cfg(target_os = "linux")]
 mod check;
 #[cfg(target_os = "linux")]
+mod command;
+#[cfg(target_os = "linux")]
 mod enter;
 #[cfg(target_os = "linux")]
 mod filter;
@@ -38,9 +40,13 @@ mod mountinfo;
 #[cfg(target_os = "linux")]
 mod mounts;
 #[cfg(target_os = "linux")]
+mod orders;
+#[cfg(target_os = "linux")]
 mod place;
 #[cfg(target_os = "linux")]
 mod program;
+#[cfg(target_os = "linux")]
+mod settings;
 #[cfg(target_os = "linux")]
 mod shape;
 #[cfg(target_os = "linux")]
@@ -61,7 +67,11 @@ pub use control::{
 };
 pub use error::LaunchError;
 #[cfg(target_os = "linux")]
+pub use handover::receive_listener;
+#[cfg(target_os = "linux")]
 pub use launch::{Egress, Ended, KillHandle, Launched, launch};
+#[cfg(target_os = "linux")]
+pub use orders::{AddressRange, PROXY_PROGRAM, ProxyOrders, RangeError};
 pub use persistence::PERSISTENCE_NAMES;
 #[cfg(target_os = "linux")]
 pub use program::program;

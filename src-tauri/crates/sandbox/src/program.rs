@@ -7,7 +7,7 @@ use std::{
 
 use crate::{
     check::{Availability, check},
-    enter, supervisor,
+    command, enter, supervisor,
 };
 
 const USAGE: &str = "\
@@ -21,6 +21,8 @@ The exit status is 0 when it can and 1 when it cannot.
 Inside of a sandbox: connects the standard streams to HOST by way of the sandbox's proxy, as ssh's `ProxyCommand` needs it.
 ";
 
+const CONNECT_USAGE: &str = "usage: ironcurtain-sandbox --connect HOST PORT\n";
+
 /// Runs the program with `args`, its name not among them.
 pub fn program(args: impl Iterator<Item = String>) -> ExitCode {
     let args: Vec<String> = args.collect();
@@ -29,8 +31,24 @@ pub fn program(args: impl Iterator<Item = String>) -> ExitCode {
         Some((part, rest)) if part == "--enter" => enter::run(rest),
         Some((part, rest)) if part == "--connect" => connect(rest),
         Some((part, rest)) if part == "--check" => say_check(rest).unwrap_or(ExitCode::from(2)),
-        _ => usage(),
+        Some((part, rest)) if part == "--connect" => connect(rest),
+        _ => command::run(args),
     }
+}
+
+/// What ssh's `ProxyCommand` is, inside a sandbox with a proxy.
+fn connect(target: &[String]) -> ExitCode {
+    let said = match target {
+        [host, port] => {
+            ironcurtain_egress::connect::run(host, port, std::env::var("HTTP_PROXY").ok().as_deref())
+                .map_err(|error| format!("ironcurtain-sandbox: {error}\n"))
+        }
+        _ => Err(CONNECT_USAGE.to_owned()),
+    };
+    let Err(problem) = said else { return ExitCode::SUCCESS };
+    // If standard error is closed, the exit status still says it.
+    let _ = io::stderr().write_all(problem.as_bytes());
+    ExitCode::FAILURE
 }
 
 fn say_check(options: &[String]) -> io::Result<ExitCode> {

@@ -29,6 +29,9 @@ pub struct Spec {
     /// What of the network it reaches.
     #[serde(default)]
     pub network: Network,
+    /// Whether it may use unix sockets: those whose paths the view shows. Without it there are none but pairs.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unix_sockets: bool,
     /// Which persistence files it may write after all.
     #[serde(default)]
     pub persistence: Persistence,
@@ -286,6 +289,7 @@ mod tests {
             view: View::Roots { session_dir: "/s".into(), programs: vec![] },
             mounts: vec![],
             network: Network::None,
+            unix_sockets: false,
             persistence: Persistence::default(),
             limits: Limits::default(),
             state_dir: None,

@@ -9,6 +9,8 @@
 mod bwrap;
 mod lines;
 mod namespaces;
+mod owner;
+mod terminal;
 
 use std::{
     fs::File,
@@ -24,13 +26,16 @@ use rustix::{
 };
 
 pub(crate) use bwrap::find_bwrap;
+pub(crate) use terminal::{Command, NAME, in_foreground};
 
 use self::{
     bwrap::Bwrap,
     lines::{Lines, say},
+    owner::Owner,
 };
 use crate::{
     control::{Answer, ControlOp, ControlReply, ControlRequest, Enforcement, Event, Refusal},
+    enter::FAILED,
     mountinfo::MountInfo,
     mounts::{MountError, Mounts},
     persistence::{Guard, GuardError},
@@ -58,8 +63,8 @@ pub(crate) enum StartError {
     Setup(String),
     #[error(transparent)]
     Mount(#[from] MountError),
-    #[error("{0}")]
-    Program(String),
+    #[error("{problem}")]
+    Program { status: u8, problem: String },
     #[error("the sandbox was not ready in time")]
     TooSlow,
     #[error("the sandbox was given up before it was ready")]
@@ -88,34 +93,37 @@ pub(crate) fn run(args: &[String]) -> ExitCode {
         return ExitCode::from(2);
     };
     let control = UnixStream::from(control);
-    let (mut bwrap, mounts, mut guard) = match start(parent, File::from(spec), &control, egress) {
+    let owner = Owner::Control(&control);
+    let started =
+        ordered(parent, File::from(spec)).and_then(|spec| start(Some(parent), &spec, &owner, egress));
+    let (mut bwrap, mounts, guard) = match started {
         Ok(started) => started,
         Err(error) => {
             // Nobody may be listening any more; the exit status says the same.
-            let _ = say(&control, &Event::Failed { reason: error.to_string() });
-            return ExitCode::from(125);
+            let _ = owner.say(&Event::Failed { reason: error.to_string() });
+            return ExitCode::from(FAILED);
         }
     };
-    let status = serve(&mut bwrap, mounts, &mut guard, &control).unwrap_or_else(|_| bwrap.kill());
-    for event in guard.finish() {
-        let _ = say(&control, &event);
-    }
-    let _ = say(&control, &Event::Exited { status });
-    ExitCode::from(u8::try_from(status).unwrap_or(1))
+    serve(&mut bwrap, mounts, guard, &control)
 }
 
-fn start(
-    parent: Pid,
-    mut spec: File,
-    control: &UnixStream,
-    egress: Option<OwnedFd>,
-) -> Result<(Bwrap, Mounts, Guard), StartError> {
+/// What the launcher wants.
+fn ordered(parent: Pid, mut spec: File) -> Result<Spec, StartError> {
     sys::process::bind_to_parent(parent).map_err(io::Error::from)?;
     sys::process::close_on_exec_from(3).map_err(io::Error::from)?;
     sys::process::leave_keyring()?;
     let mut text = String::new();
     spec.read_to_string(&mut text)?;
-    let spec: Spec = serde_json::from_str(&text)?;
+    Ok(serde_json::from_str(&text)?)
+}
+
+/// Starts the server; the sandbox ends with `parent` if there is one.
+fn start(
+    parent: Option<Pid>,
+    spec: &Spec,
+    owner: &Owner<'_>,
+    egress: Option<OwnedFd>,
+) -> Result<(Bwrap, Mounts, Guard), StartError> {
     spec.validate()?;
     let (uid, gid) = (getuid(), getgid());
     if uid.is_root() && !spec.allow_root {
@@ -125,10 +133,10 @@ fn start(
 
     let state = StateDir::open(spec.state_dir.as_deref(), uid.as_raw())?;
     let table = MountInfo::parse(&std::fs::read("/proc/self/mountinfo")?);
-    let mut layout = Layout::of(&spec, &table, &state.path().to_string_lossy())?;
+    let mut layout = Layout::of(spec, &table, &state.path().to_string_lossy())?;
     let mut guard = Guard::new(&spec.persistence.allow, state)?;
-    let started = start_bwrap(&spec, &mut layout, &mut guard, egress).and_then(|mut bwrap| {
-        let started = start_server(&spec, &layout, &mut bwrap, &mut guard, control);
+    let started = start_bwrap(spec, &mut layout, &mut guard, egress).and_then(|mut bwrap| {
+        let started = start_server(spec, &layout, &mut bwrap, &mut guard, owner);
         if started.is_err() {
             bwrap.kill();
         }
@@ -166,9 +174,9 @@ fn start_server(
     layout: &Layout,
     bwrap: &mut Bwrap,
     guard: &mut Guard,
-    control: &UnixStream,
+    owner: &Owner<'_>,
 ) -> Result<Mounts, StartError> {
-    let sandbox = bwrap.wait_until_ready(control)?;
+    let sandbox = bwrap.wait_until_ready(owner)?;
     let mut fixed = layout.writable.clone();
     if let View::Roots { programs, .. } = &spec.view {
         fixed.extend(programs.iter().cloned());
@@ -178,8 +186,8 @@ fn start_server(
         mounts.add(mount, guard)?;
     }
     bwrap.start_server()?;
-    say(control, &Event::Started)?;
-    say(control, &in_force(spec))?;
+    owner.say(&Event::Started)?;
+    owner.say(&in_force(spec))?;
     Ok(mounts)
 }
 
@@ -194,11 +202,30 @@ fn in_force(spec: &Spec) -> Event {
     }
 }
 
-/// Serves until the server ends, the launcher hangs up, or the sandbox is out of order; returns the exit status.
-fn serve(bwrap: &mut Bwrap, mut mounts: Mounts, guard: &mut Guard, control: &UnixStream) -> io::Result<i32> {
+/// Serves the launcher to the end, and says how that was.
+fn serve(bwrap: &mut Bwrap, mounts: Mounts, mut guard: Guard, control: &UnixStream) -> ExitCode {
+    let status = converse(bwrap, mounts, &mut guard, control).unwrap_or_else(|_| bwrap.kill());
+    for event in guard.finish() {
+        let _ = say(control, &event);
+    }
+    let _ = say(control, &Event::Exited { status });
+    exit_code(status)
+}
+
+fn exit_code(status: i32) -> ExitCode {
+    ExitCode::from(u8::try_from(status).unwrap_or(1))
+}
+
+/// Until the server ends, the launcher hangs up, or the sandbox is out of order; returns the exit status.
+fn converse(
+    bwrap: &mut Bwrap,
+    mut mounts: Mounts,
+    guard: &mut Guard,
+    control: &UnixStream,
+) -> io::Result<i32> {
     let mut lines = Lines::default();
     loop {
-        let (asked, ended) = wait(control.as_fd(), bwrap.ended())?;
+        let [asked, ended] = wait(control.as_fd(), bwrap.ended())?;
         if ended {
             return Ok(bwrap.reap());
         }
@@ -215,15 +242,14 @@ fn serve(bwrap: &mut Bwrap, mut mounts: Mounts, guard: &mut Guard, control: &Uni
     }
 }
 
-fn wait(control: BorrowedFd<'_>, bwrap: BorrowedFd<'_>) -> io::Result<(bool, bool)> {
-    let mut polled =
-        [PollFd::from_borrowed_fd(control, PollFlags::IN), PollFd::from_borrowed_fd(bwrap, PollFlags::IN)];
+/// Waits until one of them is readable, and tells which.
+fn wait(one: BorrowedFd<'_>, other: BorrowedFd<'_>) -> io::Result<[bool; 2]> {
+    let mut polled = [one, other].map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
     match poll(&mut polled, None) {
         Ok(_) | Err(rustix::io::Errno::INTR) => {}
         Err(error) => return Err(error.into()),
     }
-    let [control, bwrap] = polled.map(|polled| !polled.revents().is_empty());
-    Ok((control, bwrap))
+    Ok(polled.map(|polled| !polled.revents().is_empty()))
 }
 
 fn answer(line: &str, mounts: &mut Mounts, guard: &mut Guard) -> ControlReply {

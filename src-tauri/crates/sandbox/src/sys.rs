@@ -4,3 +4,4 @@
 
 pub(crate) mod mount;
 pub(crate) mod process;
+pub(crate) mod signals;

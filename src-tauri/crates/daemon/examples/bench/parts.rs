@@ -38,6 +38,7 @@ pub fn sandbox_launch(base: &Path, starts: usize) -> anyhow::Result<Vec<Row>> {
         view: View::Roots { session_dir: text(&session)?, programs: vec![] },
         mounts: vec![],
         network: Network::None,
+        unix_sockets: false,
         persistence: Persistence::default(),
         limits: Limits::default(),
         state_dir: None,

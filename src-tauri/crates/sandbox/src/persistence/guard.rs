@@ -14,7 +14,7 @@ use rustix::{
 
 use super::{
     ghosts::Ghosts,
-    look::look,
+    look::{Found, look},
     names::Names,
     quarantine::{Searched, quarantine},
 };
@@ -24,6 +24,9 @@ use crate::{
     shape::Shape,
     state::StateDir,
 };
+
+/// How often a root is looked at whose files change meanwhile.
+const LOOKS: usize = 50;
 
 /// Why a writable root could not be covered.
 #[derive(Debug, thiserror::Error)]
@@ -77,9 +80,7 @@ impl Guard {
         view: &Shape,
     ) -> Result<Shape, GuardError> {
         let failed = |source| GuardError::Cover { path: root.to_owned(), source };
-        let mut found = look(root, &self.names, view).map_err(failed)?;
-        found.missing.extend(missing.iter().map(|path| (first_missing(path), false)));
-        let made = self.ghosts.make(&found.missing, &found.frozen).map_err(failed)?;
+        let (found, made) = self.find_and_make(root, missing, view).map_err(failed)?;
         let mut shape = Shape::default();
         let pinned: BTreeSet<&String> = found.pinned.iter().collect();
         for path in found.frozen.iter().chain(made.iter().filter(|path| !pinned.contains(path))) {
@@ -91,6 +92,27 @@ impl Guard {
         let identities = found.frozen.iter().chain(&made).filter_map(|path| identity(path)).collect();
         self.roots.insert(root.to_owned(), Known { identities, whole: found.whole, writable_now: true });
         Ok(shape)
+    }
+
+    /// What is there to be closed, and what was made so that the rest can be.
+    fn find_and_make(
+        &mut self,
+        root: &str,
+        missing: &[String],
+        view: &Shape,
+    ) -> io::Result<(Found, Vec<String>)> {
+        let is_there = |path: &String| std::fs::symlink_metadata(path).is_ok();
+        for _ in 0..LOOKS {
+            let mut found = look(root, &self.names, view)?;
+            found.missing.extend(missing.iter().map(|path| (first_missing(path), false)));
+            let there: Vec<String> = found.frozen.iter().chain(&found.pinned).cloned().collect();
+            let made = self.ghosts.make(&found.missing, &there)?;
+            // What another sandbox had made may have gone with it before our turn came; what is ours by now stays.
+            if there.iter().all(is_there) {
+                return Ok((found, made));
+            }
+        }
+        Err(io::Error::other("files that start programs come and go there"))
     }
 
     /// A root is not writable any more.

@@ -20,17 +20,21 @@ use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     fs::{MemfdFlags, Mode, OFlags, memfd_create, open},
     mount::{MountFlags, MountPropagationFlags, mount, mount_change},
+    net::sockopt::set_socket_passcred,
     pipe::{PipeFlags, pipe_with},
-    process::{Pid, PidfdFlags, Signal, getgid, getuid, pidfd_open, set_parent_process_death_signal},
+    process::{
+        Pid, PidfdFlags, Signal, getgid, getuid, kill_process_group, pidfd_open,
+        set_parent_process_death_signal,
+    },
     stdio::{dup2_stderr, dup2_stdin, dup2_stdout, stderr, stdin, stdout},
     thread::UnshareFlags,
 };
 
-use super::StartError;
+use super::{StartError, owner::Owner};
 use crate::{
     argv::{self, Descriptors},
-    enter::{GO, NO_EGRESS, READY},
-    filter,
+    enter::{FAILED, GO, NO_EGRESS, READY},
+    filter, handover,
     host::Host,
     mounts::Sandbox,
     shape::{Layout, Shape},
@@ -47,6 +51,8 @@ pub(super) struct Bwrap {
     /// Readable when it has ended.
     ended: OwnedFd,
     gate: UnixStream,
+    /// The process that becomes the server, and leads its process group.
+    server: Option<Pid>,
     /// Where it tells the process id of the sandbox's first process.
     info: File,
     complaints: File,
@@ -57,7 +63,7 @@ impl Bwrap {
     pub(super) fn start(spec: &Spec, layout: &Layout, egress: Option<OwnedFd>) -> Result<Self, StartError> {
         let host = Host::look(getuid().as_raw(), getgid().as_raw(), &spec.view)?;
         let own_program = File::open("/proc/self/exe")?;
-        let [refused, absent] = filter::programs()?;
+        let [refused, absent] = filter::programs(spec.unix_sockets)?;
         let seccomp = [memory(&refused)?, memory(&absent)?];
         let passwd = memory(argv::passwd(spec, &host).as_bytes())?;
         let group = memory(argv::group(&host).as_bytes())?;
@@ -66,6 +72,7 @@ impl Bwrap {
             pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK).map_err(io::Error::from)?;
         let complaints = File::from(complaints);
         let (gate, gate_theirs) = UnixStream::pair()?;
+        set_socket_passcred(&gate, true).map_err(io::Error::from)?;
         let streams = take_streams()?;
 
         let numbers = Descriptors {
@@ -119,15 +126,15 @@ impl Bwrap {
             said => StartError::Setup(said),
         })?;
         let ended = pidfd_open(Pid::from_child(&child), PidfdFlags::empty()).map_err(io::Error::from)?;
-        Ok(Self { child, ended, gate, info: info.into(), complaints })
+        Ok(Self { child, ended, gate, server: None, info: info.into(), complaints })
     }
 
     /// Waits until the sandbox is complete, with only the server missing.
-    pub(super) fn wait_until_ready(&mut self, control: &UnixStream) -> Result<Sandbox, StartError> {
-        self.wait_for_gate(control)?;
-        let mut word = [0];
-        if self.gate.read(&mut word)? == 0 || word != [READY] {
-            return Err(self.setup_failed());
+    pub(super) fn wait_until_ready(&mut self, owner: &Owner) -> Result<Sandbox, StartError> {
+        self.wait_for_gate(owner)?;
+        match handover::word_and_sender(&self.gate)? {
+            (Some(READY), server) => self.server = server,
+            _ => return Err(self.setup_failed()),
         }
         let first = self.first_process()?;
         // Seen through bubblewrap's own `/proc`, where the number it told is the right one.
@@ -141,7 +148,15 @@ impl Bwrap {
         self.gate.write_all(&[GO])?;
         let mut problem = String::new();
         self.gate.read_to_string(&mut problem)?;
-        if problem.is_empty() { Ok(()) } else { Err(StartError::Program(problem)) }
+        let Some((status, problem)) = problem.split_once(' ') else { return Ok(()) };
+        let status = status.parse().unwrap_or(FAILED);
+        Err(StartError::Program { status, problem: problem.to_owned() })
+    }
+
+    /// Sends the server, and what it started, a signal.
+    pub(super) fn signal(&self, signal: Signal) {
+        // It can only fail because it has ended already.
+        let _ = self.server.map(|server| kill_process_group(server, signal));
     }
 
     /// A descriptor that is readable when bubblewrap has ended.
@@ -164,13 +179,13 @@ impl Bwrap {
         }
     }
 
-    fn wait_for_gate(&self, control: &UnixStream) -> Result<(), StartError> {
+    fn wait_for_gate(&self, owner: &Owner) -> Result<(), StartError> {
         let deadline = Instant::now() + PATIENCE;
         loop {
             let mut polled = [
                 PollFd::new(&self.gate, PollFlags::IN),
                 PollFd::new(&self.ended, PollFlags::IN),
-                PollFd::new(control, PollFlags::RDHUP),
+                owner.giving_up(),
             ];
             let left = deadline.saturating_duration_since(Instant::now());
             let left = Timespec::try_from(left).map_err(|_| StartError::TooSlow)?;
@@ -224,6 +239,7 @@ fn complaints_of(mut complaints: &File) -> String {
 fn become_first(shape: &Shape) -> io::Result<()> {
     // A supervisor that dies before this cannot open the gate any more, so the server does not start, and all ends.
     set_parent_process_death_signal(Some(Signal::KILL))?;
+    sys::signals::let_go()?;
     // Mounts of the host that come later are not to appear in the sandbox.
     sys::process::unshare(UnshareFlags::NEWNS)?;
     mount_change(c"/", MountPropagationFlags::REC | MountPropagationFlags::PRIVATE)?;

@@ -13,7 +13,7 @@ use rustix::{
 
 use crate::sys;
 
-pub(super) fn enter(parent: Pid, uid: Uid, gid: Gid) -> io::Result<()> {
+pub(super) fn enter(parent: Option<Pid>, uid: Uid, gid: Gid) -> io::Result<()> {
     set_no_new_privs(true)?;
     // A working directory somewhere in the host's tree would keep it from being unmounted.
     std::env::set_current_dir("/")?;
@@ -23,7 +23,9 @@ pub(super) fn enter(parent: Pid, uid: Uid, gid: Gid) -> io::Result<()> {
     fs::write("/proc/self/uid_map", format!("{uid} {uid} 1"))?;
     fs::write("/proc/self/gid_map", format!("{gid} {gid} 1"))?;
     // The kernel forgets the death signal when credentials change.
-    sys::process::bind_to_parent(parent)?;
+    if let Some(parent) = parent {
+        sys::process::bind_to_parent(parent)?;
+    }
     // Later mounts of the host are to be seen here; ours are not to be seen there.
     mount_change("/", MountPropagationFlags::REC | MountPropagationFlags::DOWNSTREAM)?;
     Ok(())

@@ -60,6 +60,7 @@ impl Place {
             view: View::Roots { session_dir: self.path("session"), programs: vec![probe()] },
             mounts: vec![],
             network: Network::None,
+            unix_sockets: false,
             persistence: Persistence::default(),
             limits: Limits::default(),
             state_dir: Some(self.path("state")),

@@ -1,11 +1,17 @@
 //! The sandbox as it really is: bubblewrap, namespaces and mounts, seen by a program that runs in it.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, in its helpers too")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking, in its helpers too"
+)]
 
 mod harness;
 
 mod calls;
 mod checking;
+mod command;
 mod ends;
 mod grants;
 mod host_read;

@@ -7,6 +7,8 @@ use std::{
     process::Command,
 };
 
+use ironcurtain_sandbox::PROXY_PROGRAM;
+
 use crate::harness::{PROGRAMS, launcher, probe, supervisor};
 
 /// No such user need exist.
@@ -21,7 +23,8 @@ fn everything_holds_for_an_ordinary_user_too() {
     let copies = tempfile::Builder::new().prefix("sb").tempdir_in("/var/tmp").unwrap();
     fs::set_permissions(copies.path(), fs::Permissions::from_mode(0o755)).unwrap();
     let own = std::env::current_exe().unwrap();
-    for program in [own.as_path(), &supervisor(), Path::new(&probe()), &launcher()] {
+    let proxy = supervisor().with_file_name(PROXY_PROGRAM);
+    for program in [own.as_path(), &supervisor(), &proxy, Path::new(&probe()), &launcher()] {
         fs::copy(program, copies.path().join(program.file_name().unwrap())).unwrap();
     }
     let place = copies.path().join("tmp");

@@ -50,6 +50,7 @@ fn spec(profile: &Profile, view: FileView, start: &Start<'_>) -> Result<Spec, St
         view,
         mounts: start.needs.iter().map(mount).collect(),
         network: if start.network.is_some() { Network::Proxied } else { Network::None },
+        unix_sockets: false,
         persistence: Persistence { allow: profile.allow_persistence.clone() },
         limits: limits(&profile.limits),
         state_dir: None,

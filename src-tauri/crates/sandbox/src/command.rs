@@ -1,0 +1,95 @@
+//! `ironcurtain-sandbox -s SETTINGS -c COMMAND`: one command in a sandbox, in place of `srt`.
+//!
+//! - What the settings do not allow is not there; a settings file that is not understood whole runs nothing.
+//! - Beyond the settings, and whatever they say: what no server may read is hidden, persistence files are not written,
+//!   the environment is an allow-list, limits hold.
+
+mod arguments;
+mod environment;
+mod lists;
+mod paths;
+mod pattern;
+mod plan;
+mod proxy;
+
+use std::{
+    io::{self, Write},
+    path::PathBuf,
+    process::ExitCode,
+};
+
+use arguments::{Arguments, HELP, Run, Task, UsageError};
+use plan::{PlanError, Surroundings};
+use proxy::ProxyError;
+
+use crate::{
+    enter::FAILED,
+    settings::{Settings, SettingsError},
+    supervisor::{Command, NAME, in_foreground},
+    sys::{process::close_on_exec_from, signals::Signals},
+};
+
+/// Why a command was not run.
+#[derive(Debug, thiserror::Error)]
+enum CommandError {
+    #[error(transparent)]
+    Usage(#[from] UsageError),
+    #[error(transparent)]
+    Settings(#[from] SettingsError),
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    #[error(transparent)]
+    Proxy(#[from] ProxyError),
+    #[error("the sandbox could not be prepared: {0}")]
+    Prepare(#[from] io::Error),
+}
+
+/// Does what the command line says.
+pub(crate) fn run(words: Vec<String>) -> ExitCode {
+    let done =
+        Arguments::read(words).map_err(CommandError::from).and_then(|arguments| match arguments.task {
+            Task::Help => say(HELP),
+            Task::Version => say(concat!(env!("CARGO_PKG_NAME"), " ", env!("CARGO_PKG_VERSION"), "\n")),
+            Task::Run(ref run) => run_command(run, &arguments),
+        });
+    done.unwrap_or_else(|error| {
+        complain(&error.to_string());
+        ExitCode::from(FAILED)
+    })
+}
+
+fn run_command(run: &Run, arguments: &Arguments) -> Result<ExitCode, CommandError> {
+    close_on_exec_from(3).map_err(io::Error::from)?;
+    let surroundings = Surroundings::look()?;
+    let settings = settings(arguments, &surroundings)?;
+    let plan = plan::plan(run, arguments, &settings, &surroundings)?;
+    plan.notes.iter().for_each(|note| complain(note));
+    if arguments.debug {
+        complain(&serde_json::to_string(&plan.spec.view).map_err(io::Error::from)?);
+    }
+    // From here on a signal no longer ends us before what we made is taken away again.
+    let signals = Signals::hold()?;
+    let egress = plan.proxy.map(|orders| proxy::start(&orders, &surroundings.program)).transpose()?;
+    Ok(in_foreground(Command { spec: plan.spec, egress, signals, debug: arguments.debug })?)
+}
+
+/// From the file that was named, or from the one in the home where there is one.
+fn settings(arguments: &Arguments, surroundings: &Surroundings) -> Result<Settings, SettingsError> {
+    match &arguments.settings {
+        Some(path) => Settings::read(path),
+        None => match Settings::read(&PathBuf::from(&surroundings.home).join(".srt-settings.json")) {
+            Err(SettingsError::Missing(_)) => Ok(Settings::default()),
+            read => read,
+        },
+    }
+}
+
+fn say(text: &str) -> Result<ExitCode, CommandError> {
+    io::stdout().write_all(text.as_bytes())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn complain(text: &str) {
+    // If standard error is closed, the exit status still says it.
+    let _ = writeln!(io::stderr(), "{NAME}: {text}");
+}

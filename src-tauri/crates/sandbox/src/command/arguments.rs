@@ -1,0 +1,200 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+pub(super) const HELP: &str = "\
+usage: ironcurtain-sandbox [OPTIONS] -c COMMAND
+       ironcurtain-sandbox [OPTIONS] [--] PROGRAM [ARGUMENT...]
+       ironcurtain-sandbox --check [--json] [--allow-root]
+
+Runs a command in a sandbox, by the settings file of srt. The exit status is the command's.
+
+  -s, --settings FILE  the settings; ~/.srt-settings.json otherwise, or nothing allowed where that is not there
+  -c COMMAND           a line for the shell; a program and its arguments run without one
+  --pass-env NAMES     pass these variables on, with commas between them; '*' passes all
+                       (always: PATH, HOME, LANG, LC_*, TERM, USER and a few of their kind)
+  --no-limits          leave memory, processes and open files as they are limited outside
+  --allow-root         run even as root, where some of the kernel's own files are guarded by masks only
+  -d, --debug          tell on standard error what is made, and where connections go
+  --check              tell whether this machine can sandbox, what is missing, and the command that installs it
+  -h, --help           this
+  -V, --version        the version
+
+Exit status 125: the command was not run; 126: it cannot be run; 127: there is no such program; 128 + n: signal n
+ended it.
+";
+
+/// What was asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Arguments {
+    pub(super) task: Task,
+    pub(super) settings: Option<PathBuf>,
+    pub(super) pass_env: PassEnv,
+    pub(super) limited: bool,
+    pub(super) allow_root: bool,
+    pub(super) debug: bool,
+}
+
+/// What is to be done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Task {
+    Help,
+    Version,
+    Run(Run),
+}
+
+/// What is to be run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Run {
+    /// A line for the shell.
+    Line(String),
+    /// A program and its arguments.
+    Program(Vec<String>),
+}
+
+/// Which variables are passed on besides those that always are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum PassEnv {
+    Named(Vec<String>),
+    All,
+}
+
+/// What is wrong with the command line.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(super) enum UsageError {
+    #[error("`{0}` is not an option: `--help` lists them")]
+    Unknown(String),
+    #[error("`{0}` needs a value after it")]
+    NoValue(String),
+    #[error("`{0}` takes no value")]
+    Value(String),
+    #[error("there is nothing to run: write `-c COMMAND`, or a program and its arguments")]
+    Nothing,
+    #[error("`-c COMMAND` and a program with arguments: write one of them")]
+    Both,
+    #[error("`--control-fd` is not there: the settings of a running command do not change")]
+    ControlFd,
+}
+
+impl Arguments {
+    /// Reads the words after the program's name. The first that is no option begins the program.
+    pub(super) fn read(words: Vec<String>) -> Result<Self, UsageError> {
+        let mut read = Self {
+            task: Task::Help,
+            settings: None,
+            pass_env: PassEnv::Named(vec![]),
+            limited: true,
+            allow_root: false,
+            debug: false,
+        };
+        let mut line = None;
+        let mut words = words.into_iter().peekable();
+        while let Some(word) = words.next_if(|word| word.starts_with('-') && word != "-") {
+            if word == "--" {
+                break;
+            }
+            let (option, attached) = split(&word);
+            let mut value =
+                || attached.clone().or_else(|| words.next()).ok_or(UsageError::NoValue(option.clone()));
+            match option.as_str() {
+                "-s" | "--settings" => read.settings = Some(value()?.into()),
+                "-c" => line = Some(value()?),
+                "--pass-env" => read.pass_env.add(&value()?),
+                "--control-fd" => return Err(UsageError::ControlFd),
+                _ if attached.is_some() => return Err(UsageError::Value(option)),
+                "-h" | "--help" => return Ok(read),
+                "-V" | "--version" => return Ok(Self { task: Task::Version, ..read }),
+                "--no-limits" => read.limited = false,
+                "--allow-root" => read.allow_root = true,
+                "-d" | "--debug" => read.debug = true,
+                _ => return Err(UsageError::Unknown(option)),
+            }
+        }
+        let program: Vec<String> = words.collect();
+        read.task = match (line, program) {
+            (Some(line), none) if none.is_empty() => Task::Run(Run::Line(line)),
+            (Some(_), _) => return Err(UsageError::Both),
+            (None, none) if none.is_empty() => return Err(UsageError::Nothing),
+            (None, program) => Task::Run(Run::Program(program)),
+        };
+        Ok(read)
+    }
+}
+
+impl PassEnv {
+    fn add(&mut self, names: &str) {
+        match self {
+            Self::All => {}
+            Self::Named(_) if names.split(',').any(|name| name == "*") => *self = Self::All,
+            Self::Named(known) => known.extend(names.split(',').map(str::to_owned)),
+        }
+    }
+}
+
+/// An option and the value that is written together with it: `--name=value`, `-nvalue`.
+fn split(word: &str) -> (String, Option<String>) {
+    let owned = |(option, value): (&str, &str)| (option.to_owned(), Some(value.to_owned()));
+    if word.starts_with("--") {
+        return word.split_once('=').map_or((word.to_owned(), None), owned);
+    }
+    match word.split_at_checked(2) {
+        Some((option, value)) if !value.is_empty() => owned((option, value)),
+        _ => (word.to_owned(), None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(line: &str) -> Result<Arguments, UsageError> {
+        Arguments::read(line.split(' ').map(str::to_owned).collect())
+    }
+
+    fn plain(task: Task) -> Arguments {
+        Arguments {
+            task,
+            settings: None,
+            pass_env: PassEnv::Named(vec![]),
+            limited: true,
+            allow_root: false,
+            debug: false,
+        }
+    }
+
+    fn texts(words: &[&str]) -> Vec<String> {
+        words.iter().map(|word| (*word).to_owned()).collect()
+    }
+
+    #[test]
+    fn options_end_where_the_program_begins() {
+        let program = |words| plain(Task::Run(Run::Program(texts(words))));
+        assert_eq!(read("curl -s x -- y"), Ok(program(&["curl", "-s", "x", "--", "y"])));
+        assert_eq!(read("-- -d"), Ok(program(&["-d"])));
+        let line = Task::Run(Run::Line("x".into()));
+        for written in ["-s f -c x", "-sf -cx", "--settings=f -c x", "--settings f -c x"] {
+            assert_eq!(read(written), Ok(Arguments { settings: Some("f".into()), ..plain(line.clone()) }));
+        }
+        let all = "-d --allow-root --no-limits --pass-env A,B --pass-env C -c x";
+        let pass_env = PassEnv::Named(texts(&["A", "B", "C"]));
+        let expected =
+            Arguments { debug: true, allow_root: true, limited: false, pass_env, ..plain(line.clone()) };
+        assert_eq!(read(all), Ok(expected));
+        assert_eq!(
+            read("--pass-env=* --pass-env A -c x"),
+            Ok(Arguments { pass_env: PassEnv::All, ..plain(line) })
+        );
+        assert_eq!(read("-d --version").map(|read| read.task), Ok(Task::Version));
+        assert_eq!(read("--help").map(|read| read.task), Ok(Task::Help));
+    }
+
+    #[test]
+    fn what_is_not_understood_is_named() {
+        assert_eq!(read("-x"), Err(UsageError::Unknown("-x".into())));
+        assert_eq!(read("--debug=1 -c x"), Err(UsageError::Value("--debug".into())));
+        assert_eq!(read("-c"), Err(UsageError::NoValue("-c".into())));
+        assert_eq!(read("-d"), Err(UsageError::Nothing));
+        assert_eq!(read("-c x y"), Err(UsageError::Both));
+        assert_eq!(read("--control-fd 3 -c x"), Err(UsageError::ControlFd));
+    }
+}

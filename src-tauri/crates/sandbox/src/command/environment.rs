@@ -1,0 +1,135 @@
+//! The command's environment: an allow-list, what is passed on besides, and what the sandbox adds. Pure.
+
+use std::collections::BTreeMap;
+
+use ironcurtain_egress::environment as of_proxy;
+
+use super::arguments::PassEnv;
+use crate::spec::PROXY_PORT;
+
+/// Always passed on, and so is what begins with `LC_`.
+const PASSED: [&str; 11] = [
+    "COLORTERM",
+    "FORCE_COLOR",
+    "HOME",
+    "LANG",
+    "LOGNAME",
+    "NO_COLOR",
+    "PATH",
+    "SHELL",
+    "TERM",
+    "TZ",
+    "USER",
+];
+
+/// What decides on it.
+pub(super) struct Wanted<'a> {
+    /// Ours.
+    pub(super) ours: &'a BTreeMap<String, String>,
+    pub(super) pass: &'a PassEnv,
+    /// Never passed on.
+    pub(super) denied: Vec<&'a str>,
+    /// Directories that git is to trust whoever owns them.
+    pub(super) safe_directories: &'a [String],
+    /// A directory for temporary files.
+    pub(super) temporary: &'a str,
+    /// Our own program, where there is a proxy to connect through.
+    pub(super) connector: Option<&'a str>,
+}
+
+/// The whole environment.
+pub(super) fn environment(wanted: &Wanted<'_>) -> BTreeMap<String, String> {
+    let is_named = |name: &str| match wanted.pass {
+        PassEnv::All => true,
+        PassEnv::Named(names) => names.iter().any(|named| named == name),
+    };
+    let is_passed = |name: &str| PASSED.contains(&name) || name.starts_with("LC_") || is_named(name);
+    let ours =
+        wanted.ours.iter().filter(|(name, _)| is_passed(name) && !wanted.denied.contains(&name.as_str()));
+    let mut env: BTreeMap<String, String> = ours.map(|(name, value)| (name.clone(), value.clone())).collect();
+    // A proxy of the host's cannot be reached, and the variables would only mislead.
+    let proxy = of_proxy(PROXY_PORT, wanted.connector);
+    env.retain(|name, _| !proxy.contains_key(name));
+    if wanted.connector.is_some() {
+        env.extend(proxy);
+    }
+    env.entry("PATH".to_owned()).or_insert_with(|| "/usr/local/bin:/usr/bin:/bin".to_owned());
+    env.insert("TMPDIR".to_owned(), wanted.temporary.to_owned());
+    // As `srt` has it, for programs that ask where they are.
+    env.insert("SANDBOX_RUNTIME".to_owned(), "1".to_owned());
+    trust(&mut env, wanted.safe_directories);
+    env
+}
+
+/// Adds to what git is configured with by variables.
+fn trust(env: &mut BTreeMap<String, String>, directories: &[String]) {
+    if directories.is_empty() {
+        return;
+    }
+    let first: usize = env.get("GIT_CONFIG_COUNT").and_then(|count| count.parse().ok()).unwrap_or_default();
+    for (number, directory) in (first..).zip(directories) {
+        env.insert(format!("GIT_CONFIG_KEY_{number}"), "safe.directory".to_owned());
+        env.insert(format!("GIT_CONFIG_VALUE_{number}"), directory.clone());
+    }
+    env.insert("GIT_CONFIG_COUNT".to_owned(), (first + directories.len()).to_string());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn given(pass: &PassEnv, connector: Option<&str>) -> Vec<String> {
+        let ours = [
+            ("HOME", "/h"),
+            ("LC_TIME", "C"),
+            ("TOKEN", "t"),
+            ("OTHER", "o"),
+            ("HTTPS_PROXY", "http://corporate"),
+            ("TMPDIR", "/elsewhere"),
+            ("GIT_CONFIG_COUNT", "1"),
+        ];
+        let ours = ours.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+        let safe_directories = ["/repo".to_owned()];
+        let wanted = Wanted {
+            ours: &ours,
+            pass,
+            denied: vec!["OTHER"],
+            safe_directories: &safe_directories,
+            temporary: "/dev/shm",
+            connector,
+        };
+        environment(&wanted).into_iter().map(|(name, value)| format!("{name}={value}")).collect()
+    }
+
+    #[test]
+    fn nothing_is_passed_on_that_is_not_named() {
+        let own = ["PATH=/usr/local/bin:/usr/bin:/bin", "SANDBOX_RUNTIME=1", "TMPDIR=/dev/shm"];
+        let git = |number: usize| {
+            [
+                format!("GIT_CONFIG_COUNT={}", number + 1),
+                format!("GIT_CONFIG_KEY_{number}=safe.directory"),
+                format!("GIT_CONFIG_VALUE_{number}=/repo"),
+            ]
+        };
+        let all = |lists: &[&[&str]], git: [String; 3]| {
+            let mut all: Vec<String> =
+                lists.iter().flat_map(|list| list.iter().map(|text| (*text).to_owned())).chain(git).collect();
+            all.sort();
+            all
+        };
+        let always = ["HOME=/h", "LC_TIME=C"];
+        assert_eq!(given(&PassEnv::Named(vec![]), None), all(&[&always, &own], git(0)));
+        let named = PassEnv::Named(vec!["TOKEN".into(), "OTHER".into(), "HTTPS_PROXY".into()]);
+        assert_eq!(given(&named, None), all(&[&always, &["TOKEN=t"], &own], git(0)));
+        assert_eq!(given(&PassEnv::All, None), all(&[&always, &["TOKEN=t"], &own], git(1)));
+    }
+
+    #[test]
+    fn where_there_is_a_proxy_it_is_the_one_that_is_named() {
+        let given = given(&PassEnv::All, Some("/bin/us"));
+        assert!(given.contains(&"HTTPS_PROXY=http://127.0.0.1:3128".to_owned()), "{given:?}");
+        assert!(
+            given.iter().any(|text| text.starts_with("GIT_SSH_COMMAND=ssh ") && text.contains("/bin/us"))
+        );
+    }
+}

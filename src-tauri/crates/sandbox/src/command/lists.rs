@@ -1,0 +1,127 @@
+//! The four lists of a view: what the settings say, and what no command reads whatever they say.
+//!
+//! - What is hidden by default is shown again only where the settings name it itself; IronCurtain's own directories never.
+
+use std::path::PathBuf;
+
+use ironcurtain_paths::CanonicalPath;
+use ironcurtain_policy::defaults;
+
+use super::{
+    paths::{Base, EntryError, List},
+    pattern::is_pattern,
+};
+use crate::{
+    place::is_at_or_below,
+    settings::{Entry, Settings},
+    shape::{LayoutError, real},
+};
+
+/// The lists, as a view has them.
+#[derive(Debug, Default)]
+pub(super) struct Lists {
+    pub(super) deny_read: Vec<String>,
+    pub(super) allow_read: Vec<String>,
+    pub(super) allow_write: Vec<String>,
+    pub(super) deny_write: Vec<String>,
+    /// Entries that mean nothing here.
+    pub(super) notes: Vec<String>,
+}
+
+/// Why an entry is not carried out.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ListError {
+    #[error("{key}: `{entry}`: {problem}")]
+    Entry { key: &'static str, entry: String, problem: EntryError },
+    #[error("{key}: `{path}` is IronCurtain's own, which is opened to no command")]
+    Ours { key: &'static str, path: String },
+    #[error(transparent)]
+    Look(#[from] LayoutError),
+}
+
+impl Lists {
+    /// What the settings come to. `own` are IronCurtain's directories.
+    pub(super) fn of(settings: &Settings, base: &Base, own: &[PathBuf]) -> Result<Self, ListError> {
+        let files = &settings.filesystem;
+        let mut lists = Self::default();
+        let mut read = |key, entries: &[Entry], list| lists.read(base, key, entries, list);
+        let deny_read = read("filesystem.denyRead", &files.deny_read, List::DenyRead)?;
+        let allow_read = read("filesystem.allowRead", &files.allow_read, List::AllowRead)?;
+        let allow_write = read("filesystem.allowWrite", &files.allow_write, List::AllowWrite)?;
+        let deny_write = read("filesystem.denyWrite", &files.deny_write, List::DenyWrite)?;
+        let credentials: Vec<Entry> =
+            settings.credentials.files.iter().map(|file| file.path.clone()).collect();
+        let credentials = read("credentials.files", &credentials, List::DenyRead)?;
+
+        let own: Vec<String> =
+            own.iter().filter_map(|dir| Some(dir.canonicalize().ok()?.to_str()?.to_owned())).collect();
+        for (key, paths) in [("filesystem.allowRead", &allow_read), ("filesystem.allowWrite", &allow_write)] {
+            if let Some(path) = paths.iter().find(|path| own.iter().any(|own| is_at_or_below(path, own))) {
+                return Err(ListError::Ours { key, path: path.clone() });
+            }
+        }
+        // Of the same path, what the settings allow goes before what they deny, as `srt` has it, and before what is
+        // hidden by default.
+        let is_among = |paths: &[String], path: &str| -> Result<bool, LayoutError> {
+            let found = real(path)?;
+            Ok(paths.iter().any(|allowed| allowed == path || Some(allowed) == found.as_ref()))
+        };
+        let mut denied = credentials;
+        denied.extend(own);
+        for path in deny_read {
+            if !is_among(&allow_read, &path)? {
+                denied.push(path);
+            }
+        }
+        for path in always_hidden(&base.home) {
+            if !is_among(&allow_read, &path)? && !is_among(&allow_write, &path)? {
+                denied.push(path);
+            }
+        }
+        denied.sort();
+        denied.dedup();
+        Ok(Self { deny_read: denied, allow_read, allow_write, deny_write, ..lists })
+    }
+
+    fn read(
+        &mut self,
+        base: &Base,
+        key: &'static str,
+        entries: &[Entry],
+        list: List,
+    ) -> Result<Vec<String>, ListError> {
+        let mut paths = Vec::new();
+        for entry in entries {
+            let problem = |problem| ListError::Entry { key, entry: entry.path.clone(), problem };
+            let meant = base.paths(entry, list).map_err(problem)?;
+            if meant.is_empty() && list == List::AllowWrite && !entry.literal && is_pattern(&entry.path) {
+                self.notes.push(format!(
+                    "{key}: `{}` is a pattern, which allows nothing to be written: name the directory",
+                    entry.path
+                ));
+            }
+            paths.extend(meant);
+        }
+        paths.sort();
+        paths.dedup();
+        Ok(paths)
+    }
+
+    /// Whether a directory can be seen: of what covers it, the deepest decides.
+    pub(super) fn shows(&self, dir: &str) -> Result<bool, LayoutError> {
+        let covers = |path: &String| is_at_or_below(dir, path).then_some(path.len());
+        let allowed = self.allow_read.iter().chain(&self.allow_write).filter_map(covers).max();
+        let mut denied = None;
+        for path in &self.deny_read {
+            denied = denied.max(real(path)?.as_ref().and_then(covers));
+        }
+        Ok(denied <= allowed)
+    }
+}
+
+/// What no command reads, in its home and on this machine. Of the kernel's own trees, every sandbox has its own.
+fn always_hidden(home: &str) -> Vec<String> {
+    let Ok(home) = CanonicalPath::assume_canonical(home) else { return vec![] };
+    let paths = defaults::protected(&home).into_iter().map(|path| path.as_str().to_owned());
+    paths.filter(|path| !["/proc", "/dev", "/sys"].contains(&path.as_str())).collect()
+}

@@ -1,0 +1,250 @@
+//! Patterns of paths, carried out as what there is: `*` and `?` within a name, `[...]` for a character, `**` for any depth.
+//!
+//! - What appears later is not covered; a pattern is as good as the moment it is looked at.
+//! - To deny, directories behind symlinks are looked into, for what is found there is denied where it really is, and a
+//!   directory that cannot be listed counts as found itself. To allow, neither.
+
+use std::{
+    collections::BTreeSet,
+    fs, io,
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+};
+
+/// More than this is no list of paths any more.
+const MOST: usize = 100_000;
+
+/// Why a pattern is not carried out.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(super) enum PatternError {
+    #[error("a pattern must begin with a directory that is named, and not be searched for in all of `/`")]
+    Everywhere,
+    #[error("`**` must stand alone between slashes")]
+    Joined,
+    #[error("a pattern that ends in a slash matches nothing: leave the slash out")]
+    Slash,
+    #[error("it covers more than {MOST} paths: name a directory instead")]
+    TooMany,
+}
+
+/// What a pattern is expanded for: in doubt, one covers more and the other less.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Purpose {
+    Deny,
+    Allow,
+}
+
+/// Whether a path has the marks of a pattern.
+pub(super) fn is_pattern(path: &str) -> bool {
+    path.contains(['*', '?', '[', ']'])
+}
+
+/// What there is that a pattern covers from `base`, a path whose own marks mean nothing, or from `/` where that is empty.
+pub(super) fn expand(base: &str, pattern: &str, purpose: Purpose) -> Result<Vec<PathBuf>, PatternError> {
+    if pattern.ends_with('/') {
+        return Err(PatternError::Slash);
+    }
+    let parts: Vec<&str> = pattern.split('/').filter(|part| !part.is_empty()).collect();
+    let named = parts.iter().take_while(|part| !is_pattern(part)).count();
+    if named == 0 && base.is_empty() {
+        return Err(PatternError::Everywhere);
+    }
+    if parts.iter().any(|part| part.contains("**") && *part != "**") {
+        return Err(PatternError::Joined);
+    }
+    let (names, rest) = parts.split_at_checked(named).unwrap_or((&parts, &[]));
+    let mut search = Search { purpose, found: BTreeSet::new(), seen: BTreeSet::new() };
+    search.below(&PathBuf::from(format!("{base}/{}", names.join("/"))), rest)?;
+    Ok(search.found.into_iter().collect())
+}
+
+struct Search {
+    purpose: Purpose,
+    found: BTreeSet<PathBuf>,
+    /// Directories by identity, each with how much of the pattern was left there, so that links do not lead in circles.
+    seen: BTreeSet<(u64, u64, usize)>,
+}
+
+impl Search {
+    fn below(&mut self, dir: &Path, parts: &[&str]) -> Result<(), PatternError> {
+        let Some((part, rest)) = parts.split_first() else { return Ok(()) };
+        let found = match self.purpose {
+            Purpose::Deny => fs::metadata(dir),
+            Purpose::Allow => fs::symlink_metadata(dir),
+        };
+        let Ok(found) = found else { return Ok(()) };
+        if !found.is_dir() || !self.seen.insert((found.dev(), found.ino(), parts.len())) {
+            return Ok(());
+        }
+        if *part == "**" {
+            // For no directory at all, too.
+            self.below(dir, rest)?;
+        }
+        let entries = match fs::read_dir(dir).and_then(Iterator::collect::<io::Result<Vec<_>>>) {
+            Ok(entries) => entries,
+            Err(_) if self.purpose == Purpose::Deny => return self.add(dir.to_owned()),
+            Err(_) => return Ok(()),
+        };
+        for entry in entries {
+            let name = entry.file_name();
+            // What is not UTF-8 may be anything.
+            let unknown = *part == "**" || self.purpose == Purpose::Deny;
+            let covered = name.to_str().map_or(unknown, |name| *part == "**" || matches(part, name));
+            if !covered {
+                continue;
+            }
+            let path = entry.path();
+            if *part == "**" {
+                if rest.is_empty() {
+                    self.add(path.clone())?;
+                }
+                self.below(&path, parts)?;
+            } else if rest.is_empty() {
+                self.add(path)?;
+            } else {
+                self.below(&path, rest)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, path: PathBuf) -> Result<(), PatternError> {
+        self.found.insert(path);
+        if self.found.len() > MOST { Err(PatternError::TooMany) } else { Ok(()) }
+    }
+}
+
+/// Whether a name is covered by one part of a pattern.
+fn matches(pattern: &str, name: &str) -> bool {
+    let (pattern, name): (Vec<char>, Vec<char>) = (pattern.chars().collect(), name.chars().collect());
+    // Where the last star was met, and what it stood for so far.
+    let (mut at, mut reached, mut star) = (0, 0, None);
+    while let Some(character) = name.get(reached) {
+        if pattern.get(at) == Some(&'*') {
+            star = Some((at, reached));
+            at += 1;
+        } else if let Some(next) = one(pattern.get(at..).unwrap_or_default(), *character) {
+            at += next;
+            reached += 1;
+        } else if let Some((from, stood)) = star {
+            star = Some((from, stood + 1));
+            at = from + 1;
+            reached = stood + 1;
+        } else {
+            return false;
+        }
+    }
+    pattern.get(at..).unwrap_or_default().iter().all(|rest| *rest == '*')
+}
+
+/// How much of the pattern covers one character, if it does.
+fn one(pattern: &[char], character: char) -> Option<usize> {
+    match pattern {
+        ['?', ..] => Some(1),
+        ['[', inside @ ..] => match set(inside) {
+            Some((set, length)) => covers(set, character).then_some(length + 2),
+            None => (character == '[').then_some(1),
+        },
+        [first, ..] => (*first == character).then_some(1),
+        [] => None,
+    }
+}
+
+/// The characters between brackets, and how many they are; without its end a bracket is just that.
+fn set(inside: &[char]) -> Option<(&[char], usize)> {
+    let first = usize::from(matches!(inside, ['!' | '^', ..]));
+    let end = inside.iter().skip(first + 1).position(|character| *character == ']')? + first + 1;
+    Some((inside.get(..end)?, end))
+}
+
+fn covers(set: &[char], character: char) -> bool {
+    let (without, set) = match set {
+        ['!' | '^', rest @ ..] => (true, rest),
+        _ => (false, set),
+    };
+    let mut rest = set;
+    let mut has = false;
+    while let [first, more @ ..] = rest {
+        rest = match more {
+            ['-', last, beyond @ ..] => {
+                has |= (*first..=*last).contains(&character);
+                beyond
+            }
+            _ => {
+                has |= *first == character;
+                more
+            }
+        };
+    }
+    has != without
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_covered_or_not() {
+        for (pattern, name) in [
+            ("*", ".env"),
+            ("*.pem", "a.pem"),
+            ("a*b*c", "axbbxc"),
+            ("?x", "éx"),
+            ("[a-c]1", "b1"),
+            ("[!a]", "b"),
+            ("[x", "[x"),
+            ("[]]", "]"),
+        ] {
+            assert!(matches(pattern, name), "{pattern} {name}");
+        }
+        for (pattern, name) in [
+            ("*.pem", "a.pemx"),
+            ("?", ""),
+            ("?", "ab"),
+            ("a*b", "ac"),
+            ("[a-c]", "d"),
+            ("[!a]", "a"),
+            ("[^a]", "a"),
+        ] {
+            assert!(!matches(pattern, name), "{pattern} {name}");
+        }
+    }
+
+    #[test]
+    fn what_there_is_is_found() {
+        let dir = tempfile::tempdir().unwrap();
+        let base = dir.path().canonicalize().unwrap();
+        for file in ["a/.env", "a/b/.env", "a/b/c/.env", "x/y", "a/b/build/out"] {
+            let path = base.join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "").unwrap();
+        }
+        std::os::unix::fs::symlink("..", base.join("a/b/up")).unwrap();
+        std::os::unix::fs::symlink(base.join("a/b"), base.join("x/link")).unwrap();
+        let found = |pattern: &str, purpose| -> BTreeSet<String> {
+            let found = expand(base.to_str().unwrap(), pattern, purpose).unwrap();
+            // What was found by a link counts as what it really is.
+            let real = found.iter().map(|path| path.canonicalize().unwrap());
+            real.map(|path| path.strip_prefix(&base).unwrap().display().to_string()).collect()
+        };
+        let set = |paths: &[&str]| paths.iter().map(|path| (*path).to_owned()).collect::<BTreeSet<_>>();
+        let (deny, allow) = (Purpose::Deny, Purpose::Allow);
+        assert_eq!(found("a/*/.env", deny), set(&["a/b/.env"]));
+        let all = set(&["a/.env", "a/b/.env", "a/b/c/.env"]);
+        assert_eq!((found("a/**/.env", deny), found("a/**/.env", allow)), (all.clone(), all.clone()));
+        assert_eq!((found("x/**/.env", deny), found("x/**/.env", allow)), (all, set(&[])));
+        assert_eq!(
+            (found("**/build", deny), found("**/build", allow)),
+            (set(&["a/b/build"]), set(&["a/b/build"]))
+        );
+        assert_eq!(found("none/**", deny), set(&[]));
+    }
+
+    #[test]
+    fn what_cannot_be_carried_out_is_refused() {
+        assert_eq!(expand("", "/**/*.pem", Purpose::Deny), Err(PatternError::Everywhere));
+        assert_eq!(expand("", "/opt*/x", Purpose::Deny), Err(PatternError::Everywhere));
+        assert_eq!(expand("", "/a/**.pem", Purpose::Deny), Err(PatternError::Joined));
+        assert_eq!(expand("", "/a/*/", Purpose::Deny), Err(PatternError::Slash));
+    }
+}

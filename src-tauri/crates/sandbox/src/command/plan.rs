@@ -1,0 +1,176 @@
+//! What a command line, settings and surroundings come to: a sandbox as a plain value.
+
+use std::{
+    collections::BTreeMap,
+    env,
+    ffi::OsString,
+    io,
+    path::{Path, PathBuf},
+};
+
+use ironcurtain_egress::{RuleError, Rules};
+
+use super::{
+    arguments::{Arguments, Run},
+    environment::{Wanted, environment},
+    lists::{ListError, Lists},
+    paths::Base,
+};
+use crate::{
+    orders::{AddressRange, ProxyOrders, RangeError},
+    place::is_at_or_below,
+    settings::Settings,
+    spec::{Limits, Network, Persistence, Spec, View},
+};
+
+/// The variable that puts all of IronCurtain's directories under one.
+const HOME_VARIABLE: &str = "IRONCURTAIN_HOME";
+
+/// Where the sandbox always has room for temporary files.
+const OWN_TEMPORARY: &str = "/dev/shm";
+
+/// What is run.
+#[derive(Debug)]
+pub(super) struct Plan {
+    pub(super) spec: Spec,
+    /// What of the network is reached, where something is.
+    pub(super) proxy: Option<ProxyOrders>,
+    /// What a person should know.
+    pub(super) notes: Vec<String>,
+}
+
+/// Where a command is run.
+#[derive(Debug)]
+pub(super) struct Surroundings {
+    pub(super) home: String,
+    pub(super) program: String,
+    cwd: String,
+    env: BTreeMap<String, String>,
+}
+
+/// Why a command is not run.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum PlanError {
+    #[error("the home directory is not known: set `HOME` to a directory that is there")]
+    Home,
+    #[error("`{0}` is not UTF-8")]
+    NotText(String),
+    #[error(transparent)]
+    List(#[from] ListError),
+    #[error("network.{key}: {problem}")]
+    Domain { key: &'static str, problem: RuleError },
+    #[error("network.deniedResolvedAddresses: {0}")]
+    Address(#[from] RangeError),
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+impl Surroundings {
+    /// Looks at this process.
+    pub(super) fn look() -> Result<Self, PlanError> {
+        let home = env::home_dir().and_then(|home| home.canonicalize().ok()).ok_or(PlanError::Home)?;
+        // What is not text cannot be written down in a specification.
+        let text =
+            |(name, value): (OsString, OsString)| Some((name.into_string().ok()?, value.into_string().ok()?));
+        Ok(Self {
+            home: text_of(&home)?,
+            program: text_of(&env::current_exe()?)?,
+            cwd: text_of(&env::current_dir()?)?,
+            env: env::vars_os().filter_map(text).collect(),
+        })
+    }
+
+    /// IronCurtain's own directories, wherever the environment may have put them.
+    fn own(&self) -> Vec<PathBuf> {
+        let home = Path::new(&self.home);
+        let placed = |variable: &str| self.env.get(variable).map(PathBuf::from);
+        let ours = |base: PathBuf| base.join("ironcurtain");
+        let standing = [home.join(".config"), home.join(".local/state"), home.join(".local/share")];
+        let named = ["XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR"];
+        let dirs = standing.into_iter().chain(named.into_iter().filter_map(placed)).map(ours);
+        dirs.chain(placed(HOME_VARIABLE)).collect()
+    }
+}
+
+/// Works it out, and refuses what cannot be carried out as it is written.
+pub(super) fn plan(
+    run: &Run,
+    arguments: &Arguments,
+    settings: &Settings,
+    around: &Surroundings,
+) -> Result<Plan, PlanError> {
+    let proxy = orders(settings, arguments.debug)?;
+    let base = Base { cwd: around.cwd.clone(), home: around.home.clone() };
+    let mut lists = Lists::of(settings, &base, &around.own())?;
+    let mut notes = std::mem::take(&mut lists.notes);
+    let mut cwd = around.cwd.clone();
+    if cwd == "/" || !lists.shows(&cwd).map_err(ListError::from)? {
+        if cwd != "/" {
+            notes.push(format!("the working directory `{cwd}` is hidden: the command starts in `/`"));
+        }
+        cwd = String::new();
+    }
+    let temporary = around.env.get("TMPDIR").map_or("/tmp", |dir| dir.trim_end_matches('/'));
+    let is_writable = lists.allow_write.iter().any(|root| is_at_or_below(temporary, root))
+        && !lists.deny_write.iter().any(|shut| is_at_or_below(temporary, shut));
+    let wanted = Wanted {
+        ours: &around.env,
+        pass: &arguments.pass_env,
+        denied: settings.credentials.env_vars.iter().map(|variable| variable.name.as_str()).collect(),
+        safe_directories: &settings.git.safe_directories,
+        temporary: if is_writable { temporary } else { OWN_TEMPORARY },
+        connector: proxy.as_ref().map(|_| around.program.as_str()),
+    };
+    let git_config = settings.filesystem.allow_git_config.then(|| ".git/config".to_owned());
+    let spec = Spec {
+        argv: argv(run),
+        env: environment(&wanted),
+        cwd: (!cwd.is_empty()).then_some(cwd),
+        view: View::HostRead {
+            session_dir: None,
+            deny_read: lists.deny_read,
+            allow_read: lists.allow_read,
+            allow_write: lists.allow_write,
+            deny_write: lists.deny_write,
+            private_tmp: false,
+        },
+        mounts: vec![],
+        network: if proxy.is_some() { Network::Proxied } else { Network::None },
+        unix_sockets: settings.network.allow_all_unix_sockets,
+        persistence: Persistence { allow: git_config.into_iter().collect() },
+        limits: if arguments.limited { Limits::default() } else { UNLIMITED },
+        state_dir: None,
+        allow_root: arguments.allow_root,
+    };
+    Ok(Plan { spec, proxy, notes })
+}
+
+const UNLIMITED: Limits =
+    Limits { memory: None, cpu: None, processes: None, open_files: None, file_size: None, tmp_size: None };
+
+fn argv(run: &Run) -> Vec<String> {
+    match run {
+        Run::Program(argv) => argv.clone(),
+        Run::Line(line) => {
+            let shell = if Path::new("/bin/bash").exists() { "/bin/bash" } else { "/bin/sh" };
+            vec![shell.to_owned(), "-c".to_owned(), line.clone()]
+        }
+    }
+}
+
+/// What the proxy is told; there is none where nothing is reached.
+fn orders(settings: &Settings, debug: bool) -> Result<Option<ProxyOrders>, PlanError> {
+    let network = &settings.network;
+    let none: [&str; 0] = [];
+    let problem = |key| move |problem| PlanError::Domain { key, problem };
+    let (allowed, denied) = (network.allowed_domains.clone(), network.denied_domains.clone());
+    Rules::new(&allowed, none, false).map_err(problem("allowedDomains"))?;
+    Rules::new(none, &denied, false).map_err(problem("deniedDomains"))?;
+    let ranges = network.denied_resolved_addresses.iter().map(|range| AddressRange::parse(range));
+    let denied_addresses = ranges.collect::<Result<_, _>>()?;
+    Ok((!allowed.is_empty()).then_some(ProxyOrders { allowed, denied, denied_addresses, debug }))
+}
+
+fn text_of(path: &Path) -> Result<String, PlanError> {
+    path.to_str().map(str::to_owned).ok_or_else(|| PlanError::NotText(path.display().to_string()))
+}

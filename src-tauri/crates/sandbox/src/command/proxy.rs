@@ -1,0 +1,52 @@
+//! Starting the proxy of a command: a process of its own, outside the sandbox, that is there only where hosts are allowed.
+//!
+//! - INVARIANT: it is started before this process enters any namespace, and dies with it.
+//! - It gets the sandbox's listener and its orders, and no other descriptor but standard error.
+
+use std::{
+    io::{self, Write},
+    os::{
+        fd::{AsFd, AsRawFd, OwnedFd},
+        unix::{net::UnixStream, process::CommandExt},
+    },
+    path::Path,
+    process::{Command, Stdio},
+};
+
+use crate::{
+    orders::{PROXY_PROGRAM, ProxyOrders},
+    sys,
+};
+
+/// Why there is no proxy.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ProxyError {
+    #[error(
+        "hosts are allowed, and the program `{program}` that connects to them could not be started: {source}"
+    )]
+    Start { program: String, source: io::Error },
+    #[error("the program that connects to hosts could not be told what to do: {0}")]
+    Tell(#[from] io::Error),
+}
+
+/// Starts it; the sandbox's listener is to be sent to what this returns.
+pub(super) fn start(orders: &ProxyOrders, own_program: &str) -> Result<OwnedFd, ProxyError> {
+    let program = Path::new(own_program).with_file_name(PROXY_PROGRAM);
+    let (ours, theirs) = UnixStream::pair()?;
+    let mut command = Command::new(&program);
+    command
+        .arg(theirs.as_raw_fd().to_string())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        // What a person types at the terminal is for the command.
+        .process_group(0);
+    sys::process::die_with_parent(&mut command);
+    sys::process::inherit(&mut command, &[theirs.as_fd()]);
+    sys::process::prepare(&mut command, sys::signals::let_go);
+    let started = command.spawn();
+    let mut proxy =
+        started.map_err(|source| ProxyError::Start { program: program.display().to_string(), source })?;
+    let orders = serde_json::to_vec(orders).map_err(io::Error::from)?;
+    proxy.stdin.take().map_or(Ok(()), |mut stdin| stdin.write_all(&orders))?;
+    Ok(ours.into())
+}

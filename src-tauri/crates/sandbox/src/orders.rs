@@ -1,0 +1,115 @@
+//! What the proxy of a single command is told by the command line, on its standard input.
+
+use std::net::IpAddr;
+
+use serde::{Deserialize, Serialize};
+
+/// The program that is the proxy; it lies beside this one.
+pub const PROXY_PROGRAM: &str = "ironcurtain-sandbox-proxy";
+
+/// What may be reached.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ProxyOrders {
+    /// Domains, as in the settings.
+    pub allowed: Vec<String>,
+    /// Domains that are not, whatever is allowed.
+    pub denied: Vec<String>,
+    /// Where no name may lead.
+    pub denied_addresses: Vec<AddressRange>,
+    /// Whether every decision is told on standard error.
+    pub debug: bool,
+}
+
+/// An address, or all addresses that begin alike.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct AddressRange {
+    first: IpAddr,
+    bits: u8,
+}
+
+/// Not an address and not a range.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no address and no range such as `10.0.0.0/8`")]
+pub struct RangeError(String);
+
+impl AddressRange {
+    /// Reads `10.0.0.0/8`, `fc00::/7` or a single address.
+    pub fn parse(text: &str) -> Result<Self, RangeError> {
+        let read = || {
+            let (address, bits) = match text.split_once('/') {
+                Some((address, bits)) => (address, Some(bits)),
+                None => (text, None),
+            };
+            let first: IpAddr = address.parse().ok()?;
+            let most = if first.is_ipv4() { 32 } else { 128 };
+            let plain = |bits: &str| bits.bytes().all(|digit| digit.is_ascii_digit());
+            let bits = match bits {
+                Some(bits) => bits.parse().ok().filter(|found| plain(bits) && *found <= most)?,
+                None => most,
+            };
+            Some(Self { first, bits })
+        };
+        read().ok_or_else(|| RangeError(text.to_owned()))
+    }
+
+    /// Whether an address is in it; IPv4 in IPv6's mapped form is IPv4.
+    #[must_use]
+    pub fn contains(&self, address: IpAddr) -> bool {
+        match (self.first, address.to_canonical()) {
+            (IpAddr::V4(first), IpAddr::V4(address)) => {
+                let differs = u32::from(first) ^ u32::from(address);
+                differs.checked_shr(u32::from(32 - self.bits)).unwrap_or_default() == 0
+            }
+            (IpAddr::V6(first), IpAddr::V6(address)) => {
+                let differs = u128::from(first) ^ u128::from(address);
+                differs.checked_shr(u32::from(128 - self.bits)).unwrap_or_default() == 0
+            }
+            (IpAddr::V4(_), IpAddr::V6(_)) | (IpAddr::V6(_), IpAddr::V4(_)) => false,
+        }
+    }
+}
+
+impl TryFrom<String> for AddressRange {
+    type Error = RangeError;
+
+    fn try_from(text: String) -> Result<Self, RangeError> {
+        Self::parse(&text)
+    }
+}
+
+impl From<AddressRange> for String {
+    fn from(range: AddressRange) -> Self {
+        format!("{}/{}", range.first, range.bits)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_in_a_range_or_not() {
+        for (range, inside, outside) in [
+            ("10.0.0.0/8", "10.255.0.1", "11.0.0.1"),
+            ("192.168.1.10", "192.168.1.10", "192.168.1.11"),
+            ("0.0.0.0/0", "8.8.8.8", "2001:db8::1"),
+            ("fc00::/7", "fd00::1", "fe00::1"),
+            ("10.0.0.0/8", "::ffff:10.1.1.1", "::10.1.1.1"),
+        ] {
+            let found = AddressRange::parse(range).unwrap();
+            assert!(found.contains(inside.parse().unwrap()), "{range} {inside}");
+            assert!(!found.contains(outside.parse().unwrap()), "{range} {outside}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_range_is_refused() {
+        for bad in
+            ["", "10.0.0.0/33", "10.0.0.0/+8", "10.0.0/8", "[::1]", "::1/129", "example.com", "10.0.0.0/"]
+        {
+            assert_eq!(AddressRange::parse(bad), Err(RangeError(bad.to_owned())), "{bad}");
+        }
+    }
+}

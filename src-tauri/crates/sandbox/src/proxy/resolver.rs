@@ -1,0 +1,27 @@
+//! Names, without the addresses that the settings deny.
+
+use std::{io, net::IpAddr};
+
+use ironcurtain_egress::{Boxed, Resolve, SystemResolver};
+use ironcurtain_sandbox::AddressRange;
+
+/// The machine's resolver, less what is denied.
+pub(crate) struct Outside {
+    pub(crate) denied: Vec<AddressRange>,
+    pub(crate) resolver: SystemResolver,
+}
+
+impl Resolve for Outside {
+    fn resolve<'a>(&'a self, name: &'a str) -> Boxed<'a, io::Result<Vec<IpAddr>>> {
+        Box::pin(async move {
+            let mut found = self.resolver.resolve(name).await?;
+            let some = !found.is_empty();
+            found.retain(|address| !self.denied.iter().any(|range| range.contains(*address)));
+            if some && found.is_empty() {
+                let why = "it leads only to addresses on the list of denied resolved addresses";
+                return Err(io::Error::other(why));
+            }
+            Ok(found)
+        })
+    }
+}

@@ -1,0 +1,309 @@
+//! The settings file of `srt` (`@anthropic-ai/sandbox-runtime` 0.0.83), read strictly.
+//!
+//! - INVARIANT: every key of that program's schema is carried out, or accepted because it changes nothing here, or refused
+//!   by name with the reason ([`Settings::not_here`]). Any other key is an error.
+//! - A file that is not understood whole is not carried out in part.
+
+mod entry;
+mod refused;
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    io::{self, ErrorKind},
+    path::{Path, PathBuf},
+};
+
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
+
+pub(crate) use entry::Entry;
+
+/// The whole file. By default there is no network, nothing is written, and nothing more is hidden than always.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[expect(dead_code, reason = "keys without effect are checked all the same")]
+pub(crate) struct Settings {
+    pub(crate) network: Network,
+    pub(crate) filesystem: Filesystem,
+    #[serde(default)]
+    pub(crate) credentials: Credentials,
+    #[serde(default)]
+    pub(crate) git: Git,
+    #[serde(default, deserialize_with = "given")]
+    pub(crate) bwrap_path: Option<String>,
+    #[serde(default)]
+    ignore_violations: BTreeMap<String, Vec<String>>,
+    #[serde(default)]
+    enable_weaker_nested_sandbox: bool,
+    #[serde(default)]
+    allow_nested_user_namespaces: bool,
+    #[serde(default)]
+    enable_weaker_network_isolation: bool,
+    #[serde(default)]
+    allow_apple_events: bool,
+    #[serde(default, deserialize_with = "given")]
+    ripgrep: Option<Ripgrep>,
+    #[serde(default, deserialize_with = "given")]
+    mandatory_deny_search_depth: Option<u8>,
+    #[serde(default)]
+    allow_pty: bool,
+    #[serde(default)]
+    seccomp: Seccomp,
+    #[serde(default, deserialize_with = "given")]
+    socat_path: Option<String>,
+    #[serde(default, deserialize_with = "given")]
+    java_agent_jar_path: Option<String>,
+    #[serde(default)]
+    windows: BTreeMap<String, Value>,
+}
+
+/// What of the network is reached.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[expect(dead_code, reason = "keys without effect are checked all the same")]
+pub(crate) struct Network {
+    pub(crate) allowed_domains: Vec<String>,
+    pub(crate) denied_domains: Vec<String>,
+    #[serde(default)]
+    pub(crate) denied_resolved_addresses: Vec<String>,
+    #[serde(default)]
+    pub(crate) allow_all_unix_sockets: bool,
+    #[serde(default)]
+    denied_domain_reasons: BTreeMap<String, String>,
+    #[serde(default)]
+    strict_allowlist: bool,
+    #[serde(default)]
+    allow_unix_sockets: Vec<String>,
+    #[serde(default)]
+    allow_local_binding: bool,
+    #[serde(default)]
+    allow_mach_lookup: Vec<String>,
+    #[serde(default, deserialize_with = "given")]
+    http_proxy_port: Option<u16>,
+    #[serde(default, deserialize_with = "given")]
+    socks_proxy_port: Option<u16>,
+    #[serde(default, deserialize_with = "given")]
+    mitm_proxy: Option<Value>,
+    #[serde(default, deserialize_with = "given")]
+    filter_request: Option<Value>,
+    #[serde(default)]
+    allow_plaintext_header_set: bool,
+    #[serde(default)]
+    strip_response_headers: Vec<String>,
+    #[serde(default)]
+    refuse_opaque_tunnels: bool,
+    #[serde(default)]
+    require_host_match: bool,
+    #[serde(default, deserialize_with = "given")]
+    ambiguous_request_target: Option<AmbiguousTarget>,
+    #[serde(default, deserialize_with = "given")]
+    tls_terminate: Option<Value>,
+    #[serde(default, deserialize_with = "given")]
+    parent_proxy: Option<Value>,
+}
+
+/// What of the file system is read and written.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct Filesystem {
+    pub(crate) deny_read: Vec<Entry>,
+    #[serde(default)]
+    pub(crate) allow_read: Vec<Entry>,
+    pub(crate) allow_write: Vec<Entry>,
+    pub(crate) deny_write: Vec<Entry>,
+    #[serde(default)]
+    pub(crate) allow_git_config: bool,
+    #[serde(default)]
+    disabled: bool,
+}
+
+/// Files and variables that the command does not see.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct Credentials {
+    pub(crate) files: Vec<CredentialFile>,
+    pub(crate) env_vars: Vec<CredentialVariable>,
+    allow_plaintext_inject: bool,
+    aws_pairs: Vec<Value>,
+    #[serde(deserialize_with = "given")]
+    sigv4: Option<Value>,
+}
+
+/// One file.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[expect(dead_code, reason = "what only masks need is checked all the same")]
+pub(crate) struct CredentialFile {
+    pub(crate) path: Entry,
+    mode: Mode,
+    #[serde(default)]
+    extract: String,
+    #[serde(default, deserialize_with = "given")]
+    on_extract_no_match: Option<NoMatch>,
+    #[serde(default, deserialize_with = "given")]
+    decode: Option<Decode>,
+    #[serde(default)]
+    mask_claims: Vec<String>,
+    #[serde(default)]
+    mask_duplicates: bool,
+    #[serde(default)]
+    inject_hosts: Vec<String>,
+}
+
+/// One variable.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[expect(dead_code, reason = "what only masks need is checked all the same")]
+pub(crate) struct CredentialVariable {
+    pub(crate) name: String,
+    mode: Mode,
+    #[serde(default)]
+    extract: String,
+    #[serde(default, deserialize_with = "given")]
+    on_extract_no_match: Option<NoMatch>,
+    #[serde(default, deserialize_with = "given")]
+    decode: Option<Decode>,
+    #[serde(default)]
+    mask_claims: Vec<String>,
+    #[serde(default)]
+    inject_hosts: Vec<String>,
+}
+
+/// What the command sees of a credential.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+enum Mode {
+    Deny,
+    Mask,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+enum NoMatch {
+    Warn,
+    Deny,
+    Error,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+enum Decode {
+    Jwt,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+enum AmbiguousTarget {
+    Refuse,
+    AsSpelled,
+    Normalize,
+}
+
+/// What git is told.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct Git {
+    pub(crate) safe_directories: Vec<String>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[expect(dead_code, reason = "keys without effect are checked all the same")]
+struct Ripgrep {
+    command: String,
+    #[serde(default)]
+    args: Vec<String>,
+    #[serde(default)]
+    argv0: String,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct Seccomp {
+    apply_path: String,
+    argv0: String,
+}
+
+/// Why settings are not carried out.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SettingsError {
+    #[error("`{}` does not exist", .0.display())]
+    Missing(PathBuf),
+    #[error("`{}` cannot be read: {source}", path.display())]
+    Unreadable { path: PathBuf, source: io::Error },
+    #[error("`{}` is empty: delete it, or write settings into it", .0.display())]
+    Empty(PathBuf),
+    #[error("`{}`: `{key}`: {problem}", path.display())]
+    Key { path: PathBuf, key: String, problem: String },
+}
+
+impl Settings {
+    /// Reads a file.
+    pub(crate) fn read(path: &Path) -> Result<Self, SettingsError> {
+        let text = fs::read_to_string(path).map_err(|source| {
+            if source.kind() == ErrorKind::NotFound {
+                SettingsError::Missing(path.to_owned())
+            } else {
+                SettingsError::Unreadable { path: path.to_owned(), source }
+            }
+        })?;
+        if text.trim().is_empty() {
+            return Err(SettingsError::Empty(path.to_owned()));
+        }
+        let at = |(key, problem)| SettingsError::Key { path: path.to_owned(), key, problem };
+        Self::parse(&text).map_err(at)
+    }
+
+    /// An error is a key and what is wrong there.
+    fn parse(text: &str) -> Result<Self, (String, String)> {
+        let mut json = serde_json::Deserializer::from_str(text);
+        let settings: Self = serde_path_to_error::deserialize(&mut json)
+            .map_err(|error| (error.path().to_string(), error.into_inner().to_string()))?;
+        json.end().map_err(|error| (".".to_owned(), error.to_string()))?;
+        match settings.not_here() {
+            Some(refused) => Err(refused),
+            None => Ok(settings),
+        }
+    }
+}
+
+/// A value that is there; `null` is none.
+fn given<'de, T: Deserialize<'de>, D: Deserializer<'de>>(from: D) -> Result<Option<T>, D::Error> {
+    T::deserialize(from).map(Some)
+}
+
+#[cfg(test)]
+mod tests {
+    use schemars::schema_for;
+
+    use super::*;
+
+    #[test]
+    fn the_schema_that_ships_is_that_of_these_types() {
+        let place = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+            .join("../../../docs/schemas/sandbox-settings.schema.json");
+        let schema = serde_json::to_string_pretty(&schema_for!(Settings)).unwrap() + "\n";
+        if std::env::var_os("IRONCURTAIN_WRITE_SCHEMAS").is_some() {
+            fs::write(&place, &schema).unwrap();
+        }
+        assert_eq!(
+            fs::read_to_string(place).unwrap(),
+            schema,
+            "run `IRONCURTAIN_WRITE_SCHEMAS=1 cargo test -p ironcurtain-sandbox schema`"
+        );
+    }
+}

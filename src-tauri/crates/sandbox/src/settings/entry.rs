@@ -1,0 +1,44 @@
+//! One entry of a list of paths.
+
+use serde::{Deserialize, Deserializer, de};
+
+/// A path as it is written: a pattern where it has the marks of one, or a path whatever it has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(with = "Written"))]
+pub(crate) struct Entry {
+    pub(crate) path: String,
+    pub(crate) literal: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "expected a path, or { \"path\": PATH, \"literal\": true }")]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+enum Written {
+    Path(String),
+    Marked(Marked),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct Marked {
+    path: String,
+    literal: bool,
+}
+
+impl<'de> Deserialize<'de> for Entry {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let entry = match Written::deserialize(from)? {
+            Written::Path(path) => Self { path, literal: false },
+            Written::Marked(Marked { path, literal: true }) => Self { path, literal: true },
+            Written::Marked(_) => return Err(de::Error::custom("`literal` can only be `true`")),
+        };
+        if entry.path.is_empty() {
+            return Err(de::Error::custom("a path cannot be empty"));
+        }
+        if entry.path.contains('\0') {
+            return Err(de::Error::custom("a path cannot have a NUL character in it"));
+        }
+        Ok(entry)
+    }
+}

@@ -1,0 +1,77 @@
+//! What of `srt`'s settings is not carried out here, and why.
+
+use std::path::Path;
+
+use super::{Mode, Settings};
+use crate::supervisor::find_bwrap;
+
+const OWN_PROXY: &str =
+    "the only way out of this sandbox is its own proxy, which judges by `network.allowedDomains`";
+const NO_TLS: &str = "TLS is never opened here: what is encrypted passes as it is, to the host it names";
+const NO_MASK: &str =
+    "credentials are not masked here: write the mode `deny`, and the command does not see it at all";
+const WHOLE: &str = "there is no weaker sandbox: where it cannot be made whole, it is not made";
+const NESTED: &str = "a command with namespaces of its own can take away what protects files from it";
+const NO_AGENT: &str = "nothing is put into Java programs: name the proxy in `JAVA_TOOL_OPTIONS`, and pass that with `--pass-env`";
+const OWN_WORDS: &str = "a refusal names the entry of `network.deniedDomains`, in words of its own";
+
+impl Settings {
+    /// The first key that asks for something there is not, and why.
+    ///
+    /// A key that is left alone here is carried out, or changes nothing on Linux; which of the two is in
+    /// `docs/security.md`.
+    pub(super) fn not_here(&self) -> Option<(String, String)> {
+        let (network, credentials) = (&self.network, &self.credentials);
+        let whole = [
+            (self.filesystem.disabled, "filesystem.disabled", WHOLE),
+            (self.enable_weaker_nested_sandbox, "enableWeakerNestedSandbox", WHOLE),
+            (self.allow_nested_user_namespaces, "allowNestedUserNamespaces", NESTED),
+            (self.java_agent_jar_path.is_some(), "javaAgentJarPath", NO_AGENT),
+            (network.http_proxy_port.is_some(), "network.httpProxyPort", OWN_PROXY),
+            (network.socks_proxy_port.is_some(), "network.socksProxyPort", OWN_PROXY),
+            (network.mitm_proxy.is_some(), "network.mitmProxy", OWN_PROXY),
+            (network.parent_proxy.is_some(), "network.parentProxy", OWN_PROXY),
+            (network.tls_terminate.is_some(), "network.tlsTerminate", NO_TLS),
+            (network.filter_request.is_some(), "network.filterRequest", NO_TLS),
+            (network.refuse_opaque_tunnels, "network.refuseOpaqueTunnels", NO_TLS),
+            (network.require_host_match, "network.requireHostMatch", NO_TLS),
+            (!network.strip_response_headers.is_empty(), "network.stripResponseHeaders", NO_TLS),
+            (!network.denied_domain_reasons.is_empty(), "network.deniedDomainReasons", OWN_WORDS),
+            (credentials.allow_plaintext_inject, "credentials.allowPlaintextInject", NO_MASK),
+            (!credentials.aws_pairs.is_empty(), "credentials.awsPairs", NO_MASK),
+            (credentials.sigv4.is_some(), "credentials.sigv4", NO_MASK),
+        ];
+        let whole = whole.into_iter().find(|(is_asked, ..)| *is_asked);
+        let named = |(key, why): (String, &str)| (key, why.to_owned());
+        whole
+            .map(|(_, key, why)| (key.to_owned(), why))
+            .or_else(|| masked("files", credentials.files.iter().map(|file| file.mode)))
+            .or_else(|| masked("envVars", credentials.env_vars.iter().map(|variable| variable.mode)))
+            .or_else(|| self.out_of_range())
+            .map(named)
+            .or_else(|| self.other_bwrap())
+    }
+
+    fn out_of_range(&self) -> Option<(String, &'static str)> {
+        let depth = self.mandatory_deny_search_depth.filter(|depth| !(1..=10).contains(depth));
+        depth.map(|_| ("mandatoryDenySearchDepth".to_owned(), "it is a number from 1 to 10"))
+    }
+
+    /// Another bubblewrap than ours.
+    fn other_bwrap(&self) -> Option<(String, String)> {
+        let wanted = self.bwrap_path.as_ref()?;
+        let used = find_bwrap();
+        let real = |path: &Path| path.canonicalize().ok();
+        if used.as_deref().and_then(real).is_some_and(|used| Some(used) == real(wanted.as_ref())) {
+            return None;
+        }
+        let here = used.map_or("none is here".to_owned(), |used| format!("here it is `{}`", used.display()));
+        let why = format!("bubblewrap is taken from where the system installs it; {here}");
+        Some(("bwrapPath".to_owned(), why))
+    }
+}
+
+fn masked(list: &str, mut modes: impl Iterator<Item = Mode>) -> Option<(String, &'static str)> {
+    let at = modes.position(|mode| mode == Mode::Mask)?;
+    Some((format!("credentials.{list}[{at}].mode"), NO_MASK))
+}

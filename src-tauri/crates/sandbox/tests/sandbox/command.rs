@@ -1,0 +1,131 @@
+//! The program as a command, in place of `srt`: settings in, the command's own streams and status out.
+
+mod credentials;
+mod files;
+mod network;
+mod running;
+mod settings;
+mod signals;
+
+use std::{
+    fs,
+    io::Write,
+    process::{Child, Command, Output, Stdio},
+};
+
+use serde_json::{Value, json};
+
+use crate::harness::{Place, supervisor};
+
+/// A home, a directory to work in, and settings.
+struct Desk {
+    place: Place,
+    settings: Value,
+}
+
+/// What a command came to.
+#[derive(Debug, PartialEq, Eq)]
+struct Outcome {
+    status: Option<i32>,
+    said: String,
+    complained: String,
+}
+
+impl Desk {
+    /// Writes to the working directory are allowed, and nothing else is.
+    fn new() -> Self {
+        let place = Place::new();
+        for dir in ["home", "work"] {
+            fs::create_dir(place.path(dir)).unwrap();
+        }
+        let settings = json!({
+            "network": { "allowedDomains": [], "deniedDomains": [] },
+            "filesystem": { "denyRead": [], "allowWrite": ["."], "denyWrite": [] },
+        });
+        Self { place, settings }
+    }
+
+    /// The same with more in the settings; `at` is a path of keys with slashes.
+    fn with(mut self, at: &str, value: Value) -> Self {
+        self.set(at, value);
+        self
+    }
+
+    fn set(&mut self, at: &str, value: Value) {
+        match at.split_once('/') {
+            Some((section, key)) => self.settings[section][key] = value,
+            None => self.settings[at] = value,
+        }
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.place.path(name)
+    }
+
+    /// The program with these arguments, in the working directory; the settings are written down.
+    fn command(&self, arguments: &[&str]) -> Command {
+        let settings = self.path("settings.json");
+        let text = self.settings.to_string();
+        // Others may be reading it.
+        if fs::read_to_string(&settings).ok().as_ref() != Some(&text) {
+            fs::write(&settings, text).unwrap();
+        }
+        let mut command = Command::new(supervisor());
+        command.args(["--allow-root", "-s", &settings]).args(arguments).current_dir(self.path("work"));
+        self.alone(&mut command);
+        command
+    }
+
+    /// Nothing of the tests' own environment.
+    fn alone(&self, command: &mut Command) {
+        command.env_clear().env("PATH", "/usr/bin:/bin").env("HOME", self.path("home")).stdin(Stdio::null());
+    }
+
+    fn run(&self, arguments: &[&str]) -> Outcome {
+        Outcome::of(&self.command(arguments).output().unwrap())
+    }
+
+    /// A line for the shell.
+    fn line(&self, line: &str) -> Outcome {
+        self.run(&["-c", line])
+    }
+
+    /// A line that is to succeed, and what it says.
+    fn says(&self, line: &str) -> String {
+        let outcome = self.line(line);
+        assert_eq!((outcome.status, outcome.complained.as_str()), (Some(0), ""), "{line}: {outcome:?}");
+        outcome.said
+    }
+
+    /// A line that is to fail, and its complaint.
+    fn fails(&self, line: &str) -> String {
+        let outcome = self.line(line);
+        assert!(!matches!(outcome.status, Some(0 | 125)), "{line}: {outcome:?}");
+        outcome.complained
+    }
+
+    /// That the settings run nothing, and why.
+    fn refuses(&self) -> String {
+        let outcome = self.line("echo ran");
+        assert_eq!((outcome.status, outcome.said.as_str()), (Some(125), ""), "{outcome:?}");
+        outcome.complained
+    }
+
+    /// A line that is running, its streams piped.
+    fn start(&self, line: &str) -> Child {
+        self.command(&["-c", line]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap()
+    }
+}
+
+impl Outcome {
+    fn of(output: &Output) -> Self {
+        let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+        Self { status: output.status.code(), said: text(&output.stdout), complained: text(&output.stderr) }
+    }
+}
+
+/// Feeds a running command, and waits for it.
+fn feed(mut child: Child, input: &str) -> Outcome {
+    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    Outcome::of(&child.wait_with_output().unwrap())
+}

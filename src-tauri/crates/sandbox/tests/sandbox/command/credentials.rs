@@ -1,0 +1,109 @@
+//! What a command never sees: what is hidden by default, what the settings hide, and variables.
+
+use std::fs;
+
+use serde_json::json;
+
+use super::{Desk, Outcome};
+
+#[test]
+fn keys_and_logins_are_hidden_unless_they_are_named() {
+    let desk = Desk::new();
+    for file in ["home/.ssh/id", "home/.ssh/known_hosts", "home/.aws/credentials", "home/notes"] {
+        desk.place.file(file);
+    }
+    assert_eq!(desk.says("cat ~/notes"), "home/notes");
+    for file in [".ssh/id", ".ssh/known_hosts", ".aws/credentials"] {
+        assert!(desk.fails(&format!("cat ~/{file}")).contains("Permission denied"), "{file}");
+    }
+    let desk = desk.with("filesystem/allowRead", json!(["~/.ssh/known_hosts", "~/.aws"]));
+    assert_eq!(
+        desk.says("cat ~/.ssh/known_hosts ~/.aws/credentials"),
+        "home/.ssh/known_hostshome/.aws/credentials"
+    );
+    desk.fails("cat ~/.ssh/id");
+}
+
+#[test]
+fn ironcurtains_own_directories_are_never_opened() {
+    let desk = Desk::new();
+    desk.place.file("home/.config/ironcurtain/config.json");
+    desk.place.file("home/elsewhere/policy");
+    desk.fails("cat ~/.config/ironcurtain/config.json");
+    let mut desk = desk;
+    for list in ["filesystem/allowRead", "filesystem/allowWrite"] {
+        desk.set(list, json!(["~/.config/ironcurtain"]));
+        assert!(desk.refuses().contains("is IronCurtain's own"));
+        desk.set(list, json!([]));
+    }
+    let line = "cat ~/elsewhere/policy";
+    assert_eq!(desk.says(line), "home/elsewhere/policy");
+    let hidden =
+        desk.command(&["-c", line]).env("IRONCURTAIN_HOME", desk.path("home/elsewhere")).output().unwrap();
+    assert!(!hidden.status.success() && hidden.stdout.is_empty());
+}
+
+#[test]
+fn credentials_of_the_settings_are_not_there() {
+    let desk = Desk::new();
+    desk.place.file("work/token");
+    let see = |desk: &Desk| {
+        let mut command = desk.command(&["--pass-env", "TOKEN,OTHER", "-c", "cat token; echo $TOKEN $OTHER"]);
+        Outcome::of(&command.env("TOKEN", "t").env("OTHER", "o").output().unwrap()).said
+    };
+    assert_eq!(see(&desk), "work/tokent o\n");
+    let credentials = json!({
+        "files": [{ "path": "token", "mode": "deny", "extract": "(x)" }],
+        "envVars": [{ "name": "TOKEN", "mode": "deny" }],
+    });
+    let desk = desk.with("credentials", credentials).with("filesystem/allowRead", json!(["token"]));
+    assert_eq!(see(&desk), "o\n");
+    assert!(desk.fails("cat token").contains("Permission denied"));
+}
+
+#[test]
+fn the_environment_is_a_list() {
+    let desk = Desk::new();
+    let given = |more: &[&str]| {
+        let mut command = desk.command(&[more, &["-c", "env"]].concat());
+        command.env("SECRET", "s").env("KEPT", "k").env("LC_TIME", "C").env("HTTPS_PROXY", "http://x");
+        let said = Outcome::of(&command.output().unwrap()).said;
+        let mut names: Vec<String> =
+            said.lines().map(|line| line.split('=').next().unwrap().to_owned()).collect();
+        // The shell's own.
+        names.retain(|name| !["SHLVL", "_", "PWD", "OLDPWD"].contains(&name.as_str()));
+        names.sort();
+        names
+    };
+    let always = ["HOME", "LC_TIME", "PATH", "SANDBOX_RUNTIME", "TMPDIR"];
+    assert_eq!(given(&[]), always);
+    assert_eq!(
+        given(&["--pass-env", "KEPT"]),
+        ["HOME", "KEPT", "LC_TIME", "PATH", "SANDBOX_RUNTIME", "TMPDIR"]
+    );
+    let all = given(&["--pass-env", "*"]);
+    assert_eq!(all, ["HOME", "KEPT", "LC_TIME", "PATH", "SANDBOX_RUNTIME", "SECRET", "TMPDIR"]);
+}
+
+#[test]
+fn git_trusts_what_it_is_told_to() {
+    let ask = "git config --get-all safe.directory";
+    let desk = Desk::new();
+    desk.fails(ask);
+    let desk = desk.with("git", json!({ "safeDirectories": ["/a", "/b"] }));
+    assert_eq!(desk.says(ask), "/a\n/b\n");
+}
+
+#[test]
+fn unix_sockets_are_there_only_when_they_are_allowed() {
+    let desk = Desk::new();
+    let _host = std::os::unix::net::UnixListener::bind(desk.path("work/socket")).unwrap();
+    let connect = "/usr/bin/python3 -c 'import socket; socket.socket(socket.AF_UNIX).connect(\"socket\"); print(\"in\")'";
+    assert!(desk.fails(connect).contains("Operation not permitted"));
+    // Which paths are allowed cannot be told apart on Linux, and is not by `srt` either.
+    let desk = desk.with("network/allowUnixSockets", json!(["socket"]));
+    assert!(desk.fails(connect).contains("Operation not permitted"));
+    let desk = desk.with("network/allowAllUnixSockets", json!(true));
+    assert_eq!(desk.says(connect), "in\n");
+    assert!(fs::exists(desk.path("work/socket")).unwrap());
+}

@@ -1,0 +1,132 @@
+//! `filesystem`: each key with what it refuses and what it allows.
+
+use std::fs;
+
+use serde_json::json;
+
+use super::Desk;
+
+#[test]
+fn what_is_denied_cannot_be_read_and_what_is_allowed_within_can() {
+    let desk = Desk::new();
+    desk.place.file("work/secret/deep/file");
+    desk.place.file("work/secret/open/file");
+    let read = "cat secret/deep/file secret/open/file";
+    assert_eq!(desk.says(read), "work/secret/deep/filework/secret/open/file");
+    let desk = desk.with("filesystem/denyRead", json!(["secret"]));
+    assert!(desk.fails("cat secret/open/file").contains("Permission denied"));
+    let desk = desk.with("filesystem/allowRead", json!(["secret/open"]));
+    assert_eq!(desk.says("cat secret/open/file"), "work/secret/open/file");
+    assert!(desk.fails("cat secret/deep/file").contains("secret/deep/file"));
+    let desk = desk.with("filesystem/allowRead", json!([{ "path": "secret", "literal": true }]));
+    assert_eq!(desk.says(read), "work/secret/deep/filework/secret/open/file");
+}
+
+#[test]
+fn only_what_is_allowed_is_written_and_what_is_denied_within_is_not() {
+    let desk = Desk::new();
+    let beside = desk.place.file("beside");
+    desk.place.file("work/shut/file");
+    desk.place.file("work/there");
+    desk.says("echo x >new; echo x >shut/file; mkdir -p a/b; rm there");
+    assert_eq!(fs::read_to_string(desk.path("work/new")).unwrap(), "x\n");
+    assert!(desk.fails(&format!("echo x >{beside}")).contains("Read-only file system"));
+    let desk = desk.with("filesystem/denyWrite", json!(["shut", "not-yet", "*.lock"]));
+    desk.place.file("work/a.lock");
+    for path in ["shut/file", "shut/new", "a.lock"] {
+        assert!(desk.fails(&format!("echo x >{path}")).contains("Read-only file system"), "{path}");
+    }
+    desk.fails("echo x >not-yet");
+    desk.says("echo x >new");
+    assert!(!fs::exists(desk.path("work/not-yet")).unwrap());
+    let desk = desk.with("filesystem/allowWrite", json!([]));
+    assert!(desk.fails("echo x >new").contains("Read-only file system"));
+    assert_eq!(fs::read_to_string(beside).unwrap(), "beside");
+}
+
+#[test]
+fn the_hosts_temporary_folder_is_read_only_and_there_is_room_elsewhere() {
+    let desk = Desk::new();
+    assert_eq!(desk.says("echo x >$TMPDIR/x; cat $TMPDIR/x; echo $TMPDIR"), "x\n/dev/shm\n");
+    assert!(desk.fails("echo x >/tmp/ironcurtain-test").contains("Read-only file system"));
+    let own = desk.path("work");
+    let outcome = desk.command(&["-c", "echo $TMPDIR"]).env("TMPDIR", &own).output().unwrap();
+    assert_eq!(String::from_utf8(outcome.stdout).unwrap(), format!("{own}\n"));
+}
+
+#[test]
+fn patterns_cover_what_there_is() {
+    let desk = Desk::new();
+    for file in ["work/.env", "work/a/.env", "work/a/b/.env", "work/a/keep", "work/[x]/file"] {
+        desk.place.file(file);
+    }
+    let desk = desk.with("filesystem/denyRead", json!(["**/.env", "[x]"]));
+    for path in [".env", "a/.env", "a/b/.env", "'[x]/file'"] {
+        assert!(desk.fails(&format!("cat {path}")).contains("Permission denied"), "{path}");
+    }
+    assert_eq!(desk.says("cat a/keep"), "work/a/keep");
+    let desk = desk.with("filesystem/denyRead", json!([{ "path": "**/.env", "literal": true }, "a/**"]));
+    assert_eq!(desk.says("cat .env '[x]/file'"), "work/.envwork/[x]/file");
+    desk.fails("cat a/keep");
+
+    let desk = Desk::new().with("filesystem/allowWrite", json!(["*.log", "out/**"]));
+    fs::create_dir(desk.path("work/out")).unwrap();
+    desk.place.file("work/a.log");
+    let outcome = desk.line("echo x >out/new && cat out/new; echo x >a.log");
+    assert_eq!((outcome.status, outcome.said.as_str()), (Some(1), "x\n"));
+    assert!(outcome.complained.contains("`*.log` is a pattern, which allows nothing"), "{outcome:?}");
+    assert!(outcome.complained.contains("a.log: Read-only file system"), "{outcome:?}");
+    for (pattern, why) in [("/**/*.pem", "searched for in all of `/`"), ("/a/*/", "ends in a slash")] {
+        let said = Desk::new().with("filesystem/denyRead", json!([pattern])).refuses();
+        assert!(said.contains("filesystem.denyRead") && said.contains(why), "{said}");
+    }
+}
+
+#[test]
+fn start_up_files_are_not_written_whatever_is_allowed_but_for_gits_own_when_it_is() {
+    let desk = Desk::new();
+    desk.place.file("work/.git/config");
+    desk.place.file("work/.git/hooks/sample");
+    desk.place.file("work/.git/HEAD");
+    for path in [".bashrc", ".git/config", ".git/hooks/pre-commit", ".vscode/settings.json", ".mcp.json"] {
+        desk.fails(&format!("echo x >{path}"));
+    }
+    desk.says("echo x >.git/HEAD");
+    let desk = desk.with("filesystem/allowGitConfig", json!(true));
+    desk.says("echo x >.git/config");
+    desk.fails("echo x >.git/hooks/pre-commit");
+    assert_eq!(fs::read_to_string(desk.path("work/.git/config")).unwrap(), "x\n");
+    let left: Vec<_> =
+        fs::read_dir(desk.path("work")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left, [".git"], "mount points are taken away again");
+}
+
+#[test]
+fn the_root_can_be_named() {
+    let desk = Desk::new().with("filesystem/denyRead", json!(["/"]));
+    let lists = json!(["/usr", "/lib", "/lib64", "/bin", "/etc", "."]);
+    // What are links into `/usr` need no opening.
+    let there = |path: &&serde_json::Value| {
+        let path = path.as_str().unwrap();
+        path == "." || !fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink())
+    };
+    let open: Vec<_> = lists.as_array().unwrap().iter().filter(there).collect();
+    let desk = desk.with("filesystem/allowRead", json!(open));
+    let beside = desk.place.file("beside");
+    assert!(desk.fails(&format!("cat {beside}")).contains("beside"));
+    assert_eq!(desk.says("echo x >new; cat new; test -r /etc/passwd && echo yes"), "x\nyes\n");
+    let desk = Desk::new().with("filesystem/denyWrite", json!(["/"]));
+    assert!(desk.fails("echo x >new").contains("Read-only file system"));
+}
+
+#[test]
+fn a_way_through_a_symlink_is_not_opened() {
+    let desk = Desk::new();
+    fs::create_dir(desk.path("elsewhere")).unwrap();
+    std::os::unix::fs::symlink(desk.path("elsewhere"), desk.path("work/link")).unwrap();
+    let desk = desk.with("filesystem/allowWrite", json!(["link"]));
+    let said = desk.refuses();
+    assert!(said.contains("leads through a symlink") && said.contains("elsewhere"), "{said}");
+    let desk = desk.with("filesystem/allowWrite", json!(["../elsewhere"]));
+    desk.says("echo x >../elsewhere/new");
+}

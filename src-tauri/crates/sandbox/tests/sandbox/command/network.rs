@@ -1,0 +1,133 @@
+//! `network`: what is reached, and what is not, judged by what arrives at a server of the test's own.
+
+use std::{
+    io::{Read, Write},
+    net::TcpListener,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    thread,
+};
+
+use serde_json::json;
+
+use super::Desk;
+
+/// A server on the host's loopback that counts what it is asked.
+struct Host {
+    port: u16,
+    asked: Arc<AtomicUsize>,
+}
+
+impl Host {
+    fn new() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let (port, asked) = (listener.local_addr().unwrap().port(), Arc::new(AtomicUsize::new(0)));
+        let count = asked.clone();
+        // Ends with the tests.
+        thread::spawn(move || {
+            for caller in listener.incoming() {
+                let mut caller = caller.unwrap();
+                count.fetch_add(1, Ordering::SeqCst);
+                // Whatever is asked; a caller that hangs up is its own affair.
+                let _ = caller.read(&mut [0; 4096]);
+                let _ = caller
+                    .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\nConnection: close\r\n\r\nhere");
+            }
+        });
+        Self { port, asked }
+    }
+
+    fn asked(&self) -> usize {
+        self.asked.load(Ordering::SeqCst)
+    }
+}
+
+#[test]
+fn without_an_allowed_domain_there_is_no_network_and_no_proxy() {
+    let host = Host::new();
+    let desk = Desk::new().with("network/deniedDomains", json!(["*"]));
+    assert!(desk.fails(&format!("curl -sS http://127.0.0.1:{}/", host.port)).contains("Failed to connect"));
+    assert!(desk.fails("curl -sS http://127.0.0.1:3128/").contains("Failed to connect"));
+    assert_eq!((desk.says("env | grep -ic proxy || true").as_str(), host.asked()), ("0\n", 0));
+}
+
+#[test]
+fn only_allowed_domains_are_reached() {
+    let host = Host::new();
+    let port = host.port;
+    let allowed = json!([format!("localhost:{port}"), "files.example.test"]);
+    let desk = Desk::new().with("network/allowedDomains", allowed);
+    let get = |url: &str| format!("curl -sS --fail-with-body {url}");
+    assert_eq!(desk.says(&get(&format!("http://localhost:{port}/"))), "here");
+    assert_eq!(desk.says(&get(&format!("--proxytunnel http://localhost:{port}/"))), "here");
+    let by_socks = format!("--noproxy '' --proxy socks5h://127.0.0.1:3128 http://localhost:{port}/");
+    assert_eq!(desk.says(&get(&by_socks)), "here");
+    let connect =
+        format!("printf 'GET / HTTP/1.0\\r\\n\\r\\n' | {} --connect localhost {port}", own_program());
+    assert!(desk.says(&connect).ends_with("here"));
+    assert_eq!(host.asked(), 4);
+    for (url, why) in [
+        (format!("http://127.0.0.1:{port}/"), "is an address"),
+        ("http://localhost:1/".into(), "not on the list of allowed domains"),
+        ("http://other.example.test/".into(), "not on the list of allowed domains"),
+    ] {
+        let outcome = desk.line(&get(&url));
+        assert!(outcome.status == Some(22) && outcome.said.contains(why), "{url}: {outcome:?}");
+    }
+    assert!(
+        desk.fails(&format!("curl -sS --noproxy '*' http://127.0.0.1:{port}/")).contains("Failed to connect")
+    );
+    assert_eq!(host.asked(), 4);
+}
+
+#[test]
+fn denied_domains_and_addresses_go_before_allowed_ones() {
+    let host = Host::new();
+    let port = host.port;
+    let url = format!("http://localhost:{port}/");
+    let get = format!("curl -sS --fail-with-body {url}");
+    let desk = Desk::new().with("network/allowedDomains", json!([format!("localhost:{port}")]));
+    let desk = desk.with("network/deniedDomains", json!(["localhost:1"]));
+    let desk = desk.with("network/deniedResolvedAddresses", json!(["10.0.0.0/8"]));
+    assert_eq!(desk.says(&get), "here");
+    let mut desk = desk.with("network/deniedDomains", json!([format!("*:{port}")]));
+    let outcome = desk.line(&get);
+    assert!(outcome.status == Some(22) && outcome.said.contains("list of denied domains"), "{outcome:?}");
+    desk.set("network/deniedDomains", json!([]));
+    desk.set("network/deniedResolvedAddresses", json!(["127.0.0.0/8", "::1"]));
+    let outcome = desk.line(&get);
+    assert!(outcome.said.contains("list of denied resolved addresses"), "{outcome:?}");
+    assert_eq!(host.asked(), 1);
+}
+
+#[test]
+fn a_domain_that_is_none_is_refused_before_anything_runs() {
+    for (key, entry, why) in [
+        ("allowedDomains", "*", "covers too much"),
+        ("allowedDomains", "*.com", "covers too much"),
+        ("allowedDomains", "https://example.com", "is not a host"),
+        ("deniedDomains", "example.com:0", "the port must be"),
+        ("deniedResolvedAddresses", "10.0.0.0/33", "is no address and no range"),
+    ] {
+        let said = Desk::new().with(&format!("network/{key}"), json!([entry])).refuses();
+        assert!(said.contains(&format!("network.{key}")) && said.contains(why), "{said}");
+    }
+}
+
+#[test]
+fn connections_are_told_of_where_that_is_wanted() {
+    let host = Host::new();
+    let rule = format!("localhost:{}", host.port);
+    let desk = Desk::new().with("network/allowedDomains", json!([rule]));
+    let line = format!("curl -sS http://{rule}/; curl -sS http://b.test/ >/dev/null");
+    assert_eq!(desk.line(&line).complained, "");
+    let told = desk.run(&["-d", "-c", &line]).complained;
+    assert!(told.contains(&format!("ironcurtain-sandbox: http {rule} allowed by `{rule}`\n")), "{told}");
+    assert!(told.contains("ironcurtain-sandbox: http b.test:80 refused: `b.test:80` is not on"), "{told}");
+}
+
+fn own_program() -> String {
+    crate::harness::supervisor().to_str().unwrap().to_owned()
+}

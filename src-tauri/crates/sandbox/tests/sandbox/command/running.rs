@@ -1,0 +1,131 @@
+//! How a command runs: its words, its streams, its status, its directory.
+
+use std::{fs, os::fd::AsRawFd, process::Command};
+
+use serde_json::json;
+
+use super::{Desk, Outcome, feed};
+use crate::harness::supervisor;
+
+#[test]
+fn a_line_is_the_shells_and_words_are_nobodys() {
+    let desk = Desk::new();
+    desk.place.file("work/one");
+    let line = r#"printf '%s|' "a  b" $((1+1)) 'it'\''s' "$0" *; cd /; pwd"#;
+    assert_eq!(desk.says(line), "a  b|2|it's|/bin/bash|one|/\n");
+    let words = ["--", "printf", "%s|", "a  b", "$((1+1))", "*", "'", "`id`", "-c", ""];
+    let outcome = desk.run(&words);
+    assert_eq!((outcome.said.as_str(), outcome.status), ("a  b|$((1+1))|*|'|`id`|-c||", Some(0)));
+}
+
+#[test]
+fn the_status_is_the_commands() {
+    let desk = Desk::new();
+    for (line, status) in [
+        ("true", 0),
+        ("exit 3", 3),
+        ("exit 125", 125),
+        ("kill -TERM $$", 143),
+        ("kill -KILL $$", 137),
+        ("no-such", 127),
+    ] {
+        assert_eq!(desk.line(line).status, Some(status), "{line}");
+    }
+    let absent = desk.run(&["no-such-program"]);
+    assert_eq!(absent.status, Some(127));
+    assert!(absent.complained.starts_with("ironcurtain-sandbox: `no-such-program` could not be started"));
+    let unusable = desk.run(&["/etc"]);
+    assert!(
+        unusable.status == Some(126) && unusable.complained.contains("Permission denied"),
+        "{unusable:?}"
+    );
+    let usage = desk.run(&["--no-such-option"]);
+    assert_eq!(usage.status, Some(125));
+    assert!(usage.complained.contains("`--no-such-option` is not an option"));
+}
+
+#[test]
+fn its_streams_are_as_they_are() {
+    let desk = Desk::new();
+    let outcome = feed(desk.start("cat; echo done"), "in\n");
+    assert_eq!((outcome.said.as_str(), outcome.status), ("in\ndone\n", Some(0)));
+    let outcome = desk.line("echo out; echo bad >&2");
+    assert_eq!((outcome.said.as_str(), outcome.complained.as_str()), ("out\n", "bad\n"));
+    // A terminal stays one.
+    let settings = desk.path("settings.json");
+    let ask = "import pty, sys; sys.exit(pty.spawn(sys.argv[1:]) >> 8)";
+    let mut command = Command::new("/usr/bin/python3");
+    command.args(["-c", ask]).arg(supervisor()).args(["--allow-root", "-s", &settings]);
+    command.args(["-c", "test -t 0 && test -t 1 && test -t 2 && exit 7"]).current_dir(desk.path("work"));
+    desk.alone(&mut command);
+    assert_eq!(command.output().unwrap().status.code(), Some(7));
+}
+
+#[test]
+fn other_descriptors_are_not_handed_on() {
+    let desk = Desk::new();
+    let secret = fs::File::open(desk.place.file("secret")).unwrap();
+    let mut shell = Command::new("bash");
+    desk.line("true");
+    let outer = format!("exec 9<&{}; exec \"$@\"", secret.as_raw_fd());
+    rustix::io::fcntl_setfd(&secret, rustix::io::FdFlags::empty()).unwrap();
+    shell.args(["-c", &outer, "sh"]).arg(supervisor());
+    shell.args(["--allow-root", "-s", &desk.path("settings.json"), "-c", "echo /proc/self/fd/*; cat <&9"]);
+    desk.alone(shell.current_dir(desk.path("work")));
+    let outcome = Outcome::of(&shell.output().unwrap());
+    assert_eq!(
+        outcome.said.split_whitespace().filter(|fd| !fd.ends_with(['0', '1', '2', '3'])).count(),
+        0,
+        "{outcome:?}"
+    );
+    assert!(outcome.complained.contains("9: Bad file descriptor"), "{outcome:?}");
+}
+
+#[test]
+fn the_working_directory_is_kept_where_it_can_be_seen() {
+    let desk = Desk::new();
+    assert_eq!(desk.says("pwd"), format!("{}\n", desk.path("work")));
+    let desk = desk.with("filesystem/denyRead", json!([".."])).with("filesystem/allowWrite", json!([]));
+    let outcome = desk.line("pwd");
+    assert_eq!((outcome.said.as_str(), outcome.status), ("/\n", Some(0)));
+    assert!(outcome.complained.contains("is hidden: the command starts in `/`"), "{outcome:?}");
+}
+
+#[test]
+fn limits_hold_unless_they_are_left_alone() {
+    let desk = Desk::new();
+    let outside = Command::new("sh").args(["-c", "ulimit -Hn"]).output().unwrap();
+    let outside = String::from_utf8(outside.stdout).unwrap();
+    assert_ne!(outside, "512\n");
+    let mut lowered = desk.command(&["--no-limits", "-c", "ulimit -Hn; ulimit -Sd"]);
+    assert_eq!(Outcome::of(&lowered.output().unwrap()).said, format!("{outside}unlimited\n"));
+    assert_eq!(desk.says("ulimit -Sd"), format!("{}\n", (4_u64 << 30) / 1024));
+}
+
+#[test]
+fn what_it_is_and_how_it_is_used_is_told() {
+    let told = |word: &str| {
+        let output = Command::new(supervisor()).arg(word).output().unwrap();
+        (output.status.code(), String::from_utf8(output.stdout).unwrap())
+    };
+    let version = concat!("ironcurtain-sandbox ", env!("CARGO_PKG_VERSION"), "\n");
+    assert_eq!(told("--version"), (Some(0), version.to_owned()));
+    let (status, help) = told("--help");
+    assert!(status == Some(0) && help.starts_with("usage: ironcurtain-sandbox [OPTIONS] -c COMMAND\n"));
+}
+
+#[test]
+fn root_runs_it_only_when_that_is_said() {
+    let desk = Desk::new();
+    desk.line("true");
+    let mut command = Command::new(supervisor());
+    command.args(["-s", &desk.path("settings.json"), "-c", "echo ran"]).current_dir(desk.path("work"));
+    desk.alone(&mut command);
+    let outcome = Outcome::of(&command.output().unwrap());
+    if rustix::process::getuid().is_root() {
+        assert_eq!(outcome.status, Some(125));
+        assert!(outcome.complained.contains("does not run as root"), "{outcome:?}");
+    } else {
+        assert_eq!((outcome.status, outcome.said.as_str()), (Some(0), "ran\n"));
+    }
+}

@@ -1,0 +1,126 @@
+//! Signals, and that nothing is left whatever ends a command.
+
+use std::{
+    fs,
+    io::{BufRead, BufReader},
+    process::Child,
+    thread,
+    time::Duration,
+};
+
+use ironcurtain_sandbox::PROXY_PROGRAM;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::json;
+
+use super::{Desk, feed};
+use crate::harness::{eventually, processes_with};
+
+fn signal(child: &Child, signal: Signal) {
+    kill_process(Pid::from_child(child), signal).unwrap();
+}
+
+/// Waits for its first line.
+fn first_line(child: &mut Child) -> BufReader<std::process::ChildStdout> {
+    let mut said = BufReader::new(child.stdout.take().unwrap());
+    let mut line = String::new();
+    said.read_line(&mut line).unwrap();
+    assert_eq!(line, "up\n");
+    said
+}
+
+#[test]
+fn a_signal_reaches_the_command_and_what_it_started() {
+    let desk = Desk::new();
+    for (sent, number) in [(Signal::TERM, 15), (Signal::INT, 2), (Signal::HUP, 1), (Signal::USR1, 10)] {
+        let marker = marker(&desk, number);
+        let mut child = desk.start(&format!("echo up; sh -c 'sleep 1000; echo over' {marker}; echo after"));
+        let mut said = first_line(&mut child);
+        eventually("the sleeper", || processes_with(&marker).iter().any(|(_, name)| name == "sh"));
+        signal(&child, sent);
+        assert_eq!(child.wait().unwrap().code(), Some(128 + number));
+        let mut rest = String::new();
+        said.read_line(&mut rest).unwrap();
+        assert_eq!(rest, "");
+        eventually("all gone", || processes_with(&marker).is_empty());
+    }
+}
+
+#[test]
+fn a_command_may_take_a_signal_as_it_likes() {
+    let desk = Desk::new();
+    let mut child = desk.start("trap 'exit 5' TERM; echo up; sleep 1000 & wait; exit 6");
+    let _said = first_line(&mut child);
+    signal(&child, Signal::TERM);
+    assert_eq!(child.wait().unwrap().code(), Some(5));
+    let mut child = desk.start("trap '' TERM; echo up; read line; exit 6");
+    let _said = first_line(&mut child);
+    signal(&child, Signal::TERM);
+    assert_eq!(feed(child, "go\n").status, Some(6));
+}
+
+#[test]
+fn a_signal_at_any_instant_leaves_nothing() {
+    let desk = Desk::new();
+    for round in 0..40 {
+        let marker = marker(&desk, round);
+        let child = desk.start(&format!(": {marker}; read line"));
+        thread::sleep(Duration::from_micros(500) * round.cast_unsigned());
+        signal(&child, Signal::TERM);
+        let outcome = child.wait_with_output().unwrap();
+        assert!(outcome.status.code() == Some(143) || outcome.status.code().is_none(), "{outcome:?}");
+        eventually("all gone", || processes_with(&marker).is_empty());
+    }
+    // Before the signals are held back nothing was made; after that, it is taken away.
+    assert_eq!(fs::read_dir(desk.path("work")).unwrap().count(), 0);
+}
+
+#[test]
+fn killing_it_takes_everything_along() {
+    let desk = Desk::new().with("network/allowedDomains", json!(["example.test"]));
+    for round in 0..20 {
+        let marker = marker(&desk, round);
+        let mut child = desk.start(&format!(": {marker}; sleep 1000 & sleep 1000"));
+        let own = format!("{PROXY_PROGRAM}\0");
+        thread::sleep(Duration::from_millis(2) * round.cast_unsigned());
+        let proxies: Vec<u32> = below(child.id()).into_iter().filter(|pid| has(*pid, &own)).collect();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        eventually("all gone", || processes_with(&marker).is_empty());
+        eventually("the proxies too", || !proxies.iter().any(|pid| has(*pid, &own)));
+    }
+    // What was made to keep start-up files from being written is taken away by the next.
+    assert_eq!(desk.says("echo done"), "done\n");
+    assert_eq!(fs::read_dir(desk.path("work")).unwrap().count(), 0);
+}
+
+#[test]
+fn several_at_once_in_the_same_directory_do_not_disturb_each_other() {
+    let desk = Desk::new();
+    desk.says("true");
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for _ in 0..15 {
+                    let mut command = desk.command(&[]);
+                    let output =
+                        command.args(["-c", "echo x 2>&1 >.bashrc | grep -c only"]).output().unwrap();
+                    assert_eq!(String::from_utf8(output.stdout).unwrap(), "1\n", "{:?}", output.stderr);
+                }
+            });
+        }
+    });
+    assert_eq!(fs::read_dir(desk.path("work")).unwrap().count(), 0);
+}
+
+fn below(pid: u32) -> Vec<u32> {
+    let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+    children.split_whitespace().map(|pid| pid.parse().unwrap()).collect()
+}
+
+fn has(pid: u32, marker: &str) -> bool {
+    fs::read_to_string(format!("/proc/{pid}/cmdline")).is_ok_and(|line| line.contains(marker))
+}
+
+fn marker(desk: &Desk, round: i32) -> String {
+    format!("marker-{}-{round}-", desk.place.dir.path().file_name().unwrap().to_str().unwrap())
+}
