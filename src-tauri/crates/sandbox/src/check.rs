@@ -35,21 +35,31 @@ pub struct Availability {
 
 /// Launches a sandbox that does nothing, by `supervisor_program`. Takes a few milliseconds; ask once.
 pub fn check(supervisor_program: &Path, allow_root: bool) -> Availability {
+    check_with_limits(supervisor_program, allow_root).0
+}
+
+/// The same, and which limits were in force, if it could be launched.
+pub(crate) fn check_with_limits(
+    supervisor_program: &Path,
+    allow_root: bool,
+) -> (Availability, Option<Event>) {
     let facts = Facts::find();
     let mut found = facts.judge();
     match try_it(supervisor_program, allow_root) {
-        Ok(()) => Availability { usable: true, missing: vec![], fix_command: None, ..found },
+        Ok(limited) => {
+            (Availability { usable: true, missing: vec![], fix_command: None, ..found }, Some(limited))
+        }
         Err(error) => {
             // The reason of the trial is the last word when nothing that is known explains it.
             if found.missing.is_empty() {
                 found.missing.push(error.to_string());
             }
-            Availability { usable: false, ..found }
+            (Availability { usable: false, ..found }, None)
         }
     }
 }
 
-fn try_it(supervisor_program: &Path, allow_root: bool) -> io::Result<()> {
+fn try_it(supervisor_program: &Path, allow_root: bool) -> io::Result<Event> {
     let session = PrivateDir::new()?;
     let spec = Spec {
         argv: vec!["true".into()],
@@ -60,29 +70,30 @@ fn try_it(supervisor_program: &Path, allow_root: bool) -> io::Result<()> {
         network: Network::None,
         unix_sockets: false,
         persistence: Persistence::default(),
-        limits: Limits::default(),
+        limits: Limits { cpu: Some(100), ..Limits::default() },
         state_dir: None,
         allow_root,
     };
     let launched = launch(&spec, supervisor_program, |_| ()).map_err(io::Error::other)?;
     let mut control = ControlClient::new(launched.control, PATIENCE)?;
-    for expected in [Event::Started, Event::Exited { status: 0 }] {
-        let mut event = control.event()?;
-        if matches!(event, Event::Limited { .. }) {
-            event = control.event()?;
-        }
-        if event != expected {
-            return Err(io::Error::other(match event {
-                Event::Failed { reason } => reason,
-                Event::Exited { status } => format!("a trial ended with status {status}"),
-                Event::Started
-                | Event::Limited { .. }
-                | Event::Quarantined { .. }
-                | Event::Unfinished { .. } => format!("a trial went otherwise: {event:?}"),
-            }));
+    let mut next = |expected: fn(&Event) -> bool| {
+        let event = control.event()?;
+        if expected(&event) { Ok(event) } else { Err(io::Error::other(otherwise(event))) }
+    };
+    next(|event| *event == Event::Started)?;
+    let limited = next(|event| matches!(event, Event::Limited { .. }))?;
+    next(|event| *event == Event::Exited { status: 0 })?;
+    Ok(limited)
+}
+
+fn otherwise(event: Event) -> String {
+    match event {
+        Event::Failed { reason } => reason,
+        Event::Exited { status } => format!("a trial ended with status {status}"),
+        Event::Started | Event::Limited { .. } | Event::Quarantined { .. } | Event::Unfinished { .. } => {
+            format!("a trial went otherwise: {event:?}")
         }
     }
-    Ok(())
 }
 
 /// An empty directory for the length of the trial.

@@ -36,8 +36,8 @@ const UNUSABLE: u8 = 126;
 /// It did not come to that.
 pub(crate) const FAILED: u8 = 125;
 
-/// In place of a descriptor: the sandbox has no proxy.
-pub(crate) const NO_EGRESS: &str = "-";
+/// In place of a descriptor: there is none.
+pub(crate) const NONE: &str = "-";
 
 /// Arguments: the descriptors of stdin, stdout, stderr, of the supervisor and of who serves the proxy, the limits, the
 /// working directory, the command.
@@ -49,7 +49,7 @@ pub(crate) fn run(args: &[String]) -> ExitCode {
     let taken = [stdin, stdout, stderr, gate].map(|number| sys::process::take_descriptor(number));
     let [Ok(stdin), Ok(stdout), Ok(stderr), Ok(gate)] = taken else { return ExitCode::from(2) };
     let egress = match egress.as_str() {
-        NO_EGRESS => None,
+        NONE => None,
         number => match sys::process::take_descriptor(number) {
             Ok(egress) => Some(egress),
             Err(_) => return ExitCode::from(2),

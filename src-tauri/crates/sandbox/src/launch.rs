@@ -3,7 +3,7 @@
 //! - INVARIANT: the supervisor is started by a thread that lives until the supervisor has ended, because the kernel's
 //!   parent-death signal follows the thread. Killing the trusted process at any instant kills the sandbox.
 //! - INVARIANT: the only descriptors the supervisor gets are the server's stdio, the spec, the control
-//!   stream, and where there is a proxy the socket that its listener comes through.
+//!   stream, and where there are such the socket that the proxy's listener comes through, and the door of the control group.
 //! - [`launch`] returns once the supervisor runs; what becomes of the server arrives on the control stream.
 
 use std::{
@@ -29,6 +29,8 @@ use rustix::{
 };
 
 use crate::{
+    cgroup::{Controlled, Place},
+    enter::NONE,
     error::LaunchError,
     handover,
     spec::{Network, Spec},
@@ -115,6 +117,15 @@ pub fn launch(
     supervisor_program: &Path,
     on_ended: impl FnOnce(Ended) + Send + 'static,
 ) -> Result<Launched, LaunchError> {
+    launch_in(Place::find(), spec, supervisor_program, on_ended)
+}
+
+fn launch_in(
+    place: Option<&Place>,
+    spec: &Spec,
+    supervisor_program: &Path,
+    on_ended: impl FnOnce(Ended) + Send + 'static,
+) -> Result<Launched, LaunchError> {
     spec.validate()?;
     let (stdin, stdin_theirs) = {
         let (read, write) = pipe()?;
@@ -130,12 +141,15 @@ pub fn launch(
             (Some(Egress(ours)), Some(theirs.into()))
         }
     };
+    let group = place.map(|place| place.make(&spec.limits)).transpose()?;
+    let door = group.as_ref().map(|group| Ok::<_, io::Error>((group.door()?, group.has()))).transpose()?;
     let theirs = Theirs {
         program: supervisor_program.to_owned(),
         spec: spec_file(spec)?,
         stdio: [stdin_theirs, stdout_theirs, stderr_theirs],
         control: control_theirs.into(),
         egress: egress_theirs,
+        door,
     };
 
     let (started, start) = mpsc::channel();
@@ -153,6 +167,7 @@ pub fn launch(
         };
         let ended = child.wait().map(Ended::from);
         on_ended(ended.unwrap_or(Ended { status: None, signal: None }));
+        drop(group);
     })?;
     let gone = |_| io::Error::other("the thread that starts it ended");
     let (kill, pid) = start
@@ -169,6 +184,7 @@ struct Theirs {
     stdio: [OwnedFd; 3],
     control: OwnedFd,
     egress: Option<OwnedFd>,
+    door: Option<(OwnedFd, Controlled)>,
 }
 
 impl Theirs {
@@ -178,15 +194,19 @@ impl Theirs {
         command
             .args(["--supervise", &std::process::id().to_string()])
             .args([self.spec.as_raw_fd().to_string(), self.control.as_raw_fd().to_string()])
-            .args(self.egress.iter().map(|egress| egress.as_raw_fd().to_string()))
+            .arg(self.egress.as_ref().map_or(NONE.to_owned(), |egress| egress.as_raw_fd().to_string()))
             .env_clear()
             .process_group(0)
             .stdin(Stdio::from(stdin))
             .stdout(Stdio::from(stdout))
             .stderr(Stdio::from(stderr));
+        if let Some((door, controlled)) = &self.door {
+            command.args([door.as_raw_fd().to_string(), serde_json::to_string(controlled)?]);
+        }
         sys::process::die_with_parent(&mut command);
         let mut needed = vec![self.spec.as_fd(), self.control.as_fd()];
         needed.extend(self.egress.iter().map(AsFd::as_fd));
+        needed.extend(self.door.iter().map(|(door, _)| door.as_fd()));
         sys::process::inherit(&mut command, &needed);
         command.spawn()
     }
@@ -220,4 +240,62 @@ fn spec_file(spec: &Spec) -> io::Result<File> {
     file.write_all(&serde_json::to_vec(spec)?)?;
     file.rewind()?;
     Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, time::Instant};
+
+    use super::*;
+    use crate::{
+        client::ControlClient,
+        control::{Enforcement, Event},
+        spec::{Limits, Persistence, View},
+    };
+
+    const PATIENCE: Duration = Duration::from_secs(20);
+
+    #[test]
+    fn a_sandbox_is_in_its_group_while_it_runs() {
+        let dir = tempfile::tempdir_in("/var/tmp").unwrap();
+        let text = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
+        fs::create_dir(text("session")).unwrap();
+        let spec = Spec {
+            argv: vec!["cat".into()],
+            env: [("PATH".to_owned(), "/usr/bin:/bin".to_owned())].into(),
+            cwd: None,
+            view: View::Roots { session_dir: text("session"), programs: vec![] },
+            mounts: vec![],
+            network: Network::None,
+            persistence: Persistence::default(),
+            limits: Limits { cpu: Some(50), ..Limits::default() },
+            state_dir: Some(text("state")),
+            allow_root: true,
+        };
+        let tests = std::env::current_exe().unwrap();
+        let program = tests.ancestors().nth(2).unwrap().join("ironcurtain-sandbox");
+        let place = Place::bare();
+        let (end, ended) = mpsc::channel();
+        let launched = launch_in(place.as_ref(), &spec, &program, move |how| _ = end.send(how)).unwrap();
+        let mut control = ControlClient::new(launched.control, PATIENCE).unwrap();
+        assert_eq!(control.event().unwrap(), Event::Started);
+        let Event::Limited { memory, cpu, .. } = control.event().unwrap() else {
+            panic!("it tells its limits")
+        };
+        // Without controllers, a group limits nothing, and that is what is told.
+        assert_eq!((memory, cpu), (Enforcement::Process, Enforcement::Unenforced));
+        let Some(place) = place else { return };
+        let group =
+            fs::read_dir(place.dir()).unwrap().flatten().find(|entry| entry.path().is_dir()).unwrap().path();
+        // Bubblewrap, its own first process, and the server.
+        assert_eq!(fs::read_to_string(group.join("cgroup.procs")).unwrap().lines().count(), 3);
+        drop(launched.stdin);
+        assert_eq!(ended.recv_timeout(PATIENCE).unwrap(), Ended { status: Some(0), signal: None });
+        let deadline = Instant::now() + PATIENCE;
+        while group.exists() {
+            assert!(Instant::now() < deadline, "the group is still there");
+            thread::yield_now();
+        }
+        fs::remove_dir(place.dir()).unwrap();
+    }
 }

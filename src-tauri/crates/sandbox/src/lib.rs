@@ -22,6 +22,8 @@ mod spec;
 #[cfg(target_os = "linux")]
 mod argv;
 #[cfg(target_os = "linux")]
+mod cgroup;
+#[cfg(target_os = "linux")]
 mod check;
 #[cfg(target_os = "linux")]
 mod command;
@@ -61,6 +63,8 @@ mod unsupported;
 #[cfg(unix)]
 pub use bound::{Bound, Hold, spawn_bound};
 #[cfg(target_os = "linux")]
+pub use cgroup::prepare_control_groups;
+#[cfg(target_os = "linux")]
 pub use check::{Availability, check};
 pub use control::{
     Answer, ControlOp, ControlReply, ControlRequest, Enforcement, Event, FromSupervisor, Proof, Refusal,
@@ -77,4 +81,6 @@ pub use persistence::PERSISTENCE_NAMES;
 pub use program::program;
 pub use spec::{Access, Limits, Mount, Network, PROXY_PORT, Persistence, Spec, SpecError, View};
 #[cfg(not(target_os = "linux"))]
-pub use unsupported::{Availability, Egress, Ended, KillHandle, Launched, check, launch, program};
+pub use unsupported::{
+    Availability, Egress, Ended, KillHandle, Launched, check, launch, prepare_control_groups, program,
+};

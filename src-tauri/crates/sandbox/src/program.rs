@@ -6,14 +6,16 @@ use std::{
 };
 
 use crate::{
-    check::{Availability, check},
-    command, enter, supervisor,
+    check::{Availability, check_with_limits},
+    command,
+    control::{Enforcement, Event},
+    enter, supervisor,
 };
 
 const USAGE: &str = "\
 usage: ironcurtain-sandbox --check [--json] [--allow-root]
 
-Tells whether this machine can sandbox, what is missing, and the command that installs it.
+Tells whether this machine can sandbox, what is missing, the command that installs it, and by what a sandbox is limited.
 The exit status is 0 when it can and 1 when it cannot.
 
        ironcurtain-sandbox --connect HOST PORT
@@ -31,7 +33,6 @@ pub fn program(args: impl Iterator<Item = String>) -> ExitCode {
         Some((part, rest)) if part == "--enter" => enter::run(rest),
         Some((part, rest)) if part == "--connect" => connect(rest),
         Some((part, rest)) if part == "--check" => say_check(rest).unwrap_or(ExitCode::from(2)),
-        Some((part, rest)) if part == "--connect" => connect(rest),
         _ => command::run(args),
     }
 }
@@ -60,23 +61,38 @@ fn say_check(options: &[String]) -> io::Result<ExitCode> {
             _ => return Ok(usage()),
         }
     }
-    let found = check(&std::env::current_exe()?, allow_root);
-    let text = if json { serde_json::to_string_pretty(&found)? + "\n" } else { in_words(&found) };
+    let (found, limits) = check_with_limits(&std::env::current_exe()?, allow_root);
+    let text = if json {
+        serde_json::to_string_pretty(&Told { found: &found, limits: &limits })? + "\n"
+    } else {
+        in_words(&found) + &limits.map(limits_in_words).unwrap_or_default()
+    };
     io::stdout().write_all(text.as_bytes())?;
     Ok(if found.usable { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// The other end of a sandbox's proxy, for programs that speak to their standard streams.
-fn connect(target: &[String]) -> ExitCode {
-    let [host, port] = target else { return usage() };
-    match ironcurtain_egress::connect::run(host, port, std::env::var("HTTP_PROXY").ok().as_deref()) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(problem) => {
-            // As below.
-            let _ = writeln!(io::stderr(), "ironcurtain-sandbox: {problem}");
-            ExitCode::FAILURE
-        }
-    }
+/// The verdict with the limits that a sandbox would have.
+#[derive(serde::Serialize)]
+struct Told<'a> {
+    #[serde(flatten)]
+    found: &'a Availability,
+    limits: &'a Option<Event>,
+}
+
+fn limits_in_words(event: Event) -> String {
+    let Event::Limited { memory, cpu, processes } = event else { return String::new() };
+    let line = |what: &str, by| {
+        let by = match by {
+            Enforcement::Cgroup => "by a control group, for all processes of a sandbox together",
+            Enforcement::Sandbox => "by the user namespace, for all processes of a sandbox together",
+            Enforcement::Process => "by a resource limit, for each process",
+            Enforcement::Unlimited => "not asked for",
+            Enforcement::Unenforced => "cannot be limited here",
+        };
+        format!("  {what}: {by}\n")
+    };
+    ["limits\n".to_owned(), line("memory", memory), line("processor time", cpu), line("processes", processes)]
+        .concat()
 }
 
 fn in_words(found: &Availability) -> String {
@@ -108,5 +124,16 @@ mod tests {
         };
         let expected = "This machine cannot sandbox.\n  missing: bubblewrap is not installed\n  to fix it, run: sudo apt install bubblewrap\n  warning: running as root\n";
         assert_eq!(in_words(&found), expected);
+    }
+
+    #[test]
+    fn limits_read_well() {
+        let limited = Event::Limited {
+            memory: Enforcement::Process,
+            cpu: Enforcement::Unenforced,
+            processes: Enforcement::Cgroup,
+        };
+        let expected = "limits\n  memory: by a resource limit, for each process\n  processor time: cannot be limited here\n  processes: by a control group, for all processes of a sandbox together\n";
+        assert_eq!(limits_in_words(limited), expected);
     }
 }

@@ -34,8 +34,9 @@ use self::{
     owner::Owner,
 };
 use crate::{
+    cgroup::Controlled,
     control::{Answer, ControlOp, ControlReply, ControlRequest, Enforcement, Event, Refusal},
-    enter::FAILED,
+    enter::{FAILED, NONE},
     mountinfo::MountInfo,
     mounts::{MountError, Mounts},
     persistence::{Guard, GuardError},
@@ -79,23 +80,26 @@ pub(crate) enum StartError {
     Filter(#[from] seccompiler::Error),
 }
 
-/// Arguments: the launcher's process id, the descriptors of the spec and of the control stream, and of the socket that the
-/// proxy's listener goes through if there is one.
+/// Arguments: the launcher's process id, the descriptors of the spec and of the control stream, that of the socket which the
+/// proxy's listener goes through or nothing; and where there is a control group its door, and which limits it has.
 pub(crate) fn run(args: &[String]) -> ExitCode {
-    let [parent, spec, control, egress @ ..] = args else { return ExitCode::from(2) };
+    let [parent, spec, control, egress, group @ ..] = args else { return ExitCode::from(2) };
     let Some(parent) = parent.parse().ok().and_then(Pid::from_raw) else { return ExitCode::from(2) };
     let (Ok(spec), Ok(control)) =
         (sys::process::take_descriptor(spec), sys::process::take_descriptor(control))
     else {
         return ExitCode::from(2);
     };
-    let Ok(egress) = egress.first().map(|egress| sys::process::take_descriptor(egress)).transpose() else {
+    let egress = Some(egress).filter(|egress| *egress != NONE);
+    let Ok(egress) = egress.map(|egress| sys::process::take_descriptor(egress)).transpose() else {
         return ExitCode::from(2);
     };
+    let Ok(group) = taken(group) else { return ExitCode::from(2) };
+    let given = Given { egress, group };
     let control = UnixStream::from(control);
     let owner = Owner::Control(&control);
     let started =
-        ordered(parent, File::from(spec)).and_then(|spec| start(Some(parent), &spec, &owner, egress));
+        ordered(parent, File::from(spec)).and_then(|spec| start(Some(parent), &spec, &owner, given));
     let (mut bwrap, mounts, guard) = match started {
         Ok(started) => started,
         Err(error) => {
@@ -105,6 +109,23 @@ pub(crate) fn run(args: &[String]) -> ExitCode {
         }
     };
     serve(&mut bwrap, mounts, guard, &control)
+}
+
+/// What came with exec beside what every supervisor gets.
+struct Given {
+    egress: Option<OwnedFd>,
+    group: Option<(OwnedFd, Controlled)>,
+}
+
+/// The door of a control group, and its limits.
+fn taken(group: &[String]) -> io::Result<Option<(OwnedFd, Controlled)>> {
+    match group {
+        [] => Ok(None),
+        [door, controlled] => {
+            Ok(Some((sys::process::take_descriptor(door)?, serde_json::from_str(controlled)?)))
+        }
+        _ => Err(io::ErrorKind::InvalidInput.into()),
+    }
 }
 
 /// What the launcher wants.
@@ -122,7 +143,7 @@ fn start(
     parent: Option<Pid>,
     spec: &Spec,
     owner: &Owner<'_>,
-    egress: Option<OwnedFd>,
+    given: Given,
 ) -> Result<(Bwrap, Mounts, Guard), StartError> {
     spec.validate()?;
     let (uid, gid) = (getuid(), getgid());
@@ -135,8 +156,12 @@ fn start(
     let table = MountInfo::parse(&std::fs::read("/proc/self/mountinfo")?);
     let mut layout = Layout::of(spec, &table, &state.path().to_string_lossy())?;
     let mut guard = Guard::new(&spec.persistence.allow, state)?;
-    let started = start_bwrap(spec, &mut layout, &mut guard, egress).and_then(|mut bwrap| {
-        let started = start_server(spec, &layout, &mut bwrap, &mut guard, owner);
+    let controlled = given.group.as_ref().map(|(_, controlled)| *controlled).unwrap_or_default();
+    let started = start_bwrap(spec, &mut layout, &mut guard, given).and_then(|mut bwrap| {
+        let started = start_server(spec, &layout, &mut bwrap, &mut guard, owner).and_then(|mounts| {
+            owner.say(&in_force(spec, controlled))?;
+            Ok(mounts)
+        });
         if started.is_err() {
             bwrap.kill();
         }
@@ -156,7 +181,7 @@ fn start_bwrap(
     spec: &Spec,
     layout: &mut Layout,
     guard: &mut Guard,
-    egress: Option<OwnedFd>,
+    given: Given,
 ) -> Result<Bwrap, StartError> {
     // What is never writable is not so by its own path either.
     layout.writable.retain(|path| !guard.protects(path));
@@ -166,7 +191,7 @@ fn start_bwrap(
         let closed = guard.cover(root, &missing, &layout.shape)?;
         layout.shape.extend(closed);
     }
-    Bwrap::start(spec, layout, egress)
+    Bwrap::start(spec, layout, given.egress, given.group.map(|(door, _)| door))
 }
 
 fn start_server(
@@ -187,18 +212,21 @@ fn start_server(
     }
     bwrap.start_server()?;
     owner.say(&Event::Started)?;
-    owner.say(&in_force(spec))?;
     Ok(mounts)
 }
 
 /// Which limits hold, and by what.
-fn in_force(spec: &Spec) -> Event {
-    let by = |asked: bool, how| if asked { how } else { Enforcement::Unlimited };
+fn in_force(spec: &Spec, group: Controlled) -> Event {
+    let by = |asked: bool, in_group: bool, otherwise| match (asked, in_group) {
+        (false, _) => Enforcement::Unlimited,
+        (true, true) => Enforcement::Cgroup,
+        (true, false) => otherwise,
+    };
     let of_processes = if getuid().is_root() { Enforcement::Unenforced } else { Enforcement::Sandbox };
     Event::Limited {
-        memory: by(spec.limits.memory.is_some(), Enforcement::Process),
-        cpu: by(spec.limits.cpu.is_some(), Enforcement::Unenforced),
-        processes: by(spec.limits.processes.is_some(), of_processes),
+        memory: by(spec.limits.memory.is_some(), group.memory, Enforcement::Process),
+        cpu: by(spec.limits.cpu.is_some(), group.cpu, Enforcement::Unenforced),
+        processes: by(spec.limits.processes.is_some(), group.processes, of_processes),
     }
 }
 

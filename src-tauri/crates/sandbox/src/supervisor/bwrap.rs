@@ -33,7 +33,8 @@ use rustix::{
 use super::{StartError, owner::Owner};
 use crate::{
     argv::{self, Descriptors},
-    enter::{FAILED, GO, NO_EGRESS, READY},
+    cgroup,
+    enter::{FAILED, GO, NONE, READY},
     filter, handover,
     host::Host,
     mounts::Sandbox,
@@ -60,7 +61,12 @@ pub(super) struct Bwrap {
 
 impl Bwrap {
     /// Starts bubblewrap with this process's standard streams as the server's, and lets go of them.
-    pub(super) fn start(spec: &Spec, layout: &Layout, egress: Option<OwnedFd>) -> Result<Self, StartError> {
+    pub(super) fn start(
+        spec: &Spec,
+        layout: &Layout,
+        egress: Option<OwnedFd>,
+        door: Option<OwnedFd>,
+    ) -> Result<Self, StartError> {
         let host = Host::look(getuid().as_raw(), getgid().as_raw(), &spec.view)?;
         let own_program = File::open("/proc/self/exe")?;
         let [refused, absent] = filter::programs(spec.unix_sockets)?;
@@ -91,7 +97,7 @@ impl Bwrap {
         command.args(["--args", &options.as_raw_fd().to_string(), "--", &enter, "--enter"]);
         command.args(streams.each_ref().map(|stream| stream.as_raw_fd().to_string()));
         command.arg(gate_theirs.as_raw_fd().to_string());
-        command.arg(egress.as_ref().map_or(NO_EGRESS.to_owned(), |egress| egress.as_raw_fd().to_string()));
+        command.arg(egress.as_ref().map_or(NONE.to_owned(), |egress| egress.as_raw_fd().to_string()));
         command.arg(serde_json::to_string(&spec.limits)?);
         command.arg(spec.working_dir()).args(&spec.argv);
         command.env_clear().stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::from(complaints_theirs));
@@ -116,7 +122,8 @@ impl Bwrap {
         sys::process::inherit(&mut command, &needed);
         let shape = layout.shape.clone();
         sys::process::prepare(&mut command, move || {
-            become_first(&shape).inspect_err(|error| {
+            let joined = door.as_ref().map_or(Ok(()), cgroup::join);
+            joined.and_then(|()| become_first(&shape)).inspect_err(|error| {
                 // Standard error is the pipe for complaints by now; the number that is left of the error says less.
                 let _ = writeln!(io::stderr(), "{error}");
             })

@@ -14,7 +14,7 @@ use std::{
 
 use rustix::{io::fcntl_dupfd_cloexec, stdio::stderr};
 
-use super::{Owner, StartError, bwrap::Bwrap, exit_code, start, wait};
+use super::{Given, Owner, StartError, bwrap::Bwrap, exit_code, start, wait};
 use crate::{control::Event, enter::FAILED, spec::Spec, sys::signals::Signals};
 
 /// What stands in front of everything we say.
@@ -45,7 +45,7 @@ pub(crate) fn in_foreground(command: Command) -> io::Result<ExitCode> {
     let messages = File::from(fcntl_dupfd_cloexec(stderr(), 3)?);
     let terminal = Terminal { signals, messages, debug };
     let owner = Owner::Terminal(&terminal);
-    let (mut bwrap, mounts, guard) = match start(None, &spec, &owner, egress) {
+    let (mut bwrap, mounts, guard) = match start(None, &spec, &owner, Given { egress, group: None }) {
         Ok(started) => started,
         Err(error) => return terminal.failed(&error),
     };

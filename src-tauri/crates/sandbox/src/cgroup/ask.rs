@@ -1,0 +1,63 @@
+//! Asking systemd's user manager for a scope of one's own, once per launching process.
+//!
+//! - By `busctl`, which comes with systemd: a client for its bus would be far more code than this one question is worth.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+/// The manager answers before it has done it.
+const PATIENCE: Duration = Duration::from_secs(1);
+const STEP: Duration = Duration::from_millis(2);
+
+/// The control group of the new scope, with this process in it.
+pub(super) fn for_scope(before: &Path, now: impl Fn() -> Option<PathBuf>) -> Option<PathBuf> {
+    // Where systemd does not run the system there is nobody to ask.
+    fs::symlink_metadata("/run/systemd/system").ok()?;
+    let asked = Command::new("busctl")
+        .args(question(std::process::id()))
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    if !asked.is_ok_and(|status| status.success()) {
+        return None;
+    }
+    let deadline = Instant::now() + PATIENCE;
+    while Instant::now() < deadline {
+        if let Some(now) = now().filter(|now| now != before) {
+            return Some(now);
+        }
+        thread::sleep(STEP);
+    }
+    None
+}
+
+fn question(pid: u32) -> Vec<String> {
+    let scope = format!("ironcurtain-{pid}.scope");
+    let manager =
+        ["org.freedesktop.systemd1", "/org/freedesktop/systemd1", "org.freedesktop.systemd1.Manager"];
+    let properties =
+        ["PIDs", "au", "1", &pid.to_string(), "Delegate", "b", "true", "Description", "s", "IronCurtain"];
+    let words = ["--user", "--quiet", "--timeout=1", "call"].into_iter().chain(manager);
+    let words =
+        words.chain(["StartTransientUnit", "ssa(sv)a(sa(sv))", &scope, "fail", "3"]).chain(properties);
+    words.chain(["0"]).map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_whole_question() {
+        let expected = "--user --quiet --timeout=1 call org.freedesktop.systemd1 /org/freedesktop/systemd1 \
+            org.freedesktop.systemd1.Manager StartTransientUnit ssa(sv)a(sa(sv)) ironcurtain-7.scope fail 3 \
+            PIDs au 1 7 Delegate b true Description s IronCurtain 0";
+        assert_eq!(question(7).join(" "), expected);
+    }
+}
