@@ -104,7 +104,12 @@ impl MachineOptions {
         let tried = match self.backend {
             SandboxBackend::Srt => return srt::check(&self.programs, &self.trial).await,
             SandboxBackend::Native => {
-                tokio::task::spawn_blocking(move || ironcurtain_sandbox::check(&supervisor, allow_root)).await
+                let trial = move || {
+                    // Before the first launch, which takes whatever there is by then.
+                    ironcurtain_sandbox::prepare_control_groups();
+                    ironcurtain_sandbox::check(&supervisor, allow_root)
+                };
+                tokio::task::spawn_blocking(trial).await
             }
         };
         tried.unwrap_or_else(|problem| Availability {
