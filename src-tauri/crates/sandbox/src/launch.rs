@@ -267,6 +267,7 @@ mod tests {
             view: View::Roots { session_dir: text("session"), programs: vec![] },
             mounts: vec![],
             network: Network::None,
+            unix_sockets: false,
             persistence: Persistence::default(),
             limits: Limits { cpu: Some(50), ..Limits::default() },
             state_dir: Some(text("state")),

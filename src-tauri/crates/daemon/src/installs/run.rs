@@ -8,7 +8,9 @@ use crate::containment::Surroundings;
 use crate::containment::{Profile, limits};
 use crate::server::control::Control;
 use crate::wire::Input;
-use ironcurtain_egress::{Boxed, Event, Limits, Proxy, Record, Rules, SystemResolver, Verdict, serve};
+use ironcurtain_egress::{
+    Boxed, Connections, Event, Limits, Proxy, Record, Rules, SystemResolver, Verdict, serve,
+};
 use ironcurtain_sandbox::{KillHandle, Launched, Network, PERSISTENCE_NAMES, Persistence, Spec, launch};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -101,6 +103,7 @@ impl Stage<'_> {
             view: self.around.view(&profile, FileView::HostRead, program)?,
             mounts: vec![],
             network: if job.rules.is_closed() { Network::None } else { Network::Proxied },
+            unix_sockets: false,
             // What lies in a package is in no folder of the person's.
             persistence: Persistence {
                 allow: PERSISTENCE_NAMES.iter().map(|&name| name.to_owned()).collect(),
@@ -133,6 +136,7 @@ async fn attend(launched: Launched, rules: Rules) -> Result<Finished, String> {
                 record: seen.clone(),
                 resolve: Arc::new(SystemResolver),
                 limits: Limits::default(),
+                connections: Connections::default(),
             };
             tokio::select! {
                 status = control.exit() => status,

@@ -15,7 +15,7 @@ use std::{
     sync::Arc,
 };
 
-use ironcurtain_egress::{Limits, Proxy, Rules, SystemResolver, serve};
+use ironcurtain_egress::{Connections, Limits, Proxy, Rules, SystemResolver, serve};
 use ironcurtain_sandbox::{ProxyOrders, receive_listener};
 use tokio::{runtime, sync::watch};
 
@@ -52,6 +52,7 @@ fn run() -> Result<io::Error, Box<dyn std::error::Error>> {
         record: Arc::new(Teller { tells: orders.debug }),
         resolve: Arc::new(Outside { denied: orders.denied_addresses, resolver: SystemResolver }),
         limits: Limits::default(),
+        connections: Connections::default(),
     };
     let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
     Ok(runtime.block_on(serve(listener, proxy)))
