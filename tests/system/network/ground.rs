@@ -5,6 +5,7 @@
 
 use crate::place::Prepared;
 use crate::world::World;
+use ironcurtain_daemon::Home;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -117,24 +118,29 @@ pub(super) fn world(network: &Value) -> World {
     World::with(|prepared| install(prepared, network))
 }
 
+/// The tools that anybody may call.
+const FREE: [&str; 7] = ["sneak", "many", "hold", "alive", "direct", "ssh", "proxies"];
+
 /// Writes its configuration: what it fetches by name is asked about, everything else is free.
 fn install(prepared: &Prepared, network: &Value) {
-    let script = script("fetcher.py");
-    let sandbox = json!({ "view": "roots", "filesystem": { "allowRead": [script] }, "network": network });
-    let entry = json!({ "command": "/usr/bin/python3", "args": [script], "sandbox": sandbox });
-    let free = ["sneak", "many", "hold", "alive", "direct", "ssh", "proxies"];
     let tool = |name: &str, args: Value| json!({ "toolName": name, "serverName": "fetcher", "comment": "", "args": args });
-    let mut tools: Vec<Value> = free.iter().map(|name| tool(name, json!({ "where": ["none"] }))).collect();
+    let mut tools: Vec<Value> = FREE.iter().map(|name| tool(name, json!({ "where": ["none"] }))).collect();
     tools.push(tool("get", json!({ "url": ["fetch-url"] })));
     let annotations = json!({ "schemaVersion": 1, "servers": { "fetcher": { "tools": tools } } });
     let rule = |name: &str, condition: Value, then: &str| json!({ "name": name, "description": name, "principle": name, "if": condition, "then": then, "reason": name });
-    let rules = [rule("free", json!({ "tool": free }), "allow"), rule("ask", json!({}), "escalate")];
+    let rules = [rule("free", json!({ "tool": FREE }), "allow"), rule("ask", json!({}), "escalate")];
+    let rules = json!({ "schemaVersion": 1, "rules": rules });
     let policy = prepared.home.policy();
-    for (path, content) in [
-        (prepared.home.config.join("mcp-servers.json"), json!({ "fetcher": entry })),
-        (policy.join("tool-annotations.json"), annotations),
-        (policy.join("compiled-policy.json"), json!({ "schemaVersion": 1, "rules": rules })),
-    ] {
-        std::fs::write(path, content.to_string()).unwrap();
-    }
+    std::fs::write(policy.join("tool-annotations.json"), annotations.to_string()).unwrap();
+    std::fs::write(policy.join("compiled-policy.json"), rules.to_string()).unwrap();
+    configure(&prepared.home, network);
+}
+
+/// Writes what network the server has.
+pub(super) fn configure(home: &Home, network: &Value) {
+    let script = script("fetcher.py");
+    let sandbox = json!({ "view": "roots", "filesystem": { "allowRead": [script] }, "network": network });
+    let entry = json!({ "command": "/usr/bin/python3", "args": [script], "sandbox": sandbox });
+    let servers = json!({ "fetcher": entry }).to_string();
+    std::fs::write(home.config.join("mcp-servers.json"), servers).unwrap();
 }

@@ -119,6 +119,11 @@ impl Law {
         gone.map(|(name, hosts)| (name.clone(), hosts.clone())).chain(hosts(servers)).collect()
     }
 
+    /// The hosts of a server's list.
+    pub(crate) fn hosts_of(&self, server: &str) -> &[String] {
+        self.hosts.get(server).map_or(&[], Vec::as_slice)
+    }
+
     /// The files it was read from.
     pub(crate) fn text(&self) -> &LawText {
         &self.text

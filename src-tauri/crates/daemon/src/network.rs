@@ -1,7 +1,8 @@
 //! The network of one server in one session: a proxy that knows its hosts, asks about others and writes down both.
 //!
 //! - There is none for a server that may reach nothing: its sandbox has no way out at all.
-//! - What may be reached follows from the server's entry, live grants and calls under way, and from nothing else.
+//! - What may be reached follows from the server's entry, live grants and calls under way, and from nothing else; the list
+//!   of hosts is that of the law in force.
 //! - A grant that was taken back is said to be gone once no connection rests on it.
 
 mod asking;
@@ -116,7 +117,7 @@ impl Network {
         Reach::lend(&self.reach, call, targets)
     }
 
-    /// Takes what is granted now as it is; whether every connection that rests on something else has ended.
+    /// Takes what is on the list and granted now; whether every connection that rests on something else has ended.
     pub async fn is_within_grants(&self) -> bool {
         self.caller.tell(&self.reach);
         let rules = self.reach.rules().borrow().clone();
@@ -124,14 +125,19 @@ impl Network {
     }
 }
 
-/// Tells what is granted, whenever that changes.
+/// Tells what is on the list and what is granted, whenever that changes.
 async fn follow(caller: Arc<Caller>, reach: Arc<Reach>) {
-    let mut grants = caller.shared.grants.watch();
+    let (mut grants, mut laws) = (caller.shared.grants.watch(), caller.shared.laws.clone());
     loop {
         grants.mark_unchanged();
+        laws.mark_unchanged();
         caller.tell(&reach);
-        // Without an owner they never change again.
-        if grants.changed().await.is_err() {
+        let changed = tokio::select! {
+            changed = grants.changed() => changed,
+            changed = laws.changed() => changed,
+        };
+        // Without an owner nothing changes again.
+        if changed.is_err() {
             return;
         }
     }

@@ -5,8 +5,9 @@ use crate::audit::{Entry, Event};
 use crate::config::Server;
 use crate::grants::{StandingGrant, Subject};
 use crate::identity::Client;
+use crate::law::Law;
 use crate::session::Shared;
-use ironcurtain_egress::Target;
+use ironcurtain_egress::{Rules, Target};
 use ironcurtain_protocol::ClientView;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -47,6 +48,14 @@ impl Caller {
         }
     }
 
+    /// The rules of its entry, with the list of the law in force. Where they are not understood, nothing is allowed.
+    fn rules(&self, law: &Law) -> Rules {
+        let settings = self.server.sandbox.settings().and_then(|settings| settings.network.as_ref());
+        let (denied, ask): (&[String], bool) =
+            settings.map_or((&[], false), |network| (&network.denied_domains, network.ask_unknown));
+        Rules::new(law.hosts_of(&self.server.name), denied, ask).unwrap_or_default()
+    }
+
     /// An entry about a host.
     pub(super) fn entry(&self, event: Event, summary: impl Into<String>, target: &Target) -> Entry {
         let mut entry = Entry::new(event, summary);
@@ -58,8 +67,10 @@ impl Caller {
         entry
     }
 
-    /// Tells what is granted to it now.
+    /// Tells what is on its list and what is granted to it now.
     pub(super) fn tell(&self, reach: &Reach) {
+        let law = self.shared.law();
+        reach.obey(law.version, || self.rules(&law));
         let table = self.shared.grants.now();
         let covers =
             |grant: &&StandingGrant| grant.subject.covers(&self.client.key, &self.server.name, &self.session);

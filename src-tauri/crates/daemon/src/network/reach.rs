@@ -9,13 +9,15 @@ use tokio::sync::watch;
 
 /// The rules of a server's entry, with what is granted and lent.
 pub struct Reach {
-    entry: Rules,
     known: Mutex<Known>,
     rules: watch::Sender<Arc<Rules>>,
 }
 
 #[derive(Default)]
 struct Known {
+    /// The law that `entry` is from.
+    law: u64,
+    entry: Rules,
     /// The table of grants that `granted` is from.
     version: u64,
     granted: Vec<Grant>,
@@ -39,12 +41,22 @@ pub(super) fn lent_to(grant: &str) -> Option<&str> {
 
 impl Reach {
     pub(super) fn new(entry: Rules) -> Self {
-        Self { rules: watch::Sender::new(Arc::new(entry.clone())), known: Mutex::default(), entry }
+        let rules = watch::Sender::new(Arc::new(entry.clone()));
+        Self { rules, known: Mutex::new(Known { entry, ..Known::default() }) }
     }
 
     /// For judging, and for waiting until it changes.
     pub(super) fn rules(&self) -> watch::Receiver<Arc<Rules>> {
         self.rules.subscribe()
+    }
+
+    /// Takes the rules of the entry by this version of the law, unless a newer one is known.
+    pub(super) fn obey(&self, law: u64, rules: impl FnOnce() -> Rules) {
+        self.change(|known| {
+            if law > known.law {
+                (known.law, known.entry) = (law, rules());
+            }
+        });
     }
 
     /// Takes what is granted by this version of the table, unless a newer one is known.
@@ -59,8 +71,9 @@ impl Reach {
     /// Whether a grant would let this through: nothing denies it.
     pub(super) fn could_open(&self, target: &Target) -> bool {
         let grant = Grant { id: String::new(), target: target.clone() };
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         !target.host.is_local()
-            && matches!(self.entry.with_grants(vec![grant]).judge(target), Decision::Allow { .. })
+            && matches!(known.entry.with_grants(vec![grant]).judge(target), Decision::Allow { .. })
     }
 
     /// Opens these for a call.
@@ -80,7 +93,7 @@ impl Reach {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let answer = with(&mut known);
         let open = known.granted.iter().chain(known.lent.values().flatten()).cloned().collect();
-        let rules = self.entry.with_grants(open);
+        let rules = known.entry.with_grants(open);
         // Published before the next change can be made.
         self.rules.send_if_modified(|published| {
             let differs = **published != rules;
@@ -130,6 +143,9 @@ mod tests {
         assert!(!rules.has_changed().unwrap(), "nothing is told twice");
         reach.follow(4, vec![]);
         assert!(!allows(&reach, "b.test:443"));
+        reach.obey(2, || Rules::new(["b.test"], [""; 0], true).unwrap());
+        reach.obey(1, Rules::default);
+        assert!(allows(&reach, "b.test:443") && !allows(&reach, "a.test:443"));
     }
 
     #[test]
