@@ -67,11 +67,17 @@ fn trust(env: &mut BTreeMap<String, String>, directories: &[String]) {
         return;
     }
     let first: usize = env.get("GIT_CONFIG_COUNT").and_then(|count| count.parse().ok()).unwrap_or_default();
-    for (number, directory) in (first..).zip(directories) {
-        env.insert(format!("GIT_CONFIG_KEY_{number}"), "safe.directory".to_owned());
-        env.insert(format!("GIT_CONFIG_VALUE_{number}"), directory.clone());
+    let values = directories.iter().map(|directory| directory.trim_end_matches('/')).flat_map(|directory| {
+        // Git compares with a repository's own directory, so those within are named too.
+        [if directory.is_empty() { "/".to_owned() } else { directory.to_owned() }, format!("{directory}/*")]
+    });
+    let mut next = first;
+    for value in values {
+        env.insert(format!("GIT_CONFIG_KEY_{next}"), "safe.directory".to_owned());
+        env.insert(format!("GIT_CONFIG_VALUE_{next}"), value);
+        next += 1;
     }
-    env.insert("GIT_CONFIG_COUNT".to_owned(), (first + directories.len()).to_string());
+    env.insert("GIT_CONFIG_COUNT".to_owned(), next.to_string());
 }
 
 #[cfg(test)]
@@ -106,12 +112,14 @@ mod tests {
         let own = ["PATH=/usr/local/bin:/usr/bin:/bin", "SANDBOX_RUNTIME=1", "TMPDIR=/dev/shm"];
         let git = |number: usize| {
             [
-                format!("GIT_CONFIG_COUNT={}", number + 1),
+                format!("GIT_CONFIG_COUNT={}", number + 2),
                 format!("GIT_CONFIG_KEY_{number}=safe.directory"),
+                format!("GIT_CONFIG_KEY_{}=safe.directory", number + 1),
                 format!("GIT_CONFIG_VALUE_{number}=/repo"),
+                format!("GIT_CONFIG_VALUE_{}=/repo/*", number + 1),
             ]
         };
-        let all = |lists: &[&[&str]], git: [String; 3]| {
+        let all = |lists: &[&[&str]], git: [String; 5]| {
             let mut all: Vec<String> =
                 lists.iter().flat_map(|list| list.iter().map(|text| (*text).to_owned())).chain(git).collect();
             all.sort();

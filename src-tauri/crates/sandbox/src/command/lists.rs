@@ -2,7 +2,7 @@
 //!
 //! - What is hidden by default is shown again only where the settings name it itself; IronCurtain's own directories never.
 
-use std::path::PathBuf;
+use std::{fs, path::PathBuf};
 
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::defaults;
@@ -123,5 +123,7 @@ impl Lists {
 fn always_hidden(home: &str) -> Vec<String> {
     let Ok(home) = CanonicalPath::assume_canonical(home) else { return vec![] };
     let paths = defaults::protected(&home).into_iter().map(|path| path.as_str().to_owned());
-    paths.filter(|path| !["/proc", "/dev", "/sys"].contains(&path.as_str())).collect()
+    let of_the_kernel = |path: &String| ["/proc", "/dev", "/sys"].contains(&path.as_str());
+    // What is not there hides nothing, and most of these are not.
+    paths.filter(|path| !of_the_kernel(path) && fs::symlink_metadata(path).is_ok()).collect()
 }

@@ -91,7 +91,7 @@ fn git_trusts_what_it_is_told_to() {
     let desk = Desk::new();
     desk.fails(ask);
     let desk = desk.with("git", json!({ "safeDirectories": ["/a", "/b"] }));
-    assert_eq!(desk.says(ask), "/a\n/b\n");
+    assert_eq!(desk.says(ask), "/a\n/a/*\n/b\n/b/*\n");
 }
 
 #[test]
