@@ -13,6 +13,7 @@ use std::{
     process::{Command, ExitCode},
 };
 
+use landlock::{ABI, Access as _, CompatLevel, Compatible, Ruleset, RulesetAttr, RulesetCreated, Scope};
 use rustix::{
     process::{Resource, Rlimit, getrlimit, setpgid, setrlimit},
     stdio::{dup2_stderr, dup2_stdin, dup2_stdout},
@@ -72,6 +73,7 @@ pub(crate) fn run(args: &[String]) -> ExitCode {
         dup2_stderr(stderr)?;
         sys::process::close_on_exec_from(3)?;
         limit_to(limits)?;
+        stay_in_scope()?;
         std::env::set_current_dir(cwd)
     };
     let (status, error) = match last_steps() {
@@ -93,6 +95,17 @@ fn limit_to(limits: Limits) -> io::Result<()> {
     limit(Resource::Nproc, limits.processes)?;
     limit(Resource::Nofile, limits.open_files)?;
     limit(Resource::Fsize, limits.file_size)
+}
+
+/// Signals, traces and abstract sockets reach nobody but the server and what it starts, where the kernel knows Landlock
+/// well enough (6.12). Namespaces and seccomp say the same; this holds should one of them not.
+///
+/// Of files it says nothing: they are what is mounted, and grants come and go, while such rules only ever become fewer.
+fn stay_in_scope() -> io::Result<()> {
+    let scoped =
+        Ruleset::default().set_compatibility(CompatLevel::BestEffort).scope(Scope::from_all(ABI::V6));
+    let confined = scoped.and_then(Ruleset::create).and_then(RulesetCreated::restrict_self);
+    confined.map(drop).map_err(io::Error::other)
 }
 
 /// Lowers a limit, and never raises one.

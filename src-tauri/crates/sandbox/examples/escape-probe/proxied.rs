@@ -47,7 +47,7 @@ fn serve(log: &str, ports: &[&str]) -> Outcome {
             let mut bytes = [0; 512];
             loop {
                 let (length, from) = socket.recv_from(&mut bytes)?;
-                writeln!(&*udp, "datagram {} from {from}", shown(bytes.get(..length).unwrap_or_default()))?;
+                note(&udp, &format!("datagram {} from {from}", shown(bytes.get(..length).unwrap_or_default())))?;
             }
         });
     }
@@ -56,16 +56,21 @@ fn serve(log: &str, ports: &[&str]) -> Outcome {
     Ok(())
 }
 
+/// One line in one write, since many write at once.
+fn note(mut log: &File, line: &str) -> io::Result<()> {
+    log.write_all(format!("{line}\n").as_bytes())
+}
+
 fn answer(mut caller: TcpStream, log: &File) -> io::Result<()> {
     let address = caller.local_addr()?;
     let (address, port) = (address.ip().to_canonical(), address.port());
-    writeln!(&*log, "{address} {port} opened")?;
+    note(log, &format!("{address} {port} opened"))?;
     caller.set_read_timeout(Some(PATIENCE))?;
     let mut bytes = [0; 4096];
     let length = caller.read(&mut bytes)?;
     let said = bytes.get(..length).unwrap_or_default();
     if length > 0 {
-        writeln!(&*log, "{address} {port} heard {}", shown(said))?;
+        note(log, &format!("{address} {port} heard {}", shown(said)))?;
     }
     let text = shown(said);
     let elsewhere =
