@@ -47,7 +47,10 @@ fn serve(log: &str, ports: &[&str]) -> Outcome {
             let mut bytes = [0; 512];
             loop {
                 let (length, from) = socket.recv_from(&mut bytes)?;
-                note(&udp, &format!("datagram {} from {from}", shown(bytes.get(..length).unwrap_or_default())))?;
+                note(
+                    &udp,
+                    &format!("datagram {} from {from}", shown(bytes.get(..length).unwrap_or_default())),
+                )?;
             }
         });
     }

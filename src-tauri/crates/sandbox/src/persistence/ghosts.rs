@@ -2,7 +2,7 @@
 //!
 //! - INVARIANT: one is written down before it is made, in a journal that is locked as long as its supervisor lives. Who
 //!   starts next removes those of journals that nobody holds.
-//! - INVARIANT: only what is still empty is removed; what the person has written since is theirs.
+//! - INVARIANT: only what is as it was made is removed; what the person has written since is theirs.
 //! - Several sandboxes may need the same one; the last of them removes it.
 
 use std::{
@@ -21,6 +21,12 @@ use crate::state::StateDir;
 
 /// The mode that tells one of ours: nobody may write or run it, whatever the umask left of the rest.
 const MODE: u32 = 0o444;
+
+/// What is in one: nothing, but where an empty file is not understood.
+fn content(path: &str) -> &'static str {
+    // A repository whose common directory is itself. Git reads an empty file so, too; others do not.
+    if path.ends_with("/commondir") { ".\n" } else { "" }
+}
 
 /// One sandbox's.
 #[derive(Debug)]
@@ -148,24 +154,35 @@ fn make_one(path: &str, directory: bool) -> io::Result<()> {
         .create_new(true)
         .mode(MODE)
         .custom_flags(libc::O_NOFOLLOW)
-        .open(path)
-        .map(drop)
+        .open(path)?
+        .write_all(content(path).as_bytes())
 }
 
 /// Removes what is still as it was made and nobody else needs, what lies deeper first.
 fn remove(gone: &BTreeMap<String, bool>, needed: &BTreeMap<String, bool>) {
     for (path, directory) in gone.iter().rev().filter(|(path, _)| !needed.contains_key(*path)) {
+        let made = content(path);
         let path = Path::new(path);
         let Ok(found) = fs::symlink_metadata(path) else { continue };
         // What cannot be removed is the person's, or is not empty any more.
         let _ = if *directory && found.is_dir() {
             fs::remove_dir(path)
-        } else if !directory && found.is_file() && found.len() == 0 && found.mode() & !0o444 & 0o7777 == 0 {
+        } else if !directory
+            && found.is_file()
+            && found.mode() & !0o444 & 0o7777 == 0
+            && is_made(path, &found, made)
+        {
             fs::remove_file(path)
         } else {
             Ok(())
         };
     }
+}
+
+/// Whether a file has what it was made with, or what it has at the instant between.
+fn is_made(path: &Path, found: &fs::Metadata, made: &str) -> bool {
+    found.len() == 0
+        || (found.len() == made.len() as u64 && fs::read(path).is_ok_and(|bytes| bytes == made.as_bytes()))
 }
 
 fn lines(journal: &Path) -> io::Result<BTreeMap<String, bool>> {
