@@ -118,7 +118,8 @@ fn the_listener_of_a_killed_server_is_gone_and_the_next_one_has_its_own() {
 #[test]
 fn a_host_that_is_taken_off_the_list_is_cut_off() {
     inside("network::way_out::a_host_that_is_taken_off_the_list_is_cut_off", |_| {
-        let world = world(&json!({ "allowedDomains": ["files.example.test:8443", "other.example.test:8443"] }));
+        let world =
+            world(&json!({ "allowedDomains": ["files.example.test:8443", "other.example.test:8443"] }));
         let mut client = world.connect("fetcher");
         for host in ["files.example.test:8443", "other.example.test:8443"] {
             assert_eq!(client.free("hold", host), "HTTP/1.1 200 OK");
@@ -127,7 +128,10 @@ fn a_host_that_is_taken_off_the_list_is_cut_off() {
         configure(&world.home, &json!({ "allowedDomains": ["other.example.test:8443"] }));
         eventually("it is cut off", BOUND, || client.free("alive", "") == "cut alive");
         assert_eq!(client.free("hold", "files.example.test:8443"), "HTTP/1.1 403 Forbidden");
-        configure(&world.home, &json!({ "allowedDomains": ["other.example.test:8443", "files.example.test:8443"] }));
+        configure(
+            &world.home,
+            &json!({ "allowedDomains": ["other.example.test:8443", "files.example.test:8443"] }),
+        );
         eventually("it is open again", BOUND, || {
             client.free("hold", "files.example.test:8443") == "HTTP/1.1 200 OK"
         });
