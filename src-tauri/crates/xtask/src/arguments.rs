@@ -11,7 +11,9 @@ usage: cargo xtask TASK
                             --answer allow|deny|timeout  answer the questions without a person
                             --desktop                    ask with the app's own dialog
   test [--fast]           run every test; --fast leaves out the app and the display
-  bench [--write]         measure ours beside others; --write puts the table into docs/benchmarks.md
+  bench [OPTIONS]         measure ours beside others
+                            --write     put the tables into docs/benchmarks.md
+                            --with-srt  also beside srt, which is installed from npm into target
   fuzz [TARGET] [--seconds N]
                           feed foreign bytes to the parsers and the judge, each target for N seconds (60);
                             needs a nightly compiler, and installs cargo-fuzz
@@ -26,7 +28,7 @@ pub(crate) enum Task {
     Run { arguments: Vec<String> },
     Demo { arguments: Vec<String> },
     Test(Scope),
-    Bench { write: bool },
+    Bench { write: bool, with_srt: bool },
     Fuzz { target: Option<String>, seconds: u32 },
     Check(Scope),
 }
@@ -50,16 +52,20 @@ pub(crate) fn read(arguments: impl IntoIterator<Item = String>) -> anyhow::Resul
         None | Some("help" | "--help" | "-h") => Ok(Task::Help),
         Some("run") => Ok(Task::Run { arguments: passed_on() }),
         Some("demo") => Ok(Task::Demo { arguments: passed_on() }),
-        Some("test") => Ok(Task::Test(scope(flag("--fast", &rest)?))),
-        Some("bench") => Ok(Task::Bench { write: flag("--write", &rest)? }),
+        Some("test") => Ok(Task::Test(scope(&rest)?)),
+        Some("bench") => {
+            let [write, with_srt] = flags(["--write", "--with-srt"], &rest)?;
+            Ok(Task::Bench { write, with_srt })
+        }
         Some("fuzz") => fuzz(&rest),
-        Some("check") => Ok(Task::Check(scope(flag("--fast", &rest)?))),
+        Some("check") => Ok(Task::Check(scope(&rest)?)),
         Some(other) => bail!("`{other}` is not a task\n\n{HELP}"),
     }
 }
 
-fn scope(fast: bool) -> Scope {
-    if fast { Scope::WithoutApp } else { Scope::Everything }
+fn scope(given: &[String]) -> anyhow::Result<Scope> {
+    let [fast] = flags(["--fast"], given)?;
+    Ok(if fast { Scope::WithoutApp } else { Scope::Everything })
 }
 
 fn fuzz(given: &[String]) -> anyhow::Result<Task> {
@@ -78,12 +84,12 @@ fn fuzz(given: &[String]) -> anyhow::Result<Task> {
     Ok(Task::Fuzz { target, seconds })
 }
 
-/// Whether the one option that a task has was given.
-fn flag(name: &str, given: &[String]) -> anyhow::Result<bool> {
-    if let Some(other) = given.iter().find(|g| *g != name) {
+/// Which of the options that a task has were given.
+fn flags<const N: usize>(names: [&str; N], given: &[String]) -> anyhow::Result<[bool; N]> {
+    if let Some(other) = given.iter().find(|g| !names.contains(&g.as_str())) {
         bail!("`{other}` is not an option of this task\n\n{HELP}");
     }
-    Ok(!given.is_empty())
+    Ok(names.map(|name| given.iter().any(|g| g == name)))
 }
 
 #[cfg(test)]
@@ -99,7 +105,8 @@ mod tests {
         assert_eq!(task(""), Some(Task::Help));
         assert_eq!(task("test"), Some(Task::Test(Scope::Everything)));
         assert_eq!(task("test --fast"), Some(Task::Test(Scope::WithoutApp)));
-        assert_eq!(task("bench --write"), Some(Task::Bench { write: true }));
+        assert_eq!(task("bench --write"), Some(Task::Bench { write: true, with_srt: false }));
+        assert_eq!(task("bench --with-srt --write"), Some(Task::Bench { write: true, with_srt: true }));
         assert_eq!(task("fuzz"), Some(Task::Fuzz { target: None, seconds: 60 }));
         let one = Task::Fuzz { target: Some("paths".into()), seconds: 600 };
         assert_eq!(task("fuzz paths --seconds 600"), Some(one));

@@ -5,6 +5,7 @@
 //! - Succeeds only if everything it was told to do was done: a stage that cannot run is a failure.
 
 mod arguments;
+mod bench;
 mod cargo;
 mod check;
 mod fuzz;
@@ -12,6 +13,7 @@ mod machine;
 mod parts;
 mod process;
 mod programs;
+mod servers;
 mod suite;
 mod terminal;
 
@@ -24,7 +26,7 @@ fn main() -> ExitCode {
         Ok(Task::Run { arguments }) => programs::run(&arguments),
         Ok(Task::Demo { arguments }) => programs::demo(&arguments),
         Ok(Task::Test(scope)) => suite::run(scope),
-        Ok(Task::Bench { write }) => programs::bench(write),
+        Ok(Task::Bench { write, with_srt }) => bench::run(write, with_srt),
         Ok(Task::Fuzz { target, seconds }) => fuzz::run(target.as_deref(), seconds),
         Ok(Task::Check(scope)) => check::run(scope),
         Err(problem) => Err(problem),

@@ -15,6 +15,9 @@ pub(crate) const DAEMON: &str = "ironcurtain-daemon";
 /// The package whose example times the judge.
 pub(crate) const POLICY: &str = "ironcurtain-policy";
 
+/// The package of the sandbox, whose program has the same name.
+pub(crate) const SANDBOX: &str = "ironcurtain-sandbox";
+
 /// The checkout.
 pub(crate) fn root() -> PathBuf {
     let here = std::env::var_os("CARGO_MANIFEST_DIR")

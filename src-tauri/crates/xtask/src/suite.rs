@@ -5,13 +5,13 @@
 //!   never looks better than things are.
 
 mod runner;
-mod servers;
 mod totals;
 
 use crate::arguments::Scope;
 use crate::cargo::{self, Built};
 use crate::machine::{self, Purpose};
 use crate::parts::APP;
+use crate::servers;
 use crate::terminal::{complain, heading, say, spoken};
 use anyhow::bail;
 use std::time::{Duration, Instant};

@@ -1,0 +1,135 @@
+//! What a sandbox costs, ours beside others in the same run, as a table in Markdown. Run by `cargo xtask bench`.
+//!
+//! `sandbox-bench PROGRAM [SRT]`: our program in a release build, and `srt` where it is installed.
+//!
+//! - Each runs the same commands, from the command line, as anybody would who has only that program.
+//! - The whole tree is counted, down from the process that was started.
+
+#![expect(clippy::print_stdout, reason = "the table goes to standard output")]
+
+#[path = "sandbox-bench/grants.rs"]
+mod grants;
+#[path = "sandbox-bench/others.rs"]
+mod others;
+#[path = "sandbox-bench/tree.rs"]
+mod tree;
+
+use others::{Other, Setting};
+use std::{
+    env,
+    error::Error,
+    fmt::Write as _,
+    io::{BufRead, BufReader, Read, Write as _},
+    process::{Child, Command, Stdio},
+    time::{Duration, Instant},
+};
+
+type Fallible<T> = Result<T, Box<dyn Error>>;
+
+/// Launches of each; `srt` takes its time.
+const LAUNCHES: usize = 30;
+/// Lines sent back and forth.
+const ECHOES: usize = 2000;
+
+fn main() -> Fallible<()> {
+    let mut arguments = env::args().skip(1);
+    let ours = arguments.next().ok_or("name our program")?;
+    let setting = Setting::make(ours.clone(), arguments.next())?;
+    let others = Other::all(&setting);
+    let costs = others.iter().map(|other| Costs::of(other, &setting)).collect::<Fallible<Vec<_>>>()?;
+    print!("{}", table(&others, &costs)?);
+    let live = grants::measure(&ours, setting.dir.path())?;
+    println!(
+        "\nA live grant: added in {}, taken back with proof in {} (goal: added in <= 3 ms).",
+        text(live.add),
+        text(live.remove)
+    );
+    Ok(())
+}
+
+/// What one of them costs.
+struct Costs {
+    start_and_exit: Duration,
+    first_byte: Duration,
+    resident_kib: u64,
+    processes: usize,
+    echo: Duration,
+}
+
+impl Costs {
+    fn of(other: &Other, setting: &Setting) -> Fallible<Self> {
+        let start_and_exit = median(LAUNCHES, || {
+            let began = Instant::now();
+            let status = other.command(setting, &["true"]).stdin(Stdio::null()).status()?;
+            if status.success() {
+                Ok(began.elapsed())
+            } else {
+                Err(format!("{}: {status}", other.name()).into())
+            }
+        })?;
+        let first_byte = median(LAUNCHES, || {
+            let began = Instant::now();
+            let mut child = piped(other.command(setting, &["echo", "x"]))?;
+            child.stdout.take().ok_or("no output")?.read_exact(&mut [0])?;
+            let took = began.elapsed();
+            child.wait()?;
+            Ok(took)
+        })?;
+        let mut cat = piped(other.command(setting, &["cat"]))?;
+        let mut stdin = cat.stdin.take().ok_or("no input")?;
+        let mut stdout = BufReader::new(cat.stdout.take().ok_or("no output")?);
+        let echo = median(ECHOES, || {
+            let began = Instant::now();
+            stdin.write_all(b"x\n")?;
+            stdout.read_line(&mut String::new())?;
+            Ok(began.elapsed())
+        })?;
+        let tree = tree::below(cat.id())?;
+        drop(stdin);
+        cat.wait()?;
+        Ok(Self {
+            start_and_exit,
+            first_byte,
+            resident_kib: tree.resident_kib,
+            processes: tree.processes,
+            echo,
+        })
+    }
+}
+
+fn piped(mut command: Command) -> Fallible<Child> {
+    Ok(command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?)
+}
+
+fn table(others: &[Other], costs: &[Costs]) -> Fallible<String> {
+    type Figure = fn(&Costs) -> String;
+    let figures: [(&str, &str, Figure); 5] = [
+        ("start and exit of `true`", "<= 20 ms", |c| text(c.start_and_exit)),
+        ("launch to first byte", "<= 20 ms", |c| text(c.first_byte)),
+        ("resident, all processes", "<= 7 MB", |c| {
+            format!("{}.{} MB", c.resident_kib / 1024, c.resident_kib % 1024 * 10 / 1024)
+        }),
+        ("processes", "<= 4", |c| c.processes.to_string()),
+        ("echo, there and back", "<= 8 us", |c| text(c.echo)),
+    ];
+    let mut page = String::from("| sandbox |");
+    others.iter().try_for_each(|other| write!(page, " {} |", other.name()))?;
+    write!(page, " goal |\n| --- |{} --- |\n", " --- |".repeat(others.len()))?;
+    for (what, goal, figure) in figures {
+        write!(page, "| {what} |")?;
+        costs.iter().try_for_each(|cost| write!(page, " {} |", figure(cost)))?;
+        writeln!(page, " {goal} |")?;
+    }
+    Ok(page)
+}
+
+fn median(rounds: usize, mut once: impl FnMut() -> Fallible<Duration>) -> Fallible<Duration> {
+    let mut figures = (0..rounds).map(|_| once()).collect::<Fallible<Vec<_>>>()?;
+    figures.sort();
+    figures.get(rounds / 2).copied().ok_or_else(|| "no rounds".into())
+}
+
+fn text(took: Duration) -> String {
+    let micros = took.as_secs_f64() * 1e6;
+    if micros < 1000.0 { format!("{micros:.0} us") } else { format!("{:.1} ms", micros / 1000.0) }
+}

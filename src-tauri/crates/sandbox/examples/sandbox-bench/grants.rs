@@ -1,0 +1,54 @@
+//! What it costs to grant a folder to a running server, and to take it back.
+
+use super::{Fallible, median};
+use ironcurtain_sandbox::{
+    Access, Answer, ControlOp, Event, Mount, Proof, Spec, client::ControlClient, launch,
+};
+use std::{
+    path::Path,
+    time::{Duration, Instant},
+};
+
+/// Grants measured.
+const ROUNDS: usize = 200;
+
+/// Medians.
+pub(crate) struct Live {
+    pub(crate) add: Duration,
+    pub(crate) remove: Duration,
+}
+
+/// Grants a folder of `dir` again and again.
+pub(crate) fn measure(program: &str, dir: &Path) -> Fallible<Live> {
+    let folder = |name: &str| -> Fallible<String> {
+        let path = dir.join(name);
+        std::fs::create_dir_all(&path)?;
+        Ok(path.to_str().ok_or("not UTF-8")?.to_owned())
+    };
+    let (session, granted) = (folder("session")?, folder("granted")?);
+    let spec: Spec = serde_json::from_value(serde_json::json!({
+        "argv": ["cat"],
+        "env": { "PATH": "/usr/bin:/bin" },
+        "view": { "kind": "roots", "sessionDir": session },
+        "allowRoot": true,
+    }))?;
+    let server = launch(&spec, Path::new(program), |_| ())?;
+    let mut control = ControlClient::new(server.control, Duration::from_secs(10))?;
+    if control.event()? != Event::Started {
+        return Err("it did not start".into());
+    }
+    let mut removals = Vec::new();
+    let add = median(ROUNDS, || {
+        let began = Instant::now();
+        let added = control.ask(ControlOp::Add(Mount::new(&granted, Access::ReadOnly)))?;
+        let took = began.elapsed();
+        let began = Instant::now();
+        let removed = control.ask(ControlOp::Remove { path: granted.clone() })?;
+        removals.push(began.elapsed());
+        let expected = (Answer::Added, Answer::Removed { proof: Proof::Proved });
+        if (added, removed) == expected { Ok(took) } else { Err("a grant failed".into()) }
+    })?;
+    let mut removals = removals.into_iter();
+    let remove = median(ROUNDS, || removals.next().ok_or_else(|| "a removal is missing".into()))?;
+    Ok(Live { add, remove })
+}
