@@ -22,6 +22,12 @@ use crate::state::StateDir;
 /// The mode that tells one of ours: nobody may write or run it, whatever the umask left of the rest.
 const MODE: u32 = 0o444;
 
+/// Paths, and whether each is a directory.
+type Made = BTreeMap<String, bool>;
+
+/// A journal and the descriptor by which it is locked.
+type Journal = (PathBuf, File);
+
 /// What is in one: nothing, but where an empty file is not understood.
 fn content(path: &str) -> &'static str {
     // A repository whose common directory is itself. Git reads an empty file so, too; others do not.
@@ -32,8 +38,8 @@ fn content(path: &str) -> &'static str {
 #[derive(Debug)]
 pub(super) struct Ghosts {
     state: StateDir,
-    journal: Option<(PathBuf, File)>,
-    ours: BTreeMap<String, bool>,
+    journal: Option<Journal>,
+    ours: Made,
 }
 
 /// A line of a journal.
@@ -48,20 +54,15 @@ impl Ghosts {
     pub(super) fn open(state: StateDir) -> io::Result<Self> {
         let ghosts = Self { state, journal: None, ours: BTreeMap::new() };
         let _turn = ghosts.state.lock()?;
-        let live = ghosts.others()?;
-        for (path, file) in ghosts.journals()? {
-            if flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() {
-                remove(&lines(&path)?, &live);
-                fs::remove_file(path)?;
-            }
-        }
+        ghosts.sweep()?;
         Ok(ghosts)
     }
 
     /// Makes those of `wanted` that are not there; returns the ones that are now.
     pub(super) fn make(&mut self, wanted: &[(String, bool)], there: &[String]) -> io::Result<Vec<String>> {
         let _turn = self.state.lock()?;
-        let others = self.others()?;
+        // A supervisor that is killed holds its journal until its last child has.
+        let others = self.sweep()?;
         let shared = there.iter().filter_map(|path| Some((path.clone(), *others.get(path)?)));
         let lines: Vec<(String, bool)> = wanted.iter().cloned().chain(shared).collect();
         if lines.is_empty() {
@@ -102,18 +103,36 @@ impl Ghosts {
         Ok(())
     }
 
-    /// Those of living sandboxes but ours.
-    pub(super) fn others(&self) -> io::Result<BTreeMap<String, bool>> {
-        let mut others = BTreeMap::new();
-        for (path, file) in self.journals()? {
-            if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
-                others.extend(lines(&path)?);
-            }
+    /// Removes what dead supervisors have left; returns what living ones have.
+    fn sweep(&self) -> io::Result<Made> {
+        let (live, dead) = self.apart()?;
+        for (path, _held) in dead {
+            remove(&lines(&path)?, &live);
+            fs::remove_file(path)?;
         }
-        Ok(others)
+        Ok(live)
     }
 
-    fn journals(&self) -> io::Result<Vec<(PathBuf, File)>> {
+    /// Those of living sandboxes but ours.
+    pub(super) fn others(&self) -> io::Result<Made> {
+        Ok(self.apart()?.0)
+    }
+
+    /// What living supervisors but this one have made, and the journals of dead ones, held. Each is looked at once, since
+    /// one can die meanwhile.
+    fn apart(&self) -> io::Result<(Made, Vec<Journal>)> {
+        let (mut live, mut dead) = (Made::new(), Vec::new());
+        for (path, file) in self.journals()? {
+            if flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() {
+                dead.push((path, file));
+            } else {
+                live.extend(lines(&path)?);
+            }
+        }
+        Ok((live, dead))
+    }
+
+    fn journals(&self) -> io::Result<Vec<Journal>> {
         let mut journals = Vec::new();
         for entry in fs::read_dir(self.state.below("journals")?)? {
             let path = entry?.path();
@@ -159,7 +178,7 @@ fn make_one(path: &str, directory: bool) -> io::Result<()> {
 }
 
 /// Removes what is still as it was made and nobody else needs, what lies deeper first.
-fn remove(gone: &BTreeMap<String, bool>, needed: &BTreeMap<String, bool>) {
+fn remove(gone: &Made, needed: &Made) {
     for (path, directory) in gone.iter().rev().filter(|(path, _)| !needed.contains_key(*path)) {
         let made = content(path);
         let path = Path::new(path);
@@ -185,7 +204,7 @@ fn is_made(path: &Path, found: &fs::Metadata, made: &str) -> bool {
         || (found.len() == made.len() as u64 && fs::read(path).is_ok_and(|bytes| bytes == made.as_bytes()))
 }
 
-fn lines(journal: &Path) -> io::Result<BTreeMap<String, bool>> {
+fn lines(journal: &Path) -> io::Result<Made> {
     let text = fs::read_to_string(journal)?;
     // A line that was not written whole was followed by nothing.
     let lines = text.lines().filter_map(|line| serde_json::from_str::<Line>(line).ok());
