@@ -308,7 +308,7 @@ mod tests {
     #[tokio::test]
     async fn a_host_is_granted_like_files_are() {
         let dir = tempfile::tempdir().unwrap();
-        let target = Target::parse("pypi.org:443", None).unwrap();
+        let target = Target::parse("docs.example.org:443", None).unwrap();
         let host =
             StandingGrant { what: Granted::Host(target.clone()), ..grant("h", Lifetime::Always, None) };
         open(dir.path()).0.add(vec![host.clone()]).await.unwrap();
@@ -316,8 +316,8 @@ mod tests {
         assert_eq!(grants.now().grants, std::slice::from_ref(&host));
         assert_eq!(host.for_proxy(), Some(ironcurtain_egress::Grant { id: "h".into(), target }));
         let gate = host.for_gate().map(|gate| (gate.host, gate.port));
-        assert_eq!(gate, Some(("pypi.org".to_owned(), 443)));
-        assert_eq!((host.for_judging(), host.what.to_string()), (None, "pypi.org:443".to_owned()));
+        assert_eq!(gate, Some(("docs.example.org".to_owned(), 443)));
+        assert_eq!((host.for_judging(), host.what.to_string()), (None, "docs.example.org:443".to_owned()));
         assert!(grants.remove("h").await.unwrap().is_some());
         assert!(open(dir.path()).0.now().grants.is_empty());
     }

@@ -219,7 +219,7 @@ fn question() -> Question {
 
 #[test]
 fn a_host_is_shown_whole_and_a_tool_where_there_is_one() {
-    let host = "pypi.org:443";
+    let host = "docs.example.org:443";
     let item = |address: Option<&str>| HostItem { target: host.into(), address: address.map(Into::into) };
     let reach = Question {
         tool: None,
@@ -236,12 +236,16 @@ fn a_host_is_shown_whole_and_a_tool_where_there_is_one() {
         PathLine { path: vec![span(host, Tone::Strong)], note: "host and port".into(), asked_for: None };
     assert_eq!(view.paths, [line]);
     assert_eq!(plain(&view.facts[1].lines[0]), "filesystem server, sandboxed");
-    assert!(view.details.starts_with("reach: pypi.org:443\nserver: filesystem\n"), "{}", view.details);
-    let whole = "https://pypi.org/simple?a=\u{202e}b";
+    assert!(
+        view.details.starts_with("reach: docs.example.org:443\nserver: filesystem\n"),
+        "{}",
+        view.details
+    );
+    let whole = "https://docs.example.org/simple?a=\u{202e}b";
     let fetch = Question { tool: Some("fetch".into()), host: Some(item(Some(whole))), ..reach };
     let view = ConsentView::new(&fetch, Path::new("/home/ada"));
     assert_eq!(view.sentence(), "Claude Code wants to reach a host on the network");
-    let asked_for = "whole address: https://pypi.org/simple?a=\\u{202e}b";
+    let asked_for = "whole address: https://docs.example.org/simple?a=\\u{202e}b";
     assert_eq!(view.paths[0].asked_for.as_deref(), Some(asked_for));
     assert_eq!(plain(&view.facts[1].lines[0]), "filesystem server, fetch, sandboxed");
 }
