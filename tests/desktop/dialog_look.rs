@@ -66,16 +66,16 @@ fn a_host_is_named_with_its_port_and_so_is_what_allowing_it_does() {
     let name = "IronCurtain: Claude Code wants to reach a host on the network";
     screen.control(DIALOG, "dialog", name);
     for sentence in [
-        "files.pythonhosted.org:443",
+        "files.example.org:443",
         "host and port",
         "fetch server, sandboxed",
         "the host is not on the list of the server fetch (rule network.askUnknown)",
-        "\u{2192} Claude Code may reach files.pythonhosted.org:443 through the server fetch, once.",
+        "\u{2192} Claude Code may reach files.example.org:443 through the server fetch, once.",
     ] {
         screen.control(DIALOG, "label", sentence);
     }
     screen.press(DIALOG, "radio button", "this session");
-    let allowed = "\u{2192} Claude Code may reach files.pythonhosted.org:443 through the server fetch until this session ends.";
+    let allowed = "\u{2192} Claude Code may reach files.example.org:443 through the server fetch until this session ends.";
     screen.control(DIALOG, "label", allowed);
     armed(&screen, "Allow for this session");
     screen.key("alt+a");
@@ -88,8 +88,8 @@ fn a_call_that_fetches_shows_the_host_and_the_whole_address() {
     let stand = focused(&screen, "fetch");
     armed(&screen, "Allow once");
     screen.picture("dialog-fetch");
-    let whole = "whole address: https://files.pythonhosted.org/packages/source/r/requests/requests-2.34.2.tar.gz?from=agent";
-    for sentence in ["files.pythonhosted.org:443", whole, "fetch server, fetch, sandboxed"] {
+    let whole = "whole address: https://files.example.org/packages/source/r/requests/requests-2.34.2.tar.gz?from=agent";
+    for sentence in ["files.example.org:443", whole, "fetch server, fetch, sandboxed"] {
         screen.control(DIALOG, "label", sentence);
     }
     screen.press(DIALOG, "radio button", "this host and port");

@@ -92,7 +92,7 @@ fn host(base: Question) -> Question {
         tool: None,
         verb: Verb::Reach,
         items: vec![],
-        host: Some(HostItem { target: "files.pythonhosted.org:443".into(), address: None }),
+        host: Some(HostItem { target: "files.example.org:443".into(), address: None }),
         rule: "network.askUnknown".into(),
         reason: "the host is not on the list of the server fetch".into(),
         arguments: vec![],
@@ -100,7 +100,7 @@ fn host(base: Question) -> Question {
         offers: vec![Offer {
             reach: Reach::Host,
             label: "this host and port".into(),
-            sentence: "Claude Code may reach files.pythonhosted.org:443 through the server fetch".into(),
+            sentence: "Claude Code may reach files.example.org:443 through the server fetch".into(),
             lifetimes: vec![Once, Session, QuarterHour, Hour, Always],
         }],
         ..base
@@ -109,8 +109,7 @@ fn host(base: Question) -> Question {
 
 /// A call that names an address.
 fn fetch(base: Question) -> Question {
-    let address =
-        "https://files.pythonhosted.org/packages/source/r/requests/requests-2.34.2.tar.gz?from=agent";
+    let address = "https://files.example.org/packages/source/r/requests/requests-2.34.2.tar.gz?from=agent";
     let mut offers = base.offers;
     for offer in &mut offers {
         offer.lifetimes.retain(|lifetime| *lifetime != Lifetime::Once);
@@ -126,9 +125,9 @@ fn fetch(base: Question) -> Question {
     );
     Question {
         tool: Some("fetch".into()),
-        host: Some(HostItem { target: "files.pythonhosted.org:443".into(), address: Some(address.into()) }),
+        host: Some(HostItem { target: "files.example.org:443".into(), address: Some(address.into()) }),
         rule: "structural-domain-escalate".into(),
-        reason: "`files.pythonhosted.org` is not among the hosts of the server `fetch`".into(),
+        reason: "`files.example.org` is not among the hosts of the server `fetch`".into(),
         arguments: vec![("url".into(), address.into())],
         offers,
         ..base
