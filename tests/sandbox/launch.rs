@@ -2,7 +2,7 @@
 
 use std::{
     env, fs,
-    os::unix::process::CommandExt,
+    os::unix::{fs::MetadataExt, process::CommandExt},
     process::{Command, Stdio},
     sync::mpsc,
     thread,
@@ -229,12 +229,33 @@ pub(crate) fn left_over(scene: &Scene) -> Vec<(u32, String)> {
     let pids = fs::read_dir("/proc").unwrap().flatten();
     let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
     pids.filter(|pid| Some(*pid) != own)
-        .filter_map(|pid| {
-            let bytes = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
-            let line = String::from_utf8_lossy(&bytes).replace('\0', " ");
-            line.contains(scene.base()).then_some((pid, line))
-        })
+        .map(|pid| (pid, command_line(pid)))
+        .filter(|(_, line)| line.contains(scene.base()))
         .collect()
+}
+
+/// The arguments of a process; nothing for one that has ended, and for the kernel's own.
+fn command_line(pid: u32) -> String {
+    let mut line = Vec::new();
+    eventually(|| {
+        line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        !line.is_empty() || !is_between_programs(pid)
+    });
+    String::from_utf8_lossy(&line).replace('\0', " ")
+}
+
+/// Whether a process is in the middle of `execve`, where the arguments of the old program are gone and those of the new
+/// one are not there yet. The kernel tells it only of processes that are one's own.
+fn is_between_programs(pid: u32) -> bool {
+    /// Number of `arg_end` among the fields behind the program's name, from 0 (proc_pid_stat(5)).
+    const ARG_END: usize = 46;
+    let is_own = |about: fs::Metadata| is_root() || about.uid() == rustix::process::getuid().as_raw();
+    let place = format!("/proc/{pid}");
+    let stat = fs::read_to_string(format!("{place}/stat")).unwrap_or_default();
+    let has_memory = fs::read_to_string(format!("{place}/status")).is_ok_and(|told| told.contains("VmSize:"));
+    let fields = stat.rsplit_once(") ").map_or("", |(_, fields)| fields);
+    let has_none = fields.split(' ').nth(ARG_END) == Some("0");
+    has_none && has_memory && fs::metadata(place).is_ok_and(is_own)
 }
 
 /// Ends what an attack without a sandbox has left running.

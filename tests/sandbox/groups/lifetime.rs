@@ -46,13 +46,8 @@ const ROWS: &[Row] = &[
         "sh -c 'cat $0' $R/secret & wait",
         Said,
     ),
-    Row::new(
-        "holding the output",
-        "$P sleeper $S/escaped & echo",
-        "sh -c 'cat $0' $R/secret & sleep 0",
-        Said,
-    )
-    .bare(Untried),
+    Row::new("holding the output", "$P sleeper $S/escaped & echo", "sh -c 'cat $0' $R/secret & wait", Said)
+        .bare(Untried),
     Row::new(
         "a job for later",
         "echo \"$P sleeper $S/escaped\" | at now; echo \"* * * * * $P sleeper $S/escaped\" | crontab -",
