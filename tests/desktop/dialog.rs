@@ -31,6 +31,7 @@ fn escape_enter_space_and_closing_deny() {
         let stand = focused(&screen, "write");
         screen.key(key);
         assert_eq!(stand.event(), "q1 deny", "after {key}");
+        gone(&screen);
     }
 }
 
@@ -42,6 +43,7 @@ fn enter_and_space_deny_when_allow_is_armed() {
         armed(&screen, ALLOW);
         screen.key(key);
         assert_eq!(stand.event(), "q1 deny", "after {key}");
+        gone(&screen);
     }
 }
 

@@ -125,9 +125,10 @@ impl Screen {
 
     /// Gives a window the keyboard, as the person does.
     pub(crate) fn activate(&self, window: &str) {
+        self.xdotool(&["windowactivate", window]);
         until("the focus", || {
-            self.xdotool(&["windowactivate", window]);
-            (self.xdotool(&["getactivewindow"]) == window).then_some(())
+            let active = self.xdotool(&["getactivewindow"]) == window;
+            (active && self.xdotool(&["getwindowfocus"]) == window).then_some(())
         });
     }
 
