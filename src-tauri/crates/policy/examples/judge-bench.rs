@@ -5,7 +5,11 @@
 //! - Policies: the one that ships with rules for the other servers beside it, generated ones of 10 and 1,000 rules that
 //!   name server and tool, and the coding policy of the existing system where its files lie beside the checkout or
 //!   `IRONCURTAIN_PEER` says where.
-//! - Dropping what was made is part of each figure.
+//! - A figure is the quickest of many short batches, which what else runs on the machine has disturbed least. Dropping
+//!   what was made is part of it.
+//! - `judge-bench FIGURE POLICY ROUNDS` (both counted from 0, in the order of the table) goes through the mix this often
+//!   and prints nothing: for tools that count instructions (`valgrind --tool=callgrind`), allocations (`valgrind`) and
+//!   system calls (`strace -c`), of which no machine is too busy to tell.
 #![expect(
     clippy::expect_used,
     clippy::indexing_slicing,
@@ -17,6 +21,7 @@ mod mix;
 #[path = "judge-bench/world.rs"]
 mod world;
 
+use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::{ResolvedCall, judge};
 use mix::Call;
 use std::hint::black_box;
@@ -24,82 +29,135 @@ use std::io::Write;
 use std::time::{Duration, Instant};
 use world::World;
 
-const JUDGE: &str = "judge";
-const ROUNDS: u32 = 100;
-const SAMPLES: usize = 400;
+/// How many times the mix is judged in one batch: less than a scheduler's slice of time.
+const BATCH: u32 = 20;
+const BATCHES: usize = 2_000;
 
 fn main() {
     let disk = world::Disk::new();
     let calls = mix::calls(&disk.base);
     let mut worlds = vec![world::shipped(&disk), world::generated(&disk, 10), world::generated(&disk, 1_000)];
     worlds.extend(world::existing(&disk));
-    let mut rows = Vec::new();
-    for world in &worlds {
-        rows.extend(figures(world, &calls));
+    let wanted: Vec<usize> = std::env::args().skip(1).map(|text| text.parse().expect("a number")).collect();
+    match wanted.as_slice() {
+        [] => print(&measure(&worlds, &calls), calls.len()),
+        [figure, world, rounds] => {
+            let work = Work::new(&worlds[*world], &calls);
+            (0..*rounds).for_each(|_| work.once(Figure::ALL[*figure]));
+        }
+        _ => eprintln!("usage: judge-bench [FIGURE POLICY ROUNDS]"),
     }
-    let growth = growth(&rows);
-    let mut out = std::io::stdout();
-    for row in rows.iter().map(|row| row.in_words(calls.len())).chain(growth) {
-        writeln!(out, "{row}").expect("a terminal to write to");
+}
+
+/// How much of the way of a call is measured.
+#[derive(Clone, Copy, PartialEq)]
+enum Figure {
+    /// Judging alone.
+    Judge,
+    /// Understanding the call, with paths taken by their spelling, and judging.
+    Spelled,
+    /// Understanding the call, with paths found on disk, and judging.
+    Located,
+}
+
+impl Figure {
+    const ALL: [Self; 3] = [Self::Judge, Self::Spelled, Self::Located];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Judge => "judge",
+            Self::Spelled => "plan, with_facts, judge",
+            Self::Located => "plan, paths from disk, with_facts, judge",
+        }
+    }
+
+    fn goal(self) -> &'static str {
+        match self {
+            Self::Judge => "<= 2 us",
+            Self::Spelled => "",
+            Self::Located => "<= 10 us",
+        }
+    }
+}
+
+/// The mix in one world.
+struct Work<'a> {
+    world: &'a World,
+    calls: &'a [Call],
+    resolved: Vec<ResolvedCall>,
+}
+
+impl<'a> Work<'a> {
+    fn new(world: &'a World, calls: &'a [Call]) -> Self {
+        let resolved = calls.iter().map(|call| world.understand(call, &World::spelled)).collect();
+        Self { world, calls, resolved }
+    }
+
+    /// Goes through the mix once.
+    fn once(&self, figure: Figure) {
+        match figure {
+            Figure::Judge => self.resolved.iter().for_each(|call| self.judge(call)),
+            Figure::Spelled => self.whole_way(&World::spelled),
+            Figure::Located => self.whole_way(&World::located),
+        }
+    }
+
+    fn whole_way(&self, find: &dyn Fn(&World, &str) -> CanonicalPath) {
+        self.calls.iter().for_each(|call| self.judge(&self.world.understand(black_box(call), find)));
+    }
+
+    fn judge(&self, call: &ResolvedCall) {
+        drop(black_box(judge(&self.world.policy, &self.world.context(), black_box(call))));
     }
 }
 
 /// One figure: what was measured, how long the mix took, and how long it may take.
 struct Row {
-    what: &'static str,
+    figure: Figure,
     world: String,
     took: Duration,
-    goal: &'static str,
 }
 
 impl Row {
     fn in_words(&self, calls: usize) -> String {
         let (mix, each) = (micros(self.took), micros(self.took) / calls as f64);
-        let Self { what, world, goal, .. } = self;
+        let (what, world, goal) = (self.figure.name(), &self.world, self.figure.goal());
         format!("| {what}, {world} | {mix:.2} us for {calls} calls, {each:.3} us each |  |  | {goal} |")
+    }
+}
+
+fn measure(worlds: &[World], calls: &[Call]) -> Vec<Row> {
+    let figures = |world| {
+        let work = Work::new(world, calls);
+        Figure::ALL.map(|figure| Row { figure, world: world.name.clone(), took: time(|| work.once(figure)) })
+    };
+    worlds.iter().flat_map(figures).collect()
+}
+
+/// The quickest of many batches.
+fn time(work: impl Fn()) -> Duration {
+    let batch = || {
+        let start = Instant::now();
+        (0..BATCH).for_each(|_| work());
+        start.elapsed()
+    };
+    (0..BATCHES).map(|_| batch()).min().unwrap_or_default() / BATCH
+}
+
+fn print(rows: &[Row], calls: usize) {
+    let mut out = std::io::stdout();
+    for row in rows.iter().map(|row| row.in_words(calls)).chain(growth(rows)) {
+        writeln!(out, "{row}").expect("a terminal to write to");
     }
 }
 
 /// What a hundred times the rules cost calls that name a server and a tool.
 fn growth(rows: &[Row]) -> Option<String> {
-    let of = |count: &str| rows.iter().find(|row| row.what == JUDGE && row.world.ends_with(count));
+    let of = |count: &str| rows.iter().find(|row| row.figure == Figure::Judge && row.world.ends_with(count));
     let (few, many) = (of("(10 rules)")?.took, of("(1000 rules)")?.took);
     let ratio = many.as_secs_f64() / few.as_secs_f64();
     let (few, many) = (micros(few), micros(many));
     Some(format!("| judge, 1000 rules | {many:.2} us | 10 rules: {few:.2} us | {ratio:.1}x | <= 3x |"))
-}
-
-fn figures(world: &World, calls: &[Call]) -> Vec<Row> {
-    let resolved: Vec<ResolvedCall> =
-        calls.iter().map(|call| world.understand(call, &World::spelled)).collect();
-    let context = world.context();
-    let way = |find: &dyn Fn(&World, &str) -> ironcurtain_paths::CanonicalPath| {
-        for call in calls {
-            let call = world.understand(black_box(call), find);
-            drop(black_box(judge(&world.policy, &context, &call)));
-        }
-    };
-    let judged = || {
-        for call in &resolved {
-            drop(black_box(judge(&world.policy, &context, black_box(call))));
-        }
-    };
-    let row = |what, took, goal| Row { what, world: world.name.clone(), took, goal };
-    vec![
-        row(JUDGE, time(judged), "<= 2 us"),
-        row("plan, with_facts, judge", time(|| way(&World::spelled)), ""),
-        row("plan, paths from disk, with_facts, judge", time(|| way(&World::located)), "<= 10 us"),
-    ]
-}
-
-/// The quickest of many rounds, which what else runs on the machine has disturbed least.
-fn time(work: impl Fn()) -> Duration {
-    let sample = || {
-        let start = Instant::now();
-        (0..ROUNDS).for_each(|_| work());
-        start.elapsed() / ROUNDS
-    };
-    (0..SAMPLES).map(|_| sample()).min().unwrap_or_default()
 }
 
 fn micros(time: Duration) -> f64 {

@@ -1,27 +1,20 @@
-//! The short way: asks the kernel whether an existing path has no symlink in it, in one call.
+//! The short way: one call in which the kernel walks a path up to its first symlink.
 //!
-//! - `None` when it has, when it does not exist, when its spelling is not canonical, and when the kernel cannot tell:
+//! - What the kernel says of a path without symlinks is said of it as it is spelled: something stands there, nothing
+//!   does, or a file stands before its end. What is missing, or below a file, needs no walk then, however deep it is.
+//! - `None` when a symlink is in the way, when the spelling is not canonical, and when the kernel says anything else:
 //!   then the walk finds out.
 
 use super::{Resolution, Target};
 use crate::CanonicalPath;
 use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, fstat, openat2};
+use rustix::io::Errno;
 use std::os::fd::OwnedFd;
 
 /// Where the path leads and what is there.
 pub(super) fn resolve(absolute: &str) -> Option<Resolution> {
     let (path, found) = open(absolute)?;
-    let found = fstat(&found).ok()?;
-    let target = match FileType::from_raw_mode(found.st_mode) {
-        FileType::Directory => Target::Folder,
-        FileType::RegularFile => Target::File { bytes: u64::try_from(found.st_size).ok()? },
-        FileType::Symlink => return None,
-        FileType::Fifo
-        | FileType::Socket
-        | FileType::CharacterDevice
-        | FileType::BlockDevice
-        | FileType::Unknown => Target::Special,
-    };
+    let target = found.map_or(Some(Target::Missing), |found| target(&found))?;
     Some(Resolution { path, links: Vec::new(), target })
 }
 
@@ -30,40 +23,96 @@ pub(super) fn locate(absolute: &str) -> Option<CanonicalPath> {
     open(absolute).map(|(path, _)| path)
 }
 
-/// Opens what the path names, which fails when a component of it is a symlink, the last one included.
-fn open(absolute: &str) -> Option<(CanonicalPath, OwnedFd)> {
+/// Opens what the path names, if there is something.
+fn open(absolute: &str) -> Option<(CanonicalPath, Option<OwnedFd>)> {
     let path = CanonicalPath::assume_canonical(absolute).ok()?;
     let flags = OFlags::PATH | OFlags::CLOEXEC;
-    let found = openat2(CWD, absolute, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS).ok()?;
-    Some((path, found))
+    match openat2(CWD, absolute, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS) {
+        Ok(found) => Some((path, Some(found))),
+        // INVARIANT: a symlink before the missing component, or before the file, would have been `LOOP`.
+        Err(Errno::NOENT | Errno::NOTDIR) => Some((path, None)),
+        Err(_) => None,
+    }
+}
+
+fn target(found: &OwnedFd) -> Option<Target> {
+    let found = fstat(found).ok()?;
+    match FileType::from_raw_mode(found.st_mode) {
+        FileType::Directory => Some(Target::Folder),
+        FileType::RegularFile => Some(Target::File { bytes: u64::try_from(found.st_size).ok()? }),
+        FileType::Symlink => None,
+        FileType::Fifo
+        | FileType::Socket
+        | FileType::CharacterDevice
+        | FileType::BlockDevice
+        | FileType::Unknown => Some(Target::Special),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::walk::Walk;
     use super::*;
+    use proptest::prelude::*;
+    use std::os::unix::fs::symlink;
+    use tempfile::TempDir;
+
+    /// A folder with all that can stand in one, and its name.
+    fn ground() -> (TempDir, String) {
+        let kept = tempfile::tempdir().unwrap();
+        let base = kept.path().canonicalize().unwrap();
+        std::fs::create_dir(base.join("folder")).unwrap();
+        std::fs::write(base.join("file"), "text").unwrap();
+        std::fs::write(base.join("folder/file"), "").unwrap();
+        std::os::unix::net::UnixListener::bind(base.join("socket")).unwrap();
+        for (link, target) in [("link", "file"), ("way", "folder"), ("dangling", "none"), ("loop", "loop")] {
+            symlink(target, base.join(link)).unwrap();
+        }
+        symlink("..", base.join("folder/link")).unwrap();
+        (kept, base.to_str().unwrap().to_owned())
+    }
 
     #[test]
-    fn the_short_way_and_the_walk_agree() {
-        let dir = tempfile::tempdir().unwrap();
-        let base = dir.path().canonicalize().unwrap();
-        let at = |name: &str| base.join(name).to_str().unwrap().to_owned();
-        std::fs::create_dir(at("folder")).unwrap();
-        std::fs::write(at("file"), "text").unwrap();
-        std::os::unix::net::UnixListener::bind(at("socket")).unwrap();
-        for path in ["/".to_owned(), "/dev/null".to_owned(), at("folder"), at("file"), at("socket")] {
+    fn what_has_no_symlink_in_it_takes_the_short_way() {
+        let (_kept, base) = ground();
+        let there = ["folder", "file", "socket", "folder/file"];
+        let missing = ["missing", "folder/missing", "missing/a/b/c", "file/x", "file/x/y", "socket/x"];
+        let ours = there.iter().chain(&missing).map(|name| format!("{base}/{name}"));
+        for path in ours.chain(["/", "/dev/null", "/missing"].map(str::to_owned)) {
             let walked = Walk::new(&path).run(&path).unwrap();
-            assert_eq!(locate(&path).as_ref(), Some(&walked.path));
-            assert_eq!(resolve(&path).unwrap(), walked);
+            assert_eq!(locate(&path).as_ref(), Some(&walked.path), "{path}");
+            assert_eq!(resolve(&path), Some(walked), "{path}");
         }
-        std::os::unix::fs::symlink("file", at("link")).unwrap();
-        std::os::unix::fs::symlink("folder", at("way")).unwrap();
-        std::fs::write(at("folder/file"), "").unwrap();
-        let ours =
-            [at("link"), at("way/file"), at("missing"), at("file/x"), at("folder/../file"), at("folder/")];
-        for path in ours.iter().map(String::as_str).chain(["/proc/self", "/proc/self/status"]) {
-            assert_eq!(locate(path), None, "{path}");
-            assert_eq!(resolve(path), None, "{path}");
+    }
+
+    #[test]
+    fn everything_else_is_left_to_the_walk() {
+        let (_kept, base) = ground();
+        let linked = ["link", "link/x", "way", "way/file", "way/missing", "dangling", "dangling/x", "loop/x"];
+        let spelled = ["folder/../folder", "missing/../folder", "folder/", "folder/./file"];
+        let long = "n".repeat(256);
+        let ours = linked.iter().chain(&spelled).copied().chain([long.as_str()]);
+        let ours = ours.map(|name| format!("{base}/{name}"));
+        for path in ours.chain(["/proc/self", "/proc/self/status", "/proc/self/none"].map(str::to_owned)) {
+            assert_eq!(locate(&path), None, "{path}");
+            assert_eq!(resolve(&path), None, "{path}");
         }
+    }
+
+    proptest! {
+        #[test]
+        fn the_short_way_and_the_walk_agree(all in prop::collection::vec(below(), 64)) {
+            let (_kept, base) = ground();
+            for path in all.iter().map(|below| format!("{base}/{below}")) {
+                let Some(short) = resolve(&path) else { continue };
+                prop_assert_eq!(locate(&path), Some(short.path.clone()));
+                prop_assert_eq!(short, Walk::new(&path).run(&path).unwrap());
+            }
+        }
+    }
+
+    fn below() -> impl Strategy<Value = String> {
+        let names = ["folder", "file", "socket", "link", "way", "dangling", "loop", "missing", "..", "."];
+        prop::collection::vec(prop::sample::select(names.to_vec()), 1..5).prop_map(|names| names.join("/"))
     }
 }
