@@ -5,6 +5,7 @@
 use ironcurtain_policy::Annotations;
 use libfuzzer_sys::fuzz_target;
 use serde_json::{Map, Value, json};
+use std::sync::Arc;
 
 fuzz_target!(|text: &str| {
     let annotations = match Annotations::from_json(text, "the file") {
@@ -19,8 +20,8 @@ fuzz_target!(|text: &str| {
         for (tool, annotation) in annotations.tools(server) {
             for value in [json!("/a"), json!(["/a", "b"]), json!({ "c": [1] }), json!(true)] {
                 let named = annotation.arguments.iter().map(|(name, _)| (name.to_string(), value.clone()));
-                let arguments: Map<String, Value> = named.collect();
-                let Ok(plan) = annotations.plan(server, tool, &arguments.clone().into()) else { continue };
+                let arguments: Arc<Map<String, Value>> = Arc::new(named.collect());
+                let Ok(plan) = annotations.plan(server, tool, &arguments) else { continue };
                 for planned in plan.values() {
                     assert!(!planned.roles.is_empty());
                     assert!(arguments.contains_key(planned.argument.as_str()));

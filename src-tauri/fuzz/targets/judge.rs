@@ -130,8 +130,9 @@ fn call(scene: &Scene<'_>) -> Option<ResolvedCall> {
         let value = if scene.list { json!([text, "/a"]) } else { json!(text) };
         arguments.insert((*name).to_owned(), value);
     }
-    let plan = ANNOTATIONS.plan(server, tool, &arguments.into()).ok()?;
-    let facts = plan.values().iter().map(|value| match &value.raw {
+    let arguments = arguments.into();
+    let plan = ANNOTATIONS.plan(server, tool, &arguments).ok()?;
+    let facts = plan.values().iter().map(|value| match value.raw {
         Some(raw) if value.is_path() => CanonicalPath::assume_canonical(raw).ok().map(Fact::Path),
         Some(_) | None => Some(Fact::Plain),
     });

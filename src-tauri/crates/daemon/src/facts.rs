@@ -39,22 +39,22 @@ pub struct FoundPath {
 /// # Errors
 /// A denial, when one of them leads nowhere.
 pub fn paths(
-    plan: &CallPlan,
+    plan: &CallPlan<'_>,
     other: &Fact,
     resolve: impl Fn(&str) -> Result<Resolution, PathError>,
 ) -> Result<Found, Denial> {
     let mut found = Found { facts: Vec::new(), paths: Vec::new() };
     for value in plan.values() {
-        let (true, Some(raw)) = (value.is_path(), &value.raw) else {
+        let (true, Some(raw)) = (value.is_path(), value.raw) else {
             found.facts.push(other.clone());
             continue;
         };
-        let led = resolve(raw).map_err(|e| Denial::unresolvable(&value.argument, &e))?;
+        let led = resolve(raw).map_err(|e| Denial::unresolvable(value.argument, &e))?;
         if cannot_be(&led.path) {
-            return Err(too_long(&value.argument));
+            return Err(too_long(value.argument));
         }
         found.facts.push(Fact::Path(led.path.clone()));
-        let (argument, written) = (value.argument.to_string(), raw.clone());
+        let (argument, written) = (value.argument.to_string(), raw.to_owned());
         found.paths.push(FoundPath {
             argument,
             written,
@@ -68,7 +68,7 @@ pub fn paths(
 
 /// The call without its git remotes, to judge by its paths alone whether git may be asked about them.
 #[must_use]
-pub fn without_remotes(plan: &CallPlan, facts: &[Fact]) -> (CallPlan, Vec<Fact>) {
+pub fn without_remotes<'a>(plan: &CallPlan<'a>, facts: &[Fact]) -> (CallPlan<'a>, Vec<Fact>) {
     let kept = plan.values().iter().zip(facts).filter(|(value, _)| !value.is_remote());
     (plan.without(Role::GitRemoteUrl), kept.map(|(_, fact)| fact.clone()).collect())
 }

@@ -41,8 +41,8 @@ pub struct Setting {
 
 /// A call that is understood, and what the disk says about it.
 #[derive(Debug)]
-pub struct Planned {
-    plan: CallPlan,
+pub struct Planned<'a> {
+    plan: CallPlan<'a>,
     found: Found,
     remotes: Option<RemoteQuestion>,
 }
@@ -64,7 +64,11 @@ impl Setting {
     ///
     /// # Errors
     /// A denial.
-    pub fn plan(&self, tool: &str, arguments: &Arc<Map<String, Value>>) -> Result<Planned, Denial> {
+    pub fn plan<'a>(
+        &'a self,
+        tool: &str,
+        arguments: &'a Arc<Map<String, Value>>,
+    ) -> Result<Planned<'a>, Denial> {
         let plan = self.law.annotations.plan(&self.server, tool, arguments)?;
         let found = facts::paths(&plan, &Fact::Plain, |raw| self.resolver.resolve(raw))?;
         let remotes = RemoteQuestion::of(&plan, &found.paths);
@@ -109,7 +113,7 @@ impl Setting {
     }
 }
 
-impl Planned {
+impl Planned<'_> {
     /// Whether git must be asked where a remote leads.
     #[must_use]
     pub fn asks_git(&self) -> bool {
@@ -134,7 +138,7 @@ impl Planned {
     fn remotes(&self, question: &RemoteQuestion, setting: &Setting) -> Vec<(usize, Fact)> {
         let (plan, facts) = facts::without_remotes(&self.plan, &self.found.facts);
         let is_open = |facts: Vec<Fact>| {
-            let call = plan.clone().with_facts(facts);
+            let call = plan.with_facts(facts);
             call.is_ok_and(|call| !matches!(setting.judge_call(&call), Verdict::Deny(_)))
         };
         if !self.found.paths.is_empty() && !is_open(facts.clone()) {
@@ -157,7 +161,7 @@ impl Planned {
     }
 }
 
-/// Makes a call ready to be judged; git is asked on a thread that may wait.
+/// Makes a call ready to be judged. One that git is asked about is looked at anew, on a thread that may wait.
 ///
 /// # Errors
 /// A denial.
@@ -170,9 +174,9 @@ pub async fn prepare(
     if !planned.asks_git() {
         return planned.prepare(setting);
     }
-    let setting = setting.clone();
-    let prepared = tokio::task::spawn_blocking(move || planned.prepare(&setting)).await;
-    prepared.unwrap_or_else(|_| Err(not_asked()))
+    let (setting, tool, arguments) = (setting.clone(), tool.to_owned(), arguments.clone());
+    let prepare = move || setting.plan(&tool, &arguments)?.prepare(&setting);
+    tokio::task::spawn_blocking(prepare).await.unwrap_or_else(|_| Err(not_asked()))
 }
 
 fn not_asked() -> Denial {

@@ -155,7 +155,8 @@ impl Replaying<'_> {
             return Err(Obstacle::Redacted(argument.to_owned()));
         }
         let setting = self.setting(call);
-        let planned = match setting.plan(&call.tool, &Arc::new(call.arguments.clone())) {
+        let arguments = Arc::new(call.arguments.clone());
+        let planned = match setting.plan(&call.tool, &arguments) {
             Ok(planned) => planned,
             Err(denial) => return misfit(call, denial),
         };

@@ -45,7 +45,7 @@ fn main() {
             let work = Work::new(&worlds[*world], &calls);
             (0..*rounds).for_each(|_| work.once(Figure::ALL[*figure]));
         }
-        _ => eprintln!("usage: judge-bench [FIGURE POLICY ROUNDS]"),
+        _ => unreachable!("judge-bench takes nothing, or FIGURE POLICY ROUNDS"),
     }
 }
 

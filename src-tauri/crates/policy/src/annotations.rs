@@ -7,6 +7,7 @@
 
 pub(crate) mod load;
 
+use crate::fields::field;
 use crate::names::Names;
 use crate::schema::Shape;
 use crate::{Role, SharedStr};
@@ -121,7 +122,7 @@ impl ArgumentRoles {
 
 impl Guard {
     fn holds(&self, arguments: &Map<String, Value>) -> bool {
-        let value = arguments.get(&self.argument).unwrap_or(&Value::Null);
+        let value = field(arguments, &self.argument).unwrap_or(&Value::Null);
         match &self.condition {
             Condition::Equals(wanted) => is_same(value, wanted),
             Condition::In(wanted) => wanted.iter().any(|wanted| is_same(value, wanted)),

@@ -4,35 +4,39 @@
 //! - A value of a judged role is a text or a flat list of texts; anything else is denied, never skipped.
 
 use crate::call::{Fact, ResolvedCall};
+use crate::fields::field;
 use crate::judge::{INVALID_ARGUMENT, UNKNOWN_TOOL};
-use crate::{Annotations, Denial, Role, RoleSet, RoleValues, SharedStr, ToolAnnotation};
+use crate::{Annotations, Denial, Role, RoleSet, SharedStr, ToolAnnotation};
 use serde_json::{Map, Value};
+use smallvec::SmallVec;
 use std::sync::Arc;
 
 /// A call whose arguments are understood, and whose values wait for facts.
 #[derive(Debug, Clone, PartialEq)]
-pub struct CallPlan {
-    pub(crate) server: SharedStr,
-    pub(crate) tool: SharedStr,
-    pub(crate) arguments: Arc<Map<String, Value>>,
+pub struct CallPlan<'a> {
+    pub(crate) server: &'a SharedStr,
+    pub(crate) tool: &'a SharedStr,
+    pub(crate) arguments: &'a Arc<Map<String, Value>>,
     pub(crate) carried: RoleSet,
-    /// Every judged role that an argument carries, without values yet.
-    pub(crate) judged: Vec<RoleValues>,
-    pub(crate) values: Vec<PlannedValue>,
+    pub(crate) judged: RoleList,
+    pub(crate) values: SmallVec<[PlannedValue<'a>; 2]>,
     pub(crate) descends: bool,
 }
 
+/// Roles in the order in which the arguments of a tool carry them.
+pub(crate) type RoleList = SmallVec<[Role; 8]>;
+
 /// One value of the call that means something.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PlannedValue {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PlannedValue<'a> {
     /// The argument.
-    pub argument: SharedStr,
+    pub argument: &'a SharedStr,
     /// Its place in the argument, when that is a list.
     pub index: Option<usize>,
     /// What it means. Never empty.
     pub roles: RoleSet,
     /// The value as the client wrote it; nothing for a git remote the call leaves out, for which git knows a default.
-    pub raw: Option<String>,
+    pub raw: Option<&'a str>,
 }
 
 impl Annotations {
@@ -40,12 +44,12 @@ impl Annotations {
     ///
     /// # Errors
     /// A denial when the tool is not known or the arguments do not fit it.
-    pub fn plan(
-        &self,
+    pub fn plan<'a>(
+        &'a self,
         server: &str,
         tool: &str,
-        arguments: &Arc<Map<String, Value>>,
-    ) -> Result<CallPlan, Denial> {
+        arguments: &'a Arc<Map<String, Value>>,
+    ) -> Result<CallPlan<'a>, Denial> {
         let known = self.known_or_denied(server, tool)?;
         let (_, _, annotation) = known;
         check_names(annotation, arguments)?;
@@ -60,12 +64,12 @@ impl Annotations {
     ///
     /// # Errors
     /// A denial when the tool is not known or a judged value is not text.
-    pub fn plan_recorded(
-        &self,
+    pub fn plan_recorded<'a>(
+        &'a self,
         server: &str,
         tool: &str,
-        arguments: &Arc<Map<String, Value>>,
-    ) -> Result<CallPlan, Denial> {
+        arguments: &'a Arc<Map<String, Value>>,
+    ) -> Result<CallPlan<'a>, Denial> {
         build(self.known_or_denied(server, tool)?, arguments)
     }
 
@@ -75,22 +79,22 @@ impl Annotations {
     }
 }
 
-impl CallPlan {
+impl<'a> CallPlan<'a> {
     /// The server.
     #[must_use]
-    pub fn server(&self) -> &str {
-        &self.server
+    pub fn server(&self) -> &'a str {
+        self.server
     }
 
     /// The tool.
     #[must_use]
-    pub fn tool(&self) -> &str {
-        &self.tool
+    pub fn tool(&self) -> &'a str {
+        self.tool
     }
 
     /// Every value that means something, in the order in which facts are to be given.
     #[must_use]
-    pub fn values(&self) -> &[PlannedValue] {
+    pub fn values(&self) -> &[PlannedValue<'a>] {
         &self.values
     }
 
@@ -100,7 +104,7 @@ impl CallPlan {
         let mut plan = self.clone();
         plan.values.retain(|value| !value.roles.contains(role));
         plan.carried = plan.carried.iter().filter(|carried| *carried != role).collect();
-        plan.judged.retain(|of| of.role != role);
+        plan.judged.retain(|judged| *judged != role);
         plan
     }
 
@@ -108,12 +112,12 @@ impl CallPlan {
     ///
     /// # Errors
     /// A denial when the facts are not those the plan asks for.
-    pub fn with_facts(self, facts: Vec<Fact>) -> Result<ResolvedCall, Denial> {
-        ResolvedCall::new(self, facts)
+    pub fn with_facts(&self, facts: impl IntoIterator<Item = Fact>) -> Result<ResolvedCall, Denial> {
+        ResolvedCall::new(self, facts.into_iter())
     }
 }
 
-impl PlannedValue {
+impl PlannedValue<'_> {
     /// Whether it needs [`Fact::Path`].
     #[must_use]
     pub fn is_path(&self) -> bool {
@@ -121,7 +125,7 @@ impl PlannedValue {
     }
 
     pub(crate) fn text(&self) -> &str {
-        self.raw.as_deref().unwrap_or_default()
+        self.raw.unwrap_or_default()
     }
 
     /// Whether it may be given [`Fact::Remotes`].
@@ -141,76 +145,68 @@ fn check_names(annotation: &ToolAnnotation, arguments: &Map<String, Value>) -> R
 /// A tool and its names.
 type Known<'a> = (&'a SharedStr, &'a SharedStr, &'a ToolAnnotation);
 
-fn build(
-    (server, tool, annotation): Known<'_>,
-    arguments: &Arc<Map<String, Value>>,
-) -> Result<CallPlan, Denial> {
-    let mut carried = RoleSet::default();
-    let mut judged = Vec::new();
-    let mut values = Vec::new();
+fn build<'a>(
+    (server, tool, annotation): Known<'a>,
+    arguments: &'a Arc<Map<String, Value>>,
+) -> Result<CallPlan<'a>, Denial> {
+    let mut plan = CallPlan {
+        server,
+        tool,
+        arguments,
+        carried: RoleSet::default(),
+        judged: RoleList::new(),
+        values: SmallVec::new(),
+        descends: annotation.descends,
+    };
     for (name, roles) in annotation.roles(arguments) {
         for role in roles {
-            if role.is_resource() && !carried.contains(*role) {
-                judged.push(RoleValues { role: *role, values: Vec::new() });
+            if role.is_resource() && !plan.carried.contains(*role) {
+                plan.judged.push(*role);
             }
-            carried.insert(*role);
+            plan.carried.insert(*role);
         }
-        collect(name, roles, arguments, &mut values)?;
+        plan.collect(name, roles)?;
     }
-    Ok(CallPlan {
-        server: server.clone(),
-        tool: tool.clone(),
-        arguments: Arc::clone(arguments),
-        carried,
-        judged,
-        values,
-        descends: annotation.descends,
-    })
+    Ok(plan)
 }
 
-/// Takes the values of one argument.
-fn collect(
-    name: &SharedStr,
-    roles: &[Role],
-    arguments: &Map<String, Value>,
-    values: &mut Vec<PlannedValue>,
-) -> Result<(), Denial> {
-    let meant: RoleSet = roles.iter().copied().filter(|role| *role != Role::None).collect();
-    if meant.is_empty() {
-        return Ok(());
-    }
-    let mut push = |index, raw: Option<&str>| {
-        let raw = raw.map(str::to_owned);
-        values.push(PlannedValue { argument: name.clone(), index, roles: meant, raw });
-    };
-    let is_remote = meant.contains(Role::GitRemoteUrl);
-    let is_path = meant.meets(RoleSet::PATHS);
-    match arguments.get(name.as_str()) {
-        None => {
-            if is_remote {
+impl<'a> CallPlan<'a> {
+    /// Takes the values of one argument.
+    fn collect(&mut self, argument: &'a SharedStr, roles: &[Role]) -> Result<(), Denial> {
+        let meant: RoleSet = roles.iter().copied().filter(|role| *role != Role::None).collect();
+        if meant.is_empty() {
+            return Ok(());
+        }
+        let mut push = |index, raw| self.values.push(PlannedValue { argument, index, roles: meant, raw });
+        let is_remote = meant.contains(Role::GitRemoteUrl);
+        let is_path = meant.meets(RoleSet::PATHS);
+        match field(self.arguments, argument) {
+            None => {
+                if is_remote {
+                    push(None, None);
+                }
+            }
+            Some(Value::Null) if !is_path => {
+                if is_remote {
+                    push(None, None);
+                }
+            }
+            Some(Value::String(text)) if text.is_empty() && is_remote => push(None, None),
+            Some(Value::String(text)) => push(None, Some(text)),
+            Some(Value::Array(items)) if items.iter().all(Value::is_string) => {
+                for (index, text) in items.iter().filter_map(Value::as_str).enumerate() {
+                    push(Some(index), Some(text));
+                }
+            }
+            Some(Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => {
+                // What is only looked at by list conditions may have any shape, and then no list covers it.
+                if meant.meets(RoleSet::RESOURCES) {
+                    let reason = format!("argument `{argument}` must be a text or a flat list of texts");
+                    return Err(Denial::new(INVALID_ARGUMENT, reason));
+                }
                 push(None, None);
             }
         }
-        Some(Value::Null) if !is_path => {
-            if is_remote {
-                push(None, None);
-            }
-        }
-        Some(Value::String(text)) if text.is_empty() && is_remote => push(None, None),
-        Some(Value::String(text)) => push(None, Some(text)),
-        Some(Value::Array(items)) if items.iter().all(Value::is_string) => {
-            for (index, text) in items.iter().filter_map(Value::as_str).enumerate() {
-                push(Some(index), Some(text));
-            }
-        }
-        Some(Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => {
-            // What is only looked at by list conditions may have any shape, and then no list covers it.
-            if roles.iter().any(|role| role.is_resource()) {
-                let reason = format!("argument `{name}` must be a text or a flat list of texts");
-                return Err(Denial::new(INVALID_ARGUMENT, reason));
-            }
-            push(None, None);
-        }
+        Ok(())
     }
-    Ok(())
 }

@@ -1,10 +1,13 @@
 //! A call with every value in its canonical form: what is judged, and what is sent.
 
+use crate::arguments::RoleList;
 use crate::domains::Destination;
 use crate::judge::INVALID_ARGUMENT;
 use crate::{CallPlan, Category, Denial, PlannedValue, Role, RoleSet, SharedStr};
 use ironcurtain_paths::CanonicalPath;
 use serde_json::{Map, Value as Json};
+use smallvec::SmallVec;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// What the caller found out about one planned value.
@@ -30,18 +33,20 @@ pub struct ResolvedCall {
     /// Every role any argument of the tool carries.
     pub(crate) carried: RoleSet,
     /// Every judged role of the tool, also those the call gives no value for.
-    pub(crate) judged: Vec<RoleValues>,
-    /// Values of roles that are never judged alone.
-    pub(crate) opaque: Vec<RoleValues>,
+    judged: RoleList,
+    /// Every value that means something.
+    given: SmallVec<[Given; 2]>,
 }
 
-/// The values of one role.
+/// One value of the call, in canonical form.
 #[derive(Debug, Clone, PartialEq)]
-pub struct RoleValues {
-    /// The role.
-    pub role: Role,
-    /// Its values, each with the argument it came in.
-    pub values: Vec<(SharedStr, Resource)>,
+pub struct Given {
+    /// The argument it came in.
+    pub argument: SharedStr,
+    /// What it means.
+    pub roles: RoleSet,
+    /// What it is.
+    pub value: Resource,
 }
 
 /// A value in canonical form.
@@ -58,23 +63,20 @@ pub enum Resource {
 }
 
 impl ResolvedCall {
-    pub(crate) fn new(plan: CallPlan, facts: Vec<Fact>) -> Result<Self, Denial> {
-        if facts.len() != plan.values.len() {
-            return Err(Denial::new(INVALID_ARGUMENT, "not every value of the call was resolved"));
-        }
+    pub(crate) fn new(plan: &CallPlan<'_>, mut facts: impl Iterator<Item = Fact>) -> Result<Self, Denial> {
         let mut call = Self {
-            server: plan.server,
-            tool: plan.tool,
-            arguments: plan.arguments,
+            server: plan.server.clone(),
+            tool: plan.tool.clone(),
+            arguments: Arc::clone(plan.arguments),
             descends: plan.descends,
-            judged: plan.judged,
             carried: plan.carried,
-            opaque: Vec::new(),
+            judged: RoleList::from_slice(&plan.judged),
+            given: SmallVec::new(),
         };
-        for (planned, fact) in plan.values.iter().zip(facts) {
-            call.resolve(planned, fact)?;
+        for planned in &plan.values {
+            call.resolve(planned, facts.next().ok_or_else(not_one_each)?)?;
         }
-        Ok(call)
+        facts.next().map_or(Ok(call), |_| Err(not_one_each()))
     }
 
     /// The server.
@@ -104,52 +106,53 @@ impl ResolvedCall {
         }
     }
 
-    /// Every judged role of the tool with its values.
+    /// Every judged role of the tool.
     #[must_use]
-    pub fn roles(&self) -> &[RoleValues] {
+    pub fn roles(&self) -> &[Role] {
         &self.judged
+    }
+
+    /// Every value that means something.
+    pub(crate) fn given(&self) -> &[Given] {
+        &self.given
+    }
+
+    /// The values of a role, judged or not.
+    pub fn values(&self, role: Role) -> impl Iterator<Item = &Given> {
+        self.given.iter().filter(move |given| given.roles.contains(role))
     }
 
     /// Every path of the call with its role and its argument.
     pub fn paths(&self) -> impl Iterator<Item = (Role, &str, &CanonicalPath)> {
-        self.judged.iter().flat_map(|of| {
-            of.values.iter().filter_map(|(argument, value)| match value {
-                Resource::Path(path) => Some((of.role, argument.as_str(), path)),
+        self.judged.iter().flat_map(|role| {
+            self.values(*role).filter_map(|given| match &given.value {
+                Resource::Path(path) => Some((*role, given.argument.as_str(), path)),
                 Resource::Url(_) | Resource::Text(_) | Resource::Shapeless => None,
             })
         })
     }
 
-    /// The values of a role, judged or not.
-    pub(crate) fn values(&self, role: Role) -> &[(SharedStr, Resource)] {
-        self.judged
-            .iter()
-            .chain(&self.opaque)
-            .find(|of| of.role == role)
-            .map_or(&[], |of| of.values.as_slice())
-    }
-
     /// Takes the canonical values of one planned value, and puts what is sent in place in the arguments.
-    fn resolve(&mut self, planned: &PlannedValue, fact: Fact) -> Result<(), Denial> {
+    fn resolve(&mut self, planned: &PlannedValue<'_>, fact: Fact) -> Result<(), Denial> {
         match (category(planned), fact) {
             (Category::Path, Fact::Path(path)) => {
                 self.put(planned, path.as_str());
-                self.give(planned, &Resource::Path(path));
+                self.give(planned, Resource::Path(path));
             }
             (Category::Url, Fact::Remotes(urls)) if planned.is_remote() => self.give_remotes(planned, &urls),
             (Category::Url, Fact::Plain | Fact::Verbatim) => self.give_address(planned),
             (Category::Identifier | Category::Opaque, Fact::Plain | Fact::Verbatim)
                 if planned.raw.is_none() =>
             {
-                self.give(planned, &Resource::Shapeless);
+                self.give(planned, Resource::Shapeless);
             }
             (Category::Identifier, Fact::Plain) => {
-                let canonical = planned.text().to_lowercase();
+                let canonical = lower_case(planned.text());
                 self.put(planned, &canonical);
-                self.give(planned, &Resource::Text(canonical.into()));
+                self.give(planned, Resource::Text((*canonical).into()));
             }
             (Category::Identifier | Category::Opaque, Fact::Plain | Fact::Verbatim) => {
-                self.give(planned, &Resource::Text(planned.text().into()));
+                self.give(planned, Resource::Text(planned.text().into()));
             }
             (_, Fact::Path(_) | Fact::Remotes(_) | Fact::Plain | Fact::Verbatim) => {
                 let reason = format!("argument `{}` was not resolved", planned.argument);
@@ -160,28 +163,28 @@ impl ResolvedCall {
     }
 
     /// What a remote stands for. A name that git does not know is taken for an address: no pattern covers it.
-    fn give_remotes(&mut self, planned: &PlannedValue, urls: &[String]) {
+    fn give_remotes(&mut self, planned: &PlannedValue<'_>, urls: &[String]) {
         if urls.is_empty() {
             return self.give_address(planned);
         }
-        if let Some(raw) = &planned.raw {
+        if let Some(raw) = planned.raw {
             self.put(planned, Destination::parse(Role::GitRemoteUrl, raw).text());
         }
         for url in urls {
-            self.give(planned, &Resource::Url(Destination::parse(Role::GitRemoteUrl, url).into()));
+            self.give(planned, Resource::Url(Destination::parse(Role::GitRemoteUrl, url).into()));
         }
     }
 
-    fn give_address(&mut self, planned: &PlannedValue) {
-        let Some(raw) = &planned.raw else { return };
+    fn give_address(&mut self, planned: &PlannedValue<'_>) {
+        let Some(raw) = planned.raw else { return };
         let role = if planned.is_remote() { Role::GitRemoteUrl } else { Role::FetchUrl };
         let destination = Destination::parse(role, raw);
         self.put(planned, destination.text());
-        self.give(planned, &Resource::Url(destination.into()));
+        self.give(planned, Resource::Url(destination.into()));
     }
 
-    fn put(&mut self, planned: &PlannedValue, canonical: &str) {
-        if planned.raw.as_deref() == Some(canonical) {
+    fn put(&mut self, planned: &PlannedValue<'_>, canonical: &str) {
+        if planned.raw == Some(canonical) {
             return;
         }
         let arguments = Arc::make_mut(&mut self.arguments);
@@ -195,19 +198,22 @@ impl ResolvedCall {
         }
     }
 
-    fn give(&mut self, planned: &PlannedValue, value: &Resource) {
-        for role in planned.roles.iter() {
-            let value = (planned.argument.clone(), value.clone());
-            if let Some(of) = self.judged.iter_mut().chain(&mut self.opaque).find(|of| of.role == role) {
-                of.values.push(value);
-            } else {
-                self.opaque.push(RoleValues { role, values: vec![value] });
-            }
-        }
+    fn give(&mut self, planned: &PlannedValue<'_>, value: Resource) {
+        self.given.push(Given { argument: planned.argument.clone(), roles: planned.roles, value });
     }
 }
 
+/// A text in lower case, which is not copied where it is that already.
+fn lower_case(text: &str) -> Cow<'_, str> {
+    let is_lower = text.bytes().all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase());
+    if is_lower { Cow::Borrowed(text) } else { Cow::Owned(text.to_lowercase()) }
+}
+
 /// The category a value is made canonical by: that of its resource roles, which agree.
-fn category(planned: &PlannedValue) -> Category {
-    planned.roles.iter().find(|role| role.is_resource()).map_or(Category::Opaque, |role| role.category())
+fn category(planned: &PlannedValue<'_>) -> Category {
+    planned.roles.iter().find(|role| role.is_resource()).map_or(Category::Opaque, Role::category)
+}
+
+fn not_one_each() -> Denial {
+    Denial::new(INVALID_ARGUMENT, "not every value of the call was resolved")
 }

@@ -99,7 +99,7 @@ impl Destination {
         let Ok(url) = Url::parse(raw) else { return Self::nowhere(raw) };
         let place = matches!(url.scheme(), "http" | "https").then(|| host_of(&url)).flatten();
         let port = url.port_or_known_default();
-        Self { text: spell(&url), place: place.map(|host| Place::below(host, "")), port }
+        Self { place: place.map(|host| Place::below(host, "")), port, text: spell(url) }
     }
 
     fn remote(raw: &str) -> Self {
@@ -126,9 +126,9 @@ impl Destination {
         let known = matches!(url.scheme(), "ssh" | "git" | "http" | "https");
         match known.then(|| host_of(&url)).flatten() {
             Some(host) => Self {
-                text: spell(&url),
                 place: Some(Place::below(host, url.path())),
                 port: url.port_or_known_default().or_else(|| usual_port(url.scheme())),
+                text: spell(url),
             },
             None => Self::nowhere(raw),
         }
@@ -329,10 +329,12 @@ fn fold_host(domain: &str) -> String {
 }
 
 /// The normalized spelling. A bare host has no slash, however it is written.
-fn spell(url: &Url) -> String {
-    let text = url.as_str();
+fn spell(url: Url) -> String {
     let bare = url.path() == "/" && url.query().is_none() && url.fragment().is_none();
     let has_host = url.host_str().is_some_and(|host| !host.is_empty());
-    let text = if bare && has_host { text.strip_suffix('/').unwrap_or(text) } else { text };
-    text.to_owned()
+    let mut text = String::from(url);
+    if bare && has_host && text.ends_with('/') {
+        text.pop();
+    }
+    text
 }

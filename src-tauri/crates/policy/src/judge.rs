@@ -13,12 +13,13 @@ pub use explain::{Explanation, Miss, Settled, Step};
 
 use crate::rules::About;
 use crate::{
-    Asked, Destination, Gates, Grant, HostGrant, Policy, Protected, ResolvedCall, Resource, Role, RoleValues,
-    Rule, SharedStr, Verdict,
+    Asked, Gates, Given, Grant, HostGrant, Policy, Protected, ResolvedCall, Resource, Role, Rule, SharedStr,
+    Verdict,
 };
 use cover::Scope;
 use ironcurtain_paths::CanonicalPath;
-use tally::{Finding, Tally};
+use std::cell::OnceCell;
+use tally::{Finding, Settled as By, Tally};
 
 /// Rule name: the tool is not annotated.
 pub(crate) const UNKNOWN_TOOL: SharedStr = SharedStr::fixed("structural-unknown-tool");
@@ -55,8 +56,9 @@ pub struct Context<'a> {
 
 /// Judges a call.
 pub fn judge(policy: &Policy, context: &Context<'_>, call: &ResolvedCall) -> Verdict {
-    structure(context, call)
-        .unwrap_or_else(|| Judging::new(policy, context, call).tally().conclude(context.approved))
+    structure(context, call).unwrap_or_else(|| {
+        Judging::new(policy, context, call).tally().conclude(call.server(), context.approved)
+    })
 }
 
 /// Judges a call and tells which rule settled each of its values, and why the rules before that one did not.
@@ -84,112 +86,120 @@ fn is_introspection(call: &ResolvedCall) -> bool {
 
 /// One call being judged by the rules about its tool.
 struct Judging<'a> {
+    policy: &'a Policy,
     context: &'a Context<'a>,
     call: &'a ResolvedCall,
-    rules: About<'a>,
     /// The session sandbox, when it settles the paths of this server.
     sandbox: Option<&'a CanonicalPath>,
+    /// Looked for when the first value needs a rule: what is in the session sandbox needs none.
+    rules: OnceCell<About<'a>>,
 }
 
 impl<'a> Judging<'a> {
     fn new(policy: &'a Policy, context: &'a Context<'a>, call: &'a ResolvedCall) -> Self {
         let settles = context.sandbox_servers.iter().any(|server| *server == *call.server());
         let sandbox = context.sandbox.filter(|_| settles);
-        Self { context, call, rules: policy.about(call.server(), call.tool()), sandbox }
+        Self { policy, context, call, sandbox, rules: OnceCell::new() }
     }
 
-    fn tally(&self) -> Tally {
+    /// The rules about the tool, in order.
+    fn rules(&self) -> About<'a> {
+        *self.rules.get_or_init(|| self.policy.about(self.call.server(), self.call.tool()))
+    }
+
+    fn tally(&self) -> Tally<'a> {
         let mut tally = Tally::default();
         if self.call.roles().is_empty() {
             self.judge_whole(&mut tally);
         }
-        self.call.roles().iter().for_each(|of| self.judge_role(of, &mut tally));
+        self.call.roles().iter().for_each(|role| self.judge_role(*role, &mut tally));
         tally
     }
 
     /// A tool that names no resource is judged as a whole.
-    fn judge_whole(&self, tally: &mut Tally) {
-        let mut rules = self.rules;
-        let rule = rules.find(|rule| cover::covers_call(rule, self.call));
-        tally.add(&Finding::WHOLE, rule);
+    fn judge_whole(&self, tally: &mut Tally<'a>) {
+        let rule = self.rules().find(|rule| cover::covers_call(rule, self.call));
+        tally.add(Finding::WHOLE, rule);
     }
 
     /// The session sandbox settles a role whose values are all in it. Values in it next to others are judged like
     /// those, unless all the others are granted.
-    fn judge_role(&self, of: &RoleValues, tally: &mut Tally) {
-        if of.values.is_empty() {
-            return self.judge_value(&Scope::absent(of), tally);
+    fn judge_role(&self, role: Role, tally: &mut Tally<'a>) {
+        let mut values = self.call.values(role).peekable();
+        if values.peek().is_none() {
+            return self.judge_value(&Scope { role, given: None }, tally);
         }
-        let open = self.is_open(of);
-        for (argument, value) in &of.values {
-            if open && self.is_in_sandbox(value) {
-                tally.settle(SANDBOX, IN_SANDBOX);
+        let open = self.is_open(role);
+        for given in values {
+            if open && self.is_in_sandbox(given) {
+                tally.settle(By::Sandbox);
             } else {
-                self.judge_value(&Scope { of, argument: Some(argument), value: Some(value) }, tally);
+                self.judge_value(&Scope { role, given: Some(given) }, tally);
             }
         }
     }
 
     /// Whether every value of a role is in the session sandbox or granted.
-    fn is_open(&self, of: &RoleValues) -> bool {
-        of.values.iter().all(|(argument, value)| {
-            let scope = Scope { of, argument: Some(argument), value: Some(value) };
-            self.is_in_sandbox(value) || self.grant_for(&scope).is_some()
+    fn is_open(&self, role: Role) -> bool {
+        self.call.values(role).all(|given| {
+            self.is_in_sandbox(given) || self.grant_for(&Scope { role, given: Some(given) }).is_some()
         })
     }
 
-    fn judge_value(&self, scope: &Scope<'_>, tally: &mut Tally) {
+    fn judge_value(&self, scope: &Scope<'a>, tally: &mut Tally<'a>) {
         if let Some(grant) = self.grant_for(scope) {
-            return tally.granted(grant);
+            return tally.settle(By::Grant(grant));
         }
         if let Some(grant) = self.host_grant_for(scope) {
-            return tally.opened(grant);
+            return tally.settle(By::Host(grant));
         }
         let rule = self.rule_for(scope);
-        let gate = self.outside_gate(scope, rule);
-        if let Some(destination) = gate {
-            tally.gate(&scope.finding(), destination, self.call.server());
+        let gated = self.is_outside_gate(scope, rule);
+        if gated {
+            tally.gate(scope.finding());
         }
         // A yes at the gate is a yes to the address, where no rule speaks about it.
-        if gate.is_none() || rule.is_some() {
-            tally.add(&scope.finding(), rule);
+        if !gated || rule.is_some() {
+            tally.add(scope.finding(), rule);
         }
     }
 
-    /// An address that the gate asks about, whatever the rules say. One that the call does not give, since git knows
+    /// Whether the gate asks about an address, whatever the rules say. One that the call does not give, since git knows
     /// it, is nobody's wish: without a rule that covers it there is nothing to ask.
-    fn outside_gate<'v>(&self, scope: &Scope<'v>, rule: Option<&Rule>) -> Option<&'v Destination> {
-        let Some(Resource::Url(destination)) = scope.value else { return None };
-        let asks = rule.is_some() || scope.argument.is_some_and(|name| self.call.gives(name));
+    fn is_outside_gate(&self, scope: &Scope<'_>, rule: Option<&Rule>) -> bool {
+        let Some(Given { argument, value: Resource::Url(destination), .. }) = scope.given else {
+            return false;
+        };
+        let asks = rule.is_some() || self.call.gives(argument);
         let admitted = self.context.gates.admits(self.call.server(), destination);
         // A granted host leaves a repository there to the rules; without one, the gate is all there is.
         let opened = rule.is_some() && self.context.hosts.iter().any(|grant| grant.covers(destination));
-        (asks && !admitted && !opened).then_some(destination)
+        asks && !admitted && !opened
     }
 
     /// The first rule that covers a value.
     fn rule_for(&self, scope: &Scope<'_>) -> Option<&'a Rule> {
-        let mut rules = self.rules.speaking(scope.of.role);
+        let mut rules = self.rules().speaking(scope.role);
         rules.find(|rule| scope.is_covered_by(rule, self.call))
     }
 
     /// A grant that covers a value, unless a rule denies it.
-    fn grant_for(&self, scope: &Scope<'_>) -> Option<&Grant> {
-        let Some(Resource::Path(path)) = scope.value else { return None };
-        let grant = self.context.grants.iter().find(|grant| grant.covers(scope.of.role, path))?;
+    fn grant_for(&self, scope: &Scope<'_>) -> Option<&'a Grant> {
+        let Resource::Path(path) = &scope.given?.value else { return None };
+        let grant = self.context.grants.iter().find(|grant| grant.covers(scope.role, path))?;
         (!self.rule_for(scope).is_some_and(Rule::denies)).then_some(grant)
     }
 
     /// A grant of a host that covers what is fetched, unless a rule denies it.
-    fn host_grant_for(&self, scope: &Scope<'_>) -> Option<&HostGrant> {
-        let Some(Resource::Url(destination)) = scope.value else { return None };
+    fn host_grant_for(&self, scope: &Scope<'_>) -> Option<&'a HostGrant> {
+        let Resource::Url(destination) = &scope.given?.value else { return None };
         let grant = self.context.hosts.iter().find(|grant| grant.covers(destination))?;
-        let settles = scope.of.role == Role::FetchUrl && !self.rule_for(scope).is_some_and(Rule::denies);
+        let settles = scope.role == Role::FetchUrl && !self.rule_for(scope).is_some_and(Rule::denies);
         settles.then_some(grant)
     }
 
-    fn is_in_sandbox(&self, value: &Resource) -> bool {
-        let (Some(sandbox), Resource::Path(path)) = (self.sandbox, value) else { return false };
+    fn is_in_sandbox(&self, given: &Given) -> bool {
+        let (Some(sandbox), Resource::Path(path)) = (self.sandbox, &given.value) else { return false };
         sandbox.contains(path)
     }
 }

@@ -17,6 +17,7 @@ mod arguments;
 mod call;
 mod domains;
 mod error;
+mod fields;
 mod grants;
 mod judge;
 mod lists;
@@ -35,7 +36,7 @@ mod verdict;
 
 pub use annotations::{Annotations, ArgumentRoles, Condition, Guard, ToolAnnotation};
 pub use arguments::{CallPlan, PlannedValue};
-pub use call::{Fact, ResolvedCall, Resource, RoleValues};
+pub use call::{Fact, Given, ResolvedCall, Resource};
 pub use domains::{Destination, Gates, Pattern, is_ip_address};
 pub use error::{LoadError, Place};
 pub use grants::{AccessSet, Grant, GrantKind, HostGrant};
@@ -48,3 +49,6 @@ pub use rules::{Decision, Policy, ResolveWithin, Rule};
 pub use schema::{Misfit, check as check_schema};
 pub use text::SharedStr;
 pub use verdict::{Asked, Denial, Escalation, Permit, Reason, Subject, Verdict};
+
+/// A list that mostly holds one thing: judging asks for no memory then.
+pub type Few<T> = smallvec::SmallVec<[T; 1]>;

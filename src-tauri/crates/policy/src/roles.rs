@@ -120,6 +120,13 @@ pub struct RoleSet(u32);
 impl RoleSet {
     /// The roles that name paths.
     pub const PATHS: Self = Self::of(Category::Path);
+    /// The roles that name places on the network.
+    pub const URLS: Self = Self::of(Category::Url);
+    /// The roles that name things without case.
+    pub const IDENTIFIERS: Self = Self::of(Category::Identifier);
+
+    /// The roles that are judged by themselves.
+    pub const RESOURCES: Self = Self(Self::PATHS.0 | Self::URLS.0 | Self::IDENTIFIERS.0);
 
     /// The roles of a category.
     const fn of(category: Category) -> Self {

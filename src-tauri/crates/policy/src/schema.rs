@@ -5,6 +5,7 @@
 //! - A shape is understood once, when it is loaded; a call that fits costs no memory.
 
 use crate::SharedStr;
+use crate::fields::field;
 use crate::names::Names;
 use crate::spot::Spot;
 use serde_json::{Map, Value};
@@ -38,13 +39,27 @@ pub fn check(schema: &Value, arguments: &Map<String, Value>) -> Result<(), Misfi
 /// A JSON Schema, as far as it is understood.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Shape {
-    /// Types by name; any when the schema names none.
-    types: Option<Vec<String>>,
+    /// Any when the schema names none.
+    types: Option<Vec<Type>>,
     allowed: Option<Vec<Value>>,
     properties: Names<Self>,
     required: Vec<SharedStr>,
     others: Others,
     items: Option<Box<Self>>,
+}
+
+/// A type that a schema names.
+#[derive(Debug, Clone, PartialEq)]
+enum Type {
+    Text,
+    Number,
+    Integer,
+    Truth,
+    List,
+    Object,
+    Null,
+    /// None that JSON has.
+    Unknown(String),
 }
 
 /// What fields may be there beside those that are named.
@@ -71,8 +86,8 @@ impl Shape {
         };
         Self {
             types: match schema.get("type") {
-                Some(Value::String(one)) => Some(vec![one.clone()]),
-                Some(Value::Array(_)) => Some(texts("type").map(str::to_owned).collect()),
+                Some(Value::String(one)) => Some(vec![Type::named(one)]),
+                Some(Value::Array(_)) => Some(texts("type").map(Type::named).collect()),
                 Some(_) | None => None,
             },
             allowed: schema.get("enum").and_then(Value::as_array).cloned(),
@@ -94,9 +109,10 @@ impl Shape {
 
     fn check_value(&self, value: &Value, at: Spot<'_>) -> Result<(), Misfit> {
         if let Some(types) = &self.types
-            && !types.iter().any(|wanted| is_of_type(wanted, value))
+            && !types.iter().any(|wanted| wanted.has(value))
         {
-            return Err(at.misfit(format!("must be of type {}", types.join(" or "))));
+            let names: Vec<&str> = types.iter().map(Type::name).collect();
+            return Err(at.misfit(format!("must be of type {}", names.join(" or "))));
         }
         if self.allowed.as_ref().is_some_and(|allowed| !allowed.contains(value)) {
             return Err(at.misfit("is not one of the values allowed"));
@@ -109,7 +125,7 @@ impl Shape {
     }
 
     fn check_fields(&self, fields: &Map<String, Value>, at: Spot<'_>) -> Result<(), Misfit> {
-        if let Some(missing) = self.required.iter().find(|name| !fields.contains_key(name.as_str())) {
+        if let Some(missing) = self.required.iter().find(|name| field(fields, name).is_none()) {
             return Err(Spot::Field(&at, missing).misfit("is missing"));
         }
         for (name, value) in fields {
@@ -131,16 +147,44 @@ impl Shape {
     }
 }
 
-fn is_of_type(wanted: &str, value: &Value) -> bool {
-    match wanted {
-        "string" => value.is_string(),
-        "number" => value.is_number(),
-        "integer" => value.as_f64().is_some_and(|number| number.fract() == 0.0),
-        "boolean" => value.is_boolean(),
-        "array" => value.is_array(),
-        "object" => value.is_object(),
-        "null" => value.is_null(),
-        _ => false,
+impl Type {
+    fn named(name: &str) -> Self {
+        match name {
+            "string" => Self::Text,
+            "number" => Self::Number,
+            "integer" => Self::Integer,
+            "boolean" => Self::Truth,
+            "array" => Self::List,
+            "object" => Self::Object,
+            "null" => Self::Null,
+            other => Self::Unknown(other.to_owned()),
+        }
+    }
+
+    fn name(&self) -> &str {
+        match self {
+            Self::Text => "string",
+            Self::Number => "number",
+            Self::Integer => "integer",
+            Self::Truth => "boolean",
+            Self::List => "array",
+            Self::Object => "object",
+            Self::Null => "null",
+            Self::Unknown(name) => name,
+        }
+    }
+
+    fn has(&self, value: &Value) -> bool {
+        match self {
+            Self::Text => value.is_string(),
+            Self::Number => value.is_number(),
+            Self::Integer => value.as_f64().is_some_and(|number| number.fract() == 0.0),
+            Self::Truth => value.is_boolean(),
+            Self::List => value.is_array(),
+            Self::Object => value.is_object(),
+            Self::Null => value.is_null(),
+            Self::Unknown(_) => false,
+        }
     }
 }
 

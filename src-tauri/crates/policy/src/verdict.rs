@@ -3,7 +3,7 @@
 //! - Only the judge makes a [`Permit`]; it carries why, and which grants it rests on.
 //! - An [`Escalation`] names every value that needs a person's word: approving exactly those lets the call through.
 
-use crate::{Destination, Role, SharedStr};
+use crate::{Destination, Few, Role, SharedStr};
 use ironcurtain_paths::CanonicalPath;
 use std::fmt;
 
@@ -23,7 +23,7 @@ pub enum Verdict {
 #[derive(Debug, PartialEq, Eq)]
 #[must_use = "a permit is what forwarding a call takes"]
 pub struct Permit {
-    reasons: Vec<Reason>,
+    reasons: Few<Reason>,
     grants: Vec<String>,
 }
 
@@ -35,9 +35,9 @@ pub struct Escalation {
     /// Its reason.
     pub reason: SharedStr,
     /// Every value that needs the person's word. Never empty.
-    pub values: Vec<Asked>,
+    pub values: Few<Asked>,
     /// Every rule that spoke, the deciding one first.
-    pub reasons: Vec<Reason>,
+    pub reasons: Few<Reason>,
 }
 
 /// A call that is refused.
@@ -87,7 +87,7 @@ pub enum Subject {
 }
 
 impl Permit {
-    pub(crate) fn new(reasons: Vec<Reason>, grants: Vec<String>) -> Self {
+    pub(crate) fn new(reasons: Few<Reason>, grants: Vec<String>) -> Self {
         Self { reasons, grants }
     }
 

@@ -118,7 +118,8 @@ fn resolve(
     let base = sandbox.filter(|_| prepare).unwrap_or(&ground.here);
     let inside = request.get("containerWorkspaceDir").and_then(Value::as_str).filter(|_| prepare);
     let ways = Ways { ground, base, container: inside.zip(sandbox) };
-    let plan = ground.annotations(request)?.plan_recorded(server, tool, &arguments.clone().into());
+    let (annotations, arguments) = (ground.annotations(request)?, arguments.clone().into());
+    let plan = annotations.plan_recorded(server, tool, &arguments);
     Ok(plan.and_then(|plan| {
         let facts = ways.facts(&plan, prepare)?;
         plan.with_facts(facts)
@@ -134,7 +135,7 @@ struct Ways<'a> {
 }
 
 impl Ways<'_> {
-    fn facts(&self, plan: &CallPlan, prepare: bool) -> Result<Vec<Fact>, Denial> {
+    fn facts(&self, plan: &CallPlan<'_>, prepare: bool) -> Result<Vec<Fact>, Denial> {
         let other = if prepare { Fact::Plain } else { Fact::Verbatim };
         let mut found = facts::paths(plan, &other, |raw| self.resolve(raw))?;
         if let Some(question) = RemoteQuestion::of(plan, &found.paths) {

@@ -66,9 +66,9 @@ impl RemoteQuestion {
     /// What is to be asked for a call; nothing when it has no git remote. The repositories are the folders that its
     /// paths lead to.
     #[must_use]
-    pub fn of(plan: &CallPlan, paths: &[FoundPath]) -> Option<Self> {
+    pub fn of(plan: &CallPlan<'_>, paths: &[FoundPath]) -> Option<Self> {
         let remotes = plan.values().iter().enumerate().filter(|(_, value)| value.is_remote());
-        let values: Vec<_> = remotes.map(|(at, value)| (at, value.raw.clone())).collect();
+        let values: Vec<_> = remotes.map(|(at, value)| (at, value.raw.map(str::to_owned))).collect();
         let folders = paths.iter().filter(|found| found.target == Target::Folder);
         let mut repositories: Vec<CanonicalPath> = folders.map(|found| found.path.clone()).collect();
         repositories.dedup();

@@ -31,8 +31,8 @@ fn world() -> (tempfile::TempDir, Setting) {
 }
 
 fn prepared(setting: &Setting, tool: &str, arguments: Value) -> Prepared {
-    let planned = setting.plan(tool, &Arc::new(arguments.as_object().unwrap().clone())).unwrap();
-    planned.prepare(setting).unwrap()
+    let arguments = Arc::new(arguments.as_object().unwrap().clone());
+    setting.plan(tool, &arguments).unwrap().prepare(setting).unwrap()
 }
 
 fn denial(setting: &Setting, tool: &str, arguments: Value) -> Option<String> {

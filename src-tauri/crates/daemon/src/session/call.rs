@@ -187,13 +187,13 @@ async fn question(
         Outcome::Allowed { offer, lifetime } => {
             let offer = offers.get(offer).ok_or("DENIED: the answer names no offer.")?;
             if lifetime == Lifetime::Once {
-                return Ok(escalation.values.clone());
+                return Ok(escalation.values.to_vec());
             }
             // From now on the grant speaks, for this call too: taken back, it allows nothing any more.
             let wanted: Vec<Wanted> = wanted.into_iter().map(|(w, _)| w).collect();
             session.grant(call, offer, lifetime, opened_by(offer.reach, &wanted, &hosts), &id).await?;
             // That a host may be reached is no answer to a rule that asks about the call itself.
-            Ok(if offer.reach == Reach::Host { escalation.values.clone() } else { Vec::new() })
+            Ok(if offer.reach == Reach::Host { escalation.values.to_vec() } else { Vec::new() })
         }
         Outcome::Settled => Ok(Vec::new()),
         refused @ (Outcome::Denied(_) | Outcome::Unavailable(_) | Outcome::Closed | Outcome::TimedOut) => {

@@ -3,7 +3,7 @@
 use crate::mix::Call;
 use ironcurtain_paths::{CanonicalPath, Resolver};
 use ironcurtain_policy::{
-    Annotations, Context, DynamicLists, Fact, Gates, Policy, Protected, ResolvedCall, defaults,
+    Annotations, Context, DynamicLists, Fact, Gates, PlannedValue, Policy, Protected, ResolvedCall, defaults,
 };
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -114,12 +114,11 @@ impl World {
     /// Plans a call and puts in where its paths lead.
     pub fn understand(&self, call: &Call, find: &dyn Fn(&Self, &str) -> CanonicalPath) -> ResolvedCall {
         let plan = self.annotations.plan(call.server, call.tool, &call.arguments).expect("a plan");
-        let fact = |value: &ironcurtain_policy::PlannedValue| match &value.raw {
+        let fact = |value: &PlannedValue<'_>| match value.raw {
             Some(raw) if value.is_path() => Fact::Path(find(self, raw)),
             Some(_) | None => Fact::Plain,
         };
-        let facts = plan.values().iter().map(fact).collect();
-        plan.with_facts(facts).expect("a call")
+        plan.with_facts(plan.values().iter().map(fact)).expect("a call")
     }
 
     /// Takes a path by its spelling.

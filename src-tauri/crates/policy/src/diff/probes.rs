@@ -128,7 +128,7 @@ pub(super) fn resolve(
     arguments: &Arc<Map<String, Value>>,
 ) -> Option<ResolvedCall> {
     let plan = annotations.plan_recorded(server, tool, arguments).ok()?;
-    let facts = plan.values().iter().map(|value| match &value.raw {
+    let facts = plan.values().iter().map(|value| match value.raw {
         Some(raw) if value.is_path() => CanonicalPath::assume_canonical(raw).ok().map(Fact::Path),
         Some(_) | None => Some(Fact::Plain),
     });

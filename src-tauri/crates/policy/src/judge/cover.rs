@@ -5,22 +5,16 @@
 
 use super::tally::Finding;
 use crate::rules::{Conditions, DomainsCondition, ListCondition};
-use crate::{Miss, ResolvedCall, Resource, Role, RoleValues, Rule, SharedStr};
+use crate::{Given, Miss, ResolvedCall, Resource, Role, Rule};
 
-/// One value that is judged: which role it stands in, and whether the call gives it at all.
+/// One value that is judged in one role; a role of the tool that the call gives no value for has none.
 #[derive(Clone, Copy)]
 pub(super) struct Scope<'a> {
-    pub(super) of: &'a RoleValues,
-    pub(super) argument: Option<&'a SharedStr>,
-    pub(super) value: Option<&'a Resource>,
+    pub(super) role: Role,
+    pub(super) given: Option<&'a Given>,
 }
 
 impl<'a> Scope<'a> {
-    /// A role of the tool that the call gives no value for.
-    pub(super) fn absent(of: &'a RoleValues) -> Self {
-        Self { of, argument: None, value: None }
-    }
-
     pub(super) fn is_covered_by(&self, rule: &Rule, call: &ResolvedCall) -> bool {
         self.misses(rule, call).is_none()
     }
@@ -28,43 +22,43 @@ impl<'a> Scope<'a> {
     /// Why a rule does not cover the value; nothing when it does.
     pub(super) fn misses(&self, rule: &Rule, call: &ResolvedCall) -> Option<Miss> {
         let condition = &rule.condition;
-        if !speaks_about(condition, self.of.role) {
+        if !speaks_about(condition, self.role) {
             return Some(Miss::OtherRoles);
         }
         if !self.is_within(condition) {
             return Some(Miss::NotWithin);
         }
-        if !condition.domains.as_ref().is_none_or(|domains| all_in_domains(domains, &self.of.values)) {
+        if !condition.domains.as_ref().is_none_or(|domains| all_in_domains(domains, call.values(self.role))) {
             return Some(Miss::NotInDomains);
         }
         (!condition.lists.iter().flatten().all(|list| self.is_listed(list, call))).then_some(Miss::NotListed)
     }
 
     pub(super) fn finding(&self) -> Finding<'a> {
-        Finding { role: Some(self.of.role), argument: self.argument, value: self.value }
+        Finding { role: Some(self.role), given: self.given }
     }
 
     fn is_within(&self, condition: &Conditions) -> bool {
         let Some(paths) = &condition.paths else { return true };
-        matches!(self.value, Some(Resource::Path(path)) if paths.within.contains(path))
+        let value = self.given.map(|given| &given.value);
+        matches!(value, Some(Resource::Path(path)) if paths.within.contains(path))
     }
 
     /// A list about the judged role is about its values; a list about other roles is about theirs.
     fn is_listed(&self, list: &ListCondition, call: &ResolvedCall) -> bool {
-        if list.roles.contains(&self.of.role) {
-            return all_listed(list, std::iter::once(self.of.values.as_slice()));
+        if list.roles.contains(&self.role) {
+            return all_listed(list, call.values(self.role));
         }
-        all_listed(list, list.roles.iter().map(|role| call.values(*role)))
+        all_listed(list, list.roles.iter().flat_map(|role| call.values(*role)))
     }
 }
 
 /// Whether a rule covers one of the values of a call, or the call as a whole when it names no resource.
 pub(crate) fn covers_some(rule: &Rule, call: &ResolvedCall) -> bool {
-    let covers = |of: &RoleValues| {
-        let mut values = of.values.iter();
-        let given = |(argument, value)| Scope { of, argument: Some(argument), value: Some(value) };
-        values.any(|(argument, value)| given((argument, value)).is_covered_by(rule, call))
-            || (of.values.is_empty() && Scope::absent(of).is_covered_by(rule, call))
+    let covers = |role: &Role| {
+        let is_covered = |given| Scope { role: *role, given }.is_covered_by(rule, call);
+        let mut values = call.values(*role).map(Some).peekable();
+        if values.peek().is_none() { is_covered(None) } else { values.any(is_covered) }
     };
     if call.roles().is_empty() { covers_call(rule, call) } else { call.roles().iter().any(covers) }
 }
@@ -79,7 +73,7 @@ pub(super) fn covers_call(rule: &Rule, call: &ResolvedCall) -> bool {
             .lists
             .iter()
             .flatten()
-            .all(|list| all_listed(list, list.roles.iter().map(|role| call.values(*role))))
+            .all(|list| all_listed(list, list.roles.iter().flat_map(|role| call.values(*role))))
 }
 
 /// The judged roles that a rule speaks about.
@@ -98,22 +92,23 @@ fn speaks_about(condition: &Conditions, role: Role) -> bool {
             .is_none_or(|lists| lists.is_empty() || lists.iter().any(|list| list.roles.contains(&role)))
 }
 
-fn all_in_domains(condition: &DomainsCondition, values: &[(SharedStr, Resource)]) -> bool {
-    !values.is_empty()
-        && values.iter().all(|(_, value)| match value {
-            Resource::Url(destination) => condition.allowed.cover(destination),
-            Resource::Text(host) => condition.allowed.cover_host(host),
-            Resource::Path(_) | Resource::Shapeless => false,
-        })
+fn all_in_domains<'a>(condition: &DomainsCondition, values: impl Iterator<Item = &'a Given>) -> bool {
+    some_and_all(values, |value| match value {
+        Resource::Url(destination) => condition.allowed.cover(destination),
+        Resource::Text(host) => condition.allowed.cover_host(host),
+        Resource::Path(_) | Resource::Shapeless => false,
+    })
 }
 
-fn all_listed<'a>(list: &ListCondition, values: impl Iterator<Item = &'a [(SharedStr, Resource)]>) -> bool {
-    let mut any = false;
-    for (_, value) in values.flatten() {
-        any = true;
-        if !list.allowed.iter().any(|entry| entry.covers(value)) {
-            return false;
-        }
-    }
-    any
+fn all_listed<'a>(list: &ListCondition, values: impl Iterator<Item = &'a Given>) -> bool {
+    some_and_all(values, |value| list.allowed.iter().any(|entry| entry.covers(value)))
+}
+
+/// Whether there is a value, and the condition holds for every one.
+fn some_and_all<'a>(
+    values: impl Iterator<Item = &'a Given>,
+    mut holds: impl FnMut(&Resource) -> bool,
+) -> bool {
+    let mut values = values.peekable();
+    values.peek().is_some() && values.all(|given| holds(&given.value))
 }

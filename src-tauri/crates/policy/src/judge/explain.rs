@@ -5,7 +5,7 @@
 use super::Judging;
 use super::cover::{self, Scope};
 use super::tally::Finding;
-use crate::{Decision, Resource, Role, RoleValues, Rule, SharedStr, Subject, Verdict};
+use crate::{Decision, Given, Role, Rule, SharedStr, Subject, Verdict};
 
 /// A verdict and the way to it.
 #[derive(Debug, PartialEq, Eq)]
@@ -68,12 +68,12 @@ pub enum Miss {
     NoResource,
 }
 
-impl Judging<'_> {
+impl<'a> Judging<'a> {
     pub(super) fn steps(&self) -> Vec<Step> {
         if self.call.roles().is_empty() {
             return vec![self.whole()];
         }
-        self.call.roles().iter().flat_map(|of| self.role(of)).collect()
+        self.call.roles().iter().flat_map(|role| self.role(*role)).collect()
     }
 
     fn whole(&self) -> Step {
@@ -82,19 +82,20 @@ impl Judging<'_> {
         self.by_rules(&whole, miss)
     }
 
-    fn role(&self, of: &RoleValues) -> Vec<Step> {
-        if of.values.is_empty() {
-            let scope = Scope::absent(of);
-            return vec![self.by_rules(&scope.finding(), |rule| scope.misses(rule, self.call))];
+    fn role(&self, role: Role) -> Vec<Step> {
+        let open = self.is_open(role);
+        let steps: Vec<Step> = self.call.values(role).map(|given| self.value(role, given, open)).collect();
+        if !steps.is_empty() {
+            return steps;
         }
-        let open = self.is_open(of);
-        of.values.iter().map(|(argument, value)| self.value(of, argument, value, open)).collect()
+        let scope = Scope { role, given: None };
+        vec![self.by_rules(&scope.finding(), |rule| scope.misses(rule, self.call))]
     }
 
-    fn value(&self, of: &RoleValues, argument: &SharedStr, value: &Resource, open: bool) -> Step {
-        let scope = Scope { of, argument: Some(argument), value: Some(value) };
+    fn value(&self, role: Role, given: &'a Given, open: bool) -> Step {
+        let scope = Scope { role, given: Some(given) };
         let finding = scope.finding();
-        if open && self.is_in_sandbox(value) {
+        if open && self.is_in_sandbox(given) {
             return step(&finding, Settled::Sandbox, Vec::new());
         }
         if let Some(grant) = self.grant_for(&scope) {
@@ -103,14 +104,14 @@ impl Judging<'_> {
         if let Some(grant) = self.host_grant_for(&scope) {
             return step(&finding, Settled::Grant(grant.id.clone()), Vec::new());
         }
-        let gated = self.outside_gate(&scope, self.rule_for(&scope)).is_some();
+        let gated = self.is_outside_gate(&scope, self.rule_for(&scope));
         Step { gated, ..self.by_rules(&finding, |rule| scope.misses(rule, self.call)) }
     }
 
     /// Goes through the rules until one covers what is judged.
     fn by_rules(&self, finding: &Finding<'_>, miss: impl Fn(&Rule) -> Option<Miss>) -> Step {
         let mut passed = Vec::new();
-        for rule in self.rules {
+        for rule in self.rules() {
             match miss(rule) {
                 Some(miss) => passed.push((rule.name.clone(), miss)),
                 None => {

@@ -1,108 +1,106 @@
 //! Collects what was found about each value and draws the conclusion, strictest first.
+//!
+//! - Findings are borrowed: names and reasons are copied for the verdict alone.
 
-use super::{DEFAULT_DENY, DOMAIN_GATE, GRANT};
-use crate::domains::Destination;
+use super::{DEFAULT_DENY, DOMAIN_GATE, GRANT, IN_SANDBOX, SANDBOX};
 use crate::{
-    Asked, Decision, Denial, Escalation, Grant, HostGrant, Permit, Reason, Resource, Role, Rule, SharedStr,
-    Subject, Verdict,
+    Asked, Decision, Denial, Escalation, Few, Given, Grant, HostGrant, Permit, Reason, Resource, Role, Rule,
+    SharedStr, Subject, Verdict,
 };
 
 /// Findings so far.
 #[derive(Default)]
-pub(super) struct Tally {
-    denied: Option<Denial>,
-    uncovered: Option<String>,
-    gated: Vec<Asked>,
-    asked: Vec<Asked>,
-    allowed: Vec<Reason>,
-    settled: Vec<Reason>,
-    grants: Vec<String>,
+pub(super) struct Tally<'a> {
+    denied: Option<&'a Rule>,
+    uncovered: Option<Finding<'a>>,
+    gated: Few<Finding<'a>>,
+    asked: Few<(Finding<'a>, &'a Rule)>,
+    allowed: Few<&'a Rule>,
+    settled: Few<Settled<'a>>,
 }
 
 /// What a finding is about.
+#[derive(Clone, Copy)]
 pub(super) struct Finding<'a> {
     /// The role; nothing when it is about the call as a whole.
     pub(super) role: Option<Role>,
-    pub(super) argument: Option<&'a SharedStr>,
-    pub(super) value: Option<&'a Resource>,
+    /// The value; nothing when the call gives none.
+    pub(super) given: Option<&'a Given>,
+}
+
+/// What settles a value without a rule.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Settled<'a> {
+    /// It is in the session sandbox.
+    Sandbox,
+    /// A grant covers it.
+    Grant(&'a Grant),
+    /// A grant opens the host of the address to its server.
+    Host(&'a HostGrant),
 }
 
 /// A permit that rests on structure alone.
 pub(super) fn permit(rule: SharedStr, reason: SharedStr) -> Verdict {
-    Verdict::Allow(Permit::new(vec![Reason { rule, reason }], Vec::new()))
+    Verdict::Allow(Permit::new(Few::from([Reason { rule, reason }]), Vec::new()))
 }
 
-impl Tally {
+impl<'a> Tally<'a> {
     /// The first rule that covers the subject decides; without one it is left over.
-    pub(super) fn add(&mut self, finding: &Finding<'_>, rule: Option<&Rule>) {
+    pub(super) fn add(&mut self, finding: Finding<'a>, rule: Option<&'a Rule>) {
         let Some(rule) = rule else {
-            self.uncovered.get_or_insert_with(|| finding.describe());
+            self.uncovered.get_or_insert(finding);
             return;
         };
         match rule.then {
-            Decision::Allow => push(&mut self.allowed, &rule.name, &rule.reason),
-            Decision::Escalate => self.asked.push(finding.asked(&rule.name, &rule.reason)),
+            Decision::Allow => self.allowed.push(rule),
+            Decision::Escalate => self.asked.push((finding, rule)),
             Decision::Deny => {
-                self.denied.get_or_insert_with(|| Denial::new(rule.name.clone(), rule.reason.clone()));
+                self.denied.get_or_insert(rule);
             }
         }
     }
 
     /// A value needs nothing more.
-    pub(super) fn settle(&mut self, rule: SharedStr, reason: SharedStr) {
-        push(&mut self.settled, &rule, &reason);
-    }
-
-    /// A grant covers a value.
-    pub(super) fn granted(&mut self, grant: &Grant) {
-        if !self.grants.contains(&grant.id) {
-            self.grants.push(grant.id.clone());
+    pub(super) fn settle(&mut self, by: Settled<'a>) {
+        if !self.settled.contains(&by) {
+            self.settled.push(by);
         }
-        push(&mut self.settled, &GRANT, &format!("grant `{}` for `{}`", grant.id, grant.path).into());
-    }
-
-    /// A grant opens the host of an address to its server.
-    pub(super) fn opened(&mut self, grant: &HostGrant) {
-        if !self.grants.contains(&grant.id) {
-            self.grants.push(grant.id.clone());
-        }
-        let reason = format!("grant `{}` for `{}:{}`", grant.id, grant.host, grant.port);
-        push(&mut self.settled, &GRANT, &reason.into());
     }
 
     /// An address is outside the hosts its server may reach.
-    pub(super) fn gate(&mut self, finding: &Finding<'_>, destination: &Destination, server: &str) {
-        let place = destination.domain().unwrap_or(destination.text());
-        let reason = format!("`{place}` is not among the hosts of the server `{server}`");
-        self.gated.push(finding.asked(&DOMAIN_GATE, &reason.into()));
+    pub(super) fn gate(&mut self, finding: Finding<'a>) {
+        self.gated.push(finding);
     }
 
-    /// The verdict, less what a person said yes to.
-    pub(super) fn conclude(mut self, approved: &[Asked]) -> Verdict {
-        if let Some(denial) = self.denied {
-            return Verdict::Deny(denial);
+    /// The verdict about a call of this server, less what a person said yes to.
+    pub(super) fn conclude(self, server: &str, approved: &[Asked]) -> Verdict {
+        if let Some(rule) = self.denied {
+            return Verdict::Deny(Denial::new(rule.name.clone(), rule.reason.clone()));
         }
-        let mut reasons = self.allowed;
-        let mut is_open = |asked: &Asked| {
+        let mut reasons = Few::new();
+        self.allowed.iter().for_each(|rule| push(&mut reasons, Reason::of(rule)));
+        let mut values = Few::new();
+        let mut is_open = |asked: Asked| {
             let answered = approved.iter().any(|approved| asked.is_answered_by(approved));
             if answered {
-                push(&mut reasons, &asked.rule, &format!("approved: {}", asked.reason).into());
+                let reason = format!("approved: {}", asked.reason).into();
+                push(&mut reasons, Reason { rule: asked.rule, reason });
+            } else if !values.iter().any(|value| asked.is_answered_by(value)) {
+                values.push(asked);
             }
             !answered
         };
-        self.gated.retain(&mut is_open);
-        self.asked.retain(is_open);
-        if let Some(left) = self.uncovered.filter(|_| self.gated.is_empty()) {
-            return Verdict::Deny(Denial::new(DEFAULT_DENY, format!("no rule covers {left}")));
+        // A gate asks about a value before a rule does.
+        let gates = self.gated.iter().filter(|finding| is_open(finding.asked_by_gate(server))).count();
+        for (finding, rule) in &self.asked {
+            is_open(finding.asked(Reason::of(rule)));
         }
-        if reasons.is_empty() {
-            reasons = self.settled;
-        } else {
-            reasons.extend(self.settled);
+        if let Some(left) = self.uncovered.filter(|_| gates == 0) {
+            return Verdict::Deny(Denial::new(DEFAULT_DENY, format!("no rule covers {}", left.describe())));
         }
-        let values = merge(self.gated, self.asked);
+        self.settled.iter().for_each(|by| push(&mut reasons, by.reason()));
         match values.first() {
-            None => Verdict::Allow(Permit::new(reasons, self.grants)),
+            None => Verdict::Allow(Permit::new(reasons, self.grants())),
             Some(first) => {
                 let (rule, reason) = (first.rule.clone(), first.reason.clone());
                 let reasons = reasons_of(&values, reasons);
@@ -110,50 +108,80 @@ impl Tally {
             }
         }
     }
-}
 
-/// What is asked, each once: a gate asks about a value before a rule does.
-fn merge(gated: Vec<Asked>, asked: Vec<Asked>) -> Vec<Asked> {
-    if gated.is_empty() && asked.len() < 2 {
-        return asked;
-    }
-    let mut values: Vec<Asked> = Vec::with_capacity(gated.len() + asked.len());
-    for asked in gated.into_iter().chain(asked) {
-        if !values.iter().any(|value| asked.is_answered_by(value)) {
-            values.push(asked);
+    /// The grants that settled something, each once.
+    fn grants(&self) -> Vec<String> {
+        let mut ids = Vec::new();
+        for id in self.settled.iter().filter_map(Settled::grant) {
+            if !ids.contains(id) {
+                ids.push(id.clone());
+            }
         }
+        ids
     }
-    values
 }
 
 /// Why something is asked, and then what else was said.
-fn reasons_of(values: &[Asked], others: Vec<Reason>) -> Vec<Reason> {
-    let mut reasons = Vec::new();
-    values.iter().for_each(|asked| push(&mut reasons, &asked.rule, &asked.reason));
+fn reasons_of(values: &[Asked], others: Few<Reason>) -> Few<Reason> {
+    let mut reasons = Few::new();
+    for asked in values {
+        push(&mut reasons, Reason { rule: asked.rule.clone(), reason: asked.reason.clone() });
+    }
     reasons.extend(others);
     reasons
 }
 
-impl Finding<'_> {
-    /// About the call as a whole.
-    pub(super) const WHOLE: Self = Self { role: None, argument: None, value: None };
+impl Reason {
+    fn of(rule: &Rule) -> Self {
+        Self { rule: rule.name.clone(), reason: rule.reason.clone() }
+    }
+}
 
-    fn asked(&self, rule: &SharedStr, reason: &SharedStr) -> Asked {
-        Asked {
-            role: self.role,
-            argument: self.argument(),
-            subject: self.subject(),
-            rule: rule.clone(),
-            reason: reason.clone(),
+impl Settled<'_> {
+    fn reason(&self) -> Reason {
+        match self {
+            Self::Sandbox => Reason { rule: SANDBOX, reason: IN_SANDBOX },
+            Self::Grant(grant) => granted(format!("grant `{}` for `{}`", grant.id, grant.path)),
+            Self::Host(grant) => granted(format!("grant `{}` for `{}:{}`", grant.id, grant.host, grant.port)),
         }
     }
 
+    fn grant(&self) -> Option<&String> {
+        match self {
+            Self::Sandbox => None,
+            Self::Grant(grant) => Some(&grant.id),
+            Self::Host(grant) => Some(&grant.id),
+        }
+    }
+}
+
+fn granted(reason: String) -> Reason {
+    Reason { rule: GRANT, reason: reason.into() }
+}
+
+impl Finding<'_> {
+    /// About the call as a whole.
+    pub(super) const WHOLE: Self = Self { role: None, given: None };
+
+    fn asked(&self, Reason { rule, reason }: Reason) -> Asked {
+        Asked { role: self.role, argument: self.argument(), subject: self.subject(), rule, reason }
+    }
+
+    fn asked_by_gate(&self, server: &str) -> Asked {
+        let place = match self.given.map(|given| &given.value) {
+            Some(Resource::Url(destination)) => destination.domain().unwrap_or(destination.text()),
+            Some(Resource::Path(_) | Resource::Text(_) | Resource::Shapeless) | None => "",
+        };
+        let reason = format!("`{place}` is not among the hosts of the server `{server}`").into();
+        self.asked(Reason { rule: DOMAIN_GATE, reason })
+    }
+
     pub(super) fn argument(&self) -> SharedStr {
-        self.argument.cloned().unwrap_or_default()
+        self.given.map(|given| given.argument.clone()).unwrap_or_default()
     }
 
     pub(super) fn subject(&self) -> Subject {
-        match self.value {
+        match self.given.map(|given| &given.value) {
             None if self.role.is_none() => Subject::Call,
             None => Subject::Absent,
             Some(Resource::Path(path)) => Subject::Path(path.clone()),
@@ -172,8 +200,8 @@ impl Finding<'_> {
 }
 
 /// Adds a reason once.
-fn push(reasons: &mut Vec<Reason>, rule: &SharedStr, reason: &SharedStr) {
-    if !reasons.iter().any(|known| known.rule == *rule && known.reason == *reason) {
-        reasons.push(Reason { rule: rule.clone(), reason: reason.clone() });
+fn push(reasons: &mut Few<Reason>, reason: Reason) {
+    if !reasons.contains(&reason) {
+        reasons.push(reason);
     }
 }

@@ -112,11 +112,11 @@ impl Example {
     fn call(&self, annotations: &Annotations, home: &CanonicalPath) -> Result<ResolvedCall, String> {
         let plan = annotations.plan(&self.server, &self.tool, &self.arguments);
         let plan = plan.map_err(|denial| denial.reason.to_string())?;
-        let fact = |value: &PlannedValue| match &value.raw {
+        let fact = |value: &PlannedValue<'_>| match value.raw {
             Some(raw) if value.is_path() => lexical(raw, home).map(Fact::Path),
             Some(_) | None => Ok(Fact::Plain),
         };
-        let facts = plan.values().iter().map(fact).collect::<Result<_, _>>()?;
+        let facts = plan.values().iter().map(fact).collect::<Result<Vec<_>, _>>()?;
         plan.with_facts(facts).map_err(|denial| denial.reason.to_string())
     }
 }

@@ -63,7 +63,7 @@ fn an_answer_lets_exactly_what_was_asked_through() {
             (Role::WritePath, "destination", "/b".to_owned()),
         ]
     );
-    scene.approved = escalation.values;
+    scene.approved = escalation.values.into_vec();
     assert_eq!(scene.says("filesystem", "move", &arguments), "allow ask");
     let swapped = json!({ "source": "/c", "destination": "/b" });
     assert_eq!(scene.says("filesystem", "move", &swapped), "escalate ask");
@@ -78,7 +78,7 @@ fn a_tool_without_resources_is_asked_about_as_a_whole() {
     let Verdict::Escalate(escalation) = scene.judge("other", "mail", &arguments) else { panic!() };
     assert_eq!(escalation.values.len(), 1);
     assert_eq!((escalation.values[0].role, &escalation.values[0].subject), (None, &Subject::Call));
-    scene.approved = escalation.values;
+    scene.approved = escalation.values.into_vec();
     assert_eq!(scene.says("other", "mail", &arguments), "allow ask");
 }
 

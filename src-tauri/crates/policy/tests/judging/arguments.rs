@@ -58,9 +58,9 @@ fn text_that_looks_like_a_path_is_left_alone_where_no_path_is_meant() {
 #[test]
 fn what_is_sent_is_what_was_resolved() {
     let scene = Scene::allowing_all();
-    let arguments = json!({ "paths": ["door/x", "b"] });
-    let plan = scene.annotations.plan("filesystem", "many", &fields(&arguments)).unwrap();
-    assert_eq!(plan.values()[1].raw.as_deref(), Some("b"));
+    let arguments = fields(&json!({ "paths": ["door/x", "b"] }));
+    let plan = scene.annotations.plan("filesystem", "many", &arguments).unwrap();
+    assert_eq!(plan.values()[1].raw, Some("b"));
     let call = plan.with_facts(vec![Fact::Path(path("/out/x")), Fact::Path(path("/box/b"))]).unwrap();
     assert_eq!(Value::Object(call.transport_arguments().clone()), json!({ "paths": ["/out/x", "/box/b"] }));
 }
@@ -68,12 +68,16 @@ fn what_is_sent_is_what_was_resolved() {
 #[test]
 fn facts_that_are_not_those_of_the_plan_are_refused() {
     let scene = Scene::allowing_all();
-    let plan = |arguments: Value| scene.annotations.plan("filesystem", "read", &fields(&arguments)).unwrap();
-    for facts in [vec![], vec![Fact::Plain], vec![Fact::Verbatim], vec![Fact::Remotes(vec![])]] {
-        let refused = plan(json!({ "path": "/a" })).with_facts(facts).unwrap_err();
+    let arguments = fields(&json!({ "path": "/a" }));
+    let plan = scene.annotations.plan("filesystem", "read", &arguments).unwrap();
+    let right = Fact::Path(path("/a"));
+    let one_too_many = vec![right.clone(), right.clone()];
+    for facts in [vec![], vec![Fact::Plain], vec![Fact::Verbatim], vec![Fact::Remotes(vec![])], one_too_many]
+    {
+        let refused = plan.with_facts(facts).unwrap_err();
         assert_eq!(refused.rule, "structural-invalid-argument");
     }
-    assert!(plan(json!({ "path": "/a" })).with_facts(vec![Fact::Path(path("/a"))]).is_ok());
+    assert!(plan.with_facts([right]).is_ok());
 }
 
 #[test]
@@ -175,8 +179,9 @@ fn an_argument_that_the_declared_shape_lacks_is_refused_though_it_is_annotated()
 fn a_remote_that_is_left_out_or_empty_is_one_to_find_out() {
     let scene = Scene::allowing_all();
     for arguments in [json!({}), json!({ "remote": "" }), json!({ "remote": null })] {
-        let plan = scene.annotations.plan("other", "push", &fields(&arguments)).unwrap();
+        let given = fields(&arguments);
+        let plan = scene.annotations.plan("other", "push", &given).unwrap();
         let [value] = plan.values() else { panic!("{:?}", plan.values()) };
-        assert_eq!((value.is_remote(), &value.raw), (true, &None), "{arguments}");
+        assert_eq!((value.is_remote(), value.raw), (true, None), "{arguments}");
     }
 }

@@ -190,8 +190,8 @@ fn decide(ground: &Ground, case: &Value, prepare: bool) -> Value {
     }
     let sandbox = case["allowedDirectory"].as_str().map(|path| ground.resolve(path, &ground.cwd()).unwrap());
     let base = if prepare { sandbox.clone().unwrap_or_else(|| ground.cwd()) } else { ground.cwd() };
-    let plan = annotations(ground, case).plan_recorded(server, tool, &arguments.clone().into());
-    let call = plan.and_then(|plan| {
+    let (annotations, given) = (annotations(ground, case), arguments.clone().into());
+    let call = annotations.plan_recorded(server, tool, &given).and_then(|plan| {
         let facts = ground.facts(&plan, arguments, &base, prepare)?;
         plan.with_facts(facts)
     });

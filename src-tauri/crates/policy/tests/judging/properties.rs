@@ -223,7 +223,7 @@ proptest! {
     ) {
         let Verdict::Escalate(escalation) = scene.judge(server, tool, &arguments) else { return Ok(()) };
         prop_assert!(!escalation.values.is_empty());
-        scene.approved = escalation.values.clone();
+        scene.approved = escalation.values.to_vec();
         let after = scene.judge(server, tool, &arguments);
         prop_assert!(!matches!(after, Verdict::Escalate(_)), "{after:?}");
         // Where a gate asked, a yes can uncover that nothing allows another part of the call.

@@ -69,8 +69,8 @@ fn every_address_of_a_remote_must_be_covered() {
         ("hub", json!({ "domains": { "roles": ["git-remote-url"], "allowed": ["github.com"] } }), "allow"),
     ]);
     let said = |urls: &[&str]| {
-        let arguments = json!({ "path": "/r", "remote": "origin" });
-        let plan = scene.annotations.plan("other", "push", &fields(&arguments)).unwrap();
+        let arguments = fields(&json!({ "path": "/r", "remote": "origin" }));
+        let plan = scene.annotations.plan("other", "push", &arguments).unwrap();
         let urls = urls.iter().map(|url| (*url).to_owned()).collect();
         let call = plan.with_facts(vec![Fact::Path(path("/r")), Fact::Remotes(urls)]).unwrap();
         assert_eq!(call.transport_arguments()["remote"], "origin");

@@ -85,12 +85,13 @@ impl Scene {
 
     /// Understands a call; every path is taken by its spelling.
     pub(crate) fn call(&self, server: &str, tool: &str, arguments: &Value) -> Result<ResolvedCall, Denial> {
-        let plan = self.annotations.plan(server, tool, &fields(arguments))?;
-        let facts = plan.values().iter().map(|value| match &value.raw {
+        let arguments = fields(arguments);
+        let plan = self.annotations.plan(server, tool, &arguments)?;
+        let facts = plan.values().iter().map(|value| match value.raw {
             Some(raw) if value.is_path() => Fact::Path(path(raw)),
             _ => Fact::Plain,
         });
-        let facts = facts.collect();
+        let facts: Vec<Fact> = facts.collect();
         plan.with_facts(facts)
     }
 

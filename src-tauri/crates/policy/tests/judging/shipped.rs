@@ -75,7 +75,7 @@ fn an_edit_that_is_only_tried_asks_to_read() {
         let edits = json!([{ "oldText": "a", "newText": "b" }]);
         let call =
             scene.call("filesystem", "edit_file", &json!({ "path": "/a", "edits": edits, "dryRun": dry }));
-        call.unwrap().roles().iter().map(|of| of.role.name()).collect::<Vec<_>>()
+        call.unwrap().roles().iter().map(|role| role.name()).collect::<Vec<_>>()
     };
     assert_eq!(edit(true), ["read-path"]);
     assert_eq!(edit(false), ["read-path", "write-path"]);

@@ -67,10 +67,9 @@ fn asking_for_the_open_folders_is_allowed_on_the_filesystem_server_alone() {
     let ask = |server: &str| scene.says(server, "list_allowed_directories", &json!({}));
     assert_eq!(ask("filesystem"), "allow structural-introspection-allow");
     assert_eq!(ask("other"), "deny default-deny");
-    let plan = |arguments: Value| {
-        scene.annotations.plan_recorded("filesystem", "list_allowed_directories", &fields(&arguments))
-    };
-    let with_more = plan(json!({ "x": 1 })).unwrap().with_facts(vec![]).unwrap();
+    let more = fields(&json!({ "x": 1 }));
+    let plan = scene.annotations.plan_recorded("filesystem", "list_allowed_directories", &more).unwrap();
+    let with_more = plan.with_facts([]).unwrap();
     assert_eq!(severity(&scene.judge_call(&with_more)), 2);
 }
 
@@ -135,7 +134,7 @@ fn an_address_outside_the_gate_is_asked_about_and_only_a_deny_rule_is_stronger()
     let mut uncovered = with(&[]);
     assert_eq!(uncovered.says("other", "get", &evil), "escalate structural-domain-escalate");
     let Verdict::Escalate(escalation) = uncovered.judge("other", "get", &evil) else { panic!() };
-    uncovered.approved = escalation.values;
+    uncovered.approved = escalation.values.into_vec();
     assert_eq!(uncovered.says("other", "get", &evil), "allow structural-domain-escalate");
     let other = json!({ "url": "https://worse.net/x" });
     assert_eq!(uncovered.says("other", "get", &other), "escalate structural-domain-escalate");
@@ -162,8 +161,8 @@ fn a_granted_host_is_not_asked_about_on_its_port_and_a_deny_rule_is_stronger() {
     assert_eq!(shut.says("other", "get", &get("https://a.org/x")), "deny no");
     // Of a repository it says only that the host may be reached.
     let push = |scene: &Scene| {
-        let arguments = json!({ "path": "/r", "remote": "git@a.org:o/r" });
-        let plan = scene.annotations.plan("other", "push", &fields(&arguments)).unwrap();
+        let arguments = fields(&json!({ "path": "/r", "remote": "git@a.org:o/r" }));
+        let plan = scene.annotations.plan("other", "push", &arguments).unwrap();
         let remotes = Fact::Remotes(vec!["git@a.org:o/r".into()]);
         let call = plan.with_facts(vec![Fact::Path(path("/r")), remotes]).unwrap();
         let Verdict::Escalate(escalation) = scene.judge_call(&call) else { panic!() };
@@ -198,8 +197,8 @@ fn a_remote_that_git_does_not_know_does_not_slip_past_the_gate() {
     let mut scene = Scene::new(&[("all", json!({}), "allow")]);
     scene.gates = Gates::new(&BTreeMap::from([("other".to_owned(), vec!["*".to_owned()])]));
     let said = |remote: Option<&str>| {
-        let arguments = json!({ "path": "/r", "remote": remote });
-        let plan = scene.annotations.plan("other", "push", &fields(&arguments)).unwrap();
+        let arguments = fields(&json!({ "path": "/r", "remote": remote }));
+        let plan = scene.annotations.plan("other", "push", &arguments).unwrap();
         let call = plan.with_facts(vec![Fact::Path(path("/r")), Fact::Remotes(vec![])]).unwrap();
         severity(&scene.judge_call(&call))
     };
@@ -213,8 +212,8 @@ fn the_gate_asks_about_a_remote_that_only_git_knows_where_a_rule_speaks_about_it
     let said = |rules: &[(&str, Value, &str)], remote: &Value| {
         let mut scene = Scene::new(rules);
         scene.gates = Gates::new(&BTreeMap::from([("other".to_owned(), vec!["ok.org".to_owned()])]));
-        let arguments = json!({ "path": "/r", "remote": remote });
-        let plan = scene.annotations.plan("other", "push", &fields(&arguments)).unwrap();
+        let arguments = fields(&json!({ "path": "/r", "remote": remote }));
+        let plan = scene.annotations.plan("other", "push", &arguments).unwrap();
         let facts = vec![Fact::Path(path("/r")), Fact::Remotes(vec!["https://evil.net/x".to_owned()])];
         severity(&scene.judge_call(&plan.with_facts(facts).unwrap()))
     };

@@ -53,7 +53,7 @@ impl Ground {
 
     pub(super) fn facts(
         &self,
-        plan: &CallPlan,
+        plan: &CallPlan<'_>,
         arguments: &Map<String, Value>,
         base: &CanonicalPath,
         prepare: bool,
@@ -62,11 +62,11 @@ impl Ground {
             arguments.get("path").and_then(Value::as_str).and_then(|raw| self.resolve(raw, base).ok());
         plan.values()
             .iter()
-            .map(|value| match &value.raw {
+            .map(|value| match value.raw {
                 Some(raw) if value.is_path() => self
                     .resolve(raw, base)
                     .map(Fact::Path)
-                    .map_err(|why| Denial::unresolvable(&value.argument, &why)),
+                    .map_err(|why| Denial::unresolvable(value.argument, &why)),
                 _ if value.is_remote() => Ok(remote(value, repository.as_ref())),
                 _ if prepare => Ok(Fact::Plain),
                 _ => Ok(Fact::Verbatim),
@@ -96,9 +96,9 @@ impl Ground {
 }
 
 /// What git says a remote stands for. A value that is no remote's name is an address itself.
-fn remote(value: &PlannedValue, repository: Option<&CanonicalPath>) -> Fact {
+fn remote(value: &PlannedValue<'_>, repository: Option<&CanonicalPath>) -> Fact {
     let known = |name: &str| git(repository?, &["remote", "get-url", "--all", name]);
-    match &value.raw {
+    match value.raw {
         Some(raw) => known(raw).map_or(Fact::Plain, Fact::Remotes),
         None => {
             let tracked = repository
