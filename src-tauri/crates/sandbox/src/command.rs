@@ -1,10 +1,13 @@
 //! `ironcurtain-sandbox -s SETTINGS -c COMMAND`: one command in a sandbox, in place of `srt`.
 //!
+//! - A program of its own, which plans and then becomes `ironcurtain-sandbox` again, in the same process: what reads
+//!   settings does not stay in memory.
 //! - What the settings do not allow is not there; a settings file that is not understood whole runs nothing.
 //! - Beyond the settings, and whatever they say: what no server may read is hidden, persistence files are not written,
 //!   the environment is an allow-list, limits hold.
 
 mod arguments;
+mod checking;
 mod environment;
 mod lists;
 mod paths;
@@ -14,8 +17,12 @@ mod proxy;
 
 use std::{
     io::{self, Write},
-    path::PathBuf,
-    process::ExitCode,
+    os::{
+        fd::{AsFd, AsRawFd, OwnedFd},
+        unix::process::CommandExt,
+    },
+    path::{Path, PathBuf},
+    process::{Command, ExitCode},
 };
 
 use arguments::{Arguments, HELP, Run, Task, UsageError};
@@ -23,10 +30,15 @@ use plan::{PlanError, Surroundings};
 use proxy::ProxyError;
 
 use crate::{
-    enter::FAILED,
+    enter::{FAILED, NONE},
+    launch::spec_file,
     settings::{Settings, SettingsError},
-    supervisor::{Command, NAME, in_foreground},
-    sys::{process::close_on_exec_from, signals::Signals},
+    spec::Spec,
+    supervisor::{DEBUG, FOREGROUND, NAME},
+    sys::{
+        process::{close_on_exec_from, inherit},
+        signals,
+    },
 };
 
 /// Why a command was not run.
@@ -42,15 +54,24 @@ enum CommandError {
     Proxy(#[from] ProxyError),
     #[error("the sandbox could not be prepared: {0}")]
     Prepare(#[from] io::Error),
+    #[error("the sandbox program `{program}` could not be started: {source}")]
+    Start { program: String, source: io::Error },
 }
 
-/// Does what the command line says.
-pub(crate) fn run(words: Vec<String>) -> ExitCode {
+/// Does what the command line says: the place of `ironcurtain-sandbox`, and then its words.
+pub fn command_program(mut args: impl Iterator<Item = String>) -> ExitCode {
+    let Some(program) = args.next() else { return ExitCode::from(FAILED) };
+    let words: Vec<String> = args.collect();
+    if let Some((part, options)) = words.split_first()
+        && part == "--check"
+    {
+        return checking::say_check(Path::new(&program), options).unwrap_or(ExitCode::from(2));
+    }
     let done =
         Arguments::read(words).map_err(CommandError::from).and_then(|arguments| match arguments.task {
             Task::Help => say(HELP),
             Task::Version => say(concat!(env!("CARGO_PKG_NAME"), " ", env!("CARGO_PKG_VERSION"), "\n")),
-            Task::Run(ref run) => run_command(run, &arguments),
+            Task::Run(ref run) => run_command(program, run, &arguments),
         });
     done.unwrap_or_else(|error| {
         complain(&error.to_string());
@@ -58,9 +79,9 @@ pub(crate) fn run(words: Vec<String>) -> ExitCode {
     })
 }
 
-fn run_command(run: &Run, arguments: &Arguments) -> Result<ExitCode, CommandError> {
+fn run_command(program: String, run: &Run, arguments: &Arguments) -> Result<ExitCode, CommandError> {
     close_on_exec_from(3).map_err(io::Error::from)?;
-    let surroundings = Surroundings::look()?;
+    let surroundings = Surroundings::look(program)?;
     let settings = settings(arguments, &surroundings)?;
     let plan = plan::plan(run, arguments, &settings, &surroundings)?;
     plan.notes.iter().for_each(|note| complain(note));
@@ -68,9 +89,24 @@ fn run_command(run: &Run, arguments: &Arguments) -> Result<ExitCode, CommandErro
         complain(&serde_json::to_string(&plan.spec.view).map_err(io::Error::from)?);
     }
     // From here on a signal no longer ends us before what we made is taken away again.
-    let signals = Signals::hold()?;
+    signals::hold_back()?;
     let egress = plan.proxy.map(|orders| proxy::start(&orders, &surroundings.program)).transpose()?;
-    Ok(in_foreground(Command { spec: plan.spec, egress, signals, debug: arguments.debug })?)
+    Err(become_supervisor(&surroundings.program, &plan.spec, egress.as_ref(), arguments.debug))
+}
+
+/// Becomes `program` in the foreground; returns why it did not.
+fn become_supervisor(program: &str, spec: &Spec, egress: Option<&OwnedFd>, debug: bool) -> CommandError {
+    let spec = match spec_file(spec) {
+        Ok(spec) => spec,
+        Err(error) => return error.into(),
+    };
+    let mut command = Command::new(program);
+    command.arg(FOREGROUND).arg(spec.as_raw_fd().to_string());
+    command.arg(egress.map_or(NONE.to_owned(), |egress| egress.as_raw_fd().to_string()));
+    command.arg(if debug { DEBUG } else { NONE }).env_clear();
+    let needed: Vec<_> = std::iter::once(spec.as_fd()).chain(egress.map(AsFd::as_fd)).collect();
+    inherit(&mut command, &needed);
+    CommandError::Start { program: program.to_owned(), source: command.exec() }
 }
 
 /// From the file that was named, or from the one in the home where there is one.

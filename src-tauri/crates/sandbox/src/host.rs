@@ -15,7 +15,7 @@ pub(crate) struct Host {
     pub(crate) gid: u32,
     /// `/bin` and its like, or all of the host's root, as they are on the host.
     pub(crate) tops: Vec<(String, Top)>,
-    /// Files and directories below `/etc` that programs need to run.
+    /// Files and directories below `/etc` that programs need to run, in the roots view.
     pub(crate) etc: Vec<String>,
     /// Files of `/proc` that tell about, or change, the machine.
     pub(crate) masked: Vec<String>,
@@ -33,6 +33,9 @@ pub(crate) enum Top {
 }
 
 const TOPS: &[&str] = &["/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"];
+
+/// Where programs and libraries are, but for `/usr`, on systems that have them elsewhere.
+const STORES: &[&str] = &["/nix", "/gnu"];
 
 /// What of `/sys` programs ask for: processors and pages. The rest tells of the machine and of its network, whatever
 /// network namespace one is in.
@@ -95,11 +98,28 @@ impl Host {
         // For an ordinary user the kernel's own file modes guard these; global root walks past modes.
         let guard = |list: &[&str]| if uid == 0 { existing(list) } else { vec![] };
         let masked = existing(if uid == 0 { MASKED } else { TELLING });
-        Ok(Self { uid, gid, tops, etc: existing(ETC), masked, frozen: guard(FROZEN) })
+        let etc = match view {
+            View::Roots { .. } => existing(ETC),
+            View::HostRead { .. } => vec![],
+        };
+        Ok(Self { uid, gid, tops, etc, masked, frozen: guard(FROZEN) })
+    }
+
+    /// The tops that the first program needs, which are made before it runs.
+    pub(crate) fn frame(&self) -> impl Iterator<Item = &(String, Top)> {
+        self.tops.iter().filter(|top| is_frame(top))
+    }
+
+    /// The other ones, which are mounted then.
+    pub(crate) fn rest(&self) -> impl Iterator<Item = &String> {
+        self.tops.iter().filter(|top| !is_frame(top)).map(|(path, _)| path)
     }
 
     fn system() -> Vec<(String, Top)> {
-        let tops = TOPS.iter().filter_map(|path| Some(((*path).to_owned(), Top::of(Path::new(path))?)));
+        let tops = ["/usr"]
+            .iter()
+            .chain(TOPS)
+            .filter_map(|path| Some(((*path).to_owned(), Top::of(Path::new(path))?)));
         tops.collect()
     }
 
@@ -129,6 +149,10 @@ impl Top {
         }
         path.exists().then_some(Self::There)
     }
+}
+
+fn is_frame((path, top): &(String, Top)) -> bool {
+    *top != Top::There || path == "/usr" || [TOPS, STORES].concat().contains(&path.as_str())
 }
 
 fn existing(paths: &[&str]) -> Vec<String> {

@@ -235,7 +235,7 @@ fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
 }
 
 /// The spec as a descriptor, since an environment with tokens in it does not belong on a command line.
-fn spec_file(spec: &Spec) -> io::Result<File> {
+pub(crate) fn spec_file(spec: &Spec) -> io::Result<File> {
     let mut file = File::from(memfd_create(c"ironcurtain-spec", MemfdFlags::CLOEXEC)?);
     file.write_all(&serde_json::to_vec(spec)?)?;
     file.rewind()?;

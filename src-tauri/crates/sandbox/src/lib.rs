@@ -57,6 +57,8 @@ mod state;
 mod supervisor;
 #[cfg(target_os = "linux")]
 mod sys;
+#[cfg(target_os = "linux")]
+mod tree;
 #[cfg(not(target_os = "linux"))]
 mod unsupported;
 
@@ -66,6 +68,8 @@ pub use bound::{Bound, Hold, spawn_bound};
 pub use cgroup::prepare_control_groups;
 #[cfg(target_os = "linux")]
 pub use check::{Availability, check};
+#[cfg(target_os = "linux")]
+pub use command::command_program;
 pub use control::{
     Answer, ControlOp, ControlReply, ControlRequest, Enforcement, Event, FromSupervisor, Proof, Refusal,
 };
@@ -78,9 +82,10 @@ pub use launch::{Egress, Ended, KillHandle, Launched, launch};
 pub use orders::{AddressRange, PROXY_PROGRAM, ProxyOrders, RangeError};
 pub use persistence::PERSISTENCE_NAMES;
 #[cfg(target_os = "linux")]
-pub use program::program;
+pub use program::{COMMAND_PROGRAM, program};
 pub use spec::{Access, Limits, Mount, Network, PROXY_PORT, Persistence, Spec, SpecError, View};
 #[cfg(not(target_os = "linux"))]
 pub use unsupported::{
-    Availability, Egress, Ended, KillHandle, Launched, check, launch, prepare_control_groups, program,
+    Availability, Egress, Ended, KillHandle, Launched, check, command_program, launch,
+    prepare_control_groups, program,
 };

@@ -1,4 +1,4 @@
-//! The `ironcurtain-sandbox` program: supervisor of one sandbox, and a check of whether this machine can have one.
+//! The `ironcurtain-sandbox` program: supervisor of one sandbox, and by way of another the command line.
 
 use std::process::ExitCode;
 

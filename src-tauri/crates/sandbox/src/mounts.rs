@@ -6,13 +6,15 @@
 //! - INVARIANT: nothing is ever created in the host's tree. Mount points are made on the sandbox's own root or its
 //!   private `/tmp`, and removed when nothing needs them.
 
+mod first;
 mod inside;
 mod source;
 
-use std::{collections::BTreeMap, ffi::OsStr, io, os::fd::OwnedFd};
+use std::{collections::BTreeMap, io, os::fd::OwnedFd};
 
 use serde::{Deserialize, Serialize};
 
+pub(crate) use first::{First, Preparing};
 pub(crate) use inside::Sandbox;
 use inside::{Change, Incoming, Made, Placed};
 use source::Source;
@@ -62,12 +64,9 @@ pub(crate) enum MountError {
 }
 
 impl Mounts {
-    /// The mounts of a sandbox that has none yet but `fixed`.
-    pub(crate) fn new(sandbox: Sandbox, fixed: &[String], view: Shape) -> io::Result<Self> {
-        let points = sandbox.mount_points()?;
-        let fixed =
-            fixed.iter().filter_map(|path| Some((path.clone(), *points.get(OsStr::new(path))?))).collect();
-        Ok(Self { sandbox, view, fixed, granted: BTreeMap::new(), made: Vec::new() })
+    /// The mounts of a sandbox that has none yet but `fixed`, with their ids.
+    pub(crate) fn new(sandbox: Sandbox, fixed: BTreeMap<String, u64>, view: Shape) -> Self {
+        Self { sandbox, view, fixed, granted: BTreeMap::new(), made: Vec::new() }
     }
 
     /// Mounts a path, or widens one that is mounted.

@@ -1,39 +1,37 @@
 //! The `ironcurtain-sandbox` program: its first word says which of its parts it is to be.
+//!
+//! - It stays resident with every sandbox, so it has no more in it than that needs. What reads settings is another program,
+//!   [`COMMAND_PROGRAM`], which this becomes and which becomes this again.
 
 use std::{
     io::{self, Write},
-    process::ExitCode,
+    os::unix::process::CommandExt,
+    process::{Command, ExitCode},
 };
 
 use crate::{
-    check::{Availability, check_with_limits},
-    command,
-    control::{Enforcement, Event},
-    enter, supervisor,
+    enter,
+    supervisor::{self, FOREGROUND, NAME, run_in_foreground},
 };
 
-const USAGE: &str = "\
-usage: ironcurtain-sandbox --check [--json] [--allow-root]
+/// The program that reads settings and plans; it lies beside this one.
+pub const COMMAND_PROGRAM: &str = "ironcurtain-sandbox-command";
 
-Tells whether this machine can sandbox, what is missing, the command that installs it, and by what a sandbox is limited.
-The exit status is 0 when it can and 1 when it cannot.
-
-       ironcurtain-sandbox --connect HOST PORT
+const CONNECT_USAGE: &str = "\
+usage: ironcurtain-sandbox --connect HOST PORT
 
 Inside of a sandbox: connects the standard streams to HOST by way of the sandbox's proxy, as ssh's `ProxyCommand` needs it.
 ";
-
-const CONNECT_USAGE: &str = "usage: ironcurtain-sandbox --connect HOST PORT\n";
 
 /// Runs the program with `args`, its name not among them.
 pub fn program(args: impl Iterator<Item = String>) -> ExitCode {
     let args: Vec<String> = args.collect();
     match args.split_first() {
         Some((part, rest)) if part == "--supervise" => supervisor::run(rest),
+        Some((part, rest)) if part == FOREGROUND => run_in_foreground(rest),
         Some((part, rest)) if part == "--enter" => enter::run(rest),
         Some((part, rest)) if part == "--connect" => connect(rest),
-        Some((part, rest)) if part == "--check" => say_check(rest).unwrap_or(ExitCode::from(2)),
-        _ => command::run(args),
+        _ => become_command(&args),
     }
 }
 
@@ -42,7 +40,7 @@ fn connect(target: &[String]) -> ExitCode {
     let said = match target {
         [host, port] => {
             ironcurtain_egress::connect::run(host, port, std::env::var("HTTP_PROXY").ok().as_deref())
-                .map_err(|error| format!("ironcurtain-sandbox: {error}\n"))
+                .map_err(|error| format!("{NAME}: {error}\n"))
         }
         _ => Err(CONNECT_USAGE.to_owned()),
     };
@@ -52,88 +50,17 @@ fn connect(target: &[String]) -> ExitCode {
     ExitCode::FAILURE
 }
 
-fn say_check(options: &[String]) -> io::Result<ExitCode> {
-    let (mut json, mut allow_root) = (false, false);
-    for option in options {
-        match option.as_str() {
-            "--json" => json = true,
-            "--allow-root" => allow_root = true,
-            _ => return Ok(usage()),
+/// Becomes the program that reads settings; returns when it could not.
+fn become_command(args: &[String]) -> ExitCode {
+    let problem = match std::env::current_exe() {
+        Ok(own) => {
+            let program = own.with_file_name(COMMAND_PROGRAM);
+            let error = Command::new(&program).arg(own).args(args).exec();
+            format!("the program `{}` that reads settings could not be started: {error}", program.display())
         }
-    }
-    let (found, limits) = check_with_limits(&std::env::current_exe()?, allow_root);
-    let text = if json {
-        serde_json::to_string_pretty(&Told { found: &found, limits: &limits })? + "\n"
-    } else {
-        in_words(&found) + &limits.map(limits_in_words).unwrap_or_default()
+        Err(error) => format!("the place of this program is not known: {error}"),
     };
-    io::stdout().write_all(text.as_bytes())?;
-    Ok(if found.usable { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-}
-
-/// The verdict with the limits that a sandbox would have.
-#[derive(serde::Serialize)]
-struct Told<'a> {
-    #[serde(flatten)]
-    found: &'a Availability,
-    limits: &'a Option<Event>,
-}
-
-fn limits_in_words(event: Event) -> String {
-    let Event::Limited { memory, cpu, processes } = event else { return String::new() };
-    let line = |what: &str, by| {
-        let by = match by {
-            Enforcement::Cgroup => "by a control group, for all processes of a sandbox together",
-            Enforcement::Sandbox => "by the user namespace, for all processes of a sandbox together",
-            Enforcement::Process => "by a resource limit, for each process",
-            Enforcement::Unlimited => "not asked for",
-            Enforcement::Unenforced => "cannot be limited here",
-        };
-        format!("  {what}: {by}\n")
-    };
-    ["limits\n".to_owned(), line("memory", memory), line("processor time", cpu), line("processes", processes)]
-        .concat()
-}
-
-fn in_words(found: &Availability) -> String {
-    let verdict = if found.usable { "This machine can sandbox." } else { "This machine cannot sandbox." };
-    let lines = std::iter::once(verdict.to_owned())
-        .chain(found.missing.iter().map(|missing| format!("  missing: {missing}")))
-        .chain(found.fix_command.iter().map(|command| format!("  to fix it, run: {command}")))
-        .chain(found.warnings.iter().map(|warning| format!("  warning: {warning}")));
-    lines.map(|line| line + "\n").collect()
-}
-
-fn usage() -> ExitCode {
     // If standard error is closed, the exit status still says it.
-    let _ = io::stderr().write_all(USAGE.as_bytes());
-    ExitCode::from(2)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_verdict_reads_well() {
-        let found = Availability {
-            usable: false,
-            missing: vec!["bubblewrap is not installed".into()],
-            fix_command: Some("sudo apt install bubblewrap".into()),
-            warnings: vec!["running as root".into()],
-        };
-        let expected = "This machine cannot sandbox.\n  missing: bubblewrap is not installed\n  to fix it, run: sudo apt install bubblewrap\n  warning: running as root\n";
-        assert_eq!(in_words(&found), expected);
-    }
-
-    #[test]
-    fn limits_read_well() {
-        let limited = Event::Limited {
-            memory: Enforcement::Process,
-            cpu: Enforcement::Unenforced,
-            processes: Enforcement::Cgroup,
-        };
-        let expected = "limits\n  memory: by a resource limit, for each process\n  processor time: cannot be limited here\n  processes: by a control group, for all processes of a sandbox together\n";
-        assert_eq!(limits_in_words(limited), expected);
-    }
+    let _ = writeln!(io::stderr(), "{NAME}: {problem}");
+    ExitCode::from(enter::FAILED)
 }

@@ -17,6 +17,7 @@ use crate::{
     spec::{Spec, View},
 };
 
+pub(crate) use apply::over_itself;
 pub(crate) use real::{LayoutError, real, real_kind};
 
 /// What is done at one path.
@@ -30,6 +31,16 @@ pub(crate) enum Step {
     Pin,
     /// The same, and close it and all below for writing.
     Freeze,
+}
+
+impl Step {
+    /// Whether it says what is shown, and not what is written.
+    fn shows(&self) -> bool {
+        match self {
+            Self::Hide { .. } | Self::Reopen { .. } => true,
+            Self::Pin | Self::Freeze => false,
+        }
+    }
 }
 
 /// Steps by path, so that a path comes before those below it.
@@ -231,6 +242,13 @@ impl Shape {
         )
     }
 
+    /// What of this is hidden, or shown again, at or below one of `paths`.
+    pub(crate) fn hidden_within(&self, paths: &[String]) -> Self {
+        let within = |path: &String| paths.iter().any(|above| is_at_or_below(path, above));
+        let steps = self.0.iter().filter(|(path, step)| step.shows() && within(path));
+        Self(steps.map(|(path, step)| (path.clone(), step.clone())).collect())
+    }
+
     /// Takes over the steps of another, on top of these.
     pub(crate) fn extend(&mut self, other: Self) {
         for (path, step) in other.0 {
@@ -248,8 +266,7 @@ impl Shape {
 
     /// The hidden or re-opened path nearest above `path`.
     fn around(&self, path: &str) -> Option<(&String, &Step)> {
-        let shows = |step: &Step| matches!(step, Step::Hide { .. } | Step::Reopen { .. });
-        self.0.iter().rev().find(|(above, step)| shows(step) && is_below(path, above))
+        self.0.iter().rev().find(|(above, step)| step.shows() && is_below(path, above))
     }
 
     fn add_point(&mut self, path: &str, kind: Kind) {

@@ -221,6 +221,15 @@ impl Spec {
 }
 
 impl View {
+    /// Whether there is a `/tmp` that only the sandbox has.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn has_own_tmp(&self) -> bool {
+        match self {
+            Self::Roots { .. } => true,
+            Self::HostRead { private_tmp, .. } => *private_tmp,
+        }
+    }
+
     fn paths(&self) -> Vec<&String> {
         match self {
             Self::Roots { session_dir, programs } => programs.iter().chain([session_dir]).collect(),

@@ -10,6 +10,7 @@ mod bwrap;
 mod lines;
 mod namespaces;
 mod owner;
+mod start;
 mod terminal;
 
 use std::{
@@ -22,28 +23,26 @@ use std::{
 
 use rustix::{
     event::{PollFd, PollFlags, poll},
-    process::{Pid, getgid, getuid},
+    process::Pid,
 };
 
 pub(crate) use bwrap::find_bwrap;
-pub(crate) use terminal::{Command, NAME, in_foreground};
+pub(crate) use terminal::{DEBUG, FOREGROUND, NAME, run_in_foreground};
 
 use self::{
     bwrap::Bwrap,
     lines::{Lines, say},
     owner::Owner,
+    start::{Given, start},
 };
 use crate::{
     cgroup::Controlled,
-    control::{Answer, ControlOp, ControlReply, ControlRequest, Enforcement, Event, Refusal},
+    control::{Answer, ControlOp, ControlReply, ControlRequest, Event, Refusal},
     enter::{FAILED, NONE},
-    mountinfo::MountInfo,
     mounts::{MountError, Mounts},
     persistence::{Guard, GuardError},
-    place::is_below,
-    shape::{Layout, LayoutError},
-    spec::{Spec, SpecError, View},
-    state::StateDir,
+    shape::LayoutError,
+    spec::{Spec, SpecError},
     sys,
 };
 
@@ -90,11 +89,7 @@ pub(crate) fn run(args: &[String]) -> ExitCode {
     else {
         return ExitCode::from(2);
     };
-    let egress = Some(egress).filter(|egress| *egress != NONE);
-    let Ok(egress) = egress.map(|egress| sys::process::take_descriptor(egress)).transpose() else {
-        return ExitCode::from(2);
-    };
-    let Ok(group) = taken(group) else { return ExitCode::from(2) };
+    let (Ok(egress), Ok(group)) = (taken(egress), door(group)) else { return ExitCode::from(2) };
     let given = Given { egress, group };
     let control = UnixStream::from(control);
     let owner = Owner::Control(&control);
@@ -111,14 +106,13 @@ pub(crate) fn run(args: &[String]) -> ExitCode {
     serve(&mut bwrap, mounts, guard, &control)
 }
 
-/// What came with exec beside what every supervisor gets.
-struct Given {
-    egress: Option<OwnedFd>,
-    group: Option<(OwnedFd, Controlled)>,
+/// A descriptor, or none.
+fn taken(number: &str) -> io::Result<Option<OwnedFd>> {
+    if number == NONE { Ok(None) } else { sys::process::take_descriptor(number).map(Some) }
 }
 
 /// The door of a control group, and its limits.
-fn taken(group: &[String]) -> io::Result<Option<(OwnedFd, Controlled)>> {
+fn door(group: &[String]) -> io::Result<Option<(OwnedFd, Controlled)>> {
     match group {
         [] => Ok(None),
         [door, controlled] => {
@@ -129,105 +123,17 @@ fn taken(group: &[String]) -> io::Result<Option<(OwnedFd, Controlled)>> {
 }
 
 /// What the launcher wants.
-fn ordered(parent: Pid, mut spec: File) -> Result<Spec, StartError> {
+fn ordered(parent: Pid, spec: File) -> Result<Spec, StartError> {
     sys::process::bind_to_parent(parent).map_err(io::Error::from)?;
     sys::process::close_on_exec_from(3).map_err(io::Error::from)?;
     sys::process::leave_keyring()?;
+    read(spec)
+}
+
+fn read(mut spec: File) -> Result<Spec, StartError> {
     let mut text = String::new();
     spec.read_to_string(&mut text)?;
     Ok(serde_json::from_str(&text)?)
-}
-
-/// Starts the server; the sandbox ends with `parent` if there is one.
-fn start(
-    parent: Option<Pid>,
-    spec: &Spec,
-    owner: &Owner<'_>,
-    given: Given,
-) -> Result<(Bwrap, Mounts, Guard), StartError> {
-    spec.validate()?;
-    let (uid, gid) = (getuid(), getgid());
-    if uid.is_root() && !spec.allow_root {
-        return Err(StartError::Root);
-    }
-    namespaces::enter(parent, uid, gid).map_err(StartError::Namespaces)?;
-
-    let state = StateDir::open(spec.state_dir.as_deref(), uid.as_raw())?;
-    let table = MountInfo::parse(&std::fs::read("/proc/self/mountinfo")?);
-    let mut layout = Layout::of(spec, &table, &state.path().to_string_lossy())?;
-    let mut guard = Guard::new(&spec.persistence.allow, state)?;
-    let controlled = given.group.as_ref().map(|(_, controlled)| *controlled).unwrap_or_default();
-    let started = start_bwrap(spec, &mut layout, &mut guard, given).and_then(|mut bwrap| {
-        let started = start_server(spec, &layout, &mut bwrap, &mut guard, owner).and_then(|mounts| {
-            owner.say(&in_force(spec, controlled))?;
-            Ok(mounts)
-        });
-        if started.is_err() {
-            bwrap.kill();
-        }
-        started.map(|mounts| (bwrap, mounts))
-    });
-    match started {
-        Ok((bwrap, mounts)) => Ok((bwrap, mounts, guard)),
-        Err(error) => {
-            // Nothing of the server's has run, so there is nothing to tell of but the error.
-            guard.finish();
-            Err(error)
-        }
-    }
-}
-
-fn start_bwrap(
-    spec: &Spec,
-    layout: &mut Layout,
-    guard: &mut Guard,
-    given: Given,
-) -> Result<Bwrap, StartError> {
-    // What is never writable is not so by its own path either.
-    layout.writable.retain(|path| !guard.protects(path));
-    for root in &layout.writable {
-        let missing: Vec<String> =
-            layout.missing.iter().filter(|path| is_below(path, root)).cloned().collect();
-        let closed = guard.cover(root, &missing, &layout.shape)?;
-        layout.shape.extend(closed);
-    }
-    Bwrap::start(spec, layout, given.egress, given.group.map(|(door, _)| door))
-}
-
-fn start_server(
-    spec: &Spec,
-    layout: &Layout,
-    bwrap: &mut Bwrap,
-    guard: &mut Guard,
-    owner: &Owner<'_>,
-) -> Result<Mounts, StartError> {
-    let sandbox = bwrap.wait_until_ready(owner)?;
-    let mut fixed = layout.writable.clone();
-    if let View::Roots { programs, .. } = &spec.view {
-        fixed.extend(programs.iter().cloned());
-    }
-    let mut mounts = Mounts::new(sandbox, &fixed, layout.shape.clone())?;
-    for mount in &spec.mounts {
-        mounts.add(mount, guard)?;
-    }
-    bwrap.start_server()?;
-    owner.say(&Event::Started)?;
-    Ok(mounts)
-}
-
-/// Which limits hold, and by what.
-fn in_force(spec: &Spec, group: Controlled) -> Event {
-    let by = |asked: bool, in_group: bool, otherwise| match (asked, in_group) {
-        (false, _) => Enforcement::Unlimited,
-        (true, true) => Enforcement::Cgroup,
-        (true, false) => otherwise,
-    };
-    let of_processes = if getuid().is_root() { Enforcement::Unenforced } else { Enforcement::Sandbox };
-    Event::Limited {
-        memory: by(spec.limits.memory.is_some(), group.memory, Enforcement::Process),
-        cpu: by(spec.limits.cpu.is_some(), group.cpu, Enforcement::Unenforced),
-        processes: by(spec.limits.processes.is_some(), group.processes, of_processes),
-    }
 }
 
 /// Serves the launcher to the end, and says how that was.

@@ -66,15 +66,15 @@ pub(super) enum PlanError {
 }
 
 impl Surroundings {
-    /// Looks at this process.
-    pub(super) fn look() -> Result<Self, PlanError> {
+    /// Looks at this process; `program` is `ironcurtain-sandbox`.
+    pub(super) fn look(program: String) -> Result<Self, PlanError> {
         let home = env::home_dir().and_then(|home| home.canonicalize().ok()).ok_or(PlanError::Home)?;
         // What is not text cannot be written down in a specification.
         let text =
             |(name, value): (OsString, OsString)| Some((name.into_string().ok()?, value.into_string().ok()?));
         Ok(Self {
             home: text_of(&home)?,
-            program: text_of(&env::current_exe()?)?,
+            program,
             cwd: text_of(&env::current_dir()?)?,
             env: env::vars_os().filter_map(text).collect(),
         })

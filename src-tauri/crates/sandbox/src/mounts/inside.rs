@@ -8,8 +8,6 @@ mod point;
 mod release;
 
 use std::{
-    collections::BTreeMap,
-    ffi::{OsStr, OsString},
     fs::File,
     io::{self, Read},
     os::fd::{AsFd, OwnedFd},
@@ -17,7 +15,6 @@ use std::{
 
 use rustix::{
     fs::{Mode, OFlags, fstat, open, openat},
-    mount::{MoveMountFlags, move_mount},
     thread::{LinkNameSpaceType, move_into_link_name_space},
 };
 use serde::{Deserialize, Serialize};
@@ -29,7 +26,7 @@ use crate::{
     control::{Proof, Refusal},
     mountinfo::MountInfo,
     place::{Kind, is_below, mount_id, open_plain},
-    sys,
+    sys, tree,
 };
 
 /// The namespaces of a running sandbox.
@@ -76,19 +73,17 @@ pub(super) struct Outcome {
 }
 
 impl Sandbox {
-    /// The sandbox whose first process is `process`, a directory of `/proc`.
-    pub(crate) fn of(process: OwnedFd) -> io::Result<Self> {
+    /// The sandbox whose first process is `process`, a directory of `/proc`; it has a `/tmp` of its own or not.
+    pub(crate) fn of(process: OwnedFd, own_tmp: bool) -> io::Result<Self> {
         let flags = OFlags::RDONLY | OFlags::CLOEXEC;
         let mounts = openat(&process, "ns/mnt", flags, Mode::empty())?;
         let user = sys::mount::owning_user_namespace(&mounts)?;
-        let mut sandbox = Self { user, mounts, process, tmp_id: None };
-        sandbox.tmp_id = sandbox.mount_points()?.get(OsStr::new("/tmp")).copied();
-        Ok(sandbox)
-    }
-
-    /// What is mounted, by mount point.
-    pub(super) fn mount_points(&self) -> io::Result<BTreeMap<OsString, u64>> {
-        Ok(self.table()?.by_point())
+        let tmp = || -> io::Result<u64> {
+            // Through the process's root, so that it is the sandbox's.
+            Ok(mount_id(openat(&process, "root/tmp", OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?)?)
+        };
+        let tmp_id = own_tmp.then(tmp).transpose()?;
+        Ok(Self { user, mounts, process, tmp_id })
     }
 
     /// Carries out `change`, whose new mount is `tree`.
@@ -103,7 +98,7 @@ impl Sandbox {
             .map_err(|error| broken(format!("the child that changes mounts said nothing: {error}")))?
     }
 
-    fn enter(&self) -> Result<Inside<'_>, MountError> {
+    pub(super) fn enter(&self) -> Result<Inside<'_>, MountError> {
         let entered = || -> io::Result<Inside<'_>> {
             move_into_link_name_space(self.user.as_fd(), Some(LinkNameSpaceType::User))?;
             move_into_link_name_space(self.mounts.as_fd(), Some(LinkNameSpaceType::Mount))?;
@@ -123,7 +118,7 @@ impl Sandbox {
 }
 
 /// A process that is in the sandbox's namespaces, with nobody in the sandbox able to see it.
-struct Inside<'a> {
+pub(super) struct Inside<'a> {
     sandbox: &'a Sandbox,
     root: OwnedFd,
     root_id: u64,
@@ -159,7 +154,7 @@ impl Inside<'_> {
         let aside = old.as_ref().map(|old| self.set_aside(old)).transpose()?;
         if let Some((new, tree)) = &new {
             let attached = self.mount_point(&new.path, new.kind).and_then(|point| {
-                attach(tree, &point).map_err(|error| MountError::kernel("mounting", &new.path, error))
+                tree::attach(tree, &point).map_err(|error| MountError::kernel("mounting", &new.path, error))
             });
             if let Err(error) = attached {
                 self.tidy();
@@ -208,11 +203,7 @@ impl Inside<'_> {
             Some(target) => target,
             None => self.mount_point(&carried.path, carried.kind)?,
         };
-        attach(&carried.mount, &target).map_err(|error| MountError::kernel("keeping", &carried.path, error))
+        tree::attach(&carried.mount, &target)
+            .map_err(|error| MountError::kernel("keeping", &carried.path, error))
     }
-}
-
-fn attach(mount: &OwnedFd, point: &OwnedFd) -> io::Result<()> {
-    let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
-    Ok(move_mount(mount, "", point, "", flags)?)
 }

@@ -11,7 +11,7 @@ use std::{
 use rustix::{
     fs::{CWD, fstat},
     io::Errno,
-    mount::{MountPropagationFlags, OpenTreeFlags, mount_change, open_tree},
+    mount::{MountPropagationFlags, mount_change},
     thread::UnshareFlags,
 };
 
@@ -22,10 +22,7 @@ use crate::{
     place::{Identity, Kind, mount_id, open_plain},
     shape::Shape,
     spec::Access,
-    sys::{
-        self,
-        mount::{Attributes, set_attributes},
-    },
+    sys, tree,
 };
 
 /// A path of the host, ready to be moved into a sandbox.
@@ -56,20 +53,7 @@ impl Source {
 
 /// A private copy of the mount at `place`.
 fn copy(place: &OwnedFd, access: Access) -> io::Result<OwnedFd> {
-    let copy = OpenTreeFlags::OPEN_TREE_CLONE
-        | OpenTreeFlags::OPEN_TREE_CLOEXEC
-        | OpenTreeFlags::AT_RECURSIVE
-        | OpenTreeFlags::AT_EMPTY_PATH;
-    let tree = open_tree(place, "", copy)?;
-    let read_only = if access == Access::ReadOnly { libc::MOUNT_ATTR_RDONLY } else { 0 };
-    let attributes = Attributes {
-        set: libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV | read_only,
-        propagation: libc::MS_PRIVATE,
-        recursive: true,
-        ..Attributes::default()
-    };
-    set_attributes(&tree, attributes)?;
-    Ok(tree)
+    Ok(tree::copy(place, access == Access::ReadOnly, true)?)
 }
 
 /// The same, made by a child in whose namespace the shape is applied, and with which that ends.

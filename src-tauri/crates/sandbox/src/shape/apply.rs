@@ -12,32 +12,48 @@ use std::{
 use rustix::{
     fs::{CWD, Mode, OFlags, mkdirat, openat},
     io::Errno,
-    mount::{MountFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags, mount, move_mount, open_tree, unmount},
+    mount::{MountFlags, mount},
 };
 
 use super::{Shape, Step};
 use crate::{
     place::{Kind, open_plain, open_plain_end},
-    sys::mount::{Attributes, set_attributes},
+    tree::{attach, copy},
 };
 
-/// Where empty covers are made, before anything of the shape is in place; uncovered again before that.
-const WORKSHOP: &str = "/tmp";
+/// Where empty covers are made, before anything of the shape is in place. Nobody looks for anything else there in the
+/// namespaces that shapes are made in, so it stays: to unmount something takes the kernel milliseconds.
+const WORKSHOP: &str = "/proc";
 
 impl Shape {
     /// Makes it so, in the calling process's mount namespace.
     pub(crate) fn apply(&self) -> io::Result<()> {
+        self.carry_out(|_| true)
+    }
+
+    /// Only what is hidden, and shown again.
+    pub(crate) fn hide(&self) -> io::Result<()> {
+        self.carry_out(Step::shows)
+    }
+
+    /// Only what is kept in its place, and closed for writing.
+    pub(crate) fn close(&self) -> io::Result<()> {
+        self.carry_out(|step| !step.shows())
+    }
+
+    fn carry_out(&self, wanted: impl Fn(&Step) -> bool) -> io::Result<()> {
+        let steps = || self.0.iter().filter(|(_, step)| wanted(step));
         // What is shown again is picked up before what is around it is covered.
         let mut reopened = BTreeMap::new();
-        for (path, step) in &self.0 {
+        for (path, step) in steps() {
             if let Step::Reopen { writable } = step {
                 let tree =
                     copy(&open_plain(CWD, path).map_err(at(path))?, !writable, true).map_err(at(path))?;
                 reopened.insert(path, tree);
             }
         }
-        let mut covers = self.covers().map_err(at("making a cover"))?;
-        for (path, step) in &self.0 {
+        let mut covers = make_covers(steps()).map_err(at("making a cover"))?;
+        for (path, step) in steps() {
             let done = match step {
                 Step::Hide { .. } => match covers.pop_front() {
                     Some(cover) => open_plain_end(CWD, path).and_then(|place| attach(&cover, &place)),
@@ -54,27 +70,21 @@ impl Shape {
         }
         Ok(())
     }
-
-    /// A cover for each hidden path, in path order, with the places on it that are needed.
-    fn covers(&self) -> Result<VecDeque<OwnedFd>, Errno> {
-        let hides = || {
-            self.0.iter().filter_map(|(path, step)| match step {
-                Step::Hide { kind, points } => Some((path, *kind, points)),
-                Step::Reopen { .. } | Step::Pin | Step::Freeze => None,
-            })
-        };
-        if hides().next().is_none() {
-            return Ok(VecDeque::new());
-        }
-        let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
-        mount(c"tmpfs", WORKSHOP, c"tmpfs", flags, Some(c"mode=0755"))?;
-        let made = make_covers(hides());
-        unmount(WORKSHOP, UnmountFlags::DETACH)?;
-        made
-    }
 }
 
-fn make_covers<'a>(
+/// A cover for each hidden path, in path order, with the places on it that are needed.
+fn make_covers<'a>(steps: impl Iterator<Item = (&'a String, &'a Step)>) -> Result<VecDeque<OwnedFd>, Errno> {
+    let mut hides = steps.filter_map(|(path, step)| match step {
+        Step::Hide { kind, points } => Some((path, *kind, points)),
+        Step::Reopen { .. } | Step::Pin | Step::Freeze => None,
+    });
+    let Some(first) = hides.next() else { return Ok(VecDeque::new()) };
+    let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+    mount(c"tmpfs", WORKSHOP, c"tmpfs", flags, Some(c"mode=0755"))?;
+    make_covers_for(std::iter::once(first).chain(hides))
+}
+
+fn make_covers_for<'a>(
     hides: impl Iterator<Item = (&'a String, Kind, &'a BTreeMap<String, Kind>)>,
 ) -> Result<VecDeque<OwnedFd>, Errno> {
     let workshop = open_plain(CWD, WORKSHOP)?;
@@ -128,33 +138,9 @@ fn make(place: impl AsFd, name: &str, kind: Kind, mode: u32) -> Result<(), Errno
 }
 
 /// Makes a path a mount of its own.
-fn over_itself(path: &str, read_only: bool) -> Result<(), Errno> {
+pub(crate) fn over_itself(path: &str, read_only: bool) -> Result<(), Errno> {
     let place = open_plain_end(CWD, path)?;
     attach(&copy(&place, read_only, true)?, &place)
-}
-
-/// A private copy of the mount at `place`.
-fn copy(place: &OwnedFd, read_only: bool, recursive: bool) -> Result<OwnedFd, Errno> {
-    let recurse = if recursive { OpenTreeFlags::AT_RECURSIVE } else { OpenTreeFlags::empty() };
-    let flags = OpenTreeFlags::OPEN_TREE_CLONE
-        | OpenTreeFlags::OPEN_TREE_CLOEXEC
-        | OpenTreeFlags::AT_EMPTY_PATH
-        | recurse;
-    let tree = open_tree(place, "", flags)?;
-    let read_only = if read_only { libc::MOUNT_ATTR_RDONLY } else { 0 };
-    let attributes = Attributes {
-        set: libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV | read_only,
-        propagation: libc::MS_PRIVATE,
-        recursive,
-        ..Attributes::default()
-    };
-    set_attributes(&tree, attributes).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::PERM))?;
-    Ok(tree)
-}
-
-fn attach(tree: &OwnedFd, place: &OwnedFd) -> Result<(), Errno> {
-    let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
-    move_mount(tree, "", place, "", flags)
 }
 
 fn at(what: &str) -> impl Fn(Errno) -> io::Error {

@@ -5,6 +5,7 @@
 //! - The gate is a socket whose other end only [`enter`](crate::enter) has; exec closes that.
 
 use std::{
+    collections::BTreeMap,
     fs::File,
     io::{self, Read, Seek, Write},
     os::{
@@ -22,23 +23,20 @@ use rustix::{
     mount::{MountFlags, MountPropagationFlags, mount, mount_change},
     net::sockopt::set_socket_passcred,
     pipe::{PipeFlags, pipe_with},
-    process::{
-        Pid, PidfdFlags, Signal, getgid, getuid, kill_process_group, pidfd_open,
-        set_parent_process_death_signal,
-    },
+    process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open, set_parent_process_death_signal},
     stdio::{dup2_stderr, dup2_stdin, dup2_stdout, stderr, stdin, stdout},
     thread::UnshareFlags,
 };
 
-use super::{StartError, owner::Owner};
+use super::{StartError, owner::Owner, start::Given};
 use crate::{
     argv::{self, Descriptors},
     cgroup,
     enter::{FAILED, GO, NONE, READY},
     filter, handover,
     host::Host,
-    mounts::Sandbox,
-    shape::{Layout, Shape},
+    mounts::{First, Preparing, Sandbox},
+    shape::Shape,
     spec::Spec,
     sys,
 };
@@ -57,22 +55,20 @@ pub(super) struct Bwrap {
     /// Where it tells the process id of the sandbox's first process.
     info: File,
     complaints: File,
+    /// What is mounted when bubblewrap is ready.
+    first: Option<Preparing>,
 }
 
 impl Bwrap {
-    /// Starts bubblewrap with this process's standard streams as the server's, and lets go of them.
-    pub(super) fn start(
-        spec: &Spec,
-        layout: &Layout,
-        egress: Option<OwnedFd>,
-        door: Option<OwnedFd>,
-    ) -> Result<Self, StartError> {
-        let host = Host::look(getuid().as_raw(), getgid().as_raw(), &spec.view)?;
+    /// Starts bubblewrap with this process's standard streams as the server's, and lets go of them. `hidden` is what it is
+    /// not to see itself.
+    pub(super) fn start(spec: &Spec, host: &Host, hidden: Shape, given: Given) -> Result<Self, StartError> {
+        let Given { egress, group: control_group } = given;
         let own_program = File::open("/proc/self/exe")?;
         let [refused, absent] = filter::programs(spec.unix_sockets)?;
         let seccomp = [memory(&refused)?, memory(&absent)?];
-        let passwd = memory(argv::passwd(spec, &host).as_bytes())?;
-        let group = memory(argv::group(&host).as_bytes())?;
+        let passwd = memory(argv::passwd(spec, host).as_bytes())?;
+        let group = memory(argv::group(host).as_bytes())?;
         let (info, info_theirs) = pipe_with(PipeFlags::CLOEXEC).map_err(io::Error::from)?;
         let (complaints, complaints_theirs) =
             pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK).map_err(io::Error::from)?;
@@ -87,7 +83,7 @@ impl Bwrap {
             passwd: passwd.as_raw_fd(),
             group: group.as_raw_fd(),
         };
-        let mut options = argv::bwrap_argv(spec, layout, &host, numbers).join("\0");
+        let mut options = argv::bwrap_argv(spec, host, numbers).join("\0");
         options.push('\0');
         let options = memory(options.as_bytes())?;
 
@@ -120,10 +116,9 @@ impl Bwrap {
         ];
         needed.extend(egress.iter().map(AsFd::as_fd));
         sys::process::inherit(&mut command, &needed);
-        let shape = layout.shape.clone();
         sys::process::prepare(&mut command, move || {
-            let joined = door.as_ref().map_or(Ok(()), cgroup::join);
-            joined.and_then(|()| become_first(&shape)).inspect_err(|error| {
+            let joined = control_group.as_ref().map_or(Ok(()), |(door, _)| cgroup::join(door));
+            joined.and_then(|()| become_first(&hidden)).inspect_err(|error| {
                 // Standard error is the pipe for complaints by now; the number that is left of the error says less.
                 let _ = writeln!(io::stderr(), "{error}");
             })
@@ -133,11 +128,21 @@ impl Bwrap {
             said => StartError::Setup(said),
         })?;
         let ended = pidfd_open(Pid::from_child(&child), PidfdFlags::empty()).map_err(io::Error::from)?;
-        Ok(Self { child, ended, gate, server: None, info: info.into(), complaints })
+        Ok(Self { child, ended, gate, server: None, info: info.into(), complaints, first: None })
     }
 
-    /// Waits until the sandbox is complete, with only the server missing.
-    pub(super) fn wait_until_ready(&mut self, owner: &Owner) -> Result<Sandbox, StartError> {
+    /// Prepares what is mounted first, beside bubblewrap.
+    pub(super) fn prepare(&mut self, first: First) -> io::Result<()> {
+        self.first = Some(Preparing::start(first)?);
+        Ok(())
+    }
+
+    /// Waits until the sandbox is complete, with only the server missing. Also tells the mounts that it has, by id.
+    pub(super) fn wait_until_ready(
+        &mut self,
+        owner: &Owner,
+        own_tmp: bool,
+    ) -> Result<(Sandbox, BTreeMap<String, u64>), StartError> {
         self.wait_for_gate(owner)?;
         match handover::word_and_sender(&self.gate)? {
             (Some(READY), server) => self.server = server,
@@ -147,11 +152,17 @@ impl Bwrap {
         // Seen through bubblewrap's own `/proc`, where the number it told is the right one.
         let path = format!("/proc/{}/root/proc/{first}", self.child.id());
         let process = open(path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
-        Ok(Sandbox::of(process.map_err(io::Error::from)?)?)
+        let process = process.map_err(io::Error::from)?;
+        let shown = self.first.take().map(|first| first.finish(&process)).transpose();
+        let shown = shown.map_err(|error| StartError::Setup(error.to_string()))?;
+        Ok((Sandbox::of(process, own_tmp)?, shown.unwrap_or_default()))
     }
 
-    /// Lets the server start, and returns when its program runs.
-    pub(super) fn start_server(&mut self) -> Result<(), StartError> {
+    /// Lets the server start, unless it was given up meanwhile, and returns when its program runs.
+    pub(super) fn start_server(&mut self, owner: &Owner) -> Result<(), StartError> {
+        if poll(&mut [owner.giving_up()], Some(&Timespec::default())).is_ok_and(|ready| ready > 0) {
+            return Err(StartError::HungUp);
+        }
         self.gate.write_all(&[GO])?;
         let mut problem = String::new();
         self.gate.read_to_string(&mut problem)?;
@@ -180,6 +191,8 @@ impl Bwrap {
 
     /// The exit status, 128 + signal where a signal ended it. Waits for the end.
     pub(super) fn reap(&mut self) -> i32 {
+        // The kernel lets a first process end only when the others of its namespace are reaped.
+        self.first = None;
         match self.child.wait() {
             Ok(status) => status.code().or_else(|| Some(128 + status.signal()?)).unwrap_or(125),
             Err(_) => 125,
@@ -235,6 +248,12 @@ impl Bwrap {
     }
 }
 
+impl Drop for Bwrap {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
 /// What has been said so far; the pipe does not block.
 fn complaints_of(mut complaints: &File) -> String {
     let mut said = [0; 4096];
@@ -243,14 +262,14 @@ fn complaints_of(mut complaints: &File) -> String {
 }
 
 /// In the child that becomes bubblewrap, as the first process of its pid namespace.
-fn become_first(shape: &Shape) -> io::Result<()> {
+fn become_first(hidden: &Shape) -> io::Result<()> {
     // A supervisor that dies before this cannot open the gate any more, so the server does not start, and all ends.
     set_parent_process_death_signal(Some(Signal::KILL))?;
     sys::signals::let_go()?;
     // Mounts of the host that come later are not to appear in the sandbox.
     sys::process::unshare(UnshareFlags::NEWNS)?;
     mount_change(c"/", MountPropagationFlags::REC | MountPropagationFlags::PRIVATE)?;
-    shape.apply()?;
+    hidden.apply()?;
     // Bubblewrap looks up its children in `/proc`, so that has to count as its pid namespace does.
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
     mount(c"proc", c"/proc", c"proc", flags, None)?;

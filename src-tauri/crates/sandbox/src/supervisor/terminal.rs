@@ -14,23 +14,29 @@ use std::{
 
 use rustix::{io::fcntl_dupfd_cloexec, stdio::stderr};
 
-use super::{Given, Owner, StartError, bwrap::Bwrap, exit_code, start, wait};
-use crate::{control::Event, enter::FAILED, spec::Spec, sys::signals::Signals};
+use super::{
+    Owner, StartError,
+    bwrap::Bwrap,
+    exit_code, read,
+    start::{Given, start},
+    taken, wait,
+};
+use crate::{
+    control::Event,
+    enter::FAILED,
+    sys::{
+        process::{close_on_exec_from, take_descriptor},
+        signals::Signals,
+    },
+};
 
 /// What stands in front of everything we say.
 pub(crate) const NAME: &str = "ironcurtain-sandbox";
 
-/// A command to be run in the foreground.
-pub(crate) struct Command {
-    /// Its sandbox.
-    pub(crate) spec: Spec,
-    /// Where its proxy's listener is to go.
-    pub(crate) egress: Option<OwnedFd>,
-    /// The signals that came in meanwhile.
-    pub(crate) signals: Signals,
-    /// Whether to tell what is done.
-    pub(crate) debug: bool,
-}
+/// The first word that has a command run in the foreground.
+pub(crate) const FOREGROUND: &str = "--foreground";
+/// In place of nothing: tell what is done.
+pub(crate) const DEBUG: &str = "debug";
 
 /// The person's side.
 pub(super) struct Terminal {
@@ -39,13 +45,25 @@ pub(super) struct Terminal {
     debug: bool,
 }
 
-/// Runs it to its end.
-pub(crate) fn in_foreground(command: Command) -> io::Result<ExitCode> {
-    let Command { spec, egress, signals, debug } = command;
-    let messages = File::from(fcntl_dupfd_cloexec(stderr(), 3)?);
-    let terminal = Terminal { signals, messages, debug };
+/// Runs a command to its end. Arguments: the descriptors of the spec and of the socket which the proxy's listener goes
+/// through, or nothing; and whether to tell what is done. Signals are held back already.
+pub(crate) fn run_in_foreground(args: &[String]) -> ExitCode {
+    let [spec, egress, debug] = args else { return ExitCode::from(2) };
+    let (Ok(spec), Ok(egress)) = (take_descriptor(spec), taken(egress)) else { return ExitCode::from(2) };
+    in_foreground(spec.into(), egress, debug == DEBUG).unwrap_or_else(|error| {
+        // If standard error is closed, the exit status still says it.
+        let _ = writeln!(io::stderr(), "{NAME}: the sandbox could not be prepared: {error}");
+        ExitCode::from(FAILED)
+    })
+}
+
+fn in_foreground(spec: File, egress: Option<OwnedFd>, debug: bool) -> io::Result<ExitCode> {
+    let terminal =
+        Terminal { signals: Signals::hold()?, messages: fcntl_dupfd_cloexec(stderr(), 3)?.into(), debug };
     let owner = Owner::Terminal(&terminal);
-    let (mut bwrap, mounts, guard) = match start(None, &spec, &owner, Given { egress, group: None }) {
+    close_on_exec_from(3)?;
+    let started = read(spec).and_then(|spec| start(None, &spec, &owner, Given { egress, group: None }));
+    let (mut bwrap, mounts, guard) = match started {
         Ok(started) => started,
         Err(error) => return terminal.failed(&error),
     };

@@ -16,7 +16,9 @@ use std::{
 use rustix::{
     io::{Errno, FdFlags, fcntl_setfd},
     pipe::{PipeFlags, pipe_with},
-    process::{Pid, Signal, WaitOptions, getpid, getppid, set_parent_process_death_signal, waitpid},
+    process::{
+        Pid, Signal, WaitOptions, getpid, getppid, kill_process, set_parent_process_death_signal, waitpid,
+    },
     thread::{UnshareFlags, unshare_unsafe},
 };
 
@@ -83,6 +85,34 @@ pub(crate) fn in_fork(work: impl FnOnce() -> Vec<u8>) -> io::Result<Vec<u8>> {
             waitpid(Pid::from_raw(child), WaitOptions::empty())?;
             heard.map(|_| bytes)
         }
+    }
+}
+
+/// A forked child that does not outlive this value.
+#[derive(Debug)]
+pub(crate) struct Forked(Pid);
+
+impl Drop for Forked {
+    fn drop(&mut self) {
+        // It may have ended by itself; it is not reaped before this, so the number is still its own.
+        let _ = kill_process(self.0, Signal::KILL);
+        let _ = waitpid(Some(self.0), WaitOptions::empty());
+    }
+}
+
+/// Runs `work` in a forked child, beside this process. Only for a process with one thread.
+pub(crate) fn fork(work: impl FnOnce()) -> io::Result<Forked> {
+    // SAFETY: as in `in_fork`.
+    match unsafe { libc::fork() } {
+        0 => {
+            let bound = set_parent_process_death_signal(Some(Signal::KILL));
+            if bound.is_ok() {
+                work();
+            }
+            // SAFETY: ends the calling process and touches no memory.
+            unsafe { libc::_exit(i32::from(bound.is_err())) }
+        }
+        child => Pid::from_raw(child).filter(|_| child > 0).map(Forked).ok_or_else(io::Error::last_os_error),
     }
 }
 

@@ -20,12 +20,8 @@ pub(crate) struct Signals(File);
 impl Signals {
     /// Holds them back from now on. What is ignored already stays so.
     pub(crate) fn hold() -> io::Result<Self> {
+        hold_back()?;
         let set = set();
-        // SAFETY: changes the mask of the calling thread by a set that is whole; nothing is read back.
-        let held = unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut()) };
-        if held != 0 {
-            return Err(io::Error::from_raw_os_error(held));
-        }
         // SAFETY: makes a new descriptor for a set that is whole.
         let descriptor =
             unsafe { libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) };
@@ -56,11 +52,20 @@ impl AsFd for Signals {
     }
 }
 
+/// Holds them back from now on, also in a program that this process becomes.
+pub(crate) fn hold_back() -> io::Result<()> {
+    mask(libc::SIG_BLOCK)
+}
+
 /// Holds them back no longer: for a child before exec, which would take the mask along.
 pub(crate) fn let_go() -> io::Result<()> {
+    mask(libc::SIG_UNBLOCK)
+}
+
+fn mask(how: libc::c_int) -> io::Result<()> {
     let set = set();
     // SAFETY: changes the mask of the calling thread by a set that is whole; nothing is read back.
-    match unsafe { libc::pthread_sigmask(libc::SIG_UNBLOCK, &raw const set, std::ptr::null_mut()) } {
+    match unsafe { libc::pthread_sigmask(how, &raw const set, std::ptr::null_mut()) } {
         0 => Ok(()),
         error => Err(io::Error::from_raw_os_error(error)),
     }

@@ -28,7 +28,7 @@ pub(in super::super) struct Made {
 
 impl Inside<'_> {
     /// The place to mount `path` on.
-    pub(super) fn mount_point(&mut self, path: &str, kind: Kind) -> Result<OwnedFd, MountError> {
+    pub(in super::super) fn mount_point(&mut self, path: &str, kind: Kind) -> Result<OwnedFd, MountError> {
         let refused = |why: &str| {
             let message = format!("there is no place for `{path}` in the running sandbox: {why}");
             MountError::refused(Refusal::NoMountPoint, message)

@@ -8,7 +8,6 @@
 
 use std::{
     ffi::OsStr,
-    io::ErrorKind,
     thread,
     time::{Duration, Instant},
 };
@@ -19,10 +18,11 @@ use rustix::{
     mount::{UnmountFlags, unmount},
 };
 
-use super::{Inside, MountError, Placed, attach};
+use super::{Inside, MountError, Placed};
 use crate::{
     control::Proof,
     place::{Kind, mount_id, open_plain},
+    tree::attach,
 };
 
 /// Where a mount waits for its end; on the root, so nobody inside can move it.
@@ -61,7 +61,7 @@ impl Inside<'_> {
             return match attach(&mount, &point) {
                 Ok(()) => Ok(Aside::Waiting(old.mount_id)),
                 // The kernel does not move what was deleted on the host since: it ends where it is.
-                Err(error) if error.kind() == ErrorKind::NotFound => {
+                Err(Errno::NOENT) => {
                     drop(mount);
                     Ok(Aside::Ended(self.end(old.mount_id, &entry.point)?))
                 }

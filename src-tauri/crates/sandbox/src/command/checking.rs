@@ -1,0 +1,106 @@
+//! `--check`: whether this machine can sandbox, in words or as JSON.
+
+use std::{
+    io::{self, Write},
+    path::Path,
+    process::ExitCode,
+};
+
+use crate::{
+    check::{Availability, check_with_limits},
+    control::{Enforcement, Event},
+};
+
+const USAGE: &str = "\
+usage: ironcurtain-sandbox --check [--json] [--allow-root]
+
+Tells whether this machine can sandbox, what is missing, the command that installs it, and by what a sandbox is limited.
+The exit status is 0 when it can and 1 when it cannot.
+";
+
+/// Checks with `program`, and says what came of it.
+pub(super) fn say_check(program: &Path, options: &[String]) -> io::Result<ExitCode> {
+    let (mut json, mut allow_root) = (false, false);
+    for option in options {
+        match option.as_str() {
+            "--json" => json = true,
+            "--allow-root" => allow_root = true,
+            _ => return Ok(usage()),
+        }
+    }
+    let (found, limits) = check_with_limits(program, allow_root);
+    let text = if json {
+        serde_json::to_string_pretty(&Told { found: &found, limits: &limits })? + "\n"
+    } else {
+        in_words(&found) + &limits.map(limits_in_words).unwrap_or_default()
+    };
+    io::stdout().write_all(text.as_bytes())?;
+    Ok(if found.usable { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// The verdict with the limits that a sandbox would have.
+#[derive(serde::Serialize)]
+struct Told<'a> {
+    #[serde(flatten)]
+    found: &'a Availability,
+    limits: &'a Option<Event>,
+}
+
+fn limits_in_words(event: Event) -> String {
+    let Event::Limited { memory, cpu, processes } = event else { return String::new() };
+    let line = |what: &str, by| {
+        let by = match by {
+            Enforcement::Cgroup => "by a control group, for all processes of a sandbox together",
+            Enforcement::Sandbox => "by the user namespace, for all processes of a sandbox together",
+            Enforcement::Process => "by a resource limit, for each process",
+            Enforcement::Unlimited => "not asked for",
+            Enforcement::Unenforced => "cannot be limited here",
+        };
+        format!("  {what}: {by}\n")
+    };
+    ["limits\n".to_owned(), line("memory", memory), line("processor time", cpu), line("processes", processes)]
+        .concat()
+}
+
+fn in_words(found: &Availability) -> String {
+    let verdict = if found.usable { "This machine can sandbox." } else { "This machine cannot sandbox." };
+    let lines = std::iter::once(verdict.to_owned())
+        .chain(found.missing.iter().map(|missing| format!("  missing: {missing}")))
+        .chain(found.fix_command.iter().map(|command| format!("  to fix it, run: {command}")))
+        .chain(found.warnings.iter().map(|warning| format!("  warning: {warning}")));
+    lines.map(|line| line + "\n").collect()
+}
+
+fn usage() -> ExitCode {
+    // If standard error is closed, the exit status still says it.
+    let _ = io::stderr().write_all(USAGE.as_bytes());
+    ExitCode::from(2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_verdict_reads_well() {
+        let found = Availability {
+            usable: false,
+            missing: vec!["bubblewrap is not installed".into()],
+            fix_command: Some("sudo apt install bubblewrap".into()),
+            warnings: vec!["running as root".into()],
+        };
+        let expected = "This machine cannot sandbox.\n  missing: bubblewrap is not installed\n  to fix it, run: sudo apt install bubblewrap\n  warning: running as root\n";
+        assert_eq!(in_words(&found), expected);
+    }
+
+    #[test]
+    fn limits_read_well() {
+        let limited = Event::Limited {
+            memory: Enforcement::Process,
+            cpu: Enforcement::Unenforced,
+            processes: Enforcement::Cgroup,
+        };
+        let expected = "limits\n  memory: by a resource limit, for each process\n  processor time: cannot be limited here\n  processes: by a control group, for all processes of a sandbox together\n";
+        assert_eq!(limits_in_words(limited), expected);
+    }
+}

@@ -1,0 +1,150 @@
+//! The mounts that a sandbox starts with: copied by a child while bubblewrap sets up, and moved in when that is done.
+//!
+//! - Bubblewrap would do the same, and reads the kernel's table of mounts for each of them.
+//! - INVARIANT: hidden paths are covered before anything is copied, and what must not be written is closed before what is
+//!   writable is.
+//! - The child is in a namespace of its own, in which the shape of the view is made, and with which that ends.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    io::{self, Read},
+    os::{fd::OwnedFd, unix::net::UnixStream},
+    path::PathBuf,
+    time::Duration,
+};
+
+use rustix::{
+    fs::{CWD, fstat},
+    mount::{MountPropagationFlags, mount_change},
+    thread::UnshareFlags,
+};
+
+use super::inside::{Inside, Sandbox};
+use crate::{
+    handover,
+    place::{Kind, mount_id, open_plain},
+    shape::{Shape, over_itself},
+    sys::process::{Forked, fork, unshare},
+    tree::{attach, copy},
+};
+
+/// As long as bubblewrap may take.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// What they are.
+#[derive(Clone, Debug)]
+pub(crate) struct First {
+    /// What is hidden and closed in the trees below.
+    pub(crate) shape: Shape,
+    /// Shown, and whether to be written.
+    pub(crate) shown: BTreeMap<String, bool>,
+    /// Paths of the sandbox's own that are closed for writing.
+    pub(crate) frozen: Vec<String>,
+    /// Files of the sandbox's own that nobody is to open.
+    pub(crate) masked: Vec<String>,
+    /// Whether the sandbox has a `/tmp` of its own.
+    pub(crate) own_tmp: bool,
+}
+
+/// The child that has them ready.
+#[derive(Debug)]
+pub(crate) struct Preparing {
+    conversation: UnixStream,
+    _child: Forked,
+}
+
+/// The mount ids of what was shown, or why it could not be.
+type Said = Result<BTreeMap<String, u64>, String>;
+
+impl Preparing {
+    /// Begins.
+    pub(crate) fn start(first: First) -> io::Result<Self> {
+        let (conversation, theirs) = UnixStream::pair()?;
+        let child = fork(|| {
+            let said: Said = first.make(&theirs).map_err(|error| error.to_string());
+            // Nobody listens when the supervisor is gone.
+            let _ = serde_json::to_writer(&theirs, &said);
+        })?;
+        Ok(Self { conversation, _child: child })
+    }
+
+    /// Has them moved into the sandbox whose first process is `process`; returns their mount ids.
+    pub(crate) fn finish(mut self, process: &OwnedFd) -> io::Result<BTreeMap<String, u64>> {
+        self.conversation.set_read_timeout(Some(PATIENCE))?;
+        // Neither succeeds when the child has given up already; what it said is the reason.
+        let sent = handover::send(&self.conversation, process);
+        let mut said = Vec::new();
+        let heard = self.conversation.read_to_end(&mut said);
+        match serde_json::from_slice::<Said>(&said) {
+            Ok(said) => said.map_err(io::Error::other),
+            Err(_) => Err(sent.and(heard).err().unwrap_or_else(|| io::ErrorKind::UnexpectedEof.into())),
+        }
+    }
+}
+
+/// A tree with the place it goes to.
+struct Tree {
+    path: String,
+    /// What `path` really is.
+    real: PathBuf,
+    kind: Kind,
+    tree: OwnedFd,
+}
+
+impl First {
+    fn make(&self, conversation: &UnixStream) -> io::Result<BTreeMap<String, u64>> {
+        unshare(UnshareFlags::NEWNS)?;
+        mount_change(c"/", MountPropagationFlags::REC | MountPropagationFlags::PRIVATE)?;
+        self.shape.hide()?;
+        let mut trees = self.trees(false)?;
+        self.shape.close()?;
+        trees.extend(self.trees(true)?);
+        trees.sort_by(|one, other| one.path.cmp(&other.path));
+        let masks = self.masked.iter().map(|path| Tree::of("/dev/null", path, true));
+        let masks = masks.collect::<io::Result<Vec<_>>>()?;
+
+        let sandbox = Sandbox::of(handover::receive(conversation)?, self.own_tmp)?;
+        let mut inside = sandbox.enter().map_err(io::Error::other)?;
+        self.frozen.iter().try_for_each(|path| over_itself(path, true).map_err(at(path)))?;
+        masks.iter().try_for_each(|mask| mask.put(&mut inside).map(drop))?;
+        trees.iter().map(|tree| Ok((tree.put(&mut inside)?, mount_id(&tree.tree)?))).collect()
+    }
+
+    fn trees(&self, writable: bool) -> io::Result<Vec<Tree>> {
+        let shown = self.shown.iter().filter(|(_, wanted)| **wanted == writable);
+        shown.map(|(path, _)| Tree::of(path, path, !writable)).collect()
+    }
+}
+
+impl Tree {
+    fn of(source: &str, path: &str, read_only: bool) -> io::Result<Self> {
+        // What is written to must be what was looked at; what is read may be a link, as files of `/etc` are.
+        let real = if read_only { fs::canonicalize(source)? } else { source.into() };
+        let place = open_plain(CWD, &real).map_err(at(path))?;
+        let stat = fstat(&place).map_err(at(path))?;
+        // Sockets and their like are mounted on files.
+        let kind = Kind::of(&stat).unwrap_or(Kind::File);
+        let tree = copy(&place, read_only, true).map_err(at(path))?;
+        Ok(Self { path: path.to_owned(), real, kind, tree })
+    }
+
+    /// Mounts it; returns where.
+    fn put(&self, inside: &mut Inside<'_>) -> io::Result<String> {
+        let (path, place) = match inside.mount_point(&self.path, self.kind) {
+            Ok(place) => (self.path.as_str(), place),
+            // A link that the sandbox has, too, is not mounted on, but what it leads to.
+            Err(error) => {
+                let real = self.real.to_str().filter(|real| *real != self.path);
+                let real = real.ok_or_else(|| io::Error::other(error))?;
+                (real, inside.mount_point(real, self.kind).map_err(io::Error::other)?)
+            }
+        };
+        attach(&self.tree, &place).map_err(at(path))?;
+        Ok(path.to_owned())
+    }
+}
+
+fn at(path: &str) -> impl Fn(rustix::io::Errno) -> io::Error {
+    move |error| io::Error::other(format!("`{path}`: {}", io::Error::from(error)))
+}

@@ -1,0 +1,130 @@
+//! From a specification to a running server.
+//!
+//! - Bubblewrap sets up while the writable roots are covered and what is mounted first is prepared.
+//! - INVARIANT: the server starts when all of that is done. If any of it fails, bubblewrap has ended before what was made
+//!   on the host is taken away.
+
+use std::os::fd::OwnedFd;
+
+use rustix::process::{Pid, getgid, getuid};
+
+use super::{StartError, bwrap::Bwrap, namespaces, owner::Owner};
+use crate::{
+    cgroup::Controlled,
+    control::{Enforcement, Event},
+    host::Host,
+    mountinfo::MountInfo,
+    mounts::{First, Mounts},
+    persistence::Guard,
+    place::is_below,
+    shape::Layout,
+    spec::{Spec, View},
+    state::StateDir,
+};
+
+/// What came with exec beside what every supervisor gets.
+pub(super) struct Given {
+    /// Where the proxy's listener is to go.
+    pub(super) egress: Option<OwnedFd>,
+    /// The door of a control group, and its limits.
+    pub(super) group: Option<(OwnedFd, Controlled)>,
+}
+
+/// Starts the server; the sandbox ends with `parent` if there is one.
+pub(super) fn start(
+    parent: Option<Pid>,
+    spec: &Spec,
+    owner: &Owner<'_>,
+    given: Given,
+) -> Result<(Bwrap, Mounts, Guard), StartError> {
+    spec.validate()?;
+    let (uid, gid) = (getuid(), getgid());
+    if uid.is_root() && !spec.allow_root {
+        return Err(StartError::Root);
+    }
+    namespaces::enter(parent, uid, gid).map_err(StartError::Namespaces)?;
+
+    let state = StateDir::open(spec.state_dir.as_deref(), uid.as_raw())?;
+    let table = MountInfo::parse(&std::fs::read("/proc/self/mountinfo")?);
+    let layout = Layout::of(spec, &table, &state.path().to_string_lossy())?;
+    let host = Host::look(uid.as_raw(), gid.as_raw(), &spec.view)?;
+    let controlled = given.group.as_ref().map(|(_, controlled)| *controlled).unwrap_or_default();
+    let frame: Vec<String> = host.frame().map(|(path, _)| path.clone()).collect();
+    let mut bwrap = Bwrap::start(spec, &host, layout.shape.hidden_within(&frame), given)?;
+
+    let mut guard = Guard::new(&spec.persistence.allow, state)?;
+    let started = furnish(spec, layout, host, &mut bwrap, &mut guard, owner).and_then(|mounts| {
+        owner.say(&in_force(spec, controlled))?;
+        Ok(mounts)
+    });
+    match started {
+        Ok(mounts) => Ok((bwrap, mounts, guard)),
+        Err(error) => {
+            bwrap.kill();
+            // Nothing of the server's has run, so there is nothing to tell of but the error.
+            guard.finish();
+            Err(error)
+        }
+    }
+}
+
+/// Closes what is never written, mounts what is shown, and lets the server start.
+fn furnish(
+    spec: &Spec,
+    mut layout: Layout,
+    host: Host,
+    bwrap: &mut Bwrap,
+    guard: &mut Guard,
+    owner: &Owner<'_>,
+) -> Result<Mounts, StartError> {
+    // What is never writable is not so by its own path either.
+    layout.writable.retain(|path| !guard.protects(path));
+    for root in &layout.writable {
+        let missing: Vec<String> =
+            layout.missing.iter().filter(|path| is_below(path, root)).cloned().collect();
+        let closed = guard.cover(root, &missing, &layout.shape)?;
+        layout.shape.extend(closed);
+    }
+    bwrap.prepare(first(spec, &layout, host))?;
+    let (sandbox, mut fixed) = bwrap.wait_until_ready(owner, spec.view.has_own_tmp())?;
+    fixed.retain(|path, _| match &spec.view {
+        View::Roots { programs, .. } => layout.writable.contains(path) || programs.contains(path),
+        View::HostRead { .. } => layout.writable.contains(path),
+    });
+    let mut mounts = Mounts::new(sandbox, fixed, layout.shape);
+    for mount in &spec.mounts {
+        mounts.add(mount, guard)?;
+    }
+    bwrap.start_server(owner)?;
+    owner.say(&Event::Started)?;
+    Ok(mounts)
+}
+
+/// What is mounted when bubblewrap is ready.
+fn first(spec: &Spec, layout: &Layout, host: Host) -> First {
+    let own_tmp = spec.view.has_own_tmp();
+    let on_tmp = layout.shown.iter().filter(|path| own_tmp && path.starts_with("/tmp/"));
+    let read = host.rest().chain(&host.etc).chain(on_tmp);
+    let programs = match &spec.view {
+        View::Roots { programs, .. } => programs.as_slice(),
+        View::HostRead { .. } => &[],
+    };
+    let read = read.chain(programs).map(|path| (path.clone(), false));
+    let shown = read.chain(layout.writable.iter().map(|path| (path.clone(), true))).collect();
+    First { shape: layout.shape.clone(), shown, frozen: host.frozen, masked: host.masked, own_tmp }
+}
+
+/// Which limits hold, and by what.
+fn in_force(spec: &Spec, group: Controlled) -> Event {
+    let by = |asked: bool, in_group: bool, otherwise| match (asked, in_group) {
+        (false, _) => Enforcement::Unlimited,
+        (true, true) => Enforcement::Cgroup,
+        (true, false) => otherwise,
+    };
+    let of_processes = if getuid().is_root() { Enforcement::Unenforced } else { Enforcement::Sandbox };
+    Event::Limited {
+        memory: by(spec.limits.memory.is_some(), group.memory, Enforcement::Process),
+        cpu: by(spec.limits.cpu.is_some(), group.cpu, Enforcement::Unenforced),
+        processes: by(spec.limits.processes.is_some(), group.processes, of_processes),
+    }
+}

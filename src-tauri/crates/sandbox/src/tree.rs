@@ -1,0 +1,36 @@
+//! Trees of mounts: copied privately from a place, and put at another.
+
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::{
+    io::Errno,
+    mount::{MoveMountFlags, OpenTreeFlags, move_mount, open_tree},
+};
+
+use crate::sys::mount::{Attributes, set_attributes};
+
+/// A private copy of the mount at `place`, and of those below it if `recursive`. It never receives later mounts of the
+/// host, and carries neither setuid programs nor devices.
+pub(crate) fn copy(place: &OwnedFd, read_only: bool, recursive: bool) -> Result<OwnedFd, Errno> {
+    let recurse = if recursive { OpenTreeFlags::AT_RECURSIVE } else { OpenTreeFlags::empty() };
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE
+        | OpenTreeFlags::OPEN_TREE_CLOEXEC
+        | OpenTreeFlags::AT_EMPTY_PATH
+        | recurse;
+    let tree = open_tree(place, "", flags)?;
+    let read_only = if read_only { libc::MOUNT_ATTR_RDONLY } else { 0 };
+    let attributes = Attributes {
+        set: libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV | read_only,
+        propagation: libc::MS_PRIVATE,
+        recursive,
+        ..Attributes::default()
+    };
+    set_attributes(&tree, attributes).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::PERM))?;
+    Ok(tree)
+}
+
+/// Puts `tree`, which may be a mount elsewhere, at `place`.
+pub(crate) fn attach(tree: impl AsFd, place: impl AsFd) -> Result<(), Errno> {
+    let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
+    move_mount(tree, "", place, "", flags)
+}
