@@ -21,6 +21,8 @@ pub struct Package<'a> {
     pub description: &'a str,
     /// Names of further tools.
     pub more: &'a [&'a str],
+    /// It ends as it starts.
+    pub broken: bool,
 }
 
 pub struct Registry {
@@ -163,10 +165,15 @@ fn program(version: &str, package: &Package<'_>) -> String {
     let tool = |name: &&str| json!({ "name": name, "description": package.description, "inputSchema": { "type": "object" } });
     let names = ["version", "reach", "change"];
     let tools: Vec<Value> = names.iter().chain(package.more).map(tool).collect();
-    PROGRAM.replace("VERSION", version).replace("TOOLS", &Value::from(tools).to_string())
+    let first = if package.broken { "throw new Error('a part is missing');" } else { "" };
+    PROGRAM
+        .replace("FIRST", first)
+        .replace("VERSION", version)
+        .replace("TOOLS", &Value::from(tools).to_string())
 }
 
 const PROGRAM: &str = r"#!/usr/bin/env node
+FIRST
 const say = (message) => process.stdout.write(JSON.stringify({ jsonrpc: '2.0', ...message }) + '\n');
 const calls = {
     version: () => 'VERSION',

@@ -83,3 +83,28 @@ fn an_entry_without_a_version_stays_as_it_is_and_a_version_can_be_named() {
     assert_eq!(folders(&world.home), ["tiny/1.0.0"]);
     assert_eq!(tell(&world, &mut world.connect("tiny"), "version", json!({})), "1.0.0");
 }
+
+#[test]
+fn a_version_that_does_not_start_can_be_left_and_not_be_taken() {
+    let registry = Registry::new();
+    registry.npm("tiny", "1.0.0", &Package { broken: true, ..Package::default() });
+    let world = world(&registry, &["tiny"]);
+    install(&world.home, "tiny");
+    newer(&registry);
+    let taken = run(&world.home, &["update", "tiny", "--yes"]).unwrap();
+    for words in [
+        "NOT COMPARED, so look at each of its tools: version 1.0.0 could not be looked at",
+        "a part is missing",
+        "extra: Does more.",
+        "Taken.",
+    ] {
+        assert!(taken.contains(words), "{words} in\n{taken}");
+    }
+    assert_eq!(tell(&world, &mut world.connect("tiny"), "version", json!({})), "1.1.0");
+
+    registry.npm("tiny", "1.2.0", &Package { broken: true, ..Package::default() });
+    let refused = run(&world.home, &["update", "tiny", "--yes"]).unwrap_err();
+    assert!(refused.contains("version 1.2.0 could not be looked at"), "{refused}");
+    let package: Value = json_of(&world.home, &["list"])["servers"][0]["package"].clone();
+    assert_eq!(package["version"], json!("1.1.0"));
+}

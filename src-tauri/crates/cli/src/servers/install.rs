@@ -165,6 +165,7 @@ fn update_json(server: &str, update: &Update, taken: bool) -> Value {
         "server": server,
         "from": update.from,
         "to": update.to,
+        "notCompared": update.not_compared.as_ref().map(ToString::to_string),
         "tools": tools.collect::<Vec<_>>(),
         "changesEntry": update.changes_entry(),
         "taken": taken,
@@ -174,8 +175,14 @@ fn update_json(server: &str, update: &Update, taken: bool) -> Value {
 fn update_text(server: &str, update: &Update) -> String {
     let mut lines = vec![format!("{server}: from version {} to {}", update.from, update.to)];
     let short = |text: &str| visible::head(text, DESCRIPTION);
+    if let Some(problem) = &update.not_compared {
+        lines.push(format!("  NOT COMPARED, so look at each of its tools: {problem}"));
+    }
     for change in &update.tools {
         match change {
+            ToolChange::New { name, description } if update.not_compared.is_some() => {
+                lines.push(format!("  {name}: {}", short(description)));
+            }
             ToolChange::New { name, description } => {
                 lines.push(format!("  {name}: NEW, refused until it is annotated: {}", short(description)));
             }

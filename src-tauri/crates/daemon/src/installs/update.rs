@@ -24,6 +24,8 @@ pub struct Update {
     pub from: String,
     /// The version that could be.
     pub to: String,
+    /// Why the version that is there could not be compared: then every tool counts as new.
+    pub not_compared: Option<InstallError>,
     /// How their tools differ.
     pub tools: Vec<ToolChange>,
 }
@@ -65,7 +67,8 @@ pub enum ToolChange {
 }
 
 /// Installs another version of a server's package beside the one that is there, and starts both, in sandboxes without
-/// network, to compare their tools. `version` is the newest when it is not named.
+/// network, to compare their tools. `version` is the newest when it is not named. A version that is there and does not
+/// start is no reason to keep it; a new one that does not start is none to take it.
 ///
 /// # Errors
 /// [`InstallError`].
@@ -100,8 +103,12 @@ pub async fn look_for_update(
     // An entry that names a version names the one that runs.
     record.wanted.version = asked.wanted.version.as_ref().map(|_| record.version.clone());
     let new = installs.ready_with(server, &asked, &record).map_err(not_ready)?;
-    let before = tools(installer, &there.server, &old.version).await?;
+    let before = tools(installer, &there.server, &old.version).await;
     let after = tools(installer, &new.server, &record.version).await?;
+    let (before, not_compared) = match before {
+        Ok(before) => (before, None),
+        Err(problem) => (Vec::new(), Some(problem)),
+    };
     drop((there, new));
     Ok(Updated::Found(Box::new(Update {
         installs,
@@ -112,6 +119,7 @@ pub async fn look_for_update(
         to: record.version.clone(),
         asked,
         record,
+        not_compared,
         tools: changes(&before, &after),
     })))
 }
