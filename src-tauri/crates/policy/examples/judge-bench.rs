@@ -1,7 +1,8 @@
 //! Times judging a mix of twenty calls of a coding session. Prints rows of a table in Markdown.
 //!
-//! - Three figures for each policy: `judge` alone with paths that are canonical; the whole way of a call (`plan`,
-//!   `with_facts`, `judge`) with such paths; and that way with every path found on disk by a `Resolver`.
+//! - Four figures for each policy: `judge` alone with paths that are canonical; the whole way of a call (`plan`,
+//!   `with_facts`, `judge`) with such paths; that way with every path found on disk by a `Resolver`; and that
+//!   with what stands there, too.
 //! - Policies: the one that ships with rules for the other servers beside it, generated ones of 10 and 1,000 rules that
 //!   name server and tool, and the coding policy of the existing system where its files lie beside the checkout or
 //!   `IRONCURTAIN_PEER` says where.
@@ -58,23 +59,26 @@ enum Figure {
     Spelled,
     /// Understanding the call, with paths found on disk, and judging.
     Located,
+    /// That, and what stands at each path, which the trusted process looks for with every call.
+    Looked,
 }
 
 impl Figure {
-    const ALL: [Self; 3] = [Self::Judge, Self::Spelled, Self::Located];
+    const ALL: [Self; 4] = [Self::Judge, Self::Spelled, Self::Located, Self::Looked];
 
     fn name(self) -> &'static str {
         match self {
             Self::Judge => "judge",
             Self::Spelled => "plan, with_facts, judge",
             Self::Located => "plan, paths from disk, with_facts, judge",
+            Self::Looked => "plan, paths and what is there from disk, with_facts, judge",
         }
     }
 
     fn goal(self) -> &'static str {
         match self {
             Self::Judge => "<= 2 us",
-            Self::Spelled => "",
+            Self::Spelled | Self::Looked => "",
             Self::Located => "<= 10 us",
         }
     }
@@ -99,6 +103,7 @@ impl<'a> Work<'a> {
             Figure::Judge => self.resolved.iter().for_each(|call| self.judge(call)),
             Figure::Spelled => self.whole_way(&World::spelled),
             Figure::Located => self.whole_way(&World::located),
+            Figure::Looked => self.whole_way(&World::looked),
         }
     }
 

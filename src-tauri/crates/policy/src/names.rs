@@ -1,6 +1,6 @@
 //! A map from names that is built once and asked often.
 //!
-//! - Sorted by name, with the first bytes of each as a number beside it: most comparisons are of two numbers.
+//! - Sorted by the first bytes of each name, taken as a number: most comparisons are of two numbers.
 //! - Needs no hashing, so that whoever chooses the names asked about cannot make asking slow.
 
 use crate::SharedStr;
@@ -33,15 +33,8 @@ impl<T> Names<T> {
 
     /// A name as it is kept, and what belongs to it.
     pub(crate) fn find(&self, name: &str) -> Option<(&SharedStr, &T)> {
-        let start = start_of(name);
-        let from = self.0.partition_point(|entry| entry.start < start);
-        let alike = self.0.get(from..)?;
-        let first = alike.first().filter(|entry| entry.start == start)?;
-        let entry = match first.name == *name {
-            true => first,
-            false => alike.get(alike.binary_search_by(|entry| entry.name.as_str().cmp(name)).ok()?)?,
-        };
-        Some((&entry.name, &entry.value))
+        let at = self.place(name).ok()?;
+        self.0.get(at).map(|entry| (&entry.name, &entry.value))
     }
 
     /// All of them, sorted.
@@ -51,18 +44,29 @@ impl<T> Names<T> {
 
     /// Whether the name is among them.
     pub(crate) fn has(&self, name: &str) -> bool {
-        self.find(name).is_some()
+        self.place(name).is_ok()
     }
 
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+
+    fn place(&self, name: &str) -> Result<usize, usize> {
+        let start = start_of(name);
+        self.0.binary_search_by(|entry| {
+            entry.start.cmp(&start).then_with(|| match entry.name.len().max(name.len()) {
+                // Of two names that fit into their numbers, the longer one has more NULs.
+                ..=8 => entry.name.len().cmp(&name.len()),
+                _ => entry.name.as_str().cmp(name),
+            })
+        })
     }
 }
 
 impl<T: Default> Names<T> {
     /// What belongs to a name, made when there is nothing yet.
     pub(crate) fn entry(&mut self, name: &str) -> Option<&mut T> {
-        let at = self.0.binary_search_by(|entry| entry.name.as_str().cmp(name)).unwrap_or_else(|at| {
+        let at = self.place(name).unwrap_or_else(|at| {
             self.0.insert(at, Entry { start: start_of(name), name: name.into(), value: T::default() });
             at
         });
@@ -70,15 +74,16 @@ impl<T: Default> Names<T> {
     }
 }
 
-/// The first eight bytes as a number that sorts as they do, with zeros for those that are not there.
+/// The first eight bytes as a number that sorts as they do.
 fn start_of(name: &str) -> u64 {
     let bytes = name.as_bytes();
-    let first = bytes.first_chunk().copied().unwrap_or_else(|| {
-        let mut first = [0; 8];
-        first.iter_mut().zip(bytes).for_each(|(place, byte)| *place = *byte);
-        first
-    });
-    u64::from_be_bytes(first)
+    match bytes.first_chunk::<8>() {
+        Some(first) => u64::from_be_bytes(*first),
+        None => {
+            let number = bytes.iter().fold(0, |number, byte| (number << 8) | u64::from(*byte));
+            number << (8 * (8 - bytes.len()).min(7))
+        }
+    }
 }
 
 #[cfg(test)]

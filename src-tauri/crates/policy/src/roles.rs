@@ -100,7 +100,7 @@ impl Role {
     /// Whether a folder in this role always stands for all that is in it: taking a folder away takes its content.
     #[must_use]
     pub fn descends(self) -> bool {
-        self == Self::DeletePath
+        RoleSet::DESCENDING.contains(self)
     }
 
     /// Whether it names something that is judged by itself.
@@ -127,6 +127,9 @@ impl RoleSet {
 
     /// The roles that are judged by themselves.
     pub const RESOURCES: Self = Self(Self::PATHS.0 | Self::URLS.0 | Self::IDENTIFIERS.0);
+
+    /// The roles in which a folder always stands for all that is in it.
+    pub const DESCENDING: Self = Self(Self::bit(Role::DeletePath));
 
     /// The roles of a category.
     const fn of(category: Category) -> Self {

@@ -36,8 +36,8 @@ pub struct Escalation {
     pub reason: SharedStr,
     /// Every value that needs the person's word. Never empty.
     pub values: Few<Asked>,
-    /// Every rule that spoke, the deciding one first.
-    pub reasons: Few<Reason>,
+    /// Every rule that spoke besides those that ask.
+    pub others: Few<Reason>,
 }
 
 /// A call that is refused.

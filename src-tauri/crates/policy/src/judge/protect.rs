@@ -2,7 +2,7 @@
 
 use super::{Context, PROTECTED_PATH};
 use crate::protected::Closed;
-use crate::{Denial, ResolvedCall, Resource, Role};
+use crate::{Denial, ResolvedCall, Resource, RoleSet};
 use ironcurtain_paths::CanonicalPath;
 
 /// Why the call is refused, when it is.
@@ -12,7 +12,7 @@ pub(super) fn refuse(context: &Context<'_>, call: &ResolvedCall) -> Option<Denia
     };
     // Each value is looked up once; what is wrong with one is said role by role.
     let is_closed = |value: &Resource, taken_away: bool| matches!(value, Resource::Path(path) if closed(path, taken_away).is_some());
-    if !call.given().iter().any(|given| is_closed(&given.value, given.roles.iter().any(Role::descends))) {
+    if !call.given().iter().any(|given| is_closed(&given.value, given.roles.meets(RoleSet::DESCENDING))) {
         return None;
     }
     call.paths().find_map(|(role, argument, path)| {

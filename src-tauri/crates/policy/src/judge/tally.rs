@@ -103,8 +103,7 @@ impl<'a> Tally<'a> {
             None => Verdict::Allow(Permit::new(reasons, self.grants())),
             Some(first) => {
                 let (rule, reason) = (first.rule.clone(), first.reason.clone());
-                let reasons = reasons_of(&values, reasons);
-                Verdict::Escalate(Escalation { rule, reason, values, reasons })
+                Verdict::Escalate(Escalation { rule, reason, values, others: reasons })
             }
         }
     }
@@ -119,16 +118,6 @@ impl<'a> Tally<'a> {
         }
         ids
     }
-}
-
-/// Why something is asked, and then what else was said.
-fn reasons_of(values: &[Asked], others: Few<Reason>) -> Few<Reason> {
-    let mut reasons = Few::new();
-    for asked in values {
-        push(&mut reasons, Reason { rule: asked.rule.clone(), reason: asked.reason.clone() });
-    }
-    reasons.extend(others);
-    reasons
 }
 
 impl Reason {

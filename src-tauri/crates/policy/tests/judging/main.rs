@@ -13,6 +13,7 @@ mod domains;
 mod files;
 mod linting;
 mod loading;
+mod memory;
 mod peer;
 mod properties;
 mod proposals;
