@@ -95,6 +95,7 @@ fuzz_target!(|scene: Scene<'_>| {
         protected: &protected,
         gates: &gates,
         grants: &grants,
+        hosts: &[],
         approved: &[],
     };
     let verdict = judge(&policy, &context, &call);
@@ -193,7 +194,7 @@ fn load(rules: &[Value]) -> Policy {
 }
 
 fn path(at: u8) -> CanonicalPath {
-    CanonicalPath::assume_canonical(pick(&PATHS, at)).unwrap()
+    CanonicalPath::assume_canonical(pick::<&str>(&PATHS, at)).unwrap()
 }
 
 fn pick<T>(from: &[T], at: u8) -> &T {
