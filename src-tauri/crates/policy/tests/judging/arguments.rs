@@ -81,6 +81,48 @@ fn facts_that_are_not_those_of_the_plan_are_refused() {
 }
 
 #[test]
+fn the_facts_of_a_remote_are_not_taken_for_another_address() {
+    let scene = Scene::allowing_all();
+    let known = || [Fact::Remotes(vec!["https://example.com/a".to_owned()])];
+    let arguments = fields(&json!({ "url": "https://example.com/a" }));
+    let plan = scene.annotations.plan("other", "get", &arguments).unwrap();
+    assert!(!plan.values()[0].is_remote());
+    assert_eq!(plan.with_facts(known()).unwrap_err().reason, "argument `url` was not resolved");
+    let arguments = fields(&json!({ "remote": "origin" }));
+    let plan = scene.annotations.plan("other", "push", &arguments).unwrap();
+    assert!(plan.with_facts(known()).is_ok());
+}
+
+#[test]
+fn a_plan_without_a_role_is_that_of_a_tool_without_its_arguments() {
+    let scene = Scene::new(&[("reads", json!({ "roles": ["read-path"] }), "allow")]);
+    let arguments = fields(&json!({ "path": "/a", "remote": "origin" }));
+    let whole = scene.annotations.plan("other", "push", &arguments).unwrap();
+    let rest = whole.without(Role::GitRemoteUrl);
+    assert_eq!((rest.server(), rest.tool()), ("other", "push"));
+    let [value] = rest.values() else { panic!("{:?}", rest.values()) };
+    assert_eq!((value.raw, value.is_remote()), (Some("/a"), false));
+    let call = rest.with_facts([Fact::Path(path("/a"))]).unwrap();
+    assert_eq!(call.roles(), [Role::ReadPath]);
+    let severity = |call| crate::scene::severity(&scene.judge_call(&call));
+    assert_eq!(severity(call), 0, "what is left is judged, and nothing else");
+    let remotes = Fact::Remotes(vec!["https://example.com/a".to_owned()]);
+    assert_eq!(severity(whole.with_facts([Fact::Path(path("/a")), remotes]).unwrap()), 2);
+}
+
+#[test]
+fn a_list_does_not_cover_what_has_no_text() {
+    let bodies =
+        json!([{ "roles": ["email-address"], "allowed": ["ann@example.com", ""], "matchType": "emails" }]);
+    let scene = Scene::new(&[("known", json!({ "tool": ["mail"], "lists": bodies }), "allow")]);
+    let said = |to: Value| scene.says("other", "mail", &json!({ "to": to, "body": "hi" }));
+    assert_eq!(said(json!("ann@example.com")), "allow known");
+    for shapeless in [json!(1), json!({ "address": "ann@example.com" }), json!(["ann@example.com", 1])] {
+        assert_eq!(said(shapeless.clone()), "deny default-deny", "{shapeless}");
+    }
+}
+
+#[test]
 fn roles_under_a_condition_are_strict_about_its_value() {
     let scene = Scene::new(&[("reads", json!({ "roles": ["read-path"] }), "allow")]);
     let said = |dry: Value| scene.says("other", "edit", &json!({ "path": "/a", "dry": dry }));

@@ -55,6 +55,9 @@ fn hosts_shadow_hosts() {
     assert_eq!(late(&["*.d.org"], &["d.org", "a.d.org", "*.b.d.org"]), 1);
     assert_eq!(late(&["*"], &["d.org", "*.e.org"]), 1);
     assert_eq!(late(&["*"], &["localhost"]), 0);
+    // Where the late one is `*`, that is one more.
+    assert_eq!(late(&["*"], &["*"]), 2);
+    assert_eq!(late(&["d.org", "*.e.org"], &["*"]), 1);
     assert_eq!(late(&["d.org"], &["*.d.org"]), 0);
     assert_eq!(late(&["d.org"], &["d.org/a/b"]), 1);
     assert_eq!(late(&["d.org/a/b"], &["d.org"]), 0);

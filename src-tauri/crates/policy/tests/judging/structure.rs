@@ -193,6 +193,20 @@ fn a_host_with_a_port_is_open_on_that_port_alone() {
 }
 
 #[test]
+fn a_remote_without_a_port_is_on_that_of_its_scheme() {
+    let mut scene = Scene::allowing_all();
+    let hosts = ["ssh.org:22", "git.org:9418", "web.org:443"].map(str::to_owned);
+    scene.gates = Gates::new(&BTreeMap::from([("other".to_owned(), hosts.into())]));
+    let said = |url: &str| scene.says("other", "push", &json!({ "path": "/r", "remote": url }));
+    for url in ["ssh://git@ssh.org/a", "git@ssh.org:a", "git://git.org/a", "https://web.org/a"] {
+        assert_eq!(said(url), "allow all", "{url}");
+    }
+    for url in ["git://ssh.org/a", "ssh://git@git.org/a", "ssh://git@web.org/a", "ssh://git@ssh.org:443/a"] {
+        assert_eq!(said(url), "escalate structural-domain-escalate", "{url}");
+    }
+}
+
+#[test]
 fn a_remote_that_git_does_not_know_does_not_slip_past_the_gate() {
     let mut scene = Scene::new(&[("all", json!({}), "allow")]);
     scene.gates = Gates::new(&BTreeMap::from([("other".to_owned(), vec!["*".to_owned()])]));
