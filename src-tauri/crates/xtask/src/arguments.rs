@@ -10,6 +10,7 @@ usage: cargo xtask TASK
   demo [ARGUMENTS]        tell the story of the README with real parts in a temporary home
                             --answer allow|deny|timeout  answer the questions without a person
                             --desktop                    ask with the app's own dialog
+  release                 build the programs that are packaged
   test [--fast]           run every test; --fast leaves out the app and the display
   bench [OPTIONS]         measure ours beside others
                             --write     put the tables into docs/benchmarks.md
@@ -27,6 +28,7 @@ pub(crate) enum Task {
     Help,
     Run { arguments: Vec<String> },
     Demo { arguments: Vec<String> },
+    Release,
     Test(Scope),
     Bench { write: bool, with_srt: bool },
     Fuzz { target: Option<String>, seconds: u32 },
@@ -52,6 +54,7 @@ pub(crate) fn read(arguments: impl IntoIterator<Item = String>) -> anyhow::Resul
         None | Some("help" | "--help" | "-h") => Ok(Task::Help),
         Some("run") => Ok(Task::Run { arguments: passed_on() }),
         Some("demo") => Ok(Task::Demo { arguments: passed_on() }),
+        Some("release") => flags([], &rest).map(|[]| Task::Release),
         Some("test") => Ok(Task::Test(scope(&rest)?)),
         Some("bench") => {
             let [write, with_srt] = flags(["--write", "--with-srt"], &rest)?;
@@ -103,6 +106,8 @@ mod tests {
     #[test]
     fn tasks_and_their_options() {
         assert_eq!(task(""), Some(Task::Help));
+        assert_eq!(task("release"), Some(Task::Release));
+        assert_eq!(task("release --fast"), None);
         assert_eq!(task("test"), Some(Task::Test(Scope::Everything)));
         assert_eq!(task("test --fast"), Some(Task::Test(Scope::WithoutApp)));
         assert_eq!(task("bench --write"), Some(Task::Bench { write: true, with_srt: false }));

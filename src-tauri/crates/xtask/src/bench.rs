@@ -20,8 +20,8 @@ pub(crate) fn run(write: bool, with_srt: bool) -> anyhow::Result<()> {
         servers::install()?;
     }
     heading("Building for release (some minutes the first time)")?;
-    let packages = ["--release", "--package", DAEMON, "--package", SANDBOX];
-    let built = programs::build(&packages, &["--bins", "--example", "bench", "--example", "sandbox-bench"])?;
+    let targets = ["--bins", "--example", "bench", "--example", "sandbox-bench"];
+    let built = programs::build_for_release(&["--package", DAEMON, "--package", SANDBOX], &targets)?;
     let judges = cargo::build(&["--release", "--package", POLICY, "--example", "judge-bench"])?;
     heading("Measuring")?;
     let mut sandbox = Command::new(cargo::find(&built, "sandbox-bench")?);

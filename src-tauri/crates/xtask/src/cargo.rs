@@ -43,6 +43,15 @@ pub(crate) fn build(arguments: &[&str]) -> anyhow::Result<Vec<Built>> {
     Ok(built)
 }
 
+/// Links the program that has its package's name for release once more, without shared libraries: less of it is resident,
+/// and it starts sooner. Succeeds where there is a C library to link so.
+pub(crate) fn link_statically(package: &str) -> bool {
+    let program = ["--release", "--quiet", "--package", package, "--bin", package];
+    let mut command = command(&["rustc"]);
+    command.args(program).args(["--", "-C", "target-feature=+crt-static"]);
+    command.status().is_ok_and(|status| status.success())
+}
+
 /// The program of this name among those built.
 pub(crate) fn find<'a>(built: &'a [Built], name: &str) -> anyhow::Result<&'a Path> {
     let found = built.iter().find(|b| !b.test && b.name == name);

@@ -25,6 +25,7 @@ fn main() -> ExitCode {
         Ok(Task::Help) => terminal::say(arguments::HELP),
         Ok(Task::Run { arguments }) => programs::run(&arguments),
         Ok(Task::Demo { arguments }) => programs::demo(&arguments),
+        Ok(Task::Release) => programs::release(),
         Ok(Task::Test(scope)) => suite::run(scope),
         Ok(Task::Bench { write, with_srt }) => bench::run(write, with_srt),
         Ok(Task::Fuzz { target, seconds }) => fuzz::run(target.as_deref(), seconds),

@@ -2,7 +2,7 @@
 
 use crate::cargo::{self, Built};
 use crate::machine::{self, Purpose};
-use crate::parts::{APP, DAEMON, HELPERS};
+use crate::parts::{APP, DAEMON, HELPERS, SANDBOX};
 use crate::process;
 use crate::terminal::{heading, say};
 use std::path::Path;
@@ -43,6 +43,23 @@ pub(crate) fn demo(arguments: &[String]) -> anyhow::Result<()> {
 pub(crate) fn build(packages: &[&str], targets: &[&str]) -> anyhow::Result<Vec<Built>> {
     let helpers = HELPERS.iter().flat_map(|helper| ["--package", helper]);
     cargo::build(&packages.iter().copied().chain(helpers).chain(targets.iter().copied()).collect::<Vec<_>>())
+}
+
+/// Builds what is packaged.
+pub(crate) fn release() -> anyhow::Result<()> {
+    machine::prepare(&[Purpose::Compile])?;
+    heading("Building for release (some minutes the first time)")?;
+    build_for_release(&[], &["--bins"]).map(drop)
+}
+
+/// The same as [`build`], for release. The program that stays with every sandbox is linked without shared libraries.
+pub(crate) fn build_for_release(packages: &[&str], targets: &[&str]) -> anyhow::Result<Vec<Built>> {
+    let built = build(&[&["--release"], packages].concat(), targets)?;
+    if !cargo::link_statically(SANDBOX) {
+        say("There is no static C library here, so each sandbox takes about 1 MB more than it could.")?;
+        return build(&[&["--release"], packages].concat(), targets);
+    }
+    Ok(built)
 }
 
 fn has_display() -> bool {
