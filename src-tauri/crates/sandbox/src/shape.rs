@@ -65,8 +65,9 @@ const ALWAYS_HIDDEN: &[&str] = &["/run/user"];
 impl Layout {
     /// Looks at the host and works out the view that `spec` asks for; `state_dir` is ours, and is hidden.
     pub(crate) fn of(spec: &Spec, table: &MountInfo, state_dir: &str) -> Result<Self, LayoutError> {
+        let mounted = real::mounted(table);
         let mut hidden = BTreeMap::new();
-        hide(&mut hidden, &[state_dir], table)?;
+        hide(&mut hidden, &[state_dir], &mounted)?;
         let points = spec.mounts.iter().map(|mount| (mount.path.clone(), Want::Point));
         let mut wanted: BTreeMap<String, Want> = points.collect();
         let mut layout = Self::default();
@@ -74,8 +75,8 @@ impl Layout {
         match &spec.view {
             View::Roots { session_dir, .. } => layout.writable.push(session_dir.clone()),
             View::HostRead { session_dir, deny_read, allow_read, allow_write, deny_write, .. } => {
-                hide(&mut hidden, ALWAYS_HIDDEN, table)?;
-                hide(&mut hidden, deny_read, table)?;
+                hide(&mut hidden, ALWAYS_HIDDEN, &mounted)?;
+                hide(&mut hidden, deny_read, &mounted)?;
                 (frozen, layout.missing) = closed(deny_write)?;
                 for path in allow_write {
                     let is_closed =
@@ -119,11 +120,11 @@ enum Want {
 fn hide(
     hidden: &mut BTreeMap<String, Kind>,
     paths: &[impl AsRef<str>],
-    table: &MountInfo,
+    mounted: &[real::Mounted<'_>],
 ) -> Result<(), LayoutError> {
     for path in paths {
         let Some((real, kind)) = real_kind(path.as_ref())? else { continue };
-        hidden.extend(real::aliases(&real, table)?.into_iter().map(|alias| (alias, kind)));
+        hidden.extend(real::aliases(&real, mounted)?.into_iter().map(|alias| (alias, kind)));
         hidden.insert(real, kind);
     }
     Ok(())

@@ -7,7 +7,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::{mountinfo::MountInfo, place::Kind};
+use crate::{
+    mountinfo::{Entry, MountInfo},
+    place::Kind,
+};
 
 /// Why a view cannot be made.
 #[derive(Debug, thiserror::Error)]
@@ -55,30 +58,36 @@ pub(super) fn link(path: &str) -> Result<Option<String>, LayoutError> {
     Ok(real(above)?.map(|above| format!("{}/{name}", above.trim_end_matches('/'))))
 }
 
+/// A mount that nothing covers, by its point.
+pub(super) type Mounted<'a> = (PathBuf, &'a Entry);
+
+/// The mounts that nothing covers.
+pub(super) fn mounted(table: &MountInfo) -> Vec<Mounted<'_>> {
+    let points = table.by_point().into_iter();
+    points.filter_map(|(point, id)| Some((PathBuf::from(point), table.get(id)?))).collect()
+}
+
 /// Further paths at which the same place, or something inside of it, is mounted.
-pub(super) fn aliases(real: &str, table: &MountInfo) -> Result<Vec<String>, LayoutError> {
+pub(super) fn aliases(real: &str, mounted: &[Mounted<'_>]) -> Result<Vec<String>, LayoutError> {
     let path = Path::new(real);
-    let around = |point: &&PathBuf| path.starts_with(point);
-    let points: Vec<(u64, PathBuf)> =
-        table.by_point().into_iter().map(|(point, id)| (id, PathBuf::from(point))).collect();
-    let home =
-        points.iter().filter(|(_, point)| around(&point)).max_by_key(|(_, point)| point.as_os_str().len());
-    let Some((id, point)) = home else { return Ok(vec![]) };
-    let Some(entry) = table.get(*id) else { return Ok(vec![]) };
+    let around = mounted.iter().filter(|(point, _)| path.starts_with(point));
+    let Some((point, entry)) = around.max_by_key(|(point, _)| point.as_os_str().len()) else {
+        return Ok(vec![]);
+    };
     let Ok(relative) = path.strip_prefix(point) else { return Ok(vec![]) };
     let in_file_system = Path::new(&entry.root).join(relative);
+    let own = identity(path);
 
     let mut found = Vec::new();
-    for (other_id, other) in &points {
-        let Some(mount) = table.get(*other_id).filter(|mount| mount.device == entry.device) else { continue };
+    for (other, mount) in mounted.iter().filter(|(_, mount)| mount.device == entry.device) {
         // Covered by another mount, a path leads somewhere else than the table says of this one.
         let (alias, is_one) = if let Ok(rest) = in_file_system.strip_prefix(&mount.root) {
             let alias: PathBuf = other.join(rest).components().collect();
-            let is_one = identity(&alias).is_some_and(|found| Some(found) == identity(path));
+            let is_one = identity(&alias).is_some_and(|found| Some(found) == own);
             (alias, is_one)
         } else if Path::new(&mount.root).starts_with(&in_file_system) {
-            let device = |path: &Path| identity(path).map(|(device, _)| device);
-            (other.clone(), device(other).is_some_and(|found| Some(found) == device(path)))
+            let device = |found: Option<(u64, u64)>| found.map(|(device, _)| device);
+            (other.clone(), device(identity(other)).is_some_and(|found| Some(found) == device(own)))
         } else {
             continue;
         };
