@@ -9,7 +9,10 @@ use std::{
     collections::BTreeMap,
     fs,
     io::{self, Read},
-    os::{fd::OwnedFd, unix::net::UnixStream},
+    os::{
+        fd::{AsFd, OwnedFd},
+        unix::net::UnixStream,
+    },
     path::PathBuf,
     time::Duration,
 };
@@ -61,7 +64,7 @@ impl Preparing {
     /// Begins.
     pub(crate) fn start(first: First) -> io::Result<Self> {
         let (conversation, theirs) = UnixStream::pair()?;
-        let child = fork(|| {
+        let child = fork(theirs.as_fd(), || {
             let said: Said = first.make(&theirs).map_err(|error| error.to_string());
             // Nobody listens when the supervisor is gone.
             let _ = serde_json::to_writer(&theirs, &said);

@@ -93,21 +93,24 @@ impl Ghosts {
         Ok(())
     }
 
-    /// Removes all of ours.
+    /// Removes all of ours, and what supervisors have left that died meanwhile.
     pub(super) fn release_all(&mut self) -> io::Result<()> {
         let _turn = self.state.lock()?;
-        remove(&std::mem::take(&mut self.ours), &self.others()?);
+        let ours = std::mem::take(&mut self.ours);
+        remove(&ours, &self.sweep()?);
         if let Some((path, _)) = self.journal.take() {
             fs::remove_file(path)?;
         }
         Ok(())
     }
 
-    /// Removes what dead supervisors have left; returns what living ones have.
+    /// Removes what dead supervisors have left, but for what is ours as well; returns what other living ones have.
     fn sweep(&self) -> io::Result<Made> {
         let (live, dead) = self.apart()?;
         for (path, _held) in dead {
-            remove(&lines(&path)?, &live);
+            let mut left = lines(&path)?;
+            left.retain(|path, _| !self.ours.contains_key(path));
+            remove(&left, &live);
             fs::remove_file(path)?;
         }
         Ok(live)
@@ -219,4 +222,30 @@ fn is_closed(error: &io::Error) -> bool {
             | ErrorKind::NotFound
             | ErrorKind::NotADirectory
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_dead_supervisor_has_made_stays_while_another_needs_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
+        let is_there = |name: &str| fs::symlink_metadata(path(name)).is_ok();
+        let uid = rustix::process::getuid().as_raw();
+        let state = StateDir::open(Some(&path("state")), uid).unwrap();
+        let mut first = Ghosts::open(state.clone()).unwrap();
+        let wanted = [(path(".bashrc"), false), (path(".idea"), true)];
+        assert_eq!(first.make(&wanted, &[]).unwrap(), [path(".bashrc"), path(".idea")]);
+        let mut second = Ghosts::open(state.clone()).unwrap();
+        second.make(&[], &[path(".bashrc")]).unwrap();
+
+        drop(first);
+        second.make(&[(path(".npmrc"), false)], &[]).unwrap();
+        assert!(is_there(".bashrc") && is_there(".npmrc") && !is_there(".idea"));
+        second.release_all().unwrap();
+        assert!(!is_there(".bashrc") && !is_there(".npmrc"));
+        assert_eq!(fs::read_dir(state.below("journals").unwrap()).unwrap().count(), 0);
+    }
 }

@@ -100,20 +100,35 @@ impl Drop for Forked {
     }
 }
 
-/// Runs `work` in a forked child, beside this process. Only for a process with one thread.
-pub(crate) fn fork(work: impl FnOnce()) -> io::Result<Forked> {
+/// Runs `work` in a forked child, beside this process. Of the descriptors it has `kept` and the standard streams: what this
+/// process holds open or locked ends with this process. Only for a process with one thread.
+pub(crate) fn fork(kept: BorrowedFd<'_>, work: impl FnOnce()) -> io::Result<Forked> {
     // SAFETY: as in `in_fork`.
     match unsafe { libc::fork() } {
         0 => {
-            let bound = set_parent_process_death_signal(Some(Signal::KILL));
-            if bound.is_ok() {
+            let bound = set_parent_process_death_signal(Some(Signal::KILL)).map_err(io::Error::from);
+            let alone = bound.and_then(|()| close_all_but(kept));
+            if alone.is_ok() {
                 work();
             }
             // SAFETY: ends the calling process and touches no memory.
-            unsafe { libc::_exit(i32::from(bound.is_err())) }
+            unsafe { libc::_exit(i32::from(alone.is_err())) }
         }
         child => Pid::from_raw(child).filter(|_| child > 0).map(Forked).ok_or_else(io::Error::last_os_error),
     }
+}
+
+/// In a forked child that never drops what its parent owns.
+fn close_all_but(kept: BorrowedFd<'_>) -> io::Result<()> {
+    let number = kept.as_raw_fd().cast_unsigned();
+    for (first, last) in [(3, number.saturating_sub(1)), (number + 1, u32::MAX)] {
+        // SAFETY: whoever owns these descriptors is in a copy of memory that nothing runs in any more: the child runs one
+        // closure, which has none of them, and leaves by `_exit`.
+        if first <= last && unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) } != 0 {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    Ok(())
 }
 
 /// Enters new namespaces.
