@@ -64,10 +64,13 @@ fn a_signal_at_any_instant_leaves_nothing() {
     let desk = Desk::new();
     for round in 0..40 {
         let marker = marker(&desk, round);
-        let child = desk.start(&format!(": {marker}; read line"));
+        let mut child = desk.start(&format!(": {marker}; read line"));
+        // Kept open, since the end of its input would end the command as well, and sooner than the signal.
+        let input = child.stdin.take();
         thread::sleep(Duration::from_micros(500) * round.cast_unsigned());
         signal(&child, Signal::TERM);
         let outcome = child.wait_with_output().unwrap();
+        drop(input);
         assert!(outcome.status.code() == Some(143) || outcome.status.code().is_none(), "{outcome:?}");
         eventually("all gone", || processes_with(&marker).is_empty());
     }
