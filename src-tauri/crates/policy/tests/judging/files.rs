@@ -212,3 +212,11 @@ fn only_a_folder_that_nothing_before_asks_about_is_open_for_good() {
     let expected = [("/mixed", false, "mixed"), ("/free", true, "free")];
     assert_eq!(open, expected.map(|(path, writable, rule)| (path.to_owned(), writable, rule.to_owned())));
 }
+
+#[test]
+fn a_list_is_what_was_found_and_added_less_what_was_taken_out() {
+    let list = json!({ "values": ["a", "b"], "manualAdditions": ["c"], "manualRemovals": ["b"] });
+    let lists = DynamicLists::from_json(&json!({ "lists": { "l": list } }).to_string(), "l").unwrap();
+    assert_eq!(lists.get("l"), ["a", "c"]);
+    assert_eq!(lists.get("m"), [""; 0]);
+}
