@@ -46,6 +46,20 @@ fn asked(role: Role, argument: &str, subject: Subject) -> Asked {
 }
 
 #[test]
+fn what_was_asked_has_a_host_where_it_is_an_address() {
+    let place = |role: Role, text: &str| {
+        let text = SharedStr::from(text);
+        asked(role, "a", Subject::Text(text)).host_and_port()
+    };
+    let at = |host: &str, port| Some((host.to_owned(), port));
+    assert_eq!(place(Role::FetchUrl, "https://A.org/x"), at("a.org", 443));
+    assert_eq!(place(Role::FetchUrl, "http://a.org:8080/"), at("a.org", 8080));
+    assert_eq!(place(Role::GitRemoteUrl, "git@a.org:x/y.git"), at("a.org", 22));
+    assert_eq!(place(Role::GithubOwner, "https://a.org/"), None);
+    assert_eq!(asked(Role::FetchUrl, "a", Subject::Absent).host_and_port(), None);
+}
+
+#[test]
 fn an_answer_lets_exactly_what_was_asked_through() {
     let mut scene = Scene::new(&[("ask", json!({}), "escalate")]);
     let arguments = json!({ "source": "/a", "destination": "/b" });

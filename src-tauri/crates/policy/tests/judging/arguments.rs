@@ -218,6 +218,29 @@ fn an_argument_that_the_declared_shape_lacks_is_refused_though_it_is_annotated()
 }
 
 #[test]
+fn what_does_not_fit_the_declared_shape_is_told_with_its_place() {
+    let declared = json!({
+        "type": "object",
+        "required": ["n"],
+        "properties": { "n": { "type": "integer" }, "o": { "properties": { "p": { "type": ["array", "null"] } } } }
+    });
+    let args = json!({ "n": ["none"], "o": ["none"] });
+    let tool = json!({ "toolName": "t", "serverName": "s", "args": args, "inputSchema": declared });
+    let file = json!({ "servers": { "s": { "tools": [tool] } } }).to_string();
+    let annotations = Annotations::from_json(&file, "a").unwrap();
+    let refused = |arguments: Value| {
+        let refused = annotations.plan("s", "t", &fields(&arguments)).map(drop);
+        refused.map_err(|denial| denial.reason.to_string())
+    };
+    assert_eq!(refused(json!({ "n": 1 })), Ok(()));
+    assert_eq!(refused(json!({ "n": 1, "o": { "p": null } })), Ok(()));
+    let says = |text: &str| Err(text.to_owned());
+    assert_eq!(refused(json!({ "n": "1" })), says("argument `n` must be of type integer"));
+    assert_eq!(refused(json!({ "n": 1, "o": { "p": "x" } })), says("argument `o.p` must be of type array or null"));
+    assert_eq!(refused(json!({})), says("argument `n` is missing"));
+}
+
+#[test]
 fn a_remote_that_is_left_out_or_empty_is_one_to_find_out() {
     let scene = Scene::allowing_all();
     for arguments in [json!({}), json!({ "remote": "" }), json!({ "remote": null })] {

@@ -100,6 +100,8 @@ fn an_error_in_an_annotation_names_the_line() {
         changed("\"toolName\": \"u\",", ""),
         "`a.json`, line 4, tool `s/number 2`, field `toolName`: is missing"
     );
+    let nameless = file.replacen("\"u\"", "\"\"", 1).replacen("true", "1", 1);
+    assert!(annotations_error(&nameless).starts_with("`a.json`, line 13, tool `s/number 2`"));
 }
 
 #[test]
