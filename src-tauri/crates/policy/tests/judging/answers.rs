@@ -2,9 +2,10 @@
 
 use crate::scene::{Scene, grant, path};
 use ironcurtain_policy::{
-    Access, Asked, Decision, GrantKind, Miss, Reason, Role, Settled, SharedStr, Subject, Verdict,
+    Access, Asked, Decision, Gates, GrantKind, Miss, Reason, Role, Settled, SharedStr, Subject, Verdict,
 };
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 
 #[test]
 fn a_grant_covers_its_access_and_its_reach_and_nothing_else() {
@@ -142,4 +143,42 @@ fn an_explanation_says_what_settled_each_value_and_why_not_earlier() {
     assert_eq!(explanation.steps[1].passed, passed(&[("hosts", Miss::OtherRoles), ("a", Miss::NotWithin)]));
     let call = scene.call("filesystem", "read", &json!({ "path": "/box/x" })).unwrap();
     assert_eq!(scene.explain(&call).steps[0].settled, Settled::Sandbox);
+}
+
+#[test]
+fn a_trace_of_a_tool_without_resources_tells_which_rules_are_about_some() {
+    let paths = json!({ "paths": { "roles": ["read-path"], "within": "/t" } });
+    let scene = Scene::new(&[("paths", paths, "allow"), ("ask", json!({ "tool": ["mail"] }), "escalate")]);
+    let call = scene.call("other", "mail", &json!({ "to": "bob@example.com", "body": "hi" })).unwrap();
+    let explanation = scene.explain(&call);
+    let [step] = explanation.steps.as_slice() else { panic!("{:?}", explanation.steps) };
+    assert_eq!(step.passed, [("paths".into(), Miss::NoResource)]);
+    let Settled::Rule { name, then, .. } = &step.settled else { panic!("{:?}", step.settled) };
+    assert_eq!((name.as_str(), *then), ("ask", Decision::Escalate));
+}
+
+#[test]
+fn a_trace_tells_of_the_gate_and_of_a_path_in_the_sandbox_beside_one_that_is_not() {
+    let mut scene = Scene::allowing_all();
+    scene.gates = Gates::new(&BTreeMap::from([("other".to_owned(), vec!["a.org".to_owned()])]));
+    let gated = |url: &str| {
+        let call = scene.call("other", "get", &json!({ "url": url })).unwrap();
+        scene.explain(&call).steps[0].gated
+    };
+    assert_eq!([gated("https://a.org/"), gated("https://b.org/")], [false, true]);
+    let call = scene.call("filesystem", "many", &json!({ "paths": ["/box/x", "/n"] })).unwrap();
+    let settled: Vec<_> = scene.explain(&call).steps.into_iter().map(|step| step.settled).collect();
+    let all = Settled::Rule { name: "all".into(), then: Decision::Allow, reason: "all".into() };
+    assert_eq!(settled, [all.clone(), all]);
+}
+
+#[test]
+fn a_question_about_what_a_call_leaves_out_says_so() {
+    let scene = Scene::new(&[("ask", json!({}), "escalate")]);
+    let Verdict::Escalate(escalation) = scene.judge("other", "repo", &json!({ "owner": "acme" })) else {
+        panic!()
+    };
+    let asked: Vec<_> = escalation.values.iter().map(|asked| (asked.role, asked.subject.clone())).collect();
+    let owner = (Some(Role::GithubOwner), Subject::Text("acme".into()));
+    assert_eq!(asked, [owner, (Some(Role::GithubRepo), Subject::Absent)]);
 }

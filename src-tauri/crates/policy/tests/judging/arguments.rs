@@ -236,7 +236,10 @@ fn what_does_not_fit_the_declared_shape_is_told_with_its_place() {
     assert_eq!(refused(json!({ "n": 1, "o": { "p": null } })), Ok(()));
     let says = |text: &str| Err(text.to_owned());
     assert_eq!(refused(json!({ "n": "1" })), says("argument `n` must be of type integer"));
-    assert_eq!(refused(json!({ "n": 1, "o": { "p": "x" } })), says("argument `o.p` must be of type array or null"));
+    assert_eq!(
+        refused(json!({ "n": 1, "o": { "p": "x" } })),
+        says("argument `o.p` must be of type array or null")
+    );
     assert_eq!(refused(json!({})), says("argument `n` is missing"));
 }
 
