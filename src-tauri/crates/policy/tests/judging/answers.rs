@@ -182,3 +182,17 @@ fn a_question_about_what_a_call_leaves_out_says_so() {
     let owner = (Some(Role::GithubOwner), Subject::Text("acme".into()));
     assert_eq!(asked, [owner, (Some(Role::GithubRepo), Subject::Absent)]);
 }
+
+#[test]
+fn a_denial_by_default_names_what_no_rule_covers() {
+    let scene = Scene::new(&[]);
+    let reason = |server: &str, tool: &str, arguments: Value| match scene.judge(server, tool, &arguments) {
+        Verdict::Deny(denial) => denial.reason.to_string(),
+        other => panic!("{other:?}"),
+    };
+    let read = reason("filesystem", "read", json!({ "path": "/a" }));
+    assert_eq!(read, "no rule covers `/a` as `read-path`");
+    let repo = reason("other", "repo", json!({ "repo": "app" }));
+    assert_eq!(repo, "no rule covers `(not given)` as `github-owner`");
+    assert_eq!(reason("other", "mail", json!({ "to": "a@b.c" })), "no rule covers this tool");
+}
