@@ -13,19 +13,19 @@ mod judging;
 mod log;
 mod prepare;
 mod refusal;
+mod shared;
 
-use crate::audit::{Audit, AuditError, Entry, Event};
-use crate::config::{Config, FileView, Sandbox, SandboxBackend, Server as ServerConfig};
-use crate::consent::Broker;
-use crate::containment::{Machine, Resolved, Surroundings, resolve};
-use crate::grants::{Grants, Subject};
-use crate::home::{Home, HomeError, private_dir};
+pub use shared::Shared;
+
+use crate::audit::{AuditError, Entry, Event};
+use crate::config::Server as ServerConfig;
+use crate::containment::Surroundings;
+use crate::grants::Subject;
+use crate::home::{HomeError, private_dir};
 use crate::identity::Client;
-use crate::law::Law;
 use crate::listener::attend;
 use crate::network::{Caller, Network};
-use crate::server::{AtServer, Containment, LegOptions, Outgoing, Server, ServerPrograms};
-use crate::troubles::Troubles;
+use crate::server::{AtServer, Containment, LegOptions, Outgoing, Server};
 use crate::wire::{Id, Input, Output};
 use ironcurtain_paths::{CanonicalPath, Resolver};
 use ironcurtain_protocol::{ClientView, Note, SessionView};
@@ -46,66 +46,6 @@ const BUDGET_KIB: usize = 192 * 1024;
 
 /// How many KiB of answers may wait for a client that does not read; then its server waits too.
 const UNREAD_KIB: usize = 128 * 1024;
-
-/// What all sessions share.
-#[derive(Clone)]
-pub struct Shared {
-    /// Our directories.
-    pub home: Home,
-    /// Settings.
-    pub config: Config,
-    /// What calls are judged by; see [`Shared::law`].
-    pub laws: watch::Receiver<Arc<Law>>,
-    /// The audit log.
-    pub audit: Audit,
-    /// The grants.
-    pub grants: Grants,
-    /// The questions.
-    pub broker: Broker,
-    /// Our helper programs.
-    pub programs: ServerPrograms,
-    /// What can be sandboxed here.
-    pub machine: Machine,
-    /// What is wrong.
-    pub troubles: Troubles,
-    /// Moves whenever something that people are shown has changed.
-    pub changes: watch::Sender<u64>,
-}
-
-impl Shared {
-    /// Tells whoever shows things to look again.
-    pub fn changed(&self) {
-        self.changes.send_modify(|n| *n += 1);
-    }
-
-    /// What calls are judged by right now.
-    #[must_use]
-    pub fn law(&self) -> Arc<Law> {
-        self.laws.borrow().clone()
-    }
-
-    /// How a server is to run in a session; the error is a sentence for people.
-    async fn containment(
-        &self,
-        server: &ServerConfig,
-        around: &Surroundings,
-        session: &str,
-    ) -> Result<Containment, String> {
-        let Sandbox::Sandboxed(settings) = &server.sandbox else { return Ok(Containment::Plain) };
-        let found = self.machine.look().await;
-        let (dir, home) = (around.session_dir.as_path(), around.home.as_path());
-        let resolved = resolve(&server.sandbox, dir, &found, self.machine.policy(), home);
-        Ok(match (resolved.map_err(|e| e.to_string())?, self.machine.backend()) {
-            (Resolved::Unsandboxed(_), _) => Containment::Plain,
-            (Resolved::Sandboxed(profile), SandboxBackend::Native) => {
-                Containment::Native(profile, settings.view.unwrap_or(FileView::Roots))
-            }
-            (Resolved::Sandboxed(profile), SandboxBackend::Srt) => {
-                Containment::Srt(profile, self.home.srt().join(session))
-            }
-        })
-    }
-}
 
 /// Why a session cannot begin.
 #[derive(Debug, thiserror::Error)]

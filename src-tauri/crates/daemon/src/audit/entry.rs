@@ -64,6 +64,12 @@ pub struct PolicyDecision {
     pub reason: String,
 }
 
+impl PolicyDecision {
+    pub(crate) fn new(status: &str, rule: &str, reason: &str) -> Self {
+        Self { status: status.to_owned(), rule: rule.to_owned(), reason: reason.to_owned() }
+    }
+}
+
 /// How another policy differs from the one before.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

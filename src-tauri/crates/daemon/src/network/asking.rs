@@ -69,11 +69,7 @@ impl Asking {
         });
         let offers = question.offers.clone();
         let mut entry = self.caller.entry(Event::Question, "a question was put to the person", target);
-        entry.policy_decision = Some(PolicyDecision {
-            status: "escalate".to_owned(),
-            rule: question.rule.clone(),
-            reason: question.reason.clone(),
-        });
+        entry.policy_decision = Some(PolicyDecision::new("escalate", &question.rule, &question.reason));
         entry.question_id = Some(id.clone());
         shared.audit.record(entry).await.map_err(|e| e.to_string())?;
         shared.changed();

@@ -52,7 +52,9 @@ fn entry(caller: &Caller, event: &ironcurtain_egress::Event) -> Entry {
     entry.addresses = event.addresses.iter().map(ToString::to_string).collect();
     match &event.verdict {
         Verdict::Allowed(by) => allowed(&mut entry, by),
-        Verdict::Refused { code, reason } => entry.policy_decision = Some(decision("deny", code, reason)),
+        Verdict::Refused { code, reason } => {
+            entry.policy_decision = Some(PolicyDecision::new("deny", code, reason))
+        }
         Verdict::Failed { code, .. } => entry.result = Some((*code).to_owned()),
     }
     entry
@@ -72,21 +74,17 @@ fn summary(server: &str, target: &Target, verdict: &Verdict) -> String {
 
 fn allowed(entry: &mut Entry, by: &By) {
     entry.policy_decision = Some(match by {
-        By::Rule(rule) => decision("allow", rule, "the host is on the list of its server"),
-        By::Once => decision("allow", "once", "approved: once"),
+        By::Rule(rule) => PolicyDecision::new("allow", rule, "the host is on the list of its server"),
+        By::Once => PolicyDecision::new("allow", "once", "approved: once"),
         By::Grant(id) => match lent_to(id) {
             Some(call) => {
                 entry.request_id = Some(call.to_owned());
-                decision("allow", "call", "approved: for the call that names it")
+                PolicyDecision::new("allow", "call", "approved: for the call that names it")
             }
             None => {
                 entry.grant_id = Some(id.clone());
-                decision("allow", "grant", &format!("grant `{id}`"))
+                PolicyDecision::new("allow", "grant", &format!("grant `{id}`"))
             }
         },
     });
-}
-
-fn decision(status: &str, rule: &str, reason: &str) -> PolicyDecision {
-    PolicyDecision { status: status.to_owned(), rule: rule.to_owned(), reason: reason.to_owned() }
 }

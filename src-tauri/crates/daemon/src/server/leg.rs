@@ -7,31 +7,27 @@
 
 mod applied;
 mod converge;
+mod files;
+mod options;
 
 pub use applied::{Applied, Versions};
+pub use options::LegOptions;
 
 use super::mounted::Mounted;
-use super::process::{self, Containment, Hold, Process, ServerPrograms, Start};
-use super::pump::{Answered, Outgoing, Pump, PumpOptions};
+use super::process::{self, Hold, Process, Start};
+use super::pump::{Answered, Pump, PumpOptions};
 use super::roots::Shown;
 use super::{Lease, ServerError, control::Control};
-use crate::audit::{Audit, Entry, Event};
-use crate::config::Server;
-use crate::containment::Surroundings;
-use crate::grants::{GrantTable, StandingGrant};
-use crate::law::Law;
+use crate::audit::{Entry, Event};
 use crate::mounts::{Need, united};
-use crate::network::Network;
 use crate::wire::{Input, Response, notification_line};
 use converge::Lawful;
-use ironcurtain_paths::Resolver;
+use files::SessionFiles;
 use serde_json::value::RawValue;
-use std::collections::{BTreeMap, HashSet};
-use std::path::PathBuf;
-use std::sync::Arc;
+use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, BufReader};
-use tokio::sync::{Semaphore, mpsc, oneshot, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
@@ -40,40 +36,6 @@ const GREETING_BOUND: Duration = Duration::from_secs(30);
 
 /// A server that ends sooner than this after its start is not started again at once.
 const STEADY: Duration = Duration::from_secs(2);
-
-/// What a leg needs.
-pub struct LegOptions {
-    /// The server's configuration.
-    pub server: Server,
-    /// Our helper programs.
-    pub programs: ServerPrograms,
-    /// How it is run; or why it is not.
-    pub containment: Result<Containment, String>,
-    /// What lets it reach anything, if anything does.
-    pub network: Option<Arc<Network>>,
-    /// Where its sandbox is made.
-    pub around: Surroundings,
-    /// For looking at granted paths.
-    pub resolver: Resolver,
-    /// The grants this server may use, out of all.
-    pub may_use: Box<dyn Fn(&StandingGrant) -> bool + Send + Sync>,
-    /// The live grants.
-    pub grants: watch::Receiver<Arc<GrantTable>>,
-    /// What calls are judged by.
-    pub laws: watch::Receiver<Arc<Law>>,
-    /// Lines for the client.
-    pub client: mpsc::Sender<Outgoing>,
-    /// The memory for what the client has not read yet, in KiB.
-    pub memory: Arc<Semaphore>,
-    /// Methods the client takes from a server.
-    pub client_takes: watch::Receiver<HashSet<String>>,
-    /// The session's log file.
-    pub log: mpsc::Sender<String>,
-    /// The audit log.
-    pub audit: Audit,
-    /// The session's id, for the audit log.
-    pub session: String,
-}
 
 #[derive(Debug)]
 pub(super) enum State {
@@ -181,25 +143,6 @@ struct Leg {
     restarts: u64,
     /// Its files, removed after the process is killed.
     _files: Option<SessionFiles>,
-}
-
-/// A directory that is removed on drop.
-struct SessionFiles(PathBuf);
-
-impl SessionFiles {
-    fn of(containment: &Result<Containment, String>) -> Option<Self> {
-        match containment {
-            Ok(Containment::Srt(_, dir)) => Some(Self(dir.clone())),
-            Ok(Containment::Native(..) | Containment::Plain) | Err(_) => None,
-        }
-    }
-}
-
-impl Drop for SessionFiles {
-    fn drop(&mut self) {
-        // What is left is removed at the next start.
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
 }
 
 impl Leg {

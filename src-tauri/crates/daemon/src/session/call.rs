@@ -4,18 +4,21 @@
 //!   audit log first; if that fails the call does not happen.
 //! - After a person's answer the call is resolved and judged again: a change in between is a new question.
 
+mod record;
+
 use super::judging::Leave;
 use super::prepare::ToolCall;
 use super::{Session, blocked, refusal};
-use crate::audit::{Entry, Event, PolicyDecision, redacted};
+use crate::audit::{Event, PolicyDecision};
 use crate::consent::{Asking, Lifetime, Offer, Outcome, Reach, Wanted, build, grants_of, opened_by};
 use crate::grants::{Granted, Subject};
 use crate::law::Law;
 use crate::network::Loan;
 use crate::prepared::Prepared;
 use crate::server::{Answered, AtServer, Held, Lease, Pending, Pump, ServerError};
-use crate::wire::{Id, Response, result_line};
+use crate::wire::{Id, Response};
 use ironcurtain_policy::{Asked, Denial, Escalation, Permit, Verdict};
+use record::millis;
 use rmcp::model::ErrorCode;
 use serde_json::value::RawValue;
 use std::sync::Arc;
@@ -172,7 +175,7 @@ async fn question(
     });
     let offers = question.offers.clone();
     let mut entry = session.about(call, Some(prepared), Event::Question, "a question was put to the person");
-    entry.policy_decision = Some(decision("escalate", &escalation.rule, &escalation.reason));
+    entry.policy_decision = Some(PolicyDecision::new("escalate", &escalation.rule, &escalation.reason));
     entry.policy_hash = Some(law.hash.clone());
     entry.question_id = Some(id.clone());
     session.shared.audit.record(entry).await.map_err(|e| format!("DENIED: {e}"))?;
@@ -280,7 +283,7 @@ async fn forward(
     let params = call.tool.forwarded(&leave.prepared.call).map_err(|e| format!("DENIED: {e}"))?;
     let mut entry = session.about(call, Some(&leave.prepared), Event::Decision, "allowed");
     let reason = permit.reasons().first();
-    entry.policy_decision = reason.map(|r| decision("allow", &r.rule, &r.reason));
+    entry.policy_decision = reason.map(|r| PolicyDecision::new("allow", &r.rule, &r.reason));
     entry.policy_hash = Some(leave.law.hash.clone());
     entry.grant_id = permit.grants().first().cloned();
     session.shared.audit.record(entry).await.map_err(|e| format!("DENIED: {e}"))?;
@@ -364,67 +367,6 @@ impl Session {
         self.shared.changed();
         Ok(())
     }
-
-    async fn answered(
-        &self,
-        call: &Call,
-        prepared: &Prepared,
-        question: &str,
-        outcome: &Outcome,
-        asked: Instant,
-    ) -> Result<(), String> {
-        let name = outcome.name();
-        let mut entry =
-            self.about(call, Some(prepared), Event::Answer, format!("the question ended: {name}"));
-        entry.arguments = None;
-        entry.escalation_result = Some(name.to_owned());
-        entry.question_id = Some(question.to_owned());
-        entry.human_ms = Some(millis(asked));
-        self.shared.audit.record(entry).await.map(|_| ()).map_err(|e| format!("DENIED: {e}"))
-    }
-
-    /// The policy says no.
-    async fn deny(&self, call: &Call, prepared: Option<&Prepared>, denial: &Denial, law: &Law) {
-        self.counts.denied.fetch_add(1, Ordering::Relaxed);
-        let mut entry = self.about(call, prepared, Event::Decision, "denied");
-        entry.policy_decision = Some(decision("deny", &denial.rule, &denial.reason));
-        entry.policy_hash = Some(law.hash.clone());
-        self.record(entry).await;
-        self.refuse(call, refusal::denied(denial)).await;
-        self.shared.changed();
-    }
-
-    /// Answers with a tool result that says why not.
-    async fn refuse(&self, call: &Call, reason: String) {
-        self.finish(&call.id, result_line(&call.id, &refusal::result(reason))).await;
-    }
-
-    fn about(
-        &self,
-        call: &Call,
-        prepared: Option<&Prepared>,
-        event: Event,
-        summary: impl Into<String>,
-    ) -> Entry {
-        let mut entry = self.entry(event, summary);
-        entry.request_id = Some(call.id.as_json().to_owned());
-        entry.tool_name = Some(call.tool.tool.clone());
-        entry.paths = prepared.map(Prepared::paths).unwrap_or_default();
-        let arguments = prepared.map_or(&*call.tool.arguments, |p| p.call.transport_arguments());
-        entry.arguments = Some(redacted(arguments));
-        entry
-    }
-
-    /// For what has happened already and cannot be undone by a failing log.
-    async fn record(&self, entry: Entry) {
-        if let Err(problem) = self.shared.audit.record(entry).await {
-            tracing::error!(%problem, "an event is not on record");
-        }
-    }
-}
-
-fn decision(status: &str, rule: &str, reason: &str) -> PolicyDecision {
-    PolicyDecision { status: status.to_owned(), rule: rule.to_owned(), reason: reason.to_owned() }
 }
 
 /// A verdict other than deny about a call that was never resolved cannot be; if it is, the call is denied.
@@ -440,8 +382,4 @@ fn is_error(result: &RawValue) -> bool {
         is_error: Option<bool>,
     }
     serde_json::from_str::<Flag>(result.get()).is_ok_and(|f| f.is_error == Some(true))
-}
-
-fn millis(since: Instant) -> u64 {
-    u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX)
 }

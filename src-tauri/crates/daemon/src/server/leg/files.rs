@@ -1,0 +1,23 @@
+//! The files that a sandbox of the other kind reads, which go with the server.
+
+use crate::server::process::Containment;
+use std::path::PathBuf;
+
+/// A directory that is removed on drop.
+pub(super) struct SessionFiles(PathBuf);
+
+impl SessionFiles {
+    pub(super) fn of(containment: &Result<Containment, String>) -> Option<Self> {
+        match containment {
+            Ok(Containment::Srt(_, dir)) => Some(Self(dir.clone())),
+            Ok(Containment::Native(..) | Containment::Plain) | Err(_) => None,
+        }
+    }
+}
+
+impl Drop for SessionFiles {
+    fn drop(&mut self) {
+        // What is left is removed at the next start.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}

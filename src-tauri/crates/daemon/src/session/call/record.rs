@@ -1,0 +1,75 @@
+//! What is put on record of a call, and the words in which it is refused.
+
+use super::Call;
+use crate::audit::{Entry, Event, PolicyDecision, redacted};
+use crate::consent::Outcome;
+use crate::law::Law;
+use crate::prepared::Prepared;
+use crate::session::{Session, refusal};
+use crate::wire::result_line;
+use ironcurtain_policy::Denial;
+use std::sync::atomic::Ordering;
+use tokio::time::Instant;
+
+impl Session {
+    pub(super) async fn answered(
+        &self,
+        call: &Call,
+        prepared: &Prepared,
+        question: &str,
+        outcome: &Outcome,
+        asked: Instant,
+    ) -> Result<(), String> {
+        let name = outcome.name();
+        let mut entry =
+            self.about(call, Some(prepared), Event::Answer, format!("the question ended: {name}"));
+        entry.arguments = None;
+        entry.escalation_result = Some(name.to_owned());
+        entry.question_id = Some(question.to_owned());
+        entry.human_ms = Some(millis(asked));
+        self.shared.audit.record(entry).await.map(|_| ()).map_err(|e| format!("DENIED: {e}"))
+    }
+
+    /// The policy says no.
+    pub(super) async fn deny(&self, call: &Call, prepared: Option<&Prepared>, denial: &Denial, law: &Law) {
+        self.counts.denied.fetch_add(1, Ordering::Relaxed);
+        let mut entry = self.about(call, prepared, Event::Decision, "denied");
+        entry.policy_decision = Some(PolicyDecision::new("deny", &denial.rule, &denial.reason));
+        entry.policy_hash = Some(law.hash.clone());
+        self.record(entry).await;
+        self.refuse(call, refusal::denied(denial)).await;
+        self.shared.changed();
+    }
+
+    /// Answers with a tool result that says why not.
+    pub(super) async fn refuse(&self, call: &Call, reason: String) {
+        self.finish(&call.id, result_line(&call.id, &refusal::result(reason))).await;
+    }
+
+    pub(super) fn about(
+        &self,
+        call: &Call,
+        prepared: Option<&Prepared>,
+        event: Event,
+        summary: impl Into<String>,
+    ) -> Entry {
+        let mut entry = self.entry(event, summary);
+        entry.request_id = Some(call.id.as_json().to_owned());
+        entry.tool_name = Some(call.tool.tool.clone());
+        entry.paths = prepared.map(Prepared::paths).unwrap_or_default();
+        let arguments = prepared.map_or(&*call.tool.arguments, |p| p.call.transport_arguments());
+        entry.arguments = Some(redacted(arguments));
+        entry
+    }
+
+    /// For what has happened already and cannot be undone by a failing log.
+    pub(super) async fn record(&self, entry: Entry) {
+        if let Err(problem) = self.shared.audit.record(entry).await {
+            tracing::error!(%problem, "an event is not on record");
+        }
+    }
+}
+
+pub(super) fn millis(since: Instant) -> u64 {
+    u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,73 @@
+//! What all sessions have in common: settings, the law in force, the log, the grants, the person.
+
+use crate::audit::Audit;
+use crate::config::{Config, FileView, Sandbox, SandboxBackend, Server as ServerConfig};
+use crate::consent::Broker;
+use crate::containment::{Machine, Resolved, Surroundings, resolve};
+use crate::grants::Grants;
+use crate::home::Home;
+use crate::law::Law;
+use crate::server::{Containment, ServerPrograms};
+use crate::troubles::Troubles;
+use std::sync::Arc;
+use tokio::sync::watch;
+
+/// What all sessions share.
+#[derive(Clone)]
+pub struct Shared {
+    /// Our directories.
+    pub home: Home,
+    /// Settings.
+    pub config: Config,
+    /// What calls are judged by; see [`Shared::law`].
+    pub laws: watch::Receiver<Arc<Law>>,
+    /// The audit log.
+    pub audit: Audit,
+    /// The grants.
+    pub grants: Grants,
+    /// The questions.
+    pub broker: Broker,
+    /// Our helper programs.
+    pub programs: ServerPrograms,
+    /// What can be sandboxed here.
+    pub machine: Machine,
+    /// What is wrong.
+    pub troubles: Troubles,
+    /// Moves whenever something that people are shown has changed.
+    pub changes: watch::Sender<u64>,
+}
+
+impl Shared {
+    /// Tells whoever shows things to look again.
+    pub fn changed(&self) {
+        self.changes.send_modify(|n| *n += 1);
+    }
+
+    /// What calls are judged by right now.
+    #[must_use]
+    pub fn law(&self) -> Arc<Law> {
+        self.laws.borrow().clone()
+    }
+
+    /// How a server is to run in a session; the error is a sentence for people.
+    pub(super) async fn containment(
+        &self,
+        server: &ServerConfig,
+        around: &Surroundings,
+        session: &str,
+    ) -> Result<Containment, String> {
+        let Sandbox::Sandboxed(settings) = &server.sandbox else { return Ok(Containment::Plain) };
+        let found = self.machine.look().await;
+        let (dir, home) = (around.session_dir.as_path(), around.home.as_path());
+        let resolved = resolve(&server.sandbox, dir, &found, self.machine.policy(), home);
+        Ok(match (resolved.map_err(|e| e.to_string())?, self.machine.backend()) {
+            (Resolved::Unsandboxed(_), _) => Containment::Plain,
+            (Resolved::Sandboxed(profile), SandboxBackend::Native) => {
+                Containment::Native(profile, settings.view.unwrap_or(FileView::Roots))
+            }
+            (Resolved::Sandboxed(profile), SandboxBackend::Srt) => {
+                Containment::Srt(profile, self.home.srt().join(session))
+            }
+        })
+    }
+}
