@@ -155,7 +155,25 @@ impl World {
 
 impl Drop for World {
     fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.tell();
+        }
         self.end();
+    }
+}
+
+impl World {
+    /// What happened last, by the record and by the servers' own logs.
+    fn tell(&self) {
+        const LAST: usize = 12;
+        let sessions = std::fs::read_dir(self.home.sessions()).into_iter().flatten().flatten();
+        let logs = sessions.map(|session| session.path().join("session.log"));
+        for file in logs.chain([self.home.audit().join("audit.jsonl")]) {
+            let text = std::fs::read_to_string(&file).unwrap_or_default();
+            let lines: Vec<&str> = text.lines().collect();
+            eprintln!("the end of {}:", file.display());
+            lines.iter().skip(lines.len().saturating_sub(LAST)).for_each(|line| eprintln!("  {line}"));
+        }
     }
 }
 

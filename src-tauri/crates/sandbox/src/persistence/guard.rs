@@ -130,16 +130,9 @@ impl Guard {
     /// After the last process of the sandbox has ended: removes what was made, and moves away what the sandbox made.
     pub(crate) fn finish(mut self) -> Vec<Event> {
         let mut events = Vec::new();
-        let mut unfinished = |error: &io::Error| {
-            events.push(Event::Unfinished { reason: format!("cleaning up did not succeed: {error}") });
-        };
         if let Err(error) = self.ghosts.release_all() {
-            unfinished(&error);
+            events.push(Event::Unfinished { reason: format!("cleaning up did not succeed: {error}") });
         }
-        let others = self.ghosts.others().unwrap_or_else(|error| {
-            unfinished(&error);
-            BTreeMap::new()
-        });
         let identities: BTreeSet<Identity> =
             self.roots.values().flat_map(|known| known.identities.iter().copied()).collect();
         for (root, known) in &self.roots {
@@ -151,10 +144,9 @@ impl Guard {
                 root,
                 names: &self.names,
                 known: &identities,
-                needed: &others,
                 since: (!known.whole).then_some(self.since),
             };
-            events.extend(quarantine(&searched, &self.state));
+            events.extend(quarantine(&searched, &self.ghosts, &self.state));
         }
         events
     }

@@ -1,6 +1,8 @@
 //! Finding persistence files that were not there before, and moving them out of the way.
 //!
 //! - Called when no process of the sandbox is left. No symlink is followed.
+//! - INVARIANT: what other sandboxes have made for themselves stays. They write it down, in their turn, before they make it,
+//!   so that it is known in ours.
 //! - Nothing is deleted: what is moved keeps its name, in a directory of its own.
 
 use std::{
@@ -12,6 +14,7 @@ use std::{
 };
 
 use super::{
+    ghosts::Ghosts,
     names::{Meaning, Names, has},
     repository,
 };
@@ -23,14 +26,12 @@ pub(super) struct Searched<'a> {
     pub(super) names: &'a Names,
     /// What was there at the start and could not be written.
     pub(super) known: &'a BTreeSet<Identity>,
-    /// What other sandboxes have made for themselves.
-    pub(super) needed: &'a BTreeMap<String, bool>,
     /// When not everything was known at the start: what has not changed since then, in seconds, is in order, too.
     pub(super) since: Option<i64>,
 }
 
 /// Moves what is not in order below `searched.root` into the state directory.
-pub(super) fn quarantine(searched: &Searched<'_>, state: &StateDir) -> Vec<Event> {
+pub(super) fn quarantine(searched: &Searched<'_>, ghosts: &Ghosts, state: &StateDir) -> Vec<Event> {
     let mut events = Vec::new();
     let mut found = Vec::new();
     if let Err(error) = searched.search(&mut found) {
@@ -38,12 +39,28 @@ pub(super) fn quarantine(searched: &Searched<'_>, state: &StateDir) -> Vec<Event
             reason: format!("`{}` could not be searched for new persistence files: {error}", searched.root),
         });
     }
+    if found.is_empty() {
+        return events;
+    }
+    let (_turn, others) = match state.lock().and_then(|turn| Ok((turn, ghosts.others()?))) {
+        Ok(ready) => ready,
+        Err(error) => {
+            let reason = format!("`{}` has new files that start programs: {error}", searched.root);
+            events.push(Event::Unfinished { reason });
+            return events;
+        }
+    };
     for path in found {
+        if path.to_str().is_some_and(|path| others.contains_key(path)) {
+            continue;
+        }
         events.push(match put_away(&path, state) {
             Ok(moved_to) => Event::Quarantined {
                 path: path.display().to_string(),
                 moved_to: moved_to.display().to_string(),
             },
+            // Another sandbox had made it, and has ended.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             Err(error) => Event::Unfinished {
                 reason: format!("`{}` is new, and could not be moved away: {error}", path.display()),
             },
@@ -137,9 +154,8 @@ impl Searched<'_> {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             Err(error) => return Err(error),
         };
-        let is_needed = path.to_str().is_some_and(|path| self.needed.contains_key(path));
         let is_known = self.known.contains(&Identity { device: metadata.dev(), inode: metadata.ino() });
-        if !is_known && !is_needed && (moved || self.is_new(&metadata) || self.has_new(&path)?) {
+        if !is_known && (moved || self.is_new(&metadata) || self.has_new(&path)?) {
             found.push(path);
         }
         Ok(())
@@ -213,4 +229,32 @@ fn copy(from: &Path, to: &Path) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_sandbox_that_begins_has_made_stays_and_what_one_that_ends_has_made_goes() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
+        let uid = rustix::process::getuid().as_raw();
+        let state = StateDir::open(Some(&path("state")), uid).unwrap();
+        let root = path("root");
+        fs::create_dir(&root).unwrap();
+        let ended = Ghosts::open(state.clone()).unwrap();
+        let mut begins = Ghosts::open(state.clone()).unwrap();
+        let made = path("root/.bash_aliases");
+        begins.make(&[(made.clone(), false)], &[]).unwrap();
+        let new = path("root/.envrc");
+        fs::write(&new, "run").unwrap();
+
+        let (names, known) = (Names::but(&[]), BTreeSet::new());
+        let searched = Searched { root: &root, names: &names, known: &known, since: None };
+        let events = quarantine(&searched, &ended, &state);
+        let [Event::Quarantined { path: moved, moved_to }] = events.as_slice() else { panic!("{events:?}") };
+        assert_eq!((moved, fs::read_to_string(moved_to).unwrap().as_str()), (&new, "run"));
+        assert!(Path::new(&made).exists() && !Path::new(&new).exists());
+    }
 }
