@@ -7,6 +7,7 @@ use ironcurtain_daemon::{Daemon, Home, Options, start};
 use ironcurtain_protocol::{
     ActivityView, AuditCheckView, GrantView, Reply, Request, SessionView, StatusView,
 };
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -171,8 +172,10 @@ impl World {
         for file in logs.chain([self.home.audit().join("audit.jsonl")]) {
             let text = std::fs::read_to_string(&file).unwrap_or_default();
             let lines: Vec<&str> = text.lines().collect();
-            eprintln!("the end of {}:", file.display());
-            lines.iter().skip(lines.len().saturating_sub(LAST)).for_each(|line| eprintln!("  {line}"));
+            let last = lines.iter().skip(lines.len().saturating_sub(LAST));
+            let told: String = last.map(|line| format!("  {line}\n")).collect();
+            // It is for whoever reads of the failure.
+            let _ = write!(std::io::stderr(), "the end of {}:\n{told}", file.display());
         }
     }
 }

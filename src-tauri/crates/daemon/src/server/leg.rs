@@ -23,6 +23,7 @@ use crate::mounts::{Need, united};
 use crate::wire::{Input, Response, notification_line};
 use converge::Lawful;
 use files::SessionFiles;
+use ironcurtain_sandbox::ControlOp;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -33,6 +34,9 @@ use tokio::time::Instant;
 
 /// How long a restarted server may take to answer its greeting.
 const GREETING_BOUND: Duration = Duration::from_secs(30);
+
+/// How long a server that is to be started anew may take to be gone, with all that its sandbox had made.
+const STOP_BOUND: Duration = Duration::from_secs(5);
 
 /// A server that ends sooner than this after its start is not started again at once.
 const STEADY: Duration = Duration::from_secs(2);
@@ -108,6 +112,19 @@ impl Running {
             Hold::Live { control, .. } => Some(control),
             Hold::Fixed { .. } | Hold::Plain { .. } => None,
         }
+    }
+
+    /// Ends it, and waits until nothing of it is left, so that the next one finds its folder as it is to be.
+    async fn stop(mut self) {
+        let Some(control) = self.control() else { return };
+        let end = async {
+            // The supervisor kills first and answers then; one that cannot be asked ends with the conversation.
+            if control.ask(ControlOp::Shutdown).await.is_ok() {
+                control.exit().await;
+            }
+        };
+        // One that takes longer is killed.
+        let _ = tokio::time::timeout(STOP_BOUND, end).await;
     }
 
     /// Whether what it sees can only be changed by starting it anew.
@@ -309,7 +326,9 @@ impl Leg {
     }
 
     async fn restart(&mut self, why: &str) {
-        self.running = None;
+        if let Some(running) = self.running.take() {
+            running.stop().await;
+        }
         self.mounted.clear();
         self.record(format!("the server {} was stopped: {why}", self.options.server.name)).await;
         self.quick_ends = 0;
