@@ -92,6 +92,14 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
+    #[test]
+    fn starts_sort_as_names_do() {
+        let names = ["", "a", "ab", "abcdefg", "abcdefgh", "abcdefghi", "b", "ba", "\u{e9}"];
+        assert!(names.is_sorted());
+        assert!(names.map(start_of).is_sorted());
+        assert_ne!(start_of("a"), start_of("b"));
+    }
+
     proptest! {
         #[test]
         fn it_is_a_map(names in prop::collection::vec("[ab\0é]{0,12}", 0..20), asked in "[ab\0é]{0,12}") {
