@@ -111,6 +111,20 @@ fn a_plan_without_a_role_is_that_of_a_tool_without_its_arguments() {
 }
 
 #[test]
+fn a_plan_without_its_only_role_is_judged_as_a_whole() {
+    let mut scene = Scene::new(&[("remotes", json!({ "roles": ["git-remote-url"] }), "allow")]);
+    let tool = json!({ "toolName": "fetch", "serverName": "s", "args": { "remote": ["git-remote-url"] } });
+    let file = json!({ "servers": { "s": { "tools": [tool] } } }).to_string();
+    scene.annotations = Annotations::from_json(&file, "a").unwrap();
+    let arguments = fields(&json!({ "remote": "https://example.com/a" }));
+    let whole = scene.annotations.plan("s", "fetch", &arguments).unwrap();
+    let severity = |call| crate::scene::severity(&scene.judge_call(&call));
+    assert_eq!(severity(whole.with_facts([Fact::Plain]).unwrap()), 0);
+    let rest = whole.without(Role::GitRemoteUrl).with_facts([]).unwrap();
+    assert_eq!(severity(rest), 2, "the rule is about a role that is not there");
+}
+
+#[test]
 fn a_list_does_not_cover_what_has_no_text() {
     let bodies =
         json!([{ "roles": ["email-address"], "allowed": ["ann@example.com", ""], "matchType": "emails" }]);
