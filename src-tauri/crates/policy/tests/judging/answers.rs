@@ -188,7 +188,7 @@ fn a_denial_by_default_names_what_no_rule_covers() {
     let scene = Scene::new(&[]);
     let reason = |server: &str, tool: &str, arguments: Value| match scene.judge(server, tool, &arguments) {
         Verdict::Deny(denial) => denial.reason.to_string(),
-        other => panic!("{other:?}"),
+        other @ (Verdict::Allow(_) | Verdict::Escalate(_)) => panic!("{other:?}"),
     };
     let read = reason("filesystem", "read", json!({ "path": "/a" }));
     assert_eq!(read, "no rule covers `/a` as `read-path`");
