@@ -18,7 +18,7 @@ fuzz_target!(|text: &str| {
     let lists = DynamicLists::from_json(r#"{"lists":{"hosts":{"values":["a.org","*.b.org"]}}}"#, "l").unwrap();
     match Policy::from_json(text, "the file", &within, &lists) {
         Ok(policy) => {
-            let names: BTreeSet<&str> = policy.rules().iter().map(|rule| rule.name.as_str()).collect();
+            let names: BTreeSet<&str> = policy.rules().iter().map(|rule| rule.name().as_str()).collect();
             assert_eq!(names.len(), policy.rules().len());
             assert!(!names.contains(""));
             let annotations = Annotations::from_json(defaults::ANNOTATIONS_JSON, "a").unwrap();

@@ -16,8 +16,8 @@ use crate::law::{Law, LawError};
 use crate::prepared::Prepared;
 use ironcurtain_paths::{CanonicalPath, Resolver, Target};
 use ironcurtain_policy::{
-    AccessSet, Decision, Denial, Destination, Grant, GrantKind, HostGrant, Reason, Role, SharedStr,
-    ToolAnnotation, Verdict,
+    AccessSet, Decision, Denial, Destination, Grant, GrantKind, HostGrant, Role, SharedStr, ToolAnnotation,
+    Verdict,
 };
 use serde_json::{Map, Value};
 use std::io;
@@ -250,9 +250,9 @@ fn ruling(verdict: Verdict) -> Ruling {
     let (rule, reason): (SharedStr, SharedStr) = match verdict {
         Verdict::Allow(permit) => {
             let first = permit.reasons().first();
-            first.map(|Reason { rule, reason }| (rule.clone(), reason.clone())).unwrap_or_default()
+            first.map(|by| (by.rule.clone(), by.reason.clone())).unwrap_or_default()
         }
-        Verdict::Escalate(escalation) => (escalation.rule, escalation.reason),
+        Verdict::Escalate(escalation) => (escalation.by.rule.clone(), escalation.by.reason.clone()),
         Verdict::Deny(denial) => return denied(denial),
     };
     Ruling { decision, rule: rule.to_string(), reason: reason.to_string() }

@@ -42,10 +42,10 @@ impl CanonicalPath {
         let Some(relative) = text.strip_prefix('/') else {
             return Err(NotCanonicalError::Relative(text.to_owned()));
         };
-        // Of bytes, which are split faster than characters: this is asked of every path of every call.
-        let mut parts = relative.as_bytes().split(|byte| *byte == b'/');
-        let canonical = relative.is_empty() || parts.all(|part| !matches!(part, b"" | b"." | b".."));
-        if canonical { Ok(Self(text.into())) } else { Err(NotCanonicalError::Form(text.to_owned())) }
+        if !is_canonical(relative.as_bytes()) {
+            return Err(NotCanonicalError::Form(text.to_owned()));
+        }
+        Ok(Self(text.into()))
     }
 
     /// A path that was walked component by component; empty for the root.
@@ -128,6 +128,29 @@ impl CanonicalPath {
         let slash = if self.is_root() { "" } else { "/" };
         Self::assume_canonical(&format!("{}{slash}{below}", self.0))
     }
+}
+
+/// Whether no component is empty, `.` or `..`; the root has none. Looks at bytes, and only at those that begin a
+/// component more than once: this is asked of every path of every call.
+fn is_canonical(relative: &[u8]) -> bool {
+    let mut before = b'/';
+    for (at, byte) in relative.iter().enumerate() {
+        let begins_badly = match (before, *byte) {
+            (b'/', b'/') => true,
+            (b'/', b'.') => is_dots(relative.get(at..).unwrap_or_default()),
+            _ => false,
+        };
+        if begins_badly {
+            return false;
+        }
+        before = *byte;
+    }
+    before != b'/' || relative.is_empty()
+}
+
+/// Whether what begins here is the component `.` or `..`.
+fn is_dots(rest: &[u8]) -> bool {
+    matches!(rest, [b'.'] | [b'.', b'/', ..] | [b'.', b'.'] | [b'.', b'.', b'/', ..])
 }
 
 impl fmt::Display for CanonicalPath {

@@ -6,12 +6,13 @@
 //!   puts others in their place.
 
 pub(crate) mod load;
+mod taken;
 
 use crate::fields::field;
 use crate::names::Names;
-use crate::schema::Shape;
-use crate::{Role, SharedStr};
+use crate::{Roles, SharedStr};
 use serde_json::{Map, Value};
+pub(crate) use taken::{Taken, Values};
 
 /// The annotated tools, by server.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -28,17 +29,15 @@ pub struct ToolAnnotation {
     pub input_schema: Option<Value>,
     /// Whether a folder given to the tool stands for all that is in it: what the file says, else what its name says.
     pub descends: bool,
-    /// The shape, understood.
-    pub(crate) shape: Option<Shape>,
-    /// The arguments that a call may have.
-    pub(crate) known: Names<()>,
+    /// What a call may give for them.
+    pub(crate) taken: Taken,
 }
 
 /// The roles of one argument.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ArgumentRoles {
     /// When no condition holds.
-    pub default: Vec<Role>,
+    pub default: Roles,
     /// Conditions, the first that holds decides.
     pub when: Vec<Guard>,
 }
@@ -51,7 +50,7 @@ pub struct Guard {
     /// What it must be.
     pub condition: Condition,
     /// The roles then.
-    pub roles: Vec<Role>,
+    pub roles: Roles,
 }
 
 /// What an argument must be for a guard to hold.
@@ -107,7 +106,7 @@ impl ToolAnnotation {
     pub fn roles<'a>(
         &'a self,
         arguments: &'a Map<String, Value>,
-    ) -> impl Iterator<Item = (&'a SharedStr, &'a [Role])> + 'a {
+    ) -> impl Iterator<Item = (&'a SharedStr, &'a Roles)> + 'a {
         self.arguments.iter().map(|(name, roles)| (name, roles.given(arguments)))
     }
 }
@@ -115,7 +114,7 @@ impl ToolAnnotation {
 impl ArgumentRoles {
     /// The roles for a call with these arguments.
     #[must_use]
-    pub fn given(&self, arguments: &Map<String, Value>) -> &[Role] {
+    pub fn given(&self, arguments: &Map<String, Value>) -> &Roles {
         self.when.iter().find(|guard| guard.holds(arguments)).map_or(&self.default, |guard| &guard.roles)
     }
 }

@@ -3,10 +3,11 @@
 //! - An unknown tool, an unknown argument and an argument of the wrong shape are denied here.
 //! - A value of a judged role is a text or a flat list of texts; anything else is denied, never skipped.
 
+use crate::annotations::Values;
 use crate::call::{Fact, ResolvedCall};
 use crate::fields::field;
-use crate::judge::{INVALID_ARGUMENT, UNKNOWN_TOOL};
-use crate::{Annotations, Denial, Role, RoleSet, SharedStr, ToolAnnotation};
+use crate::judge::UNKNOWN_TOOL;
+use crate::{Annotations, Denial, Role, RoleSet, Roles, SharedStr, ToolAnnotation};
 use serde_json::{Map, Value};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -51,12 +52,7 @@ impl Annotations {
         arguments: &'a Arc<Map<String, Value>>,
     ) -> Result<CallPlan<'a>, Denial> {
         let known = self.known_or_denied(server, tool)?;
-        let (_, _, annotation) = known;
-        check_names(annotation, arguments)?;
-        if let Some(shape) = &annotation.shape {
-            shape.check(arguments).map_err(|misfit| Denial::new(INVALID_ARGUMENT, misfit.to_string()))?;
-        }
-        build(known, arguments)
+        build(known, arguments, &known.2.taken.take(arguments)?)
     }
 
     /// Understands a call without checking that its argument names and shapes are those the tool declares: for
@@ -70,7 +66,9 @@ impl Annotations {
         tool: &str,
         arguments: &'a Arc<Map<String, Value>>,
     ) -> Result<CallPlan<'a>, Denial> {
-        build(self.known_or_denied(server, tool)?, arguments)
+        let known = self.known_or_denied(server, tool)?;
+        let values: Values<'_> = known.2.arguments.iter().map(|(name, _)| field(arguments, name)).collect();
+        build(known, arguments, &values)
     }
 
     fn known_or_denied(&self, server: &str, tool: &str) -> Result<Known<'_>, Denial> {
@@ -135,19 +133,13 @@ impl PlannedValue<'_> {
     }
 }
 
-fn check_names(annotation: &ToolAnnotation, arguments: &Map<String, Value>) -> Result<(), Denial> {
-    match arguments.keys().find(|name| !annotation.known.has(name)) {
-        Some(name) => Err(Denial::new(INVALID_ARGUMENT, format!("the tool has no argument `{name}`"))),
-        None => Ok(()),
-    }
-}
-
 /// A tool and its names.
 type Known<'a> = (&'a SharedStr, &'a SharedStr, &'a ToolAnnotation);
 
 fn build<'a>(
     (server, tool, annotation): Known<'a>,
     arguments: &'a Arc<Map<String, Value>>,
+    values: &[Option<&'a Value>],
 ) -> Result<CallPlan<'a>, Denial> {
     let mut plan = CallPlan {
         server,
@@ -158,29 +150,41 @@ fn build<'a>(
         values: SmallVec::new(),
         descends: annotation.descends,
     };
-    for (name, roles) in annotation.roles(arguments) {
-        for role in roles {
-            if role.is_resource() && !plan.carried.contains(*role) {
-                plan.judged.push(*role);
-            }
-            plan.carried.insert(*role);
-        }
-        plan.collect(name, roles)?;
+    for ((name, roles), value) in annotation.roles(arguments).zip(values) {
+        plan.carry(roles);
+        plan.collect(name, roles.meant, *value)?;
     }
     Ok(plan)
 }
 
 impl<'a> CallPlan<'a> {
+    /// Takes the roles of one argument.
+    fn carry(&mut self, roles: &Roles) {
+        if self.carried.includes(roles.all) {
+            return;
+        }
+        for role in roles {
+            if role.is_resource() && !self.carried.contains(*role) {
+                self.judged.push(*role);
+            }
+            self.carried.insert(*role);
+        }
+    }
+
     /// Takes the values of one argument.
-    fn collect(&mut self, argument: &'a SharedStr, roles: &[Role]) -> Result<(), Denial> {
-        let meant: RoleSet = roles.iter().copied().filter(|role| *role != Role::None).collect();
+    fn collect(
+        &mut self,
+        argument: &'a SharedStr,
+        meant: RoleSet,
+        value: Option<&'a Value>,
+    ) -> Result<(), Denial> {
         if meant.is_empty() {
             return Ok(());
         }
         let mut push = |index, raw| self.values.push(PlannedValue { argument, index, roles: meant, raw });
         let is_remote = meant.contains(Role::GitRemoteUrl);
         let is_path = meant.meets(RoleSet::PATHS);
-        match field(self.arguments, argument) {
+        match value {
             None => {
                 if is_remote {
                     push(None, None);
@@ -202,7 +206,7 @@ impl<'a> CallPlan<'a> {
                 // What is only looked at by list conditions may have any shape, and then no list covers it.
                 if meant.meets(RoleSet::RESOURCES) {
                     let reason = format!("argument `{argument}` must be a text or a flat list of texts");
-                    return Err(Denial::new(INVALID_ARGUMENT, reason));
+                    return Err(Denial::invalid(reason));
                 }
                 push(None, None);
             }

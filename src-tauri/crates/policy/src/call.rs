@@ -2,7 +2,6 @@
 
 use crate::arguments::RoleList;
 use crate::domains::Destination;
-use crate::judge::INVALID_ARGUMENT;
 use crate::{CallPlan, Category, Denial, PlannedValue, Role, RoleSet, SharedStr};
 use ironcurtain_paths::CanonicalPath;
 use serde_json::{Map, Value as Json};
@@ -156,7 +155,7 @@ impl ResolvedCall {
             }
             (_, Fact::Path(_) | Fact::Remotes(_) | Fact::Plain | Fact::Verbatim) => {
                 let reason = format!("argument `{}` was not resolved", planned.argument);
-                return Err(Denial::new(INVALID_ARGUMENT, reason));
+                return Err(Denial::invalid(reason));
             }
         }
         Ok(())
@@ -211,9 +210,15 @@ fn lower_case(text: &str) -> Cow<'_, str> {
 
 /// The category a value is made canonical by: that of its resource roles, which agree.
 fn category(planned: &PlannedValue<'_>) -> Category {
-    planned.roles.iter().find(|role| role.is_resource()).map_or(Category::Opaque, Role::category)
+    let names = |roles| planned.roles.meets(roles);
+    match () {
+        () if names(RoleSet::PATHS) => Category::Path,
+        () if names(RoleSet::URLS) => Category::Url,
+        () if names(RoleSet::IDENTIFIERS) => Category::Identifier,
+        () => Category::Opaque,
+    }
 }
 
 fn not_one_each() -> Denial {
-    Denial::new(INVALID_ARGUMENT, "not every value of the call was resolved")
+    Denial::invalid("not every value of the call was resolved")
 }

@@ -104,13 +104,13 @@ fn count(changes: &mut Vec<Change>, change: Change) {
 }
 
 fn rules(old: &[Rule], new: &[Rule]) -> Difference {
-    let missing = |from: &[Rule], rule: &&Rule| !from.iter().any(|other| other.name == rule.name);
-    let names = |rules: Vec<&Rule>| rules.into_iter().map(|rule| rule.name.to_string()).collect::<Vec<_>>();
+    let missing = |from: &[Rule], rule: &&Rule| !from.iter().any(|other| other.name() == rule.name());
+    let names = |rules: Vec<&Rule>| rules.into_iter().map(|rule| rule.name().to_string()).collect::<Vec<_>>();
     let both =
         |these: &[Rule], those: &[Rule]| names(these.iter().filter(|rule| !missing(those, rule)).collect());
     let says_otherwise = |rule: &&Rule| {
         old.iter().any(|other| {
-            other.name == rule.name && (other.condition != rule.condition || other.then != rule.then)
+            other.name() == rule.name() && (other.condition != rule.condition || other.then != rule.then)
         })
     };
     Difference {
@@ -153,7 +153,7 @@ impl Verdict {
     pub fn rule(&self) -> &str {
         match self {
             Self::Allow(permit) => permit.reasons().first().map_or("", |reason| reason.rule.as_str()),
-            Self::Escalate(escalation) => &escalation.rule,
+            Self::Escalate(escalation) => &escalation.by.rule,
             Self::Deny(denial) => &denial.rule,
         }
     }

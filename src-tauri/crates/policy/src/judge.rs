@@ -13,8 +13,8 @@ pub use explain::{Explanation, Miss, Settled, Step};
 
 use crate::rules::About;
 use crate::{
-    Asked, Gates, Given, Grant, HostGrant, Policy, Protected, ResolvedCall, Resource, Role, Rule, SharedStr,
-    Verdict,
+    Asked, Gates, Given, Grant, HostGrant, Policy, Protected, Reason, ResolvedCall, Resource, Role, Rule,
+    SharedStr, Spoken, Verdict,
 };
 use cover::Scope;
 use ironcurtain_paths::CanonicalPath;
@@ -27,10 +27,14 @@ pub(crate) const UNKNOWN_TOOL: SharedStr = SharedStr::fixed("structural-unknown-
 pub(crate) const INVALID_ARGUMENT: SharedStr = SharedStr::fixed("structural-invalid-argument");
 /// Rule name: a protected path.
 pub(crate) const PROTECTED_PATH: SharedStr = SharedStr::fixed("structural-protected-path");
-const INTROSPECTION: SharedStr = SharedStr::fixed("structural-introspection-allow");
-const SANDBOX: SharedStr = SharedStr::fixed("structural-sandbox-allow");
-const OPEN_FOLDERS: SharedStr = SharedStr::fixed("asking which folders are open is always allowed");
-const IN_SANDBOX: SharedStr = SharedStr::fixed("the path is inside the session sandbox");
+static INTROSPECTION: Spoken = Spoken {
+    rule: SharedStr::fixed("structural-introspection-allow"),
+    reason: SharedStr::fixed("asking which folders are open is always allowed"),
+};
+static SANDBOX: Spoken = Spoken {
+    rule: SharedStr::fixed("structural-sandbox-allow"),
+    reason: SharedStr::fixed("the path is inside the session sandbox"),
+};
 const DOMAIN_GATE: SharedStr = SharedStr::fixed("structural-domain-escalate");
 const GRANT: SharedStr = SharedStr::fixed("grant");
 const DEFAULT_DENY: SharedStr = SharedStr::fixed("default-deny");
@@ -75,7 +79,7 @@ fn structure(context: &Context<'_>, call: &ResolvedCall) -> Option<Verdict> {
     if let Some(denial) = protect::refuse(context, call) {
         return Some(Verdict::Deny(denial));
     }
-    is_introspection(call).then(|| tally::permit(INTROSPECTION, OPEN_FOLDERS))
+    is_introspection(call).then(|| tally::permit(Reason::fixed(&INTROSPECTION)))
 }
 
 fn is_introspection(call: &ResolvedCall) -> bool {

@@ -29,9 +29,9 @@ mod rules;
 mod schema;
 #[cfg(test)]
 mod schemas;
+mod shared;
 mod spot;
 mod strict;
-mod text;
 mod verdict;
 
 pub use annotations::{Annotations, ArgumentRoles, Condition, Guard, ToolAnnotation};
@@ -43,12 +43,12 @@ pub use grants::{AccessSet, Grant, GrantKind, HostGrant};
 pub use judge::{Context, Explanation, Miss, Settled, Step, explain, judge};
 pub use lists::DynamicLists;
 pub use protected::Protected;
-pub use roles::{Access, Category, Role, RoleSet};
+pub use roles::{Access, Category, Role, RoleSet, Roles};
 pub use roots::{OpenFolder, Root, file_uri, open_folders, policy_roots};
 pub use rules::{Decision, Policy, ResolveWithin, Rule};
 pub use schema::{Misfit, check as check_schema};
-pub use text::SharedStr;
-pub use verdict::{Asked, Denial, Escalation, Permit, Reason, Subject, Verdict};
+pub use shared::{Shared, SharedStr};
+pub use verdict::{Asked, Denial, Escalation, Permit, Reason, Spoken, Subject, Verdict};
 
 /// A list that mostly holds one thing: judging asks for no memory then.
 pub type Few<T> = smallvec::SmallVec<[T; 1]>;

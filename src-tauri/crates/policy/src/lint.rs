@@ -67,7 +67,7 @@ pub fn lint(policy: &Policy, annotations: &Annotations, home: &CanonicalPath) ->
 }
 
 fn about(rule: &Rule, field: &str, kind: FindingKind) -> Finding {
-    Finding { rule: Some(rule.name.to_string()), field: field.to_owned(), kind }
+    Finding { rule: Some(rule.name().to_string()), field: field.to_owned(), kind }
 }
 
 /// Why a rule can never hold, and the field that says so.

@@ -7,13 +7,11 @@ use crate::SharedStr;
 
 /// Names and what belongs to each.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Names<T>(Vec<Entry<T>>);
-
-#[derive(Debug, Clone, PartialEq)]
-struct Entry<T> {
-    start: u64,
-    name: SharedStr,
-    value: T,
+pub(crate) struct Names<T> {
+    /// The start of each name, ascending: what is looked through is small and lies together.
+    starts: Vec<u64>,
+    /// INVARIANT: sorted by name, as long as `starts`.
+    entries: Vec<(SharedStr, T)>,
 }
 
 impl<T> Default for Names<T> {
@@ -24,7 +22,7 @@ impl<T> Default for Names<T> {
 
 impl<T> Names<T> {
     /// No names.
-    pub(crate) const NONE: Self = Self(Vec::new());
+    pub(crate) const NONE: Self = Self { starts: Vec::new(), entries: Vec::new() };
 
     /// What belongs to a name.
     pub(crate) fn get(&self, name: &str) -> Option<&T> {
@@ -33,53 +31,62 @@ impl<T> Names<T> {
 
     /// A name as it is kept, and what belongs to it.
     pub(crate) fn find(&self, name: &str) -> Option<(&SharedStr, &T)> {
-        let at = self.place(name).ok()?;
-        self.0.get(at).map(|entry| (&entry.name, &entry.value))
+        let start = start_of(name);
+        let first = self.starts.partition_point(|other| *other < start);
+        let alike = self.starts.get(first..)?;
+        let entries = self.entries.get(first..)?;
+        let at = match (alike, entries) {
+            ([other, ..], _) if *other != start => return None,
+            (_, [(known, _), ..]) if known.as_str() == name => 0,
+            _ => {
+                let alike = alike.partition_point(|other| *other == start);
+                let entries = entries.get(..alike)?;
+                entries.binary_search_by(|(known, _)| known.as_str().cmp(name)).ok()?
+            }
+        };
+        entries.get(at).map(|(known, value)| (known, value))
     }
 
     /// All of them, sorted.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&SharedStr, &T)> {
-        self.0.iter().map(|entry| (&entry.name, &entry.value))
+        self.entries.iter().map(|(name, value)| (name, value))
     }
 
     /// Whether the name is among them.
     pub(crate) fn has(&self, name: &str) -> bool {
-        self.place(name).is_ok()
+        self.find(name).is_some()
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    fn place(&self, name: &str) -> Result<usize, usize> {
-        let start = start_of(name);
-        self.0.binary_search_by(|entry| {
-            entry.start.cmp(&start).then_with(|| match entry.name.len().max(name.len()) {
-                // Of two names that fit into their numbers, the longer one has more NULs.
-                ..=8 => entry.name.len().cmp(&name.len()),
-                _ => entry.name.as_str().cmp(name),
-            })
-        })
+        self.entries.is_empty()
     }
 }
 
 impl<T: Default> Names<T> {
     /// What belongs to a name, made when there is nothing yet.
     pub(crate) fn entry(&mut self, name: &str) -> Option<&mut T> {
-        let at = self.place(name).unwrap_or_else(|at| {
-            self.0.insert(at, Entry { start: start_of(name), name: name.into(), value: T::default() });
+        let place = self.entries.binary_search_by(|(known, _)| known.as_str().cmp(name));
+        let at = place.unwrap_or_else(|at| {
+            self.starts.insert(at, start_of(name));
+            self.entries.insert(at, (name.into(), T::default()));
             at
         });
-        self.0.get_mut(at).map(|entry| &mut entry.value)
+        self.entries.get_mut(at).map(|(_, value)| value)
     }
 }
 
-/// The first eight bytes as a number that sorts as they do.
+/// The first eight bytes as a number that sorts as they do; a shorter name ends in zeros.
 fn start_of(name: &str) -> u64 {
     let bytes = name.as_bytes();
-    match bytes.first_chunk::<8>() {
-        Some(first) => u64::from_be_bytes(*first),
-        None => {
+    match (bytes.first_chunk(), bytes.first_chunk(), bytes.last_chunk()) {
+        (Some(all), _, _) => u64::from_be_bytes(*all),
+        // The last four bytes are the rest of them and, before it, some of the first four again.
+        (None, Some(first), Some(last)) => {
+            let rest =
+                u32::from_be_bytes(*last).checked_shl(8 * (8 - bytes.len() as u32)).unwrap_or_default();
+            (u64::from(u32::from_be_bytes(*first)) << 32) | u64::from(rest)
+        }
+        (None, _, _) => {
             let number = bytes.iter().fold(0, |number, byte| (number << 8) | u64::from(*byte));
             number << (8 * (8 - bytes.len()).min(7))
         }

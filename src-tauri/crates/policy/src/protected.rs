@@ -1,26 +1,25 @@
-//! Paths that no call touches, held so that asking about a path costs one search.
+//! Paths that no call touches, held as a tree so that asking about a path costs a step for each folder it shares with
+//! them.
 //!
 //! - A path is closed when it is a protected one or lies below it, and also when it lies above one and the call goes
 //!   down into it.
 //! - The session sandbox lies in a protected folder of ours: that folder does not close it, one inside it does.
 
+use crate::names::Names;
 use ironcurtain_paths::CanonicalPath;
-use std::cmp::Ordering;
 
 /// The protected paths. Built once, asked for every path of every call.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Protected {
     paths: Vec<CanonicalPath>,
-    /// INVARIANT: sorted by [`order`], each path once.
-    sorted: Vec<Entry>,
+    root: Node,
 }
 
-/// A protected path.
+/// A protected path, or a folder on the way to one.
 #[derive(Debug, Clone, PartialEq)]
-struct Entry {
-    path: CanonicalPath,
-    /// The place of the innermost protected path that it lies in.
-    inside: Option<usize>,
+struct Node {
+    is_protected: bool,
+    below: Names<Self>,
 }
 
 /// Why a path is closed.
@@ -34,7 +33,7 @@ pub(crate) enum Closed {
 
 impl Protected {
     /// Nothing is protected.
-    pub const NOTHING: &'static Self = &Self { paths: Vec::new(), sorted: Vec::new() };
+    pub const NOTHING: &'static Self = &Self { paths: Vec::new(), root: Node::BARE };
 
     /// The protected paths, in the order they were given.
     #[must_use]
@@ -49,68 +48,68 @@ impl Protected {
         descends: bool,
         sandbox: Option<&CanonicalPath>,
     ) -> Option<Closed> {
-        let next = self.sorted.partition_point(|entry| order(&entry.path, path) != Ordering::Greater);
-        let innermost = self.innermost(next, path);
-        // Of a path in the session sandbox, what is protected above that sandbox does not count. Both are ancestors of
-        // the path, so that the longer one is the inner one.
-        let spared = |protected: &CanonicalPath| {
+        let way = self.way(path);
+        // Of a path in the session sandbox, what is protected above that sandbox does not count.
+        let spared = |depth: usize| {
             let within = sandbox.filter(|sandbox| sandbox.contains(path));
-            within.is_some_and(|sandbox| protected.as_str().len() <= sandbox.as_str().len())
+            within.is_some_and(|sandbox| depth <= sandbox.components().count())
         };
-        if innermost.is_some_and(|protected| !spared(protected)) {
+        if way.innermost.is_some_and(|depth| !spared(depth)) {
             return Some(Closed::Inside);
         }
-        if !descends {
-            return None;
+        match way.end.filter(|_| descends)? {
+            Node { is_protected: true, .. } => Some(Closed::Inside),
+            Node { below, .. } => (!below.is_empty()).then_some(Closed::Above),
         }
-        if innermost == Some(path) {
-            return Some(Closed::Inside);
-        }
-        let below = self.sorted.get(next).filter(|entry| path.contains(&entry.path));
-        below.map(|_| Closed::Above)
     }
 
-    /// The innermost protected path that holds a path which would stand before `next`.
-    fn innermost(&self, next: usize, path: &CanonicalPath) -> Option<&CanonicalPath> {
-        // What stands between a folder and something in it is in that folder, too.
-        let mut last = self.sorted.get(next.checked_sub(1)?)?;
-        while !last.path.contains(path) {
-            last = self.sorted.get(last.inside?)?;
+    /// Follows a path as far as the tree goes.
+    fn way(&self, path: &CanonicalPath) -> Way<'_> {
+        let mut way = Way { innermost: self.root.is_protected.then_some(0), end: Some(&self.root) };
+        for (above, name) in path.components().enumerate() {
+            way.end = way.end.and_then(|node| node.below.get(name));
+            match way.end {
+                Some(Node { is_protected: true, .. }) => way.innermost = Some(above + 1),
+                Some(Node { is_protected: false, .. }) => {}
+                None => break,
+            }
         }
-        Some(&last.path)
+        way
+    }
+}
+
+/// A path in the tree.
+struct Way<'a> {
+    /// How many components the innermost protected path that holds it has.
+    innermost: Option<usize>,
+    /// What stands in the tree at the path itself.
+    end: Option<&'a Node>,
+}
+
+impl Node {
+    const BARE: Self = Self { is_protected: false, below: Names::NONE };
+}
+
+impl Default for Node {
+    fn default() -> Self {
+        Self::BARE
     }
 }
 
 impl FromIterator<CanonicalPath> for Protected {
     fn from_iter<I: IntoIterator<Item = CanonicalPath>>(paths: I) -> Self {
-        let paths: Vec<CanonicalPath> = paths.into_iter().collect();
-        let mut sorted = paths.clone();
-        sorted.sort_by(order);
-        sorted.dedup();
-        let mut protected = Self { paths, sorted: Vec::with_capacity(sorted.len()) };
-        for path in sorted {
-            let holds = |entry: &Entry| entry.path.contains(&path);
-            let inside = protected.sorted.iter().rposition(holds);
-            protected.sorted.push(Entry { path, inside });
+        let mut protected = Self { paths: paths.into_iter().collect(), ..Self::default() };
+        for path in &protected.paths {
+            let mut node = Some(&mut protected.root);
+            for name in path.components() {
+                node = node.and_then(|node| node.below.entry(name));
+            }
+            if let Some(node) = node {
+                node.is_protected = true;
+            }
         }
         protected
     }
-}
-
-/// The order in which whatever lies in a folder directly follows it: as if every path ended in a slash.
-fn order(a: &CanonicalPath, b: &CanonicalPath) -> Ordering {
-    let (a, b) = (spelled(a), spelled(b));
-    let (start_of_a, start_of_b) = (a.get(..b.len()).unwrap_or(a), b.get(..a.len()).unwrap_or(b));
-    start_of_a.cmp(start_of_b).then_with(|| match (a.get(b.len()), b.get(a.len())) {
-        (Some(next), None) => next.cmp(&b'/').then(Ordering::Greater),
-        (None, Some(next)) => b'/'.cmp(next).then(Ordering::Less),
-        (None, None) | (Some(_), Some(_)) => Ordering::Equal,
-    })
-}
-
-/// Without a slash at its end, which the root alone has.
-fn spelled(path: &CanonicalPath) -> &[u8] {
-    if path.is_root() { b"" } else { path.as_str().as_bytes() }
 }
 
 #[cfg(test)]

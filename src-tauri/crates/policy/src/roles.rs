@@ -4,6 +4,8 @@
 //! - No role is named by a text literal anywhere else.
 
 use std::fmt;
+use std::ops::Deref;
+use std::slice;
 
 /// What kind of thing a role names, and so how its values are made canonical and judged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -171,6 +173,12 @@ impl RoleSet {
         })
     }
 
+    /// Whether all of the other's are among them.
+    #[must_use]
+    pub fn includes(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+
     /// Adds a role.
     pub fn insert(&mut self, role: Role) {
         self.0 |= Self::bit(role);
@@ -178,6 +186,40 @@ impl RoleSet {
 
     const fn bit(role: Role) -> u32 {
         1 << role as u32
+    }
+}
+
+/// The roles of an argument, in the order of the file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Roles {
+    roles: Vec<Role>,
+    /// All of them.
+    pub(crate) all: RoleSet,
+    /// Those that mean something.
+    pub(crate) meant: RoleSet,
+}
+
+impl Deref for Roles {
+    type Target = [Role];
+
+    fn deref(&self) -> &[Role] {
+        &self.roles
+    }
+}
+
+impl From<Vec<Role>> for Roles {
+    fn from(roles: Vec<Role>) -> Self {
+        let meant = roles.iter().copied().filter(|role| *role != Role::None).collect();
+        Self { all: roles.iter().copied().collect(), meant, roles }
+    }
+}
+
+impl<'a> IntoIterator for &'a Roles {
+    type Item = &'a Role;
+    type IntoIter = slice::Iter<'a, Role>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.roles.iter()
     }
 }
 

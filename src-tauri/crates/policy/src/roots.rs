@@ -18,7 +18,7 @@ pub fn policy_roots(policy: &Policy, sandbox: Option<&CanonicalPath>) -> Vec<Roo
     let mut roots: Vec<Root> = sandbox.map(|path| root(path, "sandbox")).into_iter().collect();
     for rule in policy.rules().iter().filter(|rule| rule.then != Decision::Deny) {
         if let Some(path) = rule.within().filter(|path| roots.iter().all(|root| root.path != **path)) {
-            roots.push(root(path, &rule.name));
+            roots.push(root(path, rule.name()));
         }
     }
     roots
@@ -57,7 +57,7 @@ pub fn open_folders(policy: &Policy, server: &str) -> Vec<OpenFolder> {
         let known = open.iter().any(|open| open.path == *path);
         if free(Access::Read) && !known {
             let writable = free(Access::Write) && free(Access::Delete);
-            open.push(OpenFolder { path: path.clone(), writable, rule: rule.name.to_string() });
+            open.push(OpenFolder { path: path.clone(), writable, rule: rule.name().to_string() });
         }
     }
     open

@@ -8,7 +8,7 @@ mod index;
 pub(crate) mod load;
 
 use crate::domains::{Pattern, Patterns};
-use crate::{Resource, Role, SharedStr};
+use crate::{Reason, Resource, Role, SharedStr};
 use examples::Example;
 use index::{Index, Places};
 use ironcurtain_paths::CanonicalPath;
@@ -23,14 +23,12 @@ pub struct Policy {
 /// One rule.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rule {
-    /// Its name, unique in the policy.
-    pub name: SharedStr,
     /// What it does, for people.
     pub description: String,
     /// The principle it comes from, for people.
     pub principle: String,
-    /// Why, as told to the agent and the person.
-    pub reason: SharedStr,
+    /// Its name, and why, as it is told to the agent and the person.
+    pub(crate) said: Reason,
     /// What it decides.
     pub then: Decision,
     pub(crate) condition: Conditions,
@@ -137,6 +135,18 @@ impl<'a> Iterator for About<'a> {
 pub type ResolveWithin<'a> = dyn Fn(&str) -> Result<CanonicalPath, String> + 'a;
 
 impl Rule {
+    /// Its name, unique in the policy.
+    #[must_use]
+    pub fn name(&self) -> &SharedStr {
+        &self.said.rule
+    }
+
+    /// Why, as told to the agent and the person.
+    #[must_use]
+    pub fn reason(&self) -> &SharedStr {
+        &self.said.reason
+    }
+
     pub(crate) fn denies(&self) -> bool {
         self.then == Decision::Deny
     }

@@ -33,7 +33,7 @@ impl fmt::Display for Misfit {
 /// # Errors
 /// The first place where they do not fit.
 pub fn check(schema: &Value, arguments: &Map<String, Value>) -> Result<(), Misfit> {
-    Shape::of(schema).check(arguments)
+    Shape::of(schema).check_fields(arguments, Spot::Whole)
 }
 
 /// A JSON Schema, as far as it is understood.
@@ -60,6 +60,14 @@ enum Type {
     Null,
     /// None that JSON has.
     Unknown(String),
+}
+
+/// What a field of a value may be.
+pub(crate) enum Expected<'a> {
+    Anything,
+    /// It may not be there.
+    Nothing,
+    This(&'a Shape),
 }
 
 /// What fields may be there beside those that are named.
@@ -102,9 +110,19 @@ impl Shape {
         }
     }
 
-    /// Whether arguments fit it.
-    pub(crate) fn check(&self, arguments: &Map<String, Value>) -> Result<(), Misfit> {
-        self.check_fields(arguments, Spot::Whole)
+    /// What a field may be.
+    pub(crate) fn expects(&self, name: &str) -> Expected<'_> {
+        match (self.properties.get(name), &self.others) {
+            (Some(shape), _) => Expected::This(shape),
+            (None, Others::None) => Expected::Nothing,
+            (None, Others::Of(shape)) => Expected::This(shape),
+            (None, Others::Any) => Expected::Anything,
+        }
+    }
+
+    /// Whether the value of a field fits it.
+    pub(crate) fn check_field(&self, name: &str, value: &Value) -> Result<(), Misfit> {
+        self.check_value(value, Spot::Field(&Spot::Whole, name))
     }
 
     fn check_value(&self, value: &Value, at: Spot<'_>) -> Result<(), Misfit> {
@@ -125,19 +143,24 @@ impl Shape {
     }
 
     fn check_fields(&self, fields: &Map<String, Value>, at: Spot<'_>) -> Result<(), Misfit> {
-        if let Some(missing) = self.required.iter().find(|name| field(fields, name).is_none()) {
-            return Err(Spot::Field(&at, missing).misfit("is missing"));
-        }
+        self.check_required(fields, at)?;
         for (name, value) in fields {
             let here = Spot::Field(&at, name);
-            match (self.properties.get(name), &self.others) {
-                (Some(shape), _) => shape.check_value(value, here)?,
-                (None, Others::None) => return Err(here.misfit("is not known")),
-                (None, Others::Of(shape)) => shape.check_value(value, here)?,
-                (None, Others::Any) => {}
+            match self.expects(name) {
+                Expected::This(shape) => shape.check_value(value, here)?,
+                Expected::Nothing => return Err(here.misfit("is not known")),
+                Expected::Anything => {}
             }
         }
         Ok(())
+    }
+
+    /// Whether every field is there that must be.
+    pub(crate) fn check_required(&self, fields: &Map<String, Value>, at: Spot<'_>) -> Result<(), Misfit> {
+        match self.required.iter().find(|name| field(fields, name).is_none()) {
+            Some(missing) => Err(Spot::Field(&at, missing).misfit("is missing")),
+            None => Ok(()),
+        }
     }
 
     fn check_items(&self, items: &[Value], at: Spot<'_>) -> Result<(), Misfit> {

@@ -3,7 +3,8 @@
 //! - Only the judge makes a [`Permit`]; it carries why, and which grants it rests on.
 //! - An [`Escalation`] names every value that needs a person's word: approving exactly those lets the call through.
 
-use crate::{Destination, Few, Role, SharedStr};
+use crate::judge::INVALID_ARGUMENT;
+use crate::{Destination, Few, Role, Shared, SharedStr};
 use ironcurtain_paths::CanonicalPath;
 use std::fmt;
 
@@ -30,10 +31,8 @@ pub struct Permit {
 /// A call that a person must decide.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Escalation {
-    /// Name of the first rule that asks.
-    pub rule: SharedStr,
-    /// Its reason.
-    pub reason: SharedStr,
+    /// The first rule that asks.
+    pub by: Reason,
     /// Every value that needs the person's word. Never empty.
     pub values: Few<Asked>,
     /// Every rule that spoke besides those that ask.
@@ -49,9 +48,12 @@ pub struct Denial {
     pub reason: SharedStr,
 }
 
-/// A rule that spoke.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Reason {
+/// A rule that spoke, and why. Shared, since it goes into every verdict.
+pub type Reason = Shared<Spoken>;
+
+/// What a [`Reason`] holds.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Spoken {
     /// Its name, or the name of a structural answer.
     pub rule: SharedStr,
     /// Why.
@@ -68,9 +70,7 @@ pub struct Asked {
     /// What it is.
     pub subject: Subject,
     /// The rule that asks.
-    pub rule: SharedStr,
-    /// Its reason.
-    pub reason: SharedStr,
+    pub by: Reason,
 }
 
 /// What a person is asked about.
@@ -109,11 +109,16 @@ impl Denial {
         Self { rule, reason: reason.into() }
     }
 
+    /// Refuses a call whose arguments cannot be understood.
+    pub(crate) fn invalid(reason: impl Into<SharedStr>) -> Self {
+        Self::new(INVALID_ARGUMENT, reason)
+    }
+
     /// Refuses a call because a value of it could not be turned into a fact (a path with a loop, a remote that git
     /// does not know).
     #[must_use]
     pub fn unresolvable(argument: &str, why: &dyn fmt::Display) -> Self {
-        Self::new(crate::judge::INVALID_ARGUMENT, format!("argument `{argument}`: {why}"))
+        Self::invalid(format!("argument `{argument}`: {why}"))
     }
 }
 

@@ -99,10 +99,11 @@ fn verdict_in_words(verdict: &Verdict) -> String {
             )
         }
         Verdict::Escalate(escalation) => {
-            let mut text = format!("Verdict: ESCALATE, by `{}`: {}\n", escalation.rule, escalation.reason);
+            let mut text =
+                format!("Verdict: ESCALATE, by `{}`: {}\n", escalation.by.rule, escalation.by.reason);
             for asked in &escalation.values {
                 let role = asked.role.map_or("the call", |role| role.name());
-                text.push_str(&format!("  asks about {role}: {} (by `{}`)\n", asked.subject, asked.rule));
+                text.push_str(&format!("  asks about {role}: {} (by `{}`)\n", asked.subject, asked.by.rule));
             }
             text
         }
@@ -147,7 +148,7 @@ fn reason(verdict: &Verdict) -> SharedStr {
         Verdict::Allow(permit) => {
             permit.reasons().first().map(|first| first.reason.clone()).unwrap_or_default()
         }
-        Verdict::Escalate(escalation) => escalation.reason.clone(),
+        Verdict::Escalate(escalation) => escalation.by.reason.clone(),
         Verdict::Deny(denial) => denial.reason.clone(),
     }
 }

@@ -45,7 +45,7 @@ pub fn evaluate(ground: &Ground, request: &Value, prepare: bool) -> anyhow::Resu
             let mut roles: Vec<&str> =
                 asks.values.iter().filter_map(|value| Some(value.role?.name())).collect();
             roles.dedup();
-            json!({ "decision": "escalate", "rule": asks.rule, "reason": asks.reason, "escalatedRoles": roles })
+            json!({ "decision": "escalate", "rule": asks.by.rule, "reason": asks.by.reason, "escalatedRoles": roles })
         }
         Verdict::Deny(denial) => refused(&denial),
     })

@@ -69,8 +69,8 @@ pub fn build(asking: Asking<'_>) -> Question {
         }),
         items,
         host,
-        rule: visible::line(&asking.escalation.rule),
-        reason: visible::line(&asking.escalation.reason),
+        rule: visible::line(&asking.escalation.by.rule),
+        reason: visible::line(&asking.escalation.by.reason),
         preview: preview(&arguments),
         arguments: arguments
             .iter()

@@ -175,7 +175,7 @@ async fn question(
     });
     let offers = question.offers.clone();
     let mut entry = session.about(call, Some(prepared), Event::Question, "a question was put to the person");
-    entry.policy_decision = Some(PolicyDecision::new("escalate", &escalation.rule, &escalation.reason));
+    entry.policy_decision = Some(PolicyDecision::new("escalate", &escalation.by.rule, &escalation.by.reason));
     entry.policy_hash = Some(law.hash.clone());
     entry.question_id = Some(id.clone());
     session.shared.audit.record(entry).await.map_err(|e| format!("DENIED: {e}"))?;

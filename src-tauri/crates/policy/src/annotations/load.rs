@@ -1,10 +1,9 @@
 //! Reads a tool-annotations file, strictly: an unknown role, operator or field of a condition refuses the file.
 
-use super::{Annotations, ArgumentRoles, Condition, Guard, ToolAnnotation};
+use super::{Annotations, ArgumentRoles, Condition, Guard, Taken, ToolAnnotation};
 use crate::names::Names;
-use crate::schema::Shape;
 use crate::spot::{Source, Spot};
-use crate::{LoadError, Role, SharedStr};
+use crate::{LoadError, Role, Roles};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -136,8 +135,7 @@ impl Reading<'_> {
         }
         let annotation = ToolAnnotation {
             descends: descends.unwrap_or_else(|| names_a_recursive_tool(&name)),
-            known: known(&arguments, input_schema.as_ref()),
-            shape: input_schema.as_ref().map(Shape::of),
+            taken: Taken::new(&arguments, input_schema.as_ref()),
             arguments,
             input_schema,
         };
@@ -175,29 +173,17 @@ impl Reading<'_> {
         Ok(Guard { argument, condition, roles })
     }
 
-    fn roles(&self, at: Spot<'_>, names: &[String]) -> Result<Vec<Role>, LoadError> {
+    fn roles(&self, at: Spot<'_>, names: &[String]) -> Result<Roles, LoadError> {
         let role = |(index, name): (usize, &String)| {
             let unknown = || self.error(Spot::Item(&at, index), format!("there is no role `{name}`"));
             Role::parse(name).ok_or_else(unknown)
         };
-        names.iter().enumerate().map(role).collect()
+        names.iter().enumerate().map(role).collect::<Result<Vec<Role>, _>>().map(Roles::from)
     }
 
     fn read<T: DeserializeOwned>(&self, at: Spot<'_>, value: Value) -> Result<T, LoadError> {
         serde_json::from_value(value).map_err(|error| self.error(at, error.to_string()))
     }
-}
-
-/// The arguments that are annotated, and declared where the server declares any.
-fn known(arguments: &[(SharedStr, ArgumentRoles)], input_schema: Option<&Value>) -> Names<()> {
-    let declared = input_schema.and_then(|schema| schema.get("properties")).and_then(Value::as_object);
-    let mut known: Names<()> = Names::default();
-    for (name, _) in arguments {
-        if declared.is_none_or(|declared| declared.contains_key(name.as_str())) {
-            known.entry(name);
-        }
-    }
-    known
 }
 
 /// Whether the name of a tool says that it goes down into the folders it is given.

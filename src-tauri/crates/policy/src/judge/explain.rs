@@ -113,9 +113,9 @@ impl<'a> Judging<'a> {
         let mut passed = Vec::new();
         for rule in self.rules() {
             match miss(rule) {
-                Some(miss) => passed.push((rule.name.clone(), miss)),
+                Some(miss) => passed.push((rule.name().clone(), miss)),
                 None => {
-                    let (name, reason) = (rule.name.clone(), rule.reason.clone());
+                    let (name, reason) = (rule.name().clone(), rule.reason().clone());
                     return step(finding, Settled::Rule { name, then: rule.then, reason }, passed);
                 }
             }

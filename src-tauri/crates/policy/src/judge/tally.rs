@@ -2,10 +2,10 @@
 //!
 //! - Findings are borrowed: names and reasons are copied for the verdict alone.
 
-use super::{DEFAULT_DENY, DOMAIN_GATE, GRANT, IN_SANDBOX, SANDBOX};
+use super::{DEFAULT_DENY, DOMAIN_GATE, GRANT, SANDBOX};
 use crate::{
     Asked, Decision, Denial, Escalation, Few, Given, Grant, HostGrant, Permit, Reason, Resource, Role, Rule,
-    SharedStr, Subject, Verdict,
+    SharedStr, Spoken, Subject, Verdict,
 };
 
 /// Findings so far.
@@ -40,8 +40,8 @@ pub(super) enum Settled<'a> {
 }
 
 /// A permit that rests on structure alone.
-pub(super) fn permit(rule: SharedStr, reason: SharedStr) -> Verdict {
-    Verdict::Allow(Permit::new(Few::from([Reason { rule, reason }]), Vec::new()))
+pub(super) fn permit(reason: Reason) -> Verdict {
+    Verdict::Allow(Permit::new(Few::from([reason]), Vec::new()))
 }
 
 impl<'a> Tally<'a> {
@@ -73,18 +73,18 @@ impl<'a> Tally<'a> {
     }
 
     /// The verdict about a call of this server, less what a person said yes to.
-    pub(super) fn conclude(self, server: &str, approved: &[Asked]) -> Verdict {
+    pub(super) fn conclude(&self, server: &str, approved: &[Asked]) -> Verdict {
         if let Some(rule) = self.denied {
-            return Verdict::Deny(Denial::new(rule.name.clone(), rule.reason.clone()));
+            return Verdict::Deny(Denial::new(rule.name().clone(), rule.reason().clone()));
         }
         let mut reasons = Few::new();
-        self.allowed.iter().for_each(|rule| push(&mut reasons, Reason::of(rule)));
+        self.allowed.iter().for_each(|rule| push(&mut reasons, rule.said.clone()));
         let mut values = Few::new();
         let mut is_open = |asked: Asked| {
             let answered = approved.iter().any(|approved| asked.is_answered_by(approved));
             if answered {
-                let reason = format!("approved: {}", asked.reason).into();
-                push(&mut reasons, Reason { rule: asked.rule, reason });
+                let reason = format!("approved: {}", asked.by.reason).into();
+                push(&mut reasons, Spoken { rule: asked.by.rule.clone(), reason }.into());
             } else if !values.iter().any(|value| asked.is_answered_by(value)) {
                 values.push(asked);
             }
@@ -93,43 +93,28 @@ impl<'a> Tally<'a> {
         // A gate asks about a value before a rule does.
         let gates = self.gated.iter().filter(|finding| is_open(finding.asked_by_gate(server))).count();
         for (finding, rule) in &self.asked {
-            is_open(finding.asked(Reason::of(rule)));
+            is_open(finding.asked(rule.said.clone()));
         }
-        if let Some(left) = self.uncovered.filter(|_| gates == 0) {
+        if let Some(left) = self.uncovered.as_ref().filter(|_| gates == 0) {
             return Verdict::Deny(Denial::new(DEFAULT_DENY, format!("no rule covers {}", left.describe())));
         }
         self.settled.iter().for_each(|by| push(&mut reasons, by.reason()));
         match values.first() {
             None => Verdict::Allow(Permit::new(reasons, self.grants())),
-            Some(first) => {
-                let (rule, reason) = (first.rule.clone(), first.reason.clone());
-                Verdict::Escalate(Escalation { rule, reason, values, others: reasons })
-            }
+            Some(first) => Verdict::Escalate(Escalation { by: first.by.clone(), values, others: reasons }),
         }
     }
 
-    /// The grants that settled something, each once.
+    /// The grants that settled something. Each has settled once, and no two have an id in common.
     fn grants(&self) -> Vec<String> {
-        let mut ids = Vec::new();
-        for id in self.settled.iter().filter_map(Settled::grant) {
-            if !ids.contains(id) {
-                ids.push(id.clone());
-            }
-        }
-        ids
-    }
-}
-
-impl Reason {
-    fn of(rule: &Rule) -> Self {
-        Self { rule: rule.name.clone(), reason: rule.reason.clone() }
+        self.settled.iter().filter_map(Settled::grant).cloned().collect()
     }
 }
 
 impl Settled<'_> {
     fn reason(&self) -> Reason {
         match self {
-            Self::Sandbox => Reason { rule: SANDBOX, reason: IN_SANDBOX },
+            Self::Sandbox => Reason::fixed(&SANDBOX),
             Self::Grant(grant) => granted(format!("grant `{}` for `{}`", grant.id, grant.path)),
             Self::Host(grant) => granted(format!("grant `{}` for `{}:{}`", grant.id, grant.host, grant.port)),
         }
@@ -145,15 +130,15 @@ impl Settled<'_> {
 }
 
 fn granted(reason: String) -> Reason {
-    Reason { rule: GRANT, reason: reason.into() }
+    Spoken { rule: GRANT, reason: reason.into() }.into()
 }
 
 impl Finding<'_> {
     /// About the call as a whole.
     pub(super) const WHOLE: Self = Self { role: None, given: None };
 
-    fn asked(&self, Reason { rule, reason }: Reason) -> Asked {
-        Asked { role: self.role, argument: self.argument(), subject: self.subject(), rule, reason }
+    fn asked(&self, by: Reason) -> Asked {
+        Asked { role: self.role, argument: self.argument(), subject: self.subject(), by }
     }
 
     fn asked_by_gate(&self, server: &str) -> Asked {
@@ -162,7 +147,7 @@ impl Finding<'_> {
             Some(Resource::Path(_) | Resource::Text(_) | Resource::Shapeless) | None => "",
         };
         let reason = format!("`{place}` is not among the hosts of the server `{server}`").into();
-        self.asked(Reason { rule: DOMAIN_GATE, reason })
+        self.asked(Spoken { rule: DOMAIN_GATE, reason }.into())
     }
 
     pub(super) fn argument(&self) -> SharedStr {

@@ -20,13 +20,13 @@ pub(super) fn find(before: &[Rule], rule: &Rule) -> Option<FindingKind> {
     let mut by: Vec<&Rule> = Vec::new();
     for part in parts {
         let above = before.iter().find(|above| covers(&above.condition, above, rule, part))?;
-        if !by.iter().any(|known| known.name == above.name) {
+        if !by.iter().any(|known| known.name() == above.name()) {
             by.push(above);
         }
     }
     let otherwise = by.iter().any(|above| above.then != rule.then);
     (!by.is_empty()).then(|| FindingKind::Shadowed {
-        by: by.iter().map(|above| above.name.to_string()).collect(),
+        by: by.iter().map(|above| above.name().to_string()).collect(),
         otherwise,
     })
 }

@@ -67,7 +67,7 @@ impl Policy {
             for example in &rule.examples {
                 example.check(rule, annotations, home).map_err(|message| LoadError::Rule {
                     place: Box::new(Place { file: file.to_owned(), line: example.line }),
-                    rule: rule.name.to_string(),
+                    rule: rule.name().to_string(),
                     field: example.field.clone(),
                     message,
                 })?;

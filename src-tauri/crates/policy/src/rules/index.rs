@@ -118,7 +118,7 @@ mod tests {
                 let looked: Vec<String> = rules.iter().enumerate()
                     .filter(|(_, (servers, tools))| names(servers, server) && names(tools, tool))
                     .map(|(at, _)| at.to_string()).collect();
-                let found: Vec<String> = policy.about(server, tool).map(|rule| rule.name.to_string()).collect();
+                let found: Vec<String> = policy.about(server, tool).map(|rule| rule.name().to_string()).collect();
                 prop_assert_eq!(found, looked);
             }
         }

@@ -5,7 +5,7 @@ pub(crate) mod conditions;
 use super::index::Index;
 use super::{Decision, Policy, ResolveWithin, Rule};
 use crate::spot::{Source, Spot};
-use crate::{DynamicLists, LoadError};
+use crate::{DynamicLists, LoadError, Spoken};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -31,7 +31,7 @@ impl Policy {
         for (index, rule) in stored.rules.into_iter().enumerate() {
             let reading = Reading { source, index, rule: rule_name(&rule, index) };
             let rule = Loading { reading: &reading, resolve, lists }.rule(rule)?;
-            if !names.insert(rule.name.to_string()) {
+            if !names.insert(rule.name().to_string()) {
                 return Err(reading.error(field("name"), "another rule has this name"));
             }
             rules.push(rule);
@@ -132,7 +132,7 @@ impl Loading<'_> {
             return Err(reading.error(field(unknown), "this field is not known"));
         }
         let condition = self.conditions(condition)?;
-        let (name, reason) = (name.into(), reason.into());
-        Ok(Rule { name, description, principle, reason, then, condition, examples })
+        let said = Spoken { rule: name.into(), reason: reason.into() }.into();
+        Ok(Rule { said, description, principle, then, condition, examples })
     }
 }

@@ -2,7 +2,8 @@
 
 use crate::scene::{Scene, grant, path};
 use ironcurtain_policy::{
-    Access, Asked, Decision, Gates, GrantKind, Miss, Reason, Role, Settled, SharedStr, Subject, Verdict,
+    Access, Asked, Decision, Gates, GrantKind, Miss, Reason, Role, Settled, SharedStr, Spoken, Subject,
+    Verdict,
 };
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -42,8 +43,8 @@ fn a_deny_rule_holds_against_a_grant_and_against_an_answer() {
 }
 
 fn asked(role: Role, argument: &str, subject: Subject) -> Asked {
-    let text = SharedStr::default;
-    Asked { role: Some(role), argument: argument.into(), subject, rule: text(), reason: text() }
+    let by = Spoken { rule: SharedStr::default(), reason: SharedStr::default() }.into();
+    Asked { role: Some(role), argument: argument.into(), subject, by }
 }
 
 #[test]
@@ -112,7 +113,7 @@ fn a_permit_tells_every_reason_once() {
     let Verdict::Allow(permit) = scene.judge("filesystem", "many", &json!({ "paths": ["/a", "/b"] })) else {
         panic!()
     };
-    assert_eq!(permit.reasons(), [Reason { rule: "reads".into(), reason: "reads".into() }]);
+    assert_eq!(permit.reasons(), [Reason::from(Spoken { rule: "reads".into(), reason: "reads".into() })]);
     assert_eq!(permit.grants(), [""; 0]);
 }
 

@@ -159,7 +159,7 @@ fn every_operator_of_a_condition_holds_for_what_it_says() {
         let annotations = Annotations::from_json(&file, "a").unwrap();
         let arguments = value.map(|value| ("m".to_owned(), value)).into_iter().collect();
         let tool = annotations.get("s", "t").unwrap();
-        tool.roles(&arguments).next().unwrap().1 == [Role::None]
+        **tool.roles(&arguments).next().unwrap().1 == [Role::None]
     };
     let values = [
         None,

@@ -218,7 +218,7 @@ fn decide(ground: &Ground, case: &Value, prepare: bool) -> Value {
     };
     match judge(&policy(ground, case), &context, &call) {
         Verdict::Allow(permit) => json!({ "decision": "allow", "rule": permit.reasons()[0].rule }),
-        Verdict::Escalate(escalation) => json!({ "decision": "escalate", "rule": escalation.rule }),
+        Verdict::Escalate(escalation) => json!({ "decision": "escalate", "rule": escalation.by.rule }),
         Verdict::Deny(denial) => json!({ "decision": "deny", "rule": denial.rule, "reason": denial.reason }),
     }
 }

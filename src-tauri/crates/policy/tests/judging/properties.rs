@@ -227,7 +227,7 @@ proptest! {
         let after = scene.judge(server, tool, &arguments);
         prop_assert!(!matches!(after, Verdict::Escalate(_)), "{after:?}");
         // Where a gate asked, a yes can uncover that nothing allows another part of the call.
-        let gated = escalation.values.iter().any(|asked| asked.rule == "structural-domain-escalate");
+        let gated = escalation.values.iter().any(|asked| asked.by.rule == "structural-domain-escalate");
         prop_assert!(gated || matches!(after, Verdict::Allow(_)), "{after:?}");
         // Less one of them, it is asked about again, unless another of them is about the same.
         let left_out = scene.approved.pop().unwrap();

@@ -130,7 +130,7 @@ impl Scene {
                 let rules: Vec<&str> = permit.reasons().iter().map(|reason| reason.rule.as_str()).collect();
                 format!("allow {}", rules.join("+"))
             }
-            Verdict::Escalate(escalation) => format!("escalate {}", escalation.rule),
+            Verdict::Escalate(escalation) => format!("escalate {}", escalation.by.rule),
             Verdict::Deny(denial) => format!("deny {}", denial.rule),
         }
     }

@@ -64,7 +64,7 @@ fn the_sandbox_is_free_and_everything_else_asks_by_what_is_done() {
     let ironcurtain_policy::Verdict::Escalate(asked) = scene.judge("filesystem", "move_file", &moved) else {
         panic!()
     };
-    let rules: Vec<&str> = asked.values.iter().map(|asked| asked.rule.as_str()).collect();
+    let rules: Vec<&str> = asked.values.iter().map(|asked| asked.by.rule.as_str()).collect();
     assert_eq!(rules, ["ask-before-reading", "ask-before-deleting"]);
 }
 

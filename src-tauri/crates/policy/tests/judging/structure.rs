@@ -104,7 +104,7 @@ fn what_a_gate_and_a_rule_ask_about_is_asked_once() {
     else {
         panic!()
     };
-    let rules: Vec<&str> = escalation.values.iter().map(|asked| asked.rule.as_str()).collect();
+    let rules: Vec<&str> = escalation.values.iter().map(|asked| asked.by.rule.as_str()).collect();
     assert_eq!(rules, ["structural-domain-escalate"]);
 }
 
@@ -166,7 +166,7 @@ fn a_granted_host_is_not_asked_about_on_its_port_and_a_deny_rule_is_stronger() {
         let remotes = Fact::Remotes(vec!["git@a.org:o/r".into()]);
         let call = plan.with_facts(vec![Fact::Path(path("/r")), remotes]).unwrap();
         let Verdict::Escalate(escalation) = scene.judge_call(&call) else { panic!() };
-        escalation.values.iter().map(|asked| asked.rule.to_string()).collect::<Vec<_>>()
+        escalation.values.iter().map(|asked| asked.by.rule.to_string()).collect::<Vec<_>>()
     };
     assert_eq!(push(&granting(&asks, 443)), ["structural-domain-escalate", "ask"]);
     assert_eq!(push(&granting(&asks, 22)), ["ask", "ask"]);

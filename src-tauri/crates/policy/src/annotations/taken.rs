@@ -1,0 +1,70 @@
+//! What a call may give for the arguments of a tool, in the order of its annotation.
+//!
+//! - An argument is known when it is annotated, and declared where the server declares any.
+
+use super::ArgumentRoles;
+use crate::names::Names;
+use crate::schema::{Expected, Misfit, Shape};
+use crate::spot::Spot;
+use crate::{Denial, SharedStr};
+use serde_json::{Map, Value};
+use smallvec::{SmallVec, smallvec};
+
+/// What each argument may be. Understood once, when it is loaded; a call that fits costs no memory.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct Taken {
+    /// The place of each argument that a call may give.
+    places: Names<usize>,
+    /// What each annotated argument may be, with its name; nothing where the server does not say.
+    shapes: Vec<Option<(SharedStr, Shape)>>,
+    /// All arguments as the server declares them; nothing where it does not.
+    whole: Shape,
+}
+
+/// What a call gives for each annotated argument.
+pub(crate) type Values<'a> = SmallVec<[Option<&'a Value>; 8]>;
+
+impl Taken {
+    pub(super) fn new(arguments: &[(SharedStr, ArgumentRoles)], input_schema: Option<&Value>) -> Self {
+        let whole = input_schema.map(Shape::of).unwrap_or_default();
+        let declared = input_schema.and_then(|schema| schema.get("properties")).and_then(Value::as_object);
+        let is_declared = |name: &SharedStr| declared.is_none_or(|all| all.contains_key(name.as_str()));
+        let mut places: Names<usize> = Names::default();
+        let mut shapes = Vec::with_capacity(arguments.len());
+        for (at, (name, _)) in arguments.iter().enumerate() {
+            let (may_be_there, shape) = match whole.expects(name) {
+                Expected::Anything => (true, None),
+                Expected::Nothing => (false, None),
+                Expected::This(shape) => (true, Some((name.clone(), shape.clone()))),
+            };
+            let taken = may_be_there && is_declared(name);
+            if let Some(place) = taken.then(|| places.entry(name)).flatten() {
+                *place = at;
+            }
+            shapes.push(shape);
+        }
+        Self { places, shapes, whole }
+    }
+
+    /// Puts what a call gives in order.
+    ///
+    /// # Errors
+    /// A denial when an argument is not known, is missing, or has the wrong shape.
+    pub(crate) fn take<'a>(&self, arguments: &'a Map<String, Value>) -> Result<Values<'a>, Denial> {
+        let mut values: Values<'_> = smallvec![None; self.shapes.len()];
+        for (name, value) in arguments {
+            let place = self.places.get(name).and_then(|place| values.get_mut(*place));
+            *place.ok_or_else(|| Denial::invalid(format!("the tool has no argument `{name}`")))? =
+                Some(value);
+        }
+        self.check(arguments, &values).map_err(|misfit| Denial::invalid(misfit.to_string()))?;
+        Ok(values)
+    }
+
+    fn check(&self, arguments: &Map<String, Value>, values: &[Option<&Value>]) -> Result<(), Misfit> {
+        self.whole.check_required(arguments, Spot::Whole)?;
+        let mut given =
+            values.iter().zip(&self.shapes).filter_map(|(value, shape)| value.zip(shape.as_ref()));
+        given.try_for_each(|(value, (name, shape))| shape.check_field(name, value))
+    }
+}
