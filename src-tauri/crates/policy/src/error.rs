@@ -9,9 +9,9 @@ pub enum LoadError {
     /// Not JSON, or not of the expected shape.
     #[error("{place}: {message}")]
     Shape {
-        /// The file, and the line where it is not in the message.
+        /// The file and the line.
         place: Box<Place>,
-        /// What is wrong; with line and column when it is not JSON.
+        /// What is wrong; with the column when it is not JSON.
         message: String,
     },
     /// A rule is wrong.
@@ -78,14 +78,9 @@ impl Source<'_> {
         Box::new(Place { file: self.file.to_owned(), line: self.line(base, below) })
     }
 
-    /// An error about the file as a whole.
-    pub(crate) fn misshapen(&self, message: String) -> LoadError {
-        LoadError::Shape { place: Box::new(Place { file: self.file.to_owned(), line: None }), message }
-    }
-
     /// Refuses a file of a version that is not understood.
-    pub(crate) fn check_version(&self, version: Option<u64>) -> Result<(), LoadError> {
-        if version.is_none_or(|version| version == SCHEMA_VERSION) {
+    pub(crate) fn check_version(&self, version: u64) -> Result<(), LoadError> {
+        if version == SCHEMA_VERSION {
             return Ok(());
         }
         let place = self.place(Spot::Whole, Spot::Field(&Spot::Whole, "schemaVersion"));
@@ -94,5 +89,10 @@ impl Source<'_> {
     }
 }
 
-/// The version of the file formats that is understood. Files of the system this one follows have none.
+/// The version of the file formats that is understood.
 const SCHEMA_VERSION: u64 = 1;
+
+/// That of a file that names none, as those of the system this one follows.
+pub(crate) fn unsaid_version() -> u64 {
+    SCHEMA_VERSION
+}

@@ -11,6 +11,7 @@ pub mod defaults;
 pub mod diff;
 pub mod lint;
 pub mod propose;
+pub mod strict;
 
 mod annotations;
 mod arguments;
@@ -31,7 +32,6 @@ mod schema;
 mod schemas;
 mod shared;
 mod spot;
-mod strict;
 mod verdict;
 
 pub use annotations::{Annotations, ArgumentRoles, Condition, Guard, ToolAnnotation};

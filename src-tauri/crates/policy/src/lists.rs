@@ -4,8 +4,8 @@
 //! - A policy that names a list which is not defined is refused: a deny rule over a list that went missing would no
 //!   longer deny.
 
-use crate::LoadError;
 use crate::spot::{Source, Spot};
+use crate::{LoadError, strict};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,7 +24,7 @@ impl DynamicLists {
     /// When the text is not such a file.
     pub fn from_json(text: &str, file: &str) -> Result<Self, LoadError> {
         let source = Source { file, text };
-        let stored: StoredFile = crate::strict::read(source)?;
+        let stored: StoredFile = strict::read_file(source)?;
         source.check_version(stored.schema_version)?;
         let mut lists = BTreeMap::new();
         for (name, list) in stored.lists {
@@ -56,9 +56,9 @@ impl DynamicLists {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct StoredFile {
-    #[serde(default)]
+    #[serde(default = "crate::error::unsaid_version")]
     #[cfg_attr(test, schemars(extend("const" = 1)))]
-    schema_version: Option<u64>,
+    schema_version: u64,
     #[cfg_attr(test, schemars(with = "BTreeMap<String, StoredList>"))]
     lists: BTreeMap<String, Map<String, Value>>,
 }
@@ -72,15 +72,17 @@ fn read_list(
     let lists = Spot::Field(&Spot::Whole, "lists");
     let mut texts = |field: &str, needed: bool| {
         let read = match stored.remove(field) {
-            Some(value) => serde_json::from_value(value).map_err(|error| error.to_string()),
-            None if needed => Err("is missing".to_owned()),
+            Some(value) => strict::take(value),
+            None if needed => Err(serde::de::Error::custom("is missing")),
             None => Ok(Vec::new()),
         };
-        read.map_err(|message| LoadError::List {
-            place: source.place(Spot::Field(&lists, list), Spot::Field(&Spot::Whole, field)),
-            list: list.to_owned(),
-            field: field.to_owned(),
-            message,
+        read.map_err(|wrong| {
+            wrong.at(Spot::Field(&Spot::Whole, field), |at| LoadError::List {
+                place: source.place(Spot::Field(&lists, list), at),
+                list: list.to_owned(),
+                field: at.to_string(),
+                message: wrong.message.clone(),
+            })
         })
     };
     Ok(StoredList {

@@ -43,7 +43,7 @@ pub(crate) struct RuleShape {
     #[serde(default)]
     reason: String,
     /// Held against the rule when the file is loaded.
-    #[schemars(default)]
+    #[schemars(default, with = "StoredExamples")]
     examples: Option<StoredExamples>,
 }
 
@@ -58,9 +58,9 @@ struct ConditionsShape {
     server: Vec<String>,
     #[serde(default)]
     tool: Vec<String>,
-    #[schemars(default)]
+    #[schemars(default, with = "StoredPaths")]
     paths: Option<StoredPaths>,
-    #[schemars(default)]
+    #[schemars(default, with = "StoredDomains")]
     domains: Option<StoredDomains>,
     #[serde(default)]
     lists: Vec<StoredList>,
@@ -139,7 +139,14 @@ fn the_loader_takes_every_field_of_a_rule_that_the_schema_has_and_no_other() {
         Policy::from_json(&file, "p", &|_| Err("no".to_owned()), &DynamicLists::default())
     };
     let rule = |conditions: Value| json!({ "name": "r", "if": conditions, "then": "allow" });
+    let takes_null = |of: &str, field: &str| {
+        let schema = schema["$defs"][of]["properties"][field].to_string();
+        schema.contains("null")
+    };
     for field in fields("Rule") {
+        let mut with = rule(json!({}));
+        with[&field] = Value::Null;
+        assert_eq!(load(with).is_ok(), takes_null("Rule", &field), "{field}");
         let mut with = rule(json!({}));
         if with.get(&field).is_none() {
             with[&field] = if field == "examples" { json!({}) } else { json!("text") };
@@ -147,6 +154,7 @@ fn the_loader_takes_every_field_of_a_rule_that_the_schema_has_and_no_other() {
         assert!(load(with).is_ok(), "{field}");
     }
     for field in fields("Conditions") {
+        assert_eq!(load(rule(json!({ &field: null }))).is_ok(), takes_null("Conditions", &field), "{field}");
         let known = |value: Value| match load(rule(json!({ &field: value }))) {
             Ok(_) => true,
             Err(error) => !error.to_string().contains("is not known"),

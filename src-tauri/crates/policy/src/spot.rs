@@ -18,6 +18,14 @@ pub(crate) enum Spot<'a> {
 }
 
 impl Spot<'_> {
+    /// Goes down these fields and looks there.
+    pub(crate) fn follow<R>(self, way: &[&str], look: impl FnOnce(Spot<'_>) -> R) -> R {
+        match way.split_first() {
+            None => look(self),
+            Some((name, rest)) => Spot::Field(&self, name).follow(rest, look),
+        }
+    }
+
     /// What stands there, or what would hold it when there is nothing.
     fn find(self, root: &RawValue) -> &RawValue {
         match self {

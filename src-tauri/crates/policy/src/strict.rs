@@ -1,76 +1,179 @@
-//! Reads JSON in which no name comes twice: two readers could take different ones of the two.
+//! Reads JSON strictly: what two readers could take for different things is refused.
+//!
+//! - No object has a name twice.
+//! - A list is no object: serde would fill the fields of a struct from it, in their order.
+//! - A whole number is one however it is written: `1.0` is 1, as in JSON Schema.
+//! - The text begins with the value, not with a byte order mark.
 
-use crate::LoadError;
-use crate::spot::Source;
-use serde::de::{DeserializeOwned, DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
-use std::collections::HashSet;
+mod once;
+mod values;
+
+pub(crate) use values::take;
+
+use crate::spot::{Source, Spot};
+use crate::{LoadError, Place};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
 use std::fmt;
+use values::Wrong;
 
-/// The content of a file, with line and column in the error.
-pub(crate) fn read<T: DeserializeOwned>(source: Source<'_>) -> Result<T, LoadError> {
-    let shape = |error: serde_json::Error| source.misshapen(error.to_string());
-    let mut once = serde_json::Deserializer::from_str(source.text);
-    Once.deserialize(&mut once).map_err(shape)?;
-    serde_json::from_str(source.text).map_err(shape)
+/// Why a text is not taken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Misread {
+    /// The line, counted from 1, where it is known.
+    pub line: Option<usize>,
+    /// The way to what is wrong, dotted; empty when it is the whole.
+    pub field: String,
+    /// What is wrong.
+    pub message: String,
 }
 
-/// Goes through a value and keeps nothing of it.
-#[derive(Clone, Copy)]
-struct Once;
-
-impl<'de> DeserializeSeed<'de> for Once {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_any(self)
-    }
+/// Reads a text.
+///
+/// # Errors
+/// [`Misread`], when it is not JSON, not strict, or not what is wanted.
+pub fn read<T: DeserializeOwned>(text: &str) -> Result<T, Misread> {
+    read_part(text, &[], parse(text)?)
 }
 
-impl<'de> Visitor<'de> for Once {
-    type Value = ();
+/// Reads a value that stands in a text where the names of these fields lead.
+///
+/// # Errors
+/// [`Misread`], when it is not what is wanted: the field is below that place.
+pub fn read_part<T: DeserializeOwned>(text: &str, way: &[&str], value: Value) -> Result<T, Misread> {
+    take(value).map_err(|wrong: Wrong| {
+        let line = Spot::Whole
+            .follow(way, |base| wrong.at(Spot::Whole, |spot| Source { file: "", text }.line(base, spot)));
+        Misread { line, field: wrong.at(Spot::Whole, |spot| spot.to_string()), message: wrong.message }
+    })
+}
 
-    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("JSON")
+/// The line on which stands what the names of these fields lead to, or what would hold it.
+#[must_use]
+pub fn line_of(text: &str, way: &[&str]) -> Option<usize> {
+    Spot::Whole.follow(way, |spot| Source { file: "", text }.line(Spot::Whole, spot))
+}
+
+/// The content of a file.
+pub(crate) fn read_file<T: DeserializeOwned>(source: Source<'_>) -> Result<T, LoadError> {
+    read(source.text).map_err(|misread| LoadError::Shape {
+        place: Box::new(Place { file: source.file.to_owned(), line: misread.line }),
+        message: misread.to_string(),
+    })
+}
+
+fn parse(text: &str) -> Result<Value, Misread> {
+    let misread = |line, message| Misread { line, field: String::new(), message };
+    if text.starts_with('\u{feff}') {
+        let message = "it begins with a byte order mark: save it as UTF-8 without one";
+        return Err(misread(Some(1), message.to_owned()));
     }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        let mut seen = HashSet::new();
-        while let Some(name) = map.next_key::<String>()? {
-            if seen.contains(&name) {
-                return Err(A::Error::custom(format!("`{name}` comes twice")));
-            }
-            map.next_value_seed(self)?;
-            seen.insert(name);
+    once::parse(text).map_err(|error| {
+        let told = error.to_string();
+        let (line, column) = (error.line(), error.column());
+        match told.strip_suffix(&format!(" at line {line} column {column}")) {
+            Some(message) => misread(Some(line), format!("{message} (column {column})")),
+            None => misread(None, told),
         }
-        Ok(())
+    })
+}
+
+impl fmt::Display for Misread {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.field.as_str() {
+            "" => formatter.write_str(&self.message),
+            field => write!(formatter, "`{field}`: {}", self.message),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde::Deserialize;
+    use std::collections::BTreeMap;
+
+    #[derive(Debug, PartialEq, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Inner {
+        count: u8,
+        #[serde(default)]
+        word: Option<Word>,
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
-        while items.next_element_seed(self)?.is_some() {}
-        Ok(())
+    #[derive(Debug, PartialEq, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    enum Word {
+        Yes,
     }
 
-    fn visit_bool<E>(self, _: bool) -> Result<(), E> {
-        Ok(())
+    #[derive(Debug, PartialEq, Deserialize)]
+    struct Outer {
+        all: BTreeMap<String, Vec<Inner>>,
+        #[serde(default)]
+        name: String,
     }
 
-    fn visit_i64<E>(self, _: i64) -> Result<(), E> {
-        Ok(())
+    fn told(text: &str) -> (Option<usize>, String) {
+        let misread = read::<Outer>(text).unwrap_err();
+        (misread.line, misread.to_string())
     }
 
-    fn visit_u64<E>(self, _: u64) -> Result<(), E> {
-        Ok(())
+    #[test]
+    fn what_is_meant_is_taken() {
+        let text = "{\"all\": {\"a\": [{\"count\": 1.0, \"word\": \"yes\"}, {\"count\": 2}], \"b\": []}, \"other\": [{}]}";
+        let one = Inner { count: 1, word: Some(Word::Yes) };
+        let all = BTreeMap::from([
+            ("a".to_owned(), vec![one, Inner { count: 2, word: None }]),
+            ("b".to_owned(), Vec::new()),
+        ]);
+        assert_eq!(read(text), Ok(Outer { all, name: String::new() }));
     }
 
-    fn visit_f64<E>(self, _: f64) -> Result<(), E> {
-        Ok(())
+    #[test]
+    fn what_is_not_is_named_with_its_place() {
+        let inner = |text: &str| told(&format!("{{\"all\":\n {{\"a\": [\n{text}]}}}}"));
+        for (text, line, message) in [
+            (r#"{"count": 1}, [1]"#, 3, "`all.a[1]`: invalid type: list, expected an object"),
+            (r#"{"count": [1]}"#, 3, "`all.a[0].count`: invalid type: list, expected a whole number"),
+            (r#"{"count": 1.5}"#, 3, "`all.a[0].count`: invalid type: number, expected a whole number"),
+            (r#"{"count": null}"#, 3, "`all.a[0].count`: invalid type: null, expected a whole number"),
+            (r#"{"count": 300}"#, 3, "`all.a[0].count`: `300` is out of range"),
+            (
+                r#"{"count": 1, "word": {"yes": null}}"#,
+                3,
+                "`all.a[0].word`: invalid type: object, expected a text",
+            ),
+            (r#"{"count": 1, "word": "no"}"#, 3, "`all.a[0].word`: unknown variant `no`, expected `yes`"),
+            (
+                r#"{"count": 1, "more": 2}"#,
+                3,
+                "`all.a[0].more`: unknown field `more`, expected `count` or `word`",
+            ),
+            ("{}", 3, "`all.a[0]`: missing field `count`"),
+            (r#"{"count": 1, "count": 1}"#, 3, "`count` comes twice (column 20)"),
+        ] {
+            assert_eq!(inner(text), (Some(line), message.to_owned()), "{text}");
+        }
+        for (text, line, message) in [
+            ("[{}, \"\"]", Some(1), "invalid type: list, expected an object"),
+            ("{\"all\": [],\n\"name\": \"\"}", Some(1), "`all`: invalid type: list, expected an object"),
+            ("{\"all\": {},\n\"name\": 1}", Some(2), "`name`: invalid type: number, expected a text"),
+            ("{\"all\": {\"a\": {}}}", Some(1), "`all.a`: invalid type: object, expected a list"),
+            ("\u{feff}{}", Some(1), "it begins with a byte order mark: save it as UTF-8 without one"),
+            ("{\n\"all\" {}}", Some(2), "expected `:` (column 7)"),
+            ("", Some(1), "EOF while parsing a value (column 0)"),
+        ] {
+            assert_eq!(told(text), (line, message.to_owned()), "{text}");
+        }
     }
 
-    fn visit_str<E>(self, _: &str) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_unit<E>(self) -> Result<(), E> {
-        Ok(())
+    #[test]
+    fn a_part_is_named_from_where_it_stands() {
+        let text = "{\"x\":\n {\"y\":\n  {\"count\":\n\"1\"}}}";
+        let part = serde_json::json!({ "count": "1" });
+        let misread = read_part::<Inner>(text, &["x", "y"], part).unwrap_err();
+        assert_eq!((misread.line, misread.field.as_str()), (Some(4), "count"));
+        assert_eq!([line_of(text, &["x", "y"]), line_of(text, &["x", "z"])], [Some(3), Some(2)]);
     }
 }

@@ -3,7 +3,7 @@
 use super::{Annotations, ArgumentRoles, Condition, Guard, Taken, ToolAnnotation};
 use crate::names::Names;
 use crate::spot::{Source, Spot};
-use crate::{LoadError, Role, Roles};
+use crate::{LoadError, Role, Roles, strict};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -17,7 +17,7 @@ impl Annotations {
     /// condition that gives a role the default lacks.
     pub fn from_json(text: &str, file: &str) -> Result<Self, LoadError> {
         let source = Source { file, text };
-        let stored: StoredFile = crate::strict::read(source)?;
+        let stored: StoredFile = strict::read_file(source)?;
         source.check_version(stored.schema_version)?;
         let mut servers: Names<Names<ToolAnnotation>> = Names::default();
         for (server, stored) in stored.servers {
@@ -52,9 +52,9 @@ fn tool_name(stored: &Map<String, Value>, index: usize) -> String {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct StoredFile {
-    #[serde(default)]
+    #[serde(default = "crate::error::unsaid_version")]
     #[cfg_attr(test, schemars(extend("const" = 1)))]
-    schema_version: Option<u64>,
+    schema_version: u64,
     servers: BTreeMap<String, StoredServer>,
 }
 
@@ -182,7 +182,7 @@ impl Reading<'_> {
     }
 
     fn read<T: DeserializeOwned>(&self, at: Spot<'_>, value: Value) -> Result<T, LoadError> {
-        serde_json::from_value(value).map_err(|error| self.error(at, error.to_string()))
+        strict::take(value).map_err(|wrong| wrong.at(at, |place| self.error(place, wrong.message.as_str())))
     }
 }
 

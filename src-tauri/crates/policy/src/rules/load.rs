@@ -5,7 +5,7 @@ pub(crate) mod conditions;
 use super::index::Index;
 use super::{Decision, Policy, ResolveWithin, Rule};
 use crate::spot::{Source, Spot};
-use crate::{DynamicLists, LoadError, Spoken};
+use crate::{DynamicLists, LoadError, Spoken, strict};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -24,7 +24,7 @@ impl Policy {
         lists: &DynamicLists,
     ) -> Result<Self, LoadError> {
         let source = Source { file, text };
-        let stored: StoredFile = crate::strict::read(source)?;
+        let stored: StoredFile = strict::read_file(source)?;
         source.check_version(stored.schema_version)?;
         let mut names = BTreeSet::new();
         let mut rules = Vec::with_capacity(stored.rules.len());
@@ -70,7 +70,7 @@ impl Reading<'_> {
     }
 
     pub(super) fn read<T: DeserializeOwned>(&self, at: Spot<'_>, value: Value) -> Result<T, LoadError> {
-        serde_json::from_value(value).map_err(|error| self.error(at, error.to_string()))
+        strict::take(value).map_err(|wrong| wrong.at(at, |place| self.error(place, wrong.message.as_str())))
     }
 
     /// The line of a place in the rule.
@@ -92,9 +92,9 @@ impl Reading<'_> {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct StoredFile {
-    #[serde(default)]
+    #[serde(default = "crate::error::unsaid_version")]
     #[cfg_attr(test, schemars(extend("const" = 1)))]
-    schema_version: Option<u64>,
+    schema_version: u64,
     #[cfg_attr(test, schemars(with = "Vec<crate::schemas::RuleShape>"))]
     rules: Vec<Map<String, Value>>,
 }

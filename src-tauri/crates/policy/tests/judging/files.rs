@@ -83,7 +83,7 @@ fn two_rules_of_one_name_and_other_versions_are_refused() {
 fn a_name_that_comes_twice_refuses_any_file() {
     let twice = "{\"rules\": [],\n \"rules\": []}";
     let policy = |text: &str| Policy::from_json(text, "p.json", &spelled, &DynamicLists::default());
-    assert_eq!(policy(twice).unwrap_err().to_string(), "`p.json`: `rules` comes twice at line 2 column 8");
+    assert_eq!(policy(twice).unwrap_err().to_string(), "`p.json`, line 2: `rules` comes twice (column 8)");
     let deep = r#"{"rules":[{"name":"r","if":{"tool":["a"],"tool":["b"]},"then":"allow"}]}"#;
     assert!(policy(deep).unwrap_err().to_string().contains("`tool` comes twice"));
     assert!(policy(&deep.replacen("tool", "server", 1)).is_ok());

@@ -109,7 +109,7 @@ fn an_error_in_a_list_names_the_line() {
     let file = "{ \"lists\": {\n \"a\": { \"values\": [] },\n \"b\": {\n \"values\": [1] } } }";
     let error = |text: &str| DynamicLists::from_json(text, "l.json").map_err(|error| error.to_string());
     let invalid = error(file).unwrap_err();
-    assert!(invalid.starts_with("`l.json`, line 4, list `b`, field `values`: invalid type"), "{invalid}");
+    assert!(invalid.starts_with("`l.json`, line 4, list `b`, field `values[0]`: invalid type"), "{invalid}");
     let missing = error(&file.replace("\"values\": [1]", "")).unwrap_err();
     assert_eq!(missing, "`l.json`, line 3, list `b`, field `values`: is missing");
     assert!(error(&file.replace("[1]", "[\"1\"]")).is_ok());
@@ -165,5 +165,5 @@ fn an_example_that_cannot_be_a_call_refuses_the_file() {
     assert!(error(json!({ "server": "filesystem" })).contains("missing field `tool`"));
     assert!(error(json!({ "server": "s", "tool": "t", "args": {} })).contains("unknown field `args`"));
     let unknown = examples(&json!({ "matches": [] })).unwrap_err();
-    assert!(unknown.contains("field `examples`: unknown field `matches`"), "{unknown}");
+    assert!(unknown.contains("field `examples.matches`: unknown field `matches`"), "{unknown}");
 }

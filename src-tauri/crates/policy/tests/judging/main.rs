@@ -20,4 +20,5 @@ mod proposals;
 mod rules;
 mod scene;
 mod shipped;
+mod strictly;
 mod structure;

@@ -1,0 +1,222 @@
+//! Takes a value for what it is: an object for a struct, a text for a word, and nothing else.
+//!
+//! - What is wrong is told with the way to it.
+
+use crate::spot::Spot;
+use serde::de::value::StringDeserializer;
+use serde::de::{
+    self, DeserializeOwned, DeserializeSeed, Deserializer, Expected, IntoDeserializer, MapAccess, SeqAccess,
+    Unexpected, Visitor,
+};
+use serde::forward_to_deserialize_any;
+use serde_json::{Map, Value};
+use std::fmt;
+
+/// Takes a value.
+pub(crate) fn take<T: DeserializeOwned>(value: Value) -> Result<T, Wrong> {
+    T::deserialize(Strict(value))
+}
+
+/// What is wrong with a value, and where.
+#[derive(Debug)]
+pub(crate) struct Wrong {
+    /// The innermost first.
+    way: Vec<Step>,
+    pub(crate) message: String,
+}
+
+#[derive(Debug)]
+enum Step {
+    Field(String),
+    Item(usize),
+}
+
+impl Wrong {
+    /// Looks at the place that is wrong in a value that is at this one.
+    pub(crate) fn at<R>(&self, base: Spot<'_>, look: impl FnOnce(Spot<'_>) -> R) -> R {
+        fn down<R>(way: &[Step], at: Spot<'_>, look: impl FnOnce(Spot<'_>) -> R) -> R {
+            match way.split_last() {
+                None => look(at),
+                Some((Step::Field(name), rest)) => down(rest, Spot::Field(&at, name), look),
+                Some((Step::Item(index), rest)) => down(rest, Spot::Item(&at, *index), look),
+            }
+        }
+        down(&self.way, base, look)
+    }
+
+    fn below(mut self, step: Step) -> Self {
+        self.way.push(step);
+        self
+    }
+
+    fn kind(found: &Value, wanted: &str) -> Self {
+        let found = match found {
+            Value::Null => Unexpected::Unit,
+            Value::Bool(truth) => Unexpected::Bool(*truth),
+            Value::Number(_) => Unexpected::Other("number"),
+            Value::String(text) => Unexpected::Str(text),
+            Value::Array(_) => Unexpected::Seq,
+            Value::Object(_) => Unexpected::Map,
+        };
+        de::Error::invalid_type(found, &wanted)
+    }
+}
+
+impl fmt::Display for Wrong {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Wrong {}
+
+impl de::Error for Wrong {
+    fn custom<T: fmt::Display>(message: T) -> Self {
+        Self { way: Vec::new(), message: message.to_string() }
+    }
+
+    /// In the words of JSON, not in those of serde.
+    fn invalid_type(found: Unexpected<'_>, wanted: &dyn Expected) -> Self {
+        let words = [(Unexpected::Unit, "null"), (Unexpected::Seq, "list"), (Unexpected::Map, "object")];
+        let word =
+            words.into_iter().find(|(kind, _)| *kind == found).map(|(_, word)| Unexpected::Other(word));
+        let found = word.unwrap_or(found);
+        Self::custom(format_args!("invalid type: {found}, expected {wanted}"))
+    }
+}
+
+struct Strict(Value);
+
+/// Refuses what is of another kind before the visitor sees it.
+macro_rules! only {
+    ($kind:pat, $wanted:literal: $($method:ident)*) => {$(
+        fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Wrong> {
+            match self.0 {
+                $kind => self.deserialize_any(visitor),
+                other => Err(Wrong::kind(&other, $wanted)),
+            }
+        }
+    )*};
+}
+
+/// Gives a whole number as one, however it is written.
+macro_rules! whole {
+    ($($method:ident)*) => {$(
+        fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Wrong> {
+            match whole(&self.0) {
+                Some(number) => {
+                    let visited: Result<_, Wrong> = match (u64::try_from(number), i64::try_from(number)) {
+                        (Ok(number), _) => visitor.visit_u64(number),
+                        (Err(_), Ok(number)) => visitor.visit_i64(number),
+                        (Err(_), Err(_)) => visitor.visit_i128(number),
+                    };
+                    visited.map_err(|_| de::Error::custom(format_args!("`{number}` is out of range")))
+                }
+                None => Err(Wrong::kind(&self.0, "a whole number")),
+            }
+        }
+    )*};
+}
+
+impl<'de> Deserializer<'de> for Strict {
+    type Error = Wrong;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Wrong> {
+        match self.0 {
+            Value::Null => visitor.visit_unit(),
+            Value::Bool(truth) => visitor.visit_bool(truth),
+            Value::Number(number) => number.deserialize_any(visitor).map_err(de::Error::custom),
+            Value::String(text) => visitor.visit_string(text),
+            Value::Array(items) => visitor.visit_seq(Items(items.into_iter().enumerate())),
+            Value::Object(fields) => visitor.visit_map(Fields { rest: fields.into_iter(), value: None }),
+        }
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Wrong> {
+        if self.0.is_null() { visitor.visit_none() } else { visitor.visit_some(self) }
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, Wrong> {
+        visitor.visit_newtype_struct(self)
+    }
+
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        _: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Wrong> {
+        self.deserialize_map(visitor)
+    }
+
+    /// One of several words.
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        _: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Wrong> {
+        let Value::String(word) = self.0 else { return Err(Wrong::kind(&self.0, "a text")) };
+        visitor.visit_enum(word.into_deserializer())
+    }
+
+    only! { Value::Object(_), "an object": deserialize_map }
+    only! { Value::Array(_), "a list": deserialize_seq }
+    only! { Value::String(_), "a text": deserialize_str deserialize_string }
+    only! { Value::Bool(_), "`true` or `false`": deserialize_bool }
+    whole! { deserialize_u8 deserialize_u16 deserialize_u32 deserialize_u64
+    deserialize_i8 deserialize_i16 deserialize_i32 deserialize_i64 }
+
+    forward_to_deserialize_any! {
+        i128 u128 f32 f64 char bytes byte_buf unit unit_struct tuple tuple_struct identifier ignored_any
+    }
+}
+
+/// A whole number.
+fn whole(value: &Value) -> Option<i128> {
+    let Value::Number(number) = value else { return None };
+    let as_written = number.as_u64().map(i128::from).or_else(|| number.as_i64().map(i128::from));
+    // Written with a fraction or an exponent, it is exact up to here.
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    let as_fraction = number.as_f64().filter(|number| number.fract() == 0.0 && number.abs() <= EXACT);
+    #[expect(clippy::cast_possible_truncation, reason = "it is whole and small enough")]
+    as_written.or_else(|| as_fraction.map(|number| number as i128))
+}
+
+struct Items(std::iter::Enumerate<std::vec::IntoIter<Value>>);
+
+impl<'de> SeqAccess<'de> for Items {
+    type Error = Wrong;
+
+    fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, Wrong> {
+        let Some((index, item)) = self.0.next() else { return Ok(None) };
+        seed.deserialize(Strict(item)).map(Some).map_err(|wrong| wrong.below(Step::Item(index)))
+    }
+}
+
+struct Fields {
+    rest: <Map<String, Value> as IntoIterator>::IntoIter,
+    value: Option<(String, Value)>,
+}
+
+impl<'de> MapAccess<'de> for Fields {
+    type Error = Wrong;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, Wrong> {
+        let Some((name, value)) = self.rest.next() else { return Ok(None) };
+        let key: StringDeserializer<Wrong> = name.clone().into_deserializer();
+        let key = seed.deserialize(key).map_err(|wrong| wrong.below(Step::Field(name.clone())))?;
+        self.value = Some((name, value));
+        Ok(Some(key))
+    }
+
+    fn next_value_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<T::Value, Wrong> {
+        let (name, value) =
+            self.value.take().ok_or_else(|| <Wrong as de::Error>::custom("a value without a name"))?;
+        seed.deserialize(Strict(value)).map_err(|wrong| wrong.below(Step::Field(name)))
+    }
+}
