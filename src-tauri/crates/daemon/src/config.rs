@@ -13,6 +13,8 @@ pub use sandbox::{
 pub use servers::{Server, Servers};
 
 use crate::home::Home;
+use crate::regular;
+use ironcurtain_policy::{Place, strict};
 use serde::Deserialize;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -30,13 +32,21 @@ pub enum ConfigError {
         source: io::Error,
     },
     /// It is not understood.
-    #[error("`{path}`: {problem}")]
+    #[error("{place}: {problem}")]
     Invalid {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong, with line and column where they are known.
+        /// The file and the line.
+        place: Place,
+        /// What is wrong.
         problem: String,
     },
+}
+
+impl ConfigError {
+    /// What is wrong with a text that was read from this file.
+    fn invalid(path: &Path, line: Option<usize>, problem: impl Into<String>) -> Self {
+        let place = Place { file: path.display().to_string(), line };
+        Self::Invalid { place, problem: problem.into() }
+    }
 }
 
 /// `config.json`.
@@ -106,16 +116,17 @@ impl Config {
 
     /// What the file says.
     pub(crate) fn of(text: &Text) -> Result<Self, ConfigError> {
-        let invalid = |problem: String| Err(ConfigError::Invalid { path: text.path.clone(), problem });
-        let config = match text.content.as_deref().map(serde_json::from_str::<Self>) {
-            None => Self::default(),
-            Some(Ok(config)) => config,
-            Some(Err(problem)) => return invalid(problem.to_string()),
+        let Some(content) = text.content.as_deref() else { return Ok(Self::default()) };
+        let config: Self = strict::read(content)
+            .map_err(|misread| ConfigError::invalid(&text.path, misread.line, misread.to_string()))?;
+        let invalid = |field: &str, problem: String| {
+            let line = strict::line_of(content, &[field]);
+            Err(ConfigError::invalid(&text.path, line, format!("`{field}` {problem}")))
         };
         match (config.schema_version, config.question_deadline_seconds) {
             (1, 1..=3600) => Ok(config),
-            (1, n) => invalid(format!("`questionDeadlineSeconds` is {n}; it must be from 1 to 3600")),
-            (n, _) => invalid(format!("`schemaVersion` is {n}; this program knows 1")),
+            (1, n) => invalid("questionDeadlineSeconds", format!("is {n}; it must be from 1 to 3600")),
+            (n, _) => invalid("schemaVersion", format!("is {n}; this program knows 1")),
         }
     }
 
@@ -128,11 +139,7 @@ impl Config {
 
 /// The file's text; nothing when there is no file.
 pub(crate) fn read(path: &Path) -> Result<Option<String>, ConfigError> {
-    match std::fs::read_to_string(path) {
-        Ok(text) => Ok(Some(text)),
-        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(source) => Err(ConfigError::Io { path: path.to_path_buf(), source }),
-    }
+    regular::text(path).map_err(|source| ConfigError::Io { path: path.to_path_buf(), source })
 }
 
 /// A file as it stood at one moment. Without content there was none.
@@ -169,8 +176,11 @@ mod tests {
             Duration::from_secs(5)
         );
         let unknown = loaded(r#"{"deadline":5}"#).unwrap_err();
-        assert!(unknown.starts_with("`/config/config.json`: unknown field `deadline`"), "{unknown}");
-        let zero = "`/config/config.json`: `questionDeadlineSeconds` is 0; it must be from 1 to 3600";
+        assert!(
+            unknown.starts_with("`/config/config.json`, line 1: `deadline`: unknown field `deadline`"),
+            "{unknown}"
+        );
+        let zero = "`/config/config.json`, line 1: `questionDeadlineSeconds` is 0; it must be from 1 to 3600";
         assert_eq!(loaded(r#"{"questionDeadlineSeconds":0}"#), Err(zero.into()));
         assert!(loaded(r#"{"schemaVersion":2}"#).is_err());
         let chosen = loaded(r#"{"sandboxPolicy":"warn","sandboxBackend":"srt"}"#).unwrap();
@@ -180,5 +190,9 @@ mod tests {
         );
         let unknown = loaded(r#"{"sandboxPolicy":"off"}"#).unwrap_err();
         assert!(unknown.contains("unknown variant `off`, expected `enforce` or `warn`"), "{unknown}");
+        let twice = loaded("{\"sandboxPolicy\":\"enforce\",\n\"sandboxPolicy\":\"warn\"}").unwrap_err();
+        assert_eq!(twice, "`/config/config.json`, line 2: `sandboxPolicy` comes twice (column 15)");
+        let list = loaded("[1, 45]").unwrap_err();
+        assert_eq!(list, "`/config/config.json`, line 1: invalid type: list, expected an object");
     }
 }

@@ -26,6 +26,7 @@ mod listener;
 mod mounts;
 mod network;
 mod prepared;
+pub mod regular;
 pub mod replay;
 mod server;
 mod session;

@@ -3,12 +3,12 @@
 use crate::audit::{Entry, Event, PolicyDecision};
 use crate::consent::Lifetime;
 use crate::grants::{Files, GrantTable, Granted, StandingGrant};
+use crate::regular;
 use crate::server::still_there;
 use ironcurtain_paths::{CanonicalPath, Resolver};
 use ironcurtain_policy::GrantKind;
 use ironcurtain_protocol::{ActivityView, GrantView};
 use std::collections::VecDeque;
-use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 
@@ -69,7 +69,7 @@ fn lifetime(lifetime: Lifetime) -> &'static str {
 /// The newest entries of the log, oldest first. A line that is no entry is left out: checking the log names it.
 pub(crate) fn activity(log: &Path, limit: usize) -> io::Result<Vec<ActivityView>> {
     let mut newest = VecDeque::with_capacity(limit);
-    let mut lines = BufReader::new(File::open(log)?);
+    let mut lines = BufReader::new(regular::open(log)?);
     let mut line = Vec::new();
     loop {
         line.clear();

@@ -3,10 +3,10 @@
 //!
 //! Not shown by the chain alone: lines cut off at the end of the log.
 
+use crate::regular;
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
-use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 
@@ -50,7 +50,7 @@ impl Checked {
 /// When the file cannot be read.
 pub fn check(log: &Path) -> io::Result<Checked> {
     let mut checked = Checked::empty();
-    let mut reader = match File::open(log) {
+    let mut reader = match regular::open(log) {
         Ok(file) => BufReader::new(file),
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(checked),
         Err(e) => return Err(e),

@@ -8,6 +8,7 @@ use super::{ConfigError, Text};
 use crate::home::Home;
 use crate::mounts::FileWrites;
 use ironcurtain_egress::Rules;
+use ironcurtain_policy::strict;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -91,11 +92,16 @@ impl Servers {
 
     /// What a file of this text means.
     pub(crate) fn parse(text: &str, path: &Path, home: &Path) -> Result<Self, ConfigError> {
-        let invalid = |problem: String| ConfigError::Invalid { path: path.to_path_buf(), problem };
-        let entries: Map<String, Value> = serde_json::from_str(text).map_err(|e| invalid(e.to_string()))?;
+        let invalid = |line: Option<usize>, problem: String| ConfigError::invalid(path, line, problem);
+        let entries: Map<String, Value> =
+            strict::read(text).map_err(|misread| invalid(misread.line, misread.to_string()))?;
         let mut servers = BTreeMap::new();
         for (name, entry) in entries.into_iter().filter(|(name, _)| !name.starts_with("_comment")) {
-            let server = one(&name, entry, home).map_err(|e| invalid(format!("server `{name}`: {e}")))?;
+            let wrong = |line, problem: String| invalid(line, format!("server `{name}`: {problem}"));
+            let stored = strict::read_part(text, &[&name], entry)
+                .map_err(|misread| wrong(misread.line, misread.to_string()))?;
+            let server = one(&name, stored, home)
+                .map_err(|problem| wrong(strict::line_of(text, &[&name]), problem))?;
             servers.insert(name, server);
         }
         Ok(Self(servers))
@@ -145,11 +151,10 @@ enum StoredFileWrites {
     Replace,
 }
 
-fn one(name: &str, entry: Value, home: &Path) -> Result<Server, String> {
+fn one(name: &str, stored: StoredServer, home: &Path) -> Result<Server, String> {
     if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.')) {
         return Err("its name may have letters, digits, `-`, `_` and `.` only".to_owned());
     }
-    let stored: StoredServer = read_entry(entry)?;
     if stored.command.is_empty() {
         return Err("`command` is empty".to_owned());
     }
@@ -171,14 +176,6 @@ fn one(name: &str, entry: Value, home: &Path) -> Result<Server, String> {
             StoredFileWrites::InPlace => FileWrites::InPlace,
             StoredFileWrites::Replace => FileWrites::Replace,
         },
-    })
-}
-
-/// Reads it, with the way to the key in the error.
-fn read_entry(entry: Value) -> Result<StoredServer, String> {
-    serde_path_to_error::deserialize(entry).map_err(|e| match e.path().to_string().as_str() {
-        "." => e.inner().to_string(),
-        path => format!("`{path}`: {}", e.inner()),
     })
 }
 
@@ -312,7 +309,7 @@ mod tests {
     fn what_is_not_understood_is_named() {
         let problem = |entry: &str| {
             let text = parse(&format!("{{ \"x\": {entry} }}")).unwrap_err();
-            text.strip_prefix("`/c/mcp-servers.json`: server `x`: ").unwrap_or(&text).to_owned()
+            text.strip_prefix("`/c/mcp-servers.json`, line 1: server `x`: ").unwrap_or(&text).to_owned()
         };
         let sandbox = |sandbox: &str| problem(&format!(r#"{{ "command": "c", "sandbox": {sandbox} }}"#));
         let files = |list: &str| sandbox(&format!(r#"{{ "filesystem": {list} }}"#));
@@ -323,7 +320,7 @@ mod tests {
         );
         starts(sandbox(r#"{ "view": "all" }"#), "`sandbox.view`: unknown variant `all`");
         starts(sandbox("true"), "`sandbox`: invalid value: boolean `true`, expected `false` or an object");
-        starts(sandbox("[]"), "`sandbox`: invalid type: sequence, expected `false` or an object");
+        starts(sandbox("[]"), "`sandbox`: invalid type: list, expected `false` or an object");
         starts(sandbox(r#"{ "network": true }"#), "`sandbox.network`: invalid value: boolean `true`");
         starts(sandbox(r#"{ "network": {} }"#), "`sandbox.network`: missing field `allowedDomains`");
         starts(
@@ -350,5 +347,22 @@ mod tests {
         starts(problem(r#"{ "command": "" }"#), "`command` is empty");
         assert!(parse(r#"{ "x/y": { "command": "c" } }"#).unwrap_err().contains("its name may have"));
         assert!(parse(r#"{ "x": "#).unwrap_err().contains("line 1"));
+        starts(problem("[\"c\"]"), "invalid type: list, expected an object");
+        starts(
+            sandbox(r#"{ "limits": { "processes": 4294967296.5 } }"#),
+            "`sandbox.limits.processes`: invalid type",
+        );
+    }
+
+    #[test]
+    fn a_name_that_comes_twice_is_refused_with_its_line() {
+        let good = "{ \"x\": { \"command\": \"c\" },\n  \"y\": { \"command\": \"c\", \"sandbox\": false, \"env\": { \"A\": \"1\", \"B\": \"2\" } } }";
+        assert!(parse(good).is_ok());
+        for (name, other) in [("x", "y"), ("command", "sandbox"), ("A", "B")] {
+            let twice = good.replace(&format!("\"{other}\""), &format!("\"{name}\""));
+            let told = parse(&twice).unwrap_err();
+            let wanted = format!("`/c/mcp-servers.json`, line 2: `{name}` comes twice");
+            assert!(told.starts_with(&wanted), "{told}");
+        }
     }
 }

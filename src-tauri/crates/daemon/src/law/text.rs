@@ -73,7 +73,7 @@ impl LawText {
 fn named_or(named: Option<&Path>, usual: PathBuf) -> Result<Text, LawError> {
     let text = Text::read(named.map_or(usual, Path::to_path_buf))?;
     if named.is_some() && text.content.is_none() {
-        let source = io::ErrorKind::NotFound.into();
+        let source = io::Error::new(io::ErrorKind::NotFound, "there is no such file");
         return Err(ConfigError::Io { path: text.path, source }.into());
     }
     Ok(text)

@@ -5,9 +5,9 @@
 
 use super::{Recorded, Ruling};
 use crate::audit::{Entry, Event, PolicyDecision};
+use crate::regular;
 use ironcurtain_policy::Decision;
 use std::collections::HashSet;
-use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
@@ -20,7 +20,7 @@ pub(super) fn read(log: &Path, length: u64, since_ms: u64) -> io::Result<Vec<Rec
     if length == 0 {
         return Ok(calls.found);
     }
-    let mut lines = BufReader::new(File::open(log)?.take(length));
+    let mut lines = BufReader::new(regular::open(log)?.take(length));
     let mut line = Vec::new();
     for number in 1.. {
         line.clear();
