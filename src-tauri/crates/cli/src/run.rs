@@ -7,7 +7,11 @@ use ironcurtain_daemon::{Home, Options, start};
 use ironcurtain_protocol::Request;
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
+
+/// How long work that is under way at the end may take.
+const LAST_WORK: Duration = Duration::from_secs(2);
 
 /// Runs until it is stopped by a signal or by request.
 pub fn daemon(options: &DaemonOptions) -> anyhow::Result<()> {
@@ -25,7 +29,9 @@ pub fn daemon(options: &DaemonOptions) -> anyhow::Result<()> {
     let programs = std::env::current_exe()?.parent().context("this program has no directory")?.to_path_buf();
     let options = Options { home: Home::from_env()?, programs, allow_root: options.allow_root };
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-    runtime.block_on(serve(options, consent))
+    let ended = runtime.block_on(serve(options, consent));
+    runtime.shutdown_timeout(LAST_WORK);
+    ended
 }
 
 async fn serve(options: Options, consent: Arc<dyn Consent>) -> anyhow::Result<()> {

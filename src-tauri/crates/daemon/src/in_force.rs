@@ -4,8 +4,10 @@
 //! - What is not understood, cannot be read or is gone changes nothing. What was in force stays, and that is a trouble
 //!   until it is mended.
 //! - A change is on record before it is in force.
+//! - A look that hangs holds up nothing: what was in force stays, that is a trouble, and the next change is looked at.
 //! - A session keeps the settings and the server it began with; the law it is judged by is always the newest.
 
+mod aside;
 mod change;
 mod keeper;
 mod read;

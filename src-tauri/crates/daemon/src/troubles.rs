@@ -18,6 +18,8 @@ pub enum Concern {
     Settings,
     /// Changes of the files are not noticed.
     Watching,
+    /// The files do not get read.
+    Reading,
 }
 
 /// A handle to the list.

@@ -1,5 +1,6 @@
 //! The owner of what is in force.
 
+use super::aside::{PATIENCE, Waiting, aside};
 use super::read::{Current, Refused, Weighed, files, weigh};
 use super::watching::Watching;
 use super::{InForce, Means, Settings, change};
@@ -19,6 +20,7 @@ pub(super) fn start(current: Current, means: Means) -> InForce {
     let (publish_settings, settings) = watch::channel(Arc::new(current.settings()));
     let keeper = Keeper {
         watching: Watching::new(files(&means.home)),
+        waiting: Waiting::default(),
         audit_troubles: means.troubles.watch(),
         unrecorded: false,
         means,
@@ -33,6 +35,8 @@ pub(super) fn start(current: Current, means: Means) -> InForce {
 struct Keeper {
     means: Means,
     watching: Watching,
+    /// For looks at the files.
+    waiting: Waiting,
     current: Current,
     laws: watch::Sender<Arc<Law>>,
     settings: watch::Sender<Arc<Settings>>,
@@ -44,16 +48,23 @@ struct Keeper {
 impl Keeper {
     async fn run(mut self, mut inbox: mpsc::Receiver<oneshot::Sender<()>>) {
         let mut ending = self.means.ending.clone();
+        tokio::select! {
+            _ = ending.wait_for(|ending| *ending) => {}
+            () = self.keep(&mut inbox) => {}
+        }
+    }
+
+    async fn keep(&mut self, inbox: &mut mpsc::Receiver<oneshot::Sender<()>>) {
         // What changed since the first look is noticed by a second one.
         self.follow().await;
         loop {
             let asked = tokio::select! {
-                _ = ending.wait_for(|ending| *ending) => return,
                 asked = inbox.recv() => match asked {
                     Some(asked) => Some(asked),
                     None => return,
                 },
                 () = self.watching.changed() => None,
+                () = self.waiting.over() => None,
                 () = recovered(&mut self.audit_troubles), if self.unrecorded => None,
             };
             self.follow().await;
@@ -70,15 +81,17 @@ impl Keeper {
         let unwatched = self.watching.arm().err();
         self.means.troubles.set(Concern::Watching, unwatched.map(|why| not_noticed(&why)));
         let (home, before) = (self.means.home.clone(), self.current.clone());
-        let weighed = tokio::task::spawn_blocking(move || {
+        let weighed = self.waiting.for_some_time(move || {
             let weighed = weigh(&home, &before);
             let differs = weighed.now.law.version != before.law.version;
             let entry = differs.then(|| change::of_law(&before.law, &weighed.now.law));
             (weighed, entry)
         });
-        match weighed.await {
-            Ok((Weighed { now, refused }, entry)) => self.take(now, refused, entry).await,
-            Err(problem) => tracing::error!(%problem, "the files could not be looked at"),
+        let weighed = weighed.await;
+        self.means.troubles.set(Concern::Reading, weighed.is_none().then(not_read));
+        match weighed {
+            Some((Weighed { now, refused }, entry)) => self.take(now, refused, entry).await,
+            None => self.means.changes.send_modify(|n| *n += 1),
         }
     }
 
@@ -123,7 +136,7 @@ async fn note_effect(audit: Audit, before: Arc<Law>, now: Arc<Law>) {
     if before.policy == now.policy {
         return;
     }
-    let counted = tokio::task::spawn_blocking(move || change::effect(&before, &now)).await;
+    let counted = aside(move || change::effect(&before, &now)).await;
     let recorded = match counted {
         Ok(entry) => audit.record(entry).await.map(|_| ()).map_err(|e| e.to_string()),
         Err(problem) => Err(problem.to_string()),
@@ -135,6 +148,13 @@ async fn note_effect(audit: Audit, before: Arc<Law>, now: Arc<Law>) {
 
 fn not_noticed(why: &str) -> String {
     format!("Changes of the policy and the configuration are noticed only when a session begins: {why}.")
+}
+
+fn not_read() -> String {
+    format!(
+        "The policy and the configuration could not be read within {} seconds. What was in force before stays.",
+        PATIENCE.as_secs()
+    )
 }
 
 /// Completes when the audit log could be written again.

@@ -1,0 +1,103 @@
+//! Work on threads of its own: what hangs or takes long there holds up neither the others nor the end of the program.
+
+use std::time::Duration;
+use tokio::sync::oneshot;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+/// How long a piece of work is waited for.
+pub(super) const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How many pieces may be late before no other is begun.
+const MOST_LATE: usize = 4;
+
+/// Does it. What it comes to is missing when it panics, or no thread can be started.
+pub(super) fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> oneshot::Receiver<T> {
+    let (send, done) = oneshot::channel();
+    let thread = std::thread::Builder::new().name("aside".to_owned());
+    let started = thread.spawn(move || {
+        // Nobody may be waiting any more.
+        let _ = send.send(work());
+    });
+    if let Err(problem) = started {
+        tracing::error!(%problem, "no thread can be started");
+    }
+    done
+}
+
+/// Work that is waited for, but not for ever.
+#[derive(Default)]
+pub(super) struct Waiting {
+    late: JoinSet<()>,
+}
+
+impl Waiting {
+    /// What it comes to; nothing when it takes too long, panics, or too much is late already.
+    pub(super) async fn for_some_time<T: Send + 'static>(
+        &mut self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Option<T> {
+        if self.late.len() >= MOST_LATE {
+            return None;
+        }
+        let mut done = aside(work);
+        match timeout(PATIENCE, &mut done).await {
+            Ok(done) => done.ok(),
+            Err(_) => {
+                self.late.spawn(async move { drop(done.await) });
+                None
+            }
+        }
+    }
+
+    /// Completes when a piece of work that was late is over.
+    pub(super) async fn over(&mut self) {
+        if self.late.join_next().await.is_none() {
+            std::future::pending().await
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc;
+
+    /// Work that hangs until it is let go.
+    fn hanging() -> (mpsc::Sender<()>, impl FnOnce() -> bool + Send) {
+        let (go, wait) = mpsc::channel();
+        (go, move || wait.recv().is_ok())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_hangs_is_waited_for_no_longer_than_it_takes_and_holds_up_nothing() {
+        let mut waiting = Waiting::default();
+        let mut held = Vec::new();
+        for _ in 0..MOST_LATE {
+            let (go, work) = hanging();
+            held.push(go);
+            assert_eq!(waiting.for_some_time(work).await, None);
+            let next = if held.len() < MOST_LATE { Some(1) } else { None };
+            assert_eq!(done(&mut waiting).await, next);
+        }
+        held.pop().unwrap().send(()).unwrap();
+        waiting.over().await;
+        assert_eq!(done(&mut waiting).await, Some(1));
+    }
+
+    #[tokio::test]
+    async fn what_panics_comes_to_nothing() {
+        let mut waiting = Waiting::default();
+        let panicking = || -> u8 { panic!("as the test wants") };
+        assert_eq!(waiting.for_some_time(panicking).await, None);
+        assert_eq!(waiting.for_some_time(|| 1).await, Some(1));
+    }
+
+    /// Work that ends by itself, in real time.
+    async fn done(waiting: &mut Waiting) -> Option<u8> {
+        tokio::time::resume();
+        let done = waiting.for_some_time(|| 1).await;
+        tokio::time::pause();
+        done
+    }
+}

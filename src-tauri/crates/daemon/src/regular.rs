@@ -1,0 +1,79 @@
+//! Reading files where something else may stand in their place: a named pipe that nobody writes to, a device without
+//! an end, a folder.
+//!
+//! - Opening never waits, and nothing but a regular file is read.
+
+use rustix::fs::{FileType, Mode, OFlags, fstat};
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+/// The longest file of the person's that is read, in bytes: 16 MiB.
+pub const LONGEST: u64 = 16 * 1024 * 1024;
+
+/// Opens a regular file for reading.
+///
+/// # Errors
+/// When it cannot be opened, or is something else, which is named.
+pub(crate) fn open(path: &Path) -> io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
+    let kind = match FileType::from_raw_mode(fstat(&file)?.st_mode) {
+        FileType::RegularFile => return Ok(file),
+        FileType::Directory => "a folder",
+        FileType::Fifo => "a named pipe",
+        FileType::CharacterDevice | FileType::BlockDevice => "a device",
+        FileType::Symlink | FileType::Socket | FileType::Unknown => "something else",
+    };
+    Err(io::Error::new(io::ErrorKind::InvalidInput, format!("it is {kind}, not a regular file")))
+}
+
+/// The text of a file; nothing when there is no file.
+///
+/// # Errors
+/// When it cannot be read, is no regular file, is longer than [`LONGEST`], or is not UTF-8.
+pub fn text(path: &Path) -> io::Result<Option<String>> {
+    let file = match open(path) {
+        Ok(file) => file,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(e) => return Err(e),
+    };
+    let invalid = |problem: String| io::Error::new(io::ErrorKind::InvalidData, problem);
+    let mut content = Vec::new();
+    file.take(LONGEST + 1).read_to_end(&mut content)?;
+    if content.len() as u64 > LONGEST {
+        return Err(invalid(format!("it is longer than {} MiB", LONGEST / 1024 / 1024)));
+    }
+    String::from_utf8(content).map(Some).map_err(|e| {
+        let good = e.utf8_error().valid_up_to();
+        invalid(format!("it is not UTF-8 from byte {} on", good + 1))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_regular_files_are_read_and_nothing_is_waited_for() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        let told = |name: &str| text(&path(name)).map_err(|e| e.to_string());
+        std::fs::write(path("good"), "text").unwrap();
+        std::os::unix::fs::symlink(path("good"), path("link")).unwrap();
+        assert_eq!([told("good"), told("link")], [Ok(Some("text".into())), Ok(Some("text".into()))]);
+        assert_eq!(told("missing"), Ok(None));
+        std::fs::create_dir(path("folder")).unwrap();
+        assert_eq!(told("folder").unwrap_err(), "it is a folder, not a regular file");
+        rustix::fs::mkfifoat(rustix::fs::CWD, path("pipe"), Mode::RUSR | Mode::WUSR).unwrap();
+        assert_eq!(told("pipe").unwrap_err(), "it is a named pipe, not a regular file");
+        std::os::unix::fs::symlink("/dev/zero", path("device")).unwrap();
+        assert_eq!(told("device").unwrap_err(), "it is a device, not a regular file");
+        std::fs::write(path("bytes"), b"ab\xff").unwrap();
+        assert_eq!(told("bytes").unwrap_err(), "it is not UTF-8 from byte 3 on");
+        File::create(path("long")).unwrap().set_len(LONGEST + 1).unwrap();
+        assert_eq!(told("long").unwrap_err(), "it is longer than 16 MiB");
+        File::create(path("longest")).unwrap().set_len(LONGEST).unwrap();
+        assert_eq!(told("longest").unwrap().unwrap().len() as u64, LONGEST);
+    }
+}
