@@ -161,10 +161,14 @@ impl ResolvedCall {
         Ok(())
     }
 
-    /// What a remote stands for. A name that git does not know is taken for an address: no pattern covers it.
+    /// What a remote stands for. A name that git does not know is taken for an address: no pattern covers it. A default
+    /// that git does not know is an address, too, which nobody knows.
     fn give_remotes(&mut self, planned: &PlannedValue<'_>, urls: &[String]) {
         if urls.is_empty() {
-            return self.give_address(planned);
+            return match planned.raw {
+                Some(_) => self.give_address(planned),
+                None => self.give(planned, Resource::Url(Destination::unknown().into())),
+            };
         }
         if let Some(raw) = planned.raw {
             self.put(planned, Destination::parse(Role::GitRemoteUrl, raw).text());
@@ -175,7 +179,13 @@ impl ResolvedCall {
     }
 
     fn give_address(&mut self, planned: &PlannedValue<'_>) {
-        let Some(raw) = planned.raw else { return };
+        let Some(raw) = planned.raw else {
+            // An empty address is one all the same; an argument that is not there is not.
+            if self.arguments.get(planned.argument.as_str()).is_some_and(Json::is_string) {
+                self.give(planned, Resource::Url(Destination::unknown().into()));
+            }
+            return;
+        };
         let role = if planned.is_remote() { Role::GitRemoteUrl } else { Role::FetchUrl };
         let destination = Destination::parse(role, raw);
         self.put(planned, destination.text());

@@ -6,14 +6,19 @@
 //! - A pattern of a gate that ends in a port covers that port alone; without one it covers every port.
 //! - What has no place (a foreign scheme, no host, not a URL) is covered by nothing.
 
+mod host;
+mod pattern;
 mod patterns;
 
+pub use host::is_ip_address;
+pub use pattern::Pattern;
 pub(crate) use patterns::Patterns;
 
 use crate::Role;
 use crate::names::Names;
+use host::{CleanHost, HostKind};
 use std::collections::BTreeMap;
-use url::{Host, Url};
+use url::Url;
 
 /// Where a value of a URL role leads.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,28 +38,6 @@ struct Place {
     /// How much of `domain` is the host.
     host: usize,
     kind: HostKind,
-}
-
-/// What patterns must know of a host.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum HostKind {
-    /// A name that a public resolver may answer.
-    Public,
-    /// A name of this machine or its network.
-    Local,
-    /// An address.
-    Address,
-}
-
-/// A pattern for places.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Pattern {
-    /// Any named public host.
-    Any,
-    /// A host and what is below it.
-    Below(String),
-    /// A host, or one repository.
-    Exact(String),
 }
 
 /// The hosts each server may reach without a question. A server that is not listed has no gate.
@@ -97,7 +80,7 @@ impl Destination {
 
     fn web(raw: &str) -> Self {
         let Ok(url) = Url::parse(raw) else { return Self::nowhere(raw) };
-        let place = matches!(url.scheme(), "http" | "https").then(|| host_of(&url)).flatten();
+        let place = matches!(url.scheme(), "http" | "https").then(|| CleanHost::of(&url)).flatten();
         let port = url.port_or_known_default();
         Self { place: place.map(|host| Place::below(host, "")), port, text: spell(url) }
     }
@@ -123,8 +106,9 @@ impl Destination {
     /// Only what leads somewhere is normalized: anything else git could take for something else then.
     fn remote_url(raw: &str) -> Self {
         let Ok(url) = Url::parse(raw) else { return Self::nowhere(raw) };
-        let known = matches!(url.scheme(), "ssh" | "git" | "http" | "https");
-        match known.then(|| host_of(&url)).flatten() {
+        let is_web = matches!(url.scheme(), "http" | "https");
+        let known = is_web || matches!(url.scheme(), "ssh" | "git");
+        match (known && is_plain(raw, is_web)).then(|| CleanHost::of(&url)).flatten() {
             Some(host) => Self {
                 place: Some(Place::below(host, url.path())),
                 port: url.port_or_known_default().or_else(|| usual_port(url.scheme())),
@@ -134,58 +118,21 @@ impl Destination {
         }
     }
 
+    /// An address that nobody knows.
+    pub(crate) fn unknown() -> Self {
+        Self::nowhere("(unknown)")
+    }
+
     fn nowhere(raw: &str) -> Self {
         Self { text: raw.to_owned(), place: None, port: None }
     }
 }
 
-impl Pattern {
-    /// Reads a pattern.
-    #[must_use]
-    pub fn parse(text: &str) -> Self {
-        if text == "*" {
-            return Self::Any;
-        }
-        match text.strip_prefix("*.") {
-            Some(below) => Self::Below(fold_host(below)),
-            None => Self::Exact(fold_host(text)),
-        }
-    }
-
-    /// Whether it covers a place, given as `host` or `host/path`.
-    #[must_use]
-    pub fn covers(&self, domain: &str) -> bool {
-        self.covers_place(&Place::new(domain))
-    }
-
-    /// Whether it covers all that another pattern covers.
-    pub(crate) fn includes(&self, other: &Self) -> bool {
-        match (self, other) {
-            (_, Self::Any) => *self == Self::Any,
-            (Self::Exact(_), Self::Below(_)) => false,
-            (Self::Exact(wide), Self::Exact(narrow)) => wide == narrow || self.covers(narrow),
-            (Self::Any | Self::Below(_), Self::Below(host) | Self::Exact(host)) => self.covers(host),
-        }
-    }
-
-    fn covers_place(&self, place: &Place) -> bool {
-        let host = place.host();
-        match self {
-            Self::Any => !host.is_empty() && place.kind == HostKind::Public,
-            Self::Below(parent) => place.kind != HostKind::Address && is_below(host, parent),
-            Self::Exact(wanted) if wanted.contains('/') => *wanted == place.domain,
-            Self::Exact(wanted) => !wanted.is_empty() && wanted == host,
-        }
-    }
-}
-
 impl Place {
-    /// A place in the one spelling: lower case up to the first slash, without the dot that ends a full name.
+    /// A place that is given as `host` or `host/path`.
     fn new(domain: &str) -> Self {
-        let domain = fold_host(domain);
-        let host = domain.find('/').unwrap_or(domain.len());
-        let kind = HostKind::of(domain.get(..host).unwrap_or_default());
-        Self { domain, host, kind }
+        let (host, path) = domain.split_once('/').unwrap_or((domain, ""));
+        Self::below(CleanHost::spelled(host), path)
     }
 
     /// `host/owner/repository`, without the `.git` and the slashes that mean nothing.
@@ -201,19 +148,13 @@ impl Place {
         Self { domain, host, kind }
     }
 
+    /// Whether the host is a name, so that others may be below it.
+    fn has_name(&self) -> bool {
+        matches!(self.kind, HostKind::Public | HostKind::Local)
+    }
+
     fn host(&self) -> &str {
         self.domain.get(..self.host).unwrap_or_default()
-    }
-}
-
-impl HostKind {
-    fn of(host: &str) -> Self {
-        if is_ip_address(host) { Self::Address } else { Self::of_name(host) }
-    }
-
-    fn of_name(host: &str) -> Self {
-        const LOCAL: [&str; 3] = ["localhost", "internal", "local"];
-        if LOCAL.iter().any(|suffix| is_below(host, suffix)) { Self::Local } else { Self::Public }
     }
 }
 
@@ -260,10 +201,17 @@ impl Gate {
     }
 }
 
-/// Whether a host is an IP address, in any notation that a resolver takes.
-#[must_use]
-pub fn is_ip_address(host: &str) -> bool {
-    host.contains(':') || matches!(Host::parse(host), Ok(Host::Ipv4(_) | Host::Ipv6(_)))
+/// Whether git, the programs it starts and the parser of URLs agree where the host of a remote begins and ends. Of `ssh`
+/// and `git` git takes the escapes apart before it looks for the host, and only a slash ends it; to `curl` a backslash is
+/// no slash.
+fn is_plain(remote: &str, is_web: bool) -> bool {
+    let rest = remote.split_once("://").map_or("", |(_, rest)| rest);
+    let ends: &[char] = if is_web { &['/', '?', '#'] } else { &['/'] };
+    let authority = rest.split(ends).next().unwrap_or_default();
+    let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+    let is_odd = |c: char| c.is_whitespace() || c.is_control() || matches!(c, '?' | '#' | '\\');
+    let escaped = if is_web { host } else { authority };
+    !authority.contains(is_odd) && !escaped.contains('%')
 }
 
 /// The port of a scheme that the parser of URLs knows nothing of.
@@ -272,59 +220,6 @@ fn usual_port(scheme: &str) -> Option<u16> {
         "ssh" => Some(SSH),
         "git" => Some(9418),
         _ => None,
-    }
-}
-
-fn is_below(host: &str, parent: &str) -> bool {
-    !parent.is_empty()
-        && host
-            .strip_suffix(parent)
-            .is_some_and(|rest| rest.is_empty() || (rest.len() > 1 && rest.ends_with('.')))
-}
-
-fn host_of(url: &Url) -> Option<CleanHost> {
-    match url.host()? {
-        // The parser of the URL has made the host canonical, but for the dot that may end it and for foreign schemes.
-        Host::Domain(name) if url.is_special() && !name.ends_with('.') => CleanHost::named(name.to_owned()),
-        Host::Domain(name) => CleanHost::parse(name),
-        Host::Ipv4(address) => Some(CleanHost::address(address.to_string())),
-        Host::Ipv6(address) => Some(CleanHost::address(format!("[{address}]"))),
-    }
-}
-
-/// A host in the one spelling, addresses in plain notation.
-struct CleanHost {
-    name: String,
-    kind: HostKind,
-}
-
-impl CleanHost {
-    fn parse(host: &str) -> Option<Self> {
-        match Host::parse(host.trim_end_matches('.')) {
-            // A dot in another script is a dot only now.
-            Ok(Host::Domain(name)) if name.ends_with('.') => Self::parse(&name),
-            Ok(Host::Domain(name)) => Self::named(name),
-            Ok(Host::Ipv4(address)) => Some(Self::address(address.to_string())),
-            Ok(Host::Ipv6(address)) => Some(Self::address(format!("[{address}]"))),
-            Err(_) => None,
-        }
-    }
-
-    fn named(name: String) -> Option<Self> {
-        let kind = HostKind::of_name(&name);
-        (!name.is_empty()).then_some(Self { name, kind })
-    }
-
-    fn address(name: String) -> Self {
-        Self { name, kind: HostKind::Address }
-    }
-}
-
-/// Lower case up to the first slash, without the dot that ends a full name.
-fn fold_host(domain: &str) -> String {
-    match domain.split_once('/') {
-        Some((host, path)) => format!("{}/{path}", host.trim_end_matches('.').to_lowercase()),
-        None => domain.trim_end_matches('.').to_lowercase(),
     }
 }
 

@@ -122,7 +122,7 @@ impl<'a> Judging<'a> {
 
     /// A tool that names no resource is judged as a whole.
     fn judge_whole(&self, tally: &mut Tally<'a>) {
-        let rule = self.rules().find(|rule| cover::covers_call(rule, self.call));
+        let rule = cover::first(self.rules(), |rule| cover::cover_call(rule, self.call));
         tally.add(Finding::WHOLE, rule);
     }
 
@@ -181,10 +181,9 @@ impl<'a> Judging<'a> {
         asks && !admitted && !opened
     }
 
-    /// The first rule that covers a value.
+    /// The rule that decides about a value.
     fn rule_for(&self, scope: &Scope<'_>) -> Option<&'a Rule> {
-        let mut rules = self.rules().speaking(scope.role);
-        rules.find(|rule| scope.is_covered_by(rule, self.call))
+        cover::first(self.rules().speaking(scope.role), |rule| scope.cover(rule, self.call).ok())
     }
 
     /// A grant that covers a value, unless a rule denies it.

@@ -159,6 +159,18 @@ impl Rule {
 }
 
 impl Entry {
+    /// Whether it may be meant for a value that it does not cover: one in another spelling, or one that nobody
+    /// understands.
+    pub(crate) fn may_mean(&self, value: &Resource) -> bool {
+        match (self, value) {
+            (_, Resource::Shapeless) => true,
+            (Self::Domain(pattern), Resource::Url(destination)) => pattern.may_mean(destination),
+            (Self::Domain(pattern), Resource::Text(text)) => pattern.may_mean_host(text),
+            (Self::Identifier(wanted), Resource::Text(text)) => wanted.to_lowercase() == text.to_lowercase(),
+            (Self::Domain(_) | Self::Email(_) | Self::Identifier(_), _) => false,
+        }
+    }
+
     pub(crate) fn covers(&self, value: &Resource) -> bool {
         let text = match value {
             Resource::Text(text) => text.as_str(),

@@ -33,7 +33,7 @@ impl fmt::Display for Misfit {
 /// # Errors
 /// The first place where they do not fit.
 pub fn check(schema: &Value, arguments: &Map<String, Value>) -> Result<(), Misfit> {
-    Shape::of(schema).check_fields(arguments, Spot::Whole)
+    Shape::of_arguments(schema).check_fields(arguments, Spot::Whole)
 }
 
 /// A JSON Schema, as far as it is understood.
@@ -108,6 +108,15 @@ impl Shape {
             },
             items: schema.get("items").map(|items| Box::new(Self::of(items))),
         }
+    }
+
+    /// Understands the shape of a tool's arguments: where some are declared and nothing is said about others, there are
+    /// none.
+    pub(crate) fn of_arguments(schema: &Value) -> Self {
+        let is_silent = schema.get("additionalProperties").is_none();
+        let declares = schema.get("properties").is_some_and(Value::is_object);
+        let shape = Self::of(schema);
+        if is_silent && declares { Self { others: Others::None, ..shape } } else { shape }
     }
 
     /// What a field may be.

@@ -86,6 +86,9 @@ fn miss_in_words(miss: Miss) -> &'static str {
         Miss::NotWithin => "the path is not in its folder",
         Miss::NotInDomains => "a value of this role leads to none of its hosts",
         Miss::NotListed => "a value is not on its list",
+        Miss::InDoubt => {
+            "whether it is meant for the value is not known, and in doubt the stricter rule decides"
+        }
         Miss::NoResource => "the conditions do not hold for a tool that names no resource",
     }
 }

@@ -1,6 +1,6 @@
 //! What a call may give for the arguments of a tool, in the order of its annotation.
 //!
-//! - An argument is known when it is annotated, and declared where the server declares any.
+//! - An argument is known when it is annotated, and declared where the server declares which there are.
 
 use super::ArgumentRoles;
 use crate::names::Names;
@@ -26,19 +26,16 @@ pub(crate) type Values<'a> = SmallVec<[Option<&'a Value>; 8]>;
 
 impl Taken {
     pub(super) fn new(arguments: &[(SharedStr, ArgumentRoles)], input_schema: Option<&Value>) -> Self {
-        let whole = input_schema.map(Shape::of).unwrap_or_default();
-        let declared = input_schema.and_then(|schema| schema.get("properties")).and_then(Value::as_object);
-        let is_declared = |name: &SharedStr| declared.is_none_or(|all| all.contains_key(name.as_str()));
+        let whole = input_schema.map(Shape::of_arguments).unwrap_or_default();
         let mut places: Names<usize> = Names::default();
         let mut shapes = Vec::with_capacity(arguments.len());
         for (at, (name, _)) in arguments.iter().enumerate() {
-            let (may_be_there, shape) = match whole.expects(name) {
+            let (is_known, shape) = match whole.expects(name) {
                 Expected::Anything => (true, None),
                 Expected::Nothing => (false, None),
                 Expected::This(shape) => (true, Some((name.clone(), shape.clone()))),
             };
-            let taken = may_be_there && is_declared(name);
-            if let Some(place) = taken.then(|| places.entry(name)).flatten() {
+            if let Some(place) = is_known.then(|| places.entry(name)).flatten() {
                 *place = at;
             }
             shapes.push(shape);

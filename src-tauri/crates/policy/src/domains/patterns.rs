@@ -1,6 +1,6 @@
 //! Many patterns, asked as one.
 
-use super::{Destination, HostKind, Pattern, Place};
+use super::{Destination, Pattern, Place};
 use crate::names::Names;
 
 /// Patterns, found by the names in them: a list of hosts has hundreds.
@@ -28,12 +28,22 @@ impl Patterns {
         self.cover_place(&Place::new(host))
     }
 
+    /// Whether one of them may be meant for where a value leads, which none covers.
+    pub(crate) fn may_mean(&self, destination: &Destination) -> bool {
+        self.all.iter().any(|pattern| pattern.may_mean(destination))
+    }
+
+    /// Whether one of them may be meant for a host given as text, which none covers.
+    pub(crate) fn may_mean_host(&self, host: &str) -> bool {
+        self.all.iter().any(|pattern| pattern.may_mean_host(host))
+    }
+
     fn cover_place(&self, place: &Place) -> bool {
         let host = place.host();
         (self.any && Pattern::Any.covers_place(place))
             || (!host.is_empty() && self.exact.has(host))
             || (place.domain.len() > host.len() && self.exact.has(&place.domain))
-            || (place.kind != HostKind::Address && self.has_parent_of(host))
+            || (place.has_name() && self.has_parent_of(host))
     }
 
     /// Whether the host or one that it is below of is among the parents.

@@ -2,10 +2,12 @@
 //!
 //! - A condition whose role has no value never holds.
 //! - A rule whose role conditions leave out the role that is judged does not speak about it.
+//! - In doubt a rule that allows does not cover a value, and a rule that asks or denies does: an address that nobody
+//!   understands, or a repository in another spelling, does not slip past a rule that is meant for it.
 
 use super::tally::Finding;
 use crate::rules::{Conditions, DomainsCondition, ListCondition};
-use crate::{Given, Miss, ResolvedCall, Resource, Role, Rule};
+use crate::{Decision, Given, Miss, ResolvedCall, Resource, Role, Rule};
 
 /// One value that is judged in one role; a role of the tool that the call gives no value for has none.
 #[derive(Clone, Copy)]
@@ -14,24 +16,55 @@ pub(super) struct Scope<'a> {
     pub(super) given: Option<&'a Given>,
 }
 
-impl<'a> Scope<'a> {
-    pub(super) fn is_covered_by(&self, rule: &Rule, call: &ResolvedCall) -> bool {
-        self.misses(rule, call).is_none()
-    }
+/// How surely a condition holds, the least sure first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Holds {
+    /// It may be meant for the value, which it does not name.
+    InDoubt,
+    /// It names the value.
+    Surely,
+}
 
-    /// Why a rule does not cover the value; nothing when it does.
-    pub(super) fn misses(&self, rule: &Rule, call: &ResolvedCall) -> Option<Miss> {
+/// The rule that decides, of the rules about something in their order: the first one that covers it. One that asks in
+/// doubt decides only where a rule after it would allow: it never stands before one that denies.
+pub(super) fn first<'a>(
+    rules: impl Iterator<Item = &'a Rule>,
+    mut cover: impl FnMut(&'a Rule) -> Option<Holds>,
+) -> Option<&'a Rule> {
+    let mut asks = None;
+    for rule in rules {
+        match (cover(rule), rule.then) {
+            (None, _) => {}
+            (Some(Holds::InDoubt), Decision::Escalate) => drop(asks.get_or_insert(rule)),
+            (Some(_), Decision::Deny) => return Some(rule),
+            (Some(_), Decision::Allow | Decision::Escalate) => return asks.or(Some(rule)),
+        }
+    }
+    None
+}
+
+impl<'a> Scope<'a> {
+    /// Whether a rule covers the value, and if not, why.
+    pub(super) fn cover(&self, rule: &Rule, call: &ResolvedCall) -> Result<Holds, Miss> {
         let condition = &rule.condition;
         if !speaks_about(condition, self.role) {
-            return Some(Miss::OtherRoles);
+            return Err(Miss::OtherRoles);
         }
         if !self.is_within(condition) {
-            return Some(Miss::NotWithin);
+            return Err(Miss::NotWithin);
         }
-        if !condition.domains.as_ref().is_none_or(|domains| all_in_domains(domains, call.values(self.role))) {
-            return Some(Miss::NotInDomains);
-        }
-        (!condition.lists.iter().flatten().all(|list| self.is_listed(list, call))).then_some(Miss::NotListed)
+        let doubt = Doubt::of(rule);
+        let values = || call.values(self.role);
+        let domains = condition.domains.iter();
+        let domains =
+            all(domains.map(|domains| doubt.in_domains(domains, values()))).ok_or(Miss::NotInDomains)?;
+        // A list about the judged role is about its values; a list about other roles is about theirs.
+        let listed = |list: &ListCondition| match list.roles.contains(&self.role) {
+            true => doubt.on_list(list, values()),
+            false => doubt.on_list(list, of_roles(list, call)),
+        };
+        let lists = all(condition.lists.iter().flatten().map(listed)).ok_or(Miss::NotListed)?;
+        Ok(domains.min(lists))
     }
 
     pub(super) fn finding(&self) -> Finding<'a> {
@@ -43,37 +76,27 @@ impl<'a> Scope<'a> {
         let value = self.given.map(|given| &given.value);
         matches!(value, Some(Resource::Path(path)) if paths.within.contains(path))
     }
+}
 
-    /// A list about the judged role is about its values; a list about other roles is about theirs.
-    fn is_listed(&self, list: &ListCondition, call: &ResolvedCall) -> bool {
-        if list.roles.contains(&self.role) {
-            return all_listed(list, call.values(self.role));
-        }
-        all_listed(list, list.roles.iter().flat_map(|role| call.values(*role)))
-    }
+/// Whether a rule covers a call of a tool that names no resource.
+pub(super) fn cover_call(rule: &Rule, call: &ResolvedCall) -> Option<Holds> {
+    let condition = &rule.condition;
+    let has_role = |roles: &Vec<Role>| roles.iter().any(|role| call.carried.contains(*role));
+    let is_about_calls = condition.roles.as_ref().is_none_or(has_role)
+        && condition.paths.is_none()
+        && condition.domains.is_none();
+    let listed = |list: &ListCondition| Doubt::of(rule).on_list(list, of_roles(list, call));
+    is_about_calls.then(|| all(condition.lists.iter().flatten().map(listed)))?
 }
 
 /// Whether a rule covers one of the values of a call, or the call as a whole when it names no resource.
 pub(crate) fn covers_some(rule: &Rule, call: &ResolvedCall) -> bool {
     let covers = |role: &Role| {
-        let is_covered = |given| Scope { role: *role, given }.is_covered_by(rule, call);
+        let is_covered = |given| Scope { role: *role, given }.cover(rule, call).is_ok();
         let mut values = call.values(*role).map(Some).peekable();
         if values.peek().is_none() { is_covered(None) } else { values.any(is_covered) }
     };
-    if call.roles().is_empty() { covers_call(rule, call) } else { call.roles().iter().any(covers) }
-}
-
-/// Whether a rule covers a call of a tool that names no resource.
-pub(super) fn covers_call(rule: &Rule, call: &ResolvedCall) -> bool {
-    let condition = &rule.condition;
-    condition.roles.as_ref().is_none_or(|roles| roles.iter().any(|role| call.carried.contains(*role)))
-        && condition.paths.is_none()
-        && condition.domains.is_none()
-        && condition
-            .lists
-            .iter()
-            .flatten()
-            .all(|list| all_listed(list, list.roles.iter().flat_map(|role| call.values(*role))))
+    if call.roles().is_empty() { cover_call(rule, call).is_some() } else { call.roles().iter().any(covers) }
 }
 
 /// The judged roles that a rule speaks about.
@@ -92,23 +115,71 @@ fn speaks_about(condition: &Conditions, role: Role) -> bool {
             .is_none_or(|lists| lists.is_empty() || lists.iter().any(|list| list.roles.contains(&role)))
 }
 
-fn all_in_domains<'a>(condition: &DomainsCondition, values: impl Iterator<Item = &'a Given>) -> bool {
-    some_and_all(values, |value| match value {
-        Resource::Url(destination) => condition.allowed.cover(destination),
-        Resource::Text(host) => condition.allowed.cover_host(host),
-        Resource::Path(_) | Resource::Shapeless => false,
-    })
+fn of_roles<'a>(list: &ListCondition, call: &'a ResolvedCall) -> impl Iterator<Item = &'a Given> {
+    list.roles.iter().flat_map(|role| call.values(*role))
 }
 
-fn all_listed<'a>(list: &ListCondition, values: impl Iterator<Item = &'a Given>) -> bool {
-    some_and_all(values, |value| list.allowed.iter().any(|entry| entry.covers(value)))
+/// What becomes of what a rule may be meant for.
+#[derive(Clone, Copy, PartialEq)]
+enum Doubt {
+    /// It is covered.
+    Counts,
+    /// It is not.
+    DoesNot,
+}
+
+impl Doubt {
+    fn of(rule: &Rule) -> Self {
+        match rule.then {
+            Decision::Allow => Self::DoesNot,
+            Decision::Escalate | Decision::Deny => Self::Counts,
+        }
+    }
+
+    fn in_domains<'a>(
+        self,
+        condition: &DomainsCondition,
+        values: impl Iterator<Item = &'a Given>,
+    ) -> Option<Holds> {
+        let allowed = &condition.allowed;
+        some_and_all(values, |value| match value {
+            Resource::Url(destination) => {
+                self.holds(allowed.cover(destination), || allowed.may_mean(destination))
+            }
+            Resource::Text(host) => self.holds(allowed.cover_host(host), || allowed.may_mean_host(host)),
+            Resource::Shapeless => self.holds(false, || true),
+            Resource::Path(_) => None,
+        })
+    }
+
+    fn on_list<'a>(self, list: &ListCondition, values: impl Iterator<Item = &'a Given>) -> Option<Holds> {
+        let entries = || list.allowed.iter();
+        some_and_all(values, |value| {
+            self.holds(entries().any(|entry| entry.covers(value)), || {
+                entries().any(|entry| entry.may_mean(value))
+            })
+        })
+    }
+
+    fn holds(self, surely: bool, in_doubt: impl FnOnce() -> bool) -> Option<Holds> {
+        if surely {
+            return Some(Holds::Surely);
+        }
+        (self == Self::Counts && in_doubt()).then_some(Holds::InDoubt)
+    }
 }
 
 /// Whether there is a value, and the condition holds for every one.
 fn some_and_all<'a>(
     values: impl Iterator<Item = &'a Given>,
-    mut holds: impl FnMut(&Resource) -> bool,
-) -> bool {
-    let mut values = values.peekable();
-    values.peek().is_some() && values.all(|given| holds(&given.value))
+    holds: impl FnMut(&Resource) -> Option<Holds>,
+) -> Option<Holds> {
+    let mut values = values.map(|given| &given.value).peekable();
+    values.peek()?;
+    all(values.map(holds))
+}
+
+/// As surely as the least sure of them; surely when there is none.
+fn all(mut conditions: impl Iterator<Item = Option<Holds>>) -> Option<Holds> {
+    conditions.try_fold(Holds::Surely, |sure, holds| Some(sure.min(holds?)))
 }

@@ -3,7 +3,7 @@
 //! - Asks the same questions as judging, so that it cannot tell another story.
 
 use super::Judging;
-use super::cover::{self, Scope};
+use super::cover::{self, Holds, Scope};
 use super::tally::Finding;
 use crate::{Decision, Given, Role, Rule, SharedStr, Subject, Verdict};
 
@@ -66,6 +66,8 @@ pub enum Miss {
     NotListed,
     /// It is about resources, and the tool names none.
     NoResource,
+    /// Whether it is meant for the value is not known, and a stricter rule stands after it.
+    InDoubt,
 }
 
 impl<'a> Judging<'a> {
@@ -78,8 +80,7 @@ impl<'a> Judging<'a> {
 
     fn whole(&self) -> Step {
         let whole = Finding::WHOLE;
-        let miss = |rule: &Rule| (!cover::covers_call(rule, self.call)).then_some(Miss::NoResource);
-        self.by_rules(&whole, miss)
+        self.by_rules(&whole, |rule| cover::cover_call(rule, self.call).ok_or(Miss::NoResource))
     }
 
     fn role(&self, role: Role) -> Vec<Step> {
@@ -89,7 +90,7 @@ impl<'a> Judging<'a> {
             return steps;
         }
         let scope = Scope { role, given: None };
-        vec![self.by_rules(&scope.finding(), |rule| scope.misses(rule, self.call))]
+        vec![self.by_rules(&scope.finding(), |rule| scope.cover(rule, self.call))]
     }
 
     fn value(&self, role: Role, given: &'a Given, open: bool) -> Step {
@@ -105,22 +106,23 @@ impl<'a> Judging<'a> {
             return step(&finding, Settled::Grant(grant.id.clone()), Vec::new());
         }
         let gated = self.is_outside_gate(&scope, self.rule_for(&scope));
-        Step { gated, ..self.by_rules(&finding, |rule| scope.misses(rule, self.call)) }
+        Step { gated, ..self.by_rules(&finding, |rule| scope.cover(rule, self.call)) }
     }
 
-    /// Goes through the rules until one covers what is judged.
-    fn by_rules(&self, finding: &Finding<'_>, miss: impl Fn(&Rule) -> Option<Miss>) -> Step {
+    /// Goes through the rules until one decides about what is judged.
+    fn by_rules(&self, finding: &Finding<'_>, cover: impl Fn(&Rule) -> Result<Holds, Miss>) -> Step {
         let mut passed = Vec::new();
-        for rule in self.rules() {
-            match miss(rule) {
-                Some(miss) => passed.push((rule.name().clone(), miss)),
-                None => {
-                    let (name, reason) = (rule.name().clone(), rule.reason().clone());
-                    return step(finding, Settled::Rule { name, then: rule.then, reason }, passed);
-                }
-            }
-        }
-        step(finding, Settled::Nothing, passed)
+        let decides = cover::first(self.rules(), |rule| {
+            let covers = cover(rule);
+            let miss = covers.map_or_else(Some, |holds| (holds == Holds::InDoubt).then_some(Miss::InDoubt));
+            passed.extend(miss.map(|miss| (rule.name().clone(), miss)));
+            covers.ok()
+        });
+        let Some(rule) = decides else { return step(finding, Settled::Nothing, passed) };
+        let (name, reason) = (rule.name().clone(), rule.reason().clone());
+        // What was passed on the way to a rule ends there.
+        let before = passed.into_iter().take_while(|(passed, _)| *passed != name).collect();
+        step(finding, Settled::Rule { name, then: rule.then, reason }, before)
     }
 }
 

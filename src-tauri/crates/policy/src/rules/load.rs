@@ -131,7 +131,7 @@ impl Loading<'_> {
         if let Some(unknown) = stored.keys().next() {
             return Err(reading.error(field(unknown), "this field is not known"));
         }
-        let condition = self.conditions(condition)?;
+        let condition = self.conditions(then, condition)?;
         let said = Spoken { rule: name.into(), reason: reason.into() }.into();
         Ok(Rule { said, description, principle, then, condition, examples })
     }

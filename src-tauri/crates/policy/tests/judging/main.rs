@@ -10,6 +10,7 @@ mod answers;
 mod arguments;
 mod differences;
 mod domains;
+mod doubt;
 mod files;
 mod linting;
 mod loading;

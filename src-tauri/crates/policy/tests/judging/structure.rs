@@ -217,15 +217,31 @@ fn a_remote_without_a_port_is_on_that_of_its_scheme() {
 #[test]
 fn a_remote_that_git_does_not_know_does_not_slip_past_the_gate() {
     let mut scene = Scene::new(&[("all", json!({}), "allow")]);
-    scene.gates = Gates::new(&BTreeMap::from([("other".to_owned(), vec!["*".to_owned()])]));
-    let said = |remote: Option<&str>| {
+    let said = |scene: &Scene, remote: Option<&str>| {
         let arguments = fields(&json!({ "path": "/r", "remote": remote }));
         let plan = scene.annotations.plan("other", "push", &arguments).unwrap();
         let call = plan.with_facts(vec![Fact::Path(path("/r")), Fact::Remotes(vec![])]).unwrap();
         severity(&scene.judge_call(&call))
     };
-    assert_eq!(said(Some("nowhere")), 1);
-    assert_eq!(said(None), 0);
+    for remote in [Some("nowhere"), Some(""), None] {
+        assert_eq!(said(&scene, remote), 0, "{remote:?} without a gate");
+    }
+    scene.gates = Gates::new(&BTreeMap::from([("other".to_owned(), vec!["*".to_owned()])]));
+    for remote in [Some("nowhere"), Some(""), None] {
+        assert_eq!(said(&scene, remote), 1, "{remote:?}");
+    }
+}
+
+#[test]
+fn an_empty_address_does_not_slip_past_the_gate_where_git_is_not_asked() {
+    let mut scene = Scene::new(&[("all", json!({}), "allow")]);
+    let push = |scene: &Scene, remote: &Value| {
+        severity(&scene.judge("other", "push", &json!({ "path": "/r", "remote": remote })))
+    };
+    assert_eq!(push(&scene, &json!("")), 0);
+    scene.gates = Gates::new(&BTreeMap::from([("other".to_owned(), vec!["*".to_owned()])]));
+    assert_eq!(push(&scene, &json!("")), 1);
+    assert_eq!(push(&scene, &Value::Null), 0);
 }
 
 #[test]

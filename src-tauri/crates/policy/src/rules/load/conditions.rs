@@ -4,7 +4,7 @@ use super::super::{Conditions, DomainsCondition, Entry, ListCondition, PathsCond
 use super::{Loading, Reading, field};
 use crate::domains::Pattern;
 use crate::spot::Spot;
-use crate::{Category, LoadError, Role};
+use crate::{Category, Decision, LoadError, Role};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -38,7 +38,11 @@ pub(crate) struct StoredList {
 }
 
 impl Loading<'_> {
-    pub(super) fn conditions(&self, stored: Map<String, Value>) -> Result<Conditions, LoadError> {
+    pub(super) fn conditions(
+        &self,
+        then: Decision,
+        stored: Map<String, Value>,
+    ) -> Result<Conditions, LoadError> {
         let reading = self.reading;
         let of_rule = field("if");
         let mut conditions = Conditions::default();
@@ -52,8 +56,8 @@ impl Loading<'_> {
                 "server" => conditions.server = Some(reading.read(at, value)?),
                 "tool" => conditions.tool = Some(reading.read(at, value)?),
                 "paths" => conditions.paths = Some(self.paths(at, value)?),
-                "domains" => conditions.domains = Some(self.domains(at, value)?),
-                "lists" => conditions.lists = Some(self.list_conditions(at, value)?),
+                "domains" => conditions.domains = Some(self.domains(then, at, value)?),
+                "lists" => conditions.lists = Some(self.list_conditions(then, at, value)?),
                 _ => return Err(reading.error(at, "this condition is not known")),
             }
         }
@@ -79,7 +83,7 @@ impl Loading<'_> {
         Ok(PathsCondition { roles, written: stored.within, within })
     }
 
-    fn domains(&self, at: Spot<'_>, value: Value) -> Result<DomainsCondition, LoadError> {
+    fn domains(&self, then: Decision, at: Spot<'_>, value: Value) -> Result<DomainsCondition, LoadError> {
         let stored: StoredDomains = self.reading.read(at, value)?;
         let of_roles = Spot::Field(&at, "roles");
         let roles = self.reading.roles(of_roles, &stored.roles)?;
@@ -87,31 +91,48 @@ impl Loading<'_> {
             return Err(self.reading.error(of_roles, format!("`{role}` names no host")));
         }
         let allowed = self.fill_in(Spot::Field(&at, "allowed"), stored.allowed)?;
-        let allowed = allowed.iter().map(|text| Pattern::parse(text)).collect();
-        Ok(DomainsCondition { roles, allowed })
+        let allowed = allowed.iter().map(|text| self.pattern(then, Spot::Field(&at, "allowed"), text));
+        Ok(DomainsCondition { roles, allowed: allowed.collect::<Result<_, _>>()? })
     }
 
-    fn list_conditions(&self, at: Spot<'_>, value: Value) -> Result<Vec<ListCondition>, LoadError> {
+    fn list_conditions(
+        &self,
+        then: Decision,
+        at: Spot<'_>,
+        value: Value,
+    ) -> Result<Vec<ListCondition>, LoadError> {
         let stored: Vec<Value> = self.reading.read(at, value)?;
         let lists = stored.into_iter().enumerate();
-        lists.map(|(index, list)| self.list_condition(Spot::Item(&at, index), list)).collect()
+        lists.map(|(index, list)| self.list_condition(then, Spot::Item(&at, index), list)).collect()
     }
 
-    fn list_condition(&self, at: Spot<'_>, value: Value) -> Result<ListCondition, LoadError> {
+    fn list_condition(&self, then: Decision, at: Spot<'_>, value: Value) -> Result<ListCondition, LoadError> {
         let stored: StoredList = self.reading.read(at, value)?;
         let roles = self.reading.roles(Spot::Field(&at, "roles"), &stored.roles)?;
-        let entry: fn(String) -> Entry = match stored.match_type.as_str() {
-            "domains" => |text| Entry::Domain(Pattern::parse(&text)),
-            "emails" => |text| Entry::Email(text.to_lowercase()),
-            "identifiers" => Entry::Identifier,
+        let of_allowed = Spot::Field(&at, "allowed");
+        type Read<'a> = &'a dyn Fn(String) -> Result<Entry, LoadError>;
+        let entry: Read<'_> = match stored.match_type.as_str() {
+            "domains" => &|text| self.pattern(then, of_allowed, &text).map(Entry::Domain),
+            "emails" => &|text| Ok(Entry::Email(text.to_lowercase())),
+            "identifiers" => &|text| Ok(Entry::Identifier(text)),
             other => {
                 let message =
                     format!("`{other}` is not a way to match: write `domains`, `emails` or `identifiers`");
                 return Err(self.reading.error(Spot::Field(&at, "matchType"), message));
             }
         };
-        let allowed = self.fill_in(Spot::Field(&at, "allowed"), stored.allowed)?;
-        Ok(ListCondition { roles, allowed: allowed.into_iter().map(entry).collect() })
+        let allowed = self.fill_in(of_allowed, stored.allowed)?;
+        Ok(ListCondition { roles, allowed: allowed.into_iter().map(entry).collect::<Result<_, _>>()? })
+    }
+
+    /// A pattern for places. One that no host can match only makes a rule that allows useless; a rule that asks or denies
+    /// would let through what it is meant for.
+    fn pattern(&self, then: Decision, at: Spot<'_>, text: &str) -> Result<Pattern, LoadError> {
+        match (Pattern::read(text), then) {
+            (Ok(pattern), _) => Ok(pattern),
+            (Err(_), Decision::Allow) => Ok(Pattern::parse(text)),
+            (Err(message), Decision::Escalate | Decision::Deny) => Err(self.reading.error(at, message)),
+        }
     }
 
     /// Puts the values of a list where its `@name` stands.

@@ -1,0 +1,84 @@
+//! Hosts in their one spelling: lower case, punycode, addresses in plain notation, without the dot that ends a name.
+
+use url::{Host, Url};
+
+/// A host in the one spelling.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct CleanHost {
+    pub(super) name: String,
+    pub(super) kind: HostKind,
+}
+
+/// What patterns must know of a host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum HostKind {
+    /// A name that a public resolver may answer.
+    Public,
+    /// A name of this machine or its network.
+    Local,
+    /// An address.
+    Address,
+    /// No host: nobody knows what a program makes of it.
+    Odd,
+}
+
+impl CleanHost {
+    /// Understands a host as it stands in an address. Nothing for what is no host.
+    pub(super) fn parse(host: &str) -> Option<Self> {
+        match Host::parse(host.trim_end_matches('.')).ok()? {
+            // A dot in another script is a dot only now.
+            Host::Domain(name) if name.ends_with('.') => Self::parse(&name),
+            Host::Domain(name) => Self::named(name),
+            address @ (Host::Ipv4(_) | Host::Ipv6(_)) => Some(Self::address(&address)),
+        }
+    }
+
+    /// The host of a URL.
+    pub(super) fn of(url: &Url) -> Option<Self> {
+        match url.host()? {
+            // The parser of the URL has made the host canonical, but for the dot that may end it and for foreign schemes.
+            Host::Domain(name) if url.is_special() && !name.ends_with('.') => Self::named(name.to_owned()),
+            Host::Domain(name) => Self::parse(name),
+            address @ (Host::Ipv4(_) | Host::Ipv6(_)) => Some(Self::address(&address.to_owned())),
+        }
+    }
+
+    /// Understands a host that stands alone, where an address of version 6 may lack its brackets.
+    pub(super) fn alone(host: &str) -> Option<Self> {
+        let is_bare = host.contains(':') && !host.starts_with('[');
+        if is_bare { Self::parse(&format!("[{host}]")) } else { Self::parse(host) }
+    }
+
+    /// A host that stands alone, or what stands there instead of one.
+    pub(super) fn spelled(host: &str) -> Self {
+        let odd = || Self { name: host.trim_end_matches('.').to_lowercase(), kind: HostKind::Odd };
+        Self::alone(host).unwrap_or_else(odd)
+    }
+
+    fn named(name: String) -> Option<Self> {
+        const LOCAL: [&str; 3] = ["localhost", "internal", "local"];
+        let is_local = LOCAL.iter().any(|suffix| is_below(&name, suffix));
+        let kind = if is_local { HostKind::Local } else { HostKind::Public };
+        (!name.is_empty()).then_some(Self { name, kind })
+    }
+
+    fn address(address: &Host) -> Self {
+        Self { name: address.to_string(), kind: HostKind::Address }
+    }
+}
+
+/// Whether a host is an IP address, in any notation that a resolver takes or that looks like one.
+#[must_use]
+pub fn is_ip_address(host: &str) -> bool {
+    let is_number = |label: &str| !label.is_empty() && label.bytes().all(|byte| byte.is_ascii_digit());
+    let looks_like_one = || host.split('.').count() == 4 && host.split('.').all(is_number);
+    host.contains(':') || matches!(Host::parse(host), Ok(Host::Ipv4(_) | Host::Ipv6(_))) || looks_like_one()
+}
+
+/// Whether a name is another one, or ends in it after a dot.
+pub(super) fn is_below(host: &str, parent: &str) -> bool {
+    !parent.is_empty()
+        && host
+            .strip_suffix(parent)
+            .is_some_and(|rest| rest.is_empty() || (rest.len() > 1 && rest.ends_with('.')))
+}

@@ -1,0 +1,110 @@
+//! What one pattern covers.
+
+use super::host::{CleanHost, HostKind, is_below};
+use super::{Destination, Place};
+use percent_encoding::percent_decode_str;
+
+/// A pattern for places.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Pattern {
+    /// Any named public host.
+    Any,
+    /// A host and what is below it.
+    Below(String),
+    /// A host, or one repository.
+    Exact(String),
+}
+
+impl Pattern {
+    /// Takes a pattern as it is spelled. One that no host can match covers what is spelled like it.
+    #[must_use]
+    pub fn parse(text: &str) -> Self {
+        if text == "*" {
+            return Self::Any;
+        }
+        match text.strip_prefix("*.") {
+            Some(below) => Self::Below(CleanHost::spelled(below).name),
+            None => Self::Exact(Place::new(text).domain),
+        }
+    }
+
+    /// Reads a pattern.
+    ///
+    /// # Errors
+    /// A message for the person when no host can match it.
+    pub fn read(text: &str) -> Result<Self, String> {
+        let (host, path) = text.split_once('/').map_or((text, None), |(host, path)| (host, Some(path)));
+        let below = host.strip_prefix("*.");
+        let name = below.unwrap_or(host);
+        let wrong = match text {
+            "*" => return Ok(Self::Any),
+            _ if text.contains("://") => "is an address: write its host alone",
+            _ if name.contains('*') => {
+                "has a `*` inside: write `*` for every host, or `*.d` for what is below `d`"
+            }
+            _ if below.is_some() && path.is_some() => "names a repository on more than one host",
+            _ if CleanHost::alone(name).is_some() => return Ok(Self::parse(text)),
+            _ if name.rsplit_once(':').is_some_and(|(host, _)| CleanHost::parse(host).is_some()) => {
+                "has a port: a rule is about every port of a host"
+            }
+            _ => "is no host",
+        };
+        Err(format!("`{text}` {wrong}"))
+    }
+
+    /// Whether it covers a place, given as `host` or `host/path`.
+    #[must_use]
+    pub fn covers(&self, domain: &str) -> bool {
+        self.covers_place(&Place::new(domain))
+    }
+
+    /// Whether it covers all that another pattern covers.
+    pub(crate) fn includes(&self, other: &Self) -> bool {
+        match (self, other) {
+            (_, Self::Any) => *self == Self::Any,
+            (Self::Exact(_), Self::Below(_)) => false,
+            (Self::Exact(wide), Self::Exact(narrow)) => wide == narrow || self.covers(narrow),
+            (Self::Any | Self::Below(_), Self::Below(host) | Self::Exact(host)) => self.covers(host),
+        }
+    }
+
+    pub(super) fn covers_place(&self, place: &Place) -> bool {
+        let host = place.host();
+        match self {
+            Self::Any => !host.is_empty() && place.kind == HostKind::Public,
+            Self::Below(parent) => place.has_name() && is_below(host, parent),
+            Self::Exact(wanted) if wanted.contains('/') => *wanted == place.domain,
+            Self::Exact(wanted) => !wanted.is_empty() && wanted == host,
+        }
+    }
+
+    /// Whether it may be meant for where a value leads, which it does not cover. Nobody knows where one without a place
+    /// leads.
+    pub(crate) fn may_mean(&self, destination: &Destination) -> bool {
+        destination.place.as_ref().is_none_or(|place| self.may_mean_place(place))
+    }
+
+    /// Whether it may be meant for a host given as text, which it does not cover.
+    pub(crate) fn may_mean_host(&self, host: &str) -> bool {
+        self.may_mean_place(&Place::new(host))
+    }
+
+    /// It may be for a name of this machine or an address as `*`, for a repository in another spelling as an exact one, and for
+    /// anything that is no host.
+    fn may_mean_place(&self, place: &Place) -> bool {
+        match (self, place.kind) {
+            (_, HostKind::Odd) => true,
+            (Self::Any, HostKind::Local | HostKind::Address) => true,
+            (Self::Exact(wanted), _) => wanted.contains('/') && loosely(wanted) == loosely(&place.domain),
+            (Self::Any | Self::Below(_), _) => false,
+        }
+    }
+}
+
+/// A repository as hosts that are generous with spelling find it.
+fn loosely(domain: &str) -> String {
+    let plain = percent_decode_str(domain).decode_utf8_lossy().to_lowercase();
+    let parts: Vec<&str> = plain.split('/').filter(|part| !matches!(*part, "" | ".")).collect();
+    let joined = parts.join("/");
+    joined.strip_suffix(".git").unwrap_or(&joined).to_owned()
+}

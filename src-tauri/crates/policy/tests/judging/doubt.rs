@@ -1,0 +1,275 @@
+//! Values of which nobody knows for certain what they are: they do not slip past a rule that asks or denies.
+
+use crate::scene::{Scene, load, spelled};
+use ironcurtain_policy::{Destination, DynamicLists, LoadError, Miss, Policy, Role, Settled};
+use serde_json::{Value, json};
+
+/// What an agent may write for a host it wants to hide.
+const HIDDEN: [&str; 12] = [
+    "",
+    "evil.example",
+    "ftp://evil.example/x",
+    "git+ssh://evil.example/x",
+    "ssh+git://evil.example/x",
+    "[git@evil.example]:x",
+    "git@[evil.example]:x",
+    "ext::ssh evil.example",
+    "ssh://github.com?@evil.example/x",
+    "ssh://evil.example%2f@github.com/x",
+    "https://github.com\\@evil.example/x",
+    "-oProxyCommand=evil",
+];
+
+fn push(remote: &str) -> Value {
+    json!({ "path": "/r", "remote": remote })
+}
+
+fn domains(role: &str, allowed: &[&str]) -> Value {
+    json!({ "domains": { "roles": [role], "allowed": allowed } })
+}
+
+#[test]
+fn an_address_that_nobody_understands_does_not_slip_past_a_deny_rule() {
+    let evil = domains("git-remote-url", &["evil.example"]);
+    let scene = Scene::new(&[("evil", evil, "deny"), ("all", json!({}), "allow")]);
+    for remote in HIDDEN {
+        assert_eq!(scene.says("other", "push", &push(remote)), "deny evil", "{remote}");
+    }
+    for remote in ["https://good.example/x", "git@good.example:x", "ssh://git@good.example/x"] {
+        assert_eq!(scene.says("other", "push", &push(remote)), "allow all", "{remote}");
+    }
+}
+
+#[test]
+fn in_doubt_a_rule_that_asks_stands_before_one_that_allows_and_behind_one_that_denies() {
+    let asks = ("asks", domains("fetch-url", &["evil.example"]), "escalate");
+    let said = |others: &[(&str, Value, &str)], url: &str| {
+        let rules: Vec<_> = std::iter::once(asks.clone()).chain(others.to_vec()).collect();
+        Scene::new(&rules).says("other", "get", &json!({ "url": url }))
+    };
+    let [allow, deny] = ["allow", "deny"].map(|then| ("rest", json!({}), then));
+    let (known, unknown) = ("https://good.example/", "ftp://evil.example/");
+    assert_eq!(said(&[], unknown), "deny default-deny");
+    assert_eq!(said(std::slice::from_ref(&deny), unknown), "deny rest");
+    assert_eq!(said(std::slice::from_ref(&allow), unknown), "escalate asks");
+    assert_eq!(said(&[allow], known), "allow rest");
+    assert_eq!(said(&[deny], "https://evil.example/"), "escalate asks");
+}
+
+#[test]
+fn a_rule_that_allows_covers_nothing_in_doubt() {
+    let good = domains("git-remote-url", &["*", "github.com", "*.github.com"]);
+    let paths = json!({ "roles": ["read-path"] });
+    let scene = Scene::new(&[("good", good, "allow"), ("paths", paths, "allow")]);
+    for remote in HIDDEN {
+        assert_eq!(scene.says("other", "push", &push(remote)), "deny default-deny", "{remote}");
+    }
+    assert_eq!(scene.says("other", "push", &push("https://github.com/x")), "allow paths+good");
+}
+
+#[test]
+fn a_star_that_denies_is_about_every_host_there_is() {
+    let scene = Scene::new(&[("none", domains("fetch-url", &["*"]), "deny"), ("all", json!({}), "allow")]);
+    let all = [
+        "https://example.org/",
+        "http://localhost/",
+        "http://127.1/",
+        "http://[::1]/",
+        "http://x.internal/",
+        "file:///etc/passwd",
+        "data:text/plain,x",
+        "http://",
+        "",
+    ];
+    for url in all {
+        assert_eq!(scene.says("other", "get", &json!({ "url": url })), "deny none", "{url}");
+    }
+    let twin = Scene::new(&[("one", domains("fetch-url", &["a.org"]), "deny"), ("all", json!({}), "allow")]);
+    for url in ["https://example.org/", "http://localhost/", "http://127.1/"] {
+        assert_eq!(twin.says("other", "get", &json!({ "url": url })), "allow all", "{url}");
+    }
+}
+
+#[test]
+fn a_host_is_found_however_it_is_spelled() {
+    let pairs = [
+        ("b\u{fc}cher.de", "https://xn--bcher-kva.de/"),
+        ("*.b\u{fc}cher.de", "https://a.b\u{fc}cher.de/"),
+        ("EVIL.example.", "https://evil.example/"),
+        ("evil.example/", "https://evil.example/x"),
+        ("[::ffff:102:304]", "http://[::ffff:1.2.3.4]/"),
+        ("::1", "http://[0:0:0:0:0:0:0:1]/"),
+        ("127.1", "http://127.0.0.1/"),
+    ];
+    for (pattern, url) in pairs {
+        let rules = [("evil", domains("fetch-url", &[pattern]), "deny"), ("all", json!({}), "allow")];
+        assert_eq!(Scene::new(&rules).says("other", "get", &json!({ "url": url })), "deny evil", "{pattern}");
+        let rules = [("good", domains("fetch-url", &[pattern]), "allow")];
+        assert_eq!(
+            Scene::new(&rules).says("other", "get", &json!({ "url": url })),
+            "allow good",
+            "{pattern}"
+        );
+    }
+}
+
+#[test]
+fn a_repository_that_is_denied_is_denied_in_every_spelling() {
+    let repository = domains("git-remote-url", &["github.com/Evil/Repo"]);
+    let said = |then: &str, path: &str| {
+        let rules = [("one", repository.clone(), then), ("all", json!({}), "allow")];
+        Scene::new(&rules).says("other", "push", &push(&format!("https://github.com/{path}")))
+    };
+    for path in ["Evil/Repo", "evil/repo.git", "Evil//Repo", "Evil/./Repo/", "Evil/%52epo"] {
+        assert_eq!(said("deny", path), "deny one", "{path}");
+    }
+    assert_eq!(said("deny", "evil/repository"), "allow all");
+    // To open one spelling does not open the others.
+    let only =
+        Scene::new(&[("rest", json!({ "roles": ["read-path"] }), "allow"), ("one", repository, "allow")]);
+    let says = |path: &str| only.says("other", "push", &push(&format!("https://github.com/{path}")));
+    assert_eq!(says("Evil/Repo"), "allow rest+one");
+    assert_eq!(says("evil/repo"), "deny default-deny");
+}
+
+#[test]
+fn names_on_a_list_that_denies_are_found_in_any_case_and_in_any_shape() {
+    let owners = |then| {
+        let list = json!({ "lists": [{ "roles": ["github-owner"], "allowed": ["EvilCorp"], "matchType": "identifiers" }] });
+        Scene::new(&[
+            ("one", list, then),
+            ("all", json!({ "roles": ["github-repo"] }), "allow"),
+            ("rest", json!({}), "escalate"),
+        ])
+    };
+    let says =
+        |scene: &Scene, owner: &str| scene.says("other", "repo", &json!({ "owner": owner, "repo": "r" }));
+    assert_eq!(says(&owners("deny"), "evilcorp"), "deny one");
+    assert_eq!(says(&owners("deny"), "EvilCorp"), "deny one");
+    assert_eq!(says(&owners("deny"), "goodcorp"), "escalate rest");
+    assert_eq!(says(&owners("allow"), "evilcorp"), "escalate rest");
+
+    let list =
+        json!({ "lists": [{ "roles": ["email-address"], "allowed": ["evil@b"], "matchType": "emails" }] });
+    let mail = Scene::new(&[("one", list, "deny"), ("all", json!({}), "allow")]);
+    for to in [json!("evil@b"), json!(["evil@b"]), json!([["evil@b"], "evil@b"]), json!({ "to": "evil@b" })] {
+        assert_eq!(mail.says("other", "mail", &json!({ "to": to })), "deny one", "{to}");
+    }
+    assert_eq!(mail.says("other", "mail", &json!({ "to": "good@b" })), "allow all");
+}
+
+#[test]
+fn what_is_no_host_is_opened_by_its_own_spelling_alone() {
+    let odd = [
+        "999.1.1.1",
+        "localhost ",
+        "localhost\u{3002}",
+        "\u{24db}ocalhost",
+        "user@localhost",
+        "evil.net#.x.com",
+        "evil.net\\.x.com",
+        "a:1",
+        "",
+    ];
+    let any = Scene::new(&[("any", domains("proxy-domain", &["*", "*.x.com"]), "allow")]);
+    let none =
+        Scene::new(&[("any", domains("proxy-domain", &["y.com", "*"]), "deny"), ("all", json!({}), "allow")]);
+    for host in odd {
+        assert_eq!(any.says("other", "open", &json!({ "host": host })), "deny default-deny", "{host:?}");
+        assert_eq!(none.says("other", "open", &json!({ "host": host })), "deny any", "{host:?}");
+    }
+    assert_eq!(any.says("other", "open", &json!({ "host": "a.x.com" })), "allow any");
+}
+
+#[test]
+fn a_pattern_that_no_host_can_match_is_refused_where_it_would_let_something_through() {
+    let patterns = [
+        ("https://evil.example", "is an address: write its host alone"),
+        ("evil.example:443", "has a port: a rule is about every port of a host"),
+        ("[::1]:443", "has a port: a rule is about every port of a host"),
+        ("evil*.example", "has a `*` inside"),
+        ("*.*.evil.example", "has a `*` inside"),
+        ("*.evil.example/o/r", "names a repository on more than one host"),
+        (" evil.example", "is no host"),
+        ("*.", "is no host"),
+        ("", "is no host"),
+    ];
+    let read = |conditions: &Value, then: &str| {
+        let file = json!({ "rules": [{ "name": "r", "if": conditions, "then": then }] }).to_string();
+        Policy::from_json(&file, "policy.json", &spelled, &DynamicLists::default())
+    };
+    for (pattern, problem) in patterns {
+        let list =
+            json!({ "lists": [{ "roles": ["proxy-domain"], "allowed": [pattern], "matchType": "domains" }] });
+        let both = [(domains("fetch-url", &[pattern]), "if.domains.allowed"), (list, "if.lists[0].allowed")];
+        for (conditions, place) in both {
+            for then in ["deny", "escalate"] {
+                match read(&conditions, then) {
+                    Err(LoadError::Rule { rule, field, message, .. }) => {
+                        assert_eq!((rule.as_str(), field.as_str()), ("r", place), "{pattern}");
+                        assert!(message.contains(problem), "{pattern}: {message}");
+                    }
+                    other => panic!("{pattern}: {other:?}"),
+                }
+            }
+            // One that allows is useless with it and harmless.
+            assert!(read(&conditions, "allow").is_ok(), "{pattern}");
+        }
+    }
+    load(
+        &json!({ "rules": [{ "name": "r", "if": domains("fetch-url", &["*", "a.org", "*.a.org", "a.org/x/y"]), "then": "deny" }] }),
+        &DynamicLists::default(),
+    );
+}
+
+#[test]
+fn a_crafted_address_leads_nowhere_and_its_plain_twin_to_its_host() {
+    let nowhere = [
+        "ssh://github.com?@evil.example/x",
+        "ssh://github.com#@evil.example/x",
+        "ssh://evil.example%2f@github.com/x",
+        "ssh://user%40evil.example%2f:22@github.com/x",
+        "git://evil.example%2f@github.com/x",
+        "https://evil.example\\@github.com/acme/app",
+        "https://git%68ub.com/acme/app",
+        "https://git\thub.com/acme/app",
+        "ssh://git\u{a0}hub.com/x",
+    ];
+    for address in nowhere {
+        assert_eq!(Destination::parse(Role::GitRemoteUrl, address).domain(), None, "{address}");
+    }
+    let somewhere = [
+        ("https://evil.example?@github.com/acme/app", "evil.example"),
+        ("https://evil.example#@github.com/acme/app", "evil.example"),
+        ("https://ann%40corp.example@github.com/acme/app", "github.com/acme/app"),
+        ("ssh://git@github.com:22/acme/app.git", "github.com/acme/app"),
+        ("git://github.com/acme/app", "github.com/acme/app"),
+    ];
+    for (address, place) in somewhere {
+        assert_eq!(Destination::parse(Role::GitRemoteUrl, address).domain(), Some(place), "{address}");
+    }
+}
+
+#[test]
+fn an_explanation_says_where_it_was_in_doubt() {
+    let rules = [
+        ("good", domains("fetch-url", &["good.example"]), "allow"),
+        ("asks", domains("fetch-url", &["evil.example"]), "escalate"),
+        ("never", domains("fetch-url", &["worse.example"]), "deny"),
+        ("all", json!({}), "allow"),
+    ];
+    let explain = |rules: &[(&str, Value, &str)]| {
+        let scene = Scene::new(rules);
+        let call = scene.call("other", "get", &json!({ "url": "ftp://evil.example/" })).unwrap();
+        let step = scene.explain(&call).steps.remove(0);
+        let Settled::Rule { name, .. } = step.settled else { panic!("{:?}", step.settled) };
+        let passed: Vec<(String, Miss)> =
+            step.passed.iter().map(|(rule, miss)| (rule.to_string(), *miss)).collect();
+        (name.to_string(), passed)
+    };
+    let elsewhere = ("good".to_owned(), Miss::NotInDomains);
+    let in_doubt = ("asks".to_owned(), Miss::InDoubt);
+    assert_eq!(explain(&rules), ("never".to_owned(), vec![elsewhere.clone(), in_doubt]));
+    let without = [rules[0].clone(), rules[1].clone(), rules[3].clone()];
+    assert_eq!(explain(&without), ("asks".to_owned(), vec![elsewhere]));
+}
