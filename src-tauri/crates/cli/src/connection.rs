@@ -1,5 +1,6 @@
 //! Talking to the trusted process.
 
+use crate::problem::Refused;
 use anyhow::{Context, anyhow, bail};
 use ironcurtain_protocol::{
     Control, Hello, Purpose, Reply, Request, VERSION, Welcome, read_frame, socket_path, write_frame,
@@ -35,10 +36,13 @@ impl Connection {
         }
     }
 
-    /// Asks for one thing.
+    /// Asks for one thing. What is refused is an error ([`Refused`]).
     pub fn ask(&mut self, request: Request) -> anyhow::Result<Reply> {
         write_frame(self.stream.get_mut(), &Control { id: 1, request })?;
         let answer: ironcurtain_protocol::Answered = read_frame(&mut self.stream).context("no answer")?;
+        if let Reply::Failed { code, message } = answer.reply {
+            return Err(Refused { code, message }.into());
+        }
         Ok(answer.reply)
     }
 }

@@ -4,32 +4,35 @@ mod arguments;
 mod connection;
 mod policy;
 mod print;
+mod problem;
 mod run;
+mod screen;
 mod servers;
+mod sheet;
 
 use arguments::{Arguments, AuditAction, Command, GrantsAction};
 use clap::Parser;
 use connection::Connection;
 use ironcurtain_protocol::{Reply, Request};
-use std::io::{self, Write};
+use screen::Screen;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
-    match perform(arguments) {
-        Ok(code) => code,
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
         Err(problem) => {
-            // Nobody is left to tell if this fails.
-            let _ = writeln!(io::stderr(), "ironcurtain: {problem:#}");
-            ExitCode::FAILURE
+            let json = std::env::args_os().any(|argument| argument == "--json");
+            return problem::tell_usage(problem, Screen::new(json));
         }
-    }
+    };
+    let screen = Screen::new(arguments.json);
+    perform(arguments.command, screen).unwrap_or_else(|problem| problem::tell(&problem, screen))
 }
 
-fn perform(arguments: Arguments) -> anyhow::Result<ExitCode> {
-    let request = match arguments.command {
-        Command::Policy { action } => return policy::perform(&action, arguments.json),
-        Command::Servers { action } => return servers::perform(&action, arguments.json),
+fn perform(command: Command, screen: Screen) -> anyhow::Result<ExitCode> {
+    let request = match command {
+        Command::Policy { action } => return policy::perform(&action, screen),
+        Command::Servers { action } => return servers::perform(&action, screen),
         Command::Daemon(options) => return run::daemon(&options).map(|()| ExitCode::SUCCESS),
         Command::Status => Request::Status,
         Command::Sessions => Request::Sessions,
@@ -41,27 +44,12 @@ fn perform(arguments: Arguments) -> anyhow::Result<ExitCode> {
         Command::Audit { action: Some(AuditAction::Verify) } => Request::VerifyAudit,
     };
     let reply = Connection::open()?.ask(request)?;
-    let mut out = io::stdout().lock();
-    if arguments.json {
-        serde_json::to_writer_pretty(&mut out, &reply)?;
-        writeln!(out)?;
-    } else {
-        write!(out, "{}", print::text(&reply))?;
-    }
+    screen.show(&print::text(&reply), &serde_json::to_value(&reply)?)?;
     Ok(code(&reply))
 }
 
-/// A failure, and a log that does not hold, are told by the exit status too.
+/// A log that does not hold is told by the exit status too.
 fn code(reply: &Reply) -> ExitCode {
-    match reply {
-        Reply::Failed { .. } => ExitCode::FAILURE,
-        Reply::Audit(check) if !check.intact => ExitCode::FAILURE,
-        Reply::Status(_)
-        | Reply::Sessions(_)
-        | Reply::Grants(_)
-        | Reply::Revoked { .. }
-        | Reply::Done
-        | Reply::Activity(_)
-        | Reply::Audit(_) => ExitCode::SUCCESS,
-    }
+    let broken = matches!(reply, Reply::Audit(check) if !check.intact);
+    if broken { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }

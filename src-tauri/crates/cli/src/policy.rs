@@ -13,9 +13,10 @@ mod replay;
 mod simulate;
 mod since;
 
+use crate::screen::Screen;
+use crate::sheet::Sheet;
 use clap::{Args, Subcommand};
 use serde_json::Value;
-use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -102,13 +103,13 @@ pub struct Beside {
 
 /// What a look at a policy found, for people and for programs.
 struct Report {
-    text: String,
+    text: Sheet,
     json: Value,
     good: bool,
 }
 
 /// Looks, prints, and says by the exit status whether all is well.
-pub fn perform(action: &PolicyAction, json: bool) -> anyhow::Result<ExitCode> {
+pub fn perform(action: &PolicyAction, screen: Screen) -> anyhow::Result<ExitCode> {
     let report = match action {
         PolicyAction::Check { file, beside } => check::report(file, beside)?,
         PolicyAction::Explain { server, tool, args, sandbox, client, policy, beside } => {
@@ -124,12 +125,6 @@ pub fn perform(action: &PolicyAction, json: bool) -> anyhow::Result<ExitCode> {
             replay::report(&files::World::open(policy.as_deref(), beside)?, since.unwrap_or_default())?
         }
     };
-    let mut out = io::stdout().lock();
-    if json {
-        serde_json::to_writer_pretty(&mut out, &report.json)?;
-        writeln!(out)?;
-    } else {
-        write!(out, "{}", report.text)?;
-    }
+    screen.show(&report.text, &report.json)?;
     Ok(if report.good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

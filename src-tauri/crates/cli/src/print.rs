@@ -1,89 +1,85 @@
 //! Replies as text for people.
 
+use crate::sheet::Sheet;
 use ironcurtain_protocol::{ActivityView, GrantView, Protection, Reply, SessionView, StatusView};
 use std::time::{Duration, UNIX_EPOCH};
 
-/// The text of a reply, with its final line feed.
-pub fn text(reply: &Reply) -> String {
+/// A reply for people.
+pub fn text(reply: &Reply) -> Sheet {
+    let mut sheet = Sheet::default();
     match reply {
-        Reply::Status(status) => self::status(status),
-        Reply::Sessions(sessions) if sessions.is_empty() => "No agent is connected.\n".to_owned(),
-        Reply::Sessions(sessions) => sessions.iter().map(session).collect(),
-        Reply::Grants(grants) if grants.is_empty() => "Nothing is granted.\n".to_owned(),
-        Reply::Grants(grants) => grants.iter().map(grant).collect(),
-        Reply::Revoked { grant, restarted } if restarted.is_empty() => format!("Taken back: {grant}\n"),
-        Reply::Revoked { grant, restarted } => {
-            format!(
-                "Taken back: {grant} ({} server restarted, because it still held a file open)\n",
-                restarted.len()
-            )
+        Reply::Status(status) => self::status(&mut sheet, status),
+        Reply::Sessions(sessions) if sessions.is_empty() => sheet.line("No agent is connected."),
+        Reply::Sessions(sessions) => sessions.iter().for_each(|one| session(&mut sheet, one)),
+        Reply::Grants(grants) if grants.is_empty() => sheet.line("Nothing is granted."),
+        Reply::Grants(grants) => grants.iter().for_each(|one| grant(&mut sheet, one)),
+        Reply::Revoked { grant, restarted } if restarted.is_empty() => {
+            sheet.line(format_args!("Taken back: {grant}"));
         }
-        Reply::Done => "Done.\n".to_owned(),
-        Reply::Activity(entries) => entries.iter().map(activity).collect(),
-        Reply::Audit(check) => match &check.problem {
-            None => format!("The audit log is whole: {} entries.\n", check.entries),
+        Reply::Revoked { grant, restarted } => sheet.line(format_args!(
+            "Taken back: {grant} ({} server restarted, because it still held a file open)",
+            restarted.len()
+        )),
+        Reply::Done => sheet.line("Done."),
+        Reply::Activity(entries) => entries.iter().for_each(|entry| sheet.line(activity(entry))),
+        Reply::Audit(check) => sheet.line(match &check.problem {
+            None => format!("The audit log is whole: {} entries.", check.entries),
             Some(problem) => {
-                format!("THE AUDIT LOG WAS CHANGED after {} entries: {problem}\n", check.entries)
+                format!("THE AUDIT LOG WAS CHANGED after {} entries: {problem}", check.entries)
             }
-        },
-        Reply::Failed { message, .. } => format!("It did not work: {message}\n"),
+        }),
+        Reply::Failed { message, .. } => sheet.line(message),
     }
+    sheet
 }
 
-fn status(status: &StatusView) -> String {
+fn status(sheet: &mut Sheet, status: &StatusView) {
     let state = match status.protection {
         Protection::Protecting => "protecting",
         Protection::Asking => "asking",
         Protection::Degraded => "in trouble",
     };
-    let mut text = format!("IronCurtain {} is {state} (process {}).\n", status.version, status.pid);
-    for trouble in &status.troubles {
-        text.push_str(&format!("  ! {trouble}\n"));
-    }
-    text.push_str(&format!("  sessions   {}\n  questions  {}\n", status.sessions, status.questions));
-    text.push_str(&format!("  servers    {}\n", status.servers.join(", ")));
-    text.push_str(&format!("  policy     {}\n", status.policy));
-    text
+    sheet.line(format_args!("IronCurtain {} is {state} (process {}).", status.version, status.pid));
+    status.troubles.iter().for_each(|trouble| sheet.line(format_args!("  ! {trouble}")));
+    sheet.line(format_args!("  sessions   {}", status.sessions));
+    sheet.line(format_args!("  questions  {}", status.questions));
+    sheet.line(format_args!("  servers    {}", status.servers.join(", ")));
+    sheet.line(format_args!("  policy     {}", status.policy));
 }
 
-fn session(session: &SessionView) -> String {
-    let mut text = format!(
-        "{}  {} -> {}  {}\n",
+fn session(sheet: &mut Sheet, session: &SessionView) {
+    sheet.line(format_args!(
+        "{}  {} -> {}  {}",
         session.id,
         session.client.name,
         session.server,
         if session.sandboxed { "sandboxed" } else { "NOT SANDBOXED" }
-    );
+    ));
     if let Some(exe) = &session.client.exe {
-        text.push_str(&format!("  proved     {exe}\n"));
+        sheet.line(format_args!("  proved     {exe}"));
     }
     if let Some(says) = &session.client.says_it_is {
-        text.push_str(&format!("  says it is {says}\n"));
+        sheet.line(format_args!("  says it is {says}"));
     }
-    text.push_str(&format!(
-        "  calls      {} allowed, {} denied, {} asked\n",
+    sheet.line(format_args!(
+        "  calls      {} allowed, {} denied, {} asked",
         session.allowed, session.denied, session.asked
     ));
     for root in &session.roots {
-        text.push_str(&format!("  sees       {}  ({})\n", root.path, root.source));
+        sheet.line(format_args!("  sees       {}  ({})", root.path, root.source));
     }
-    text
 }
 
-fn grant(grant: &GrantView) -> String {
-    let suspended = grant.suspended.as_ref().map(|why| format!("  SUSPENDED: {why}\n")).unwrap_or_default();
-    format!(
-        "{}  {}  {} {}\n  for        {} with the server {}, {}\n  used       {} times; from {}\n{suspended}",
-        grant.id,
-        grant.path,
-        grant.kind,
-        grant.access.join("+"),
-        grant.client,
-        grant.server,
-        grant.lifetime,
-        grant.uses,
-        grant.provenance,
-    )
+fn grant(sheet: &mut Sheet, grant: &GrantView) {
+    sheet.line(format_args!("{}  {}  {} {}", grant.id, grant.path, grant.kind, grant.access.join("+")));
+    sheet.line(format_args!(
+        "  for        {} with the server {}, {}",
+        grant.client, grant.server, grant.lifetime
+    ));
+    sheet.line(format_args!("  used       {} times; from {}", grant.uses, grant.provenance));
+    if let Some(why) = &grant.suspended {
+        sheet.line(format_args!("  SUSPENDED: {why}"));
+    }
 }
 
 fn activity(entry: &ActivityView) -> String {
@@ -92,7 +88,7 @@ fn activity(entry: &ActivityView) -> String {
     let decision = entry.decision.as_deref().unwrap_or("-");
     let tool = entry.tool.as_ref().map(|tool| format!("{tool}  ")).unwrap_or_default();
     format!(
-        "{:>6}  {}  {:<9} {:<9} {who}  {tool}{}{paths}\n",
+        "{:>6}  {}  {:<9} {:<9} {who}  {tool}{}{paths}",
         entry.seq,
         clock(entry.time_ms),
         entry.event,
@@ -118,7 +114,7 @@ mod tests {
         let check =
             AuditCheckView { intact: false, entries: 3, problem: Some("line 4: it has no hash".into()) };
         assert_eq!(
-            text(&Reply::Audit(check)),
+            text(&Reply::Audit(check)).as_str(),
             "THE AUDIT LOG WAS CHANGED after 3 entries: line 4: it has no hash\n"
         );
     }

@@ -1,11 +1,12 @@
 //! Running the trusted process in this program.
 
 use crate::arguments::{Ask, DaemonOptions};
+use crate::sheet::Sheet;
 use anyhow::Context;
 use ironcurtain_daemon::consent::{Consent, NobodyToAsk, Terminal};
 use ironcurtain_daemon::{Home, Options, start};
 use ironcurtain_protocol::Request;
-use std::io;
+use std::io::{self, Write};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
@@ -21,7 +22,11 @@ pub fn daemon(options: &DaemonOptions) -> anyhow::Result<()> {
     }
     let filter =
         tracing_subscriber::EnvFilter::try_from_env("IRONCURTAIN_LOG").unwrap_or_else(|_| "info".into());
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).init();
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_ansi(false)
+        .with_writer(|| Log(io::stderr()))
+        .init();
     let consent: Arc<dyn Consent> = match options.ask {
         Ask::Deny => Arc::new(NobodyToAsk),
         Ask::Terminal => Arc::new(Terminal::new(io::BufReader::new(io::stdin()), io::stdout())?),
@@ -32,6 +37,21 @@ pub fn daemon(options: &DaemonOptions) -> anyhow::Result<()> {
     let ended = runtime.block_on(serve(options, consent));
     runtime.shutdown_timeout(LAST_WORK);
     ended
+}
+
+/// Where events are told, a line for each: much of what is in one comes from agents and servers.
+struct Log<W>(W);
+
+impl<W: Write> Write for Log<W> {
+    fn write(&mut self, event: &[u8]) -> io::Result<usize> {
+        let text = String::from_utf8_lossy(event);
+        let line: Sheet = [text.strip_suffix('\n').unwrap_or(&text)].into_iter().collect();
+        self.0.write_all(line.as_str().as_bytes()).map(|()| event.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
 }
 
 async fn serve(options: Options, consent: Arc<dyn Consent>) -> anyhow::Result<()> {
@@ -46,4 +66,18 @@ async fn serve(options: Options, consent: Arc<dyn Consent>) -> anyhow::Result<()
     daemon.request(Request::Shutdown).await;
     daemon.ended().await;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_is_one_line_whatever_is_in_it() {
+        let mut log = Log(Vec::new());
+        log.write_all(b"INFO said by a server: \x1b[2J\nERROR forged\n").unwrap();
+        log.write_all("INFO é\n".as_bytes()).unwrap();
+        let told = String::from_utf8(log.0).unwrap();
+        assert_eq!(told, "INFO said by a server: \\u{1b}[2J\\u{a}ERROR forged\nINFO é\n");
+    }
 }

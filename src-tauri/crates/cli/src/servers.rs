@@ -1,19 +1,18 @@
 //! Servers: which there are, and what their tools' arguments mean. Needs no trusted process.
 //!
 //! - Nothing is written before the whole proposal was shown and a person said yes, or `--yes` said it for them.
-//! - Whatever a server says is shown with its hidden characters made visible.
 
 mod install;
 mod known;
 mod show;
 
-use anyhow::{Context, bail};
+use crate::screen::Screen;
+use anyhow::Context;
 use clap::Subcommand;
 use ironcurtain_daemon::annotating::{AnnotationsFile, Draft};
 use ironcurtain_daemon::installs::Installs;
 use ironcurtain_daemon::{Home, Inspection, Sandbox, Servers, inspect};
 use serde_json::{Value, json};
-use std::io::{self, BufRead, IsTerminal, Write};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -47,14 +46,14 @@ pub enum ServersAction {
 }
 
 /// Does it.
-pub fn perform(action: &ServersAction, json: bool) -> anyhow::Result<ExitCode> {
+pub fn perform(action: &ServersAction, screen: Screen) -> anyhow::Result<ExitCode> {
     let home = Home::from_env()?;
     match action {
-        ServersAction::List => list(&home, json),
-        ServersAction::Catalog => known::catalog(json),
-        ServersAction::Add(options) => known::perform(&home, options, json),
-        ServersAction::Install(options) => install::install(home, options, json),
-        ServersAction::Update(options) => install::update(home, options, json),
+        ServersAction::List => list(&home, screen),
+        ServersAction::Catalog => known::catalog(screen),
+        ServersAction::Add(options) => known::perform(&home, options, screen),
+        ServersAction::Install(options) => install::install(home, options, screen),
+        ServersAction::Update(options) => install::update(home, options, screen),
         ServersAction::Annotate { name, yes, timeout, allow_root } => {
             let inspection = Inspection {
                 programs: programs()?,
@@ -62,57 +61,35 @@ pub fn perform(action: &ServersAction, json: bool) -> anyhow::Result<ExitCode> {
                 allow_root: *allow_root,
                 patience: Duration::from_secs(*timeout),
             };
-            annotate(&inspection, name, *yes, json)
+            annotate(&inspection, name, *yes, screen)
         }
     }
 }
 
-fn annotate(inspection: &Inspection, name: &str, yes: bool, json: bool) -> anyhow::Result<ExitCode> {
+fn annotate(inspection: &Inspection, name: &str, yes: bool, screen: Screen) -> anyhow::Result<ExitCode> {
     let file = AnnotationsFile::open(&inspection.home)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let draft = Draft::new(name, runtime.block_on(inspect(inspection, name))?);
     // What cannot be written is not asked about.
     let changes = file.compare(&draft)?;
-    let mut out = io::stdout().lock();
-    if json {
-        print_json(&mut out, &show::json(&file, &draft, &changes))?;
-    } else {
-        write!(out, "{}", show::text(&draft, &changes))?;
-    }
-    if changes.is_empty() {
-        return Ok(ExitCode::SUCCESS);
-    }
-    if !yes && json {
+    screen.show(&show::text(&draft, &changes), &show::json(&file, &draft, &changes))?;
+    if changes.is_empty() || (!yes && screen.is_for_programs()) {
         return Ok(ExitCode::SUCCESS);
     }
     let question = format!("Write this to `{}`?", file.path().display());
-    if !yes && !confirmed(&mut out, &question)? {
-        writeln!(out, "Nothing was written.")?;
+    if !yes && !screen.confirmed(&question)? {
+        screen.note("Nothing was written.")?;
         return Ok(ExitCode::FAILURE);
     }
     file.write(&draft)?;
-    if !json {
-        writeln!(out, "Written to `{}`.", file.path().display())?;
-    }
+    screen.note(&format!("Written to `{}`.", file.path().display()))?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn confirmed(out: &mut impl Write, question: &str) -> anyhow::Result<bool> {
-    if !io::stdin().is_terminal() {
-        bail!("nothing was written: there is no terminal to confirm at; `--yes` does what is shown");
-    }
-    write!(out, "{question} [y/N] ")?;
-    out.flush()?;
-    let mut answer = String::new();
-    io::stdin().lock().read_line(&mut answer)?;
-    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
-}
-
-fn list(home: &Home, json: bool) -> anyhow::Result<ExitCode> {
+fn list(home: &Home, screen: Screen) -> anyhow::Result<ExitCode> {
     let servers = Servers::load(home)?;
     let annotated = AnnotationsFile::open(home)?;
     let installs = Installs::of(home);
-    let mut out = io::stdout().lock();
     let rows: Vec<Value> = servers
         .iter()
         .map(|server| {
@@ -126,17 +103,8 @@ fn list(home: &Home, json: bool) -> anyhow::Result<ExitCode> {
             })
         })
         .collect();
-    if json {
-        print_json(&mut out, &json!({ "servers": rows }))?;
-    } else {
-        write!(out, "{}", show::list(&servers, &annotated, &installs))?;
-    }
+    screen.show(&show::list(&servers, &annotated, &installs), &json!({ "servers": rows }))?;
     Ok(ExitCode::SUCCESS)
-}
-
-fn print_json(out: &mut impl Write, value: &Value) -> anyhow::Result<()> {
-    serde_json::to_writer_pretty(&mut *out, value)?;
-    Ok(writeln!(out)?)
 }
 
 /// The directory of our own programs: this one's.

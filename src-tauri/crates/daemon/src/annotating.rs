@@ -22,10 +22,10 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 pub enum AnnotatingError {
     /// The file cannot be read.
-    #[error(transparent)]
+    #[error("{0}")]
     Config(#[from] ConfigError),
     /// The file, or what it would become, is refused by the loader.
-    #[error(transparent)]
+    #[error("{0}")]
     Load(#[from] LoadError),
     /// The file has no place for annotations.
     #[error("`{file}`: {problem}")]

@@ -42,7 +42,7 @@ pub enum StartError {
     #[error(transparent)]
     Home(#[from] HomeError),
     /// A configuration or policy file is refused.
-    #[error(transparent)]
+    #[error("{0}")]
     Law(#[from] LawError),
     /// The audit log cannot be continued.
     #[error(transparent)]

@@ -57,10 +57,10 @@ pub struct LawFiles {
 #[derive(Debug, thiserror::Error)]
 pub enum LawError {
     /// A file cannot be read.
-    #[error(transparent)]
+    #[error("{0}")]
     Config(#[from] ConfigError),
     /// A file is not understood.
-    #[error(transparent)]
+    #[error("{0}")]
     Load(#[from] LoadError),
     /// A path of ours or the home directory cannot be resolved.
     #[error("`{path}` cannot be resolved: {problem}")]
@@ -122,6 +122,12 @@ impl Law {
     /// The hosts of a server's list.
     pub(crate) fn hosts_of(&self, server: &str) -> &[String] {
         self.hosts.get(server).map_or(&[], Vec::as_slice)
+    }
+
+    /// The line of the policy on which a field of a rule stands, or what would hold it.
+    #[must_use]
+    pub fn line_of(&self, rule: &str, field: &str) -> Option<usize> {
+        Policy::line_of(self.text.policy().0, rule, field)
     }
 
     /// The files it was read from.

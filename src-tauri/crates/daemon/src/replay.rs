@@ -114,7 +114,7 @@ pub enum ReplayError {
         source: io::Error,
     },
     /// Our directory of sessions cannot be resolved.
-    #[error(transparent)]
+    #[error("{0}")]
     Place(#[from] LawError),
 }
 

@@ -2,10 +2,12 @@
 
 use super::files::World;
 use super::{Beside, Report};
+use crate::problem::place_of_load;
+use crate::sheet::Sheet;
 use ironcurtain_daemon::LawError;
-use ironcurtain_policy::LoadError;
 use ironcurtain_policy::lint::{Finding, FindingKind, lint};
-use serde_json::{Value, json};
+use ironcurtain_policy::{LoadError, Place};
+use serde_json::{Map, Value, json};
 use std::path::Path;
 
 pub fn report(file: &Path, beside: &Beside) -> anyhow::Result<Report> {
@@ -18,47 +20,72 @@ pub fn report(file: &Path, beside: &Beside) -> anyhow::Result<Report> {
             };
         }
     };
-    let findings = lint(&world.law.policy, &world.law.annotations, &world.law.home);
-    let name = file.display();
-    let mut text: String = findings.iter().map(|finding| format!("`{name}`, {finding}\n")).collect();
-    text.push_str(&format!("{} rules, {} findings.\n", world.law.policy.rules().len(), findings.len()));
+    let law = &world.law;
+    let findings: Vec<Located> = lint(&law.policy, &law.annotations, &law.home)
+        .into_iter()
+        .map(|finding| {
+            let line = finding.rule.as_ref().and_then(|rule| law.line_of(rule, &finding.field));
+            Located { finding, line }
+        })
+        .collect();
+    let name = file.display().to_string();
+    let mut text: Sheet = findings.iter().map(|located| located.in_words(&name)).collect();
+    text.line(format_args!("{} rules, {} findings.", law.policy.rules().len(), findings.len()));
     let json = json!({
-        "file": file,
-        "rules": world.law.policy.rules().len(),
-        "findings": findings.iter().map(finding).collect::<Vec<_>>(),
+        "file": name,
+        "rules": law.policy.rules().len(),
+        "findings": findings.iter().map(Located::as_json).collect::<Vec<_>>(),
     });
     Ok(Report { text, json, good: findings.is_empty() })
 }
 
-fn finding(finding: &Finding) -> Value {
-    let kind = match &finding.kind {
+/// A finding and the line of the policy it is about. One about a tool has none: no rule speaks about it.
+struct Located {
+    finding: Finding,
+    line: Option<usize>,
+}
+
+impl Located {
+    fn in_words(&self, file: &str) -> String {
+        format!("{}, {}", Place { file: file.to_owned(), line: self.line }, self.finding)
+    }
+
+    fn as_json(&self) -> Value {
+        let Finding { rule, field, kind } = &self.finding;
+        let place = if rule.is_some() { "field" } else { "tool" };
+        let mut told = Map::new();
+        told.insert("kind".to_owned(), word(kind).into());
+        told.insert("line".to_owned(), self.line.into());
+        told.insert("rule".to_owned(), rule.as_deref().into());
+        told.insert(place.to_owned(), field.as_str().into());
+        told.insert("message".to_owned(), kind.to_string().into());
+        if let FindingKind::Shadowed { by, otherwise } = kind {
+            told.insert("by".to_owned(), by.as_slice().into());
+            told.insert("otherwise".to_owned(), (*otherwise).into());
+        }
+        told.into()
+    }
+}
+
+fn word(kind: &FindingKind) -> &'static str {
+    match kind {
         FindingKind::Shadowed { .. } => "shadowed",
         FindingKind::Dead(_) => "dead",
         FindingKind::BroadFolder(_) => "broad-folder",
         FindingKind::AnyHost => "any-host",
         FindingKind::Uncovered(_) => "uncovered-tool",
-    };
-    let place = if finding.rule.is_some() { "field" } else { "tool" };
-    json!({ "kind": kind, "rule": finding.rule, place: finding.field, "message": finding.kind.to_string() })
+    }
 }
 
 /// What the loader says of a file that it does not take: the policy, or one of those around it.
 fn refusal(file: &Path, error: &LoadError) -> Report {
-    let found = match error {
-        LoadError::Shape { place, message } => {
-            json!({ "kind": "refused", "file": place.file, "line": place.line, "message": message })
-        }
-        LoadError::Rule { place, rule, field, message } => json!({
-            "kind": "refused", "file": place.file, "line": place.line, "rule": rule, "field": field, "message": message,
-        }),
-        LoadError::Tool { place, server, tool, field, message } => json!({
-            "kind": "refused", "file": place.file, "line": place.line, "server": server, "tool": tool, "field": field,
-            "message": message,
-        }),
-        LoadError::List { place, list, field, message } => json!({
-            "kind": "refused", "file": place.file, "line": place.line, "list": list, "field": field, "message": message,
-        }),
-    };
-    let json = json!({ "file": file, "findings": [found] });
-    Report { text: format!("REFUSED: {error}\n"), json, good: false }
+    let (LoadError::Shape { message, .. }
+    | LoadError::Rule { message, .. }
+    | LoadError::Tool { message, .. }
+    | LoadError::List { message, .. }) = error;
+    let mut found = place_of_load(error);
+    found.insert("kind".to_owned(), "refused".into());
+    found.insert("message".to_owned(), message.as_str().into());
+    let json = json!({ "file": file.display().to_string(), "findings": [found] });
+    Report { text: [format!("REFUSED: {error}")].into_iter().collect(), json, good: false }
 }

@@ -1,5 +1,6 @@
 //! The standing grants of one client, read from the database beside the trusted process.
 
+use crate::sheet::Sheet;
 use anyhow::bail;
 use ironcurtain_daemon::{Home, StandingGrant};
 use ironcurtain_policy::{Access, Grant, GrantKind, HostGrant};
@@ -31,17 +32,18 @@ impl Held {
         self.grants.iter().filter_map(StandingGrant::for_gate).collect()
     }
 
-    pub fn in_words(&self) -> String {
-        let mut text = match self.grants.len() {
-            0 => format!("`{}` holds no standing grants with this server.\n", self.client),
-            count => format!("`{}` holds {count} standing grants with this server:\n", self.client),
-        };
+    pub fn in_words(&self) -> Sheet {
+        let mut text = Sheet::default();
+        text.line(match self.grants.len() {
+            0 => format!("`{}` holds no standing grants with this server.", self.client),
+            count => format!("`{}` holds {count} standing grants with this server:", self.client),
+        });
         for grant in &self.grants {
             let reach = if kind(grant) == "folder" { " and below" } else { "" };
             let accesses = accesses(grant).join("+");
-            text.push_str(&format!("  `{}`: {accesses} {}{reach}\n", grant.id, grant.what));
+            text.line(format_args!("  `{}`: {accesses} {}{reach}", grant.id, grant.what));
         }
-        text.push_str("Grants that end with their session are not part of this.\n");
+        text.line("Grants that end with their session are not part of this.");
         text
     }
 

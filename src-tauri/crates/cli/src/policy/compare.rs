@@ -3,6 +3,7 @@
 use super::explain::word;
 use super::files::World;
 use super::{Beside, Report};
+use crate::sheet::Sheet;
 use ironcurtain_policy::diff::{Change, Difference, diff};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -13,20 +14,20 @@ pub fn report(old: &Path, new: &Path, beside: &Beside) -> anyhow::Result<Report>
     Ok(Report { text: in_words(&difference), json: as_json(&difference), good: true })
 }
 
-fn in_words(difference: &Difference) -> String {
-    let mut text = String::new();
+fn in_words(difference: &Difference) -> Sheet {
+    let mut text = Sheet::default();
     for (what, rules) in
         [("added", &difference.added), ("removed", &difference.removed), ("changed", &difference.changed)]
     {
-        rules.iter().for_each(|rule| text.push_str(&format!("rule {what}: `{rule}`\n")));
+        rules.iter().for_each(|rule| text.line(format_args!("rule {what}: `{rule}`")));
     }
     if difference.reordered {
-        text.push_str("rules come in another order\n");
+        text.line("rules come in another order");
     }
     for (what, looser) in [("LOOSER", true), ("stricter", false)] {
         for change in difference.decisions.iter().filter(|change| change.is_looser() == looser) {
-            text.push_str(&format!(
-                "{what}: {}/{} from {} (`{}`) to {} (`{}`), {} probes, as {}\n",
+            text.line(format_args!(
+                "{what}: {}/{} from {} (`{}`) to {} (`{}`), {} probes, as {}",
                 change.server,
                 change.tool,
                 word(change.old.0),
@@ -39,10 +40,10 @@ fn in_words(difference: &Difference) -> String {
         }
     }
     for tool in &difference.cut_short {
-        text.push_str(&format!("not every probe of {tool} was judged: there are too many\n"));
+        text.line(format_args!("not every probe of {tool} was judged: there are too many"));
     }
-    text.push_str(&format!(
-        "{} probes were judged by the rules alone; a difference that none of them meets is not told here.\n",
+    text.line(format_args!(
+        "{} probes were judged by the rules alone; a difference that none of them meets is not told here.",
         difference.probes
     ));
     text

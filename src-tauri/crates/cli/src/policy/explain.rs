@@ -3,12 +3,13 @@
 use super::Report;
 use super::client::Held;
 use super::files::{Judged, World};
-use anyhow::Context;
+use crate::sheet::Sheet;
+use anyhow::anyhow;
 use ironcurtain_daemon::facts::FoundPath;
-use ironcurtain_policy::{Decision, Denial, Miss, Reason, Settled, SharedStr, Step, Verdict};
+use ironcurtain_policy::{Decision, Denial, Miss, Reason, Settled, SharedStr, Step, Verdict, strict};
 use serde_json::{Map, Value, json};
 
-const NO_GRANTS: &str = "Grants are not part of this; `--client` says whose are to count.\n";
+const NO_GRANTS: &str = "Grants are not part of this; `--client` says whose are to count.";
 
 pub fn report(
     world: &World,
@@ -18,18 +19,22 @@ pub fn report(
     held: Option<&Held>,
 ) -> anyhow::Result<Report> {
     let arguments: Map<String, Value> =
-        serde_json::from_str(arguments).context("`--args` must be a JSON object")?;
+        strict::read(arguments).map_err(|misread| anyhow!("`--args` must be a JSON object: {misread}"))?;
     let judged = world.judge(server, tool, &arguments, held)?;
-    let mut text = format!("{server}/{tool}\n");
-    judged.paths.iter().for_each(|path| text.push_str(&path_in_words(path)));
+    let mut text = Sheet::default();
+    text.line(format_args!("{server}/{tool}"));
+    judged.paths.iter().for_each(|path| path_in_words(&mut text, path));
     match &judged.outcome {
-        Err(denial) => text.push_str(&denial_in_words(denial)),
+        Err(denial) => text.line(denial_in_words(denial)),
         Ok(explanation) => {
-            explanation.steps.iter().for_each(|step| text.push_str(&step_in_words(step)));
-            text.push_str(&verdict_in_words(&explanation.verdict));
+            explanation.steps.iter().for_each(|step| step_in_words(&mut text, step));
+            verdict_in_words(&mut text, &explanation.verdict);
         }
     }
-    text.push_str(&held.map_or_else(|| NO_GRANTS.to_owned(), Held::in_words));
+    match held {
+        Some(held) => text.sheet(&held.in_words()),
+        None => text.line(NO_GRANTS),
+    }
     let mut json = json(server, tool, &judged);
     if let (Some(held), Some(fields)) = (held, json.as_object_mut()) {
         fields.insert("client".to_owned(), held.as_json());
@@ -46,38 +51,60 @@ pub fn word(decision: Decision) -> &'static str {
     }
 }
 
-fn path_in_words(found: &FoundPath) -> String {
-    let mut text = format!("  `{}` is {}\n", found.argument, found.written);
+fn path_in_words(text: &mut Sheet, found: &FoundPath) {
+    text.line(format_args!("  `{}` is {}", found.argument, found.written));
     for link in &found.links {
-        text.push_str(&format!("    the link {} leads to {}\n", link.at, link.target));
+        text.line(format_args!("    the link {} leads to {}", link.at, link.target));
     }
     if found.path.as_str() != found.written {
-        text.push_str(&format!("    which is {}\n", found.path));
+        text.line(format_args!("    which is {}", found.path));
     }
-    text
 }
 
-fn step_in_words(step: &Step) -> String {
-    let what = match (step.role, step.argument.as_str()) {
+fn step_in_words(text: &mut Sheet, step: &Step) {
+    text.line(match (step.role, step.argument.as_str()) {
         (None, _) => "  the call as a whole".to_owned(),
         (Some(role), "") => format!("  {role}: {}", step.subject),
         (Some(role), argument) => format!("  {role} in `{argument}`: {}", step.subject),
-    };
-    let mut text = format!("{what}\n");
+    });
     for (rule, miss) in &step.passed {
-        text.push_str(&format!("    not `{rule}`: {}\n", miss_in_words(*miss)));
+        text.line(format_args!("    not `{rule}`: {}", miss_in_words(*miss)));
     }
+    text.line(format_args!("    {}: {}", word(decision_of(step)), settled_in_words(step)));
+}
+
+/// What a step comes to: a gate asks about what no rule denies.
+fn decision_of(step: &Step) -> Decision {
     let settled = match &step.settled {
-        Settled::Sandbox => "allow: it is inside the session sandbox".to_owned(),
-        Settled::Grant(id) => format!("allow: by the grant `{id}`"),
-        Settled::Rule { name, then, reason } => format!("{}: by the rule `{name}`: {reason}", word(*then)),
-        Settled::Nothing => "deny: no rule covers it".to_owned(),
+        Settled::Sandbox | Settled::Grant(_) => Decision::Allow,
+        Settled::Rule { then, .. } => *then,
+        Settled::Nothing if step.gated => Decision::Escalate,
+        Settled::Nothing => Decision::Deny,
     };
-    text.push_str(&format!("    {settled}\n"));
-    if step.gated {
-        text.push_str("    escalate: it is not among the hosts of this server\n");
+    if step.gated { settled.max(Decision::Escalate) } else { settled }
+}
+
+/// Whether the gate is what a step comes to its decision by.
+fn is_by_gate(step: &Step) -> bool {
+    let by_rule = matches!(&step.settled, Settled::Rule { then, .. } if *then != Decision::Allow);
+    step.gated && !by_rule
+}
+
+fn settled_in_words(step: &Step) -> String {
+    const OUTSIDE: &str = "it is not among the hosts of this server";
+    match &step.settled {
+        Settled::Sandbox => "it is inside the session sandbox".to_owned(),
+        Settled::Grant(id) => format!("by the grant `{id}`"),
+        Settled::Rule { name, .. } if is_by_gate(step) => {
+            format!("{OUTSIDE}, although the rule `{name}` allows it")
+        }
+        Settled::Rule { name, reason, .. } if step.gated => {
+            format!("by the rule `{name}`: {reason}; and {OUTSIDE}")
+        }
+        Settled::Rule { name, reason, .. } => format!("by the rule `{name}`: {reason}"),
+        Settled::Nothing if step.gated => format!("{OUTSIDE}, and no rule covers it"),
+        Settled::Nothing => "no rule covers it".to_owned(),
     }
-    text
 }
 
 fn miss_in_words(miss: Miss) -> &'static str {
@@ -93,24 +120,21 @@ fn miss_in_words(miss: Miss) -> &'static str {
     }
 }
 
-fn verdict_in_words(verdict: &Verdict) -> String {
+fn verdict_in_words(text: &mut Sheet, verdict: &Verdict) {
     match verdict {
         Verdict::Allow(permit) => {
-            format!(
-                "Verdict: ALLOW, by {}.\n",
-                permit.reasons().iter().map(name).collect::<Vec<_>>().join(", ")
-            )
+            let by = permit.reasons().iter().map(name).collect::<Vec<_>>().join(", ");
+            text.line(format_args!("Verdict: ALLOW, by {by}."));
         }
         Verdict::Escalate(escalation) => {
-            let mut text =
-                format!("Verdict: ESCALATE, by `{}`: {}\n", escalation.by.rule, escalation.by.reason);
+            let by = &escalation.by;
+            text.line(format_args!("Verdict: ESCALATE, by `{}`: {}", by.rule, by.reason));
             for asked in &escalation.values {
                 let role = asked.role.map_or("the call", |role| role.name());
-                text.push_str(&format!("  asks about {role}: {} (by `{}`)\n", asked.subject, asked.by.rule));
+                text.line(format_args!("  asks about {role}: {} (by `{}`)", asked.subject, asked.by.rule));
             }
-            text
         }
-        Verdict::Deny(denial) => denial_in_words(denial),
+        Verdict::Deny(denial) => text.line(denial_in_words(denial)),
     }
 }
 
@@ -119,7 +143,7 @@ fn name(reason: &Reason) -> String {
 }
 
 fn denial_in_words(denial: &Denial) -> String {
-    format!("Verdict: DENY, by `{}`: {}\n", denial.rule, denial.reason)
+    format!("Verdict: DENY, by `{}`: {}", denial.rule, denial.reason)
 }
 
 fn json(server: &str, tool: &str, judged: &Judged) -> Value {
@@ -146,7 +170,8 @@ fn json(server: &str, tool: &str, judged: &Judged) -> Value {
     })
 }
 
-fn reason(verdict: &Verdict) -> SharedStr {
+/// The reason of a verdict.
+pub fn reason(verdict: &Verdict) -> SharedStr {
     match verdict {
         Verdict::Allow(permit) => {
             permit.reasons().first().map(|first| first.reason.clone()).unwrap_or_default()
@@ -157,13 +182,19 @@ fn reason(verdict: &Verdict) -> SharedStr {
 }
 
 fn step_as_json(step: &Step) -> Value {
+    let decision = word(decision_of(step));
     let settled = match &step.settled {
-        Settled::Sandbox => json!({ "by": "sandbox", "decision": "allow" }),
-        Settled::Grant(id) => json!({ "by": "grant", "grant": id, "decision": "allow" }),
-        Settled::Rule { name, then, reason } => {
-            json!({ "by": "rule", "rule": name, "decision": word(*then), "reason": reason })
+        Settled::Sandbox => json!({ "by": "sandbox", "decision": decision }),
+        Settled::Grant(id) => json!({ "by": "grant", "grant": id, "decision": decision }),
+        // The rule that covers it does not come to bear.
+        Settled::Rule { name, .. } if is_by_gate(step) => {
+            json!({ "by": "gate", "rule": name, "decision": decision })
         }
-        Settled::Nothing => json!({ "by": "nothing", "decision": "deny" }),
+        Settled::Rule { name, reason, .. } => {
+            json!({ "by": "rule", "rule": name, "decision": decision, "reason": reason })
+        }
+        Settled::Nothing if step.gated => json!({ "by": "gate", "decision": decision }),
+        Settled::Nothing => json!({ "by": "nothing", "decision": decision }),
     };
     let passed = |(rule, miss): &(SharedStr, Miss)| json!({ "rule": rule, "why": miss_in_words(*miss) });
     json!({

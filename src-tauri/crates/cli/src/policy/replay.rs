@@ -4,11 +4,11 @@ use super::Report;
 use super::explain::word;
 use super::files::World;
 use super::since;
+use crate::sheet::Sheet;
 use ironcurtain_daemon::replay::{Obstacle, Recorded, Replay, Ruling};
 use ironcurtain_policy::Decision;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::fmt::Write;
 
 /// How many entries are named of calls that are alike.
 const NAMED: usize = 5;
@@ -70,23 +70,23 @@ impl<'a> Sorted<'a> {
         sorted
     }
 
-    fn in_words(&self, replay: &Replay) -> String {
-        let mut text = String::new();
+    fn in_words(&self, replay: &Replay) -> Sheet {
+        let mut text = Sheet::default();
         for (what, groups) in [("LOOSER", &self.looser), ("stricter", &self.stricter)] {
-            groups.iter().for_each(|(alike, calls)| text.push_str(&group_in_words(what, alike, calls)));
+            groups.iter().for_each(|(alike, calls)| group_in_words(&mut text, what, alike, calls));
         }
         for (obstacle, calls) in &self.left_out {
             let entries = entries(calls.iter().copied());
-            text.push_str(&format!("not replayed: {obstacle} ({entries})\n"));
+            text.line(format_args!("not replayed: {obstacle} ({entries})"));
         }
         if let Some(problem) = &replay.problem {
-            text.push_str(&format!(
-                "THE AUDIT LOG WAS CHANGED after {} entries: {problem}; what comes after is not replayed\n",
+            text.line(format_args!(
+                "THE AUDIT LOG WAS CHANGED after {} entries: {problem}; what comes after is not replayed",
                 replay.entries
             ));
         }
-        text.push_str(&format!(
-            "{} calls on record: {} looser, {} stricter, {} the same, {} not replayed.\n",
+        text.line(format_args!(
+            "{} calls on record: {} looser, {} stricter, {} the same, {} not replayed.",
             replay.calls.len(),
             count(&self.looser),
             count(&self.stricter),
@@ -122,9 +122,9 @@ fn count(groups: &Groups<'_>) -> usize {
     groups.values().map(Vec::len).sum()
 }
 
-fn group_in_words(what: &str, alike: &Alike<'_>, calls: &[(&Recorded, &Ruling)]) -> String {
-    let mut text = format!(
-        "{what}: {}/{} from {} (`{}`) to {} (`{}`), {} calls ({})\n",
+fn group_in_words(text: &mut Sheet, what: &str, alike: &Alike<'_>, calls: &[(&Recorded, &Ruling)]) {
+    text.line(format_args!(
+        "{what}: {}/{} from {} (`{}`) to {} (`{}`), {} calls ({})",
         alike.server,
         alike.tool,
         word(alike.then.0),
@@ -133,13 +133,11 @@ fn group_in_words(what: &str, alike: &Alike<'_>, calls: &[(&Recorded, &Ruling)])
         alike.now.1,
         calls.len(),
         entries(calls.iter().map(|(call, _)| *call)),
-    );
+    ));
     if let Some((call, now)) = calls.first() {
         let paths = call.paths.join(" ");
-        // Writing to a text cannot fail.
-        let _ = writeln!(text, "  as on {}: {paths}  {}", since::words(call.time_ms), now.reason);
+        text.line(format_args!("  as on {}: {paths}  {}", since::words(call.time_ms), now.reason));
     }
-    text
 }
 
 /// The entries of the first few calls.

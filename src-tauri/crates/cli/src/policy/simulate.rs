@@ -1,19 +1,28 @@
 //! `policy simulate`: a file of calls with the decisions that are expected, for whoever changes a policy.
 
 use super::Report;
-use super::explain::word;
+use super::explain::{reason, word};
 use super::files::World;
-use anyhow::{Context, bail};
-use ironcurtain_policy::{Decision, Denial};
+use crate::sheet::Sheet;
+use ironcurtain_daemon::{ConfigError, regular};
+use ironcurtain_policy::{Decision, Denial, Place, strict};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
+use std::io;
 use std::path::{Path, PathBuf};
+
+/// The version of the file format.
+const VERSION: u64 = 1;
+
+fn unsaid_version() -> u64 {
+    VERSION
+}
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Scenarios {
-    #[serde(default)]
-    schema_version: Option<u64>,
+    #[serde(default = "unsaid_version")]
+    schema_version: u64,
     /// The session sandbox of every call.
     #[serde(default)]
     sandbox: Option<PathBuf>,
@@ -43,22 +52,17 @@ enum Expected {
 }
 
 pub fn report(world: World, file: &Path) -> anyhow::Result<Report> {
-    let name = file.display();
-    let text = std::fs::read_to_string(file).with_context(|| format!("`{name}` cannot be read"))?;
-    let stored: Scenarios = serde_json::from_str(&text).with_context(|| format!("`{name}`"))?;
-    if stored.schema_version.is_some_and(|version| version != 1) {
-        bail!("`{name}`: `schemaVersion` must be 1");
-    }
+    let stored = read(file)?;
     let world = world.with_sandbox(stored.sandbox.as_deref())?;
-    let (mut text, mut results, mut failed) = (String::new(), Vec::new(), 0);
+    let (mut text, mut results, mut failed) = (Sheet::default(), Vec::new(), 0);
     for scenario in &stored.scenarios {
         let judged = world.judge(&scenario.server, &scenario.tool, &scenario.arguments, None)?;
         let (decision, rule, reason) = match &judged.outcome {
             Ok(explanation) => {
                 let verdict = &explanation.verdict;
-                (verdict.decision(), verdict.rule().into(), String::new())
+                (verdict.decision(), verdict.rule().into(), reason(verdict))
             }
-            Err(Denial { rule, reason }) => (Decision::Deny, rule.clone(), format!(": {reason}")),
+            Err(Denial { rule, reason }) => (Decision::Deny, rule.clone(), reason.clone()),
         };
         let expected = decision_of(scenario.expect);
         let good =
@@ -66,20 +70,39 @@ pub fn report(world: World, file: &Path) -> anyhow::Result<Report> {
         if !good {
             failed += 1;
             let by = scenario.rule.as_ref().map(|rule| format!(" by `{rule}`")).unwrap_or_default();
-            text.push_str(&format!(
-                "FAILED `{}`: expected {}{by}, but it is {} by `{rule}`{reason}\n",
+            text.line(format_args!(
+                "FAILED `{}`: expected {}{by}, but it is {} by `{rule}`: {reason}",
                 scenario.name,
                 word(expected),
                 word(decision),
             ));
         }
         results.push(json!({
-            "name": scenario.name, "good": good, "expected": word(expected), "decision": word(decision), "rule": rule,
+            "name": scenario.name, "good": good, "expected": word(expected), "expectedRule": scenario.rule,
+            "decision": word(decision), "rule": rule, "reason": reason,
         }));
     }
-    text.push_str(&format!("{} scenarios, {failed} failed.\n", results.len()));
-    let json = json!({ "file": file, "failed": failed, "scenarios": results });
+    text.line(format_args!("{} scenarios, {failed} failed.", results.len()));
+    let json = json!({ "file": file.display().to_string(), "failed": failed, "scenarios": results });
     Ok(Report { text, json, good: failed == 0 })
+}
+
+fn read(file: &Path) -> anyhow::Result<Scenarios> {
+    let unread = |source: io::Error| ConfigError::Io { path: file.to_path_buf(), source };
+    let text = regular::text(file).map_err(unread)?;
+    let text =
+        text.ok_or_else(|| unread(io::Error::new(io::ErrorKind::NotFound, "there is no such file")))?;
+    let invalid = |line: Option<usize>, problem: String| ConfigError::Invalid {
+        place: Place { file: file.display().to_string(), line },
+        problem,
+    };
+    let stored: Scenarios =
+        strict::read(&text).map_err(|misread| invalid(misread.line, misread.to_string()))?;
+    if stored.schema_version != VERSION {
+        let problem = format!("`schemaVersion` must be {VERSION}");
+        return Err(invalid(strict::line_of(&text, &["schemaVersion"]), problem).into());
+    }
+    Ok(stored)
 }
 
 fn decision_of(expected: Expected) -> Decision {

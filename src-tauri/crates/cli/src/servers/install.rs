@@ -2,7 +2,9 @@
 //!
 //! - Another version is taken only after what it changes was shown and a person said yes, or `--yes` said it for them.
 
-use super::{confirmed, print_json, programs};
+use super::programs;
+use crate::screen::Screen;
+use crate::sheet::Sheet;
 use clap::Args;
 use ironcurtain_daemon::Home;
 use ironcurtain_daemon::consent::visible;
@@ -10,8 +12,7 @@ use ironcurtain_daemon::installs::{
     Installed, Installer, State, ToolChange, Update, Updated, install as install_package, look_for_update,
 };
 use serde_json::{Value, json};
-use std::fmt::Write as _;
-use std::io::{self, Write};
+use std::io;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -48,54 +49,36 @@ pub struct UpdateOptions {
 }
 
 /// Installs a server's package.
-pub fn install(home: Home, options: &InstallOptions, json: bool) -> anyhow::Result<ExitCode> {
+pub fn install(home: Home, options: &InstallOptions, screen: Screen) -> anyhow::Result<ExitCode> {
     let installer = installer(home, options.allow_root)?;
     let installed = runtime()?.block_on(install_package(&installer, &options.name))?;
-    let mut out = io::stdout().lock();
-    if json {
-        print_json(&mut out, &installed_json(&installed))?;
-    } else {
-        write!(out, "{}", installed_text(&installed))?;
-    }
+    screen.show(&installed_text(&installed), &installed_json(&installed))?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// Looks for another version of a server's package, and takes it after a yes.
-pub fn update(home: Home, options: &UpdateOptions, json: bool) -> anyhow::Result<ExitCode> {
+pub fn update(home: Home, options: &UpdateOptions, screen: Screen) -> anyhow::Result<ExitCode> {
     let installer = installer(home, options.allow_root)?;
     let found = runtime()?.block_on(look_for_update(&installer, &options.name, options.to.as_deref()))?;
-    let mut out = io::stdout().lock();
     let update = match found {
         Updated::Found(update) => update,
         Updated::Newest(version) => {
-            if json {
-                print_json(&mut out, &json!({ "server": options.name, "from": version, "to": version }))?;
-            } else {
-                writeln!(
-                    out,
-                    "{}",
-                    visible::line(&format!("`{}` is at version {version} already.", options.name))
-                )?;
-            }
+            let text = format!("`{}` is at version {version} already.", options.name);
+            let json = json!({ "server": options.name, "from": version, "to": version });
+            screen.show(&[text].into_iter().collect(), &json)?;
             return Ok(ExitCode::SUCCESS);
         }
     };
-    if json {
-        print_json(&mut out, &update_json(&options.name, &update, options.yes))?;
-    } else {
-        write!(out, "{}", update_text(&options.name, &update))?;
-    }
-    if !options.yes && json {
+    screen.show(&update_text(&options.name, &update), &update_json(&options.name, &update, options.yes))?;
+    if !options.yes && screen.is_for_programs() {
         return Ok(ExitCode::SUCCESS);
     }
-    if !options.yes && !confirmed(&mut out, "Take this version?")? {
-        writeln!(out, "Nothing was changed.")?;
+    if !options.yes && !screen.confirmed("Take this version?")? {
+        screen.note("Nothing was changed.")?;
         return Ok(ExitCode::FAILURE);
     }
     update.switch()?;
-    if !json {
-        writeln!(out, "Taken. Sessions that run go on with version {}.", visible::line(&update.from))?;
-    }
+    screen.note(&format!("Taken. Sessions that run go on with version {}.", update.from))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -126,24 +109,24 @@ fn installed_json(installed: &Installed) -> Value {
         "version": record.version,
         "integrity": record.integrity,
         "hash": record.hash,
-        "folder": installed.folder,
+        "folder": installed.folder.display().to_string(),
         "already": installed.already,
     })
 }
 
-fn installed_text(installed: &Installed) -> String {
+fn installed_text(installed: &Installed) -> Sheet {
     let record = &installed.record;
     let package = record.wanted.spelled(Some(&record.version));
-    let mut text = visible::line(&if installed.already {
+    let mut text = Sheet::default();
+    text.line(if installed.already {
         format!("`{package}` is installed already, and is what it was.")
     } else {
         format!("`{package}` is installed. Nothing of it was run.")
     });
     let integrity = record.integrity.as_deref().unwrap_or("not told");
-    for (what, value) in [("The registry's hash", integrity), ("What is started", &record.hash)] {
-        let _ = write!(text, "\n  {what}: {}", visible::line(value));
-    }
-    let _ = writeln!(text, "\n  In: {}", visible::line(&installed.folder.display().to_string()));
+    text.line(format_args!("  The registry's hash: {integrity}"));
+    text.line(format_args!("  What is started: {}", record.hash));
+    text.line(format_args!("  In: {}", installed.folder.display()));
     text
 }
 
@@ -172,45 +155,48 @@ fn update_json(server: &str, update: &Update, taken: bool) -> Value {
     })
 }
 
-fn update_text(server: &str, update: &Update) -> String {
-    let mut lines = vec![format!("{server}: from version {} to {}", update.from, update.to)];
+fn update_text(server: &str, update: &Update) -> Sheet {
+    let mut lines = Sheet::default();
+    lines.line(format_args!("{server}: from version {} to {}", update.from, update.to));
     let short = |text: &str| visible::head(text, DESCRIPTION);
     if let Some(problem) = &update.not_compared {
-        lines.push(format!("  NOT COMPARED, so look at each of its tools: {problem}"));
+        lines.quoting(format_args!("  NOT COMPARED, so look at each of its tools: {problem}"));
     }
     for change in &update.tools {
         match change {
             ToolChange::New { name, description } if update.not_compared.is_some() => {
-                lines.push(format!("  {name}: {}", short(description)));
+                lines.line(format_args!("  {name}: {}", short(description)));
             }
             ToolChange::New { name, description } => {
-                lines.push(format!("  {name}: NEW, refused until it is annotated: {}", short(description)));
+                lines.line(format_args!(
+                    "  {name}: NEW, refused until it is annotated: {}",
+                    short(description)
+                ));
             }
-            ToolChange::Gone { name } => lines.push(format!("  {name}: gone")),
+            ToolChange::Gone { name } => lines.line(format_args!("  {name}: gone")),
             ToolChange::Other { name, description, arguments, hints } => {
                 if let Some((before, after)) = description {
-                    lines.push(format!("  {name}: said to be: {}", short(before)));
-                    lines.push(format!("  {name}: is now said to be: {}", short(after)));
+                    lines.line(format_args!("  {name}: said to be: {}", short(before)));
+                    lines.line(format_args!("  {name}: is now said to be: {}", short(after)));
                 }
                 if *arguments {
-                    lines.push(format!("  {name}: CHANGED, the shape of its arguments"));
+                    lines.line(format_args!("  {name}: CHANGED, the shape of its arguments"));
                 }
                 if *hints {
-                    lines.push(format!("  {name}: changed, what it says that it changes or destroys"));
+                    lines.line(format_args!("  {name}: changed, what it says that it changes or destroys"));
                 }
             }
         }
     }
     if update.tools.is_empty() {
-        lines.push("  Its tools are the same, word for word.".to_owned());
+        lines.line("  Its tools are the same, word for word.");
     } else {
-        lines.push(format!("  Annotate what changed afterwards: `ironcurtain servers annotate {server}`"));
+        lines.line(format_args!(
+            "  Annotate what changed afterwards: `ironcurtain servers annotate {server}`"
+        ));
     }
     if update.changes_entry() {
-        lines.push(
-            "  The entry in `mcp-servers.json` names the version, and will name the new one.".to_owned(),
-        );
+        lines.line("  The entry in `mcp-servers.json` names the version, and will name the new one.");
     }
-    // Much of it comes from the server.
-    lines.iter().map(|line| visible::line(line) + "\n").collect()
+    lines
 }

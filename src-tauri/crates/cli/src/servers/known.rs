@@ -1,13 +1,13 @@
 //! Known servers: what there is, and adding one.
 
-use super::print_json;
+use crate::screen::Screen;
+use crate::sheet::Sheet;
 use anyhow::Context;
 use clap::Args;
 use ironcurtain_daemon::Home;
 use ironcurtain_daemon::catalog::{Added, Adding, Catalog, Known, Source, add};
 use serde_json::json;
 use std::collections::BTreeMap;
-use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -31,19 +31,16 @@ pub struct AddOptions {
 }
 
 /// Shows the catalog.
-pub fn catalog(json: bool) -> anyhow::Result<ExitCode> {
+pub fn catalog(screen: Screen) -> anyhow::Result<ExitCode> {
     let catalog = Catalog::shipped()?;
-    let mut out = io::stdout().lock();
-    if json {
-        print_json(&mut out, &json!({ "servers": catalog.iter().collect::<Vec<_>>() }))?;
-    } else {
-        catalog.iter().try_for_each(|known| write!(out, "{}", described(known)))?;
-    }
+    let mut text = Sheet::default();
+    catalog.iter().for_each(|known| described(&mut text, known));
+    screen.show(&text, &json!({ "servers": catalog.iter().collect::<Vec<_>>() }))?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// Adds a known server to the configuration.
-pub fn perform(home: &Home, options: &AddOptions, json: bool) -> anyhow::Result<ExitCode> {
+pub fn perform(home: &Home, options: &AddOptions, screen: Screen) -> anyhow::Result<ExitCode> {
     let catalog = Catalog::shipped()?;
     let ids = || catalog.iter().map(|known| known.id.as_str()).collect::<Vec<_>>().join("`, `");
     let known = catalog
@@ -58,14 +55,14 @@ pub fn perform(home: &Home, options: &AddOptions, json: bool) -> anyhow::Result<
     let settings: BTreeMap<_, _> = options.settings.iter().cloned().collect();
     let adding = Adding { known, name, from: from.as_deref(), settings: &settings, replace: options.replace };
     let added = add(home, adding)?;
-    let mut out = io::stdout().lock();
-    if json {
-        let (servers, annotations, data) = (&added.servers, &added.annotations, &added.data);
-        let told = json!({ "name": name, "servers": servers, "annotations": annotations, "data": data });
-        print_json(&mut out, &told)?;
-    } else {
-        write!(out, "{}", told(known, name, &added, from.is_some()))?;
-    }
+    let written = |path: &Option<PathBuf>| path.as_ref().map(|path| path.display().to_string());
+    let json = json!({
+        "name": name,
+        "servers": added.servers.display().to_string(),
+        "annotations": written(&added.annotations),
+        "data": written(&added.data),
+    });
+    screen.show(&told(known, name, &added, from.is_some()), &json)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -74,23 +71,27 @@ fn setting(text: &str) -> Result<(String, String), String> {
     Ok((name.to_owned(), value.to_owned()))
 }
 
-fn described(known: &Known) -> String {
+fn described(text: &mut Sheet, known: &Known) {
     let from = match &known.source {
         Source::Own { .. } => "comes with IronCurtain".to_owned(),
         Source::Npm { package, version, .. } => format!("npm package {package} {version}"),
         Source::Pypi { package, version, .. } => format!("PyPI package {package} {version}"),
         Source::Elsewhere { from, .. } => from.clone(),
     };
-    let needs = known.needs.as_ref().map(|needs| format!("  Needs {needs}.\n")).unwrap_or_default();
-    let settings = known.settings.iter().map(|(name, about)| format!("  --set {name}=...: {about}\n"));
-    let settings: String = settings.collect();
-    format!(
-        "{} ({})\n  {}\n  {}\n  From: {from}.\n{needs}{settings}\n",
-        known.id, known.title, known.about, known.why
-    )
+    text.line(format_args!("{} ({})", known.id, known.title));
+    text.line(format_args!("  {}", known.about));
+    text.line(format_args!("  {}", known.why));
+    text.line(format_args!("  From: {from}."));
+    if let Some(needs) = &known.needs {
+        text.line(format_args!("  Needs {needs}."));
+    }
+    for (name, about) in &known.settings {
+        text.line(format_args!("  --set {name}=...: {about}"));
+    }
+    text.line("");
 }
 
-fn told(known: &Known, name: &str, added: &Added, installed: bool) -> String {
+fn told(known: &Known, name: &str, added: &Added, installed: bool) -> Sheet {
     let mut lines = vec![format!("`{name}` is in `{}`.", added.servers.display())];
     match &added.annotations {
         Some(file) => lines.push(format!("What its tools mean is in `{}`.", file.display())),
@@ -107,5 +108,5 @@ fn told(known: &Known, name: &str, added: &Added, installed: bool) -> String {
     if !installed && matches!(known.source, Source::Npm { .. } | Source::Pypi { .. }) {
         lines.push(format!("Its package is to be installed: `ironcurtain servers install {name}`."));
     }
-    lines.join("\n") + "\n"
+    lines.into_iter().collect()
 }

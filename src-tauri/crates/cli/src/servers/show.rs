@@ -1,73 +1,72 @@
 //! What is proposed for a server, for people and for programs.
 
+use crate::sheet::Sheet;
 use ironcurtain_daemon::annotating::{AnnotationsFile, Change, Changes, Draft, DraftTool};
 use ironcurtain_daemon::consent::visible;
 use ironcurtain_daemon::installs::{Installs, State};
 use ironcurtain_daemon::{Sandbox, Servers};
 use ironcurtain_policy::propose::{Confidence, Proposal, ProposedArgument};
 use serde_json::{Value, json};
-use std::fmt::Write;
 
 /// How much of a reason is shown.
 const REASON: usize = 160;
 
 /// For people: tool by tool, what is unsure marked, and what is to change.
-pub fn text(draft: &Draft, changes: &Changes) -> String {
-    let mut out = String::new();
+pub fn text(draft: &Draft, changes: &Changes) -> Sheet {
+    let mut out = Sheet::default();
     for tool in &draft.tools {
         let change =
             changes.tools.iter().find(|(name, _)| *name == tool.listed.name).map(|(_, change)| change);
         tool_text(&mut out, tool, change);
     }
     for name in &changes.gone {
-        line(&mut out, &format!("{name}: not listed by the server any more; its annotation goes"));
+        out.line(format_args!("{name}: not listed by the server any more; its annotation goes"));
     }
     let unsure = draft.tools.iter().flat_map(arguments).filter(|a| a.confidence == Confidence::Low).count();
     let left_out = draft.tools.iter().filter(|tool| left_out(tool).is_some()).count();
-    let _ = writeln!(
-        out,
+    out.line(format_args!(
         "{}: {}; {} to look at (marked ?); {} left out, which stay refused.",
         draft.server,
         counted(draft.tools.len(), "tool"),
         counted(unsure, "argument"),
         left_out
-    );
+    ));
     if changes.is_empty() {
-        out.push_str("All of it is written down already.\n");
+        out.line("All of it is written down already.");
     } else if changes.unchanged == Some(false) {
-        out.push_str("The server does not say the same of its tools as when they were annotated.\n");
+        out.line("The server does not say the same of its tools as when they were annotated.");
     }
     out
 }
 
-fn tool_text(out: &mut String, tool: &DraftTool, change: Option<&Change>) {
+fn tool_text(out: &mut Sheet, tool: &DraftTool, change: Option<&Change>) {
     let summary = tool.summary();
     let dash = if summary.is_empty() { "" } else { " - " };
-    line(out, &format!("{}{dash}{summary}", tool.listed.name));
+    out.line(format_args!("{}{dash}{summary}", tool.listed.name));
     if let Some(reason) = left_out(tool) {
-        line(out, &format!("  LEFT OUT, stays refused: {reason}"));
+        out.line(format_args!("  LEFT OUT, stays refused: {reason}"));
     }
     let width = arguments(tool).map(|argument| argument.name.chars().count()).max().unwrap_or_default();
     for argument in arguments(tool) {
         let mark = if argument.confidence == Confidence::Low { '?' } else { ' ' };
         let reason = visible::head(&argument.reason, REASON);
         let (name, roles, sure) = (&argument.name, roles(argument).join(", "), argument.confidence.name());
-        line(out, &format!("{mark} {name:width$}  {roles}  ({sure}: {reason})"));
+        out.line(format_args!("{mark} {name:width$}  {roles}  ({sure}: {reason})"));
     }
     if let Proposal::Annotated { descends: Some(true), .. } = &tool.proposal {
-        line(out, "  a folder stands for all that is in it");
+        out.line("  a folder stands for all that is in it");
     }
     match change {
         Some(Change::Other { schema_changed, arguments }) => {
             if *schema_changed {
-                line(out, "  CHANGED by the server since it was annotated: the shape of its arguments");
+                out.line("  CHANGED by the server since it was annotated: the shape of its arguments");
             }
-            arguments.iter().for_each(|words| line(out, &format!("  change: {words}")));
+            arguments.iter().for_each(|words| out.line(format_args!("  change: {words}")));
         }
-        Some(Change::LeftOut) => line(out, "  change: it was annotated, and will be refused"),
+        Some(Change::LeftOut) => out.line("  change: it was annotated, and will be refused"),
         Some(Change::New | Change::Same | Change::StillLeftOut) | None => {}
     }
-    out.push('\n');
+    out.line("");
 }
 
 /// For programs.
@@ -90,7 +89,7 @@ pub fn json(file: &AnnotationsFile, draft: &Draft, changes: &Changes) -> Value {
     });
     json!({
         "server": draft.server,
-        "file": file.path(),
+        "file": file.path().display().to_string(),
         "tools": tools.collect::<Vec<_>>(),
         "gone": changes.gone,
         "unchanged": changes.unchanged,
@@ -111,8 +110,8 @@ fn change_json(change: &Change) -> Value {
 }
 
 /// The configured servers, for people.
-pub fn list(servers: &Servers, annotated: &AnnotationsFile, installs: &Installs) -> String {
-    let mut out = String::new();
+pub fn list(servers: &Servers, annotated: &AnnotationsFile, installs: &Installs) -> Sheet {
+    let mut out = Sheet::default();
     for server in servers.iter() {
         let contained = if server.sandbox == Sandbox::OptedOut { "NO SANDBOX" } else { "sandboxed" };
         let tools = match annotated.tools(&server.name) {
@@ -124,7 +123,7 @@ pub fn list(servers: &Servers, annotated: &AnnotationsFile, installs: &Installs)
             State::Installed { version, .. } => format!("  version {version}"),
             State::NotReady(problem) => format!("  NOT READY: {problem}"),
         };
-        line(&mut out, &format!("{}  {contained}  {tools}  {}{package}", server.name, server.command));
+        out.line(format_args!("{}  {contained}  {tools}  {}{package}", server.name, server.command));
     }
     out
 }
@@ -150,10 +149,4 @@ fn roles(argument: &ProposedArgument) -> Vec<&'static str> {
 
 fn counted(count: usize, what: &str) -> String {
     if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
-}
-
-/// Much of it comes from the server.
-fn line(out: &mut String, text: &str) {
-    out.push_str(&visible::line(text));
-    out.push('\n');
 }

@@ -6,8 +6,8 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// How long the trusted process may take to start.
-const LONGEST_START: Duration = Duration::from_secs(20);
+/// How long anything may take.
+const LONGEST: Duration = Duration::from_secs(20);
 
 /// A person's home with a document, a link to it and a key, and ours beside it.
 pub(crate) struct Home {
@@ -56,17 +56,35 @@ impl Home {
         let mut command = self.ironcurtain();
         let process = command.args(["daemon", "--allow-root"]).stderr(Stdio::null()).spawn().unwrap();
         let running = Running { home: self, process };
+        self.eventually("the trusted process", || !self.status().is_empty());
+        running
+    }
+
+    /// Waits for something.
+    pub(crate) fn eventually(&self, what: &str, holds: impl Fn() -> bool) {
         let began = Instant::now();
-        while !self.ironcurtain().arg("status").output().unwrap().status.success() {
-            assert!(began.elapsed() < LONGEST_START, "the trusted process does not answer");
+        while !holds() {
+            assert!(began.elapsed() < LONGEST, "{what} does not come: {}", self.status());
             std::thread::sleep(Duration::from_millis(10));
         }
-        running
+    }
+
+    /// What `status` prints.
+    pub(crate) fn status(&self) -> String {
+        String::from_utf8(self.ironcurtain().arg("status").output().unwrap().stdout).unwrap()
     }
 
     pub(crate) fn json(&self, arguments: &[&str]) -> Value {
         let output = self.run(&[arguments, &["--json"]].concat());
         serde_json::from_slice(&output.stdout).unwrap()
+    }
+
+    /// A named pipe that nobody writes to.
+    pub(crate) fn pipe(&self, below: &str) -> String {
+        let path = self.path(below);
+        let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+        rustix::fs::mkfifoat(rustix::fs::CWD, &path, mode).unwrap();
+        path.to_str().unwrap().to_owned()
     }
 
     pub(crate) fn explain(&self, path: &str) -> (bool, String) {

@@ -43,8 +43,10 @@ fn a_policy_is_checked() {
     let file = home.file("p.json", &docs("allow", "~"));
     let (good, text) = home.text(&["check", &file]);
     assert!(!good);
-    let broad =
-        format!("`{file}`, rule `docs`, field `if.paths.within`: `{}` holds", home.path("person").display());
+    let broad = format!(
+        "`{file}`, line 1, rule `docs`, field `if.paths.within`: `{}` holds",
+        home.path("person").display()
+    );
     assert!(text.contains(&broad), "{text}");
     assert_eq!(home.json(&["check", &file])["findings"][0]["kind"], "broad-folder");
     let (good, text) = home.text(&["check", &home.file("q.json", &docs("allow", "~/docs"))]);
@@ -79,6 +81,111 @@ fn a_policy_is_checked() {
 }
 
 #[test]
+fn what_check_finds_is_placed_for_programs() {
+    let home = Home::new();
+    let file = |text: &str| {
+        std::fs::write(home.path("p.json"), text).unwrap();
+        home.path("p.json").to_str().unwrap().to_owned()
+    };
+    let rules = "{ \"rules\": [\n{ \"name\": \"all\", \"if\": {}, \"then\": \"deny\" },\n{ \"name\": \"late\", \"then\": \"allow\",\n\"if\": {\n\"tool\": [\"read_text_file\"] } },\n{ \"name\": \"none\", \"then\": \"deny\", \"if\": { \"server\": [\"x\"],\n\"tool\": [] } } ] }";
+    let found = home.json(&["check", &file(rules)]);
+    let late = "never decides: all it covers is already decided otherwise by `all`";
+    let findings = [
+        json!({ "kind": "shadowed", "line": 4, "rule": "late", "field": "if", "message": late, "by": ["all"], "otherwise": true }),
+        json!({ "kind": "dead", "line": 7, "rule": "none", "field": "if.tool", "message": "is empty, so it never holds" }),
+    ];
+    assert_eq!(found["findings"], json!(findings));
+    let (_, text) = home.text(&["check", &file(rules)]);
+    assert!(text.contains("p.json`, line 7, rule `none`, field `if.tool`: is empty"), "{text}");
+    for (text, line, message) in [
+        ("{\n\"rules\": [\n}", 3, "expected value (column 1)"),
+        ("{\n\"rules\": {}}", 2, "`rules`: invalid type: object, expected a list"),
+        ("\u{feff}{}", 1, "it begins with a byte order mark: save it as UTF-8 without one"),
+    ] {
+        let found = home.json(&["check", &file(text)]);
+        let path = home.path("p.json");
+        let expected = json!({ "kind": "refused", "file": path, "line": line, "message": message });
+        assert_eq!(found["findings"], json!([expected]));
+    }
+}
+
+#[test]
+fn a_step_says_what_the_gate_makes_of_it() {
+    let home = Home::new();
+    let network = json!({ "network": { "allowedDomains": ["a.example"] } });
+    home.file("ic/config/mcp-servers.json", &json!({ "web": { "command": "c", "sandbox": network } }));
+    let tool = json!({ "toolName": "get", "serverName": "web", "args": { "url": ["fetch-url"] } });
+    home.file(
+        "ic/config/policy/tool-annotations.json",
+        &json!({ "servers": { "web": { "tools": [tool] } } }),
+    );
+    let args = |host: &str| json!({ "url": format!("https://{host}/") }).to_string();
+    let outside = "it is not among the hosts of this server";
+    for (then, host, decision, words, settled) in [
+        (
+            None,
+            "b.example",
+            "escalate",
+            format!("escalate: {outside}, and no rule covers it"),
+            json!({ "by": "gate", "decision": "escalate" }),
+        ),
+        (
+            None,
+            "a.example",
+            "deny",
+            "deny: no rule covers it".to_owned(),
+            json!({ "by": "nothing", "decision": "deny" }),
+        ),
+        (
+            Some("allow"),
+            "b.example",
+            "escalate",
+            format!("escalate: {outside}, although the rule `r` allows it"),
+            json!({ "by": "gate", "rule": "r", "decision": "escalate" }),
+        ),
+        (
+            Some("escalate"),
+            "b.example",
+            "escalate",
+            format!("escalate: by the rule `r`: why; and {outside}"),
+            json!({ "by": "rule", "rule": "r", "decision": "escalate", "reason": "why" }),
+        ),
+        (
+            Some("deny"),
+            "b.example",
+            "deny",
+            format!("deny: by the rule `r`: why; and {outside}"),
+            json!({ "by": "rule", "rule": "r", "decision": "deny", "reason": "why" }),
+        ),
+        (
+            Some("allow"),
+            "a.example",
+            "allow",
+            "allow: by the rule `r`: why".to_owned(),
+            json!({ "by": "rule", "rule": "r", "decision": "allow", "reason": "why" }),
+        ),
+    ] {
+        let rule =
+            |then| json!({ "name": "r", "if": { "roles": ["fetch-url"] }, "then": then, "reason": "why" });
+        let rules: Vec<Value> = then.map(rule).into_iter().collect();
+        let policy = home.file("p.json", &json!({ "rules": rules }));
+        let args = args(host);
+        let explain = ["explain", "--server", "web", "--tool", "get", "--policy", &policy, "--args", &args];
+        let (_, text) = home.text(&explain);
+        assert_eq!(
+            text.lines().filter(|line| line.starts_with("    ")).collect::<Vec<_>>(),
+            [format!("    {words}")]
+        );
+        let found = home.json(&explain);
+        assert_eq!(
+            (&found["decision"], &found["steps"][0]["settled"]),
+            (&json!(decision), &settled),
+            "{then:?} {host}"
+        );
+    }
+}
+
+#[test]
 fn scenarios_say_what_failed_and_why() {
     let home = Home::new();
     home.file("ic/config/policy/compiled-policy.json", &docs("allow", "~/docs"));
@@ -91,10 +198,21 @@ fn scenarios_say_what_failed_and_why() {
     assert!(!passed);
     assert!(text.contains("FAILED `other`: expected allow, but it is escalate by `rest`"), "{text}");
     let found = home.json(&["simulate", &bad]);
-    assert_eq!((&found["failed"], &found["scenarios"][1]["decision"]), (&json!(1), &json!("escalate")));
+    assert_eq!(found["failed"], json!(1));
+    let other = json!({
+        "name": "other", "good": false, "expected": "allow", "expectedRule": null,
+        "decision": "escalate", "rule": "rest", "reason": "ask",
+    });
+    assert_eq!(found["scenarios"][1], other);
+    let mut by = scenario("docs", "~/docs/a.txt", "allow");
+    by["rule"] = json!("rest");
+    let found = home.json(&["simulate", &home.file("by.json", &json!({ "scenarios": [by] }))]);
+    let told = &found["scenarios"][0];
+    let (rule, reason) = (json!("docs"), json!("documents"));
+    assert_eq!((&told["expectedRule"], &told["rule"], &told["reason"]), (&json!("rest"), &rule, &reason));
     let odd = home.file("odd.json", &json!({ "scenarios": [], "scenario": [] }));
     let (passed, text) = home.text(&["simulate", &odd]);
-    assert!(!passed && text.contains("odd.json`: unknown field `scenario`"), "{text}");
+    assert!(!passed && text.contains("odd.json`, line 1: `scenario`: unknown field"), "{text}");
 }
 
 #[test]

@@ -1,8 +1,11 @@
 //! `ironcurtain policy`, as built, in a home of its own.
-#![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests fail like tests")]
 
+mod errors;
+mod following;
 mod home;
 mod looking;
+mod printing;
 mod record;
 mod replaying;
 mod starting;

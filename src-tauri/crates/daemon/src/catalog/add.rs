@@ -46,10 +46,10 @@ pub enum AddError {
     #[error(transparent)]
     Catalog(#[from] CatalogError),
     /// A file of servers is refused, as it is or as it would be.
-    #[error(transparent)]
+    #[error("{0}")]
     Config(#[from] ConfigError),
     /// A file of annotations is refused, as it is or as it would be.
-    #[error(transparent)]
+    #[error("{0}")]
     Load(#[from] LoadError),
     /// A folder cannot be made.
     #[error(transparent)]

@@ -41,7 +41,8 @@ fn shown(text: &str, stays: impl Fn(char) -> bool) -> String {
 
 /// Control characters, and those that show as nothing or turn the order of others (Unicode Technical Report
 /// 36, section 2.8; bidirectional controls of Annex 9).
-fn is_deceptive(c: char) -> bool {
+#[must_use]
+pub fn is_deceptive(c: char) -> bool {
     c.is_control()
         || matches!(c,
             '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}' | '\u{180b}'..='\u{180f}'

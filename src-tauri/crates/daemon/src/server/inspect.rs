@@ -45,10 +45,10 @@ pub enum InspectError {
     #[error(transparent)]
     Home(#[from] HomeError),
     /// The configuration is refused.
-    #[error(transparent)]
+    #[error("{0}")]
     Config(#[from] ConfigError),
     /// The home directory cannot be resolved.
-    #[error(transparent)]
+    #[error("{0}")]
     Law(#[from] LawError),
     /// There is no such server.
     #[error("no server is named `{name}`; there is `{known}`")]

@@ -94,8 +94,10 @@ impl Talk {
         let _ = tokio::time::timeout(END, gone).await;
         let last = tokio::time::timeout(END, stderr).await;
         let last = last.ok().and_then(Result::ok).unwrap_or_default();
-        let last = visible::head(&visible::line(last.trim()), KEPT);
-        if last.is_empty() { last } else { format!("; it said: {last}") }
+        let last = visible::head(&visible::lines(last.trim()), KEPT);
+        // Whoever shows several lines sets them off from their own.
+        let apart = if last.contains('\n') { "\n" } else { " " };
+        if last.is_empty() { last } else { format!("; it said:{apart}{last}") }
     }
 
     /// The next message, if the next line is one.

@@ -1,0 +1,125 @@
+//! Files and arguments that are no good: what is told, to people and to programs.
+
+use crate::home::{Home, docs};
+use serde_json::{Value, json};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::process::Output;
+
+/// What a command tells programs when it does not work, and that it tells people the same.
+fn error(output: &Output) -> Value {
+    let told: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let text = String::from_utf8(output.stderr.clone()).unwrap();
+    let message = told["error"]["message"].as_str().unwrap();
+    assert!(text.contains(message), "{text}: {message}");
+    told["error"].clone()
+}
+
+#[test]
+fn every_command_tells_programs_what_is_wrong_and_where() {
+    let home = Home::new();
+    let good = home.file("good.json", &docs("allow", "~/docs"));
+    let broken =
+        home.file("broken.json", &json!({ "rules": [{ "name": "r", "if": { "tol": [] }, "then": "deny" }] }));
+    let (folder, pipe) = (home.path("person").to_str().unwrap().to_owned(), home.pipe("pipe"));
+    let missing =
+        json!({ "message": "`/missing` cannot be read: there is no such file", "file": "/missing" });
+    let is = |file: &str, kind: &str| {
+        let message = format!("`{file}` cannot be read: it is {kind}, not a regular file");
+        json!({ "message": message, "file": file })
+    };
+    let unknown = format!("`{broken}`, line 1, rule `r`, field `if.tol`: this condition is not known");
+    let refused = json!({ "message": unknown, "file": broken, "line": 1, "rule": "r", "field": "if.tol" });
+    let explain = ["explain", "--server", "filesystem", "--tool", "read_text_file", "--args"];
+    let args = |args: &'static str| [&explain[..], &[args]].concat();
+    let not_args = |why: &str| json!({ "message": format!("`--args` must be a JSON object: {why}") });
+    for (arguments, expected) in [
+        (vec!["check", "/missing"], missing.clone()),
+        (vec!["simulate", "/missing"], missing.clone()),
+        (vec!["diff", &good, "/missing"], missing.clone()),
+        (vec!["replay", "--policy", "/missing"], missing),
+        (vec!["check", &folder], is(&folder, "a folder")),
+        (vec!["check", &pipe], is(&pipe, "a named pipe")),
+        (vec!["check", &good, "--lists", &pipe], is(&pipe, "a named pipe")),
+        (vec!["diff", &good, &pipe], is(&pipe, "a named pipe")),
+        (vec!["simulate", &pipe], is(&pipe, "a named pipe")),
+        (vec!["simulate", "/dev/zero"], is("/dev/zero", "a device")),
+        (vec!["diff", &good, &broken], refused),
+        (args("{"), not_args("EOF while parsing an object (column 1)")),
+        (args("[]"), not_args("invalid type: list, expected an object")),
+        (args(r#"{"path":"/a","path":"/b"}"#), not_args("`path` comes twice (column 19)")),
+        (args(r#"{"a":{"b":1,"b":2}}"#), not_args("`b` comes twice (column 15)")),
+    ] {
+        let output = home.ironcurtain().args(["policy", "--json"]).args(&arguments).output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}");
+        assert_eq!(error(&output), expected, "{arguments:?}");
+    }
+    let run = |arguments: &[&str]| home.ironcurtain().arg("--json").args(arguments).output().unwrap();
+    assert!(error(&run(&["status"]))["message"].as_str().unwrap().contains("is not running"));
+    let usage = run(&["policy", "chek"]);
+    assert_eq!(usage.status.code(), Some(2));
+    assert_eq!(error(&usage), json!({ "message": "unrecognized subcommand 'chek'" }));
+    home.file("ic/config/mcp-servers.json", &json!({ "fs": ["c"] }));
+    let servers = home.path("ic/config/mcp-servers.json");
+    let message =
+        format!("`{}`, line 1: server `fs`: invalid type: list, expected an object", servers.display());
+    assert_eq!(error(&run(&["servers", "list"])), json!({ "message": message, "file": servers, "line": 1 }));
+    let running = {
+        std::fs::remove_file(&servers).unwrap();
+        home.start()
+    };
+    let refused = json!({ "message": "there is no grant `g`", "code": "not-found" });
+    assert_eq!(error(&run(&["grants", "revoke", "g"])), refused);
+    running.stop();
+}
+
+#[test]
+fn a_log_that_is_no_file_is_not_waited_for() {
+    let home = Home::new();
+    std::fs::create_dir_all(home.path("ic/state/audit")).unwrap();
+    let log = home.pipe(crate::record::LOG);
+    let (good, text) = home.text(&["replay"]);
+    assert!(!good && text.contains(&log) && text.contains("it is a named pipe"), "{text}");
+}
+
+#[test]
+fn a_scenario_is_read_as_strictly_as_a_policy() {
+    let home = Home::new();
+    let told = |text: &str| {
+        let file = home.path("s.json");
+        std::fs::write(&file, text).unwrap();
+        home.text(&["simulate", file.to_str().unwrap()]).1
+    };
+    let scenario = r#"{"name":"n","server":"s","tool":"t","arguments":{"a":1},"expect":"deny"}"#;
+    let all = |scenario: &str| told(&format!("{{\"scenarios\": [\n{scenario}]}}"));
+    assert_eq!(all(scenario), "1 scenarios, 0 failed.\n");
+    for (text, message) in [
+        (scenario.replace("\"a\":1", "\"a\":1,\"a\":2"), "line 2: `a` comes twice"),
+        (scenario.replace("{\"a\":1}", "[]"), "line 2: `scenarios[0].arguments`: invalid type: list"),
+        (scenario.replace("deny", "no"), "line 2: `scenarios[0].expect`: unknown variant `no`"),
+        ("[\"n\",\"s\",\"t\",{},\"deny\",null]".to_owned(), "line 2: `scenarios[0]`: invalid type: list"),
+    ] {
+        let told = all(&text);
+        assert!(told.contains(&format!("s.json`, {message}")), "{told}");
+    }
+    assert!(told("{\"schemaVersion\": 2, \"scenarios\": []}").contains("line 1: `schemaVersion` must be 1"));
+}
+
+#[test]
+fn a_name_that_is_not_utf_8_is_told_as_well_as_it_can_be() {
+    let home = Home::new();
+    let name = home.path("p").join("..").join(OsStr::from_bytes(b"a\xff.json"));
+    let (policy, scenarios) = (docs("allow", "~/docs"), json!({ "scenarios": [] }));
+    std::fs::create_dir(home.path("p")).unwrap();
+    for (action, content) in [("check", policy), ("simulate", scenarios)] {
+        std::fs::write(&name, content.to_string()).unwrap();
+        let output = home.ironcurtain().args(["policy", "--json", action]).arg(&name).output().unwrap();
+        let told: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert!(output.status.success(), "{action}");
+        assert!(told["file"].as_str().unwrap().ends_with("a\u{fffd}.json"), "{told}");
+        std::fs::write(&name, "[]").unwrap();
+        let output = home.ironcurtain().args(["policy", action]).arg(&name).output().unwrap();
+        let all = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+        assert!(output.status.code() == Some(1) && all.contains("a\u{fffd}.json`, line 1"), "{all}");
+    }
+}
