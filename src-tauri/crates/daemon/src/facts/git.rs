@@ -11,18 +11,30 @@
 //! - All addresses count: of every push URL, and as git has them with and without the person's own configuration where
 //!   the server is not shown that.
 
+mod address;
+mod config;
+mod files;
 mod place;
 mod remotes;
 mod run;
 mod settings;
 
 use super::FoundPath;
-use ironcurtain_paths::{CanonicalPath, Target};
+use files::MayLook;
+use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::{CallPlan, Fact};
 use place::Place;
 use remotes::{Remotes, Way};
 use run::Runner;
 use settings::Settings;
+
+/// What git knows of remotes.
+struct Known {
+    /// Where the call works.
+    there: Vec<Remotes>,
+    /// Without a repository, where git may also go by that.
+    anywhere: Vec<Remotes>,
+}
 
 /// How git is asked.
 #[derive(Debug, Clone)]
@@ -58,19 +70,28 @@ enum Unknown {
     NotPlain,
     #[error("the configuration of the repository includes other files under conditions")]
     Conditional,
+    #[error("the repository has remotes in files of their own, outside its configuration")]
+    Legacy,
+    #[error("the configuration of the repository changes how git connects")]
+    Connected,
     #[error("the remote is reached by a helper program")]
     Helper,
+    #[error("a remote has an empty address")]
+    Empty,
+    #[error("programs may understand the address of the remote differently")]
+    Ambiguous,
+    #[error("the call does not say in which repository it works")]
+    NoRepository,
 }
 
 impl RemoteQuestion {
-    /// What is to be asked for a call; nothing when it has no git remote. The repositories are the folders that its
-    /// paths lead to.
+    /// What is to be asked for a call; nothing when it has no git remote. Its paths may lead to repositories. An address
+    /// is asked about as it is sent.
     #[must_use]
     pub fn of(plan: &CallPlan<'_>, paths: &[FoundPath]) -> Option<Self> {
         let remotes = plan.values().iter().enumerate().filter(|(_, value)| value.is_remote());
-        let values: Vec<_> = remotes.map(|(at, value)| (at, value.raw.map(str::to_owned))).collect();
-        let folders = paths.iter().filter(|found| found.target == Target::Folder);
-        let mut repositories: Vec<CanonicalPath> = folders.map(|found| found.path.clone()).collect();
+        let values: Vec<_> = remotes.map(|(at, value)| (at, value.raw.map(address::sent))).collect();
+        let mut repositories: Vec<CanonicalPath> = paths.iter().map(|found| found.path.clone()).collect();
         repositories.dedup();
         (!values.is_empty()).then(|| Self { repositories, way: Way::of(plan.tool()), values })
     }
@@ -89,7 +110,7 @@ impl RemoteQuestion {
 
     /// Asks git. Blocking. `may_look` says whether the file or folder at a place may be looked at.
     #[must_use]
-    pub fn answer(&self, git: &Git, may_look: &dyn Fn(&CanonicalPath) -> bool) -> Vec<(usize, Fact)> {
+    pub fn answer(&self, git: &Git, may_look: &MayLook<'_>) -> Vec<(usize, Fact)> {
         let runner = Runner::new(&git.person);
         let known = self.all_settings(git, &runner, may_look);
         let fact = |raw: Option<&str>| {
@@ -99,11 +120,12 @@ impl RemoteQuestion {
         self.values.iter().map(|(at, raw)| (*at, fact(raw.as_deref()))).collect()
     }
 
-    fn addresses(&self, known: &[Remotes], raw: Option<&str>) -> Result<Vec<String>, Unknown> {
+    fn addresses(&self, known: &Known, raw: Option<&str>) -> Result<Vec<String>, Unknown> {
         let mut all = Vec::new();
-        for remotes in known {
+        let is_address = raw.is_some_and(|raw| raw.contains(':'));
+        for remotes in known.there.iter().chain(known.anywhere.iter().filter(|_| is_address)) {
             for address in remotes.addresses(raw, self.way)? {
-                let address = without_password(&address);
+                let address = address::shown(&address)?;
                 if !all.contains(&address) {
                     all.push(address);
                 }
@@ -113,54 +135,71 @@ impl RemoteQuestion {
     }
 
     /// The settings of each repository, with the person's own and, in a sandbox, also without.
-    fn all_settings(
-        &self,
-        git: &Git,
-        runner: &Runner,
-        may_look: &dyn Fn(&CanonicalPath) -> bool,
-    ) -> Result<Vec<Remotes>, Unknown> {
-        let mut places = Vec::new();
-        for repository in &self.repositories {
-            places.push(Place::find(repository, may_look)?);
+    ///
+    /// - A call that makes a repository needs none, and git does not look at one around it.
+    /// - Any other that names none works in one that it was told of before, or that its server always works in. That
+    ///   one's settings could lead an address anywhere.
+    /// - Nothing is pushed or fetched without a repository. What else git does with an address it also does without
+    ///   one, for which it takes one that it may not use.
+    fn all_settings(&self, git: &Git, runner: &Runner, may_look: &MayLook<'_>) -> Result<Known, Unknown> {
+        if self.way == Way::Clone {
+            return Ok(Known { there: outside(git, runner)?, anywhere: Vec::new() });
         }
-        places.retain(Option::is_some);
-        if places.is_empty() {
-            places.push(None);
+        if self.repositories.is_empty() {
+            return Err(Unknown::NoRepository);
         }
-        let mut all = Vec::new();
-        for place in places {
-            // What is odd there is found before git looks at the place.
-            let (local, branch) = match &place {
-                Some(place) => (place.settings(runner, may_look)?, place.branch(may_look)?),
-                None => (Settings::default(), None),
-            };
-            let system = runner.own("--system", place.as_ref())?;
-            let global = runner.own("--global", place.as_ref())?;
-            if git.in_sandbox {
-                all.push(Remotes::new([system.clone(), local.clone()], branch.clone()));
+        let mut there = Vec::new();
+        for folder in &self.repositories {
+            if let Some(place) = Place::find(folder, may_look)? {
+                there.extend(inside(&place, git, runner, may_look)?);
             }
-            all.push(Remotes::new([system, global, local], branch));
         }
-        Ok(all)
+        let needs_one = matches!(self.way, Way::Fetch | Way::Push) && !there.is_empty();
+        let anywhere = if needs_one { Vec::new() } else { outside(git, runner)? };
+        Ok(if there.is_empty() {
+            Known { there: anywhere, anywhere: there }
+        } else {
+            Known { there, anywhere }
+        })
     }
+}
+
+/// What git knows where there is no repository.
+fn outside(git: &Git, runner: &Runner) -> Result<Vec<Remotes>, Unknown> {
+    let layers = own_layers(git, runner, None)?;
+    Ok(layers.into_iter().map(|own| Remotes::new([own], None)).collect())
+}
+
+/// What git knows in a repository.
+fn inside(
+    place: &Place,
+    git: &Git,
+    runner: &Runner,
+    may_look: &MayLook<'_>,
+) -> Result<Vec<Remotes>, Unknown> {
+    // What is odd there is found before git looks at the place.
+    let local = config::read_settings(place, runner, may_look)?;
+    let branch = place.branch(&local, may_look)?;
+    // With a working tree elsewhere, names are looked for there.
+    let is_elsewhere = local.last("core.worktree").is_some();
+    let known = |own| {
+        let remotes = Remotes::new([own, local.clone()], branch.clone());
+        remotes.with_beside(|name| is_elsewhere || place.may_hold(name, may_look))
+    };
+    Ok(own_layers(git, runner, Some(place))?.into_iter().map(known).collect())
+}
+
+/// The settings of the machine and the person; in a sandbox also those of the machine alone.
+fn own_layers(git: &Git, runner: &Runner, place: Option<&Place>) -> Result<Vec<Settings>, Unknown> {
+    let system = runner.own("--system", place)?;
+    let alone = git.in_sandbox.then(|| system.clone());
+    let both = Settings([system.0, runner.own("--global", place)?.0].concat());
+    Ok(alone.into_iter().chain([both]).collect())
 }
 
 /// No pattern covers a sentence.
 fn unknown(why: &Unknown) -> Fact {
     Fact::Remotes(vec![format!("(not known, because {why})")])
-}
-
-/// An address is shown and put on record: what it may hold of a secret is not part of where it leads.
-fn without_password(address: &str) -> String {
-    let Some((scheme, rest)) = address.split_once("://") else { return address.to_owned() };
-    let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-    let Some((login, host)) = authority.rsplit_once('@') else { return address.to_owned() };
-    match login.split_once(':') {
-        // Forges take a token in place of a name.
-        _ if scheme.starts_with("http") => format!("{scheme}://{host}{path}"),
-        Some((name, _)) => format!("{scheme}://{name}@{host}{path}"),
-        None => address.to_owned(),
-    }
 }
 
 #[cfg(test)]

@@ -1,25 +1,19 @@
-//! Where a repository keeps its configuration, and reading it from there without git.
+//! Where a repository keeps its own files, and which branch is checked out there.
 //!
 //! - Found as git finds it: `.git` in the folder or the nearest one above, a `.git` file that leads elsewhere, a bare
-//!   repository, a linked worktree.
-//! - Each folder and file that is read must be one that may be looked at, a regular file and not too big. It is opened
-//!   without following a link and without waiting.
+//!   repository, a linked worktree. What git passes over is passed over; what it might take or not is not known.
+//! - Each folder that is looked into must be one that may be looked at.
 
 use super::Unknown;
-use super::run::Runner;
+use super::files::{MayLook, has_folder, is_there, read, read_unlinked, resolve};
 use super::settings::Settings;
-use ironcurtain_paths::{CanonicalPath, Resolver};
-use rustix::fs::{FileType, Mode, OFlags};
-use std::io::Read;
+use ironcurtain_paths::CanonicalPath;
 
-/// The most bytes of one file.
-const MOST_BYTES: u64 = 1024 * 1024;
+/// What ends a line of a file that names a folder. Git keeps every other blank.
+const LINE_ENDS: [char; 2] = ['\n', '\r'];
 
-/// How deep files may include each other, as git has it.
-const DEEPEST: usize = 10;
-
-/// Whether a place may be looked at.
-type MayLook<'a> = dyn Fn(&CanonicalPath) -> bool + 'a;
+/// What git takes for blank around the name of a branch.
+const BLANKS: [char; 4] = [' ', '\t', '\n', '\r'];
 
 /// A repository's own folders.
 #[derive(Debug)]
@@ -27,7 +21,9 @@ pub(super) struct Place {
     /// What `GIT_DIR` would be.
     pub(super) git_dir: CanonicalPath,
     /// What all its worktrees share.
-    common: CanonicalPath,
+    pub(super) common: CanonicalPath,
+    /// The folder in which git works; nothing for a bare repository.
+    top: Option<CanonicalPath>,
 }
 
 impl Place {
@@ -35,120 +31,99 @@ impl Place {
     pub(super) fn find(folder: &CanonicalPath, may_look: &MayLook<'_>) -> Result<Option<Self>, Unknown> {
         let mut at = Some(folder.clone());
         while let Some(here) = at {
-            let inside = here.as_path().join(".git");
-            if inside.symlink_metadata().is_ok() {
-                return Self::of(&here, may_look).map(Some);
+            if let Some(place) = Self::in_folder(&here, may_look)? {
+                return Ok(Some(place));
             }
-            let bare = |name: &str| here.as_path().join(name).exists();
-            if bare("HEAD") && bare("objects") && bare("refs") {
-                return Self::at(here, may_look).map(Some);
+            if let Some(bare) = Self::at(here.clone(), None, may_look)? {
+                return Ok(Some(bare));
             }
             at = here.parent();
         }
         Ok(None)
     }
 
-    /// Its settings, with what its files include.
-    pub(super) fn settings(&self, runner: &Runner, may_look: &MayLook<'_>) -> Result<Settings, Unknown> {
-        let mut settings = Settings::default();
-        include(&resolve(&self.common, "config")?, runner, may_look, 0, &mut settings)?;
-        if settings.is_on("extensions.worktreeconfig") {
-            include(&resolve(&self.git_dir, "config.worktree")?, runner, may_look, 0, &mut settings)?;
-        }
-        if settings.last("extensions.refstorage").is_some_and(|storage| storage != "files") {
-            return Err(Unknown::NotPlain);
-        }
-        Ok(settings)
-    }
-
     /// The branch that is checked out.
-    pub(super) fn branch(&self, may_look: &MayLook<'_>) -> Result<Option<String>, Unknown> {
-        let Some(head) = read(&resolve(&self.git_dir, "HEAD")?, may_look)? else { return Ok(None) };
-        let head = String::from_utf8(head).map_err(|_| Unknown::NotUnderstood)?;
-        let target = head.strip_prefix("ref:").map(str::trim);
-        Ok(target.and_then(|name| name.strip_prefix("refs/heads/")).map(str::to_owned))
+    pub(super) fn branch(
+        &self,
+        settings: &Settings,
+        may_look: &MayLook<'_>,
+    ) -> Result<Option<String>, Unknown> {
+        let head = read_unlinked(&self.git_dir, "HEAD", may_look)?.ok_or(Unknown::NotUnderstood)?;
+        let is_commit = |text: &str| is_object_name(text, settings);
+        let Some(target) = head.strip_prefix("ref:") else {
+            return if is_commit(&head) { Ok(None) } else { Err(Unknown::NotUnderstood) };
+        };
+        let name = target.trim_matches(BLANKS).strip_prefix("refs/heads/");
+        let name = name.filter(|name| is_branch_name(name)).ok_or(Unknown::NotUnderstood)?;
+        // A branch may stand for another one.
+        match read_unlinked(&self.common, &format!("refs/heads/{name}"), may_look)? {
+            Some(text) if !is_commit(&text) => Err(Unknown::NotPlain),
+            Some(_) | None => Ok(Some(name.to_owned())),
+        }
     }
 
-    fn of(folder: &CanonicalPath, may_look: &MayLook<'_>) -> Result<Self, Unknown> {
+    /// Whether a name could be that of a repository, or of a bundle, beside the files of this one.
+    pub(super) fn may_hold(&self, name: &str, may_look: &MayLook<'_>) -> bool {
+        let Some(top) = &self.top else { return true };
+        let may_be =
+            |name: &str| is_there(top, name) || !resolve(top, name).is_ok_and(|path| may_look(&path));
+        may_be(name) || may_be(&format!("{name}.git"))
+    }
+
+    fn in_folder(folder: &CanonicalPath, may_look: &MayLook<'_>) -> Result<Option<Self>, Unknown> {
+        if !is_there(folder, ".git") {
+            return Ok(None);
+        }
         let git_dir = resolve(folder, ".git")?;
         if git_dir.as_path().is_dir() {
-            return Self::at(git_dir, may_look);
+            return Self::at(git_dir, Some(folder), may_look);
         }
-        let text = read(&git_dir, may_look)?.ok_or(Unknown::NotUnderstood)?;
-        let text = String::from_utf8(text).map_err(|_| Unknown::NotUnderstood)?;
-        let named = text.strip_prefix("gitdir:").ok_or(Unknown::NotUnderstood)?;
-        Self::at(resolve(folder, named.trim())?, may_look)
+        let text = read(git_dir.as_path(), may_look)?.ok_or(Unknown::NotUnderstood)?;
+        let named = text.strip_prefix("gitdir: ").ok_or(Unknown::NotUnderstood)?;
+        let git_dir = resolve(folder, named.trim_end_matches(LINE_ENDS))?;
+        Self::at(git_dir, Some(folder), may_look)?.ok_or(Unknown::NotUnderstood).map(Some)
     }
 
-    fn at(git_dir: CanonicalPath, may_look: &MayLook<'_>) -> Result<Self, Unknown> {
+    /// The repository with this folder for its own files. One that lacks a part is none.
+    fn at(
+        git_dir: CanonicalPath,
+        top: Option<&CanonicalPath>,
+        may_look: &MayLook<'_>,
+    ) -> Result<Option<Self>, Unknown> {
+        let has = |name: &str| is_there(&git_dir, name);
+        if !has("HEAD") || !(has("commondir") || (has("objects") && has("refs"))) {
+            return Ok(None);
+        }
         if !may_look(&git_dir) {
             return Err(Unknown::NotAllowed);
         }
-        let common = match read(&resolve(&git_dir, "commondir")?, may_look)? {
+        let common = match read_unlinked(&git_dir, "commondir", may_look)? {
             None => git_dir.clone(),
-            Some(text) => {
-                let text = String::from_utf8(text).map_err(|_| Unknown::NotUnderstood)?;
-                resolve(&git_dir, text.trim())?
-            }
+            Some(text) => resolve(&git_dir, text.trim_end_matches(LINE_ENDS))?,
         };
-        if may_look(&common) { Ok(Self { git_dir, common }) } else { Err(Unknown::NotAllowed) }
-    }
-}
-
-/// Adds the settings of a file, those of included files in their places.
-fn include(
-    file: &CanonicalPath,
-    runner: &Runner,
-    may_look: &MayLook<'_>,
-    depth: usize,
-    settings: &mut Settings,
-) -> Result<(), Unknown> {
-    if depth > DEEPEST {
-        return Err(Unknown::NotUnderstood);
-    }
-    let Some(text) = read(file, may_look)? else { return Ok(()) };
-    for (key, value) in runner.spelled_out(&text)?.0 {
-        if key.starts_with("includeif.") {
-            return Err(Unknown::Conditional);
+        if !may_look(&common) {
+            return Err(Unknown::NotAllowed);
         }
-        if key == "include.path"
-            && let (Some(beside), Some(path)) = (file.parent(), &value)
-        {
-            let included = runner.included(&beside, path)?;
-            include(&included, runner, may_look, depth + 1, settings)?;
+        if !has_folder(&common, "objects") || !has_folder(&common, "refs") {
+            return Err(Unknown::NotPlain);
         }
-        settings.0.push((key, value));
+        Ok(Some(Self { git_dir, common, top: top.cloned() }))
     }
-    Ok(())
 }
 
-/// The content of a file; nothing when it is not there.
-fn read(path: &CanonicalPath, may_look: &MayLook<'_>) -> Result<Option<Vec<u8>>, Unknown> {
-    if !may_look(path) {
-        return Err(Unknown::NotAllowed);
-    }
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let file = match rustix::fs::open(path.as_path(), flags, Mode::empty()) {
-        Ok(file) => file,
-        Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR) => return Ok(None),
-        Err(_) => return Err(Unknown::NotPlain),
-    };
-    let found = rustix::fs::fstat(&file).map_err(|_| Unknown::NotPlain)?;
-    if FileType::from_raw_mode(found.st_mode) != FileType::RegularFile {
-        return Err(Unknown::NotPlain);
-    }
-    let mut content = Vec::new();
-    let mut bounded = std::fs::File::from(file).take(MOST_BYTES + 1);
-    bounded.read_to_end(&mut content).map_err(|_| Unknown::NotPlain)?;
-    if content.len() as u64 > MOST_BYTES {
-        return Err(Unknown::TooBig);
-    }
-    Ok(Some(content))
+/// Whether a text is the name of a commit and nothing else.
+fn is_object_name(text: &str, settings: &Settings) -> bool {
+    let digits = if settings.last("extensions.objectformat") == Some("sha256") { 64 } else { 40 };
+    let name = text.trim_end_matches(BLANKS);
+    name.len() == digits && name.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// Where a name leads from a folder; a `~` is a letter like any other.
-fn resolve(folder: &CanonicalPath, name: &str) -> Result<CanonicalPath, Unknown> {
-    let name = if name.starts_with('~') { format!("./{name}") } else { name.to_owned() };
-    let resolver = Resolver::new(folder.clone(), folder.clone());
-    resolver.resolve(&name).map(|found| found.path).map_err(|_| Unknown::NotPlain)
+/// Whether git takes a text for the name of a branch: any other makes it ignore the branch.
+fn is_branch_name(name: &str) -> bool {
+    let odd = |c: char| c.is_ascii_control() || " ~^:?*[\\".contains(c);
+    let fits = |part: &str| !part.is_empty() && !part.starts_with('.') && !part.ends_with(".lock");
+    name.split('/').all(fits)
+        && !name.contains(odd)
+        && !name.ends_with('.')
+        && !["..", "@{"].iter().any(|s| name.contains(s))
 }

@@ -3,6 +3,9 @@
 use super::Unknown;
 use super::settings::Settings;
 
+/// The most remotes that one call may stand for.
+const MOST: usize = 1000;
+
 /// Which way a tool uses a remote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Way {
@@ -10,6 +13,8 @@ pub(super) enum Way {
     Fetch,
     /// It sends.
     Push,
+    /// It makes a new repository: git does not look at one that is there already.
+    Clone,
     /// Its name does not say.
     Either,
 }
@@ -17,11 +22,13 @@ pub(super) enum Way {
 impl Way {
     pub(super) fn of(tool: &str) -> Self {
         let tool = tool.to_ascii_lowercase();
-        if tool.contains("push") {
+        let says = |words: &[&str]| words.iter().any(|word| tool.contains(word));
+        if says(&["push"]) {
             Self::Push
-        } else if ["fetch", "pull", "clone", "ls_remote", "ls-remote"].iter().any(|word| tool.contains(word))
-        {
+        } else if says(&["fetch", "pull"]) {
             Self::Fetch
+        } else if says(&["clone"]) {
+            Self::Clone
         } else {
             Self::Either
         }
@@ -33,132 +40,183 @@ impl Way {
 pub(super) struct Remotes {
     settings: Settings,
     branch: Option<String>,
+    beside: Vec<String>,
 }
 
 impl Remotes {
     /// From settings in the order in which git takes them, and the branch that is checked out.
     pub(super) fn new(layers: impl IntoIterator<Item = Settings>, branch: Option<String>) -> Self {
         let settings = Settings(layers.into_iter().flat_map(|layer| layer.0).collect());
-        Self { settings, branch }
+        Self { settings, branch, beside: Vec::new() }
+    }
+
+    /// The same, with the word of the disk on which of the names git takes by default may be repositories beside it.
+    pub(super) fn with_beside(mut self, is_beside: impl Fn(&str) -> bool) -> Self {
+        let beside = self.defaults(true).into_iter().filter(|name| is_beside(name));
+        self.beside = beside.collect();
+        self
     }
 
     /// Every address that a value, or the lack of one, stands for.
     pub(super) fn addresses(&self, raw: Option<&str>, way: Way) -> Result<Vec<String>, Unknown> {
         match way {
-            Way::Fetch => self.one_way(raw, false),
+            Way::Fetch | Way::Clone => self.one_way(raw, false),
             Way::Push => self.one_way(raw, true),
             Way::Either => Ok([self.one_way(raw, false)?, self.one_way(raw, true)?].concat()),
         }
     }
 
     fn one_way(&self, raw: Option<&str>, pushes: bool) -> Result<Vec<String>, Unknown> {
+        let mut all = Vec::new();
         match raw {
-            Some(raw) => Ok(self.named(raw, pushes)?.unwrap_or_else(|| self.rewritten(&[raw], &[], pushes))),
-            None => self.usual(pushes),
+            // An option of git.
+            Some(raw) if raw.starts_with('-') => all.push(raw.to_owned()),
+            Some(raw) => self.named(raw, pushes, &mut Vec::new(), &mut all)?,
+            None => self.usual(pushes, &mut all)?,
         }
+        Ok(all)
     }
 
-    /// What a configured remote, or a group of them, stands for.
-    fn named(&self, name: &str, pushes: bool) -> Result<Option<Vec<String>>, Unknown> {
-        if name.starts_with('-') {
-            return Ok(None);
+    /// What a value stands for: a remote, an address, or a group of them. Git goes by a group where it has two members.
+    fn named(
+        &self,
+        name: &str,
+        pushes: bool,
+        met: &mut Vec<String>,
+        all: &mut Vec<String>,
+    ) -> Result<(), Unknown> {
+        if met.iter().any(|known| known == name) {
+            return Ok(());
         }
-        let mut all = Vec::new();
+        if met.len() >= MOST {
+            return Err(Unknown::TooBig);
+        }
+        met.push(name.to_owned());
         let group = format!("remotes.{name}");
-        // A group goes before a remote of its name.
-        for member in self.settings.all(&group).flat_map(str::split_whitespace) {
-            all.extend(
-                self.remote(member, pushes)?.unwrap_or_else(|| self.rewritten(&[member], &[], pushes)),
-            );
+        let members: Vec<&str> = self.settings.all(&group).flat_map(words).collect();
+        for member in &members {
+            self.named(member, pushes, met, all)?;
         }
         let own = self.remote(name, pushes)?;
-        let known = own.is_some() || !all.is_empty();
-        all.extend(own.unwrap_or_default());
-        Ok(known.then_some(all))
+        // Only a fetch takes a group; what else is given its name takes that for a remote.
+        if pushes || members.len() < 2 || !self.is_unknown(name, &own) {
+            all.extend(own);
+        }
+        Ok(())
     }
 
-    fn remote(&self, name: &str, pushes: bool) -> Result<Option<Vec<String>>, Unknown> {
-        let section = format!("remote.{name}.");
-        let is_own = |key: &str| key.strip_prefix(&section).is_some_and(|rest| !rest.contains('.'));
-        if !self.settings.0.iter().any(|(key, _)| is_own(key)) {
-            return Ok(None);
+    /// What git takes when no remote is named. A plain name that nothing has is passed over.
+    fn usual(&self, pushes: bool, all: &mut Vec<String>) -> Result<(), Unknown> {
+        if !pushes && self.settings.is_on("fetch.all")? {
+            let mut met = Vec::new();
+            for name in self.names()? {
+                self.named(name, pushes, &mut met, all)?;
+            }
         }
-        if self.settings.last(&format!("{section}vcs")).is_some() {
+        for name in self.defaults(pushes) {
+            let found = self.remote(&name, pushes)?;
+            if self.beside.contains(&name) || !self.is_unknown(&name, &found) {
+                all.extend(found);
+                return Ok(());
+            }
+        }
+        let name = match self.names()?.as_slice() {
+            [only] => only,
+            _ => "origin",
+        };
+        if self.is_configured(name) {
+            all.extend(self.remote(name, pushes)?);
+        }
+        Ok(())
+    }
+
+    /// The names that the configuration gives for want of one, the first first.
+    fn defaults(&self, pushes: bool) -> Vec<String> {
+        let of_branch = |key: &str| Some(format!("branch.{}.{key}", self.branch.as_deref()?));
+        let for_push = [of_branch("pushremote"), Some("remote.pushdefault".to_owned())];
+        let keys = for_push.into_iter().filter(|_| pushes).chain([of_branch("remote")]).flatten();
+        keys.filter_map(|key| self.settings.last(&key).map(str::to_owned)).collect()
+    }
+
+    /// The addresses of the remote that git makes of a name, be it configured or not.
+    fn remote(&self, name: &str, pushes: bool) -> Result<Vec<String>, Unknown> {
+        let given = |key: &str| {
+            let of_key = self.of_remote(name).filter(|(known, _)| *known == key);
+            of_key.map(|(_, value)| value.unwrap_or_default()).collect::<Vec<_>>()
+        };
+        if !given("vcs").is_empty() {
             return Err(Unknown::Helper);
         }
-        let given = |name: &str| {
-            let key = format!("{section}{name}");
-            self.settings.all(&key).filter(|url| !url.is_empty()).map(str::to_owned).collect::<Vec<_>>()
-        };
         let (mut urls, push_urls) = (given("url"), given("pushurl"));
-        if urls.is_empty() {
-            // Git takes the name for an address then.
-            urls.push(name.to_owned());
+        if [&urls, &push_urls].into_iter().flatten().any(|url| url.is_empty()) {
+            return Err(Unknown::Empty);
         }
-        Ok(Some(self.rewritten(&urls, &push_urls, pushes)))
+        let is_address_itself = urls.is_empty();
+        if is_address_itself {
+            urls.push(name);
+        }
+        let plain = |url: &&str| self.instead(url, ".insteadof").unwrap_or_else(|| (*url).to_owned());
+        let mut all: Vec<String> = Vec::new();
+        if pushes {
+            all.extend(push_urls.iter().map(plain));
+            if all.is_empty() || is_address_itself {
+                all.extend(urls.iter().filter_map(|url| self.instead(url, ".pushinsteadof")));
+            }
+        }
+        if all.is_empty() {
+            all.extend(urls.iter().map(plain));
+        }
+        // Git empties the list that it adds an empty address to.
+        if all.iter().any(String::is_empty) { Err(Unknown::Empty) } else { Ok(all) }
     }
 
-    /// What git takes when no remote is named. A configured name that no remote has is passed over, but an address
-    /// written in its place counts.
-    fn usual(&self, pushes: bool) -> Result<Vec<String>, Unknown> {
-        if !pushes && self.settings.is_on("fetch.all") {
-            let mut all = Vec::new();
-            for name in self.names() {
-                all.extend(self.remote(name, pushes)?.unwrap_or_default());
-            }
-            return Ok(all);
-        }
-        let of_branch = |key: &str| {
-            let key = format!("branch.{}.{key}", self.branch.as_deref()?);
-            self.settings.last(&key).map(str::to_owned)
-        };
-        let push_default = || self.settings.last("remote.pushdefault").map(str::to_owned);
-        let for_push = pushes.then(|| [of_branch("pushremote"), push_default()]);
-        let names = self.names();
-        let only = match names.as_slice() {
-            [only] => Some((*only).to_owned()),
-            _ => None,
-        };
-        let fallback = [of_branch("remote"), only, Some("origin".to_owned())];
-        for name in for_push.into_iter().flatten().chain(fallback).flatten() {
-            if let Some(found) = self.named(&name, pushes)? {
-                return Ok(found);
-            }
-            if name.contains(['/', ':', '.', '\\']) {
-                return Ok(self.rewritten(&[name], &[], pushes));
-            }
-        }
-        Ok(Vec::new())
+    /// Whether a name is neither a remote nor, by what is found for it, an address.
+    fn is_unknown(&self, name: &str, found: &[String]) -> bool {
+        let is_plain = !name.is_empty() && !name.contains(['/', ':', '.', '\\']);
+        is_plain && !self.is_configured(name) && found == [name]
+    }
+
+    fn is_configured(&self, name: &str) -> bool {
+        self.of_remote(name).next().is_some()
+    }
+
+    /// The settings of a remote. Git has none for a name that begins as a path does.
+    fn of_remote<'a>(&'a self, name: &'a str) -> impl Iterator<Item = (&'a str, Option<&'a str>)> {
+        let settings = self.settings.0.iter().filter(move |_| !name.starts_with('/'));
+        settings.filter_map(move |(key, value)| {
+            let rest = key.strip_prefix("remote.")?.strip_prefix(name)?.strip_prefix('.')?;
+            (!rest.contains('.')).then_some((rest, value.as_deref()))
+        })
     }
 
     /// The names of all remotes.
-    fn names(&self) -> Vec<&str> {
+    fn names(&self) -> Result<Vec<&str>, Unknown> {
         let mut names = Vec::new();
         for (key, _) in &self.settings.0 {
-            let name =
-                key.strip_prefix("remote.").and_then(|rest| rest.rsplit_once('.')).map(|(name, _)| name);
-            names.extend(name.filter(|name| !names.contains(name)));
+            let name = key.strip_prefix("remote.").and_then(|rest| Some(rest.rsplit_once('.')?.0));
+            names.extend(name.filter(|name| !name.starts_with('/') && !names.contains(name)));
+            if names.len() > MOST {
+                return Err(Unknown::TooBig);
+            }
         }
-        names
+        Ok(names)
     }
 
-    fn rewritten(&self, urls: &[impl AsRef<str>], push_urls: &[String], pushes: bool) -> Vec<String> {
-        let plain = |url: &str| self.instead(url, ".insteadof").unwrap_or_else(|| url.to_owned());
-        if pushes && !push_urls.is_empty() {
-            return push_urls.iter().map(|url| plain(url)).collect();
-        }
-        let for_push = urls.iter().filter_map(|url| self.instead(url.as_ref(), ".pushinsteadof"));
-        let for_push: Vec<String> = if pushes { for_push.collect() } else { Vec::new() };
-        if for_push.is_empty() { urls.iter().map(|url| plain(url.as_ref())).collect() } else { for_push }
-    }
-
-    /// The address by the longest beginning that is to be replaced, where one is.
+    /// The address by the longest beginning that is to be replaced, where one is. Of two as long git takes the one
+    /// whose replacement it met first, be it for another beginning.
     fn instead(&self, url: &str, name: &str) -> Option<String> {
-        let rules = self.settings.between("url.", name);
-        let fitting = rules.filter(|(_, beginning)| url.starts_with(beginning));
-        // Of two as long git takes the first.
-        let (base, beginning) =
-            fitting.reduce(|best, next| if next.1.len() > best.1.len() { next } else { best })?;
-        Some(format!("{base}{}", url.get(beginning.len()..)?))
+        let fits = |(_, beginning): &(&str, &str)| url.starts_with(beginning);
+        let fitting: Vec<_> = self.settings.between("url.", name).filter(fits).collect();
+        let longest = fitting.iter().map(|(_, beginning)| beginning.len()).max()?;
+        let is_best = |(base, _): &(&str, &str)| {
+            fitting.iter().any(|(other, beginning)| other == base && beginning.len() == longest)
+        };
+        let (base, _) = self.settings.between("url.", name).find(is_best)?;
+        Some(format!("{base}{}", url.get(longest..)?))
     }
+}
+
+/// The words of a list, at the blanks that git parts them by.
+fn words(list: &str) -> impl Iterator<Item = &str> {
+    list.split([' ', '\t', '\n']).filter(|word| !word.is_empty())
 }

@@ -6,10 +6,11 @@
 use super::Unknown;
 use super::place::Place;
 use super::settings::Settings;
-use ironcurtain_paths::{CanonicalPath, Resolver};
+use ironcurtain_paths::CanonicalPath;
 use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process_group, prlimit};
 use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -61,14 +62,17 @@ impl Runner {
         Settings::parse(&self.run(&arguments, None, text)?.ok_or(Unknown::NotUnderstood)?)
     }
 
-    /// Where an include of a file in `folder` leads.
-    pub(super) fn included(&self, folder: &CanonicalPath, written: &str) -> Result<CanonicalPath, Unknown> {
+    /// Where an include of a file in `folder` leads, by name: git follows no link on the way to a name.
+    pub(super) fn included(&self, folder: &Path, written: &str) -> Result<PathBuf, Unknown> {
         // What git gives a meaning of its own is not guessed.
         if written.starts_with("%(") || written.starts_with(":(") {
             return Err(Unknown::Conditional);
         }
-        let resolver = Resolver::new(self.person.clone(), folder.clone());
-        resolver.resolve(written).map(|found| found.path).map_err(|_| Unknown::NotPlain)
+        match written.strip_prefix("~/") {
+            Some(rest) => Ok(self.person.as_path().join(rest)),
+            None if written.starts_with('~') => Err(Unknown::NotPlain),
+            None => Ok(folder.join(written)),
+        }
     }
 
     /// The output; nothing when git says that it failed.

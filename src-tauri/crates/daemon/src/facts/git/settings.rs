@@ -27,13 +27,15 @@ impl Settings {
         self.all(name).last()
     }
 
-    /// Whether a truth value is set.
-    pub(super) fn is_on(&self, name: &str) -> bool {
-        let found = self.0.iter().rfind(|(known, _)| known == name);
-        found.is_some_and(|(_, value)| match value {
-            None => true,
-            Some(value) => !matches!(value.to_ascii_lowercase().as_str(), "" | "false" | "no" | "off" | "0"),
-        })
+    /// Whether a truth value is set. Git takes many more spellings than are taken here.
+    pub(super) fn is_on(&self, name: &str) -> Result<bool, Unknown> {
+        let Some((_, value)) = self.0.iter().rfind(|(known, _)| known == name) else { return Ok(false) };
+        let Some(value) = value else { return Ok(true) };
+        match value.to_ascii_lowercase().as_str() {
+            "true" | "yes" | "on" | "1" => Ok(true),
+            "false" | "no" | "off" | "0" | "" => Ok(false),
+            _ => Err(Unknown::NotUnderstood),
+        }
     }
 
     /// What stands between a section and a name, with the value.

@@ -1,5 +1,9 @@
 //! Real repositories, compared with what git itself says.
 
+mod differential;
+mod hostile;
+mod wire;
+
 use super::*;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -28,6 +32,19 @@ impl Person {
         std::fs::write(self.path(below).as_path(), content).unwrap();
     }
 
+    fn program(&self, below: &str, script: &str) {
+        self.file(below, script);
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        std::fs::set_permissions(self.path(below).as_path(), mode).unwrap();
+    }
+
+    fn link(&self, below: &str, to: &str) {
+        let at = self.path(below);
+        std::fs::create_dir_all(at.parent().unwrap().as_path()).unwrap();
+        let _ = std::fs::remove_file(at.as_path());
+        std::os::unix::fs::symlink(to, at.as_path()).unwrap();
+    }
+
     /// Git as the person runs it.
     fn git(&self, arguments: &[&str]) -> String {
         let mut git = Command::new("git");
@@ -36,12 +53,18 @@ impl Person {
         String::from_utf8(output.stdout).unwrap()
     }
 
+    fn commit(&self, repository: &str) {
+        let author = ["-c", "user.name=x", "-c", "user.email=x"];
+        let commit = ["commit", "-q", "--allow-empty", "-m", "x"];
+        self.git(&[&["-C", repository], &author[..], &commit[..]].concat());
+    }
+
     fn config(&self, content: &str) {
         self.file("repo/.git/config", &format!("[core]\n\trepositoryformatversion = 0\n{content}"));
     }
 
     fn question(&self, folder: &str, way: Way, raw: Option<&str>) -> RemoteQuestion {
-        let values = vec![(0, raw.map(str::to_owned))];
+        let values = vec![(0, raw.map(address::sent))];
         RemoteQuestion { repositories: vec![self.path(folder)], way, values }
     }
 
@@ -175,19 +198,7 @@ fn worktrees_bare_repositories_and_folders_below_are_found() {
     std::fs::create_dir_all(person.path("repo/deep/er").as_path()).unwrap();
     let found = |folder: &str| person.ask(folder, Way::Push, Some("origin"), false);
     assert_eq!(found("repo/deep/er"), ["https://github.com/a/b"]);
-    person.git(&[
-        "-C",
-        "repo",
-        "-c",
-        "user.name=x",
-        "-c",
-        "user.email=x",
-        "commit",
-        "-q",
-        "--allow-empty",
-        "-m",
-        "x",
-    ]);
+    person.commit("repo");
     person.git(&["-C", "repo", "worktree", "add", "-q", "-b", "side", "../side"]);
     assert_eq!(found("side"), ["https://github.com/a/b"]);
     person.git(&["init", "-q", "--bare", "bare.git"]);
@@ -263,21 +274,22 @@ fn hostile_configuration_runs_nothing_and_holds_nothing_up() {
     let person = Person::new();
     let ran = person.path("ran");
     let script = person.path("evil");
-    person.file("evil", &format!("#!/bin/sh\necho $0 >> {ran}\n"));
-    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-    std::fs::set_permissions(script.as_path(), mode).unwrap();
-    person.config(&format!(
-        "[core]\n\tfsmonitor = {script}\n\tsshCommand = {script}\n\tpager = {script}\n\teditor = {script}\n\
-         \taskPass = {script}\n\tgitProxy = {script}\n\thooksPath = {hooks}\n\talternateRefsCommand = {script}\n\
+    person.program("evil", &format!("#!/bin/sh\necho $0 >> {ran}\n"));
+    let config = format!(
+        "[core]\n\tfsmonitor = {script}\n\tpager = {script}\n\teditor = {script}\n\
+         \taskPass = {script}\n\thooksPath = {hooks}\n\talternateRefsCommand = {script}\n\
          [credential]\n\thelper = !{script}\n[pager]\n\tconfig = {script}\n\tremote = {script}\n\
          [alias]\n\tconfig = !{script}\n\tremote = !{script}\n[filter \"x\"]\n\tclean = {script}\n\
          [gpg]\n\tprogram = {script}\n[diff]\n\texternal = {script}\n[trace2]\n\teventTarget = {ran}\n\
          [remote \"origin\"]\n\turl = https://github.com/a/b\n",
         hooks = person.path("hooks"),
-    ));
+    );
+    person.config(&config);
     person.file("hooks/post-index-change", "#!/bin/sh\n");
     assert_eq!(person.push(Some("origin")), ["https://github.com/a/b"]);
     assert_eq!(person.ask("repo", Way::Either, None, true), ["https://github.com/a/b"]);
+    person.config(&format!("{config}[core]\n\tsshCommand = {script}\n\tgitProxy = {script}\n"));
+    person.is_unknown("the configuration of the repository changes how git connects");
     assert!(!ran.as_path().exists(), "{}", std::fs::read_to_string(ran.as_path()).unwrap_or_default());
     // What runs when it is run: the proof that the program works.
     assert!(Command::new(script.as_path()).status().unwrap().success() && ran.as_path().exists());
@@ -323,10 +335,21 @@ fn a_person_whose_own_configuration_hangs_is_not_waited_for_long() {
 
 #[test]
 fn secrets_in_addresses_are_not_passed_on() {
-    assert_eq!(without_password("https://token@github.com/a/b"), "https://github.com/a/b");
-    assert_eq!(without_password("https://u:p@github.com/a@b"), "https://github.com/a@b");
-    assert_eq!(without_password("ssh://git:pw@h:22/x"), "ssh://git@h:22/x");
-    for same in ["git@github.com:a/b", "ssh://git@h/x", "/a/path", "https://h"] {
-        assert_eq!(without_password(same), same);
+    let shown = |address: &str| address::shown(address).map_err(|why| why.to_string());
+    for (address, bare) in [
+        ("https://token@github.com/a/b", "https://github.com/a/b"),
+        ("https://u:p@github.com/a@b", "https://github.com/a@b"),
+        ("https://u:p@github.com?q=a@b", "https://github.com?q=a@b"),
+        ("ssh://git:pw@h:22/x", "ssh://git@h:22/x"),
+        ("ftp://u:p@h/x", "ftp://u@h/x"),
+    ] {
+        assert_eq!(shown(address), Ok(bare.to_owned()));
+    }
+    for same in ["git@github.com:a/b", "ssh://git@h/x", "/a/path", "https://h", "git@h:my b", "ftp://u@h/x"] {
+        assert_eq!(shown(same), Ok(same.to_owned()));
+    }
+    let unknown = Err("programs may understand the address of the remote differently".to_owned());
+    for hidden in ["https://u:p/w@github.com/a", "https://u:p?w@github.com/a", "https://u:p#w@github.com/a"] {
+        assert_eq!(shown(hidden), unknown, "{hidden}");
     }
 }

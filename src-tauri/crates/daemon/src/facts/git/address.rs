@@ -1,0 +1,48 @@
+//! Addresses that are judged, shown and put on record.
+//!
+//! - What a person sees has no password, and leads where the address itself leads: both are asked of the parser that
+//!   judges it.
+//! - An address that git and that parser may read differently is not known.
+
+use super::Unknown;
+use ironcurtain_policy::{Destination, Role};
+
+/// The address without the secrets it may hold.
+pub(super) fn shown(address: &str) -> Result<String, Unknown> {
+    let trimmed = address.trim() == address;
+    if !trimmed || address.contains(|c: char| c.is_control() || c == '\\') {
+        return Err(Unknown::Ambiguous);
+    }
+    let shown = without_login(address);
+    let (full, bare) = (parse(address), parse(&shown));
+    let same = full.domain() == bare.domain() && full.host_and_port() == bare.host_and_port();
+    // What leads nowhere has a password in a place of its own.
+    let hides = bare.domain().is_none() && has_password(&shown);
+    if same && !hides { Ok(shown) } else { Err(Unknown::Ambiguous) }
+}
+
+/// What is sent for an address that the agent wrote.
+pub(super) fn sent(written: &str) -> String {
+    parse(written).text().to_owned()
+}
+
+fn parse(address: &str) -> Destination {
+    Destination::parse(Role::GitRemoteUrl, address)
+}
+
+fn without_login(address: &str) -> String {
+    let Some((scheme, rest)) = address.split_once("://") else { return address.to_owned() };
+    let (authority, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+    let Some((login, host)) = authority.rsplit_once('@') else { return address.to_owned() };
+    match login.split_once(':') {
+        // Forges take a token in place of a name.
+        _ if scheme.starts_with("http") => format!("{scheme}://{host}{path}"),
+        Some((name, _)) => format!("{scheme}://{name}@{host}{path}"),
+        None => address.to_owned(),
+    }
+}
+
+fn has_password(address: &str) -> bool {
+    let login = address.split_once("://").and_then(|(_, rest)| rest.rsplit_once('@'));
+    login.is_some_and(|(login, _)| login.contains(':'))
+}

@@ -1,0 +1,113 @@
+//! The settings in a repository's own files.
+//!
+//! - What a file includes counts in its place, found from where git finds it: the name of the file as it was reached.
+//! - What git decides before it reads any include (the extensions of a repository) is taken from the file alone.
+//! - A repository that has its connections lead elsewhere, or keeps remotes outside its configuration, is not known.
+
+use super::Unknown;
+use super::files::{MayLook, is_empty, is_there, read};
+use super::place::Place;
+use super::run::Runner;
+use super::settings::Settings;
+use std::path::Path;
+
+/// How deep files may include each other, as git has it.
+const DEEPEST: usize = 10;
+
+/// The most settings of one repository.
+const MOST: usize = 20_000;
+
+/// Reads the settings of a repository.
+pub(super) fn read_settings(
+    place: &Place,
+    runner: &Runner,
+    may_look: &MayLook<'_>,
+) -> Result<Settings, Unknown> {
+    // Git takes the addresses in these for want of others.
+    for legacy in ["remotes", "branches"] {
+        if !is_empty(&place.common, legacy, may_look)? {
+            return Err(Unknown::Legacy);
+        }
+    }
+    let reader = Reader { runner, may_look };
+    let mut settings = Settings::default();
+    let shared = place.common.as_path().join("config");
+    let own = reader.alone(&shared)?;
+    let has_worktrees = has_worktree_settings(&own)?;
+    reader.with_included(own, &shared, 0, &mut settings)?;
+    if has_worktrees && is_there(&place.git_dir, "config.worktree") {
+        let of_worktree = place.git_dir.as_path().join("config.worktree");
+        reader.with_included(reader.alone(&of_worktree)?, &of_worktree, 0, &mut settings)?;
+    }
+    match settings.0.iter().find_map(|(key, _)| objection(key)) {
+        Some(why) => Err(why),
+        None => Ok(settings),
+    }
+}
+
+/// Whether worktrees have settings of their own, by the extensions of a repository that git understands.
+fn has_worktree_settings(own: &Settings) -> Result<bool, Unknown> {
+    let version = own.last("core.repositoryformatversion");
+    let is_extended = own.0.iter().any(|(key, _)| key.starts_with("extensions."));
+    let storage = own.last("extensions.refstorage");
+    if (is_extended && !matches!(version, Some("0" | "1"))) || storage.is_some_and(|kind| kind != "files") {
+        return Err(Unknown::NotPlain);
+    }
+    own.is_on("extensions.worktreeconfig")
+}
+
+/// Why a repository with this setting is not known.
+fn objection(key: &str) -> Option<Unknown> {
+    let (section, _) = key.split_once('.')?;
+    let (before, name) = key.rsplit_once('.')?;
+    match (section, name) {
+        ("http", "proxy" | "curloptresolve") | ("remote", "proxy") | ("core", "sshcommand" | "gitproxy") => {
+            Some(Unknown::Connected)
+        }
+        // Git takes the name of the setting for that of the remote then.
+        ("remote", _) if before == "remote." => Some(Unknown::NotUnderstood),
+        _ => None,
+    }
+}
+
+struct Reader<'a> {
+    runner: &'a Runner,
+    may_look: &'a MayLook<'a>,
+}
+
+impl Reader<'_> {
+    /// The settings in a file itself.
+    fn alone(&self, file: &Path) -> Result<Settings, Unknown> {
+        let text = read(file, self.may_look)?;
+        text.map_or(Ok(Settings::default()), |text| self.runner.spelled_out(text.as_bytes()))
+    }
+
+    /// Adds the settings of a file, those of included files in their places.
+    fn with_included(
+        &self,
+        own: Settings,
+        file: &Path,
+        depth: usize,
+        settings: &mut Settings,
+    ) -> Result<(), Unknown> {
+        if depth > DEEPEST {
+            return Err(Unknown::NotUnderstood);
+        }
+        for (key, value) in own.0 {
+            if key.starts_with("includeif.") {
+                return Err(Unknown::Conditional);
+            }
+            if key == "include.path"
+                && let (Some(beside), Some(written)) = (file.parent(), &value)
+            {
+                let included = self.runner.included(beside, written)?;
+                self.with_included(self.alone(&included)?, &included, depth + 1, settings)?;
+            }
+            settings.0.push((key, value));
+            if settings.0.len() > MOST {
+                return Err(Unknown::TooBig);
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,88 @@
+//! Looking at the files of a repository without git.
+//!
+//! - Each file that is read must be one that may be looked at, a regular file and not too big. It is opened without
+//!   following a link and without waiting.
+
+use super::Unknown;
+use ironcurtain_paths::{CanonicalPath, Resolver};
+use rustix::fs::{Access, FileType, Mode, OFlags};
+use std::io::{ErrorKind, Read};
+use std::path::Path;
+
+/// The most bytes of one file.
+const MOST_BYTES: u64 = 1024 * 1024;
+
+/// Whether a place may be looked at.
+pub(super) type MayLook<'a> = dyn Fn(&CanonicalPath) -> bool + 'a;
+
+/// The content of a file, as text; nothing when it is not there. A link that is named `path` is followed.
+pub(super) fn read(path: &Path, may_look: &MayLook<'_>) -> Result<Option<String>, Unknown> {
+    let path = path.to_str().ok_or(Unknown::NotPlain)?;
+    let path = resolve(&CanonicalPath::root(), path)?;
+    if !may_look(&path) {
+        return Err(Unknown::NotAllowed);
+    }
+    let Some(content) = read_regular(&path)? else { return Ok(None) };
+    String::from_utf8(content).map(Some).map_err(|_| Unknown::NotUnderstood)
+}
+
+/// As [`read`], for a file in a folder that must not be a link.
+pub(super) fn read_unlinked(
+    folder: &CanonicalPath,
+    name: &str,
+    may_look: &MayLook<'_>,
+) -> Result<Option<String>, Unknown> {
+    let path = folder.as_path().join(name);
+    if path.is_symlink() { Err(Unknown::NotPlain) } else { read(&path, may_look) }
+}
+
+fn read_regular(path: &CanonicalPath) -> Result<Option<Vec<u8>>, Unknown> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let file = match rustix::fs::open(path.as_path(), flags, Mode::empty()) {
+        Ok(file) => file,
+        Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR) => return Ok(None),
+        Err(_) => return Err(Unknown::NotPlain),
+    };
+    let found = rustix::fs::fstat(&file).map_err(|_| Unknown::NotPlain)?;
+    if FileType::from_raw_mode(found.st_mode) != FileType::RegularFile {
+        return Err(Unknown::NotPlain);
+    }
+    let mut content = Vec::new();
+    let mut bounded = std::fs::File::from(file).take(MOST_BYTES + 1);
+    bounded.read_to_end(&mut content).map_err(|_| Unknown::NotPlain)?;
+    if content.len() as u64 > MOST_BYTES { Err(Unknown::TooBig) } else { Ok(Some(content)) }
+}
+
+/// Where a name leads from a folder; a `~` is a letter like any other. A way that the system would not go is not known.
+pub(super) fn resolve(folder: &CanonicalPath, name: &str) -> Result<CanonicalPath, Unknown> {
+    let spelled = folder.as_path().join(name);
+    let name = if name.starts_with('~') { format!("./{name}") } else { name.to_owned() };
+    let resolver = Resolver::new(folder.clone(), folder.clone());
+    let path = resolver.resolve(&name).map_err(|_| Unknown::NotPlain)?.path;
+    if spelled.exists() == path.as_path().exists() { Ok(path) } else { Err(Unknown::NotPlain) }
+}
+
+/// Whether there is anything of that name in a folder. What cannot be told counts as being there.
+pub(super) fn is_there(folder: &CanonicalPath, name: &str) -> bool {
+    let missing = |e: std::io::Error| matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory);
+    !folder.as_path().join(name).symlink_metadata().is_err_and(missing)
+}
+
+/// Whether a folder has a folder of that name that can be gone into.
+pub(super) fn has_folder(folder: &CanonicalPath, name: &str) -> bool {
+    let path = folder.as_path().join(name);
+    path.is_dir() && rustix::fs::access(&path, Access::EXEC_OK).is_ok()
+}
+
+/// Whether a folder has nothing of that name but, perhaps, an empty folder.
+pub(super) fn is_empty(folder: &CanonicalPath, name: &str, may_look: &MayLook<'_>) -> Result<bool, Unknown> {
+    let path = resolve(folder, name)?;
+    if !may_look(&path) {
+        return Err(Unknown::NotAllowed);
+    }
+    match path.as_path().read_dir() {
+        Ok(mut entries) => Ok(entries.next().is_none()),
+        Err(e) if e.kind() == ErrorKind::NotFound => Ok(true),
+        Err(_) => Err(Unknown::NotPlain),
+    }
+}

@@ -1,0 +1,58 @@
+//! A wire that is cut: git runs for real, and every connection it would make is noted and refused.
+
+use super::Person;
+use ironcurtain_policy::{Destination, Role};
+use std::process::{Command, Stdio};
+
+/// Programs in place of those by which git reaches others.
+pub(super) struct Wire<'a> {
+    person: &'a Person,
+}
+
+impl<'a> Wire<'a> {
+    pub(super) fn new(person: &'a Person) -> Self {
+        let folders = std::env::var_os("PATH").unwrap();
+        let mut gits = std::env::split_paths(&folders).map(|folder| folder.join("git"));
+        let git = gits.find(|path| path.exists()).unwrap();
+        let note = |line: &str| format!("#!/bin/sh\n{line} >> {}\nexit 1\n", person.path("wire/log"));
+        // What is called last is the host and the command, or the address.
+        let ssh = note(
+            "while [ $# -gt 2 ]; do shift; done\npath=\"${2#*\\'}\"; path=\"${path%?}\"\n\
+             case \"$path\" in /*) echo \"ssh://$1$path\" ;; *) echo \"$1:$path\" ;; esac",
+        );
+        let local = note("if [ -e \"$1\" ] || [ -e \"$1.git\" ]; then echo \"local $1\"; else :; fi");
+        let web = note("echo \"$2\"");
+        for (name, script) in [
+            ("ssh", &ssh),
+            ("git-remote-https", &web),
+            ("git-remote-http", &web),
+            ("git-upload-pack", &local),
+            ("git-receive-pack", &local),
+        ] {
+            person.program(&format!("wire/{name}"), script);
+        }
+        std::os::unix::fs::symlink(git, person.path("wire").as_path().join("git")).unwrap();
+        Self { person }
+    }
+
+    /// Where git goes with these arguments in a folder: a place, or nothing for one on this machine.
+    pub(super) fn goes_to(&self, folder: &str, arguments: &[&str]) -> Vec<Option<String>> {
+        let log = self.person.path("wire/log");
+        let _ = std::fs::remove_file(log.as_path());
+        // A group that holds itself is fetched for ever.
+        let mut git = Command::new("timeout");
+        git.args(["2", "git", "-c", "push.default=current"]).args(arguments);
+        git.current_dir(self.person.path(folder).as_path()).env("HOME", self.person.path("").as_path());
+        git.env_remove("XDG_CONFIG_HOME").env("GIT_TERMINAL_PROMPT", "0");
+        git.env("GIT_EXEC_PATH", self.person.path("wire").as_path()).env("GIT_SSH_VARIANT", "ssh");
+        git.env("GIT_SSH_COMMAND", self.person.path("wire/ssh").as_path());
+        git.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap();
+        let log = std::fs::read_to_string(log.as_path()).unwrap_or_default();
+        log.lines().map(place).collect()
+    }
+}
+
+/// The place that an address leads to.
+pub(super) fn place(address: &str) -> Option<String> {
+    Destination::parse(Role::GitRemoteUrl, address).domain().map(str::to_owned)
+}
