@@ -4,7 +4,8 @@
 //! - `*` covers any named public host; `*.d` covers `d` and what is below it; a host covers any repository on it; a
 //!   pattern with `/` is exact.
 //! - A pattern of a gate that ends in a port covers that port alone; without one it covers every port.
-//! - What has no place (a foreign scheme, no host, not a URL) is covered by nothing.
+//! - What has no place (a foreign scheme, no host, not a URL) is covered by nothing, and neither is a folder of this
+//!   machine, of which it is known that no host is asked for it.
 
 mod host;
 mod pattern;
@@ -66,10 +67,10 @@ impl Destination {
         &self.text
     }
 
-    /// The place, where there is one: `host` for the web, `host/path` for a git remote.
+    /// The place, where there is one on a host: `host` for the web, `host/path` for a git remote.
     #[must_use]
     pub fn domain(&self) -> Option<&str> {
-        self.place.as_ref().map(|place| place.domain.as_str())
+        self.place.as_ref().map(|place| place.domain.as_str()).filter(|domain| !domain.is_empty())
     }
 
     /// The host and the port that a connection there goes to, where both are known.
@@ -80,14 +81,20 @@ impl Destination {
 
     fn web(raw: &str) -> Self {
         let Ok(url) = Url::parse(raw) else { return Self::nowhere(raw) };
-        let place = matches!(url.scheme(), "http" | "https").then(|| CleanHost::of(&url)).flatten();
-        let port = url.port_or_known_default();
-        Self { place: place.map(|host| Place::below(host, "")), port, text: spell(url) }
+        let place = match url.scheme() {
+            "http" | "https" => CleanHost::of(&url).map(|host| Place::below(host, "")),
+            "file" if url.host().is_none() => Some(Place::here()),
+            _ => None,
+        };
+        Self { place, port: url.port_or_known_default(), text: spell(url) }
     }
 
     fn remote(raw: &str) -> Self {
         if raw.contains("://") {
             return Self::remote_url(raw);
+        }
+        if ["/", "./", "../"].iter().any(|start| raw.starts_with(start)) {
+            return Self { text: raw.to_owned(), place: Some(Place::here()), port: None };
         }
         // `transport::address` starts a helper program, and a leading dash would be read as an option.
         let Some((login, path)) = raw.split_once(':').filter(|(login, path)| {
@@ -129,6 +136,11 @@ impl Destination {
 }
 
 impl Place {
+    /// A file or folder of this machine, which no host is asked for.
+    fn here() -> Self {
+        Self { domain: String::new(), host: 0, kind: HostKind::Local }
+    }
+
     /// A place that is given as `host` or `host/path`.
     fn new(domain: &str) -> Self {
         let (host, path) = domain.split_once('/').unwrap_or((domain, ""));

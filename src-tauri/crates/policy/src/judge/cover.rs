@@ -56,12 +56,13 @@ impl<'a> Scope<'a> {
         let doubt = Doubt::of(rule);
         let values = || call.values(self.role);
         let domains = condition.domains.iter();
-        let domains =
-            all(domains.map(|domains| doubt.in_domains(domains, values()))).ok_or(Miss::NotInDomains)?;
+        let in_domains =
+            |domains| doubt.hold_for(self.given, values(), |value| doubt.in_domains(domains, value));
+        let domains = all(domains.map(in_domains)).ok_or(Miss::NotInDomains)?;
         // A list about the judged role is about its values; a list about other roles is about theirs.
         let listed = |list: &ListCondition| match list.roles.contains(&self.role) {
-            true => doubt.on_list(list, values()),
-            false => doubt.on_list(list, of_roles(list, call)),
+            true => doubt.hold_for(self.given, values(), |value| doubt.on_list(list, value)),
+            false => doubt.hold_for(None, of_roles(list, call), |value| doubt.on_list(list, value)),
         };
         let lists = all(condition.lists.iter().flatten().map(listed)).ok_or(Miss::NotListed)?;
         Ok(domains.min(lists))
@@ -85,7 +86,9 @@ pub(super) fn cover_call(rule: &Rule, call: &ResolvedCall) -> Option<Holds> {
     let is_about_calls = condition.roles.as_ref().is_none_or(has_role)
         && condition.paths.is_none()
         && condition.domains.is_none();
-    let listed = |list: &ListCondition| Doubt::of(rule).on_list(list, of_roles(list, call));
+    let doubt = Doubt::of(rule);
+    let listed =
+        |list: &ListCondition| doubt.hold_for(None, of_roles(list, call), |value| doubt.on_list(list, value));
     is_about_calls.then(|| all(condition.lists.iter().flatten().map(listed)))?
 }
 
@@ -136,28 +139,38 @@ impl Doubt {
         }
     }
 
-    fn in_domains<'a>(
+    /// Whether there is a value, and a condition holds for every one. Where doubt counts it is enough that it holds for
+    /// the value that is judged: one next to it does not hide it.
+    fn hold_for<'a>(
         self,
-        condition: &DomainsCondition,
+        judged: Option<&Given>,
         values: impl Iterator<Item = &'a Given>,
+        holds: impl Fn(&Resource) -> Option<Holds>,
     ) -> Option<Holds> {
+        let mut values = values.peekable();
+        values.peek()?;
+        all(values.map(|given| holds(&given.value))).or_else(|| {
+            let judged = judged.filter(|_| self == Self::Counts)?;
+            holds(&judged.value).map(|_| Holds::InDoubt)
+        })
+    }
+
+    fn in_domains(self, condition: &DomainsCondition, value: &Resource) -> Option<Holds> {
         let allowed = &condition.allowed;
-        some_and_all(values, |value| match value {
+        match value {
             Resource::Url(destination) => {
                 self.holds(allowed.cover(destination), || allowed.may_mean(destination))
             }
             Resource::Text(host) => self.holds(allowed.cover_host(host), || allowed.may_mean_host(host)),
             Resource::Shapeless => self.holds(false, || true),
             Resource::Path(_) => None,
-        })
+        }
     }
 
-    fn on_list<'a>(self, list: &ListCondition, values: impl Iterator<Item = &'a Given>) -> Option<Holds> {
+    fn on_list(self, list: &ListCondition, value: &Resource) -> Option<Holds> {
         let entries = || list.allowed.iter();
-        some_and_all(values, |value| {
-            self.holds(entries().any(|entry| entry.covers(value)), || {
-                entries().any(|entry| entry.may_mean(value))
-            })
+        self.holds(entries().any(|entry| entry.covers(value)), || {
+            entries().any(|entry| entry.may_mean(value))
         })
     }
 
@@ -167,16 +180,6 @@ impl Doubt {
         }
         (self == Self::Counts && in_doubt()).then_some(Holds::InDoubt)
     }
-}
-
-/// Whether there is a value, and the condition holds for every one.
-fn some_and_all<'a>(
-    values: impl Iterator<Item = &'a Given>,
-    holds: impl FnMut(&Resource) -> Option<Holds>,
-) -> Option<Holds> {
-    let mut values = values.map(|given| &given.value).peekable();
-    values.peek()?;
-    all(values.map(holds))
 }
 
 /// As surely as the least sure of them; surely when there is none.

@@ -35,7 +35,9 @@ fn an_address_that_nobody_understands_does_not_slip_past_a_deny_rule() {
     for remote in HIDDEN {
         assert_eq!(scene.says("other", "push", &push(remote)), "deny evil", "{remote}");
     }
-    for remote in ["https://good.example/x", "git@good.example:x", "ssh://git@good.example/x"] {
+    let others =
+        ["https://good.example/x", "git@good.example:x", "ssh://git@good.example/x", "/srv/r", "../r"];
+    for remote in others {
         assert_eq!(scene.says("other", "push", &push(remote)), "allow all", "{remote}");
     }
 }
@@ -88,6 +90,23 @@ fn a_star_that_denies_is_about_every_host_there_is() {
     for url in ["https://example.org/", "http://localhost/", "http://127.1/"] {
         assert_eq!(twin.says("other", "get", &json!({ "url": url })), "allow all", "{url}");
     }
+}
+
+#[test]
+fn a_value_next_to_another_does_not_hide_it_from_a_rule_that_denies() {
+    let evil = domains("fetch-url", &["evil.example"]);
+    let get = |urls: Value| json!({ "url": urls });
+    let (evil_one, good) = ("https://evil.example/", "https://good.example/");
+    for (then, said) in [("deny", "deny evil"), ("escalate", "escalate evil")] {
+        let scene = Scene::new(&[("evil", evil.clone(), then), ("all", json!({}), "allow")]);
+        for urls in [json!([evil_one]), json!([good, evil_one]), json!([evil_one, good])] {
+            assert_eq!(scene.says("other", "get", &get(urls.clone())), said, "{urls}");
+        }
+        assert_eq!(scene.says("other", "get", &get(json!([good, good]))), "allow all");
+    }
+    // A rule that allows covers all of them or none.
+    let scene = Scene::new(&[("one", evil, "allow"), ("rest", json!({}), "escalate")]);
+    assert_eq!(scene.says("other", "get", &get(json!([evil_one, good]))), "escalate rest");
 }
 
 #[test]
