@@ -54,14 +54,20 @@ impl DynamicLists {
 
 #[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct StoredFile {
     #[serde(default = "crate::error::unsaid_version")]
     #[cfg_attr(test, schemars(extend("const" = 1)))]
     schema_version: u64,
+    /// Of the system that made the file; nothing is done with it.
+    #[serde(default, rename = "generatedAt")]
+    _generated_at: Option<String>,
     #[cfg_attr(test, schemars(with = "BTreeMap<String, StoredList>"))]
     lists: BTreeMap<String, Map<String, Value>>,
 }
+
+/// What else a list may have: how and when it was found. Nothing is read from it.
+const FOR_OTHERS: [&str; 2] = ["inputHash", "resolvedAt"];
 
 /// Reads a list field by field, so that an error names the field.
 fn read_list(
@@ -70,35 +76,46 @@ fn read_list(
     mut stored: Map<String, Value>,
 ) -> Result<StoredList, LoadError> {
     let lists = Spot::Field(&Spot::Whole, "lists");
+    let error = |at: Spot<'_>, message: &str| LoadError::List {
+        place: source.place(Spot::Field(&lists, list), at),
+        list: list.to_owned(),
+        field: at.to_string(),
+        message: message.to_owned(),
+    };
     let mut texts = |field: &str, needed: bool| {
         let read = match stored.remove(field) {
             Some(value) => strict::take(value),
             None if needed => Err(serde::de::Error::custom("is missing")),
             None => Ok(Vec::new()),
         };
-        read.map_err(|wrong| {
-            wrong.at(Spot::Field(&Spot::Whole, field), |at| LoadError::List {
-                place: source.place(Spot::Field(&lists, list), at),
-                list: list.to_owned(),
-                field: at.to_string(),
-                message: wrong.message.clone(),
-            })
-        })
+        read.map_err(|wrong| wrong.at(Spot::Field(&Spot::Whole, field), |at| error(at, &wrong.message)))
     };
-    Ok(StoredList {
+    let read = StoredList {
         values: texts("values", true)?,
         manual_additions: texts("manualAdditions", false)?,
         manual_removals: texts("manualRemovals", false)?,
-    })
+    };
+    match stored.keys().find(|field| !FOR_OTHERS.contains(&field.as_str())) {
+        Some(unknown) => Err(error(Spot::Field(&Spot::Whole, unknown), "this field is not known")),
+        None => Ok(read),
+    }
 }
 
-#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename_all = "camelCase"))]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename_all = "camelCase", transform = for_others))]
 struct StoredList {
     values: Vec<String>,
     #[cfg_attr(test, schemars(default))]
     manual_additions: Vec<String>,
     #[cfg_attr(test, schemars(default))]
     manual_removals: Vec<String>,
+}
+
+#[cfg(test)]
+fn for_others(schema: &mut schemars::Schema) {
+    schema.insert("additionalProperties".to_owned(), Value::Bool(false));
+    if let Some(fields) = schema.get_mut("properties").and_then(Value::as_object_mut) {
+        fields.extend(FOR_OTHERS.map(|field| (field.to_owned(), Value::Bool(true))));
+    }
 }
 
 impl StoredList {

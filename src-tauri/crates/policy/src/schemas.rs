@@ -75,12 +75,19 @@ enum DecisionShape {
     Deny,
 }
 
-/// A tool and its arguments. Fields that are not known are for others.
+/// A tool and its arguments.
 #[derive(JsonSchema)]
-#[schemars(rename = "StoredTool", rename_all = "camelCase")]
+#[schemars(deny_unknown_fields, rename = "StoredTool", rename_all = "camelCase")]
 #[expect(dead_code, reason = "only its shape is used")]
 pub(crate) struct ToolShape {
+    #[schemars(length(min = 1))]
     tool_name: String,
+    /// The server it stands under.
+    #[schemars(default)]
+    server_name: Option<String>,
+    /// For people.
+    #[schemars(default)]
+    comment: Value,
     args: BTreeMap<String, ArgumentShape>,
     #[schemars(default)]
     input_schema: Option<Value>,
@@ -94,7 +101,61 @@ pub(crate) struct ToolShape {
 #[expect(dead_code, reason = "only its shape is used")]
 pub(crate) enum ArgumentShape {
     Roles(Vec<RoleName>),
-    Conditional(annotations::load::StoredConditional),
+    Conditional(annotations::load::guards::StoredConditional),
+}
+
+/// About an argument of the call. Without an operator it never holds.
+#[derive(JsonSchema)]
+#[schemars(untagged, rename = "Condition")]
+#[expect(dead_code, reason = "only its shape is used")]
+pub(crate) enum ConditionShape {
+    Equals(EqualsShape),
+    In(InShape),
+    Is(IsShape),
+    Never(NeverShape),
+}
+
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields, rename = "Equals")]
+#[expect(dead_code, reason = "only its shape is used")]
+pub(crate) struct EqualsShape {
+    arg: String,
+    #[schemars(extend("not" = { "type": "null" }))]
+    equals: Value,
+}
+
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields, rename = "In")]
+#[expect(dead_code, reason = "only its shape is used")]
+pub(crate) struct InShape {
+    arg: String,
+    #[schemars(rename = "in")]
+    one_of: Vec<Value>,
+}
+
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields, rename = "Is")]
+#[expect(dead_code, reason = "only its shape is used")]
+pub(crate) struct IsShape {
+    arg: String,
+    is: StateShape,
+}
+
+#[derive(JsonSchema)]
+#[schemars(rename_all = "lowercase", rename = "State")]
+#[expect(dead_code, reason = "only its shape is used")]
+enum StateShape {
+    Present,
+    Absent,
+    Truthy,
+    Falsy,
+}
+
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields, rename = "Never")]
+#[expect(dead_code, reason = "only its shape is used")]
+pub(crate) struct NeverShape {
+    arg: String,
 }
 
 fn all() -> [(&'static str, Schema); 3] {

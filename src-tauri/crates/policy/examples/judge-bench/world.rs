@@ -141,7 +141,7 @@ impl World {
 /// The annotations that ship, and those of the other servers' tools in the mix.
 fn annotations() -> Value {
     let mut file: Value = serde_json::from_str(defaults::ANNOTATIONS_JSON).expect("JSON");
-    let tool = |name: &str, args: Value| json!({ "toolName": name, "serverName": "", "args": args });
+    let tool = |name: &str, args: Value| json!({ "toolName": name, "args": args });
     let path = json!(["read-path"]);
     let repository = json!(["read-path", "write-history"]);
     let project = |more: &str| json!({ "owner": ["github-owner"], "repo": ["github-repo"], more: ["none"] });

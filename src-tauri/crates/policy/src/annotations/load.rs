@@ -1,6 +1,11 @@
-//! Reads a tool-annotations file, strictly: an unknown role, operator or field of a condition refuses the file.
+//! Reads a tool-annotations file, strictly: a role, an operator or a field that is not known refuses the file.
+//!
+//! - Whatever a condition says, an argument that names something keeps a role that is judged, unless the file says
+//!   `none` for it by name.
 
-use super::{Annotations, ArgumentRoles, Condition, Guard, Taken, ToolAnnotation};
+pub(crate) mod guards;
+
+use super::{Annotations, ArgumentRoles, Taken, ToolAnnotation};
 use crate::names::Names;
 use crate::spot::{Source, Spot};
 use crate::{LoadError, Role, Roles, strict};
@@ -13,8 +18,8 @@ impl Annotations {
     /// Reads a tool-annotations file.
     ///
     /// # Errors
-    /// When the text is not such a file, names a role that does not exist, annotates a tool twice, or has a
-    /// condition that gives a role the default lacks.
+    /// When the text is not such a file, names a role that does not exist, annotates a tool twice, has a field that
+    /// is not known, or a condition that cannot be met or gives roles that the default has no part in.
     pub fn from_json(text: &str, file: &str) -> Result<Self, LoadError> {
         let source = Source { file, text };
         let stored: StoredFile = strict::read_file(source)?;
@@ -38,7 +43,11 @@ impl Annotations {
 }
 
 const TOOL_NAME: Spot<'static> = Spot::Field(&Spot::Whole, "toolName");
+const SERVER_NAME: Spot<'static> = Spot::Field(&Spot::Whole, "serverName");
 const ARGUMENTS: Spot<'static> = Spot::Field(&Spot::Whole, "args");
+
+/// What else a tool may have, of which nothing is read here.
+const FOR_PEOPLE: &str = "comment";
 
 /// The name of a tool, else its place in the file.
 fn tool_name(stored: &Map<String, Value>, index: usize) -> String {
@@ -50,51 +59,26 @@ fn tool_name(stored: &Map<String, Value>, index: usize) -> String {
 
 #[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct StoredFile {
     #[serde(default = "crate::error::unsaid_version")]
     #[cfg_attr(test, schemars(extend("const" = 1)))]
     schema_version: u64,
+    /// Of the system that made the file; nothing is done with it.
+    #[serde(default, rename = "generatedAt")]
+    _generated_at: Option<String>,
     servers: BTreeMap<String, StoredServer>,
 }
 
 #[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
 struct StoredServer {
+    /// What the server said of its tools, as a hash: `servers annotate` compares it.
+    #[serde(default, rename = "inputHash")]
+    _input_hash: Option<String>,
     #[cfg_attr(test, schemars(with = "Vec<crate::schemas::ToolShape>"))]
     tools: Vec<Map<String, Value>>,
-}
-
-#[derive(Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(deny_unknown_fields)]
-pub(crate) struct StoredConditional {
-    #[cfg_attr(test, schemars(with = "Vec<crate::schemas::RoleName>"))]
-    default: Vec<String>,
-    when: Vec<StoredGuard>,
-}
-
-#[derive(Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(deny_unknown_fields)]
-struct StoredGuard {
-    condition: StoredCondition,
-    #[cfg_attr(test, schemars(with = "Vec<crate::schemas::RoleName>"))]
-    roles: Vec<String>,
-}
-
-#[derive(Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(deny_unknown_fields)]
-struct StoredCondition {
-    arg: String,
-    #[serde(default)]
-    equals: Option<Value>,
-    #[serde(default, rename = "in")]
-    one_of: Option<Vec<Value>>,
-    #[serde(default)]
-    #[cfg_attr(test, schemars(extend("enum" = ["present", "absent", "truthy", "falsy", null])))]
-    is: Option<String>,
 }
 
 /// The tool that is being read. Places are below it.
@@ -120,26 +104,47 @@ impl Reading<'_> {
     }
 
     fn tool(&self, mut stored: Map<String, Value>) -> Result<(String, ToolAnnotation), LoadError> {
-        let missing = |at| self.error(at, "is missing");
-        let name: String =
-            self.read(TOOL_NAME, stored.remove("toolName").ok_or_else(|| missing(TOOL_NAME))?)?;
-        let args: Map<String, Value> =
-            self.read(ARGUMENTS, stored.remove("args").ok_or_else(|| missing(ARGUMENTS))?)?;
+        let name = self.names(&mut stored)?;
+        let args = stored.remove("args").ok_or_else(|| self.error(ARGUMENTS, "is missing"))?;
+        let args: Map<String, Value> = self.read(ARGUMENTS, args)?;
         let descends: Option<bool> =
             self.read(Spot::Field(&Spot::Whole, "descends"), stored.remove("descends").unwrap_or_default())?;
         let input_schema = stored.remove("inputSchema").filter(|schema| !schema.is_null());
+        if let Some(unknown) = stored.keys().find(|field| *field != FOR_PEOPLE) {
+            return Err(self.error(Spot::Field(&Spot::Whole, unknown), "this field is not known"));
+        }
         let mut arguments = Vec::with_capacity(args.len());
         for (name, stored) in args {
             let roles = self.argument(Spot::Field(&ARGUMENTS, &name), stored)?;
             arguments.push((name.into(), roles));
         }
+        let taken = Taken::new(&arguments, input_schema.as_ref());
+        self.check_conditions(&arguments, &taken)?;
         let annotation = ToolAnnotation {
             descends: descends.unwrap_or_else(|| names_a_recursive_tool(&name)),
-            taken: Taken::new(&arguments, input_schema.as_ref()),
+            taken,
             arguments,
             input_schema,
         };
         Ok((name, annotation))
+    }
+
+    /// The name of the tool. That of its server is written twice, and must be the same both times.
+    fn names(&self, stored: &mut Map<String, Value>) -> Result<String, LoadError> {
+        let tool = stored.remove("toolName").ok_or_else(|| self.error(TOOL_NAME, "is missing"))?;
+        let tool: String = self.read(TOOL_NAME, tool)?;
+        if tool.is_empty() {
+            return Err(self.error(TOOL_NAME, "a tool needs a name"));
+        }
+        let server: Option<String> =
+            self.read(SERVER_NAME, stored.remove("serverName").unwrap_or_default())?;
+        match server.filter(|server| server != self.server) {
+            Some(other) => {
+                let message = format!("`{other}` is not the server it stands under, `{}`", self.server);
+                Err(self.error(SERVER_NAME, message))
+            }
+            None => Ok(tool),
+        }
     }
 
     fn argument(&self, at: Spot<'_>, stored: Value) -> Result<ArgumentRoles, LoadError> {
@@ -147,30 +152,10 @@ impl Reading<'_> {
             let names: Vec<String> = self.read(at, stored)?;
             ArgumentRoles { default: self.roles(at, &names)?, when: Vec::new() }
         } else {
-            let stored: StoredConditional = self.read(at, stored)?;
-            let default = self.roles(Spot::Field(&at, "default"), &stored.default)?;
-            let whens = Spot::Field(&at, "when");
-            let guards = stored.when.into_iter().enumerate();
-            let when = guards.map(|(index, guard)| self.guard(Spot::Item(&whens, index), guard, &default));
-            ArgumentRoles { when: when.collect::<Result<_, _>>()?, default }
+            self.conditional(at, stored)?
         };
-        one_category(&roles.default).map_err(|message| self.error(at, message))?;
+        one_category(&roles).map_err(|message| self.error(at, message))?;
         Ok(roles)
-    }
-
-    fn guard(&self, at: Spot<'_>, stored: StoredGuard, default: &[Role]) -> Result<Guard, LoadError> {
-        let of_roles = Spot::Field(&at, "roles");
-        let roles = self.roles(of_roles, &stored.roles)?;
-        // `none` names nothing: under a condition an argument may lose all its roles.
-        let extra = roles.iter().find(|role| **role != Role::None && !default.contains(role));
-        let widens = default.iter().all(|role| roles.contains(role));
-        if let Some(extra) = extra.filter(|_| !widens) {
-            return Err(self.error(of_roles, format!("the default lacks the role `{extra}`")));
-        }
-        let argument = stored.condition.arg.clone();
-        let condition = stored.condition.check();
-        let condition = condition.map_err(|message| self.error(Spot::Field(&at, "condition"), message))?;
-        Ok(Guard { argument, condition, roles })
     }
 
     fn roles(&self, at: Spot<'_>, names: &[String]) -> Result<Roles, LoadError> {
@@ -206,33 +191,13 @@ fn names_a_recursive_tool(tool: &str) -> bool {
     WORDS.iter().any(|word| tool.contains(word))
 }
 
-/// A value has one canonical form, so its roles must agree on what kind of thing it is.
-fn one_category(roles: &[Role]) -> Result<(), String> {
-    let mut resources = roles.iter().filter(|role| role.is_resource());
+/// A value has one canonical form, so its roles must agree on what kind of thing it is, under every condition.
+fn one_category(roles: &ArgumentRoles) -> Result<(), String> {
+    let all = roles.default.iter().chain(roles.when.iter().flat_map(|guard| &guard.roles));
+    let mut resources = all.filter(|role| role.is_resource());
     let Some(first) = resources.next() else { return Ok(()) };
     match resources.find(|role| role.category() != first.category()) {
         Some(other) => Err(format!("`{first}` and `{other}` cannot be roles of one argument")),
         None => Ok(()),
-    }
-}
-
-impl StoredCondition {
-    fn check(self) -> Result<Condition, String> {
-        if let Some(wanted) = self.equals {
-            return Ok(Condition::Equals(wanted));
-        }
-        if let Some(wanted) = self.one_of {
-            return Ok(Condition::In(wanted));
-        }
-        match self.is.as_deref() {
-            Some("present") => Ok(Condition::Present),
-            Some("absent") => Ok(Condition::Absent),
-            Some("truthy") => Ok(Condition::Truthy),
-            Some("falsy") => Ok(Condition::Falsy),
-            Some(other) => {
-                Err(format!("`{other}` is not an `is`: write `present`, `absent`, `truthy` or `falsy`"))
-            }
-            None => Ok(Condition::Never),
-        }
     }
 }

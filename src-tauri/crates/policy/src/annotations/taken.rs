@@ -43,6 +43,11 @@ impl Taken {
         Self { places, shapes, whole }
     }
 
+    /// Whether a call may give an argument of this name.
+    pub(crate) fn knows(&self, name: &str) -> bool {
+        self.places.has(name)
+    }
+
     /// Puts what a call gives in order.
     ///
     /// # Errors

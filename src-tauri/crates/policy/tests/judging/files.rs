@@ -114,7 +114,7 @@ fn an_annotation_that_is_not_understood_refuses_the_file() {
         let file = json!({ "servers": { "s": { "tools": [tool] } } }).to_string();
         Annotations::from_json(&file, "a.json").map_err(|error| error.to_string())
     };
-    let when = |condition: Value, roles: Value| json!({ "path": { "default": ["read-path", "write-path"], "when": [{ "condition": condition, "roles": roles }] } });
+    let when = |condition: Value, roles: Value| json!({ "m": ["none"], "path": { "default": ["read-path", "write-path"], "when": [{ "condition": condition, "roles": roles }] } });
     let holds = json!({ "arg": "m", "equals": 1 });
     assert_eq!(
         error(json!({ "path": ["path"] })).unwrap_err(),
@@ -140,6 +140,113 @@ fn an_annotation_that_is_not_understood_refuses_the_file() {
     assert!(error(when(holds.clone(), json!(["read-path"]))).is_ok());
     assert!(error(when(holds.clone(), json!(["none"]))).is_ok());
     assert!(error(when(holds, json!(["read-path", "write-path", "delete-path"]))).is_ok());
+}
+
+#[test]
+fn a_condition_that_would_drop_a_role_unseen_refuses_the_file() {
+    let load = |default: &str, condition: &str, roles: &str| {
+        let path = format!(
+            r#"{{ "default": {default}, "when": [{{ "condition": {condition}, "roles": {roles} }}] }}"#
+        );
+        let file = format!(
+            r#"{{"servers":{{"s":{{"tools":[{{"toolName":"t","args":{{"mode":["none"],"path":{path}}},
+               "inputSchema":{{"properties":{{"mode":{{}},"path":{{}},"more":{{}}}}}}}}]}}}}}}"#
+        );
+        Annotations::from_json(&file, "a.json").map(drop).map_err(|error| error.to_string())
+    };
+    let write = r#"["write-path"]"#;
+    for (default, condition, roles, place, message) in [
+        (write, r#"{"arg":"mdoe","is":"absent"}"#, r#"["none"]"#, ".condition.arg", "has no argument `mdoe`"),
+        (write, r#"{"arg":"more","is":"absent"}"#, r#"["none"]"#, ".condition.arg", "has no argument `more`"),
+        (write, r#"{"arg":"mode","equals":null}"#, r#"["none"]"#, ".condition.equals", "is null"),
+        (write, r#"{"arg":"mode","in":null}"#, r#"["none"]"#, ".condition.in", "is null"),
+        (write, r#"{"arg":"mode","is":null}"#, r#"["none"]"#, ".condition.is", "is null"),
+        (write, r#"{"arg":"mode","not":1}"#, r#"["none"]"#, ".condition.not", "not known"),
+        (
+            write,
+            r#"{"arg":"mode","equals":"x","is":"absent"}"#,
+            r#"["none"]"#,
+            ".condition",
+            ": write one condition",
+        ),
+        (write, r#"["mode","x"]"#, r#"["none"]"#, "", "expected a map"),
+        (
+            "[]",
+            r#"{"arg":"mode","equals":"x"}"#,
+            r#"["delete-path"]"#,
+            ".roles",
+            "lacks the role `delete-path`",
+        ),
+        (
+            r#"["none"]"#,
+            r#"{"arg":"mode","equals":"x"}"#,
+            r#"["none","delete-path"]"#,
+            ".roles",
+            "lacks the role",
+        ),
+        (write, r#"{"arg":"mode","equals":"x"}"#, r#"["read-path"]"#, ".roles", "lacks the role `read-path`"),
+    ] {
+        let error = load(default, condition, roles).unwrap_err();
+        let place = format!("`a.json`, line 1, tool `s/t`, field `args.path.when[0]{place}`: ");
+        assert!(error.starts_with(&place) && error.contains(message), "{error}");
+    }
+    let two = load(write, r#"{"arg":"mode","equals":"x"}"#, r#"["write-path","fetch-url"]"#).unwrap_err();
+    assert!(two.ends_with("`write-path` and `fetch-url` cannot be roles of one argument"), "{two}");
+    for (default, condition, roles) in [
+        (write, r#"{"arg":"mode","is":"absent"}"#, r#"["none"]"#),
+        (write, r#"{"arg":"mode","equals":"x"}"#, "[]"),
+        (write, r#"{"arg":"mode"}"#, r#"["none"]"#),
+        (write, r#"{"arg":"mode","in":["x",1,true]}"#, r#"["write-path","delete-path"]"#),
+        (write, r#"{"arg":"path","is":"truthy"}"#, write),
+        ("[]", r#"{"arg":"mode","equals":"x"}"#, r#"["none"]"#),
+    ] {
+        assert_eq!(load(default, condition, roles), Ok(()), "{default} {condition} {roles}");
+    }
+}
+
+#[test]
+fn a_field_that_is_not_known_refuses_annotations_and_lists() {
+    let tool = json!({ "toolName": "t", "serverName": "s", "args": {}, "comment": "c", "inputSchema": {}, "descends": true });
+    let server = json!({ "inputHash": "h", "tools": [tool] });
+    let file = json!({ "schemaVersion": 1, "generatedAt": "now", "servers": { "s": server } });
+    let list = json!({ "values": ["a"], "manualAdditions": [], "manualRemovals": ["a"], "inputHash": "h", "resolvedAt": "now" });
+    let lists = json!({ "schemaVersion": 1, "generatedAt": "now", "lists": { "n": list } });
+    let load = |text: &str| Annotations::from_json(text, "a.json").map(drop).map_err(|e| e.to_string());
+    let load_lists =
+        |text: &str| DynamicLists::from_json(text, "l.json").map(drop).map_err(|e| e.to_string());
+    let (text, of_lists) = (file.to_string(), lists.to_string());
+    assert_eq!((load(&text), load_lists(&of_lists)), (Ok(()), Ok(())));
+    let of_tool =
+        |field: &str, message: &str| format!("`a.json`, line 1, tool `s/t`, field `{field}`: {message}");
+    for (from, to, expected) in [
+        ("descends", "decends", of_tool("decends", "this field is not known")),
+        (
+            "\"serverName\":\"s\"",
+            "\"serverName\":\"o\"",
+            of_tool("serverName", "`o` is not the server it stands under, `s`"),
+        ),
+        (
+            "\"t\"",
+            "\"\"",
+            "`a.json`, line 1, tool `s/number 1`, field `toolName`: a tool needs a name".to_owned(),
+        ),
+    ] {
+        assert_eq!(load(&text.replacen(from, to, 1)).unwrap_err(), expected);
+    }
+    for (from, to) in [("schemaVersion", "schema_version"), ("generatedAt", "made"), ("inputHash", "hash")] {
+        let error = load(&text.replacen(from, to, 1)).unwrap_err();
+        assert!(error.contains(&format!("unknown field `{to}`")) && error.contains("line 1"), "{error}");
+    }
+    let typo = load_lists(&of_lists.replacen("manualRemovals", "manualRemoval", 1)).unwrap_err();
+    assert_eq!(typo, "`l.json`, line 1, list `n`, field `manualRemoval`: this field is not known");
+    assert!(
+        load_lists(&of_lists.replacen("schemaVersion", "schema_version", 1))
+            .unwrap_err()
+            .contains("`schema_version`")
+    );
+    for text in [r#"[1, null, {}]"#, "[]", "null"] {
+        assert_eq!(load(text).unwrap_err(), "`a.json`: the file must be an object");
+    }
 }
 
 #[test]

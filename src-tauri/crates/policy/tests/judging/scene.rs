@@ -144,7 +144,7 @@ fn sandbox_servers() -> &'static [String] {
 
 /// Tools with every kind of argument.
 fn tools() -> Value {
-    let tool = |name: &str, args: Value| json!({ "toolName": name, "serverName": "", "args": args });
+    let tool = |name: &str, args: Value| json!({ "toolName": name, "args": args });
     let files = json!([
         tool("read", json!({ "path": ["read-path"] })),
         tool("write", json!({ "path": ["write-path"], "content": ["none"] })),

@@ -1,0 +1,132 @@
+//! Reads roles under conditions.
+//!
+//! - A condition is about an argument that a call can have: one about any other would hold always, or never.
+//! - It takes roles away from those of the default, or adds to them. What carries no role by default gets none: a call
+//!   that misses the condition would not be judged by what it names.
+
+use super::super::{ArgumentRoles, Condition, Guard, Taken};
+use super::{ARGUMENTS, Reading};
+use crate::spot::Spot;
+use crate::{LoadError, Role, SharedStr};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub(crate) struct StoredConditional {
+    #[cfg_attr(test, schemars(with = "Vec<crate::schemas::RoleName>"))]
+    default: Vec<String>,
+    #[cfg_attr(test, schemars(with = "Vec<StoredGuard>"))]
+    when: Vec<Map<String, Value>>,
+}
+
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+struct StoredGuard {
+    #[cfg_attr(test, schemars(with = "crate::schemas::ConditionShape"))]
+    condition: Map<String, Value>,
+    #[cfg_attr(test, schemars(with = "Vec<crate::schemas::RoleName>"))]
+    roles: Vec<String>,
+}
+
+impl Reading<'_> {
+    /// An argument with roles under conditions.
+    pub(super) fn conditional(&self, at: Spot<'_>, stored: Value) -> Result<ArgumentRoles, LoadError> {
+        let stored: StoredConditional = self.read(at, stored)?;
+        let default = self.roles(Spot::Field(&at, "default"), &stored.default)?;
+        let whens = Spot::Field(&at, "when");
+        let guards = stored.when.into_iter().enumerate();
+        let when = guards.map(|(index, guard)| {
+            let at = Spot::Item(&whens, index);
+            let guard: StoredGuard = self.read(at, Value::Object(guard))?;
+            let of_roles = Spot::Field(&at, "roles");
+            let roles = self.roles(of_roles, &guard.roles)?;
+            belong(&roles, &default).map_err(|message| self.error(of_roles, message))?;
+            let (argument, condition) = self.condition(Spot::Field(&at, "condition"), guard.condition)?;
+            Ok(Guard { argument, condition, roles })
+        });
+        Ok(ArgumentRoles { when: when.collect::<Result<_, _>>()?, default })
+    }
+
+    /// Checks that every condition is about an argument that a call can have.
+    pub(super) fn check_conditions(
+        &self,
+        arguments: &[(SharedStr, ArgumentRoles)],
+        taken: &Taken,
+    ) -> Result<(), LoadError> {
+        for (name, roles) in arguments {
+            let of_argument = Spot::Field(&ARGUMENTS, name);
+            let whens = Spot::Field(&of_argument, "when");
+            let mut guards = roles.when.iter().enumerate();
+            if let Some((index, guard)) = guards.find(|(_, guard)| !taken.knows(&guard.argument)) {
+                let at = Spot::Item(&whens, index);
+                let condition = Spot::Field(&at, "condition");
+                let message = format!("a call of the tool has no argument `{}`", guard.argument);
+                return Err(self.error(Spot::Field(&condition, "arg"), message));
+            }
+        }
+        Ok(())
+    }
+
+    fn condition(
+        &self,
+        at: Spot<'_>,
+        mut stored: Map<String, Value>,
+    ) -> Result<(String, Condition), LoadError> {
+        let of_argument = Spot::Field(&at, "arg");
+        let argument = stored.remove("arg").ok_or_else(|| self.error(of_argument, "is missing"))?;
+        let argument: String = self.read(of_argument, argument)?;
+        let mut operators = stored.into_iter();
+        let condition = match (operators.next(), operators.next()) {
+            (None, _) => Condition::Never,
+            (Some((name, wanted)), None) => self.operator(Spot::Field(&at, &name), &name, wanted)?,
+            (Some((one, _)), Some((other, _))) => {
+                let message = format!("has `{one}` and `{other}`: write one condition");
+                return Err(self.error(at, message));
+            }
+        };
+        Ok((argument, condition))
+    }
+
+    fn operator(&self, at: Spot<'_>, name: &str, wanted: Value) -> Result<Condition, LoadError> {
+        match (name, wanted) {
+            ("equals" | "in" | "is", Value::Null) => {
+                Err(self.error(at, "is null, which nothing equals: `is` may be `absent`"))
+            }
+            ("equals", wanted) => Ok(Condition::Equals(wanted)),
+            ("in", wanted) => Ok(Condition::In(self.read(at, wanted)?)),
+            ("is", wanted) => {
+                let word: String = self.read(at, wanted)?;
+                state(&word).ok_or_else(|| {
+                    let message =
+                        format!("`{word}` is not an `is`: write `present`, `absent`, `truthy` or `falsy`");
+                    self.error(at, message)
+                })
+            }
+            _ => Err(self.error(at, "this condition is not known")),
+        }
+    }
+}
+
+fn state(word: &str) -> Option<Condition> {
+    match word {
+        "present" => Some(Condition::Present),
+        "absent" => Some(Condition::Absent),
+        "truthy" => Some(Condition::Truthy),
+        "falsy" => Some(Condition::Falsy),
+        _ => None,
+    }
+}
+
+/// Whether roles under a condition are fewer than those of the default, or those and more. `none` names nothing: under a
+/// condition an argument may lose all its roles.
+fn belong(roles: &[Role], default: &[Role]) -> Result<(), String> {
+    let named =
+        |roles: &[Role]| -> Vec<Role> { roles.iter().copied().filter(|role| *role != Role::None).collect() };
+    let (roles, default) = (named(roles), named(default));
+    let Some(extra) = roles.iter().find(|role| !default.contains(role)) else { return Ok(()) };
+    let adds = !default.is_empty() && default.iter().all(|role| roles.contains(role));
+    if adds { Ok(()) } else { Err(format!("the default lacks the role `{extra}`")) }
+}
