@@ -120,7 +120,7 @@ impl ArgumentRoles {
 }
 
 impl Guard {
-    fn holds(&self, arguments: &Map<String, Value>) -> bool {
+    pub(crate) fn holds(&self, arguments: &Map<String, Value>) -> bool {
         let value = field(arguments, &self.argument).unwrap_or(&Value::Null);
         match &self.condition {
             Condition::Equals(wanted) => is_same(value, wanted),

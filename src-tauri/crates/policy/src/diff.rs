@@ -1,15 +1,24 @@
 //! What becomes looser and what becomes stricter when one policy takes the place of another.
 //!
-//! - Rules are compared one by one; decisions are compared on probes: calls made up for every annotated tool from the
-//!   folders, hosts and entries that either policy names, and from places that neither names.
-//! - A difference that no probe meets is not found: this helps a person look, it proves nothing.
+//! - Rules are compared one by one; decisions are compared on probes: calls made up for every annotated tool, that its
+//!   server would take, from what either policy names and from what neither names.
+//! - A value that a rule denies is told apart from one that no rule covers: the first stays denied whatever is granted
+//!   or answered, and behind a gate for hosts the second is asked about.
+//! - Where a tool has too many probes, it is said: a difference that none of them meets is not found then.
 
+mod comparing;
 mod probes;
+mod slots;
+mod values;
 
-use crate::{Annotations, Context, Decision, Gates, Policy, Protected, Rule, Verdict, judge};
-use ironcurtain_paths::CanonicalPath;
+use crate::judge::DEFAULT_DENY;
+use crate::{Annotations, Decision, Policy, Rule, Verdict};
+use comparing::Comparing;
 use serde_json::{Map, Value};
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// How often a rule is looked at, for all tools together: what keeps this within seconds.
+const MOST_LOOKS: usize = 100_000_000;
 
 /// How two policies differ.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -26,8 +35,21 @@ pub struct Difference {
     pub decisions: Vec<Change>,
     /// How many probes were judged.
     pub probes: usize,
-    /// Tools that have more probes than were judged.
+    /// Tools that have more probes than were judged, or that take none that could be made up.
     pub cut_short: Vec<String>,
+}
+
+/// What becomes of a call by the rules alone, the strictest last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Outcome {
+    /// It may happen.
+    Allow,
+    /// A person must say.
+    Escalate,
+    /// No rule covers it: it is denied, unless a grant does, or a gate asks about it.
+    Uncovered,
+    /// A rule denies it, whatever is granted or answered.
+    Deny,
 }
 
 /// A probe that comes out otherwise.
@@ -40,9 +62,9 @@ pub struct Change {
     /// The arguments of the first such probe.
     pub arguments: Map<String, Value>,
     /// What the old policy decides, and by which rule.
-    pub old: (Decision, String),
+    pub old: (Outcome, String),
     /// What the new policy decides, and by which rule.
-    pub new: (Decision, String),
+    pub new: (Outcome, String),
     /// How many probes of the tool come out like this.
     pub probes: usize,
 }
@@ -61,80 +83,69 @@ pub fn diff_rules(old: &Policy, new: &Policy) -> Difference {
     rules(old.rules(), new.rules())
 }
 
-/// Compares two policies for a person with this home. Takes seconds where there are very many rules.
+/// Compares two policies. Takes seconds where there are very many rules.
 #[must_use]
-pub fn diff(old: &Policy, new: &Policy, annotations: &Annotations, home: &CanonicalPath) -> Difference {
+pub fn diff(old: &Policy, new: &Policy, annotations: &Annotations) -> Difference {
     let mut difference = diff_rules(old, new);
-    let material = probes::Material::of([old, new], home);
-    for server in annotations.servers() {
-        for (tool, annotation) in annotations.tools(server) {
-            let calls = material.calls(annotation);
-            if calls.cut_short {
-                difference.cut_short.push(format!("{server}/{tool}"));
-            }
-            let mut changes: Vec<Change> = Vec::new();
-            for arguments in calls.arguments.into_iter().map(Arc::new) {
-                difference.probes += 1;
-                let Some(call) = probes::resolve(annotations, server, tool, &arguments) else { continue };
-                let (before, after) = (decide(old, &call), decide(new, &call));
-                if before.0 != after.0 {
-                    let change = Change {
-                        server: server.to_owned(),
-                        tool: tool.to_owned(),
-                        arguments: (*arguments).clone(),
-                        old: before,
-                        new: after,
-                        probes: 1,
-                    };
-                    count(&mut changes, change);
-                }
-            }
-            difference.decisions.extend(changes);
-        }
+    let differing = [&difference.added, &difference.removed, &difference.changed];
+    let differing: BTreeSet<String> = differing.into_iter().flatten().cloned().collect();
+    let comparing = Comparing { old, new, annotations };
+    let tools: Vec<_> = annotations
+        .servers()
+        .flat_map(|server| {
+            annotations.tools(server).map(move |(tool, annotation)| (server, tool, annotation))
+        })
+        .collect();
+    let looks = MOST_LOOKS.checked_div(tools.len()).unwrap_or(MOST_LOOKS);
+    for tool in tools {
+        comparing.tool(tool, &differing, looks, &mut difference);
     }
     difference
 }
 
-/// Keeps the first change of each kind and counts the others.
-fn count(changes: &mut Vec<Change>, change: Change) {
-    match changes.iter_mut().find(|known| known.old == change.old && known.new == change.new) {
-        Some(known) => known.probes += 1,
-        None => changes.push(change),
-    }
-}
-
 fn rules(old: &[Rule], new: &[Rule]) -> Difference {
-    let missing = |from: &[Rule], rule: &&Rule| !from.iter().any(|other| other.name() == rule.name());
-    let names = |rules: Vec<&Rule>| rules.into_iter().map(|rule| rule.name().to_string()).collect::<Vec<_>>();
-    let both =
-        |these: &[Rule], those: &[Rule]| names(these.iter().filter(|rule| !missing(those, rule)).collect());
+    let named = |rules: &'_ [Rule]| rules.iter().map(|rule| rule.name().to_string()).collect::<BTreeSet<_>>();
+    let (of_old, of_new) = (named(old), named(new));
+    let names = |rules: &[Rule], among: &BTreeSet<String>, there: bool| -> Vec<String> {
+        let found = rules.iter().filter(|rule| among.contains(rule.name().as_str()) == there);
+        found.map(|rule| rule.name().to_string()).collect()
+    };
+    let known: BTreeMap<&str, &Rule> = old.iter().map(|rule| (rule.name().as_str(), rule)).collect();
     let says_otherwise = |rule: &&Rule| {
-        old.iter().any(|other| {
-            other.name() == rule.name() && (other.condition != rule.condition || other.then != rule.then)
-        })
+        known
+            .get(rule.name().as_str())
+            .is_some_and(|other| other.condition != rule.condition || other.then != rule.then)
     };
     Difference {
-        added: names(new.iter().filter(|rule| missing(old, rule)).collect()),
-        removed: names(old.iter().filter(|rule| missing(new, rule)).collect()),
-        changed: names(new.iter().filter(says_otherwise).collect()),
-        reordered: both(old, new) != both(new, old),
+        added: names(new, &of_old, false),
+        removed: names(old, &of_new, false),
+        changed: new.iter().filter(says_otherwise).map(|rule| rule.name().to_string()).collect(),
+        reordered: names(old, &of_new, true) != names(new, &of_old, true),
         ..Difference::default()
     }
 }
 
-/// By the rules alone: without session sandbox, grants, gates and protected paths, which no policy changes.
-fn decide(policy: &Policy, call: &crate::ResolvedCall) -> (Decision, String) {
-    let context = Context {
-        sandbox: None,
-        sandbox_servers: &[],
-        protected: Protected::NOTHING,
-        gates: &Gates::default(),
-        grants: &[],
-        hosts: &[],
-        approved: &[],
-    };
-    let verdict = judge(policy, &context, call);
-    (verdict.decision(), verdict.rule().to_owned())
+impl Outcome {
+    /// What a verdict comes to that rests on rules alone.
+    #[must_use]
+    pub fn of(verdict: &Verdict) -> Self {
+        match verdict {
+            Verdict::Allow(_) => Self::Allow,
+            Verdict::Escalate(_) => Self::Escalate,
+            Verdict::Deny(denial) if denial.rule == DEFAULT_DENY => Self::Uncovered,
+            Verdict::Deny(_) => Self::Deny,
+        }
+    }
+
+    /// The decision, without whose it is.
+    #[must_use]
+    pub fn decision(self) -> Decision {
+        match self {
+            Self::Allow => Decision::Allow,
+            Self::Escalate => Decision::Escalate,
+            Self::Uncovered | Self::Deny => Decision::Deny,
+        }
+    }
 }
 
 impl Verdict {

@@ -37,7 +37,8 @@ static SANDBOX: Spoken = Spoken {
 };
 const DOMAIN_GATE: SharedStr = SharedStr::fixed("structural-domain-escalate");
 const GRANT: SharedStr = SharedStr::fixed("grant");
-const DEFAULT_DENY: SharedStr = SharedStr::fixed("default-deny");
+/// Rule name: no rule covers it.
+pub(crate) const DEFAULT_DENY: SharedStr = SharedStr::fixed("default-deny");
 
 /// What the judge knows besides the policy. All of it belongs to the caller and to this moment.
 #[derive(Debug, Clone, Copy)]

@@ -4,13 +4,13 @@ use super::explain::word;
 use super::files::World;
 use super::{Beside, Report};
 use crate::sheet::Sheet;
-use ironcurtain_policy::diff::{Change, Difference, diff};
+use ironcurtain_policy::diff::{Change, Difference, Outcome, diff};
 use serde_json::{Value, json};
 use std::path::Path;
 
 pub fn report(old: &Path, new: &Path, beside: &Beside) -> anyhow::Result<Report> {
     let (old, new) = (World::open(Some(old), beside)?, World::open(Some(new), beside)?);
-    let difference = diff(&old.law.policy, &new.law.policy, &new.law.annotations, &new.law.home);
+    let difference = diff(&old.law.policy, &new.law.policy, &new.law.annotations);
     Ok(Report { text: in_words(&difference), json: as_json(&difference), good: true })
 }
 
@@ -27,26 +27,35 @@ fn in_words(difference: &Difference) -> Sheet {
     for (what, looser) in [("LOOSER", true), ("stricter", false)] {
         for change in difference.decisions.iter().filter(|change| change.is_looser() == looser) {
             text.line(format_args!(
-                "{what}: {}/{} from {} (`{}`) to {} (`{}`), {} probes, as {}",
+                "{what}: {}/{} from {} to {}, {} probes, as {}",
                 change.server,
                 change.tool,
-                word(change.old.0),
-                change.old.1,
-                word(change.new.0),
-                change.new.1,
+                side(&change.old),
+                side(&change.new),
                 change.probes,
                 Value::Object(change.arguments.clone()),
             ));
         }
     }
     for tool in &difference.cut_short {
-        text.line(format_args!("not every probe of {tool} was judged: there are too many"));
+        text.line(format_args!(
+            "not every probe of {tool} was judged: there are too many, or none that it takes could be made up"
+        ));
     }
     text.line(format_args!(
         "{} probes were judged by the rules alone; a difference that none of them meets is not told here.",
         difference.probes
     ));
     text
+}
+
+fn side((outcome, rule): &(Outcome, String)) -> String {
+    match outcome {
+        Outcome::Uncovered => "deny (no rule: a grant, or the hosts of the server, may open it)".to_owned(),
+        Outcome::Allow | Outcome::Escalate | Outcome::Deny => {
+            format!("{} (`{rule}`)", word(outcome.decision()))
+        }
+    }
 }
 
 fn as_json(difference: &Difference) -> Value {
@@ -62,7 +71,8 @@ fn as_json(difference: &Difference) -> Value {
 }
 
 fn change_as_json(change: &Change) -> Value {
-    let side = |(decision, rule): &(_, String)| json!({ "decision": word(*decision), "rule": rule });
+    let side =
+        |(outcome, rule): &(Outcome, String)| json!({ "decision": word(outcome.decision()), "rule": rule });
     json!({
         "server": change.server, "tool": change.tool, "arguments": change.arguments,
         "old": side(&change.old), "new": side(&change.new), "probes": change.probes,

@@ -94,6 +94,9 @@ pub struct PolicyEffect {
     pub looser: usize,
     /// Kinds of calls that come out stricter.
     pub stricter: usize,
+    /// Tools of whose calls not every kind was compared.
+    #[serde(default)]
+    pub cut_short: usize,
 }
 
 /// One entry. Absent fields are left out of the line.

@@ -22,13 +22,17 @@ pub(super) fn of_law(before: &Law, now: &Law) -> Entry {
 
 /// What that comes to: made-up calls are judged by both, which takes a while when there are many rules.
 pub(super) fn effect(before: &Law, now: &Law) -> Entry {
-    let changes = diff(&before.policy, &now.policy, &now.annotations, &now.home).decisions;
-    let looser = changes.iter().filter(|change| change.is_looser()).count();
-    let stricter = changes.len() - looser;
-    let summary = format!("kinds of calls that come out otherwise: {looser} looser, {stricter} stricter");
+    let difference = diff(&before.policy, &now.policy, &now.annotations);
+    let looser = difference.decisions.iter().filter(|change| change.is_looser()).count();
+    let stricter = difference.decisions.len() - looser;
+    let cut_short = difference.cut_short.len();
+    let mut summary = format!("kinds of calls that come out otherwise: {looser} looser, {stricter} stricter");
+    if cut_short > 0 {
+        summary.push_str(&format!("; not every kind of call was compared of {cut_short} of the tools"));
+    }
     let mut entry = Entry::new(Event::Policy, summary);
     entry.policy_hash = Some(now.hash.clone());
-    entry.policy_effect = Some(PolicyEffect { before: before.hash.clone(), looser, stricter });
+    entry.policy_effect = Some(PolicyEffect { before: before.hash.clone(), looser, stricter, cut_short });
     entry
 }
 
@@ -75,4 +79,40 @@ fn servers(before: &Servers, now: &Servers) -> String {
     let all = all.into_iter().filter(|(_, names)| !names.is_empty());
     let all: Vec<String> = all.map(|(how, names)| format!("{how}: {}", names.join(", "))).collect();
     format!("the servers changed ({})", all.join("; "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::home::Home;
+    use serde_json::json;
+
+    /// Folders that may be read, and the first of them so decided.
+    fn law(home: &Home, folders: usize, first: &str) -> Law {
+        let rule = |at: usize| {
+            let then = if at == 0 { first } else { "escalate" };
+            let within = json!({ "roles": ["read-path", "write-path", "delete-path"], "within": format!("/srv/{at}") });
+            json!({ "name": format!("r{at}"), "if": { "paths": within }, "then": then })
+        };
+        let policy = json!({ "rules": (0..folders).map(rule).collect::<Vec<_>>() });
+        std::fs::write(home.policy().join("compiled-policy.json"), policy.to_string()).unwrap();
+        Law::load(home, &Servers::load(home).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn the_effect_of_a_change_says_where_it_was_not_looked_at_all() {
+        let dir = tempfile::tempdir().unwrap();
+        let base = dir.path().canonicalize().unwrap();
+        let home = Home::under(&base.join("ic"), &base);
+        home.prepare().unwrap();
+        for (folders, cut_short) in [(2, 0), (100, 1)] {
+            let (before, now) = (law(&home, folders, "deny"), law(&home, folders, "escalate"));
+            let entry = effect(&before, &now);
+            let effect = entry.policy_effect.unwrap();
+            assert!(effect.looser > 0, "{effect:?}");
+            assert_eq!((effect.stricter, effect.cut_short), (0, cut_short), "{}", entry.summary);
+            let said = entry.summary.ends_with("; not every kind of call was compared of 1 of the tools");
+            assert_eq!(said, cut_short == 1, "{}", entry.summary);
+        }
+    }
 }

@@ -1,137 +1,93 @@
 //! Makes up calls in which two policies may differ.
+//!
+//! - Where they are few, every combination of the values of all arguments. Where they are many, every value of each
+//!   argument beside a few of the others, and then pairs of arguments: that is said to be cut short.
 
-use crate::domains::Pattern;
-use crate::rules::Entry;
-use crate::{
-    Annotations, ArgumentRoles, Category, Condition, Fact, Policy, ResolvedCall, Role, ToolAnnotation,
-};
-use ironcurtain_paths::CanonicalPath;
+use super::slots::Slot;
 use serde_json::{Map, Value};
-use std::sync::Arc;
-
-/// The most calls made up for one tool.
-const MOST_CALLS: usize = 20_000;
-
-/// Values to make calls of, by kind.
-pub(super) struct Material {
-    paths: Vec<String>,
-    hosts: Vec<String>,
-    texts: Vec<String>,
-}
 
 /// Calls of one tool.
+#[derive(Default)]
 pub(super) struct Calls {
     pub(super) arguments: Vec<Map<String, Value>>,
     pub(super) cut_short: bool,
 }
 
-impl Material {
-    /// What the policies name, what lies beside it, and what neither names.
-    pub(super) fn of(policies: [&Policy; 2], home: &CanonicalPath) -> Self {
-        let mut material = Self {
-            paths: vec!["/".to_owned(), home.to_string(), "/elsewhere/file".to_owned()],
-            hosts: ["elsewhere.example", "localhost", "192.0.2.1"].map(str::to_owned).to_vec(),
-            texts: vec!["elsewhere".to_owned()],
-        };
-        material.paths.extend(home.join("elsewhere/file").ok().map(|path| path.to_string()));
-        for rule in policies.iter().flat_map(|policy| policy.rules()) {
-            if let Some(within) = rule.within() {
-                let around = [Some(within.clone()), within.parent(), within.join("inside").ok()];
-                material.paths.extend(around.into_iter().flatten().map(|path| path.to_string()));
-            }
-            let condition = &rule.condition;
-            condition.domains.iter().flat_map(|domains| domains.allowed.all()).for_each(|p| material.host(p));
-            condition.lists.iter().flatten().flat_map(|list| &list.allowed).for_each(|entry| match entry {
-                Entry::Domain(pattern) => material.host(pattern),
-                Entry::Email(text) | Entry::Identifier(text) => material.texts.push(text.clone()),
-            });
-        }
-        for values in [&mut material.paths, &mut material.hosts, &mut material.texts] {
-            values.sort();
-            values.dedup();
-        }
-        material
+/// Calls of a tool with these arguments, up to a number. `few` picks the values of an argument that stand beside all
+/// values of another.
+pub(super) fn calls<'a>(
+    slots: &'a [Slot<'a>],
+    most: usize,
+    few: impl Fn(&'a Slot<'a>) -> Vec<&'a Option<Value>>,
+) -> Calls {
+    let all: Vec<Vec<&Option<Value>>> = slots.iter().map(|slot| slot.values.iter().collect()).collect();
+    let mut calls = Calls { cut_short: slots.iter().any(|slot| slot.cut_short), ..Calls::default() };
+    if number(&all) <= most {
+        calls.combine(slots, &all, most);
+        return calls;
     }
-
-    fn host(&mut self, pattern: &Pattern) {
-        match pattern {
-            Pattern::Any => {}
-            Pattern::Below(host) => self.hosts.extend([host.clone(), format!("below.{host}")]),
-            Pattern::Exact(place) => {
-                let host = place.split('/').next().unwrap_or_default();
-                let named = [place.clone(), host.to_owned(), format!("below.{host}")];
-                self.hosts.extend(named);
-            }
-        }
+    calls.cut_short = true;
+    let few: Vec<Vec<&Option<Value>>> = slots.iter().map(few).collect();
+    let varied: Vec<usize> =
+        (0..slots.len()).filter(|at| all.get(*at).is_some_and(|v| v.len() > 1)).collect();
+    // Half of them vary one argument, the others two.
+    let share = (most / 2).checked_div(varied.len()).unwrap_or(most);
+    for one in &varied {
+        let mut choices = narrowed(&few, share / all.get(*one).map_or(1, Vec::len).max(1));
+        widen(&mut choices, &all, *one, share);
+        calls.combine(slots, &choices, share);
     }
-
-    /// Every combination of values for the arguments of a tool, up to a number.
-    pub(super) fn calls(&self, annotation: &ToolAnnotation) -> Calls {
-        let mut calls = Calls { arguments: vec![Map::new()], cut_short: false };
-        for (name, roles) in &annotation.arguments {
-            let values = self.values(name, roles, annotation);
-            if values.is_empty() {
-                continue;
-            }
-            calls.cut_short |= calls.arguments.len() * values.len() > MOST_CALLS;
-            let combined = calls.arguments.iter().flat_map(|call| {
-                values.iter().map(|value| {
-                    let mut call = call.clone();
-                    if let Some(value) = value {
-                        call.insert(name.to_string(), value.clone());
-                    }
-                    call
-                })
-            });
-            calls.arguments = combined.take(MOST_CALLS).collect();
-        }
-        calls
+    let pairs = varied
+        .iter()
+        .enumerate()
+        .flat_map(|(at, one)| varied.iter().skip(at + 1).map(move |other| (*one, *other)));
+    let share = (most / 2).checked_div(pairs.clone().count()).unwrap_or(0);
+    for (one, other) in pairs {
+        let mut choices = narrowed(&few, 1);
+        let side = share.isqrt().max(1);
+        widen(&mut choices, &all, one, side);
+        widen(&mut choices, &all, other, side);
+        calls.combine(slots, &choices, share);
     }
+    calls
+}
 
-    /// Values for one argument; `None` leaves it out. Empty when nothing depends on it.
-    fn values(&self, name: &str, roles: &ArgumentRoles, tool: &ToolAnnotation) -> Vec<Option<Value>> {
-        let text = |text: &String| Some(Value::String(text.clone()));
-        let resource = roles.default.iter().find(|role| role.is_resource());
-        let mut values: Vec<Option<Value>> = match resource.map(|role| (role, role.category())) {
-            Some((_, Category::Path)) => self.paths.iter().map(text).collect(),
-            Some((_, Category::Url)) => {
-                self.hosts.iter().map(|host| text(&format!("https://{host}"))).collect()
-            }
-            Some((Role::ProxyDomain, _)) => self.hosts.iter().map(text).collect(),
-            Some((_, Category::Identifier | Category::Opaque)) => self.texts.iter().map(text).collect(),
-            None if roles.default.iter().any(|role| *role != Role::None) => {
-                self.texts.iter().chain(&self.hosts).map(text).collect()
-            }
-            None => Vec::new(),
-        };
-        let guards = tool.arguments.iter().flat_map(|(_, roles)| &roles.when);
-        for guard in guards.filter(|guard| guard.argument == name) {
-            match &guard.condition {
-                Condition::Equals(value) => values.push(Some(value.clone())),
-                Condition::In(wanted) => values.extend(wanted.iter().cloned().map(Some)),
-                Condition::Present | Condition::Absent | Condition::Truthy | Condition::Falsy => {
-                    values.push(Some(Value::Bool(true)));
-                }
-                Condition::Never => {}
-            }
-            values.push(None);
-        }
-        values
+fn number(choices: &[Vec<&Option<Value>>]) -> usize {
+    choices.iter().fold(1, |number: usize, values| number.saturating_mul(values.len().max(1)))
+}
+
+/// The first of the choices of each argument, so that no more than so many calls can be made of them.
+fn narrowed<'a>(few: &[Vec<&'a Option<Value>>], most: usize) -> Vec<Vec<&'a Option<Value>>> {
+    let mut choices = few.to_vec();
+    while number(&choices) > most.max(1) {
+        let longest = choices.iter_mut().max_by_key(|values| values.len());
+        longest.map(Vec::pop);
+    }
+    choices
+}
+
+/// Lets one argument have the first of all its values.
+fn widen<'a>(choices: &mut [Vec<&'a Option<Value>>], all: &[Vec<&'a Option<Value>>], at: usize, most: usize) {
+    if let (Some(choice), Some(values)) = (choices.get_mut(at), all.get(at)) {
+        *choice = values.iter().take(most).copied().collect();
     }
 }
 
-/// A probe ready to be judged, its paths taken as they are spelled. `None` for one that no policy decides about.
-pub(super) fn resolve(
-    annotations: &Annotations,
-    server: &str,
-    tool: &str,
-    arguments: &Arc<Map<String, Value>>,
-) -> Option<ResolvedCall> {
-    let plan = annotations.plan_recorded(server, tool, arguments).ok()?;
-    let facts = plan.values().iter().map(|value| match value.raw {
-        Some(raw) if value.is_path() => CanonicalPath::assume_canonical(raw).ok().map(Fact::Path),
-        Some(_) | None => Some(Fact::Plain),
-    });
-    let facts = facts.collect::<Option<Vec<_>>>()?;
-    plan.with_facts(facts).ok()
+impl Calls {
+    /// Adds every combination, up to a number.
+    fn combine(&mut self, slots: &[Slot<'_>], choices: &[Vec<&Option<Value>>], most: usize) {
+        let mut combined = vec![Map::new()];
+        for (slot, values) in slots.iter().zip(choices) {
+            let with = |call: &Map<String, Value>, value: &Option<Value>| {
+                let mut call = call.clone();
+                if let Some(value) = value {
+                    call.insert(slot.name.to_string(), value.clone());
+                }
+                call
+            };
+            let next = combined.iter().flat_map(|call| values.iter().map(move |value| with(call, value)));
+            combined = next.take(most).collect();
+        }
+        self.arguments.extend(combined);
+    }
 }

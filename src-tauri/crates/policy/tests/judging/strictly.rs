@@ -37,7 +37,7 @@ fn a_list_is_never_taken_for_an_object() {
     let examples = json!({ "match": [call], "noMatch": [call] });
     let rule = json!({ "name": "r", "if": conditions, "then": "allow", "examples": examples });
     let policy = json!({ "schemaVersion": 1, "rules": [rule] });
-    let guard = json!({ "condition": { "arg": "m", "equals": 1 }, "roles": ["none"] });
+    let guard = json!({ "condition": { "arg": "p", "equals": 1 }, "roles": ["none"] });
     let args = json!({ "p": { "default": ["read-path"], "when": [guard] } });
     let tools = json!({ "servers": { "s": { "tools": [{ "toolName": "t", "args": args }] } } });
     let lists = json!({ "lists": { "l": { "values": [] } } });
