@@ -117,7 +117,7 @@ impl ResolvedCall {
     }
 
     /// The values of a role, judged or not.
-    pub fn values(&self, role: Role) -> impl Iterator<Item = &Given> {
+    pub fn values(&self, role: Role) -> impl Iterator<Item = &Given> + Clone {
         self.given.iter().filter(move |given| given.roles.contains(role))
     }
 

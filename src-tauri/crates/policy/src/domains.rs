@@ -188,6 +188,18 @@ impl Gates {
     pub fn admits(&self, server: &str, destination: &Destination) -> bool {
         self.servers.get(server).is_none_or(|gate| gate.admits(destination))
     }
+
+    /// Whether it is certain that an address is meant to be open to a server or not: it is not for what has no place, nor
+    /// for a name of this machine where every host is open.
+    pub(crate) fn understand(&self, server: &str, destination: &Destination) -> bool {
+        let opens_all =
+            || self.servers.get(server).is_some_and(|gate| gate.hosts.all().contains(&Pattern::Any));
+        match destination.place.as_ref().map(|place| place.kind) {
+            Some(HostKind::Public | HostKind::Address) => true,
+            Some(HostKind::Local) => !opens_all(),
+            Some(HostKind::Odd) | None => false,
+        }
+    }
 }
 
 impl Gate {

@@ -170,13 +170,15 @@ impl<'a> Judging<'a> {
     }
 
     /// Whether the gate asks about an address, whatever the rules say. One that the call does not give, since git knows
-    /// it, is nobody's wish: without a rule that covers it there is nothing to ask.
+    /// it, is nobody's wish, and of one that nobody understands nobody could say what it opens: without a rule that
+    /// covers it there is nothing to ask.
     fn is_outside_gate(&self, scope: &Scope<'_>, rule: Option<&Rule>) -> bool {
         let Some(Given { argument, value: Resource::Url(destination), .. }) = scope.given else {
             return false;
         };
-        let asks = rule.is_some() || self.call.gives(argument);
-        let admitted = self.context.gates.admits(self.call.server(), destination);
+        let (gates, server) = (self.context.gates, self.call.server());
+        let asks = rule.is_some() || (self.call.gives(argument) && gates.understand(server, destination));
+        let admitted = gates.admits(server, destination);
         // A granted host leaves a repository there to the rules; without one, the gate is all there is.
         let opened = rule.is_some() && self.context.hosts.iter().any(|grant| grant.covers(destination));
         asks && !admitted && !opened

@@ -118,7 +118,7 @@ fn speaks_about(condition: &Conditions, role: Role) -> bool {
             .is_none_or(|lists| lists.is_empty() || lists.iter().any(|list| list.roles.contains(&role)))
 }
 
-fn of_roles<'a>(list: &ListCondition, call: &'a ResolvedCall) -> impl Iterator<Item = &'a Given> {
+fn of_roles<'a>(list: &'a ListCondition, call: &'a ResolvedCall) -> impl Iterator<Item = &'a Given> + Clone {
     list.roles.iter().flat_map(|role| call.values(*role))
 }
 
@@ -139,19 +139,20 @@ impl Doubt {
         }
     }
 
-    /// Whether there is a value, and a condition holds for every one. Where doubt counts it is enough that it holds for
-    /// the value that is judged: one next to it does not hide it.
+    /// Whether there is a value, and a condition holds for every one. Where doubt counts, one next to others does not
+    /// hide it: it is enough that the condition holds for the value that is judged, or for any where none of them is.
     fn hold_for<'a>(
         self,
-        judged: Option<&Given>,
-        values: impl Iterator<Item = &'a Given>,
+        judged: Option<&'a Given>,
+        values: impl Iterator<Item = &'a Given> + Clone,
         holds: impl Fn(&Resource) -> Option<Holds>,
     ) -> Option<Holds> {
-        let mut values = values.peekable();
-        values.peek()?;
-        all(values.map(|given| holds(&given.value))).or_else(|| {
-            let judged = judged.filter(|_| self == Self::Counts)?;
-            holds(&judged.value).map(|_| Holds::InDoubt)
+        let mut held = values.clone().map(|given| holds(&given.value)).peekable();
+        held.peek()?;
+        all(held).or_else(|| {
+            let holds = |given: &Given| holds(&given.value).is_some();
+            let some = judged.map_or_else(|| values.clone().any(holds), holds);
+            (self == Self::Counts && some).then_some(Holds::InDoubt)
         })
     }
 

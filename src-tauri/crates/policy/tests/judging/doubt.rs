@@ -104,6 +104,12 @@ fn a_value_next_to_another_does_not_hide_it_from_a_rule_that_denies() {
         }
         assert_eq!(scene.says("other", "get", &get(json!([good, good]))), "allow all");
     }
+    let list =
+        json!({ "lists": [{ "roles": ["email-address"], "allowed": ["evil@b"], "matchType": "emails" }] });
+    let mail = |then| Scene::new(&[("one", list.clone(), then), ("rest", json!({}), "escalate")]);
+    let both = json!({ "to": ["good@b", "evil@b"] });
+    assert_eq!(mail("deny").says("other", "mail", &both), "deny one");
+    assert_eq!(mail("allow").says("other", "mail", &both), "escalate rest");
     // A rule that allows covers all of them or none.
     let scene = Scene::new(&[("one", evil, "allow"), ("rest", json!({}), "escalate")]);
     assert_eq!(scene.says("other", "get", &get(json!([evil_one, good]))), "escalate rest");

@@ -233,6 +233,25 @@ fn a_remote_that_git_does_not_know_does_not_slip_past_the_gate() {
 }
 
 #[test]
+fn the_gate_does_not_ask_about_what_nobody_understands_where_no_rule_speaks_about_it() {
+    let said = |rules: &[(&str, Value, &str)], hosts: &[&str], url: &str| {
+        let mut scene = Scene::new(rules);
+        let hosts = hosts.iter().map(|host| (*host).to_owned()).collect();
+        scene.gates = Gates::new(&BTreeMap::from([("other".to_owned(), hosts)]));
+        scene.says("other", "get", &json!({ "url": url }))
+    };
+    let (asked, refused) = ("escalate structural-domain-escalate", "deny default-deny");
+    for url in ["ftp://a.org/x", "http://", "nothing"] {
+        assert_eq!(said(&[], &["ok.org"], url), refused, "{url}");
+        assert_eq!(said(&[("all", json!({}), "allow")], &["ok.org"], url), asked, "{url}");
+    }
+    assert_eq!(said(&[], &["ok.org"], "https://a.org/"), asked);
+    assert_eq!(said(&[], &["ok.org"], "http://localhost/"), asked);
+    assert_eq!(said(&[], &["*"], "http://localhost/"), refused);
+    assert_eq!(said(&[], &["*"], "http://1.2.3.4/"), asked);
+}
+
+#[test]
 fn an_empty_address_does_not_slip_past_the_gate_where_git_is_not_asked() {
     let mut scene = Scene::new(&[("all", json!({}), "allow")]);
     let push = |scene: &Scene, remote: &Value| {
