@@ -113,6 +113,10 @@ fn a_hostile_server_gets_an_error_and_nothing_is_written() {
         ),
         ("import sys; sys.stderr.write('no \\x1b key'); sys.exit(3)".to_owned(), "it said: no \\u{1b} key"),
         (
+            "import sys; sys.stderr.write('one\\n\\ttwo\\nironcurtain: three'); sys.exit(3)".to_owned(),
+            "it said:\n  | one\n  |     two\n  | ironcurtain: three",
+        ),
+        (
             listing(&json!([big]))
                 .replace("'BIG'", "'x' * 50_000_000")
                 .replace("\"BIG\"", "'x' * 50_000_000"),

@@ -180,6 +180,27 @@ fn a_file_that_is_gone_leaves_what_it_said_in_force() {
 }
 
 #[test]
+fn a_pipe_in_the_place_of_a_file_is_named_and_holds_up_nothing() {
+    let world = hostile::world();
+    let mut client = world.connect("hostile");
+    client.plain("heard").ok();
+    std::fs::remove_file(world.config(POLICY)).unwrap();
+    let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+    rustix::fs::mkfifoat(rustix::fs::CWD, world.config(POLICY), mode).unwrap();
+    let is = format!("`{}` cannot be read: it is a named pipe", world.config(POLICY).display());
+    eventually("the trouble", BOUND, || world.status().troubles.iter().any(|text| text.contains(&is)));
+    // What was in force stays, for those who come now, too.
+    client.plain("heard").ok();
+    world.connect("hostile").plain("heard").ok();
+    world.replaces(
+        POLICY,
+        &json!({ "rules": [rule("quiet", json!({ "tool": ["heard"] }), "deny")] }).to_string(),
+    );
+    eventually("no trouble", BOUND, || world.status().troubles.is_empty());
+    client.plain("heard").refused("DENIED: quiet (rule `quiet`)");
+}
+
+#[test]
 fn whichever_way_an_editor_writes_it_is_noticed() {
     let world = hostile::world();
     let mut client = world.connect("hostile");

@@ -1,7 +1,7 @@
 //! What a command prints: all of it goes through here.
 //!
-//! - For people, a [`Sheet`]; for programs (`--json`), one JSON value and nothing else. In it, what does not show as
-//!   itself is escaped too: a terminal may be where it is looked at.
+//! - For people, a [`Sheet`]; for programs (`--json`), JSON and nothing else. In it, what does not show as itself is
+//!   escaped too: a terminal may be where it is looked at.
 //! - Where nobody reads any more, the command ends quietly ([`Unread`]).
 
 use crate::sheet::Sheet;

@@ -32,6 +32,7 @@ impl JsonSchema for RoleName {
 #[expect(dead_code, reason = "only its shape is used")]
 pub(crate) struct RuleShape {
     /// Unique in the file, and not empty.
+    #[schemars(extend("minLength" = 1))]
     name: String,
     #[serde(default)]
     description: String,

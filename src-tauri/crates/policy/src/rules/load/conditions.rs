@@ -14,6 +14,7 @@ use serde_json::{Map, Value};
 pub(crate) struct StoredPaths {
     #[cfg_attr(test, schemars(with = "Vec<crate::schemas::RoleName>"))]
     roles: Vec<String>,
+    #[cfg_attr(test, schemars(extend("pattern" = "^(/|~(/|$))")))]
     within: String,
 }
 
