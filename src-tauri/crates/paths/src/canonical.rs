@@ -130,27 +130,20 @@ impl CanonicalPath {
     }
 }
 
-/// Whether no component is empty, `.` or `..`; the root has none. Looks at bytes, and only at those that begin a
-/// component more than once: this is asked of every path of every call.
+/// Whether no component is empty, `.` or `..`; the root has none. Looks at bytes, which are gone through faster than
+/// characters: this is asked of every path of every call.
 fn is_canonical(relative: &[u8]) -> bool {
-    let mut before = b'/';
-    for (at, byte) in relative.iter().enumerate() {
-        let begins_badly = match (before, *byte) {
-            (b'/', b'/') => true,
-            (b'/', b'.') => is_dots(relative.get(at..).unwrap_or_default()),
-            _ => false,
+    let mut left = relative;
+    while !left.is_empty() {
+        let end = left.iter().position(|byte| *byte == b'/');
+        let (part, rest) = left.split_at(end.unwrap_or(left.len()));
+        left = match (part, rest) {
+            (b"" | b"." | b"..", _) | (_, b"/") => return false,
+            (_, [_, rest @ ..]) => rest,
+            (_, []) => rest,
         };
-        if begins_badly {
-            return false;
-        }
-        before = *byte;
     }
-    before != b'/' || relative.is_empty()
-}
-
-/// Whether what begins here is the component `.` or `..`.
-fn is_dots(rest: &[u8]) -> bool {
-    matches!(rest, [b'.'] | [b'.', b'/', ..] | [b'.', b'.'] | [b'.', b'.', b'/', ..])
+    true
 }
 
 impl fmt::Display for CanonicalPath {

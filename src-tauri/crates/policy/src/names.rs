@@ -37,7 +37,7 @@ impl<T> Names<T> {
         let entries = self.entries.get(first..)?;
         let at = match (alike, entries) {
             ([other, ..], _) if *other != start => return None,
-            (_, [(known, _), ..]) if known.as_str() == name => 0,
+            (_, [(known, _), ..]) if is_same(known, name) => 0,
             _ => {
                 let alike = alike.partition_point(|other| *other == start);
                 let entries = entries.get(..alike)?;
@@ -73,6 +73,11 @@ impl<T: Default> Names<T> {
         });
         self.entries.get_mut(at).map(|(_, value)| value)
     }
+}
+
+/// Whether two names that start alike are the same: short ones need no look at what follows.
+fn is_same(known: &str, name: &str) -> bool {
+    known.len() == name.len() && (name.len() <= size_of::<u64>() || known == name)
 }
 
 /// The first eight bytes as a number that sorts as they do; a shorter name ends in zeros.

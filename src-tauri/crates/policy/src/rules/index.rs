@@ -8,10 +8,16 @@ use crate::{Role, RoleSet};
 /// Places of rules, by what they name. Each list ascends.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Index {
-    server_and_tool: Names<Names<Vec<Place>>>,
-    server: Names<Vec<Place>>,
-    tool: Names<Vec<Place>>,
     any: Vec<Place>,
+    tool: Names<Vec<Place>>,
+    server: Names<OfServer>,
+}
+
+/// Places of the rules that name a server.
+#[derive(Debug, Clone, PartialEq, Default)]
+struct OfServer {
+    any: Vec<Place>,
+    tool: Names<Vec<Place>>,
 }
 
 /// Where a rule is, and which judged roles it speaks about.
@@ -27,13 +33,14 @@ impl Index {
         for (at, rule) in rules.iter().enumerate() {
             let place = Place { at, speaks: spoken_about(rule).collect() };
             match (&rule.condition.server, &rule.condition.tool) {
-                (None, None) => index.any.push(place),
-                (Some(servers), None) => push(&mut index.server, servers, place),
-                (None, Some(tools)) => push(&mut index.tool, tools, place),
-                (Some(servers), Some(tools)) => {
-                    for of_server in servers {
-                        if let Some(of_server) = index.server_and_tool.entry(of_server) {
-                            push(of_server, tools, place);
+                (None, None) => push(&mut index.any, place),
+                (None, Some(tools)) => push_each(&mut index.tool, tools, place),
+                (Some(servers), tools) => {
+                    for server in servers {
+                        match (index.server.entry(server), tools) {
+                            (Some(of_server), None) => push(&mut of_server.any, place),
+                            (Some(of_server), Some(tools)) => push_each(&mut of_server.tool, tools, place),
+                            (None, _) => {}
                         }
                     }
                 }
@@ -44,8 +51,10 @@ impl Index {
 
     /// The places of the rules about a tool, ascending.
     pub(super) fn about(&self, server: &str, tool: &str) -> Places<'_> {
-        let both = self.server_and_tool.get(server).and_then(|tools| tools.get(tool));
-        let lists = [Some(&self.any), self.server.get(server), self.tool.get(tool), both];
+        let of_server = self.server.get(server);
+        let of_both = of_server.and_then(|of_server| of_server.tool.get(tool));
+        let of_server = of_server.map(|of_server| &of_server.any);
+        let lists = [Some(&self.any), of_server, self.tool.get(tool), of_both];
         Places { lists: lists.map(|list| list.map(Vec::as_slice).unwrap_or_default()), role: None }
     }
 }
@@ -80,14 +89,18 @@ impl Iterator for Places<'_> {
     }
 }
 
-/// A name given twice in one rule counts once.
-fn push(places: &mut Names<Vec<Place>>, names: &[String], place: Place) {
+fn push_each(places: &mut Names<Vec<Place>>, names: &[String], place: Place) {
     for name in names {
-        if let Some(places) = places.entry(name)
-            && places.last().is_none_or(|last| last.at != place.at)
-        {
-            places.push(place);
+        if let Some(places) = places.entry(name) {
+            push(places, place);
         }
+    }
+}
+
+/// A name given twice in one rule counts once.
+fn push(places: &mut Vec<Place>, place: Place) {
+    if places.last().is_none_or(|last| last.at != place.at) {
+        places.push(place);
     }
 }
 
