@@ -14,6 +14,7 @@ mod values;
 use crate::judge::DEFAULT_DENY;
 use crate::{Annotations, Decision, Policy, Rule, Verdict};
 use comparing::Comparing;
+pub(crate) use comparing::situations;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -40,6 +40,11 @@ const GRANT: SharedStr = SharedStr::fixed("grant");
 /// Rule name: no rule covers it.
 pub(crate) const DEFAULT_DENY: SharedStr = SharedStr::fixed("default-deny");
 
+/// Whether a name is one that verdicts give to what no rule decides.
+pub(crate) fn is_our_own(name: &str) -> bool {
+    name.starts_with("structural-") || [GRANT, DEFAULT_DENY].iter().any(|own| *own == name)
+}
+
 /// What the judge knows besides the policy. All of it belongs to the caller and to this moment.
 #[derive(Debug, Clone, Copy)]
 pub struct Context<'a> {

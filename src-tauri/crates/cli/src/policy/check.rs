@@ -21,7 +21,7 @@ pub fn report(file: &Path, beside: &Beside) -> anyhow::Result<Report> {
         }
     };
     let law = &world.law;
-    let findings: Vec<Located> = lint(&law.policy, &law.annotations, &law.home)
+    let findings: Vec<Located> = lint(&law.policy, &law.annotations, &law.protected, &law.home)
         .into_iter()
         .map(|finding| {
             let line = finding.rule.as_ref().and_then(|rule| law.line_of(rule, &finding.field));
@@ -71,8 +71,12 @@ fn word(kind: &FindingKind) -> &'static str {
     match kind {
         FindingKind::Shadowed { .. } => "shadowed",
         FindingKind::Dead(_) => "dead",
+        FindingKind::UnknownName(_) => "unknown-name",
+        FindingKind::ProtectedFolder(_) => "protected-folder",
+        FindingKind::Wildcard(_) => "wildcard",
         FindingKind::BroadFolder(_) => "broad-folder",
         FindingKind::AnyHost => "any-host",
+        FindingKind::Everything(_) => "everything",
         FindingKind::Uncovered(_) => "uncovered-tool",
     }
 }

@@ -3,8 +3,8 @@
 use super::slots::{self, Slot};
 use super::{Change, Difference, Outcome, probes};
 use crate::{
-    Annotations, Context, Decision, Fact, Gates, Policy, Protected, ResolvedCall, Rule, Settled, SharedStr,
-    ToolAnnotation, explain, judge,
+    Annotations, Context, Decision, Fact, Gates, Policy, Protected, ResolvedCall, RoleSet, Rule, Settled,
+    SharedStr, ToolAnnotation, explain, judge,
 };
 use ironcurtain_paths::CanonicalPath;
 use serde_json::{Map, Value};
@@ -114,6 +114,25 @@ impl<'a> Comparing<'a> {
         let few: Vec<_> = ranked.into_values().take(FEW).collect();
         if few.is_empty() { slot.values.iter().take(1).collect() } else { few }
     }
+}
+
+/// The roles that calls of a tool can carry together, each once, as far as made-up calls show.
+pub(crate) fn situations(
+    annotations: &Annotations,
+    server: &str,
+    tool: &str,
+    annotation: &ToolAnnotation,
+) -> Vec<RoleSet> {
+    let slots = slots::slots(annotation, &[]);
+    let calls = probes::calls(&slots, MOST_CALLS, |slot| slot.values.iter().take(FEW).collect());
+    let mut found = Vec::new();
+    for arguments in calls.arguments.into_iter().map(Arc::new) {
+        let Ok(plan) = annotations.plan(server, tool, &arguments) else { continue };
+        if !found.contains(&plan.carried) {
+            found.push(plan.carried);
+        }
+    }
+    found
 }
 
 /// What becomes of the values of one argument, whatever becomes of the others.

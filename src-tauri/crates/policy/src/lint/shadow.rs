@@ -1,6 +1,8 @@
 //! Whether the rules before one leave it anything to decide.
 //!
 //! - Rule by rule and role by role: earlier rules that cover a folder only together are not seen to.
+//! - What denies or asks by hosts or lists also does so in doubt, where what is less strict by hosts or lists does not
+//!   decide.
 
 use super::FindingKind;
 use crate::judge::cover::spoken_about;
@@ -38,7 +40,10 @@ fn covers(wide: &Conditions, above: &Rule, rule: &Rule, role: Option<Role>) -> b
         Some(role) => spoken_about(above).any(|spoken| spoken == role),
         None => wide.paths.is_none() && wide.domains.is_none() && is_within(&wide.roles, &narrow.roles),
     };
+    let by_values = |condition: &Conditions| condition.domains.is_some() || condition.lists.is_some();
+    let decides_in_doubt = above.then >= rule.then || !by_values(wide) || !by_values(narrow);
     speaks
+        && decides_in_doubt
         && is_within(&wide.server, &narrow.server)
         && is_within(&wide.tool, &narrow.tool)
         && wide.paths.as_ref().is_none_or(|wide| {
