@@ -2,7 +2,7 @@
 
 use super::aside::{PATIENCE, Waiting, aside};
 use super::read::{Current, Refused, Weighed, files, weigh};
-use super::watching::Watching;
+use super::watching::{Places, Watching};
 use super::{InForce, Means, Settings, change};
 use crate::audit::{Audit, AuditError, Entry};
 use crate::law::Law;
@@ -19,7 +19,7 @@ pub(super) fn start(current: Current, means: Means) -> InForce {
     let (publish_law, laws) = watch::channel(current.law.clone());
     let (publish_settings, settings) = watch::channel(Arc::new(current.settings()));
     let keeper = Keeper {
-        watching: Watching::new(files(&means.home)),
+        watching: Watching::new(),
         waiting: Waiting::default(),
         audit_troubles: means.troubles.watch(),
         unrecorded: false,
@@ -78,7 +78,11 @@ impl Keeper {
     /// Makes what the files say now come into force.
     async fn follow(&mut self) {
         // First the watch, then the look: what changes in between is noticed.
-        let unwatched = self.watching.arm().err();
+        let files = files(&self.means.home);
+        let Some(places) = self.waiting.for_some_time(move || Places::find(&files)).await else {
+            return self.looked_in_vain();
+        };
+        let unwatched = self.watching.arm(places).err();
         self.means.troubles.set(Concern::Watching, unwatched.map(|why| not_noticed(&why)));
         let (home, before) = (self.means.home.clone(), self.current.clone());
         let weighed = self.waiting.for_some_time(move || {
@@ -87,12 +91,16 @@ impl Keeper {
             let entry = differs.then(|| change::of_law(&before.law, &weighed.now.law));
             (weighed, entry)
         });
-        let weighed = weighed.await;
-        self.means.troubles.set(Concern::Reading, weighed.is_none().then(not_read));
-        match weighed {
-            Some((Weighed { now, refused }, entry)) => self.take(now, refused, entry).await,
-            None => self.means.changes.send_modify(|n| *n += 1),
-        }
+        let Some((Weighed { now, refused }, entry)) = weighed.await else {
+            return self.looked_in_vain();
+        };
+        self.means.troubles.set(Concern::Reading, None);
+        self.take(now, refused, entry).await;
+    }
+
+    fn looked_in_vain(&self) {
+        self.means.troubles.set(Concern::Reading, Some(not_read()));
+        self.means.changes.send_modify(|n| *n += 1);
     }
 
     async fn take(&mut self, now: Current, refused: Refused, law: Option<Entry>) {

@@ -22,9 +22,15 @@ const LONGEST: Duration = Duration::from_secs(1);
 /// Device and inode.
 type Identity = (u64, u64);
 
+/// Where files really are.
+pub(super) struct Places {
+    files: BTreeSet<PathBuf>,
+    /// Those to watch.
+    directories: BTreeMap<PathBuf, Identity>,
+}
+
 /// Watches files.
 pub(super) struct Watching {
-    files: Vec<PathBuf>,
     watcher: Result<RecommendedWatcher, String>,
     events: mpsc::UnboundedReceiver<Vec<PathBuf>>,
     watched: BTreeMap<PathBuf, Identity>,
@@ -34,7 +40,7 @@ pub(super) struct Watching {
 
 impl Watching {
     /// Watches nothing yet: see [`Watching::arm`].
-    pub(super) fn new(files: Vec<PathBuf>) -> Self {
+    pub(super) fn new() -> Self {
         let (send, events) = mpsc::unbounded_channel();
         let tell = move |event: notify::Result<Event>| {
             if let Some(paths) = touched(event) {
@@ -43,16 +49,16 @@ impl Watching {
             }
         };
         let watcher = notify::recommended_watcher(tell).map_err(|e| e.to_string());
-        Self { files, watcher, events, watched: BTreeMap::new(), places: BTreeSet::new() }
+        Self { watcher, events, watched: BTreeMap::new(), places: BTreeSet::new() }
     }
 
-    /// Watches the directories as they are now. What changes from now on is noticed.
+    /// Watches the directories as they were just found. What changes from now on is noticed.
     ///
     /// # Errors
     /// A sentence: some of it is not noticed.
-    pub(super) fn arm(&mut self) -> Result<(), String> {
-        let (places, mut directories) = places(&self.files);
-        self.places = places;
+    pub(super) fn arm(&mut self, found: Places) -> Result<(), String> {
+        let Places { files, mut directories } = found;
+        self.places = files;
         let watcher = self.watcher.as_mut().map_err(|e| e.clone())?;
         let stale: Vec<PathBuf> = self
             .watched
@@ -116,22 +122,23 @@ fn touched(event: notify::Result<Event>) -> Option<Vec<PathBuf>> {
     }
 }
 
-/// Where the files really are, and the directories to watch.
-fn places(files: &[PathBuf]) -> (BTreeSet<PathBuf>, BTreeMap<PathBuf, Identity>) {
-    let mut places = BTreeSet::new();
-    let mut directories = BTreeMap::new();
-    for file in files {
-        let spelled = spelled(file);
-        let target = file.canonicalize().ok();
-        for place in std::iter::once(spelled).chain(target) {
-            // The one it is in, and the one that is in: a directory may be replaced as well.
-            for dir in place.ancestors().skip(1).filter_map(there).take(2) {
-                directories.insert(dir.0, dir.1);
+impl Places {
+    /// Where they are now. Blocking.
+    pub(super) fn find(files: &[PathBuf]) -> Self {
+        let mut found = Self { files: BTreeSet::new(), directories: BTreeMap::new() };
+        for file in files {
+            let spelled = spelled(file);
+            let target = file.canonicalize().ok();
+            for place in std::iter::once(spelled).chain(target) {
+                // The one it is in, and the one that is in: a directory may be replaced as well.
+                for dir in place.ancestors().skip(1).filter_map(there).take(2) {
+                    found.directories.insert(dir.0, dir.1);
+                }
+                found.files.insert(place);
             }
-            places.insert(place);
         }
+        found
     }
-    (places, directories)
 }
 
 /// The path without symlinks in the directories that are there; the last name stays as it is.
