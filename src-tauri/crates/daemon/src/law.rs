@@ -12,7 +12,8 @@ use crate::consent::Limits;
 use crate::home::Home;
 use ironcurtain_paths::{CanonicalPath, Resolver};
 use ironcurtain_policy::{
-    Annotations, DynamicLists, Gates, LoadError, OpenFolder, Policy, Protected, defaults, open_folders,
+    Annotations, DynamicLists, Gates, LoadError, OpenFolder, Policy, Protected, RuleLines, defaults,
+    open_folders,
 };
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -124,10 +125,10 @@ impl Law {
         self.hosts.get(server).map_or(&[], Vec::as_slice)
     }
 
-    /// The line of the policy on which a field of a rule stands, or what would hold it.
+    /// Where the rules stand in the file they were read from.
     #[must_use]
-    pub fn line_of(&self, rule: &str, field: &str) -> Option<usize> {
-        Policy::line_of(self.text.policy().0, rule, field)
+    pub fn rule_lines(&self) -> RuleLines<'_> {
+        RuleLines::of(self.text.policy().0)
     }
 
     /// The files it was read from.

@@ -45,7 +45,7 @@ pub use lists::DynamicLists;
 pub use protected::Protected;
 pub use roles::{Access, Category, Role, RoleSet, Roles};
 pub use roots::{OpenFolder, Root, file_uri, open_folders, policy_roots};
-pub use rules::{Decision, Policy, ResolveWithin, Rule};
+pub use rules::{Decision, Policy, ResolveWithin, Rule, RuleLines};
 pub use schema::{Misfit, check as check_schema};
 pub use shared::{Shared, SharedStr};
 pub use verdict::{Asked, Denial, Escalation, Permit, Reason, Spoken, Subject, Verdict};

@@ -5,6 +5,7 @@
 
 pub(crate) mod examples;
 mod index;
+mod lines;
 pub(crate) mod load;
 
 use crate::domains::{Pattern, Patterns};
@@ -12,6 +13,8 @@ use crate::{Reason, Resource, Role, SharedStr};
 use examples::Example;
 use index::{Index, Places};
 use ironcurtain_paths::CanonicalPath;
+
+pub use lines::RuleLines;
 
 /// A compiled policy.
 #[derive(Debug, Clone, PartialEq)]

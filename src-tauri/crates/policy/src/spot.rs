@@ -27,7 +27,7 @@ impl Spot<'_> {
     }
 
     /// What stands there, or what would hold it when there is nothing.
-    fn find(self, root: &RawValue) -> &RawValue {
+    pub(crate) fn find(self, root: &RawValue) -> &RawValue {
         match self {
             Self::Whole => root,
             Self::Field(above, name) => {

@@ -21,10 +21,11 @@ pub fn report(file: &Path, beside: &Beside) -> anyhow::Result<Report> {
         }
     };
     let law = &world.law;
+    let lines = law.rule_lines();
     let findings: Vec<Located> = lint(&law.policy, &law.annotations, &law.protected, &law.home)
         .into_iter()
         .map(|finding| {
-            let line = finding.rule.as_ref().and_then(|rule| law.line_of(rule, &finding.field));
+            let line = finding.rule.as_ref().and_then(|rule| lines.line(rule, &finding.field));
             Located { finding, line }
         })
         .collect();

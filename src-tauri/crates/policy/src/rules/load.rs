@@ -41,18 +41,6 @@ impl Policy {
     }
 }
 
-impl Policy {
-    /// The line on which a field of a rule, dotted, stands in the text of a policy, or what would hold it.
-    #[must_use]
-    pub fn line_of(text: &str, rule: &str, field: &str) -> Option<usize> {
-        let source = Source { file: "", text };
-        let stored: StoredFile = strict::read_file(source).ok()?;
-        let index = stored.rules.iter().enumerate().position(|(at, stored)| rule_name(stored, at) == rule)?;
-        let way: Vec<&str> = field.split('.').collect();
-        Spot::Whole.follow(&way, |spot| source.line(Spot::Item(&RULES, index), spot))
-    }
-}
-
 /// The name of a rule, else its place in the file.
 fn rule_name(stored: &Map<String, Value>, index: usize) -> String {
     match stored.get("name").and_then(Value::as_str) {
