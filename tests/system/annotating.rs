@@ -89,6 +89,15 @@ fn without_a_file_what_ships_is_kept() {
 }
 
 #[test]
+fn what_ships_is_not_said_to_have_changed() {
+    let place = Place::new(|_| {});
+    let own = json!({ "filesystem": { "command": programs().join("ironcurtain-filesystem") } });
+    configure(&Prepared { home: place.home.clone() }, &own);
+    let shown = text(&run(&place.ours(), &place.home.person, "filesystem", &[]));
+    assert!(shown.contains("filesystem: 14 tools;") && !shown.contains("CHANGED"), "{shown}");
+}
+
+#[test]
 fn a_tool_that_cannot_be_annotated_is_left_out() {
     let nested = json!({ "name": "write_all", "inputSchema": { "type": "object", "properties": {
         "files": { "type": "array", "items": { "type": "object", "properties": { "path": { "type": "string" } } } } } } });

@@ -5,6 +5,7 @@
 //! - A file that changed since it was read is not overwritten.
 
 mod compare;
+mod declared;
 mod entry;
 
 pub use compare::{Change, Changes};

@@ -45,6 +45,14 @@ pub struct Hints {
     pub destructive: Option<bool>,
 }
 
+impl Hints {
+    /// Whether they say that the tool changes something. What destroys does, whatever else is said: a server that says
+    /// nothing of `readOnlyHint` says by the protocol that it is false.
+    fn tell_of_changes(self) -> bool {
+        self.read_only == Some(false) || self.destructive == Some(true)
+    }
+}
+
 /// How sure a proposal is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Confidence {

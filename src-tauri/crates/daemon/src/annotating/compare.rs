@@ -1,7 +1,8 @@
 //! What a draft changes of what is annotated already.
 
+use super::declared::same_arguments;
 use super::entry::{Draft, DraftTool};
-use ironcurtain_policy::{Annotations, ArgumentRoles, Role, ToolAnnotation};
+use ironcurtain_policy::{Annotations, ArgumentRoles, Guard, Role, ToolAnnotation};
 use serde_json::Value;
 
 /// What becomes of one tool.
@@ -73,8 +74,8 @@ fn change(known: Option<&ToolAnnotation>, new: Option<&ToolAnnotation>, tool: &D
         (Some(_), None) => return Change::LeftOut,
         (Some(known), Some(new)) => (known, new),
     };
-    let schema_changed =
-        known.input_schema.as_ref().is_some_and(|schema| *schema != tool.listed.input_schema);
+    let declared = known.input_schema.as_ref();
+    let schema_changed = declared.is_some_and(|schema| !same_arguments(schema, &tool.listed.input_schema));
     let mut words = Vec::new();
     for (name, roles) in &new.arguments {
         match known.arguments.iter().find(|(known, _)| known == name) {
@@ -99,20 +100,83 @@ fn other_roles(name: &str, old: &ArgumentRoles, new: &ArgumentRoles) -> Option<S
     if same(&old.default, &new.default) && old.when == new.when {
         return None;
     }
-    let under = if old.when.is_empty() { "" } else { " under conditions" };
-    let looser = if is_looser(&old.default, &new.default) { "LOOSER, " } else { "" };
-    Some(format!("`{name}`: {looser}{} instead of {}{under}", names(&new.default), names(&old.default)))
+    let looser = if is_looser(old, new) { "LOOSER, " } else { "" };
+    Some(format!("`{name}`: {looser}{} instead of {}", told(new), told(old)))
 }
 
 fn same(one: &[Role], other: &[Role]) -> bool {
     one.iter().all(|role| other.contains(role)) && other.iter().all(|role| one.contains(role))
 }
 
-/// Whether something is not judged any more that was.
-fn is_looser(old: &[Role], new: &[Role]) -> bool {
-    old.iter().any(|role| *role != Role::None && !new.contains(role))
+/// Whether something may not be judged any more that was, by default or under a condition. The conditions themselves are
+/// not weighed: where the new ones are not those of before, each of them counts.
+fn is_looser(old: &ArgumentRoles, new: &ArgumentRoles) -> bool {
+    let lost = |old: &[Role], new: &[Role]| old.iter().any(|role| *role != Role::None && !new.contains(role));
+    let alike = |(old, new): (&Guard, &Guard)| old.argument == new.argument && old.condition == new.condition;
+    if old.when.len() == new.when.len() && old.when.iter().zip(&new.when).all(alike) {
+        return ways(old).zip(ways(new)).any(|(old, new)| lost(old, new));
+    }
+    ways(old).any(|old| ways(new).any(|new| lost(old, new)))
+}
+
+/// The roles by default, and those under each condition.
+fn ways(roles: &ArgumentRoles) -> impl Iterator<Item = &[Role]> {
+    std::iter::once(&*roles.default).chain(roles.when.iter().map(|guard| &*guard.roles))
+}
+
+fn told(roles: &ArgumentRoles) -> String {
+    let mut told = names(&roles.default);
+    let under: Vec<String> = ways(roles).skip(1).map(names).collect();
+    if !under.is_empty() {
+        told.push_str(&format!(" (under conditions {})", under.join("; ")));
+    }
+    told
 }
 
 fn names(roles: &[Role]) -> String {
     roles.iter().map(|role| role.name()).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn roles(default: &[&str], when: &[(&str, &[&str])]) -> ArgumentRoles {
+        let guard = |(wanted, roles): &(&str, &[&str])| json!({ "condition": { "arg": "m", "equals": wanted }, "roles": roles });
+        let when: Vec<Value> = when.iter().map(guard).collect();
+        let args = json!({ "m": ["none"], "p": { "default": default, "when": when } });
+        let file = json!({ "servers": { "s": { "tools": [{ "toolName": "t", "args": args }] } } });
+        let annotations = Annotations::from_json(&file.to_string(), "f").unwrap();
+        let tool = annotations.get("s", "t").unwrap();
+        tool.arguments.iter().find(|(name, _)| *name == "p").unwrap().1.clone()
+    }
+
+    #[test]
+    fn a_role_that_is_lost_under_a_condition_is_looser_too() {
+        let (read, write) = (&["read-path"][..], &["read-path", "write-path"][..]);
+        let told = |old: &ArgumentRoles, new: &ArgumentRoles| other_roles("p", old, new);
+        let deletes = roles(read, &[("x", &["read-path", "delete-path"])]);
+        let lost = "`p`: LOOSER, read-path instead of read-path (under conditions read-path, delete-path)";
+        assert_eq!(told(&deletes, &roles(read, &[])).unwrap(), lost);
+        let looser = [
+            (roles(write, &[]), roles(write, &[("x", read)])),
+            (roles(write, &[("x", read)]), roles(write, &[("x", &["none"])])),
+            (roles(write, &[("x", read)]), roles(write, &[("y", read)])),
+            (roles(write, &[]), roles(read, &[])),
+        ];
+        for (old, new) in looser {
+            assert!(told(&old, &new).unwrap().starts_with("`p`: LOOSER, "), "{old:?} {new:?}");
+        }
+        let stricter = [
+            (roles(write, &[("x", read)]), roles(write, &[])),
+            (roles(write, &[("x", &["none"])]), roles(write, &[("x", read)])),
+            (roles(read, &[]), roles(write, &[])),
+        ];
+        for (old, new) in stricter {
+            let told = told(&old, &new).unwrap();
+            assert!(!told.contains("LOOSER"), "{told}");
+        }
+        assert_eq!(told(&deletes, &deletes), None);
+    }
 }

@@ -95,6 +95,11 @@ pub(super) fn looks_like_a_path(value: &str) -> bool {
     drive || starts && !value.starts_with("//") || [".", "..", "~"].contains(&value)
 }
 
+/// Whether a value is spelled as a place on this machine, and as nothing else.
+pub(super) fn is_an_absolute_path(value: &str) -> bool {
+    looks_like_a_path(value) && !value.starts_with('.') && value.len() > 1
+}
+
 /// Whether a value looks like an address on the network.
 pub(super) fn looks_like_a_url(value: &str) -> bool {
     ["http://", "https://", "ftp://", "ws://", "wss://"].iter().any(|start| value.starts_with(start))

@@ -159,7 +159,7 @@ impl Operation {
     /// A server that says its tool changes or destroys is believed.
     fn heed(&mut self, hints: Hints) {
         let harmless = !(self.write || self.delete || self.write_history || self.delete_history);
-        if hints.read_only == Some(false) && (harmless || !self.known) {
+        if hints.tell_of_changes() && (harmless || !self.known) {
             let destroys = hints.destructive == Some(true);
             *self = Self {
                 write: true,

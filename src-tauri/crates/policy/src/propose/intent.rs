@@ -1,11 +1,11 @@
 //! What a tool seems to do with what it is given, from the verbs of its name, its modes and switches, and hints.
 //!
 //! - Several verbs add up. Words that are verbs and nouns count only where nothing else is said.
-//! - Hints of the server only add.
+//! - Hints of the server, and what it says that a tool does besides what its name says, only add.
 
 use super::clues::is_in;
 use super::shape::Shape;
-use super::{Tool, words};
+use super::{Hints, Tool, words};
 
 /// What a tool does; several can hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -26,7 +26,7 @@ pub(super) struct Intent {
     pub(super) unknown: bool,
     /// Whether only its description tells.
     pub(super) described: bool,
-    /// Whether hints say more than its name.
+    /// Whether hints or its description say more than its name.
     pub(super) hinted: bool,
 }
 
@@ -95,12 +95,14 @@ impl Intent {
             intent.hear(name, &PERHAPS);
         }
         if intent == Self::default() {
-            let first: Vec<String> = words::of_text(tool.description).into_iter().take(1).collect();
-            intent.hear(&first, &VERBS);
+            intent.hear(&said(tool.description), &VERBS);
             intent.described = intent != Self::default();
             intent.unknown = !intent.described;
+        } else if intent.only_reads() {
+            intent.hear(&said(tool.description), CHANGING);
+            intent.hinted = !intent.only_reads();
         }
-        intent.heed(tool);
+        intent.heed(tool.hints);
         intent
     }
 
@@ -125,22 +127,34 @@ impl Intent {
     }
 
     /// A server that says its tool changes or destroys is believed; one that says it does not is not.
-    fn heed(&mut self, tool: &Tool<'_>) {
-        if tool.hints.read_only != Some(false) || !(self.unknown || self.only_reads()) {
+    fn heed(&mut self, hints: Hints) {
+        if !hints.tell_of_changes() || !(self.unknown || self.only_reads()) {
             return;
         }
         self.hinted = true;
         self.change = true;
-        self.delete |= tool.hints.destructive == Some(true);
+        self.delete |= hints.destructive == Some(true);
     }
 }
+
+/// What a tool is said to do: the verb that begins its description, and those that the first sentence joins to it.
+fn said(description: &str) -> Vec<String> {
+    const JOINS: [&str; 3] = ["and", "or", "then"];
+    let sentence = description.trim().split(['.', '\n', ';']).next().unwrap_or_default();
+    let words = words::of_text(sentence);
+    let joined =
+        words.windows(2).filter(|pair| pair.first().is_some_and(|word| JOINS.contains(&word.as_str())));
+    words.iter().take(1).chain(joined.filter_map(|pair| pair.get(1))).cloned().collect()
+}
+
+/// The verbs that do more than read.
+const CHANGING: &[Verb] = VERBS.split_at(1).1;
 
 /// The verbs that a switch can add.
 const DESTRUCTIVE: &[Verb] = VERBS.split_at(3).1.split_at(1).0;
 
 #[cfg(test)]
 mod tests {
-    use super::super::Hints;
     use super::*;
     use serde_json::json;
 
@@ -168,5 +182,13 @@ mod tests {
         let destructive = Hints { read_only: Some(false), destructive: Some(true) };
         let read = intent("read_file", destructive);
         assert!(read.read && read.change && read.delete && read.hinted);
+        // What destroys does not only read, whether or not it says so.
+        let alone = Hints { read_only: None, destructive: Some(true) };
+        assert_eq!(intent("read_file", alone), read);
+        assert_eq!(intent("read_file", Hints { read_only: Some(true), destructive: Some(true) }), read);
+        assert_eq!(
+            intent("read_file", Hints { read_only: None, destructive: Some(false) }),
+            intent("read_file", none)
+        );
     }
 }

@@ -1,7 +1,9 @@
 //! What one argument means: rules in order, the first that knows answers.
 
 use super::clues::{OPAQUE, PATH, PERHAPS_PATH, URL};
-use super::clues::{is_in, looks_like_a_path, looks_like_a_url, tells_a_path, tells_another_path};
+use super::clues::{
+    is_an_absolute_path, is_in, looks_like_a_path, looks_like_a_url, tells_a_path, tells_another_path,
+};
 use super::context::{Argument, Setting};
 use super::{Confidence, named};
 use crate::Role;
@@ -25,11 +27,12 @@ pub(super) struct Found {
 
 type Rule = fn(&Setting, &Argument<'_>) -> Option<Found>;
 
-const RULES: [Rule; 15] = [
+const RULES: [Rule; 16] = [
     named::permission,
     fixed,
     identifier,
     in_hosted_repository,
+    shown_absolute,
     in_local_repository,
     formatted,
     named::address,
@@ -101,6 +104,16 @@ fn in_hosted_repository(setting: &Setting, argument: &Argument<'_>) -> Option<Fo
     }
     let reason = "a path in the repository that owner and name say, not on this machine";
     Some(Found::none(Confidence::Medium, reason))
+}
+
+/// Listed values, examples or defaults are absolute paths, whatever its name says.
+fn shown_absolute(_: &Setting, argument: &Argument<'_>) -> Option<Found> {
+    let mut samples = argument.shape.flat().flat_map(|shape| &shape.samples);
+    let of_an_address = URL.contains(&argument.head()) || tells_another_path(&argument.text);
+    let is_path = samples.any(|value| is_an_absolute_path(value)) && !of_an_address;
+    is_path.then(|| {
+        Found::path(Confidence::Medium, "a value that is listed or shown for it is an absolute path")
+    })
 }
 
 /// Paths inside a repository that another argument names: made absolute, they would name something else.

@@ -51,11 +51,46 @@ const FILES: [&str; 12] = [
     "text",
 ];
 
-/// The roles of a path argument.
+/// What is said of an argument that is written to.
+const SAID_OUT: [&str; 14] = [
+    "to write",
+    "to overwrite",
+    "to create",
+    "to save",
+    "to edit",
+    "to modify",
+    "to update",
+    "to append",
+    "be written",
+    "be overwritten",
+    "be created",
+    "be saved",
+    "be modified",
+    "be updated",
+];
+
+/// What is said of an argument that is taken away.
+const SAID_GONE: [&str; 7] =
+    ["to delete", "to remove", "to move", "to rename", "be deleted", "be removed", "be moved"];
+
+/// The roles of a path argument: what its tool does, and what is said of it besides.
 pub(super) fn roles(setting: &Setting, argument: &Argument<'_>) -> PathRoles {
     if let Some(operation) = setting.git {
         return of_git(operation, argument);
     }
+    let PathRoles { mut roles, confidence, reason } = by_the_tool(setting, argument);
+    let said = [(Role::WritePath, argument.tells(&SAID_OUT)), (Role::DeletePath, argument.tells(&SAID_GONE))];
+    let more = said.into_iter().filter(|(role, is_said)| *is_said && !roles.contains(role));
+    let more: Vec<Role> = more.map(|(role, _)| role).collect();
+    if more.is_empty() {
+        return PathRoles { roles, confidence, reason };
+    }
+    roles.extend(more);
+    let reason = "what is said of it is stricter than what the tool seems to do".to_owned();
+    PathRoles { roles, confidence: Confidence::Low, reason }
+}
+
+fn by_the_tool(setting: &Setting, argument: &Argument<'_>) -> PathRoles {
     let intent = setting.intent;
     if let Some(roles) = directed(intent, argument) {
         return roles;

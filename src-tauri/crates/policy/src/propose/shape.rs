@@ -38,7 +38,7 @@ pub(super) struct Shape {
     pub(super) text: String,
     /// `format`, `contentEncoding` and `contentMediaType`.
     pub(super) formats: Vec<String>,
-    /// Texts that are shown as examples or defaults.
+    /// Texts that are listed, or shown as examples or defaults.
     pub(super) samples: Vec<String>,
     /// `pattern`.
     pub(super) patterns: Vec<String>,
@@ -204,6 +204,7 @@ fn plain(schema: &Map<String, Value>, into: &mut Shape) {
             into.kinds.insert("string".to_owned());
         }
         into.words.get_or_insert_default().extend(strings(allowed));
+        into.samples.extend(strings(allowed));
     } else if text {
         into.free = true;
     }

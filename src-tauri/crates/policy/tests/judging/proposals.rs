@@ -80,6 +80,10 @@ fn a_hint_tightens_and_never_loosens() {
     assert_eq!(roles("read_file", None, None), (vec![read], Confidence::High));
     assert_eq!(roles("read_file", Some(false), None), (vec![read, write], Confidence::Low));
     assert_eq!(roles("read_file", Some(false), Some(true)).0, [read, write, delete]);
+    // What destroys writes, although it does not say that it does not only read.
+    assert_eq!(roles("read_file", None, Some(true)), (vec![read, write, delete], Confidence::Low));
+    assert_eq!(roles("read_file", None, Some(false)), (vec![read], Confidence::High));
+    assert_eq!(roles("git_status", None, Some(true)).0.len(), 5);
     assert_eq!(roles("zap", None, None), (vec![read, write], Confidence::Low));
     assert_eq!(roles("zap", Some(true), Some(false)).0, [read, write]);
     assert_eq!(roles("zap", Some(false), Some(true)).0, [read, write, delete]);
@@ -181,5 +185,57 @@ fn annotated(server: &str, tool: &Value) -> Vec<ProposedArgument> {
     match propose(&tool) {
         Proposal::Annotated { arguments, .. } => arguments,
         Proposal::LeftOut { reason } => panic!("{server}/{}: {reason}", tool.name),
+    }
+}
+
+/// What is proposed for the only argument of a tool.
+fn only(name: &str, description: &str, argument: &str, schema: &Value) -> (Vec<Role>, Confidence) {
+    let input_schema = json!({ "type": "object", "properties": { argument: schema } });
+    let tool = Tool { server: "s", name, description, input_schema: &input_schema, hints: Hints::default() };
+    match propose(&tool) {
+        Proposal::Annotated { arguments, .. } => (arguments[0].roles.clone(), arguments[0].confidence),
+        Proposal::LeftOut { reason } => panic!("{reason}"),
+    }
+}
+
+#[test]
+fn where_name_and_description_disagree_the_stricter_is_proposed() {
+    let (read, write, delete) = (Role::ReadPath, Role::WritePath, Role::DeletePath);
+    let tool = |name: &str, said: &str| only(name, said, "path", &json!({ "type": "string" }));
+    assert_eq!(tool("get_file", "Gets the file at path."), (vec![read], Confidence::High));
+    assert_eq!(
+        tool("get_file", "Gets and overwrites the file at path"),
+        (vec![read, write], Confidence::Low)
+    );
+    assert_eq!(tool("read_file", "Read, and then delete, the file").0, [read, delete]);
+    assert_eq!(
+        tool("read_file", "Reads and deletes the file. Use it with care."),
+        (vec![read, delete], Confidence::Low)
+    );
+    assert_eq!(
+        tool("get_file", "Gets the file. You may write and delete it later."),
+        (vec![read], Confidence::High)
+    );
+    let argument =
+        |said: &str| only("get_file", "", "path", &json!({ "type": "string", "description": said }));
+    assert_eq!(argument("Absolute path of the file"), (vec![read], Confidence::High));
+    assert_eq!(argument("Absolute path of the file to write"), (vec![read, write], Confidence::Low));
+    assert_eq!(argument("The file, which will be deleted"), (vec![read, delete], Confidence::Low));
+}
+
+#[test]
+fn an_absolute_path_that_is_listed_or_shown_is_evidence() {
+    let proposed = |schema: Value| only("get_file", "", "mode", &schema).0;
+    for shown in [
+        json!({ "enum": ["/etc/hosts", "/etc/fstab"] }),
+        json!({ "type": "string", "const": "~/notes" }),
+        json!({ "type": "string", "default": "/var/log" }),
+        json!({ "type": "string", "examples": ["C:\\Users\\a"] }),
+        json!({ "type": "array", "items": { "type": "string", "enum": ["/srv"] } }),
+    ] {
+        assert_eq!(proposed(shown.clone()), [Role::ReadPath], "{shown}");
+    }
+    for other in [json!({ "enum": ["fast", "slow"] }), json!({ "type": "string", "default": "//" })] {
+        assert_eq!(proposed(other.clone()), [Role::None], "{other}");
     }
 }
