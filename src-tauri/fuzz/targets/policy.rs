@@ -5,7 +5,7 @@
 #![no_main]
 
 use ironcurtain_paths::CanonicalPath;
-use ironcurtain_policy::{Annotations, DynamicLists, Policy, defaults, lint::lint};
+use ironcurtain_policy::{Annotations, DynamicLists, Policy, Protected, defaults, lint::lint};
 use libfuzzer_sys::fuzz_target;
 use std::collections::BTreeSet;
 
@@ -26,7 +26,8 @@ fuzz_target!(|text: &str| {
             if let Err(error) = policy.check_examples("the file", &annotations, &home) {
                 assert!(error.to_string().starts_with("`the file`, line "), "{error}");
             }
-            for finding in lint(&policy, &annotations, &home) {
+            let protected: Protected = defaults::protected(&home).into_iter().collect();
+            for finding in lint(&policy, &annotations, &protected, &home) {
                 assert!(!finding.to_string().is_empty());
             }
         }

@@ -4,6 +4,7 @@ mod tidy;
 
 use crate::arguments::Scope;
 use crate::cargo;
+use crate::fuzz;
 use crate::machine::{self, Purpose};
 use crate::parts::APP;
 use crate::process;
@@ -21,10 +22,13 @@ pub(crate) fn run(scope: Scope) -> anyhow::Result<()> {
         |arguments: &[&str]| process::run(cargo::command(arguments).env("RUSTDOCFLAGS", "-D warnings"));
     let clippy = [&["clippy", "--workspace", "--all-targets"], app, &["--", "-D", "warnings"]].concat();
     let doc = [&["doc", "--workspace", "--no-deps"], app].concat();
-    let checks: [(&str, &dyn Fn() -> anyhow::Result<()>); 5] = [
+    // A workspace of its own, which nothing else compiles.
+    let fuzz = ["check", "--manifest-path", fuzz::MANIFEST, "--target-dir", "target/fuzz"];
+    let checks: [(&str, &dyn Fn() -> anyhow::Result<()>); 6] = [
         ("Tidiness", &tidy::check),
         ("Formatting", &|| cargo(&["fmt", "--all", "--check"])),
         ("Lints", &|| cargo(&clippy)),
+        ("Fuzz targets", &|| cargo(&fuzz)),
         ("Documentation", &|| cargo(&doc)),
         ("Dependencies", &dependencies),
     ];

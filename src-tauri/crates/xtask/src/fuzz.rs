@@ -8,6 +8,9 @@ use anyhow::{Context, bail};
 
 const DIRECTORY: &str = "src-tauri/fuzz";
 
+/// The manifest of their workspace.
+pub(crate) const MANIFEST: &str = "src-tauri/fuzz/Cargo.toml";
+
 /// Runs one target, or each in turn.
 pub(crate) fn run(target: Option<&str>, seconds: u32) -> anyhow::Result<()> {
     let all = targets()?;
