@@ -202,6 +202,8 @@ fn a_server_that_dawdles_cannot_put_off_a_revocation() {
     let secret = world.file("docs/secret.txt", "secret");
     let mut client = world.connect("hostile");
     world.person.will(Next::Allow(Reach::Folders, Lifetime::Session));
+    // Its answer comes after the server has asked for its roots; one that never asks is waited for less long.
+    assert!(client.sneak(&secret).is_error);
     let call = client.begin_call("open", json!({ "path": secret }));
     eventually("the mount", BOUND, || !client.sneak(&secret).is_error);
     std::thread::scope(|scope| {
