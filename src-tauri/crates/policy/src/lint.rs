@@ -70,7 +70,7 @@ pub fn lint(
         let found = match never {
             Some(never) => vec![never],
             // What never decides opens nothing.
-            None => broad::find(rule, &tools, home),
+            None => broad::find(before, rule, &tools, home),
         };
         let found = found.into_iter().chain(dead::misnamed(rule, &tools));
         findings.extend(found.map(|(field, kind)| about(rule, field, kind)));

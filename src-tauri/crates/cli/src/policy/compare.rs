@@ -51,7 +51,7 @@ fn in_words(difference: &Difference) -> Sheet {
 
 fn side((outcome, rule): &(Outcome, String)) -> String {
     match outcome {
-        Outcome::Uncovered => "deny (no rule: a grant, or the hosts of the server, may open it)".to_owned(),
+        Outcome::Uncovered => "deny (no rule)".to_owned(),
         Outcome::Allow | Outcome::Escalate | Outcome::Deny => {
             format!("{} (`{rule}`)", word(outcome.decision()))
         }

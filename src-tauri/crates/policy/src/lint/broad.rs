@@ -1,14 +1,19 @@
 //! Rules that open too much.
 
-use super::{FindingKind, Tools};
+use super::{FindingKind, Tools, shadow};
 use crate::domains::Pattern;
 use crate::judge::cover::spoken_about;
 use crate::rules::Entry;
 use crate::{Category, Decision, Role, Rule};
 use ironcurtain_paths::CanonicalPath;
 
-/// What a rule opens too wide, and the fields that say so.
-pub(super) fn find(rule: &Rule, tools: &Tools<'_>, home: &CanonicalPath) -> Vec<(&'static str, FindingKind)> {
+/// What a rule opens too wide after those before it, and the fields that say so.
+pub(super) fn find(
+    before: &[Rule],
+    rule: &Rule,
+    tools: &Tools<'_>,
+    home: &CanonicalPath,
+) -> Vec<(&'static str, FindingKind)> {
     let mut found = Vec::new();
     if rule.denies() {
         return found;
@@ -25,15 +30,15 @@ pub(super) fn find(rule: &Rule, tools: &Tools<'_>, home: &CanonicalPath) -> Vec<
     if entries.any(|entry| matches!(entry, Entry::Domain(pattern) if any(pattern))) {
         found.push(("if.lists", FindingKind::AnyHost));
     }
-    let everything = everything(rule, tools);
+    let everything = everything(before, rule, tools);
     if !everything.is_empty() {
         found.push(("if", FindingKind::Everything(everything)));
     }
     found
 }
 
-/// The roles of paths and hosts that a rule allows, whatever their values are. Asking about all of them is no opening.
-fn everything(rule: &Rule, tools: &Tools<'_>) -> Vec<Role> {
+/// The roles of paths and hosts that a rule allows, whatever their values are, and none before it decides. Asking about all of them is no opening.
+fn everything(before: &[Rule], rule: &Rule, tools: &Tools<'_>) -> Vec<Role> {
     let condition = &rule.condition;
     let narrowed = condition.paths.is_some()
         || condition.domains.is_some()
@@ -47,5 +52,6 @@ fn everything(rule: &Rule, tools: &Tools<'_>) -> Vec<Role> {
         Category::Identifier => *role == Role::ProxyDomain,
         Category::Opaque => false,
     };
-    spoken_about(rule).filter(|role| names_a_place(role) && carried.contains(role)).collect()
+    let opens = |role: &Role| shadow::decider(before, rule, Some(*role)).is_none();
+    spoken_about(rule).filter(|role| names_a_place(role) && carried.contains(role) && opens(role)).collect()
 }

@@ -21,7 +21,7 @@ pub(super) fn find(before: &[Rule], rule: &Rule) -> Option<FindingKind> {
     }
     let mut by: Vec<&Rule> = Vec::new();
     for part in parts {
-        let above = before.iter().find(|above| covers(&above.condition, above, rule, part))?;
+        let above = decider(before, rule, part)?;
         if !by.iter().any(|known| known.name() == above.name()) {
             by.push(above);
         }
@@ -31,6 +31,11 @@ pub(super) fn find(before: &[Rule], rule: &Rule) -> Option<FindingKind> {
         by: by.iter().map(|above| above.name().to_string()).collect(),
         otherwise,
     })
+}
+
+/// The rule before that decides all that a rule covers in a role; without a role, of tools that name no resource.
+pub(super) fn decider<'a>(before: &'a [Rule], rule: &Rule, role: Option<Role>) -> Option<&'a Rule> {
+    before.iter().find(|above| covers(&above.condition, above, rule, role))
 }
 
 /// Whether a rule covers all that another one covers in a role; without a role, of tools that name no resource.

@@ -153,6 +153,9 @@ fn a_rule_that_allows_every_path_or_every_host_is_found_however_it_says_so() {
     assert_eq!(about_rules(&[("r", hosts, "allow")]), [every("`fetch-url`, `proxy-domain`")]);
     let all = "`read-path`, `write-path`, `delete-path`, `fetch-url`, `git-remote-url`, `proxy-domain`";
     assert_eq!(about_rules(&[("r", json!({}), "allow")]), [every(all)]);
+    let asks =
+        ("asks", json!({ "roles": ["read-path", "write-path", "delete-path", "proxy-domain"] }), "escalate");
+    assert_eq!(about_rules(&[asks, ("r", json!({}), "allow")]), [every("`fetch-url`, `git-remote-url`")]);
     let mails = json!({ "tool": ["mail"] });
     let listed =
         json!({ "lists": [{ "roles": ["read-path"], "allowed": ["/a"], "matchType": "identifiers" }] });

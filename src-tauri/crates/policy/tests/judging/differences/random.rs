@@ -121,8 +121,15 @@ fn call() -> impl Strategy<Value = (&'static str, Value)> {
     let paths = PATHS.iter().map(|path| (*path).to_owned());
     let words = HOSTS.iter().chain(&WORDS).map(|word| (*word).to_owned());
     let paths = held(paths.chain(["/z/z".to_owned()]).collect());
-    let urls = held(urls.chain(["https://z.example", "zoe"].map(str::to_owned)).collect());
-    let words = held(words.chain(["z.example", "zoe@z.example"].map(str::to_owned)).collect());
+    let urls = held(
+        urls.chain(["https://z.example", "zoe", "nowhere:", "https://a.org/O/R.git"].map(str::to_owned))
+            .collect(),
+    );
+    let words = held(
+        words
+            .chain(["z.example", "zoe@z.example", "no host", "ANN@A.ORG", "D.org"].map(str::to_owned))
+            .collect(),
+    );
     let modes = prop::sample::select(vec![json!("add"), json!("list"), json!(""), json!(true)]).boxed();
     let mut given = Vec::new();
     for (name, value) in [
@@ -139,7 +146,7 @@ fn call() -> impl Strategy<Value = (&'static str, Value)> {
     ] {
         given.push(prop::option::weighted(0.7, value.clone()).prop_map(move |value| (name, value)).boxed());
     }
-    let to = prop_oneof![paths, words];
+    let to = prop_oneof![4 => paths, 4 => words, 1 => Just(json!({ "name": "ann" }))];
     given.push(prop::option::weighted(0.7, to).prop_map(|value| ("to", value)).boxed());
     (prop::sample::select(TOOLS.to_vec()), given).prop_map(|(tool, given)| {
         let given = given.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
