@@ -3,7 +3,7 @@
 //! - Git never works in the repository: its configuration is read here, bounded and only from regular files at places
 //!   that the caller lets be looked at, and git only spells it out (`git config --file -`). No hook, file system
 //!   monitor, credential helper, ssh command, pager or alias is started by that, and no include is followed by git.
-//! - The person's and the machine's own configuration is read by git itself (`git config --global` and `--system`),
+//! - The person's and the machine's own configuration is read by git itself (`git config --file` and `--system`),
 //!   because it decides what git really does. With `GIT_DIR` named, git looks at `HEAD` and `config` there for the
 //!   conditions of includes, and at nothing else.
 //! - Every run is bounded in time, memory and output ([`run`]). What is not found out is an address that no pattern
@@ -70,6 +70,8 @@ enum Unknown {
     NotPlain,
     #[error("the configuration of the repository includes other files under conditions")]
     Conditional,
+    #[error("the person's own configuration of git includes other files by the remotes of a repository")]
+    ByRemote,
     #[error("the repository has remotes in files of their own, outside its configuration")]
     Legacy,
     #[error("the configuration of the repository changes how git connects")]
@@ -191,9 +193,9 @@ fn inside(
 
 /// The settings of the machine and the person; in a sandbox also those of the machine alone.
 fn own_layers(git: &Git, runner: &Runner, place: Option<&Place>) -> Result<Vec<Settings>, Unknown> {
-    let system = runner.own("--system", place)?;
-    let alone = git.in_sandbox.then(|| system.clone());
-    let both = Settings([system.0, runner.own("--global", place)?.0].concat());
+    let machine = runner.of_machine(place)?;
+    let alone = git.in_sandbox.then(|| machine.clone());
+    let both = Settings([machine.0, runner.of_person(place)?.0].concat());
     Ok(alone.into_iter().chain([both]).collect())
 }
 

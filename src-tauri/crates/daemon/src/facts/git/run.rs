@@ -49,11 +49,39 @@ impl Runner {
         Self { person: person.clone(), until: Instant::now() + BOUND }
     }
 
-    /// The settings of the person (`--global`) or the machine (`--system`), as they are for a repository.
-    pub(super) fn own(&self, scope: &str, place: Option<&Place>) -> Result<Settings, Unknown> {
-        let arguments = ["config", scope, "--includes", "--list", "-z"];
+    /// The settings of the machine, as they are for a repository.
+    pub(super) fn of_machine(&self, place: Option<&Place>) -> Result<Settings, Unknown> {
+        self.own(&["--system"], place)
+    }
+
+    /// The settings of the person, as they are for a repository. Asked for `--global`, git may leave out one of its two
+    /// files.
+    pub(super) fn of_person(&self, place: Option<&Place>) -> Result<Settings, Unknown> {
+        if std::env::var_os("GIT_CONFIG_GLOBAL").is_some() {
+            return self.own(&["--global"], place);
+        }
+        let home = self.person.as_path();
+        let base = std::env::var_os("XDG_CONFIG_HOME").filter(|base| !base.is_empty());
+        let base = base.map_or_else(|| home.join(".config"), PathBuf::from);
+        let mut settings = Settings::default();
+        for file in [base.join("git/config"), home.join(".gitconfig")] {
+            if let Some(name) = file.to_str()
+                && file.symlink_metadata().is_ok()
+            {
+                settings.0.extend(self.own(&["--file", name], place)?.0);
+            }
+        }
+        Ok(settings)
+    }
+
+    fn own(&self, which: &[&str], place: Option<&Place>) -> Result<Settings, Unknown> {
+        let arguments = [&["config"], which, &["--includes", "--list", "-z"]].concat();
         // Without such a file it fails; with one that is not understood every git of the person's fails.
-        self.run(&arguments, place, &[])?.map_or(Ok(Settings::default()), |out| Settings::parse(&out))
+        let settings =
+            self.run(&arguments, place, &[])?.map_or(Ok(Settings::default()), |out| Settings::parse(&out))?;
+        // Asked for these files alone, git does not see the remotes of the repository.
+        let by_remote = settings.0.iter().any(|(key, _)| key.starts_with("includeif.hasconfig:"));
+        if by_remote { Err(Unknown::ByRemote) } else { Ok(settings) }
     }
 
     /// The settings in a text, includes not followed.

@@ -212,6 +212,39 @@ fn worktrees_bare_repositories_and_folders_below_are_found() {
 }
 
 #[test]
+fn both_files_of_the_person_count() {
+    let person = Person::new();
+    person.config("[remote \"origin\"]\n\turl = one:a\n\turl = two:b\n");
+    person.file(".gitconfig", "[url \"https://github.com/\"]\n\tinsteadOf = one:\n");
+    person.file(".config/git/config", "[url \"https://forge.example/\"]\n\tinsteadOf = two:\n");
+    let all = ["https://github.com/a", "https://forge.example/b"];
+    assert_eq!(person.fetch(Some("origin")), all);
+    assert_eq!(
+        person.git(&["-C", "repo", "remote", "get-url", "--all", "origin"]).lines().collect::<Vec<_>>(),
+        all
+    );
+    person.file(".config/git/config", "[includeIf \"hasconfig:remote.*.url:one:*\"]\n\tpath = ~/inc\n");
+    person.is_unknown(
+        "the person's own configuration of git includes other files by the remotes of a repository",
+    );
+}
+
+#[test]
+fn a_submodule_is_the_repository_that_its_file_names() {
+    let person = Person::new();
+    std::fs::create_dir_all(person.path("repo/.git/modules").as_path()).unwrap();
+    person.git(&["init", "-q", "-b", "main", "--separate-git-dir", "repo/.git/modules/sub", "repo/sub"]);
+    person.file("repo/sub/.git", "gitdir: ../.git/modules/sub\n");
+    person.git(&["-C", "repo/sub", "config", "core.worktree", "../../../sub"]);
+    person.git(&["-C", "repo/sub", "remote", "add", "origin", "https://github.com/acme/sub"]);
+    assert_eq!(person.ask("repo/sub", Way::Push, None, false), ["https://github.com/acme/sub"]);
+    assert_eq!(
+        person.git(&["-C", "repo/sub", "remote", "get-url", "origin"]),
+        "https://github.com/acme/sub\n"
+    );
+}
+
+#[test]
 fn what_a_repository_includes_counts_where_it_may_be_looked_at() {
     let person = Person::new();
     person.config("[remote \"origin\"]\n\turl = https://github.com/a/b\n[include]\n\tpath = ../shared\n");

@@ -6,7 +6,7 @@ use super::wire::{Wire, place};
 use super::*;
 
 /// The usual number of repositories.
-const CASES: std::ops::Range<u64> = 0..40;
+const CASES: std::ops::Range<u64> = 0..60;
 
 const NAMES: [&str; 12] = [
     "origin",
@@ -154,11 +154,16 @@ fn build(person: &Person, dice: &mut Dice) -> &'static str {
         ("repo/inc", 3),
         ("inc", 3),
         (".gitconfig", 6),
+        (".config/git/config", 8),
         ("repo/.git/config.worktree", 4),
     ] {
         if dice.hits(rare) {
             person.file(file, &dice.settings(3));
         }
+    }
+    if dice.hits(9) {
+        let condition = dice.of(&["gitdir:~/repo/", "onbranch:main", "hasconfig:remote.*.url:https://**"]);
+        person.file(".gitconfig", &format!("[includeIf \"{condition}\"]\n\tpath = inc\n"));
     }
     if dice.hits(3) {
         person.link("repo/link", "wide/deep");
