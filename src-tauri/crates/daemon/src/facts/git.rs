@@ -124,8 +124,8 @@ impl RemoteQuestion {
 
     fn addresses(&self, known: &Known, raw: Option<&str>) -> Result<Vec<String>, Unknown> {
         let mut all = Vec::new();
-        let is_address = raw.is_some_and(|raw| raw.contains(':'));
-        for remotes in known.there.iter().chain(known.anywhere.iter().filter(|_| is_address)) {
+        let is_name = raw.is_some_and(|raw| !raw.contains(':'));
+        for remotes in known.there.iter().chain(known.anywhere.iter().filter(|_| !is_name)) {
             for address in remotes.addresses(raw, self.way)? {
                 let address = address::shown(&address)?;
                 if !all.contains(&address) {

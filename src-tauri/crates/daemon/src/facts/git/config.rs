@@ -45,15 +45,22 @@ pub(super) fn read_settings(
     }
 }
 
-/// Whether worktrees have settings of their own, by the extensions of a repository that git understands.
+/// Whether worktrees have settings of their own, by the extensions of a repository that every git understands. A
+/// repository that git does not understand it may pass over.
 fn has_worktree_settings(own: &Settings) -> Result<bool, Unknown> {
     let version = own.last("core.repositoryformatversion");
-    let is_extended = own.0.iter().any(|(key, _)| key.starts_with("extensions."));
-    let storage = own.last("extensions.refstorage");
-    if (is_extended && !matches!(version, Some("0" | "1"))) || storage.is_some_and(|kind| kind != "files") {
-        return Err(Unknown::NotPlain);
+    let is_known = |(key, value): &(String, Option<String>)| match key.strip_prefix("extensions.") {
+        None => true,
+        Some("worktreeconfig" | "partialclone" | "preciousobjects" | "noop") => version.is_some(),
+        Some("objectformat") => version == Some("1"),
+        Some("refstorage") => version == Some("1") && value.as_deref() == Some("files"),
+        Some(_) => false,
+    };
+    if matches!(version, None | Some("0" | "1")) && own.0.iter().all(is_known) {
+        own.is_on("extensions.worktreeconfig")
+    } else {
+        Err(Unknown::NotPlain)
     }
-    own.is_on("extensions.worktreeconfig")
 }
 
 /// Why a repository with this setting is not known.
