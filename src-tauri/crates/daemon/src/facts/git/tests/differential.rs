@@ -6,7 +6,7 @@ use super::wire::{Wire, place};
 use super::*;
 
 /// The usual repositories.
-const CASES: std::ops::Range<u64> = 0..120;
+const CASES: std::ops::Range<u64> = 0..160;
 
 /// Every repository begins with these.
 const BASE: &str = "[remote \"origin\"]\n\turl = https://github.com/acme/app\n\
@@ -46,7 +46,7 @@ const HEADS: [&str; 9] = [
     "REF: refs/heads/a\n",
     "",
 ];
-const BRANCHES: [&str; 5] = ["main", "a", "a\u{a0}", "a b", "main"];
+const BRANCHES: [&str; 5] = ["main", "main", "a", "a\u{a0}", "a b"];
 
 /// Numbers that look like chance and are the same every time.
 struct Dice(u64);
@@ -87,19 +87,45 @@ impl Dice {
     }
 
     fn group(&mut self) -> String {
-        let between = self.of(&[" ", "\u{a0}", "\\t"]);
-        let (name, members) =
-            (self.of(&["grp", "grp", "origin"]), [self.of(&DEFAULTS), self.of(&["evil", "origin", ""])]);
-        format!("[remotes]\n\t{name} = \"{}\"\n", members.join(between))
+        let (name, between) = (self.of(&["grp", "grp", "origin"]), self.of(&[" ", "\u{a0}", "\t"]));
+        let members = [self.of(&DEFAULTS), self.of(&["evil", "origin", ""])].join(between);
+        let members = members.trim_end_matches(' ');
+        format!(
+            "[remotes]\n\t{name} = {members}\n[remote \"evil\u{a0}origin\"]\n\turl = https://evil.example/y\n"
+        )
+    }
+
+    /// One remote with several addresses.
+    fn list(&mut self) -> String {
+        let mut text = format!("[remote \"{}\"]\n", self.of(&["origin", "gone"]));
+        for _ in 0..=self.roll(3) {
+            let (key, address) = (self.of(&["url", "pushurl"]), self.of(&ADDRESSES));
+            text += &format!("\t{key} = {address}\n");
+        }
+        text
+    }
+
+    /// Replacements of one beginning.
+    fn rivals(&mut self) -> String {
+        let beginning = self.of(&BEGINNINGS);
+        let mut text = String::new();
+        for _ in 0..3 {
+            let other = self.of(&BEGINNINGS);
+            let beginning = if self.hits(3) { other } else { beginning };
+            text += &format!("[url \"{}\"]\n\tinsteadOf = {beginning}\n", self.of(&PLACES));
+        }
+        text
     }
 
     /// What changes where git goes.
     fn turn(&mut self) -> String {
-        match self.roll(8) {
-            0 | 1 => self.remote(),
+        match self.roll(10) {
+            0 => self.remote(),
+            1 => self.list(),
             2 | 3 => self.replacement(),
-            4 => self.group(),
-            5 => format!("[fetch]\n\tall {}\n", self.of(&TRUTHS)),
+            4 => self.rivals(),
+            5 => self.group(),
+            6 => format!("[fetch]\n\tall {}\n", self.of(&TRUTHS)),
             _ => self.default(),
         }
     }
@@ -152,7 +178,9 @@ fn change(person: &Person, dice: &mut Dice) -> &'static str {
             }
         }
         9 | 10 => {
-            add(&(dice.default() + "[branch \"a\"]\n\tremote = evil\n"));
+            for branch in BRANCHES {
+                add(&format!("[branch \"{branch}\"]\n\tremote = {}\n", dice.of(&DEFAULTS)));
+            }
             match dice.roll(4) {
                 0 => person.link("repo/.git/HEAD", dice.of(&["refs/heads/main", "refs/heads/a"])),
                 1 => person.link("repo/.git/refs/heads/main", dice.of(&["a", "refs/heads/a"])),
@@ -162,9 +190,9 @@ fn change(person: &Person, dice: &mut Dice) -> &'static str {
             }
         }
         11 => {
-            add(&dice.default());
+            add("[branch \"main\"]\n\tremote = gone\n");
             let (folder, name) =
-                (dice.of(&["remotes", "branches"]), dice.of(&["gone", "grp", "github.com:z"]));
+                (dice.of(&["remotes", "branches"]), dice.of(&["gone", "gone", "github.com:z"]));
             person.file(
                 &format!("repo/.git/{folder}/{name}"),
                 dice.of(&["URL: https://evil.example/x\n", "https://evil.example/x\n"]),
