@@ -87,11 +87,12 @@ impl Dice {
     }
 
     fn group(&mut self) -> String {
-        let (name, between) = (self.of(&["grp", "grp", "origin"]), self.of(&[" ", "\u{a0}", "\t"]));
-        let members = [self.of(&DEFAULTS), self.of(&["evil", "origin", ""])].join(between);
+        // None that holds itself: git would fetch it for ever.
+        let (first, between) = (self.of(&["origin", "gone", "evil"]), self.of(&[" ", "\u{a0}", "\t"]));
+        let members = [first, self.of(&["evil", "origin", ""])].join(between);
         let members = members.trim_end_matches(' ');
         format!(
-            "[remotes]\n\t{name} = {members}\n[remote \"evil\u{a0}origin\"]\n\turl = https://evil.example/y\n"
+            "[remotes]\n\tgrp = {members}\n[remote \"evil\u{a0}origin\"]\n\turl = https://evil.example/y\n"
         )
     }
 
