@@ -28,8 +28,12 @@ impl Person {
     }
 
     fn file(&self, below: &str, content: &str) {
-        std::fs::create_dir_all(self.path(below).parent().unwrap().as_path()).unwrap();
-        std::fs::write(self.path(below).as_path(), content).unwrap();
+        let at = self.path(below);
+        std::fs::create_dir_all(at.parent().unwrap().as_path()).unwrap();
+        if at.as_path().is_symlink() {
+            std::fs::remove_file(at.as_path()).unwrap();
+        }
+        std::fs::write(at.as_path(), content).unwrap();
     }
 
     fn program(&self, below: &str, script: &str) {

@@ -22,13 +22,8 @@ const NAMES: [&str; 7] = [
     "github.com:z",
     "https://evil.example/x",
 ];
-const ADDRESSES: [&str; 5] = [
-    "https://github.com/acme/app",
-    "https://evil.example/x",
-    "git@evil.example:x",
-    "ssh://git@evil.example/x",
-    "",
-];
+const ADDRESSES: [&str; 5] =
+    ["https://github.com/acme/app", "https://evil.example/x", "git@evil.example:x", "", ""];
 const PLACES: [&str; 3] = ["https://evil.example/", "https://github.com/", "git@github.com:"];
 const BEGINNINGS: [&str; 6] =
     ["gh:", "https://github.com/", "https://github.com/acme/", "gone", "origin", "grp"];
@@ -48,19 +43,33 @@ const HEADS: [&str; 9] = [
 ];
 const BRANCHES: [&str; 5] = ["main", "main", "a", "a\u{a0}", "a b"];
 
-/// Numbers that look like chance and are the same every time.
-struct Dice(u64);
+/// Numbers that look like chance and are the same every time, and the name that most of it is about.
+struct Dice {
+    state: u64,
+    topic: &'static str,
+}
 
 impl Dice {
+    fn new(case: u64) -> Self {
+        let mut dice = Self { state: case.wrapping_mul(0x0123_4567_89ab_cdef), topic: "" };
+        dice.topic = dice.of(&NAMES);
+        dice
+    }
+
     fn roll(&mut self, sides: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.state ^ (self.state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         usize::try_from((mixed ^ (mixed >> 31)) % sides as u64).unwrap()
     }
 
     fn of<'a>(&mut self, all: &[&'a str]) -> &'a str {
         all[self.roll(all.len())]
+    }
+
+    /// A name: the one that it is about, or another.
+    fn name(&mut self, others: &[&'static str]) -> &'static str {
+        if self.hits(2) { self.topic } else { self.of(others) }
     }
 
     /// One in so many.
@@ -71,18 +80,18 @@ impl Dice {
     fn default(&mut self) -> String {
         let key = self.of(&["remote", "remote", "pushRemote"]);
         match self.roll(5) {
-            0 => format!("[remote]\n\tpushDefault = {}\n", self.of(&DEFAULTS)),
-            _ => format!("[branch \"{}\"]\n\t{key} = {}\n", self.of(&BRANCHES), self.of(&DEFAULTS)),
+            0 => format!("[remote]\n\tpushDefault = {}\n", self.name(&DEFAULTS)),
+            _ => format!("[branch \"{}\"]\n\t{key} = {}\n", self.of(&BRANCHES), self.name(&DEFAULTS)),
         }
     }
 
     fn replacement(&mut self) -> String {
         let key = self.of(&["insteadOf", "insteadOf", "pushInsteadOf"]);
-        format!("[url \"{}\"]\n\t{key} = {}\n", self.of(&PLACES), self.of(&BEGINNINGS))
+        format!("[url \"{}\"]\n\t{key} = {}\n", self.of(&PLACES), self.name(&BEGINNINGS))
     }
 
     fn remote(&mut self) -> String {
-        let (name, key) = (self.of(&NAMES), self.of(&["url", "pushurl"]));
+        let (name, key) = (self.name(&NAMES), self.of(&["url", "pushurl"]));
         format!("[remote \"{name}\"]\n\t{key} = {}\n", self.of(&ADDRESSES))
     }
 
@@ -98,7 +107,7 @@ impl Dice {
 
     /// One remote with several addresses.
     fn list(&mut self) -> String {
-        let mut text = format!("[remote \"{}\"]\n", self.of(&["origin", "gone"]));
+        let mut text = format!("[remote \"{}\"]\n", self.name(&["origin"]));
         for _ in 0..=self.roll(3) {
             let (key, address) = (self.of(&["url", "pushurl"]), self.of(&ADDRESSES));
             text += &format!("\t{key} = {address}\n");
@@ -108,10 +117,10 @@ impl Dice {
 
     /// Replacements of one beginning.
     fn rivals(&mut self) -> String {
-        let beginning = self.of(&BEGINNINGS);
+        let beginning = self.name(&BEGINNINGS);
         let mut text = String::new();
         for _ in 0..3 {
-            let other = self.of(&BEGINNINGS);
+            let other = self.name(&BEGINNINGS);
             let beginning = if self.hits(3) { other } else { beginning };
             text += &format!("[url \"{}\"]\n\tinsteadOf = {beginning}\n", self.of(&PLACES));
         }
@@ -143,8 +152,8 @@ fn change(person: &Person, dice: &mut Dice) -> &'static str {
         let text = std::fs::read_to_string(config.as_path()).unwrap_or_default();
         std::fs::write(config.as_path(), text + more).unwrap();
     };
-    match dice.roll(20) {
-        0..=5 => add(&dice.turns(3)),
+    match dice.roll(22) {
+        0..=5 | 20 | 21 => add(&dice.turns(4)),
         6 => {
             add(&format!(
                 "[extensions]\n\tworktreeConfig {}\n{}",
@@ -180,7 +189,7 @@ fn change(person: &Person, dice: &mut Dice) -> &'static str {
         }
         9 | 10 => {
             for branch in BRANCHES {
-                add(&format!("[branch \"{branch}\"]\n\tremote = {}\n", dice.of(&DEFAULTS)));
+                add(&format!("[branch \"{branch}\"]\n\tremote = {}\n", dice.name(&DEFAULTS)));
             }
             match dice.roll(4) {
                 0 => person.link("repo/.git/HEAD", dice.of(&["refs/heads/main", "refs/heads/a"])),
@@ -294,7 +303,7 @@ fn git_goes_where_it_is_said_to_go_or_it_is_not_known() {
     };
     let (mut known, mut went) = (0, 0);
     for case in first..last {
-        let mut dice = Dice(case.wrapping_mul(0x0123_4567_89ab_cdef));
+        let mut dice = Dice::new(case);
         let person = Person::new();
         person.commit("repo");
         person.config(BASE);
@@ -307,7 +316,7 @@ fn git_goes_where_it_is_said_to_go_or_it_is_not_known() {
                 folder = change(&person, &mut dice);
             }
         }
-        let raw = if dice.hits(2) { None } else { Some(dice.of(&NAMES)) };
+        let raw = if dice.hits(3) { None } else { Some(dice.name(&NAMES)) };
         let raw = raw.map(|raw| if dice.hits(6) { raw.replace("github", "GITHUB") } else { raw.to_owned() });
         let (sent, verb) = (raw.as_deref().map(address::sent), dice.roll(3));
         let (way, verb) = [(Way::Fetch, "fetch"), (Way::Push, "push"), (Way::Either, "ls-remote")][verb];
