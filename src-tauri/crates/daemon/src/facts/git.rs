@@ -68,6 +68,8 @@ enum Unknown {
     NotAllowed,
     #[error("the configuration of the repository is not in plain files")]
     NotPlain,
+    #[error("the repository is of a format that not every git reads")]
+    Foreign,
     #[error("the configuration of the repository includes other files under conditions")]
     Conditional,
     #[error("the person's own configuration of git includes other files by the remotes of a repository")]

@@ -59,7 +59,7 @@ fn has_worktree_settings(own: &Settings) -> Result<bool, Unknown> {
     if matches!(version, None | Some("0" | "1")) && own.0.iter().all(is_known) {
         own.is_on("extensions.worktreeconfig")
     } else {
-        Err(Unknown::NotPlain)
+        Err(Unknown::Foreign)
     }
 }
 

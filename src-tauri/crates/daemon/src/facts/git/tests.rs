@@ -354,7 +354,7 @@ fn odd_files_are_not_read() {
     let all = person.push(Some("origin"));
     assert_eq!(all, ["(not known, because the remote is reached by a helper program)"]);
     person.config("[extensions]\n\trefStorage = reftable\n");
-    person.is_unknown(not_plain);
+    person.is_unknown("the repository is of a format that not every git reads");
 }
 
 #[test]

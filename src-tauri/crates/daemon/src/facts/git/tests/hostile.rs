@@ -3,6 +3,11 @@
 
 use super::wire::{Wire, place};
 use super::*;
+use crate::facts::paths;
+use ironcurtain_paths::Resolver;
+use ironcurtain_policy::Annotations;
+use serde_json::json;
+use std::sync::Arc;
 
 const GITHUB: &str = "https://github.com/acme/app";
 const ORIGIN: &str = "[remote \"origin\"]\n\turl = https://github.com/acme/app\n";
@@ -45,6 +50,7 @@ const LEGACY: &str =
 const NOT_PLAIN: &str = "(not known, because the configuration of the repository is not in plain files)";
 const NOT_UNDERSTOOD: &str =
     "(not known, because git does not understand the configuration of the repository)";
+const FOREIGN: &str = "(not known, because the repository is of a format that not every git reads)";
 const CONNECTED: &str = "(not known, because the configuration of the repository changes how git connects)";
 const AMBIGUOUS: &str = "(not known, because programs may understand the address of the remote differently)";
 
@@ -234,7 +240,7 @@ const FILES: &[Part] = &[
     Part {
         what: "a repository of no plain version",
         added: "[extensions]\n\tworktreeConfig = true\n[core]\n\trepositoryformatversion = -1\n",
-        after: NOT_PLAIN,
+        after: FOREIGN,
         ..PART
     },
     Part {
@@ -422,7 +428,37 @@ fn what_git_also_does_without_a_repository_is_judged_without_it_too() {
     let wire = Wire::new(&person);
     assert_eq!(wire.goes_to("repo", &["ls-remote", evil]), [place(evil)]);
     assert_eq!(wire.goes_to("repo", &["fetch", evil]), []);
-    assert_eq!(ask(Way::Either, evil), [NOT_PLAIN]);
+    assert_eq!(ask(Way::Either, evil), [FOREIGN]);
+}
+
+#[test]
+fn what_is_looked_up_is_what_is_sent() {
+    let person = Person::new();
+    person.link("link", "repo");
+    let tool = json!({ "toolName": "git_push", "serverName": "git", "args": {
+        "path": ["read-path"], "remote": ["git-remote-url"],
+    } });
+    let text = json!({ "servers": { "git": { "tools": [tool] } } }).to_string();
+    let annotations = Annotations::from_json(&text, "tools").unwrap();
+    let resolver = Resolver::new(person.path(""), person.path(""));
+    for raw in
+        ["origin", "https://GITHUB.com:443/acme/app/", " https://github.com/a", "GH:a", "ssh://A/b", "./x"]
+    {
+        let arguments = Arc::new(json!({ "path": "~/link/.", "remote": raw }).as_object().unwrap().clone());
+        let plan = annotations.plan("git", "git_push", &arguments).unwrap();
+        let found = paths(&plan, &Fact::Plain, |raw| resolver.resolve(raw)).unwrap();
+        let question = RemoteQuestion::of(&plan, &found.paths).unwrap();
+        let is_remote = |at: usize| plan.values()[at].is_remote();
+        let known = Fact::Remotes(vec![GITHUB.to_owned()]);
+        let facts = found.facts.into_iter().enumerate();
+        let facts = facts.map(|(at, fact)| if is_remote(at) { known.clone() } else { fact });
+        let call = plan.with_facts(facts).unwrap();
+        let sent = |argument: &str| call.transport_arguments()[argument].as_str().unwrap().to_owned();
+        let looked_up: Vec<_> = question.values.into_iter().map(|(_, value)| value).collect();
+        assert_eq!(looked_up, [Some(sent("remote"))]);
+        assert_eq!(question.repositories, [person.path("repo")]);
+        assert_eq!(sent("path"), person.path("repo").as_str());
+    }
 }
 
 #[test]
