@@ -2,6 +2,7 @@
 
 mod differential;
 mod hostile;
+mod parts;
 mod wire;
 
 use super::*;

