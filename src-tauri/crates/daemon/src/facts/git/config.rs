@@ -68,9 +68,10 @@ fn objection(key: &str) -> Option<Unknown> {
     let (section, _) = key.split_once('.')?;
     let (before, name) = key.rsplit_once('.')?;
     match (section, name) {
-        ("http", "proxy" | "curloptresolve") | ("remote", "proxy") | ("core", "sshcommand" | "gitproxy") => {
-            Some(Unknown::Connected)
-        }
+        ("http", "proxy" | "curloptresolve")
+        | ("remote", "proxy")
+        | ("core", "sshcommand" | "gitproxy")
+        | ("fetch", "bundleuri") => Some(Unknown::Connected),
         // Git takes the name of the setting for that of the remote then.
         ("remote", _) if before == "remote." => Some(Unknown::NotUnderstood),
         _ => None,

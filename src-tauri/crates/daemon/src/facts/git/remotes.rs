@@ -74,7 +74,17 @@ impl Remotes {
             Some(raw) => self.named(raw, pushes, &mut Vec::new(), &mut all)?,
             None => self.usual(pushes, &mut all)?,
         }
+        // Whatever git does, objects that are missing here it fetches from these.
+        for name in self.names()?.into_iter().filter(|name| self.has_missing(name)) {
+            all.extend(self.remote(name, false)?);
+        }
         Ok(all)
+    }
+
+    /// Whether a remote has the objects that a partial clone left out.
+    fn has_missing(&self, name: &str) -> bool {
+        let is_named = self.settings.all("extensions.partialclone").any(|partial| partial == name);
+        is_named || self.of_remote(name).any(|(key, _)| matches!(key, "promisor" | "partialclonefilter"))
     }
 
     /// What a value stands for: a remote, an address, or a group of them. Git goes by a group where it has two members.

@@ -217,6 +217,24 @@ fn worktrees_bare_repositories_and_folders_below_are_found() {
 }
 
 #[test]
+fn where_the_missing_objects_of_a_partial_clone_are_counts_too() {
+    let person = Person::new();
+    let two = "[remote \"origin\"]\n\turl = https://github.com/a/b\n[remote \"far\"]\n\turl = https://far.example/x\n";
+    let both = ["https://github.com/a/b", "https://far.example/x"];
+    for (more, all) in [
+        ("", &both[..1]),
+        ("[remote \"far\"]\n\tpromisor = true\n", &both),
+        ("[remote \"far\"]\n\tpartialCloneFilter = blob:none\n", &both),
+        ("[extensions]\n\tpartialClone = far\n", &both),
+        ("[remote \"origin\"]\n\tpromisor = true\n\tpartialCloneFilter = blob:none\n", &both[..1]),
+    ] {
+        person.config(&format!("{two}{more}"));
+        assert_eq!(person.fetch(None), all, "{more}");
+        assert_eq!(person.push(None), all, "{more}");
+    }
+}
+
+#[test]
 fn both_files_of_the_person_count() {
     let person = Person::new();
     person.config("[remote \"origin\"]\n\turl = one:a\n\turl = two:b\n");

@@ -302,7 +302,8 @@ pub(super) const FILES: &[Part] = &[
     },
 ];
 
-pub(super) const CONNECTIONS: [&str; 7] = [
+pub(super) const CONNECTIONS: [&str; 8] = [
+    "[fetch]\n\tbundleURI = https://evil.example/bundle\n",
     "[http]\n\tcurloptResolve = github.com:443:192.0.2.1\n",
     "[http]\n\tproxy = http://192.0.2.1:3128\n",
     "[http \"https://github.com/\"]\n\tproxy = http://192.0.2.1:3128\n",
