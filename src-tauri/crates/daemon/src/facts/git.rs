@@ -28,14 +28,6 @@ use remotes::{Remotes, Way};
 use run::Runner;
 use settings::Settings;
 
-/// What git knows of remotes.
-struct Known {
-    /// Where the call works.
-    there: Vec<Remotes>,
-    /// Without a repository, where git may also go by that.
-    anywhere: Vec<Remotes>,
-}
-
 /// How git is asked.
 #[derive(Debug, Clone)]
 pub struct Git {
@@ -86,6 +78,15 @@ enum Unknown {
     Ambiguous,
     #[error("the call does not say in which repository it works")]
     NoRepository,
+}
+
+/// What git knows of remotes.
+#[derive(Default)]
+struct Known {
+    /// Where the call works.
+    there: Vec<Remotes>,
+    /// Without a repository, where git may also go by that.
+    anywhere: Vec<Remotes>,
 }
 
 impl RemoteQuestion {
@@ -146,25 +147,21 @@ impl RemoteQuestion {
     /// - Nothing is pushed or fetched without a repository. What else git does with an address it also does without
     ///   one, for which it takes one that it may not use.
     fn all_settings(&self, git: &Git, runner: &Runner, may_look: &MayLook<'_>) -> Result<Known, Unknown> {
-        if self.way == Way::Clone {
-            return Ok(Known { there: outside(git, runner)?, anywhere: Vec::new() });
-        }
-        if self.repositories.is_empty() {
+        if self.repositories.is_empty() && self.way != Way::Clone {
             return Err(Unknown::NoRepository);
         }
-        let mut there = Vec::new();
-        for folder in &self.repositories {
+        let mut known = Known::default();
+        for folder in self.repositories.iter().filter(|_| self.way != Way::Clone) {
             if let Some(place) = Place::find(folder, may_look)? {
-                there.extend(inside(&place, git, runner, may_look)?);
+                known.there.extend(inside(&place, git, runner, may_look)?);
             }
         }
-        let needs_one = matches!(self.way, Way::Fetch | Way::Push) && !there.is_empty();
-        let anywhere = if needs_one { Vec::new() } else { outside(git, runner)? };
-        Ok(if there.is_empty() {
-            Known { there: anywhere, anywhere: there }
-        } else {
-            Known { there, anywhere }
-        })
+        if known.there.is_empty() {
+            known.there = outside(git, runner)?;
+        } else if self.way == Way::Either {
+            known.anywhere = outside(git, runner)?;
+        }
+        Ok(known)
     }
 }
 
