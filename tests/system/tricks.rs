@@ -124,6 +124,37 @@ fn names_that_deceive_are_made_visible_and_names_that_cannot_be_are_refused() {
 }
 
 #[test]
+fn a_name_in_another_unicode_form_is_judged_and_opened_as_another_name() {
+    let world = World::new();
+    let mut client = world.connect("filesystem");
+    let forms = [
+        ("priv\u{e9}/s.txt", "prive\u{301}/s.txt"),
+        ("e\u{301}t\u{e9}.txt", "\u{e9}te\u{301}.txt"),
+        ("Keys/s.txt", "\u{212a}eys/s.txt"),
+        ("\u{3a9}.txt", "\u{2126}.txt"),
+    ];
+    let other = world.file("docs/other.txt", "x");
+    for _ in ["read", "write"] {
+        world.person.will(Next::Allow(Reach::Folders, Lifetime::Session));
+    }
+    client.read(&other).ok();
+    client.write(&other, "y").ok();
+    let read = |path: &Path| std::fs::read_to_string(path).unwrap();
+    for (name, twin) in forms {
+        let there = world.file(&format!("docs/{name}"), "judged apart");
+        let twin = world.path(&format!("docs/{twin}"));
+        client.read(&twin).refused("ENOENT");
+        let folder = twin.parent().unwrap();
+        client.call("create_directory", json!({ "path": folder })).ok();
+        client.write(&twin, "new").ok();
+        assert_eq!((read(&there).as_str(), read(&twin).as_str()), ("judged apart", "new"));
+        assert_eq!(client.read(&there).ok(), "judged apart");
+        let judged: Vec<String> = world.activity().iter().flat_map(|e| e.paths.clone()).collect();
+        assert!([&there, &twin].iter().all(|path| judged.iter().any(|j| path.to_str() == Some(j))));
+    }
+}
+
+#[test]
 fn what_is_no_path_is_never_skipped() {
     let world = World::new();
     let secret = world.file("docs/secret.txt", "secret");

@@ -21,8 +21,6 @@ pub(crate) enum ToolError {
     NotRegular(String),
     #[error("Parent directory does not exist: {0}")]
     NoParent(String),
-    #[error("Ambiguous Unicode path component: {0}")]
-    AmbiguousName(String),
     #[error("Destination already exists: {0}")]
     Exists(String),
     #[error("Cannot specify both head and tail parameters simultaneously")]
