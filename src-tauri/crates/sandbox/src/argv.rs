@@ -5,6 +5,7 @@
 //!   mounted when that is there ([`First`](crate::mounts::First)).
 
 use crate::{
+    filter::PROGRAMS,
     host::{Host, Top},
     spec::{Spec, View},
 };
@@ -13,7 +14,7 @@ use crate::{
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Descriptors {
     pub(crate) info: i32,
-    pub(crate) seccomp: [i32; 2],
+    pub(crate) seccomp: [i32; PROGRAMS],
     pub(crate) passwd: i32,
     pub(crate) group: i32,
 }
@@ -104,7 +105,7 @@ mod tests {
             ..host()
         };
         let expected = "--unshare-all --unshare-user --disable-userns --cap-drop ALL --new-session --die-with-parent \
-            --hostname sandbox --info-fd 20 --add-seccomp-fd 21 --add-seccomp-fd 22 --clearenv \
+            --hostname sandbox --info-fd 20 --add-seccomp-fd 21 --add-seccomp-fd 22 --add-seccomp-fd 25 --clearenv \
             --setenv HOME /s --setenv TOKEN secret --ro-bind /usr /usr --symlink usr/bin /bin --ro-bind /lib64 /lib64 \
             --perms 0444 --file 23 /etc/passwd --perms 0444 --file 24 /etc/group --dir /run \
             --proc /proc --dev /dev --size 4096 --perms 1777 --tmpfs /dev/shm \
@@ -145,7 +146,7 @@ mod tests {
         assert_eq!(passwd(&spec(), &host), "root:x:0:0::/s:/bin/sh\n");
     }
 
-    const FDS: Descriptors = Descriptors { info: 20, seccomp: [21, 22], passwd: 23, group: 24 };
+    const FDS: Descriptors = Descriptors { info: 20, seccomp: [21, 22, 25], passwd: 23, group: 24 };
 
     fn host() -> Host {
         Host { uid: 1000, gid: 1001, tops: vec![], etc: vec![], masked: vec![], frozen: vec![] }

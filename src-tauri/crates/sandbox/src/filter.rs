@@ -1,10 +1,12 @@
-//! The system calls a server does without: two seccomp programs, applied by bubblewrap to everything it starts.
+//! The system calls a server does without: seccomp programs, applied by bubblewrap to everything it starts.
 //!
 //! - Default allow, since servers are any program; what is refused is refused with `EPERM`, so programs can cope.
 //! - `clone3` answers `ENOSYS`: its flags are behind a pointer, and libraries then fall back to `clone`, which is judged.
 //! - `openat2` answers `ENOSYS` for the same reason, and libraries fall back to `openat`.
 //! - A foreign architecture is killed; an x32 number answers `ENOSYS`.
 //! - `inotify` and `fanotify` are refused: a watch outlives the removal of a mount, and would go on telling names.
+//! - What puts the pages of a file themselves into a pipe or a socket answers `EINVAL`, and libraries then copy. Such a page
+//!   shows what is written to the file later, and does not keep the mount from being removed.
 
 use std::collections::BTreeMap;
 
@@ -17,10 +19,20 @@ use seccompiler::{
 type Rules = BTreeMap<c_long, Vec<SeccompRule>>;
 
 /// The programs in the kernel's own form, in the order to apply them.
-pub(crate) fn programs(unix_sockets: bool) -> Result<[Vec<u8>; 2], seccompiler::Error> {
-    let absent = Rules::from([(libc::SYS_clone3, vec![]), (libc::SYS_openat2, vec![])]);
-    Ok([assemble(refused(unix_sockets)?, libc::EPERM)?, assemble(absent, libc::ENOSYS)?])
+pub(crate) fn programs(unix_sockets: bool) -> Result<[Vec<u8>; PROGRAMS], seccompiler::Error> {
+    let all = |calls: &[c_long]| calls.iter().map(|call| (*call, vec![])).collect::<Rules>();
+    Ok([
+        assemble(refused(unix_sockets)?, libc::EPERM)?,
+        assemble(all(&[libc::SYS_clone3, libc::SYS_openat2]), libc::ENOSYS)?,
+        assemble(all(PAGES), libc::EINVAL)?,
+    ])
 }
+
+/// How many programs there are.
+pub(crate) const PROGRAMS: usize = 3;
+
+/// Calls that hand on the pages of a file, not what is in them.
+const PAGES: &[c_long] = &[libc::SYS_splice, libc::SYS_tee, libc::SYS_vmsplice, libc::SYS_sendfile];
 
 /// Calls that are refused whatever their arguments.
 const REFUSED: &[c_long] = &[
@@ -155,6 +167,18 @@ fn refused(unix_sockets: bool) -> Result<Rules, seccompiler::Error> {
         SeccompRule::new(vec![condition(1, SeccompCmpOp::Eq, request)?])
     });
     rules.insert(libc::SYS_ioctl, typing.into_iter().collect::<Result<_, _>>()?);
+
+    // Sending pages of a file that is mapped, as they are and as they will be.
+    let zero_copy = [
+        condition(1, SeccompCmpOp::Eq, libc::SOL_SOCKET)?,
+        condition(2, SeccompCmpOp::Eq, libc::SO_ZEROCOPY)?,
+    ];
+    rules.insert(libc::SYS_setsockopt, vec![SeccompRule::new(zero_copy.to_vec())?]);
+
+    // Holding up whoever opens a file, and being told of what happens in a folder.
+    let holding = [libc::F_SETLEASE, libc::F_NOTIFY]
+        .map(|request| SeccompRule::new(vec![condition(1, SeccompCmpOp::Eq, request)?]));
+    rules.insert(libc::SYS_fcntl, holding.into_iter().collect::<Result<_, _>>()?);
     Ok(rules)
 }
 

@@ -65,8 +65,8 @@ impl Bwrap {
     pub(super) fn start(spec: &Spec, host: &Host, hidden: Shape, given: Given) -> Result<Self, StartError> {
         let Given { egress, group: control_group } = given;
         let own_program = File::open("/proc/self/exe")?;
-        let [refused, absent] = filter::programs(spec.unix_sockets)?;
-        let seccomp = [memory(&refused)?, memory(&absent)?];
+        let [refused, absent, copied] = filter::programs(spec.unix_sockets)?;
+        let seccomp = [memory(&refused)?, memory(&absent)?, memory(&copied)?];
         let passwd = memory(argv::passwd(spec, host).as_bytes())?;
         let group = memory(argv::group(host).as_bytes())?;
         let (info, info_theirs) = pipe_with(PipeFlags::CLOEXEC).map_err(io::Error::from)?;
@@ -98,22 +98,11 @@ impl Bwrap {
         command.arg(spec.working_dir()).args(&spec.argv);
         command.env_clear().stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::from(complaints_theirs));
         let [stdin, stdout, stderr] = streams.each_ref().map(AsFd::as_fd);
-        let [refused, absent] = seccomp.each_ref().map(AsFd::as_fd);
         let [info_fd, gate_fd] = [info_theirs.as_fd(), gate_theirs.as_fd()];
         let [passwd, group, options] = [passwd.as_fd(), group.as_fd(), options.as_fd()];
-        let mut needed = vec![
-            own_program.as_fd(),
-            stdin,
-            stdout,
-            stderr,
-            refused,
-            absent,
-            info_fd,
-            gate_fd,
-            passwd,
-            group,
-            options,
-        ];
+        let mut needed =
+            vec![own_program.as_fd(), stdin, stdout, stderr, info_fd, gate_fd, passwd, group, options];
+        needed.extend(seccomp.iter().map(AsFd::as_fd));
         needed.extend(egress.iter().map(AsFd::as_fd));
         sys::process::inherit(&mut command, &needed);
         sys::process::prepare(&mut command, move || {

@@ -62,6 +62,59 @@ fn no_privilege_and_no_new_one() {
 }
 
 #[test]
+fn no_page_of_a_file_is_handed_on_and_nobody_is_held_up_at_one() {
+    let place = Place::new();
+    let mut probe = Probe::start(&place.spec(&["python3", "-c", PAGES]));
+    assert_eq!(probe.end().status, Some(0));
+    let mut said = String::new();
+    std::io::Read::read_to_string(&mut probe.stdout, &mut said).unwrap();
+    let refused = ["splice EINVAL", "tee EINVAL", "vmsplice EINVAL", "sendfile EINVAL", "zero-copy EPERM"];
+    let others = ["lease EPERM", "notify EPERM", "copied ok", "sent ok", "keep-alive ok", "locked ok"];
+    assert_eq!(said.lines().collect::<Vec<_>>(), [refused.as_slice(), &others].concat());
+}
+
+/// Each call, and what programs do instead.
+const PAGES: &str = "
+import ctypes, errno, fcntl, os, shutil, socket
+libc = ctypes.CDLL(None, use_errno=True)
+def outcome(name, call):
+    try:
+        call()
+        print(name, 'ok')
+    except OSError as error:
+        print(name, errno.errorcode[error.errno])
+def checked(result):
+    if result < 0:
+        raise OSError(ctypes.get_errno(), 'refused')
+with open('data', 'w') as file:
+    file.write('data')
+file = os.open('data', os.O_RDONLY)
+(one, into_one), (other, into_other) = os.pipe(), os.pipe()
+here, there = socket.socketpair()
+tcp = socket.socket()
+os.write(into_one, b'x')
+class Piece(ctypes.Structure):
+    _fields_ = [('at', ctypes.c_char_p), ('length', ctypes.c_size_t)]
+outcome('splice', lambda: os.splice(file, into_one, 4))
+outcome('tee', lambda: checked(libc.tee(one, into_other, 1, 0)))
+outcome('vmsplice', lambda: checked(libc.vmsplice(into_one, ctypes.byref(Piece(b'x', 1)), 1, 0)))
+outcome('sendfile', lambda: os.sendfile(here.fileno(), file, 0, 4))
+outcome('zero-copy', lambda: tcp.setsockopt(socket.SOL_SOCKET, 60, 1))
+outcome('lease', lambda: fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_RDLCK))
+outcome('notify', lambda: fcntl.fcntl(os.open('.', os.O_RDONLY), fcntl.F_NOTIFY, fcntl.DN_CREATE))
+def copies():
+    shutil.copyfile('data', 'copy')
+    assert open('copy').read() == 'data'
+def sends():
+    here.sendfile(open('data', 'rb'))
+    assert there.recv(4) == b'data'
+outcome('copied', copies)
+outcome('sent', sends)
+outcome('keep-alive', lambda: tcp.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1))
+outcome('locked', lambda: fcntl.flock(file, fcntl.LOCK_EX))
+";
+
+#[test]
 fn a_foreign_architecture_is_killed() {
     let place = Place::new();
     let mut probe = Probe::start(&place.spec(&["python3", "-c", INT80]));
