@@ -1,11 +1,11 @@
 //! Talking to the trusted process.
 
 use crate::problem::Refused;
-use anyhow::{Context, anyhow, bail};
+use anyhow::{Context, bail};
 use ironcurtain_protocol::{
-    Control, Hello, Purpose, Reply, Request, VERSION, Welcome, read_frame, socket_path, write_frame,
+    Control, Hello, Purpose, Reply, Request, Sockets, VERSION, Welcome, read_frame, write_frame,
 };
-use std::io::{self, BufReader};
+use std::io::BufReader;
 use std::os::unix::net::UnixStream;
 
 /// A greeted connection.
@@ -16,17 +16,11 @@ pub struct Connection {
 impl Connection {
     /// Connects to this user's trusted process.
     pub fn open() -> anyhow::Result<Self> {
-        let path = socket_path(|name| std::env::var_os(name))?;
-        let stream = UnixStream::connect(&path).map_err(|e| {
-            if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused) {
-                anyhow!("IronCurtain is not running; start the app, or `ironcurtain daemon`")
-            } else {
-                anyhow!("`{}` could not be reached: {e}", path.display())
-            }
-        })?;
+        let found = Sockets::of_user()?.connect()?;
+        let stream = found.context("IronCurtain is not running; start the app, or `ironcurtain daemon`")?;
         let peer = rustix::net::sockopt::socket_peercred(&stream)?;
         if peer.uid != rustix::process::geteuid() {
-            bail!("user {} listens on `{}`, not you", peer.uid.as_raw(), path.display());
+            bail!("user {} listens on the socket of your IronCurtain", peer.uid.as_raw());
         }
         let mut connection = Self { stream: BufReader::new(stream) };
         write_frame(connection.stream.get_mut(), &Hello { version: VERSION, purpose: Purpose::Control })?;

@@ -91,7 +91,7 @@ pub async fn start(options: Options, consent: Arc<dyn Consent>) -> Result<Daemon
     }
     options.home.prepare()?;
     // The lock first: what follows must not be done by two.
-    let listener = Listener::bind(&options.home.socket)?;
+    let listener = Listener::bind(&options.home.socket, &options.home.state)?;
     let first = First::read(&options.home)?;
     let troubles = Troubles::default();
     let audit = Audit::open(&options.home.audit(), troubles.clone())?;

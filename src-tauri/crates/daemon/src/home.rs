@@ -1,7 +1,7 @@
 //! Where our files are. Every directory is this user's alone (mode 0700).
 
 use directories::{BaseDirs, ProjectDirs};
-use ironcurtain_protocol::{HOME_VARIABLE, PlaceError, socket_path};
+use ironcurtain_protocol::{HOME_VARIABLE, PlaceError, Sockets};
 use std::fs::DirBuilder;
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
@@ -55,7 +55,7 @@ impl Home {
     /// # Errors
     /// [`HomeError`], when the environment names no usable directory.
     pub fn from_env() -> Result<Self, HomeError> {
-        let socket = socket_path(|name| std::env::var_os(name))?;
+        let socket = Sockets::of_user()?.first().to_path_buf();
         let person = BaseDirs::new().ok_or(HomeError::NoHome)?.home_dir().to_path_buf();
         if let Some(all) = std::env::var_os(HOME_VARIABLE).filter(|v| !v.is_empty()) {
             let all = PathBuf::from(all);

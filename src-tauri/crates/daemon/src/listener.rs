@@ -1,6 +1,6 @@
 //! The socket: who may come in, and what they want.
 //!
-//! - One daemon per user: whoever holds the lock file listens.
+//! - One daemon per user: whoever holds the lock of the state and that of the socket listens.
 //! - A peer of another user is refused before anything it says is read.
 
 use crate::session::Stdio;
@@ -46,8 +46,12 @@ pub enum ListenError {
 pub struct Listener {
     socket: UnixListener,
     path: PathBuf,
-    lock: File,
+    _locks: [Lock; 2],
 }
+
+/// What one daemon at a time can hold.
+#[derive(Debug)]
+struct Lock(File);
 
 /// A peer of this user that has said hello.
 #[derive(Debug)]
@@ -61,26 +65,37 @@ pub struct Peer {
     descriptors: Vec<OwnedFd>,
 }
 
+impl Lock {
+    /// Takes it, or says that another daemon has it.
+    fn take(path: PathBuf) -> Result<Self, ListenError> {
+        let failed = |source| ListenError::Io { path: path.clone(), source };
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(false).mode(0o600);
+        let file = options.open(&path).map_err(failed)?;
+        match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(Self(file)),
+            Err(rustix::io::Errno::WOULDBLOCK) => Err(ListenError::AlreadyRunning(path)),
+            Err(e) => Err(failed(e.into())),
+        }
+    }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // Closing alone would leave the lock to a child that was just forked and has not run its program yet.
+        let _ = rustix::fs::flock(&self.0, FlockOperation::Unlock);
+    }
+}
+
 impl Listener {
-    /// Takes the lock and the socket.
+    /// Takes the locks, of the state and of the socket, and the socket. Where the socket is, an environment may decide;
+    /// the grants and the record are those of the state.
     ///
     /// # Errors
     /// [`ListenError`].
-    pub fn bind(path: &Path) -> Result<Self, ListenError> {
+    pub fn bind(path: &Path, state: &Path) -> Result<Self, ListenError> {
         let failed = |source| ListenError::Io { path: path.to_path_buf(), source };
-        let lock_path = path.with_extension("lock");
-        let lock = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o600)
-            .open(&lock_path)
-            .map_err(failed)?;
-        match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => {}
-            Err(rustix::io::Errno::WOULDBLOCK) => return Err(ListenError::AlreadyRunning(lock_path)),
-            Err(e) => return Err(failed(e.into())),
-        }
+        let locks = [Lock::take(state.join("lock"))?, Lock::take(path.with_extension("lock"))?];
         match std::fs::remove_file(path) {
             Ok(()) => {}
             Err(e) if e.kind() == io::ErrorKind::NotFound => {}
@@ -88,7 +103,7 @@ impl Listener {
         }
         let socket = UnixListener::bind(path).map_err(failed)?;
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600)).map_err(failed)?;
-        Ok(Self { socket, path: path.to_path_buf(), lock })
+        Ok(Self { socket, path: path.to_path_buf(), _locks: locks })
     }
 
     /// The next connection.
@@ -104,8 +119,6 @@ impl Drop for Listener {
     fn drop(&mut self) {
         // Left behind it only costs the next start a removal.
         let _ = std::fs::remove_file(&self.path);
-        // Closing alone would leave the lock to a child that was just forked and has not run its program yet.
-        let _ = rustix::fs::flock(&self.lock, FlockOperation::Unlock);
     }
 }
 
@@ -244,4 +257,29 @@ fn receive(stream: &UnixStream, descriptors: &mut Vec<OwnedFd>) -> io::Result<Op
     }
     let [byte] = byte;
     Ok((got.bytes == 1).then_some(byte))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn one_daemon_has_a_state_wherever_it_listens() {
+        let kept = tempfile::tempdir().unwrap();
+        let [state, other] = ["state", "other"].map(|name| kept.path().join(name));
+        std::fs::create_dir(&state).unwrap();
+        std::fs::create_dir(&other).unwrap();
+        let [here, there] = ["here", "there"].map(|name| kept.path().join(name).with_extension("socket"));
+        let first = Listener::bind(&here, &state).unwrap();
+        let refused = Listener::bind(&there, &state).unwrap_err();
+        assert!(
+            matches!(&refused, ListenError::AlreadyRunning(lock) if *lock == state.join("lock")),
+            "{refused}"
+        );
+        let refused = Listener::bind(&here, &other).unwrap_err();
+        assert!(matches!(refused, ListenError::AlreadyRunning(_)), "{refused}");
+        assert!(std::os::unix::net::UnixStream::connect(&here).is_ok());
+        drop(first);
+        drop(Listener::bind(&there, &state).unwrap());
+    }
 }

@@ -13,7 +13,7 @@ mod view;
 pub use control::{Answered, Control, ErrorCode, Reply, Request};
 pub use framing::{FrameError, MAX_FRAME_BYTES, read_frame, write_frame};
 pub use hello::{Hello, Note, Purpose, Refusal, RefusalCode, ShimHello, Stdio, Welcome};
-pub use place::{HOME_VARIABLE, PlaceError, socket_path};
+pub use place::{ConnectError, HOME_VARIABLE, PlaceError, Sockets};
 pub use view::{
     ActivityView, AuditCheckView, ClientView, GrantView, ProcessView, Protection, RootView, SessionView,
     StatusView,

@@ -1,6 +1,6 @@
 //! Finding the daemon, starting it when none runs, and greeting it.
 
-use ironcurtain_protocol::{Hello, Stdio, socket_path};
+use ironcurtain_protocol::{Hello, Sockets, Stdio};
 use rustix::fs::OFlags;
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
 use std::io::{self, BufRead, IoSlice, Read};
@@ -24,11 +24,10 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(50);
 
 /// A connection to this user's daemon. The error is a sentence for a person.
 pub fn to_daemon() -> Result<UnixStream, String> {
-    let socket = socket_path(|name| std::env::var_os(name)).map_err(|e| e.to_string())?;
-    let stream = match UnixStream::connect(&socket) {
-        Ok(stream) => stream,
-        Err(e) if nobody_listens(&e) => start_and_connect(&socket)?,
-        Err(e) => return Err(format!("IronCurtain could not be reached at `{}`: {e}", socket.display())),
+    let sockets = Sockets::of_user().map_err(|e| e.to_string())?;
+    let stream = match sockets.connect().map_err(|e| e.to_string())? {
+        Some(stream) => stream,
+        None => start_and_connect(&sockets)?,
     };
     same_user(&stream)?;
     Ok(stream)
@@ -67,11 +66,7 @@ impl ByteByByte<'_> {
     }
 }
 
-fn nobody_listens(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused)
-}
-
-fn start_and_connect(socket: &Path) -> Result<UnixStream, String> {
+fn start_and_connect(sockets: &Sockets) -> Result<UnixStream, String> {
     if rustix::process::geteuid().is_root() {
         // Whether to run as root is for a person to say, not for whatever started this.
         return Err(
@@ -88,14 +83,11 @@ fn start_and_connect(socket: &Path) -> Result<UnixStream, String> {
     let mut ended = false;
     let mut pause = FIRST_PAUSE;
     loop {
-        match UnixStream::connect(socket) {
-            Ok(stream) => return Ok(stream),
-            Err(e) if !nobody_listens(&e) => {
-                return Err(format!("IronCurtain could not be reached at `{}`: {e}", socket.display()));
-            }
-            Err(_) if Instant::now() >= deadline => return Err(never_listened(&program, &mut child)),
+        match sockets.connect().map_err(|e| e.to_string())? {
+            Some(stream) => return Ok(stream),
+            None if Instant::now() >= deadline => return Err(never_listened(&program, &mut child)),
             // It may also have ended because another one won the race to start; that one will listen.
-            Err(_) => std::thread::sleep(pause),
+            None => std::thread::sleep(pause),
         }
         if !ended && matches!(child.try_wait(), Ok(Some(_))) {
             ended = true;
