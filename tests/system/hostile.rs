@@ -12,7 +12,7 @@ const JUDGED: [(&str, &str); 4] =
     [("open", "read-path"), ("hold", "read-path"), ("look", "read-path"), ("change", "write-path")];
 
 /// Tools that anybody may call, with their arguments.
-const FREE: [(&str, &[&str]); 14] = [
+const FREE: [(&str, &[&str]); 15] = [
     ("sneak", &["where"]),
     ("scribble", &["where"]),
     ("clutch", &["where"]),
@@ -20,6 +20,7 @@ const FREE: [(&str, &[&str]); 14] = [
     ("recall", &[]),
     ("release", &[]),
     ("noise", &[]),
+    ("intrude", &[]),
     ("die", &[]),
     ("slow", &[]),
     ("heard", &[]),
@@ -36,6 +37,11 @@ pub fn world() -> World {
 /// A world whose server asks for its roots once and takes no notice of changes.
 pub fn dawdling() -> World {
     World::with(|w| configure(w, &json!({ "DAWDLE": "1" })))
+}
+
+/// A world whose server does what a method says, whether it has an id or not.
+pub fn hasty() -> World {
+    World::with(|w| configure(w, &json!({ "HASTY": "1" })))
 }
 
 /// Writes the configuration of the hostile server.

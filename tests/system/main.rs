@@ -29,6 +29,7 @@ mod remotes;
 mod servers;
 mod sessions;
 mod story;
+mod telling;
 mod tricks;
 mod wire;
 mod world;

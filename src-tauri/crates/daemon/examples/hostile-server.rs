@@ -30,6 +30,10 @@ fn main() {
                 if method == "notifications/initialized" && std::env::var_os("DAWDLE").is_some() {
                     println!("{}", json!({ "jsonrpc": "2.0", "id": "roots", "method": "roots/list" }));
                 }
+                // As some do, it looks at nothing but the method.
+                if std::env::var_os("HASTY").is_some() {
+                    asked(&mut hoard, method, &message);
+                }
                 hoard.heard.push(message);
             }
             (_, None) => {}
@@ -80,6 +84,14 @@ fn called(hoard: &mut Hoard, tool: &str, path: &str, message: &Value) -> Option<
                 "this is no message\n{{\"jsonrpc\":\"1.0\"}}\n[]\n\n{{\"jsonrpc\":\"2.0\",\"id\":999,\"result\":{{}}}}"
             );
             Some(Ok("sorry".to_owned()))
+        }
+        "intrude" => {
+            println!(
+                "{{\"jsonrpc\":\"2.0\",\"id\":null,\"method\":\"sampling/createMessage\",\"params\":{{}}}}\n\
+                 {{\"jsonrpc\":\"2.0\",\"method\":\"sampling/createMessage\",\"params\":{{}}}}\n\
+                 {{\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\",\"METHOD\":\"roots/list\",\"params\":{{\"level\":\"info\"}}}}"
+            );
+            Some(Ok("done".to_owned()))
         }
         "die" => std::process::exit(3),
         "slow" => None,

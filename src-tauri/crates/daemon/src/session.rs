@@ -13,6 +13,7 @@ mod judging;
 mod log;
 mod prepare;
 mod refusal;
+mod resource;
 mod shared;
 
 pub use shared::Shared;
@@ -105,6 +106,8 @@ pub struct Session {
     counts: Counts,
     to_client: mpsc::Sender<Outgoing>,
     notes: mpsc::UnboundedSender<Note>,
+    /// For what is odd about the client.
+    log: mpsc::Sender<String>,
     client_takes: watch::Sender<HashSet<String>>,
     under_way: Mutex<HashMap<Id, UnderWay>>,
     greeted: AtomicBool,
@@ -178,7 +181,7 @@ impl Session {
             client: to_client.clone(),
             memory: Arc::new(Semaphore::new(UNREAD_KIB)),
             client_takes: client_takes.subscribe(),
-            log,
+            log: log.clone(),
             audit: shared.audit.clone(),
             session: id.clone(),
         });
@@ -197,6 +200,7 @@ impl Session {
             counts: Counts::default(),
             to_client,
             notes,
+            log,
             client_takes,
             under_way: Mutex::default(),
             greeted: AtomicBool::new(false),

@@ -6,11 +6,12 @@ mod descriptor;
 mod doubles;
 mod lines;
 mod message;
+mod notifications;
 
 pub use descriptor::{Input, Output};
 pub use doubles::NoDoubles;
 pub use lines::{Line, Lines, MAX_LINE_BYTES};
 pub use message::{
-    Fields, Id, Incoming, Response, error_line, notification_line, one_line, request_line, response_line,
-    result_line,
+    Fields, Id, Incoming, Response, error_line, notification_line, request_line, response_line, result_line,
 };
+pub use notifications::{client_may_tell, server_may_tell};

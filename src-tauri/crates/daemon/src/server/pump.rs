@@ -1,13 +1,15 @@
 //! The conversation with one server process.
 //!
-//! - Results, errors and notifications pass to the client as they came; only ids are exchanged.
+//! - Results, errors and the parameters of notifications pass to the client as they came; only ids are exchanged.
+//! - INVARIANT: nothing without an id reaches the client but the notifications of the protocol.
 //! - `roots/list` and `ping` are answered here; other requests of the server go to the client only if the client
 //!   said it can take them.
 //! - Lines that are no messages are counted and logged, and change nothing.
 
 use super::roots::Shown;
+use crate::consent::visible;
 use crate::wire::{Id, Incoming, Input, Line, Lines, MAX_LINE_BYTES, Output, Response};
-use crate::wire::{error_line, notification_line, one_line, request_line, response_line, result_line};
+use crate::wire::{error_line, notification_line, request_line, response_line, result_line, server_may_tell};
 use rmcp::model::ErrorCode;
 use serde_json::value::RawValue;
 use std::collections::{HashMap, HashSet};
@@ -18,6 +20,9 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
 
 /// How many bytes are read from a server at once.
 const READ_BUFFER: usize = 64 * 1024;
+
+/// How many characters of a method that is not taken are repeated.
+const LONGEST_METHOD: usize = 100;
 
 /// A share of a session's memory. It is given back when the last holder lets go: when the bytes it stands for are
 /// written, or nobody wants them any more.
@@ -248,7 +253,16 @@ impl Task {
                 self.answered(&id, response, held).await;
             }
             Ok(Incoming::Request { id, method, params }) => self.asked(id, &method, params.as_deref()).await,
-            Ok(Incoming::Notification { .. }) => self.to_client(one_line(line.to_vec())).await,
+            Ok(Incoming::Notification { method, params }) if server_may_tell(&method) => {
+                self.to_client(notification_line(&method, params.as_deref())).await;
+            }
+            Ok(Incoming::Notification { method, .. }) => {
+                self.note(format!(
+                    "a notification that no server may send was dropped: {}",
+                    clipped(&method)
+                ))
+                .await;
+            }
             Err(problem) => {
                 let text =
                     String::from_utf8_lossy(line.get(..line.len().min(500)).unwrap_or_default()).into_owned();
@@ -279,7 +293,8 @@ impl Task {
                 self.to_client(request_line(&id, method, params)).await;
             }
             _ => {
-                let text = format!("`{method}` is not available through IronCurtain to this client");
+                let text =
+                    format!("`{}` is not available through IronCurtain to this client", clipped(method));
                 self.write(error_line(Some(&id), ErrorCode::METHOD_NOT_FOUND.0, &text), None);
             }
         }
@@ -315,6 +330,11 @@ impl Task {
         // Without a log there is nobody to tell.
         let _ = self.noise.send(text).await;
     }
+}
+
+/// A method that is named in a sentence.
+fn clipped(method: &str) -> String {
+    visible::head(&visible::line(method), LONGEST_METHOD)
 }
 
 fn cancelled_line(id: u64, reason: Option<String>) -> Vec<u8> {

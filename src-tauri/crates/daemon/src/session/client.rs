@@ -1,9 +1,12 @@
 //! The client's side of a session: reading, writing, and what each message means.
+//!
+//! - INVARIANT: what has no id is passed on only if it is a notification of the protocol, and only after the greeting.
 
-use super::{Session, UnderWay, greeting};
+use super::{Session, UnderWay, greeting, resource};
+use crate::consent::visible;
 use crate::server::{Answered, AtServer, Held, Outgoing, Pending, share};
 use crate::wire::{Id, Incoming, Line, Lines, MAX_LINE_BYTES, Response};
-use crate::wire::{error_line, notification_line, response_line, result_line};
+use crate::wire::{client_may_tell, error_line, notification_line, response_line, result_line};
 use rmcp::model::ErrorCode;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -14,6 +17,9 @@ use tokio::sync::mpsc;
 
 /// How many bytes are read from a client at once.
 const READ_BUFFER: usize = 64 * 1024;
+
+/// How many characters of a method that is not taken are repeated.
+const LONGEST_METHOD: usize = 100;
 
 /// Requests that are passed to the server without being judged: they name no resource of the person's.
 const PASSED: [&str; 7] = [
@@ -96,11 +102,14 @@ async fn requested(
         }
         "tools/call" => super::call::called(session, id, params.as_deref(), budget).await,
         "resources/read" | "resources/subscribe" | "resources/unsubscribe" => {
-            resource(session, id, method, params.as_deref(), budget).await;
+            match resource::checked(params.as_deref()) {
+                Ok(()) => pass(session, id, method, params.as_deref(), budget).await,
+                Err((code, problem)) => session.fail(&id, code, &problem).await,
+            }
         }
         _ if PASSED.contains(&method) => pass(session, id, method, params.as_deref(), budget).await,
         _ => {
-            let text = format!("`{method}` is not available through IronCurtain");
+            let text = format!("`{}` is not available through IronCurtain", clipped(method));
             session.fail(&id, ErrorCode::METHOD_NOT_FOUND, &text).await;
         }
     }
@@ -132,26 +141,6 @@ async fn initialize(session: &Arc<Session>, id: Id, params: Option<&RawValue>, b
     }
 }
 
-/// A resource with a `file:` address is a file like any other, and file tools are judged; there is no second way.
-async fn resource(session: &Arc<Session>, id: Id, method: &str, params: Option<&RawValue>, budget: Held) {
-    #[derive(Deserialize)]
-    struct Named {
-        uri: String,
-    }
-    let named = params.and_then(|p| serde_json::from_str::<Named>(p.get()).ok());
-    match named {
-        None => session.fail(&id, ErrorCode::INVALID_PARAMS, "`params.uri` is missing or no text").await,
-        Some(named) if named.uri.trim_start().to_ascii_lowercase().starts_with("file:") => {
-            let text = format!(
-                "DENIED: `{}` is a file; read it with a tool of the server, which can be asked about",
-                named.uri
-            );
-            session.fail(&id, ErrorCode::INVALID_REQUEST, &text).await;
-        }
-        Some(_) => pass(session, id, method, params, budget).await,
-    }
-}
-
 /// Passes a request on and its answer back.
 async fn pass(session: &Arc<Session>, id: Id, method: &str, params: Option<&RawValue>, budget: Held) {
     if let Some(pump) = session.server.pump_now() {
@@ -176,6 +165,13 @@ async fn pass(session: &Arc<Session>, id: Id, method: &str, params: Option<&RawV
 }
 
 async fn notified(session: &Arc<Session>, method: &str, params: Option<&RawValue>, budget: Held) {
+    if !client_may_tell(method) {
+        let text = "a message without an id that is no notification of a client was dropped";
+        return session.note(format!("{text}: {}", clipped(method))).await;
+    }
+    if !session.greeted.load(Ordering::Relaxed) {
+        return session.note(format!("a notification before the greeting was dropped: {method}")).await;
+    }
     match method {
         "notifications/initialized" => session.server.initialized(notification_line(method, params)),
         "notifications/cancelled" => session.cancelled(params).await,
@@ -190,6 +186,11 @@ async fn notified(session: &Arc<Session>, method: &str, params: Option<&RawValue
     }
 }
 
+/// A method that is named in a sentence.
+fn clipped(method: &str) -> String {
+    visible::head(&visible::line(method), LONGEST_METHOD)
+}
+
 impl Session {
     /// Sends a line to the client.
     pub(super) async fn reply(&self, line: Vec<u8>) {
@@ -199,6 +200,12 @@ impl Session {
     async fn send(&self, line: Vec<u8>, held: Held) {
         // A client that is gone ends the session.
         let _ = self.to_client.send(Outgoing { line, held }).await;
+    }
+
+    /// Puts something odd about the client into the session's log.
+    async fn note(&self, text: String) {
+        // Without a log there is nobody to tell.
+        let _ = self.log.send(text).await;
     }
 
     /// Answers a request with an error.

@@ -3,11 +3,15 @@
 //! - Roots are ours: the client's own are never relayed, and the server is told that the list can change.
 //! - Sampling is not offered to servers: their requests for it would be answered by the agent unjudged.
 
+use crate::consent::visible;
 use crate::wire::Fields;
 use rmcp::model::RootsCapabilities;
 use serde::Deserialize;
 use serde_json::value::{RawValue, to_raw_value};
 use std::collections::HashSet;
+
+/// How many characters of what a client calls itself, or of its version, people are shown.
+const LONGEST_NAME: usize = 100;
 
 /// What was found in the client's greeting.
 #[derive(Debug)]
@@ -47,9 +51,14 @@ pub(super) fn rewrite(params: Option<&RawValue>) -> Result<Greeting, String> {
     params.set("capabilities", to_raw_value(&capabilities).map_err(problem)?);
     Ok(Greeting {
         params: to_raw_value(&params).map_err(problem)?,
-        says_it_is: info.map(|i| format!("{} {}", i.name, i.version).trim().to_owned()),
+        says_it_is: info.map(|i| format!("{} {}", clipped(&i.name), clipped(&i.version)).trim().to_owned()),
         takes,
     })
+}
+
+/// A name or a version as people are shown it.
+fn clipped(text: &str) -> String {
+    visible::head(text, LONGEST_NAME)
 }
 
 #[cfg(test)]
@@ -65,5 +74,14 @@ mod tests {
         assert_eq!(greeting.says_it_is.as_deref(), Some("claude 2"));
         assert_eq!(greeting.takes, HashSet::from(["elicitation/create".to_owned()]));
         assert!(rewrite(None).is_err());
+    }
+
+    #[test]
+    fn a_long_name_is_cut_where_people_see_it_and_passed_on_whole() {
+        let text = format!(r#"{{"clientInfo":{{"name":"{}","version":"2"}}}}"#, "n".repeat(1000));
+        let greeting = rewrite(Some(&RawValue::from_string(text).unwrap())).unwrap();
+        let expected = format!("{} … (900 characters more) 2", "n".repeat(100));
+        assert_eq!(greeting.says_it_is, Some(expected));
+        assert!(greeting.params.get().contains(&"n".repeat(1000)));
     }
 }

@@ -6,6 +6,9 @@ use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
+/// The longest name of a tool, in bytes.
+const LONGEST_TOOL: usize = 256;
+
 /// The parameters of a `tools/call`.
 #[derive(Debug)]
 pub(super) struct ToolCall {
@@ -19,8 +22,12 @@ impl ToolCall {
     /// Reads the parameters; the error is for the client.
     pub(super) fn read(params: Option<&RawValue>) -> Result<Self, String> {
         let params: Fields = parse(params.ok_or("`params` is missing")?, "params")?;
+        params.without_twins(&["name", "arguments"])?;
         let tool = params.get("name").ok_or("`params.name` is missing")?;
         let tool: String = parse(tool, "params.name")?;
+        if tool.len() > LONGEST_TOOL {
+            return Err(format!("`params.name` has {} bytes; at most {LONGEST_TOOL} are taken", tool.len()));
+        }
         let raw_arguments: Fields = match params.get("arguments") {
             None => Fields::default(),
             Some(raw) if raw.get() == "null" => Fields::default(),
@@ -100,5 +107,20 @@ mod tests {
         assert!(read(r#"{"name":"x","name":"y"}"#).contains("`name` comes twice"));
         assert!(read(r#"{"name":"x","arguments":[1]}"#).starts_with("`params.arguments`: invalid type"));
         assert_eq!(read(r#"{"arguments":{}}"#), "`params.name` is missing");
+        assert_eq!(read(r#"{"name":"x","Name":"y"}"#), "`params` has `Name` beside `name`");
+        assert_eq!(
+            read(r#"{"name":"x","argument\u017f":{}}"#),
+            "`params` has `argument\u{17f}` beside `arguments`"
+        );
+    }
+
+    #[test]
+    fn a_tool_name_of_256_bytes_is_read_and_a_longer_one_is_refused() {
+        let read = |length: usize| {
+            let params = serde_json::json!({ "name": "x".repeat(length) }).to_string();
+            ToolCall::read(Some(&RawValue::from_string(params).unwrap())).map(|call| call.tool.len())
+        };
+        assert_eq!(read(256), Ok(256));
+        assert_eq!(read(257), Err("`params.name` has 257 bytes; at most 256 are taken".to_owned()));
     }
 }

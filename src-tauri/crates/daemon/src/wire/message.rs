@@ -6,7 +6,10 @@ use serde_json::error::Category;
 use serde_json::value::RawValue;
 use std::fmt;
 
-/// A request id as it was written: a number or a string. Equal text is an equal id.
+/// The longest id either leg may give a request, as it is written: 1 KiB.
+const LONGEST_ID: usize = 1024;
+
+/// A request id as it was written: a number or a string, of at most 1 KiB. Equal text is an equal id.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Id(String);
 
@@ -23,6 +26,9 @@ impl TryFrom<&RawValue> for Id {
 
     fn try_from(raw: &RawValue) -> Result<Self, MessageError> {
         let text = raw.get();
+        if text.len() > LONGEST_ID {
+            return Err(MessageError::LongId(text.len()));
+        }
         let number = text.starts_with(|c: char| c == '-' || c.is_ascii_digit());
         if number || text.starts_with('"') { Ok(Self(text.to_owned())) } else { Err(MessageError::BadId) }
     }
@@ -49,6 +55,9 @@ pub enum MessageError {
     /// The id is neither a number nor a string.
     #[error("the message's `id` is neither a number nor a string")]
     BadId,
+    /// The id is over the bound.
+    #[error("the message's `id` has {0} bytes; at most {LONGEST_ID} are taken")]
+    LongId(usize),
 }
 
 impl MessageError {
@@ -57,7 +66,7 @@ impl MessageError {
     pub fn code(&self) -> i32 {
         match self {
             Self::NotJson(_) => -32700,
-            Self::Batch | Self::NotRpc(_) | Self::BadId => -32600,
+            Self::Batch | Self::NotRpc(_) | Self::BadId | Self::LongId(_) => -32600,
         }
     }
 }
@@ -102,12 +111,17 @@ pub enum Response {
 #[derive(Deserialize)]
 struct Envelope<'a> {
     jsonrpc: Option<&'a RawValue>,
-    #[serde(borrow, default)]
+    #[serde(borrow, default, deserialize_with = "as_written")]
     id: Option<&'a RawValue>,
     method: Option<String>,
     params: Option<Box<RawValue>>,
     result: Option<Box<RawValue>>,
     error: Option<Box<RawValue>>,
+}
+
+/// A field that is there, even if it is `null`: a message whose id is `null` is no notification.
+fn as_written<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
+    <&RawValue>::deserialize(deserializer).map(Some)
 }
 
 impl Incoming {
@@ -156,6 +170,20 @@ impl Fields {
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&RawValue> {
         self.0.iter().find(|(n, _)| n == name).map(|(_, v)| &**v)
+    }
+
+    /// Checks that no field is one of these names in another case: some readers would take it for that name.
+    ///
+    /// # Errors
+    /// Which one is, for whoever sent it.
+    pub fn without_twins(&self, names: &[&str]) -> Result<(), String> {
+        // The two letters beside those of ASCII that are lower-case forms of letters of ASCII to such readers.
+        let folded = |name: &str| name.replace('\u{17f}', "s").replace('\u{212a}', "k").to_ascii_lowercase();
+        let twin = self.0.iter().find_map(|(field, _)| {
+            let of = names.iter().find(|name| field != *name && folded(field) == **name)?;
+            Some((field, of))
+        });
+        twin.map_or(Ok(()), |(field, of)| Err(format!("`params` has `{field}` beside `{of}`")))
     }
 
     /// Puts a value in the place of the old one, or at the end.
@@ -255,8 +283,7 @@ fn called(id: &str, method: &str, params: Option<&RawValue>) -> Vec<u8> {
 }
 
 /// A raw value may hold line ends between its tokens, and a line end ends the message for some readers.
-#[must_use]
-pub fn one_line(mut line: Vec<u8>) -> Vec<u8> {
+fn one_line(mut line: Vec<u8>) -> Vec<u8> {
     for byte in &mut line {
         if matches!(byte, b'\n' | b'\r') {
             *byte = b' ';
@@ -289,9 +316,23 @@ mod tests {
         assert_eq!(code(b"{\"jsonrpc\":\"1.0\",\"id\":1,\"method\":\"ping\"}"), -32600);
         assert_eq!(code(b"{\"jsonrpc\":\"2.0\",\"id\":{},\"method\":\"ping\"}"), -32600);
         assert_eq!(code(b"{\"jsonrpc\":\"2.0\",\"id\":1}"), -32600);
+        assert_eq!(code(b"{\"jsonrpc\":\"2.0\",\"id\":null,\"method\":\"tools/call\"}"), -32600);
+        assert_eq!(code(b"{\"jsonrpc\":\"2.0\",\"id\":null,\"error\":{}}"), -32600);
         assert_eq!(code(b"{\"jsonrpc\":\"2.0\",\"method\":\"a\",\"method\":\"b\"}"), -32600);
         assert_eq!(code(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"a\",\"result\":{}}"), -32600);
         assert_eq!(code(b"42"), -32600);
+    }
+
+    #[test]
+    fn an_id_of_one_kibibyte_is_taken_and_a_longer_one_is_not() {
+        let parse = |length: usize| {
+            let id = "x".repeat(length - 2);
+            Incoming::parse(format!(r#"{{"jsonrpc":"2.0","id":"{id}","method":"ping"}}"#).as_bytes())
+        };
+        assert!(matches!(parse(1024), Ok(Incoming::Request { .. })));
+        let refused = parse(1025).unwrap_err();
+        assert_eq!(refused.code(), -32600);
+        assert_eq!(refused.to_string(), "the message's `id` has 1025 bytes; at most 1024 are taken");
     }
 
     #[test]

@@ -1,0 +1,112 @@
+//! Which resources a client may name. A resource with a `file:` address is a file like any other, and file tools are
+//! judged; there is no second way.
+//!
+//! - Readers of addresses disagree: some strip spaces and control characters before the scheme or take them out of it,
+//!   some unwrap `<URL:...>` or the scheme inside another one. What any of them could take for a file is refused.
+
+use crate::consent::visible;
+use crate::wire::Fields;
+use rmcp::model::ErrorCode;
+use serde_json::value::RawValue;
+
+/// How many characters of an address are repeated.
+const LONGEST_ADDRESS: usize = 200;
+
+/// Whether the resource that the parameters name may be asked for; the error is for the client.
+pub(super) fn checked(params: Option<&RawValue>) -> Result<(), (ErrorCode, String)> {
+    let uri = uri(params).map_err(|problem| (ErrorCode::INVALID_PARAMS, problem))?;
+    let shown = visible::head(&visible::line(&uri), LONGEST_ADDRESS);
+    if !has_plain_scheme(&uri) {
+        let text = format!("DENIED: the scheme of `{shown}` has characters that no scheme has");
+        return Err((ErrorCode::INVALID_REQUEST, text));
+    }
+    if names_a_file(&uri) {
+        let text = format!(
+            "DENIED: `{shown}` is a file; read it with a tool of the server, which can be asked about"
+        );
+        return Err((ErrorCode::INVALID_REQUEST, text));
+    }
+    Ok(())
+}
+
+fn uri(params: Option<&RawValue>) -> Result<String, String> {
+    let problem = || "`params.uri` is missing or no text".to_owned();
+    let params = params.ok_or_else(problem)?;
+    let params: Fields = serde_json::from_str(params.get()).map_err(|e| format!("`params`: {e}"))?;
+    params.without_twins(&["uri"])?;
+    serde_json::from_str(params.get("uri").ok_or_else(problem)?.get()).map_err(|_| problem())
+}
+
+/// Whether nothing stands in the scheme, or before it, that a reader could pass over.
+fn has_plain_scheme(uri: &str) -> bool {
+    let scheme = uri.split_once(':').map_or(uri, |(scheme, _)| scheme);
+    scheme.chars().all(|c| c.is_ascii_graphic())
+}
+
+/// Whether the scheme, or one that it wraps, is `file`.
+fn names_a_file(uri: &str) -> bool {
+    let before_path = uri.split(['/', '\\', '?', '#']).next().unwrap_or_default();
+    let Some((schemes, _)) = before_path.rsplit_once(':') else { return false };
+    schemes.split([':', '+', '<']).any(|scheme| scheme.trim().eq_ignore_ascii_case("file"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn checked_uri(uri: &str) -> Result<(), String> {
+        let params = RawValue::from_string(json!({ "uri": uri }).to_string()).unwrap();
+        checked(Some(&params)).map_err(|(_, problem)| problem)
+    }
+
+    #[test]
+    fn no_spelling_of_a_file_passes() {
+        for uri in [
+            "file:///etc/passwd",
+            "FILE:/etc/passwd",
+            "file:etc",
+            "file:\\\\host\\share",
+            "url:file:///etc/passwd",
+            "<URL:file:///etc/passwd>",
+            "jar:file:/a.jar!/b",
+            "git+file:///a",
+        ] {
+            assert!(checked_uri(uri).unwrap_err().contains("is a file; read it with a tool"), "{uri}");
+        }
+        for uri in [
+            " file:///etc/passwd",
+            "\u{1}file:///etc/passwd",
+            "\u{0}file:/x",
+            "fi\tle:///etc/passwd",
+            "fi\nle:/etc/passwd",
+            "fi\r\nle:/etc/passwd",
+            "file\t:///etc/passwd",
+            "\u{feff}file:///etc/passwd",
+            "\u{a0}file:/x",
+            "\u{200b}file:/x",
+            "\u{7f}file:/x",
+            "no scheme",
+        ] {
+            let problem = checked_uri(uri).unwrap_err();
+            assert!(problem.contains("has characters that no scheme has"), "{uri:?}: {problem}");
+        }
+    }
+
+    #[test]
+    fn other_addresses_pass() {
+        for uri in ["https://example.org/file:x", "memo://file/1", "my_notes://a b", "demo:profile:1", "note"]
+        {
+            assert_eq!(checked_uri(uri), Ok(()), "{uri}");
+        }
+    }
+
+    #[test]
+    fn a_second_address_in_another_case_is_refused() {
+        let params = r#"{"uri":"memo://x","URI":"file:///etc/passwd"}"#;
+        let params = RawValue::from_string(params.to_owned()).unwrap();
+        let (code, problem) = checked(Some(&params)).unwrap_err();
+        assert_eq!((code, problem.as_str()), (ErrorCode::INVALID_PARAMS, "`params` has `URI` beside `uri`"));
+        assert!(checked(None).is_err());
+    }
+}

@@ -1,0 +1,35 @@
+//! Notifications that pass. Whatever else has no id is dropped: it would be acted on unjudged and unrecorded by whoever
+//! looks at the method alone.
+
+/// What a client may tell.
+const OF_CLIENTS: [&str; 4] = [
+    "notifications/initialized",
+    "notifications/cancelled",
+    "notifications/progress",
+    "notifications/roots/list_changed",
+];
+
+/// What a server may tell.
+const OF_SERVERS: [&str; 9] = [
+    "notifications/cancelled",
+    "notifications/progress",
+    "notifications/message",
+    "notifications/tools/list_changed",
+    "notifications/prompts/list_changed",
+    "notifications/resources/list_changed",
+    "notifications/resources/updated",
+    "notifications/elicitation/complete",
+    "notifications/tasks/status",
+];
+
+/// Whether a client may tell this.
+#[must_use]
+pub fn client_may_tell(method: &str) -> bool {
+    OF_CLIENTS.contains(&method)
+}
+
+/// Whether a server may tell this.
+#[must_use]
+pub fn server_may_tell(method: &str) -> bool {
+    OF_SERVERS.contains(&method)
+}
