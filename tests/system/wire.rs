@@ -205,6 +205,20 @@ fn a_giant_answer_arrives_and_one_that_is_too_long_is_an_error() {
 }
 
 #[test]
+fn a_long_answer_arrives_whole_while_other_calls_are_sent() {
+    let world = hostile::world();
+    let mut client = world.connect("hostile");
+    for _ in 0..3 {
+        let big = client.begin_call("big", json!({ "bytes": 5_000_000 }));
+        let others: Vec<u64> = (0..50).map(|n| client.begin_call("echo", json!({ "n": n }))).collect();
+        assert_eq!(client.outcome(big).ok().len(), 5_000_000);
+        for other in others {
+            client.outcome(other).ok();
+        }
+    }
+}
+
+#[test]
 fn a_client_that_does_not_read_holds_up_nobody_else() {
     let world = hostile::world();
     let mut deaf = world.connect_deaf("hostile");

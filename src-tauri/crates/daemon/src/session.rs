@@ -15,6 +15,7 @@ mod prepare;
 mod refusal;
 mod resource;
 mod shared;
+mod under_way;
 
 pub use shared::Shared;
 
@@ -26,18 +27,18 @@ use crate::home::{HomeError, private_dir};
 use crate::identity::Client;
 use crate::listener::attend;
 use crate::network::{Caller, Network};
-use crate::server::{AtServer, Containment, LegOptions, Outgoing, Server};
+use crate::server::{Containment, LegOptions, Outgoing, Server};
 use crate::wire::{Id, Input, Output};
 use ironcurtain_paths::{CanonicalPath, Resolver};
 use ironcurtain_protocol::{ClientView, Note, SessionView};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::UnixStream;
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
-use tokio::task::AbortHandle;
+use under_way::{Requests, UnderWay};
 
 /// How many lines may wait for a client that does not read.
 const TO_CLIENT: usize = 256;
@@ -109,22 +110,12 @@ pub struct Session {
     /// For what is odd about the client.
     log: mpsc::Sender<String>,
     client_takes: watch::Sender<HashSet<String>>,
-    under_way: Mutex<HashMap<Id, UnderWay>>,
+    under_way: Requests,
     greeted: AtomicBool,
     budget: Arc<Semaphore>,
     /// Completes when the last call that had to wait for the server is forwarded, or never will be.
     last_in_line: Mutex<Option<oneshot::Receiver<()>>>,
     end: watch::Sender<bool>,
-}
-
-/// A request of the client that has no answer yet.
-struct UnderWay {
-    /// Where it is at the server, once it is forwarded.
-    at_server: Option<AtServer>,
-    /// Ends the task that waits for it.
-    task: Option<AbortHandle>,
-    /// The tool, if it is a tool call.
-    tool: Option<String>,
 }
 
 #[derive(Default)]
@@ -202,7 +193,7 @@ impl Session {
             notes,
             log,
             client_takes,
-            under_way: Mutex::default(),
+            under_way: Requests::default(),
             greeted: AtomicBool::new(false),
             budget: Arc::new(Semaphore::new(BUDGET_KIB)),
             last_in_line: Mutex::default(),
@@ -320,11 +311,7 @@ impl Opened {
 
 impl Session {
     async fn close(&self) {
-        let under_way: Vec<(Id, UnderWay)> = {
-            let mut map = self.under_way.lock().unwrap_or_else(PoisonError::into_inner);
-            map.drain().collect()
-        };
-        for (id, call) in &under_way {
+        for (id, call) in &self.under_way.take_all() {
             self.given_up(id, call, "the session ended before the call was answered").await;
         }
         self.shared.grants.end_session(&self.id);

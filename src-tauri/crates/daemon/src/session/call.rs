@@ -8,6 +8,7 @@ mod record;
 
 use super::judging::Leave;
 use super::prepare::ToolCall;
+use super::under_way::Ticket;
 use super::{Session, blocked, refusal};
 use crate::audit::{Event, PolicyDecision};
 use crate::consent::{Asking, Lifetime, Offer, Outcome, Reach, Wanted, build, grants_of, opened_by};
@@ -16,7 +17,7 @@ use crate::law::Law;
 use crate::network::Loan;
 use crate::prepared::Prepared;
 use crate::server::{Answered, AtServer, Held, Lease, Pending, Pump, ServerError};
-use crate::wire::{Id, Response};
+use crate::wire::Response;
 use ironcurtain_policy::{Asked, Denial, Escalation, Permit, Verdict};
 use record::millis;
 use rmcp::model::ErrorCode;
@@ -34,7 +35,7 @@ const MOST_ROUNDS: usize = 3;
 
 /// A call with everything it needs until its answer.
 struct Call {
-    id: Id,
+    ticket: Ticket,
     tool: ToolCall,
     began: Instant,
     budget: Held,
@@ -54,13 +55,13 @@ impl Own {
 }
 
 /// Takes one `tools/call`. Only what must wait is left to a task of its own, so calls are forwarded in their order.
-pub(super) async fn called(session: &Arc<Session>, id: Id, params: Option<&RawValue>, budget: Held) {
+pub(super) async fn called(session: &Arc<Session>, ticket: Ticket, params: Option<&RawValue>, budget: Held) {
     let tool = match ToolCall::read(params) {
         Ok(tool) => tool,
-        Err(problem) => return session.fail(&id, ErrorCode::INVALID_PARAMS, &problem).await,
+        Err(problem) => return session.fail(&ticket, ErrorCode::INVALID_PARAMS, &problem).await,
     };
-    session.calls(&id, &tool.tool);
-    let call = Call { id, tool, began: Instant::now(), budget };
+    session.calls(&ticket, &tool.tool);
+    let call = Call { ticket, tool, began: Instant::now(), budget };
     let judged = session.judge(&call.tool, &[]).await;
     match (judged.verdict, judged.prepared) {
         (Verdict::Allow(permit), Some(prepared)) => {
@@ -107,8 +108,8 @@ fn spawn<F: Future<Output = ()> + Send + 'static>(
     at_server: Option<AtServer>,
     wait: impl FnOnce(Arc<Session>, Call) -> F,
 ) {
-    let id = call.id.clone();
-    session.track(&id, at_server, wait(session.clone(), call));
+    let ticket = call.ticket.clone();
+    session.track(&ticket, at_server, wait(session.clone(), call));
 }
 
 /// Puts the call to the person until there is an answer to what it is at that moment.
@@ -181,7 +182,7 @@ async fn question(
     session.shared.audit.record(entry).await.map_err(|e| format!("DENIED: {e}"))?;
     session.shared.changed();
     let asked = Instant::now();
-    let asking = session.asking(&call.id);
+    let asking = session.asking(&call.ticket.id);
     let outcome = session.shared.broker.ask(question, session.settled(&call.tool)).await;
     drop(asking);
     session.shared.changed();
@@ -208,12 +209,12 @@ async fn question(
 
 /// Makes the kernel show what the call needs, then forwards it, then lets the next in line go on.
 async fn proceed(session: Arc<Session>, call: Call, mut leave: Leave, next: Option<oneshot::Sender<()>>) {
-    let loan = session.lend(&call.id, &leave.approved);
+    let loan = session.lend(&call.ticket.id, &leave.approved);
     let shown = shown(&session, &call, &mut leave).await;
     drop(next);
     match shown {
         Ok((pending, lease)) => {
-            session.forwarded(&call.id, pending.place());
+            session.forwarded(&call.ticket, pending.place());
             deliver(session, call, leave, pending, Own { lease, loan }).await;
         }
         Err(reason) => session.refuse(&call, reason).await,
@@ -303,7 +304,7 @@ async fn deliver(session: Arc<Session>, call: Call, leave: Leave, pending: Pendi
         Answered::Response(Response::Error(_)) => "refused by the server",
         Answered::Failed(_) => "no answer",
     };
-    session.pass_on(&call.id, blocked.unwrap_or(answered), held).await;
+    session.pass_on(&call.ticket, blocked.unwrap_or(answered), held).await;
     let mut entry = session.about(&call, Some(&leave.prepared), Event::Outcome, "the server answered");
     entry.arguments = None;
     entry.result = Some(result.to_owned());

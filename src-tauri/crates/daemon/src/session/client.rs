@@ -2,7 +2,8 @@
 //!
 //! - INVARIANT: what has no id is passed on only if it is a notification of the protocol, and only after the greeting.
 
-use super::{Session, UnderWay, greeting, resource};
+use super::under_way::Ticket;
+use super::{Session, greeting, resource};
 use crate::consent::visible;
 use crate::server::{Answered, AtServer, Held, Outgoing, Pending, share};
 use crate::wire::{Id, Incoming, Line, Lines, MAX_LINE_BYTES, Response};
@@ -89,39 +90,39 @@ async fn requested(
     params: Option<Box<RawValue>>,
     budget: Held,
 ) {
-    if !session.enters(&id) {
+    let Some(ticket) = session.under_way.enter(&id) else {
         let text = format!("the id {} is in use by a request that has no answer yet", id.as_json());
         session.reply(error_line(Some(&id), ErrorCode::INVALID_REQUEST.0, &text)).await;
         return;
-    }
+    };
     match method {
-        "ping" => session.finish(&id, result_line(&id, &serde_json::Map::new())).await,
-        "initialize" => initialize(session, id, params.as_deref(), budget).await,
+        "ping" => session.finish(&ticket, result_line(&id, &serde_json::Map::new())).await,
+        "initialize" => initialize(session, ticket, params.as_deref(), budget).await,
         _ if !session.greeted.load(Ordering::Relaxed) => {
-            session.fail(&id, ErrorCode::INVALID_REQUEST, "the first request must be `initialize`").await;
+            session.fail(&ticket, ErrorCode::INVALID_REQUEST, "the first request must be `initialize`").await;
         }
-        "tools/call" => super::call::called(session, id, params.as_deref(), budget).await,
+        "tools/call" => super::call::called(session, ticket, params.as_deref(), budget).await,
         "resources/read" | "resources/subscribe" | "resources/unsubscribe" => {
             match resource::checked(params.as_deref()) {
-                Ok(()) => pass(session, id, method, params.as_deref(), budget).await,
-                Err((code, problem)) => session.fail(&id, code, &problem).await,
+                Ok(()) => pass(session, ticket, method, params.as_deref(), budget).await,
+                Err((code, problem)) => session.fail(&ticket, code, &problem).await,
             }
         }
-        _ if PASSED.contains(&method) => pass(session, id, method, params.as_deref(), budget).await,
+        _ if PASSED.contains(&method) => pass(session, ticket, method, params.as_deref(), budget).await,
         _ => {
             let text = format!("`{}` is not available through IronCurtain", clipped(method));
-            session.fail(&id, ErrorCode::METHOD_NOT_FOUND, &text).await;
+            session.fail(&ticket, ErrorCode::METHOD_NOT_FOUND, &text).await;
         }
     }
 }
 
-async fn initialize(session: &Arc<Session>, id: Id, params: Option<&RawValue>, budget: Held) {
+async fn initialize(session: &Arc<Session>, ticket: Ticket, params: Option<&RawValue>, budget: Held) {
     let greeting = match greeting::rewrite(params) {
         Ok(greeting) => greeting,
-        Err(problem) => return session.fail(&id, ErrorCode::INVALID_PARAMS, &problem).await,
+        Err(problem) => return session.fail(&ticket, ErrorCode::INVALID_PARAMS, &problem).await,
     };
     if session.greeted.swap(true, Ordering::Relaxed) {
-        return session.fail(&id, ErrorCode::INVALID_REQUEST, "the session is initialized already").await;
+        return session.fail(&ticket, ErrorCode::INVALID_REQUEST, "the session is initialized already").await;
     }
     *session.says_it_is.lock().unwrap_or_else(PoisonError::into_inner) = greeting.says_it_is;
     session.client_takes.send_replace(greeting.takes);
@@ -129,36 +130,36 @@ async fn initialize(session: &Arc<Session>, id: Id, params: Option<&RawValue>, b
     match session.server.pump().await {
         Err(problem) => {
             session.greeted.store(false, Ordering::Relaxed);
-            session.fail(&id, ErrorCode::INTERNAL_ERROR, &problem.to_string()).await;
+            session.fail(&ticket, ErrorCode::INTERNAL_ERROR, &problem.to_string()).await;
         }
         Ok(pump) => {
             let pending = pump.request_held("initialize", Some(&greeting.params), budget.clone());
             let (waiting, place) = (session.clone(), pending.place());
-            session.track(&id.clone(), Some(place), async move {
-                waiting.deliver_greeting(&id, pending, greeting.params, budget).await;
+            session.track(&ticket.clone(), Some(place), async move {
+                waiting.deliver_greeting(&ticket, pending, greeting.params, budget).await;
             });
         }
     }
 }
 
 /// Passes a request on and its answer back.
-async fn pass(session: &Arc<Session>, id: Id, method: &str, params: Option<&RawValue>, budget: Held) {
+async fn pass(session: &Arc<Session>, ticket: Ticket, method: &str, params: Option<&RawValue>, budget: Held) {
     if let Some(pump) = session.server.pump_now() {
         let pending = pump.request_held(method, params, budget.clone());
         let (waiting, place) = (session.clone(), pending.place());
-        return session.track(&id.clone(), Some(place), async move {
-            waiting.deliver(&id, pending, budget).await;
+        return session.track(&ticket.clone(), Some(place), async move {
+            waiting.deliver(&ticket, pending, budget).await;
         });
     }
     // Waiting for the server to start must not keep other messages from being read.
     let (waiting, method, params) = (session.clone(), method.to_owned(), params.map(ToOwned::to_owned));
-    session.track(&id.clone(), None, async move {
+    session.track(&ticket.clone(), None, async move {
         match waiting.server.pump().await {
-            Err(problem) => waiting.fail(&id, ErrorCode::INTERNAL_ERROR, &problem.to_string()).await,
+            Err(problem) => waiting.fail(&ticket, ErrorCode::INTERNAL_ERROR, &problem.to_string()).await,
             Ok(pump) => {
                 let pending = pump.request_held(&method, params.as_deref(), budget.clone());
-                waiting.forwarded(&id, pending.place());
-                waiting.deliver(&id, pending, budget).await;
+                waiting.forwarded(&ticket, pending.place());
+                waiting.deliver(&ticket, pending, budget).await;
             }
         }
     });
@@ -209,30 +210,35 @@ impl Session {
     }
 
     /// Answers a request with an error.
-    pub(super) async fn fail(&self, id: &Id, code: ErrorCode, text: &str) {
-        self.finish(id, error_line(Some(id), code.0, text)).await;
+    pub(super) async fn fail(&self, ticket: &Ticket, code: ErrorCode, text: &str) {
+        self.finish(ticket, error_line(Some(&ticket.id), code.0, text)).await;
     }
 
     /// Answers a request, unless it was cancelled meanwhile.
-    pub(super) async fn finish(&self, id: &Id, line: Vec<u8>) {
-        self.finish_held(id, line, None).await;
+    pub(super) async fn finish(&self, ticket: &Ticket, line: Vec<u8>) {
+        self.finish_held(ticket, line, None).await;
     }
 
-    async fn finish_held(&self, id: &Id, line: Vec<u8>, held: Held) {
-        let was_under_way = self.under_way.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
-        if was_under_way.is_some() {
+    async fn finish_held(&self, ticket: &Ticket, line: Vec<u8>, held: Held) {
+        if self.under_way.finish(ticket) {
             self.send(line, held).await;
         }
     }
 
     /// Waits for the server's answer and passes it to the client.
-    async fn deliver(&self, id: &Id, pending: Pending, _budget: Held) {
+    async fn deliver(&self, ticket: &Ticket, pending: Pending, _budget: Held) {
         let (answered, held) = pending.answer_held().await;
-        self.pass_on(id, answered, held).await;
+        self.pass_on(ticket, answered, held).await;
     }
 
     /// As [`Session::deliver`]; a greeting that failed may be tried again, one that worked is kept for a restart.
-    async fn deliver_greeting(&self, id: &Id, pending: Pending, params: Box<RawValue>, _budget: Held) {
+    async fn deliver_greeting(
+        &self,
+        ticket: &Ticket,
+        pending: Pending,
+        params: Box<RawValue>,
+        _budget: Held,
+    ) {
         let (answered, held) = pending.answer_held().await;
         match &answered {
             Answered::Response(Response::Result(_)) => self.server.remember_greeting(params),
@@ -240,55 +246,40 @@ impl Session {
                 self.greeted.store(false, Ordering::Relaxed);
             }
         }
-        self.pass_on(id, answered, held).await;
+        self.pass_on(ticket, answered, held).await;
     }
 
     /// Answers a request with what the server said.
-    pub(super) async fn pass_on(&self, id: &Id, answered: Answered, held: Held) {
+    pub(super) async fn pass_on(&self, ticket: &Ticket, answered: Answered, held: Held) {
         match answered {
-            Answered::Response(response) => self.finish_held(id, response_line(id, &response), held).await,
-            Answered::Failed(reason) => self.fail(id, ErrorCode::INTERNAL_ERROR, &reason).await,
+            Answered::Response(response) => {
+                self.finish_held(ticket, response_line(&ticket.id, &response), held).await
+            }
+            Answered::Failed(reason) => self.fail(ticket, ErrorCode::INTERNAL_ERROR, &reason).await,
         }
     }
 
     /// Runs what waits for a request, so that cancelling the request ends it.
     pub(super) fn track(
         &self,
-        id: &Id,
+        ticket: &Ticket,
         at_server: Option<AtServer>,
         wait: impl Future<Output = ()> + Send + 'static,
     ) {
-        let mut map = self.under_way.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(call) = map.get_mut(id) {
-            call.at_server = at_server;
-            call.task = Some(tokio::spawn(wait).abort_handle());
-        }
+        self.under_way.update(ticket, |request| {
+            request.at_server = at_server;
+            request.task = Some(tokio::spawn(wait).abort_handle());
+        });
     }
 
     /// Notes that a request calls a tool.
-    pub(super) fn calls(&self, id: &Id, tool: &str) {
-        let mut map = self.under_way.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(call) = map.get_mut(id) {
-            call.tool = Some(tool.to_owned());
-        }
+    pub(super) fn calls(&self, ticket: &Ticket, tool: &str) {
+        self.under_way.update(ticket, |request| request.tool = Some(tool.to_owned()));
     }
 
     /// Notes which request at the server stands for this one.
-    pub(super) fn forwarded(&self, id: &Id, at_server: AtServer) {
-        let mut map = self.under_way.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(call) = map.get_mut(id) {
-            call.at_server = Some(at_server);
-        }
-    }
-
-    /// Whether no request of this id is under way; from now on one is.
-    fn enters(&self, id: &Id) -> bool {
-        let mut map = self.under_way.lock().unwrap_or_else(PoisonError::into_inner);
-        if map.contains_key(id) {
-            return false;
-        }
-        map.insert(id.clone(), UnderWay { at_server: None, task: None, tool: None });
-        true
+    pub(super) fn forwarded(&self, ticket: &Ticket, at_server: AtServer) {
+        self.under_way.update(ticket, |request| request.at_server = Some(at_server));
     }
 
     /// The client takes a request back: its question is closed, and the server is told if it has the request.
@@ -303,8 +294,7 @@ impl Session {
             return;
         };
         let Ok(id) = Id::try_from(&*cancelled.request_id) else { return };
-        let call = self.under_way.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
-        let Some(call) = call else { return };
+        let Some(call) = self.under_way.take_back(&id) else { return };
         self.given_up(&id, &call, "the client took the call back").await;
         if let Some(at_server) = call.at_server {
             at_server.cancel(cancelled.reason.as_deref());

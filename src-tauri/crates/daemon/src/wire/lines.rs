@@ -1,4 +1,7 @@
 //! Lines with a bound: one that is too long is skipped to its end and reported, and the stream lives on.
+//!
+//! - What is read of a line is kept when the wait for its end is given up, so waiting for something else beside it loses
+//!   nothing.
 
 use std::io;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt};
@@ -28,12 +31,16 @@ const HEAD_BYTES: usize = 64 * 1024;
 pub struct Lines<R> {
     from: R,
     bound: usize,
+    /// What is read of the line so far, or its beginning.
+    kept: Vec<u8>,
+    /// How long it is so far.
+    length: u64,
 }
 
 impl<R: AsyncBufRead + Unpin> Lines<R> {
     /// Lines of at most `bound` bytes.
     pub fn new(from: R, bound: usize) -> Self {
-        Self { from, bound }
+        Self { from, bound, kept: Vec::new(), length: 0 }
     }
 
     /// The next line; `None` at the end. A last line without a line feed is not a message and is dropped.
@@ -41,8 +48,6 @@ impl<R: AsyncBufRead + Unpin> Lines<R> {
     /// # Errors
     /// What the stream says.
     pub async fn next(&mut self) -> io::Result<Option<Line>> {
-        let mut kept = Vec::new();
-        let mut length = 0_u64;
         loop {
             let piece = self.from.fill_buf().await?;
             if piece.is_empty() {
@@ -50,17 +55,18 @@ impl<R: AsyncBufRead + Unpin> Lines<R> {
             }
             let end = piece.iter().position(|&b| b == b'\n');
             let text = piece.get(..end.unwrap_or(piece.len())).unwrap_or_default();
-            length = length.saturating_add(text.len() as u64);
-            let fits = usize::try_from(length).is_ok_and(|n| n <= self.bound);
+            self.length = self.length.saturating_add(text.len() as u64);
+            let fits = usize::try_from(self.length).is_ok_and(|n| n <= self.bound);
             if fits {
-                kept.extend_from_slice(text);
-            } else if kept.len() > HEAD_BYTES {
-                kept.truncate(HEAD_BYTES);
-                kept.shrink_to_fit();
+                self.kept.extend_from_slice(text);
+            } else if self.kept.len() > HEAD_BYTES {
+                self.kept.truncate(HEAD_BYTES);
+                self.kept.shrink_to_fit();
             }
             let used = end.map_or(piece.len(), |n| n + 1);
             self.from.consume(used);
             if end.is_some() {
+                let (kept, length) = (std::mem::take(&mut self.kept), std::mem::take(&mut self.length));
                 return Ok(Some(if fits { Line::Whole(kept) } else { Line::TooLong { length, head: kept } }));
             }
         }
@@ -70,6 +76,7 @@ impl<R: AsyncBufRead + Unpin> Lines<R> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tokio::io::AsyncWriteExt;
 
     async fn all(text: &[u8], bound: usize) -> Vec<Line> {
         let mut lines = Lines::new(text, bound);
@@ -86,6 +93,22 @@ mod tests {
         let want =
             [Line::Whole(b"abc".to_vec()), long, Line::Whole(b"".to_vec()), Line::Whole(b"d".to_vec())];
         assert_eq!(all(b"abc\n123456\n\nd\n", 5).await, want);
+    }
+
+    #[tokio::test]
+    async fn giving_up_the_wait_for_a_line_loses_nothing_of_it() {
+        let (mut far, near) = tokio::io::duplex(64);
+        let mut lines = Lines::new(tokio::io::BufReader::new(near), 100);
+        for piece in [b"ab", b"cd"] {
+            far.write_all(piece).await.unwrap();
+            tokio::select! {
+                biased;
+                line = lines.next() => panic!("{line:?}"),
+                () = std::future::ready(()) => {}
+            }
+        }
+        far.write_all(b"e\n").await.unwrap();
+        assert_eq!(lines.next().await.unwrap(), Some(Line::Whole(b"abcde".to_vec())));
     }
 
     #[tokio::test]

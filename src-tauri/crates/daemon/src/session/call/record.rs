@@ -43,7 +43,7 @@ impl Session {
 
     /// Answers with a tool result that says why not.
     pub(super) async fn refuse(&self, call: &Call, reason: String) {
-        self.finish(&call.id, result_line(&call.id, &refusal::result(reason))).await;
+        self.finish(&call.ticket, result_line(&call.ticket.id, &refusal::result(reason))).await;
     }
 
     pub(super) fn about(
@@ -54,7 +54,7 @@ impl Session {
         summary: impl Into<String>,
     ) -> Entry {
         let mut entry = self.entry(event, summary);
-        entry.request_id = Some(call.id.as_json().to_owned());
+        entry.request_id = Some(call.ticket.id.as_json().to_owned());
         entry.tool_name = Some(call.tool.tool.clone());
         entry.paths = prepared.map(Prepared::paths).unwrap_or_default();
         let arguments = prepared.map_or(&*call.tool.arguments, |p| p.call.transport_arguments());
