@@ -6,8 +6,8 @@
 //!   understands, or a repository in another spelling, does not slip past a rule that is meant for it.
 
 use super::tally::Finding;
-use crate::rules::{Conditions, DomainsCondition, ListCondition};
-use crate::{Decision, Given, Miss, ResolvedCall, Resource, Role, Rule};
+use crate::rules::{Conditions, DomainsCondition, ListCondition, PathsCondition};
+use crate::{Decision, Given, Miss, ResolvedCall, Resource, Role, RoleSet, Rule};
 
 /// One value that is judged in one role; a role of the tool that the call gives no value for has none.
 #[derive(Clone, Copy)]
@@ -50,10 +50,9 @@ impl<'a> Scope<'a> {
         if !speaks_about(condition, self.role) {
             return Err(Miss::OtherRoles);
         }
-        if !self.is_within(condition) {
-            return Err(Miss::NotWithin);
-        }
         let doubt = Doubt::of(rule);
+        let paths =
+            all(condition.paths.iter().map(|paths| self.within(paths, doubt))).ok_or(Miss::NotWithin)?;
         let values = || call.values(self.role);
         let domains = condition.domains.iter();
         let in_domains =
@@ -65,17 +64,19 @@ impl<'a> Scope<'a> {
             false => doubt.hold_for(None, of_roles(list, call), |value| doubt.on_list(list, value)),
         };
         let lists = all(condition.lists.iter().flatten().map(listed)).ok_or(Miss::NotListed)?;
-        Ok(domains.min(lists))
+        Ok(paths.min(domains).min(lists))
     }
 
     pub(super) fn finding(&self) -> Finding<'a> {
         Finding { role: Some(self.role), given: self.given }
     }
 
-    fn is_within(&self, condition: &Conditions) -> bool {
-        let Some(paths) = &condition.paths else { return true };
-        let value = self.given.map(|given| &given.value);
-        matches!(value, Some(Resource::Path(path)) if paths.within.contains(path))
+    /// A folder that is moved or removed takes along what lies in it: a rule that asks or denies about that is meant, too.
+    fn within(&self, paths: &PathsCondition, doubt: Doubt) -> Option<Holds> {
+        let given = self.given?;
+        let Resource::Path(path) = &given.value else { return None };
+        let takes_along = || given.roles.meets(RoleSet::DESCENDING) && path.contains(&paths.within);
+        doubt.holds(paths.within.contains(path), takes_along)
     }
 }
 

@@ -116,6 +116,26 @@ fn a_value_next_to_another_does_not_hide_it_from_a_rule_that_denies() {
 }
 
 #[test]
+fn a_folder_is_not_moved_away_with_what_a_rule_denies_in_it() {
+    let within = |then| {
+        let secret = json!({ "paths": { "roles": ["read-path"], "within": "/d/a/secret" } });
+        Scene::new(&[("secret", secret, then), ("all", json!({}), "allow")])
+    };
+    let moved = |scene: &Scene, from: &str| {
+        scene.says("filesystem", "move", &json!({ "source": from, "destination": "/d/b" }))
+    };
+    for from in ["/d", "/d/a", "/d/a/secret", "/d/a/secret/s.txt"] {
+        assert_eq!(moved(&within("deny"), from), "deny secret", "{from}");
+        assert_eq!(moved(&within("escalate"), from), "escalate secret", "{from}");
+    }
+    for from in ["/d/a/other", "/d/c"] {
+        assert_eq!(moved(&within("deny"), from), "allow all", "{from}");
+    }
+    // Looking at a folder leaves what is in it where it is.
+    assert_eq!(within("deny").says("filesystem", "read", &json!({ "path": "/d/a" })), "allow all");
+}
+
+#[test]
 fn a_host_is_found_however_it_is_spelled() {
     let pairs = [
         ("b\u{fc}cher.de", "https://xn--bcher-kva.de/"),
