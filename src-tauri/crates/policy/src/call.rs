@@ -167,7 +167,7 @@ impl ResolvedCall {
         if urls.is_empty() {
             return match planned.raw {
                 Some(_) => self.give_address(planned),
-                None => self.give(planned, Resource::Url(Destination::unknown().into())),
+                None => self.give(planned, Resource::Url(Destination::unknown("(unknown)").into())),
             };
         }
         if let Some(raw) = planned.raw {
@@ -182,7 +182,7 @@ impl ResolvedCall {
         let Some(raw) = planned.raw else {
             // An empty address is one all the same; an argument that is not there is not.
             if self.arguments.get(planned.argument.as_str()).is_some_and(Json::is_string) {
-                self.give(planned, Resource::Url(Destination::unknown().into()));
+                self.give(planned, Resource::Url(Destination::unknown("(unknown)").into()));
             }
             return;
         };

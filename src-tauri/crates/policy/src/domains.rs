@@ -96,6 +96,10 @@ impl Destination {
         if ["/", "./", "../"].iter().any(|start| raw.starts_with(start)) {
             return Self { text: raw.to_owned(), place: Some(Place::here()), port: None };
         }
+        // No name that git knows and no address has a blank in it.
+        if raw.contains(char::is_whitespace) {
+            return Self::unknown(raw);
+        }
         // `transport::address` starts a helper program, and a leading dash would be read as an option.
         let Some((login, path)) = raw.split_once(':').filter(|(login, path)| {
             !login.is_empty()
@@ -125,9 +129,10 @@ impl Destination {
         }
     }
 
-    /// An address that nobody knows.
-    pub(crate) fn unknown() -> Self {
-        Self::nowhere("(unknown)")
+    /// An address that nobody knows, and what is said instead.
+    pub(crate) fn unknown(said: &str) -> Self {
+        let place = Place { domain: String::new(), host: 0, kind: HostKind::Odd };
+        Self { text: said.to_owned(), place: Some(place), port: None }
     }
 
     fn nowhere(raw: &str) -> Self {
@@ -189,15 +194,21 @@ impl Gates {
         self.servers.get(server).is_none_or(|gate| gate.admits(destination))
     }
 
-    /// Whether it is certain that an address is meant to be open to a server or not: it is not for what has no place, nor
-    /// for a name of this machine where every host is open.
+    /// Whether it is certain that an address is not meant to be open to a server: it is not for one that nobody knows, for a
+    /// name of this machine where every host is open, nor for a foreign address that names a host which is open.
     pub(crate) fn understand(&self, server: &str, destination: &Destination) -> bool {
-        let opens_all =
-            || self.servers.get(server).is_some_and(|gate| gate.hosts.all().contains(&Pattern::Any));
+        let Some(gate) = self.servers.get(server) else { return true };
+        let opens_all = || gate.hosts.all().contains(&Pattern::Any);
         match destination.place.as_ref().map(|place| place.kind) {
             Some(HostKind::Public | HostKind::Address) => true,
             Some(HostKind::Local) => !opens_all(),
-            Some(HostKind::Odd) | None => false,
+            Some(HostKind::Odd) => false,
+            None => {
+                let url = Url::parse(&destination.text).ok();
+                let names =
+                    url.as_ref().and_then(Url::host_str).is_some_and(|host| gate.hosts.cover_host(host));
+                !opens_all() && !names
+            }
         }
     }
 }

@@ -241,9 +241,13 @@ fn the_gate_does_not_ask_about_what_nobody_understands_where_no_rule_speaks_abou
         scene.says("other", "get", &json!({ "url": url }))
     };
     let (asked, refused) = ("escalate structural-domain-escalate", "deny default-deny");
-    for url in ["ftp://a.org/x", "http://", "nothing"] {
+    for url in ["ftp://ok.org/x", "gopher://ok.org"] {
         assert_eq!(said(&[], &["ok.org"], url), refused, "{url}");
         assert_eq!(said(&[("all", json!({}), "allow")], &["ok.org"], url), asked, "{url}");
+    }
+    for url in ["ftp://a.org/x", "http://", "nothing"] {
+        assert_eq!(said(&[], &["ok.org"], url), asked, "{url}");
+        assert_eq!(said(&[], &["*"], url), refused, "{url}");
     }
     assert_eq!(said(&[], &["ok.org"], "https://a.org/"), asked);
     assert_eq!(said(&[], &["ok.org"], "http://localhost/"), asked);
