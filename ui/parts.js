@@ -8,6 +8,9 @@ export function path(full, home) {
   return el("span", { class: "path", title: full }, el("span", { class: "lead" }, lead), el("b", {}, strong));
 }
 
+/** A word that comes from elsewhere, which never turns the order of the words around it. */
+export const foreign = (text) => el("bdi", {}, text);
+
 export function client(view) {
   return el("span", { class: "client", title: view.exe ?? "" }, view.name);
 }
@@ -51,7 +54,7 @@ export const facts = (...parts) => {
 };
 
 export function entry(view, home) {
-  const who = view.client ? `${view.client}${view.server ? ` \u2192 ${view.server}` : ""}` : null;
+  const who = view.client && el("span", {}, foreign(view.client), view.server && [" \u2192 ", foreign(view.server)]);
   return row(
     [
       el("div", {}, view.summary),

@@ -104,6 +104,12 @@ fn names_that_deceive_are_made_visible_and_names_that_cannot_be_are_refused() {
     client.read(&bidi).refused("the user denied this call");
     let shown = only(&world).items[0].path.clone();
     assert!(shown.ends_with("docs/\\u{202e}txt.exe"), "{shown}");
+    world.person.will(Next::Allow(Reach::Paths, Lifetime::Session));
+    client.read(&bidi).ok();
+    let is_shown = |path: &String| path.ends_with("docs/\\u{202e}txt.exe");
+    assert!(is_shown(&only(&world).items[0].path) && is_shown(&world.grants()[0].path));
+    let about: Vec<String> = world.activity().into_iter().flat_map(|entry| entry.paths).collect();
+    assert!(!about.is_empty() && about.iter().all(is_shown), "{about:?}");
     let plain = world.file("docs/grüße 文書.txt", "hello");
     world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
     assert_eq!(client.read(&plain).ok(), "hello");
@@ -195,10 +201,15 @@ fn a_resource_is_no_way_around() {
     let secret = world.file("docs/secret.txt", "secret");
     let mut client = world.connect("hostile");
     let uri = |path: &Path| format!("file://{}", path.display());
-    for uri in [uri(&secret), format!(" FILE://{}", secret.display()), uri(&world.sandbox())] {
+    for (uri, because) in [
+        (uri(&secret), "is a file"),
+        (format!("FILE://{}", secret.display()), "is a file"),
+        (format!(" FILE://{}", secret.display()), "has characters that no scheme has"),
+        (uri(&world.sandbox()), "is a file"),
+    ] {
         let answer = client.request("resources/read", json!({ "uri": uri }));
         let message = answer["error"]["message"].as_str().unwrap();
-        assert!(message.starts_with("DENIED: ") && message.contains("is a file"), "{message}");
+        assert!(message.starts_with("DENIED: ") && message.contains(because), "{message}");
     }
     assert_eq!(client.request("resources/read", json!({ "uri": "test://x" }))["result"], json!({}));
 }

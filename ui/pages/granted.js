@@ -20,7 +20,7 @@ function grantRow(grant, home, redraw) {
   return parts.row(
     [
       el("div", {}, parts.path(grant.path, home), grant.kind === "folder" && el("span", { class: "quiet small" }, " and below")),
-      el("div", {}, parts.client({ name: grant.client }), ` may ${list(grant.access)} through ${grant.server}, `, lifetime(grant)),
+      el("div", {}, parts.client({ name: grant.client }), ` may ${list(grant.access)} through `, parts.foreign(grant.server), ", ", lifetime(grant)),
       parts.facts(el("span", {}, grant.provenance), parts.time(grant.created_ms), el("span", {}, used)),
       grant.suspended && el("div", { class: "small asks" }, `\u26a0 Does not apply now: ${grant.suspended}`),
     ],

@@ -48,7 +48,7 @@ const showButton = () =>
 function sessionRow(session) {
   const calls = `${session.allowed} allowed, ${session.denied} denied, ${session.asked} asked`;
   return parts.row([
-    el("div", {}, parts.client(session.client), el("span", { class: "arrow" }, "\u2192"), session.server),
+    el("div", {}, parts.client(session.client), el("span", { class: "arrow" }, "\u2192"), parts.foreign(session.server)),
     parts.facts(el("span", {}, "connected ", parts.time(session.started_ms)), calls, !session.sandboxed && el("span", { class: "bad" }, "\u26a0 not sandboxed")),
   ]);
 }

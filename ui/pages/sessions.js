@@ -18,7 +18,7 @@ function card(session, home, redraw) {
   return el(
     "section",
     { "aria-label": `${client.name}, ${session.server}` },
-    el("h2", {}, parts.client(client), el("span", { class: "arrow" }, "\u2192"), session.server),
+    el("h2", {}, parts.client(client), el("span", { class: "arrow" }, "\u2192"), parts.foreign(session.server)),
     el(
       "div",
       { class: "group" },
@@ -37,7 +37,7 @@ function proof(session, home) {
     fact("Program", client.exe ? parts.path(client.exe, home) : el("span", { class: "bad" }, "unknown, its file could not be read")),
     started && fact("Started by", started),
     client.cwd && fact("Works in", parts.path(client.cwd, home)),
-    client.says_it_is && fact("Says it is", el("span", { class: "quiet" }, `\u201c${client.says_it_is}\u201d`)),
+    client.says_it_is && fact("Says it is", el("span", { class: "quiet" }, "\u201c", parts.foreign(client.says_it_is), "\u201d")),
     client.label && fact("Label", client.label),
     fact("Server", session.sandboxed ? "sandboxed: it can reach only the folders below" : el("span", { class: "bad" }, "\u26a0 not sandboxed: it can reach all that you can")),
     fact("Calls", `${session.allowed} allowed, ${session.denied} denied, ${session.asked} asked`),

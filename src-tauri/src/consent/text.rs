@@ -3,6 +3,7 @@
 //! - Whatever comes in, what goes out has no control or direction-changing character left and a known length.
 //! - Nothing here is markup; whoever draws it sets it as plain text.
 
+use ironcurtain_daemon::consent::visible;
 use std::path::Path;
 
 /// Longest name of a program, server or tool that is put into a sentence.
@@ -15,12 +16,12 @@ pub(crate) fn name(text: &str) -> String {
 
 /// Text for one line: every control and direction-changing character is made visible.
 pub(crate) fn line(text: &str) -> String {
-    visible(text, |_| false)
+    visible::line(text)
 }
 
 /// Text for several lines: as [`line`], but line ends and tabs stay.
 pub(crate) fn block(text: &str, limit: usize) -> String {
-    let shown = visible(text, |c| c == '\n' || c == '\t');
+    let shown = visible::lines(text);
     let total = shown.chars().count();
     if total <= limit {
         return shown;
@@ -77,27 +78,6 @@ fn home_relative(path: &str, home: &Path) -> String {
         Ok(rest) => format!("~/{}", rest.display()),
         Err(_) => path.to_owned(),
     }
-}
-
-fn visible(text: &str, keep: impl Fn(char) -> bool) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        if !keep(c) && (c.is_control() || misleads(c)) {
-            out.extend(c.escape_unicode());
-        } else {
-            out.push(c);
-        }
-    }
-    out
-}
-
-/// Characters that show nothing or change where others show.
-fn misleads(c: char) -> bool {
-    matches!(c,
-        '\u{00ad}' | '\u{034f}' | '\u{061c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
-        | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
-        | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}'
-        | '\u{fff0}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ mod terminal;
 pub mod visible;
 
 pub use broker::{Broker, Outcome};
+pub(crate) use build::shown_client;
 pub use build::{Asking, build};
 pub use host::{AskingHost, RULE as HOST_RULE, build as build_host};
 pub use offers::{Limits, Wanted, grants_of, offers, opened_by, tilde};

@@ -21,6 +21,7 @@ pub use shared::Shared;
 
 use crate::audit::{AuditError, Entry, Event};
 use crate::config::Server as ServerConfig;
+use crate::consent::{shown_client, visible};
 use crate::containment::Surroundings;
 use crate::grants::Subject;
 use crate::home::{HomeError, private_dir};
@@ -30,7 +31,7 @@ use crate::network::{Caller, Network};
 use crate::server::{Containment, LegOptions, Outgoing, Server};
 use crate::wire::{Id, Input, Output};
 use ironcurtain_paths::{CanonicalPath, Resolver};
-use ironcurtain_protocol::{ClientView, Note, SessionView};
+use ironcurtain_protocol::{ClientView, Note, RootView, SessionView};
 use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -226,8 +227,8 @@ impl Session {
     pub fn view(&self) -> SessionView {
         SessionView {
             id: self.id.clone(),
-            client: self.client_view(),
-            server: self.config.name.clone(),
+            client: shown_client(&self.client_view()),
+            server: visible::line(&self.config.name),
             sandboxed: self.sandboxed,
             server_pid: self.server.pid(),
             started_ms: self.started_ms,
@@ -235,7 +236,7 @@ impl Session {
             allowed: self.counts.allowed.load(Ordering::Relaxed),
             denied: self.counts.denied.load(Ordering::Relaxed),
             asked: self.counts.asked.load(Ordering::Relaxed),
-            roots: self.server.shown().roots,
+            roots: self.server.shown().roots.into_iter().map(shown_root).collect(),
         }
     }
 
@@ -264,6 +265,10 @@ impl Session {
     fn began(&self) -> String {
         format!("{} began a session with the server {}", self.client.view.name, self.config.name)
     }
+}
+
+fn shown_root(root: RootView) -> RootView {
+    RootView { path: visible::path(&root.path), source: visible::line(&root.source), grant: root.grant }
 }
 
 struct AskingGuard<'a> {

@@ -1,7 +1,7 @@
-//! From domain values to what people are shown.
+//! From domain values to what people are shown: names and paths that come from elsewhere are made visible.
 
 use crate::audit::{Entry, Event, PolicyDecision};
-use crate::consent::Lifetime;
+use crate::consent::{Lifetime, visible};
 use crate::grants::{Files, GrantTable, Granted, StandingGrant};
 use crate::regular;
 use crate::server::still_there;
@@ -11,6 +11,9 @@ use ironcurtain_protocol::{ActivityView, GrantView};
 use std::collections::VecDeque;
 use std::io::{self, BufRead, BufReader};
 use std::path::Path;
+
+/// The longest name of a client, a server or a tool that is shown, in characters.
+const LONGEST_NAME: usize = 200;
 
 /// Grants for people.
 pub(crate) fn grants(table: &GrantTable, home: &CanonicalPath) -> Vec<GrantView> {
@@ -27,10 +30,10 @@ fn grant(grant: &StandingGrant, resolver: &Resolver) -> GrantView {
     };
     GrantView {
         id: grant.id.clone(),
-        client: grant.subject.client_name.clone(),
-        server: grant.subject.server.clone(),
+        client: name(&grant.subject.client_name),
+        server: name(&grant.subject.server),
         session: grant.subject.session.clone(),
-        path: grant.what.to_string(),
+        path: visible::path(&grant.what.to_string()),
         kind: kind.to_owned(),
         access,
         lifetime: lifetime(grant.lifetime).to_owned(),
@@ -38,8 +41,8 @@ fn grant(grant: &StandingGrant, resolver: &Resolver) -> GrantView {
         created_ms: grant.created_ms,
         last_used_ms: grant.last_used_ms,
         uses: grant.uses,
-        provenance: grant.provenance.clone(),
-        suspended,
+        provenance: visible::line(&grant.provenance),
+        suspended: suspended.map(|why| visible::line(&why)),
     }
 }
 
@@ -93,13 +96,18 @@ fn entry(entry: Entry) -> ActivityView {
         time_ms: entry.timestamp,
         event: event(entry.event).to_owned(),
         session: entry.session,
-        client: entry.client,
-        server: entry.server_name,
-        tool: entry.tool_name,
-        decision,
-        summary,
-        paths: concerned,
+        client: entry.client.as_deref().map(name),
+        server: entry.server_name.as_deref().map(name),
+        tool: entry.tool_name.as_deref().map(name),
+        decision: decision.as_deref().map(visible::line),
+        summary: visible::line(&summary),
+        paths: concerned.iter().map(|one| visible::path(one)).collect(),
     }
+}
+
+/// A name that somebody else chose, on one line and not endless.
+fn name(text: &str) -> String {
+    visible::line(&visible::head(text, LONGEST_NAME))
 }
 
 /// What it is about: paths, or a host.
@@ -166,6 +174,22 @@ fn event(event: Event) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_and_paths_hide_nothing() {
+        let mut shady = Entry::new(Event::Grant, "for x\u{202e}gpj.sh");
+        shady.client = Some("a\u{200b}b".into());
+        shady.server_name = Some("s\u{a0}".into());
+        shady.tool_name = Some("t\n".repeat(300));
+        shady.paths =
+            vec!["/docs/x\u{202e}gpj.sh".into(), "/docs/\u{5d0}/\u{5d1}".into(), "/docs/grüße".into()];
+        let shown = entry(shady);
+        assert_eq!(shown.summary, "For x\\u{202e}gpj.sh");
+        assert_eq!(shown.client.as_deref(), Some("a\\u{200b}b"));
+        assert_eq!(shown.server.as_deref(), Some("s\\u{a0}"));
+        assert_eq!(shown.tool, Some(format!("{} … (400 characters more)", "t\\u{a}".repeat(100))));
+        assert_eq!(shown.paths, ["/docs/x\\u{202e}gpj.sh", "/docs/\\u{5d0}/\\u{5d1}", "/docs/grüße"]);
+    }
 
     #[test]
     fn entries_are_told_in_words_people_use() {

@@ -97,8 +97,8 @@ fn host_of(escalation: &Escalation) -> Option<HostItem> {
 fn item(wanted: &Wanted, asked: &str) -> Item {
     Item {
         verb: verb(wanted.access),
-        path: visible::line(wanted.path.as_str()),
-        asked_for: Some(visible::line(asked)).filter(|a| a != wanted.path.as_str()),
+        path: visible::path(wanted.path.as_str()),
+        asked_for: Some(visible::path(asked)).filter(|a| a != wanted.path.as_str()),
         target: wanted.target,
     }
 }
@@ -111,17 +111,19 @@ fn verb(access: Access) -> Verb {
     }
 }
 
-pub(super) fn shown_client(client: &ClientView) -> ClientView {
+/// A client as people are shown it.
+pub(crate) fn shown_client(client: &ClientView) -> ClientView {
     let line = |text: &Option<String>| text.as_deref().map(visible::line);
+    let path = |text: &Option<String>| text.as_deref().map(visible::path);
     let mut shown = client.clone();
     shown.name = visible::head(&visible::line(&client.name), 80);
-    shown.exe = line(&client.exe);
-    shown.cwd = line(&client.cwd);
+    shown.exe = path(&client.exe);
+    shown.cwd = path(&client.cwd);
     shown.says_it_is = line(&client.says_it_is).map(|t| visible::head(&t, 80));
     shown.label = line(&client.label).map(|t| visible::head(&t, 80));
     for process in &mut shown.chain {
         process.name = visible::line(&process.name);
-        process.exe = line(&process.exe);
+        process.exe = path(&process.exe);
     }
     shown
 }

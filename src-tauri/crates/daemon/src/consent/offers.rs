@@ -122,7 +122,7 @@ pub fn grants_of<E>(
 pub fn tilde(path: &CanonicalPath, home: &CanonicalPath) -> String {
     let text = path.as_str();
     let below = text.strip_prefix(home.as_str()).filter(|rest| rest.is_empty() || rest.starts_with('/'));
-    super::visible::line(&below.map_or_else(|| text.to_owned(), |rest| format!("~{rest}")))
+    super::visible::path(&below.map_or_else(|| text.to_owned(), |rest| format!("~{rest}")))
 }
 
 /// The folder of each thing wanted (a folder's own), with everything wanted there.
