@@ -55,10 +55,13 @@ fn is_persistence(path: &Path, name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     let named = PERSISTENCE_NAMES.iter().any(|known| format!("/{name}/").contains(&format!("/{known}/")));
     let led = name.ends_with("/.git") && !path.is_dir() || name.ends_with("/.git") && path.is_symlink();
-    // Git takes a directory with these for a repository.
-    let is_bare = |dir: &Path| ["HEAD", "objects", "refs"].iter().all(|sign| dir.join(sign).exists());
+    // Git takes a directory with these for a repository; the rest may be where `commondir` says.
+    let have =
+        |dir: &Path, signs: &[&str]| signs.iter().all(|sign| dir.join(sign).symlink_metadata().is_ok());
+    let is_bare = |dir: &Path| have(dir, &["HEAD", "objects", "refs"]) || have(dir, &["HEAD", "commondir"]);
     let bare = path.ancestors().skip(1).take(2).any(is_bare);
-    let of_git = ["/config", "/commondir"].iter().any(|end| name.ends_with(end)) || name.contains("/hooks/");
+    let of_git = ["/config", "/config.worktree", "/commondir"].iter().any(|end| name.ends_with(end))
+        || name.contains("/hooks/");
     named || led || bare && of_git || name == "granted/real"
 }
 

@@ -158,6 +158,12 @@ const ROWS: &[Row] = &[
     Row::new("a repository by a symlink", "mkdir $W/n; ln -s ../sub $W/n/.git", A_FILE, NEW),
     Row::new("settings of a repository below", "echo $M >>$G/sub/.git/config", "echo $T >$G/sub/.git/HEAD", Wrote("granted/sub/.git/HEAD")),
     Row::new("settings of a repository without a work tree", "echo $M >>$G/bare/config", "echo $T >$G/bare/HEAD", Wrote("granted/bare/HEAD")),
+    Row::new(
+        "a repository that says its rest is elsewhere",
+        "mkdir -p $W/d/c/objects $W/d/c/refs; echo ref: refs/heads/m >$W/d/HEAD; echo c >$W/d/commondir; echo $M >$W/d/config.worktree",
+        "mkdir $W/notes; echo c >$W/notes/commondir; echo $T >$W/new",
+        NEW,
+    ),
     Row::new("a hook of such a repository", "echo $M >$G/bare/hooks/post-update", "echo $T >$G/bare/HEAD", Wrote("granted/bare/HEAD")),
     Row::new(
         "a new repository without a work tree",

@@ -10,11 +10,15 @@ mod guard;
 #[cfg(target_os = "linux")]
 mod look;
 #[cfg(target_os = "linux")]
+mod marks;
+#[cfg(target_os = "linux")]
 mod names;
 #[cfg(target_os = "linux")]
 mod quarantine;
 #[cfg(target_os = "linux")]
 mod repository;
+#[cfg(target_os = "linux")]
+mod search;
 
 #[cfg(target_os = "linux")]
 pub(crate) use guard::{Guard, GuardError};

@@ -139,9 +139,7 @@ fn read(mut spec: File) -> Result<Spec, StartError> {
 /// Serves the launcher to the end, and says how that was.
 fn serve(bwrap: &mut Bwrap, mounts: Mounts, mut guard: Guard, control: &UnixStream) -> ExitCode {
     let status = converse(bwrap, mounts, &mut guard, control).unwrap_or_else(|_| bwrap.kill());
-    for event in guard.finish() {
-        let _ = say(control, &event);
-    }
+    guard.finish(&mut |event| _ = say(control, &event));
     let _ = say(control, &Event::Exited { status });
     exit_code(status)
 }

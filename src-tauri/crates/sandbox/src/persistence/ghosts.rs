@@ -82,15 +82,16 @@ impl Ghosts {
         Ok(made)
     }
 
-    /// Removes ours at and below `root`.
-    pub(super) fn release(&mut self, root: &str) -> io::Result<()> {
+    /// Removes ours at and below `root`; returns which they were.
+    pub(super) fn release(&mut self, root: &str) -> io::Result<Vec<String>> {
         let _turn = self.state.lock()?;
         let others = self.others()?;
         let below = |path: &String| crate::place::is_at_or_below(path, root);
-        let (gone, kept) = std::mem::take(&mut self.ours).into_iter().partition(|(path, _)| below(path));
+        let (gone, kept): (Made, Made) =
+            std::mem::take(&mut self.ours).into_iter().partition(|(path, _)| below(path));
         self.ours = kept;
         remove(&gone, &others);
-        Ok(())
+        Ok(gone.into_keys().collect())
     }
 
     /// Removes all of ours, and what supervisors have left that died meanwhile.

@@ -5,22 +5,26 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     io,
+    os::fd::OwnedFd,
 };
 
 use rustix::{
-    fs::{CWD, fstat},
+    fs::{CWD, FileType, Mode, OFlags, ResolveFlags, openat2},
+    io::Errno,
     time::{ClockId, clock_gettime},
 };
 
 use super::{
     ghosts::Ghosts,
     look::{Found, look},
+    marks::{Mark, Marks, ask},
     names::Names,
-    quarantine::{Searched, quarantine},
+    quarantine::Aside,
+    search::{Searched, go_deep},
 };
 use crate::{
     control::Event,
-    place::{Identity, is_at_or_below, open_plain_end},
+    place::{is_at_or_below, open_plain},
     shape::Shape,
     state::StateDir,
 };
@@ -52,7 +56,9 @@ pub(crate) struct Guard {
 /// What was found at a root when it was covered.
 #[derive(Debug)]
 struct Known {
-    identities: BTreeSet<Identity>,
+    /// The root itself, if it is a directory.
+    itself: Option<Mark>,
+    marks: Marks,
     whole: bool,
     writable_now: bool,
 }
@@ -89,8 +95,12 @@ impl Guard {
         for path in &found.pinned {
             shape.pin(path.clone());
         }
-        let identities = found.frozen.iter().chain(&made).filter_map(|path| identity(path)).collect();
-        self.roots.insert(root.to_owned(), Known { identities, whole: found.whole, writable_now: true });
+        let marks = Marks::of(found.frozen.iter().chain(&made)).map_err(failed)?;
+        let opened = open_plain(CWD, root).map_err(|error| failed(error.into()))?;
+        let about = ask(opened, "").map_err(|error| failed(error.into()))?;
+        let is_dir = FileType::from_raw_mode(about.stx_mode.into()).is_dir();
+        let itself = is_dir.then(|| Mark::of(&about));
+        self.roots.insert(root.to_owned(), Known { itself, marks, whole: found.whole, writable_now: true });
         Ok(shape)
     }
 
@@ -124,36 +134,51 @@ impl Guard {
         if self.roots.iter().any(around) {
             return Ok(());
         }
-        self.ghosts.release(root)
+        let released = self.ghosts.release(root)?;
+        for known in self.roots.values_mut() {
+            known.marks.forget_gone(&released);
+        }
+        Ok(())
     }
 
-    /// After the last process of the sandbox has ended: removes what was made, and moves away what the sandbox made.
-    pub(crate) fn finish(mut self) -> Vec<Event> {
-        let mut events = Vec::new();
+    /// After the last process of the sandbox has ended: removes what was made, and moves away what the sandbox made. What is
+    /// done is told as it is.
+    pub(crate) fn finish(mut self, tell: &mut dyn FnMut(Event)) {
         if let Err(error) = self.ghosts.release_all() {
-            events.push(Event::Unfinished { reason: format!("cleaning up did not succeed: {error}") });
+            tell(Event::Unfinished { reason: format!("cleaning up did not succeed: {error}") });
         }
-        let identities: BTreeSet<Identity> =
-            self.roots.values().flat_map(|known| known.identities.iter().copied()).collect();
-        for (root, known) in &self.roots {
+        go_deep();
+        let known: Vec<&Marks> = self.roots.values().map(|known| &known.marks).collect();
+        let mut aside = Aside::new(&self.ghosts, &self.state, tell);
+        for (root, found) in &self.roots {
             let around = |(other, _): (&String, &Known)| other != root && is_at_or_below(root, other);
             if self.roots.iter().any(around) || self.names.protect(root) {
                 continue;
             }
-            let searched = Searched {
-                root,
-                names: &self.names,
-                known: &identities,
-                since: (!known.whole).then_some(self.since),
-            };
-            events.extend(quarantine(&searched, &self.ghosts, &self.state));
+            let Some(itself) = &found.itself else { continue };
+            let since = (!found.whole).then_some(self.since);
+            let searched = Searched { root, names: &self.names, known: &known, since };
+            match open_again(root, itself) {
+                Ok(opened) => searched.search(opened, &mut aside),
+                Err(error) => aside.not_searched(root.as_ref(), &error),
+            }
         }
-        events
     }
 }
 
-fn identity(path: &str) -> Option<Identity> {
-    open_plain_end(CWD, path).and_then(fstat).ok().map(|stat| Identity::of(&stat))
+/// A root that is a directory, and that no symlink leads to.
+fn open_root(root: &str) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    openat2(CWD, root, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS)
+}
+
+/// The same root as before. Something else at its path is not ours to search, whoever put it there.
+fn open_again(root: &str, before: &Mark) -> io::Result<OwnedFd> {
+    let opened = open_root(root)?;
+    if Mark::of(&ask(&opened, "")?) != *before {
+        return Err(io::Error::other("another folder is there by now"));
+    }
+    Ok(opened)
 }
 
 /// The first part of `path` that does not exist.

@@ -7,7 +7,7 @@ use std::{collections::VecDeque, fs, io, path::Path};
 
 use super::{
     names::{Meaning, Names, has},
-    repository::SIGNS,
+    repository,
 };
 use crate::shape::Shape;
 
@@ -60,9 +60,17 @@ pub(super) fn look(root: &str, names: &Names, shape: &Shape) -> io::Result<Found
             found.whole = false;
             break;
         }
-        let entries = entries(&dir)?;
+        let entries = match entries(&dir) {
+            Ok(entries) => entries,
+            // What cannot be found by its path, as one that is too long, is found at the end.
+            Err(_) if dir != root => {
+                found.whole = false;
+                continue;
+            }
+            Err(error) => return Err(error),
+        };
         seen += entries.len();
-        if SIGNS.iter().all(|sign| entries.iter().any(|(name, _)| name == sign)) {
+        if repository::is_one(|sign| entries.iter().any(|(name, _)| name == sign)) {
             found.freeze_parts(&dir, names.of_repository().into_iter().flat_map(|parts| parts.keys()));
         }
         for (name, is_dir) in entries {

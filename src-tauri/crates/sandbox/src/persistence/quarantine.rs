@@ -1,215 +1,142 @@
-//! Finding persistence files that were not there before, and moving them out of the way.
+//! Moving persistence files that are not in order out of the way.
 //!
-//! - Called when no process of the sandbox is left. No symlink is followed.
 //! - INVARIANT: what other sandboxes have made for themselves stays. They write it down, in their turn, before they make it,
 //!   so that it is known in ours.
-//! - Nothing is deleted: what is moved keeps its name, in a directory of its own.
+//! - Nothing is deleted: what is moved keeps its name, in a directory of its own. What cannot be moved there gets another
+//!   name where it is, by which nothing finds it.
+//! - What is done is told at once, since the time for it may be limited.
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
-    fs::{self, DirBuilder, Metadata},
+    ffi::{OsStr, OsString},
+    fs::{self, DirBuilder},
     io,
-    os::unix::fs::{DirBuilderExt, MetadataExt, symlink},
+    os::{
+        fd::OwnedFd,
+        unix::fs::{DirBuilderExt, symlink},
+    },
     path::{Path, PathBuf},
 };
 
-use super::{
-    ghosts::Ghosts,
-    names::{Meaning, Names, has},
-    repository,
-};
-use crate::{control::Event, place::Identity, state::StateDir};
+use rustix::fs::{CWD, renameat};
 
-/// Where to look, and what is in order.
-pub(super) struct Searched<'a> {
-    pub(super) root: &'a str,
-    pub(super) names: &'a Names,
-    /// What was there at the start and could not be written.
-    pub(super) known: &'a BTreeSet<Identity>,
-    /// When not everything was known at the start: what has not changed since then, in seconds, is in order, too.
-    pub(super) since: Option<i64>,
+use super::{ghosts::Ghosts, search::by_descriptor};
+use crate::{control::Event, state::StateDir};
+
+/// Where things go that are not in order, and whom that is told.
+pub(super) struct Aside<'a> {
+    ghosts: &'a Ghosts,
+    state: &'a StateDir,
+    tell: &'a mut dyn FnMut(Event),
+    /// The number of the next directory.
+    next: u64,
 }
 
-/// Moves what is not in order below `searched.root` into the state directory.
-pub(super) fn quarantine(searched: &Searched<'_>, ghosts: &Ghosts, state: &StateDir) -> Vec<Event> {
-    let mut events = Vec::new();
-    let mut found = Vec::new();
-    if let Err(error) = searched.search(&mut found) {
-        events.push(Event::Unfinished {
-            reason: format!("`{}` could not be searched for new persistence files: {error}", searched.root),
-        });
+impl<'a> Aside<'a> {
+    pub(super) fn new(ghosts: &'a Ghosts, state: &'a StateDir, tell: &'a mut dyn FnMut(Event)) -> Self {
+        Self { ghosts, state, tell, next: 0 }
     }
-    if found.is_empty() {
-        return events;
-    }
-    let (_turn, others) = match state.lock().and_then(|turn| Ok((turn, ghosts.others()?))) {
-        Ok(ready) => ready,
-        Err(error) => {
-            let reason = format!("`{}` has new files that start programs: {error}", searched.root);
-            events.push(Event::Unfinished { reason });
-            return events;
-        }
-    };
-    for path in found {
-        if path.to_str().is_some_and(|path| others.contains_key(path)) {
-            continue;
-        }
-        events.push(match put_away(&path, state) {
-            Ok(moved_to) => Event::Quarantined {
-                path: path.display().to_string(),
-                moved_to: moved_to.display().to_string(),
-            },
-            // Another sandbox had made it, and has ended.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-            Err(error) => Event::Unfinished {
-                reason: format!("`{}` is new, and could not be moved away: {error}", path.display()),
-            },
-        });
-    }
-    events
-}
 
-impl Searched<'_> {
-    fn search(&self, found: &mut Vec<PathBuf>) -> io::Result<()> {
-        let mut waiting = vec![PathBuf::from(self.root)];
-        if let Some(Meaning::Parts(parts)) =
-            Path::new(self.root).file_name().and_then(|n| n.to_str()).map(|n| self.names.meaning(n))
-        {
-            self.parts(Path::new(self.root), parts, false, found)?;
+    /// Tells of a directory in which there may be more.
+    pub(super) fn not_searched(&mut self, path: &Path, why: &io::Error) {
+        let reason =
+            format!("`{}` could not be searched for new files that start programs: {why}", shown(path));
+        (self.tell)(Event::Unfinished { reason });
+    }
+
+    /// Moves those names in a directory away; `path` is where it is.
+    pub(super) fn put_away(&mut self, dir: &OwnedFd, path: &Path, names: Vec<OsString>) {
+        if names.is_empty() {
+            return;
         }
-        self.bare(Path::new(self.root), found)?;
-        while let Some(dir) = waiting.pop() {
-            let entries = match fs::read_dir(&dir) {
-                Ok(entries) => entries,
-                Err(error)
-                    if matches!(
-                        error.kind(),
-                        io::ErrorKind::NotFound
-                            | io::ErrorKind::NotADirectory
-                            | io::ErrorKind::PermissionDenied
-                    ) =>
-                {
-                    continue;
-                }
-                Err(error) => return Err(error),
+        let (_turn, others) = match self.state.lock().and_then(|turn| Ok((turn, self.ghosts.others()?))) {
+            Ok(ready) => ready,
+            Err(error) => {
+                let reason = format!("`{}` has new files that start programs: {error}", shown(path));
+                return (self.tell)(Event::Unfinished { reason });
+            }
+        };
+        for name in names {
+            let path = path.join(&name);
+            if path.to_str().is_some_and(|path| others.contains_key(path)) {
+                continue;
+            }
+            let event = match self.move_away(dir, &path, &name) {
+                Ok(moved_to) => Event::Quarantined { path: shown(&path), moved_to: shown(&moved_to) },
+                // Another sandbox had made it, and has ended.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                Err(error) => Event::Unfinished {
+                    reason: format!("`{}` is new, and could not be moved away: {error}", shown(&path)),
+                },
             };
-            for entry in entries {
-                let entry = entry?;
-                let is_dir = entry.file_type()?.is_dir();
-                let path = entry.path();
-                let meaning =
-                    entry.file_name().to_str().map_or(Meaning::None, |name| self.names.meaning(name));
-                match meaning {
-                    Meaning::Whole => self.judge(path, false, found)?,
-                    Meaning::Parts(_) if !is_dir => self.judge(path, false, found)?,
-                    Meaning::Parts(parts) => {
-                        let moved = self.is_new(&fs::symlink_metadata(&path)?);
-                        self.parts(&path, parts, moved, found)?;
-                        if !repository::is_git_dir(&path) {
-                            waiting.push(path);
-                        }
-                    }
-                    Meaning::None if is_dir => {
-                        self.bare(&path, found)?;
-                        waiting.push(path);
-                    }
-                    Meaning::None => {}
-                }
-            }
+            (self.tell)(event);
         }
-        Ok(())
     }
 
-    /// What is new in a directory that git takes for a repository although it is not called one.
-    fn bare(&self, path: &Path, found: &mut Vec<PathBuf>) -> io::Result<()> {
-        let Some(parts) = self.names.of_repository().filter(|_| repository::is_bare(path)) else {
-            return Ok(());
+    /// Moves a file to where no sandbox reaches; returns where that is.
+    fn move_away(&mut self, dir: &OwnedFd, path: &Path, name: &OsStr) -> io::Result<PathBuf> {
+        let (kept, number) = self.fresh()?;
+        let to = kept.join(name);
+        fs::write(kept.join("origin"), path.as_os_str().as_encoded_bytes())?;
+        match renameat(dir, name, CWD, &to) {
+            Ok(()) => return Ok(to),
+            Err(rustix::io::Errno::NOENT) => {
+                // It is ours, and there is nothing in it but the origin.
+                let _ = fs::remove_dir_all(&kept);
+                return Err(io::ErrorKind::NotFound.into());
+            }
+            Err(_) => {}
+        }
+        // From here on nothing finds it, whatever comes of the rest.
+        let disarmed = disarm(dir, name, number)?;
+        let from = by_descriptor(dir, &disarmed);
+        if copy(&from, &to).is_err() {
+            let _ = fs::remove_dir_all(&kept);
+            return Ok(path.with_file_name(disarmed));
+        }
+        // What is left of it has the other name.
+        let _ = if fs::symlink_metadata(&from)?.is_dir() {
+            fs::remove_dir_all(&from)
+        } else {
+            fs::remove_file(&from)
         };
-        self.parts(path, parts, self.is_new(&fs::symlink_metadata(path)?), found)
+        Ok(to)
     }
 
-    /// What is new of the parts of `above`; all of it when that came as a whole.
-    fn parts(
-        &self,
-        above: &Path,
-        parts: &BTreeMap<&'static str, bool>,
-        moved: bool,
-        found: &mut Vec<PathBuf>,
-    ) -> io::Result<()> {
-        for entry in fs::read_dir(above)? {
-            let entry = entry?;
-            let path = entry.path();
-            if entry.file_name().to_str().is_some_and(|name| has(parts, name))
-                && !(repository::is_git_dir(above) && repository::is_harmless(&path))
-            {
-                self.judge(path, moved, found)?;
+    /// A new directory, and its number.
+    fn fresh(&mut self) -> io::Result<(PathBuf, u64)> {
+        let base = self.state.below("quarantine")?;
+        loop {
+            let number = self.next;
+            self.next += 1;
+            let dir = base.join(format!("{}-{number}", std::process::id()));
+            match DirBuilder::new().mode(0o700).create(&dir) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error),
+                Ok(()) => return Ok((dir, number)),
             }
         }
-        Ok(())
-    }
-
-    fn judge(&self, path: PathBuf, moved: bool, found: &mut Vec<PathBuf>) -> io::Result<()> {
-        let metadata = match fs::symlink_metadata(&path) {
-            Ok(metadata) => metadata,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-            Err(error) => return Err(error),
-        };
-        let is_known = self.known.contains(&Identity { device: metadata.dev(), inode: metadata.ino() });
-        if !is_known && (moved || self.is_new(&metadata) || self.has_new(&path)?) {
-            found.push(path);
-        }
-        Ok(())
-    }
-
-    fn is_new(&self, metadata: &Metadata) -> bool {
-        self.since.is_none_or(|since| metadata.ctime() >= since)
-    }
-
-    /// Whether anything below a directory is new.
-    fn has_new(&self, path: &Path) -> io::Result<bool> {
-        let mut waiting = vec![path.to_owned()];
-        while let Some(path) = waiting.pop() {
-            let metadata = fs::symlink_metadata(&path)?;
-            if self.is_new(&metadata) {
-                return Ok(true);
-            }
-            if metadata.is_dir() {
-                for entry in fs::read_dir(&path)? {
-                    waiting.push(entry?.path());
-                }
-            }
-        }
-        Ok(false)
     }
 }
 
-/// Moves `path` to where no sandbox reaches; returns where that is.
-fn put_away(path: &Path, state: &StateDir) -> io::Result<PathBuf> {
-    let base = state.below("quarantine")?;
-    let name = path.file_name().ok_or(io::ErrorKind::InvalidFilename)?;
-    let mut number = 0;
-    let dir = loop {
-        let dir = base.join(format!("{}-{number}", std::process::id()));
-        match DirBuilder::new().mode(0o700).create(&dir) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
-            Err(error) => return Err(error),
-            Ok(()) => break dir,
-        }
-    };
-    fs::write(dir.join("origin"), path.as_os_str().as_encoded_bytes())?;
-    let to = dir.join(name);
-    match fs::rename(path, &to) {
-        Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {
-            copy(path, &to)?;
-            if fs::symlink_metadata(path)?.is_dir() {
-                fs::remove_dir_all(path)?
-            } else {
-                fs::remove_file(path)?
-            }
-        }
-        done => done?,
+/// Gives a file a name by which nothing finds it; returns that.
+fn disarm(dir: &OwnedFd, name: &OsStr, number: u64) -> io::Result<OsString> {
+    let mut disarmed = name.to_owned();
+    disarmed.push(format!(".quarantined-{}-{number}", std::process::id()));
+    renameat(dir, name, dir, &disarmed)?;
+    Ok(disarmed)
+}
+
+/// A path for people. One can be longer than any that a program takes, and is cut in the middle then.
+fn shown(path: &Path) -> String {
+    const MOST: usize = 4096;
+    let text = path.display().to_string();
+    let cut = |at: usize| (at..=text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len());
+    if text.len() <= MOST {
+        return text;
     }
-    Ok(to)
+    let (start, end) = text.split_at(cut(MOST / 2));
+    let (_, end) = end.split_at(cut(text.len() - MOST / 2).saturating_sub(start.len()));
+    format!("{start}…{end}")
 }
 
 /// A copy of what people would miss: files, directories and symlinks.
@@ -234,27 +161,114 @@ fn copy(from: &Path, to: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::persistence::{
+        names::Names,
+        search::{Searched, go_deep},
+    };
+
+    struct Scene {
+        dir: tempfile::TempDir,
+        state: StateDir,
+        ghosts: Ghosts,
+    }
+
+    impl Scene {
+        fn new() -> Self {
+            let dir = tempfile::tempdir().unwrap();
+            let uid = rustix::process::getuid().as_raw();
+            let state = StateDir::open(dir.path().join("state").to_str(), uid).unwrap();
+            fs::create_dir(dir.path().join("root")).unwrap();
+            Self { ghosts: Ghosts::open(state.clone()).unwrap(), dir, state }
+        }
+
+        fn path(&self, name: &str) -> String {
+            self.dir.path().join(name).to_str().unwrap().to_owned()
+        }
+
+        /// What the search of the root tells, by somebody who knows nothing.
+        fn search(&self) -> Vec<Event> {
+            let (names, root) = (Names::but(&[]), self.path("root"));
+            let mut told = Vec::new();
+            let mut tell = |event| told.push(event);
+            let searched = Searched { root: &root, names: &names, known: &[], since: None };
+            let opened = fs::File::open(&root).unwrap().into();
+            searched.search(opened, &mut Aside::new(&self.ghosts, &self.state, &mut tell));
+            told
+        }
+    }
 
     #[test]
     fn what_a_sandbox_that_begins_has_made_stays_and_what_one_that_ends_has_made_goes() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
-        let uid = rustix::process::getuid().as_raw();
-        let state = StateDir::open(Some(&path("state")), uid).unwrap();
-        let root = path("root");
-        fs::create_dir(&root).unwrap();
-        let ended = Ghosts::open(state.clone()).unwrap();
-        let mut begins = Ghosts::open(state.clone()).unwrap();
-        let made = path("root/.bash_aliases");
+        let scene = Scene::new();
+        let mut begins = Ghosts::open(scene.state.clone()).unwrap();
+        let made = scene.path("root/.bash_aliases");
         begins.make(&[(made.clone(), false)], &[]).unwrap();
-        let new = path("root/.envrc");
+        let new = scene.path("root/.envrc");
         fs::write(&new, "run").unwrap();
 
-        let (names, known) = (Names::but(&[]), BTreeSet::new());
-        let searched = Searched { root: &root, names: &names, known: &known, since: None };
-        let events = quarantine(&searched, &ended, &state);
+        let events = scene.search();
         let [Event::Quarantined { path: moved, moved_to }] = events.as_slice() else { panic!("{events:?}") };
         assert_eq!((moved, fs::read_to_string(moved_to).unwrap().as_str()), (&new, "run"));
         assert!(Path::new(&made).exists() && !Path::new(&new).exists());
+    }
+
+    #[test]
+    fn a_path_that_is_too_long_hides_nothing_in_it_or_beside_it() {
+        let scene = Scene::new();
+        let (root, name) = (scene.path("root"), "a".repeat(200));
+        let mut dir: OwnedFd = fs::File::open(&root).unwrap().into();
+        for _ in 0..25 {
+            fs::create_dir(by_descriptor(&dir, OsStr::new(&name))).unwrap();
+            dir = fs::File::open(by_descriptor(&dir, OsStr::new(&name))).unwrap().into();
+        }
+        fs::write(by_descriptor(&dir, OsStr::new(".envrc")), "deep").unwrap();
+        fs::write(by_descriptor(&dir, OsStr::new("fine")), "fine").unwrap();
+        fs::create_dir(format!("{root}/e")).unwrap();
+        fs::write(format!("{root}/e/.envrc"), "beside").unwrap();
+
+        go_deep();
+        let events = scene.search();
+        let moved = events.iter().filter_map(|event| {
+            let Event::Quarantined { moved_to, .. } = event else { return None };
+            Some(fs::read_to_string(moved_to).unwrap())
+        });
+        let mut moved: Vec<String> = moved.collect();
+        moved.sort();
+        assert_eq!(moved, ["beside", "deep"], "{events:?}");
+        assert_eq!(events.len(), 2);
+        assert!(by_descriptor(&dir, OsStr::new("fine")).exists());
+    }
+
+    #[test]
+    fn a_repository_whose_objects_are_elsewhere_is_one() {
+        let scene = Scene::new();
+        for (path, text) in [
+            ("root/docs/HEAD", "ref: refs/heads/m"),
+            ("root/docs/commondir", "c"),
+            ("root/docs/config.worktree", "[core]\nfsmonitor = evil"),
+            ("root/notes/commondir", "c"),
+            ("root/notes/config", "[core]\nfsmonitor = evil"),
+        ] {
+            fs::create_dir_all(Path::new(&scene.path(path)).parent().unwrap()).unwrap();
+            fs::write(scene.path(path), text).unwrap();
+        }
+        assert_eq!(scene.search().len(), 2);
+        let left = |dir: &str| fs::read_dir(scene.path(dir)).unwrap().count();
+        assert_eq!((left("root/docs"), left("root/notes")), (1, 2));
+    }
+
+    #[test]
+    fn another_name_takes_the_whole_of_it_along() {
+        let scene = Scene::new();
+        fs::create_dir_all(scene.path("root/a/.vscode")).unwrap();
+        fs::write(scene.path("root/a/.vscode/tasks.json"), "evil").unwrap();
+        let dir: OwnedFd = fs::File::open(scene.path("root/a")).unwrap().into();
+        let to = disarm(&dir, OsStr::new(".vscode"), 7).unwrap();
+        assert!(to.to_str().unwrap().starts_with(".vscode.quarantined-"));
+        assert_eq!(
+            fs::read_to_string(Path::new(&scene.path("root/a")).join(&to).join("tasks.json")).unwrap(),
+            "evil"
+        );
+        assert!(!Path::new(&scene.path("root/a/.vscode")).exists());
     }
 }

@@ -7,17 +7,10 @@ use std::{fs, path::Path};
 /// Longer than any settings that git writes by itself.
 const LONGEST: u64 = 64 * 1024;
 
-/// What git takes a directory for a repository by, whatever its name.
-pub(super) const SIGNS: [&str; 3] = ["HEAD", "objects", "refs"];
-
-/// Whether a directory is one where git keeps a repository, by its name or by what is in it.
-pub(super) fn is_git_dir(path: &Path) -> bool {
-    path.file_name().is_some_and(|name| name.eq_ignore_ascii_case(".git")) || is_bare(path)
-}
-
-/// Whether a directory is a repository without a work tree around it.
-pub(super) fn is_bare(path: &Path) -> bool {
-    SIGNS.iter().all(|sign| fs::symlink_metadata(path.join(sign)).is_ok())
+/// Whether git takes a directory for a repository, whatever its name, that has the names `has` says it has. What is missing
+/// beside `HEAD` may be in another directory, which `commondir` names.
+pub(super) fn is_one(has: impl Fn(&str) -> bool) -> bool {
+    has("HEAD") && (has("commondir") || has("objects") && has("refs"))
 }
 
 /// Whether a part of a repository's directory has nothing in it that git would act upon.

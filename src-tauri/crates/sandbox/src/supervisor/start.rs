@@ -62,7 +62,7 @@ pub(super) fn start(
         Err(error) => {
             bwrap.kill();
             // Nothing of the server's has run, so there is nothing to tell of but the error.
-            guard.finish();
+            guard.finish(&mut |_| ());
             Err(error)
         }
     }

@@ -69,9 +69,13 @@ fn in_foreground(spec: File, egress: Option<OwnedFd>, debug: bool) -> io::Result
     };
     let status = terminal.watch(&mut bwrap).unwrap_or_else(|_| bwrap.kill());
     drop(mounts);
-    for event in guard.finish() {
-        terminal.say(&event)?;
-    }
+    let mut said = Ok(());
+    guard.finish(&mut |event| {
+        let one = terminal.say(&event);
+        // What is to be moved away is, even when nobody can be told.
+        said = std::mem::replace(&mut said, Ok(())).and(one);
+    });
+    said?;
     Ok(exit_code(status))
 }
 

@@ -1,6 +1,12 @@
 //! Files that the person's own programs act upon: closed while a sandbox runs, released with it, moved away after it.
 
-use std::{fs, path::Path, thread, time::Duration};
+use std::{
+    fs,
+    os::{fd::AsRawFd, unix::fs::symlink},
+    path::Path,
+    thread,
+    time::Duration,
+};
 
 use ironcurtain_sandbox::{Access, Event, Mount, Proof, Refusal};
 
@@ -70,11 +76,8 @@ fn what_appears_below_is_moved_away_whole_and_told() {
     }
     assert_eq!(probe.say(&format!("write {} evil", place.path("session/a/.vscode/tasks.json"))), "ok");
     assert_eq!(probe.say(&format!("write {} fine", place.path("session/a/tasks.json"))), "ok");
-    probe.stdin = None;
-    let told = std::iter::repeat_with(|| probe.control.event().unwrap());
-    let told: Vec<Event> = told.take_while(|event| !matches!(event, Event::Exited { .. })).collect();
-    let moved: Vec<&Event> = told.iter().filter(|event| !matches!(event, Event::Limited { .. })).collect();
-    let [Event::Quarantined { path, moved_to }] = moved.as_slice() else { panic!("{told:?}") };
+    let moved = told_at_the_end(&mut probe);
+    let [Event::Quarantined { path, moved_to }] = moved.as_slice() else { panic!("{moved:?}") };
     assert_eq!(*path, place.path("session/a/.vscode"));
     assert!(Path::new(moved_to).starts_with(place.path("state")), "{moved_to}");
     assert_eq!(fs::read_to_string(Path::new(moved_to).join("tasks.json")).unwrap(), "evil");
@@ -100,6 +103,90 @@ fn what_a_killed_supervisor_has_made_is_gone_when_the_next_one_starts() {
     assert_eq!(names(&place, "session"), [".profile"]);
     assert_eq!(fs::read_to_string(place.path("session/.profile")).unwrap(), "the person's");
     assert_eq!(fs::read_dir(place.path("state/journals")).unwrap().count(), 0);
+}
+
+#[test]
+fn what_was_made_for_a_grant_that_has_ended_vouches_for_nothing() {
+    let place = Place::new();
+    for dir in ["one", "other"] {
+        fs::create_dir(place.path(dir)).unwrap();
+    }
+    let mut probe = place.probe();
+    probe.add(&place.path("one"), Access::ReadWrite);
+    probe.add(&place.path("other"), Access::ReadWrite);
+    assert!(!names(&place, "other").is_empty());
+    // With the stand-ins their inodes are free, and some file systems give them to the next files that are made.
+    assert_eq!(probe.remove(&place.path("other")), Proof::Proved);
+    assert!(names(&place, "other").is_empty());
+    for number in 0..100 {
+        let dir = place.path(&format!("one/{number}"));
+        assert_eq!(probe.say(&format!("mkdir {dir}")), "ok");
+        assert_eq!(probe.say(&format!("write {dir}/.envrc evil")), "ok");
+        assert_eq!(probe.say(&format!("write {dir}/.env fine")), "ok");
+    }
+    end(probe);
+    for number in 0..100 {
+        assert_eq!(names(&place, &format!("one/{number}")), [".env"]);
+    }
+}
+
+#[test]
+fn a_folder_that_was_replaced_is_not_searched_and_that_is_told() {
+    for is_link in [true, false] {
+        let place = Place::new();
+        let (own, elsewhere) = (place.path("own"), place.path("elsewhere"));
+        fs::create_dir(&own).unwrap();
+        place.file("elsewhere/.envrc");
+        let mut probe = place.probe();
+        probe.add(&own, Access::ReadWrite);
+        assert_eq!(probe.remove(&own), Proof::Proved);
+        fs::remove_dir(&own).unwrap();
+        if is_link {
+            symlink(&elsewhere, &own).unwrap();
+        } else {
+            fs::rename(&elsewhere, &own).unwrap();
+        }
+        let told = told_at_the_end(&mut probe);
+        let [Event::Unfinished { reason }] = told.as_slice() else { panic!("{told:?}") };
+        assert!(reason.contains(&format!("`{own}` could not be searched")), "{reason}");
+        assert_eq!(fs::read_to_string(place.path("own/.envrc")).unwrap(), "elsewhere/.envrc");
+    }
+}
+
+#[test]
+fn a_folder_with_a_path_that_is_too_long_is_granted_and_searched() {
+    let place = Place::new();
+    let mut probe = place.probe();
+    let mut dir = fs::File::open(place.path("session")).unwrap();
+    let name = "a".repeat(200);
+    for _ in 0..22 {
+        let path = format!("/proc/self/fd/{}/{name}", dir.as_raw_fd());
+        fs::create_dir(&path).unwrap();
+        dir = fs::File::open(path).unwrap();
+    }
+    let below = format!("/proc/self/fd/{}", dir.as_raw_fd());
+    for name in [".envrc", ".env"] {
+        fs::write(format!("{below}/{name}"), "x").unwrap();
+    }
+    let told = told_at_the_end(&mut probe);
+    assert!(matches!(told.as_slice(), [Event::Quarantined { .. }]), "{told:?}");
+    assert!(!Path::new(&format!("{below}/.envrc")).exists() && Path::new(&format!("{below}/.env")).exists());
+
+    // The next one can start with it, and what it adds is found.
+    let mut probe = place.probe();
+    assert_eq!(probe.say(&format!("mkdir {}", place.path("session/e"))), "ok");
+    assert_eq!(probe.say(&format!("write {} evil", place.path("session/e/.envrc"))), "ok");
+    let told = told_at_the_end(&mut probe);
+    let [Event::Quarantined { path, .. }] = told.as_slice() else { panic!("{told:?}") };
+    assert_eq!(*path, place.path("session/e/.envrc"));
+}
+
+/// What is told between the end of the server and that of its supervisor.
+fn told_at_the_end(probe: &mut Probe) -> Vec<Event> {
+    probe.stdin = None;
+    let told = std::iter::repeat_with(|| probe.control.event().unwrap());
+    let told = told.take_while(|event| !matches!(event, Event::Exited { .. }));
+    told.filter(|event| !matches!(event, Event::Limited { .. })).collect()
 }
 
 /// Waits until it has ended by itself.
