@@ -4,6 +4,7 @@ use crate::audit::{Audit, AuditError, Entry, Event};
 use crate::consent::{Broker, Consent};
 use crate::containment::{Machine, MachineOptions};
 use crate::control;
+use crate::descriptors;
 use crate::grants::{Expired, Grants, StoreError};
 use crate::home::{Home, HomeError};
 use crate::identity;
@@ -88,6 +89,9 @@ pub(crate) struct Inner {
 pub async fn start(options: Options, consent: Arc<dyn Consent>) -> Result<Daemon, StartError> {
     if rustix::process::geteuid().is_root() && !options.allow_root {
         return Err(StartError::Root);
+    }
+    if let Err(e) = descriptors::take_all() {
+        tracing::warn!("the number of descriptors stays as it is: {e}");
     }
     options.home.prepare()?;
     // The lock first: what follows must not be done by two.

@@ -13,6 +13,7 @@ pub mod consent;
 pub mod containment;
 mod control;
 mod daemon;
+mod descriptors;
 mod edit;
 pub mod facts;
 mod grants;

@@ -3,6 +3,7 @@
 use ironcurtain_protocol::{Hello, Sockets, Stdio};
 use rustix::fs::OFlags;
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::io::{self, BufRead, IoSlice, Read};
 use std::mem::MaybeUninit;
 use std::os::fd::AsFd;
@@ -37,6 +38,10 @@ pub fn to_daemon() -> Result<UnixStream, String> {
 pub fn greet(stream: &UnixStream, hello: &Hello, stdio: Stdio) -> io::Result<()> {
     let mut line = serde_json::to_vec(hello)?;
     line.push(b'\n');
+    // Descriptors are refused while more than this of them are on their way, of any program of the user (`unix(7)`).
+    let limit = getrlimit(Resource::Nofile);
+    // With less the greeting may still arrive.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
     let (stdin, stdout) = (io::stdin(), io::stdout());
     let descriptors = [stdin.as_fd(), stdout.as_fd()];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
