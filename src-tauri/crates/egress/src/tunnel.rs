@@ -8,7 +8,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, copy_bidirec
 use tokio::time::timeout;
 
 /// The port on which the conversation must be TLS with the host that was allowed.
-const HTTPS: u16 = 443;
+pub(crate) const HTTPS: u16 = 443;
 
 /// Carries a tunnel from its first byte to its end.
 pub(crate) async fn run(mut client: impl AsyncRead + AsyncWrite + Unpin, passage: Passage, gate: &Gate) {

@@ -2,6 +2,7 @@
 
 use crate::host::Target;
 use crate::refusal::Refusal;
+use crate::tunnel::HTTPS;
 use http_body_util::BodyExt;
 use http_body_util::combinators::BoxBody;
 use hyper::body::{Bytes, Incoming};
@@ -28,6 +29,9 @@ pub(super) fn target(request: &Request<Incoming>) -> Result<Target, Refusal> {
     }
     let authority = uri.authority().map(|a| a.as_str()).unwrap_or_default();
     let target = Target::parse(authority, Some(80))?;
+    if target.port == HTTPS {
+        return Err(Refusal::Request("port 443 is for TLS: ask for it with CONNECT"));
+    }
     let mut hosts = request.headers().get_all(header::HOST).iter();
     let named = match (hosts.next(), hosts.next()) {
         (None, _) if request.version() == Version::HTTP_10 => return Ok(target),

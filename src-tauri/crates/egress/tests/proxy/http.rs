@@ -79,6 +79,7 @@ async fn a_request_that_could_be_read_in_two_ways_reaches_nobody() {
         ("only a path", get("/", &host, "")),
         ("another scheme", get(&format!("https://{host}/"), &host, "")),
         ("ftp", get(&format!("ftp://{host}/"), &host, "")),
+        ("in clear on the port of TLS", get("http://files.test:443/", "files.test:443", "")),
         ("two lengths", get(&url, &host, "Content-Length: 1\r\nContent-Length: 2\r\n")),
         ("a folded header", get(&url, &host, "X: a\r\n b\r\n")),
         ("a header without an end", get(&url, &host, "X : a\r\n")),
