@@ -7,6 +7,7 @@
 mod chain;
 mod entry;
 mod redact;
+mod short;
 mod writer;
 
 pub(crate) use chain::hash_of;

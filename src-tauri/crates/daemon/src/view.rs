@@ -1,16 +1,16 @@
 //! From domain values to what people are shown: names and paths that come from elsewhere are made visible.
 
+mod activity;
+
+pub(crate) use activity::activity;
+
 use crate::audit::{Entry, Event, PolicyDecision};
 use crate::consent::{Lifetime, visible};
 use crate::grants::{Files, GrantTable, Granted, StandingGrant};
-use crate::regular;
 use crate::server::still_there;
 use ironcurtain_paths::{CanonicalPath, Resolver};
 use ironcurtain_policy::GrantKind;
-use ironcurtain_protocol::{ActivityView, GrantView};
-use std::collections::VecDeque;
-use std::io::{self, BufRead, BufReader};
-use std::path::Path;
+use ironcurtain_protocol::GrantView;
 
 /// The longest name of a client, a server or a tool that is shown, in characters.
 const LONGEST_NAME: usize = 200;
@@ -66,42 +66,6 @@ fn lifetime(lifetime: Lifetime) -> &'static str {
         Lifetime::QuarterHour => "15 minutes",
         Lifetime::Hour => "1 hour",
         Lifetime::Always => "always",
-    }
-}
-
-/// The newest entries of the log, oldest first. A line that is no entry is left out: checking the log names it.
-pub(crate) fn activity(log: &Path, limit: usize) -> io::Result<Vec<ActivityView>> {
-    let mut newest = VecDeque::with_capacity(limit);
-    let mut lines = BufReader::new(regular::open(log)?);
-    let mut line = Vec::new();
-    loop {
-        line.clear();
-        if lines.read_until(b'\n', &mut line)? == 0 {
-            break;
-        }
-        newest.push_back(std::mem::take(&mut line));
-        if newest.len() > limit {
-            newest.pop_front();
-        }
-    }
-    Ok(newest.iter().filter_map(|line| serde_json::from_slice(line).ok()).map(entry).collect())
-}
-
-fn entry(entry: Entry) -> ActivityView {
-    let summary = sentence(&entry);
-    let concerned = concerned(&entry);
-    let decision = entry.policy_decision.map(|d| d.status).or(entry.escalation_result).or(entry.result);
-    ActivityView {
-        seq: entry.seq,
-        time_ms: entry.timestamp,
-        event: event(entry.event).to_owned(),
-        session: entry.session,
-        client: entry.client.as_deref().map(name),
-        server: entry.server_name.as_deref().map(name),
-        tool: entry.tool_name.as_deref().map(name),
-        decision: decision.as_deref().map(visible::line),
-        summary: visible::line(&summary),
-        paths: concerned.iter().map(|one| visible::path(one)).collect(),
     }
 }
 
@@ -174,22 +138,6 @@ fn event(event: Event) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn names_and_paths_hide_nothing() {
-        let mut shady = Entry::new(Event::Grant, "for x\u{202e}gpj.sh");
-        shady.client = Some("a\u{200b}b".into());
-        shady.server_name = Some("s\u{a0}".into());
-        shady.tool_name = Some("t\n".repeat(300));
-        shady.paths =
-            vec!["/docs/x\u{202e}gpj.sh".into(), "/docs/\u{5d0}/\u{5d1}".into(), "/docs/grüße".into()];
-        let shown = entry(shady);
-        assert_eq!(shown.summary, "For x\\u{202e}gpj.sh");
-        assert_eq!(shown.client.as_deref(), Some("a\\u{200b}b"));
-        assert_eq!(shown.server.as_deref(), Some("s\\u{a0}"));
-        assert_eq!(shown.tool, Some(format!("{} … (400 characters more)", "t\\u{a}".repeat(100))));
-        assert_eq!(shown.paths, ["/docs/x\\u{202e}gpj.sh", "/docs/\\u{5d0}/\\u{5d1}", "/docs/grüße"]);
-    }
 
     #[test]
     fn entries_are_told_in_words_people_use() {

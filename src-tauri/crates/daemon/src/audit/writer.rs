@@ -73,11 +73,12 @@ impl Writer {
         Ok(writer)
     }
 
-    /// Writes one entry and gives its sequence number. After an error nothing of it is in the log.
+    /// Writes one entry, cut where it is too long, and gives its sequence number. After an error nothing of it is in the log.
     ///
     /// # Errors
     /// [`AuditError::Write`].
     pub fn append(&mut self, mut entry: Entry) -> Result<u64, AuditError> {
+        entry.shorten();
         entry.seq = self.entries + 1;
         entry.timestamp = now_ms();
         entry.prev.clone_from(&self.head);

@@ -1,0 +1,169 @@
+//! Keeping a line of the log short, whatever a client sends: what is too much is cut, with a mark that says how much.
+//!
+//! - INVARIANT: an argument that is cut is marked as one that is redacted is, so nobody takes it for what was judged.
+
+use super::entry::Entry;
+use serde_json::{Map, Value};
+
+/// The longest text, in bytes: a sentence, a reason, a name.
+const LONGEST_TEXT: usize = 2048;
+
+/// How many bytes the paths of an entry may have.
+const LONGEST_PATHS: usize = 64 * 1024;
+
+/// How many bytes the arguments of an entry may have, as they are written.
+const LONGEST_ARGUMENTS: usize = 64 * 1024;
+
+/// How many addresses an entry may have.
+const MOST_ADDRESSES: usize = 64;
+
+impl Entry {
+    /// Cuts whatever is too long for a line.
+    pub(super) fn shorten(&mut self) {
+        let names = [
+            &mut self.request_id,
+            &mut self.session,
+            &mut self.client,
+            &mut self.server_name,
+            &mut self.tool_name,
+            &mut self.host,
+            &mut self.result,
+        ];
+        names.into_iter().flatten().for_each(cut);
+        cut(&mut self.summary);
+        if let Some(decision) = &mut self.policy_decision {
+            cut(&mut decision.rule);
+            cut(&mut decision.reason);
+        }
+        cut_list(&mut self.paths, LONGEST_PATHS, "paths");
+        let most = self.addresses.iter().take(MOST_ADDRESSES).map(String::len).sum();
+        cut_list(&mut self.addresses, most, "addresses");
+        if let Some(arguments) = &mut self.arguments {
+            cut_arguments(arguments);
+        }
+    }
+}
+
+fn cut(text: &mut String) {
+    if text.len() > LONGEST_TEXT {
+        let kept = text.floor_char_boundary(LONGEST_TEXT);
+        let rest = text.len() - kept;
+        text.truncate(kept);
+        text.push_str(&format!("[cut: {rest} bytes more]"));
+    }
+}
+
+/// Keeps the first ones that have no more than `most` bytes.
+fn cut_list(list: &mut Vec<String>, most: usize, what: &str) {
+    let mut left = most;
+    let fit = |text: &String| {
+        let rest = left.checked_sub(text.len());
+        left = rest.unwrap_or(left);
+        rest.is_some()
+    };
+    let kept = list.iter().map(fit).take_while(|fits| *fits).count();
+    let rest = list.len() - kept;
+    if rest > 0 {
+        list.truncate(kept);
+        list.push(format!("[cut: {rest} {what} more]"));
+    }
+}
+
+/// Keeps the arguments that fit; of one that does not, its name; and when there is no room for names, how many there were.
+fn cut_arguments(arguments: &mut Map<String, Value>) {
+    if length(&*arguments) <= LONGEST_ARGUMENTS {
+        return;
+    }
+    let mut left = LONGEST_ARGUMENTS;
+    let mut dropped = 0_usize;
+    let mut kept = Map::new();
+    for (name, value) in std::mem::take(arguments) {
+        let (name_bytes, bytes) = (length(&name), length(&value));
+        let mark = Value::from(format!("[cut: {bytes} bytes]"));
+        let fits = [(value, bytes), (mark.clone(), length(&mark))].into_iter().find_map(|(value, bytes)| {
+            // What stands between them too.
+            let rest = left.checked_sub(name_bytes + bytes + 2)?;
+            Some((value, rest))
+        });
+        match fits {
+            Some((value, rest)) => {
+                left = rest;
+                kept.insert(name, value);
+            }
+            None => dropped += 1,
+        }
+    }
+    if dropped > 0 {
+        let mark = format!("[cut: {dropped} arguments more]");
+        kept.insert(mark.clone(), Value::from(mark));
+    }
+    *arguments = kept;
+}
+
+/// How many bytes it has as JSON.
+fn length(value: &impl serde::Serialize) -> usize {
+    // What cannot be written is cut.
+    serde_json::to_string(value).map_or(usize::MAX / 4, |text| text.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::audit::{Event, PolicyDecision, is_marked};
+
+    fn shortened(change: impl FnOnce(&mut Entry)) -> Entry {
+        let mut entry = Entry::new(Event::Decision, "x");
+        change(&mut entry);
+        entry.shorten();
+        assert!(length(&entry) < 1024 * 1024, "{}", length(&entry));
+        entry
+    }
+
+    #[test]
+    fn what_is_short_stays() {
+        let fill = |entry: &mut Entry| {
+            entry.paths = vec!["/a".to_owned(); 100];
+            entry.addresses = vec!["10.0.0.1".to_owned(); 64];
+            entry.arguments = serde_json::json!({ "path": ["/a", "ä"], "n": 1 }).as_object().cloned();
+            entry.tool_name = Some("t".repeat(2048));
+        };
+        let mut expected = Entry::new(Event::Decision, "x");
+        fill(&mut expected);
+        assert_eq!(shortened(fill), expected);
+    }
+
+    #[test]
+    fn long_texts_and_many_paths_are_cut_with_a_mark() {
+        let long = || "ä".repeat(10_000_000);
+        let entry = shortened(|entry| {
+            entry.summary = long();
+            entry.tool_name = Some(long());
+            entry.policy_decision = Some(PolicyDecision::new("deny", &long(), &long()));
+            entry.paths = vec!["/a".repeat(500); 10_000];
+            entry.addresses = vec!["10.0.0.1".to_owned(); 10_000];
+        });
+        assert!(entry.summary.ends_with("ä[cut: 19997952 bytes more]"), "{}", entry.summary);
+        assert!(entry.policy_decision.unwrap().reason.ends_with("bytes more]"));
+        assert_eq!((entry.paths.len(), entry.paths[65].as_str()), (66, "[cut: 9935 paths more]"));
+        assert_eq!((entry.addresses.len(), entry.addresses[64].as_str()), (65, "[cut: 9936 addresses more]"));
+    }
+
+    #[test]
+    fn arguments_that_are_too_much_are_marked() {
+        let entry = shortened(|entry| {
+            let many: Vec<String> = (0..100_000).map(|n| format!("/a/{n}")).collect();
+            entry.arguments = serde_json::json!({ "path": "/a", "paths": many }).as_object().cloned();
+        });
+        let arguments = entry.arguments.unwrap();
+        assert_eq!(arguments["path"], "/a");
+        assert!(is_marked(&arguments["paths"]), "{}", arguments["paths"]);
+
+        let entry = shortened(|entry| {
+            let many = (0..100_000).map(|n| (format!("argument-{n}"), Value::from(1)));
+            entry.arguments = Some(many.collect());
+        });
+        let arguments = entry.arguments.unwrap();
+        let (mark, value) = arguments.iter().find(|(name, _)| name.starts_with("[cut: ")).unwrap();
+        assert!(is_marked(value) && mark.ends_with(" arguments more]"), "{mark}");
+    }
+}

@@ -1,0 +1,205 @@
+//! The newest entries of the log as people are shown them.
+//!
+//! - What is kept and what is answered has a bound, however long lines and their texts are.
+
+use super::{concerned, event, name, sentence};
+use crate::audit::Entry;
+use crate::consent::visible;
+use crate::regular;
+use ironcurtain_protocol::{ActivityView, MAX_FRAME_BYTES};
+use std::collections::VecDeque;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::Path;
+
+/// The longest line that is read whole. No line that this version writes is longer.
+const LONGEST_LINE: usize = 1024 * 1024;
+
+/// How many bytes of lines are kept at once.
+const KEPT: usize = 32 * 1024 * 1024;
+
+/// How many bytes of entries an answer has.
+const LONGEST_ANSWER: usize = MAX_FRAME_BYTES / 2;
+
+/// How many characters of a text people are shown.
+const LONGEST_TEXT: usize = 1000;
+
+/// How many paths of an entry people are shown.
+const MOST_PATHS: usize = 20;
+
+/// A line of the log.
+enum Line {
+    Whole(Vec<u8>),
+    /// Only its beginning, and how long it is.
+    TooLong(Vec<u8>, u64),
+}
+
+impl Line {
+    fn kept(&self) -> usize {
+        match self {
+            Self::Whole(line) | Self::TooLong(line, _) => line.len(),
+        }
+    }
+}
+
+/// The newest entries of the log, oldest first. A line that is no entry is left out: checking the log names it.
+pub(crate) fn activity(log: &Path, limit: usize) -> io::Result<Vec<ActivityView>> {
+    let mut lines = BufReader::new(regular::open(log)?);
+    let mut newest = VecDeque::new();
+    let mut kept = 0;
+    while let Some(line) = next(&mut lines)? {
+        kept += line.kept();
+        newest.push_back(line);
+        while newest.len() > limit || kept > KEPT {
+            kept -= newest.pop_front().map_or(0, |line| line.kept());
+        }
+    }
+    Ok(fitting(newest.iter().rev().filter_map(view)))
+}
+
+/// The first ones that fit into an answer, in the opposite order.
+fn fitting(newest_first: impl Iterator<Item = ActivityView>) -> Vec<ActivityView> {
+    let mut left = LONGEST_ANSWER;
+    let mut entries: Vec<ActivityView> = newest_first
+        .take_while(|entry| {
+            let length = serde_json::to_string(entry).map_or(usize::MAX, |text| text.len() + 1);
+            let rest = left.checked_sub(length);
+            left = rest.unwrap_or_default();
+            rest.is_some()
+        })
+        .collect();
+    entries.reverse();
+    entries
+}
+
+fn next(lines: &mut impl BufRead) -> io::Result<Option<Line>> {
+    let mut line = Vec::new();
+    let read = lines.by_ref().take(LONGEST_LINE as u64).read_until(b'\n', &mut line)?;
+    if read == 0 {
+        return Ok(None);
+    }
+    if read < LONGEST_LINE || line.last() == Some(&b'\n') {
+        return Ok(Some(Line::Whole(line)));
+    }
+    let rest = lines.skip_until(b'\n')?;
+    line.truncate(LONGEST_TEXT);
+    line.shrink_to_fit();
+    Ok(Some(Line::TooLong(line, (read + rest) as u64)))
+}
+
+fn view(line: &Line) -> Option<ActivityView> {
+    match line {
+        Line::Whole(line) => serde_json::from_slice(line).ok().map(entry),
+        Line::TooLong(head, bytes) => too_long(head, *bytes),
+    }
+}
+
+fn entry(entry: Entry) -> ActivityView {
+    let summary = shown(&sentence(&entry));
+    let mut paths: Vec<String> = concerned(&entry);
+    let more = paths.len().saturating_sub(MOST_PATHS);
+    paths.truncate(MOST_PATHS);
+    paths = paths.iter().map(|path| visible::path(&visible::head(path, LONGEST_TEXT))).collect();
+    if more > 0 {
+        paths.push(format!("… ({more} more)"));
+    }
+    let decision = entry.policy_decision.map(|d| d.status).or(entry.escalation_result).or(entry.result);
+    ActivityView {
+        seq: entry.seq,
+        time_ms: entry.timestamp,
+        event: event(entry.event).to_owned(),
+        session: entry.session.as_deref().map(name),
+        client: entry.client.as_deref().map(name),
+        server: entry.server_name.as_deref().map(name),
+        tool: entry.tool_name.as_deref().map(name),
+        decision: decision.as_deref().map(name),
+        summary,
+        paths,
+    }
+}
+
+fn shown(text: &str) -> String {
+    visible::line(&visible::head(text, LONGEST_TEXT))
+}
+
+/// What the beginning of an entry says, which other versions wrote.
+fn too_long(head: &[u8], bytes: u64) -> Option<ActivityView> {
+    let head = String::from_utf8_lossy(head);
+    let number = |field: &str| {
+        let after = head.split_once(field)?.1;
+        after.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
+    };
+    Some(ActivityView {
+        seq: number("\"seq\":")?,
+        time_ms: number("\"timestamp\":")?,
+        event: "program".to_owned(),
+        session: None,
+        client: None,
+        server: None,
+        tool: None,
+        decision: None,
+        summary: format!("An entry of {bytes} bytes, which is too long to be shown"),
+        paths: Vec::new(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::audit::Event;
+
+    fn line(seq: u64, change: impl FnOnce(&mut Entry)) -> String {
+        let mut entry = Entry::new(Event::Server, "x");
+        (entry.seq, entry.timestamp) = (seq, seq * 10);
+        change(&mut entry);
+        serde_json::to_string(&entry).unwrap() + "\n"
+    }
+
+    fn read(text: &str, limit: usize) -> Vec<ActivityView> {
+        let dir = tempfile::tempdir().unwrap();
+        let log = dir.path().join("log");
+        std::fs::write(&log, text).unwrap();
+        activity(&log, limit).unwrap()
+    }
+
+    #[test]
+    fn names_and_paths_hide_nothing() {
+        let mut shady = Entry::new(Event::Grant, "for x\u{202e}gpj.sh");
+        shady.client = Some("a\u{200b}b".into());
+        shady.server_name = Some("s\u{a0}".into());
+        shady.tool_name = Some("t\n".repeat(300));
+        shady.paths =
+            vec!["/docs/x\u{202e}gpj.sh".into(), "/docs/\u{5d0}/\u{5d1}".into(), "/docs/grüße".into()];
+        let shown = entry(shady);
+        assert_eq!(shown.summary, "For x\\u{202e}gpj.sh");
+        assert_eq!(shown.client.as_deref(), Some("a\\u{200b}b"));
+        assert_eq!(shown.server.as_deref(), Some("s\\u{a0}"));
+        assert_eq!(shown.tool, Some(format!("{} … (400 characters more)", "t\\u{a}".repeat(100))));
+        assert_eq!(shown.paths, ["/docs/x\\u{202e}gpj.sh", "/docs/\\u{5d0}/\\u{5d1}", "/docs/grüße"]);
+    }
+
+    #[test]
+    fn the_newest_are_given_and_lines_that_are_too_long_are_named() {
+        let huge = line(2, |entry| entry.tool_name = Some("t".repeat(3_000_000)));
+        let text = line(1, |_| ()) + &huge + "no entry\n" + &line(3, |_| ());
+        let summaries: Vec<_> = read(&text, 10).into_iter().map(|e| (e.seq, e.time_ms, e.summary)).collect();
+        let named = format!("An entry of {} bytes, which is too long to be shown", huge.len());
+        assert_eq!(summaries, [(1, 10, "X".to_owned()), (2, 20, named), (3, 30, "X".to_owned())]);
+        assert_eq!(read(&text, 1).iter().map(|e| e.seq).collect::<Vec<_>>(), [3]);
+        assert!(read(&text, 0).is_empty());
+    }
+
+    #[test]
+    fn long_texts_are_cut_and_an_answer_fits_its_frame() {
+        let fill = |entry: &mut Entry| {
+            entry.tool_name = Some("\u{1}".repeat(100_000));
+            entry.paths = vec!["/a".repeat(1000); 100];
+        };
+        let text: String = (1..=400).map(|seq| line(seq, fill)).collect();
+        let entries = read(&text, 400);
+        let last = entries.last().unwrap();
+        assert_eq!((last.seq, last.paths.len(), last.paths[20].as_str()), (400, 21, "… (80 more)"));
+        assert!(last.tool.as_ref().unwrap().ends_with(" … (99800 characters more)"));
+        assert!(serde_json::to_vec(&entries).unwrap().len() <= LONGEST_ANSWER + 1);
+        assert!(entries.len() > 1 && entries.first().unwrap().seq > 1, "{}", entries.len());
+    }
+}
