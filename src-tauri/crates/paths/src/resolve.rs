@@ -3,10 +3,12 @@
 //! - A symlink before `..` is followed first; a dangling symlink is followed to where a write through it would land.
 //! - What does not exist, or lies below a file, is appended verbatim, however deep, and a `..` there takes back one
 //!   component. The kernel would refuse such a path; here it is safe, because what is judged is what is sent.
+//! - A missing name whose text stands there in another Unicode form is an error: a server may take it for that one.
 //! - A loop, too many links, a NUL, `~name`, an empty path, a link to a name that is not UTF-8 and a folder that may
 //!   not be searched are errors: the caller denies.
 //! - The answer is true for the moment it was found. Whoever uses it later resolves again.
 
+mod forms;
 #[cfg(target_os = "linux")]
 mod straight;
 mod walk;
@@ -92,6 +94,16 @@ pub enum PathError {
     /// A link to a name that is not text.
     #[error("the symlink `{0}` leads to a name that is not UTF-8")]
     NotText(String),
+    /// A missing name that a server may take for one that is there.
+    #[error(
+        "`{path}` does not exist, but `{found}` does, which is the same text in another Unicode form: write it as it stands there"
+    )]
+    OtherForm {
+        /// What is missing.
+        path: String,
+        /// What stands there, with its unusual characters as code points.
+        found: String,
+    },
     /// The disk would not say.
     #[error("`{path}` cannot be looked at: {source}")]
     Unreadable {

@@ -79,6 +79,7 @@ impl<'a> Walk<'a> {
         let found = match std::fs::symlink_metadata(&self.done) {
             Ok(found) => found,
             Err(error) if error.kind() == io::ErrorKind::NotFound || name.len() > LONGEST_NAME => {
+                super::forms::refuse_twin(&self.done)?;
                 self.beyond = 1;
                 return Ok(None);
             }

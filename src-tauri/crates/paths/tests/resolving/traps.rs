@@ -228,6 +228,33 @@ fn names_outside_ascii_are_kept_as_they_are() {
 }
 
 #[test]
+fn a_missing_name_that_is_there_in_another_unicode_form_is_refused() {
+    let ground = Ground::new();
+    for (there, missing) in [
+        ("priv\u{e9}", "prive\u{301}"),
+        ("Keys", "\u{212a}eys"),
+        ("\u{212a}it", "Kit"),
+        ("a\u{37e}", "a;"),
+        ("\u{1fef}", "`"),
+    ] {
+        ground.folder(&format!("box/{there}"));
+        ground.file(&format!("box/{there}/s.txt"));
+        for path in [missing.to_owned(), format!("{missing}/s.txt"), format!("{missing}/../x")] {
+            let refused = ground.resolver.resolve(&path);
+            assert!(matches!(refused, Err(PathError::OtherForm { .. })), "{path:?}: {refused:?}");
+            let refused = ground.resolver.locate(&path);
+            assert!(matches!(refused, Err(PathError::OtherForm { .. })), "{path:?}: {refused:?}");
+        }
+        assert_eq!(ground.resolve(&format!("{there}/s.txt")).target, Target::File { bytes: 1 });
+        // Where no other form is, it is simply missing; where both are, each is itself.
+        assert_eq!(ground.resolve(&format!("{there}/{missing}")).target, Target::Missing);
+        ground.folder(&format!("box/{missing}"));
+        ground.file(&format!("box/{missing}/s.txt"));
+        assert_eq!(ground.lands(&format!("box/{missing}/s.txt")), format!("box/{missing}/s.txt"));
+    }
+}
+
+#[test]
 fn a_symlink_to_a_name_that_is_not_text_is_refused() {
     use std::os::unix::ffi::OsStrExt;
     let ground = Ground::new();

@@ -1,0 +1,33 @@
+//! Names that are the same text in another Unicode form.
+//!
+//! To the kernel they are different names; some servers take one for the other when it is missing. What would then be
+//! opened is not what was judged, so such a path is not judged at all.
+
+use super::PathError;
+use std::path::Path;
+use unicode_normalization::UnicodeNormalization as _;
+
+/// What some character beyond ASCII is another form of: the Kelvin sign, the Greek question mark, the Greek varia.
+const ASCII_WITH_TWINS: [char; 3] = ['K', ';', '`'];
+
+/// Whether there is another form of the text.
+pub(super) fn may_have_twin(text: &str) -> bool {
+    !text.is_ascii() || text.contains(ASCII_WITH_TWINS)
+}
+
+/// Refuses the missing `path` when its folder holds the same name in another form.
+pub(super) fn refuse_twin(path: &str) -> Result<(), PathError> {
+    let Some((folder, name)) = path.rsplit_once('/').filter(|(_, name)| may_have_twin(name)) else {
+        return Ok(());
+    };
+    let folder = if folder.is_empty() { "/" } else { folder };
+    let unreadable = |source| PathError::Unreadable { path: folder.to_owned(), source };
+    for entry in std::fs::read_dir(Path::new(folder)).map_err(unreadable)? {
+        let found = entry.map_err(unreadable)?.file_name();
+        if found.to_str().is_some_and(|found| found != name && found.nfc().eq(name.nfc())) {
+            let found = found.to_string_lossy().escape_default().to_string();
+            return Err(PathError::OtherForm { path: path.to_owned(), found });
+        }
+    }
+    Ok(())
+}
