@@ -10,6 +10,7 @@ mod leg;
 mod mounted;
 mod process;
 mod pump;
+mod report;
 mod roots;
 
 pub use leg::{Applied, LegOptions, Versions};

@@ -120,7 +120,7 @@ async fn attend(launched: Launched, rules: Rules) -> Result<Finished, String> {
     let Launched { stdin, stdout, stderr, control, egress, .. } = launched;
     drop(stdin);
     let said = [stdout, stderr].map(|stream| Input::new(stream).map(|input| tokio::spawn(last_words(input))));
-    let mut control = Control::new(control).map_err(|e| e.to_string())?;
+    let mut control = Control::new(control, None).map_err(|e| e.to_string())?;
     control.started().await?;
     let seen = Arc::new(Seen::default());
     let status = match egress {

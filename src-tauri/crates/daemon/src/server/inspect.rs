@@ -124,7 +124,8 @@ pub(crate) async fn inspect_server(
     let protected = crate::law::protected(&inspection.home, &person, &resolver)?;
     let around = Surroundings::new(&inspection.home, &person, protected, scratch.folder())?;
     let containment = containment(server, &around);
-    let start = Start { server, programs: &programs, around: &around, network: None, needs: &[] };
+    let start =
+        Start { server, programs: &programs, around: &around, network: None, needs: &[], report: None };
     let started = process::start(&containment, start);
     let process = match tokio::time::timeout(inspection.patience, started).await {
         Ok(Ok(process)) => process,

@@ -16,6 +16,7 @@ pub use options::LegOptions;
 use super::mounted::Mounted;
 use super::process::{self, Hold, Process, Start};
 use super::pump::{Answered, Pump, PumpOptions};
+use super::report::Report;
 use super::roots::Shown;
 use super::{Lease, ServerError, control::Control};
 use crate::audit::{Entry, Event};
@@ -277,7 +278,13 @@ impl Leg {
         let o = &self.options;
         let containment = o.containment.as_ref().map_err(Clone::clone)?;
         let network = o.network.as_deref();
-        let start = Start { server: &o.server, programs: &o.programs, around: &o.around, network, needs };
+        let report = Some(Report {
+            audit: o.audit.clone(),
+            session: o.session.clone(),
+            server: o.server.name.clone(),
+        });
+        let start =
+            Start { server: &o.server, programs: &o.programs, around: &o.around, network, needs, report };
         process::start(containment, start).await
     }
 

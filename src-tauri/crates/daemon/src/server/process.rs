@@ -5,6 +5,7 @@ mod plain;
 mod srt;
 
 use super::control::Control;
+use super::report::Report;
 use crate::config::{FileView, Server};
 use crate::containment::{Profile, Surroundings};
 use crate::installs::{Installs, Lease, NotReady};
@@ -83,6 +84,8 @@ pub(super) struct Start<'a> {
     pub(super) network: Option<&'a Network>,
     /// Everything it is to see beside the session sandbox.
     pub(super) needs: &'a [Need],
+    /// For what its sandbox finds at the end.
+    pub(super) report: Option<Report>,
 }
 
 /// A running server. Dropped, it is killed with everything it started.
@@ -137,7 +140,7 @@ impl Hold {
 }
 
 /// How long a supervisor may take to remove what it made, and to look for what its server left.
-const CLEANING: std::time::Duration = std::time::Duration::from_secs(10);
+pub(super) const CLEANING: std::time::Duration = std::time::Duration::from_secs(10);
 
 /// Kills the supervisor if it has not ended by itself well after this was dropped.
 #[derive(Debug)]

@@ -15,7 +15,7 @@ pub(super) async fn start(profile: &Profile, view: FileView, start: Start<'_>) -
         .map_err(|e| e.to_string())?
         .map_err(|e| e.to_string())?;
     let killer = Killer(launched.kill);
-    let mut control = Control::new(launched.control).map_err(|e| e.to_string())?;
+    let mut control = Control::new(launched.control, start.report.clone()).map_err(|e| e.to_string())?;
     control.started().await?;
     let serving = match start.network.zip(launched.egress) {
         Some((network, egress)) => {
