@@ -4,6 +4,7 @@
 //! - INVARIANT: nothing without an id reaches the client but the notifications of the protocol.
 //! - `roots/list` and `ping` are answered here; other requests of the server go to the client only if the client
 //!   said it can take them.
+//! - A server that does not read our answers is not read either.
 //! - Lines that are no messages are counted and logged, and change nothing.
 
 use super::roots::Shown;
@@ -20,6 +21,12 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
 
 /// How many bytes are read from a server at once.
 const READ_BUFFER: usize = 64 * 1024;
+
+/// How many answers of ours may wait for a server that does not read.
+const MOST_OWED: usize = 256;
+
+/// How many characters of a client's reason for taking a request back are passed on.
+const LONGEST_REASON: usize = 1000;
 
 /// How many characters of a method that is not taken are repeated.
 const LONGEST_METHOD: usize = 100;
@@ -144,6 +151,7 @@ impl Pump {
             told: told_sender,
             pending: HashMap::new(),
             asked_client: HashSet::new(),
+            owed: Arc::new(Semaphore::new(MOST_OWED)),
         };
         let stdout = Lines::new(BufReader::with_capacity(READ_BUFFER, options.stdout), MAX_LINE_BYTES);
         tokio::spawn(task.run(says, stdout, end));
@@ -196,6 +204,8 @@ struct Task {
     told: watch::Sender<u64>,
     pending: HashMap<u64, oneshot::Sender<(Answered, Held)>>,
     asked_client: HashSet<Id>,
+    /// Has a permit for every answer of ours that may wait still.
+    owed: Arc<Semaphore>,
 }
 
 impl Task {
@@ -205,13 +215,17 @@ impl Task {
         mut stdout: Lines<BufReader<Input>>,
         end: oneshot::Sender<()>,
     ) {
+        let owed = self.owed.clone();
         loop {
+            let has_room = owed.available_permits() > 0;
             tokio::select! {
                 say = says.recv() => match say {
                     Some(say) => self.say(say),
                     None => break,
                 },
-                line = stdout.next() => match line {
+                // The semaphore is never closed.
+                _ = owed.acquire(), if !has_room => {}
+                line = stdout.next(), if has_room => match line {
                     Ok(Some(Line::Whole(line))) => self.heard(&line).await,
                     Ok(Some(Line::TooLong { length, .. })) => self.too_long(length).await,
                     Ok(None) | Err(_) => break,
@@ -282,10 +296,10 @@ impl Task {
 
     async fn asked(&mut self, id: Id, method: &str, params: Option<&RawValue>) {
         match method {
-            "ping" => self.write(result_line(&id, &serde_json::Map::new()), None),
+            "ping" => self.answer(result_line(&id, &serde_json::Map::new())),
             "roots/list" => {
                 let shown = self.roots.borrow().clone();
-                self.write(result_line(&id, &shown.mcp_roots()), None);
+                self.answer(result_line(&id, &shown.mcp_roots()));
                 self.told.send_replace(shown.version);
             }
             _ if self.client_takes.borrow().contains(method) => {
@@ -295,7 +309,7 @@ impl Task {
             _ => {
                 let text =
                     format!("`{}` is not available through IronCurtain to this client", clipped(method));
-                self.write(error_line(Some(&id), ErrorCode::METHOD_NOT_FOUND.0, &text), None);
+                self.answer(error_line(Some(&id), ErrorCode::METHOD_NOT_FOUND.0, &text));
             }
         }
     }
@@ -308,6 +322,12 @@ impl Task {
             // Who no longer waits was cancelled.
             let _ = answer.send((Answered::Failed(text.clone()), None));
         }
+    }
+
+    /// Answers the server. One line of it has one answer at most, and it is read only while there is a permit.
+    fn answer(&self, line: Vec<u8>) {
+        let owed = self.owed.clone().try_acquire_owned().ok().map(Arc::new);
+        self.write(line, owed);
     }
 
     fn write(&self, line: Vec<u8>, held: Held) {
@@ -338,6 +358,7 @@ fn clipped(method: &str) -> String {
 }
 
 fn cancelled_line(id: u64, reason: Option<String>) -> Vec<u8> {
+    let reason = reason.map(|reason| visible::head(&reason, LONGEST_REASON));
     let params = serde_json::json!({ "requestId": id, "reason": reason });
     notification_line("notifications/cancelled", serde_json::value::to_raw_value(&params).ok().as_deref())
 }
@@ -350,3 +371,6 @@ async fn write(mut stdin: Output, mut lines: mpsc::UnboundedReceiver<(Vec<u8>, H
         drop(held);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,37 @@
+use super::*;
+use std::io::{BufRead, Write};
+use std::time::Duration;
+
+#[tokio::test]
+async fn a_server_that_does_not_read_its_answers_is_not_read_either() {
+    const PINGS: usize = 50_000;
+    let (stdin, to_server) = std::io::pipe().unwrap();
+    let (from_server, mut stdout) = std::io::pipe().unwrap();
+    let (client, _for_client) = mpsc::channel(8);
+    let (_roots, roots) = watch::channel(Shown::default());
+    let (_takes, client_takes) = watch::channel(HashSet::new());
+    let (noise, _noise) = mpsc::channel(8);
+    let options = PumpOptions {
+        stdin: Output::new(to_server.into()).unwrap(),
+        stdout: Input::new(from_server.into()).unwrap(),
+        client,
+        memory: Arc::new(Semaphore::new(1024)),
+        roots,
+        client_takes,
+        noise,
+    };
+    let (_pump, _ended) = Pump::start(options);
+    let mut asking = tokio::task::spawn_blocking(move || {
+        for n in 0..PINGS {
+            writeln!(stdout, "{{\"jsonrpc\":\"2.0\",\"id\":{n},\"method\":\"ping\"}}").unwrap();
+        }
+        stdout
+    });
+    assert!(tokio::time::timeout(Duration::from_secs(1), &mut asking).await.is_err(), "all of it was read");
+    // As soon as it reads, everything is answered.
+    let answers = tokio::task::spawn_blocking(move || {
+        std::io::BufReader::new(stdin).lines().take(PINGS).map_while(Result::ok).count()
+    });
+    assert_eq!(answers.await.unwrap(), PINGS);
+    drop(asking.await.unwrap());
+}
