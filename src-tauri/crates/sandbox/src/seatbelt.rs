@@ -195,7 +195,7 @@ mod tests {
         let mut some = spec;
         some.persistence.allow = vec![".git/hooks".into()];
         let some = Seatbelt::of(&some, 0).unwrap().profile;
-        assert!(!some.contains("[hH][oO][oO][kK][sS]"), "{some}");
+        assert!(!some.contains("[gG][iI][tT]/[hH][oO][oO][kK][sS]"), "{some}");
         assert!(some.contains("[bB][aA][sS][hH][rR][cC]"), "{some}");
     }
 

@@ -30,8 +30,13 @@ type Journal = (PathBuf, File);
 
 /// What is in one: nothing, but where an empty file is not understood.
 fn content(path: &str) -> &'static str {
-    // A repository whose common directory is itself. Git reads an empty file so, too; others do not.
-    if path.ends_with("/commondir") { ".\n" } else { "" }
+    match path.rsplit_once('/').map_or(path, |(_, name)| name) {
+        // A repository whose common directory is itself. Git reads an empty file so, too; others do not.
+        "commondir" => ".\n",
+        // Agents that find no JSON there do not start, or complain.
+        "settings.json" | "settings.local.json" | "hooks.json" => "{}\n",
+        _ => "",
+    }
 }
 
 /// One sandbox's.

@@ -19,13 +19,33 @@ const ROUNDS: u32 = 40;
 fn names_that_nothing_has_are_closed_while_it_runs_and_free_again_afterwards() {
     let place = Place::new();
     let mut probe = place.probe();
-    for name in [".bashrc", ".cursor/x", ".config/git/config", ".npmrc"] {
+    let start = [".bashrc", ".cursor/x", ".config/git/config", ".npmrc"];
+    let opened = [
+        ".vimrc",
+        ".nvim.lua",
+        ".dir-locals.el",
+        ".emacs.d/init.el",
+        ".zed/tasks.json",
+        ".config/nvim/init.lua",
+    ];
+    let agents = [
+        ".claude/settings.json",
+        ".claude/settings.local.json",
+        ".codex/config.toml",
+        ".gemini/settings.json",
+    ];
+    for name in start.iter().chain(&opened).chain(&agents) {
         let said = probe.say(&format!("write {} x", place.path(&format!("session/{name}"))));
         assert!(matches!(said.as_str(), "err EROFS" | "err EACCES"), "{name}: {said}");
     }
-    assert_eq!(probe.say(&format!("write {} x", place.path("session/.env"))), "ok");
+    assert_eq!(fs::read_to_string(place.path("session/.gemini/settings.json")).unwrap(), "{}\n");
+    let open = [".env", "Cargo.toml", ".yarnrc.yml", ".gitlab-ci.yml"];
+    for name in open.iter().chain(&[".claude/plan.md"]) {
+        assert_eq!(probe.say(&format!("write {} x", place.path(&format!("session/{name}")))), "ok", "{name}");
+    }
     end(probe);
-    assert_eq!(names(&place, "session"), [".env"]);
+    assert_eq!(names(&place, "session"), [".claude", ".env", ".gitlab-ci.yml", ".yarnrc.yml", "Cargo.toml"]);
+    assert_eq!(names(&place, "session/.claude"), ["plan.md"]);
 }
 
 #[test]
