@@ -80,8 +80,9 @@ fn a_session_directory_that_is_missing_is_named() {
     let mut probe = Probe::launch(&place.probe_spec());
     let Event::Failed { reason } = probe.control.event().unwrap() else { panic!("it ran") };
     let session = place.path("session");
-    let expected =
-        format!("the sandbox could not be set up: `{session}`: No such file or directory (os error 2)");
+    let expected = format!(
+        "what must not be written in `{session}` could not be closed: No such file or directory (os error 2)"
+    );
     assert_eq!(reason, expected);
 }
 
