@@ -173,3 +173,23 @@ fn one_answer_settles_every_question_it_covers() {
     });
     client.sneak(&other).refused(MISSING);
 }
+
+#[test]
+fn what_a_server_left_that_would_run_later_is_moved_away_and_shown() {
+    let world = hostile::world();
+    let mut client = world.connect("hostile");
+    let below = world.sandbox().join("below");
+    std::fs::create_dir(&below).unwrap();
+    for name in [".envrc", "plain"] {
+        client.scribble(&below.join(name)).ok();
+    }
+    client.hang_up();
+    let left = below.join(".envrc");
+    let about = || world.activity().into_iter().filter(|e| e.event == "boundary").collect::<Vec<_>>();
+    eventually("its mention", BOUND, || !about().is_empty());
+    let found = about();
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!(found[0].paths, [left.to_str().unwrap()]);
+    assert!(found[0].summary.contains("was moved to"), "{found:?}");
+    assert!(!left.exists() && below.join("plain").exists());
+}
