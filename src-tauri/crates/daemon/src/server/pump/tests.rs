@@ -1,3 +1,5 @@
+//! What passes a pump, and what does not.
+
 use super::*;
 use std::io::{BufRead, Write};
 use std::time::Duration;
