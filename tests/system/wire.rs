@@ -57,6 +57,7 @@ fn a_client_that_is_not_understood_is_told_so() {
         (&call(r#"{"n":1,"n":2}"#), -32602, "`n` comes twice"),
         (&call(r#"{"n":{"a":1,"a":2}}"#), -32602, "`a` comes twice"),
         (&call(r#"{"n":[{"a":[{"b":1,"b":1}]}]}"#), -32602, "`b` comes twice"),
+        (&call(r#"{"n":{"$serde_json::private::RawValue":"1"}}"#), -32602, "is not taken as a name"),
         (&call("[]"), -32602, "expected an object"),
     ] {
         let (got, message) = error(&mut client, line.as_bytes());

@@ -3,13 +3,11 @@
 //! What passes through is kept as raw text; only what must be judged or rewritten is parsed.
 
 mod descriptor;
-mod doubles;
 mod lines;
 mod message;
 mod notifications;
 
 pub use descriptor::{Input, Output};
-pub use doubles::NoDoubles;
 pub use lines::{Line, Lines, MAX_LINE_BYTES};
 pub use message::{
     Fields, Id, Incoming, Response, error_line, notification_line, request_line, response_line, result_line,

@@ -1,6 +1,6 @@
 //! Reads JSON strictly: what two readers could take for different things is refused.
 //!
-//! - No object has a name twice.
+//! - No object has a name twice, or one that the JSON library keeps for itself.
 //! - A list is no object: serde would fill the fields of a struct from it, in their order.
 //! - A whole number is one however it is written: `1.0` is 1, as in JSON Schema.
 //! - The text begins with the value, not with a byte order mark.
@@ -8,6 +8,7 @@
 mod once;
 mod values;
 
+pub use once::Once;
 pub(crate) use values::take;
 
 use crate::spot::{Source, Spot};
@@ -68,7 +69,7 @@ fn parse(text: &str) -> Result<Value, Misread> {
         let message = "it begins with a byte order mark: save it as UTF-8 without one";
         return Err(misread(Some(1), message.to_owned()));
     }
-    once::parse(text).map_err(|error| {
+    serde_json::from_str(text).map(|Once(value)| value).map_err(|error| {
         let told = error.to_string();
         let (line, column) = (error.line(), error.column());
         match told.strip_suffix(&format!(" at line {line} column {column}")) {

@@ -1,7 +1,8 @@
 //! Reading a client's `tools/call`, and writing the one that is forwarded.
 
-use crate::wire::{Fields, NoDoubles};
+use crate::wire::Fields;
 use ironcurtain_policy::ResolvedCall;
+use ironcurtain_policy::strict::Once;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -35,8 +36,8 @@ impl ToolCall {
         };
         let mut arguments = Map::new();
         for (name, raw) in raw_arguments.iter() {
-            let NoDoubles = parse(raw, name)?;
-            arguments.insert(name.to_owned(), parse(raw, name)?);
+            let Once(value) = parse(raw, name)?;
+            arguments.insert(name.to_owned(), value);
         }
         Ok(Self { tool, arguments: arguments.into(), params, raw_arguments })
     }
@@ -112,6 +113,22 @@ mod tests {
             read(r#"{"name":"x","argument\u017f":{}}"#),
             "`params` has `argument\u{17f}` beside `arguments`"
         );
+    }
+
+    #[test]
+    fn an_argument_that_is_one_thing_to_us_and_another_to_the_server_is_refused() {
+        let read = |path: &str| {
+            let params = format!(r#"{{"name":"x","arguments":{{"path":{path}}}}}"#);
+            ToolCall::read(Some(&RawValue::from_string(params).unwrap())).map(|call| call.arguments)
+        };
+        // To the library that reads it, this object is the text in it; the server would be sent the object.
+        assert_eq!(
+            read(r#"{"$serde_json::private::RawValue":"\"/a\""}"#).unwrap_err(),
+            "`path`: `$serde_json::private::RawValue` is not taken as a name at line 1 column 33"
+        );
+        let alike = r#"{"RawValue":"\"/a\""}"#;
+        assert_eq!(read(alike).unwrap()["path"], serde_json::json!({ "RawValue": "\"/a\"" }));
+        assert_eq!(read("\"/a\"").unwrap()["path"], "/a");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::talk::Talk;
 use crate::consent::visible;
-use crate::wire::NoDoubles;
+use ironcurtain_policy::strict::Once;
 use rmcp::model::ProtocolVersion;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
@@ -83,8 +83,8 @@ fn page(raw: &RawValue) -> Result<Page, String> {
     let not_understood = |e: serde_json::Error| {
         format!("lists its tools in a way that is not understood: {}", visible::line(&e.to_string()))
     };
-    serde_json::from_str::<NoDoubles>(raw.get()).map_err(not_understood)?;
-    serde_json::from_str(raw.get()).map_err(not_understood)
+    let Once(page) = serde_json::from_str(raw.get()).map_err(not_understood)?;
+    serde_json::from_value(page).map_err(not_understood)
 }
 
 /// Names that two readers could take for different ones, or for one another, are refused.
@@ -170,7 +170,7 @@ mod tests {
         let twice = RawValue::from_string(
             r#"{"tools":[{"name":"a","inputSchema":{"properties":{"p":{},"p":{}}}}]}"#.to_owned(),
         );
-        assert!(page(&twice.unwrap()).err().unwrap().contains("the field `p` comes twice"));
+        assert!(page(&twice.unwrap()).err().unwrap().contains("`p` comes twice"));
     }
 
     #[test]
