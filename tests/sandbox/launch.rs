@@ -127,8 +127,7 @@ impl Executor {
             unix_sockets: false,
             persistence: Persistence::default(),
             limits: LIMITS,
-            // In a user namespace of the suite's own, the usual one is another's.
-            state_dir: scene.proxied.then(|| scene.path("state")),
+            state_dir: scene.path("state"),
             allow_root: is_root(),
         }
     }

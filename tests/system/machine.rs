@@ -64,6 +64,11 @@ impl Machine {
         below
     }
 
+    /// Waits until the trusted process has ended by itself.
+    pub fn wait(&mut self) -> std::process::ExitStatus {
+        self.daemon.take().unwrap().wait().unwrap()
+    }
+
     pub fn pid(&self) -> u32 {
         self.daemon.as_ref().unwrap().id()
     }

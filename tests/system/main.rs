@@ -12,6 +12,7 @@ mod annotating;
 mod client;
 mod consent;
 mod contained;
+mod ending;
 mod grants;
 mod hostile;
 mod installs;

@@ -64,7 +64,12 @@ async fn serve(options: Options, consent: Arc<dyn Consent>) -> anyhow::Result<()
         _ = interrupt.recv() => {}
     }
     daemon.request(Request::Shutdown).await;
-    daemon.ended().await;
+    tokio::select! {
+        () = daemon.ended() => {}
+        // Who says it twice does not want to wait. What is still searched is told at the next start.
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
     Ok(())
 }
 

@@ -1,5 +1,7 @@
 //! Starting the trusted process, and the handle to it.
 
+mod untold;
+
 use crate::audit::{Audit, AuditError, Entry, Event};
 use crate::consent::{Broker, Consent};
 use crate::containment::{Machine, MachineOptions};
@@ -10,9 +12,10 @@ use crate::home::{Home, HomeError};
 use crate::identity;
 use crate::in_force::{First, InForce, Means};
 use crate::installs::Installs;
+use crate::last_words::LastWords;
 use crate::law::LawError;
 use crate::listener::{ListenError, Listener, Peer};
-use crate::server::ServerPrograms;
+use crate::server::{LISTENING, ServerPrograms};
 use crate::session::{Session, Shared, Stdio};
 use crate::troubles::Troubles;
 use ironcurtain_protocol::{Purpose, RefusalCode, Reply, Request, ShimHello, Stdio as StdioKind};
@@ -24,6 +27,9 @@ use tokio::task::JoinSet;
 
 /// How long to wait when no connection can be accepted (out of descriptors, say) before trying again.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// The longest that the trusted process takes to end: every sandbox is ended, and what it has to say is heard.
+pub const ENDING: Duration = LISTENING.saturating_add(Duration::from_secs(2));
 
 /// What the trusted process is started with.
 #[derive(Debug, Clone)]
@@ -137,6 +143,7 @@ pub async fn start(options: Options, consent: Arc<dyn Consent>) -> Result<Daemon
         grants,
         broker: Broker::new(consent),
         troubles,
+        last_words: LastWords::default(),
         changes,
     };
     let inner = Arc::new(Inner {
@@ -149,6 +156,7 @@ pub async fn start(options: Options, consent: Arc<dyn Consent>) -> Result<Daemon
     });
     tokio::spawn(note_expiries(inner.clone(), expiries));
     tokio::spawn(note_changes(inner.clone()));
+    tokio::spawn(untold::tell(inner.clone()));
     tokio::spawn(accept(inner.clone(), listener));
     Ok(Daemon(inner))
 }
@@ -214,17 +222,37 @@ async fn accept(inner: Arc<Inner>, listener: Listener) {
             },
         }
     }
-    drop(listener);
-    for session in inner.live() {
-        session.end();
+    // The state is ours until all is on record.
+    let _locks = listener.close();
+    let ended = async {
+        for session in inner.live() {
+            session.end();
+        }
+        while !inner.live().is_empty() && peers.join_next().await.is_some() {}
+        inner.shared.last_words.heard().await;
+    };
+    if tokio::time::timeout(ENDING, ended).await.is_err() {
+        unheard(&inner).await;
     }
-    while !inner.live().is_empty() && peers.join_next().await.is_some() {}
     if let Err(problem) =
         inner.shared.audit.record(Entry::new(Event::Daemon, "the trusted process ended")).await
     {
         tracing::error!(%problem, "the end is not on record");
     }
     inner.ended.send_replace(true);
+}
+
+/// Puts on record that it ends although not everything was heard.
+async fn unheard(inner: &Inner) {
+    let summary = format!(
+        "{} sandboxes were still searched for new files that start programs when the trusted process ended; what they \
+         find is told at its next start",
+        inner.shared.last_words.missing()
+    );
+    tracing::error!("{summary}");
+    if let Err(problem) = inner.shared.audit.record(Entry::new(Event::Daemon, summary)).await {
+        tracing::error!(%problem, "the end is not on record");
+    }
 }
 
 /// Completes when the flag is set, or nobody can set it any more.
@@ -259,6 +287,10 @@ async fn serve_session(inner: Arc<Inner>, mut peer: Peer, shim: ShimHello) {
     };
     let session = opened.session.clone();
     inner.sessions.lock().unwrap_or_else(PoisonError::into_inner).push(session.clone());
+    if *inner.ending.borrow() {
+        // It may have come too late to be ended with the others.
+        session.end();
+    }
     match shim.stdio {
         StdioKind::HandedOver => match peer.take_stdio() {
             Ok(stdio) => {

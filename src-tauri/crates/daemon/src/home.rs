@@ -14,7 +14,7 @@ pub struct Home {
     pub person: PathBuf,
     /// `config.json`, `mcp-servers.json`, `policy/`.
     pub config: PathBuf,
-    /// `audit/`, `state.db`, `sessions/`.
+    /// `audit/`, `state.db`, `sessions/`, `sandboxes/`.
     pub state: PathBuf,
     /// What servers keep between sessions: the person's, not ours.
     pub data: PathBuf,
@@ -90,6 +90,7 @@ impl Home {
             self.state.clone(),
             self.audit(),
             self.sessions(),
+            self.sandboxes(),
             self.runtime(),
         ] {
             private_dir(&dir)?;
@@ -131,6 +132,12 @@ impl Home {
     #[must_use]
     pub fn srt(&self) -> PathBuf {
         self.runtime().join("srt")
+    }
+
+    /// What all sandboxes share: journals, and what was moved away.
+    #[must_use]
+    pub fn sandboxes(&self) -> PathBuf {
+        self.state.join("sandboxes")
     }
 
     /// The folder in which the server of this name keeps what outlives its sessions.

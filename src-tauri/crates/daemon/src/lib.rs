@@ -22,6 +22,7 @@ mod identity;
 mod in_force;
 pub mod installs;
 pub mod judging;
+mod last_words;
 mod law;
 mod listener;
 mod mounts;
@@ -39,7 +40,7 @@ pub use config::{
     Config, ConfigError, FileView, FilesystemSettings, LimitSettings, NetworkSettings, PassEnv, Sandbox,
     SandboxBackend, SandboxPolicy, SandboxSettings, Server, Servers,
 };
-pub use daemon::{Daemon, Options, StartError, start};
+pub use daemon::{Daemon, ENDING, Options, StartError, start};
 pub use grants::{StandingGrant, StoreError, Subject};
 pub use home::{Home, HomeError};
 pub use law::{Law, LawError, LawFiles, canonical_home, protected};

@@ -45,8 +45,19 @@ pub enum ListenError {
 #[derive(Debug)]
 pub struct Listener {
     socket: UnixListener,
-    path: PathBuf,
-    _locks: [Lock; 2],
+    place: Place,
+    locks: Locks,
+}
+
+/// Where the socket is, which is removed on drop.
+#[derive(Debug)]
+struct Place(PathBuf);
+
+/// What keeps another daemon from the state and the socket.
+#[derive(Debug)]
+pub struct Locks {
+    /// Kept for its drop.
+    _both: [Lock; 2],
 }
 
 /// What one daemon at a time can hold.
@@ -103,7 +114,7 @@ impl Listener {
         }
         let socket = UnixListener::bind(path).map_err(failed)?;
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600)).map_err(failed)?;
-        Ok(Self { socket, path: path.to_path_buf(), _locks: locks })
+        Ok(Self { socket, place: Place(path.to_path_buf()), locks: Locks { _both: locks } })
     }
 
     /// The next connection.
@@ -113,12 +124,20 @@ impl Listener {
     pub async fn accept(&self) -> io::Result<UnixStream> {
         Ok(self.socket.accept().await?.0)
     }
+
+    /// Listens no more; the state stays this daemon's.
+    pub fn close(self) -> Locks {
+        let Self { socket, place, locks } = self;
+        drop(place);
+        drop(socket);
+        locks
+    }
 }
 
-impl Drop for Listener {
+impl Drop for Place {
     fn drop(&mut self) {
         // Left behind it only costs the next start a removal.
-        let _ = std::fs::remove_file(&self.path);
+        let _ = std::fs::remove_file(&self.0);
     }
 }
 

@@ -13,9 +13,11 @@ mod pump;
 mod report;
 mod roots;
 
+pub(crate) use control::LISTENING;
 pub use leg::{Applied, LegOptions, Versions};
 pub use process::{Containment, ServerPrograms};
 pub use pump::{Answered, AtServer, Held, Outgoing, Pending, Pump, share};
+pub(crate) use report::Report;
 pub use roots::{Shown, still_there};
 
 use crate::mounts::Need;

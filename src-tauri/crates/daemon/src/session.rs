@@ -176,6 +176,7 @@ impl Session {
             log: log.clone(),
             audit: shared.audit.clone(),
             session: id.clone(),
+            awaited: shared.last_words.awaited(),
         });
         let session = Arc::new(Self {
             id,

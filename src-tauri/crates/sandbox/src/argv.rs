@@ -163,7 +163,7 @@ mod tests {
             unix_sockets: false,
             persistence: Persistence::default(),
             limits: Limits { tmp_size: Some(4096), ..Limits::default() },
-            state_dir: None,
+            state_dir: "/state".into(),
             allow_root: false,
         }
     }

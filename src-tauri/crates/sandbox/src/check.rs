@@ -2,7 +2,14 @@
 //!
 //! - The trial decides. What is read about the machine only explains its outcome, and warns.
 
-use std::{fs, io, path::Path, process::Command, time::Duration};
+use std::{
+    fs::{self, DirBuilder},
+    io,
+    os::unix::fs::DirBuilderExt,
+    path::Path,
+    process::Command,
+    time::Duration,
+};
 
 use serde::{Deserialize, Serialize};
 
@@ -60,18 +67,18 @@ pub(crate) fn check_with_limits(
 }
 
 fn try_it(supervisor_program: &Path, allow_root: bool) -> io::Result<Event> {
-    let session = PrivateDir::new()?;
+    let place = PrivateDir::new()?;
     let spec = Spec {
         argv: vec!["true".into()],
         env: [("PATH".to_owned(), "/usr/bin:/bin".to_owned())].into(),
         cwd: None,
-        view: View::Roots { session_dir: session.0.clone(), programs: vec![] },
+        view: View::Roots { session_dir: place.below("session")?, programs: vec![] },
         mounts: vec![],
         network: Network::None,
         unix_sockets: false,
         persistence: Persistence::default(),
         limits: Limits { cpu: Some(100), ..Limits::default() },
-        state_dir: None,
+        state_dir: place.below("state")?,
         allow_root,
     };
     let launched = launch(&spec, supervisor_program, |_| ()).map_err(io::Error::other)?;
@@ -96,7 +103,7 @@ fn otherwise(event: Event) -> String {
     }
 }
 
-/// An empty directory for the length of the trial.
+/// A directory for the length of the trial.
 struct PrivateDir(String);
 
 impl PrivateDir {
@@ -105,15 +112,21 @@ impl PrivateDir {
         let base = fs::canonicalize(std::env::temp_dir())?;
         let name = format!("ironcurtain-check-{}-{:p}", std::process::id(), &raw const base);
         let path = base.join(name).to_str().ok_or(io::ErrorKind::InvalidFilename)?.to_owned();
-        fs::create_dir(&path)?;
+        DirBuilder::new().mode(0o700).create(&path)?;
         Ok(Self(path))
+    }
+
+    fn below(&self, name: &str) -> io::Result<String> {
+        let path = format!("{}/{name}", self.0);
+        DirBuilder::new().mode(0o700).create(&path)?;
+        Ok(path)
     }
 }
 
 impl Drop for PrivateDir {
     fn drop(&mut self) {
-        // An empty directory left in the temporary directory does no harm.
-        let _ = fs::remove_dir(&self.0);
+        // What is left of it in the temporary directory does no harm.
+        let _ = fs::remove_dir_all(&self.0);
     }
 }
 

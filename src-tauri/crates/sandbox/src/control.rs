@@ -5,9 +5,14 @@
 //!   [`Event::Quarantined`].
 //! - Hanging up is `shutdown`: the supervisor kills the sandbox and ends.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 
 use crate::spec::{Access, Mount};
+
+/// The longest that a supervisor cleans up and searches after its server has ended.
+pub const END_BOUND: Duration = Duration::from_secs(30);
 
 /// A request line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

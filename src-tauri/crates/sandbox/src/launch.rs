@@ -270,7 +270,7 @@ mod tests {
             unix_sockets: false,
             persistence: Persistence::default(),
             limits: Limits { cpu: Some(50), ..Limits::default() },
-            state_dir: Some(text("state")),
+            state_dir: text("state"),
             allow_root: true,
         };
         let tests = std::env::current_exe().unwrap();

@@ -5,7 +5,8 @@
 //!
 //! Invariants:
 //! - A sandbox exists whole or not at all: whatever cannot be set up as asked is refused.
-//! - Nothing of a sandbox outlives its supervisor, and no supervisor outlives the process that launched it.
+//! - Nothing of a sandbox outlives its supervisor, and no supervisor outlives the process that launched it but to
+//!   clean up and search, for a bounded time.
 //! - Unsafe code is in `sys` only.
 //! - On a platform without a sandbox, [`launch`] refuses.
 
@@ -61,6 +62,8 @@ mod sys;
 mod tree;
 #[cfg(not(target_os = "linux"))]
 mod unsupported;
+#[cfg(target_os = "linux")]
+mod untold;
 
 #[cfg(unix)]
 pub use bound::{Bound, Hold, spawn_bound};
@@ -71,7 +74,8 @@ pub use check::{Availability, check};
 #[cfg(target_os = "linux")]
 pub use command::command_program;
 pub use control::{
-    Answer, ControlOp, ControlReply, ControlRequest, Enforcement, Event, FromSupervisor, Proof, Refusal,
+    Answer, ControlOp, ControlReply, ControlRequest, END_BOUND, Enforcement, Event, FromSupervisor, Proof,
+    Refusal,
 };
 pub use error::LaunchError;
 #[cfg(target_os = "linux")]
@@ -86,6 +90,8 @@ pub use program::{COMMAND_PROGRAM, program};
 pub use spec::{Access, Limits, Mount, Network, PROXY_PORT, Persistence, Spec, SpecError, View};
 #[cfg(not(target_os = "linux"))]
 pub use unsupported::{
-    Availability, Egress, Ended, KillHandle, Launched, check, command_program, launch,
-    prepare_control_groups, program,
+    Availability, Egress, Ended, KillHandle, Launched, Untold, check, command_program, launch,
+    prepare_control_groups, program, untold,
 };
+#[cfg(target_os = "linux")]
+pub use untold::{Untold, untold};

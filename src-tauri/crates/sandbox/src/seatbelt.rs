@@ -205,6 +205,7 @@ mod tests {
 
     fn spec(view: View) -> Spec {
         let view = serde_json::to_value(view).unwrap();
-        serde_json::from_value(serde_json::json!({ "argv": ["true"], "env": {}, "view": view })).unwrap()
+        let spec = serde_json::json!({ "argv": ["true"], "env": {}, "view": view, "stateDir": "/state" });
+        serde_json::from_value(spec).unwrap()
     }
 }

@@ -38,10 +38,10 @@ pub struct Spec {
     /// Resource limits of every process in the sandbox.
     #[serde(default)]
     pub limits: Limits,
-    /// Where the supervisor keeps its journal of mount points, and files it quarantined; hidden in the sandbox. A private
-    /// directory of the user's below `/var/tmp` when absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub state_dir: Option<String>,
+    /// Where supervisors keep their journals of mount points, and files they quarantined: one private directory for all
+    /// sandboxes of a user, which is made if it is not there, and is hidden in the sandbox. Only the user may be able to make
+    /// it, so it does not belong where everybody can.
+    pub state_dir: String,
     /// Run even as uid 0, where the kernel's own files are guarded by masks only.
     #[serde(default)]
     pub allow_root: bool,
@@ -203,7 +203,7 @@ impl Spec {
         if let Some(bad) = self.persistence.allow.iter().find(|name| !may_be_allowed(name)) {
             return Err(SpecError::Persistence(bad.clone()));
         }
-        let fixed = self.view.paths().into_iter().chain(&self.cwd).chain(&self.state_dir);
+        let fixed = self.view.paths().into_iter().chain(&self.cwd).chain([&self.state_dir]);
         match fixed.chain(self.mounts.iter().map(|mount| &mount.path)).find(|path| !is_normal(path)) {
             Some(bad) => Err(SpecError::Path(bad.escape_default().to_string())),
             None => Ok(()),
@@ -265,6 +265,10 @@ mod tests {
         assert_eq!(Spec { argv: vec![], ..spec() }.validate(), Err(SpecError::NoProgram));
         let mounts = vec![Mount { path: "/a/../b".into(), access: Access::ReadOnly }];
         assert_eq!(Spec { mounts, ..spec() }.validate(), Err(SpecError::Path("/a/../b".into())));
+        assert_eq!(
+            Spec { state_dir: "state".into(), ..spec() }.validate(),
+            Err(SpecError::Path("state".into()))
+        );
         let env = BTreeMap::from([("A=B".to_owned(), String::new())]);
         assert_eq!(Spec { env, ..spec() }.validate(), Err(SpecError::Environment("A=B".into())));
         let persistence = Persistence { allow: vec![".git/config".into(), "src".into()] };
@@ -285,7 +289,7 @@ mod tests {
 
     #[test]
     fn the_written_form_is_stable() {
-        let text = r#"{"argv":["true"],"env":{},"view":{"kind":"roots","sessionDir":"/s","programs":[]},"mounts":[],"network":"none","persistence":{"allow":[]},"limits":{"memory":4294967296,"cpu":null,"processes":1024,"openFiles":4096,"fileSize":null,"tmpSize":1073741824},"allowRoot":false}"#;
+        let text = r#"{"argv":["true"],"env":{},"view":{"kind":"roots","sessionDir":"/s","programs":[]},"mounts":[],"network":"none","persistence":{"allow":[]},"limits":{"memory":4294967296,"cpu":null,"processes":1024,"openFiles":4096,"fileSize":null,"tmpSize":1073741824},"stateDir":"/state","allowRoot":false}"#;
         assert_eq!(serde_json::to_string(&spec()).unwrap(), text);
         assert_eq!(serde_json::from_str::<Spec>(text).unwrap(), spec());
     }
@@ -301,7 +305,7 @@ mod tests {
             unix_sockets: false,
             persistence: Persistence::default(),
             limits: Limits::default(),
-            state_dir: None,
+            state_dir: "/state".into(),
             allow_root: false,
         }
     }

@@ -17,11 +17,11 @@ use rustix::fs::{FlockOperation, flock};
 pub(crate) struct StateDir(PathBuf);
 
 impl StateDir {
-    /// At `path`, or at the place for `uid` that needs no setting up.
-    pub(crate) fn open(path: Option<&str>, uid: u32) -> io::Result<Self> {
-        let path =
-            path.map_or_else(|| PathBuf::from(format!("/var/tmp/ironcurtain-sandbox-{uid}")), PathBuf::from);
-        match DirBuilder::new().mode(0o700).create(&path) {
+    /// At `path`, which is made if it is not there.
+    pub(crate) fn open(path: &str, uid: u32) -> io::Result<Self> {
+        let path = PathBuf::from(path);
+        match DirBuilder::new().recursive(true).mode(0o700).create(&path) {
+            // A file, or a link that leads nowhere: told of below.
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(named(&path, &error)),
             Ok(()) | Err(_) => {}
         }
@@ -70,13 +70,13 @@ mod tests {
         let uid = rustix::process::getuid().as_raw();
         let own = base.path().join("own");
         let text = |path: &Path| path.to_str().unwrap().to_owned();
-        assert!(StateDir::open(Some(&text(&own)), uid).is_ok());
-        assert!(StateDir::open(Some(&text(&own)), uid).is_ok());
-        assert!(StateDir::open(Some(&text(&own)), uid + 1).is_err());
+        assert!(StateDir::open(&text(&own), uid).is_ok());
+        assert!(StateDir::open(&text(&own), uid).is_ok());
+        assert!(StateDir::open(&text(&own), uid + 1).is_err());
         symlink(&own, base.path().join("link")).unwrap();
-        assert!(StateDir::open(Some(&text(&base.path().join("link"))), uid).is_err());
+        assert!(StateDir::open(&text(&base.path().join("link")), uid).is_err());
         fs::set_permissions(&own, fs::Permissions::from_mode(0o755)).unwrap();
-        let error = StateDir::open(Some(&text(&own)), uid).unwrap_err().to_string();
+        let error = StateDir::open(&text(&own), uid).unwrap_err().to_string();
         assert!(error.contains("is not a directory that is yours alone"), "{error}");
     }
 }

@@ -4,11 +4,15 @@
 //! - INVARIANT: everything it starts is in one pid namespace whose first process is bubblewrap, which the kernel kills
 //!   when the supervisor dies, and everything in the namespace with it.
 //! - INVARIANT: once bubblewrap runs it holds none of the server's standard streams.
-//! - The control stream's end is the sandbox's end.
+//! - The control stream's end is the sandbox's end. What is searched and moved away after that, the supervisor does also when
+//!   its launcher was killed, within [`END_BOUND`]; it is the only thing that it outlives its launcher for.
+//! - INVARIANT: while the server may run, the supervisor either waits, and is woken by that end, or is bound to its launcher's
+//!   life by the kernel.
 
 mod bwrap;
 mod lines;
 mod namespaces;
+mod news;
 mod owner;
 mod start;
 mod terminal;
@@ -32,18 +36,19 @@ pub(crate) use terminal::{DEBUG, FOREGROUND, NAME, run_in_foreground};
 use self::{
     bwrap::Bwrap,
     lines::{Lines, say},
+    news::News,
     owner::Owner,
     start::{Given, start},
 };
 use crate::{
     cgroup::Controlled,
-    control::{Answer, ControlOp, ControlReply, ControlRequest, Event, Refusal},
+    control::{Answer, ControlOp, ControlReply, ControlRequest, END_BOUND, Event, Refusal},
     enter::{FAILED, NONE},
     mounts::{MountError, Mounts},
     persistence::{Guard, GuardError},
     shape::LayoutError,
     spec::{Spec, SpecError},
-    sys,
+    sys::{self, signals::Signals},
 };
 
 /// Why a server was not started.
@@ -103,7 +108,7 @@ pub(crate) fn run(args: &[String]) -> ExitCode {
             return ExitCode::from(FAILED);
         }
     };
-    serve(&mut bwrap, mounts, guard, &control)
+    serve(parent, &mut bwrap, mounts, guard, &control)
 }
 
 /// A descriptor, or none.
@@ -137,10 +142,16 @@ fn read(mut spec: File) -> Result<Spec, StartError> {
 }
 
 /// Serves the launcher to the end, and says how that was.
-fn serve(bwrap: &mut Bwrap, mounts: Mounts, mut guard: Guard, control: &UnixStream) -> ExitCode {
-    let status = converse(bwrap, mounts, &mut guard, control).unwrap_or_else(|_| bwrap.kill());
-    guard.finish(&mut |event| _ = say(control, &event));
-    let _ = say(control, &Event::Exited { status });
+fn serve(parent: Pid, bwrap: &mut Bwrap, mounts: Mounts, guard: Guard, control: &UnixStream) -> ExitCode {
+    let mut guard = guard;
+    let status = converse(parent, bwrap, mounts, &mut guard, control).unwrap_or_else(|_| bwrap.kill());
+    sys::process::end_within(END_BOUND);
+    // Bound to a launcher that dies, it could not search; if that cannot be undone, the kernel has the last word.
+    let _ = sys::process::unbind();
+    let mut news = News::new(control, guard.state());
+    // What is to be moved away is, even when that can neither be told nor kept.
+    guard.finish(&mut |event| _ = news.tell(&event));
+    let _ = news.tell(&Event::Exited { status });
     exit_code(status)
 }
 
@@ -148,23 +159,33 @@ fn exit_code(status: i32) -> ExitCode {
     ExitCode::from(u8::try_from(status).unwrap_or(1))
 }
 
-/// Until the server ends, the launcher hangs up, or the sandbox is out of order; returns the exit status.
+/// Until the server ends, the launcher hangs up, a signal comes, or the sandbox is out of order; returns the exit status.
 fn converse(
+    parent: Pid,
     bwrap: &mut Bwrap,
     mut mounts: Mounts,
     guard: &mut Guard,
     control: &UnixStream,
 ) -> io::Result<i32> {
+    // When a person's session ends, every process is told at once.
+    let signals = Signals::hold()?;
     let mut lines = Lines::default();
     loop {
-        let [asked, ended] = wait(control.as_fd(), bwrap.ended())?;
+        sys::process::unbind()?;
+        let [asked, ended, told_to_end] = wait([control.as_fd(), bwrap.ended(), signals.as_fd()])?;
         if ended {
             return Ok(bwrap.reap());
+        }
+        if told_to_end {
+            return Ok(bwrap.kill());
         }
         if !asked {
             continue;
         }
-        for line in lines.read(control)? {
+        let lines = lines.read(control)?;
+        // What it does now can hang on a file system.
+        sys::process::bind_to_parent(parent)?;
+        for line in lines {
             let reply = answer(&line, &mut mounts, guard);
             say(control, &reply)?;
             if matches!(reply.answer, Answer::Closing | Answer::Broken { .. }) {
@@ -175,8 +196,8 @@ fn converse(
 }
 
 /// Waits until one of them is readable, and tells which.
-fn wait(one: BorrowedFd<'_>, other: BorrowedFd<'_>) -> io::Result<[bool; 2]> {
-    let mut polled = [one, other].map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
+fn wait<const N: usize>(fds: [BorrowedFd<'_>; N]) -> io::Result<[bool; N]> {
+    let mut polled = fds.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
     match poll(&mut polled, None) {
         Ok(_) | Err(rustix::io::Errno::INTR) => {}
         Err(error) => return Err(error.into()),

@@ -41,7 +41,7 @@ pub fn sandbox_launch(base: &Path, starts: usize) -> anyhow::Result<Vec<Row>> {
         unix_sockets: false,
         persistence: Persistence::default(),
         limits: Limits::default(),
-        state_dir: None,
+        state_dir: text(&base.join("state"))?,
         allow_root: true,
     };
     let supervisor = programs()?.join("ironcurtain-sandbox");

@@ -12,6 +12,7 @@ use ironcurtain_policy::{Annotations, Category};
 use ironcurtain_sandbox::{Limits, View};
 use std::io;
 use std::path::Path;
+use std::path::PathBuf;
 
 /// Where a sandbox is made.
 #[derive(Debug, Clone)]
@@ -24,6 +25,8 @@ pub struct Surroundings {
     pub own: Vec<CanonicalPath>,
     /// What no server may read, our own folders among it.
     pub protected: Vec<CanonicalPath>,
+    /// What all sandboxes share: journals, and what was moved away.
+    pub sandboxes: CanonicalPath,
 }
 
 /// Folders of the kernel, of which every sandbox has its own.
@@ -57,13 +60,14 @@ impl Surroundings {
         protected: Vec<CanonicalPath>,
         session_dir: &CanonicalPath,
     ) -> io::Result<Self> {
-        let own = ours.own().into_iter().map(|dir| {
+        let canonical = |dir: PathBuf| {
             let real = dir.canonicalize()?;
             let text = real.to_str().ok_or_else(|| io::Error::other("it is not UTF-8"))?;
             CanonicalPath::assume_canonical(text).map_err(io::Error::other)
-        });
-        let own = own.collect::<io::Result<_>>()?;
-        Ok(Self { session_dir: session_dir.clone(), home: home.clone(), own, protected })
+        };
+        let own = ours.own().into_iter().map(canonical).collect::<io::Result<_>>()?;
+        let sandboxes = canonical(ours.sandboxes())?;
+        Ok(Self { session_dir: session_dir.clone(), home: home.clone(), own, protected, sandboxes })
     }
 
     /// What of the file system there is to see before any grant. `program` is the file that is run.

@@ -109,7 +109,7 @@ impl Stage<'_> {
                 allow: PERSISTENCE_NAMES.iter().map(|&name| name.to_owned()).collect(),
             },
             limits: limits(&profile.limits),
-            state_dir: None,
+            state_dir: self.around.sandboxes.as_str().to_owned(),
             allow_root: self.allow_root,
         })
     }

@@ -17,7 +17,7 @@ use tokio::net::unix::OwnedReadHalf;
 const ANSWER_BOUND: Duration = Duration::from_secs(10);
 
 /// Longer than a supervisor can live once it is to end.
-const LISTENING: Duration = CLEANING.saturating_add(Duration::from_secs(5));
+pub(crate) const LISTENING: Duration = CLEANING.saturating_add(Duration::from_secs(5));
 
 /// The control conversation. One request at a time; events in between are kept.
 #[derive(Debug)]
@@ -99,7 +99,8 @@ impl Control {
                 }
                 Event::Quarantined { .. } | Event::Unfinished { .. } => {
                     if let Some(report) = &self.report {
-                        report.tell(&event).await;
+                        // What is not on record is in the log.
+                        let _ = report.tell(&event).await;
                     }
                 }
                 Event::Started | Event::Failed { .. } | Event::Limited { .. } => {}
@@ -120,13 +121,14 @@ impl Drop for Control {
 /// Puts the rest on record.
 async fn listen(mut lines: Lines, kept: VecDeque<Event>, report: Report) {
     for event in &kept {
-        report.tell(event).await;
+        // What is not on record is in the log, here and below.
+        let _ = report.tell(event).await;
     }
     let told_all = async {
         while let Ok(message) = lines.next().await {
             match message {
                 FromSupervisor::Event(Event::Exited { .. }) => return true,
-                FromSupervisor::Event(event) => report.tell(&event).await,
+                FromSupervisor::Event(event) => drop(report.tell(&event).await),
                 FromSupervisor::Reply(_) => {}
             }
         }
@@ -134,7 +136,7 @@ async fn listen(mut lines: Lines, kept: VecDeque<Event>, report: Report) {
     };
     if !tokio::time::timeout(LISTENING, told_all).await.unwrap_or(false) {
         let reason = "it ended before everything was searched for new files that start programs".to_owned();
-        report.tell(&Event::Unfinished { reason }).await;
+        let _ = report.tell(&Event::Unfinished { reason }).await;
     }
 }
 
@@ -154,8 +156,10 @@ impl Lines {
 
 #[cfg(test)]
 mod tests {
+    use super::super::report::Whose;
     use super::*;
     use crate::audit::Audit;
+    use crate::last_words::LastWords;
     use crate::troubles::Troubles;
     use std::io::{Read, Write};
     use std::os::unix::net::UnixStream as Stream;
@@ -165,7 +169,8 @@ mod tests {
     /// A conversation whose supervisor is at the other end, and the log.
     fn conversation(dir: &std::path::Path) -> (Control, Stream) {
         let audit = Audit::open(dir, Troubles::default()).unwrap();
-        let report = Report { audit, session: "s1".into(), server: "files".into() };
+        let whose = Some(Whose { session: "s1".into(), server: "files".into() });
+        let report = Report { audit, whose, _awaited: LastWords::default().awaited() };
         let (ours, theirs) = Stream::pair().unwrap();
         (Control::new(ours, Some(report)).unwrap(), theirs)
     }

@@ -16,7 +16,7 @@ pub use options::LegOptions;
 use super::mounted::Mounted;
 use super::process::{self, Hold, Process, Start};
 use super::pump::{Answered, Pump, PumpOptions};
-use super::report::Report;
+use super::report::{Report, Whose};
 use super::roots::Shown;
 use super::{Lease, ServerError, control::Control};
 use crate::audit::{Entry, Event};
@@ -278,11 +278,8 @@ impl Leg {
         let o = &self.options;
         let containment = o.containment.as_ref().map_err(Clone::clone)?;
         let network = o.network.as_deref();
-        let report = Some(Report {
-            audit: o.audit.clone(),
-            session: o.session.clone(),
-            server: o.server.name.clone(),
-        });
+        let whose = Whose { session: o.session.clone(), server: o.server.name.clone() };
+        let report = Some(Report { audit: o.audit.clone(), whose: Some(whose), _awaited: o.awaited.clone() });
         let start =
             Start { server: &o.server, programs: &o.programs, around: &o.around, network, needs, report };
         process::start(containment, start).await

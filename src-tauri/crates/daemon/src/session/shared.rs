@@ -6,6 +6,7 @@ use crate::consent::Broker;
 use crate::containment::{Machine, Resolved, Surroundings, resolve};
 use crate::grants::Grants;
 use crate::home::Home;
+use crate::last_words::LastWords;
 use crate::law::Law;
 use crate::server::{Containment, ServerPrograms};
 use crate::troubles::Troubles;
@@ -33,6 +34,8 @@ pub struct Shared {
     pub machine: Machine,
     /// What is wrong.
     pub troubles: Troubles,
+    /// What the trusted process waits for when it ends.
+    pub(crate) last_words: LastWords,
     /// Moves whenever something that people are shown has changed.
     pub changes: watch::Sender<u64>,
 }

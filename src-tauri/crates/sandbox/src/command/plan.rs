@@ -92,6 +92,22 @@ impl Surroundings {
     }
 }
 
+impl Surroundings {
+    /// Where the trusted process keeps what its sandboxes share, which a command's sandbox shares with them.
+    fn state_dir(&self) -> Result<String, PlanError> {
+        let placed = |variable: &str| self.env.get(variable).filter(|dir| !dir.is_empty()).map(PathBuf::from);
+        let state = match placed(HOME_VARIABLE) {
+            Some(all) => Path::new(&self.cwd).join(all).join("state"),
+            None => {
+                // A relative one counts as none.
+                let base = placed("XDG_STATE_HOME").filter(|dir| dir.is_absolute());
+                base.unwrap_or_else(|| Path::new(&self.home).join(".local/state")).join("ironcurtain")
+            }
+        };
+        text_of(&state.join("sandboxes"))
+    }
+}
+
 /// Works it out, and refuses what cannot be carried out as it is written.
 pub(super) fn plan(
     run: &Run,
@@ -139,7 +155,7 @@ pub(super) fn plan(
         unix_sockets: settings.network.allow_all_unix_sockets,
         persistence: Persistence { allow: git_config.into_iter().collect() },
         limits: if arguments.limited { Limits::default() } else { UNLIMITED },
-        state_dir: None,
+        state_dir: around.state_dir()?,
         allow_root: arguments.allow_root,
     };
     Ok(Plan { spec, proxy, notes })

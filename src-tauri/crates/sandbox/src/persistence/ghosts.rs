@@ -240,7 +240,7 @@ mod tests {
         let path = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
         let is_there = |name: &str| fs::symlink_metadata(path(name)).is_ok();
         let uid = rustix::process::getuid().as_raw();
-        let state = StateDir::open(Some(&path("state")), uid).unwrap();
+        let state = StateDir::open(&path("state"), uid).unwrap();
         let mut first = Ghosts::open(state.clone()).unwrap();
         let wanted = [(path(".bashrc"), false), (path(".idea"), true)];
         assert_eq!(first.make(&wanted, &[]).unwrap(), [path(".bashrc"), path(".idea")]);

@@ -72,6 +72,11 @@ impl Guard {
         Ok(Self { names: Names::but(allow), state, ghosts, roots: BTreeMap::new(), since })
     }
 
+    /// Where it keeps what must outlive it.
+    pub(crate) fn state(&self) -> StateDir {
+        self.state.clone()
+    }
+
     /// Whether a path is one that never can be written, whatever is granted.
     pub(crate) fn protects(&self, path: &str) -> bool {
         self.names.protect(path)

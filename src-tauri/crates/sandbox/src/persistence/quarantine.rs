@@ -176,7 +176,7 @@ mod tests {
         fn new() -> Self {
             let dir = tempfile::tempdir().unwrap();
             let uid = rustix::process::getuid().as_raw();
-            let state = StateDir::open(dir.path().join("state").to_str(), uid).unwrap();
+            let state = StateDir::open(dir.path().join("state").to_str().unwrap(), uid).unwrap();
             fs::create_dir(dir.path().join("root")).unwrap();
             Self { ghosts: Ghosts::open(state.clone()).unwrap(), dir, state }
         }

@@ -44,7 +44,7 @@ pub(super) fn start(
     }
     namespaces::enter(parent, uid, gid).map_err(StartError::Namespaces)?;
 
-    let state = StateDir::open(spec.state_dir.as_deref(), uid.as_raw())?;
+    let state = StateDir::open(&spec.state_dir, uid.as_raw())?;
     let table = MountInfo::parse(&std::fs::read("/proc/self/mountinfo")?);
     let layout = Layout::of(spec, &table, &state.path().to_string_lossy())?;
     let host = Host::look(uid.as_raw(), gid.as_raw(), &spec.view)?;

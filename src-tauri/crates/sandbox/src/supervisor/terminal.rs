@@ -102,7 +102,7 @@ impl Terminal {
     /// Passes signals on until the command has ended; returns its status.
     fn watch(&self, bwrap: &mut Bwrap) -> io::Result<i32> {
         loop {
-            let [_, ended] = wait(self.signals.as_fd(), bwrap.ended())?;
+            let [_, ended] = wait([self.signals.as_fd(), bwrap.ended()])?;
             if ended {
                 return Ok(bwrap.reap());
             }

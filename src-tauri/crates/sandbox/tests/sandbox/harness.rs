@@ -63,7 +63,7 @@ impl Place {
             unix_sockets: false,
             persistence: Persistence::default(),
             limits: Limits::default(),
-            state_dir: Some(self.path("state")),
+            state_dir: self.path("state"),
             allow_root: true,
         }
     }

@@ -4,6 +4,7 @@ use crate::audit::Audit;
 use crate::config::Server;
 use crate::containment::Surroundings;
 use crate::grants::{GrantTable, StandingGrant};
+use crate::last_words::Awaited;
 use crate::law::Law;
 use crate::network::Network;
 use crate::server::process::{Containment, ServerPrograms};
@@ -45,4 +46,6 @@ pub struct LegOptions {
     pub audit: Audit,
     /// The session's id, for the audit log.
     pub session: String,
+    /// Until the leg is gone, the trusted process does not end.
+    pub(crate) awaited: Awaited,
 }

@@ -53,7 +53,7 @@ fn spec(profile: &Profile, view: FileView, start: &Start<'_>) -> Result<Spec, St
         unix_sockets: false,
         persistence: Persistence { allow: profile.allow_persistence.clone() },
         limits: limits(&profile.limits),
-        state_dir: None,
+        state_dir: start.around.sandboxes.as_str().to_owned(),
         allow_root: start.programs.allow_root,
     })
 }

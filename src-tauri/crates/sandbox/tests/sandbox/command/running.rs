@@ -1,6 +1,10 @@
 //! How a command runs: its words, its streams, its status, its directory.
 
-use std::{fs, os::fd::AsRawFd, process::Command};
+use std::{
+    fs,
+    os::{fd::AsRawFd, unix::fs::PermissionsExt},
+    process::Command,
+};
 
 use serde_json::json;
 
@@ -79,6 +83,43 @@ fn other_descriptors_are_not_handed_on() {
         "{outcome:?}"
     );
     assert!(outcome.complained.contains("9: Bad file descriptor"), "{outcome:?}");
+}
+
+#[test]
+fn what_it_left_that_runs_later_is_kept_where_nobody_else_can_take_the_place() {
+    let desk = Desk::new();
+    let placed = [
+        (None, "home/.local/state/ironcurtain"),
+        (Some(("XDG_STATE_HOME", "home/own")), "home/own/ironcurtain"),
+        (Some(("XDG_STATE_HOME", "")), "home/.local/state/ironcurtain"),
+        (Some(("IRONCURTAIN_HOME", "home/all")), "home/all/state"),
+    ];
+    for (variable, place) in placed {
+        let mut command = desk.command(&["-c", "mkdir -p deep && echo >deep/.envrc && echo >deep/plain"]);
+        if let Some((name, dir)) = variable {
+            command.env(name, if dir.is_empty() { String::new() } else { desk.path(dir) });
+        }
+        let outcome = Outcome::of(&command.output().unwrap());
+        let (left, kept) =
+            (desk.path("work/deep/.envrc"), desk.path(&format!("{place}/sandboxes/quarantine")));
+        assert!(
+            outcome.complained.contains(&format!("`{left}` was moved to `{kept}/")),
+            "{variable:?}: {outcome:?}"
+        );
+        assert!(fs::read_dir(&kept).unwrap().count() > 0);
+        assert!(!fs::exists(&left).unwrap() && fs::exists(desk.path("work/deep/plain")).unwrap());
+    }
+    // What is not one's own alone is refused, and named.
+    let place = desk.path("home/.local/state/ironcurtain/sandboxes");
+    fs::set_permissions(&place, fs::Permissions::from_mode(0o777)).unwrap();
+    let outcome = desk.line("true");
+    assert_eq!(outcome.status, Some(125));
+    assert!(
+        outcome.complained.contains(&format!("`{place}` is not a directory that is yours alone")),
+        "{outcome:?}"
+    );
+    fs::set_permissions(&place, fs::Permissions::from_mode(0o700)).unwrap();
+    assert_eq!(desk.line("true").status, Some(0));
 }
 
 #[test]

@@ -1,0 +1,84 @@
+//! However the trusted process ends: what its servers left that would run later is moved away, and that is on record.
+
+use crate::client::{BOUND, Client};
+use crate::hostile;
+use crate::machine::{Machine, pid};
+use crate::world::eventually;
+use rustix::process::{Signal, kill_process};
+use serde_json::json;
+use std::path::PathBuf;
+
+/// A machine with a session whose server has made a start-up file, and another file, in a granted folder.
+fn left_behind() -> (Machine, Client, [PathBuf; 2]) {
+    let mut machine = Machine::new(hostile::install);
+    let report = machine.file("docs/below/report.txt", "text");
+    machine.start();
+    let mut client = machine.connect();
+    let call = client.begin_call("change", json!({ "path": report }));
+    machine.wait_until_said("Your answer: ");
+    // The folder, for this session.
+    machine.types("6");
+    client.outcome(call).ok();
+    let left = [".envrc", "plain"].map(|name| report.with_file_name("deep").join(name));
+    std::fs::create_dir(left[0].parent().unwrap()).unwrap();
+    for path in &left {
+        client.scribble(path).ok();
+    }
+    (machine, client, left)
+}
+
+/// What the record says of a path.
+fn told(machine: &Machine, path: &std::path::Path) -> Vec<String> {
+    let log = std::fs::read_to_string(machine.home.audit().join("audit.jsonl")).unwrap();
+    let about = format!("`{}`", path.to_str().unwrap());
+    let lines = log.lines().filter(|line| line.contains("boundary-violation") && line.contains(&about));
+    lines.map(str::to_owned).collect()
+}
+
+/// The start-up file is gone and on record, the other one is as it was.
+#[track_caller]
+fn is_in_order(machine: &Machine, [startup, plain]: &[PathBuf; 2]) {
+    assert!(!startup.exists() && plain.exists());
+    let told = told(machine, startup);
+    assert_eq!(told.len(), 1, "{told:?}");
+    let place = machine.home.sandboxes().join("quarantine");
+    assert!(told[0].contains(&format!("was moved to `{}/", place.to_str().unwrap())), "{told:?}");
+}
+
+#[test]
+fn a_signal_to_the_trusted_process_leaves_nothing_that_runs_later() {
+    for signal in [Signal::TERM, Signal::INT] {
+        let (mut machine, client, left) = left_behind();
+        kill_process(pid(machine.pid()), signal).unwrap();
+        assert!(machine.wait().success());
+        is_in_order(&machine, &left);
+        drop(client);
+    }
+}
+
+#[test]
+fn stopping_the_trusted_process_leaves_nothing_that_runs_later() {
+    let (mut machine, client, left) = left_behind();
+    assert!(machine.command(&["stop"]).status.success());
+    assert!(machine.wait().success());
+    is_in_order(&machine, &left);
+    drop(client);
+}
+
+#[test]
+fn what_is_found_after_the_trusted_process_was_killed_is_on_record_when_it_runs_again() {
+    let (mut machine, client, left) = left_behind();
+    machine.kill();
+    eventually("the start-up file is moved away", BOUND, || !left[0].exists());
+    assert_eq!(told(&machine, &left[0]), Vec::<String>::new());
+    machine.start();
+    eventually("its mention", BOUND, || !told(&machine, &left[0]).is_empty());
+    is_in_order(&machine, &left);
+    // It is told once.
+    kill_process(pid(machine.pid()), Signal::TERM).unwrap();
+    machine.wait();
+    machine.start();
+    is_in_order(&machine, &left);
+    machine.verify();
+    drop(client);
+}
