@@ -114,17 +114,17 @@ impl Destination {
         Self { text: raw.to_owned(), place, port: Some(SSH) }
     }
 
-    /// Only what leads somewhere is normalized: anything else git could take for something else then.
+    /// Only what leads somewhere is normalized: anything else git could take for something else then. A place is known only
+    /// if it is plain as it is written and as it is sent, where the parser of URLs adds escapes.
     fn remote_url(raw: &str) -> Self {
         let Ok(url) = Url::parse(raw) else { return Self::nowhere(raw) };
         let is_web = matches!(url.scheme(), "http" | "https");
         let known = is_web || matches!(url.scheme(), "ssh" | "git");
-        match (known && is_plain(raw, is_web)).then(|| CleanHost::of(&url)).flatten() {
-            Some(host) => Self {
-                place: Some(Place::below(host, url.path())),
-                port: url.port_or_known_default().or_else(|| usual_port(url.scheme())),
-                text: spell(url),
-            },
+        let place = CleanHost::of(&url).map(|host| Place::below(host, url.path()));
+        let port = url.port_or_known_default().or_else(|| usual_port(url.scheme()));
+        let text = spell(url);
+        match place.filter(|_| known && is_plain(raw, is_web) && is_plain(&text, is_web)) {
+            Some(place) => Self { text, place: Some(place), port },
             None => Self::nowhere(raw),
         }
     }

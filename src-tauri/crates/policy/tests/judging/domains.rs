@@ -176,3 +176,44 @@ fn dots_at_the_end_of_a_host_mean_nothing_in_any_script() {
         assert_eq!(Pattern::Any.covers(host), host == "ok.org");
     }
 }
+
+#[test]
+fn a_remote_whose_host_programs_may_find_elsewhere_is_no_place() {
+    let domain = |raw: &str| Destination::parse(Role::GitRemoteUrl, raw).domain().map(str::to_owned);
+    for plain in
+        ["https://u%40x@ok.org/a", "https://ok.org/a%20b?c#d", "ssh://u@ok.org/a%20b", "git://ok.org/a"]
+    {
+        assert!(domain(plain).is_some_and(|domain| domain.starts_with("ok.org/a")), "{plain}");
+    }
+    for odd in [
+        // The parser of URLs passes over these blanks, and git does not.
+        "https://ok\t.org/a",
+        "https://ok.org\n/a",
+        "ssh://git@ok\r.org/a",
+        "git://ok.org /a",
+        "https://ok.org\\.evil.net/a",
+        "ssh://ok.org\\.evil.net/a",
+        // These end the host for the one and not for the other.
+        "ssh://ok.org?.evil.net/a",
+        "git://ok.org#.evil.net/a",
+        // Escapes of the host, and of what stands before it where git looks for the host after it took them apart.
+        "https://ok%2eorg/a",
+        "ssh://ok%2eorg/a",
+        "ssh://u%40evil.net%2f@ok.org/a",
+        "git://u%40x@ok.org/a",
+    ] {
+        assert_eq!(domain(odd), None, "{odd}");
+    }
+}
+
+#[test]
+fn a_remote_that_is_plain_only_until_it_is_sent_is_no_place() {
+    // The parser of URLs escapes these, and what has escapes there is no place.
+    for raw in ["ssh://^it@ok.org/a", "ssh://h\u{f6}.org/a", "git://\"x@ok.org/a"] {
+        let remote = Destination::parse(Role::GitRemoteUrl, raw);
+        assert_eq!((remote.text(), remote.domain()), (raw, None));
+    }
+    let twin = Destination::parse(Role::GitRemoteUrl, "ssh://it@ok.org/\"a");
+    assert_eq!((twin.text(), twin.domain()), ("ssh://it@ok.org/%22a", Some("ok.org/%22a")));
+    assert_eq!(Destination::parse(Role::GitRemoteUrl, twin.text()), twin);
+}
