@@ -1,14 +1,16 @@
 //! The files of the person's are followed while everything runs: what they say applies to the next call, what they no
 //! longer open is gone for the kernel too, and a mistake changes nothing.
 
+mod edits;
+mod troubles;
+
 use crate::client::{BOUND, Client};
 use crate::consent::Next;
 use crate::hostile;
-use crate::machine::Machine;
-use crate::world::{World, eventually};
+use crate::world::eventually;
+use edits::{annotate, rule, rules};
 use ironcurtain_daemon::consent::{Lifetime, Reach, Withdrawn};
 use serde_json::{Value, json};
-use std::path::{Path, PathBuf};
 
 const MISSING: &str = "os error 2)";
 
@@ -120,87 +122,6 @@ fn an_open_question_is_judged_again_by_another_policy() {
 }
 
 #[test]
-fn a_mistake_changes_nothing_and_is_named_until_it_is_mended() {
-    let world = hostile::world();
-    let mut client = world.connect("hostile");
-    world.changes_policy(|w| w.put_first(rule("quiet", json!({ "tool": ["heard"] }), "deny")));
-    let before = world.status().policy;
-    let good = world.read(POLICY);
-    let bad = "{\n  \"rules\": [\n    { \"name\": \"wide\", \"then\": \"allow\",\n      \"if\": { \"tols\": [\"open\"] } }\n  ]\n}\n";
-    world.replaces(POLICY, bad);
-    let trouble = world.trouble();
-    let named = format!("`{}`, line 4, rule `wide`, field `if.tols`", world.config(POLICY).display());
-    assert!(trouble.starts_with("The last change of the policy is not in force: "), "{trouble}");
-    assert!(trouble.contains(&named), "{trouble}");
-    client.plain("heard").refused("DENIED: quiet (rule `quiet`)");
-    client.plain("now").ok();
-    assert_eq!(world.status().policy, before);
-    // Another mistake is named instead.
-    world.replaces(POLICY, "{");
-    eventually("the other mistake", BOUND, || world.trouble().contains("EOF while parsing"));
-    world.replaces(POLICY, &good);
-    eventually("no trouble", BOUND, || world.status().troubles.is_empty());
-    assert_eq!(world.status().policy, before);
-    client.plain("heard").refused("DENIED: quiet (rule `quiet`)");
-}
-
-#[test]
-fn a_file_that_is_gone_leaves_what_it_said_in_force() {
-    let world = hostile::world();
-    let mut client = world.connect("hostile");
-    let directory = world.home.policy();
-    let away = world.home.config.join("away");
-    let before = world.status().policy;
-    let gone = |path: &Path| format!("`{}` is gone; put it back", path.display());
-    std::fs::rename(world.config(POLICY), world.config("saved")).unwrap();
-    eventually("the trouble", BOUND, || world.trouble().contains(&gone(&world.config(POLICY))));
-    client.plain("heard").ok();
-    std::fs::rename(world.config("saved"), world.config(POLICY)).unwrap();
-    eventually("no trouble", BOUND, || world.status().troubles.is_empty());
-    assert_eq!(world.status().policy, before);
-    // With its directory, twice: what comes back is followed.
-    for quiet in [true, false] {
-        std::fs::rename(&directory, &away).unwrap();
-        eventually("the trouble", BOUND, || world.trouble().contains(" is gone; put it back"));
-        client.plain("now").ok();
-        std::fs::create_dir(&directory).unwrap();
-        for file in ["compiled-policy.json", "tool-annotations.json"] {
-            std::fs::copy(away.join(file), directory.join(file)).unwrap();
-        }
-        std::fs::remove_dir_all(&away).unwrap();
-        eventually("no trouble", BOUND, || world.status().troubles.is_empty());
-        if quiet {
-            world.changes_policy(|w| w.put_first(rule("quiet", json!({ "tool": ["heard"] }), "deny")));
-            client.plain("heard").refused("quiet");
-        } else {
-            world.changes_policy(|w| w.edit(POLICY, |policy| drop(rules(policy).remove(0))));
-            client.plain("heard").ok();
-        }
-    }
-}
-
-#[test]
-fn a_pipe_in_the_place_of_a_file_is_named_and_holds_up_nothing() {
-    let world = hostile::world();
-    let mut client = world.connect("hostile");
-    client.plain("heard").ok();
-    std::fs::remove_file(world.config(POLICY)).unwrap();
-    let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
-    rustix::fs::mkfifoat(rustix::fs::CWD, world.config(POLICY), mode).unwrap();
-    let is = format!("`{}` cannot be read: it is a named pipe", world.config(POLICY).display());
-    eventually("the trouble", BOUND, || world.status().troubles.iter().any(|text| text.contains(&is)));
-    // What was in force stays, for those who come now, too.
-    client.plain("heard").ok();
-    world.connect("hostile").plain("heard").ok();
-    world.replaces(
-        POLICY,
-        &json!({ "rules": [rule("quiet", json!({ "tool": ["heard"] }), "deny")] }).to_string(),
-    );
-    eventually("no trouble", BOUND, || world.status().troubles.is_empty());
-    client.plain("heard").refused("DENIED: quiet (rule `quiet`)");
-}
-
-#[test]
 fn whichever_way_an_editor_writes_it_is_noticed() {
     let world = hostile::world();
     let mut client = world.connect("hostile");
@@ -288,31 +209,6 @@ fn another_policy_is_on_record_with_both_hashes_and_so_is_the_one_of_each_call()
 }
 
 #[test]
-fn while_the_record_cannot_be_written_no_policy_comes_into_force() {
-    let mut machine = Machine::new(hostile::install);
-    machine.start();
-    let mut client = machine.connect();
-    client.plain("heard").ok();
-    let status = |machine: &Machine| String::from_utf8(machine.command(&["status"]).stdout).unwrap();
-    let log = machine.home.audit().join("audit.jsonl");
-    machine.limit_files(Some(std::fs::metadata(&log).unwrap().len()));
-    let file = machine.home.config.join(POLICY);
-    let mut policy: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
-    rules(&mut policy).insert(0, rule("quiet", json!({ "tool": ["heard"] }), "deny"));
-    std::fs::write(&file, policy.to_string()).unwrap();
-    let waits = "The last change of the policy is not in force: the audit log cannot be written";
-    eventually("the trouble", BOUND, || status(&machine).contains(waits));
-    client.plain("heard").refused("DENIED: the audit log cannot be written");
-    machine.limit_files(None);
-    // The first thing that is on record again is still judged by the policy in force.
-    client.plain("now").ok();
-    eventually("the change", BOUND, || status(&machine).contains(" is protecting "));
-    client.plain("heard").refused("quiet");
-    client.plain("now").ok();
-    machine.verify();
-}
-
-#[test]
 fn the_next_session_has_the_servers_that_are_configured_now() {
     let world = hostile::world();
     let mut running = world.connect("hostile");
@@ -371,68 +267,4 @@ fn what_was_granted_holds_no_longer_than_the_policy_lets_it() {
     client.open(&note).refused("DENIED: closed (rule `closed`)");
     world.changes_policy(|w| w.edit(POLICY, |policy| drop(rules(policy).remove(0))));
     assert_eq!(client.open(&note).ok(), "note");
-}
-
-impl World {
-    fn config(&self, below: &str) -> PathBuf {
-        self.home.config.join(below)
-    }
-
-    fn read(&self, below: &str) -> String {
-        std::fs::read_to_string(self.config(below)).unwrap()
-    }
-
-    /// Replaces a file as most editors do.
-    fn replaces(&self, below: &str, text: &str) {
-        let beside = self.config(&format!("{below}.new"));
-        std::fs::write(&beside, text).unwrap();
-        std::fs::rename(beside, self.config(below)).unwrap();
-    }
-
-    fn edit(&self, below: &str, change: impl FnOnce(&mut Value)) {
-        let mut file = serde_json::from_str(&self.read(below)).unwrap();
-        change(&mut file);
-        self.replaces(below, &format!("{file:#}"));
-    }
-
-    fn put_first(&self, rule: Value) {
-        self.edit(POLICY, |policy| rules(policy).insert(0, rule));
-    }
-
-    /// Does something, and waits until another policy is in force.
-    #[track_caller]
-    fn changes_policy(&self, change: impl FnOnce(&Self)) {
-        let before = self.status();
-        change(self);
-        eventually("another policy is in force", BOUND, || {
-            let now = self.status();
-            now.policy != before.policy && now.troubles.is_empty()
-        });
-    }
-
-    /// Waits for a trouble.
-    #[track_caller]
-    fn trouble(&self) -> String {
-        eventually("a trouble", BOUND, || self.status().troubles.len() == 1);
-        self.status().troubles.remove(0)
-    }
-
-    /// The roots of the only session, without its own folder.
-    fn roots(&self) -> Vec<PathBuf> {
-        let roots = self.sessions().remove(0).roots;
-        roots.iter().skip(1).map(|root| PathBuf::from(&root.path)).collect()
-    }
-}
-
-fn rule(name: &str, condition: Value, then: &str) -> Value {
-    json!({ "name": name, "description": name, "principle": name, "if": condition, "then": then, "reason": name })
-}
-
-fn rules(policy: &mut Value) -> &mut Vec<Value> {
-    policy["rules"].as_array_mut().unwrap()
-}
-
-fn annotate(file: &mut Value, name: &str, arguments: Value) {
-    let tools = file["servers"]["hostile"]["tools"].as_array_mut().unwrap();
-    tools.iter_mut().find(|tool| tool["toolName"] == name).unwrap()["args"] = arguments;
 }

@@ -9,6 +9,7 @@ mod applied;
 mod converge;
 mod files;
 mod options;
+mod running;
 
 pub use applied::{Applied, Versions};
 pub use options::LegOptions;
@@ -18,13 +19,13 @@ use super::process::{self, Hold, Process, Start};
 use super::pump::{Answered, Pump, PumpOptions};
 use super::report::{Report, Whose};
 use super::roots::Shown;
-use super::{Lease, ServerError, control::Control};
+use super::{Lease, ServerError};
 use crate::audit::{Entry, Event};
 use crate::mounts::{Need, united};
 use crate::wire::{Input, Response, notification_line};
 use converge::Lawful;
 use files::SessionFiles;
-use ironcurtain_sandbox::ControlOp;
+use running::{Running, ended};
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -35,9 +36,6 @@ use tokio::time::Instant;
 
 /// How long a restarted server may take to answer its greeting.
 const GREETING_BOUND: Duration = Duration::from_secs(30);
-
-/// How long a server that is to be started anew may take to be gone, with all that its sandbox had made.
-const STOP_BOUND: Duration = Duration::from_secs(5);
 
 /// A server that ends sooner than this after its start is not started again at once.
 const STEADY: Duration = Duration::from_secs(2);
@@ -99,39 +97,6 @@ pub(super) struct Seen {
     pub(super) state: watch::Receiver<State>,
     pub(super) applied: watch::Receiver<Applied>,
     pub(super) roots: watch::Receiver<Shown>,
-}
-
-struct Running {
-    pump: Pump,
-    hold: Hold,
-    ended: oneshot::Receiver<()>,
-}
-
-impl Running {
-    fn control(&mut self) -> Option<&mut Control> {
-        match &mut self.hold {
-            Hold::Live { control, .. } => Some(control),
-            Hold::Fixed { .. } | Hold::Plain { .. } => None,
-        }
-    }
-
-    /// Ends it, and waits until nothing of it is left, so that the next one finds its folder as it is to be.
-    async fn stop(mut self) {
-        let Some(control) = self.control() else { return };
-        let end = async {
-            // The supervisor kills first and answers then; one that cannot be asked ends with the conversation.
-            if control.ask(ControlOp::Shutdown).await.is_ok() {
-                control.exit().await;
-            }
-        };
-        // One that takes longer is killed.
-        let _ = tokio::time::timeout(STOP_BOUND, end).await;
-    }
-
-    /// Whether what it sees can only be changed by starting it anew.
-    fn is_fixed(&self) -> bool {
-        matches!(self.hold, Hold::Fixed { .. })
-    }
 }
 
 struct Leg {
@@ -358,14 +323,6 @@ impl Leg {
     async fn log(&self, text: String) {
         // Without a log there is nobody to tell.
         let _ = self.options.log.send(text).await;
-    }
-}
-
-async fn ended(running: Option<&mut Running>) {
-    match running {
-        // Either way the conversation is over.
-        Some(running) => drop((&mut running.ended).await),
-        None => std::future::pending().await,
     }
 }
 

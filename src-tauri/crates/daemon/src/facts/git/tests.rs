@@ -3,117 +3,13 @@
 mod differential;
 mod hostile;
 mod parts;
+mod person;
 mod wire;
 
 use super::*;
+use person::Person;
 use std::process::Command;
 use std::time::{Duration, Instant};
-
-struct Person {
-    dir: tempfile::TempDir,
-}
-
-impl Person {
-    fn new() -> Self {
-        let person = Self { dir: tempfile::tempdir().unwrap() };
-        person.git(&["init", "-q", "-b", "main", "repo"]);
-        person
-    }
-
-    fn path(&self, below: &str) -> CanonicalPath {
-        let mut path = self.dir.path().canonicalize().unwrap();
-        if !below.is_empty() {
-            path = path.join(below);
-        }
-        CanonicalPath::assume_canonical(path.to_str().unwrap()).unwrap()
-    }
-
-    fn file(&self, below: &str, content: &str) {
-        let at = self.path(below);
-        std::fs::create_dir_all(at.parent().unwrap().as_path()).unwrap();
-        if at.as_path().is_symlink() {
-            std::fs::remove_file(at.as_path()).unwrap();
-        }
-        std::fs::write(at.as_path(), content).unwrap();
-    }
-
-    fn program(&self, below: &str, script: &str) {
-        self.file(below, script);
-        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-        std::fs::set_permissions(self.path(below).as_path(), mode).unwrap();
-    }
-
-    fn link(&self, below: &str, to: &str) {
-        let at = self.path(below);
-        std::fs::create_dir_all(at.parent().unwrap().as_path()).unwrap();
-        let _ = std::fs::remove_file(at.as_path());
-        std::os::unix::fs::symlink(to, at.as_path()).unwrap();
-    }
-
-    /// Git as the person runs it.
-    fn git(&self, arguments: &[&str]) -> String {
-        let mut git = Command::new("git");
-        git.args(arguments).current_dir(self.dir.path()).env("HOME", self.dir.path().canonicalize().unwrap());
-        let output = git.env_remove("XDG_CONFIG_HOME").output().unwrap();
-        String::from_utf8(output.stdout).unwrap()
-    }
-
-    fn commit(&self, repository: &str) {
-        let author = ["-c", "user.name=x", "-c", "user.email=x"];
-        let commit = ["commit", "-q", "--allow-empty", "-m", "x"];
-        self.git(&[&["-C", repository], &author[..], &commit[..]].concat());
-    }
-
-    fn config(&self, content: &str) {
-        self.file("repo/.git/config", &format!("[core]\n\trepositoryformatversion = 0\n{content}"));
-    }
-
-    fn question(&self, folder: &str, way: Way, raw: Option<&str>) -> RemoteQuestion {
-        let values = vec![(0, raw.map(address::sent))];
-        RemoteQuestion { repositories: vec![self.path(folder)], way, values }
-    }
-
-    fn ask(&self, folder: &str, way: Way, raw: Option<&str>, in_sandbox: bool) -> Vec<String> {
-        let person = self.path("");
-        self.ask_where(folder, way, raw, in_sandbox, &|path| person.contains(path))
-    }
-
-    fn ask_where(
-        &self,
-        folder: &str,
-        way: Way,
-        raw: Option<&str>,
-        in_sandbox: bool,
-        may_look: &dyn Fn(&CanonicalPath) -> bool,
-    ) -> Vec<String> {
-        let git = Git { person: self.path(""), in_sandbox };
-        let answer = self.question(folder, way, raw).answer(&git, may_look);
-        match answer.as_slice() {
-            [(0, Fact::Remotes(all))] => all.clone(),
-            other => panic!("{other:?}"),
-        }
-    }
-
-    fn fetch(&self, raw: Option<&str>) -> Vec<String> {
-        self.ask("repo", Way::Fetch, raw, false)
-    }
-
-    fn push(&self, raw: Option<&str>) -> Vec<String> {
-        self.ask("repo", Way::Push, raw, false)
-    }
-
-    #[track_caller]
-    fn is_unknown(&self, why: &str) {
-        let began = Instant::now();
-        for (way, raw) in
-            [(Way::Push, Some("origin")), (Way::Fetch, None), (Way::Push, Some("https://a.example/x"))]
-        {
-            let all = self.ask("repo", way, raw, true);
-            assert_eq!(all, [format!("(not known, because {why})")]);
-        }
-        assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
-    }
-}
 
 #[test]
 fn every_remote_leads_where_git_says() {
