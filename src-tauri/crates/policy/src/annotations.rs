@@ -12,12 +12,21 @@ use crate::fields::field;
 use crate::names::Names;
 use crate::{Roles, SharedStr};
 use serde_json::{Map, Value};
+use std::sync::Arc;
 pub(crate) use taken::{Taken, Values};
 
 /// The annotated tools, by server.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Annotations {
-    servers: Names<Names<ToolAnnotation>>,
+    servers: Names<Names<Arc<KnownTool>>>,
+}
+
+/// A tool with its names. Shared with the calls of it.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct KnownTool {
+    pub(crate) server: SharedStr,
+    pub(crate) name: SharedStr,
+    pub(crate) annotation: ToolAnnotation,
 }
 
 /// What one tool's arguments mean.
@@ -76,23 +85,21 @@ impl Annotations {
     /// What is known of a tool.
     #[must_use]
     pub fn get(&self, server: &str, tool: &str) -> Option<&ToolAnnotation> {
-        self.servers.get(server)?.get(tool)
+        self.known(server, tool).map(|known| &known.annotation)
     }
 
     /// What is known of a tool, with the names it is known by.
-    pub(crate) fn known(
-        &self,
-        server: &str,
-        tool: &str,
-    ) -> Option<(&SharedStr, &SharedStr, &ToolAnnotation)> {
-        let (server, tools) = self.servers.find(server)?;
-        let (tool, annotation) = tools.find(tool)?;
-        Some((server, tool, annotation))
+    pub(crate) fn known(&self, server: &str, tool: &str) -> Option<&Arc<KnownTool>> {
+        self.servers.get(server)?.get(tool)
     }
 
     /// The tools of a server, by name.
     pub fn tools(&self, server: &str) -> impl Iterator<Item = (&str, &ToolAnnotation)> {
-        self.servers.get(server).into_iter().flat_map(Names::iter).map(|(name, tool)| (name.as_str(), tool))
+        self.servers
+            .get(server)
+            .into_iter()
+            .flat_map(Names::iter)
+            .map(|(name, known)| (name.as_str(), &known.annotation))
     }
 
     /// The servers that have annotated tools.

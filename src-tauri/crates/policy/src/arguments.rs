@@ -3,11 +3,11 @@
 //! - An unknown tool, an unknown argument and an argument of the wrong shape are denied here.
 //! - A value of a judged role is a text or a flat list of texts; anything else is denied, never skipped.
 
-use crate::annotations::Values;
+use crate::annotations::{KnownTool, Values};
 use crate::call::{Fact, ResolvedCall};
 use crate::fields::field;
 use crate::judge::UNKNOWN_TOOL;
-use crate::{Annotations, Denial, Role, RoleSet, Roles, SharedStr, ToolAnnotation};
+use crate::{Annotations, Denial, Role, RoleSet, Roles, SharedStr};
 use serde_json::{Map, Value};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -15,13 +15,11 @@ use std::sync::Arc;
 /// A call whose arguments are understood, and whose values wait for facts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CallPlan<'a> {
-    pub(crate) server: &'a SharedStr,
-    pub(crate) tool: &'a SharedStr,
+    pub(crate) tool: &'a Arc<KnownTool>,
     pub(crate) arguments: &'a Arc<Map<String, Value>>,
     pub(crate) carried: RoleSet,
     pub(crate) judged: RoleList,
     pub(crate) values: SmallVec<[PlannedValue<'a>; 2]>,
-    pub(crate) descends: bool,
 }
 
 /// Roles in the order in which the arguments of a tool carry them.
@@ -32,6 +30,8 @@ pub(crate) type RoleList = SmallVec<[Role; 8]>;
 pub struct PlannedValue<'a> {
     /// The argument.
     pub argument: &'a SharedStr,
+    /// Its place in the annotation of the tool.
+    pub(crate) place: usize,
     /// Its place in the argument, when that is a list.
     pub index: Option<usize>,
     /// What it means. Never empty.
@@ -52,7 +52,7 @@ impl Annotations {
         arguments: &'a Arc<Map<String, Value>>,
     ) -> Result<CallPlan<'a>, Denial> {
         let known = self.known_or_denied(server, tool)?;
-        build(known, arguments, &known.2.taken.take(arguments)?)
+        build(known, arguments, &known.annotation.taken.take(arguments)?)
     }
 
     /// Understands a call without checking that its argument names and shapes are those the tool declares: for
@@ -67,11 +67,12 @@ impl Annotations {
         arguments: &'a Arc<Map<String, Value>>,
     ) -> Result<CallPlan<'a>, Denial> {
         let known = self.known_or_denied(server, tool)?;
-        let values: Values<'_> = known.2.arguments.iter().map(|(name, _)| field(arguments, name)).collect();
+        let values: Values<'_> =
+            known.annotation.arguments.iter().map(|(name, _)| field(arguments, name)).collect();
         build(known, arguments, &values)
     }
 
-    fn known_or_denied(&self, server: &str, tool: &str) -> Result<Known<'_>, Denial> {
+    fn known_or_denied(&self, server: &str, tool: &str) -> Result<&Arc<KnownTool>, Denial> {
         self.known(server, tool)
             .ok_or_else(|| Denial::new(UNKNOWN_TOOL, format!("the tool `{server}/{tool}` is not known")))
     }
@@ -81,13 +82,13 @@ impl<'a> CallPlan<'a> {
     /// The server.
     #[must_use]
     pub fn server(&self) -> &'a str {
-        self.server
+        &self.tool.server
     }
 
     /// The tool.
     #[must_use]
     pub fn tool(&self) -> &'a str {
-        self.tool
+        &self.tool.name
     }
 
     /// Every value that means something, in the order in which facts are to be given.
@@ -133,26 +134,21 @@ impl PlannedValue<'_> {
     }
 }
 
-/// A tool and its names.
-type Known<'a> = (&'a SharedStr, &'a SharedStr, &'a ToolAnnotation);
-
 fn build<'a>(
-    (server, tool, annotation): Known<'a>,
+    tool: &'a Arc<KnownTool>,
     arguments: &'a Arc<Map<String, Value>>,
     values: &[Option<&'a Value>],
 ) -> Result<CallPlan<'a>, Denial> {
     let mut plan = CallPlan {
-        server,
         tool,
         arguments,
         carried: RoleSet::default(),
         judged: RoleList::new(),
         values: SmallVec::new(),
-        descends: annotation.descends,
     };
-    for ((name, roles), value) in annotation.roles(arguments).zip(values) {
+    for (place, ((name, roles), value)) in tool.annotation.roles(arguments).zip(values).enumerate() {
         plan.carry(roles);
-        plan.collect(name, roles.meant, *value)?;
+        plan.collect((place, name), roles.meant, *value)?;
     }
     Ok(plan)
 }
@@ -174,14 +170,15 @@ impl<'a> CallPlan<'a> {
     /// Takes the values of one argument.
     fn collect(
         &mut self,
-        argument: &'a SharedStr,
+        (place, argument): (usize, &'a SharedStr),
         meant: RoleSet,
         value: Option<&'a Value>,
     ) -> Result<(), Denial> {
         if meant.is_empty() {
             return Ok(());
         }
-        let mut push = |index, raw| self.values.push(PlannedValue { argument, index, roles: meant, raw });
+        let mut push =
+            |index, raw| self.values.push(PlannedValue { argument, place, index, roles: meant, raw });
         let is_remote = meant.contains(Role::GitRemoteUrl);
         let is_path = meant.meets(RoleSet::PATHS);
         match value {

@@ -1,5 +1,6 @@
 //! A call with every value in its canonical form: what is judged, and what is sent.
 
+use crate::annotations::KnownTool;
 use crate::arguments::RoleList;
 use crate::domains::Destination;
 use crate::{CallPlan, Category, Denial, PlannedValue, Role, RoleSet, SharedStr};
@@ -25,10 +26,8 @@ pub enum Fact {
 /// A call ready to be judged and sent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ResolvedCall {
-    pub(crate) server: SharedStr,
-    pub(crate) tool: SharedStr,
+    tool: Arc<KnownTool>,
     pub(crate) arguments: Arc<Map<String, Json>>,
-    pub(crate) descends: bool,
     /// Every role any argument of the tool carries.
     pub(crate) carried: RoleSet,
     /// Every judged role of the tool, also those the call gives no value for.
@@ -40,8 +39,8 @@ pub struct ResolvedCall {
 /// One value of the call, in canonical form.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Given {
-    /// The argument it came in.
-    pub argument: SharedStr,
+    /// The place of its argument in the annotation of the tool.
+    argument: usize,
     /// What it means.
     pub roles: RoleSet,
     /// What it is.
@@ -64,10 +63,8 @@ pub enum Resource {
 impl ResolvedCall {
     pub(crate) fn new(plan: &CallPlan<'_>, mut facts: impl Iterator<Item = Fact>) -> Result<Self, Denial> {
         let mut call = Self {
-            server: plan.server.clone(),
-            tool: plan.tool.clone(),
+            tool: Arc::clone(plan.tool),
             arguments: Arc::clone(plan.arguments),
-            descends: plan.descends,
             carried: plan.carried,
             judged: RoleList::from_slice(&plan.judged),
             given: SmallVec::new(),
@@ -81,13 +78,13 @@ impl ResolvedCall {
     /// The server.
     #[must_use]
     pub fn server(&self) -> &str {
-        &self.server
+        &self.tool.server
     }
 
     /// The tool.
     #[must_use]
     pub fn tool(&self) -> &str {
-        &self.tool
+        &self.tool.name
     }
 
     /// The arguments to send, canonical values in place.
@@ -111,6 +108,17 @@ impl ResolvedCall {
         &self.judged
     }
 
+    /// Whether a folder given to the tool stands for all that is in it.
+    pub(crate) fn descends(&self) -> bool {
+        self.tool.annotation.descends
+    }
+
+    /// The argument that a value came in.
+    pub(crate) fn argument(&self, given: &Given) -> &SharedStr {
+        const NONE: &SharedStr = &SharedStr::fixed("");
+        self.tool.annotation.arguments.get(given.argument).map_or(NONE, |(name, _)| name)
+    }
+
     /// Every value that means something.
     pub(crate) fn given(&self) -> &[Given] {
         &self.given
@@ -125,7 +133,7 @@ impl ResolvedCall {
     pub fn paths(&self) -> impl Iterator<Item = (Role, &str, &CanonicalPath)> {
         self.judged.iter().flat_map(|role| {
             self.values(*role).filter_map(|given| match &given.value {
-                Resource::Path(path) => Some((*role, given.argument.as_str(), path)),
+                Resource::Path(path) => Some((*role, self.argument(given).as_str(), path)),
                 Resource::Url(_) | Resource::Text(_) | Resource::Shapeless => None,
             })
         })
@@ -208,7 +216,7 @@ impl ResolvedCall {
     }
 
     fn give(&mut self, planned: &PlannedValue<'_>, value: Resource) {
-        self.given.push(Given { argument: planned.argument.clone(), roles: planned.roles, value });
+        self.given.push(Given { argument: planned.place, roles: planned.roles, value });
     }
 }
 

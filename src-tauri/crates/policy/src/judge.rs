@@ -66,9 +66,8 @@ pub struct Context<'a> {
 
 /// Judges a call.
 pub fn judge(policy: &Policy, context: &Context<'_>, call: &ResolvedCall) -> Verdict {
-    structure(context, call).unwrap_or_else(|| {
-        Judging::new(policy, context, call).tally().conclude(call.server(), context.approved)
-    })
+    structure(context, call)
+        .unwrap_or_else(|| Judging::new(policy, context, call).tally().conclude(call, context.approved))
 }
 
 /// Judges a call and tells which rule settled each of its values, and why the rules before that one did not.
@@ -178,11 +177,10 @@ impl<'a> Judging<'a> {
     /// it, is nobody's wish, and of one that nobody understands nobody could say what it opens: without a rule that
     /// covers it there is nothing to ask.
     fn is_outside_gate(&self, scope: &Scope<'_>, rule: Option<&Rule>) -> bool {
-        let Some(Given { argument, value: Resource::Url(destination), .. }) = scope.given else {
-            return false;
-        };
+        let Some(given @ Given { value: Resource::Url(destination), .. }) = scope.given else { return false };
         let (gates, server) = (self.context.gates, self.call.server());
-        let asks = rule.is_some() || (self.call.gives(argument) && gates.understand(server, destination));
+        let asks = rule.is_some()
+            || (self.call.gives(self.call.argument(given)) && gates.understand(server, destination));
         let admitted = gates.admits(server, destination);
         // A granted host leaves a repository there to the rules; without one, the gate is all there is.
         let opened = rule.is_some() && self.context.hosts.iter().any(|grant| grant.covers(destination));

@@ -18,6 +18,13 @@ pub struct Misfit {
     message: String,
 }
 
+impl Misfit {
+    /// A field is not there that must be.
+    pub(crate) fn missing(at: Spot<'_>, name: &str) -> Self {
+        Spot::Field(&at, name).misfit("is missing")
+    }
+}
+
 impl fmt::Display for Misfit {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.path.is_empty() {
@@ -165,11 +172,16 @@ impl Shape {
     }
 
     /// Whether every field is there that must be.
-    pub(crate) fn check_required(&self, fields: &Map<String, Value>, at: Spot<'_>) -> Result<(), Misfit> {
+    fn check_required(&self, fields: &Map<String, Value>, at: Spot<'_>) -> Result<(), Misfit> {
         match self.required.iter().find(|name| field(fields, name).is_none()) {
-            Some(missing) => Err(Spot::Field(&at, missing).misfit("is missing")),
+            Some(missing) => Err(Misfit::missing(at, missing)),
             None => Ok(()),
         }
+    }
+
+    /// The fields that must be there.
+    pub(crate) fn required(&self) -> &[SharedStr] {
+        &self.required
     }
 
     fn check_items(&self, items: &[Value], at: Spot<'_>) -> Result<(), Misfit> {

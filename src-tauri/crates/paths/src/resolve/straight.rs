@@ -14,20 +14,21 @@ use std::os::fd::OwnedFd;
 
 /// Where the path leads and what is there.
 pub(super) fn resolve(absolute: &str) -> Option<Resolution> {
-    let (path, found) = open(absolute)?;
+    let (path, found) = open(absolute, OFlags::empty())?;
     let target = found.map_or(Some(Target::Missing), |found| target(&found))?;
     Some(Resolution { path, links: Vec::new(), target })
 }
 
-/// Where the path leads.
+/// Where the path leads. A file is not opened where it need not be: that it is no folder says as much, and sooner.
 pub(super) fn locate(absolute: &str) -> Option<CanonicalPath> {
-    open(absolute).map(|(path, _)| path)
+    let found = open(absolute, OFlags::DIRECTORY).or_else(|| open(absolute, OFlags::empty()))?;
+    Some(found.0)
 }
 
-/// Opens what the path names, if there is something.
-fn open(absolute: &str) -> Option<(CanonicalPath, Option<OwnedFd>)> {
+/// Opens what the path names, if there is something of the kind that is wanted.
+fn open(absolute: &str, wanted: OFlags) -> Option<(CanonicalPath, Option<OwnedFd>)> {
     let path = CanonicalPath::assume_canonical(absolute).ok()?;
-    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    let flags = OFlags::PATH | OFlags::CLOEXEC | wanted;
     match openat2(CWD, absolute, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS) {
         Ok(found) => Some((path, Some(found))),
         // INVARIANT: a symlink before the missing component, or before the file, would have been `LOOP`.
@@ -67,6 +68,7 @@ mod tests {
         std::fs::create_dir(base.join("folder")).unwrap();
         std::fs::write(base.join("file"), "text").unwrap();
         std::fs::write(base.join("folder/file"), "").unwrap();
+        std::fs::write(base.join("K"), "").unwrap();
         std::os::unix::net::UnixListener::bind(base.join("socket")).unwrap();
         for (link, target) in [("link", "file"), ("way", "folder"), ("dangling", "none"), ("loop", "loop")] {
             symlink(target, base.join(link)).unwrap();
@@ -78,7 +80,7 @@ mod tests {
     #[test]
     fn what_has_no_symlink_in_it_takes_the_short_way() {
         let (_kept, base) = ground();
-        let there = ["folder", "file", "socket", "folder/file"];
+        let there = ["folder", "file", "socket", "folder/file", "K"];
         let missing = ["missing", "folder/missing", "missing/a/b/c", "file/x", "file/x/y", "socket/x"];
         let ours = there.iter().chain(&missing).map(|name| format!("{base}/{name}"));
         for path in ours.chain(["/", "/dev/null", "/missing"].map(str::to_owned)) {

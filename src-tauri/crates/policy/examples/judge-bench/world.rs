@@ -122,6 +122,13 @@ impl World {
         plan.with_facts(plan.values().iter().map(fact)).expect("a call")
     }
 
+    /// The paths that a call gives.
+    pub fn paths(&self, call: &Call) -> Vec<String> {
+        let plan = self.annotations.plan(call.server, call.tool, &call.arguments).expect("a plan");
+        let paths = plan.values().iter().filter(|value| value.is_path());
+        paths.filter_map(|value| value.raw.map(str::to_owned)).collect()
+    }
+
     /// Takes a path by its spelling.
     pub fn spelled(&self, raw: &str) -> CanonicalPath {
         path(raw)

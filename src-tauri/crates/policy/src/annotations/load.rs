@@ -5,7 +5,7 @@
 
 pub(crate) mod guards;
 
-use super::{Annotations, ArgumentRoles, Taken, ToolAnnotation};
+use super::{Annotations, ArgumentRoles, KnownTool, Taken, ToolAnnotation};
 use crate::names::Names;
 use crate::spot::{Source, Spot};
 use crate::{LoadError, Role, Roles, strict};
@@ -13,6 +13,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 impl Annotations {
     /// Reads a tool-annotations file.
@@ -24,17 +25,18 @@ impl Annotations {
         let source = Source { file, text };
         let stored: StoredFile = strict::read_file(source)?;
         source.check_version(stored.schema_version)?;
-        let mut servers: Names<Names<ToolAnnotation>> = Names::default();
+        let mut servers: Names<Names<Arc<KnownTool>>> = Names::default();
         for (server, stored) in stored.servers {
             let Some(tools) = servers.entry(&server) else { continue };
             for (index, tool) in stored.tools.into_iter().enumerate() {
                 let at = Reading { source, server: &server, index, tool: tool_name(&tool, index) };
-                let (name, tool) = at.tool(tool)?;
+                let (name, annotation) = at.tool(tool)?;
                 if tools.has(&name) {
                     return Err(at.error(TOOL_NAME, "the tool is annotated twice"));
                 }
                 if let Some(place) = tools.entry(&name) {
-                    *place = tool;
+                    let (server, name) = (server.as_str().into(), name.into());
+                    *place = Arc::new(KnownTool { server, name, annotation });
                 }
             }
         }

@@ -17,8 +17,8 @@ pub(crate) struct Taken {
     places: Names<usize>,
     /// What each annotated argument may be, with its name; nothing where the server does not say.
     shapes: Vec<Option<(SharedStr, Shape)>>,
-    /// All arguments as the server declares them; nothing where it does not.
-    whole: Shape,
+    /// The arguments that must be given, and the place of each. One without a place no call may give: none fits.
+    required: Vec<(SharedStr, Option<usize>)>,
 }
 
 /// What a call gives for each annotated argument.
@@ -40,7 +40,9 @@ impl Taken {
             }
             shapes.push(shape);
         }
-        Self { places, shapes, whole }
+        let required =
+            whole.required().iter().map(|name| (name.clone(), places.get(name).copied())).collect();
+        Self { places, shapes, required }
     }
 
     /// Whether a call may give an argument of this name.
@@ -59,12 +61,15 @@ impl Taken {
             *place.ok_or_else(|| Denial::invalid(format!("the tool has no argument `{name}`")))? =
                 Some(value);
         }
-        self.check(arguments, &values).map_err(|misfit| Denial::invalid(misfit.to_string()))?;
+        self.check(&values).map_err(|misfit| Denial::invalid(misfit.to_string()))?;
         Ok(values)
     }
 
-    fn check(&self, arguments: &Map<String, Value>, values: &[Option<&Value>]) -> Result<(), Misfit> {
-        self.whole.check_required(arguments, Spot::Whole)?;
+    fn check(&self, values: &[Option<&Value>]) -> Result<(), Misfit> {
+        let given = |place: Option<usize>| place.and_then(|place| *values.get(place)?);
+        if let Some((missing, _)) = self.required.iter().find(|(_, place)| given(*place).is_none()) {
+            return Err(Misfit::missing(Spot::Whole, missing));
+        }
         let mut given =
             values.iter().zip(&self.shapes).filter_map(|(value, shape)| value.zip(shape.as_ref()));
         given.try_for_each(|(value, (name, shape))| shape.check_field(name, value))

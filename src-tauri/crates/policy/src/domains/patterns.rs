@@ -51,9 +51,11 @@ impl Patterns {
         if self.below.is_empty() {
             return false;
         }
-        let parents =
-            host.match_indices('.').filter(|(dot, _)| *dot > 0).filter_map(|(dot, _)| host.get(dot + 1..));
-        std::iter::once(host).chain(parents).any(|parent| !parent.is_empty() && self.below.has(parent))
+        // Bytes are looked through faster than characters, and a dot is one byte.
+        let dots = host.bytes().enumerate().filter(|(at, byte)| *byte == b'.' && *at > 0);
+        let mut parents = dots.filter_map(|(dot, _)| host.get(dot + 1..));
+        let is_kept = |parent: &str| !parent.is_empty() && self.below.has(parent);
+        is_kept(host) || parents.any(is_kept)
     }
 }
 

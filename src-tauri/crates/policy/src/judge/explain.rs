@@ -97,13 +97,13 @@ impl<'a> Judging<'a> {
         let scope = Scope { role, given: Some(given) };
         let finding = scope.finding();
         if open && self.is_in_sandbox(given) {
-            return step(&finding, Settled::Sandbox, Vec::new());
+            return self.step(&finding, Settled::Sandbox, Vec::new());
         }
         if let Some(grant) = self.grant_for(&scope) {
-            return step(&finding, Settled::Grant(grant.id.clone()), Vec::new());
+            return self.step(&finding, Settled::Grant(grant.id.clone()), Vec::new());
         }
         if let Some(grant) = self.host_grant_for(&scope) {
-            return step(&finding, Settled::Grant(grant.id.clone()), Vec::new());
+            return self.step(&finding, Settled::Grant(grant.id.clone()), Vec::new());
         }
         let gated = self.is_outside_gate(&scope, self.rule_for(&scope));
         Step { gated, ..self.by_rules(&finding, |rule| scope.cover(rule, self.call)) }
@@ -118,15 +118,15 @@ impl<'a> Judging<'a> {
             passed.extend(miss.map(|miss| (rule.name().clone(), miss)));
             covers.ok()
         });
-        let Some(rule) = decides else { return step(finding, Settled::Nothing, passed) };
+        let Some(rule) = decides else { return self.step(finding, Settled::Nothing, passed) };
         let (name, reason) = (rule.name().clone(), rule.reason().clone());
         // What was passed on the way to a rule ends there.
         let before = passed.into_iter().take_while(|(passed, _)| *passed != name).collect();
-        step(finding, Settled::Rule { name, then: rule.then, reason }, before)
+        self.step(finding, Settled::Rule { name, then: rule.then, reason }, before)
     }
-}
 
-fn step(finding: &Finding<'_>, settled: Settled, passed: Vec<(SharedStr, Miss)>) -> Step {
-    let (role, argument) = (finding.role, finding.argument());
-    Step { role, argument, subject: finding.subject(), settled, gated: false, passed }
+    fn step(&self, finding: &Finding<'_>, settled: Settled, passed: Vec<(SharedStr, Miss)>) -> Step {
+        let (role, argument) = (finding.role, finding.argument(self.call));
+        Step { role, argument, subject: finding.subject(), settled, gated: false, passed }
+    }
 }

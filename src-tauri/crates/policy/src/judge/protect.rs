@@ -8,7 +8,7 @@ use ironcurtain_paths::CanonicalPath;
 /// Why the call is refused, when it is.
 pub(super) fn refuse(context: &Context<'_>, call: &ResolvedCall) -> Option<Denial> {
     let closed = |path: &CanonicalPath, taken_away: bool| {
-        context.protected.closes(path, call.descends || taken_away, context.sandbox)
+        context.protected.closes(path, call.descends() || taken_away, context.sandbox)
     };
     // Each value is looked up once; what is wrong with one is said role by role.
     let is_closed = |value: &Resource, taken_away: bool| matches!(value, Resource::Path(path) if closed(path, taken_away).is_some());

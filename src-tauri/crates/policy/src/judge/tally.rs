@@ -4,9 +4,10 @@
 
 use super::{DEFAULT_DENY, DOMAIN_GATE, GRANT, SANDBOX};
 use crate::{
-    Asked, Decision, Denial, Escalation, Few, Given, Grant, HostGrant, Permit, Reason, Resource, Role, Rule,
-    SharedStr, Spoken, Subject, Verdict,
+    Asked, Decision, Denial, Escalation, Few, Given, Grant, HostGrant, Permit, Reason, ResolvedCall,
+    Resource, Role, Rule, SharedStr, Spoken, Subject, Verdict,
 };
+use std::fmt;
 
 /// Findings so far.
 #[derive(Default)]
@@ -72,8 +73,8 @@ impl<'a> Tally<'a> {
         self.gated.push(finding);
     }
 
-    /// The verdict about a call of this server, less what a person said yes to.
-    pub(super) fn conclude(&self, server: &str, approved: &[Asked]) -> Verdict {
+    /// The verdict about the call, less what a person said yes to.
+    pub(super) fn conclude(&self, call: &ResolvedCall, approved: &[Asked]) -> Verdict {
         if let Some(rule) = self.denied {
             return Verdict::Deny(Denial::new(rule.name().clone(), rule.reason().clone()));
         }
@@ -91,12 +92,12 @@ impl<'a> Tally<'a> {
             !answered
         };
         // A gate asks about a value before a rule does.
-        let gates = self.gated.iter().filter(|finding| is_open(finding.asked_by_gate(server))).count();
+        let gates = self.gated.iter().filter(|finding| is_open(finding.asked_by_gate(call))).count();
         for (finding, rule) in &self.asked {
-            is_open(finding.asked(rule.said.clone()));
+            is_open(finding.asked(call, rule.said.clone()));
         }
         if let Some(left) = self.uncovered.as_ref().filter(|_| gates == 0) {
-            return Verdict::Deny(Denial::new(DEFAULT_DENY, format!("no rule covers {}", left.describe())));
+            return Verdict::Deny(Denial::new(DEFAULT_DENY, format!("no rule covers {left}")));
         }
         self.settled.iter().for_each(|by| push(&mut reasons, by.reason()));
         match values.first() {
@@ -107,7 +108,10 @@ impl<'a> Tally<'a> {
 
     /// The grants that settled something. Each has settled once, and no two have an id in common.
     fn grants(&self) -> Vec<String> {
-        self.settled.iter().filter_map(Settled::grant).cloned().collect()
+        // Of none, which is what there mostly is, `collect` is slower.
+        let mut grants = Vec::new();
+        grants.extend(self.settled.iter().filter_map(Settled::grant).cloned());
+        grants
     }
 }
 
@@ -137,21 +141,21 @@ impl Finding<'_> {
     /// About the call as a whole.
     pub(super) const WHOLE: Self = Self { role: None, given: None };
 
-    fn asked(&self, by: Reason) -> Asked {
-        Asked { role: self.role, argument: self.argument(), subject: self.subject(), by }
+    fn asked(&self, call: &ResolvedCall, by: Reason) -> Asked {
+        Asked { role: self.role, argument: self.argument(call), subject: self.subject(), by }
     }
 
-    fn asked_by_gate(&self, server: &str) -> Asked {
+    fn asked_by_gate(&self, call: &ResolvedCall) -> Asked {
         let place = match self.given.map(|given| &given.value) {
             Some(Resource::Url(destination)) => destination.domain().unwrap_or(destination.text()),
             Some(Resource::Path(_) | Resource::Text(_) | Resource::Shapeless) | None => "",
         };
-        let reason = format!("`{place}` is not among the hosts of the server `{server}`").into();
-        self.asked(Spoken { rule: DOMAIN_GATE, reason }.into())
+        let reason = format!("`{place}` is not among the hosts of the server `{}`", call.server()).into();
+        self.asked(call, Spoken { rule: DOMAIN_GATE, reason }.into())
     }
 
-    pub(super) fn argument(&self) -> SharedStr {
-        self.given.map(|given| given.argument.clone()).unwrap_or_default()
+    pub(super) fn argument(&self, call: &ResolvedCall) -> SharedStr {
+        self.given.map(|given| call.argument(given).clone()).unwrap_or_default()
     }
 
     pub(super) fn subject(&self) -> Subject {
@@ -164,11 +168,13 @@ impl Finding<'_> {
             Some(Resource::Shapeless) => Subject::Text(SharedStr::default()),
         }
     }
+}
 
-    fn describe(&self) -> String {
+impl fmt::Display for Finding<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.role {
-            Some(role) => format!("`{}` as `{role}`", self.subject()),
-            None => "this tool".to_owned(),
+            Some(role) => write!(formatter, "`{}` as `{role}`", self.subject()),
+            None => formatter.write_str("this tool"),
         }
     }
 }
