@@ -34,6 +34,14 @@ pub struct FoundPath {
     pub target: Target,
 }
 
+/// Whether a folder was found at a path.
+#[must_use]
+pub fn has_folder(found: &[FoundPath], path: &CanonicalPath) -> bool {
+    found
+        .iter()
+        .any(|f| f.path == *path && crate::consent::Target::from(f.target) == crate::consent::Target::Folder)
+}
+
 /// Finds where every path of a call leads; every other value gets `other`.
 ///
 /// # Errors

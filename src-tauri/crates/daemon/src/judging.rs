@@ -12,10 +12,11 @@ use crate::mounts::FileWrites;
 use crate::prepared::Prepared;
 use ironcurtain_paths::{CanonicalPath, Resolver};
 use ironcurtain_policy::{
-    Asked, CallPlan, Context, Denial, Explanation, Fact, Grant, HostGrant, ResolvedCall, Verdict, explain,
-    judge,
+    Asked, CallPlan, Context, Denial, Explanation, Fact, Grant, GrantKind, HostGrant, ResolvedCall, Verdict,
+    explain, judge,
 };
 use serde_json::{Map, Value};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// Everything one call is judged with.
@@ -79,7 +80,10 @@ impl Setting {
     pub fn judge(&self, prepared: &Prepared) -> Verdict {
         match self.uncovers(prepared) {
             Some(denial) => Verdict::Deny(denial),
-            None => self.judge_call(&prepared.call),
+            None => {
+                let grants = self.grants_where(|path| prepared.has_folder(path));
+                self.judge_call(&grants, &prepared.call)
+            }
         }
     }
 
@@ -88,25 +92,37 @@ impl Setting {
     pub fn explain(&self, prepared: &Prepared) -> Explanation {
         match self.uncovers(prepared) {
             Some(denial) => Explanation { steps: Vec::new(), verdict: Verdict::Deny(denial) },
-            None => self.with_context(|context| explain(&self.law.policy, context, &prepared.call)),
+            None => {
+                let grants = self.grants_where(|path| prepared.has_folder(path));
+                self.with_context(&grants, |context| explain(&self.law.policy, context, &prepared.call))
+            }
         }
     }
 
-    fn judge_call(&self, call: &ResolvedCall) -> Verdict {
-        self.with_context(|context| judge(&self.law.policy, context, call))
+    fn judge_call(&self, grants: &[Grant], call: &ResolvedCall) -> Verdict {
+        self.with_context(grants, |context| judge(&self.law.policy, context, call))
+    }
+
+    /// The grants that are for what is there now: one for a file is none for a folder in its place.
+    fn grants_where(&self, is_folder: impl Fn(&CanonicalPath) -> bool) -> Cow<'_, [Grant]> {
+        let is_outgrown = |grant: &Grant| grant.kind == GrantKind::File && is_folder(&grant.path);
+        if !self.grants.iter().any(is_outgrown) {
+            return Cow::Borrowed(&self.grants);
+        }
+        self.grants.iter().filter(|grant| !is_outgrown(grant)).cloned().collect()
     }
 
     fn uncovers(&self, prepared: &Prepared) -> Option<Denial> {
         prepared.uncovers(self.sandbox.as_ref(), self.contained?, &self.law.protected)
     }
 
-    fn with_context<T>(&self, then: impl FnOnce(&Context<'_>) -> T) -> T {
+    fn with_context<T>(&self, grants: &[Grant], then: impl FnOnce(&Context<'_>) -> T) -> T {
         then(&Context {
             sandbox: self.sandbox.as_ref(),
             sandbox_servers: std::slice::from_ref(&self.server),
             protected: &self.law.protected,
             gates: &self.law.gates,
-            grants: &self.grants,
+            grants,
             hosts: &self.hosts,
             approved: &self.approved,
         })
@@ -137,11 +153,14 @@ impl Planned<'_> {
 
     fn remotes(&self, question: &RemoteQuestion, setting: &Setting) -> Vec<(usize, Fact)> {
         let (plan, facts) = facts::without_remotes(&self.plan, &self.found.facts);
-        let is_open = |facts: Vec<Fact>| {
-            let call = plan.with_facts(facts);
-            call.is_ok_and(|call| !matches!(setting.judge_call(&call), Verdict::Deny(_)))
+        // A place that git would look at is a folder.
+        let is_open = |facts: Vec<Fact>, place: Option<&CanonicalPath>| {
+            let is_folder =
+                |path: &CanonicalPath| place == Some(path) || facts::has_folder(&self.found.paths, path);
+            let (grants, call) = (setting.grants_where(is_folder), plan.with_facts(facts));
+            call.is_ok_and(|call| !matches!(setting.judge_call(&grants, &call), Verdict::Deny(_)))
         };
-        if !self.found.paths.is_empty() && !is_open(facts.clone()) {
+        if !self.found.paths.is_empty() && !is_open(facts.clone(), None) {
             return question.refused();
         }
         // As if the call named that place.
@@ -154,7 +173,7 @@ impl Planned<'_> {
                     *path = place.clone();
                 }
             }
-            is_open(facts)
+            is_open(facts, Some(place))
         };
         let git = Git { person: setting.law.home.clone(), in_sandbox: setting.contained.is_some() };
         question.answer(&git, &may_look)

@@ -1,7 +1,7 @@
 //! A call whose values are canonical as of now, and what the kernel must show for it.
 
 use crate::consent::{Target, Wanted};
-use crate::facts::FoundPath;
+use crate::facts::{FoundPath, has_folder};
 use crate::mounts::{FileWrites, Need, need};
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::{Access, Asked, Denial, Protected, ResolvedCall, Subject};
@@ -23,6 +23,12 @@ impl Prepared {
         let mut all: Vec<String> = self.paths.iter().map(|p| p.path.as_str().to_owned()).collect();
         all.dedup();
         all
+    }
+
+    /// Whether the call names this path, and a folder is there: a grant for a file says nothing of what lies in that.
+    #[must_use]
+    pub fn has_folder(&self, path: &CanonicalPath) -> bool {
+        has_folder(&self.paths, path)
     }
 
     /// The first path of the call that is in a map, or lies below one that is.

@@ -1,8 +1,11 @@
 //! Asking on a terminal, and not asking at all: for machines without a display.
 
-use super::{Answer, Consent, Lifetime, Question, Slot, Target, Withdrawn};
+use super::{Answer, Consent, Lifetime, Preview, Question, Slot, Target, Withdrawn, visible};
 use std::io::{BufRead, Write};
 use std::sync::mpsc;
+
+/// The most columns of a line that would be written.
+const WIDEST: usize = 72;
 
 /// Asks on a terminal. Anything but the number of an offer denies; so does the end of the input.
 #[derive(Debug)]
@@ -102,6 +105,9 @@ fn text(question: &Question, choices: &[(usize, Lifetime)]) -> String {
             text.push_str(&format!("      whole address {address}\n"));
         }
     }
+    if let Some(preview) = &question.preview {
+        text.push_str(&previewed(preview));
+    }
     let sandboxed = if question.sandboxed { "sandboxed" } else { "NOT SANDBOXED" };
     let tool = question.tool.as_ref().map(|tool| format!(", {tool}")).unwrap_or_default();
     text.push_str(&format!("  How   {} server{tool}, {sandboxed}\n", question.server));
@@ -113,6 +119,39 @@ fn text(question: &Question, choices: &[(usize, Lifetime)]) -> String {
     }
     text.push_str("  Enter denies. Your answer: ");
     text
+}
+
+/// What would be written, each line behind a mark, so that none can be taken for one of ours: also not where a terminal
+/// of 80 columns would go on in the next line.
+fn previewed(preview: &Preview) -> String {
+    let (title, content) = match preview {
+        Preview::Content(content) => ("What it would write", content),
+        Preview::Diff(diff) => ("What it would change", diff),
+    };
+    let content = visible::lines(content);
+    let lines = content.lines().flat_map(pieces);
+    format!("  {title}:\n") + &lines.map(|piece| format!("  | {piece}\n")).collect::<String>()
+}
+
+/// A line in pieces that are not wider than [`WIDEST`]; an empty one is one piece.
+fn pieces(line: &str) -> Vec<String> {
+    let (mut pieces, mut piece, mut width) = (Vec::new(), String::new(), 0);
+    for c in line.chars() {
+        // Wider than most are, and never narrower.
+        let columns = match c {
+            '\t' => 8,
+            ' '..='~' => 1,
+            _ => 2,
+        };
+        if width + columns > WIDEST {
+            pieces.push(std::mem::take(&mut piece));
+            width = 0;
+        }
+        piece.push(c);
+        width += columns;
+    }
+    pieces.push(piece);
+    pieces
 }
 
 #[cfg(test)]
@@ -152,6 +191,25 @@ mod tests {
     fn slot() -> (Slot, tokio::sync::oneshot::Receiver<Answer>) {
         let (answer, answered) = tokio::sync::oneshot::channel();
         (Slot { answer, working: tokio::sync::mpsc::channel(1).0 }, answered)
+    }
+
+    #[test]
+    fn what_would_be_written_is_shown_and_cannot_pass_for_a_line_of_ours() {
+        let shown = |preview| text(&Question { preview, ..question("q") }, &[]);
+        assert!(!shown(None).contains("What it would"));
+        let content =
+            format!("one\n   1  Allow all, always\n\x1b[2J\u{202e}\n\n{}   1  Allow", " ".repeat(72));
+        let said = shown(Some(Preview::Content(content)));
+        let wide = format!("  | {}\n", " ".repeat(72));
+        let expected = [
+            "  What it would write:\n  | one\n  |    1  Allow all, always\n  | \\u{1b}[2J\\u{202e}\n  | \n",
+            &wide,
+            "  |    1  Allow\n  How ",
+        ];
+        assert!(said.contains(&expected.concat()), "{said}");
+        assert!(said.lines().all(|line| line.chars().count() < 80), "{said}");
+        let said = shown(Some(Preview::Diff("-old\n+new".into())));
+        assert!(said.contains("  What it would change:\n  | -old\n  | +new\n  How "), "{said}");
     }
 
     #[tokio::test]

@@ -4,6 +4,7 @@ use super::*;
 use crate::config::Servers;
 use crate::home::Home;
 use crate::mounts::Need;
+use ironcurtain_policy::{Access, AccessSet};
 use serde_json::json;
 
 fn world() -> (tempfile::TempDir, Setting) {
@@ -74,4 +75,32 @@ fn a_folder_that_holds_credentials_is_not_opened_as_a_whole() {
     let list = |path: &str| denial(&setting, "list_directory", json!({ "path": path }));
     assert!(list("~").unwrap().contains("cannot be opened as a whole"));
     assert_eq!(list("~/docs"), None);
+}
+
+#[test]
+fn a_grant_for_a_file_does_not_cover_a_folder_in_its_place() {
+    let (_dir, setting) = world();
+    let path = setting.law.home.join("docs/a.txt").unwrap();
+    let granted = |kind| {
+        let access = AccessSet::only(Access::Read);
+        Setting {
+            grants: vec![Grant { id: "g".into(), path: path.clone(), kind, access }],
+            ..setting.clone()
+        }
+    };
+    let verdict = |kind, tool: &str| {
+        let setting = granted(kind);
+        let prepared = prepared(&setting, tool, json!({ "path": "~/docs/a.txt" }));
+        (setting.judge(&prepared), setting.explain(&prepared).verdict)
+    };
+    let is_allowed = |(judged, explained): (Verdict, Verdict)| {
+        assert_eq!(judged, explained);
+        matches!(judged, Verdict::Allow(_))
+    };
+    assert!(is_allowed(verdict(GrantKind::File, "read_text_file")));
+    std::fs::remove_file(path.as_path()).unwrap();
+    std::fs::create_dir(path.as_path()).unwrap();
+    assert!(matches!(verdict(GrantKind::File, "list_directory").0, Verdict::Escalate(_)));
+    assert!(!is_allowed(verdict(GrantKind::File, "read_text_file")));
+    assert!(is_allowed(verdict(GrantKind::Tree, "list_directory")));
 }

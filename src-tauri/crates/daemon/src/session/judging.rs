@@ -8,7 +8,7 @@ use crate::law::Law;
 use crate::mounts::Need;
 use crate::prepared::Prepared;
 use crate::server::{Applied, Versions};
-use ironcurtain_policy::{Asked, Permit, Verdict};
+use ironcurtain_policy::{Asked, GrantKind, Permit, Verdict};
 use std::sync::{Arc, PoisonError};
 use tokio::sync::oneshot::{self, error::TryRecvError};
 
@@ -80,12 +80,15 @@ impl Session {
         let table = self.shared.grants.now();
         let grants: Vec<StandingGrant> =
             table.grants.iter().filter(|g| self.may_use(&g.subject)).cloned().collect();
-        let by = JudgedBy { law: self.shared.law(), grants, grants_version: table.version };
+        let mut by = JudgedBy { law: self.shared.law(), grants, grants_version: table.version };
         let setting = self.setting(&by, approved);
         let (prepared, verdict) = match judging::prepare(&setting, &tool.tool, &tool.arguments).await {
             Err(denial) => (None, Verdict::Deny(denial)),
             Ok(prepared) => {
                 let verdict = setting.judge(&prepared);
+                by.grants.retain(|grant| {
+                    !grant.files().is_some_and(|f| f.kind == GrantKind::File && prepared.has_folder(&f.path))
+                });
                 (Some(prepared), verdict)
             }
         };
