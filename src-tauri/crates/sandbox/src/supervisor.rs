@@ -15,6 +15,7 @@ mod namespaces;
 mod news;
 mod owner;
 mod start;
+mod streams;
 mod terminal;
 
 use std::{

@@ -1,6 +1,7 @@
 //! A sandbox made for a person: in the foreground, with one command in it, without grants.
 //!
-//! - The command has the streams as they are. What we have to say goes to standard error, with our name in front.
+//! - The command has the streams as they are, or where they are files, pipes that are copied from and to them. What we have to
+//!   say goes to standard error, with our name in front.
 //! - Signals are passed on to the command and what it started; the exit status is the command's, 128 + n when signal n
 //!   ended it, and [`FAILED`] when it never ran.
 //! - It does not end with whoever started it, as no command does; killed, it takes the sandbox along.
@@ -8,18 +9,23 @@
 use std::{
     fs::File,
     io::{self, Write},
-    os::fd::{AsFd, OwnedFd},
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
     process::ExitCode,
 };
 
-use rustix::{io::fcntl_dupfd_cloexec, stdio::stderr};
+use rustix::{
+    event::{PollFd, PollFlags, poll},
+    io::{Errno, fcntl_dupfd_cloexec},
+    stdio::stderr,
+};
 
 use super::{
     Owner, StartError,
     bwrap::Bwrap,
     exit_code, read,
     start::{Given, start},
-    taken, wait,
+    streams::Streams,
+    taken,
 };
 use crate::{
     control::Event,
@@ -62,21 +68,30 @@ fn in_foreground(spec: File, egress: Option<OwnedFd>, debug: bool) -> io::Result
         Terminal { signals: Signals::hold()?, messages: fcntl_dupfd_cloexec(stderr(), 3)?.into(), debug };
     let owner = Owner::Terminal(&terminal);
     close_on_exec_from(3)?;
+    let mut streams = match Streams::take() {
+        Ok(streams) => streams,
+        Err(error) => return terminal.failed(&StartError::Setup(error.to_string())),
+    };
     let started = read(spec).and_then(|spec| start(None, &spec, &owner, Given { egress, group: None }));
     let (mut bwrap, mounts, guard) = match started {
         Ok(started) => started,
         Err(error) => return terminal.failed(&error),
     };
-    let status = terminal.watch(&mut bwrap).unwrap_or_else(|_| bwrap.kill());
+    let status = terminal.watch(&mut bwrap, &mut streams).unwrap_or_else(|_| bwrap.kill());
     drop(mounts);
     let mut said = Ok(());
+    let lost = streams.finish();
     guard.finish(&mut |event| {
         let one = terminal.say(&event);
         // What is to be moved away is, even when nobody can be told.
         said = std::mem::replace(&mut said, Ok(())).and(one);
     });
     said?;
-    Ok(exit_code(status))
+    for (name, error) in &lost {
+        terminal.tell(&format!("{name} could not be written: {error}"))?;
+    }
+    // A command that did not notice has not succeeded.
+    Ok(if status == 0 && !lost.is_empty() { ExitCode::from(FAILED) } else { exit_code(status) })
 }
 
 impl Terminal {
@@ -96,15 +111,22 @@ impl Terminal {
             }
             Event::Started | Event::Limited { .. } | Event::Exited { .. } => return Ok(()),
         };
+        self.tell(&text)
+    }
+
+    fn tell(&self, text: &str) -> io::Result<()> {
         writeln!(&self.messages, "{NAME}: {text}")
     }
 
-    /// Passes signals on until the command has ended; returns its status.
-    fn watch(&self, bwrap: &mut Bwrap) -> io::Result<i32> {
+    /// Passes signals on, and copies streams, until the command has ended; returns its status.
+    fn watch(&self, bwrap: &mut Bwrap, streams: &mut Streams) -> io::Result<i32> {
         loop {
-            let [_, ended] = wait([self.signals.as_fd(), bwrap.ended()])?;
-            if ended {
+            if wait(self.signals.as_fd(), bwrap.ended(), streams)? {
                 return Ok(bwrap.reap());
+            }
+            if let Err(error) = streams.copy() {
+                self.tell(&format!("standard input could not be read: {error}"))?;
+                return Ok(bwrap.kill());
             }
             while let Some(signal) = self.signals.next()? {
                 bwrap.signal(signal);
@@ -121,4 +143,15 @@ impl Terminal {
         let StartError::Program { status, .. } = error else { return Ok(ExitCode::from(FAILED)) };
         Ok(ExitCode::from(*status))
     }
+}
+
+/// Waits until there is a signal or something to copy, or the command has ended; tells whether it has.
+fn wait(signals: BorrowedFd<'_>, ended: BorrowedFd<'_>, streams: &Streams) -> io::Result<bool> {
+    let first = [ended, signals].map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
+    let mut polled: Vec<PollFd<'_>> = first.into_iter().chain(streams.polled()).collect();
+    match poll(&mut polled, None) {
+        Ok(_) | Err(Errno::INTR) => {}
+        Err(error) => return Err(error.into()),
+    }
+    Ok(polled.first().is_some_and(|ended| !ended.revents().is_empty()))
 }

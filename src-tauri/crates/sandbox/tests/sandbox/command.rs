@@ -6,6 +6,7 @@ mod network;
 mod running;
 mod settings;
 mod signals;
+mod streams;
 
 use std::{
     fs,

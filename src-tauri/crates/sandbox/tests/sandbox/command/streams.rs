@@ -1,0 +1,115 @@
+//! Standard streams that are files: nothing of them but what goes through them is the command's.
+
+use std::{
+    fs::{self, File, OpenOptions},
+    process::Stdio,
+};
+
+use super::{Desk, Outcome};
+
+/// Bytes that repeat nowhere near each other.
+fn noise(count: usize) -> Vec<u8> {
+    let mut state = 0x2545_f491_4f6c_dd1d_u64;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state.to_le_bytes()[3]
+    };
+    (0..count).map(|_| next()).collect()
+}
+
+#[test]
+fn a_file_in_their_place_cannot_be_opened_again() {
+    let desk = Desk::new();
+    let secret = desk.place.file("home/secret");
+    fs::write(&secret, "kept\n").unwrap();
+    let line =
+        "cat; for n in 0 1 2; do echo changed >>/proc/self/fd/$n; truncate -s 0 /proc/self/fd/$n; done; true";
+    let run = |input: &str, output: &str| {
+        let open = |name: &str| OpenOptions::new().read(true).write(true).open(name).unwrap();
+        let mut command = desk.command(&["-c", line]);
+        command.stdin(open(input)).stdout(open(output)).stderr(Stdio::null());
+        assert_eq!(command.status().unwrap().code(), Some(0));
+        (fs::read_to_string(input).unwrap(), fs::read_to_string(output).unwrap())
+    };
+    let output = desk.place.file("home/output");
+    fs::write(&output, "longer than what is said\nand longer\n").unwrap();
+    let (input, output) = run(&secret, &output);
+    // What it reads it reads, what it says is written where it goes, and the rest is as it was.
+    assert_eq!(input, "kept\n");
+    assert!(output.starts_with("kept\n") && output.ends_with("\nand longer\n"), "{output:?}");
+    // A pipe stays what it is.
+    assert_eq!(desk.says("test -p /proc/self/fd/1 && echo pipe"), "pipe\n");
+}
+
+#[test]
+fn a_folder_in_their_place_is_refused() {
+    let desk = Desk::new();
+    desk.place.file("home/secret");
+    let folder = || File::open(desk.path("home")).unwrap();
+    let line = "ls /proc/self/fd/0/ /proc/self/fd/1/; true";
+    let refused = |outcome: Outcome, name: &str| {
+        assert_eq!((outcome.status, outcome.said.as_str()), (Some(125), ""), "{outcome:?}");
+        assert!(outcome.complained.contains(&format!("{name} is a folder")), "{outcome:?}");
+    };
+    refused(Outcome::of(&desk.command(&["-c", line]).stdin(folder()).output().unwrap()), "standard input");
+    let child = desk.command(&["-c", line]).stdout(folder()).stderr(Stdio::piped()).spawn().unwrap();
+    refused(Outcome::of(&child.wait_with_output().unwrap()), "standard output");
+    let child = desk.command(&["-c", line]).stderr(folder()).status().unwrap();
+    assert_eq!(child.code(), Some(125));
+    assert_eq!(desk.line("true").status, Some(0));
+}
+
+#[test]
+fn what_goes_through_files_is_exact_whole_and_in_order() {
+    let desk = Desk::new();
+    let bytes = noise(5_000_003);
+    let (input, output) = (desk.place.file("home/in"), desk.place.file("home/out"));
+    fs::write(&input, &bytes).unwrap();
+    let run = |line: &str, input: Stdio, output: Stdio, errors: Stdio| {
+        desk.command(&["-c", line]).stdin(input).stdout(output).stderr(errors).status().unwrap().code()
+    };
+    let from = |path: &str| Stdio::from(File::open(path).unwrap());
+    let to = |path: &str| Stdio::from(File::create(path).unwrap());
+    assert_eq!(run("cat; exit 3", from(&input), to(&output), Stdio::null()), Some(3));
+    assert!(fs::read(&output).unwrap() == bytes);
+
+    // Some of it is enough, and what was begun in the background is heard to its end.
+    let line = "head -c 70000; (cat /dev/zero | head -c 200000 >&2) & wait";
+    let errors = desk.place.file("home/errors");
+    assert_eq!(run(line, from(&input), to(&output), to(&errors)), Some(0));
+    assert!(fs::read(&output).unwrap() == bytes[..70_000]);
+    assert_eq!(fs::read(&errors).unwrap(), vec![0; 200_000]);
+
+    // Both to one file, behind what is there.
+    let one = OpenOptions::new().append(true).open(&errors).unwrap();
+    fs::write(&errors, "before\n").unwrap();
+    let line = "for n in $(seq 500); do echo out $n; echo err $n >&2; done";
+    assert_eq!(run(line, Stdio::null(), one.try_clone().unwrap().into(), one.into()), Some(0));
+    let expected: String = (1..=500).map(|n| format!("out {n}\nerr {n}\n")).collect();
+    assert_eq!(fs::read_to_string(&errors).unwrap(), format!("before\n{expected}"));
+    // An empty file ends at once.
+    fs::write(&input, "").unwrap();
+    assert_eq!(run("cat", from(&input), to(&output), Stdio::null()), Some(0));
+    assert_eq!(fs::read(&output).unwrap(), b"");
+}
+
+#[test]
+fn what_cannot_be_written_is_told_and_is_no_success() {
+    let desk = Desk::new();
+    let output = desk.place.file("home/out");
+    let run = |line: &str| {
+        let mut command = desk.command(&["-c", line]);
+        command.stdout(File::open(&output).unwrap()).stderr(Stdio::piped());
+        Outcome::of(&command.spawn().unwrap().wait_with_output().unwrap())
+    };
+    let outcome = run("echo lost");
+    assert_eq!(outcome.status, Some(125));
+    assert!(
+        outcome.complained.contains("standard output could not be written: Bad file descriptor"),
+        "{outcome:?}"
+    );
+    assert_eq!(run("echo lost; exit 7").status, Some(7));
+    assert_eq!(run("true").status, Some(0));
+}
