@@ -92,3 +92,60 @@ fn too_long(argument: &str) -> Denial {
         reason: format!("the path in `{argument}` is longer than a path can be").into(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ironcurtain_policy::Annotations;
+    use serde_json::{Value, json};
+    use std::sync::Arc;
+
+    /// A push from a folder to a remote, as it is planned.
+    fn planned<T>(arguments: &Value, look: impl FnOnce(CallPlan<'_>) -> T) -> T {
+        let args = json!({ "path": ["read-path"], "remote": ["git-remote-url"] });
+        let tools = json!([{ "toolName": "push", "serverName": "git", "args": args }]);
+        let text = json!({ "servers": { "git": { "tools": tools } } }).to_string();
+        let annotations = Annotations::from_json(&text, "tools").unwrap();
+        let arguments = Arc::new(arguments.as_object().unwrap().clone());
+        look(annotations.plan("git", "push", &arguments).unwrap())
+    }
+
+    #[test]
+    fn a_path_as_long_as_one_can_be_is_found_and_a_longer_one_is_refused() {
+        let found = |path: &str| {
+            let path = CanonicalPath::assume_canonical(path).unwrap();
+            let led = Resolution { path: path.clone(), links: Vec::new(), target: Target::Missing };
+            let found =
+                planned(&json!({ "path": "x" }), |plan| paths(&plan, &Fact::Plain, |_| Ok(led.clone())));
+            found
+                .map(|found| assert_eq!(found.paths[0].path, path))
+                .map_err(|denial| denial.reason.to_string())
+        };
+        let refused = Err("the path in `path` is longer than a path can be".to_owned());
+        let name = |length: usize| format!("/{}", "x".repeat(length));
+        let path = |length: usize| name(length - 4000) + &name(99).repeat(40);
+        assert_eq!((path(4095).len(), path(4096).len()), (4095 + 1, 4096 + 1));
+        for (path, expected) in [
+            (name(255), Ok(())),
+            (name(256), refused.clone()),
+            (name(256) + "/x", refused.clone()),
+            (path(4094), Ok(())),
+            (path(4095), refused),
+        ] {
+            assert_eq!(found(&path), expected, "{}", path.len());
+        }
+    }
+
+    #[test]
+    fn without_its_remotes_a_call_is_judged_by_its_paths() {
+        let arguments = json!({ "path": "/r", "remote": "origin" });
+        let path = CanonicalPath::assume_canonical("/r").unwrap();
+        let call = planned(&arguments, |plan| {
+            let (plan, facts) =
+                without_remotes(&plan, &[Fact::Path(path.clone()), Fact::Remotes(Vec::new())]);
+            plan.with_facts(facts).unwrap()
+        });
+        assert_eq!(call.roles(), [Role::ReadPath]);
+        assert_eq!(call.paths().collect::<Vec<_>>(), [(Role::ReadPath, "path", &path)]);
+    }
+}

@@ -16,7 +16,16 @@ pub const LONGEST: u64 = 16 * 1024 * 1024;
 /// # Errors
 /// When it cannot be opened, or is something else, which is named.
 pub(crate) fn open(path: &Path) -> io::Result<File> {
-    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    open_with(path, OFlags::empty())
+}
+
+/// As [`open`], for what must not be a link.
+pub(crate) fn open_unlinked(path: &Path) -> io::Result<File> {
+    open_with(path, OFlags::NOFOLLOW)
+}
+
+fn open_with(path: &Path, more: OFlags) -> io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC | more;
     let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
     let kind = match FileType::from_raw_mode(fstat(&file)?.st_mode) {
         FileType::RegularFile => return Ok(file),
@@ -75,5 +84,21 @@ mod tests {
         assert_eq!(told("long").unwrap_err(), "it is longer than 16 MiB");
         File::create(path("longest")).unwrap().set_len(LONGEST).unwrap();
         assert_eq!(told("longest").unwrap().unwrap().len() as u64, LONGEST);
+    }
+
+    #[test]
+    fn what_is_opened_is_handed_to_no_program_and_a_link_is_followed_only_where_it_may_be() {
+        let dir = tempfile::tempdir().unwrap();
+        let (file, link) = (dir.path().join("file"), dir.path().join("link"));
+        std::fs::write(&file, "").unwrap();
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        for opened in [open(&file), open(&link), open_unlinked(&file)] {
+            let flags = rustix::io::fcntl_getfd(opened.unwrap()).unwrap();
+            assert_eq!(flags, rustix::io::FdFlags::CLOEXEC);
+        }
+        assert_eq!(
+            open_unlinked(&link).unwrap_err().raw_os_error(),
+            Some(rustix::io::Errno::LOOP.raw_os_error())
+        );
     }
 }

@@ -9,7 +9,7 @@
 //! - Every run is bounded in time, memory and output ([`run`]). What is not found out is an address that no pattern
 //!   covers: the call is then asked about or refused, never waved through.
 //! - All addresses count: of every push URL, and as git has them with and without the person's own configuration where
-//!   the server is not shown that.
+//!   the server is not shown that, and with and without the machine's where git may be told to pass over it.
 
 mod address;
 mod config;
@@ -190,12 +190,17 @@ fn inside(
     Ok(own_layers(git, runner, Some(place))?.into_iter().map(known).collect())
 }
 
-/// The settings of the machine and the person; in a sandbox also those of the machine alone.
+/// The settings of the machine and the person; in a sandbox also those of the machine alone. Where git may pass over
+/// those of the machine, also the same without them.
 fn own_layers(git: &Git, runner: &Runner, place: Option<&Place>) -> Result<Vec<Settings>, Unknown> {
-    let machine = runner.of_machine(place)?;
-    let alone = git.in_sandbox.then(|| machine.clone());
-    let both = Settings([machine.0, runner.of_person(place)?.0].concat());
-    Ok(alone.into_iter().chain([both]).collect())
+    let without = run::may_pass_over_machine().then(Settings::default);
+    let (machine, person) = (runner.of_machine(place)?, runner.of_person(place)?);
+    let mut layers = Vec::new();
+    for machine in [machine].into_iter().chain(without) {
+        layers.extend(git.in_sandbox.then(|| machine.clone()));
+        layers.push(Settings([machine.0, person.0.clone()].concat()));
+    }
+    Ok(layers)
 }
 
 /// No pattern covers a sentence.

@@ -18,7 +18,8 @@ pub(crate) fn take<T: DeserializeOwned>(value: Value) -> Result<T, Wrong> {
 }
 
 /// What is wrong with a value, and where.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
 pub(crate) struct Wrong {
     /// The innermost first.
     way: Vec<Step>,
@@ -61,14 +62,6 @@ impl Wrong {
         de::Error::invalid_type(found, &wanted)
     }
 }
-
-impl fmt::Display for Wrong {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(&self.message)
-    }
-}
-
-impl std::error::Error for Wrong {}
 
 impl de::Error for Wrong {
     fn custom<T: fmt::Display>(message: T) -> Self {

@@ -56,6 +56,19 @@ fn text_that_looks_like_a_path_is_left_alone_where_no_path_is_meant() {
 }
 
 #[test]
+fn an_identifier_is_sent_in_lower_case_and_any_other_text_as_it_is_written() {
+    let scene = Scene::allowing_all();
+    let sent = |tool: &str, arguments: &Value| {
+        let call = scene.call("other", tool, arguments).unwrap();
+        Value::Object(call.transport_arguments().clone())
+    };
+    let repo = json!({ "owner": "Acme", "repo": ["App", "\u{c4}pp"] });
+    assert_eq!(sent("repo", &repo), json!({ "owner": "acme", "repo": ["app", "\u{e4}pp"] }));
+    let mail = json!({ "to": "Ann@Example.org", "body": "Dear Ann" });
+    assert_eq!(sent("mail", &mail), mail);
+}
+
+#[test]
 fn what_is_sent_is_what_was_resolved() {
     let scene = Scene::allowing_all();
     let arguments = fields(&json!({ "paths": ["door/x", "b"] }));

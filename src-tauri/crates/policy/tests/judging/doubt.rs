@@ -86,9 +86,13 @@ fn a_star_that_denies_is_about_every_host_there_is() {
     for url in all {
         assert_eq!(scene.says("other", "get", &json!({ "url": url })), "deny none", "{url}");
     }
+    // A file of this machine is on no host, and one on another host is nobody knows where.
     let twin = Scene::new(&[("one", domains("fetch-url", &["a.org"]), "deny"), ("all", json!({}), "allow")]);
-    for url in ["https://example.org/", "http://localhost/", "http://127.1/"] {
+    for url in ["https://example.org/", "http://localhost/", "http://127.1/", "file:///etc/passwd"] {
         assert_eq!(twin.says("other", "get", &json!({ "url": url })), "allow all", "{url}");
+    }
+    for url in ["file://example.org/share/x", "data:text/plain,x", "http://"] {
+        assert_eq!(twin.says("other", "get", &json!({ "url": url })), "deny one", "{url}");
     }
 }
 
@@ -279,6 +283,13 @@ fn a_crafted_address_leads_nowhere_and_its_plain_twin_to_its_host() {
         "https://git%68ub.com/acme/app",
         "https://git\thub.com/acme/app",
         "ssh://git\u{a0}hub.com/x",
+        // Cut off by the parser of URLs alone.
+        "https://github.com ",
+        "https://github.com\u{1}",
+        "https://github.com\n",
+        "ssh://github.com\\.evil.example/x",
+        "git://github.com#.evil.example/x",
+        "ssh://git%68ub.com/x",
     ];
     for address in nowhere {
         assert_eq!(Destination::parse(Role::GitRemoteUrl, address).domain(), None, "{address}");

@@ -15,7 +15,7 @@ pub(super) fn shown(address: &str) -> Result<String, Unknown> {
     }
     let shown = without_login(address);
     let (full, bare) = (parse(address), parse(&shown));
-    let same = full.domain() == bare.domain() && full.host_and_port() == bare.host_and_port();
+    let same = (full.domain(), full.host_and_port()) == (bare.domain(), bare.host_and_port());
     // What leads nowhere has a password in a place of its own.
     let hides = bare.domain().is_none() && has_password(&shown);
     if same && !hides { Ok(shown) } else { Err(Unknown::Ambiguous) }

@@ -4,9 +4,10 @@
 //!   following a link and without waiting.
 
 use super::Unknown;
+use crate::regular;
 use ironcurtain_paths::{CanonicalPath, Resolver};
-use rustix::fs::{Access, FileType, Mode, OFlags};
-use std::io::{ErrorKind, Read};
+use rustix::fs::Access;
+use std::io::{self, ErrorKind, Read};
 use std::path::Path;
 
 /// The most bytes of one file.
@@ -37,19 +38,13 @@ pub(super) fn read_unlinked(
 }
 
 fn read_regular(path: &CanonicalPath) -> Result<Option<Vec<u8>>, Unknown> {
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let file = match rustix::fs::open(path.as_path(), flags, Mode::empty()) {
+    let file = match regular::open_unlinked(path.as_path()) {
         Ok(file) => file,
-        Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR) => return Ok(None),
+        Err(e) if is_missing(&e) => return Ok(None),
         Err(_) => return Err(Unknown::NotPlain),
     };
-    let found = rustix::fs::fstat(&file).map_err(|_| Unknown::NotPlain)?;
-    if FileType::from_raw_mode(found.st_mode) != FileType::RegularFile {
-        return Err(Unknown::NotPlain);
-    }
     let mut content = Vec::new();
-    let mut bounded = std::fs::File::from(file).take(MOST_BYTES + 1);
-    bounded.read_to_end(&mut content).map_err(|_| Unknown::NotPlain)?;
+    file.take(MOST_BYTES + 1).read_to_end(&mut content).map_err(|_| Unknown::NotPlain)?;
     if content.len() as u64 > MOST_BYTES { Err(Unknown::TooBig) } else { Ok(Some(content)) }
 }
 
@@ -64,8 +59,11 @@ pub(super) fn resolve(folder: &CanonicalPath, name: &str) -> Result<CanonicalPat
 
 /// Whether there is anything of that name in a folder. What cannot be told counts as being there.
 pub(super) fn is_there(folder: &CanonicalPath, name: &str) -> bool {
-    let missing = |e: std::io::Error| matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory);
-    !folder.as_path().join(name).symlink_metadata().is_err_and(missing)
+    !folder.as_path().join(name).symlink_metadata().is_err_and(|e| is_missing(&e))
+}
+
+fn is_missing(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
 }
 
 /// Whether a folder has a folder of that name that can be gone into.

@@ -25,8 +25,11 @@ const MOST_BYTES: u64 = 4 * 1024 * 1024;
 const MOST_MEMORY: u64 = 512 * 1024 * 1024;
 
 /// The person's variables that say where git's own configuration is.
-const PASSED: [&str; 5] =
-    ["PATH", "XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM"];
+const PASSED: [&str; 4] = ["PATH", "XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM"];
+
+/// Tells git to pass over the machine's configuration, but not where that is asked for by name. A server may have it or
+/// not.
+const NO_MACHINE: &str = "GIT_CONFIG_NOSYSTEM";
 
 /// Variables that keep git to itself.
 const SET: [(&str, &str); 6] = [
@@ -155,6 +158,11 @@ impl Runner {
             }
         })
     }
+}
+
+/// Whether git may pass over the machine's configuration.
+pub(super) fn may_pass_over_machine() -> bool {
+    std::env::var_os(NO_MACHINE).is_some()
 }
 
 /// Bounds what it may use; where that fails there is still the bound on time.

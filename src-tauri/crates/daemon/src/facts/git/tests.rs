@@ -1,7 +1,10 @@
 //! Real repositories, compared with what git itself says.
 
+mod bounds;
 mod differential;
+mod finding;
 mod hostile;
+mod own;
 mod parts;
 mod person;
 mod wire;
@@ -303,5 +306,9 @@ fn secrets_in_addresses_are_not_passed_on() {
     let unknown = Err("programs may understand the address of the remote differently".to_owned());
     for hidden in ["https://u:p/w@github.com/a", "https://u:p?w@github.com/a", "https://u:p#w@github.com/a"] {
         assert_eq!(shown(hidden), unknown, "{hidden}");
+    }
+    // Blanks around it, and what some programs take for nothing or for a slash.
+    for odd in [" https://github.com/a", "git@h:x\u{a0}", "https://github.com/a\tb", "git@h:a\\b"] {
+        assert_eq!(shown(odd), unknown, "{odd}");
     }
 }

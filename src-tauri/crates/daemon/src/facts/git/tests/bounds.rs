@@ -1,0 +1,152 @@
+//! How much of a repository is read, and of which formats, with what lies just beyond.
+
+use super::parts::{EVIL, FOREIGN, GITHUB, NOT_PLAIN, NOT_UNDERSTOOD, ORIGIN};
+use super::*;
+
+const TOO_BIG: &str = "(not known, because the configuration of the repository is too big)";
+
+const CONDITIONAL: &str =
+    "(not known, because the configuration of the repository includes other files under conditions)";
+
+/// Leads the address elsewhere.
+const REPLACED: &str = "[url \"https://evil.example/\"]\n\tinsteadOf = https://github.com/acme/\n";
+
+#[test]
+fn files_include_each_other_as_deep_as_git_has_it() {
+    let person = Person::new();
+    person.config(&format!("{ORIGIN}[include]\n\tpath = 1\n"));
+    for depth in 1..11 {
+        person.file(&format!("repo/.git/{depth}"), &format!("[include]\n\tpath = {}\n", depth + 1));
+    }
+    person.file("repo/.git/11", REPLACED);
+    let of_git = || person.git(&["-C", "repo", "remote", "get-url", "origin"]);
+    assert_eq!((person.push(None), of_git()), (vec![NOT_UNDERSTOOD.to_owned()], String::new()));
+    person.file("repo/.git/10", REPLACED);
+    assert_eq!(person.push(None), ["https://evil.example/app"]);
+    assert_eq!(of_git(), "https://evil.example/app\n");
+}
+
+#[test]
+fn the_most_settings_and_the_biggest_file_are_read_and_one_more_is_too_big() {
+    let person = Person::new();
+    let settings = |count: usize| {
+        // With the version, the address and one that begins a section.
+        person.config(&format!("{ORIGIN}[x]\n{}", "\ty\n".repeat(count - 2)));
+        person.push(None)
+    };
+    assert_eq!((settings(20_000), settings(20_001)), (vec![GITHUB.to_owned()], vec![TOO_BIG.to_owned()]));
+    let bytes = |count: usize| {
+        let text = format!("{ORIGIN}#");
+        person.file("repo/.git/config", &format!("{text}{}", "x".repeat(count - text.len())));
+        person.push(None)
+    };
+    assert_eq!((bytes(1 << 20), bytes((1 << 20) + 1)), (vec![GITHUB.to_owned()], vec![TOO_BIG.to_owned()]));
+}
+
+#[test]
+fn what_git_says_is_read_to_its_bound_and_no_further() {
+    let person = Person::new();
+    // Every setting is spelled out with its section.
+    let said = |length: usize| {
+        let section = format!("[x \"{}\"]\n{}", "s".repeat(length), "\ty\n".repeat(10_000));
+        person.config(&format!("{ORIGIN}{section}"));
+        person.push(None)
+    };
+    assert_eq!((said(410), said(420)), (vec![GITHUB.to_owned()], vec![TOO_BIG.to_owned()]));
+}
+
+#[test]
+fn the_most_remotes_are_known_and_with_one_more_none_is() {
+    let person = Person::new();
+    let remotes = |count: usize| {
+        let others: String = (1..count).map(|at| format!("[remote \"{at}\"]\n\turl = x\n")).collect();
+        person.config(&format!("{ORIGIN}{others}"));
+        person.push(Some("origin"))
+    };
+    assert_eq!((remotes(1000), remotes(1001)), (vec![GITHUB.to_owned()], vec![TOO_BIG.to_owned()]));
+}
+
+#[test]
+fn an_include_whose_place_git_gives_a_meaning_of_its_own_is_not_known() {
+    let person = Person::new();
+    let included = |path: &str| {
+        person.config(&format!("{ORIGIN}[include]\n\tpath = {path}\n"));
+        person.push(None)
+    };
+    for path in ["%(prefix)/x", ":(optional)x"] {
+        assert_eq!(included(path), [CONDITIONAL], "{path}");
+    }
+    for path in ["~", "~root/x"] {
+        assert_eq!(included(path), [NOT_PLAIN], "{path}");
+    }
+    person.file("repo/.git/%x", REPLACED);
+    person.file("x", REPLACED);
+    for path in ["%x", "~/x"] {
+        assert_eq!(included(path), ["https://evil.example/app"], "{path}");
+    }
+}
+
+#[test]
+fn a_format_that_not_every_git_reads_is_not_known() {
+    let person = Person::new();
+    for (version, extension, expected) in [
+        ("", "", GITHUB),
+        ("0", "", GITHUB),
+        ("1", "", GITHUB),
+        ("2", "", FOREIGN),
+        ("0", "worktreeConfig = false", GITHUB),
+        ("", "worktreeConfig = false", FOREIGN),
+        ("0", "noop", GITHUB),
+        ("", "noop", FOREIGN),
+        ("1", "objectFormat = sha1", GITHUB),
+        ("0", "objectFormat = sha1", FOREIGN),
+        ("1", "refStorage = files", GITHUB),
+        ("0", "refStorage = files", FOREIGN),
+        ("1", "refStorage = reftable", FOREIGN),
+        ("0", "refStorage = reftable", FOREIGN),
+        ("1", "refStorage", FOREIGN),
+        ("1", "other = 1", FOREIGN),
+    ] {
+        let version = format!("[core]\n\trepositoryFormatVersion = {version}\n");
+        let version = if version.ends_with("= \n") { "" } else { &version };
+        person.file("repo/.git/config", &format!("{version}{ORIGIN}[extensions]\n\t{extension}\n"));
+        assert_eq!(person.push(None), [expected], "{version}{extension}");
+    }
+}
+
+#[test]
+fn a_remote_without_a_name_is_not_understood() {
+    let person = Person::new();
+    person.config(&format!("{ORIGIN}[remote \"\"]\n\turl = https://evil.example/x\n"));
+    assert_eq!(person.push(None), [NOT_UNDERSTOOD]);
+    person.config(&format!("{ORIGIN}{EVIL}"));
+    assert_eq!(person.push(Some("origin")), [GITHUB]);
+}
+
+#[test]
+fn what_is_checked_out_is_a_branch_or_a_commit() {
+    let person = Person::new();
+    person.config(&format!("{ORIGIN}{EVIL}[branch \"a/b.c\"]\n\tremote = evil\n"));
+    let commit = "0123456789abcdefABCDEF0123456789abcdef01";
+    for (head, expected) in [
+        ("ref: refs/heads/main\n", GITHUB),
+        ("ref: refs/heads/a/b.c\n", "https://evil.example/x"),
+        (commit, GITHUB),
+        (&format!("{commit}\n"), GITHUB),
+        (&commit[1..], NOT_UNDERSTOOD),
+        (&format!("{}g", &commit[1..]), NOT_UNDERSTOOD),
+        (&format!("{commit}0"), NOT_UNDERSTOOD),
+        ("ref: refs/heads/\n", NOT_UNDERSTOOD),
+        ("ref: refs/heads/a//b\n", NOT_UNDERSTOOD),
+        ("ref: refs/heads/.a\n", NOT_UNDERSTOOD),
+        ("ref: refs/heads/a/.b\n", NOT_UNDERSTOOD),
+        ("ref: refs/heads/a.lock\n", NOT_UNDERSTOOD),
+        ("ref: refs/heads/a.lock/b\n", NOT_UNDERSTOOD),
+        ("ref: refs/heads/a.\n", NOT_UNDERSTOOD),
+        ("ref: refs/heads/a..b\n", NOT_UNDERSTOOD),
+        ("ref: refs/heads/a@{b\n", NOT_UNDERSTOOD),
+    ] {
+        person.file("repo/.git/HEAD", head);
+        assert_eq!(person.push(None), [expected], "{head}");
+    }
+}

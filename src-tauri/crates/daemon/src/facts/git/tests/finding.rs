@@ -1,0 +1,101 @@
+//! Which folder is the repository, and which of its files count: as git has it, or not known.
+
+use super::parts::{GITHUB, LEGACY, NOT_PLAIN, ORIGIN};
+use super::wire::{Wire, place};
+use super::*;
+
+const EVIL: &str = "https://evil.example/x";
+const EVIL_ORIGIN: &str = "[remote \"origin\"]\n\turl = https://evil.example/x\n";
+
+/// Makes a folder with these parts of a repository and another origin.
+fn make(person: &Person, folder: &str, parts: &[&str]) {
+    person
+        .file(&format!("{folder}/config"), &format!("[core]\n\trepositoryformatversion = 0\n{EVIL_ORIGIN}"));
+    for part in parts {
+        match *part {
+            "HEAD" => person.file(&format!("{folder}/HEAD"), "ref: refs/heads/main\n"),
+            part => std::fs::create_dir_all(person.path(folder).as_path().join(part)).unwrap(),
+        }
+    }
+}
+
+#[test]
+fn a_folder_that_lacks_a_part_of_a_repository_is_passed_over_as_by_git() {
+    let person = Person::new();
+    person.config(ORIGIN);
+    person.commit("repo");
+    let wire = Wire::new(&person);
+    let all: [(&[&str], &str); 6] = [
+        (&[], GITHUB),
+        (&["HEAD"], GITHUB),
+        (&["HEAD", "objects"], GITHUB),
+        (&["HEAD", "refs"], GITHUB),
+        (&["objects", "refs"], GITHUB),
+        (&["HEAD", "objects", "refs"], EVIL),
+    ];
+    for (at, (parts, expected)) in all.into_iter().enumerate() {
+        let folder = format!("repo/{at}");
+        make(&person, &folder, parts);
+        assert_eq!(person.ask(&folder, Way::Fetch, Some("origin"), false), [expected], "{parts:?}");
+        assert_eq!(wire.goes_to(&folder, &["fetch", "origin"]), [place(expected)], "{parts:?}");
+    }
+}
+
+#[test]
+fn a_repository_whose_parts_are_no_folders_is_not_known() {
+    let person = Person::new();
+    person.config(ORIGIN);
+    for odd in ["objects", "refs"] {
+        let folder = format!("repo/{odd}");
+        let other = if odd == "refs" { "objects" } else { "refs" };
+        make(&person, &folder, &["HEAD", other]);
+        // It may be gone into, as far as that is a question of rights.
+        person.program(&format!("{folder}/{odd}"), "");
+        assert_eq!(person.ask(&folder, Way::Fetch, Some("origin"), false), [NOT_PLAIN], "{odd}");
+    }
+}
+
+#[test]
+fn settings_of_a_worktree_count_where_the_repository_says_so() {
+    let person = Person::new();
+    person.commit("repo");
+    person.file("repo/.git/config.worktree", "[remote \"origin\"]\n\tpushurl = https://evil.example/x\n");
+    let wire = Wire::new(&person);
+    for (extension, expected) in [("", GITHUB), ("false", GITHUB), ("true", EVIL)] {
+        let extension = if extension.is_empty() { "noop" } else { &format!("worktreeConfig = {extension}") };
+        person.config(&format!("{ORIGIN}[extensions]\n\t{extension}\n"));
+        assert_eq!(person.push(None), [expected], "{extension}");
+        assert_eq!(wire.goes_to("repo", &["push", "origin"]), [place(expected)], "{extension}");
+    }
+    std::fs::remove_file(person.path("repo/.git/config.worktree").as_path()).unwrap();
+    assert_eq!(person.push(None), [GITHUB]);
+}
+
+#[test]
+fn remotes_in_files_of_their_own_are_none_only_where_there_is_nothing() {
+    let person = Person::new();
+    person.config(ORIGIN);
+    for legacy in ["remotes", "branches"] {
+        let folder = format!("repo/.git/{legacy}");
+        let _ = std::fs::remove_dir_all(person.path(&folder).as_path());
+        assert_eq!(person.push(None), [GITHUB], "no {legacy}");
+        std::fs::create_dir(person.path(&folder).as_path()).unwrap();
+        assert_eq!(person.push(None), [GITHUB], "empty {legacy}");
+        person.file(&format!("{folder}/other"), "");
+        assert_eq!(person.push(None), [LEGACY], "{legacy}");
+        std::fs::remove_dir_all(person.path(&folder).as_path()).unwrap();
+        person.file(&folder, "");
+        assert_eq!(person.push(None), [NOT_PLAIN], "a file in place of {legacy}");
+        std::fs::remove_file(person.path(&folder).as_path()).unwrap();
+    }
+}
+
+#[test]
+fn where_nothing_may_be_looked_at_no_remote_is_known() {
+    let person = Person::new();
+    let question = person.question("repo", Way::Push, Some("origin"));
+    let refused =
+        "(not known, because the configuration of the repository is in a place that may not be looked at)";
+    assert_eq!(question.refused(), [(0, Fact::Remotes(vec![refused.to_owned()]))]);
+    assert_eq!(question.repositories(), [person.path("repo")]);
+}
