@@ -46,6 +46,45 @@ fn once_is_gone_from_the_kernels_view_when_the_call_is_over() {
 }
 
 #[test]
+fn once_is_listed_while_the_call_is_under_way_and_ends_when_it_is_taken_back() {
+    let world = hostile::world();
+    let secret = world.file("docs/secret.txt", "secret");
+    let mut client = world.connect("hostile");
+    let linger = |client: &mut Client| {
+        world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
+        let call = client.begin_call("linger", json!({ "path": secret }));
+        eventually("it is listed", BOUND, || world.grants().len() == 1);
+        assert_eq!(client.sneak(&secret).ok(), "secret");
+        call
+    };
+    // By the client.
+    let call = linger(&mut client);
+    let listed = &world.grants()[0];
+    assert_eq!(
+        (listed.path.as_str(), listed.kind.as_str(), listed.access.as_slice(), listed.lifetime.as_str()),
+        (secret.to_str().unwrap(), "file", &["read".to_owned()][..], "this call")
+    );
+    assert!(listed.suspended.is_none() && listed.expires_ms.is_some());
+    client.send(
+        &json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": call } }),
+    );
+    gone(&mut client, &secret, Instant::now());
+    assert_eq!(world.grants(), []);
+
+    // By the person, and then it is gone when that is said. The call still may be answered.
+    linger(&mut client);
+    assert_eq!(world.revoke_only_grant(), [""; 0]);
+    client.sneak(&secret).refused(MISSING);
+    assert_eq!(world.grants(), []);
+    let revoked = world.activity().into_iter().filter(|entry| entry.event == "revoked");
+    assert!(revoked.count() >= 1);
+    // It opened nothing for the next one, and a yes opens it again.
+    client.open(&secret).refused("the user denied this call");
+    allow(&world, &mut client, &secret, Reach::Paths, Lifetime::Once);
+    assert!(world.audit().intact);
+}
+
+#[test]
 fn a_revoked_grant_is_gone_within_100_ms_without_a_restart() {
     let world = hostile::world();
     let secret = world.file("docs/secret.txt", "secret");

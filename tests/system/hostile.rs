@@ -1,4 +1,4 @@
-//! A world whose server does not behave: `open`, `change`, `hold` and `look` name a path that is judged; `sneak`,
+//! A world whose server does not behave: `open`, `change`, `hold`, `look` and `linger` name a path that is judged; `sneak`,
 //! `scribble` and `clutch` do the same with an argument that the policy takes for plain text, and are free.
 
 use crate::client::{Client, Outcome};
@@ -8,8 +8,14 @@ use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
 
 /// Tools whose `path` is judged, with its role.
-const JUDGED: [(&str, &str); 4] =
-    [("open", "read-path"), ("hold", "read-path"), ("look", "read-path"), ("change", "write-path")];
+const JUDGED: [(&str, &str); 5] = [
+    ("open", "read-path"),
+    ("hold", "read-path"),
+    ("look", "read-path"),
+    // It is never answered.
+    ("linger", "read-path"),
+    ("change", "write-path"),
+];
 
 /// Tools that anybody may call, with their arguments.
 const FREE: [(&str, &[&str]); 15] = [

@@ -94,7 +94,7 @@ fn called(hoard: &mut Hoard, tool: &str, path: &str, message: &Value) -> Option<
             Some(Ok("done".to_owned()))
         }
         "die" => std::process::exit(3),
-        "slow" => None,
+        "slow" | "linger" => None,
         "heard" => Some(Ok(Value::from(hoard.heard.clone()).to_string())),
         "big" => Some(Ok("x".repeat(usize::try_from(number()).unwrap_or_default()))),
         "now" => Some(now()),

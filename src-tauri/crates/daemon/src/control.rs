@@ -4,11 +4,14 @@
 
 use crate::audit::{self, Entry, Event, LOG_NAME};
 use crate::daemon::Inner;
+use crate::grants::StandingGrant;
 use crate::listener::{Peer, send};
 use crate::server::Versions;
+use crate::session::Session;
 use crate::view;
 use ironcurtain_protocol::{
-    Answered, AuditCheckView, Control, ErrorCode, MAX_FRAME_BYTES, Protection, Reply, Request, StatusView,
+    Answered, AuditCheckView, Control, ErrorCode, GrantView, MAX_FRAME_BYTES, Protection, Reply, Request,
+    StatusView,
 };
 use std::sync::Arc;
 use tokio::io::BufReader;
@@ -46,7 +49,7 @@ pub(crate) async fn answer(inner: &Arc<Inner>, request: Request) -> Reply {
     match request {
         Request::Status => Reply::Status(status(inner)),
         Request::Sessions => Reply::Sessions(inner.live().iter().map(|s| s.view()).collect()),
-        Request::Grants => Reply::Grants(view::grants(&inner.shared.grants.now(), &inner.shared.law().home)),
+        Request::Grants => Reply::Grants(grants(inner)),
         Request::Revoke { grant } => revoke(inner, &grant).await,
         Request::EndSession { session } => end_session(inner, &session),
         Request::Activity { limit } => activity(inner, limit.min(MOST_ENTRIES)).await,
@@ -78,10 +81,31 @@ fn status(inner: &Inner) -> StatusView {
     }
 }
 
+/// What stands, and what is open for calls under way.
+fn grants(inner: &Inner) -> Vec<GrantView> {
+    let standing = inner.shared.grants.now();
+    let once: Vec<_> = inner.live().iter().flat_map(|session| session.allowed_once()).collect();
+    view::grants(standing.grants.iter().chain(&once), &inner.shared.law().home)
+}
+
+/// Takes back what is open for a call under way; nothing when there is no such thing.
+async fn revoke_once(sessions: &[(u64, Arc<Session>)], id: &str) -> Option<(StandingGrant, Vec<String>)> {
+    for (before, session) in sessions {
+        if let Some(grant) = session.take_back_once(id).await {
+            let restarted = session.server().applied().restarts > *before;
+            return Some((grant, restarted.then(|| session.id.clone()).into_iter().collect()));
+        }
+    }
+    None
+}
+
 /// Denied at once by policy; then every live session that used it is waited for, until its server has lost it.
 async fn revoke(inner: &Arc<Inner>, id: &str) -> Reply {
     let restarts_before: Vec<_> =
         inner.live().into_iter().map(|s| (s.server().applied().restarts, s)).collect();
+    if let Some((grant, restarted)) = revoke_once(&restarts_before, id).await {
+        return revoked(inner, grant, restarted).await;
+    }
     let (grant, version) = match inner.shared.grants.remove(id).await {
         Ok(Some(removed)) => removed,
         Ok(None) => return failed(ErrorCode::NotFound, format!("there is no grant `{id}`")),
@@ -96,6 +120,12 @@ async fn revoke(inner: &Arc<Inner>, id: &str) -> Reply {
             restarted.push(session.id.clone());
         }
     }
+    revoked(inner, grant, restarted).await
+}
+
+/// Puts on record that a grant is gone.
+async fn revoked(inner: &Inner, grant: StandingGrant, restarted: Vec<String>) -> Reply {
+    let id = grant.id.clone();
     let mut entry = Entry::new(Event::Revoked, "a grant was taken back");
     entry.grant_id = Some(grant.id);
     entry.client = Some(grant.subject.client_name);
@@ -105,7 +135,7 @@ async fn revoke(inner: &Arc<Inner>, id: &str) -> Reply {
     let recorded = inner.shared.audit.record(entry).await;
     inner.shared.changed();
     match recorded {
-        Ok(_) => Reply::Revoked { grant: id.to_owned(), restarted },
+        Ok(_) => Reply::Revoked { grant: id, restarted },
         Err(problem) => failed(ErrorCode::Storage, format!("the grant is taken back, but {problem}")),
     }
 }

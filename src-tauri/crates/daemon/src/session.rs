@@ -11,6 +11,7 @@ mod greeting;
 mod hosts;
 mod judging;
 mod log;
+mod once;
 mod prepare;
 mod refusal;
 mod resource;
@@ -32,6 +33,7 @@ use crate::server::{Containment, LegOptions, Outgoing, Server};
 use crate::wire::{Id, Input, Output};
 use ironcurtain_paths::{CanonicalPath, Resolver};
 use ironcurtain_protocol::{ClientView, Note, RootView, SessionView};
+use once::AllowedOnce;
 use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -112,6 +114,7 @@ pub struct Session {
     log: mpsc::Sender<String>,
     client_takes: watch::Sender<HashSet<String>>,
     under_way: Requests,
+    once: AllowedOnce,
     greeted: AtomicBool,
     budget: Arc<Semaphore>,
     /// Completes when the last call that had to wait for the server is forwarded, or never will be.
@@ -196,6 +199,7 @@ impl Session {
             log,
             client_takes,
             under_way: Requests::default(),
+            once: AllowedOnce::default(),
             greeted: AtomicBool::new(false),
             budget: Arc::new(Semaphore::new(BUDGET_KIB)),
             last_in_line: Mutex::default(),

@@ -6,7 +6,7 @@ pub(crate) use activity::activity;
 
 use crate::audit::{Entry, Event, PolicyDecision};
 use crate::consent::{Lifetime, visible};
-use crate::grants::{Files, GrantTable, Granted, StandingGrant};
+use crate::grants::{Files, Granted, StandingGrant};
 use crate::server::still_there;
 use ironcurtain_paths::{CanonicalPath, Resolver};
 use ironcurtain_policy::GrantKind;
@@ -16,9 +16,12 @@ use ironcurtain_protocol::GrantView;
 const LONGEST_NAME: usize = 200;
 
 /// Grants for people.
-pub(crate) fn grants(table: &GrantTable, home: &CanonicalPath) -> Vec<GrantView> {
+pub(crate) fn grants<'a>(
+    all: impl Iterator<Item = &'a StandingGrant>,
+    home: &CanonicalPath,
+) -> Vec<GrantView> {
     let resolver = Resolver::new(home.clone(), home.clone());
-    table.grants.iter().map(|g| grant(g, &resolver)).collect()
+    all.map(|g| grant(g, &resolver)).collect()
 }
 
 fn grant(grant: &StandingGrant, resolver: &Resolver) -> GrantView {

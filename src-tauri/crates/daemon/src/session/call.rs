@@ -7,6 +7,7 @@
 mod record;
 
 use super::judging::Leave;
+use super::once::{Once, opened};
 use super::prepare::ToolCall;
 use super::under_way::Ticket;
 use super::{Session, blocked, refusal};
@@ -46,11 +47,21 @@ struct Call {
 struct Own {
     lease: Option<Lease>,
     loan: Option<Loan>,
+    /// Where the person said yes to it. It is dropped after what it is about.
+    once: Option<Once>,
 }
 
 impl Own {
     fn is_some(&self) -> bool {
         self.lease.is_some() || self.loan.is_some()
+    }
+
+    /// Completes when it is not to be open any more.
+    async fn over(once: Option<&mut Once>) {
+        match once {
+            Some(once) => once.over().await,
+            None => std::future::pending().await,
+        }
     }
 }
 
@@ -215,7 +226,8 @@ async fn proceed(session: Arc<Session>, call: Call, mut leave: Leave, next: Opti
     match shown {
         Ok((pending, lease)) => {
             session.forwarded(&call.ticket, pending.place());
-            deliver(session, call, leave, pending, Own { lease, loan }).await;
+            let own = session.listed(&leave, Own { lease, loan, once: None });
+            deliver(session, call, leave, pending, own).await;
         }
         Err(reason) => session.refuse(&call, reason).await,
     }
@@ -314,26 +326,51 @@ async fn deliver(session: Arc<Session>, call: Call, leave: Leave, pending: Pendi
 }
 
 /// Waits for the answer. What is shown for this call alone is taken away with it, or when a law comes that does not allow
-/// the call.
+/// the call, or when what the person allowed once has been open long enough, by the person's word or by the clock.
 async fn answer(
     session: &Session,
     call: &Call,
     leave: &Leave,
     pending: Pending,
-    own: Own,
+    mut own: Own,
 ) -> (Answered, Held) {
     let answer = pending.answer_held();
     tokio::pin!(answer);
     if own.is_some() {
-        tokio::select! {
+        let why = tokio::select! {
             answered = &mut answer => return answered,
-            () = session.forbidden(&call.tool, leave) => drop(own),
+            () = session.forbidden(&call.tool, leave) => "a rule forbids it now",
+            () = Own::over(own.once.as_mut()) => "it was taken back, or the time for it is over",
+        };
+        let was_once = own.once.is_some();
+        drop(own);
+        if was_once {
+            session.closed_early(&call.tool.tool, why).await;
         }
     }
     answer.await
 }
 
 impl Session {
+    /// Puts on the list what is open for a call because the person said yes to it. What cannot be listed is closed.
+    fn listed(&self, leave: &Leave, own: Own) -> Own {
+        if leave.approved.is_empty() || !own.is_some() {
+            return own;
+        }
+        let wanted = leave.prepared.wanted(&leave.approved, self.config.file_writes);
+        let mut open: Vec<Granted> = wanted.iter().map(|(wanted, _)| opened(wanted)).collect();
+        if own.loan.is_some() {
+            open.extend(self.hosts_of(&leave.approved).into_iter().map(Granted::Host));
+        }
+        match self.open_once(open) {
+            Ok(once) => Own { once: Some(once), ..own },
+            Err(problem) => {
+                tracing::error!(%problem, "what was allowed once cannot be listed, and is closed");
+                Own::default()
+            }
+        }
+    }
+
     async fn grant(
         &self,
         call: &Call,

@@ -24,9 +24,14 @@ impl Session {
     /// Opens what the person said yes to for a call, for as long as that is under way.
     pub(super) fn lend(&self, call: &Id, approved: &[Asked]) -> Option<Loan> {
         let network = self.network.as_ref()?;
-        let targets: Vec<Target> =
-            approved.iter().filter_map(target).filter(|target| network.could_reach(target)).collect();
+        let targets = self.hosts_of(approved);
         (!targets.is_empty()).then(|| network.lend(call.as_json(), targets))
+    }
+
+    /// The hosts that the person said yes to for a call, and that the server's proxy could let through.
+    pub(super) fn hosts_of(&self, approved: &[Asked]) -> Vec<Target> {
+        let Some(network) = &self.network else { return Vec::new() };
+        approved.iter().filter_map(target).filter(|target| network.could_reach(target)).collect()
     }
 }
 

@@ -1,0 +1,182 @@
+//! What a person allowed once, while the call is at its server: on the list like other grants, and not for ever.
+//!
+//! - INVARIANT: it ends with the answer, when the call is taken back, when the law forbids it, when the person takes it back,
+//!   and after [`LONGEST`] in any case, whether the server answers or not.
+
+use super::Session;
+use crate::audit::Event;
+use crate::consent::{Lifetime, Target, Wanted};
+use crate::grants::{Files, Granted, StandingGrant, Subject};
+use ironcurtain_policy::{AccessSet, GrantKind};
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::watch;
+
+/// The longest that a server has what was allowed once: as long as the shortest time that can be allowed.
+const LONGEST: Duration = Duration::from_secs(15 * 60);
+
+/// What of a session is open for single calls.
+#[derive(Debug, Clone, Default)]
+pub(super) struct AllowedOnce(Arc<Mutex<BTreeMap<String, Open>>>);
+
+#[derive(Debug)]
+struct Open {
+    grant: StandingGrant,
+    end: Arc<watch::Sender<bool>>,
+}
+
+/// What is open for one call, on the list until this is dropped.
+#[derive(Debug)]
+pub(super) struct Once {
+    all: AllowedOnce,
+    ids: Vec<String>,
+    end: watch::Receiver<bool>,
+}
+
+impl AllowedOnce {
+    /// Puts it on the list.
+    fn open(&self, grants: Vec<StandingGrant>) -> Once {
+        let (end, ended) = watch::channel(false);
+        let end = Arc::new(end);
+        let ids = grants.iter().map(|grant| grant.id.clone()).collect();
+        let opened = |grant: StandingGrant| (grant.id.clone(), Open { grant, end: end.clone() });
+        self.table().extend(grants.into_iter().map(opened));
+        Once { all: self.clone(), ids, end: ended }
+    }
+
+    fn table(&self) -> MutexGuard<'_, BTreeMap<String, Open>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Once {
+    /// Completes when it is not to be open any more.
+    pub(super) async fn over(&mut self) {
+        // It can only be ended by who has the list, which is as long as we are.
+        let told = async { self.end.wait_for(|end| *end).await.is_ok() };
+        // Either way it is over.
+        let _ = tokio::time::timeout(LONGEST, told).await;
+    }
+}
+
+impl Drop for Once {
+    fn drop(&mut self) {
+        self.all.table().retain(|id, _| !self.ids.contains(id));
+    }
+}
+
+impl Session {
+    /// What is open for single calls right now.
+    #[must_use]
+    pub fn allowed_once(&self) -> Vec<StandingGrant> {
+        self.once.table().values().map(|open| open.grant.clone()).collect()
+    }
+
+    /// Takes back what was allowed for a call, all of it, and returns when the server has lost it; nothing when there is no
+    /// such thing.
+    pub async fn take_back_once(&self, id: &str) -> Option<StandingGrant> {
+        let (grant, end) = {
+            let table = self.once.table();
+            let open = table.get(id)?;
+            (open.grant.clone(), open.end.clone())
+        };
+        end.send_replace(true);
+        // The call has let go of it then.
+        end.closed().await;
+        // Whatever is asked of the leg now comes after that. A session that ends meanwhile has lost everything.
+        let _ = self.server.lease(Vec::new()).await;
+        Some(grant)
+    }
+
+    /// Puts what is open for one call on the list.
+    pub(super) fn open_once(&self, opened: Vec<Granted>) -> io::Result<Once> {
+        let created_ms = crate::clock::now_ms();
+        let length = u64::try_from(LONGEST.as_millis()).unwrap_or(u64::MAX);
+        let grant = |what| {
+            Ok(StandingGrant {
+                id: crate::clock::random_name()?,
+                subject: Subject {
+                    client: self.client.key.clone(),
+                    client_name: self.client.view.name.clone(),
+                    server: self.config.name.clone(),
+                    session: Some(self.id.clone()),
+                },
+                what,
+                lifetime: Lifetime::Once,
+                expires_ms: Some(created_ms.saturating_add(length)),
+                created_ms,
+                last_used_ms: Some(created_ms),
+                uses: 1,
+                provenance: "a call that its server has not answered yet".to_owned(),
+            })
+        };
+        let grants = opened.into_iter().map(grant).collect::<io::Result<_>>()?;
+        let once = self.once.open(grants);
+        self.shared.changed();
+        Ok(once)
+    }
+
+    /// Puts on record that what was allowed once is closed before there is an answer.
+    pub(super) async fn closed_early(&self, tool: &str, why: &str) {
+        let mut entry = self.entry(Event::Revoked, format!("what was allowed once is closed: {why}"));
+        entry.tool_name = Some(tool.to_owned());
+        if let Err(problem) = self.shared.audit.record(entry).await {
+            tracing::error!(%problem, "what was allowed once is closed, and that is not on record");
+        }
+        self.shared.changed();
+    }
+}
+
+/// A path that is open for one call.
+pub(super) fn opened(wanted: &Wanted) -> Granted {
+    let kind = if wanted.target == Target::Folder { GrantKind::Tree } else { GrantKind::File };
+    Granted::Files(Files { path: wanted.path.clone(), kind, access: AccessSet::only(wanted.access) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ironcurtain_paths::CanonicalPath;
+    use tokio::time::Instant;
+
+    fn grant(id: &str) -> StandingGrant {
+        let path = CanonicalPath::assume_canonical("/p/a").unwrap();
+        let access = AccessSet { read: true, ..AccessSet::default() };
+        StandingGrant {
+            id: id.to_owned(),
+            subject: Subject {
+                client: "c".into(),
+                client_name: "c".into(),
+                server: "s".into(),
+                session: Some("1".into()),
+            },
+            what: Granted::Files(Files { path, kind: GrantKind::File, access }),
+            lifetime: Lifetime::Once,
+            expires_ms: None,
+            created_ms: 0,
+            last_used_ms: None,
+            uses: 0,
+            provenance: String::new(),
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn it_is_over_when_it_is_ended_and_otherwise_when_its_time_is() {
+        let all = AllowedOnce::default();
+        let (mut one, mut other) = (all.open(vec![grant("a"), grant("b")]), all.open(vec![grant("c")]));
+        let began = Instant::now();
+        other.over().await;
+        assert!(began.elapsed() >= LONGEST && began.elapsed() < LONGEST + Duration::from_secs(1));
+        let end = all.table().get("b").unwrap().end.clone();
+        end.send_replace(true);
+        let began = Instant::now();
+        one.over().await;
+        assert_eq!(began.elapsed(), Duration::ZERO);
+        assert_eq!(all.table().len(), 3);
+        drop(one);
+        end.closed().await;
+        assert_eq!(all.table().keys().collect::<Vec<_>>(), ["c"]);
+    }
+}
