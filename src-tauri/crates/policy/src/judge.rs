@@ -66,8 +66,12 @@ pub struct Context<'a> {
 
 /// Judges a call.
 pub fn judge(policy: &Policy, context: &Context<'_>, call: &ResolvedCall) -> Verdict {
-    structure(context, call)
-        .unwrap_or_else(|| Judging::new(policy, context, call).tally().conclude(call, context.approved))
+    if let Some(verdict) = structure(context, call) {
+        return verdict;
+    }
+    let mut tally = Tally::default();
+    Judging::new(policy, context, call).fill(&mut tally);
+    tally.conclude(call, context.approved)
 }
 
 /// Judges a call and tells which rule settled each of its values, and why the rules before that one did not.
@@ -116,13 +120,11 @@ impl<'a> Judging<'a> {
         *self.rules.get_or_init(|| self.policy.about(self.call.server(), self.call.tool()))
     }
 
-    fn tally(&self) -> Tally<'a> {
-        let mut tally = Tally::default();
+    fn fill(&self, tally: &mut Tally<'a>) {
         if self.call.roles().is_empty() {
-            self.judge_whole(&mut tally);
+            self.judge_whole(tally);
         }
-        self.call.roles().iter().for_each(|role| self.judge_role(*role, &mut tally));
-        tally
+        self.call.roles().iter().for_each(|role| self.judge_role(*role, tally));
     }
 
     /// A tool that names no resource is judged as a whole.

@@ -8,11 +8,12 @@ use std::path::Path;
 use unicode_normalization::UnicodeNormalization as _;
 
 /// What some character beyond ASCII is another form of: the Kelvin sign, the Greek question mark, the Greek varia.
-const ASCII_WITH_TWINS: [char; 3] = ['K', ';', '`'];
+const ASCII_WITH_TWINS: [u8; 3] = *b"K;`";
 
 /// Whether there is another form of the text.
 pub(super) fn may_have_twin(text: &str) -> bool {
-    !text.is_ascii() || text.contains(ASCII_WITH_TWINS)
+    // Without a way out before the end, many bytes are looked at in one step.
+    text.bytes().fold(false, |found, byte| found | !byte.is_ascii() | ASCII_WITH_TWINS.contains(&byte))
 }
 
 /// Refuses the missing `path` when its folder holds the same name in another form.

@@ -19,10 +19,11 @@ pub(super) fn resolve(absolute: &str) -> Option<Resolution> {
     Some(Resolution { path, links: Vec::new(), target })
 }
 
-/// Where the path leads. A file is not opened where it need not be: that it is no folder says as much, and sooner.
+/// Where the path leads. That a file is no folder is said sooner than the file is opened, and says as much where nothing has
+/// another form.
 pub(super) fn locate(absolute: &str) -> Option<CanonicalPath> {
-    let found = open(absolute, OFlags::DIRECTORY).or_else(|| open(absolute, OFlags::empty()))?;
-    Some(found.0)
+    let wanted = if may_have_twin(absolute) { OFlags::empty() } else { OFlags::DIRECTORY };
+    open(absolute, wanted).map(|(path, _)| path)
 }
 
 /// Opens what the path names, if there is something of the kind that is wanted.
