@@ -46,13 +46,16 @@ fn the_most_settings_and_the_biggest_file_are_read_and_one_more_is_too_big() {
 #[test]
 fn what_git_says_is_read_to_its_bound_and_no_further() {
     let person = Person::new();
-    // Every setting is spelled out with its section.
-    let said = |length: usize| {
-        let section = format!("[x \"{}\"]\n{}", "s".repeat(length), "\ty\n".repeat(10_000));
-        person.config(&format!("{ORIGIN}{section}"));
+    // Every setting is spelled out with its section, a text in a file of less than the most bytes.
+    let many = format!("[x \"{}\"]\n{}", "s".repeat(400), "\ty\n".repeat(10_000));
+    let said = |more: usize| {
+        person.config(&format!("{ORIGIN}{many}[z]\n\tz = {}\n", "z".repeat(more)));
         person.push(None)
     };
-    assert_eq!((said(410), said(420)), (vec![GITHUB.to_owned()], vec![TOO_BIG.to_owned()]));
+    person.config(&format!("{ORIGIN}{many}[z]\n\tz = z\n"));
+    let length = person.git(&["config", "--file", "repo/.git/config", "--list", "-z"]).len();
+    let left = 4 * 1024 * 1024 - length;
+    assert_eq!((said(left + 1), said(left + 2)), (vec![GITHUB.to_owned()], vec![TOO_BIG.to_owned()]));
 }
 
 #[test]

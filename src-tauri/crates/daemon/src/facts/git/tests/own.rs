@@ -1,13 +1,9 @@
-//! The configuration of the machine and the person, where the variables of the process say that it is.
+//! What only a process of its own shows: the variables that say where git and its configuration are.
 
 use super::*;
 
 /// Set in the process that looks.
 const INSIDE: &str = "IRONCURTAIN_TEST_OF_GIT";
-
-/// What this file calls the test, for the process that is to run it alone.
-const TEST: &str =
-    concat!(module_path!(), "::the_files_of_the_machine_and_the_person_are_where_their_variables_say");
 
 /// Those whose addresses are replaced, each in a file of its own.
 const HOSTS: [&str; 5] = ["machine", "usual", "base", "own", "global"];
@@ -58,15 +54,43 @@ fn the_files_of_the_machine_and_the_person_are_where_their_variables_say() {
             expected[0] = with;
             expected.push(without);
         }
-        let mut again = Command::new(std::env::current_exe().unwrap());
-        again
-            .args(["--exact", TEST.split_once("::").unwrap().1, "--nocapture"])
-            .env(INSIDE, expected.join(" "));
-        let output = clean(&mut again, &person).envs(variables).output().unwrap();
-        let said = String::from_utf8_lossy(&output.stdout);
-        let complained = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success() && said.contains("1 passed"), "{said}\n{complained}");
+        again("the_files_of_the_machine_and_the_person_are_where_their_variables_say", |again| {
+            clean(again, &person).envs(variables).env(INSIDE, expected.join(" "));
+        });
     }
+}
+
+#[test]
+fn git_is_bound_before_it_is_heard() {
+    if std::env::var_os(INSIDE).is_some() {
+        return look();
+    }
+    let person = Person::new();
+    person.config(parts::ORIGIN);
+    let (wrote, folders) = (person.path("wrote"), std::env::var("PATH").unwrap());
+    // Waits for its bounds, which are set once it runs; without them it is not heard in time.
+    let bounds = "[ \"$(ulimit -f) $(ulimit -c) $(ulimit -v)\" = '0 0 524288' ]";
+    let script = format!(
+        "#!/bin/sh\nuntil {bounds}; do :; done\n(echo x > {wrote})\nPATH='{folders}' exec git \"$@\"\n"
+    );
+    person.program("bin/git", &script);
+    let path = format!("{}:{folders}", person.path("bin"));
+    again("git_is_bound_before_it_is_heard", |again| {
+        clean(again, &person).env("PATH", &path).env(INSIDE, parts::GITHUB);
+    });
+    assert_eq!(std::fs::read_to_string(wrote.as_path()).unwrap(), "", "it may write nothing");
+}
+
+/// Runs a test of this file in a process of its own.
+#[track_caller]
+fn again(test: &str, prepare: impl FnOnce(&mut Command)) {
+    let (_, place) = module_path!().split_once("::").unwrap();
+    let mut again = Command::new(std::env::current_exe().unwrap());
+    prepare(again.args(["--exact", &format!("{place}::{test}"), "--nocapture"]));
+    let output = again.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    let complained = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && said.contains("1 passed"), "{said}\n{complained}");
 }
 
 fn address(host: &str, is_known: bool) -> String {
