@@ -33,3 +33,26 @@ pub fn client_may_tell(method: &str) -> bool {
 pub fn server_may_tell(method: &str) -> bool {
     OF_SERVERS.contains(&method)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_side_tells_only_what_is_its_own_to_tell() {
+        for (method, client, server) in [
+            ("notifications/initialized", true, false),
+            ("notifications/roots/list_changed", true, false),
+            ("notifications/cancelled", true, true),
+            ("notifications/progress", true, true),
+            ("notifications/tools/list_changed", false, true),
+            ("notifications/message", false, true),
+            ("notifications/unknown", false, false),
+            ("tools/call", false, false),
+            ("sampling/createMessage", false, false),
+            ("", false, false),
+        ] {
+            assert_eq!((client_may_tell(method), server_may_tell(method)), (client, server), "{method}");
+        }
+    }
+}

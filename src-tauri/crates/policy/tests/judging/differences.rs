@@ -52,6 +52,23 @@ fn a_wider_folder_is_looser_and_a_narrower_one_stricter() {
 }
 
 #[test]
+fn every_made_up_call_that_comes_out_otherwise_is_counted() {
+    let then = |then| [("all", json!({ "server": ["other"], "tool": ["save"] }), then)];
+    let found = compare(&then("allow"), &then("deny"));
+    let [change] = found.decisions.as_slice() else { panic!("{found:?}") };
+    let without = compare(&then("allow"), &then("allow"));
+    assert_eq!((change.old.0, change.new.0), (Outcome::Allow, Outcome::Deny));
+    assert!(1 < change.probes && change.probes < found.probes, "{} of {}", change.probes, found.probes);
+    assert_eq!((without.probes, without.decisions.len()), (found.probes, 0));
+    // Where the tool is the only one, all of them are.
+    let alone = |then| policy(&[("all", json!({}), then)]);
+    let tool = json!({ "toolName": "t", "args": { "path": ["read-path"], "url": ["fetch-url"] } });
+    let file = json!({ "servers": { "s": { "tools": [tool] } } }).to_string();
+    let found = diff(&alone("allow"), &alone("deny"), &Annotations::from_json(&file, "a").unwrap());
+    assert_eq!(found.decisions.iter().map(|change| change.probes).collect::<Vec<_>>(), [found.probes]);
+}
+
+#[test]
 fn order_hosts_and_conditions_make_a_difference() {
     let (deny, allow) =
         (("d", within("read-path", "/a/b"), "deny"), ("a", within("read-path", "/a"), "allow"));

@@ -106,6 +106,11 @@ fn a_rule_that_can_never_hold_is_found() {
         one(json!({ "tool": ["read"], "roles": ["delete-path"] })),
         ["rule `r`, field `if.roles`: no tool it names has an argument of its roles"]
     );
+    // A call of this one always names a file, and is judged by that.
+    assert_eq!(
+        one(json!({ "tool": ["write"], "roles": ["none"] })),
+        ["rule `r`, field `if.roles`: no tool it names has an argument of its roles"]
+    );
     let apart = json!({ "roles": ["write-path"], "paths": { "roles": ["read-path"], "within": "/a" } });
     assert_eq!(one(apart), ["rule `r`, field `if`: its conditions have no role in common"]);
     for alive in
