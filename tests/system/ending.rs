@@ -2,7 +2,7 @@
 
 use crate::client::{BOUND, Client};
 use crate::hostile;
-use crate::machine::{Machine, pid};
+use crate::machine::{Machine, descendants, pid};
 use crate::world::eventually;
 use rustix::process::{Signal, kill_process};
 use serde_json::json;
@@ -54,6 +54,23 @@ fn a_signal_to_the_trusted_process_leaves_nothing_that_runs_later() {
         is_in_order(&machine, &left);
         drop(client);
     }
+}
+
+#[test]
+fn a_signal_to_everything_at_once_leaves_nothing_that_runs_later() {
+    // As when the person logs out. The supervisors hear it first.
+    let (mut machine, client, left) = left_behind();
+    let all = descendants(machine.pid());
+    assert!(all.len() > 1, "{all:?}");
+    for process in &all {
+        // Ended by the one before it, it needs no signal.
+        let _ = kill_process(pid(process.pid), Signal::TERM);
+    }
+    kill_process(pid(machine.pid()), Signal::TERM).unwrap();
+    assert!(machine.wait().success());
+    is_in_order(&machine, &left);
+    machine.is_clean(&all);
+    drop(client);
 }
 
 #[test]
