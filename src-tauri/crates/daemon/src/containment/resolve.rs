@@ -23,8 +23,8 @@ pub enum Exemption {
     PlatformUnavailable,
 }
 
-/// What a sandbox lets a server do, with paths as absolute as they were written.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// What a sandbox lets a server do, with paths as absolute as they were written. The default lets it do nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Profile {
     /// Where it may write; the session's own folder comes first.
     pub allow_write: Vec<String>,
@@ -143,15 +143,7 @@ mod tests {
     }
 
     fn plain() -> Profile {
-        Profile {
-            allow_write: vec![SESSION.into()],
-            allow_read: vec![],
-            deny_read: None,
-            deny_write: vec![],
-            allow_persistence: vec![],
-            network: None,
-            limits: LimitSettings::default(),
-        }
+        Profile { allow_write: vec![SESSION.into()], ..Profile::default() }
     }
 
     #[test]

@@ -5,7 +5,6 @@
 use super::command::{Launch, launch};
 use super::settings::{ServerFiles, Settings};
 use super::{Profile, find_program};
-use crate::config::LimitSettings;
 use crate::home::private_dir;
 use ironcurtain_sandbox::Availability;
 use std::path::Path;
@@ -49,16 +48,7 @@ async fn try_it(programs: &Path, trial: &Path) -> Result<(), String> {
     let srt = find_program("srt", programs)?;
     private_dir(trial).map_err(|e| e.to_string())?;
     let files = ServerFiles::of("trial", trial).map_err(|e| e.to_string())?;
-    let profile = Profile {
-        allow_write: vec![],
-        allow_read: vec![],
-        deny_read: None,
-        deny_write: vec![],
-        allow_persistence: vec![],
-        network: None,
-        limits: LimitSettings::default(),
-    };
-    Settings::new(&profile, vec![], &files.cwd, None).write(&files).map_err(|e| e.to_string())?;
+    Settings::new(&Profile::default(), vec![], &files.cwd, None).write(&files).map_err(|e| e.to_string())?;
     let nothing = Launch { command: "true".to_owned(), args: vec![] };
     let line = launch(&srt.to_string_lossy(), &nothing, &files).map_err(|e| e.to_string())?;
     let mut command = Command::new(&line.command);

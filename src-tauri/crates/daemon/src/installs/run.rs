@@ -86,21 +86,12 @@ pub(super) async fn run(stage: &Stage<'_>, job: Job<'_>) -> Result<Finished, Str
 impl Stage<'_> {
     /// The whole sandbox as a plain value.
     fn spec(&self, job: &Job<'_>) -> Result<Spec, String> {
-        let profile = Profile {
-            allow_write: vec![],
-            allow_read: vec![],
-            deny_read: None,
-            deny_write: vec![],
-            allow_persistence: vec![],
-            network: None,
-            limits: LimitSettings::default(),
-        };
         let program = job.argv.first().map(String::as_str).unwrap_or_default();
         Ok(Spec {
             argv: job.argv.clone(),
             env: job.env.clone(),
             cwd: Some(job.cwd.to_str().ok_or("its folder is not UTF-8")?.to_owned()),
-            view: self.around.view(&profile, FileView::HostRead, program)?,
+            view: self.around.view(&Profile::default(), FileView::HostRead, program)?,
             mounts: vec![],
             network: if job.rules.is_closed() { Network::None } else { Network::Proxied },
             unix_sockets: false,
@@ -108,7 +99,7 @@ impl Stage<'_> {
             persistence: Persistence {
                 allow: PERSISTENCE_NAMES.iter().map(|&name| name.to_owned()).collect(),
             },
-            limits: limits(&profile.limits),
+            limits: limits(&LimitSettings::default()),
             state_dir: self.around.sandboxes.as_str().to_owned(),
             allow_root: self.allow_root,
         })
