@@ -97,7 +97,11 @@ fn otherwise(event: Event) -> String {
     match event {
         Event::Failed { reason } => reason,
         Event::Exited { status } => format!("a trial ended with status {status}"),
-        Event::Started | Event::Limited { .. } | Event::Quarantined { .. } | Event::Unfinished { .. } => {
+        Event::Started
+        | Event::Limited { .. }
+        | Event::Uncovered { .. }
+        | Event::Quarantined { .. }
+        | Event::Unfinished { .. } => {
             format!("a trial went otherwise: {event:?}")
         }
     }

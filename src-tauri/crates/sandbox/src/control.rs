@@ -2,7 +2,7 @@
 //!
 //! - Each request has an id of the asker's choosing and gets exactly one [`ControlReply`] with that id, in order.
 //! - [`Event`]s come in between: first [`Event::Started`] or [`Event::Failed`], at the end [`Event::Exited`], after any
-//!   [`Event::Quarantined`].
+//!   [`Event::Uncovered`] and [`Event::Quarantined`].
 //! - Hanging up is `shutdown`: the supervisor kills the sandbox and ends.
 
 use std::time::Duration;
@@ -160,6 +160,12 @@ pub enum Event {
         path: String,
         /// Where it is now.
         moved_to: String,
+    },
+    /// A program outside put something else in the place of a path that was hidden or closed, or moved it away. Until all
+    /// of the sandbox was killed, which was done at once, the server could reach what is there now.
+    Uncovered {
+        /// Which path.
+        path: String,
     },
     /// Something that should have been done at the end was not, or not whole.
     Unfinished {

@@ -10,8 +10,13 @@ mod first;
 mod inside;
 mod source;
 
-use std::{collections::BTreeMap, io, os::fd::OwnedFd};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    io,
+    os::fd::OwnedFd,
+};
 
+use rustix::event::PollFd;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use first::{First, Preparing};
@@ -21,6 +26,7 @@ use source::Source;
 
 use crate::{
     control::{Proof, Refusal},
+    covers::Covers,
     persistence::{Guard, GuardError},
     place::{Identity, is_below},
     shape::Shape,
@@ -37,6 +43,7 @@ pub(crate) struct Mounts {
     fixed: BTreeMap<String, u64>,
     granted: BTreeMap<String, Granted>,
     made: Vec<Made>,
+    covers: Covers,
 }
 
 /// One granted path as it is mounted.
@@ -64,9 +71,43 @@ pub(crate) enum MountError {
 }
 
 impl Mounts {
-    /// The mounts of a sandbox that has none yet but `fixed`, with their ids.
-    pub(crate) fn new(sandbox: Sandbox, fixed: BTreeMap<String, u64>, view: Shape) -> Self {
-        Self { sandbox, view, fixed, granted: BTreeMap::new(), made: Vec::new() }
+    /// The mounts of a sandbox that has none yet but `fixed`, with their ids; `shown` is what of the host is mounted in it
+    /// already, and whether it can be written.
+    pub(crate) fn new(
+        sandbox: Sandbox,
+        fixed: BTreeMap<String, u64>,
+        view: Shape,
+        shown: &BTreeMap<String, bool>,
+    ) -> io::Result<Self> {
+        let mut covers = Covers::of(sandbox.process())?;
+        for (path, writable) in shown {
+            // What is not writable needs no closing.
+            let hidden = || view.hidden_within(std::slice::from_ref(path));
+            let tree = covers.watch(path, &if *writable { view.below(path) } else { hidden() })?;
+            covers.put(path, Some(tree));
+        }
+        Ok(Self { sandbox, view, fixed, granted: BTreeMap::new(), made: Vec::new(), covers })
+    }
+
+    /// What has news when a path may not be covered any more.
+    pub(crate) fn news(&self) -> [PollFd<'_>; 2] {
+        self.covers.news()
+    }
+
+    /// Takes in the second kind of news; whether they can concern a cover.
+    pub(crate) fn names_changed(&mut self) -> bool {
+        self.covers.names_changed()
+    }
+
+    /// The first path that was hidden or closed and is not any more.
+    pub(crate) fn uncovered(&mut self) -> Option<String> {
+        let Self { covers, sandbox, .. } = self;
+        covers.lost(|| sandbox.table())
+    }
+
+    /// Closed paths whose files are as programs outside have left them. For when all of the sandbox has ended.
+    pub(crate) fn untouched(&mut self) -> BTreeSet<String> {
+        self.covers.untouched()
     }
 
     /// Mounts a path, or widens one that is mounted.
@@ -78,22 +119,28 @@ impl Mounts {
             let message = GuardError::Protected(path.clone()).to_string();
             return Err(MountError::refused(Refusal::Protected, message));
         }
+        let failed = |error: String| MountError::refused(Refusal::Kernel, error);
         let mut shape = self.view.below(path);
         if writable {
             // Looked at first, since what is covered is that which is there.
             Source::open(path, *access, &Shape::default())?;
-            let failed = |error: GuardError| MountError::refused(Refusal::Kernel, error.to_string());
-            shape.extend(guard.cover(path, &[], &self.view).map_err(failed)?);
+            shape.extend(guard.cover(path, &[], &self.view).map_err(|error| failed(error.to_string()))?);
         }
-        let added = self.add_shaped(mount, &shape);
+        let added = match self.covers.watch(path, &shape) {
+            Ok(tree) => self.add_shaped(mount, &shape).map(|added| added.then_some(tree)),
+            Err(error) => Err(failed(error.to_string())),
+        };
         if writable && added.is_err() {
             // What was made for it is removed at the end at the latest.
             let _ = guard.uncover(path);
         }
+        let (tree, added) = added.map_or_else(|error| (None, Err(error)), |tree| (tree, Ok(())));
+        self.covers.put(path, tree);
         added
     }
 
-    fn add_shaped(&mut self, mount: &Mount, shape: &Shape) -> Result<(), MountError> {
+    /// Whether anything has changed by it.
+    fn add_shaped(&mut self, mount: &Mount, shape: &Shape) -> Result<bool, MountError> {
         let Mount { path, access } = mount;
         let source = Source::open(path, *access, shape)?;
         let before = self.granted.get(path).copied();
@@ -105,14 +152,14 @@ impl Mounts {
                 ));
             }
             if before.access == *access && before.identity == source.identity {
-                return Ok(());
+                return Ok(false);
             }
         }
         let granted = Granted { access: *access, mount_id: source.mount_id, identity: source.identity };
         let new = Incoming { path: path.clone(), kind: source.kind };
         self.change(path, before.map(|before| before.mount_id), Some((new, source.tree)))?;
         self.granted.insert(path.clone(), granted);
-        Ok(())
+        Ok(true)
     }
 
     /// Takes a path away and says whether anything of it is left.
@@ -122,6 +169,7 @@ impl Mounts {
         };
         let proof = self.change(path, Some(granted.mount_id), None)?;
         self.granted.remove(path);
+        self.covers.take_away(path);
         // What was made for it is removed at the end at the latest.
         let _ = guard.uncover(path);
         Ok(proof.unwrap_or(Proof::Held))

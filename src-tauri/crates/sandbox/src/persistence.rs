@@ -22,6 +22,8 @@ mod search;
 
 #[cfg(target_os = "linux")]
 pub(crate) use guard::{Guard, GuardError};
+#[cfg(target_os = "linux")]
+pub(crate) use marks::{Mark, ask};
 
 /// The names that are protected, relative to any directory: files, and directories with all below them.
 pub const PERSISTENCE_NAMES: &[&str] = &[

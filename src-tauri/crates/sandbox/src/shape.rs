@@ -43,6 +43,15 @@ impl Step {
     }
 }
 
+/// What a path is covered against.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Covered {
+    /// Against being read.
+    Hidden,
+    /// Against being written, or renamed.
+    Closed,
+}
+
 /// Steps by path, so that a path comes before those below it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Shape(BTreeMap<String, Step>);
@@ -230,6 +239,21 @@ impl Shape {
     /// Whether a path is closed for writing by what lies at or above it.
     pub(crate) fn freezes(&self, path: &str) -> bool {
         self.0.iter().any(|(frozen, step)| *step == Step::Freeze && is_at_or_below(path, frozen))
+    }
+
+    /// The paths that something is put over.
+    pub(crate) fn covers(&self) -> impl Iterator<Item = (&String, Covered)> {
+        self.0.iter().filter_map(|(path, step)| match step {
+            Step::Hide { .. } => Some((path, Covered::Hidden)),
+            Step::Pin | Step::Freeze => Some((path, Covered::Closed)),
+            Step::Reopen { .. } => None,
+        })
+    }
+
+    /// Whether every folder between `above` and `path` is kept where it is.
+    pub(crate) fn holds(&self, path: &str, above: &str) -> bool {
+        let ends = path.match_indices('/').map(|(end, _)| end).filter(|end| *end > above.len());
+        ends.filter_map(|end| path.get(..end)).all(|between| self.0.contains_key(between))
     }
 
     /// What of this concerns the tree below `path`.

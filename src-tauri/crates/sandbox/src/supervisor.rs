@@ -21,14 +21,14 @@ mod terminal;
 use std::{
     fs::File,
     io::{self, Read},
-    os::fd::{AsFd, BorrowedFd, OwnedFd},
+    os::fd::{AsFd, OwnedFd},
     os::unix::net::UnixStream,
     process::ExitCode,
 };
 
 use rustix::{
     event::{PollFd, PollFlags, poll},
-    process::Pid,
+    process::{Pid, Signal},
 };
 
 pub(crate) use bwrap::find_bwrap;
@@ -77,6 +77,8 @@ pub(crate) enum StartError {
     HungUp,
     #[error("the sandbox could not be prepared: {0}")]
     Prepare(#[from] io::Error),
+    #[error("`{0}` was replaced by another program just as it was to be hidden or closed: try again")]
+    Uncovered(String),
     #[error(transparent)]
     Layout(#[from] LayoutError),
     #[error(transparent)]
@@ -143,42 +145,61 @@ fn read(mut spec: File) -> Result<Spec, StartError> {
 }
 
 /// Serves the launcher to the end, and says how that was.
-fn serve(parent: Pid, bwrap: &mut Bwrap, mounts: Mounts, guard: Guard, control: &UnixStream) -> ExitCode {
+fn serve(parent: Pid, bwrap: &mut Bwrap, mut mounts: Mounts, guard: Guard, control: &UnixStream) -> ExitCode {
     let mut guard = guard;
-    let status = converse(parent, bwrap, mounts, &mut guard, control).unwrap_or_else(|_| bwrap.kill());
+    let end = converse(parent, bwrap, &mut mounts, &mut guard, control);
+    let (status, why) = end.unwrap_or_else(|_| (bwrap.kill(), None));
     sys::process::end_within(END_BOUND);
     // Bound to a launcher that dies, it could not search; if that cannot be undone, the kernel has the last word.
     let _ = sys::process::unbind();
     let mut news = News::new(control, guard.state());
     // What is to be moved away is, even when that can neither be told nor kept.
-    guard.finish(&mut |event| _ = news.tell(&event));
+    let mut tell = |event| _ = news.tell(&event);
+    why.map(&mut tell);
+    finish(mounts, guard, &mut tell);
     let _ = news.tell(&Event::Exited { status });
     exit_code(status)
+}
+
+/// What is left to do when all of the sandbox has ended.
+fn finish(mut mounts: Mounts, guard: Guard, tell: &mut dyn FnMut(Event)) {
+    let untouched = mounts.untouched();
+    drop(mounts);
+    guard.finish(&untouched, tell);
 }
 
 fn exit_code(status: i32) -> ExitCode {
     ExitCode::from(u8::try_from(status).unwrap_or(1))
 }
 
-/// Until the server ends, the launcher hangs up, a signal comes, or the sandbox is out of order; returns the exit status.
+/// The exit status, and what is to be told of the end, if anything is.
+type End = (i32, Option<Event>);
+
+/// Until the server ends, the launcher hangs up, a signal comes, or the sandbox is out of order.
 fn converse(
     parent: Pid,
     bwrap: &mut Bwrap,
-    mut mounts: Mounts,
+    mounts: &mut Mounts,
     guard: &mut Guard,
     control: &UnixStream,
-) -> io::Result<i32> {
+) -> io::Result<End> {
     // When a person's session ends, every process is told at once.
     let signals = Signals::hold()?;
     let mut lines = Lines::default();
     loop {
         sys::process::unbind()?;
-        let [asked, ended, told_to_end] = wait([control.as_fd(), bwrap.ended(), signals.as_fd()])?;
+        let [mounted, named] = mounts.news();
+        let asked = [control.as_fd(), bwrap.ended(), signals.as_fd()];
+        let [asked, ended, told_to_end] = asked.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
+        let [asked, ended, told_to_end, mounted, named] = wait([asked, ended, told_to_end, mounted, named])?;
         if ended {
-            return Ok(bwrap.reap());
+            return Ok((bwrap.reap(), None));
         }
         if told_to_end {
-            return Ok(bwrap.kill());
+            return Ok((bwrap.kill(), None));
+        }
+        if let Some(path) = uncovered(mounts, [mounted, named]) {
+            return Ok(stop(bwrap, path));
         }
         if !asked {
             continue;
@@ -187,18 +208,32 @@ fn converse(
         // What it does now can hang on a file system.
         sys::process::bind_to_parent(parent)?;
         for line in lines {
-            let reply = answer(&line, &mut mounts, guard);
+            let reply = answer(&line, mounts, guard);
+            if let Some(path) = mounts.uncovered() {
+                return Ok(stop(bwrap, path));
+            }
             say(control, &reply)?;
             if matches!(reply.answer, Answer::Closing | Answer::Broken { .. }) {
-                return Ok(bwrap.kill());
+                return Ok((bwrap.kill(), None));
             }
         }
     }
 }
 
-/// Waits until one of them is readable, and tells which.
-fn wait<const N: usize>(fds: [BorrowedFd<'_>; N]) -> io::Result<[bool; N]> {
-    let mut polled = fds.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
+/// The path that is not covered any more, if there was news and that is what they were.
+fn uncovered(mounts: &mut Mounts, [mounted, named]: [bool; 2]) -> Option<String> {
+    let named = named && mounts.names_changed();
+    if mounted || named { mounts.uncovered() } else { None }
+}
+
+/// Kills all of the sandbox, the server first, because it could reach what is at `path` now.
+fn stop(bwrap: &mut Bwrap, path: String) -> End {
+    bwrap.signal(Signal::KILL);
+    (bwrap.kill(), Some(Event::Uncovered { path }))
+}
+
+/// Waits until one of them has something, and tells which.
+fn wait<const N: usize>(mut polled: [PollFd<'_>; N]) -> io::Result<[bool; N]> {
     match poll(&mut polled, None) {
         Ok(_) | Err(rustix::io::Errno::INTR) => {}
         Err(error) => return Err(error.into()),

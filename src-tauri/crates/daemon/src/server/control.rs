@@ -4,7 +4,7 @@
 //!   after the conversation was given up: dropping it has the sandbox end, and the rest is still listened to.
 
 use super::process::CLEANING;
-use super::report::Report;
+use super::report::{Report, uncovered};
 use ironcurtain_sandbox::{Answer, ControlOp, ControlRequest, Event, FromSupervisor};
 use std::collections::VecDeque;
 use std::io;
@@ -27,6 +27,8 @@ pub(crate) struct Control {
     next: u64,
     events: VecDeque<Event>,
     report: Option<Report>,
+    /// Why the supervisor has stopped the server, if it has.
+    stopped: Option<String>,
 }
 
 /// The supervisor's side of it; nothing is left of it once the supervisor has ended.
@@ -38,7 +40,14 @@ impl Control {
     pub(crate) fn new(stream: std::os::unix::net::UnixStream, report: Option<Report>) -> io::Result<Self> {
         stream.set_nonblocking(true)?;
         let (read, write) = UnixStream::from_std(stream)?.into_split();
-        Ok(Self { lines: Lines(Some(BufReader::new(read))), write, next: 0, events: VecDeque::new(), report })
+        Ok(Self {
+            lines: Lines(Some(BufReader::new(read))),
+            write,
+            next: 0,
+            events: VecDeque::new(),
+            report,
+            stopped: None,
+        })
     }
 
     /// Waits until the sandbox stands; the error says why it does not.
@@ -55,6 +64,7 @@ impl Control {
                 Event::Started => return Ok(()),
                 Event::Failed { reason } => return Err(reason),
                 Event::Exited { status } => return Err(format!("it ended with status {status}")),
+                Event::Uncovered { path } => return Err(uncovered(&path)),
                 Event::Limited { .. } | Event::Quarantined { .. } | Event::Unfinished { .. } => {}
             }
         }
@@ -97,7 +107,10 @@ impl Control {
                     self.lines.0 = None;
                     return Some(status);
                 }
-                Event::Quarantined { .. } | Event::Unfinished { .. } => {
+                Event::Uncovered { .. } | Event::Quarantined { .. } | Event::Unfinished { .. } => {
+                    if let Event::Uncovered { path } = &event {
+                        self.stopped = Some(uncovered(path));
+                    }
                     if let Some(report) = &self.report {
                         // What is not on record is in the log.
                         let _ = report.tell(&event).await;
@@ -106,6 +119,11 @@ impl Control {
                 Event::Started | Event::Failed { .. } | Event::Limited { .. } => {}
             }
         }
+    }
+
+    /// Why the supervisor has stopped the server, if it has and that has been heard.
+    pub(crate) fn stopped(&mut self) -> Option<String> {
+        self.stopped.take()
     }
 }
 
@@ -225,6 +243,25 @@ mod tests {
             assert!(found[0]["summary"].as_str().unwrap().contains("moved to `/q/1-0/.envrc`"), "{found:?}");
             assert!(found[1]["summary"].as_str().unwrap().ends_with("`/p/deep` could not be searched"));
         }
+    }
+
+    #[tokio::test]
+    async fn why_a_server_was_stopped_is_known_and_on_record() {
+        let dir = tempfile::tempdir().unwrap();
+        let (mut control, mut supervisor) = conversation(dir.path());
+        for event in [Event::Uncovered { path: "/p/.envrc".into() }, Event::Exited { status: 137 }] {
+            say(&mut supervisor, &event);
+        }
+        assert_eq!((control.exit().await, control.stopped()), (Some(137), Some(uncovered("/p/.envrc"))));
+        let found = entries(dir.path(), 1).await;
+        assert_eq!((&found[0]["event"], &found[0]["paths"][0]), (&"server".into(), &"/p/.envrc".into()));
+        let summary = found[0]["summary"].as_str().unwrap();
+        assert!(summary.starts_with("the server files was stopped: a program outside replaced"), "{summary}");
+        // One that ends by itself was not.
+        let other = tempfile::tempdir().unwrap();
+        let (mut control, mut supervisor) = conversation(other.path());
+        say(&mut supervisor, &Event::Exited { status: 137 });
+        assert_eq!((control.exit().await, control.stopped()), (Some(137), None));
     }
 
     #[tokio::test]

@@ -288,9 +288,13 @@ impl Leg {
             }
             None => None,
         };
+        let stopped = running.control().and_then(|control| control.stopped());
         drop(running);
-        self.quick_ends = if self.started.elapsed() < STEADY { self.quick_ends + 1 } else { 0 };
-        let how = status.map_or_else(|| "it ended".to_owned(), |s| format!("it ended with status {s}"));
+        // What the person's own programs do says nothing about the server.
+        let is_quick = stopped.is_none() && self.started.elapsed() < STEADY;
+        self.quick_ends = if is_quick { self.quick_ends + 1 } else { 0 };
+        let ended = || status.map_or_else(|| "it ended".to_owned(), |s| format!("it ended with status {s}"));
+        let how = stopped.unwrap_or_else(ended);
         self.down(how).await;
     }
 

@@ -23,6 +23,11 @@ pub(crate) struct Whose {
     pub(crate) server: String,
 }
 
+/// Why a server is stopped when what covers a path in its sandbox is lost.
+pub(crate) fn uncovered(path: &str) -> String {
+    format!("a program outside replaced or moved `{path}`, which is hidden from it or closed to it")
+}
+
 impl Report {
     /// For a sandbox that nobody of us listened to.
     pub(crate) fn of_nobody(audit: Audit, last_words: &LastWords) -> Self {
@@ -46,6 +51,15 @@ impl Report {
                      what it says"
                 );
                 let mut entry = Entry::new(Event::BoundaryViolation, summary);
+                entry.paths = vec![path.clone()];
+                entry
+            }
+            Told::Uncovered { path } => {
+                let summary = format!(
+                    "{whose} was stopped: {}; it could reach what is there now until then",
+                    uncovered(path)
+                );
+                let mut entry = Entry::new(Event::Server, summary);
                 entry.paths = vec![path.clone()];
                 entry
             }

@@ -109,7 +109,12 @@ impl Sandbox {
         entered().map_err(|error| MountError::kernel("entering", "the sandbox", error))
     }
 
-    fn table(&self) -> io::Result<MountInfo> {
+    /// Its first process, a directory of `/proc`.
+    pub(super) fn process(&self) -> &OwnedFd {
+        &self.process
+    }
+
+    pub(super) fn table(&self) -> io::Result<MountInfo> {
         let flags = OFlags::RDONLY | OFlags::CLOEXEC;
         let mut text = Vec::new();
         File::from(openat(&self.process, "mountinfo", flags, Mode::empty())?).read_to_end(&mut text)?;

@@ -17,7 +17,7 @@ use std::{
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
-use crate::state::StateDir;
+use crate::{place::is_at_or_below, state::StateDir};
 
 /// The mode that tells one of ours: nobody may write or run it, whatever the umask left of the rest.
 const MODE: u32 = 0o444;
@@ -87,11 +87,12 @@ impl Ghosts {
         Ok(made)
     }
 
-    /// Removes ours at and below `root`; returns which they were.
-    pub(super) fn release(&mut self, root: &str) -> io::Result<Vec<String>> {
+    /// Removes ours at and below `root`, but for what lies at and below one of `kept`; returns which they were.
+    pub(super) fn release(&mut self, root: &str, kept: &[&String]) -> io::Result<Vec<String>> {
         let _turn = self.state.lock()?;
         let others = self.others()?;
-        let below = |path: &String| crate::place::is_at_or_below(path, root);
+        let below =
+            |path: &String| is_at_or_below(path, root) && !kept.iter().any(|kept| is_at_or_below(path, kept));
         let (gone, kept): (Made, Made) =
             std::mem::take(&mut self.ours).into_iter().partition(|(path, _)| below(path));
         self.ours = kept;

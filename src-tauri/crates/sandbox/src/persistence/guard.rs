@@ -135,11 +135,12 @@ impl Guard {
         if let Some(known) = self.roots.get_mut(root) {
             known.writable_now = false;
         }
-        let around = |(other, known): (&String, &Known)| known.writable_now && is_at_or_below(root, other);
-        if self.roots.iter().any(around) {
+        let writable = self.roots.iter().filter(|(_, known)| known.writable_now);
+        let kept: Vec<&String> = writable.map(|(other, _)| other).collect();
+        if kept.iter().any(|other| is_at_or_below(root, other)) {
             return Ok(());
         }
-        let released = self.ghosts.release(root)?;
+        let released = self.ghosts.release(root, &kept)?;
         for known in self.roots.values_mut() {
             known.marks.forget_gone(&released);
         }
@@ -147,8 +148,8 @@ impl Guard {
     }
 
     /// After the last process of the sandbox has ended: removes what was made, and moves away what the sandbox made. What is
-    /// done is told as it is.
-    pub(crate) fn finish(mut self, tell: &mut dyn FnMut(Event)) {
+    /// done is told as it is. A file at one of the `untouched` paths is not the sandbox's doing.
+    pub(crate) fn finish(mut self, untouched: &BTreeSet<String>, tell: &mut dyn FnMut(Event)) {
         if let Err(error) = self.ghosts.release_all() {
             tell(Event::Unfinished { reason: format!("cleaning up did not succeed: {error}") });
         }
@@ -162,7 +163,7 @@ impl Guard {
             }
             let Some(itself) = &found.itself else { continue };
             let since = (!found.whole).then_some(self.since);
-            let searched = Searched { root, names: &self.names, known: &known, since };
+            let searched = Searched { root, names: &self.names, known: &known, untouched, since };
             match open_again(root, itself) {
                 Ok(opened) => searched.search(opened, &mut aside),
                 Err(error) => aside.not_searched(root.as_ref(), &error),

@@ -17,20 +17,20 @@ use crate::place::{Identity, open_plain_end};
 
 /// One file, whatever its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Mark {
+pub(crate) struct Mark {
     identity: Identity,
     /// When it was made, where that is known.
     born: Option<(i64, u32)>,
 }
 
 /// What is asked of the kernel about a file.
-pub(super) fn ask(dir: impl AsFd, name: impl Arg) -> Result<Statx, Errno> {
+pub(crate) fn ask(dir: impl AsFd, name: impl Arg) -> Result<Statx, Errno> {
     let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::EMPTY_PATH | AtFlags::NO_AUTOMOUNT;
     statx(dir, name, flags, StatxFlags::BASIC_STATS | StatxFlags::BTIME)
 }
 
 impl Mark {
-    pub(super) fn of(about: &Statx) -> Self {
+    pub(crate) fn of(about: &Statx) -> Self {
         let knows_birth = StatxFlags::from_bits_retain(about.stx_mask).contains(StatxFlags::BTIME);
         Self {
             identity: Identity {

@@ -160,6 +160,8 @@ fn copy(from: &Path, to: &Path) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
     use crate::persistence::{
         names::Names,
@@ -190,7 +192,8 @@ mod tests {
             let (names, root) = (Names::but(&[]), self.path("root"));
             let mut told = Vec::new();
             let mut tell = |event| told.push(event);
-            let searched = Searched { root: &root, names: &names, known: &[], since: None };
+            let (known, untouched) = (&[], &BTreeSet::new());
+            let searched = Searched { root: &root, names: &names, known, untouched, since: None };
             let opened = fs::File::open(&root).unwrap().into();
             searched.search(opened, &mut Aside::new(&self.ghosts, &self.state, &mut tell));
             told

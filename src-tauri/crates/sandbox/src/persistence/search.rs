@@ -6,7 +6,7 @@
 //! - What cannot be searched is told of, and the rest is searched.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     ffi::{OsStr, OsString},
     os::{
         fd::{AsRawFd, OwnedFd},
@@ -34,6 +34,8 @@ pub(super) struct Searched<'a> {
     pub(super) names: &'a Names,
     /// What was there at the start and could not be written.
     pub(super) known: &'a [&'a Marks],
+    /// Paths that nothing but programs outside could put a file at.
+    pub(super) untouched: &'a BTreeSet<String>,
     /// When not everything was known at the start: what has not changed since then, in seconds, is in order, too.
     pub(super) since: Option<i64>,
 }
@@ -102,7 +104,8 @@ impl Searched<'_> {
             let text = name.to_str().unwrap_or_default();
             if let Some(parts) = parts.as_ref().filter(|parts| has(parts.names, text)) {
                 let harmless = || git_dir && repository::is_harmless(&by_descriptor(&dir, &name));
-                if self.is_out_of_order(&dir, &name, &about, parts.moved) && !harmless() {
+                let moved = parts.moved;
+                if self.is_out_of_order((&dir, path), &name, &about, moved) && !harmless() {
                     new.push(name);
                 }
                 continue;
@@ -113,7 +116,7 @@ impl Searched<'_> {
                 Meaning::None => false,
             };
             if whole {
-                if self.is_out_of_order(&dir, &name, &about, false) {
+                if self.is_out_of_order((&dir, path), &name, &about, false) {
                     new.push(name);
                 }
             } else if is_dir && !is_git {
@@ -137,9 +140,22 @@ impl Searched<'_> {
         names.map(|names| Parts { names, moved })
     }
 
-    fn is_out_of_order(&self, dir: &OwnedFd, name: &OsStr, about: &Statx, moved: bool) -> bool {
-        let is_known = self.known.iter().any(|known| known.have(about));
+    fn is_out_of_order(
+        &self,
+        (dir, path): (&OwnedFd, &Path),
+        name: &OsStr,
+        about: &Statx,
+        moved: bool,
+    ) -> bool {
+        let is_known =
+            self.known.iter().any(|known| known.have(about)) || self.is_untouched(&path.join(name), about);
         !is_known && (moved || self.is_new(about) || self.has_new(dir, name, about))
+    }
+
+    /// Whether it is a file where only programs outside could put one. With another name, it could be changed by that.
+    fn is_untouched(&self, path: &Path, about: &Statx) -> bool {
+        let is_file = FileType::from_raw_mode(about.stx_mode.into()).is_file();
+        is_file && about.stx_nlink == 1 && path.to_str().is_some_and(|path| self.untouched.contains(path))
     }
 
     fn is_new(&self, about: &Statx) -> bool {

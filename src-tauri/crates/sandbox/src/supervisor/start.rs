@@ -4,7 +4,10 @@
 //! - INVARIANT: the server starts when all of that is done. If any of it fails, bubblewrap has ended before what was made
 //!   on the host is taken away.
 
-use std::os::fd::OwnedFd;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    os::fd::OwnedFd,
+};
 
 use rustix::process::{Pid, getgid, getuid};
 
@@ -12,7 +15,7 @@ use super::{StartError, bwrap::Bwrap, namespaces, owner::Owner};
 use crate::{
     cgroup::Controlled,
     control::{Enforcement, Event},
-    host::Host,
+    host::{Host, Top},
     mountinfo::MountInfo,
     mounts::{First, Mounts},
     persistence::Guard,
@@ -62,7 +65,7 @@ pub(super) fn start(
         Err(error) => {
             bwrap.kill();
             // Nothing of the server's has run, so there is nothing to tell of but the error.
-            guard.finish(&mut |_| ());
+            guard.finish(&BTreeSet::new(), &mut |_| ());
             Err(error)
         }
     }
@@ -85,15 +88,22 @@ fn furnish(
         let closed = guard.cover(root, &missing, &layout.shape)?;
         layout.shape.extend(closed);
     }
-    bwrap.prepare(first(spec, &layout, host))?;
+    let frame = host.frame().filter(|(_, top)| *top == Top::There).map(|(path, _)| (path.clone(), false));
+    let mut shown: BTreeMap<String, bool> = frame.collect();
+    let first = first(spec, &layout, host);
+    shown.extend(first.shown.clone());
+    bwrap.prepare(first)?;
     let (sandbox, mut fixed) = bwrap.wait_until_ready(owner, spec.view.has_own_tmp())?;
     fixed.retain(|path, _| match &spec.view {
         View::Roots { programs, .. } => layout.writable.contains(path) || programs.contains(path),
         View::HostRead { .. } => layout.writable.contains(path),
     });
-    let mut mounts = Mounts::new(sandbox, fixed, layout.shape);
+    let mut mounts = Mounts::new(sandbox, fixed, layout.shape, &shown)?;
     for mount in &spec.mounts {
         mounts.add(mount, guard)?;
+    }
+    if let Some(path) = mounts.uncovered() {
+        return Err(StartError::Uncovered(path));
     }
     bwrap.start_server(owner)?;
     owner.say(&Event::Started)?;

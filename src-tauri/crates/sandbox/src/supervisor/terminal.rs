@@ -20,16 +20,18 @@ use rustix::{
 };
 
 use super::{
-    Owner, StartError,
+    End, Owner, StartError,
     bwrap::Bwrap,
-    exit_code, read,
+    exit_code, finish, read,
     start::{Given, start},
+    stop,
     streams::Streams,
-    taken,
+    taken, uncovered,
 };
 use crate::{
     control::Event,
     enter::FAILED,
+    mounts::Mounts,
     sys::{
         process::{close_on_exec_from, take_descriptor},
         signals::Signals,
@@ -73,15 +75,15 @@ fn in_foreground(spec: File, egress: Option<OwnedFd>, debug: bool) -> io::Result
         Err(error) => return terminal.failed(&StartError::Setup(error.to_string())),
     };
     let started = read(spec).and_then(|spec| start(None, &spec, &owner, Given { egress, group: None }));
-    let (mut bwrap, mounts, guard) = match started {
+    let (mut bwrap, mut mounts, guard) = match started {
         Ok(started) => started,
         Err(error) => return terminal.failed(&error),
     };
-    let status = terminal.watch(&mut bwrap, &mut streams).unwrap_or_else(|_| bwrap.kill());
-    drop(mounts);
-    let mut said = Ok(());
+    let end = terminal.watch(&mut bwrap, &mut mounts, &mut streams);
+    let (status, why) = end.unwrap_or_else(|_| (bwrap.kill(), None));
+    let mut said = why.map_or(Ok(()), |why| terminal.say(&why));
     let lost = streams.finish();
-    guard.finish(&mut |event| {
+    finish(mounts, guard, &mut |event| {
         let one = terminal.say(&event);
         // What is to be moved away is, even when nobody can be told.
         said = std::mem::replace(&mut said, Ok(())).and(one);
@@ -106,6 +108,9 @@ impl Terminal {
             Event::Quarantined { path, moved_to } => format!(
                 "`{path}` was moved to `{moved_to}`, since programs of yours would have run what it says"
             ),
+            Event::Uncovered { path } => format!(
+                "the command was ended: `{path}`, which was hidden from it or closed, was replaced or moved away"
+            ),
             Event::Started | Event::Limited { .. } | Event::Exited { .. } if self.debug => {
                 serde_json::to_string(event)?
             }
@@ -118,15 +123,19 @@ impl Terminal {
         writeln!(&self.messages, "{NAME}: {text}")
     }
 
-    /// Passes signals on, and copies streams, until the command has ended; returns its status.
-    fn watch(&self, bwrap: &mut Bwrap, streams: &mut Streams) -> io::Result<i32> {
+    /// Passes signals on, and copies streams, until the command has ended.
+    fn watch(&self, bwrap: &mut Bwrap, mounts: &mut Mounts, streams: &mut Streams) -> io::Result<End> {
         loop {
-            if wait(self.signals.as_fd(), bwrap.ended(), streams)? {
-                return Ok(bwrap.reap());
+            let [ended, news @ ..] = wait(self.signals.as_fd(), bwrap.ended(), mounts, streams)?;
+            if ended {
+                return Ok((bwrap.reap(), None));
+            }
+            if let Some(path) = uncovered(mounts, news) {
+                return Ok(stop(bwrap, path));
             }
             if let Err(error) = streams.copy() {
                 self.tell(&format!("standard input could not be read: {error}"))?;
-                return Ok(bwrap.kill());
+                return Ok((bwrap.kill(), None));
             }
             while let Some(signal) = self.signals.next()? {
                 bwrap.signal(signal);
@@ -145,13 +154,22 @@ impl Terminal {
     }
 }
 
-/// Waits until there is a signal or something to copy, or the command has ended; tells whether it has.
-fn wait(signals: BorrowedFd<'_>, ended: BorrowedFd<'_>, streams: &Streams) -> io::Result<bool> {
-    let first = [ended, signals].map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
-    let mut polled: Vec<PollFd<'_>> = first.into_iter().chain(streams.polled()).collect();
+/// Waits until there is a signal, news of `mounts` or something to copy, or the command has ended; tells whether it has, and
+/// which news there is.
+fn wait(
+    signals: BorrowedFd<'_>,
+    ended: BorrowedFd<'_>,
+    mounts: &Mounts,
+    streams: &Streams,
+) -> io::Result<[bool; 3]> {
+    let [ended, signals] = [ended, signals].map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
+    let [mounted, named] = mounts.news();
+    let mut polled = vec![ended, mounted, named, signals];
+    polled.extend(streams.polled());
     match poll(&mut polled, None) {
         Ok(_) | Err(Errno::INTR) => {}
         Err(error) => return Err(error.into()),
     }
-    Ok(polled.first().is_some_and(|ended| !ended.revents().is_empty()))
+    let has = |place: usize| polled.get(place).is_some_and(|polled| !polled.revents().is_empty());
+    Ok([has(0), has(1), has(2)])
 }

@@ -12,6 +12,7 @@ mod harness;
 mod calls;
 mod checking;
 mod command;
+mod covers;
 mod ends;
 mod grants;
 mod host_read;

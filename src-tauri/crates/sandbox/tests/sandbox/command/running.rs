@@ -2,8 +2,9 @@
 
 use std::{
     fs,
+    io::{BufRead, BufReader, Write},
     os::{fd::AsRawFd, unix::fs::PermissionsExt},
-    process::Command,
+    process::{Command, Stdio},
 };
 
 use serde_json::json;
@@ -169,4 +170,28 @@ fn root_runs_it_only_when_that_is_said() {
     } else {
         assert_eq!((outcome.status, outcome.said.as_str()), (Some(0), "ran\n"));
     }
+}
+
+#[test]
+fn a_command_ends_when_what_is_hidden_from_it_is_replaced_and_that_is_told() {
+    let desk = Desk::new().with("filesystem/denyRead", json!(["~/.netrc"]));
+    let (hidden, plain) = (desk.place.file("home/.netrc"), desk.place.file("home/plain"));
+    let mut command = desk.command(&["-c", "while read line; do cat $line; echo said; done"]);
+    let mut child =
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut answers = BufReader::new(child.stdout.take().unwrap());
+    let mut ask = |path: &str| {
+        writeln!(child.stdin.as_mut().unwrap(), "{path}").unwrap();
+        let mut answer = String::new();
+        answers.read_line(&mut answer).unwrap();
+        answer
+    };
+    assert_eq!(ask(&hidden), "said\n");
+    // What is not hidden is replaced and seen.
+    fs::rename(desk.place.file("home/new"), &plain).unwrap();
+    assert!(ask(&plain).starts_with("home/new"));
+    fs::rename(desk.place.file("home/new"), &hidden).unwrap();
+    let outcome = Outcome::of(&child.wait_with_output().unwrap());
+    assert_eq!(outcome.status, Some(137), "{outcome:?}");
+    assert!(outcome.complained.contains(&format!("the command was ended: `{hidden}`")), "{outcome:?}");
 }
