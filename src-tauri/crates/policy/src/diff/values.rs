@@ -82,6 +82,10 @@ impl Collector {
             if let Ok(inside) = paths.within.join("inside") {
                 self.add(inside.to_string());
             }
+            // What is moved or removed takes the folder along: a rule that asks or denies may be meant.
+            if let Some(above) = paths.within.parent().filter(|_| roles.iter().any(|role| role.descends())) {
+                self.add(above.to_string());
+            }
         }
         if let Some(domains) = condition.domains.as_ref().filter(|domains| meets(&domains.roles)) {
             self.list(domains.allowed.all().iter().flat_map(places).collect());

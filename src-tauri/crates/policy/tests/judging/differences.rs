@@ -134,6 +134,19 @@ fn an_argument_is_left_out_held_twice_and_looked_at_under_its_conditions() {
 }
 
 #[test]
+fn a_folder_that_takes_along_what_a_rule_denies_is_tried() {
+    let moves = json!({ "args": { "from": ["read-path", "delete-path"] } });
+    let open =
+        ("open", json!({ "paths": { "roles": ["read-path", "delete-path"], "within": "/a" } }), "allow");
+    let closed = ("closed", within("delete-path", "/a"), "deny");
+    let stricter = told(&moves, std::slice::from_ref(&open), &[open.clone(), closed.clone()]);
+    assert_eq!(stricter, [(json!({ "from": "/" }), Outcome::Uncovered, Outcome::Deny)]);
+    // To read a folder takes nothing along.
+    let reads = json!({ "args": { "from": ["read-path"] } });
+    assert_eq!(told(&reads, std::slice::from_ref(&open), &[open.clone(), closed]), []);
+}
+
+#[test]
 fn what_no_rule_denies_any_more_is_looser_although_none_allows_it() {
     let url = json!({ "args": { "url": ["fetch-url"] } });
     let deny = [("no-net", json!({ "roles": ["fetch-url"] }), "deny")];
