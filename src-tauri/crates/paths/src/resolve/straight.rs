@@ -121,4 +121,16 @@ mod tests {
         let names = ["folder", "file", "socket", "link", "way", "dangling", "loop", "missing", "..", "."];
         prop::collection::vec(prop::sample::select(names.to_vec()), 1..5).prop_map(|names| names.join("/"))
     }
+
+    #[test]
+    fn what_is_found_is_handed_to_no_program_and_what_is_of_another_kind_is_not_opened() {
+        let found = |path: &str, wanted| open(path, wanted).unwrap().1;
+        for (path, wanted) in
+            [("/", OFlags::DIRECTORY), ("/", OFlags::empty()), ("/proc/version", OFlags::empty())]
+        {
+            let flags = rustix::io::fcntl_getfd(found(path, wanted).unwrap()).unwrap();
+            assert_eq!(flags, rustix::io::FdFlags::CLOEXEC, "{path}");
+        }
+        assert!(found("/proc/version", OFlags::DIRECTORY).is_none());
+    }
 }
