@@ -254,6 +254,18 @@ fn a_server_that_dawdles_cannot_put_off_a_revocation() {
 }
 
 #[test]
+fn a_server_that_takes_old_roots_for_the_newest_is_told_again() {
+    let world = hostile::mislaying();
+    let note = world.file("docs/note.txt", "note");
+    let mut client = world.connect("hostile");
+    let roots = |client: &mut Client| client.plain(hostile::LISTS).ok().to_owned();
+    assert!(!roots(&mut client).contains("docs"));
+    allow(&world, &mut client, &note, Reach::Folders, Lifetime::Session);
+    // By the time the call is answered.
+    assert!(roots(&mut client).contains("docs"));
+}
+
+#[test]
 fn a_grant_ends_by_the_clock_without_anybody_asking() {
     let mut world = hostile::world();
     let secret = world.file("docs/secret.txt", "secret");

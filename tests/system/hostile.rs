@@ -36,6 +36,9 @@ const FREE: [(&str, &[&str]); 15] = [
     ("echo", &["n", "text"]),
 ];
 
+/// The tool by which a server tells its roots.
+pub const LISTS: &str = "list_allowed_directories";
+
 pub fn world() -> World {
     World::with(install)
 }
@@ -43,6 +46,17 @@ pub fn world() -> World {
 /// A world whose server asks for its roots once and takes no notice of changes.
 pub fn dawdling() -> World {
     World::with(|w| configure(w, &json!({ "DAWDLE": "1" })))
+}
+
+/// A world whose server lists its roots, and takes older ones for the newest when they change for the first time.
+pub fn mislaying() -> World {
+    World::with(|w| {
+        configure(w, &json!({ "MISLAY": "1" }));
+        let mut annotations = annotations();
+        let tools = annotations["servers"]["hostile"]["tools"].as_array_mut().unwrap();
+        tools.push(json!({ "toolName": LISTS, "serverName": "hostile", "comment": "", "args": {} }));
+        std::fs::write(w.home.policy().join("tool-annotations.json"), annotations.to_string()).unwrap();
+    })
 }
 
 /// A world whose server does what a method says, whether it has an id or not.
@@ -102,7 +116,7 @@ fn annotations() -> Value {
 }
 
 fn rules() -> Value {
-    let names: Vec<&str> = FREE.iter().map(|(name, _)| *name).collect();
+    let names: Vec<&str> = FREE.iter().map(|(name, _)| *name).chain([LISTS]).collect();
     let rule = |name: &str, condition: Value, then: &str| json!({ "name": name, "description": name, "principle": name, "if": condition, "then": then, "reason": name });
     json!({ "schemaVersion": 1, "rules": [
         rule("free", json!({ "server": ["hostile"], "tool": names }), "allow"),

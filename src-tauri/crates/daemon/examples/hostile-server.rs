@@ -13,6 +13,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 struct Hoard {
     held: Vec<File>,
     heard: Vec<Value>,
+    /// What it takes for its roots, and how often it has asked for them.
+    roots: Vec<String>,
+    asked: usize,
 }
 
 fn main() {
@@ -30,14 +33,30 @@ fn main() {
                 if method == "notifications/initialized" && std::env::var_os("DAWDLE").is_some() {
                     println!("{}", json!({ "jsonrpc": "2.0", "id": "roots", "method": "roots/list" }));
                 }
+                let is_about_roots =
+                    ["notifications/initialized", "notifications/roots/list_changed"].contains(&method);
+                if is_about_roots && std::env::var_os("MISLAY").is_some() {
+                    println!("{}", json!({ "jsonrpc": "2.0", "id": hoard.asked, "method": "roots/list" }));
+                    hoard.asked += 1;
+                }
                 // As some do, it looks at nothing but the method.
                 if std::env::var_os("HASTY").is_some() {
                     asked(&mut hoard, method, &message);
                 }
                 hoard.heard.push(message);
             }
-            (_, None) => {}
+            (Some(id), None) => answered(&mut hoard, id, &message),
+            (None, None) => {}
         }
+    }
+}
+
+/// It takes its roots in, but for the second time: then it takes what it knew for the newer.
+fn answered(hoard: &mut Hoard, id: &Value, message: &Value) {
+    let roots = message.pointer("/result/roots").and_then(Value::as_array).filter(|_| *id != json!(1));
+    if let Some(roots) = roots {
+        let paths = roots.iter().filter_map(|root| root.get("uri")?.as_str()?.strip_prefix("file://"));
+        hoard.roots = paths.map(str::to_owned).collect();
     }
 }
 
@@ -95,6 +114,7 @@ fn called(hoard: &mut Hoard, tool: &str, path: &str, message: &Value) -> Option<
         }
         "die" => std::process::exit(3),
         "slow" | "linger" => None,
+        "list_allowed_directories" => Some(Ok(hoard.roots.join("\n"))),
         "heard" => Some(Ok(Value::from(hoard.heard.clone()).to_string())),
         "big" => Some(Ok("x".repeat(usize::try_from(number()).unwrap_or_default()))),
         "now" => Some(now()),

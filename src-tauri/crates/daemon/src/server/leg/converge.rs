@@ -30,6 +30,12 @@ const ROOTS_BOUND: Duration = Duration::from_secs(5);
 /// How long a server that may know nothing of roots is waited for, once.
 const FIRST_ASK_BOUND: Duration = Duration::from_millis(500);
 
+/// The longest pause between two questions to a server about its roots.
+const LONGEST_PAUSE: Duration = Duration::from_millis(50);
+
+/// What tells a server that its roots are others now.
+const ROOTS_CHANGED: &str = "notifications/roots/list_changed";
+
 /// The tool by which file servers tell what they accept.
 const LIST_ALLOWED: &str = "list_allowed_directories";
 
@@ -204,7 +210,7 @@ impl Leg {
         }
         // One that has not asked yet is told the newest when it does.
         if heard != version && (self.asks_for_roots.is_some() || heard > 0) {
-            pump.send(notification_line("notifications/roots/list_changed", None), None);
+            pump.send(notification_line(ROOTS_CHANGED, None), None);
         }
         Some(version)
     }
@@ -251,7 +257,11 @@ impl Leg {
                 Answered::Response(Response::Error(_)) | Answered::Failed(_) => return,
             }
             tokio::time::sleep(pause).await;
-            pause = (pause * 2).min(Duration::from_millis(50));
+            pause = (pause * 2).min(LONGEST_PAUSE);
+            if pause == LONGEST_PAUSE {
+                // It may have taken an answer from before for the newest one, because that took it longer.
+                pump.send(notification_line(ROOTS_CHANGED, None), None);
+            }
         }
         self.log(format!("the server did not accept all of its roots within {ROOTS_BOUND:?}")).await;
     }
