@@ -4,8 +4,11 @@ use super::{Answer, Consent, Lifetime, Preview, Question, Slot, Target, Withdraw
 use std::io::{BufRead, Write};
 use std::sync::mpsc;
 
-/// The most columns of a line that would be written.
-const WIDEST: usize = 72;
+/// The most columns of a line that would be written: with its mark, 36, which the narrowest of terminals have.
+const WIDEST: usize = 36 - 4;
+
+/// The most lines of a preview: about half of a screen of 24, since the question has to stay on it.
+const MOST_LINES: usize = 12;
 
 /// Asks on a terminal. Anything but the number of an offer denies; so does the end of the input.
 #[derive(Debug)]
@@ -86,7 +89,10 @@ fn choices(question: &Question) -> Vec<(usize, Lifetime)> {
 }
 
 fn text(question: &Question, choices: &[(usize, Lifetime)]) -> String {
-    let mut text = format!("\n{} wants to {}:\n", question.client.name, question.verb.word().to_uppercase());
+    // First, so that nothing stands between what is asked about and the answer.
+    let mut text =
+        question.preview.as_ref().map(|preview| format!("\n{}", previewed(preview))).unwrap_or_default();
+    text.push_str(&format!("\n{} wants to {}:\n", question.client.name, question.verb.word().to_uppercase()));
     for item in &question.items {
         let there = match item.target {
             Target::Missing => "new".to_owned(),
@@ -105,9 +111,6 @@ fn text(question: &Question, choices: &[(usize, Lifetime)]) -> String {
             text.push_str(&format!("      whole address {address}\n"));
         }
     }
-    if let Some(preview) = &question.preview {
-        text.push_str(&previewed(preview));
-    }
     let sandboxed = if question.sandboxed { "sandboxed" } else { "NOT SANDBOXED" };
     let tool = question.tool.as_ref().map(|tool| format!(", {tool}")).unwrap_or_default();
     text.push_str(&format!("  How   {} server{tool}, {sandboxed}\n", question.server));
@@ -121,16 +124,22 @@ fn text(question: &Question, choices: &[(usize, Lifetime)]) -> String {
     text
 }
 
-/// What would be written, each line behind a mark, so that none can be taken for one of ours: also not where a terminal
-/// of 80 columns would go on in the next line.
+/// The start of what would be written, each line behind a mark, so that none can be taken for one of ours: also not where
+/// a narrow terminal would go on in the next line. How much is left out is said, without the mark.
 fn previewed(preview: &Preview) -> String {
     let (title, content) = match preview {
         Preview::Content(content) => ("What it would write", content),
         Preview::Diff(diff) => ("What it would change", diff),
     };
     let content = visible::lines(content);
-    let lines = content.lines().flat_map(pieces);
-    format!("  {title}:\n") + &lines.map(|piece| format!("  | {piece}\n")).collect::<String>()
+    let mut lines = content.lines().flat_map(pieces);
+    let shown: String = lines.by_ref().take(MOST_LINES).map(|piece| format!("  | {piece}\n")).collect();
+    let left_out = match lines.count() {
+        0 => String::new(),
+        1 => "  ... 1 more line, not shown\n".to_owned(),
+        more => format!("  ... {more} more lines, not shown\n"),
+    };
+    format!("  {title}:\n{shown}{left_out}")
 }
 
 /// A line in pieces that are not wider than [`WIDEST`]; an empty one is one piece.
@@ -198,18 +207,38 @@ mod tests {
         let shown = |preview| text(&Question { preview, ..question("q") }, &[]);
         assert!(!shown(None).contains("What it would"));
         let content =
-            format!("one\n   1  Allow all, always\n\x1b[2J\u{202e}\n\n{}   1  Allow", " ".repeat(72));
+            format!("one\n   1  Allow all, always\n\x1b[2J\u{202e}\n\n{}   1  Allow", " ".repeat(WIDEST));
         let said = shown(Some(Preview::Content(content)));
-        let wide = format!("  | {}\n", " ".repeat(72));
+        let wide = format!("  | {}\n", " ".repeat(32));
         let expected = [
-            "  What it would write:\n  | one\n  |    1  Allow all, always\n  | \\u{1b}[2J\\u{202e}\n  | \n",
+            "\n  What it would write:\n  | one\n  |    1  Allow all, always\n  | \\u{1b}[2J\\u{202e}\n  | \n",
             &wide,
-            "  |    1  Allow\n  How ",
+            "  |    1  Allow\n\n",
         ];
-        assert!(said.contains(&expected.concat()), "{said}");
-        assert!(said.lines().all(|line| line.chars().count() < 80), "{said}");
+        assert!(said.starts_with(&expected.concat()), "{said}");
         let said = shown(Some(Preview::Diff("-old\n+new".into())));
-        assert!(said.contains("  What it would change:\n  | -old\n  | +new\n  How "), "{said}");
+        assert!(said.starts_with("\n  What it would change:\n  | -old\n  | +new\n\n"), "{said}");
+    }
+
+    #[test]
+    fn a_long_preview_leaves_the_question_next_to_its_answer_and_says_what_is_left_out() {
+        let asked = |preview| text(&Question { preview, ..question("q") }, &[(0, Lifetime::Once)]);
+        let plain = asked(None);
+        let preview = |lines: usize| {
+            let said = asked(Some(Preview::Content("   1  Allow\n".repeat(lines))));
+            assert!(said.ends_with(&plain), "{said}");
+            said.strip_suffix(&plain).unwrap().lines().skip(2).map(str::to_owned).collect::<Vec<_>>()
+        };
+        assert_eq!(preview(12), ["  |    1  Allow"; 12]);
+        for (lines, left_out) in
+            [(13, "  ... 1 more line, not shown"), (500, "  ... 488 more lines, not shown")]
+        {
+            let shown = preview(lines);
+            assert_eq!(shown.split_last().unwrap(), (&left_out.to_owned(), &preview(12)[..]));
+        }
+        let said = asked(Some(Preview::Content("x".repeat(WIDEST * 14))));
+        assert!(said.contains("  ... 2 more lines, not shown\n"), "{said}");
+        assert!(said.lines().take(15).all(|line| line.chars().count() <= 36), "{said}");
     }
 
     #[tokio::test]
