@@ -14,6 +14,22 @@ pub struct Need {
     pub path: CanonicalPath,
     /// Whether it may be written.
     pub writable: bool,
+    /// Whether it is needed as a file: a folder that stands there later is not what was given.
+    pub file: bool,
+}
+
+impl Need {
+    /// A path, whatever stands there.
+    #[must_use]
+    pub fn new(path: CanonicalPath, writable: bool) -> Self {
+        Self { path, writable, file: false }
+    }
+
+    /// The same, as a file alone.
+    #[must_use]
+    pub fn of_file(self) -> Self {
+        Self { file: true, ..self }
+    }
 }
 
 /// How a server writes files, from its configuration.
@@ -38,26 +54,29 @@ pub fn need(
     writes: FileWrites,
     nearest: Option<CanonicalPath>,
 ) -> Option<Need> {
-    let folder = |nearest: Option<CanonicalPath>| nearest.map(|path| Need { path, writable: true });
+    let folder = |nearest: Option<CanonicalPath>| nearest.map(|path| Need::new(path, true));
     match (access, target) {
         (Access::Read, Target::Missing) => None,
-        (Access::Read, Target::File(_) | Target::Folder | Target::Special) => {
-            Some(Need { path: path.clone(), writable: false })
-        }
+        (Access::Read, Target::Folder) => Some(Need::new(path.clone(), false)),
+        (Access::Read, Target::File(_) | Target::Special) => Some(Need::new(path.clone(), false).of_file()),
         (Access::Write, Target::File(_) | Target::Special) if writes == FileWrites::InPlace => {
-            Some(Need { path: path.clone(), writable: true })
+            Some(Need::new(path.clone(), true).of_file())
         }
-        (Access::Write, Target::Folder) => Some(Need { path: path.clone(), writable: true }),
+        (Access::Write, Target::Folder) => Some(Need::new(path.clone(), true)),
         (Access::Write | Access::Delete, _) => folder(nearest),
     }
 }
 
-/// One needs list without doubles: a path needed twice is writable if either need says so.
+/// One needs list without doubles: a path needed twice is writable if either need says so, and a file if either does.
 #[must_use]
 pub fn united(needs: impl IntoIterator<Item = Need>) -> Vec<Need> {
     let mut all: Vec<Need> = needs.into_iter().collect();
     all.sort_by(|a, b| a.path.cmp(&b.path).then(b.writable.cmp(&a.writable)));
-    all.dedup_by(|later, first| later.path == first.path);
+    all.dedup_by(|later, first| {
+        let is_same = later.path == first.path;
+        first.file |= is_same && later.file;
+        is_same
+    });
     // What a mount above shows just as well needs no mount of its own.
     let shows =
         |above: &Need, n: &Need| above.path.strictly_contains(&n.path) && (above.writable || !n.writable);
@@ -124,7 +143,7 @@ mod tests {
     }
 
     fn n(text: &str, writable: bool) -> Need {
-        Need { path: path(text), writable }
+        Need::new(path(text), writable)
     }
 
     #[test]

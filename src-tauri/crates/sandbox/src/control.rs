@@ -117,7 +117,7 @@ pub enum Refusal {
     Missing,
     /// A part of the path is a symlink now: it is not what was judged.
     Symlink,
-    /// Neither a regular file nor a directory.
+    /// Neither a regular file nor a directory, or a directory where a file was given.
     Kind,
     /// The person's own rights do not reach it.
     Denied,
@@ -196,9 +196,15 @@ pub enum Enforcement {
 }
 
 impl Mount {
-    /// A mount of `path`.
+    /// A mount of `path`, whatever stands there.
     pub fn new(path: impl Into<String>, access: Access) -> Self {
-        Self { path: path.into(), access }
+        Self { path: path.into(), access, file: false }
+    }
+
+    /// The same, of a file alone.
+    #[must_use]
+    pub fn of_file(self) -> Self {
+        Self { file: true, ..self }
     }
 }
 

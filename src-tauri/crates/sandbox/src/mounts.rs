@@ -99,10 +99,10 @@ impl Mounts {
         self.covers.names_changed()
     }
 
-    /// The first path that was hidden or closed and is not any more.
+    /// The first path that was hidden or closed and is not any more. When the sandbox ends, all of its mounts go: then none.
     pub(crate) fn uncovered(&mut self) -> Option<String> {
         let Self { covers, sandbox, .. } = self;
-        covers.lost(|| sandbox.table())
+        covers.lost(|| sandbox.table()).filter(|_| !sandbox.has_ended())
     }
 
     /// Closed paths whose files are as programs outside have left them. For when all of the sandbox has ended.
@@ -112,7 +112,7 @@ impl Mounts {
 
     /// Mounts a path, or widens one that is mounted.
     pub(crate) fn add(&mut self, mount: &Mount, guard: &mut Guard) -> Result<(), MountError> {
-        let Mount { path, access } = mount;
+        let Mount { path, access, file } = mount;
         self.check_path(path)?;
         let writable = *access == Access::ReadWrite;
         if writable && guard.protects(path) {
@@ -123,7 +123,7 @@ impl Mounts {
         let mut shape = self.view.below(path);
         if writable {
             // Looked at first, since what is covered is that which is there.
-            Source::open(path, *access, &Shape::default())?;
+            Source::open(path, *access, &Shape::default())?.check_kind(path, *file)?;
             shape.extend(guard.cover(path, &[], &self.view).map_err(|error| failed(error.to_string()))?);
         }
         let added = match self.covers.watch(path, &shape) {
@@ -141,8 +141,9 @@ impl Mounts {
 
     /// Whether anything has changed by it.
     fn add_shaped(&mut self, mount: &Mount, shape: &Shape) -> Result<bool, MountError> {
-        let Mount { path, access } = mount;
+        let Mount { path, access, file } = mount;
         let source = Source::open(path, *access, shape)?;
+        source.check_kind(path, *file)?;
         let before = self.granted.get(path).copied();
         if let Some(before) = before {
             if before.access > *access {

@@ -86,8 +86,8 @@ mod tests {
     fn roots_show_the_system_and_what_is_granted() {
         let spec = Spec {
             mounts: vec![
-                Mount { path: "/Users/u/notes".into(), access: Access::ReadOnly },
-                Mount { path: "/Users/u/work".into(), access: Access::ReadWrite },
+                Mount::new("/Users/u/notes", Access::ReadOnly),
+                Mount::new("/Users/u/work", Access::ReadWrite),
             ],
             ..spec(View::Roots { session_dir: "/Users/u/ic/s".into(), programs: vec!["/opt/srv".into()] })
         };

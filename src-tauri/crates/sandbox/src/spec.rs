@@ -120,6 +120,9 @@ pub struct Mount {
     pub path: String,
     /// What the sandbox may do with it.
     pub access: Access,
+    /// Whether it is given as a file: a folder that stands there is not it, and is refused.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub file: bool,
 }
 
 /// What a mount lets the sandbox do.
@@ -263,7 +266,7 @@ mod tests {
     fn each_fault_is_named() {
         assert_eq!(spec().validate(), Ok(()));
         assert_eq!(Spec { argv: vec![], ..spec() }.validate(), Err(SpecError::NoProgram));
-        let mounts = vec![Mount { path: "/a/../b".into(), access: Access::ReadOnly }];
+        let mounts = vec![Mount::new("/a/../b", Access::ReadOnly)];
         assert_eq!(Spec { mounts, ..spec() }.validate(), Err(SpecError::Path("/a/../b".into())));
         assert_eq!(
             Spec { state_dir: "state".into(), ..spec() }.validate(),

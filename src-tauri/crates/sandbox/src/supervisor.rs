@@ -50,6 +50,7 @@ use crate::{
     shape::LayoutError,
     spec::{Spec, SpecError},
     sys::{self, signals::Signals},
+    untold::Unsearched,
 };
 
 /// Why a server was not started.
@@ -205,7 +206,8 @@ fn converse(
             continue;
         }
         let lines = lines.read(control)?;
-        // What it does now can hang on a file system.
+        // What it does now can hang on a file system, so it ends with its launcher. Nothing is searched then, which is told.
+        let _unsearched = Unsearched::begin(&guard.state()).ok();
         sys::process::bind_to_parent(parent)?;
         for line in lines {
             let reply = answer(&line, mounts, guard);

@@ -39,8 +39,10 @@ pub(crate) struct Keeping(File);
 
 impl Keeping {
     pub(crate) fn begin(state: &StateDir) -> io::Result<Self> {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
-        let path = state.below(NAME)?.join(format!("{}-{now}", std::process::id()));
+        Self::at(&new_path(state)?)
+    }
+
+    fn at(path: &Path) -> io::Result<Self> {
         let file = OpenOptions::new().create_new(true).append(true).mode(0o600).open(path)?;
         flock(&file, FlockOperation::LockExclusive)?;
         Ok(Self(file))
@@ -50,6 +52,34 @@ impl Keeping {
         let mut line = serde_json::to_vec(event)?;
         line.push(b'\n');
         self.0.write_all(&line)
+    }
+}
+
+/// A name that nothing has.
+fn new_path(state: &StateDir) -> io::Result<PathBuf> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
+    Ok(state.below(NAME)?.join(format!("{}-{now}", std::process::id())))
+}
+
+/// That a supervisor would not come to its end if it were killed now: for as long as this value is there, and after a kill
+/// until it is told.
+#[derive(Debug)]
+pub(crate) struct Unsearched {
+    path: PathBuf,
+    _keeping: Keeping,
+}
+
+impl Unsearched {
+    pub(crate) fn begin(state: &StateDir) -> io::Result<Self> {
+        let path = new_path(state)?;
+        Ok(Self { _keeping: Keeping::at(&path)?, path })
+    }
+}
+
+impl Drop for Unsearched {
+    fn drop(&mut self) {
+        // What stays is told once more than is needed.
+        let _ = fs::remove_file(&self.path);
     }
 }
 

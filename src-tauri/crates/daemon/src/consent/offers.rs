@@ -299,7 +299,7 @@ mod tests {
     #[test]
     fn what_the_kernel_must_show_beyond_the_path_is_said() {
         let new = Wanted {
-            need: Some(Need { path: path("/home/u/docs"), writable: true }),
+            need: Some(Need::new(path("/home/u/docs"), true)),
             ..wanted(Access::Write, "/home/u/docs/new.md", Target::Missing)
         };
         let sentence =

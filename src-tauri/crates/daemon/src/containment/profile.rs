@@ -124,10 +124,7 @@ impl Surroundings {
             let real = Path::new(path).canonicalize().ok()?;
             CanonicalPath::assume_canonical(real.to_str()?).ok()
         });
-        there
-            .filter(|path| !self.session_dir.contains(path))
-            .map(|path| Need { path, writable: true })
-            .collect()
+        there.filter(|path| !self.session_dir.contains(path)).map(|path| Need::new(path, true)).collect()
     }
 
     fn paths(&self, written: &[String]) -> Vec<String> {

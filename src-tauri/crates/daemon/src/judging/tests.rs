@@ -50,11 +50,11 @@ fn a_call_needs_what_its_paths_lead_to_outside_the_session_sandbox() {
     let read = prepared(&setting, "read_text_file", json!({ "path": "~/link" }));
     let path = home.join("docs/a.txt").unwrap();
     assert_eq!(read.paths(), [path.as_str()]);
-    let expected = [Need { path, writable: false }];
+    let expected = [Need::new(path, false).of_file()];
     assert_eq!(read.needs(setting.sandbox.as_ref(), FileWrites::InPlace), expected);
     assert_eq!(read.needs(Some(home), FileWrites::InPlace), []);
     let new = prepared(&setting, "write_file", json!({ "path": "~/docs/x/y/z", "content": "" }));
-    let expected = [Need { path: home.join("docs").unwrap(), writable: true }];
+    let expected = [Need::new(home.join("docs").unwrap(), true)];
     assert_eq!(new.needs(setting.sandbox.as_ref(), FileWrites::InPlace), expected);
 }
 

@@ -55,17 +55,17 @@ mod tests {
         let base = dir.path().canonicalize().unwrap();
         let at = |name: &str| CanonicalPath::assume_canonical(base.join(name).to_str().unwrap()).unwrap();
         std::fs::write(at("file").as_path(), "old").unwrap();
-        let need = |writable| Need { path: at("file"), writable };
+        let need = |writable| Need::new(at("file"), writable);
         let mounted = [Mounted::about_to_be(need(false))];
         assert!(shows(&mounted, &need(false)));
         assert!(!shows(&mounted, &need(true)));
-        assert!(!shows(&mounted, &Need { path: at("other"), writable: false }));
+        assert!(!shows(&mounted, &Need::new(at("other"), false)));
         std::fs::write(at("new").as_path(), "new").unwrap();
         std::fs::rename(at("new").as_path(), at("file").as_path()).unwrap();
         assert!(!shows(&mounted, &need(false)));
         assert!(!is_current(&mounted, &at("file")));
         assert!(is_current(&mounted, &at("other")));
-        let gone = [Mounted::about_to_be(Need { path: at("gone"), writable: false })];
+        let gone = [Mounted::about_to_be(Need::new(at("gone"), false))];
         assert!(!shows(&gone, &gone[0].need));
     }
 }

@@ -184,7 +184,8 @@ async fn run(containment: &Containment, start: Start<'_>) -> Result<Process, Str
 /// As the sandbox wants it.
 pub(super) fn mount(need: &Need) -> Mount {
     let access = if need.writable { Access::ReadWrite } else { Access::ReadOnly };
-    Mount::new(need.path.as_str(), access)
+    let mount = Mount::new(need.path.as_str(), access);
+    if need.file { mount.of_file() } else { mount }
 }
 
 /// Starts a program that ends with us.

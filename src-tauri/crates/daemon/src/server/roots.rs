@@ -64,13 +64,17 @@ pub fn shown(
             .resolve(folder.path.as_str())
             .is_ok_and(|f| f.path == folder.path && f.target == Target::Folder)
         {
-            needs.push(Need { path: folder.path.clone(), writable: folder.writable });
+            needs.push(Need::new(folder.path.clone(), folder.writable));
             tell(Some(folder.path.clone()), format!("rule {}", folder.rule), None);
         }
     }
     for (grant, files) in grants.iter().filter_map(|grant| Some((grant, grant.files()?))) {
         let Ok(target) = still_there(files, resolver) else { continue };
-        let need = Need { path: files.path.clone(), writable: files.access.write || files.access.delete };
+        let need = Need {
+            path: files.path.clone(),
+            writable: files.access.write || files.access.delete,
+            file: files.kind == GrantKind::File,
+        };
         match (target, files.kind) {
             (Target::Missing, _) | (Target::Folder, GrantKind::File) => continue,
             (Target::Folder, GrantKind::Tree) => needs.push(need),
@@ -164,9 +168,9 @@ mod tests {
             grant(&at("file"), GrantKind::File, delete),
         ];
         let sandbox = CanonicalPath::assume_canonical("/s").unwrap();
-        let got = shown(&sandbox, &[], &grants, &[Need { path: at("tree/new"), writable: true }], &resolver);
-        let need = |name: &str, writable| Need { path: at(name), writable };
-        assert_eq!(got.needs, [need("tree", false), need("file", true), need("tree/new", true)]);
+        let got = shown(&sandbox, &[], &grants, &[Need::new(at("tree/new"), true)], &resolver);
+        let need = |name: &str, writable| Need::new(at(name), writable);
+        assert_eq!(got.needs, [need("tree", false), need("file", true).of_file(), need("tree/new", true)]);
         let roots: Vec<&str> = got.roots.iter().map(|r| r.path.as_str()).collect();
         assert_eq!(roots, ["/s", at("tree").as_str(), base.as_str()]);
         assert!(still_there(grants[4].files().unwrap(), &resolver).unwrap_err().contains("is a link now"));
@@ -184,7 +188,7 @@ mod tests {
         let sandbox = CanonicalPath::assume_canonical("/s").unwrap();
         let resolver = Resolver::new(base.clone(), base.clone());
         let got = shown(&sandbox, &[folder("open"), folder("gone")], &[], &[], &resolver);
-        assert_eq!(got.needs, [Need { path: base.join("open").unwrap(), writable: false }]);
+        assert_eq!(got.needs, [Need::new(base.join("open").unwrap(), false)]);
         let roots: Vec<_> = got.roots.iter().map(|r| (r.path.as_str(), r.source.as_str())).collect();
         assert_eq!(
             roots,
@@ -196,7 +200,7 @@ mod tests {
     fn there_is_always_a_root() {
         let sandbox = CanonicalPath::assume_canonical("/s").unwrap();
         let resolver = Resolver::new(sandbox.clone(), sandbox.clone());
-        let inside = Need { path: sandbox.join("x").unwrap(), writable: true };
+        let inside = Need::new(sandbox.join("x").unwrap(), true);
         let got = shown(&sandbox, &[], &[], &[inside], &resolver);
         assert_eq!((got.needs.len(), got.roots.len()), (0, 1));
         assert_eq!(got.mcp_roots().roots[0].uri, "file:///s");

@@ -15,6 +15,7 @@ use std::{
 
 use rustix::{
     fs::{Mode, OFlags, fstat, open, openat},
+    io::Errno,
     thread::{LinkNameSpaceType, move_into_link_name_space},
 };
 use serde::{Deserialize, Serialize};
@@ -114,6 +115,16 @@ impl Sandbox {
         &self.process
     }
 
+    /// Whether its first process ends or has ended, and so all of it. What cannot be found out counts as running.
+    pub(crate) fn has_ended(&self) -> bool {
+        let opened = openat(&self.process, "stat", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
+        let stat = opened.map_err(io::Error::from).and_then(|stat| io::read_to_string(File::from(stat)));
+        match stat {
+            Ok(stat) => is_exiting(&stat),
+            Err(error) => error.raw_os_error() == Some(Errno::SRCH.raw_os_error()),
+        }
+    }
+
     pub(super) fn table(&self) -> io::Result<MountInfo> {
         let flags = OFlags::RDONLY | OFlags::CLOEXEC;
         let mut text = Vec::new();
@@ -189,9 +200,9 @@ impl Inside<'_> {
         };
         let mount = open_plain(&self.root, &path).map_err(no_place)?;
         let stat = fstat(&mount).map_err(no_place)?;
-        let kind = Kind::of(&stat).ok_or_else(|| no_place(rustix::io::Errno::INVAL))?;
+        let kind = Kind::of(&stat).ok_or_else(|| no_place(Errno::INVAL))?;
         if mount_id(&mount).map_err(no_place)? != placed.mount_id {
-            return Err(no_place(rustix::io::Errno::STALE));
+            return Err(no_place(Errno::STALE));
         }
         let target = match new {
             Some((new, tree)) if is_below(&path, &new.path) => {
@@ -210,5 +221,33 @@ impl Inside<'_> {
         };
         tree::attach(&carried.mount, &target)
             .map_err(|error| MountError::kernel("keeping", &carried.path, error))
+    }
+}
+
+/// Whether a process ends, by its line in `/proc`: proc_pid_stat(5). It gives up its mounts before it is a zombie.
+fn is_exiting(stat: &str) -> bool {
+    /// `PF_EXITING` in the kernel's `include/linux/sched.h`.
+    const EXITING: u64 = 0x4;
+    // The name may hold anything; what is counted comes after the parenthesis that ends it, the state first.
+    let flags = stat.rsplit_once(") ").and_then(|(_, rest)| rest.split(' ').nth(6)?.parse::<u64>().ok());
+    flags.is_some_and(|flags| flags & EXITING != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_that_ends_is_told_from_one_that_runs() {
+        assert!(!is_exiting(&std::fs::read_to_string("/proc/self/stat").unwrap()));
+        let mut ended = std::process::Command::new("true").spawn().unwrap();
+        let path = format!("/proc/{}/stat", ended.id());
+        // Not waited for, it stays a zombie.
+        while !is_exiting(&std::fs::read_to_string(&path).unwrap()) {
+            std::thread::yield_now();
+        }
+        ended.wait().unwrap();
+        assert!(!is_exiting("1 (a) 4) S 0 0 0 0 0 0 0"));
+        assert!(!is_exiting(""));
     }
 }

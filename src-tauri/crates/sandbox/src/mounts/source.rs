@@ -49,6 +49,17 @@ impl Source {
         let mount_id = mount_id(&tree).map_err(|error| MountError::kernel("looking at", path, error))?;
         Ok(Self { tree, kind, mount_id, identity })
     }
+
+    /// Refuses a directory where a file was given: it stands there since.
+    pub(super) fn check_kind(&self, path: &str, file: bool) -> Result<(), MountError> {
+        match self.kind {
+            Kind::Directory if file => Err(MountError::refused(
+                Refusal::Kind,
+                format!("`{path}` is a directory now, and was given as a file"),
+            )),
+            Kind::Directory | Kind::File => Ok(()),
+        }
+    }
 }
 
 /// A private copy of the mount at `place`.

@@ -43,6 +43,22 @@ fn read_only_refuses_writing_and_read_write_does_not() {
 }
 
 #[test]
+fn a_directory_in_the_place_of_a_file_is_not_what_was_granted() {
+    let place = Place::new();
+    let (file, inner) = (place.file("docs/a"), place.file("docs/dir/inner"));
+    let dir = place.path("docs/dir");
+    let mut probe = place.probe();
+    for access in [ReadOnly, ReadWrite] {
+        assert_eq!(probe.asked(Mount::new(&dir, access).of_file()), Err(Refusal::Kind));
+        assert_eq!(probe.say(&format!("exists {inner}")), "err ENOENT");
+        assert_eq!(probe.asked(Mount::new(&file, access).of_file()), Ok(()));
+    }
+    assert_eq!(probe.say(&format!("write {file} changed")), "ok");
+    assert_eq!(probe.asked(Mount::new(&dir, ReadOnly)), Ok(()));
+    assert_eq!(probe.say(&format!("read {inner}")), "ok docs/dir/inner");
+}
+
+#[test]
 fn one_file_is_granted_without_its_directory() {
     let place = Place::new();
     let (wanted, other) = (place.file("dir/wanted"), place.file("dir/other"));

@@ -134,6 +134,20 @@ impl Probe {
     }
 
     /// Adds a path that must be refused, and says why it was.
+    /// Whether a mount was made, and if not, why.
+    pub(crate) fn asked(&mut self, mount: Mount) -> Result<(), Refusal> {
+        match self.control.ask(ControlOp::Add(mount)).unwrap() {
+            Answer::Added => Ok(()),
+            Answer::Refused { code, .. } => Err(code),
+            other @ (Answer::Removed { .. }
+            | Answer::Mounts { .. }
+            | Answer::Closing
+            | Answer::Broken { .. }) => {
+                panic!("{other:?}")
+            }
+        }
+    }
+
     pub(crate) fn refused(&mut self, path: &str, access: Access) -> Refusal {
         let before = self.mounts();
         let Answer::Refused { code, .. } = self.try_add(path, access) else {
