@@ -151,9 +151,10 @@ mod tests {
         let p = path("/d/f");
         let got = |access, target, writes| need(access, &p, target, writes, Some(path("/d")));
         let (file, in_place, replace) = (Target::File(1), FileWrites::InPlace, FileWrites::Replace);
-        assert_eq!(got(Access::Read, file, in_place), Some(n("/d/f", false)));
+        assert_eq!(got(Access::Read, file, in_place), Some(n("/d/f", false).of_file()));
+        assert_eq!(got(Access::Read, Target::Folder, in_place), Some(n("/d/f", false)));
         assert_eq!(got(Access::Read, Target::Missing, in_place), None);
-        assert_eq!(got(Access::Write, file, in_place), Some(n("/d/f", true)));
+        assert_eq!(got(Access::Write, file, in_place), Some(n("/d/f", true).of_file()));
         assert_eq!(got(Access::Write, file, replace), Some(n("/d", true)));
         assert_eq!(got(Access::Write, Target::Missing, in_place), Some(n("/d", true)));
         assert_eq!(got(Access::Write, Target::Folder, replace), Some(n("/d/f", true)));
@@ -166,6 +167,7 @@ mod tests {
         let got = united([n("/d/f", false), n("/d", false), n("/d/g", true), n("/e", false), n("/e", true)]);
         assert_eq!(got, [n("/d", false), n("/d/g", true), n("/e", true)]);
         assert_eq!(united([n("/d", true), n("/d/ro", false)]), [n("/d", true)]);
+        assert_eq!(united([n("/d/f", true), n("/d/f", false).of_file()]), [n("/d/f", true).of_file()]);
     }
 
     #[test]
