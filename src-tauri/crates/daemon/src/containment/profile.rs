@@ -11,8 +11,7 @@ use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::{Annotations, Category};
 use ironcurtain_sandbox::{Limits, View};
 use std::io;
-use std::path::Path;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Where a sandbox is made.
 #[derive(Debug, Clone)]

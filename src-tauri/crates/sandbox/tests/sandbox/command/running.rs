@@ -180,8 +180,10 @@ fn a_command_ends_when_what_is_hidden_from_it_is_replaced_and_that_is_told() {
     let mut child =
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut answers = BufReader::new(child.stdout.take().unwrap());
+    // Open to the last: at its end the command would be over by itself.
+    let mut questions = child.stdin.take().unwrap();
     let mut ask = |path: &str| {
-        writeln!(child.stdin.as_mut().unwrap(), "{path}").unwrap();
+        writeln!(questions, "{path}").unwrap();
         let mut answer = String::new();
         answers.read_line(&mut answer).unwrap();
         answer
