@@ -4,22 +4,21 @@
 //!   audit log first; if that fails the call does not happen.
 //! - After a person's answer the call is resolved and judged again: a change in between is a new question.
 
+mod own;
 mod record;
 
 use super::judging::Leave;
-use super::once::{Once, opened};
 use super::prepare::ToolCall;
 use super::under_way::Ticket;
 use super::{Session, blocked, refusal};
 use crate::audit::{Event, PolicyDecision};
-use crate::consent::{Asking, Lifetime, Offer, Outcome, Reach, Wanted, build, grants_of, opened_by};
-use crate::grants::{Granted, Subject};
+use crate::consent::{Asking, Lifetime, Outcome, Reach, Wanted, build, opened_by};
 use crate::law::Law;
-use crate::network::Loan;
 use crate::prepared::Prepared;
 use crate::server::{Answered, AtServer, Held, Lease, Pending, Pump, ServerError};
 use crate::wire::Response;
 use ironcurtain_policy::{Asked, Denial, Escalation, Permit, Verdict};
+use own::Own;
 use record::millis;
 use rmcp::model::ErrorCode;
 use serde_json::value::RawValue;
@@ -40,29 +39,6 @@ struct Call {
     tool: ToolCall,
     began: Instant,
     budget: Held,
-}
-
-/// What is shown and opened for one call alone.
-#[derive(Default)]
-struct Own {
-    lease: Option<Lease>,
-    loan: Option<Loan>,
-    /// Where the person said yes to it. It is dropped after what it is about.
-    once: Option<Once>,
-}
-
-impl Own {
-    fn is_some(&self) -> bool {
-        self.lease.is_some() || self.loan.is_some()
-    }
-
-    /// Completes when it is not to be open any more.
-    async fn over(once: Option<&mut Once>) {
-        match once {
-            Some(once) => once.over().await,
-            None => std::future::pending().await,
-        }
-    }
 }
 
 /// Takes one `tools/call`. Only what must wait is left to a task of its own, so calls are forwarded in their order.
@@ -349,62 +325,6 @@ async fn answer(
         }
     }
     answer.await
-}
-
-impl Session {
-    /// Puts on the list what is open for a call because the person said yes to it. What cannot be listed is closed.
-    fn listed(&self, leave: &Leave, own: Own) -> Own {
-        if leave.approved.is_empty() || !own.is_some() {
-            return own;
-        }
-        let wanted = leave.prepared.wanted(&leave.approved, self.config.file_writes);
-        let mut open: Vec<Granted> = wanted.iter().map(|(wanted, _)| opened(wanted)).collect();
-        if own.loan.is_some() {
-            open.extend(self.hosts_of(&leave.approved).into_iter().map(Granted::Host));
-        }
-        match self.open_once(open) {
-            Ok(once) => Own { once: Some(once), ..own },
-            Err(problem) => {
-                tracing::error!(%problem, "what was allowed once cannot be listed, and is closed");
-                Own::default()
-            }
-        }
-    }
-
-    async fn grant(
-        &self,
-        call: &Call,
-        offer: &Offer,
-        lifetime: Lifetime,
-        opened: Vec<Granted>,
-        question: &str,
-    ) -> Result<(), String> {
-        let subject = Subject {
-            client: self.client.key.clone(),
-            client_name: self.client.view.name.clone(),
-            server: self.config.name.clone(),
-            session: Some(self.id.clone()),
-        };
-        let provenance = format!("question {question}");
-        let when = (lifetime, crate::clock::now_ms());
-        let grants = grants_of(opened, &subject, when, &provenance, crate::clock::random_name)
-            .map_err(|e| format!("DENIED: no grant could be made: {e}"))?;
-        for grant in &grants {
-            let summary = format!("{}, {}", offer.sentence, lifetime.words());
-            let mut entry = self.about(call, None, Event::Grant, summary);
-            entry.about_granted(&grant.what);
-            entry.grant_id = Some(grant.id.clone());
-            entry.question_id = Some(question.to_owned());
-            self.shared.audit.record(entry).await.map_err(|e| format!("DENIED: {e}"))?;
-        }
-        self.shared
-            .grants
-            .add(grants)
-            .await
-            .map_err(|e| format!("DENIED: the grant could not be kept: {e}"))?;
-        self.shared.changed();
-        Ok(())
-    }
 }
 
 /// A verdict other than deny about a call that was never resolved cannot be; if it is, the call is denied.

@@ -1,0 +1,93 @@
+//! What is open because a person said yes: for one call alone, or by a grant from then on.
+//!
+//! - INVARIANT: a grant is kept only once it is on record; what is open for one call alone is on the list or closed.
+
+use super::Call;
+use crate::audit::Event;
+use crate::consent::{Lifetime, Offer, grants_of};
+use crate::grants::{Granted, Subject};
+use crate::network::Loan;
+use crate::server::Lease;
+use crate::session::Session;
+use crate::session::judging::Leave;
+use crate::session::once::{Once, opened};
+
+/// What is shown and opened for one call alone.
+#[derive(Default)]
+pub(super) struct Own {
+    pub(super) lease: Option<Lease>,
+    pub(super) loan: Option<Loan>,
+    /// Where the person said yes to it. It is dropped after what it is about.
+    pub(super) once: Option<Once>,
+}
+
+impl Own {
+    pub(super) fn is_some(&self) -> bool {
+        self.lease.is_some() || self.loan.is_some()
+    }
+
+    /// Completes when it is not to be open any more.
+    pub(super) async fn over(once: Option<&mut Once>) {
+        match once {
+            Some(once) => once.over().await,
+            None => std::future::pending().await,
+        }
+    }
+}
+
+impl Session {
+    /// Puts on the list what is open for a call because the person said yes to it. What cannot be listed is closed.
+    pub(super) fn listed(&self, leave: &Leave, own: Own) -> Own {
+        if leave.approved.is_empty() || !own.is_some() {
+            return own;
+        }
+        let wanted = leave.prepared.wanted(&leave.approved, self.config.file_writes);
+        let mut open: Vec<Granted> = wanted.iter().map(|(wanted, _)| opened(wanted)).collect();
+        if own.loan.is_some() {
+            open.extend(self.hosts_of(&leave.approved).into_iter().map(Granted::Host));
+        }
+        match self.open_once(open) {
+            Ok(once) => Own { once: Some(once), ..own },
+            Err(problem) => {
+                tracing::error!(%problem, "what was allowed once cannot be listed, and is closed");
+                Own::default()
+            }
+        }
+    }
+
+    /// Keeps what the person said yes to, once it is on record.
+    pub(super) async fn grant(
+        &self,
+        call: &Call,
+        offer: &Offer,
+        lifetime: Lifetime,
+        opened: Vec<Granted>,
+        question: &str,
+    ) -> Result<(), String> {
+        let subject = Subject {
+            client: self.client.key.clone(),
+            client_name: self.client.view.name.clone(),
+            server: self.config.name.clone(),
+            session: Some(self.id.clone()),
+        };
+        let provenance = format!("question {question}");
+        let when = (lifetime, crate::clock::now_ms());
+        let grants = grants_of(opened, &subject, when, &provenance, crate::clock::random_name)
+            .map_err(|e| format!("DENIED: no grant could be made: {e}"))?;
+        for grant in &grants {
+            let summary = format!("{}, {}", offer.sentence, lifetime.words());
+            let mut entry = self.about(call, None, Event::Grant, summary);
+            entry.about_granted(&grant.what);
+            entry.grant_id = Some(grant.id.clone());
+            entry.question_id = Some(question.to_owned());
+            self.shared.audit.record(entry).await.map_err(|e| format!("DENIED: {e}"))?;
+        }
+        self.shared
+            .grants
+            .add(grants)
+            .await
+            .map_err(|e| format!("DENIED: the grant could not be kept: {e}"))?;
+        self.shared.changed();
+        Ok(())
+    }
+}
