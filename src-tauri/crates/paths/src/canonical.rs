@@ -36,16 +36,12 @@ impl CanonicalPath {
     /// # Errors
     /// When the spelling is not canonical. Symlinks are *not* looked for: resolve a path that comes from outside.
     pub fn assume_canonical(text: &str) -> Result<Self, NotCanonicalError> {
-        if text.contains('\0') {
-            return Err(NotCanonicalError::Nul(text.replace('\0', "\\0")));
+        match text.strip_prefix('/') {
+            Some(relative) if is_canonical(relative.as_bytes()) => Ok(Self(text.into())),
+            _ if text.contains('\0') => Err(NotCanonicalError::Nul(text.replace('\0', "\\0"))),
+            Some(_) => Err(NotCanonicalError::Form(text.to_owned())),
+            None => Err(NotCanonicalError::Relative(text.to_owned())),
         }
-        let Some(relative) = text.strip_prefix('/') else {
-            return Err(NotCanonicalError::Relative(text.to_owned()));
-        };
-        if !is_canonical(relative.as_bytes()) {
-            return Err(NotCanonicalError::Form(text.to_owned()));
-        }
-        Ok(Self(text.into()))
     }
 
     /// A path that was walked component by component; empty for the root.
@@ -130,15 +126,15 @@ impl CanonicalPath {
     }
 }
 
-/// Whether no component is empty, `.` or `..`; the root has none. Looks at bytes, which are gone through faster than
-/// characters: this is asked of every path of every call.
+/// Whether no component is empty, `.` or `..`, or has a NUL; the root has none. Looks at bytes, which are gone through
+/// faster than characters, and once: this is asked of every path of every call.
 fn is_canonical(relative: &[u8]) -> bool {
     let mut left = relative;
     while !left.is_empty() {
-        let end = left.iter().position(|byte| *byte == b'/');
+        let end = left.iter().position(|byte| matches!(byte, b'/' | 0));
         let (part, rest) = left.split_at(end.unwrap_or(left.len()));
         left = match (part, rest) {
-            (b"" | b"." | b"..", _) | (_, b"/") => return false,
+            (b"" | b"." | b"..", _) | (_, b"/" | [0, ..]) => return false,
             (_, [_, rest @ ..]) => rest,
             (_, []) => rest,
         };

@@ -171,9 +171,6 @@ impl Resolver {
         if raw.is_empty() {
             return Err(PathError::Empty);
         }
-        if raw.contains('\0') {
-            return Err(PathError::Nul(raw.replace('\0', "\\0")));
-        }
         if raw.starts_with('/') {
             return Ok(Cow::Borrowed(raw));
         }

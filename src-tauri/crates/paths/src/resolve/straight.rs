@@ -14,29 +14,31 @@ use std::os::fd::OwnedFd;
 
 /// Where the path leads and what is there.
 pub(super) fn resolve(absolute: &str) -> Option<Resolution> {
-    let (path, found) = open(absolute, OFlags::empty())?;
-    let target = found.map_or(Some(Target::Missing), |found| target(&found))?;
+    let path = CanonicalPath::assume_canonical(absolute).ok()?;
+    let target = match ask(absolute, OFlags::PATH) {
+        Ok(found) => target(&found)?,
+        Err(refused) => is_the_end(refused, absolute).then_some(Target::Missing)?,
+    };
     Some(Resolution { path, links: Vec::new(), target })
 }
 
-/// Where the path leads. That a file is no folder is said sooner than the file is opened, and says as much where nothing has
-/// another form.
+/// Where the path leads. Asked for a folder to write in, the kernel opens nothing, which costs less: it refuses a folder
+/// since none can be written (`EISDIR` in open(2)), and whatever else stands there since it is no folder (`ENOTDIR`).
 pub(super) fn locate(absolute: &str) -> Option<CanonicalPath> {
-    let wanted = if may_have_twin(absolute) { OFlags::empty() } else { OFlags::DIRECTORY };
-    open(absolute, wanted).map(|(path, _)| path)
+    let path = CanonicalPath::assume_canonical(absolute).ok()?;
+    let refused = ask(absolute, OFlags::WRONLY | OFlags::DIRECTORY).err()?;
+    (refused == Errno::ISDIR || is_the_end(refused, absolute)).then_some(path)
 }
 
-/// Opens what the path names, if there is something of the kind that is wanted.
-fn open(absolute: &str, wanted: OFlags) -> Option<(CanonicalPath, Option<OwnedFd>)> {
-    let path = CanonicalPath::assume_canonical(absolute).ok()?;
-    let flags = OFlags::PATH | OFlags::CLOEXEC | wanted;
-    match openat2(CWD, absolute, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS) {
-        Ok(found) => Some((path, Some(found))),
-        // INVARIANT: a symlink before the missing component, or before the file, would have been `LOOP`.
-        // Of names that have other forms the walk also looks for those.
-        Err(Errno::NOENT | Errno::NOTDIR) if !may_have_twin(absolute) => Some((path, None)),
-        Err(_) => None,
-    }
+fn ask(absolute: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
+    openat2(CWD, absolute, flags | OFlags::CLOEXEC, Mode::empty(), ResolveFlags::NO_SYMLINKS)
+}
+
+/// Whether the kernel walked to the end of what there is. A symlink on the way would have been `LOOP`.
+///
+/// What is missing may have another form, for which the walk looks. Below a file nothing has a name.
+fn is_the_end(refused: Errno, absolute: &str) -> bool {
+    refused == Errno::NOTDIR || (refused == Errno::NOENT && !may_have_twin(absolute))
 }
 
 fn target(found: &OwnedFd) -> Option<Target> {
@@ -82,7 +84,16 @@ mod tests {
     fn what_has_no_symlink_in_it_takes_the_short_way() {
         let (_kept, base) = ground();
         let there = ["folder", "file", "socket", "folder/file", "K"];
-        let missing = ["missing", "folder/missing", "missing/a/b/c", "file/x", "file/x/y", "socket/x"];
+        let missing = [
+            "missing",
+            "folder/missing",
+            "missing/a/b/c",
+            "file/x",
+            "file/x/y",
+            "socket/x",
+            "file/K;",
+            "K/x",
+        ];
         let ours = there.iter().chain(&missing).map(|name| format!("{base}/{name}"));
         for path in ours.chain(["/", "/dev/null", "/missing"].map(str::to_owned)) {
             let walked = Walk::new(&path).run(&path).unwrap();
@@ -123,14 +134,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_found_is_handed_to_no_program_and_what_is_of_another_kind_is_not_opened() {
-        let found = |path: &str, wanted| open(path, wanted).unwrap().1;
-        for (path, wanted) in
-            [("/", OFlags::DIRECTORY), ("/", OFlags::empty()), ("/proc/version", OFlags::empty())]
-        {
-            let flags = rustix::io::fcntl_getfd(found(path, wanted).unwrap()).unwrap();
-            assert_eq!(flags, rustix::io::FdFlags::CLOEXEC, "{path}");
+    fn what_is_found_is_handed_to_no_program_and_what_is_looked_for_is_not_opened() {
+        let (_kept, base) = ground();
+        for path in ["/", "/proc/version", &base, &format!("{base}/file")] {
+            let found = ask(path, OFlags::PATH).unwrap();
+            assert_eq!(rustix::io::fcntl_getfd(&found).unwrap(), rustix::io::FdFlags::CLOEXEC, "{path}");
+            let refused = ask(path, OFlags::WRONLY | OFlags::DIRECTORY).unwrap_err();
+            assert!([Errno::ISDIR, Errno::NOTDIR].contains(&refused), "{path}: {refused}");
         }
-        assert!(found("/proc/version", OFlags::DIRECTORY).is_none());
     }
 }

@@ -28,6 +28,9 @@ impl<'a> Walk<'a> {
 
     /// Walks an absolute path to its end.
     pub(super) fn run(mut self, absolute: &str) -> Result<Resolution, PathError> {
+        if absolute.contains('\0') {
+            return Err(PathError::Nul(self.raw.replace('\0', "\\0")));
+        }
         // What is left of the path and of the links in it, the innermost last.
         let mut ahead = vec![(absolute.to_owned(), 0)];
         while let Some((text, at)) = ahead.last_mut() {
