@@ -18,7 +18,11 @@ fn only_the_one_spelling_is_taken() {
     for text in ["", "a", "~/a", "./a"] {
         assert_eq!(CanonicalPath::assume_canonical(text), Err(NotCanonicalError::Relative(text.to_owned())));
     }
-    assert_eq!(CanonicalPath::assume_canonical("/a\0b"), Err(NotCanonicalError::Nul("/a\\0b".to_owned())));
+    for (text, shown) in
+        [("/a\0b", "/a\\0b"), ("/\0", "/\\0"), ("/a\0/b", "/a\\0/b"), ("a\0", "a\\0"), ("\0", "\\0")]
+    {
+        assert_eq!(CanonicalPath::assume_canonical(text), Err(NotCanonicalError::Nul(shown.to_owned())));
+    }
 }
 
 #[test]
@@ -43,6 +47,14 @@ fn the_root_contains_everything() {
     assert!(CanonicalPath::root().contains(&path("/")));
     assert!(CanonicalPath::root().contains(&path("/any/thing")));
     assert!(!path("/a").contains(&CanonicalPath::root()));
+}
+
+#[test]
+fn components_come_outermost_first() {
+    let of = |text| path(text).components().map(str::to_owned).collect::<Vec<_>>();
+    assert_eq!(of("/"), [""; 0]);
+    assert_eq!(of("/a"), ["a"]);
+    assert_eq!(of("/a/ünï c/.d"), ["a", "ünï c", ".d"]);
 }
 
 #[test]
