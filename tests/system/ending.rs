@@ -7,6 +7,7 @@ use crate::world::eventually;
 use rustix::process::{Signal, kill_process};
 use serde_json::json;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// A machine with a session whose server has made a start-up file, and another file, in a granted folder.
 fn left_behind() -> (Machine, Client, [PathBuf; 2]) {
@@ -29,9 +30,13 @@ fn left_behind() -> (Machine, Client, [PathBuf; 2]) {
 
 /// What the record says of a path.
 fn told(machine: &Machine, path: &std::path::Path) -> Vec<String> {
+    said(machine, &["boundary-violation", &format!("`{}`", path.to_str().unwrap())])
+}
+
+/// The lines of the record that have all of these words.
+fn said(machine: &Machine, words: &[&str]) -> Vec<String> {
     let log = std::fs::read_to_string(machine.home.audit().join("audit.jsonl")).unwrap();
-    let about = format!("`{}`", path.to_str().unwrap());
-    let lines = log.lines().filter(|line| line.contains("boundary-violation") && line.contains(&about));
+    let lines = log.lines().filter(|line| words.iter().all(|word| line.contains(word)));
     lines.map(str::to_owned).collect()
 }
 
@@ -98,4 +103,32 @@ fn what_is_found_after_the_trusted_process_was_killed_is_on_record_when_it_runs_
     is_in_order(&machine, &left);
     machine.verify();
     drop(client);
+}
+
+#[test]
+fn killed_while_an_answer_takes_effect_it_searches_or_says_that_it_did_not() {
+    for millis in [2, 3, 4, 5, 6, 7, 8, 10, 12, 15] {
+        let (mut machine, mut client, left) = left_behind();
+        assert!(left.iter().all(|path| path.exists()), "nothing was planted");
+        let other = machine.file("elsewhere/other.txt", "text");
+        client.begin_call("open", json!({ "path": other }));
+        machine.wait_until_said("Your answer: ");
+        machine.types("1");
+        // The instant that is tried: the path is judged again, put on record, and mounted.
+        std::thread::sleep(Duration::from_millis(millis));
+        let below = machine.kill();
+        machine.is_clean(&below);
+        machine.start();
+        let unsearched = || said(&machine, &["before everything was searched"]);
+        eventually("what became of it", BOUND, || {
+            !told(&machine, &left[0]).is_empty() || !unsearched().is_empty()
+        });
+        if unsearched().is_empty() {
+            is_in_order(&machine, &left);
+        } else {
+            assert!(left[0].exists(), "{millis} ms: it says that it did not search, and has");
+        }
+        machine.verify();
+        drop(client);
+    }
 }

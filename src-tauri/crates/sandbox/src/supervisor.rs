@@ -5,7 +5,8 @@
 //!   when the supervisor dies, and everything in the namespace with it.
 //! - INVARIANT: once bubblewrap runs it holds none of the server's standard streams.
 //! - The control stream's end is the sandbox's end. What is searched and moved away after that, the supervisor does also when
-//!   its launcher was killed, within [`END_BOUND`]; it is the only thing that it outlives its launcher for.
+//!   its launcher was killed, within [`END_BOUND`]; it is the only thing that it outlives its launcher for. The exception: while
+//!   it changes mounts it is killed with its launcher, and nothing is searched, which is told at the next start.
 //! - INVARIANT: while the server may run, the supervisor either waits, and is woken by that end, or is bound to its launcher's
 //!   life by the kernel.
 
