@@ -1,13 +1,24 @@
-//! What is read strictly is what the library reads, and stays so when it is taken apart.
+//! What is read strictly is what the library reads, stays so when it is taken apart, and is read so again however it is
+//! written down; and every number in it is the one that is written there.
 
 #![no_main]
 
-use ironcurtain_policy::strict::Once;
+use ironcurtain_policy::strict::{Once, exact};
 use libfuzzer_sys::fuzz_target;
 use serde_json::Value;
 
 fuzz_target!(|text: &str| {
     let Ok(Once(value)) = serde_json::from_str(text) else { return };
     assert_eq!(serde_json::from_str::<Value>(text).unwrap(), value, "the library reads it otherwise");
-    assert_eq!(serde_json::from_value::<Value>(value.clone()).unwrap(), value, "the library takes it otherwise");
+    assert_eq!(
+        serde_json::from_value::<Value>(value.clone()).unwrap(),
+        value,
+        "the library takes it otherwise"
+    );
+    let written = value.to_string();
+    let Once(again) = serde_json::from_str(&written).unwrap();
+    assert_eq!(again, value, "written down it is another");
+    assert_eq!(exact(&written), Ok(()), "a number was lost");
+    let numbers = (value.as_f64(), text.trim().parse::<f64>());
+    assert!(!matches!(numbers, (Some(read), Ok(nearest)) if read != nearest), "another number is nearer");
 });

@@ -5,9 +5,11 @@
 //! - A whole number is one however it is written: `1.0` is 1, as in JSON Schema.
 //! - The text begins with the value, not with a byte order mark.
 
+mod exact;
 mod once;
 mod values;
 
+pub use exact::exact;
 pub use once::Once;
 pub(crate) use values::take;
 

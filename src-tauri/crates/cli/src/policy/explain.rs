@@ -18,8 +18,9 @@ pub fn report(
     arguments: &str,
     held: Option<&Held>,
 ) -> anyhow::Result<Report> {
+    let read = strict::read(arguments).and_then(|read| strict::exact(arguments).map(|()| read));
     let arguments: Map<String, Value> =
-        strict::read(arguments).map_err(|misread| anyhow!("`--args` must be a JSON object: {misread}"))?;
+        read.map_err(|misread| anyhow!("`--args` must be a JSON object: {misread}"))?;
     let judged = world.judge(server, tool, &arguments, held)?;
     let mut text = Sheet::default();
     text.line(format_args!("{server}/{tool}"));

@@ -96,8 +96,8 @@ fn read(file: &Path) -> anyhow::Result<Scenarios> {
         place: Place { file: file.display().to_string(), line },
         problem,
     };
-    let stored: Scenarios =
-        strict::read(&text).map_err(|misread| invalid(misread.line, misread.to_string()))?;
+    let stored = strict::read(&text).and_then(|stored| strict::exact(&text).map(|()| stored));
+    let stored: Scenarios = stored.map_err(|misread| invalid(misread.line, misread.to_string()))?;
     if stored.schema_version != VERSION {
         let problem = format!("`schemaVersion` must be {VERSION}");
         return Err(invalid(strict::line_of(&text, &["schemaVersion"]), problem).into());

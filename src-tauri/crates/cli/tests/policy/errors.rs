@@ -49,6 +49,10 @@ fn every_command_tells_programs_what_is_wrong_and_where() {
         (args("[]"), not_args("invalid type: list, expected an object")),
         (args(r#"{"path":"/a","path":"/b"}"#), not_args("`path` comes twice (column 19)")),
         (args(r#"{"a":{"b":1,"b":2}}"#), not_args("`b` comes twice (column 15)")),
+        (
+            args(r#"{"a":-18446744073709551617}"#),
+            not_args("a whole number of 20 digits is more than is read exactly"),
+        ),
     ] {
         let output = home.ironcurtain().args(["policy", "--json"]).args(&arguments).output().unwrap();
         assert_eq!(output.status.code(), Some(1), "{arguments:?}");
@@ -95,6 +99,10 @@ fn a_scenario_is_read_as_strictly_as_a_policy() {
     assert_eq!(all(scenario), "1 scenarios, 0 failed.\n");
     for (text, message) in [
         (scenario.replace("\"a\":1", "\"a\":1,\"a\":2"), "line 2: `a` comes twice"),
+        (
+            scenario.replace("\"a\":1", "\"a\":18446744073709551617"),
+            "line 2: a whole number of 20 digits is more",
+        ),
         (scenario.replace("{\"a\":1}", "[]"), "line 2: `scenarios[0].arguments`: invalid type: list"),
         (scenario.replace("deny", "no"), "line 2: `scenarios[0].expect`: unknown variant `no`"),
         ("[\"n\",\"s\",\"t\",{},\"deny\",null]".to_owned(), "line 2: `scenarios[0]`: invalid type: list"),

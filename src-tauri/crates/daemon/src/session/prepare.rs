@@ -2,7 +2,7 @@
 
 use crate::wire::Fields;
 use ironcurtain_policy::ResolvedCall;
-use ironcurtain_policy::strict::Once;
+use ironcurtain_policy::strict::{Once, exact};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -37,6 +37,7 @@ impl ToolCall {
         let mut arguments = Map::new();
         for (name, raw) in raw_arguments.iter() {
             let Once(value) = parse(raw, name)?;
+            exact(raw.get()).map_err(|misread| format!("`{name}`: {misread}"))?;
             arguments.insert(name.to_owned(), value);
         }
         Ok(Self { tool, arguments: arguments.into(), params, raw_arguments })
@@ -129,6 +130,25 @@ mod tests {
         let alike = r#"{"RawValue":"\"/a\""}"#;
         assert_eq!(read(alike).unwrap()["path"], serde_json::json!({ "RawValue": "\"/a\"" }));
         assert_eq!(read("\"/a\"").unwrap()["path"], "/a");
+    }
+
+    #[test]
+    fn a_number_that_the_server_could_take_for_another_than_was_judged_is_refused() {
+        let read = |number: &str| {
+            let params = format!(r#"{{"name":"x","arguments":{{"n":[{number}]}}}}"#);
+            ToolCall::read(Some(&RawValue::from_string(params).unwrap()))
+                .map(|call| call.arguments["n"].clone())
+        };
+        assert_eq!(
+            read("123456789012345678901234567890").unwrap_err(),
+            "`n`: a whole number of 30 digits is more than is read exactly"
+        );
+        assert!(read("1e400").unwrap_err().starts_with("`n`: number out of range"));
+        for number in
+            ["18446744073709551615", "-9223372036854775808", "907.3038322028689", "1e300", "1.0", "-0.0"]
+        {
+            assert_eq!(read(number).unwrap().to_string(), format!("[{}]", number.replace("1e300", "1e+300")));
+        }
     }
 
     #[test]

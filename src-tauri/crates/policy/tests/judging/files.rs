@@ -171,6 +171,14 @@ fn a_condition_that_would_drop_a_role_unseen_refuses_the_file() {
         ),
         (write, r#"["mode","x"]"#, r#"["none"]"#, ".condition", "expected an object"),
         (
+            write,
+            r#"{"arg":"mode","equals":9007199254740992}"#,
+            r#"["none"]"#,
+            ".condition.equals",
+            "some programs take `9007199254740992` for another number",
+        ),
+        (write, r#"{"arg":"mode","in":["x",-1e300]}"#, r#"["none"]"#, ".condition.in", "`-1e+300`"),
+        (
             "[]",
             r#"{"arg":"mode","equals":"x"}"#,
             r#"["delete-path"]"#,
@@ -197,6 +205,7 @@ fn a_condition_that_would_drop_a_role_unseen_refuses_the_file() {
         (write, r#"{"arg":"mode","equals":"x"}"#, "[]"),
         (write, r#"{"arg":"mode"}"#, r#"["none"]"#),
         (write, r#"{"arg":"mode","in":["x",1,true]}"#, r#"["write-path","delete-path"]"#),
+        (write, r#"{"arg":"mode","in":[9007199254740991,-9007199254740991,0.1]}"#, r#"["none"]"#),
         (write, r#"{"arg":"path","is":"truthy"}"#, write),
         ("[]", r#"{"arg":"mode","equals":"x"}"#, r#"["none"]"#),
     ] {

@@ -3,6 +3,7 @@
 //! - A condition is about an argument that a call can have: one about any other would hold always, or never.
 //! - It takes roles away from those of the default, or adds to them. What carries no role by default gets none: a call
 //!   that misses the condition would not be judged by what it names.
+//! - A number in it is one that every program tells from its neighbours: the server must see the condition as we do.
 
 use super::super::{ArgumentRoles, Condition, Guard, Taken};
 use super::{ARGUMENTS, Reading};
@@ -91,6 +92,9 @@ impl Reading<'_> {
     }
 
     fn operator(&self, at: Spot<'_>, name: &str, wanted: Value) -> Result<Condition, LoadError> {
+        if let Some(number) = all_of(&wanted).find(|number| is_beside_others(number)) {
+            return Err(self.error(at, format!("some programs take `{number}` for another number")));
+        }
         match (name, wanted) {
             ("equals" | "in" | "is", Value::Null) => {
                 Err(self.error(at, "is null, which nothing equals: `is` may be `absent`"))
@@ -108,6 +112,17 @@ impl Reading<'_> {
             _ => Err(self.error(at, "this condition is not known")),
         }
     }
+}
+
+/// A value, or all that are in a list.
+fn all_of(wanted: &Value) -> impl Iterator<Item = &Value> {
+    wanted.as_array().map_or(std::slice::from_ref(wanted), Vec::as_slice).iter()
+}
+
+/// Whether a number is so large that the nearest `f64` is that of other whole numbers, too.
+fn is_beside_others(value: &Value) -> bool {
+    const FIRST: f64 = 9_007_199_254_740_992.0;
+    value.as_f64().is_some_and(|number| number.abs() >= FIRST)
 }
 
 fn state(word: &str) -> Option<Condition> {

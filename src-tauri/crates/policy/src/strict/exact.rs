@@ -1,0 +1,148 @@
+//! Numbers that are read as what they are, since the text they are written in is what is sent.
+//!
+//! - A whole number that is written out is held exactly, or it is not taken: programs with long integers would read
+//!   another one than was judged and shown.
+//! - One with a fraction or an exponent is the nearest `f64` to every program. One beyond all of them is no number to the
+//!   reader of JSON.
+
+use super::Misread;
+
+/// Checks that every number of a JSON text is held exactly when it is read.
+///
+/// # Errors
+/// [`Misread`], for the first that is not.
+pub fn exact(json: &str) -> Result<(), Misread> {
+    let mut rest = json;
+    while let Some(at) = rest.find(|c: char| c == '"' || c == '-' || c.is_ascii_digit()) {
+        let (_, here) = rest.split_at(at);
+        rest = match here.strip_prefix('"') {
+            Some(text) => after_text(text),
+            None => {
+                let (number, after) = here.split_at(here.find(is_past_number).unwrap_or(here.len()));
+                if !is_exact(number) {
+                    return Err(misread(number, json.len() - here.len(), json));
+                }
+                after
+            }
+        };
+    }
+    Ok(())
+}
+
+/// What comes after a text of which the first quote is gone.
+fn after_text(mut text: &str) -> &str {
+    while let Some((before, after)) = text.split_once(['"', '\\']) {
+        if text.as_bytes().get(before.len()) == Some(&b'"') {
+            return after;
+        }
+        let mut escaped = after.chars();
+        escaped.next();
+        text = escaped.as_str();
+    }
+    ""
+}
+
+fn is_past_number(c: char) -> bool {
+    !matches!(c, '0'..='9' | '+' | '-' | '.' | 'e' | 'E')
+}
+
+fn is_exact(number: &str) -> bool {
+    let is_long = || number.parse::<i64>().is_err() && number.parse::<u64>().is_err();
+    let rounds = || number.parse::<f64>().is_ok_and(|nearest| format!("{nearest:.0}") != number);
+    number.contains(['.', 'e', 'E']) || !is_long() || !rounds()
+}
+
+fn misread(number: &str, at: usize, json: &str) -> Misread {
+    let digits = number.trim_start_matches('-').len();
+    let line = json.bytes().take(at).filter(|byte| *byte == b'\n').count() + 1;
+    let message = format!("a whole number of {digits} digits is more than is read exactly");
+    Misread { line: Some(line), field: String::new(), message }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::strict::Once;
+    use serde_json::Value;
+
+    fn read(json: &str) -> Value {
+        let Once(value) = serde_json::from_str(json).unwrap();
+        value
+    }
+
+    #[test]
+    fn a_decimal_number_of_many_digits_is_the_nearest_there_is() {
+        for number in [
+            "907.3038322028689",
+            "-31.245270191439438",
+            "1.7976931348623157e308",
+            "2.2250738585072011e-308",
+            "0.10000000000000000555111512312578270211815834045410156250001",
+            "179769313486231580793728971405303415079934132710037826936173778980444968292764750946649017977587207096330286416692887910946555547851940402630657488671505820681908902000708383676273854845817711531764475730270069855571366959622842914819860834936475292719074168444365510704342711559699508093042880.0",
+        ] {
+            let nearest: f64 = number.parse().unwrap();
+            assert_eq!(read(number).as_f64(), Some(nearest), "{number}");
+            assert_eq!(read(&read(number).to_string()), read(number), "{number}, written down");
+            assert_eq!(exact(number), Ok(()), "{number}");
+        }
+    }
+
+    #[test]
+    fn a_whole_number_that_is_written_out_is_exact_or_not_taken() {
+        for number in [
+            "0",
+            "-0",
+            "1",
+            "9007199254740993",
+            "18446744073709551615",
+            "-9223372036854775808",
+            "18446744073709551616",
+            "100000000000000000000",
+            "-100000000000000000000",
+        ] {
+            let zero = number == "-0";
+            let held = read(number).as_f64().map(|nearest| format!("{nearest:.0}"));
+            let whole = read(number).as_i64().is_some() || read(number).as_u64().is_some();
+            assert!(whole || zero || held.as_deref() == Some(number), "{number}");
+            assert_eq!(exact(number), Ok(()), "{number}");
+        }
+        for (number, digits) in [
+            ("18446744073709551617", 20),
+            ("-9223372036854775809", 19),
+            ("123456789012345678901234567890", 30),
+            ("-123456789012345678901234567890", 30),
+        ] {
+            let told = exact(number).unwrap_err().to_string();
+            assert_eq!(told, format!("a whole number of {digits} digits is more than is read exactly"));
+            let with_exponent = format!("{number}e0");
+            assert_eq!(exact(&with_exponent), Ok(()), "every program reads the nearest");
+        }
+    }
+
+    #[test]
+    fn what_is_beyond_every_number_is_not_read() {
+        for number in ["1e400", "-1e400", &"9".repeat(400)] {
+            let error = serde_json::from_str::<Once>(number).unwrap_err().to_string();
+            assert!(error.starts_with("number out of range"), "{error}");
+        }
+        assert_eq!(read("1e-400"), 0.0, "what is too small is nothing to everybody");
+    }
+
+    #[test]
+    fn a_number_is_found_wherever_it_stands_and_a_text_is_none() {
+        let long = "123456789012345678901234567890";
+        for json in [
+            format!(r#"{{"a\\":[1,"\"",{{"b":{long}}}]}}"#),
+            format!("[\"\\\\\",{long},{long}]"),
+            format!("\n[\"é\\u0022\",-{long}]"),
+        ] {
+            let line = 1 + json.matches('\n').count();
+            assert_eq!(exact(&json).unwrap_err().line, Some(line), "{json}");
+            assert_eq!(exact(&json.replace(long, "1")), Ok(()), "{json}");
+            assert_eq!(exact(&json.replace(long, &format!("\"{long}\"")).replace('-', "")), Ok(()), "{json}");
+        }
+        let texts = format!(r#"{{"{long}":"{long} \" {long} \\","\\":"\\\"{long}"}}"#);
+        read(&texts);
+        assert_eq!(exact(&texts), Ok(()));
+    }
+}
