@@ -82,8 +82,11 @@ fn a_signal_to_everything_at_once_leaves_nothing_that_runs_later() {
 fn stopping_the_trusted_process_leaves_nothing_that_runs_later() {
     let (mut machine, client, left) = left_behind();
     assert!(machine.command(&["stop"]).status.success());
-    assert!(machine.wait().success());
+    // It returns when all is done and another one can start, not before.
     is_in_order(&machine, &left);
+    let log = std::fs::read_to_string(machine.home.audit().join("audit.jsonl")).unwrap();
+    assert!(log.lines().last().unwrap().contains("the trusted process ended"), "{log}");
+    assert!(machine.wait().success());
     drop(client);
 }
 

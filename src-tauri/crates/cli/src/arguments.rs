@@ -50,7 +50,7 @@ pub enum Command {
         #[command(subcommand)]
         action: crate::servers::ServersAction,
     },
-    /// End the trusted process and every session.
+    /// End the trusted process and every session, and wait until they have ended.
     Stop,
 }
 

@@ -5,8 +5,12 @@ use anyhow::{Context, bail};
 use ironcurtain_protocol::{
     Control, Hello, Purpose, Reply, Request, Sockets, VERSION, Welcome, read_frame, write_frame,
 };
-use std::io::BufReader;
+use std::io::{self, BufReader, Read};
 use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+/// How long to wait for the end of the trusted process: a little longer than it takes at most.
+const LONGEST_END: Duration = ironcurtain_daemon::ENDING.saturating_add(Duration::from_secs(3));
 
 /// A greeted connection.
 pub struct Connection {
@@ -38,5 +42,23 @@ impl Connection {
             return Err(Refused { code, message }.into());
         }
         Ok(answer.reply)
+    }
+
+    /// Ends the trusted process, and waits until it has ended: then another one can start.
+    pub fn stop(mut self) -> anyhow::Result<Reply> {
+        let reply = self.ask(Request::Shutdown)?;
+        self.stream.get_ref().set_read_timeout(Some(LONGEST_END))?;
+        match self.stream.read(&mut [0]) {
+            Ok(0) => Ok(reply),
+            // It was killed on the way, which ends it, too.
+            Err(problem) if problem.kind() == io::ErrorKind::ConnectionReset => Ok(reply),
+            Ok(_) => bail!("IronCurtain said something that nobody asked for instead of ending"),
+            Err(problem) if matches!(problem.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
+                bail!("IronCurtain is ending, but has not ended after {} seconds", LONGEST_END.as_secs())
+            }
+            Err(problem) => {
+                Err(problem).context("IronCurtain is ending, but it cannot be seen whether it has ended")
+            }
+        }
     }
 }

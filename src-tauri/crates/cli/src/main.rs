@@ -36,16 +36,19 @@ fn perform(command: Command, screen: Screen) -> anyhow::Result<ExitCode> {
         Command::Daemon(options) => return run::daemon(&options).map(|()| ExitCode::SUCCESS),
         Command::Status => Request::Status,
         Command::Sessions => Request::Sessions,
-        Command::Stop => Request::Shutdown,
+        Command::Stop => return show(&Connection::open()?.stop()?, screen),
         Command::Grants { action: None | Some(GrantsAction::List) } => Request::Grants,
         Command::Grants { action: Some(GrantsAction::Revoke { id }) } => Request::Revoke { grant: id },
         Command::Audit { action: None } => Request::Activity { limit: arguments::DEFAULT_TAIL },
         Command::Audit { action: Some(AuditAction::Tail { lines }) } => Request::Activity { limit: lines },
         Command::Audit { action: Some(AuditAction::Verify) } => Request::VerifyAudit,
     };
-    let reply = Connection::open()?.ask(request)?;
-    screen.show(&print::text(&reply), &serde_json::to_value(&reply)?)?;
-    Ok(code(&reply))
+    show(&Connection::open()?.ask(request)?, screen)
+}
+
+fn show(reply: &Reply, screen: Screen) -> anyhow::Result<ExitCode> {
+    screen.show(&print::text(reply), &serde_json::to_value(reply)?)?;
+    Ok(code(reply))
 }
 
 /// A log that does not hold is told by the exit status too.

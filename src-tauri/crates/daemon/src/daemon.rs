@@ -223,7 +223,7 @@ async fn accept(inner: Arc<Inner>, listener: Listener) {
         }
     }
     // The state is ours until all is on record.
-    let _locks = listener.close();
+    let locks = listener.close();
     let ended = async {
         for session in inner.live() {
             session.end();
@@ -239,6 +239,8 @@ async fn accept(inner: Arc<Inner>, listener: Listener) {
     {
         tracing::error!(%problem, "the end is not on record");
     }
+    // Whoever is still connected sees by the connection's end that another one can start.
+    drop(locks);
     inner.ended.send_replace(true);
 }
 
