@@ -318,11 +318,9 @@ async fn answer(
             () = session.forbidden(&call.tool, leave) => "a rule forbids it now",
             () = Own::over(own.once.as_mut()) => "it was taken back, or the time for it is over",
         };
-        let was_once = own.once.is_some();
+        let closed = own.once.as_ref().map(|once| once.grants().to_vec()).unwrap_or_default();
         drop(own);
-        if was_once {
-            session.closed_early(&call.tool.tool, why).await;
-        }
+        session.closed_early(&call.tool.tool, closed, why).await;
     }
     answer.await
 }

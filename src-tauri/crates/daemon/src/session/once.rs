@@ -31,7 +31,7 @@ struct Open {
 #[derive(Debug)]
 pub(super) struct Once {
     all: AllowedOnce,
-    ids: Vec<String>,
+    grants: Vec<StandingGrant>,
     end: watch::Receiver<bool>,
 }
 
@@ -40,10 +40,10 @@ impl AllowedOnce {
     fn open(&self, grants: Vec<StandingGrant>) -> Once {
         let (end, ended) = watch::channel(false);
         let end = Arc::new(end);
-        let ids = grants.iter().map(|grant| grant.id.clone()).collect();
-        let opened = |grant: StandingGrant| (grant.id.clone(), Open { grant, end: end.clone() });
-        self.table().extend(grants.into_iter().map(opened));
-        Once { all: self.clone(), ids, end: ended }
+        let opened =
+            |grant: &StandingGrant| (grant.id.clone(), Open { grant: grant.clone(), end: end.clone() });
+        self.table().extend(grants.iter().map(opened));
+        Once { all: self.clone(), grants, end: ended }
     }
 
     fn table(&self) -> MutexGuard<'_, BTreeMap<String, Open>> {
@@ -52,6 +52,11 @@ impl AllowedOnce {
 }
 
 impl Once {
+    /// What is open.
+    pub(super) fn grants(&self) -> &[StandingGrant] {
+        &self.grants
+    }
+
     /// Completes when it is not to be open any more.
     pub(super) async fn over(&mut self) {
         // It can only be ended by who has the list, which is as long as we are.
@@ -63,7 +68,8 @@ impl Once {
 
 impl Drop for Once {
     fn drop(&mut self) {
-        self.all.table().retain(|id, _| !self.ids.contains(id));
+        let mut table = self.all.table();
+        self.grants.iter().for_each(|grant| drop(table.remove(&grant.id)));
     }
 }
 
@@ -118,12 +124,16 @@ impl Session {
         Ok(once)
     }
 
-    /// Puts on record that what was allowed once is closed before there is an answer.
-    pub(super) async fn closed_early(&self, tool: &str, why: &str) {
-        let mut entry = self.entry(Event::Revoked, format!("what was allowed once is closed: {why}"));
-        entry.tool_name = Some(tool.to_owned());
-        if let Err(problem) = self.shared.audit.record(entry).await {
-            tracing::error!(%problem, "what was allowed once is closed, and that is not on record");
+    /// Puts on record that what was allowed once is closed before there is an answer, each thing by itself.
+    pub(super) async fn closed_early(&self, tool: &str, closed: Vec<StandingGrant>, why: &str) {
+        for grant in closed {
+            let mut entry = self.entry(Event::Revoked, format!("what was allowed once is closed: {why}"));
+            entry.tool_name = Some(tool.to_owned());
+            entry.about_granted(&grant.what);
+            entry.grant_id = Some(grant.id);
+            if let Err(problem) = self.shared.audit.record(entry).await {
+                tracing::error!(%problem, "what was allowed once is closed, and that is not on record");
+            }
         }
         self.shared.changed();
     }
