@@ -1,4 +1,5 @@
-//! Signals that a person, or what a person started, sends: held back here and passed on to the command.
+//! Signals that a person, or what a person started, sends, or the kernel for them: held back here and passed on to the
+//! command.
 
 use std::{
     fs::File,
@@ -9,9 +10,10 @@ use std::{
 
 use rustix::process::Signal;
 
-/// What is passed on.
-const PASSED_ON: [Signal; 6] =
-    [Signal::HUP, Signal::INT, Signal::QUIT, Signal::TERM, Signal::USR1, Signal::USR2];
+/// What is passed on. The last is the kernel's word that a file grew beyond the limit, which ends who writes: that is the
+/// command, where what it says is copied into a file for it.
+const PASSED_ON: [Signal; 7] =
+    [Signal::HUP, Signal::INT, Signal::QUIT, Signal::TERM, Signal::USR1, Signal::USR2, Signal::XFSZ];
 
 /// The signals that came in since [`Signals::hold`], to be taken one by one.
 #[derive(Debug)]

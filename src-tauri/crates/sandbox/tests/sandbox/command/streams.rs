@@ -2,8 +2,11 @@
 
 use std::{
     fs::{self, File, OpenOptions},
+    io::{BufRead, BufReader, Read, Write},
     process::Stdio,
 };
+
+use rustix::process::{Pid, Resource, Rlimit, prlimit};
 
 use super::{Desk, Outcome};
 
@@ -112,4 +115,32 @@ fn what_cannot_be_written_is_told_and_is_no_success() {
     );
     assert_eq!(run("echo lost; exit 7").status, Some(7));
     assert_eq!(run("true").status, Some(0));
+}
+
+#[test]
+fn a_limit_on_the_size_of_files_ends_the_command_and_not_who_writes_for_it() {
+    let desk = Desk::new();
+    let run = |first: &str, last: &str, most: u64| {
+        let output = desk.place.file("home/out");
+        let line = format!("{first}; echo ready >&2; read line; head -c 100000 /dev/zero; {last}");
+        let mut command = desk.command(&["-c", &line]);
+        command.stdin(Stdio::piped()).stdout(File::create(&output).unwrap()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut errors = BufReader::new(child.stderr.take().unwrap());
+        let mut said = String::new();
+        errors.read_line(&mut said).unwrap();
+        // Of who writes for it alone: its own limit is as it was.
+        let limit = Rlimit { current: Some(most), maximum: None };
+        prlimit(Pid::from_raw(child.id().try_into().unwrap()), Resource::Fsize, limit).unwrap();
+        let mut input = child.stdin.take().unwrap();
+        writeln!(input).unwrap();
+        errors.read_to_string(&mut said).unwrap();
+        (child.wait().unwrap().code(), said, fs::metadata(&output).unwrap().len())
+    };
+    for (first, status) in [("true", 128 + 25), ("trap 'exit 9' XFSZ", 9)] {
+        let (ended, said, written) = run(first, "sleep 60", 4096);
+        assert_eq!((ended, written), (Some(status), 4096), "{said}");
+        assert!(said.contains("standard output could not be written: File too large"), "{said}");
+    }
+    assert_eq!(run("true", "true", 100_000), (Some(0), "ready\n".to_owned(), 100_000));
 }
