@@ -170,3 +170,21 @@ impl Verdict {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_comes_out_less_strict_is_looser() {
+        let outcomes = [Outcome::Allow, Outcome::Escalate, Outcome::Uncovered, Outcome::Deny];
+        for (strict, old) in outcomes.into_iter().enumerate() {
+            let is_looser = |new| {
+                let [server, tool] = ["s".to_owned(), "t".to_owned()];
+                let (old, new) = ((old, "old".to_owned()), (new, "new".to_owned()));
+                Change { server, tool, arguments: Map::new(), old, new, probes: 1 }.is_looser()
+            };
+            assert_eq!(outcomes.map(is_looser), [0, 1, 2, 3].map(|new| new < strict), "{old:?}");
+        }
+    }
+}

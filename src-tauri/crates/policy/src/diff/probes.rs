@@ -91,3 +91,46 @@ impl Calls {
         self.arguments.extend(combined);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::SharedStr;
+    use serde_json::json;
+
+    /// The calls of a tool whose arguments have so many values, as the values of `w`, `x`, `y` and `z`, and whether they
+    /// were cut short. Two values of each stand beside those of another.
+    fn made_up(counts: [usize; 4], most: usize) -> (String, bool) {
+        let names = ["w", "x", "y", "z"].map(SharedStr::fixed);
+        let slot = |(name, count)| Slot {
+            name,
+            values: (0..count).map(|value| Some(json!(value))).collect(),
+            cut_short: false,
+        };
+        let slots: Vec<Slot<'_>> = names.iter().zip(counts).map(slot).collect();
+        let calls = calls(&slots, most, |slot| slot.values.iter().take(2).collect());
+        let digits = |call: &Map<String, Value>| call.values().map(Value::to_string).collect::<String>();
+        (calls.arguments.iter().map(digits).collect::<Vec<_>>().join(" "), calls.cut_short)
+    }
+
+    #[test]
+    fn all_combinations_are_made_up_where_they_are_no_more_than_may_be() {
+        let all = "0000 0001 0010 0011 0020 0021 0100 0101 0110 0111 0120 0121";
+        assert_eq!(made_up([1, 2, 3, 2], 12), (all.to_owned(), false));
+        assert!(made_up([1, 2, 3, 2], 11).1);
+    }
+
+    #[test]
+    fn half_of_what_may_be_varies_one_argument_and_half_varies_two() {
+        // Of 40, 20 vary one: 6 for each of three, which is every value of `x` by itself, and each of `y` and `z` beside
+        // two of another. 20 vary two: 6 for each of three pairs, the first two values of either. What has one value
+        // takes no part.
+        let one = [
+            "0000 0100 0200 0300 0400 0500",
+            "0000 0010 0020 0100 0110 0120",
+            "0000 0001 0002 0100 0101 0102",
+        ];
+        let two = ["0000 0010 0100 0110", "0000 0001 0100 0101", "0000 0001 0010 0011"];
+        assert_eq!(made_up([1, 6, 3, 3], 40), ([one, two].concat().join(" "), true));
+    }
+}

@@ -183,6 +183,64 @@ fn one_rule_of_many_is_found_and_what_is_cut_short_is_said() {
 }
 
 #[test]
+fn a_difference_shows_beside_the_one_value_of_each_other_argument_that_is_allowed() {
+    let tool = json!({ "toolName": "t", "args": {
+        "read": ["read-path"], "write": ["write-path"], "delete": ["delete-path"], "history": ["write-history"],
+    } });
+    let file = json!({ "servers": { "s": { "tools": [tool] } } }).to_string();
+    let annotations = Annotations::from_json(&file, "a").unwrap();
+    let folders: Vec<String> = (0..200).map(|at| format!("/srv/p{at:03}")).collect();
+    let rules = |then: &'static str| {
+        let reads = folders.iter().map(|it| (it.as_str(), within("read-path", it), "escalate"));
+        let mut rules: Vec<_> = reads.chain([("changed", within("read-path", "/r"), then)]).collect();
+        for (no, ok, role) in
+            [("nw", "w", "write-path"), ("nd", "d", "delete-path"), ("nh", "h", "write-history")]
+        {
+            rules.push((no, within(role, "/no"), "escalate"));
+            rules.push((ok, within(role, "/ok"), "allow"));
+        }
+        policy(&rules)
+    };
+    let found = diff(&rules("escalate"), &rules("allow"), &annotations);
+    assert_eq!(found.cut_short, ["s/t"]);
+    let [change] = found.decisions.as_slice() else { panic!("{found:?}") };
+    let call = json!({ "read": "/r", "write": "/ok", "delete": "/ok", "history": "/ok" });
+    assert_eq!(Value::Object(change.arguments.clone()), call);
+    assert_eq!((change.old.0, change.new.0), (Outcome::Escalate, Outcome::Allow));
+}
+
+#[test]
+fn pairs_of_hosts_that_are_not_all_tried_are_said() {
+    let tool = json!({ "toolName": "t", "args": { "url": ["fetch-url"] } });
+    let file = json!({ "servers": { "s": { "tools": [tool] } } }).to_string();
+    let annotations = Annotations::from_json(&file, "a").unwrap();
+    let cut_short = |hosts: usize| {
+        let hosts: Vec<String> = (0..hosts).map(|at| format!("h{at}.example")).collect();
+        let rules = [("h", json!({ "domains": { "roles": ["fetch-url"], "allowed": hosts } }), "allow")];
+        diff(&policy(&rules), &policy(&rules), &annotations).cut_short
+    };
+    // With three that no rule names, 25 make 375 pairs, and 26 make 403.
+    assert_eq!((cut_short(25), cut_short(26)), (vec![], vec!["s/t".to_owned()]));
+}
+
+#[test]
+fn an_argument_that_nothing_looks_at_is_left_out_of_what_is_told() {
+    let tool = json!({ "args": { "path": ["read-path"], "note": ["none"] } });
+    let changes = told(&tool, &[], &[("r", within("read-path", "/a"), "allow")]);
+    assert_eq!(changes, [(json!({ "path": "/a" }), Outcome::Uncovered, Outcome::Allow)]);
+}
+
+#[test]
+fn a_path_is_one_that_the_tool_lists_where_it_takes_no_other() {
+    let tool = json!({
+        "args": { "path": ["read-path"] },
+        "inputSchema": { "properties": { "path": { "enum": ["/b/file", "/a/file"] } } },
+    });
+    let changes = told(&tool, &[], &[("r", within("read-path", "/a"), "allow")]);
+    assert_eq!(changes, [(json!({ "path": "/a/file" }), Outcome::Uncovered, Outcome::Allow)]);
+}
+
+#[test]
 fn a_told_call_is_one_that_the_tool_takes() {
     let tool = json!({
         "args": { "paths": ["read-path"], "depth": ["none"], "options": ["none"] },
