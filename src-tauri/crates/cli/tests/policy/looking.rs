@@ -232,3 +232,45 @@ fn a_difference_names_what_becomes_looser() {
     assert_eq!(back["looser"], json!([]));
     assert!(!back["stricter"].as_array().unwrap().is_empty());
 }
+
+#[test]
+fn a_difference_is_told_whole() {
+    let home = Home::new();
+    let tool = |name: &str, args: Value| json!({ "toolName": name, "serverName": "s", "args": args, "inputSchema": {} });
+    let mut none = tool("none", json!({ "x": ["none"] }));
+    none["inputSchema"] = json!({ "properties": { "x": {} }, "required": ["y"] });
+    let tools = [tool("get", json!({ "path": ["read-path"] })), none];
+    let annotations = home.file("tools.json", &json!({ "servers": { "s": { "tools": tools } } }));
+    let rule = |name: &str, within: &str, then: &str| {
+        let paths = json!({ "roles": ["read-path"], "within": within });
+        json!({ "name": name, "if": { "paths": paths }, "then": then })
+    };
+    let (kept, moved) = (rule("kept", "/k", "allow"), rule("moved", "/m", "allow"));
+    let old = json!({ "rules": [kept, moved, rule("said", "/s", "deny"), rule("left", "/l", "allow")] });
+    let new = json!({ "rules": [moved, kept, rule("said", "/s", "escalate"), rule("new", "/n", "allow")] });
+    let (old, new) = (home.file("old.json", &old), home.file("new.json", &new));
+    let diff = ["diff", &old, &new, "--annotations", &annotations];
+    let text = "rule added: `new`\nrule removed: `left`\nrule changed: `said`\nrules come in another order\n\
+        LOOSER: s/get from deny (no rule) to allow (`new`), 2 probes, as {\"path\":\"/n\"}\n\
+        LOOSER: s/get from deny (`said`) to escalate (`said`), 2 probes, as {\"path\":\"/s\"}\n\
+        stricter: s/get from allow (`left`) to deny (no rule), 2 probes, as {\"path\":\"/l\"}\n\
+        not every probe of s/none was judged: there are too many, or none that it takes could be made up\n\
+        12 probes were judged by the rules alone; a difference that none of them meets is not told here.\n";
+    assert_eq!(home.text(&diff), (true, text.to_owned()));
+    let change = |at: &str, old: [&str; 2], new: [&str; 2]| {
+        let side = |[decision, rule]: [&str; 2]| json!({ "decision": decision, "rule": rule });
+        json!({
+            "server": "s", "tool": "get", "arguments": { "path": at }, "old": side(old), "new": side(new), "probes": 2,
+        })
+    };
+    let looser = [
+        change("/n", ["deny", "default-deny"], ["allow", "new"]),
+        change("/s", ["deny", "said"], ["escalate", "said"]),
+    ];
+    let stricter = [change("/l", ["allow", "left"], ["deny", "default-deny"])];
+    let expected = json!({
+        "added": ["new"], "removed": ["left"], "changed": ["said"], "reordered": true, "looser": looser,
+        "stricter": stricter, "probes": 12, "cutShort": ["s/none"], "complete": false,
+    });
+    assert_eq!(home.json(&diff), expected);
+}

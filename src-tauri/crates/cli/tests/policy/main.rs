@@ -3,6 +3,7 @@
 
 mod errors;
 mod following;
+mod granted;
 mod home;
 mod looking;
 mod printing;

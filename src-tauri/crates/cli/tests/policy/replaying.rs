@@ -66,6 +66,19 @@ fn what_became_looser_and_stricter_is_told_once_for_calls_that_are_alike() {
 }
 
 #[test]
+fn of_calls_that_are_alike_the_first_five_are_named() {
+    let home = home();
+    let alike = |count: usize| {
+        let calls = vec![reading(&home, "person/docs/a.txt", ["escalate", "old"]); count];
+        record::write(&home, &calls);
+        home.text(&["replay"]).1.lines().next().unwrap().to_owned()
+    };
+    let told = "LOOSER: filesystem/read_text_file from escalate (`old`) to allow (`docs`)";
+    assert_eq!(alike(5), format!("{told}, 5 calls (entries 1, 2, 3, 4, 5)"));
+    assert_eq!(alike(7), format!("{told}, 7 calls (entries 1, 2, 3, 4, 5 and 2 more)"));
+}
+
+#[test]
 fn what_cannot_be_judged_as_it_was_is_named_with_the_reason() {
     let home = home();
     let path = |below: &str| home.path(below).to_str().unwrap().to_owned();
