@@ -108,6 +108,15 @@ fn what_is_found_after_the_trusted_process_was_killed_is_on_record_when_it_runs_
     drop(client);
 }
 
+/// The record says, once, that the granted folder was not searched.
+#[track_caller]
+fn names_what_was_not_searched(machine: &Machine, left: &[PathBuf; 2]) {
+    let folder = left[0].ancestors().nth(2).unwrap();
+    let told = said(machine, &["before everything was searched"]);
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(told[0].contains(&format!("`{}`", folder.to_str().unwrap())), "{told:?}");
+}
+
 #[test]
 fn killed_while_an_answer_takes_effect_it_searches_or_says_that_it_did_not() {
     for millis in [2, 3, 4, 5, 6, 7, 8, 10, 12, 15] {
@@ -130,8 +139,61 @@ fn killed_while_an_answer_takes_effect_it_searches_or_says_that_it_did_not() {
             is_in_order(&machine, &left);
         } else {
             assert!(left[0].exists(), "{millis} ms: it says that it did not search, and has");
+            names_what_was_not_searched(&machine, &left);
         }
         machine.verify();
+        drop(client);
+    }
+}
+
+#[test]
+fn killed_while_a_sandbox_tells_what_it_found_it_is_told_once() {
+    let mut at_the_next_start = 0;
+    for millis in [1, 2, 4, 6, 8, 10, 12, 15, 20, 30] {
+        let (mut machine, client, left) = left_behind();
+        assert!(left.iter().all(|path| path.exists()), "nothing was planted");
+        client.hang_up();
+        // The instant that is tried: the sandbox ends, is searched, and that is told.
+        std::thread::sleep(Duration::from_millis(millis));
+        let below = machine.kill();
+        machine.is_clean(&below);
+        at_the_next_start += usize::from(!left[0].exists() && told(&machine, &left[0]).is_empty());
+        machine.start();
+        // What is kept of it goes when it is on record.
+        eventually("nothing is kept", BOUND, || kept(&machine) == 0);
+        if left[0].exists() {
+            names_what_was_not_searched(&machine, &left);
+        } else {
+            is_in_order(&machine, &left);
+        }
+        machine.verify();
+    }
+    assert!(at_the_next_start > 0, "none was searched and had yet to be told");
+}
+
+/// How much sandboxes have kept for who runs next.
+fn kept(machine: &Machine) -> usize {
+    std::fs::read_dir(machine.home.sandboxes().join("untold")).unwrap().count()
+}
+
+#[test]
+fn what_a_killed_supervisor_did_not_search_is_named() {
+    for kills_both in [false, true] {
+        let (mut machine, client, left) = left_behind();
+        let all = descendants(machine.pid());
+        let supervisor = all.iter().find(|p| p.exe().ends_with("ironcurtain-sandbox")).unwrap();
+        if kills_both {
+            // In one go: nobody is there to be told.
+            kill_process(pid(machine.pid()), Signal::STOP).unwrap();
+        }
+        supervisor.kill();
+        if kills_both {
+            machine.kill();
+            machine.start();
+        }
+        eventually("its mention", BOUND, || !said(&machine, &["before everything was searched"]).is_empty());
+        names_what_was_not_searched(&machine, &left);
+        eventually("nothing is kept", BOUND, || kept(&machine) == 0);
         drop(client);
     }
 }

@@ -7,6 +7,7 @@
 mod chain;
 mod entry;
 mod redact;
+mod reports;
 mod short;
 mod writer;
 
@@ -14,6 +15,7 @@ pub(crate) use chain::hash_of;
 pub use chain::{Checked, check};
 pub use entry::{Entry, Event, PolicyChange, PolicyDecision, PolicyEffect};
 pub use redact::{is_marked, redacted};
+pub(crate) use reports::reports;
 pub use writer::{AuditError, LOG_NAME};
 
 use crate::troubles::{Concern, Troubles};

@@ -156,7 +156,8 @@ pub async fn start(options: Options, consent: Arc<dyn Consent>) -> Result<Daemon
     });
     tokio::spawn(note_expiries(inner.clone(), expiries));
     tokio::spawn(note_changes(inner.clone()));
-    tokio::spawn(untold::tell(inner.clone()));
+    // Listed before there are any of our own.
+    tokio::spawn(untold::tell(inner.clone(), untold::listed(&inner)));
     tokio::spawn(accept(inner.clone(), listener));
     Ok(Daemon(inner))
 }

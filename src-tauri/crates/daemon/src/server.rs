@@ -12,6 +12,7 @@ mod process;
 mod pump;
 mod report;
 mod roots;
+mod telling;
 
 pub(crate) use control::LISTENING;
 pub use leg::{Applied, LegOptions, Versions};

@@ -101,6 +101,7 @@ fn otherwise(event: Event) -> String {
         | Event::Limited { .. }
         | Event::Uncovered { .. }
         | Event::Quarantined { .. }
+        | Event::Unsearched { .. }
         | Event::Unfinished { .. } => {
             format!("a trial went otherwise: {event:?}")
         }

@@ -2,7 +2,7 @@
 //!
 //! - Each request has an id of the asker's choosing and gets exactly one [`ControlReply`] with that id, in order.
 //! - [`Event`]s come in between: first [`Event::Started`] or [`Event::Failed`], at the end [`Event::Exited`], after any
-//!   [`Event::Uncovered`] and [`Event::Quarantined`].
+//!   finding ([`Event::is_finding`]).
 //! - Hanging up is `shutdown`: the supervisor kills the sandbox and ends.
 
 use std::time::Duration;
@@ -167,6 +167,11 @@ pub enum Event {
         /// Which path.
         path: String,
     },
+    /// The supervisor did not come to its end, so that nothing, or not everything, was searched. It does not tell that itself.
+    Unsearched {
+        /// The files and directories that its server could write to.
+        writable: Vec<String>,
+    },
     /// Something that should have been done at the end was not, or not whole.
     Unfinished {
         /// One sentence for people.
@@ -193,6 +198,19 @@ pub enum Enforcement {
     Unlimited,
     /// One was asked for that this machine does not let us enforce.
     Unenforced,
+}
+
+impl Event {
+    /// Whether it has to be on record.
+    pub fn is_finding(&self) -> bool {
+        match self {
+            Self::Quarantined { .. }
+            | Self::Uncovered { .. }
+            | Self::Unsearched { .. }
+            | Self::Unfinished { .. } => true,
+            Self::Started | Self::Failed { .. } | Self::Limited { .. } | Self::Exited { .. } => false,
+        }
+    }
 }
 
 impl Mount {

@@ -35,6 +35,7 @@ use crate::{
     handover,
     spec::{Network, Spec},
     sys,
+    untold::Record,
 };
 
 /// A running supervisor, seen from the trusted process.
@@ -117,13 +118,25 @@ pub fn launch(
     supervisor_program: &Path,
     on_ended: impl FnOnce(Ended) + Send + 'static,
 ) -> Result<Launched, LaunchError> {
-    launch_in(Place::find(), spec, supervisor_program, on_ended)
+    launch_in(Place::find(), spec, supervisor_program, None, on_ended)
+}
+
+/// As [`launch`]; what the supervisor tells of the end is kept until the launcher says that it is on record.
+pub fn launch_recorded(
+    spec: &Spec,
+    supervisor_program: &Path,
+    on_ended: impl FnOnce(Ended) + Send + 'static,
+) -> Result<(Launched, Record), LaunchError> {
+    let record = Record::new(Path::new(&spec.state_dir));
+    let launched = launch_in(Place::find(), spec, supervisor_program, Some(&record), on_ended)?;
+    Ok((launched, record))
 }
 
 fn launch_in(
     place: Option<&Place>,
     spec: &Spec,
     supervisor_program: &Path,
+    record: Option<&Record>,
     on_ended: impl FnOnce(Ended) + Send + 'static,
 ) -> Result<Launched, LaunchError> {
     spec.validate()?;
@@ -149,6 +162,7 @@ fn launch_in(
         stdio: [stdin_theirs, stdout_theirs, stderr_theirs],
         control: control_theirs.into(),
         egress: egress_theirs,
+        record: record.map_or(NONE, Record::name).to_owned(),
         door,
     };
 
@@ -184,6 +198,7 @@ struct Theirs {
     stdio: [OwnedFd; 3],
     control: OwnedFd,
     egress: Option<OwnedFd>,
+    record: String,
     door: Option<(OwnedFd, Controlled)>,
 }
 
@@ -195,6 +210,7 @@ impl Theirs {
             .args(["--supervise", &std::process::id().to_string()])
             .args([self.spec.as_raw_fd().to_string(), self.control.as_raw_fd().to_string()])
             .arg(self.egress.as_ref().map_or(NONE.to_owned(), |egress| egress.as_raw_fd().to_string()))
+            .arg(&self.record)
             .env_clear()
             .process_group(0)
             .stdin(Stdio::from(stdin))
@@ -277,7 +293,8 @@ mod tests {
         let program = tests.ancestors().nth(2).unwrap().join("ironcurtain-sandbox");
         let place = Place::bare();
         let (end, ended) = mpsc::channel();
-        let launched = launch_in(place.as_ref(), &spec, &program, move |how| _ = end.send(how)).unwrap();
+        let launched =
+            launch_in(place.as_ref(), &spec, &program, None, move |how| _ = end.send(how)).unwrap();
         let mut control = ControlClient::new(launched.control, PATIENCE).unwrap();
         assert_eq!(control.event().unwrap(), Event::Started);
         let Event::Limited { memory, cpu, .. } = control.event().unwrap() else {

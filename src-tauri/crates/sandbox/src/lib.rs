@@ -83,7 +83,7 @@ pub use error::LaunchError;
 #[cfg(target_os = "linux")]
 pub use handover::receive_listener;
 #[cfg(target_os = "linux")]
-pub use launch::{Egress, Ended, KillHandle, Launched, launch};
+pub use launch::{Egress, Ended, KillHandle, Launched, launch, launch_recorded};
 #[cfg(target_os = "linux")]
 pub use orders::{AddressRange, PROXY_PROGRAM, ProxyOrders, RangeError};
 pub use persistence::PERSISTENCE_NAMES;
@@ -92,8 +92,8 @@ pub use program::{COMMAND_PROGRAM, program};
 pub use spec::{Access, Limits, Mount, Network, PROXY_PORT, Persistence, Spec, SpecError, View};
 #[cfg(not(target_os = "linux"))]
 pub use unsupported::{
-    Availability, Egress, Ended, KillHandle, Launched, Untold, check, command_program, launch,
-    prepare_control_groups, program, untold,
+    Availability, Egress, Ended, Entries, KillHandle, Launched, Record, Untold, check, command_program,
+    launch, launch_recorded, prepare_control_groups, program, untold,
 };
 #[cfg(target_os = "linux")]
-pub use untold::{Untold, untold};
+pub use untold::{Entries, Record, Untold, untold};

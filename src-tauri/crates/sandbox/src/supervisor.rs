@@ -7,6 +7,7 @@
 //! - The control stream's end is the sandbox's end. What is searched and moved away after that, the supervisor does also when
 //!   its launcher was killed, within [`END_BOUND`]; it is the only thing that it outlives its launcher for. The exception: while
 //!   it changes mounts it is killed with its launcher, and nothing is searched, which is told at the next start.
+//! - What it tells of the end is kept until the launcher says that it is on record; see [`untold`](crate::untold).
 //! - INVARIANT: while the server may run, the supervisor either waits, and is woken by that end, or is bound to its launcher's
 //!   life by the kernel.
 
@@ -51,7 +52,6 @@ use crate::{
     shape::LayoutError,
     spec::{Spec, SpecError},
     sys::{self, signals::Signals},
-    untold::Unsearched,
 };
 
 /// Why a server was not started.
@@ -90,9 +90,10 @@ pub(crate) enum StartError {
 }
 
 /// Arguments: the launcher's process id, the descriptors of the spec and of the control stream, that of the socket which the
-/// proxy's listener goes through or nothing; and where there is a control group its door, and which limits it has.
+/// proxy's listener goes through or nothing; by which name what is told is kept, or nothing; and where there is a control group
+/// its door, and which limits it has.
 pub(crate) fn run(args: &[String]) -> ExitCode {
-    let [parent, spec, control, egress, group @ ..] = args else { return ExitCode::from(2) };
+    let [parent, spec, control, egress, record, group @ ..] = args else { return ExitCode::from(2) };
     let Some(parent) = parent.parse().ok().and_then(Pid::from_raw) else { return ExitCode::from(2) };
     let (Ok(spec), Ok(control)) =
         (sys::process::take_descriptor(spec), sys::process::take_descriptor(control))
@@ -100,7 +101,8 @@ pub(crate) fn run(args: &[String]) -> ExitCode {
         return ExitCode::from(2);
     };
     let (Ok(egress), Ok(group)) = (taken(egress), door(group)) else { return ExitCode::from(2) };
-    let given = Given { egress, group };
+    let record = Some(record.clone()).filter(|record| record != NONE);
+    let given = Given { egress, group, record };
     let control = UnixStream::from(control);
     let owner = Owner::Control(&control);
     let started =
@@ -154,12 +156,12 @@ fn serve(parent: Pid, bwrap: &mut Bwrap, mut mounts: Mounts, guard: Guard, contr
     sys::process::end_within(END_BOUND);
     // Bound to a launcher that dies, it could not search; if that cannot be undone, the kernel has the last word.
     let _ = sys::process::unbind();
-    let mut news = News::new(control, guard.state());
+    let mut news = News::new(control, guard.state(), guard.take_record());
     // What is to be moved away is, even when that can neither be told nor kept.
     let mut tell = |event| _ = news.tell(&event);
     why.map(&mut tell);
     finish(mounts, guard, &mut tell);
-    let _ = news.tell(&Event::Exited { status });
+    news.end(status);
     exit_code(status)
 }
 
@@ -208,7 +210,6 @@ fn converse(
         }
         let lines = lines.read(control)?;
         // What it does now can hang on a file system, so it ends with its launcher. Nothing is searched then, which is told.
-        let _unsearched = Unsearched::begin(&guard.state()).ok();
         sys::process::bind_to_parent(parent)?;
         for line in lines {
             let reply = answer(&line, mounts, guard);

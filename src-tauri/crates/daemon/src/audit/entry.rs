@@ -171,6 +171,9 @@ pub struct Entry {
     /// The grant concerned.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub grant_id: Option<String>,
+    /// How what a sandbox told is named, so that it is put on record once.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub report_id: Option<String>,
     /// How long the person took.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub human_ms: Option<u64>,
@@ -207,6 +210,7 @@ impl Entry {
             sandboxed: None,
             question_id: None,
             grant_id: None,
+            report_id: None,
             human_ms: None,
             prev: String::new(),
         }

@@ -1,10 +1,12 @@
 //! The control conversation with a server's sandbox supervisor.
 //!
 //! - INVARIANT: what the supervisor tells of files that it moved away, or could not, is put on record, also when it comes
-//!   after the conversation was given up: dropping it has the sandbox end, and the rest is still listened to.
+//!   after the conversation was given up: dropping it has the sandbox end, and the rest is still listened to. What it could not
+//!   tell any more, it has kept.
 
 use super::process::CLEANING;
-use super::report::{Report, uncovered};
+use super::report::uncovered;
+use super::telling::Telling;
 use ironcurtain_sandbox::{Answer, ControlOp, ControlRequest, Event, FromSupervisor};
 use std::collections::VecDeque;
 use std::io;
@@ -26,7 +28,7 @@ pub(crate) struct Control {
     write: tokio::net::unix::OwnedWriteHalf,
     next: u64,
     events: VecDeque<Event>,
-    report: Option<Report>,
+    telling: Option<Telling>,
     /// Why the supervisor has stopped the server, if it has.
     stopped: Option<String>,
 }
@@ -36,8 +38,8 @@ pub(crate) struct Control {
 struct Lines(Option<BufReader<OwnedReadHalf>>);
 
 impl Control {
-    /// A conversation; without a report nobody is told what becomes of new files.
-    pub(crate) fn new(stream: std::os::unix::net::UnixStream, report: Option<Report>) -> io::Result<Self> {
+    /// A conversation; without `telling` nobody is told what becomes of new files.
+    pub(crate) fn new(stream: std::os::unix::net::UnixStream, telling: Option<Telling>) -> io::Result<Self> {
         stream.set_nonblocking(true)?;
         let (read, write) = UnixStream::from_std(stream)?.into_split();
         Ok(Self {
@@ -45,7 +47,7 @@ impl Control {
             write,
             next: 0,
             events: VecDeque::new(),
-            report,
+            telling,
             stopped: None,
         })
     }
@@ -65,7 +67,10 @@ impl Control {
                 Event::Failed { reason } => return Err(reason),
                 Event::Exited { status } => return Err(format!("it ended with status {status}")),
                 Event::Uncovered { path } => return Err(uncovered(&path)),
-                Event::Limited { .. } | Event::Quarantined { .. } | Event::Unfinished { .. } => {}
+                Event::Limited { .. }
+                | Event::Quarantined { .. }
+                | Event::Unsearched { .. }
+                | Event::Unfinished { .. } => {}
             }
         }
     }
@@ -105,15 +110,20 @@ impl Control {
                 Event::Exited { status } => {
                     // That was its last word.
                     self.lines.0 = None;
+                    if let Some(telling) = self.telling.take() {
+                        telling.end().await;
+                    }
                     return Some(status);
                 }
-                Event::Uncovered { .. } | Event::Quarantined { .. } | Event::Unfinished { .. } => {
+                Event::Uncovered { .. }
+                | Event::Quarantined { .. }
+                | Event::Unsearched { .. }
+                | Event::Unfinished { .. } => {
                     if let Event::Uncovered { path } = &event {
                         self.stopped = Some(uncovered(path));
                     }
-                    if let Some(report) = &self.report {
-                        // What is not on record is in the log.
-                        let _ = report.tell(&event).await;
+                    if let Some(telling) = &mut self.telling {
+                        telling.tell(&event).await;
                     }
                 }
                 Event::Started | Event::Failed { .. } | Event::Limited { .. } => {}
@@ -129,32 +139,32 @@ impl Control {
 
 impl Drop for Control {
     fn drop(&mut self) {
-        let (Some(report), Some(lines)) = (self.report.take(), self.lines.0.take()) else { return };
+        let (Some(telling), Some(lines)) = (self.telling.take(), self.lines.0.take()) else { return };
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         // The half that is written to ends with us, which is the sandbox's end.
-        runtime.spawn(listen(Lines(Some(lines)), std::mem::take(&mut self.events), report));
+        runtime.spawn(listen(Lines(Some(lines)), std::mem::take(&mut self.events), telling));
     }
 }
 
 /// Puts the rest on record.
-async fn listen(mut lines: Lines, kept: VecDeque<Event>, report: Report) {
-    for event in &kept {
-        // What is not on record is in the log, here and below.
-        let _ = report.tell(event).await;
-    }
+async fn listen(mut lines: Lines, kept: VecDeque<Event>, mut telling: Telling) {
     let told_all = async {
+        for event in &kept {
+            telling.tell(event).await;
+        }
         while let Ok(message) = lines.next().await {
             match message {
                 FromSupervisor::Event(Event::Exited { .. }) => return true,
-                FromSupervisor::Event(event) => drop(report.tell(&event).await),
+                FromSupervisor::Event(event) => telling.tell(&event).await,
                 FromSupervisor::Reply(_) => {}
             }
         }
         false
     };
-    if !tokio::time::timeout(LISTENING, told_all).await.unwrap_or(false) {
-        let reason = "it ended before everything was searched for new files that start programs".to_owned();
-        let _ = report.tell(&Event::Unfinished { reason }).await;
+    if tokio::time::timeout(LISTENING, told_all).await.unwrap_or(false) {
+        telling.end().await;
+    } else {
+        telling.cut_short().await;
     }
 }
 
@@ -174,23 +184,45 @@ impl Lines {
 
 #[cfg(test)]
 mod tests {
-    use super::super::report::Whose;
+    use super::super::report::{Report, Whose};
     use super::*;
     use crate::audit::Audit;
     use crate::last_words::LastWords;
     use crate::troubles::Troubles;
+    use ironcurtain_sandbox::Record;
+    use std::collections::BTreeSet;
     use std::io::{Read, Write};
     use std::os::unix::net::UnixStream as Stream;
+    use std::path::{Path, PathBuf};
 
     const BOUND: Duration = Duration::from_secs(10);
 
-    /// A conversation whose supervisor is at the other end, and the log.
-    fn conversation(dir: &std::path::Path) -> (Control, Stream) {
+    /// A conversation whose supervisor is at the other end, with its log and state in `dir`, and where the supervisor keeps
+    /// what it tells.
+    fn conversation(dir: &Path) -> (Control, Stream, PathBuf) {
         let audit = Audit::open(dir, Troubles::default()).unwrap();
         let whose = Some(Whose { session: "s1".into(), server: "files".into() });
         let report = Report { audit, whose, _awaited: LastWords::default().awaited() };
+        let record = Record::new(dir);
+        let kept = dir.join("untold").join(record.name());
+        std::fs::create_dir(dir.join("untold")).unwrap();
         let (ours, theirs) = Stream::pair().unwrap();
-        (Control::new(ours, Some(report)).unwrap(), theirs)
+        (Control::new(ours, Some(Telling::new(report, record))).unwrap(), theirs, kept)
+    }
+
+    /// Keeps it, as a supervisor does before it says it.
+    fn keep(kept: &Path, event: &Event) {
+        let mut file = std::fs::OpenOptions::new().create(true).append(true).open(kept).unwrap();
+        writeln!(file, "{}", serde_json::to_string(event).unwrap()).unwrap();
+    }
+
+    async fn until(what: impl Fn() -> bool) {
+        let waited = async {
+            while !what() {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(BOUND, waited).await.unwrap();
     }
 
     fn say(supervisor: &mut Stream, event: &Event) {
@@ -200,7 +232,7 @@ mod tests {
     }
 
     /// Waits until the log has so many entries.
-    async fn entries(dir: &std::path::Path, count: usize) -> Vec<serde_json::Value> {
+    async fn entries(dir: &Path, count: usize) -> Vec<serde_json::Value> {
         let found = async {
             loop {
                 let text = std::fs::read_to_string(dir.join("audit.jsonl")).unwrap_or_default();
@@ -220,7 +252,7 @@ mod tests {
         let left = Event::Unfinished { reason: "`/p/deep` could not be searched".into() };
         for given_up in [false, true] {
             let dir = tempfile::tempdir().unwrap();
-            let (control, mut supervisor) = conversation(dir.path());
+            let (control, mut supervisor, kept) = conversation(dir.path());
             let mut control = Some(control);
             if given_up {
                 control = None;
@@ -228,6 +260,7 @@ mod tests {
                 assert_eq!(supervisor.read(&mut [0]).unwrap(), 0);
             }
             for event in [&moved, &left, &Event::Exited { status: 0 }] {
+                keep(&kept, event);
                 say(&mut supervisor, event);
             }
             if let Some(control) = &mut control {
@@ -242,13 +275,15 @@ mod tests {
             );
             assert!(found[0]["summary"].as_str().unwrap().contains("moved to `/q/1-0/.envrc`"), "{found:?}");
             assert!(found[1]["summary"].as_str().unwrap().ends_with("`/p/deep` could not be searched"));
+            // It need not be told again.
+            until(|| !kept.exists()).await;
         }
     }
 
     #[tokio::test]
     async fn why_a_server_was_stopped_is_known_and_on_record() {
         let dir = tempfile::tempdir().unwrap();
-        let (mut control, mut supervisor) = conversation(dir.path());
+        let (mut control, mut supervisor, _) = conversation(dir.path());
         for event in [Event::Uncovered { path: "/p/.envrc".into() }, Event::Exited { status: 137 }] {
             say(&mut supervisor, &event);
         }
@@ -259,35 +294,55 @@ mod tests {
         assert!(summary.starts_with("the server files was stopped: a program outside replaced"), "{summary}");
         // One that ends by itself was not.
         let other = tempfile::tempdir().unwrap();
-        let (mut control, mut supervisor) = conversation(other.path());
+        let (mut control, mut supervisor, _) = conversation(other.path());
         say(&mut supervisor, &Event::Exited { status: 137 });
         assert_eq!((control.exit().await, control.stopped()), (Some(137), None));
     }
 
     #[tokio::test]
     async fn a_supervisor_that_is_killed_before_its_last_word_is_on_record_and_one_that_ends_is_not() {
-        let dir = tempfile::tempdir().unwrap();
-        let (control, mut supervisor) = conversation(dir.path());
-        let report = control.report.clone().unwrap();
-        drop(control);
-        say(&mut supervisor, &Event::Exited { status: 0 });
-        // It has been heard by the time that nobody listens.
-        supervisor.set_nonblocking(true).unwrap();
-        let unheard = async {
-            while supervisor.write_all(b"\n").is_ok() {
-                tokio::task::yield_now().await;
+        let moved = Event::Quarantined { path: "/p/.envrc".into(), moved_to: "/q/1-0/.envrc".into() };
+        let other = Event::Quarantined { path: "/p/.exrc".into(), moved_to: "/q/1-1/.exrc".into() };
+        for is_killed in [true, false] {
+            let dir = tempfile::tempdir().unwrap();
+            let (control, mut supervisor, kept) = conversation(dir.path());
+            drop(control);
+            std::fs::write(&kept, "{\"writable\":\"/p\"}\n").unwrap();
+            for event in [&moved, &other] {
+                keep(&kept, event);
             }
-        };
-        tokio::time::timeout(BOUND, unheard).await.unwrap();
+            say(&mut supervisor, &moved);
+            if !is_killed {
+                say(&mut supervisor, &other);
+                say(&mut supervisor, &Event::Exited { status: 0 });
+            }
+            drop(supervisor);
+            until(|| !kept.exists()).await;
+            let found = entries(dir.path(), if is_killed { 3 } else { 2 }).await;
+            let paths: Vec<_> = found.iter().map(|entry| entry["paths"][0].as_str().unwrap()).collect();
+            let ids: BTreeSet<_> = found.iter().map(|entry| entry["reportId"].as_str().unwrap()).collect();
+            assert_eq!(ids.len(), found.len(), "{found:?}");
+            if is_killed {
+                assert_eq!(paths, ["/p/.envrc", "/p/.exrc", "/p"]);
+                let summary = found[2]["summary"].as_str().unwrap();
+                assert!(summary.contains("before everything was searched"), "{summary}");
+            } else {
+                assert_eq!(paths, ["/p/.envrc", "/p/.exrc"]);
+            }
+        }
+    }
 
-        let (ours, theirs) = Stream::pair().unwrap();
-        drop(Control::new(ours, Some(report)).unwrap());
-        drop(theirs);
-        let found = entries(dir.path(), 1).await;
-        assert_eq!(found.len(), 1, "{found:?}");
-        assert!(
-            found[0]["summary"].as_str().unwrap().contains("before everything was searched"),
-            "{found:?}"
-        );
+    #[tokio::test]
+    async fn what_is_not_on_record_is_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        // The device that is always full.
+        std::os::unix::fs::symlink("/dev/full", dir.path().join("audit.jsonl")).unwrap();
+        let (mut control, mut supervisor, kept) = conversation(dir.path());
+        for event in [Event::Uncovered { path: "/p/.envrc".into() }, Event::Exited { status: 137 }] {
+            keep(&kept, &event);
+            say(&mut supervisor, &event);
+        }
+        assert_eq!(control.exit().await, Some(137));
+        assert!(kept.exists());
     }
 }

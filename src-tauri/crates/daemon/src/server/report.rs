@@ -34,11 +34,16 @@ impl Report {
         Self { audit, whose: None, _awaited: last_words.awaited() }
     }
 
-    /// Puts on record what was moved away, and what should have been looked at or cleaned up and was not.
+    /// Puts on record what was moved away, and what should have been looked at or cleaned up and was not; `id` is how what is
+    /// told is named for good, if it is.
     ///
     /// # Errors
     /// It is not on record; that has been logged.
-    pub(crate) async fn tell(&self, told: &ironcurtain_sandbox::Event) -> Result<(), AuditError> {
+    pub(crate) async fn tell(
+        &self,
+        told: &ironcurtain_sandbox::Event,
+        id: Option<String>,
+    ) -> Result<(), AuditError> {
         use ironcurtain_sandbox::Event as Told;
         let whose = match &self.whose {
             Some(Whose { server, .. }) => format!("the server {server}"),
@@ -63,6 +68,20 @@ impl Report {
                 entry.paths = vec![path.clone()];
                 entry
             }
+            Told::Unsearched { writable } => {
+                let places = if writable.is_empty() {
+                    "nothing".to_owned()
+                } else {
+                    format!("`{}`", writable.join("`, `"))
+                };
+                let summary = format!(
+                    "the sandbox of {whose} ended before everything was searched for new files that start programs: it \
+                     could write to {places}"
+                );
+                let mut entry = Entry::new(Event::Server, summary);
+                entry.paths.clone_from(writable);
+                entry
+            }
             Told::Unfinished { reason } => {
                 let summary = format!("the sandbox of {whose} was not cleaned up as a whole: {reason}");
                 Entry::new(Event::Server, summary)
@@ -73,6 +92,7 @@ impl Report {
         entry.session = self.whose.as_ref().map(|whose| whose.session.clone());
         entry.server_name = self.whose.as_ref().map(|whose| whose.server.clone());
         entry.sandboxed = Some(true);
+        entry.report_id = id;
         let recorded = self.audit.record(entry).await;
         if let Err(problem) = &recorded {
             tracing::error!(%problem, "what a sandbox has left is not on record");

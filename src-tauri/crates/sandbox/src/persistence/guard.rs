@@ -27,6 +27,7 @@ use crate::{
     place::{is_at_or_below, open_plain},
     shape::Shape,
     state::StateDir,
+    untold::Keeping,
 };
 
 /// How often a root is looked at whose files change meanwhile.
@@ -51,6 +52,17 @@ pub(crate) struct Guard {
     roots: BTreeMap<String, Known>,
     /// When it began, by the clock that files are stamped with.
     since: i64,
+    record: Recording,
+}
+
+/// Where it is noted what is to be searched, for the case that it is not.
+#[derive(Debug)]
+enum Recording {
+    /// Nowhere.
+    No,
+    /// By this name, from when the server starts.
+    Asked(String),
+    Begun(Keeping),
 }
 
 /// What was found at a root when it was covered.
@@ -65,16 +77,37 @@ struct Known {
 
 impl Guard {
     /// Cleans up after dead supervisors, and is ready.
-    pub(crate) fn new(allow: &[String], state: StateDir) -> io::Result<Self> {
+    pub(crate) fn new(allow: &[String], state: StateDir, record: Option<String>) -> io::Result<Self> {
         let ghosts = Ghosts::open(state.clone())?;
         // Files are stamped by a clock that is a tick behind.
         let since = clock_gettime(ClockId::RealtimeCoarse).tv_sec - 1;
-        Ok(Self { names: Names::but(allow), state, ghosts, roots: BTreeMap::new(), since })
+        let record = record.map_or(Recording::No, Recording::Asked);
+        Ok(Self { names: Names::but(allow), state, ghosts, roots: BTreeMap::new(), since, record })
     }
 
     /// Where it keeps what must outlive it.
     pub(crate) fn state(&self) -> StateDir {
         self.state.clone()
+    }
+
+    /// Notes what the server can write to, before it can.
+    pub(crate) fn begin_record(&mut self) -> io::Result<()> {
+        if let Recording::Asked(name) = &self.record {
+            let mut keeping = Keeping::begin(&self.state, name)?;
+            let noted = keeping.writable(self.roots.keys());
+            // It is taken away where the server does not start.
+            self.record = Recording::Begun(keeping);
+            noted?;
+        }
+        Ok(())
+    }
+
+    /// Where that was noted, for what is to be told.
+    pub(crate) fn take_record(&mut self) -> Option<Keeping> {
+        match std::mem::replace(&mut self.record, Recording::No) {
+            Recording::Begun(keeping) => Some(keeping),
+            Recording::No | Recording::Asked(_) => None,
+        }
     }
 
     /// Whether a path is one that never can be written, whatever is granted.
@@ -105,6 +138,11 @@ impl Guard {
         let about = ask(opened, "").map_err(|error| failed(error.into()))?;
         let is_dir = FileType::from_raw_mode(about.stx_mode.into()).is_dir();
         let itself = is_dir.then(|| Mark::of(&about));
+        if let Recording::Begun(keeping) = &mut self.record
+            && !self.roots.contains_key(root)
+        {
+            keeping.writable([&root.to_owned()]).map_err(failed)?;
+        }
         self.roots.insert(root.to_owned(), Known { itself, marks, whole: found.whole, writable_now: true });
         Ok(shape)
     }

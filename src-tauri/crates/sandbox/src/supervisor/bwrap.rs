@@ -63,7 +63,7 @@ impl Bwrap {
     /// Starts bubblewrap with this process's standard streams as the server's, and lets go of them. `hidden` is what it is
     /// not to see itself.
     pub(super) fn start(spec: &Spec, host: &Host, hidden: Shape, given: Given) -> Result<Self, StartError> {
-        let Given { egress, group: control_group } = given;
+        let Given { egress, group: control_group, .. } = given;
         let own_program = File::open("/proc/self/exe")?;
         let [refused, absent, copied] = filter::programs(spec.unix_sockets)?;
         let seccomp = [memory(&refused)?, memory(&absent)?, memory(&copied)?];

@@ -31,6 +31,8 @@ pub(super) struct Given {
     pub(super) egress: Option<OwnedFd>,
     /// The door of a control group, and its limits.
     pub(super) group: Option<(OwnedFd, Controlled)>,
+    /// By which name what is told is to be kept.
+    pub(super) record: Option<String>,
 }
 
 /// Starts the server; the sandbox ends with `parent` if there is one.
@@ -38,7 +40,7 @@ pub(super) fn start(
     parent: Option<Pid>,
     spec: &Spec,
     owner: &Owner<'_>,
-    given: Given,
+    mut given: Given,
 ) -> Result<(Bwrap, Mounts, Guard), StartError> {
     spec.validate()?;
     let (uid, gid) = (getuid(), getgid());
@@ -53,9 +55,10 @@ pub(super) fn start(
     let host = Host::look(uid.as_raw(), gid.as_raw(), &spec.view)?;
     let controlled = given.group.as_ref().map(|(_, controlled)| *controlled).unwrap_or_default();
     let frame: Vec<String> = host.frame().map(|(path, _)| path.clone()).collect();
+    let record = given.record.take();
     let mut bwrap = Bwrap::start(spec, &host, layout.shape.hidden_within(&frame), given)?;
 
-    let mut guard = Guard::new(&spec.persistence.allow, state)?;
+    let mut guard = Guard::new(&spec.persistence.allow, state, record)?;
     let started = furnish(spec, layout, host, &mut bwrap, &mut guard, owner).and_then(|mounts| {
         owner.say(&in_force(spec, controlled))?;
         Ok(mounts)
@@ -65,6 +68,9 @@ pub(super) fn start(
         Err(error) => {
             bwrap.kill();
             // Nothing of the server's has run, so there is nothing to tell of but the error.
+            if let Some(keeping) = guard.take_record() {
+                keeping.discard();
+            }
             guard.finish(&BTreeSet::new(), &mut |_| ());
             Err(error)
         }
@@ -105,6 +111,7 @@ fn furnish(
     if let Some(path) = mounts.uncovered() {
         return Err(StartError::Uncovered(path));
     }
+    guard.begin_record()?;
     bwrap.start_server(owner)?;
     owner.say(&Event::Started)?;
     Ok(mounts)

@@ -74,7 +74,8 @@ fn in_foreground(spec: File, egress: Option<OwnedFd>, debug: bool) -> io::Result
         Ok(streams) => streams,
         Err(error) => return terminal.failed(&StartError::Setup(error.to_string())),
     };
-    let started = read(spec).and_then(|spec| start(None, &spec, &owner, Given { egress, group: None }));
+    let given = Given { egress, group: None, record: None };
+    let started = read(spec).and_then(|spec| start(None, &spec, &owner, given));
     let (mut bwrap, mut mounts, guard) = match started {
         Ok(started) => started,
         Err(error) => return terminal.failed(&error),
@@ -105,6 +106,9 @@ impl Terminal {
     pub(super) fn say(&self, event: &Event) -> io::Result<()> {
         let text = match event {
             Event::Failed { reason } | Event::Unfinished { reason } => reason.clone(),
+            Event::Unsearched { writable } => {
+                format!("not searched for new files that start programs: `{}`", writable.join("`, `"))
+            }
             Event::Quarantined { path, moved_to } => format!(
                 "`{path}` was moved to `{moved_to}`, since programs of yours would have run what it says"
             ),

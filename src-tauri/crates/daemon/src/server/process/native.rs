@@ -4,18 +4,25 @@ use super::{Hold, Killer, Process, Start, mount, process};
 use crate::config::FileView;
 use crate::containment::{Profile, environment, find_program, limits};
 use crate::server::control::Control;
-use ironcurtain_sandbox::{Network, PROXY_PORT, Persistence, Spec, View, launch};
+use crate::server::telling::Telling;
+use ironcurtain_sandbox::{Network, PROXY_PORT, Persistence, Spec, View, launch, launch_recorded};
 use std::path::Path;
 
 pub(super) async fn start(profile: &Profile, view: FileView, start: Start<'_>) -> Result<Process, String> {
     let spec = spec(profile, view, &start)?;
     let supervisor = start.programs.dir.join("ironcurtain-sandbox");
-    let launched = tokio::task::spawn_blocking(move || launch(&spec, &supervisor, |_| ()))
-        .await
-        .map_err(|e| e.to_string())?
-        .map_err(|e| e.to_string())?;
+    let is_recorded = start.report.is_some();
+    let launched = tokio::task::spawn_blocking(move || {
+        if is_recorded {
+            launch_recorded(&spec, &supervisor, |_| ()).map(|(launched, record)| (launched, Some(record)))
+        } else {
+            launch(&spec, &supervisor, |_| ()).map(|launched| (launched, None))
+        }
+    });
+    let (launched, record) = launched.await.map_err(|e| e.to_string())?.map_err(|e| e.to_string())?;
+    let telling = start.report.clone().zip(record).map(|(report, record)| Telling::new(report, record));
     let killer = Killer(launched.kill);
-    let mut control = Control::new(launched.control, start.report.clone()).map_err(|e| e.to_string())?;
+    let mut control = Control::new(launched.control, telling).map_err(|e| e.to_string())?;
     control.started().await?;
     let serving = match start.network.zip(launched.egress) {
         Some((network, egress)) => {
