@@ -5,11 +5,11 @@
 //!   when the supervisor dies, and everything in the namespace with it.
 //! - INVARIANT: once bubblewrap runs it holds none of the server's standard streams.
 //! - The control stream's end is the sandbox's end. What is searched and moved away after that, the supervisor does also when
-//!   its launcher was killed, within [`END_BOUND`]; it is the only thing that it outlives its launcher for. The exception: while
-//!   it changes mounts it is killed with its launcher, and nothing is searched, which is told at the next start.
+//!   its launcher was killed, within [`END_BOUND`]; it is the only thing that it outlives its launcher for.
 //! - What it tells of the end is kept until the launcher says that it is on record; see [`untold`](crate::untold).
-//! - INVARIANT: while the server may run, the supervisor either waits, and is woken by that end, or is bound to its launcher's
-//!   life by the kernel.
+//! - INVARIANT: while the server may run, the supervisor either waits, and is woken by that end, or has a signal kill the
+//!   sandbox with its launcher. Where a file system that hangs keeps the signal out, the kernel ends the supervisor, and with it
+//!   the sandbox, within [`REQUEST_BOUND`]; nothing is searched then, which is told at the next start.
 
 mod bwrap;
 mod lines;
@@ -26,6 +26,7 @@ use std::{
     os::fd::{AsFd, OwnedFd},
     os::unix::net::UnixStream,
     process::ExitCode,
+    time::Duration,
 };
 
 use rustix::{
@@ -53,6 +54,9 @@ use crate::{
     spec::{Spec, SpecError},
     sys::{self, signals::Signals},
 };
+
+/// The longest that a request can take: longer than the launcher waits for its answer.
+const REQUEST_BOUND: Duration = Duration::from_secs(12);
 
 /// Why a server was not started.
 #[derive(Debug, thiserror::Error)]
@@ -189,9 +193,10 @@ fn converse(
 ) -> io::Result<End> {
     // When a person's session ends, every process is told at once.
     let signals = Signals::hold()?;
+    sys::orphan::prepare(bwrap.ended())?;
     let mut lines = Lines::default();
     loop {
-        sys::process::unbind()?;
+        sys::orphan::release()?;
         let [mounted, named] = mounts.news();
         let asked = [control.as_fd(), bwrap.ended(), signals.as_fd()];
         let [asked, ended, told_to_end] = asked.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
@@ -209,8 +214,8 @@ fn converse(
             continue;
         }
         let lines = lines.read(control)?;
-        // What it does now can hang on a file system, so it ends with its launcher. Nothing is searched then, which is told.
-        sys::process::bind_to_parent(parent)?;
+        // What it does now can hang on a file system.
+        sys::orphan::guard(parent, REQUEST_BOUND)?;
         for line in lines {
             let reply = answer(&line, mounts, guard);
             if let Some(path) = mounts.uncovered() {

@@ -50,6 +50,12 @@ pub(crate) fn end_within(bound: Duration) {
     let _ = unsafe { libc::alarm(seconds) };
 }
 
+/// Takes that back.
+pub(crate) fn end_no_more() {
+    // SAFETY: as above.
+    let _ = unsafe { libc::alarm(0) };
+}
+
 /// Leaves `descriptors` open in the child, under the same numbers.
 pub(crate) fn inherit(command: &mut Command, descriptors: &[BorrowedFd<'_>]) {
     let numbers: Vec<RawFd> = descriptors.iter().map(AsRawFd::as_raw_fd).collect();
