@@ -1,7 +1,8 @@
 //! Launching one sandbox from the trusted process.
 //!
 //! - INVARIANT: the supervisor is started by a thread that lives until the supervisor has ended, because the kernel's
-//!   parent-death signal follows the thread. Killing the trusted process at any instant kills the sandbox.
+//!   parent-death signal follows the thread. Killing the trusted process at any instant kills the sandbox; see
+//!   [`supervisor`](crate::supervisor) for how soon.
 //! - INVARIANT: the only descriptors the supervisor gets are the server's stdio, the spec, the control
 //!   stream, and where there are such the socket that the proxy's listener comes through, and the door of the control group.
 //! - [`launch`] returns once the supervisor runs; what becomes of the server arrives on the control stream.

@@ -69,14 +69,15 @@ impl Report {
                 entry
             }
             Told::Unsearched { writable } => {
+                // One that was begun when nobody was there to be told has not noted them.
                 let places = if writable.is_empty() {
-                    "nothing".to_owned()
+                    String::new()
                 } else {
-                    format!("`{}`", writable.join("`, `"))
+                    format!(": look in `{}`", writable.join("`, `"))
                 };
                 let summary = format!(
-                    "the sandbox of {whose} ended before everything was searched for new files that start programs: it \
-                     could write to {places}"
+                    "the sandbox of {whose} ended before everything was searched for new files that start \
+                     programs{places}"
                 );
                 let mut entry = Entry::new(Event::Server, summary);
                 entry.paths.clone_from(writable);

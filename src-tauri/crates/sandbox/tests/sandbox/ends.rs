@@ -1,16 +1,17 @@
 //! However it ends, nothing is left.
 
 use std::{
-    io::{BufRead, BufReader, Read},
+    io::{BufRead, BufReader, ErrorKind, Read, Write},
     process::{Command, Stdio},
+    sync::mpsc,
     thread,
     time::Duration,
 };
 
-use ironcurtain_sandbox::{Answer, ControlOp, Ended, Event, launch};
+use ironcurtain_sandbox::{Answer, ControlOp, ControlRequest, Ended, Event, launch, launch_recorded};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::harness::{Place, Probe, eventually, launcher, probe, processes_with, supervisor};
+use crate::harness::{PATIENCE, Place, Probe, eventually, launcher, probe, processes_with, supervisor};
 
 /// Kills at instants this far apart, from the first until well after everything runs.
 const STEP: Duration = Duration::from_micros(200);
@@ -41,7 +42,7 @@ fn shutdown_hanging_up_and_killing_each_end_everything() {
             "hang up" => drop(probe.control),
             _ => probe.kill.kill(),
         }
-        let ended = probe.ended.recv_timeout(crate::harness::PATIENCE).unwrap();
+        let ended = probe.ended.recv_timeout(PATIENCE).unwrap();
         let killed = Ended { status: None, signal: Some(9) };
         let own_end = Ended { status: Some(128 + 9), signal: None };
         assert_eq!(ended, if how == "kill" { killed } else { own_end });
@@ -99,7 +100,7 @@ fn a_program_that_cannot_be_launched_is_an_error() {
 fn a_closed_stream_is_seen_at_once() {
     let place = Place::new();
     let mut probe = place.probe();
-    std::io::Write::write_all(probe.stdin.as_mut().unwrap(), b"close-stdout\n").unwrap();
+    Write::write_all(probe.stdin.as_mut().unwrap(), b"close-stdout\n").unwrap();
     let mut rest = String::new();
     probe.stdout.read_to_string(&mut rest).unwrap();
     assert_eq!(rest, "");
@@ -168,6 +169,36 @@ fn killing_the_launching_process_at_any_instant_leaves_nothing() {
             processes_with(&marker).is_empty() && processes_with(&supervises).is_empty()
         });
     }
+}
+
+#[test]
+fn a_supervisor_that_hangs_ends_with_its_sandbox_and_what_was_not_searched_is_named() {
+    let place = Place::new();
+    let marker = marker(&place, 0);
+    let (end, ended) = mpsc::channel();
+    let spec = place.spec(&[&probe(), &marker]);
+    let (launched, record) = launch_recorded(&spec, &supervisor(), move |how| _ = end.send(how)).unwrap();
+    let mut request = serde_json::to_vec(&ControlRequest { id: 1, op: ControlOp::List }).unwrap();
+    request.push(b'\n');
+    // Nobody hears the answers, so that it hangs as it would on a file system. Closing the stream would wake it.
+    launched.control.set_nonblocking(true).unwrap();
+    eventually("no more requests are taken", || {
+        loop {
+            match (&launched.control).write_all(&request) {
+                Ok(()) => {}
+                Err(error) => {
+                    break error.kind() == ErrorKind::WouldBlock && !processes_with(&marker).is_empty();
+                }
+            }
+        }
+    });
+    assert_eq!(ended.recv_timeout(PATIENCE).unwrap(), Ended { status: None, signal: Some(14) });
+    eventually("all gone", || processes_with(&marker).is_empty());
+    let untold = record.read(PATIENCE).unwrap();
+    let told: Vec<_> = untold.after(0).map(|(_, event)| event.clone()).collect();
+    assert_eq!(told, [Event::Unsearched { writable: vec![place.path("session")] }]);
+    untold.forget().unwrap();
+    assert!(record.read(PATIENCE).is_none());
 }
 
 fn marker(place: &Place, round: u32) -> String {
