@@ -204,12 +204,18 @@ fn scenarios_say_what_failed_and_why() {
         "decision": "escalate", "rule": "rest", "reason": "ask",
     });
     assert_eq!(found["scenarios"][1], other);
-    let mut by = scenario("docs", "~/docs/a.txt", "allow");
-    by["rule"] = json!("rest");
-    let found = home.json(&["simulate", &home.file("by.json", &json!({ "scenarios": [by] }))]);
+    let by = |rule: &str| {
+        let mut by = scenario("docs", "~/docs/a.txt", "allow");
+        by["rule"] = json!(rule);
+        home.file("by.json", &json!({ "scenarios": [by] }))
+    };
+    let found = home.json(&["simulate", &by("rest")]);
     let told = &found["scenarios"][0];
     let (rule, reason) = (json!("docs"), json!("documents"));
     assert_eq!((&told["expectedRule"], &told["rule"], &told["reason"]), (&json!("rest"), &rule, &reason));
+    let failed = "FAILED `docs`: expected allow by `rest`, but it is allow by `docs`: documents\n1 scenarios, 1 failed.\n";
+    assert_eq!(home.text(&["simulate", &by("rest")]), (false, failed.to_owned()));
+    assert_eq!(home.text(&["simulate", &by("docs")]), (true, "1 scenarios, 0 failed.\n".to_owned()));
     let odd = home.file("odd.json", &json!({ "scenarios": [], "scenario": [] }));
     let (passed, text) = home.text(&["simulate", &odd]);
     assert!(!passed && text.contains("odd.json`, line 1: `scenario`: unknown field"), "{text}");
