@@ -109,6 +109,28 @@ fn a_tool_that_cannot_be_annotated_is_left_out() {
 }
 
 #[test]
+fn a_tool_with_an_argument_that_nothing_tells_of_is_not_written_unseen() {
+    let place = place(&listing(&json!([tool("zap", &["what"]), tool("read_it", &["path"])])));
+    let stored = || {
+        let text = std::fs::read_to_string(annotations(&place.home.config)).unwrap();
+        let stored: Value = serde_json::from_str(&text).unwrap();
+        let tools = stored["servers"]["s"]["tools"].as_array().unwrap().clone();
+        tools.iter().map(|tool| tool["toolName"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let shown = text(&annotate(&place, &[]));
+    assert!(shown.contains("?? what  none  (unknown: nothing tells what it is"), "{shown}");
+    assert!(shown.contains("LOOK AT 1 argument (marked ??)"), "{shown}");
+    let output = text(&annotate(&place, &["--yes"]));
+    assert!(output.contains("  LEFT OUT, stays refused: nothing tells what `what` is"), "{output}");
+    assert_eq!(stored(), ["read_it"]);
+    assert!(annotate(&place, &["--yes", "--unknown-as-text"]).status.success());
+    assert_eq!(stored(), ["zap", "read_it"]);
+    // What stands there in just that way was looked at, and is kept.
+    assert!(text(&annotate(&place, &["--yes"])).contains("All of it is written down already."));
+    assert_eq!(stored(), ["zap", "read_it"]);
+}
+
+#[test]
 fn a_hostile_server_gets_an_error_and_nothing_is_written() {
     let named = |name: &str| listing(&json!([tool(name, &["path"])]));
     let big = json!({ "name": "big", "inputSchema": { "type": "object" }, "description": "BIG" });

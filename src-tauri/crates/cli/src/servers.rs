@@ -36,6 +36,10 @@ pub enum ServersAction {
         /// Write without asking.
         #[arg(long)]
         yes: bool,
+        /// With `--yes`, write arguments about which nothing tells anything as plain text that is not judged. Without it,
+        /// their tools are left out.
+        #[arg(long, requires = "yes")]
+        unknown_as_text: bool,
         /// How many seconds the server may take.
         #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=600))]
         timeout: u64,
@@ -54,24 +58,45 @@ pub fn perform(action: &ServersAction, screen: Screen) -> anyhow::Result<ExitCod
         ServersAction::Add(options) => known::perform(&home, options, screen),
         ServersAction::Install(options) => install::install(home, options, screen),
         ServersAction::Update(options) => install::update(home, options, screen),
-        ServersAction::Annotate { name, yes, timeout, allow_root } => {
+        ServersAction::Annotate { name, yes, unknown_as_text, timeout, allow_root } => {
             let inspection = Inspection {
                 programs: programs()?,
                 home,
                 allow_root: *allow_root,
                 patience: Duration::from_secs(*timeout),
             };
-            annotate(&inspection, name, *yes, screen)
+            let unseen = match (yes, unknown_as_text) {
+                (false, _) => Unseen::Asked,
+                (true, false) => Unseen::Known,
+                (true, true) => Unseen::All,
+            };
+            annotate(&inspection, name, unseen, screen)
         }
     }
 }
 
-fn annotate(inspection: &Inspection, name: &str, yes: bool, screen: Screen) -> anyhow::Result<ExitCode> {
+/// What is written without a person's look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Unseen {
+    /// Nothing: a person is asked.
+    Asked,
+    /// Tools whose arguments are known, if only by a guess.
+    Known,
+    /// Everything.
+    All,
+}
+
+fn annotate(inspection: &Inspection, name: &str, unseen: Unseen, screen: Screen) -> anyhow::Result<ExitCode> {
+    let yes = unseen != Unseen::Asked;
     let file = AnnotationsFile::open(&inspection.home)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let draft = Draft::new(name, runtime.block_on(inspect(inspection, name))?);
+    let mut draft = Draft::new(name, runtime.block_on(inspect(inspection, name))?);
     // What cannot be written is not asked about.
-    let changes = file.compare(&draft)?;
+    let mut changes = file.compare(&draft)?;
+    if unseen == Unseen::Known {
+        draft.leave_out_unknown(&changes);
+        changes = file.compare(&draft)?;
+    }
     screen.show(&show::text(&draft, &changes), &show::json(&file, &draft, &changes))?;
     if changes.is_empty() || (!yes && screen.is_for_programs()) {
         return Ok(ExitCode::SUCCESS);

@@ -32,11 +32,12 @@ fn print(server: &str, half: Half, score: &Score, show: bool) {
         Half::Second => "held-out half",
     };
     println!(
-        "{server} ({half_name}): {} tools, {} left out; {} arguments, {} unsure; {} paths, {} of them missed",
+        "{server} ({half_name}): {} tools, {} left out; {} arguments, {} unsure, {} unknown; {} paths, {} of them missed",
         score.tools,
         score.left_out.len(),
         score.arguments,
         score.unsure,
+        score.unknown.len(),
         score.paths,
         score.missed_paths.len()
     );
@@ -50,6 +51,7 @@ fn print(server: &str, half: Half, score: &Score, show: bool) {
     }
     if show && half == Half::First {
         score.missed_paths.iter().for_each(|place| println!("  MISSED PATH {place}"));
+        score.unknown.iter().for_each(|place| println!("  unknown {place}"));
         score.left_out.iter().for_each(|place| println!("  left out {place}"));
         score.differences.iter().for_each(|place| println!("  {place}"));
     }

@@ -2,7 +2,7 @@
 //!
 //! - Pure, and no list of known tools: names, descriptions and schemas are evidence, and each answer tells its own.
 //! - What a server says can tighten a proposal; its `readOnlyHint` never loosens one.
-//! - Unsure means the stricter. A tool whose nested arguments name resources cannot be annotated, and stays refused.
+//! - Unsure means the stricter; what nothing tells anything about is said to be that. A tool whose nested arguments name resources cannot be annotated, and stays refused.
 
 mod clues;
 mod context;
@@ -13,6 +13,7 @@ mod named;
 mod nested;
 mod paths;
 mod shape;
+mod unclear;
 mod words;
 
 use crate::Role;
@@ -56,6 +57,8 @@ impl Hints {
 /// How sure a proposal is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Confidence {
+    /// Nothing tells what it is. What is proposed is the least, not the strictest: not to be written unseen.
+    Unknown,
     /// A guess, on the strict side: to be looked at.
     Low,
     /// Said by one clear piece of evidence.
@@ -99,6 +102,7 @@ impl Confidence {
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
+            Self::Unknown => "unknown",
             Self::Low => "low",
             Self::Medium => "medium",
             Self::High => "high",

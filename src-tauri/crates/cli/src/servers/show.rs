@@ -15,14 +15,15 @@ const REASON: usize = 160;
 pub fn text(draft: &Draft, changes: &Changes) -> Sheet {
     let mut out = Sheet::default();
     for tool in &draft.tools {
-        let change =
-            changes.tools.iter().find(|(name, _)| *name == tool.listed.name).map(|(_, change)| change);
-        tool_text(&mut out, tool, change);
+        tool_text(&mut out, tool, changes.of(&tool.listed.name));
     }
     for name in &changes.gone {
         out.line(format_args!("{name}: not listed by the server any more; its annotation goes"));
     }
-    let unsure = draft.tools.iter().flat_map(arguments).filter(|a| a.confidence == Confidence::Low).count();
+    let sure_as = |confidence: Confidence| {
+        draft.tools.iter().flat_map(arguments).filter(|a| a.confidence == confidence).count()
+    };
+    let (unknown, unsure) = (sure_as(Confidence::Unknown), sure_as(Confidence::Low));
     let left_out = draft.tools.iter().filter(|tool| left_out(tool).is_some()).count();
     out.line(format_args!(
         "{}: {}; {} to look at (marked ?); {} left out, which stay refused.",
@@ -31,6 +32,12 @@ pub fn text(draft: &Draft, changes: &Changes) -> Sheet {
         counted(unsure, "argument"),
         left_out
     ));
+    if unknown > 0 {
+        out.line(format_args!(
+            "LOOK AT {} (marked ??): nothing tells what it is, and `none` is not judged.",
+            counted(unknown, "argument")
+        ));
+    }
     if changes.is_empty() {
         out.line("All of it is written down already.");
     } else if changes.unchanged == Some(false) {
@@ -48,7 +55,11 @@ fn tool_text(out: &mut Sheet, tool: &DraftTool, change: Option<&Change>) {
     }
     let width = arguments(tool).map(|argument| argument.name.chars().count()).max().unwrap_or_default();
     for argument in arguments(tool) {
-        let mark = if argument.confidence == Confidence::Low { '?' } else { ' ' };
+        let mark = match argument.confidence {
+            Confidence::Unknown => "??",
+            Confidence::Low => " ?",
+            Confidence::Medium | Confidence::High => "  ",
+        };
         let reason = visible::head(&argument.reason, REASON);
         let (name, roles, sure) = (&argument.name, roles(argument).join(", "), argument.confidence.name());
         out.line(format_args!("{mark} {name:width$}  {roles}  ({sure}: {reason})"));

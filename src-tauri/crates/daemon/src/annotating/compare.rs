@@ -37,6 +37,12 @@ pub struct Changes {
 }
 
 impl Changes {
+    /// What becomes of a tool of the draft.
+    #[must_use]
+    pub fn of(&self, tool: &str) -> Option<&Change> {
+        self.tools.iter().find(|(name, _)| name == tool).map(|(_, change)| change)
+    }
+
     /// Whether writing the draft would change nothing.
     #[must_use]
     pub fn is_empty(&self) -> bool {

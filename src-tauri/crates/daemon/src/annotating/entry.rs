@@ -1,8 +1,9 @@
 //! Proposed annotations of one server, as they are shown and as they are written.
 
+use super::compare::{Change, Changes};
 use crate::consent::visible;
 use crate::server::inspect::{ListedTool, fingerprint};
-use ironcurtain_policy::propose::{Hints, Proposal, Tool, propose};
+use ironcurtain_policy::propose::{Confidence, Hints, Proposal, Tool, propose};
 use serde_json::{Map, Value, json};
 
 /// How much of a description is kept as a comment.
@@ -49,6 +50,22 @@ impl Draft {
         Self { server: server.to_owned(), input_hash, tools: tools.collect() }
     }
 
+    /// Leaves out the tools with an argument about which nothing tells anything: for when nobody looks. One that is
+    /// annotated in just that way was looked at.
+    pub fn leave_out_unknown(&mut self, changes: &Changes) {
+        for tool in &mut self.tools {
+            let stays = changes.of(&tool.listed.name) == Some(&Change::Same);
+            let unknown = tool.unknown().map(|name| format!("`{name}`")).collect::<Vec<_>>();
+            if !stays && !unknown.is_empty() {
+                let reason = format!(
+                    "nothing tells what {} is, and nobody looked; annotate without `--yes`, or with `--unknown-as-text`",
+                    unknown.join(", ")
+                );
+                tool.proposal = Proposal::LeftOut { reason };
+            }
+        }
+    }
+
     /// As the annotations file has it. Tools that are left out are not in it.
     #[must_use]
     pub fn to_json(&self) -> Value {
@@ -63,6 +80,16 @@ impl DraftTool {
     pub fn summary(&self) -> String {
         let first = self.listed.description.trim().lines().next().unwrap_or_default();
         visible::head(&visible::line(first), COMMENT)
+    }
+
+    /// The arguments about which nothing tells anything.
+    fn unknown(&self) -> impl Iterator<Item = &str> {
+        let arguments = match &self.proposal {
+            Proposal::Annotated { arguments, .. } => arguments.as_slice(),
+            Proposal::LeftOut { .. } => &[],
+        };
+        let unknown = arguments.iter().filter(|argument| argument.confidence == Confidence::Unknown);
+        unknown.map(|argument| argument.name.as_str())
     }
 
     fn to_json(&self, server: &str) -> Option<Value> {

@@ -9,14 +9,65 @@ pub(super) fn is_in(list: &str, word: &str) -> bool {
 pub(super) const PATH: &str = "path file dir directory folder cwd pwd workdir basedir filename filesystem disk root workspace \
     worktree dest dst src pathname dirname subdirectory subfolder";
 
+/// Parts of words for a file or a folder in other languages.
+const PATH_PARTS: [&str; 31] = [
+    "fichier",
+    "chemin",
+    "dossier",
+    "repertoire",
+    "répertoire",
+    "datei",
+    "pfad",
+    "ordner",
+    "verzeichnis",
+    "archivo",
+    "carpeta",
+    "directorio",
+    "fichero",
+    "arquivo",
+    "ficheiro",
+    "caminho",
+    "diretorio",
+    "diretório",
+    "cartella",
+    "percorso",
+    "bestand",
+    "файл",
+    "папк",
+    "каталог",
+    "文件",
+    "路径",
+    "目录",
+    "ファイル",
+    "フォルダ",
+    "파일",
+    "경로",
+];
+
+/// Whole words of the same kind.
+const PATH_WORDS: [&str; 8] = ["ruta", "pasta", "путь", "パス", "폴더", "plik", "sökväg", "dosya"];
+
+/// Words of tools and descriptions that speak of what is kept in files.
+const FILED: &str = "path file dir directory folder filename filepath filesystem disk document pathname";
+
+/// Whether a word of another language names a file or a folder.
+pub(super) fn is_path_elsewhere(word: &str) -> bool {
+    PATH_WORDS.contains(&word) || PATH_PARTS.iter().any(|part| word.contains(part))
+}
+
+/// Whether a word, in any language known here, speaks of what is kept in files.
+pub(super) fn speaks_of_files(word: &str) -> bool {
+    is_in(FILED, word) || is_path_elsewhere(word)
+}
+
 /// Words for something that is often a file, and often is not.
 pub(super) const PERHAPS_PATH: &str = "source target destination output input location image audio video document attachment media \
-    archive config database db project repo repository module origin log script notebook";
+    resource archive config database db project repo repository module origin log script notebook";
 
 /// Words whose things are opaque, when they end a name.
 pub(super) const OPAQUE: &str = "id uuid guid token cursor hash sha sha1 sha256 etag number count limit offset page size length \
     width height depth index position line column row start end min max total level type kind mode \
-    format encoding charset mime extension ext content text body message data payload query question \
+    format encoding charset mime extension ext content text body message data payload query q question \
     prompt term keyword phrase title description summary comment note reason label tag category \
     status state priority severity color colour language lang locale timezone date time timestamp \
     since until before after duration timeout delay interval order sort direction filter field \
@@ -26,7 +77,7 @@ pub(super) const OPAQUE: &str = "id uuid guid token cursor hash sha sha1 sha256 
     privacy password secret credential flag option enabled channel thread ts emoji reaction name \
     alias nickname subject event issue milestone entity observation relation thought step \
     replacement find replace search style theme font method header parameter param arg argument \
-    stage phase weight ratio score address phone city country latitude longitude region zone quality \
+    stage phase weight ratio score phone city country latitude longitude region zone quality \
     model seed table schema metric rate window signature key range formula recurrence response \
     action operation op strategy algorithm policy rule condition edit code snippet command cmd shell \
     commit ref revision rev oid digest checksum wildcard";
@@ -80,7 +131,8 @@ const OTHER_PATHS: [&str; 12] = [
 
 /// Whether a text speaks of paths, files or folders by a phrase that means one.
 pub(super) fn tells_a_path(text: &str) -> bool {
-    PATH_PHRASES.iter().any(|phrase| text.contains(phrase)) && !tells_another_path(text)
+    let phrases = PATH_PHRASES.iter().chain(&PATH_PARTS);
+    phrases.into_iter().any(|phrase| text.contains(phrase)) && !tells_another_path(text)
 }
 
 /// Whether a text speaks of a path inside a document, an address or the like.

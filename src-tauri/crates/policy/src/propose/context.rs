@@ -13,6 +13,8 @@ pub(super) struct Setting {
     pub(super) words: Vec<String>,
     /// What it is said to do, lower case.
     pub(super) text: String,
+    /// The words of its name and of what it is said to do.
+    pub(super) said: Vec<String>,
     /// What it seems to do.
     pub(super) intent: Intent,
     /// What it does to a git repository on this machine.
@@ -64,7 +66,8 @@ impl Setting {
         let intent = Intent::of(tool, &name, shape);
         let is_forge = names(&server, &FORGES) || names(&name, &FORGES) || has_pair(&arguments);
         let git = if is_forge { None } else { git::Operation::of(&server, &name, shape, tool.hints) };
-        Self { server, words: name, text, intent, git, arguments }
+        let said = name.iter().cloned().chain(words::of_text(&text)).collect();
+        Self { server, words: name, text, said, intent, git, arguments }
     }
 
     /// Whether it works on repositories of a hosting service.

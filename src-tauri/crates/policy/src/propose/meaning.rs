@@ -2,10 +2,11 @@
 
 use super::clues::{OPAQUE, PATH, PERHAPS_PATH, URL};
 use super::clues::{
-    is_an_absolute_path, is_in, looks_like_a_path, looks_like_a_url, tells_a_path, tells_another_path,
+    is_an_absolute_path, is_in, is_path_elsewhere, looks_like_a_path, looks_like_a_url, tells_a_path,
+    tells_another_path,
 };
 use super::context::{Argument, Setting};
-use super::{Confidence, named};
+use super::{Confidence, named, unclear};
 use crate::Role;
 
 /// What an argument means.
@@ -46,12 +47,9 @@ const RULES: [Rule; 16] = [
     perhaps_path,
 ];
 
-/// What an argument means. What nothing tells is taken for plain text, and said to be a guess.
+/// What an argument means.
 pub(super) fn of(setting: &Setting, argument: &Argument<'_>) -> Found {
-    RULES.iter().find_map(|rule| rule(setting, argument)).unwrap_or_else(|| {
-        let reason = "nothing tells what it is; taken for plain text that names nothing";
-        Found::none(Confidence::Low, reason)
-    })
+    RULES.iter().find_map(|rule| rule(setting, argument)).unwrap_or_else(|| unclear::of(setting, argument))
 }
 
 impl Found {
@@ -177,7 +175,7 @@ fn named_path(setting: &Setting, argument: &Argument<'_>) -> Option<Found> {
     if tells_another_path(&name) && tells_another_path(&argument.text) {
         return Some(Found::none(Confidence::Medium, "a path inside a document or an address, not a file's"));
     }
-    if is_in(PATH, head) {
+    if is_in(PATH, head) || is_path_elsewhere(head) {
         return Some(Found::path(Confidence::High, format!("`{head}` names a file or folder")));
     }
     if !argument.is_named_in(PATH) {
@@ -283,13 +281,14 @@ fn perhaps_path(setting: &Setting, argument: &Argument<'_>) -> Option<Found> {
     let moves = setting.intent.moves || setting.intent.copies;
     let way = argument.is_named(&["from", "to", "old", "new"]) && moves && argument.words.len() == 1;
     let ends = moves && is_in("source target destination origin", argument.head());
+    let place = ["from", "to", "left", "right"].contains(&argument.name().as_str());
     if (way || ends) && setting.speaks_of(&["file", "directory", "folder", "dir", "path", "filesystem"]) {
         return Some(Found::path(Confidence::High, "where a file is moved or copied from or to"));
     }
     if way {
         return Some(Found::path(Confidence::Low, "where something is moved or copied from or to"));
     }
-    if !argument.is_named_in(PERHAPS_PATH) {
+    if !(place || argument.is_named_in(PERHAPS_PATH)) {
         return None;
     }
     let is_made = setting.git.is_some_and(|operation| operation.makes);

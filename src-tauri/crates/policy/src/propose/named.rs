@@ -9,6 +9,12 @@ use crate::Role;
 /// Words for the account that acts.
 const OWN: [&str; 6] = ["user", "my", "account", "sender", "from", "author"];
 
+/// What is said of addresses that are none of the network.
+const OTHER_ADDRESSES: [&str; 12] = [
+    "email", "mail", "postal", "street", "city", "memory", "wallet", "cell", "range", "billing", "shipping",
+    "person",
+];
+
 /// What an address means: git talks to it, or it is fetched.
 pub(super) fn address_meaning(setting: &Setting) -> Meaning {
     Meaning::Is(if setting.git.is_some() { Role::GitRemoteUrl } else { Role::FetchUrl })
@@ -28,6 +34,10 @@ pub(super) fn address(setting: &Setting, argument: &Argument<'_>) -> Option<Foun
         }
         let reason = format!("`{head}` names an address");
         return Some(Found::new(address_meaning(setting), Confidence::High, reason));
+    }
+    if ["site", "webhook"].contains(&head) || head == "address" && !argument.is_said(&OTHER_ADDRESSES) {
+        let reason = format!("`{head}` may name an address on the network");
+        return Some(Found::new(address_meaning(setting), Confidence::Low, reason));
     }
     if ["domain", "host", "hostname"].contains(&head) {
         let opens = setting.speaks_of(&["proxy", "network", "egress", "firewall", "allow", "domain"]);

@@ -239,3 +239,63 @@ fn an_absolute_path_that_is_listed_or_shown_is_evidence() {
         assert_eq!(proposed(other.clone()), [Role::None], "{other}");
     }
 }
+
+#[test]
+fn what_is_unclear_is_the_stricter_of_what_the_tool_speaks_of() {
+    let text = json!({ "type": "string" });
+    let change = [Role::ReadPath, Role::WritePath];
+    for (tool, said, argument, roles) in [
+        ("convert", "Convert a file", "from", &change[..]),
+        ("convert", "Convert a file", "to", &change),
+        ("convert", "Convert a file", "flavour", &change),
+        ("handle", "", "resource", &change),
+        ("compare_them", "Compare two things", "left", &change[..1]),
+        ("compare_them", "Compare two things", "right", &change[..1]),
+        ("zap", "Lit un fichier", "cible", &change),
+        ("zap", "", "chemin", &change),
+        ("zap", "", "Zieldatei", &change),
+        ("zap", "", "carpeta_destino", &change),
+        ("zap", "", "文件路径", &change),
+        ("zap", "Lee un documento del archivo", "cosa", &change),
+        ("zap", "", "webhook", &[Role::FetchUrl]),
+        ("zap", "", "site", &[Role::FetchUrl]),
+        ("zap", "", "address", &[Role::FetchUrl]),
+        ("zap", "Opens a website", "what", &[Role::FetchUrl]),
+    ] {
+        let found = only(tool, said, argument, &text);
+        assert_eq!(found, (roles.to_vec(), Confidence::Low), "{tool} {said} {argument}");
+    }
+    // The same names, where what is said of them tells that they name nothing.
+    for (argument, said) in [
+        ("from", "Currency to convert from"),
+        ("left", "The first text"),
+        ("address", "Street and city"),
+        ("flavour", "The language to write in"),
+    ] {
+        let schema = json!({ "type": "string", "description": said });
+        assert_eq!(only("convert", "Convert a sum", argument, &schema).0, [Role::None], "{argument}: {said}");
+    }
+    // And where it tells of a file, whatever the tool is called.
+    for said in ["The document to use", "le dossier", "Der Ordner"] {
+        let schema = json!({ "type": "string", "description": said });
+        assert_eq!(only("zap", "", "what", &schema).0, change, "{said}");
+    }
+}
+
+#[test]
+fn what_nothing_tells_anything_about_is_said_to_be_unknown_and_free_text_is_told_by_its_name() {
+    let text = json!({ "type": "string" });
+    for (argument, schema) in [
+        ("a", text.clone()),
+        ("what", text.clone()),
+        ("thing", json!({ "type": "string", "description": "A string value" })),
+        ("settings", json!({ "type": "object", "properties": { "what": text } })),
+    ] {
+        assert_eq!(only("zap", "Does it", argument, &schema), (vec![Role::None], Confidence::Unknown));
+    }
+    for free in
+        ["query", "q", "message", "content", "title", "name", "description", "id", "text", "prompt", "format"]
+    {
+        assert_eq!(only("zap", "Does it", free, &text), (vec![Role::None], Confidence::High), "{free}");
+    }
+}

@@ -1,0 +1,61 @@
+//! Arguments about which no rule is sure: what the tool speaks of makes them the stricter of what they may be.
+//!
+//! - A text that nothing at all tells anything about is [`Confidence::Unknown`]: nobody should write it unseen.
+
+use super::Confidence;
+use super::clues::{OPAQUE, is_in, speaks_of_files};
+use super::context::{Argument, Setting};
+use super::meaning::Found;
+use super::named;
+
+/// Words of the network, in what is said of tools and arguments.
+const NETWORK: [&str; 14] = [
+    "url",
+    "uri",
+    "href",
+    "link",
+    "site",
+    "website",
+    "webpage",
+    "webhook",
+    "web",
+    "http",
+    "https",
+    "endpoint",
+    "hyperlink",
+    "lien",
+];
+
+/// Words that name nothing when they end a name, and tell nothing when they are said of an argument.
+const VAGUE: &str = "name value string text character char data content body description title label symbol parameter \
+    param arg argument start end option method header word id find";
+
+/// What is said of an argument to mean.
+pub(super) fn of(setting: &Setting, argument: &Argument<'_>) -> Found {
+    let said = |wanted: &[&str]| argument.is_said(wanted);
+    if !setting.is_service() && setting.git.is_none() {
+        if argument.said.iter().any(|word| speaks_of_files(word)) {
+            return Found::path(Confidence::Low, "what is said of it speaks of files or documents");
+        }
+        if said(&NETWORK) {
+            return address(setting, "what is said of it speaks of an address");
+        }
+    }
+    if let Some(word) = argument.said.iter().find(|word| is_in(OPAQUE, word) && !is_in(VAGUE, word)) {
+        let reason = format!("what is said of it speaks of `{word}`, which names nothing that is judged");
+        return Found::none(Confidence::Low, reason);
+    }
+    if !setting.is_service() && setting.git.is_none() {
+        if setting.said.iter().any(|word| speaks_of_files(word)) {
+            return Found::path(Confidence::Low, "not clear; the tool speaks of files or documents");
+        }
+        if setting.said.iter().any(|word| NETWORK.contains(&word.as_str())) {
+            return address(setting, "not clear; the tool speaks of addresses");
+        }
+    }
+    Found::none(Confidence::Unknown, "nothing tells what it is; as plain text it would not be judged")
+}
+
+fn address(setting: &Setting, reason: &str) -> Found {
+    Found::new(named::address_meaning(setting), Confidence::Low, reason)
+}
