@@ -178,7 +178,7 @@ fn named_path(setting: &Setting, argument: &Argument<'_>) -> Option<Found> {
     if is_in(PATH, head) || is_path_elsewhere(head) {
         return Some(Found::path(Confidence::High, format!("`{head}` names a file or folder")));
     }
-    if !argument.is_named_in(PATH) {
+    if !(argument.is_named_in(PATH) || argument.words.iter().any(|word| is_path_elsewhere(word))) {
         return None;
     }
     if head == "name" {
