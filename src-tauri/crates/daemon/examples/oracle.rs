@@ -14,12 +14,14 @@ mod contained;
 mod container;
 #[path = "oracle/ground.rs"]
 mod ground;
+#[path = "oracle/lines.rs"]
+mod lines;
 #[path = "oracle/plain.rs"]
 mod plain;
 
 use anyhow::{Context, bail};
 use ground::Ground;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::io::{self, BufRead, Write};
 use std::path::PathBuf;
 
@@ -28,14 +30,12 @@ fn main() -> anyhow::Result<()> {
     let data = arguments.next().map(PathBuf::from).context("usage: oracle --data DIR")?;
     let ground = Ground::new(data)?;
     let mut out = io::BufWriter::new(io::stdout().lock());
-    for line in io::stdin().lock().lines() {
-        let request: Value = serde_json::from_str(&line?)?;
-        let mut answer = answer(&ground, &request).unwrap_or_else(|e| json!({ "error": format!("{e:#}") }));
-        if let Some(fields) = answer.as_object_mut() {
-            fields.insert("id".to_owned(), request.get("id").cloned().unwrap_or_default());
+    for line in io::stdin().lock().split(b'\n') {
+        let line = line?;
+        if let Some(answer) = lines::answered(&line, |request| answer(&ground, request)) {
+            serde_json::to_writer(&mut out, &answer)?;
+            writeln!(out)?;
         }
-        serde_json::to_writer(&mut out, &answer)?;
-        writeln!(out)?;
     }
     Ok(out.flush()?)
 }
