@@ -1,8 +1,11 @@
 //! Checks arguments against the shape a server declares, by the keywords that decide what a value is.
 //!
-//! - `type`, `properties`, `required`, `additionalProperties`, `items` and `enum`, at every depth.
+//! - `type`, `properties`, `required`, `additionalProperties`, `items`, `enum`, `const`, `anyOf`, `oneOf`, `allOf` and the
+//!   schema `false`, at every depth. Of `oneOf` it is enough that one fits: what tells them apart may not be looked at.
+//! - References, `not` and conditions are not looked at, and what they say allows everything.
 //! - Keywords that only narrow a value (lengths, patterns, bounds) are the server's own business.
-//! - A shape is understood once, when it is loaded; a call that fits costs no memory.
+//! - A shape is understood once, when it is loaded; a call that fits costs no memory, but for alternatives
+//!   that do not.
 
 use crate::SharedStr;
 use crate::fields::field;
@@ -14,7 +17,8 @@ use std::fmt;
 /// Where arguments do not fit.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Misfit {
-    path: String,
+    /// The argument, or nothing for all of them. An argument may have an empty name.
+    path: Option<String>,
     message: String,
 }
 
@@ -27,10 +31,9 @@ impl Misfit {
 
 impl fmt::Display for Misfit {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.path.is_empty() {
-            write!(formatter, "the arguments {}", self.message)
-        } else {
-            write!(formatter, "argument `{}` {}", self.path, self.message)
+        match &self.path {
+            None => write!(formatter, "the arguments {}", self.message),
+            Some(path) => write!(formatter, "argument `{path}` {}", self.message),
         }
     }
 }
@@ -40,7 +43,9 @@ impl fmt::Display for Misfit {
 /// # Errors
 /// The first place where they do not fit.
 pub fn check(schema: &Value, arguments: &Map<String, Value>) -> Result<(), Misfit> {
-    Shape::of_arguments(schema).check_fields(arguments, Spot::Whole)
+    let shape = Shape::of_arguments(schema);
+    shape.check_whole(arguments)?;
+    shape.check_fields(arguments, Spot::Whole)
 }
 
 /// A JSON Schema, as far as it is understood.
@@ -48,7 +53,14 @@ pub fn check(schema: &Value, arguments: &Map<String, Value>) -> Result<(), Misfi
 pub(crate) struct Shape {
     /// Any when the schema names none.
     types: Option<Vec<Type>>,
-    allowed: Option<Vec<Value>>,
+    /// Whether nothing fits: the schema `false`.
+    never: bool,
+    /// `enum` and `const`: the value is in each of these.
+    allowed: Vec<Vec<Value>>,
+    /// `anyOf` and `oneOf`: of each of these, one fits.
+    any_of: Vec<Vec<Self>>,
+    /// `allOf`: each of these fits.
+    all_of: Vec<Self>,
     properties: Names<Self>,
     required: Vec<SharedStr>,
     others: Others,
@@ -95,17 +107,20 @@ impl Shape {
                 *property = Self::of(schema);
             }
         }
-        let texts = |field: &str| {
-            let all = schema.get(field).and_then(Value::as_array);
-            all.into_iter().flatten().filter_map(Value::as_str)
-        };
+        let list = |field: &str| schema.get(field).and_then(Value::as_array);
+        let texts = |field: &str| list(field).into_iter().flatten().filter_map(Value::as_str);
+        let shapes = |list: &Vec<Value>| list.iter().map(Self::of).collect();
+        let constant = schema.get("const").map(|only| vec![only.clone()]);
         Self {
             types: match schema.get("type") {
                 Some(Value::String(one)) => Some(vec![Type::named(one)]),
                 Some(Value::Array(_)) => Some(texts("type").map(Type::named).collect()),
                 Some(_) | None => None,
             },
-            allowed: schema.get("enum").and_then(Value::as_array).cloned(),
+            never: *schema == Value::Bool(false),
+            allowed: list("enum").cloned().into_iter().chain(constant).collect(),
+            any_of: ["anyOf", "oneOf"].into_iter().filter_map(list).map(shapes).collect(),
+            all_of: list("allOf").map(shapes).unwrap_or_default(),
             properties,
             required: texts("required").map(SharedStr::from).collect(),
             others: match schema.get("additionalProperties") {
@@ -141,21 +156,58 @@ impl Shape {
         self.check_value(value, Spot::Field(&Spot::Whole, name))
     }
 
+    /// Whether what a schema says of all arguments together holds, but for the fields themselves.
+    pub(crate) fn check_whole(&self, arguments: &Map<String, Value>) -> Result<(), Misfit> {
+        if self.is_plain() {
+            return Ok(());
+        }
+        let whole = Value::Object(arguments.clone());
+        self.check_kind(&whole, Spot::Whole)?;
+        self.check_composed(&whole, Spot::Whole)
+    }
+
+    /// Whether it is told by its fields alone.
+    fn is_plain(&self) -> bool {
+        let takes_objects = self.types.as_ref().is_none_or(|types| types.contains(&Type::Object));
+        takes_objects
+            && !self.never
+            && self.allowed.is_empty()
+            && self.any_of.is_empty()
+            && self.all_of.is_empty()
+    }
+
     fn check_value(&self, value: &Value, at: Spot<'_>) -> Result<(), Misfit> {
+        self.check_kind(value, at)?;
+        self.check_composed(value, at)?;
+        match value {
+            Value::Object(fields) => self.check_fields(fields, at),
+            Value::Array(items) => self.check_items(items, at),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Ok(()),
+        }
+    }
+
+    fn check_kind(&self, value: &Value, at: Spot<'_>) -> Result<(), Misfit> {
+        if self.never {
+            return Err(at.misfit("may have no value at all"));
+        }
         if let Some(types) = &self.types
             && !types.iter().any(|wanted| wanted.has(value))
         {
             let names: Vec<&str> = types.iter().map(Type::name).collect();
             return Err(at.misfit(format!("must be of type {}", names.join(" or "))));
         }
-        if self.allowed.as_ref().is_some_and(|allowed| !allowed.contains(value)) {
+        if !self.allowed.iter().all(|allowed| allowed.contains(value)) {
             return Err(at.misfit("is not one of the values allowed"));
         }
-        match value {
-            Value::Object(fields) => self.check_fields(fields, at),
-            Value::Array(items) => self.check_items(items, at),
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Ok(()),
+        Ok(())
+    }
+
+    fn check_composed(&self, value: &Value, at: Spot<'_>) -> Result<(), Misfit> {
+        let fits = |one: &Self| one.check_value(value, at).is_ok();
+        if !self.any_of.iter().all(|alternatives| alternatives.iter().any(fits)) {
+            return Err(at.misfit("must fit one of the alternatives of the schema"));
         }
+        self.all_of.iter().try_for_each(|part| part.check_value(value, at))
     }
 
     fn check_fields(&self, fields: &Map<String, Value>, at: Spot<'_>) -> Result<(), Misfit> {
@@ -234,6 +286,10 @@ impl Type {
 
 impl Spot<'_> {
     fn misfit(self, message: impl Into<String>) -> Misfit {
-        Misfit { path: self.to_string(), message: message.into() }
+        let path = match self {
+            Spot::Whole => None,
+            Spot::Field(..) | Spot::Item(..) => Some(self.to_string()),
+        };
+        Misfit { path, message: message.into() }
     }
 }

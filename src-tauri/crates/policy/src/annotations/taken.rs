@@ -19,6 +19,8 @@ pub(crate) struct Taken {
     shapes: Vec<Option<(SharedStr, Shape)>>,
     /// The arguments that must be given, and the place of each. One without a place no call may give: none fits.
     required: Vec<(SharedStr, Option<usize>)>,
+    /// What is said of all of them together.
+    whole: Shape,
 }
 
 /// What a call gives for each annotated argument.
@@ -42,7 +44,7 @@ impl Taken {
         }
         let required =
             whole.required().iter().map(|name| (name.clone(), places.get(name).copied())).collect();
-        Self { places, shapes, required }
+        Self { places, shapes, required, whole }
     }
 
     /// Whether a call may give an argument of this name.
@@ -61,7 +63,10 @@ impl Taken {
             *place.ok_or_else(|| Denial::invalid(format!("the tool has no argument `{name}`")))? =
                 Some(value);
         }
-        self.check(&values).map_err(|misfit| Denial::invalid(misfit.to_string()))?;
+        self.whole
+            .check_whole(arguments)
+            .and_then(|()| self.check(&values))
+            .map_err(|misfit| Denial::invalid(misfit.to_string()))?;
         Ok(values)
     }
 

@@ -8,6 +8,7 @@
 
 mod answers;
 mod arguments;
+mod composed;
 mod differences;
 mod domains;
 mod doubt;

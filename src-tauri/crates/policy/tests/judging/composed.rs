@@ -1,0 +1,100 @@
+//! Shapes that a server puts together from others.
+
+use crate::scene::fields;
+use ironcurtain_policy::{Annotations, check_schema};
+use serde_json::{Value, json};
+
+/// What is said of the only argument of a tool, `a`.
+fn said(schema: &Value, value: &Value) -> String {
+    whole(&json!({ "type": "object", "properties": { "a": schema } }), &json!({ "a": value }))
+}
+
+/// What is said of arguments, by themselves and as a call.
+fn whole(schema: &Value, arguments: &Value) -> String {
+    let args = json!({ "": ["none"], "a": ["none"], "b": ["none"], "c": ["none"] });
+    let tool = json!({ "toolName": "t", "serverName": "s", "args": args, "inputSchema": schema });
+    let file = json!({ "servers": { "s": { "tools": [tool] } } }).to_string();
+    let annotations = Annotations::from_json(&file, "a").unwrap();
+    let fits = |()| "fits".to_owned();
+    let said =
+        check_schema(schema, arguments.as_object().unwrap()).map_or_else(|misfit| misfit.to_string(), fits);
+    let called = annotations.plan("s", "t", &fields(arguments)).map(drop);
+    assert_eq!(called.map_or_else(|denial| denial.reason.to_string(), fits), said);
+    said
+}
+
+#[test]
+fn a_value_fits_one_of_its_alternatives_and_all_that_holds_for_all() {
+    let text_or_null = json!({ "anyOf": [{ "type": "string" }, { "type": "null" }] });
+    let one = json!({ "oneOf": [{ "type": "integer" }, { "type": "array", "items": { "type": "string" } }] });
+    let all = json!({ "allOf": [{ "type": ["string", "null"] }, { "enum": ["a", 1] }] });
+    let deep = json!({ "items": text_or_null });
+    let both = json!({ "enum": ["a", "b"], "const": "a" });
+    let none = "argument `a` must fit one of the alternatives of the schema";
+    for (schema, fits, odd, why) in [
+        (&text_or_null, vec![json!("x"), json!(null)], json!(1), none),
+        (&text_or_null, vec![], json!(["x"]), none),
+        (&one, vec![json!(1), json!(["x"]), json!([])], json!([1]), none),
+        (&all, vec![json!("a")], json!("b"), "argument `a` is not one of the values allowed"),
+        (&all, vec![], json!(1), "argument `a` must be of type string or null"),
+        (
+            &deep,
+            vec![json!(["x", null])],
+            json!([null, 1]),
+            "argument `a[1]` must fit one of the alternatives of the schema",
+        ),
+        (
+            &json!({ "const": { "x": [1] } }),
+            vec![json!({ "x": [1] })],
+            json!({ "x": 1 }),
+            "argument `a` is not one of the values allowed",
+        ),
+        (&both, vec![json!("a")], json!("b"), "argument `a` is not one of the values allowed"),
+        (&json!({ "anyOf": [] }), vec![], json!(1), none),
+        (&json!(false), vec![], json!(null), "argument `a` may have no value at all"),
+        (&json!({ "items": false }), vec![json!([])], json!([1]), "argument `a[0]` may have no value at all"),
+    ] {
+        for fitting in fits {
+            assert_eq!(said(schema, &fitting), "fits", "{schema} {fitting}");
+        }
+        assert_eq!(said(schema, &odd), why, "{schema} {odd}");
+    }
+}
+
+#[test]
+fn what_is_not_looked_at_allows_everything() {
+    for open in [
+        json!(true),
+        json!({}),
+        json!(null),
+        json!("string"),
+        json!({ "$ref": "#/$defs/x" }),
+        json!({ "not": {} }),
+        json!({ "anyOf": [{ "type": "null" }, { "$ref": "#/$defs/x" }] }),
+        json!({ "pattern": "^x$", "maxLength": 0, "maximum": 0 }),
+        json!({ "oneOf": [{ "minimum": 1 }, { "maximum": 9 }] }),
+    ] {
+        assert_eq!(said(&open, &json!(5)), "fits", "{open}");
+        assert_eq!(said(&open, &json!("five")), "fits", "{open}");
+    }
+}
+
+#[test]
+fn what_is_said_of_all_arguments_together_holds_too() {
+    let needed = |name: &str| json!({ "required": [name] });
+    let schema = json!({ "properties": { "a": {}, "b": {} }, "anyOf": [needed("a"), needed("b")] });
+    assert_eq!(whole(&schema, &json!({ "b": 1 })), "fits");
+    assert_eq!(whole(&schema, &json!({})), "the arguments must fit one of the alternatives of the schema");
+    let all = json!({ "allOf": [needed("a"), { "properties": { "a": { "type": "string" } } }] });
+    assert_eq!(whole(&all, &json!({ "a": "x", "c": 1 })), "fits");
+    assert_eq!(whole(&all, &json!({ "a": 1 })), "argument `a` must be of type string");
+    assert_eq!(whole(&all, &json!({})), "argument `a` is missing");
+    assert_eq!(whole(&json!(false), &json!({})), "the arguments may have no value at all");
+}
+
+#[test]
+fn an_argument_without_a_name_is_called_an_argument() {
+    let schema = json!({ "properties": { "": { "type": "string" } } });
+    assert_eq!(whole(&schema, &json!({ "": 1 })), "argument `` must be of type string");
+    assert_eq!(whole(&schema, &json!({ "": "x" })), "fits");
+}
