@@ -55,7 +55,7 @@ fn answer(ground: &Ground, request: &Value) -> anyhow::Result<Value> {
         "expandTilde" => plain::expand_tilde(ground, request),
         "isIpAddress" => plain::is_ip(request),
         "canonicalize" => plain::canonicalize(ground, request),
-        "domainOf" => plain::domain_of(request),
+        "domainOf" => plain::domain_of(ground, request),
         "domainMatches" => plain::domain_matches(request),
         "validateArgs" => plain::validate(request),
         "rewriteResult" => container::rewrite_result(request),

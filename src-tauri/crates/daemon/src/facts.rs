@@ -87,10 +87,8 @@ fn cannot_be(path: &CanonicalPath) -> bool {
 }
 
 fn too_long(argument: &str) -> Denial {
-    Denial {
-        rule: "structural-invalid-argument".into(),
-        reason: format!("the path in `{argument}` is longer than a path can be").into(),
-    }
+    let reason = format!("the path in `{argument}` is longer than a path can be");
+    Denial::new("structural-invalid-argument", reason)
 }
 
 #[cfg(test)]

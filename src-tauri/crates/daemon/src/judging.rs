@@ -199,10 +199,7 @@ pub async fn prepare(
 }
 
 fn not_asked() -> Denial {
-    Denial {
-        rule: "structural-invalid-argument".into(),
-        reason: "git could not be asked about the remote".into(),
-    }
+    Denial::new("structural-invalid-argument", "git could not be asked about the remote")
 }
 
 #[cfg(test)]

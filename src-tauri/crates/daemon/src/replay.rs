@@ -258,6 +258,6 @@ fn ruling(verdict: Verdict) -> Ruling {
     Ruling { decision, rule: rule.to_string(), reason: reason.to_string() }
 }
 
-fn denied(Denial { rule, reason }: Denial) -> Ruling {
+fn denied(Denial { rule, reason, .. }: Denial) -> Ruling {
     Ruling { decision: Decision::Deny, rule: rule.to_string(), reason: reason.to_string() }
 }

@@ -38,6 +38,8 @@ pub struct ToolAnnotation {
     pub input_schema: Option<Value>,
     /// Whether a folder given to the tool stands for all that is in it: what the file says, else what its name says.
     pub descends: bool,
+    /// The arguments that say so of a call, where they are given and not false, by their names.
+    pub(crate) deep: Vec<SharedStr>,
     /// What a call may give for them.
     pub(crate) taken: Taken,
 }
@@ -159,7 +161,8 @@ fn is_same(value: &Value, wanted: &Value) -> bool {
     }
 }
 
-fn is_truthy(value: &Value) -> bool {
+/// Whether a value is given, and not null, false, zero or empty text.
+pub(crate) fn is_truthy(value: &Value) -> bool {
     match value {
         Value::Null => false,
         Value::Bool(truth) => *truth,

@@ -1,6 +1,6 @@
 //! A call with every value in its canonical form: what is judged, and what is sent.
 
-use crate::annotations::KnownTool;
+use crate::annotations::{KnownTool, is_truthy};
 use crate::arguments::RoleList;
 use crate::domains::Destination;
 use crate::{CallPlan, Category, Denial, PlannedValue, Role, RoleSet, SharedStr};
@@ -110,7 +110,9 @@ impl ResolvedCall {
 
     /// Whether a folder given to the tool stands for all that is in it.
     pub(crate) fn descends(&self) -> bool {
-        self.tool.annotation.descends
+        let annotation = &self.tool.annotation;
+        annotation.descends
+            || annotation.deep.iter().any(|name| self.arguments.get(name.as_str()).is_some_and(is_truthy))
     }
 
     /// The argument that a value came in.

@@ -167,7 +167,7 @@ impl<'a> Judging<'a> {
         let rule = self.rule_for(scope);
         let gated = self.is_outside_gate(scope, rule);
         if gated {
-            tally.gate(scope.finding());
+            tally.gate(scope.finding(), self.is_understood(scope));
         }
         // A yes at the gate is a yes to the address, where no rule speaks about it.
         if !gated || rule.is_some() {
@@ -180,13 +180,18 @@ impl<'a> Judging<'a> {
     /// covers it there is nothing to ask.
     fn is_outside_gate(&self, scope: &Scope<'_>, rule: Option<&Rule>) -> bool {
         let Some(given @ Given { value: Resource::Url(destination), .. }) = scope.given else { return false };
-        let (gates, server) = (self.context.gates, self.call.server());
-        let asks = rule.is_some()
-            || (self.call.gives(self.call.argument(given)) && gates.understand(server, destination));
-        let admitted = gates.admits(server, destination);
+        let asks =
+            rule.is_some() || (self.call.gives(self.call.argument(given)) && self.is_understood(scope));
+        let admitted = self.context.gates.admits(self.call.server(), destination);
         // A granted host leaves a repository there to the rules; without one, the gate is all there is.
         let opened = rule.is_some() && self.context.hosts.iter().any(|grant| grant.covers(destination));
         asks && !admitted && !opened
+    }
+
+    /// Whether a value is an address that is certainly not meant to be open.
+    fn is_understood(&self, scope: &Scope<'_>) -> bool {
+        let Some(Given { value: Resource::Url(destination), .. }) = scope.given else { return false };
+        self.context.gates.understand(self.call.server(), destination)
     }
 
     /// The rule that decides about a value.

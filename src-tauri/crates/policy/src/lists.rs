@@ -1,11 +1,13 @@
 //! Named lists that rules refer to as `@name`.
 //!
 //! - What is in force is (values + additions) - removals.
+//! - A removal may be spelled otherwise than what it is meant for, as matching takes both for the same. A rule that allows
+//!   goes without what it may mean; for one that asks or denies only what is written the same is gone.
 //! - A policy that names a list which is not defined is refused: a deny rule over a list that went missing would no
 //!   longer deny.
 
 use crate::spot::{Source, Spot};
-use crate::{LoadError, strict};
+use crate::{Decision, LoadError, strict};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,8 +15,17 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The lists of one dynamic-lists file.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DynamicLists {
-    lists: BTreeMap<String, Vec<String>>,
+    lists: BTreeMap<String, List>,
     missing_is_empty: bool,
+}
+
+/// What is in force for a list.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+struct List {
+    /// All of it.
+    values: Vec<String>,
+    /// What no removal may mean.
+    certain: Vec<String>,
 }
 
 impl DynamicLists {
@@ -43,12 +54,16 @@ impl DynamicLists {
     /// What is in force for the list of this name.
     #[must_use]
     pub fn get(&self, name: &str) -> &[String] {
-        self.lists.get(name).map_or(&[], Vec::as_slice)
+        self.lists.get(name).map_or(&[], |list| &list.values)
     }
 
-    /// What is in force for the list of this name; nothing when there is no such list.
-    pub(crate) fn find(&self, name: &str) -> Option<&[String]> {
-        self.lists.get(name).map(Vec::as_slice).or_else(|| self.missing_is_empty.then_some(&[]))
+    /// What is in force for the list of this name in a rule that decides so; nothing when there is no such list.
+    pub(crate) fn find(&self, name: &str, then: Decision) -> Option<&[String]> {
+        let found = self.lists.get(name).map(|list| match then {
+            Decision::Allow => list.certain.as_slice(),
+            Decision::Escalate | Decision::Deny => list.values.as_slice(),
+        });
+        found.or_else(|| self.missing_is_empty.then_some(&[]))
     }
 }
 
@@ -119,13 +134,19 @@ fn for_others(schema: &mut schemars::Schema) {
 }
 
 impl StoredList {
-    fn in_force(self) -> Vec<String> {
+    fn in_force(self) -> List {
         let removed: BTreeSet<String> = self.manual_removals.into_iter().collect();
+        let meant: BTreeSet<String> = removed.iter().map(|value| plain(value)).collect();
         let mut seen = BTreeSet::new();
-        self.values
-            .into_iter()
-            .chain(self.manual_additions)
-            .filter(|value| !removed.contains(value) && seen.insert(value.clone()))
-            .collect()
+        let all = self.values.into_iter().chain(self.manual_additions);
+        let values: Vec<String> =
+            all.filter(|value| !removed.contains(value) && seen.insert(value.clone())).collect();
+        let certain = values.iter().filter(|value| !meant.contains(&plain(value))).cloned().collect();
+        List { values, certain }
     }
+}
+
+/// A value without what matching makes no difference of: capitals, and the dot at the end of a host.
+fn plain(value: &str) -> String {
+    value.trim_end_matches('.').to_lowercase()
 }

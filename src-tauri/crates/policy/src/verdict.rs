@@ -46,6 +46,8 @@ pub struct Denial {
     pub rule: SharedStr,
     /// Its reason.
     pub reason: SharedStr,
+    /// Every other rule that refuses.
+    pub others: Few<Reason>,
 }
 
 /// A rule that spoke, and why. Shared, since it goes into every verdict.
@@ -105,8 +107,10 @@ impl Permit {
 }
 
 impl Denial {
-    pub(crate) fn new(rule: SharedStr, reason: impl Into<SharedStr>) -> Self {
-        Self { rule, reason: reason.into() }
+    /// A refusal by one rule.
+    #[must_use]
+    pub fn new(rule: impl Into<SharedStr>, reason: impl Into<SharedStr>) -> Self {
+        Self { rule: rule.into(), reason: reason.into(), others: Few::new() }
     }
 
     /// Refuses a call whose arguments cannot be understood.

@@ -135,7 +135,12 @@ fn verdict_in_words(text: &mut Sheet, verdict: &Verdict) {
                 text.line(format_args!("  asks about {role}: {} (by `{}`)", asked.subject, asked.by.rule));
             }
         }
-        Verdict::Deny(denial) => text.line(denial_in_words(denial)),
+        Verdict::Deny(denial) => {
+            text.line(denial_in_words(denial));
+            for also in &denial.others {
+                text.line(format_args!("  denied by `{}`, too: {}", also.rule, also.reason));
+            }
+        }
     }
 }
 
@@ -157,18 +162,43 @@ fn json(server: &str, tool: &str, judged: &Judged) -> Value {
             json!({ "argument": found.argument, "written": found.written, "path": found.path, "links": links })
         })
         .collect();
-    let (steps, decision, rule, reason) = match &judged.outcome {
-        Err(denial) => (Vec::new(), "deny", denial.rule.clone(), denial.reason.clone()),
+    let (steps, decision, rule, reason, asked, others) = match &judged.outcome {
+        Err(denial) => {
+            (Vec::new(), "deny", denial.rule.clone(), denial.reason.clone(), Vec::new(), Vec::new())
+        }
         Ok(explanation) => {
             let verdict = &explanation.verdict;
             let steps = explanation.steps.iter().map(step_as_json).collect();
-            (steps, word(verdict.decision()), verdict.rule().into(), reason(verdict))
+            let (asked, others) = (asked(verdict), others(verdict));
+            (steps, word(verdict.decision()), verdict.rule().into(), reason(verdict), asked, others)
         }
     };
     json!({
         "server": server, "tool": tool, "paths": paths, "steps": steps,
-        "decision": decision, "rule": rule, "reason": reason,
+        "decision": decision, "rule": rule, "reason": reason, "asked": asked, "others": others,
     })
+}
+
+/// What a person would be asked about.
+fn asked(verdict: &Verdict) -> Vec<Value> {
+    let Verdict::Escalate(escalation) = verdict else { return Vec::new() };
+    let asked = escalation.values.iter().map(|asked| {
+        json!({
+            "role": asked.role.map(|role| role.name()), "argument": asked.argument,
+            "subject": asked.subject.to_string(), "rule": asked.by.rule, "reason": asked.by.reason,
+        })
+    });
+    asked.collect()
+}
+
+/// Every other rule that spoke, and why.
+fn others(verdict: &Verdict) -> Vec<Value> {
+    let others = match verdict {
+        Verdict::Allow(permit) => permit.reasons().get(1..).unwrap_or_default(),
+        Verdict::Escalate(escalation) => &escalation.others,
+        Verdict::Deny(denial) => &denial.others,
+    };
+    others.iter().map(|by| json!({ "rule": by.rule, "reason": by.reason })).collect()
 }
 
 /// The reason of a verdict.

@@ -62,7 +62,7 @@ pub fn report(world: World, file: &Path) -> anyhow::Result<Report> {
                 let verdict = &explanation.verdict;
                 (verdict.decision(), verdict.rule().into(), reason(verdict))
             }
-            Err(Denial { rule, reason }) => (Decision::Deny, rule.clone(), reason.clone()),
+            Err(Denial { rule, reason, .. }) => (Decision::Deny, rule.clone(), reason.clone()),
         };
         let expected = decision_of(scenario.expect);
         let good =

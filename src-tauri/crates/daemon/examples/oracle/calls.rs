@@ -2,10 +2,13 @@
 
 use crate::container::on_host;
 use crate::ground::{Ground, call};
+use crate::plain;
 use anyhow::Context as _;
 use ironcurtain_daemon::facts::{self, Git, RemoteQuestion};
 use ironcurtain_paths::{CanonicalPath, PathError, Resolution, Target};
-use ironcurtain_policy::{CallPlan, Context, Denial, Fact, Gates, Protected, ResolvedCall, Verdict, judge};
+use ironcurtain_policy::{
+    CallPlan, Category, Context, Denial, Fact, Gates, Protected, ResolvedCall, Verdict, judge,
+};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
@@ -57,7 +60,7 @@ pub fn prepare(ground: &Ground, request: &Value) -> anyhow::Result<Value> {
     let (_, _, written) = call(request)?;
     Ok(match resolve(ground, request, sandbox.as_ref(), true)? {
         Ok(resolved) => {
-            let judged = resolved.transport_arguments();
+            let judged = &without_slashes(ground, request, resolved.transport_arguments())?;
             let sent = if sandbox.is_some() { as_sent(written, judged) } else { judged.clone() };
             json!({ "argsForTransport": sent, "argsForPolicy": judged })
         }
@@ -77,6 +80,31 @@ pub fn annotation(ground: &Ground, request: &Value) -> anyhow::Result<Value> {
         names.collect::<Map<String, Value>>()
     });
     Ok(json!({ "args": roles }))
+}
+
+/// The arguments with every address as the other system writes it.
+fn without_slashes(
+    ground: &Ground,
+    request: &Value,
+    judged: &Map<String, Value>,
+) -> anyhow::Result<Map<String, Value>> {
+    let (server, tool, _) = call(request)?;
+    let annotations = ground.annotations(request)?;
+    let mut told = judged.clone();
+    for (name, roles) in annotations.get(server, tool).into_iter().flat_map(|known| known.roles(judged)) {
+        if roles.iter().any(|role| role.category() == Category::Url) {
+            told.get_mut(name.as_str()).into_iter().for_each(without_slash);
+        }
+    }
+    Ok(told)
+}
+
+fn without_slash(value: &mut Value) {
+    match value {
+        Value::String(address) => *address = plain::without_slash(std::mem::take(address)),
+        Value::Array(addresses) => addresses.iter_mut().for_each(without_slash),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => {}
+    }
 }
 
 /// The other system judges a relative path by where it leads from the session sandbox, and sends it as it was written;

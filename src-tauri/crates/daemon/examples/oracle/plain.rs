@@ -8,6 +8,7 @@ use ironcurtain_policy::{
     Category, Destination, Pattern, Role, Root, check_schema, file_uri, is_ip_address, policy_roots,
 };
 use serde_json::{Value, json};
+use url::Url;
 
 pub fn roots(ground: &Ground, request: &Value) -> anyhow::Result<Value> {
     let sandbox = ground.sandbox(request)?;
@@ -68,7 +69,7 @@ pub fn canonicalize(ground: &Ground, request: &Value) -> anyhow::Result<Value> {
     let (role, raw) = (role(request)?, text(request, "input")?);
     let value = match role.category() {
         Category::Path => ground.place(raw)?.to_string(),
-        Category::Url => without_slash(Destination::parse(role, raw).text()).to_owned(),
+        Category::Url => without_slash(Destination::parse(role, raw).text().to_owned()),
         Category::Identifier => raw.to_lowercase(),
         Category::Opaque => raw.to_owned(),
     };
@@ -76,14 +77,22 @@ pub fn canonicalize(ground: &Ground, request: &Value) -> anyhow::Result<Value> {
 }
 
 /// The other system drops the slash that ends an address. This one does so for a bare host only, since the rest of an
-/// address is its server's.
-fn without_slash(address: &str) -> &str {
-    if address.contains("://") { address.strip_suffix('/').unwrap_or(address) } else { address }
+/// address is its server's. What is no address stays as it is.
+pub fn without_slash(mut address: String) -> String {
+    let is_address = address.contains("://") && Url::parse(&address).is_ok();
+    if is_address && address.ends_with('/') {
+        address.pop();
+    }
+    address
 }
 
 /// The other system takes what leads nowhere for a host by that name.
-pub fn domain_of(request: &Value) -> anyhow::Result<Value> {
-    let destination = Destination::parse(role(request)?, text(request, "input")?);
+pub fn domain_of(ground: &Ground, request: &Value) -> anyhow::Result<Value> {
+    let role = role(request)?;
+    if role.category() != Category::Url {
+        return canonicalize(ground, request);
+    }
+    let destination = Destination::parse(role, text(request, "input")?);
     Ok(json!({ "value": destination.domain().unwrap_or(destination.text()) }))
 }
 

@@ -8,7 +8,7 @@ pub(crate) mod guards;
 use super::{Annotations, ArgumentRoles, KnownTool, Taken, ToolAnnotation};
 use crate::names::Names;
 use crate::spot::{Source, Spot};
-use crate::{LoadError, Role, Roles, strict};
+use crate::{LoadError, Role, Roles, SharedStr, strict};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -122,8 +122,10 @@ impl Reading<'_> {
         }
         let taken = Taken::new(&arguments, input_schema.as_ref());
         self.check_conditions(&arguments, &taken)?;
+        let deep = arguments.iter().map(|(name, _): &(SharedStr, _)| name).filter(|name| says_how_deep(name));
         let annotation = ToolAnnotation {
             descends: descends.unwrap_or_else(|| names_a_recursive_tool(&name)),
+            deep: if descends.is_none() { deep.cloned().collect() } else { Vec::new() },
             taken,
             arguments,
             input_schema,
@@ -191,6 +193,12 @@ fn names_a_recursive_tool(tool: &str) -> bool {
     ];
     let tool = tool.to_ascii_lowercase();
     WORDS.iter().any(|word| tool.contains(word))
+}
+
+/// Whether the name of an argument says that with it a tool goes down into the folders it is given.
+fn says_how_deep(argument: &str) -> bool {
+    let argument = argument.to_ascii_lowercase();
+    ["recurs", "depth", "descend"].iter().any(|word| argument.contains(word))
 }
 
 /// A value has one canonical form, so its roles must agree on what kind of thing it is, under every condition.

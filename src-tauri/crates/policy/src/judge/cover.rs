@@ -51,8 +51,8 @@ impl<'a> Scope<'a> {
             return Err(Miss::OtherRoles);
         }
         let doubt = Doubt::of(rule);
-        let paths =
-            all(condition.paths.iter().map(|paths| self.within(paths, doubt))).ok_or(Miss::NotWithin)?;
+        let paths = all(condition.paths.iter().map(|paths| self.within(paths, call, doubt)))
+            .ok_or(Miss::NotWithin)?;
         let values = || call.values(self.role);
         let domains = condition.domains.iter();
         let in_domains =
@@ -71,12 +71,13 @@ impl<'a> Scope<'a> {
         Finding { role: Some(self.role), given: self.given }
     }
 
-    /// A folder that is moved or removed takes along what lies in it: a rule that asks or denies about that is meant, too.
-    fn within(&self, paths: &PathsCondition, doubt: Doubt) -> Option<Holds> {
+    /// A folder that is moved, removed or gone through takes along what lies in it: a rule that asks or denies about that is
+    /// meant, too.
+    fn within(&self, paths: &PathsCondition, call: &ResolvedCall, doubt: Doubt) -> Option<Holds> {
         let given = self.given?;
         let Resource::Path(path) = &given.value else { return None };
-        let takes_along = || given.roles.meets(RoleSet::DESCENDING) && path.contains(&paths.within);
-        doubt.holds(paths.within.contains(path), takes_along)
+        let goes_down = || given.roles.meets(RoleSet::DESCENDING) || call.descends();
+        doubt.holds(paths.within.contains(path), || path.contains(&paths.within) && goes_down())
     }
 }
 

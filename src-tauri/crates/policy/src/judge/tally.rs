@@ -12,9 +12,9 @@ use std::fmt;
 /// Findings so far.
 #[derive(Default)]
 pub(super) struct Tally<'a> {
-    denied: Option<&'a Rule>,
+    denied: Few<&'a Rule>,
     uncovered: Option<Finding<'a>>,
-    gated: Few<Finding<'a>>,
+    gated: Few<Gated<'a>>,
     asked: Few<(Finding<'a>, &'a Rule)>,
     allowed: Few<&'a Rule>,
     settled: Few<Settled<'a>>,
@@ -27,6 +27,13 @@ pub(super) struct Finding<'a> {
     pub(super) role: Option<Role>,
     /// The value; nothing when the call gives none.
     pub(super) given: Option<&'a Given>,
+}
+
+/// An address outside the hosts that its server may reach.
+struct Gated<'a> {
+    finding: Finding<'a>,
+    /// Whether it is certain that it is not meant to be open, so that there is something to ask about.
+    is_certain: bool,
 }
 
 /// What settles a value without a rule.
@@ -55,9 +62,7 @@ impl<'a> Tally<'a> {
         match rule.then {
             Decision::Allow => self.allowed.push(rule),
             Decision::Escalate => self.asked.push((finding, rule)),
-            Decision::Deny => {
-                self.denied.get_or_insert(rule);
-            }
+            Decision::Deny => self.denied.push(rule),
         }
     }
 
@@ -69,14 +74,14 @@ impl<'a> Tally<'a> {
     }
 
     /// An address is outside the hosts its server may reach.
-    pub(super) fn gate(&mut self, finding: Finding<'a>) {
-        self.gated.push(finding);
+    pub(super) fn gate(&mut self, finding: Finding<'a>, is_certain: bool) {
+        self.gated.push(Gated { finding, is_certain });
     }
 
     /// The verdict about the call, less what a person said yes to.
     pub(super) fn conclude(&self, call: &ResolvedCall, approved: &[Asked]) -> Verdict {
-        if let Some(rule) = self.denied {
-            return Verdict::Deny(Denial::new(rule.name().clone(), rule.reason().clone()));
+        if let [first, rest @ ..] = self.denied.as_slice() {
+            return Verdict::Deny(denial(first, rest));
         }
         let mut reasons = Few::new();
         self.allowed.iter().for_each(|rule| push(&mut reasons, rule.said.clone()));
@@ -91,8 +96,11 @@ impl<'a> Tally<'a> {
             }
             !answered
         };
-        // A gate asks about a value before a rule does.
-        let gates = self.gated.iter().filter(|finding| is_open(finding.asked_by_gate(call))).count();
+        // A gate asks about a value before a rule does. It goes before what no rule covers where it knows what it asks about.
+        let mut gates = 0;
+        for gated in &self.gated {
+            gates += usize::from(is_open(gated.finding.asked_by_gate(call)) && gated.is_certain);
+        }
         for (finding, rule) in &self.asked {
             is_open(finding.asked(call, rule.said.clone()));
         }
@@ -131,6 +139,15 @@ impl Settled<'_> {
             Self::Host(grant) => Some(&grant.id),
         }
     }
+}
+
+/// A refusal by each of these rules.
+fn denial(first: &Rule, rest: &[&Rule]) -> Denial {
+    let mut others = Few::new();
+    for rule in rest.iter().filter(|rule| rule.name() != first.name()) {
+        push(&mut others, rule.said.clone());
+    }
+    Denial { others, ..Denial::new(first.name().clone(), first.reason().clone()) }
 }
 
 fn granted(reason: String) -> Reason {

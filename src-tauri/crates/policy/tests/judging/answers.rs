@@ -108,6 +108,28 @@ fn a_yes_is_for_one_argument() {
 }
 
 #[test]
+fn a_denial_tells_every_rule_that_refuses_once() {
+    let scene = Scene::new(&[
+        ("no-writes", json!({ "roles": ["write-path"] }), "deny"),
+        ("asks", json!({ "roles": ["delete-path"] }), "escalate"),
+        ("no-reads", json!({ "paths": { "roles": ["read-path"], "within": "/a" } }), "deny"),
+        ("no-copies", json!({ "paths": { "roles": ["write-path"], "within": "/b" } }), "deny"),
+        ("all", json!({}), "allow"),
+    ]);
+    let denied = |tool: &str, arguments: Value| match scene.judge("filesystem", tool, &arguments) {
+        Verdict::Deny(denial) => (
+            format!("{}: {}", denial.rule, denial.reason),
+            denial.others.iter().map(|other| format!("{}: {}", other.rule, other.reason)).collect::<Vec<_>>(),
+        ),
+        Verdict::Allow(_) | Verdict::Escalate(_) => panic!(),
+    };
+    let (first, others) = denied("move", json!({ "source": "/a/x", "destination": "/b/x" }));
+    assert_eq!((first.as_str(), others), ("no-reads: no-reads", vec!["no-writes: no-writes".to_owned()]));
+    let (first, others) = denied("many", json!({ "paths": ["/a/x", "/b", "/a/y"] }));
+    assert_eq!((first.as_str(), others), ("no-reads: no-reads", Vec::new()));
+}
+
+#[test]
 fn a_permit_tells_every_reason_once() {
     let scene = Scene::new(&[("reads", json!({ "roles": ["read-path"] }), "allow")]);
     let Verdict::Allow(permit) = scene.judge("filesystem", "many", &json!({ "paths": ["/a", "/b"] })) else {

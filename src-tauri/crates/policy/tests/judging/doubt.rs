@@ -140,6 +140,34 @@ fn a_folder_is_not_moved_away_with_what_a_rule_denies_in_it() {
 }
 
 #[test]
+fn a_folder_is_not_searched_with_what_a_rule_denies_in_it() {
+    let within = |roles: &str, then| {
+        let secret = json!({ "paths": { "roles": [roles], "within": "/d/a/secret" } });
+        Scene::new(&[("secret", secret, then), ("all", json!({}), "allow")])
+    };
+    for folder in ["/d", "/d/a", "/d/a/secret", "/d/a/secret/below"] {
+        for (tool, more) in [("search", json!({ "pattern": "x" })), ("list", json!({ "recursive": true }))] {
+            let mut arguments = more;
+            arguments["path"] = json!(folder);
+            let said = |roles, then| within(roles, then).says("filesystem", tool, &arguments);
+            assert_eq!(said("read-path", "deny"), "deny secret", "{arguments}");
+            assert_eq!(said("read-path", "escalate"), "escalate secret", "{arguments}");
+            assert_eq!(said("write-path", "deny"), "allow all", "{arguments}");
+        }
+    }
+    for (tool, arguments) in [
+        ("search", json!({ "path": "/d/b", "pattern": "x" })),
+        ("list", json!({ "path": "/d/a", "recursive": false })),
+    ] {
+        assert_eq!(
+            within("read-path", "deny").says("filesystem", tool, &arguments),
+            "allow all",
+            "{arguments}"
+        );
+    }
+}
+
+#[test]
 fn a_host_is_found_however_it_is_spelled() {
     let pairs = [
         ("b\u{fc}cher.de", "https://xn--bcher-kva.de/"),

@@ -1,6 +1,6 @@
 //! Files that are refused, and how they are told to be wrong.
 
-use crate::scene::spelled;
+use crate::scene::{Scene, load, spelled};
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::{Annotations, DynamicLists, Policy, file_uri, open_folders, policy_roots};
 use serde_json::{Value, json};
@@ -269,7 +269,7 @@ fn roots_are_the_sandbox_and_the_folders_that_rules_open() {
         rule("a", "/a", "allow"), rule("b", "/b", "deny"), rule("c", "~/c", "escalate"), rule("again", "/a/", "allow"),
         rule("box", "/box", "allow"), { "name": "all", "if": {}, "then": "allow" },
     ] });
-    let policy = crate::scene::load(&file, &DynamicLists::default());
+    let policy = load(&file, &DynamicLists::default());
     let sandbox = CanonicalPath::assume_canonical("/box").unwrap();
     let roots: Vec<_> = policy_roots(&policy, Some(&sandbox))
         .into_iter()
@@ -332,4 +332,25 @@ fn a_list_is_what_was_found_and_added_less_what_was_taken_out() {
     let lists = DynamicLists::from_json(&json!({ "lists": { "l": list } }).to_string(), "l").unwrap();
     assert_eq!(lists.get("l"), ["a", "c"]);
     assert_eq!(lists.get("m"), [""; 0]);
+}
+
+#[test]
+fn a_removal_in_another_spelling_takes_leave_away_and_never_a_refusal() {
+    let list =
+        json!({ "values": ["Evil.org", "ok.org", "b.org."], "manualRemovals": ["evil.ORG.", "b.org"] });
+    let lists = DynamicLists::from_json(&json!({ "lists": { "l": list } }).to_string(), "l").unwrap();
+    let said = |then: &str, host: &str| {
+        let sites = json!({ "domains": { "roles": ["fetch-url"], "allowed": ["@l"] } });
+        let rule = json!({ "name": "sites", "if": sites, "then": then });
+        let mut scene = Scene::new(&[]);
+        scene.policy = load(&json!({ "rules": [rule] }), &lists);
+        scene.says("other", "get", &json!({ "url": format!("https://{host}/") }))
+    };
+    for host in ["evil.org", "EVIL.org", "b.org"] {
+        assert_eq!(said("allow", host), "deny default-deny", "{host}");
+        assert_eq!(said("escalate", host), "escalate sites", "{host}");
+        assert_eq!(said("deny", host), "deny sites", "{host}");
+    }
+    assert_eq!(said("allow", "ok.org"), "allow sites");
+    assert_eq!(said("allow", "other.org"), "deny default-deny");
 }

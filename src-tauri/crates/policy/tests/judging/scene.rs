@@ -125,14 +125,23 @@ impl Scene {
 
     /// The verdict as `decision rule`.
     pub(crate) fn says(&self, server: &str, tool: &str, arguments: &Value) -> String {
-        match self.judge(server, tool, arguments) {
-            Verdict::Allow(permit) => {
-                let rules: Vec<&str> = permit.reasons().iter().map(|reason| reason.rule.as_str()).collect();
-                format!("allow {}", rules.join("+"))
-            }
-            Verdict::Escalate(escalation) => format!("escalate {}", escalation.by.rule),
-            Verdict::Deny(denial) => format!("deny {}", denial.rule),
+        in_words(self.judge(server, tool, arguments))
+    }
+
+    /// The verdict about a call as `decision rule`.
+    pub(crate) fn says_of(&self, call: &ResolvedCall) -> String {
+        in_words(self.judge_call(call))
+    }
+}
+
+fn in_words(verdict: Verdict) -> String {
+    match verdict {
+        Verdict::Allow(permit) => {
+            let rules: Vec<&str> = permit.reasons().iter().map(|reason| reason.rule.as_str()).collect();
+            format!("allow {}", rules.join("+"))
         }
+        Verdict::Escalate(escalation) => format!("escalate {}", escalation.by.rule),
+        Verdict::Deny(denial) => format!("deny {}", denial.rule),
     }
 }
 
@@ -153,6 +162,7 @@ fn tools() -> Value {
         tool("many", json!({ "paths": ["read-path"] })),
         tool("compare", json!({ "left": ["read-path"], "right": ["read-path"] })),
         tool("search", json!({ "path": ["read-path"], "pattern": ["none"] })),
+        tool("list", json!({ "path": ["read-path"], "recursive": ["none"] })),
         tool("list_allowed_directories", json!({})),
     ]);
     let others = json!([

@@ -32,6 +32,8 @@ fn what_goes_down_into_a_folder_is_refused_above_a_protected_path() {
     for (tool, arguments) in [
         ("search", json!({ "path": "/home/ann", "pattern": "id" })),
         ("search", json!({ "path": "/", "pattern": "id" })),
+        ("list", json!({ "path": "/home/ann", "recursive": true })),
+        ("list", json!({ "path": "/home", "recursive": 1 })),
         ("delete", json!({ "path": "/home" })),
         ("move", json!({ "source": "/home/ann", "destination": "/a" })),
     ] {
@@ -41,11 +43,15 @@ fn what_goes_down_into_a_folder_is_refused_above_a_protected_path() {
             "{arguments}"
         );
     }
-    assert_eq!(scene.says("filesystem", "read", &json!({ "path": "/home/ann" })), "allow all");
-    assert_eq!(
-        scene.says("filesystem", "search", &json!({ "path": "/home/bob", "pattern": "id" })),
-        "allow all"
-    );
+    for (tool, arguments) in [
+        ("read", json!({ "path": "/home/ann" })),
+        ("search", json!({ "path": "/home/bob", "pattern": "id" })),
+        ("list", json!({ "path": "/home/bob", "recursive": true })),
+        ("list", json!({ "path": "/home/ann", "recursive": false })),
+        ("list", json!({ "path": "/home/ann" })),
+    ] {
+        assert_eq!(scene.says("filesystem", tool, &arguments), "allow all", "{arguments}");
+    }
 }
 
 #[test]
@@ -259,6 +265,26 @@ fn the_gate_does_not_ask_about_what_nobody_understands_where_no_rule_speaks_abou
     assert_eq!(said(&[], &["ok.org"], "http://localhost/"), asked);
     assert_eq!(said(&[], &["*"], "http://localhost/"), refused);
     assert_eq!(said(&[], &["*"], "http://1.2.3.4/"), asked);
+}
+
+#[test]
+fn the_gate_does_not_ask_about_what_nobody_understands_where_something_else_is_refused() {
+    let remotes = json!({ "roles": ["git-remote-url"] });
+    let said = |then: &str, facts: &[&str]| {
+        let mut scene = Scene::new(&[("remotes", remotes.clone(), then)]);
+        scene.gates = Gates::new(&BTreeMap::from([("other".to_owned(), vec!["ok.org".to_owned()])]));
+        let arguments = fields(&json!({ "path": "/r", "remote": "https://ok.org/x" }));
+        let plan = scene.annotations.plan("other", "push", &arguments).unwrap();
+        let remotes = facts.iter().map(|text| (*text).to_owned()).collect();
+        let call = plan.with_facts(vec![Fact::Path(path("/r")), Fact::Remotes(remotes)]).unwrap();
+        scene.says_of(&call)
+    };
+    for then in ["allow", "escalate"] {
+        // No rule covers the repository. A question about an address that git does not tell is no way around that.
+        assert_eq!(said(then, &["(not known)"]), "deny default-deny", "{then}");
+        assert_eq!(said(then, &["https://ok.org/x"]), "deny default-deny", "{then}");
+        assert_eq!(said(then, &["https://evil.net/x"]), "escalate structural-domain-escalate", "{then}");
+    }
 }
 
 #[test]

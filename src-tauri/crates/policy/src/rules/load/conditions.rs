@@ -91,7 +91,7 @@ impl Loading<'_> {
         if let Some(role) = roles.iter().find(|role| !names_a_host(**role)) {
             return Err(self.reading.error(of_roles, format!("`{role}` names no host")));
         }
-        let allowed = self.fill_in(Spot::Field(&at, "allowed"), stored.allowed)?;
+        let allowed = self.fill_in(then, Spot::Field(&at, "allowed"), stored.allowed)?;
         let allowed = allowed.iter().map(|text| self.pattern(then, Spot::Field(&at, "allowed"), text));
         Ok(DomainsCondition { roles, allowed: allowed.collect::<Result<_, _>>()? })
     }
@@ -122,7 +122,7 @@ impl Loading<'_> {
                 return Err(self.reading.error(Spot::Field(&at, "matchType"), message));
             }
         };
-        let allowed = self.fill_in(of_allowed, stored.allowed)?;
+        let allowed = self.fill_in(then, of_allowed, stored.allowed)?;
         Ok(ListCondition { roles, allowed: allowed.into_iter().map(entry).collect::<Result<_, _>>()? })
     }
 
@@ -137,7 +137,7 @@ impl Loading<'_> {
     }
 
     /// Puts the values of a list where its `@name` stands.
-    fn fill_in(&self, at: Spot<'_>, allowed: Vec<String>) -> Result<Vec<String>, LoadError> {
+    fn fill_in(&self, then: Decision, at: Spot<'_>, allowed: Vec<String>) -> Result<Vec<String>, LoadError> {
         let mut filled = Vec::with_capacity(allowed.len());
         for (index, entry) in allowed.into_iter().enumerate() {
             let Some(name) = entry.strip_prefix('@') else {
@@ -145,7 +145,7 @@ impl Loading<'_> {
                 continue;
             };
             let unknown = || self.reading.error(Spot::Item(&at, index), format!("there is no list `{name}`"));
-            filled.extend_from_slice(self.lists.find(name).ok_or_else(unknown)?);
+            filled.extend_from_slice(self.lists.find(name, then).ok_or_else(unknown)?);
         }
         Ok(filled)
     }
