@@ -49,6 +49,13 @@ fn a_folder_that_a_rule_no_longer_opens_is_gone_for_the_kernel() {
     assert_eq!((client.sneak(&open).ok(), client.sneak(&other).ok()), ("open", "kept"));
     let server = world.sessions()[0].server_pid;
     world.changes_policy(|w| w.edit(POLICY, |p| rules(p).retain(|rule| rule["name"] != "docs")));
+    let entries = world.log().lines().map(|line| serde_json::from_str(line).unwrap()).collect::<Vec<Value>>();
+    let changes = entries.iter().filter(|entry| !entry["policyChange"].is_null());
+    let told = changes.map(|entry| (entry["summary"].clone(), entry["policyChange"]["closed"].clone()));
+    let (opened, closed) =
+        ("the policy changed: 1 new rule", "the policy changed: 1 gone rule, 1 folder no longer open");
+    let expected = [(opened, json!([])), (opened, json!([])), (closed, json!([world.path("docs")]))];
+    assert_eq!(told.collect::<Vec<_>>(), expected.map(|(summary, closed)| (json!(summary), closed)));
     // The next call is asked about, whatever is still mounted.
     client.open(&open).refused("the user denied this call");
     eventually("it is no root any more", BOUND, || world.roots() == [world.path("kept")]);
@@ -189,7 +196,8 @@ fn another_policy_is_on_record_with_both_hashes_and_so_is_the_one_of_each_call()
     let entries: Vec<Value> = world.log().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let change = entries.iter().find(|entry| entry["event"] == "policy").unwrap();
     assert_eq!((&change["policyHash"], after.len()), (&json!(after), 64));
-    let expected = json!({ "before": before, "added": ["quiet"], "removed": [], "changed": [] });
+    let expected =
+        json!({ "before": before, "added": ["quiet"], "removed": [], "changed": [], "closed": [] });
     assert_eq!(change["policyChange"], expected);
     assert_eq!(change["summary"], "the policy changed: 1 new rule");
     let by = |status: &str| {

@@ -82,6 +82,9 @@ pub struct PolicyChange {
     pub removed: Vec<String>,
     /// Names of rules that say something else.
     pub changed: Vec<String>,
+    /// Folders that were open to a server for good, and are so no longer: those it loses.
+    #[serde(default)]
+    pub closed: Vec<String>,
 }
 
 /// What another policy comes to, by the rules alone. Counted after it came into force.

@@ -4,20 +4,41 @@ use super::Settings;
 use crate::audit::{Entry, Event, PolicyChange, PolicyEffect};
 use crate::config::Servers;
 use crate::law::Law;
+use ironcurtain_policy::OpenFolder;
 use ironcurtain_policy::diff::{Difference, diff, diff_rules};
+use std::collections::BTreeSet;
 
 /// Another law.
 pub(super) fn of_law(before: &Law, now: &Law) -> Entry {
     let rules = diff_rules(&before.policy, &now.policy);
-    let mut entry = Entry::new(Event::Policy, summary(before, now, &rules));
+    let closed = closed(before, now);
+    let mut entry = Entry::new(Event::Policy, summary(before, now, &rules, closed.len()));
     entry.policy_hash = Some(now.hash.clone());
     entry.policy_change = Some(PolicyChange {
         before: before.hash.clone(),
         added: rules.added,
         removed: rules.removed,
         changed: rules.changed,
+        closed,
     });
     entry
+}
+
+/// Folders that were open to some server, and now are not, or no longer for everything.
+fn closed(before: &Law, now: &Law) -> Vec<String> {
+    let closed: BTreeSet<String> = before
+        .annotations
+        .servers()
+        .flat_map(|server| {
+            let still = now.open_folders(server);
+            let stays = move |open: &OpenFolder| {
+                still.iter().any(|now| now.path.contains(&open.path) && (now.writable || !open.writable))
+            };
+            before.open_folders(server).into_iter().filter(move |open| !stays(open))
+        })
+        .map(|open| open.path.to_string())
+        .collect();
+    closed.into_iter().collect()
 }
 
 /// What that comes to: made-up calls are judged by both, which takes a while when there are many rules.
@@ -44,7 +65,7 @@ pub(super) fn of_settings(before: &Settings, now: &Settings) -> Entry {
     Entry::new(Event::Policy, format!("for new sessions {}", all.join("; ")))
 }
 
-fn summary(before: &Law, now: &Law, rules: &Difference) -> String {
+fn summary(before: &Law, now: &Law, rules: &Difference, closed: usize) -> String {
     let counts = [("new", &rules.added), ("gone", &rules.removed), ("changed", &rules.changed)];
     let counts = counts.into_iter().filter(|(_, names)| !names.is_empty());
     let mut what: Vec<String> =
@@ -56,6 +77,9 @@ fn summary(before: &Law, now: &Law, rules: &Difference) -> String {
         (before.protected != now.protected, "other protected paths"),
     ];
     what.extend(others.into_iter().filter(|(differs, _)| *differs).map(|(_, what)| what.to_owned()));
+    if closed > 0 {
+        what.push(format!("{closed} {} no longer open", if closed == 1 { "folder" } else { "folders" }));
+    }
     if what.is_empty() {
         what.push("the same rules, written or resolved in another way".to_owned());
     }
