@@ -15,6 +15,20 @@ enum Planted {
     Link { at: String, target: String },
 }
 
+impl Planted {
+    fn at(&self) -> &str {
+        match self {
+            Self::Folder(at) | Self::File(at) | Self::Link { at, .. } => at,
+        }
+    }
+}
+
+/// Whether what stands nearest above a path is in the folder, by the kernel's word: some links lead out of it.
+fn is_inside(root: &CanonicalPath, path: &CanonicalPath) -> bool {
+    let mut above = path.as_path().ancestors().skip(1).filter_map(|above| fs::canonicalize(above).ok());
+    above.next().is_some_and(|above| above.starts_with(root))
+}
+
 /// A name out of few, so that paths meet.
 fn name() -> impl Strategy<Value = String> {
     prop::sample::select(vec!["a", "b", "c", "l"]).prop_map(str::to_owned)
@@ -48,15 +62,16 @@ struct Forest {
 }
 
 impl Forest {
-    /// Plants what fits; what does not (a folder where a file stands) is left out.
+    /// Plants what fits; what does not (a folder where a file stands, or what a link would put elsewhere) is left out.
     fn grow(planted: &[Planted]) -> Self {
         let kept = TempDir::new().unwrap();
         let root = fs::canonicalize(kept.path()).unwrap();
         let root = CanonicalPath::assume_canonical(root.to_str().unwrap()).unwrap();
-        for planted in planted {
+        let fits = |at: &str| is_inside(&root, &root.join(at).unwrap());
+        for planted in planted.iter().filter(|planted| fits(planted.at())) {
             let _does_not_fit = match planted {
                 Planted::Folder(at) => fs::create_dir_all(root.join(at).unwrap()),
-                Planted::File(at) => fs::write(root.join(at).unwrap(), "x"),
+                Planted::File(at) => fs::File::create_new(root.join(at).unwrap()).map(drop),
                 Planted::Link { at, target } => {
                     let target = target.replace("ROOT", root.as_str());
                     let target = if target.is_empty() { ".".to_owned() } else { target };
@@ -74,6 +89,28 @@ fn kernel(path: &str) -> Option<String> {
     let opened = openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok()?;
     let link = fs::read_link(format!("/proc/self/fd/{}", opened.as_raw_fd())).unwrap();
     Some(link.to_str().unwrap().to_owned())
+}
+
+#[test]
+fn nothing_is_planted_through_a_link_that_leads_out() {
+    let outside = TempDir::new().unwrap();
+    let way = outside.path().to_str().unwrap().to_owned();
+    let link = |at: &str, target: &str| Planted::Link { at: at.to_owned(), target: target.to_owned() };
+    let file = |at: &str| Planted::File(at.to_owned());
+    let folder = |at: &str| Planted::Folder(at.to_owned());
+    let forest = Forest::grow(&[
+        link("out", &way),
+        link("end", &format!("{way}/end")),
+        file("out/file"),
+        file("end"),
+        folder("out/folder/deep"),
+        link("out/link", "x"),
+        folder("in"),
+        link("way", "in"),
+        file("way/file"),
+    ]);
+    assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 0);
+    assert!(forest.root.join("in/file").unwrap().as_path().is_file());
 }
 
 proptest! {
