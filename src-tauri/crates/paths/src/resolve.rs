@@ -4,7 +4,7 @@
 //! - What does not exist, or lies below a file, is appended verbatim, however deep, and a `..` there takes back one
 //!   component. The kernel would refuse such a path; here it is safe, because what is judged is what is sent.
 //! - A missing name whose text stands there in another Unicode form is an error: a server may take it for that one.
-//! - A loop, too many links, a NUL, `~name`, an empty path, a link to a name that is not UTF-8 and a folder that may
+//! - A link of the kernel's own (`/proc/self/fd/0`), a loop, too many links, a NUL, `~name`, an empty path, a link to a name that is not UTF-8 and a folder that may
 //!   not be searched are errors: the caller denies.
 //! - The answer is true for the moment it was found. Whoever uses it later resolves again.
 
@@ -22,6 +22,10 @@ mod straight {
 
     pub(super) fn locate(_: &str) -> Option<crate::CanonicalPath> {
         None
+    }
+
+    pub(super) fn is_magic(_: &str) -> bool {
+        false
     }
 }
 
@@ -91,6 +95,11 @@ pub enum PathError {
     /// More links than the kernel follows, or a loop.
     #[error("`{0}` has too many symlinks or a loop of them")]
     TooManyLinks(String),
+    /// A link of the kernel's own, or one that leads to it, such as `/proc/self/fd/0`.
+    #[error(
+        "`{0}` leads by a link of the kernel's own to what is open there, and not to a path: name the file itself"
+    )]
+    Magic(String),
     /// A link to a name that is not text.
     #[error("the symlink `{0}` leads to a name that is not UTF-8")]
     NotText(String),

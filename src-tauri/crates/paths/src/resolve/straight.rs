@@ -2,6 +2,7 @@
 //!
 //! - What the kernel says of a path without symlinks is said of it as it is spelled: something stands there, nothing
 //!   does, or a file stands before its end. What is missing, or below a file, needs no walk then, however deep it is.
+//! - Of a link, only the kernel knows whether its text is where it leads.
 //! - `None` when a symlink is in the way, when the spelling is not canonical, and when the kernel says anything else:
 //!   then the walk finds out.
 
@@ -28,6 +29,19 @@ pub(super) fn locate(absolute: &str) -> Option<CanonicalPath> {
     let path = CanonicalPath::assume_canonical(absolute).ok()?;
     let refused = ask(absolute, OFlags::WRONLY | OFlags::DIRECTORY).err()?;
     (refused == Errno::ISDIR || is_the_end(refused, absolute)).then_some(path)
+}
+
+/// Whether a symlink leads by one of the kernel's own, which leads to something that is open and not where its text says. The
+/// kernel refuses these alone when it is told to, and a loop in either case. One that cannot be told is taken for one.
+pub(super) fn is_magic(link: &str) -> bool {
+    let follow = |how| openat2(CWD, link, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), how);
+    match follow(ResolveFlags::NO_MAGICLINKS) {
+        Err(Errno::LOOP) => {
+            follow(ResolveFlags::empty()).map_or_else(|refused| refused != Errno::LOOP, |_| true)
+        }
+        Err(Errno::NOSYS | Errno::PERM) => link.starts_with("/proc/"),
+        Ok(_) | Err(_) => false,
+    }
 }
 
 fn ask(absolute: &str, flags: OFlags) -> Result<OwnedFd, Errno> {

@@ -107,6 +107,9 @@ impl<'a> Walk<'a> {
             return Err(PathError::NotText(self.done.clone()));
         };
         let at = CanonicalPath::from_walk(&self.done);
+        if super::straight::is_magic(&self.done) {
+            return Err(PathError::Magic(self.done.clone()));
+        }
         self.links.push(Link { at, target: target.clone() });
         if target.starts_with('/') {
             self.done.clear();

@@ -310,3 +310,33 @@ fn a_folder_that_may_not_be_searched_is_refused() {
         assert!(matches!(found, Err(PathError::Unreadable { .. })), "{found:?}");
     }
 }
+
+#[test]
+fn a_link_of_the_kernels_own_is_refused_and_a_plain_one_in_the_same_place_is_followed() {
+    let ground = Ground::new();
+    ground.file("file");
+    let file = fs::File::open(ground.at("file").as_path()).unwrap();
+    let descriptor = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&file));
+    ground.link("magic", &descriptor);
+    let own = std::process::id();
+    for (raw, link) in [
+        (descriptor.clone(), descriptor.replace("self", &own.to_string())),
+        (ground.raw("magic"), ground.raw("magic")),
+        ("/proc/self/cwd".to_owned(), format!("/proc/{own}/cwd")),
+        ("/proc/self/root/etc".to_owned(), format!("/proc/{own}/root")),
+        ("/proc/self/exe".to_owned(), format!("/proc/{own}/exe")),
+        ("/proc/self/ns/mnt".to_owned(), format!("/proc/{own}/ns/mnt")),
+    ] {
+        match ground.resolver.resolve(&raw) {
+            Err(PathError::Magic(at)) => assert_eq!(at, link, "{raw}"),
+            other => panic!("{raw}: {other:?}"),
+        }
+        assert!(ground.resolver.locate(&raw).is_err(), "{raw}");
+    }
+    for (raw, path) in [
+        ("/proc/self/status", format!("/proc/{own}/status")),
+        ("/proc/mounts", format!("/proc/{own}/mounts")),
+    ] {
+        assert_eq!(ground.resolve(raw).path.as_str(), path);
+    }
+}
