@@ -76,10 +76,14 @@ fn grant(sheet: &mut Sheet, grant: &GrantView) {
         "  for        {} with the server {}, {}",
         grant.client, grant.server, grant.lifetime
     ));
-    sheet.line(format_args!("  used       {} times; from {}", grant.uses, grant.provenance));
+    sheet.line(format_args!("  used       {}; from {}", times(grant.uses), grant.provenance));
     if let Some(why) = &grant.suspended {
         sheet.line(format_args!("  SUSPENDED: {why}"));
     }
+}
+
+fn times(uses: u64) -> String {
+    if uses == 1 { "once".to_owned() } else { format!("{uses} times") }
 }
 
 fn activity(entry: &ActivityView) -> String {

@@ -44,6 +44,11 @@ impl<T: fmt::Display> FromIterator<T> for Sheet {
     }
 }
 
+/// A number of things, in words.
+pub fn counted(count: usize, what: &str) -> String {
+    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

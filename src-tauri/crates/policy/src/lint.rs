@@ -37,6 +37,8 @@ pub enum FindingKind {
     },
     /// Its conditions can never hold.
     Dead(String),
+    /// Tools whose paths, addresses or repositories are judged instead of what it is about.
+    PassedOver(Vec<String>),
     /// One of several names is nobody's.
     UnknownName(String),
     /// A folder whose content no rule decides about: it is protected.
@@ -63,17 +65,25 @@ pub fn lint(
 ) -> Vec<Finding> {
     let tools = Tools::of(annotations);
     let mut findings = Vec::new();
-    for (at, rule) in policy.rules().iter().enumerate() {
-        let before = policy.rules().get(..at).unwrap_or_default();
-        let never = dead::find(rule, &tools, protected)
-            .or_else(|| shadow::find(before, rule).map(|kind| ("if", kind)));
+    // What never decides leaves everything to the rules after it.
+    let mut before: Vec<&Rule> = Vec::new();
+    for rule in policy.rules() {
+        let dead = dead::find(rule, &tools, protected);
+        let decides = dead.is_none();
+        let never = dead.or_else(|| shadow::find(&before, rule).map(|kind| ("if", kind)));
         let found = match never {
             Some(never) => vec![never],
             // What never decides opens nothing.
-            None => broad::find(before, rule, &tools, home),
+            None => {
+                let passed = dead::passed_over(rule, &tools).into_iter();
+                passed.chain(broad::find(&before, rule, &tools, home)).collect()
+            }
         };
         let found = found.into_iter().chain(dead::misnamed(rule, &tools));
         findings.extend(found.map(|(field, kind)| about(rule, field, kind)));
+        if decides {
+            before.push(rule);
+        }
     }
     findings.extend(tools.0.iter().flat_map(|tool| uncovered::find(policy, annotations, tool)));
     findings
@@ -147,6 +157,13 @@ impl fmt::Display for FindingKind {
                 write!(formatter, "never decides: all it covers is already {but} by {by}")
             }
             Self::Dead(why) => formatter.write_str(why),
+            Self::PassedOver(tools) => {
+                let tools = tools.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+                write!(
+                    formatter,
+                    "is not looked at for {tools}: where a tool names paths, addresses or repositories, these alone are judged"
+                )
+            }
             Self::UnknownName(name) => write!(formatter, "nothing annotated is called `{name}`"),
             Self::ProtectedFolder(path) => write!(
                 formatter,

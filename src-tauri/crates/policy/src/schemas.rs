@@ -4,8 +4,8 @@
 //!   and held against the loader.
 
 use crate::rules::examples::StoredExamples;
-use crate::rules::load::conditions::{StoredDomains, StoredList, StoredPaths};
-use crate::{DynamicLists, Policy, Role, annotations, lists, rules};
+use crate::rules::load::conditions::{StoredDomains, StoredList, StoredPaths, names_a_host};
+use crate::{Category, DynamicLists, Policy, Role, annotations, lists, rules};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema, schema_for};
 use serde_json::{Value, json};
 use std::borrow::Cow;
@@ -26,13 +26,44 @@ impl JsonSchema for RoleName {
     }
 }
 
+/// A role of paths.
+pub(crate) struct PathRoleName;
+
+/// A role of hosts, and of what leads to one.
+pub(crate) struct HostRoleName;
+
+impl JsonSchema for PathRoleName {
+    fn schema_name() -> Cow<'static, str> {
+        "PathRole".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        some(|role| role.category() == Category::Path)
+    }
+}
+
+impl JsonSchema for HostRoleName {
+    fn schema_name() -> Cow<'static, str> {
+        "HostRole".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        some(names_a_host)
+    }
+}
+
+fn some(wanted: impl Fn(Role) -> bool) -> Schema {
+    let names: Vec<&str> = Role::ALL.iter().filter(|role| wanted(**role)).map(|role| role.name()).collect();
+    json_schema!({ "enum": names })
+}
+
 /// A rule of a compiled policy.
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields, rename = "Rule")]
 #[expect(dead_code, reason = "only its shape is used")]
 pub(crate) struct RuleShape {
-    /// Unique in the file, and not empty.
-    #[schemars(extend("minLength" = 1))]
+    /// Unique in the file, not empty, and not what verdicts call what no rule decides.
+    #[schemars(extend("minLength" = 1, "not" = { "pattern": "^(structural-|grant$|default-deny$)" }))]
     name: String,
     #[serde(default)]
     description: String,
@@ -130,7 +161,7 @@ pub(crate) struct EqualsShape {
 #[expect(dead_code, reason = "only its shape is used")]
 pub(crate) struct InShape {
     arg: String,
-    #[schemars(rename = "in")]
+    #[schemars(rename = "in", extend("items" = { "not": { "type": "null" } }))]
     one_of: Vec<Value>,
 }
 

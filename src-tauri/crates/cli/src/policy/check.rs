@@ -3,7 +3,7 @@
 use super::files::World;
 use super::{Beside, Report};
 use crate::problem::place_of_load;
-use crate::sheet::Sheet;
+use crate::sheet::{Sheet, counted};
 use ironcurtain_daemon::LawError;
 use ironcurtain_policy::lint::{Finding, FindingKind, lint};
 use ironcurtain_policy::{LoadError, Place};
@@ -31,7 +31,11 @@ pub fn report(file: &Path, beside: &Beside) -> anyhow::Result<Report> {
         .collect();
     let name = file.display().to_string();
     let mut text: Sheet = findings.iter().map(|located| located.in_words(&name)).collect();
-    text.line(format_args!("{} rules, {} findings.", law.policy.rules().len(), findings.len()));
+    text.line(format_args!(
+        "{}, {}.",
+        counted(law.policy.rules().len(), "rule"),
+        counted(findings.len(), "finding")
+    ));
     let json = json!({
         "file": name,
         "rules": law.policy.rules().len(),
@@ -72,6 +76,7 @@ fn word(kind: &FindingKind) -> &'static str {
     match kind {
         FindingKind::Shadowed { .. } => "shadowed",
         FindingKind::Dead(_) => "dead",
+        FindingKind::PassedOver(_) => "passed-over",
         FindingKind::UnknownName(_) => "unknown-name",
         FindingKind::ProtectedFolder(_) => "protected-folder",
         FindingKind::Wildcard(_) => "wildcard",

@@ -4,7 +4,7 @@ use super::Report;
 use super::explain::word;
 use super::files::World;
 use super::since;
-use crate::sheet::Sheet;
+use crate::sheet::{Sheet, counted};
 use ironcurtain_daemon::replay::{Obstacle, Recorded, Replay, Ruling};
 use ironcurtain_policy::Decision;
 use serde_json::{Value, json};
@@ -86,8 +86,8 @@ impl<'a> Sorted<'a> {
             ));
         }
         text.line(format_args!(
-            "{} calls on record: {} looser, {} stricter, {} the same, {} not replayed.",
-            replay.calls.len(),
+            "{} on record: {} looser, {} stricter, {} the same, {} not replayed.",
+            counted(replay.calls.len(), "call"),
             count(&self.looser),
             count(&self.stricter),
             self.same,
@@ -124,14 +124,14 @@ fn count(groups: &Groups<'_>) -> usize {
 
 fn group_in_words(text: &mut Sheet, what: &str, alike: &Alike<'_>, calls: &[(&Recorded, &Ruling)]) {
     text.line(format_args!(
-        "{what}: {}/{} from {} (`{}`) to {} (`{}`), {} calls ({})",
+        "{what}: {}/{} from {} (`{}`) to {} (`{}`), {} ({})",
         alike.server,
         alike.tool,
         word(alike.then.0),
         alike.then.1,
         word(alike.now.0),
         alike.now.1,
-        calls.len(),
+        counted(calls.len(), "call"),
         entries(calls.iter().map(|(call, _)| *call)),
     ));
     if let Some((call, now)) = calls.first() {

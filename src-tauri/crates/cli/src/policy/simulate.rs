@@ -3,7 +3,7 @@
 use super::Report;
 use super::explain::{reason, word};
 use super::files::World;
-use crate::sheet::Sheet;
+use crate::sheet::{Sheet, counted};
 use ironcurtain_daemon::{ConfigError, regular};
 use ironcurtain_policy::{Decision, Denial, Place, strict};
 use serde::Deserialize;
@@ -82,7 +82,7 @@ pub fn report(world: World, file: &Path) -> anyhow::Result<Report> {
             "decision": word(decision), "rule": rule, "reason": reason,
         }));
     }
-    text.line(format_args!("{} scenarios, {failed} failed.", results.len()));
+    text.line(format_args!("{}, {failed} failed.", counted(results.len(), "scenario")));
     let json = json!({ "file": file.display().to_string(), "failed": failed, "scenarios": results });
     Ok(Report { text, json, good: failed == 0 })
 }
@@ -97,12 +97,33 @@ fn read(file: &Path) -> anyhow::Result<Scenarios> {
         problem,
     };
     let stored = strict::read(&text).and_then(|stored| strict::exact(&text).map(|()| stored));
-    let stored: Scenarios = stored.map_err(|misread| invalid(misread.line, misread.to_string()))?;
+    let stored: Scenarios = stored.map_err(|misread| {
+        let scenario = name_of(&text, &misread.field).map(|name| format!("scenario `{name}`, "));
+        invalid(misread.line, format!("{}{misread}", scenario.unwrap_or_default()))
+    })?;
     if stored.schema_version != VERSION {
         let problem = format!("`schemaVersion` must be {VERSION}");
         return Err(invalid(strict::line_of(&text, &["schemaVersion"]), problem).into());
     }
+    let wrong = |field: &str, problem: &str| {
+        Err(invalid(strict::line_of(&text, &[field]), format!("`{field}`: {problem}")).into())
+    };
+    if stored.scenarios.is_empty() {
+        return wrong("scenarios", "there is none, so nothing would be tried");
+    }
+    let is_whole = |sandbox: &PathBuf| sandbox.is_absolute() || sandbox.starts_with("~");
+    if !stored.sandbox.as_ref().is_none_or(is_whole) {
+        return wrong("sandbox", "must be absolute or begin with `~/`");
+    }
     Ok(stored)
+}
+
+/// The name of the scenario that a field, such as `scenarios[0].expect`, is in, where it has one.
+fn name_of(text: &str, field: &str) -> Option<String> {
+    let (index, _) = field.strip_prefix("scenarios[")?.split_once(']')?;
+    let stored: Value = serde_json::from_str(text).ok()?;
+    let name = stored.get("scenarios")?.get(index.parse::<usize>().ok()?)?.get("name")?;
+    name.as_str().map(str::to_owned)
 }
 
 fn decision_of(expected: Expected) -> Decision {

@@ -1,6 +1,6 @@
 //! What is proposed for a server, for people and for programs.
 
-use crate::sheet::Sheet;
+use crate::sheet::{Sheet, counted};
 use ironcurtain_daemon::annotating::{AnnotationsFile, Change, Changes, Draft, DraftTool};
 use ironcurtain_daemon::consent::visible;
 use ironcurtain_daemon::installs::{Installs, State};
@@ -156,8 +156,4 @@ fn left_out(tool: &DraftTool) -> Option<&str> {
 
 fn roles(argument: &ProposedArgument) -> Vec<&'static str> {
     argument.roles.iter().map(|role| role.name()).collect()
-}
-
-fn counted(count: usize, what: &str) -> String {
-    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
 }

@@ -96,15 +96,18 @@ fn a_scenario_is_read_as_strictly_as_a_policy() {
     };
     let scenario = r#"{"name":"n","server":"s","tool":"t","arguments":{"a":1},"expect":"deny"}"#;
     let all = |scenario: &str| told(&format!("{{\"scenarios\": [\n{scenario}]}}"));
-    assert_eq!(all(scenario), "1 scenarios, 0 failed.\n");
+    assert_eq!(all(scenario), "1 scenario, 0 failed.\n");
     for (text, message) in [
         (scenario.replace("\"a\":1", "\"a\":1,\"a\":2"), "line 2: `a` comes twice"),
         (
             scenario.replace("\"a\":1", "\"a\":18446744073709551617"),
             "line 2: a whole number of 20 digits is more",
         ),
-        (scenario.replace("{\"a\":1}", "[]"), "line 2: `scenarios[0].arguments`: invalid type: list"),
-        (scenario.replace("deny", "no"), "line 2: `scenarios[0].expect`: unknown variant `no`"),
+        (
+            scenario.replace("{\"a\":1}", "[]"),
+            "line 2: scenario `n`, `scenarios[0].arguments`: invalid type: list",
+        ),
+        (scenario.replace("deny", "no"), "line 2: scenario `n`, `scenarios[0].expect`: unknown variant `no`"),
         ("[\"n\",\"s\",\"t\",{},\"deny\",null]".to_owned(), "line 2: `scenarios[0]`: invalid type: list"),
     ] {
         let told = all(&text);
@@ -117,7 +120,7 @@ fn a_scenario_is_read_as_strictly_as_a_policy() {
 fn a_name_that_is_not_utf_8_is_told_as_well_as_it_can_be() {
     let home = Home::new();
     let name = home.path("p").join("..").join(OsStr::from_bytes(b"a\xff.json"));
-    let (policy, scenarios) = (docs("allow", "~/docs"), json!({ "scenarios": [] }));
+    let (policy, scenarios) = (docs("allow", "~/docs"), json!({ "scenarios": [scenario()] }));
     std::fs::create_dir(home.path("p")).unwrap();
     for (action, content) in [("check", policy), ("simulate", scenarios)] {
         std::fs::write(&name, content.to_string()).unwrap();
@@ -130,4 +133,8 @@ fn a_name_that_is_not_utf_8_is_told_as_well_as_it_can_be() {
         let all = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
         assert!(output.status.code() == Some(1) && all.contains("a\u{fffd}.json`, line 1"), "{all}");
     }
+}
+
+fn scenario() -> Value {
+    json!({ "name": "n", "server": "s", "tool": "t", "arguments": {}, "expect": "deny" })
 }

@@ -213,9 +213,26 @@ fn scenarios_say_what_failed_and_why() {
     let told = &found["scenarios"][0];
     let (rule, reason) = (json!("docs"), json!("documents"));
     assert_eq!((&told["expectedRule"], &told["rule"], &told["reason"]), (&json!("rest"), &rule, &reason));
-    let failed = "FAILED `docs`: expected allow by `rest`, but it is allow by `docs`: documents\n1 scenarios, 1 failed.\n";
+    let failed = "FAILED `docs`: expected allow by `rest`, but it is allow by `docs`: documents\n1 scenario, 1 failed.\n";
     assert_eq!(home.text(&["simulate", &by("rest")]), (false, failed.to_owned()));
-    assert_eq!(home.text(&["simulate", &by("docs")]), (true, "1 scenarios, 0 failed.\n".to_owned()));
+    assert_eq!(home.text(&["simulate", &by("docs")]), (true, "1 scenario, 0 failed.\n".to_owned()));
+    let refused = |content: Value| {
+        let (passed, text) = home.text(&["simulate", &home.file("refused.json", &content)]);
+        assert!(!passed);
+        text
+    };
+    let none = refused(json!({ "scenarios": [] }));
+    assert!(none.contains("line 1: `scenarios`: there is none, so nothing would be tried"), "{none}");
+    for sandbox in ["rel", "./rel", "", "~ann"] {
+        let text = refused(json!({ "scenarios": good, "sandbox": sandbox }));
+        assert!(text.contains("line 1: `sandbox`: must be absolute or begin with `~/`"), "{text}");
+    }
+    let docs = json!({ "scenarios": [good[0]], "sandbox": "~/docs" });
+    assert!(home.text(&["simulate", &home.file("sandbox.json", &docs)]).0);
+    let mut unsure = good[1].clone();
+    unsure["expect"] = json!("perhaps");
+    let text = refused(json!({ "scenarios": [good[0], unsure] }));
+    assert!(text.contains("scenario `keys`, `scenarios[1].expect`: unknown variant"), "{text}");
     let odd = home.file("odd.json", &json!({ "scenarios": [], "scenario": [] }));
     let (passed, text) = home.text(&["simulate", &odd]);
     assert!(!passed && text.contains("odd.json`, line 1: `scenario`: unknown field"), "{text}");

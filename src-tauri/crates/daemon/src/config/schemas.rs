@@ -44,7 +44,7 @@ impl JsonSchema for NamesOrAll {
 
 /// The servers by their names; what begins with `_comment` is passed over.
 #[derive(JsonSchema)]
-#[schemars(rename = "McpServers", extend("patternProperties" = { "^_comment": true }))]
+#[schemars(rename = "McpServers", extend("patternProperties" = { "^_comment": true }, "propertyNames" = { "pattern": "^(_comment.*|[A-Za-z0-9._-]+)$" }))]
 #[expect(dead_code, reason = "only its shape is used")]
 struct ServersShape(BTreeMap<String, StoredServer>);
 

@@ -115,6 +115,7 @@ impl Servers {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct StoredServer {
     /// Its program: a name found on the path, or an absolute path.
+    #[cfg_attr(test, schemars(length(min = 1)))]
     command: String,
     /// Its arguments.
     #[serde(default)]

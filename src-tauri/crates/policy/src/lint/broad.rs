@@ -9,7 +9,7 @@ use ironcurtain_paths::CanonicalPath;
 
 /// What a rule opens too wide after those before it, and the fields that say so.
 pub(super) fn find(
-    before: &[Rule],
+    before: &[&Rule],
     rule: &Rule,
     tools: &Tools<'_>,
     home: &CanonicalPath,
@@ -38,7 +38,7 @@ pub(super) fn find(
 }
 
 /// The roles of paths and hosts that a rule allows, whatever their values are, and none before it decides. Asking about all of them is no opening.
-fn everything(before: &[Rule], rule: &Rule, tools: &Tools<'_>) -> Vec<Role> {
+fn everything(before: &[&Rule], rule: &Rule, tools: &Tools<'_>) -> Vec<Role> {
     let condition = &rule.condition;
     let narrowed = condition.paths.is_some()
         || condition.domains.is_some()

@@ -45,9 +45,30 @@ pub(super) fn find(
         return dead(field, "no annotated tool is named by it");
     }
     if !named.any(|tool| meets(rule, tool, whole)) {
+        if let Some(passed) = passed_over(rule, tools) {
+            return Some(passed);
+        }
         return dead("if.roles", "no tool it names has an argument of its roles");
     }
     None
+}
+
+/// The tools for which a rule about roles that are not judged by themselves (somebody's address, the text of a commit) is not
+/// looked at, since they name resources, and those are judged.
+pub(super) fn passed_over(rule: &Rule, tools: &Tools<'_>) -> Option<(&'static str, FindingKind)> {
+    let condition = &rule.condition;
+    let listed = || condition.lists.iter().flatten().flat_map(|list| &list.roles);
+    let is_meant = |role: Role| {
+        condition.roles.iter().flatten().chain(listed()).any(|meant| *meant == role && role != Role::None)
+    };
+    if spoken_about(rule).next().is_some() || condition.paths.is_some() || condition.domains.is_some() {
+        return None;
+    }
+    let passed =
+        tools.named_by(condition).filter(|tool| !tool.may_name_nothing() && tool.roles().any(is_meant));
+    let passed: Vec<String> = passed.map(|tool| format!("{}/{}", tool.server, tool.name)).collect();
+    let field = if condition.lists.iter().flatten().next().is_some() { "if.lists" } else { "if.roles" };
+    (!passed.is_empty()).then_some((field, FindingKind::PassedOver(passed)))
 }
 
 /// Whether a rule can cover something of a call of a tool. `whole` says that it can cover what names no resource.

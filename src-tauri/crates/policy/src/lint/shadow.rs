@@ -10,7 +10,7 @@ use crate::rules::{Conditions, DomainsCondition};
 use crate::{Role, Rule};
 
 /// What shadows a rule, when something does.
-pub(super) fn find(before: &[Rule], rule: &Rule) -> Option<FindingKind> {
+pub(super) fn find(before: &[&Rule], rule: &Rule) -> Option<FindingKind> {
     // A tool that names no resource carries none of the judged roles.
     let opaque =
         rule.condition.roles.as_ref().is_none_or(|roles| roles.iter().any(|role| !role.is_resource()));
@@ -34,8 +34,8 @@ pub(super) fn find(before: &[Rule], rule: &Rule) -> Option<FindingKind> {
 }
 
 /// The rule before that decides all that a rule covers in a role; without a role, of tools that name no resource.
-pub(super) fn decider<'a>(before: &'a [Rule], rule: &Rule, role: Option<Role>) -> Option<&'a Rule> {
-    before.iter().find(|above| covers(&above.condition, above, rule, role))
+pub(super) fn decider<'a>(before: &[&'a Rule], rule: &Rule, role: Option<Role>) -> Option<&'a Rule> {
+    before.iter().copied().find(|above| covers(&above.condition, above, rule, role))
 }
 
 /// Whether a rule covers all that another one covers in a role; without a role, of tools that name no resource.

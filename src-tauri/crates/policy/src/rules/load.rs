@@ -49,6 +49,9 @@ fn rule_name(stored: &Map<String, Value>, index: usize) -> String {
     }
 }
 
+/// The reason of a rule that gives none.
+const UNSAID: &str = "the rule gives no reason";
+
 const RULES: Spot<'static> = Spot::Field(&Spot::Whole, "rules");
 
 /// A field of the rule.
@@ -90,13 +93,29 @@ impl Reading<'_> {
 
 #[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct StoredFile {
+    /// For editors.
+    #[serde(default, rename = "$schema")]
+    _schema: Option<Value>,
     #[serde(default = "crate::error::unsaid_version")]
     #[cfg_attr(test, schemars(extend("const" = 1)))]
     schema_version: u64,
     #[cfg_attr(test, schemars(with = "Vec<crate::schemas::RuleShape>"))]
     rules: Vec<Map<String, Value>>,
+    /// These are of the system that made the file; nothing is done with them.
+    #[serde(default, rename = "generatedAt")]
+    _generated_at: Option<Value>,
+    #[serde(default, rename = "constitutionHash")]
+    _constitution_hash: Option<Value>,
+    #[serde(default, rename = "inputHash")]
+    _input_hash: Option<Value>,
+    #[serde(default, rename = "listDefinitions")]
+    _list_definitions: Option<Value>,
+    #[serde(default, rename = "skippedServers")]
+    _skipped_servers: Option<Value>,
+    #[serde(default, rename = "serverName")]
+    _server_name: Option<Value>,
 }
 
 /// What reading the rule needs besides.
@@ -136,6 +155,7 @@ impl Loading<'_> {
             return Err(reading.error(field(unknown), "this field is not known"));
         }
         let condition = self.conditions(then, condition)?;
+        let reason = if reason.trim().is_empty() { UNSAID.to_owned() } else { reason };
         let said = Spoken { rule: name.into(), reason: reason.into() }.into();
         Ok(Rule { said, description, principle, then, condition, examples })
     }

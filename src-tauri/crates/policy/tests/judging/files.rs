@@ -160,6 +160,7 @@ fn a_condition_that_would_drop_a_role_unseen_refuses_the_file() {
         (write, r#"{"arg":"more","is":"absent"}"#, r#"["none"]"#, ".condition.arg", "has no argument `more`"),
         (write, r#"{"arg":"mode","equals":null}"#, r#"["none"]"#, ".condition.equals", "is null"),
         (write, r#"{"arg":"mode","in":null}"#, r#"["none"]"#, ".condition.in", "is null"),
+        (write, r#"{"arg":"mode","in":["x",null]}"#, r#"["none"]"#, ".condition.in[1]", "is null"),
         (write, r#"{"arg":"mode","is":null}"#, r#"["none"]"#, ".condition.is", "is null"),
         (write, r#"{"arg":"mode","not":1}"#, r#"["none"]"#, ".condition.not", "not known"),
         (

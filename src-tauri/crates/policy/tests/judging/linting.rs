@@ -268,3 +268,39 @@ fn nothing_is_said_of_what_ships() {
     let annotations = Annotations::from_json(defaults::ANNOTATIONS_JSON, "a").unwrap();
     assert_eq!(lint(&shipped, &annotations, &protected(), &path("/home/ann")), []);
 }
+
+#[test]
+fn a_rule_about_what_is_not_judged_beside_paths_is_told_for_which_tools() {
+    let tools = json!({
+        "send": { "to": ["email-address"] },
+        "attach": { "to": ["email-address"], "file": ["read-path"] },
+        "read": { "file": ["read-path"] },
+    });
+    let listed = json!([{ "roles": ["email-address"], "allowed": ["a@b.org"], "matchType": "emails" }]);
+    let rest = ("rest", json!({}), "escalate");
+    let all = |conditions: Value, then: &str| about_tools(&tools, &[("r", conditions, then), rest.clone()]);
+    let passed = |field: &str| {
+        format!(
+            "rule `r`, field `{field}`: is not looked at for `s/attach`: where a tool names paths, addresses or repositories, these alone are judged"
+        )
+    };
+    for then in ["allow", "escalate", "deny"] {
+        assert_eq!(all(json!({ "lists": listed }), then), [passed("if.lists")]);
+        assert_eq!(all(json!({ "tool": ["attach"], "lists": listed }), then), [passed("if.lists")]);
+        assert_eq!(all(json!({ "roles": ["email-address"] }), then), [passed("if.roles")]);
+        assert_eq!(all(json!({ "tool": ["send"], "lists": listed }), then), [""; 0]);
+    }
+    let none = "rule `r`, field `if.roles`: no tool it names has an argument of its roles";
+    assert_eq!(all(json!({ "tool": ["read"], "lists": listed }), "deny"), [none]);
+    assert_eq!(all(json!({ "roles": ["none"] }), "deny"), [""; 0]);
+}
+
+#[test]
+fn a_rule_is_not_shadowed_by_one_that_never_decides() {
+    let never = ("never", json!({ "roles": [] }), "allow");
+    let closed = ("closed", within("read-path", "~/.ssh"), "escalate");
+    let late = ("late", within("read-path", "~/.ssh"), "deny");
+    let found = about_rules(&[never, closed, late]);
+    assert!(found.iter().all(|finding| !finding.starts_with("rule `late`")), "{found:?}");
+    assert_eq!(found.len(), 2);
+}

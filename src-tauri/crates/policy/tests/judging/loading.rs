@@ -167,3 +167,42 @@ fn an_example_that_cannot_be_a_call_refuses_the_file() {
     let unknown = examples(&json!({ "matches": [] })).unwrap_err();
     assert!(unknown.contains("field `examples.matches`: unknown field `matches`"), "{unknown}");
 }
+
+#[test]
+fn a_field_that_is_not_known_refuses_the_policy_and_those_of_the_existing_system_do_not() {
+    let known = [
+        "$schema",
+        "generatedAt",
+        "constitutionHash",
+        "inputHash",
+        "listDefinitions",
+        "skippedServers",
+        "serverName",
+    ];
+    for field in known {
+        for value in [json!("text"), json!([1]), json!(null)] {
+            let file = json!({ "rules": [], field: value }).to_string();
+            assert!(Policy::from_json(&file, "p", &spelled, &DynamicLists::default()).is_ok(), "{file}");
+        }
+    }
+    for field in ["denyRules", "Rules", "rule", "_comment"] {
+        let error = policy_error(&format!("{{ \"rules\": [],\n \"{field}\": [] }}"));
+        assert!(
+            error.starts_with(&format!("`p.json`, line 2: `{field}`: unknown field `{field}`")),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn a_rule_without_a_reason_says_that_it_has_none() {
+    for rule in [json!({}), json!({ "reason": "" }), json!({ "reason": " \n" })] {
+        let mut rule = rule;
+        rule["name"] = json!("r");
+        rule["if"] = json!({});
+        rule["then"] = json!("deny");
+        let file = json!({ "rules": [rule] }).to_string();
+        let policy = Policy::from_json(&file, "p", &spelled, &DynamicLists::default()).unwrap();
+        assert_eq!(&**policy.rules()[0].reason(), "the rule gives no reason");
+    }
+}

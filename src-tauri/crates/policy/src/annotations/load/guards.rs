@@ -95,6 +95,13 @@ impl Reading<'_> {
         if let Some(number) = all_of(&wanted).find(|number| is_beside_others(number)) {
             return Err(self.error(at, format!("some programs take `{number}` for another number")));
         }
+        if let ("in", Value::Array(listed)) = (name, &wanted)
+            && let Some(index) = listed.iter().position(Value::is_null)
+        {
+            return Err(
+                self.error(Spot::Item(&at, index), "is null, which nothing equals: `is` may be `absent`")
+            );
+        }
         match (name, wanted) {
             ("equals" | "in" | "is", Value::Null) => {
                 Err(self.error(at, "is null, which nothing equals: `is` may be `absent`"))

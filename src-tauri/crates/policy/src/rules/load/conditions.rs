@@ -12,9 +12,9 @@ use serde_json::{Map, Value};
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub(crate) struct StoredPaths {
-    #[cfg_attr(test, schemars(with = "Vec<crate::schemas::RoleName>"))]
+    #[cfg_attr(test, schemars(with = "Vec<crate::schemas::PathRoleName>"))]
     roles: Vec<String>,
-    #[cfg_attr(test, schemars(extend("pattern" = "^(/|~(/|$))")))]
+    #[cfg_attr(test, schemars(extend("pattern" = r"^(/|~(/|$))[^\u0000]*$")))]
     within: String,
 }
 
@@ -22,7 +22,7 @@ pub(crate) struct StoredPaths {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub(crate) struct StoredDomains {
-    #[cfg_attr(test, schemars(with = "Vec<crate::schemas::RoleName>"))]
+    #[cfg_attr(test, schemars(with = "Vec<crate::schemas::HostRoleName>"))]
     roles: Vec<String>,
     allowed: Vec<String>,
 }
@@ -161,7 +161,7 @@ impl Reading<'_> {
     }
 }
 
-fn names_a_host(role: Role) -> bool {
+pub(crate) fn names_a_host(role: Role) -> bool {
     match role.category() {
         Category::Url | Category::Identifier => true,
         Category::Path | Category::Opaque => false,
