@@ -170,6 +170,9 @@ fn a_hostile_server_gets_an_error_and_nothing_is_written() {
         assert!(!annotations(&place.home.config).exists(), "{script}");
         assert_eq!(std::fs::read_dir(place.home.sessions()).unwrap().count(), 0, "{script}");
     }
+    let noisy = place("import sys\nprint('hello', flush=True)\nfor line in sys.stdin: pass");
+    let told = error(&annotate(&noisy, &["--yes", "--timeout", "2"]));
+    assert!(told.contains("within 2 s; it printed what is no message of the protocol: `hello`"), "{told}");
     let twin = place(&named("read_file"));
     assert!(annotate(&twin, &["--yes", "--timeout", "20"]).status.success());
 }
@@ -215,6 +218,26 @@ fn the_tools_of_a_server_without_paths_name_nothing() {
         let args = tool["args"].to_string();
         assert!(!args.contains("-path"), "{}: {args}", tool["toolName"]);
     }
+}
+
+#[test]
+fn a_server_whose_program_is_hidden_from_it_gets_a_hint() {
+    let place = Place::new(|_| {});
+    let program = place.file("code/server.py", &listing(&json!([tool("read_it", &["path"])])));
+    let folder = program.parent().unwrap();
+    let configured = |sandbox: Value| {
+        let entry = json!({ "command": "/usr/bin/python3", "args": [program], "sandbox": sandbox });
+        configure(&Prepared { home: place.home.clone() }, &json!({ "s": entry }));
+        annotate(&place, &["--yes"])
+    };
+    let told = error(&configured(json!({})));
+    let hint = format!(
+        "its sandbox may hide `{}` from it: name its folder in `sandbox.filesystem.allowRead`",
+        program.display()
+    );
+    assert!(told.contains(&hint), "{told}");
+    let shown = configured(json!({ "filesystem": { "allowRead": [folder] } }));
+    assert!(shown.status.success(), "{}", error(&shown));
 }
 
 #[test]

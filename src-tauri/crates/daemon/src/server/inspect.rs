@@ -21,7 +21,7 @@ use crate::law::LawError;
 use ironcurtain_paths::Resolver;
 use scratch::Scratch;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use talk::Talk;
 
@@ -135,11 +135,30 @@ pub(crate) async fn inspect_server(
     let mut talk = Talk::new(process, scratch.folder());
     let listed = tokio::time::timeout(inspection.patience, tools::list(&mut talk)).await;
     let said = talk.end().await;
+    let said = hidden(server, &inspection.home.person, &said).unwrap_or_default() + &said;
     match listed {
         Ok(Ok(tools)) => Ok(tools),
         Ok(Err(problem)) => Err(InspectError::Misbehaved { server: server.name.clone(), problem, said }),
         Err(_) => Err(slow(inspection, &server.name, said)),
     }
+}
+
+/// A hint, where a server complains about a file of its arguments that its sandbox does not show it.
+fn hidden(server: &Server, person: &Path, said: &str) -> Option<String> {
+    let shown = &server.sandbox.settings()?.filesystem.allow_read;
+    let shown = shown.iter().map(|path| match path.strip_prefix("~/") {
+        Some(rest) => person.join(rest),
+        None => PathBuf::from(path),
+    });
+    let shown: Vec<PathBuf> = shown.collect();
+    let is_hidden = |path: &Path| {
+        path.is_absolute() && path.exists() && !shown.iter().any(|shown| path.starts_with(shown))
+    };
+    let file = server.args.iter().find(|word| said.contains(word.as_str()) && is_hidden(Path::new(word)))?;
+    Some(format!(
+        "; its sandbox may hide `{}` from it: name its folder in `sandbox.filesystem.allowRead` in `mcp-servers.json`",
+        visible::line(file)
+    ))
 }
 
 fn slow(inspection: &Inspection, name: &str, said: String) -> InspectError {

@@ -37,6 +37,8 @@ pub(super) struct Talk {
     next: u64,
     heard: u64,
     noise: usize,
+    /// The first line that was no message.
+    odd: Option<String>,
 }
 
 impl Talk {
@@ -50,6 +52,7 @@ impl Talk {
             next: 0,
             heard: 0,
             noise: 0,
+            odd: None,
         }
     }
 
@@ -85,9 +88,10 @@ impl Talk {
         self.write(&notification_line(method, None)).await
     }
 
-    /// Kills the server, waits until it is gone, and gives what it said last on standard error.
+    /// Kills the server, waits until it is gone, and gives what it said besides: a line that is no message, and what came
+    /// last on standard error.
     pub(super) async fn end(self) -> String {
-        let Self { stdin, mut stdout, stderr, hold, .. } = self;
+        let Self { stdin, mut stdout, stderr, hold, odd, .. } = self;
         drop((stdin, hold));
         let gone = async { while let Ok(Some(_)) = stdout.next().await {} };
         // One that holds its output open longer is not waited for.
@@ -97,7 +101,9 @@ impl Talk {
         let last = visible::head(&visible::lines(last.trim()), KEPT);
         // Whoever shows several lines sets them off from their own.
         let apart = if last.contains('\n') { "\n" } else { " " };
-        if last.is_empty() { last } else { format!("; it said:{apart}{last}") }
+        let odd = odd.map(|line| format!("; it printed what is no message of the protocol: `{line}`"));
+        let last = if last.is_empty() { last } else { format!("; it said:{apart}{last}") };
+        odd.unwrap_or_default() + &last
     }
 
     /// The next message, if the next line is one.
@@ -118,12 +124,17 @@ impl Talk {
             return Ok(Some(message));
         }
         self.noise += 1;
-        if self.noise > NOISE {
+        let text = || {
             let text = String::from_utf8_lossy(line.get(..line.len().min(200)).unwrap_or_default());
-            let text = visible::line(&text);
-            return Err(format!("prints lines that are no messages of the protocol, such as `{text}`"));
+            visible::line(&text)
+        };
+        if self.noise <= NOISE {
+            self.odd.get_or_insert_with(text);
+            return Ok(None);
         }
-        Ok(None)
+        self.odd = None;
+        let text = text();
+        Err(format!("prints lines that are no messages of the protocol, such as `{text}`"))
     }
 
     /// What a server may ask of its client: whether it is there, and what it may see.
