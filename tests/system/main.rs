@@ -29,6 +29,7 @@ mod reloading;
 mod remotes;
 mod servers;
 mod sessions;
+mod standing;
 mod story;
 mod telling;
 mod tricks;

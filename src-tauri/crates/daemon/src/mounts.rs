@@ -2,6 +2,7 @@
 //!
 //! - What is mounted is exactly what live grants and calls under way need.
 //! - Taking a mount away takes away what is mounted below it; what is still wanted there is put back.
+//! - INVARIANT: what is wanted before and after is never taken away in between: calls that need it are under way.
 
 use crate::consent::Target;
 use ironcurtain_paths::CanonicalPath;
@@ -89,6 +90,8 @@ pub fn united(needs: impl IntoIterator<Item = Need>) -> Vec<Need> {
 pub enum Step {
     /// Show it.
     Add(Need),
+    /// Show it for reading only, which was shown for writing.
+    Narrow(Need),
     /// Take it away, with proof.
     Remove(CanonicalPath),
 }
@@ -108,17 +111,16 @@ pub fn wanted(now: &[Need], needs: &[Need]) -> Vec<Need> {
     wanted
 }
 
-/// The steps to show what is newly wanted. What is to show less than before is taken away first; what lies on a mount
-/// stays on it.
+/// The steps to show what is newly wanted. What is to be written below a path that is to be written no more comes before that
+/// is narrowed; what lies on a mount stays on it.
 #[must_use]
 pub fn additions(now: &[Need], wanted: &[Need]) -> Vec<Step> {
     let new: Vec<&Need> = wanted.iter().filter(|w| !now.contains(w)).collect();
-    let narrowed = new.iter().filter(|n| !n.writable && now.iter().any(|m| m.path == n.path));
-    let mut steps: Vec<Step> = narrowed.map(|n| Step::Remove(n.path.clone())).collect();
-    let mut come = new.clone();
+    let narrows = |n: &&Need| !n.writable && now.iter().any(|m| m.path == n.path && m.writable);
+    let (narrowed, mut come): (Vec<&Need>, Vec<&Need>) = new.into_iter().partition(narrows);
     come.sort_by_key(|n| depth(&n.path));
-    steps.extend(come.into_iter().cloned().map(Step::Add));
-    steps
+    let added = come.into_iter().cloned().map(Step::Add);
+    added.chain(narrowed.into_iter().cloned().map(Step::Narrow)).collect()
 }
 
 /// The steps to take away what is not wanted any more, the deepest first.
@@ -179,9 +181,11 @@ mod tests {
             [Step::Add(n("/d", false))]
         );
         assert_eq!(additions(&now, &[n("/d", true)]), [Step::Add(n("/d", true))]);
+        assert_eq!(additions(&now, &[n("/d/f", false)]), [Step::Narrow(n("/d/f", false))]);
+        let (inner, outer) = (n("/d/f", true), n("/d", false));
         assert_eq!(
-            additions(&now, &[n("/d/f", false)]),
-            [Step::Remove(path("/d/f")), Step::Add(n("/d/f", false))]
+            additions(&[n("/d", true)], &[outer.clone(), inner.clone()]),
+            [Step::Add(inner), Step::Narrow(outer)]
         );
         assert_eq!((removals(&now, &now), additions(&now, &now)), (vec![], vec![]));
     }
@@ -205,6 +209,10 @@ mod tests {
                     assert_eq!(mounted.iter().find(narrows), None, "the sandbox refuses to narrow");
                     mounted.retain(|m| m.path != need.path);
                     mounted.push(need.clone());
+                }
+                Step::Narrow(need) => {
+                    let is_wider = |m: &&mut Need| m.path == need.path && m.writable && !need.writable;
+                    *mounted.iter_mut().find(is_wider).unwrap() = need.clone();
                 }
                 Step::Remove(path) => {
                     let before = mounted.len();

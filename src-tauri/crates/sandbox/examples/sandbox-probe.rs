@@ -17,6 +17,11 @@ use std::{
     },
     process::Command,
     ptr,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread::{self, JoinHandle},
 };
 
 type Answer = Result<String, Box<dyn Error>>;
@@ -27,17 +32,71 @@ struct Held {
     files: Vec<File>,
     maps: Vec<(*mut libc::c_void, usize)>,
     parked: Vec<(UnixStream, UnixStream)>,
+    writers: Vec<File>,
+}
+
+/// Looks at one file or folder again and again, in a thread, until it is told to stop or does not see what it saw at first.
+struct Stare {
+    stop: Arc<AtomicBool>,
+    looks: JoinHandle<Result<u64, String>>,
 }
 
 fn main() {
     let mut held = Held::default();
+    let mut stare = None;
     for line in io::stdin().lock().lines() {
         let Ok(line) = line else { return };
         let (what, rest) = line.split_once(' ').unwrap_or((&line, ""));
-        match act(what, rest, &mut held) {
+        let answer = match what {
+            "stare" => begin_to_stare(rest).map(|begun| {
+                stare = Some(begun);
+                String::new()
+            }),
+            "blink" => stare.take().ok_or_else(|| "nothing is stared at".into()).and_then(Stare::end),
+            _ => act(what, rest, &mut held),
+        };
+        match answer {
             Ok(text) => println!("ok {}", text.trim_end().replace('\n', "|")),
             Err(error) => println!("err {}", name_of(error.as_ref())),
         }
+    }
+}
+
+fn begin_to_stare(path: &str) -> Result<Stare, Box<dyn Error>> {
+    let look = |path: &str| -> io::Result<Vec<u8>> {
+        if !fs::metadata(path)?.is_dir() {
+            return fs::read(path);
+        }
+        let names = fs::read_dir(path)?.map(|entry| Ok(entry?.file_name().into_encoded_bytes()));
+        let names = names.collect::<io::Result<Vec<_>>>()?;
+        // The rest may come and go.
+        Ok(if names.is_empty() { b"empty".to_vec() } else { Vec::new() })
+    };
+    let (path, first) = (path.to_owned(), look(path)?);
+    let stop = Arc::new(AtomicBool::new(false));
+    let told = stop.clone();
+    let look = move || match look(&path) {
+        Ok(seen) if seen == first => Ok(()),
+        Ok(seen) => Err(format!("{path}: {}", String::from_utf8_lossy(&seen))),
+        Err(error) => Err(format!("{path}: {error}")),
+    };
+    let looks = thread::spawn(move || {
+        let mut looks = 0;
+        while !told.load(Ordering::Relaxed) {
+            look()?;
+            looks += 1;
+        }
+        Ok(looks)
+    });
+    Ok(Stare { stop, looks })
+}
+
+impl Stare {
+    /// How often it looked.
+    fn end(self) -> Answer {
+        self.stop.store(true, Ordering::Relaxed);
+        let looked = self.looks.join().map_err(|_| "the thread ended")?;
+        Ok(looked.map_or_else(|missed| format!("missed: {missed}"), |looks| looks.to_string()))
     }
 }
 
@@ -63,6 +122,14 @@ fn act(what: &str, rest: &str, held: &mut Held) -> Answer {
         "hold" => {
             held.files.push(File::open(rest)?);
             Ok(done)
+        }
+        "hold-writing" => {
+            held.writers.push(OpenOptions::new().append(true).open(rest)?);
+            Ok(done)
+        }
+        "write-held" => {
+            let file = held.writers.last_mut().ok_or("nothing is held")?;
+            file.write_all(rest.as_bytes()).map(|()| done).map_err(Into::into)
         }
         "read-held" => {
             let file = held.files.last().ok_or("nothing is held")?;

@@ -30,6 +30,15 @@ pub struct ControlRequest {
 pub enum ControlOp {
     /// Mount a path; read-only can be widened to read-write in place, never the reverse.
     Add(Mount),
+    /// Show a path that is shown for writing for reading only, and prove that nothing can write there any more. It is not
+    /// gone in between.
+    Narrow {
+        /// A path that was added.
+        path: String,
+        /// Whether it is to be a file.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        file: bool,
+    },
     /// Take a path away, and prove it.
     Remove {
         /// A path that was added.
@@ -67,6 +76,11 @@ pub struct ControlReply {
 pub enum Answer {
     /// The path is mounted with the access asked for.
     Added,
+    /// The path is mounted read-only.
+    Narrowed {
+        /// Whether nothing in the sandbox can write there any more.
+        proof: Proof,
+    },
     /// The path is no longer mounted.
     Removed {
         /// Whether nothing of it is left in the sandbox.
@@ -93,13 +107,16 @@ pub enum Answer {
     },
 }
 
-/// What is known after a path was taken away.
+/// What is known after a path was taken away, or narrowed. Where something else that is granted still shows the same file,
+/// what was taken is only what that does not give.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Proof {
-    /// The kernel let the mount go: no descriptor, mapping, working directory or message in flight refers to it.
+    /// The kernel let the mount go: no descriptor, mapping, working directory or message in flight refers to it. Or it is
+    /// read-only for good, and what can be read there still can be.
     Proved,
-    /// The path is gone by name, but something still holds a file of it: only a restart of the server ends that.
+    /// The path is gone by name, but something still holds a file of it, or writes to one: only a restart of the server ends
+    /// that.
     Held,
 }
 
@@ -121,7 +138,7 @@ pub enum Refusal {
     Kind,
     /// The person's own rights do not reach it.
     Denied,
-    /// The path is granted read-write; remove it first to narrow it.
+    /// The path is granted read-write; narrow it.
     Narrower,
     /// Inside the sandbox something of another kind, or a tree without that name, is in the way: restart with the grant.
     NoMountPoint,
@@ -237,6 +254,10 @@ mod tests {
         same(
             &ControlRequest { id: 8, op: ControlOp::Remove { path: "/a".into() } },
             r#"{"id":8,"op":"remove","path":"/a"}"#,
+        );
+        same(
+            &ControlRequest { id: 8, op: ControlOp::Narrow { path: "/a".into(), file: true } },
+            r#"{"id":8,"op":"narrow","path":"/a","file":true}"#,
         );
         same(&ControlRequest { id: 9, op: ControlOp::List }, r#"{"id":9,"op":"list"}"#);
         same(

@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use first::{First, Preparing};
 pub(crate) use inside::Sandbox;
-use inside::{Change, Incoming, Made, Placed};
+use inside::{Change, Incoming, LetGo, Made, Placed};
 use source::Source;
 
 use crate::{
@@ -42,6 +42,10 @@ pub(crate) struct Mounts {
     /// The session directory and the programs, by path: part of the sandbox, kept on top of wider grants.
     fixed: BTreeMap<String, u64>,
     granted: BTreeMap<String, Granted>,
+    /// Where they are put on the sandbox's own root.
+    under: BTreeMap<String, OwnedFd>,
+    /// With which access something may still hold a file of a mount that was at a granted path before.
+    loose: BTreeMap<String, Access>,
     made: Vec<Made>,
     covers: Covers,
 }
@@ -86,7 +90,9 @@ impl Mounts {
             let tree = covers.watch(path, &if *writable { view.below(path) } else { hidden() })?;
             covers.put(path, Some(tree));
         }
-        Ok(Self { sandbox, view, fixed, granted: BTreeMap::new(), made: Vec::new(), covers })
+        let granted = BTreeMap::new();
+        let (under, loose) = (BTreeMap::new(), BTreeMap::new());
+        Ok(Self { sandbox, view, fixed, granted, under, loose, made: Vec::new(), covers })
     }
 
     /// What has news when a path may not be covered any more.
@@ -149,7 +155,7 @@ impl Mounts {
             if before.access > *access {
                 return Err(MountError::refused(
                     Refusal::Narrower,
-                    format!("`{path}` is granted for writing: take it away before granting less"),
+                    format!("`{path}` is granted for writing: narrow it"),
                 ));
             }
             if before.access == *access && before.identity == source.identity {
@@ -157,16 +163,53 @@ impl Mounts {
             }
         }
         let granted = Granted { access: *access, mount_id: source.mount_id, identity: source.identity };
-        let new = Incoming { path: path.clone(), kind: source.kind };
-        self.change(path, before.map(|before| before.mount_id), Some((new, source.tree)))?;
+        self.change(path, before.map(|before| before.mount_id), Some(source))?;
         self.granted.insert(path.clone(), granted);
         Ok(true)
+    }
+
+    /// Shows a path for reading that was shown for writing, and says whether anything can still write there.
+    pub(crate) fn narrow(&mut self, path: &str, file: bool, guard: &mut Guard) -> Result<Proof, MountError> {
+        let before = self.granted.get(path).copied().ok_or_else(|| not_granted(path))?;
+        let shape = self.view.below(path);
+        let watched = self.covers.watch(path, &shape);
+        let narrowed = watched
+            .map_err(|error| MountError::refused(Refusal::Kernel, error.to_string()))
+            .and_then(|tree| Ok((tree, self.narrow_shaped(path, file, before, &shape)?)));
+        let (tree, proof) =
+            narrowed.map_or_else(|error| (None, Err(error)), |(tree, proof)| (Some(tree), Ok(proof)));
+        self.covers.put(path, tree);
+        if proof.is_ok() {
+            // What was made for it is removed at the end at the latest.
+            let _ = guard.uncover(path);
+        }
+        proof
+    }
+
+    fn narrow_shaped(
+        &mut self,
+        path: &str,
+        file: bool,
+        before: Granted,
+        shape: &Shape,
+    ) -> Result<Proof, MountError> {
+        let source = Source::open(path, Access::ReadOnly, shape)?;
+        source.check_kind(path, file)?;
+        if source.identity != before.identity {
+            let message = format!("`{path}` is not what was granted any more");
+            return Err(MountError::refused(Refusal::Kind, message));
+        }
+        let granted =
+            Granted { access: Access::ReadOnly, mount_id: source.mount_id, identity: source.identity };
+        let proof = self.change(path, Some(before.mount_id), Some(source))?;
+        self.granted.insert(path.to_owned(), granted);
+        Ok(proof.unwrap_or(Proof::Held))
     }
 
     /// Takes a path away and says whether anything of it is left.
     pub(crate) fn remove(&mut self, path: &str, guard: &mut Guard) -> Result<Proof, MountError> {
         let Some(granted) = self.granted.get(path).copied() else {
-            return Err(MountError::refused(Refusal::NotGranted, format!("`{path}` is not granted")));
+            return Err(not_granted(path));
         };
         let proof = self.change(path, Some(granted.mount_id), None)?;
         self.granted.remove(path);
@@ -181,18 +224,57 @@ impl Mounts {
         self.granted.iter().map(|(path, granted)| Mount::new(path, granted.access)).collect()
     }
 
+    /// Changes what is mounted at `path`; gives what is known of what was there, if something was.
     fn change(
         &mut self,
         path: &str,
         old: Option<u64>,
-        new: Option<(Incoming, OwnedFd)>,
+        new: Option<Source>,
     ) -> Result<Option<Proof>, MountError> {
+        let comes = new.as_ref().map(|new| new.mount_id);
+        let others = self.granted.values().map(|granted| granted.mount_id).filter(|id| Some(*id) != old);
+        let granted = others.chain(comes).collect();
+        let new = new.map(|new| (Incoming { path: path.to_owned(), kind: new.kind }, new.tree));
         let (new, tree) = new.unzip();
-        let old = old.map(|mount_id| Placed { path: path.to_owned(), mount_id });
-        let carried = self.directly_below(path);
-        let outcome = self.sandbox.change(Change { old, new, carried, made: self.made.clone() }, tree)?;
+        // What lies on another grant goes back onto that.
+        let lies_on_root = !self.granted.keys().chain(self.fixed.keys()).any(|above| is_below(path, above));
+        let under = if comes.is_none() { self.under.remove(path).filter(|_| lies_on_root) } else { None };
+        let change = Change {
+            old: old.map(|mount_id| Placed { path: path.to_owned(), mount_id }),
+            new,
+            carried: self.directly_below(path),
+            made: self.made.clone(),
+            path: path.to_owned(),
+            under,
+            granted,
+        };
+        let (outcome, under) = self.sandbox.change(change, tree)?;
         self.made = outcome.made;
-        Ok(outcome.proof)
+        self.under.extend(under.map(|under| (path.to_owned(), under)));
+        Ok(outcome.let_go.map(|let_go| self.account(path, comes, let_go)))
+    }
+
+    /// What is known of a mount that was at `path`, and of those that were there before it. What is still shown there by another
+    /// one is not taken away until that is.
+    fn account(&mut self, path: &str, comes: Option<u64>, let_go: LetGo) -> Proof {
+        let before = self.loose.remove(path);
+        let Some(instead) = let_go.instead else {
+            return if before.is_some() { Proof::Held } else { let_go.proof };
+        };
+        let by = |(path, granted): (&String, &Granted)| {
+            (granted.mount_id == instead.mount_id).then(|| path.clone())
+        };
+        let shown_by = if comes == Some(instead.mount_id) {
+            Some(path.to_owned())
+        } else {
+            self.granted.iter().find_map(by)
+        };
+        if let (Some(shown_by), Some(loose)) = (shown_by, before.max(let_go.loose)) {
+            let known = self.loose.entry(shown_by).or_insert(loose);
+            *known = loose.max(*known);
+        }
+        let writes = before == Some(Access::ReadWrite) && instead.access == Access::ReadOnly;
+        if writes { Proof::Held } else { let_go.proof }
     }
 
     /// The mounts below `path` with no other between; what lies on them moves with them.
@@ -227,6 +309,10 @@ impl Mounts {
         }
         Ok(())
     }
+}
+
+fn not_granted(path: &str) -> MountError {
+    MountError::refused(Refusal::NotGranted, format!("`{path}` is not granted"))
 }
 
 impl MountError {

@@ -261,6 +261,9 @@ fn answer(line: &str, mounts: &mut Mounts, guard: &mut Guard) -> ControlReply {
     };
     let done = match request.op {
         ControlOp::Add(mount) => mounts.add(&mount, guard).map(|()| Answer::Added),
+        ControlOp::Narrow { path, file } => {
+            mounts.narrow(&path, file, guard).map(|proof| Answer::Narrowed { proof })
+        }
         ControlOp::Remove { path } => mounts.remove(&path, guard).map(|proof| Answer::Removed { proof }),
         ControlOp::List => Ok(Answer::Mounts { mounts: mounts.list() }),
         ControlOp::Shutdown => Ok(Answer::Closing),

@@ -29,6 +29,13 @@ pub(crate) fn copy(place: &OwnedFd, read_only: bool, recursive: bool) -> Result<
     Ok(tree)
 }
 
+/// Puts `tree`, which is nowhere yet, between the mount whose root is `top` and what that lies on: it shows when that goes.
+/// Linux before 6.5 cannot.
+pub(crate) fn attach_beneath(tree: impl AsFd, top: impl AsFd) -> Result<(), Errno> {
+    let empty = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
+    move_mount(tree, "", top, "", empty | MoveMountFlags::MOVE_MOUNT_BENEATH)
+}
+
 /// Puts `tree`, which may be a mount elsewhere, at `place`.
 pub(crate) fn attach(tree: impl AsFd, place: impl AsFd) -> Result<(), Errno> {
     let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;

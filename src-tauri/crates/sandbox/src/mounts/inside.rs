@@ -11,6 +11,7 @@ use std::{
     fs::File,
     io::{self, Read},
     os::fd::{AsFd, OwnedFd},
+    os::unix::net::UnixStream,
 };
 
 use rustix::{
@@ -21,10 +22,12 @@ use rustix::{
 use serde::{Deserialize, Serialize};
 
 pub(super) use point::Made;
+pub(super) use release::LetGo;
 
 use super::MountError;
 use crate::{
     control::{Proof, Refusal},
+    handover,
     mountinfo::MountInfo,
     place::{Kind, is_below, mount_id, open_plain},
     sys, tree,
@@ -48,6 +51,11 @@ pub(super) struct Change {
     pub(super) new: Option<Incoming>,
     pub(super) carried: Vec<Placed>,
     pub(super) made: Vec<Made>,
+    pub(super) path: String,
+    /// Where what goes was put on the sandbox's own root: there, what lies on it can be put back before it goes.
+    pub(super) under: Option<OwnedFd>,
+    /// By which mounts a file may still be shown when `old` is gone.
+    pub(super) granted: Vec<u64>,
 }
 
 /// A mount in the sandbox.
@@ -68,7 +76,7 @@ pub(super) struct Incoming {
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Outcome {
     /// Of what went, if something did.
-    pub(super) proof: Option<Proof>,
+    pub(super) let_go: Option<LetGo>,
     /// The mount points that exist for us now.
     pub(super) made: Vec<Made>,
 }
@@ -87,16 +95,24 @@ impl Sandbox {
         Ok(Self { user, mounts, process, tmp_id })
     }
 
-    /// Carries out `change`, whose new mount is `tree`.
-    pub(super) fn change(&self, change: Change, tree: Option<OwnedFd>) -> Result<Outcome, MountError> {
+    /// Carries out `change`, whose new mount is `tree`; gives the place of the sandbox's own root that it was put on, if it
+    /// was put there.
+    pub(super) fn change(
+        &self,
+        change: Change,
+        tree: Option<OwnedFd>,
+    ) -> Result<(Outcome, Option<OwnedFd>), MountError> {
+        let broken = |error: String| MountError::Broken(error);
+        let (ours, theirs) = UnixStream::pair().map_err(|error| broken(error.to_string()))?;
         let work = || {
-            let done = self.enter().and_then(|inside| inside.carry_out(change, tree));
+            let done = self.enter().and_then(|inside| inside.carry_out(change, tree, &theirs));
             serde_json::to_vec(&done).unwrap_or_default()
         };
-        let broken = |error: String| MountError::Broken(error);
         let said = sys::process::in_fork(work).map_err(|error| broken(error.to_string()))?;
-        serde_json::from_slice::<Result<Outcome, MountError>>(&said)
-            .map_err(|error| broken(format!("the child that changes mounts said nothing: {error}")))?
+        let outcome = serde_json::from_slice::<Result<Outcome, MountError>>(&said)
+            .map_err(|error| broken(format!("the child that changes mounts said nothing: {error}")))??;
+        drop(theirs);
+        Ok((outcome, handover::receive(&ours).ok()))
     }
 
     pub(super) fn enter(&self) -> Result<Inside<'_>, MountError> {
@@ -148,51 +164,95 @@ struct Carried {
     mount: OwnedFd,
     path: String,
     kind: Kind,
-    /// Its place in the new tree, if there is one.
+    /// Its place in the new tree, or under what goes, if there is one.
     target: Option<OwnedFd>,
 }
 
 impl Inside<'_> {
-    fn carry_out(mut self, change: Change, tree: Option<OwnedFd>) -> Result<Outcome, MountError> {
-        let Change { old, new, carried, made } = change;
+    /// What is shown before and after is shown all the time: what comes is there before what goes goes, where the kernel can
+    /// do that. `door` takes the place that what comes is put on.
+    fn carry_out(
+        mut self,
+        change: Change,
+        tree: Option<OwnedFd>,
+        door: &UnixStream,
+    ) -> Result<Outcome, MountError> {
+        let Change { old, new, carried, made, path, under, granted } = change;
         self.made = made;
         let new = new.zip(tree);
         let mut lost = false;
         let mut staying = Vec::new();
         for placed in &carried {
-            match self.pick_up(placed, new.as_ref()) {
+            match self.pick_up(placed, new.as_ref(), under.as_ref().map(|under| (under, path.as_str()))) {
                 Ok(carried) => staying.push(carried),
                 // Taking away must not fail because something else has been moved out of reach.
                 Err(_) if new.is_none() => lost = true,
                 Err(error) => return Err(error),
             }
         }
+        let is_beneath =
+            old.as_ref().zip(new.as_ref()).is_some_and(|(old, new)| self.slide_beneath(old, new));
+        let has_place = |carried: &Carried| carried.target.is_some() && (is_beneath || new.is_none());
+        let (first, last): (Vec<_>, Vec<_>) = staying.into_iter().partition(has_place);
+        lost |= self.put_all_down(first, new.is_some())?;
         let aside = old.as_ref().map(|old| self.set_aside(old)).transpose()?;
-        if let Some((new, tree)) = &new {
-            let attached = self.mount_point(&new.path, new.kind).and_then(|point| {
-                tree::attach(tree, &point).map_err(|error| MountError::kernel("mounting", &new.path, error))
+        if let Some((new, tree)) = new.as_ref().filter(|_| !is_beneath)
+            && let Err(error) = self.put(new, tree, door)
+        {
+            self.tidy();
+            return Err(match aside {
+                Some(_) => MountError::Broken(error.to_string()),
+                None => error,
             });
-            if let Err(error) = attached {
-                self.tidy();
-                return Err(match aside {
-                    Some(_) => MountError::Broken(error.to_string()),
-                    None => error,
-                });
-            }
         }
+        lost |= self.put_all_down(last, new.is_some())?;
+        let mut let_go = aside.map(|aside| self.release(aside, &path, &granted)).transpose()?;
+        if let Some(let_go) = let_go.as_mut().filter(|_| lost) {
+            let_go.proof = Proof::Held;
+        }
+        self.tidy();
+        Ok(Outcome { let_go, made: self.made })
+    }
+
+    /// Mounts it.
+    fn put(&mut self, new: &Incoming, tree: &OwnedFd, door: &UnixStream) -> Result<(), MountError> {
+        let point = self.mount_point(&new.path, new.kind)?;
+        // Nobody in the sandbox can move anything there.
+        let is_root = mount_id(&point).is_ok_and(|id| id == self.root_id);
+        tree::attach(tree, &point).map_err(|error| MountError::kernel("mounting", &new.path, error))?;
+        if is_root {
+            // Without it, what lies on this mount is put back a moment after that has gone.
+            let _ = handover::send(door, &point);
+        }
+        Ok(())
+    }
+
+    /// Puts what comes under what goes, which hides it until then; whether that could be done.
+    fn slide_beneath(&self, old: &Placed, (new, tree): &(Incoming, OwnedFd)) -> bool {
+        let top = open_plain(&self.root, &new.path).ok();
+        let top = top.filter(|top| mount_id(top) == Ok(old.mount_id));
+        top.is_some_and(|top| tree::attach_beneath(tree, &top).is_ok())
+    }
+
+    /// Whether one of them is lost; that is an error where something else comes.
+    fn put_all_down(&mut self, staying: Vec<Carried>, comes: bool) -> Result<bool, MountError> {
+        let mut lost = false;
         for carried in staying {
             match self.put_down(carried) {
                 Ok(()) => {}
-                Err(_) if new.is_none() => lost = true,
+                Err(_) if !comes => lost = true,
                 Err(error) => return Err(MountError::Broken(error.to_string())),
             }
         }
-        let proof = aside.map(|aside| self.release(aside)).transpose()?;
-        self.tidy();
-        Ok(Outcome { proof: proof.map(|proof| if lost { Proof::Held } else { proof }), made: self.made })
+        Ok(lost)
     }
 
-    fn pick_up(&self, placed: &Placed, new: Option<&(Incoming, OwnedFd)>) -> Result<Carried, MountError> {
+    fn pick_up(
+        &mut self,
+        placed: &Placed,
+        new: Option<&(Incoming, OwnedFd)>,
+        under: Option<(&OwnedFd, &str)>,
+    ) -> Result<Carried, MountError> {
         let path = placed.path.clone();
         let no_place = |error| {
             let message = format!("`{path}` cannot be kept where it is: {error}");
@@ -204,12 +264,16 @@ impl Inside<'_> {
         if mount_id(&mount).map_err(no_place)? != placed.mount_id {
             return Err(no_place(Errno::STALE));
         }
-        let target = match new {
-            Some((new, tree)) if is_below(&path, &new.path) => {
+        let target = match (new, under) {
+            (Some((new, tree)), _) if is_below(&path, &new.path) => {
                 let relative = path.get(new.path.len() + 1..).unwrap_or_default();
                 Some(open_plain(tree, relative).map_err(no_place)?)
             }
-            Some(_) | None => None,
+            (None, Some((under, above))) => {
+                let under = under.try_clone().ok();
+                under.and_then(|under| self.point_below(under, above, &path, kind).ok())
+            }
+            (Some(_) | None, _) => None,
         };
         Ok(Carried { mount, path, kind, target })
     }

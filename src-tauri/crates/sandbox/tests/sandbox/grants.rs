@@ -143,7 +143,7 @@ fn the_session_directory_stays_writable_under_a_wider_grant() {
 }
 
 #[test]
-fn access_can_be_widened_in_place_and_not_narrowed() {
+fn access_can_be_widened_in_place_and_narrowed_by_its_own_request_alone() {
     let place = Place::new();
     let (file, inner) = (place.file("dir/file"), place.file("dir/inner/file"));
     let dir = place.path("dir");

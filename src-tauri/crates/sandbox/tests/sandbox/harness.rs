@@ -139,7 +139,8 @@ impl Probe {
         match self.control.ask(ControlOp::Add(mount)).unwrap() {
             Answer::Added => Ok(()),
             Answer::Refused { code, .. } => Err(code),
-            other @ (Answer::Removed { .. }
+            other @ (Answer::Narrowed { .. }
+            | Answer::Removed { .. }
             | Answer::Mounts { .. }
             | Answer::Closing
             | Answer::Broken { .. }) => {
@@ -155,6 +156,12 @@ impl Probe {
         };
         assert_eq!(self.mounts(), before);
         code
+    }
+
+    pub(crate) fn narrow(&mut self, path: &str) -> Proof {
+        let answer = self.control.ask(ControlOp::Narrow { path: path.to_owned(), file: false }).unwrap();
+        let Answer::Narrowed { proof } = answer else { panic!("{answer:?}") };
+        proof
     }
 
     pub(crate) fn remove(&mut self, path: &str) -> Proof {

@@ -19,6 +19,7 @@ mod host_read;
 mod network;
 mod persistence;
 mod runtimes;
+mod standing;
 mod taking_back;
 mod user;
 mod view;

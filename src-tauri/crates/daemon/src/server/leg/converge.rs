@@ -2,6 +2,7 @@
 //!
 //! - Adding: mount, then tell, then wait until the server has understood. Removing: tell, then unmount with proof;
 //!   a server that still holds a file is killed and started again.
+//! - What stays granted is shown all the time, since calls that need no more than that are not held up by a change.
 //! - Every wait has a bound, after which the kernel and the server have the last word; a change of the grants or of the
 //!   law ends the wait, so that a server that dawdles cannot put off what is taken back.
 
@@ -9,6 +10,7 @@ use super::{Applied, Leg, State, Versions};
 use crate::grants::{GrantTable, StandingGrant};
 use crate::law::Law;
 use crate::mounts::{Need, Step, additions, removals, wanted};
+use crate::server::control::Control;
 use crate::server::mounted::Mounted;
 use crate::server::process::{self, Containment};
 use crate::server::pump::{Answered, Pump};
@@ -176,24 +178,9 @@ impl Leg {
         let Some(control) = running.control() else { return };
         for step in steps {
             match step {
-                Step::Add(need) => {
-                    let mounted = Mounted::about_to_be(need.clone());
-                    match control.ask(ControlOp::Add(process::mount(&need))).await {
-                        Ok(Answer::Added) => {
-                            self.mounted.retain(|m| m.need.path != need.path);
-                            self.mounted.push(mounted);
-                        }
-                        Ok(Answer::Refused { message, .. }) => drop(round.failed.insert(need.path, message)),
-                        // What is mounted is not known any more.
-                        Ok(_) | Err(_) => round.held = true,
-                    }
-                }
-                Step::Remove(path) => {
-                    let answer = control.ask(ControlOp::Remove { path: path.as_str().to_owned() }).await;
-                    // Without proof that it is gone the server is started anew.
-                    round.held |= !matches!(answer, Ok(Answer::Removed { proof: Proof::Proved }));
-                    self.mounted.retain(|m| m.need.path != path);
-                }
+                Step::Add(need) => add(control, &mut self.mounted, need, round).await,
+                Step::Narrow(need) => narrow(control, &mut self.mounted, need, round).await,
+                Step::Remove(path) => remove(control, &mut self.mounted, &path, round).await,
             }
         }
     }
@@ -279,6 +266,46 @@ impl Leg {
             State::Up { .. } | State::Starting | State::Down(_) => false,
         });
     }
+}
+
+async fn add(control: &mut Control, mounted: &mut Vec<Mounted>, need: Need, round: &mut Round) {
+    let new = Mounted::about_to_be(need.clone());
+    match control.ask(ControlOp::Add(process::mount(&need))).await {
+        Ok(Answer::Added) => replace(mounted, new),
+        Ok(Answer::Refused { message, .. }) => drop(round.failed.insert(need.path, message)),
+        // What is mounted is not known any more.
+        Ok(_) | Err(_) => round.held = true,
+    }
+}
+
+async fn narrow(control: &mut Control, mounted: &mut Vec<Mounted>, need: Need, round: &mut Round) {
+    let new = Mounted::about_to_be(need.clone());
+    let op = ControlOp::Narrow { path: need.path.as_str().to_owned(), file: need.file };
+    match control.ask(op).await {
+        Ok(Answer::Narrowed { proof }) => {
+            // Without proof that nothing is written there the server is started anew.
+            round.held |= proof != Proof::Proved;
+            replace(mounted, new);
+        }
+        // Something else is there now than what was shown for writing.
+        Ok(Answer::Refused { .. }) => {
+            remove(control, mounted, &need.path, round).await;
+            add(control, mounted, need, round).await;
+        }
+        Ok(_) | Err(_) => round.held = true,
+    }
+}
+
+async fn remove(control: &mut Control, mounted: &mut Vec<Mounted>, path: &CanonicalPath, round: &mut Round) {
+    let answer = control.ask(ControlOp::Remove { path: path.as_str().to_owned() }).await;
+    // Without proof that it is gone the server is started anew.
+    round.held |= !matches!(answer, Ok(Answer::Removed { proof: Proof::Proved }));
+    mounted.retain(|m| m.need.path != *path);
+}
+
+fn replace(mounted: &mut Vec<Mounted>, new: Mounted) {
+    mounted.retain(|m| m.need.path != new.need.path);
+    mounted.push(new);
 }
 
 /// Completes when grants or law are not those any more.

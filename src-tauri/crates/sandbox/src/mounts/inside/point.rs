@@ -29,13 +29,22 @@ pub(in super::super) struct Made {
 impl Inside<'_> {
     /// The place to mount `path` on.
     pub(in super::super) fn mount_point(&mut self, path: &str, kind: Kind) -> Result<OwnedFd, MountError> {
-        let refused = |why: &str| {
-            let message = format!("there is no place for `{path}` in the running sandbox: {why}");
-            MountError::refused(Refusal::NoMountPoint, message)
-        };
-        let mut place = open_plain(&self.root, ".").map_err(|error| refused(&error.to_string()))?;
-        let mut end = 0;
-        for name in path.split('/').skip(1) {
+        let root = open_plain(&self.root, ".").map_err(|error| no_place(path, &error.to_string()))?;
+        self.point_below(root, "", path, kind)
+    }
+
+    /// The place to mount `path` on, which lies below `above`, opened as `place`: that is not looked up, so it can be what is
+    /// under a mount.
+    pub(super) fn point_below(
+        &mut self,
+        place: OwnedFd,
+        above: &str,
+        path: &str,
+        kind: Kind,
+    ) -> Result<OwnedFd, MountError> {
+        let refused = |why: &str| no_place(path, why);
+        let (mut place, mut end) = (place, above.len());
+        for name in path.get(end..).unwrap_or_default().split('/').skip(1) {
             end += 1 + name.len();
             let so_far = path.get(..end).unwrap_or(path);
             let next = match open_plain(&place, name) {
@@ -108,6 +117,11 @@ impl Inside<'_> {
         }
         self.writable_root.as_ref().ok_or(Errno::PERM)
     }
+}
+
+fn no_place(path: &str, why: &str) -> MountError {
+    let message = format!("there is no place for `{path}` in the running sandbox: {why}");
+    MountError::refused(Refusal::NoMountPoint, message)
 }
 
 fn create(place: impl AsFd, name: &str, kind: Kind) -> Result<(), Errno> {

@@ -2,6 +2,8 @@
 //!
 //! - The proof is the kernel's: a plain unmount succeeds only when no descriptor, mapping, working directory or
 //!   descriptor in flight in any socket refers to the mount. Looking through `/proc` would miss the last.
+//! - What another grant still shows at the same path is not taken away, so whoever reads it may go on. Is it to be read only,
+//!   the mount that goes is made read-only, which the kernel refuses while anything can write to a file of it.
 //! - Once set aside, the mount has no name that anybody in the sandbox could use, whatever comes of the proof.
 //! - A tree with mounts below it that the host had when the sandbox started cannot be taken apart by us (the kernel locks
 //!   them together), so there is no proof for it: it is detached, and reported as held.
@@ -13,15 +15,19 @@ use std::{
 };
 
 use rustix::{
-    fs::fstat,
+    fs::{StatVfsMountFlags, fstat, fstatvfs},
     io::Errno,
     mount::{UnmountFlags, unmount},
 };
 
+use serde::{Deserialize, Serialize};
+
 use super::{Inside, MountError, Placed};
 use crate::{
     control::Proof,
-    place::{Kind, mount_id, open_plain},
+    place::{Identity, Kind, mount_id, open_plain},
+    spec::Access,
+    sys::mount::{Attributes, set_attributes},
     tree::attach,
 };
 
@@ -36,9 +42,36 @@ const TRIES: usize = 64;
 /// A mount that has no name in the sandbox any more.
 pub(super) enum Aside {
     /// It waits at [`ASIDE`].
-    Waiting(u64),
+    Waiting(u64, Identity),
     /// It has ended already.
-    Ended(Proof),
+    Ended(LetGo),
+}
+
+/// How a mount went.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(in super::super) struct LetGo {
+    pub(in super::super) proof: Proof,
+    /// What shows the same file at its path now, if anything does.
+    pub(in super::super) instead: Option<Instead>,
+    /// With which access something may still hold a file of it.
+    pub(in super::super) loose: Option<Access>,
+}
+
+/// What shows a file in the place of a mount that went.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(in super::super) struct Instead {
+    pub(in super::super) mount_id: u64,
+    pub(in super::super) access: Access,
+}
+
+impl LetGo {
+    fn proved() -> Self {
+        Self { proof: Proof::Proved, instead: None, loose: None }
+    }
+
+    fn held() -> Self {
+        Self { proof: Proof::Held, ..Self::proved() }
+    }
 }
 
 impl Inside<'_> {
@@ -49,21 +82,22 @@ impl Inside<'_> {
             let table = self.sandbox.table().map_err(|error| broken(error.to_string()))?;
             let Some(entry) = table.get(old.mount_id) else {
                 // The kernel detached it because the directory it lay on was removed.
-                return Ok(Aside::Ended(Proof::Held));
+                return Ok(Aside::Ended(LetGo::held()));
             };
             let Ok(mount) = open_plain(&self.root, &entry.point) else { continue };
             if mount_id(&mount) != Ok(old.mount_id) {
                 continue;
             }
-            let kind = fstat(&mount).ok().and_then(|stat| Kind::of(&stat));
-            let kind = kind.ok_or_else(|| broken("it is neither a file nor a directory".into()))?;
+            let stat = fstat(&mount).map_err(|error| broken(error.to_string()))?;
+            let kind =
+                Kind::of(&stat).ok_or_else(|| broken("it is neither a file nor a directory".into()))?;
             let point = self.mount_point(ASIDE, kind).map_err(|error| broken(error.to_string()))?;
             return match attach(&mount, &point) {
-                Ok(()) => Ok(Aside::Waiting(old.mount_id)),
+                Ok(()) => Ok(Aside::Waiting(old.mount_id, Identity::of(&stat))),
                 // The kernel does not move what was deleted on the host since: it ends where it is.
                 Err(Errno::NOENT) => {
                     drop(mount);
-                    Ok(Aside::Ended(self.end(old.mount_id, &entry.point)?))
+                    Ok(Aside::Ended(self.end(old.mount_id, &entry.point, None)?))
                 }
                 Err(error) => Err(broken(error.to_string())),
             };
@@ -71,28 +105,66 @@ impl Inside<'_> {
         Err(broken("it is moved about all the time".into()))
     }
 
-    /// Ends a mount that was set aside.
-    pub(super) fn release(&mut self, aside: Aside) -> Result<Proof, MountError> {
+    /// Ends a mount that was set aside from `path`; `granted` are the mounts by which a file may still be shown there.
+    pub(super) fn release(&self, aside: Aside, path: &str, granted: &[u64]) -> Result<LetGo, MountError> {
         match aside {
-            Aside::Waiting(id) => self.end(id, OsStr::new(ASIDE)),
-            Aside::Ended(proof) => Ok(proof),
+            Aside::Waiting(id, identity) => {
+                self.end(id, OsStr::new(ASIDE), self.instead(path, identity, granted))
+            }
+            Aside::Ended(let_go) => Ok(let_go),
         }
     }
 
+    /// By what of `granted` the same file is at `path` now.
+    fn instead(&self, path: &str, identity: Identity, granted: &[u64]) -> Option<Instead> {
+        let place = open_plain(&self.root, path).ok()?;
+        let mount_id = mount_id(&place).ok().filter(|id| granted.contains(id))?;
+        let is_same = Identity::of(&fstat(&place).ok()?) == identity;
+        let read_only = fstatvfs(&place).ok()?.f_flag.contains(StatVfsMountFlags::RDONLY);
+        let access = if read_only { Access::ReadOnly } else { Access::ReadWrite };
+        is_same.then_some(Instead { mount_id, access })
+    }
+
     /// Ends the mount `id`, which is at `point`.
-    fn end(&self, id: u64, point: &OsStr) -> Result<Proof, MountError> {
+    fn end(&self, id: u64, point: &OsStr, instead: Option<Instead>) -> Result<LetGo, MountError> {
         let broken = |why: String| {
             MountError::Broken(format!("the mount at `{}` cannot be ended: {why}", point.display()))
         };
         let table = self.sandbox.table().map_err(|error| broken(error.to_string()))?;
         let deadline = Instant::now() + PATIENCE;
+        let writes = instead.is_some_and(|instead| instead.access == Access::ReadOnly)
+            && !self.close_for_writing(id, point, deadline);
         if table.subtree(id).iter().all(|point| unmount_plainly(point, deadline)) {
-            return Ok(Proof::Proved);
+            return Ok(LetGo { instead, ..LetGo::proved() });
         }
         unmount(point, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW)
             .map_err(|error| broken(error.to_string()))?;
         let table = self.sandbox.table().map_err(|error| broken(error.to_string()))?;
-        if table.get(id).is_some() { Err(broken("it is still there".into())) } else { Ok(Proof::Held) }
+        if table.get(id).is_some() {
+            return Err(broken("it is still there".into()));
+        }
+        Ok(match instead {
+            Some(_) if !writes => {
+                LetGo { instead, loose: instead.map(|instead| instead.access), ..LetGo::proved() }
+            }
+            Some(_) | None => LetGo { instead, ..LetGo::held() },
+        })
+    }
+
+    /// Makes the mount `id` at `point` read-only, and all that lies on it; whether nothing can write there any more.
+    fn close_for_writing(&self, id: u64, point: &OsStr, deadline: Instant) -> bool {
+        let Ok(mount) = open_plain(&self.root, point) else { return false };
+        if mount_id(&mount) != Ok(id) {
+            return false;
+        }
+        let read_only = Attributes { set: libc::MOUNT_ATTR_RDONLY, recursive: true, ..Attributes::default() };
+        loop {
+            match set_attributes(&mount, read_only).map_err(|error| Errno::from_io_error(&error)) {
+                Ok(()) => return true,
+                Err(Some(Errno::BUSY)) if Instant::now() < deadline => thread::sleep(STEP),
+                Err(_) => return false,
+            }
+        }
     }
 }
 

@@ -1,0 +1,167 @@
+//! What stays granted is there all the time, whatever comes and goes around it; what was granted beside that is taken away
+//! with proof.
+
+use std::fs;
+
+use ironcurtain_sandbox::{Access::*, Answer, ControlOp, Mount, Proof, Refusal};
+
+use crate::harness::{Place, Probe};
+
+/// How often something comes and goes.
+const ROUNDS: usize = 20;
+
+#[test]
+fn a_folder_that_is_written_for_a_while_never_disappears() {
+    let (place, mut probe, dir) = staring();
+    probe.add(&dir, ReadOnly);
+    probe.add(&place.path("dir/inner"), ReadOnly);
+    never_missed(&mut probe, &[dir.clone(), place.path("dir/file"), place.path("dir/inner/file")], |probe| {
+        probe.add(&dir, ReadWrite);
+        assert_eq!(probe.narrow(&dir), Proof::Proved);
+    });
+    assert_eq!(probe.say(&format!("write {dir}/file x")), "err EROFS");
+    probe.add(&dir, ReadWrite);
+    assert_eq!(probe.say(&format!("write {dir}/file x")), "ok");
+}
+
+#[test]
+fn what_lies_on_a_folder_that_comes_and_goes_never_disappears() {
+    let (place, mut probe, dir) = staring();
+    let (file, inner) = (place.path("dir/file"), place.path("dir/inner"));
+    probe.add(&file, ReadOnly);
+    probe.add(&inner, ReadWrite);
+    never_missed(&mut probe, &[file, inner.clone(), format!("{inner}/file")], |probe| {
+        for access in [ReadOnly, ReadWrite] {
+            probe.add(&dir, access);
+            assert_eq!(probe.remove(&dir), Proof::Proved);
+        }
+    });
+    assert_eq!(probe.say(&format!("exists {dir}/other")), "err ENOENT");
+    assert_eq!(probe.say(&format!("write {inner}/file x")), "ok");
+}
+
+#[test]
+fn a_folder_on_which_something_comes_and_goes_never_disappears() {
+    let (place, mut probe, dir) = staring();
+    let (file, inner) = (place.path("dir/file"), place.path("dir/inner"));
+    probe.add(&dir, ReadOnly);
+    never_missed(&mut probe, &[dir.clone(), file.clone(), inner.clone(), format!("{inner}/file")], |probe| {
+        for path in [&file, &inner] {
+            probe.add(path, ReadWrite);
+            assert_eq!(probe.remove(path), Proof::Proved);
+        }
+    });
+    assert_eq!(probe.say(&format!("write {file} x")), "err EROFS");
+}
+
+#[test]
+fn narrowing_is_proved_against_writers_and_not_against_readers() {
+    for (request, proof) in [("hold", Proof::Proved), ("hold-writing", Proof::Held)] {
+        let (place, mut probe, dir) = staring();
+        let file = place.path("dir/file");
+        probe.add(&dir, ReadWrite);
+        assert_eq!(probe.say(&format!("{request} {file}")), "ok");
+        assert_eq!(probe.narrow(&dir), proof, "{request}");
+        assert_eq!(probe.say(&format!("write {file} x")), "err EROFS");
+        assert_eq!(probe.say(&format!("write {dir}/new x")), "err EROFS");
+        assert_eq!(probe.mounts(), [Mount::new(&dir, ReadOnly)]);
+        if proof == Proof::Proved {
+            assert_eq!(probe.say("read-held"), "ok dir/file");
+            // It is held from before, and nothing shows it any more.
+            assert_eq!(probe.remove(&dir), Proof::Held);
+        }
+    }
+}
+
+#[test]
+fn what_was_written_and_closed_in_time_is_narrowed_with_proof() {
+    let (place, mut probe, dir) = staring();
+    let file = place.path("dir/file");
+    probe.add(&dir, ReadWrite);
+    assert_eq!(probe.say(&format!("hold-writing {file}")), "ok");
+    assert_eq!(probe.say("write-held  and more"), "ok");
+    assert_eq!(probe.say("let-go"), "ok");
+    assert_eq!(probe.narrow(&dir), Proof::Proved);
+    assert_eq!(fs::read_to_string(&file).unwrap(), "dir/file and more");
+    assert_eq!(probe.remove(&dir), Proof::Proved);
+    assert_eq!(probe.say(&format!("exists {dir}")), "err ENOENT");
+}
+
+#[test]
+fn a_deeper_grant_that_goes_leaves_what_the_wider_one_shows() {
+    let (place, mut probe, dir) = staring();
+    let (file, other) = (place.path("dir/file"), place.path("dir/other"));
+    probe.add(&dir, ReadOnly);
+    // Who reads may go on; who writes is noticed.
+    for (request, path, proof) in [("hold", &file, Proof::Proved), ("hold-writing", &other, Proof::Held)] {
+        probe.add(path, ReadWrite);
+        assert_eq!(probe.say(&format!("{request} {path}")), "ok");
+        assert_eq!(probe.remove(path), proof, "{request}");
+        assert_eq!(probe.say(&format!("write {path} x")), "err EROFS");
+    }
+    assert_eq!(probe.say("read-held"), "ok dir/file");
+    // What is held of the deeper grant counts when the wider one goes.
+    assert_eq!(probe.remove(&dir), Proof::Held);
+}
+
+#[test]
+fn what_was_held_before_a_folder_was_widened_counts_when_it_goes() {
+    let (place, mut probe, dir) = staring();
+    probe.add(&dir, ReadOnly);
+    assert_eq!(probe.say(&format!("hold {}", place.path("dir/file"))), "ok");
+    probe.add(&dir, ReadWrite);
+    assert_eq!(probe.say("read-held"), "ok dir/file");
+    assert_eq!(probe.remove(&dir), Proof::Held);
+}
+
+#[test]
+fn stand_ins_go_when_a_folder_is_narrowed() {
+    let (_place, mut probe, dir) = staring();
+    probe.add(&dir, ReadWrite);
+    assert!(probe.say(&format!("list {dir}")).contains(".bashrc"));
+    assert_eq!(probe.narrow(&dir), Proof::Proved);
+    assert_eq!(probe.say(&format!("list {dir}")), "ok file inner other");
+}
+
+#[test]
+fn what_was_replaced_is_not_narrowed_and_what_was_never_granted_neither() {
+    let (place, mut probe, dir) = staring();
+    let file = place.path("dir/file");
+    let refused = |probe: &mut Probe, path: &str| {
+        let answer = probe.control.ask(ControlOp::Narrow { path: path.to_owned(), file: true }).unwrap();
+        let Answer::Refused { code, .. } = answer else { panic!("{answer:?}") };
+        code
+    };
+    assert_eq!(refused(&mut probe, &file), Refusal::NotGranted);
+    probe.add(&file, ReadWrite);
+    fs::write(place.path("new"), "new").unwrap();
+    fs::rename(place.path("new"), &file).unwrap();
+    assert_eq!(refused(&mut probe, &file), Refusal::Kind);
+    assert_eq!(probe.mounts(), [Mount::new(&file, ReadWrite)]);
+    assert_eq!(probe.remove(&file), Proof::Proved);
+    // A folder is no file.
+    probe.add(&dir, ReadWrite);
+    assert_eq!(refused(&mut probe, &dir), Refusal::Kind);
+    assert_eq!(probe.narrow(&dir), Proof::Proved);
+}
+
+/// A folder with `file`, `other` and `inner/file`, and a server that sees none of it yet.
+fn staring() -> (Place, Probe, String) {
+    let place = Place::new();
+    for file in ["dir/file", "dir/other", "dir/inner/file"] {
+        place.file(file);
+    }
+    let (probe, dir) = (place.probe(), place.path("dir"));
+    (place, probe, dir)
+}
+
+/// What the server looks at all the time while something comes and goes.
+fn never_missed(probe: &mut Probe, paths: &[String], mut comes_and_goes: impl FnMut(&mut Probe)) {
+    for path in paths {
+        assert_eq!(probe.say(&format!("stare {path}")), "ok");
+        (0..ROUNDS).for_each(|_| comes_and_goes(probe));
+        let said = probe.say("blink");
+        let looks = said.strip_prefix("ok ").and_then(|looks| looks.parse::<u64>().ok());
+        assert!(looks.is_some_and(|looks| looks > 0), "{path}: {said}");
+    }
+}
