@@ -113,7 +113,7 @@ pub enum Answer {
 #[serde(rename_all = "kebab-case")]
 pub enum Proof {
     /// The kernel let the mount go: no descriptor, mapping, working directory or message in flight refers to it. Or it is
-    /// read-only for good, and what can be read there still can be.
+    /// read-only for good, and what can be read there is still shown.
     Proved,
     /// The path is gone by name, but something still holds a file of it, or writes to one: only a restart of the server ends
     /// that.

@@ -44,8 +44,8 @@ pub(crate) struct Mounts {
     granted: BTreeMap<String, Granted>,
     /// Where they are put on the sandbox's own root.
     under: BTreeMap<String, OwnedFd>,
-    /// With which access something may still hold a file of a mount that was at a granted path before.
-    loose: BTreeMap<String, Access>,
+    /// Granted paths that something may still hold a file of from before, for reading.
+    loose: BTreeSet<String>,
     made: Vec<Made>,
     covers: Covers,
 }
@@ -91,7 +91,7 @@ impl Mounts {
             covers.put(path, Some(tree));
         }
         let granted = BTreeMap::new();
-        let (under, loose) = (BTreeMap::new(), BTreeMap::new());
+        let (under, loose) = (BTreeMap::new(), BTreeSet::new());
         Ok(Self { sandbox, view, fixed, granted, under, loose, made: Vec::new(), covers })
     }
 
@@ -257,24 +257,17 @@ impl Mounts {
     /// What is known of a mount that was at `path`, and of those that were there before it. What is still shown there by another
     /// one is not taken away until that is.
     fn account(&mut self, path: &str, comes: Option<u64>, let_go: LetGo) -> Proof {
-        let before = self.loose.remove(path);
+        let held_before = self.loose.remove(path);
         let Some(instead) = let_go.instead else {
-            return if before.is_some() { Proof::Held } else { let_go.proof };
+            return if held_before { Proof::Held } else { let_go.proof };
         };
-        let by = |(path, granted): (&String, &Granted)| {
-            (granted.mount_id == instead.mount_id).then(|| path.clone())
-        };
-        let shown_by = if comes == Some(instead.mount_id) {
-            Some(path.to_owned())
-        } else {
-            self.granted.iter().find_map(by)
-        };
-        if let (Some(shown_by), Some(loose)) = (shown_by, before.max(let_go.loose)) {
-            let known = self.loose.entry(shown_by).or_insert(loose);
-            *known = loose.max(*known);
+        if held_before || let_go.loose {
+            let by = |(_, granted): &(&String, &Granted)| granted.mount_id == instead;
+            let shown_by = || self.granted.iter().find(by).map(|(path, _)| path.clone());
+            let shown_by = if comes == Some(instead) { Some(path.to_owned()) } else { shown_by() };
+            self.loose.extend(shown_by);
         }
-        let writes = before == Some(Access::ReadWrite) && instead.access == Access::ReadOnly;
-        if writes { Proof::Held } else { let_go.proof }
+        let_go.proof
     }
 
     /// The mounts below `path` with no other between; what lies on them moves with them.

@@ -2,20 +2,21 @@
 //!
 //! - The proof is the kernel's: a plain unmount succeeds only when no descriptor, mapping, working directory or
 //!   descriptor in flight in any socket refers to the mount. Looking through `/proc` would miss the last.
-//! - What another grant still shows at the same path is not taken away, so whoever reads it may go on. Is it to be read only,
-//!   the mount that goes is made read-only, which the kernel refuses while anything can write to a file of it.
+//! - INVARIANT: the mount is made read-only first, which the kernel refuses while anything can write to a file of it. So
+//!   what closes names in it can be taken off.
+//! - What another grant still shows at the same path is not taken away, so whoever reads it may go on.
 //! - Once set aside, the mount has no name that anybody in the sandbox could use, whatever comes of the proof.
 //! - A tree with mounts below it that the host had when the sandbox started cannot be taken apart by us (the kernel locks
 //!   them together), so there is no proof for it: it is detached, and reported as held.
 
 use std::{
-    ffi::OsStr,
+    ffi::{OsStr, OsString},
     thread,
     time::{Duration, Instant},
 };
 
 use rustix::{
-    fs::{StatVfsMountFlags, fstat, fstatvfs},
+    fs::fstat,
     io::Errno,
     mount::{UnmountFlags, unmount},
 };
@@ -26,7 +27,6 @@ use super::{Inside, MountError, Placed};
 use crate::{
     control::Proof,
     place::{Identity, Kind, mount_id, open_plain},
-    spec::Access,
     sys::mount::{Attributes, set_attributes},
     tree::attach,
 };
@@ -51,22 +51,15 @@ pub(super) enum Aside {
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(in super::super) struct LetGo {
     pub(in super::super) proof: Proof,
-    /// What shows the same file at its path now, if anything does.
-    pub(in super::super) instead: Option<Instead>,
-    /// With which access something may still hold a file of it.
-    pub(in super::super) loose: Option<Access>,
-}
-
-/// What shows a file in the place of a mount that went.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub(in super::super) struct Instead {
-    pub(in super::super) mount_id: u64,
-    pub(in super::super) access: Access,
+    /// The mount that shows the same file at its path now, if one does.
+    pub(in super::super) instead: Option<u64>,
+    /// Whether something may still hold a file of it, for reading.
+    pub(in super::super) loose: bool,
 }
 
 impl LetGo {
     fn proved() -> Self {
-        Self { proof: Proof::Proved, instead: None, loose: None }
+        Self { proof: Proof::Proved, instead: None, loose: false }
     }
 
     fn held() -> Self {
@@ -116,25 +109,24 @@ impl Inside<'_> {
     }
 
     /// By what of `granted` the same file is at `path` now.
-    fn instead(&self, path: &str, identity: Identity, granted: &[u64]) -> Option<Instead> {
+    fn instead(&self, path: &str, identity: Identity, granted: &[u64]) -> Option<u64> {
         let place = open_plain(&self.root, path).ok()?;
         let mount_id = mount_id(&place).ok().filter(|id| granted.contains(id))?;
         let is_same = Identity::of(&fstat(&place).ok()?) == identity;
-        let read_only = fstatvfs(&place).ok()?.f_flag.contains(StatVfsMountFlags::RDONLY);
-        let access = if read_only { Access::ReadOnly } else { Access::ReadWrite };
-        is_same.then_some(Instead { mount_id, access })
+        is_same.then_some(mount_id)
     }
 
     /// Ends the mount `id`, which is at `point`.
-    fn end(&self, id: u64, point: &OsStr, instead: Option<Instead>) -> Result<LetGo, MountError> {
+    fn end(&self, id: u64, point: &OsStr, instead: Option<u64>) -> Result<LetGo, MountError> {
         let broken = |why: String| {
             MountError::Broken(format!("the mount at `{}` cannot be ended: {why}", point.display()))
         };
         let table = self.sandbox.table().map_err(|error| broken(error.to_string()))?;
         let deadline = Instant::now() + PATIENCE;
-        let writes = instead.is_some_and(|instead| instead.access == Access::ReadOnly)
-            && !self.close_for_writing(id, point, deadline);
-        if table.subtree(id).iter().all(|point| unmount_plainly(point, deadline)) {
+        // Before anything that lies on it, and closes names in it, is taken off.
+        let closed = self.close_for_writing(id, point, deadline);
+        let unmounted = |point: &OsString| unmount_plainly(point, deadline);
+        if closed != Err(Errno::BUSY) && table.subtree(id).iter().all(unmounted) {
             return Ok(LetGo { instead, ..LetGo::proved() });
         }
         unmount(point, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW)
@@ -143,27 +135,27 @@ impl Inside<'_> {
         if table.get(id).is_some() {
             return Err(broken("it is still there".into()));
         }
-        Ok(match instead {
-            Some(_) if !writes => {
-                LetGo { instead, loose: instead.map(|instead| instead.access), ..LetGo::proved() }
-            }
-            Some(_) | None => LetGo { instead, ..LetGo::held() },
-        })
+        let is_read_on = instead.is_some() && closed.is_ok();
+        Ok(if is_read_on { LetGo { instead, loose: true, ..LetGo::proved() } } else { LetGo::held() })
     }
 
-    /// Makes the mount `id` at `point` read-only, and all that lies on it; whether nothing can write there any more.
-    fn close_for_writing(&self, id: u64, point: &OsStr, deadline: Instant) -> bool {
-        let Ok(mount) = open_plain(&self.root, point) else { return false };
-        if mount_id(&mount) != Ok(id) {
-            return false;
+    /// Makes the mount `id` at `point` read-only, and all that lies on it; it is busy while anything can write to a file of
+    /// it.
+    fn close_for_writing(&self, id: u64, point: &OsStr, deadline: Instant) -> Result<(), Errno> {
+        let mount = open_plain(&self.root, point)?;
+        if mount_id(&mount)? != id {
+            return Err(Errno::STALE);
         }
         let read_only = Attributes { set: libc::MOUNT_ATTR_RDONLY, recursive: true, ..Attributes::default() };
         loop {
-            match set_attributes(&mount, read_only).map_err(|error| Errno::from_io_error(&error)) {
-                Ok(()) => return true,
-                Err(Some(Errno::BUSY)) if Instant::now() < deadline => thread::sleep(STEP),
-                Err(_) => return false,
+            let error = match set_attributes(&mount, read_only) {
+                Ok(()) => return Ok(()),
+                Err(error) => Errno::from_io_error(&error).unwrap_or(Errno::PERM),
+            };
+            if error != Errno::BUSY || Instant::now() >= deadline {
+                return Err(error);
             }
+            thread::sleep(STEP);
         }
     }
 }
