@@ -207,15 +207,15 @@ fn converse(
         if told_to_end {
             return Ok((bwrap.kill(), None));
         }
+        if !(mounted || named || asked) {
+            continue;
+        }
+        // What it does now can hang on a file system.
+        sys::orphan::guard(parent, REQUEST_BOUND)?;
         if let Some(path) = uncovered(mounts, [mounted, named]) {
             return Ok(stop(bwrap, path));
         }
-        if !asked {
-            continue;
-        }
-        let lines = lines.read(control)?;
-        // What it does now can hang on a file system.
-        sys::orphan::guard(parent, REQUEST_BOUND)?;
+        let lines = if asked { lines.read(control)? } else { vec![] };
         for line in lines {
             let reply = answer(&line, mounts, guard);
             if let Some(path) = mounts.uncovered() {

@@ -37,6 +37,9 @@ const NAME: &str = "untold";
 /// The most that is read of one entry.
 const MOST_BYTES: u64 = 16 << 20;
 
+/// The most bytes of paths that are told in one part: half of what one entry of the audit log has room for.
+const MOST_TOLD: usize = 32 << 10;
+
 /// How often a lock is tried.
 const TRY_EVERY: Duration = Duration::from_millis(20);
 
@@ -147,15 +150,34 @@ fn one(path: PathBuf, until: Instant) -> Option<Untold> {
     let Kept { events, writable, whole } = parse(&bytes);
     let mut problems = vec![];
     if !whole {
-        problems.push(Event::Unfinished { reason: of_it("is damaged, and is told only up to there") });
+        problems
+            .push(Event::Unfinished { reason: of_it("is damaged, and is told as far as it can be read") });
     }
     if !all {
         let reason = of_it(&format!("is longer than {MOST_BYTES} bytes, and is told only up to there"));
         problems.push(Event::Unfinished { reason });
-    } else if !matches!(events.last(), Some(Event::Exited { .. })) {
-        problems.push(Event::Unsearched { writable });
+    }
+    if !all || !matches!(events.last(), Some(Event::Exited { .. })) {
+        problems.extend(unsearched(writable));
     }
     Some(Untold { name: name.into_string().ok(), events, problems, path: Some(path) })
+}
+
+/// What was not searched, in as many parts as it takes for each of them to be told whole.
+fn unsearched(writable: Vec<String>) -> Vec<Event> {
+    let mut parts = vec![vec![]];
+    let mut size = 0;
+    for path in writable {
+        size += path.len();
+        match parts.last_mut() {
+            Some(part) if size <= MOST_TOLD => part.push(path),
+            Some(_) | None => {
+                size = path.len();
+                parts.push(vec![path]);
+            }
+        }
+    }
+    parts.into_iter().map(|writable| Event::Unsearched { writable }).collect()
 }
 
 /// What it holds, and whether that is all of it. Follows no link and waits for nothing but the lock.
@@ -196,17 +218,14 @@ struct Kept {
     whole: bool,
 }
 
-/// What is said up to the first line that is none. What follows the last line's end is none: it was not written whole.
+/// What its lines say. What follows the last line's end is none: it was not written whole.
 fn parse(bytes: &[u8]) -> Kept {
     let mut kept = Kept { whole: true, ..Kept::default() };
     for line in bytes.split_inclusive(|byte| *byte == b'\n').filter(|line| line.ends_with(b"\n")) {
         match serde_json::from_slice(line) {
             Ok(Line::Event(event)) => kept.events.push(event),
             Ok(Line::Writable { writable }) => kept.writable.push(writable),
-            Err(_) => {
-                kept.whole = false;
-                break;
-            }
+            Err(_) => kept.whole = false,
         }
     }
     kept

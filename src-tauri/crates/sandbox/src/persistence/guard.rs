@@ -50,6 +50,10 @@ pub(crate) struct Guard {
     ghosts: Ghosts,
     /// Every root that ever was writable.
     roots: BTreeMap<String, Known>,
+    /// What the sandbox may have made, found since: never taken for what was there before.
+    suspects: Marks,
+    /// Whether the sandbox may have run.
+    running: bool,
     /// When it began, by the clock that files are stamped with.
     since: i64,
     record: Recording,
@@ -73,6 +77,8 @@ struct Known {
     marks: Marks,
     whole: bool,
     writable_now: bool,
+    /// Whether not all was looked at when it was last writable.
+    unseen: bool,
 }
 
 impl Guard {
@@ -82,7 +88,8 @@ impl Guard {
         // Files are stamped by a clock that is a tick behind.
         let since = clock_gettime(ClockId::RealtimeCoarse).tv_sec - 1;
         let record = record.map_or(Recording::No, Recording::Asked);
-        Ok(Self { names: Names::but(allow), state, ghosts, roots: BTreeMap::new(), since, record })
+        let (names, roots, suspects) = (Names::but(allow), BTreeMap::new(), Marks::default());
+        Ok(Self { names, state, ghosts, roots, suspects, running: false, since, record })
     }
 
     /// Where it keeps what must outlive it.
@@ -92,6 +99,7 @@ impl Guard {
 
     /// Notes what the server can write to, before it can.
     pub(crate) fn begin_record(&mut self) -> io::Result<()> {
+        self.running = true;
         if let Recording::Asked(name) = &self.record {
             let mut keeping = Keeping::begin(&self.state, name)?;
             let noted = keeping.writable(self.roots.keys());
@@ -133,7 +141,10 @@ impl Guard {
         for path in &found.pinned {
             shape.pin(path.clone());
         }
-        let marks = Marks::of(found.frozen.iter().chain(&made)).map_err(failed)?;
+        let (news, before): (Vec<&String>, Vec<&String>) =
+            found.frozen.iter().partition(|path| self.may_have_made(path));
+        let marks = Marks::of(before.into_iter().chain(&made)).map_err(failed)?;
+        self.suspects.extend(Marks::of(news.into_iter()).map_err(failed)?);
         let opened = open_plain(CWD, root).map_err(|error| failed(error.into()))?;
         let about = ask(opened, "").map_err(|error| failed(error.into()))?;
         let is_dir = FileType::from_raw_mode(about.stx_mode.into()).is_dir();
@@ -143,8 +154,40 @@ impl Guard {
         {
             keeping.writable([&root.to_owned()]).map_err(failed)?;
         }
-        self.roots.insert(root.to_owned(), Known { itself, marks, whole: found.whole, writable_now: true });
+        // What an earlier look did not come to is not known by a later one either.
+        let related =
+            |(other, _): &(&String, &Known)| is_at_or_below(root, other) || is_at_or_below(other, root);
+        let whole = found.whole && self.roots.iter().filter(related).all(|(_, known)| known.whole);
+        let known = Known { itself, marks, whole, writable_now: true, unseen: false };
+        self.roots.insert(root.to_owned(), known);
         Ok(shape)
+    }
+
+    /// Whether a file may be the sandbox's doing: it was not there before, and the sandbox could write there since. What came
+    /// while it could not is not.
+    fn may_have_made(&self, path: &str) -> bool {
+        let Ok(about) = ask(CWD, path) else { return false };
+        let is_known = || self.roots.values().any(|known| known.marks.have(&about));
+        let could = |(root, known): (&String, &Known)| {
+            is_at_or_below(path, root)
+                && (known.writable_now || known.unseen)
+                && (known.whole || about.stx_ctime.tv_sec >= self.since)
+        };
+        self.running && !is_known() && (self.suspects.have(&about) || self.roots.iter().any(could))
+    }
+
+    /// Finds what the sandbox may have made where it can write no longer.
+    fn suspect(&mut self, root: &str) {
+        let Ok(found) = look(root, &self.names, &Shape::default()) else {
+            return self.roots.get_mut(root).into_iter().for_each(|known| known.unseen = true);
+        };
+        let news: Vec<&String> = found.frozen.iter().filter(|path| self.may_have_made(path)).collect();
+        let marks = Marks::of(news.into_iter());
+        let unseen = !found.whole || marks.is_err();
+        self.suspects.extend(marks.unwrap_or_default());
+        if let Some(known) = self.roots.get_mut(root) {
+            known.unseen |= unseen;
+        }
     }
 
     /// What is there to be closed, and what was made so that the rest can be.
@@ -170,6 +213,7 @@ impl Guard {
 
     /// A root is not writable any more.
     pub(crate) fn uncover(&mut self, root: &str) -> io::Result<()> {
+        self.suspect(root);
         if let Some(known) = self.roots.get_mut(root) {
             known.writable_now = false;
         }
@@ -201,7 +245,14 @@ impl Guard {
             }
             let Some(itself) = &found.itself else { continue };
             let since = (!found.whole).then_some(self.since);
-            let searched = Searched { root, names: &self.names, known: &known, untouched, since };
+            let searched = Searched {
+                root,
+                names: &self.names,
+                known: &known,
+                untouched,
+                suspects: &self.suspects,
+                since,
+            };
             match open_again(root, itself) {
                 Ok(opened) => searched.search(opened, &mut aside),
                 Err(error) => aside.not_searched(root.as_ref(), &error),

@@ -73,6 +73,12 @@ impl Marks {
         Ok(marks)
     }
 
+    /// Those as well, in the place of others at the same paths.
+    pub(super) fn extend(&mut self, more: Self) {
+        self.by_path.extend(more.by_path);
+        self.count();
+    }
+
     /// Whether a file is one of them.
     pub(super) fn have(&self, about: &Statx) -> bool {
         let mark = Mark::of(about);

@@ -22,6 +22,10 @@ use rustix::fs::{CWD, renameat};
 use super::{ghosts::Ghosts, search::by_descriptor};
 use crate::{control::Event, state::StateDir};
 
+/// The most bytes that are copied of one name to another file system, which others wait for. What is larger stays beside, under
+/// the name by which nothing finds it.
+const MOST_COPIED: u64 = 16 << 20;
+
 /// Where things go that are not in order, and whom that is told.
 pub(super) struct Aside<'a> {
     ghosts: &'a Ghosts,
@@ -89,7 +93,7 @@ impl<'a> Aside<'a> {
         // From here on nothing finds it, whatever comes of the rest.
         let disarmed = disarm(dir, name, number)?;
         let from = by_descriptor(dir, &disarmed);
-        if copy(&from, &to).is_err() {
+        if copy(&from, &to, &mut { MOST_COPIED }).is_err() {
             let _ = fs::remove_dir_all(&kept);
             return Ok(path.with_file_name(disarmed));
         }
@@ -139,20 +143,21 @@ fn shown(path: &Path) -> String {
     format!("{start}…{end}")
 }
 
-/// A copy of what people would miss: files, directories and symlinks.
-fn copy(from: &Path, to: &Path) -> io::Result<()> {
+/// A copy of what people would miss: files, directories and symlinks, of at most so many bytes.
+fn copy(from: &Path, to: &Path, left: &mut u64) -> io::Result<()> {
     let found = fs::symlink_metadata(from)?;
     if found.is_symlink() {
         return symlink(fs::read_link(from)?, to);
     }
     if found.is_file() {
+        *left = left.checked_sub(found.len()).ok_or(io::ErrorKind::FileTooLarge)?;
         return fs::copy(from, to).map(drop);
     }
     if found.is_dir() {
         DirBuilder::new().mode(0o700).create(to)?;
         for entry in fs::read_dir(from)? {
             let entry = entry?;
-            copy(&entry.path(), &to.join(entry.file_name()))?;
+            copy(&entry.path(), &to.join(entry.file_name()), left)?;
         }
     }
     Ok(())
@@ -164,6 +169,7 @@ mod tests {
 
     use super::*;
     use crate::persistence::{
+        marks::Marks,
         names::Names,
         search::{Searched, go_deep},
     };
@@ -192,8 +198,8 @@ mod tests {
             let (names, root) = (Names::but(&[]), self.path("root"));
             let mut told = Vec::new();
             let mut tell = |event| told.push(event);
-            let (known, untouched) = (&[], &BTreeSet::new());
-            let searched = Searched { root: &root, names: &names, known, untouched, since: None };
+            let (known, untouched, suspects) = (&[], &BTreeSet::new(), &Marks::default());
+            let searched = Searched { root: &root, names: &names, known, untouched, suspects, since: None };
             let opened = fs::File::open(&root).unwrap().into();
             searched.search(opened, &mut Aside::new(&self.ghosts, &self.state, &mut tell));
             told

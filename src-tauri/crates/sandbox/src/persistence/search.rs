@@ -36,6 +36,8 @@ pub(super) struct Searched<'a> {
     pub(super) known: &'a [&'a Marks],
     /// Paths that nothing but programs outside could put a file at.
     pub(super) untouched: &'a BTreeSet<String>,
+    /// What the sandbox may have made, also if it is at such a path by now.
+    pub(super) suspects: &'a Marks,
     /// When not everything was known at the start: what has not changed since then, in seconds, is in order, too.
     pub(super) since: Option<i64>,
 }
@@ -155,7 +157,8 @@ impl Searched<'_> {
     /// Whether it is a file where only programs outside could put one. With another name, it could be changed by that.
     fn is_untouched(&self, path: &Path, about: &Statx) -> bool {
         let is_file = FileType::from_raw_mode(about.stx_mode.into()).is_file();
-        is_file && about.stx_nlink == 1 && path.to_str().is_some_and(|path| self.untouched.contains(path))
+        let is_one = is_file && about.stx_nlink == 1 && !self.suspects.have(about);
+        is_one && path.to_str().is_some_and(|path| self.untouched.contains(path))
     }
 
     fn is_new(&self, about: &Statx) -> bool {

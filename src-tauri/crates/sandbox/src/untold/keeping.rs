@@ -78,6 +78,10 @@ impl Keeping {
             serde_json::to_writer(&mut text, &line)?;
             text.push(b'\n');
         }
-        self.file.write_all(&text)
+        let before = self.file.metadata()?.len();
+        self.file.write_all(&text).inspect_err(|_| {
+            // Half a line would take the next one along. Where that cannot be cut off either, the entry is damaged, and says so.
+            let _ = self.file.set_len(before);
+        })
     }
 }

@@ -105,6 +105,60 @@ fn what_appears_below_is_moved_away_whole_and_told() {
 }
 
 #[test]
+fn what_the_sandbox_made_is_not_taken_for_what_was_there_when_a_folder_is_granted_again_or_the_one_around_it()
+{
+    type Change<'a> = &'a dyn Fn(&mut Probe, &Place);
+    let again: [(&str, Change<'_>); 3] = [
+        ("again", &|probe, place| {
+            assert_eq!(probe.remove(&place.path("repo/sub")), Proof::Proved);
+            probe.add(&place.path("repo/sub"), Access::ReadWrite);
+        }),
+        ("around", &|probe, place| probe.add(&place.path("repo"), Access::ReadWrite)),
+        ("around, later", &|probe, place| {
+            assert_eq!(probe.remove(&place.path("repo/sub")), Proof::Proved);
+            probe.add(&place.path("repo"), Access::ReadWrite);
+        }),
+    ];
+    for (how, change) in again {
+        let place = Place::new();
+        for old in ["repo/sub/old/.envrc", "repo/other/.envrc"] {
+            place.file(old);
+        }
+        fs::create_dir(place.path("repo/sub/x")).unwrap();
+        let mut probe = place.probe();
+        probe.add(&place.path("repo/sub"), Access::ReadWrite);
+        let made = place.path("repo/sub/x/.envrc");
+        assert_eq!(probe.say(&format!("write {made} evil")), "ok", "{how}");
+        change(&mut probe, &place);
+        let moved = told_at_the_end(&mut probe);
+        let [Event::Quarantined { path, .. }] = moved.as_slice() else { panic!("{how}: {moved:?}") };
+        assert_eq!(*path, made, "{how}");
+        assert_eq!(names(&place, "repo/sub/x"), [""; 0], "{how}");
+        for old in ["repo/sub/old/.envrc", "repo/other/.envrc"] {
+            assert_eq!(fs::read_to_string(place.path(old)).unwrap(), old, "{how}");
+        }
+    }
+}
+
+#[test]
+fn what_the_person_made_while_the_sandbox_could_not_write_there_stays() {
+    let place = Place::new();
+    let config = place.file("repo/.git/config");
+    let mut probe = place.probe();
+    probe.add(&place.path("repo"), Access::ReadWrite);
+    assert_eq!(probe.remove(&place.path("repo")), Proof::Proved);
+    // As git does.
+    fs::write(place.path("repo/.git/config.lock"), "[remote]").unwrap();
+    fs::rename(place.path("repo/.git/config.lock"), &config).unwrap();
+    place.file("repo/.envrc");
+    probe.add(&place.path("repo"), Access::ReadWrite);
+    assert_eq!(probe.say(&format!("write {} x", place.path("repo/.envrc"))), "err EROFS");
+    assert_eq!(told_at_the_end(&mut probe), []);
+    assert_eq!(fs::read_to_string(config).unwrap(), "[remote]");
+    assert_eq!(names(&place, "repo"), [".envrc", ".git"]);
+}
+
+#[test]
 fn what_a_killed_supervisor_has_made_is_gone_when_the_next_one_starts() {
     let place = Place::new();
     let mut left = 0;
