@@ -2,12 +2,17 @@
 
 use std::{
     fs,
-    io::{BufRead, BufReader, Write},
+    io::{self, BufRead, BufReader, Write},
     os::unix::process::CommandExt,
     process::{Child, ChildStdout, Command, Stdio},
 };
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
 use crate::{scene::Scene, tools::Tools};
+
+/// How long it may take to answer.
+const BOUND: Timespec = Timespec { tv_sec: 10, tv_nsec: 0 };
 
 pub(crate) struct Victim {
     child: Child,
@@ -58,9 +63,19 @@ impl Victim {
         }
         let mut answer = String::new();
         let asked = writeln!(self.child.stdin.as_mut()?, "state");
-        match asked.and_then(|()| self.said.read_line(&mut answer)) {
+        match asked.and_then(|()| self.answers()).and_then(|()| self.said.read_line(&mut answer)) {
             Ok(_) if answer == "intact\n" => None,
-            _ => Some(format!("the victim is harmed: {answer:?}")),
+            Ok(_) => Some(format!("the victim is harmed: {answer:?}")),
+            Err(problem) => Some(format!("the victim is harmed: {problem}")),
+        }
+    }
+
+    /// Waits until it says something. One that was told to stop may still have run a moment ago.
+    fn answers(&self) -> io::Result<()> {
+        let mut polled = [PollFd::new(self.said.get_ref(), PollFlags::IN)];
+        match poll(&mut polled, Some(&BOUND))? {
+            0 => Err(io::ErrorKind::TimedOut.into()),
+            _ => Ok(()),
         }
     }
 }
