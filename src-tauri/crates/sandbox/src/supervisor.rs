@@ -8,8 +8,9 @@
 //!   its launcher was killed, within [`END_BOUND`]; it is the only thing that it outlives its launcher for.
 //! - What it tells of the end is kept until the launcher says that it is on record; see [`untold`](crate::untold).
 //! - INVARIANT: while the server may run, the supervisor either waits, and is woken by that end, or has a signal kill the
-//!   sandbox with its launcher. Where a file system that hangs keeps the signal out, the kernel ends the supervisor, and with it
-//!   the sandbox, within [`REQUEST_BOUND`]; nothing is searched then, which is told at the next start.
+//!   sandbox with its launcher. Where a file system that hangs keeps the signal out, an alarm ends the supervisor, and with it
+//!   the sandbox, within [`REQUEST_BOUND`], unless the file system keeps that out, too; nothing is searched then, which is told
+//!   at the next start.
 
 mod bwrap;
 mod lines;
