@@ -97,7 +97,7 @@ impl Guard {
         self.state.clone()
     }
 
-    /// Notes what the server can write to, before it can.
+    /// Notes what the server can write to, before it can: from now on it may have made what is found.
     pub(crate) fn begin_record(&mut self) -> io::Result<()> {
         self.running = true;
         if let Recording::Asked(name) = &self.record {
