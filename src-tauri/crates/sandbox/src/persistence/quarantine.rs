@@ -222,6 +222,24 @@ mod tests {
     }
 
     #[test]
+    fn no_more_is_copied_than_it_may_be() {
+        let scene = Scene::new();
+        let sparse = scene.path("root/sparse");
+        fs::create_dir(scene.path("root/folder")).unwrap();
+        fs::write(scene.path("root/folder/a"), "1234").unwrap();
+        fs::write(scene.path("root/folder/b"), "5678").unwrap();
+        fs::File::create(&sparse).unwrap().set_len(MOST_COPIED + 1).unwrap();
+        let copied = |from: &str, to: &str, most: u64| {
+            copy(scene.path(from).as_ref(), scene.path(to).as_ref(), &mut { most })
+                .map_err(|error| error.kind())
+        };
+        assert_eq!(copied("root/sparse", "big", MOST_COPIED), Err(io::ErrorKind::FileTooLarge));
+        assert_eq!(copied("root/folder", "seven", 7), Err(io::ErrorKind::FileTooLarge));
+        assert_eq!(copied("root/folder", "eight", 8), Ok(()));
+        assert_eq!(fs::read_to_string(scene.path("eight/b")).unwrap(), "5678");
+    }
+
+    #[test]
     fn a_path_that_is_too_long_hides_nothing_in_it_or_beside_it() {
         let scene = Scene::new();
         let (root, name) = (scene.path("root"), "a".repeat(200));

@@ -129,3 +129,27 @@ fn one_that_stays_locked_is_passed_over_and_told_when_it_is_whole() {
     let all = all_of(&state);
     assert!(matches!(&all[..], [one] if one.events == [Event::Exited { status: 8 }]), "{all:?}");
 }
+
+#[test]
+fn what_was_not_searched_is_told_in_parts_that_are_each_told_whole() {
+    assert_eq!(unsearched(vec![]), [Event::Unsearched { writable: vec![] }]);
+    let long = |number: usize| format!("/{number}/{}", "n".repeat(MOST_TOLD / 3));
+    let all: Vec<String> = (0..7).map(long).collect();
+    let parts = unsearched(all.clone());
+    let paths = |event: Event| {
+        let Event::Unsearched { writable } = event else { panic!("{event:?}") };
+        writable
+    };
+    let parts: Vec<Vec<String>> = parts.into_iter().map(paths).collect();
+    assert_eq!(parts.concat(), all);
+    assert!(parts.len() > 1);
+    assert!(parts.iter().all(|part| !part.is_empty() && part.concat().len() <= MOST_TOLD), "{parts:?}");
+}
+
+#[test]
+fn a_line_that_is_none_hides_nothing_after_it() {
+    let path = |line: &str| format!("{line}\n");
+    let text = path(r#"{"writable":"/a"}"#) + &path(r#"{"writable":"/b"#) + &path(r#"{"writable":"/c"}"#);
+    let kept = parse(text.as_bytes());
+    assert_eq!((kept.writable, kept.whole), (vec!["/a".to_owned(), "/c".to_owned()], false));
+}
