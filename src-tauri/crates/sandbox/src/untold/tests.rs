@@ -1,3 +1,5 @@
+//! What is read of entries, whole, damaged, locked or too long.
+
 use std::{fs::OpenOptions, io::Write};
 
 use super::*;
