@@ -10,6 +10,7 @@
 //! - Unsafe code is in `sys` only.
 //! - On a platform without a sandbox, [`launch`] refuses.
 
+pub mod autostart;
 #[cfg(unix)]
 mod bound;
 #[cfg(unix)]

@@ -1,0 +1,126 @@
+//! Files that run later: found where a sandbox can write, and kept from running by themselves.
+//!
+//! The process that launches sandboxes has one [`Watcher`] for all of them. A root is opened before it becomes writable,
+//! closed when it is writable no longer; in between and at the end the watcher looks at what has appeared.
+//!
+//! - INVARIANT: nothing is created in the person's tree. What is changed there is a name moved to quarantine, or the keys of
+//!   a repository's configuration that are put back, under git's own lock.
+//! - INVARIANT: no symlink is followed. Folders are entered by descriptor.
+//! - Nobody can tell who made a file. One that runs without being asked and appears while a sandbox could have made it is
+//!   quarantined, also when another program of the person's made it, and the person is told.
+//! - Work is bounded, and what was not looked at is told of.
+
+mod names;
+#[cfg(target_os = "linux")]
+mod quarantine;
+#[cfg(not(target_os = "linux"))]
+mod unsupported;
+#[cfg(target_os = "linux")]
+mod watcher;
+
+use serde::{Deserialize, Serialize};
+
+pub use names::runs_later;
+#[cfg(target_os = "linux")]
+pub use quarantine::quarantine;
+#[cfg(not(target_os = "linux"))]
+pub use unsupported::{Watcher, quarantine};
+#[cfg(target_os = "linux")]
+pub use watcher::Watcher;
+
+/// The treatment of names that run later when they appear.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Mode {
+    /// Those that run without being asked are quarantined; the others stay and are listed.
+    #[default]
+    Listed,
+    /// All of those that the shield has always protected are quarantined.
+    Strict,
+}
+
+/// The treatment of the configuration of repositories that are there already.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum GitConfig {
+    /// Not writable.
+    #[default]
+    Closed,
+    /// Writable; keys that make git run something are put back.
+    Guarded,
+}
+
+/// The rules of one sandbox.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Rules {
+    /// The treatment of what appears.
+    #[serde(default)]
+    pub mode: Mode,
+    /// The treatment of repositories' configuration.
+    #[serde(default)]
+    pub git_config: GitConfig,
+    /// Names, or folders of such, that are neither closed nor looked at.
+    #[serde(default)]
+    pub allow: Vec<String>,
+    /// The person's home, in which start-up files of shells and desktops count.
+    #[serde(default)]
+    pub home: Option<String>,
+}
+
+/// When a file's content is run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RunsLater {
+    /// Words that end the sentence "this runs ...".
+    pub when: &'static str,
+    /// No act of the person's asks for it: it is quarantined when it appears.
+    pub unasked: bool,
+}
+
+/// The difference to what was there before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Change {
+    /// There was none.
+    New,
+    /// There was another content.
+    Changed,
+}
+
+/// Something that the person is told.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "finding", rename_all = "kebab-case", rename_all_fields = "camelCase")]
+pub enum Finding {
+    /// A file was moved to where nothing runs it.
+    Quarantined {
+        /// Its path before.
+        path: String,
+        /// Its path now.
+        moved_to: String,
+        /// Words that end the sentence "this runs ...".
+        when: String,
+    },
+    /// Keys of a repository's configuration were put back to what they had been.
+    Restored {
+        /// The configuration.
+        path: String,
+        /// The keys.
+        keys: Vec<String>,
+    },
+    /// A file that can run later is there, and is new or changed.
+    Left {
+        /// Its path.
+        path: String,
+        /// Words that end the sentence "this runs ...".
+        when: String,
+        /// The difference.
+        change: Change,
+        /// The difference in its text, of at most 4 KiB, where it is known.
+        diff: Option<String>,
+    },
+    /// Not all could be looked at, or done.
+    Unfinished {
+        /// The reason, as a sentence.
+        reason: String,
+    },
+}

@@ -1,0 +1,55 @@
+//! The facade of platforms without a sandbox: there is nothing to watch.
+
+use std::{io, path::Path};
+
+use super::{Finding, Rules};
+
+/// The watcher of all sandboxes: there is none on this platform.
+#[derive(Debug)]
+pub struct Watcher;
+
+#[expect(missing_docs, clippy::unused_self, reason = "the real ones say what they do")]
+impl Watcher {
+    pub fn new(_state_dir: &Path) -> io::Result<Self> {
+        Ok(Self)
+    }
+
+    pub fn sweep(&mut self) -> Vec<(String, Vec<Finding>)> {
+        vec![]
+    }
+
+    pub fn begin(&mut self, _name: &str, _rules: Rules) -> io::Result<()> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    pub fn open(&mut self, _name: &str, _root: &str) -> io::Result<Vec<String>> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    pub fn close(&mut self, _name: &str, _root: &str) -> Vec<Finding> {
+        vec![]
+    }
+
+    pub fn named(&mut self, _name: &str, _path: &str) {}
+
+    pub fn hidden(&mut self, _name: &str, _paths: &[String]) {}
+
+    pub fn read(&mut self) -> Vec<(String, Finding)> {
+        vec![]
+    }
+
+    pub fn uncovered(&mut self) -> Vec<String> {
+        vec![]
+    }
+
+    pub fn covered(&mut self, _name: &str) {}
+
+    pub fn finish(&mut self, _name: &str) -> Vec<Finding> {
+        vec![]
+    }
+}
+
+/// Moves a file to quarantine because the person said so.
+pub fn quarantine(_state_dir: &Path, _path: &str) -> io::Result<String> {
+    Err(io::ErrorKind::Unsupported.into())
+}
