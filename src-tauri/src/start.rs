@@ -4,7 +4,7 @@ use crate::backend::{Trusted, TrustedError};
 use crate::consent::Desktop;
 use crate::options::{self, HELP, Options, Wanted};
 use crate::shell;
-use ironcurtain_daemon::{Home, HomeError};
+use ironcurtain_daemon::{EventLog, Home, HomeError};
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -32,7 +32,11 @@ enum AppError {
 #[must_use]
 pub fn run() -> ExitCode {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info,zbus=warn"));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).init();
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_ansi(false)
+        .with_writer(|| EventLog(io::stderr()))
+        .init();
     let outcome = match options::read(std::env::args_os().skip(1)) {
         Ok(Wanted::App(options)) => app(options),
         Ok(Wanted::Help) => return print(HELP),

@@ -1,12 +1,11 @@
 //! Running the trusted process in this program.
 
 use crate::arguments::{Ask, DaemonOptions};
-use crate::sheet::Sheet;
 use anyhow::Context;
 use ironcurtain_daemon::consent::{Consent, NobodyToAsk, Terminal};
-use ironcurtain_daemon::{Home, Options, start};
+use ironcurtain_daemon::{EventLog, Home, Options, start};
 use ironcurtain_protocol::Request;
-use std::io::{self, Write};
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
@@ -25,7 +24,7 @@ pub fn daemon(options: &DaemonOptions) -> anyhow::Result<()> {
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_ansi(false)
-        .with_writer(|| Log(io::stderr()))
+        .with_writer(|| EventLog(io::stderr()))
         .init();
     let consent: Arc<dyn Consent> = match options.ask {
         Ask::Deny => Arc::new(NobodyToAsk),
@@ -37,21 +36,6 @@ pub fn daemon(options: &DaemonOptions) -> anyhow::Result<()> {
     let ended = runtime.block_on(serve(options, consent));
     runtime.shutdown_timeout(LAST_WORK);
     ended
-}
-
-/// Where events are told, a line for each: much of what is in one comes from agents and servers.
-struct Log<W>(W);
-
-impl<W: Write> Write for Log<W> {
-    fn write(&mut self, event: &[u8]) -> io::Result<usize> {
-        let text = String::from_utf8_lossy(event);
-        let line: Sheet = [text.strip_suffix('\n').unwrap_or(&text)].into_iter().collect();
-        self.0.write_all(line.as_str().as_bytes()).map(|()| event.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.0.flush()
-    }
 }
 
 async fn serve(options: Options, consent: Arc<dyn Consent>) -> anyhow::Result<()> {
@@ -71,18 +55,4 @@ async fn serve(options: Options, consent: Arc<dyn Consent>) -> anyhow::Result<()
         _ = interrupt.recv() => {}
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_event_is_one_line_whatever_is_in_it() {
-        let mut log = Log(Vec::new());
-        log.write_all(b"INFO said by a server: \x1b[2J\nERROR forged\n").unwrap();
-        log.write_all("INFO é\n".as_bytes()).unwrap();
-        let told = String::from_utf8(log.0).unwrap();
-        assert_eq!(told, "INFO said by a server: \\u{1b}[2J\\u{a}ERROR forged\nINFO é\n");
-    }
 }

@@ -15,6 +15,7 @@ mod control;
 mod daemon;
 mod descriptors;
 mod edit;
+mod event_log;
 pub mod facts;
 mod grants;
 mod home;
@@ -41,6 +42,7 @@ pub use config::{
     SandboxBackend, SandboxPolicy, SandboxSettings, Server, Servers,
 };
 pub use daemon::{Daemon, ENDING, Options, StartError, start};
+pub use event_log::EventLog;
 pub use grants::{StandingGrant, StoreError, Subject};
 pub use home::{Home, HomeError};
 pub use law::{Law, LawError, LawFiles, canonical_home, protected};

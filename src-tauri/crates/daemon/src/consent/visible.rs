@@ -1,5 +1,7 @@
 //! Text that comes from an agent or a file name, made safe to look at: what is shown is what is there.
 
+use icu_properties::props::{BidiClass, DefaultIgnorableCodePoint, GeneralCategory, GeneralCategoryGroup};
+use icu_properties::{CodePointMapData, CodePointSetData};
 use std::fmt::Write as _;
 
 /// One line: every character that does not show as itself is written as `\u{...}`.
@@ -8,12 +10,29 @@ pub fn line(text: &str) -> String {
     shown(text, is_deceptive)
 }
 
-/// A path on one line. Letters that are written from right to left turn the order of what follows them: where they
-/// stand before the last component, they are written as `\u{...}` too.
+/// A path on one line, its [`spaces`] counted. Letters that are written from right to left turn the order of what
+/// follows them: where they stand before the last component, they are written as `\u{...}` too.
 #[must_use]
 pub fn path(text: &str) -> String {
     let turns = text.rsplit_once('/').is_some_and(|(above, _)| above.chars().any(is_right_to_left));
-    shown(text, |c| is_deceptive(c) || (turns && is_right_to_left(c)))
+    spaces(&shown(text, |c| is_deceptive(c) || (turns && is_right_to_left(c))))
+}
+
+/// Several spaces in a row as `\u{20}` and their number: they would push what follows out of sight, or into a line that
+/// looks like another.
+#[must_use]
+pub fn spaces(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find("  ") {
+        let (before, from) = rest.split_at(at);
+        let after = from.trim_start_matches(' ');
+        // Writing to a string cannot fail.
+        let _ = write!(out, "{before}\\u{{20}}\u{d7}{}", from.len() - after.len());
+        rest = after;
+    }
+    out.push_str(rest);
+    out
 }
 
 /// Several lines: line feeds and tabs stay.
@@ -47,23 +66,30 @@ fn shown(text: &str, hides: impl Fn(char) -> bool) -> String {
     out
 }
 
-/// Control characters, and those that show as nothing, as a plain space, or turn the order of others (Unicode
-/// Technical Report 36, section 2.8; bidirectional controls of Annex 9).
+/// Characters that do not show as themselves, by their Unicode properties: controls, formats (which turn the order of
+/// others), separators but the space, private and unassigned ones, those that a font may leave out, and blank symbols.
 #[must_use]
 pub fn is_deceptive(c: char) -> bool {
-    c.is_control()
-        || matches!(c,
-            '\u{a0}' | '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{1680}' | '\u{17b4}'..='\u{17b5}' | '\u{180b}'..='\u{180f}'
-            | '\u{2000}'..='\u{200f}' | '\u{2028}'..='\u{202f}' | '\u{205f}'..='\u{206f}' | '\u{2800}' | '\u{3000}' | '\u{3164}'
-            | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}' | '\u{e000}'..='\u{f8ff}'
-            | '\u{e0000}'..='\u{10ffff}')
+    // What most text is made of, without looking anything up.
+    if c.is_ascii() {
+        return c.is_ascii_control();
+    }
+    let category = CodePointMapData::<GeneralCategory>::new().get(c);
+    GeneralCategoryGroup::Other.contains(category)
+        || GeneralCategoryGroup::Separator.contains(category)
+        || CodePointSetData::new::<DefaultIgnorableCodePoint>().contains(c)
+        || BLANK.contains(&c)
 }
 
-/// Letters and digits of the scripts that are written from right to left, by the blocks set aside for them.
+/// Symbols and marks whose glyph is empty, which no property tells: the Braille cell without dots, the null notehead, the
+/// Khitan filler, and the stand-in for an object.
+const BLANK: [char; 4] = ['\u{2800}', '\u{1d159}', '\u{16fe4}', '\u{fffc}'];
+
+/// Letters and digits of the scripts that are written from right to left.
 fn is_right_to_left(c: char) -> bool {
-    matches!(c,
-        '\u{590}'..='\u{8ff}' | '\u{fb1d}'..='\u{fdff}' | '\u{fe70}'..='\u{fefc}' | '\u{10800}'..='\u{10fff}'
-        | '\u{1e800}'..='\u{1efff}')
+    let class = CodePointMapData::<BidiClass>::new().get(c);
+    !c.is_ascii()
+        && [BidiClass::RightToLeft, BidiClass::ArabicLetter, BidiClass::ArabicNumber].contains(&class)
 }
 
 #[cfg(test)]
@@ -77,12 +103,61 @@ mod tests {
     }
 
     #[test]
-    fn spaces_that_are_not_the_space_bar_show() {
-        for space in
-            ['\u{a0}', '\u{1680}', '\u{2000}', '\u{2007}', '\u{200a}', '\u{202f}', '\u{205f}', '\u{3000}']
-        {
-            assert_eq!(line(&format!("a{space}b c")), format!("a\\u{{{:x}}}b c", u32::from(space)));
+    fn whatever_a_reader_does_not_see_is_written_out() {
+        let ignorable = CodePointSetData::new::<DefaultIgnorableCodePoint>();
+        let category = CodePointMapData::<GeneralCategory>::new();
+        let mut hidden = 0;
+        for c in '\0'..=char::MAX {
+            let category = category.get(c);
+            let is_space = category == GeneralCategory::SpaceSeparator && c != ' ';
+            let unseen = matches!(
+                category,
+                GeneralCategory::Control
+                    | GeneralCategory::Format
+                    | GeneralCategory::LineSeparator
+                    | GeneralCategory::ParagraphSeparator
+                    | GeneralCategory::PrivateUse
+                    | GeneralCategory::Unassigned
+            );
+            let unseen = unseen || is_space || ignorable.contains(c);
+            if unseen {
+                hidden += 1;
+                let expected = format!("a\\u{{{:x}}}b", u32::from(c));
+                let text = format!("a{c}b");
+                assert_eq!([line(&text), path(&text)], [expected.clone(), expected.clone()]);
+                assert_eq!(lines(&text), if matches!(c, '\n' | '\t') { text } else { expected });
+            }
         }
+        // Not nothing: private use alone are 137,468.
+        assert!(hidden > 137_468, "{hidden}");
+    }
+
+    #[test]
+    fn characters_that_were_seen_through_once_are_written_out_by_the_property() {
+        let named = ('\u{1d173}'..='\u{1d17a}').chain('\u{1bca0}'..='\u{1bca3}');
+        for c in
+            named.chain(['\u{ad}', '\u{34f}', '\u{115f}', '\u{3164}', '\u{ffa0}', '\u{fe0f}', '\u{e0001}'])
+        {
+            assert!(
+                CodePointSetData::new::<DefaultIgnorableCodePoint>().contains(c) && is_deceptive(c),
+                "{c:?}"
+            );
+        }
+        assert!(BLANK.into_iter().all(is_deceptive));
+    }
+
+    #[test]
+    fn what_people_write_shows_as_itself() {
+        let text = "Grüße, Привет, 漢字, かな, 한글, ไทย, हिन्दी, Ελλάδα, €½№, 😀, e\u{301}, a b";
+        assert_eq!(path(text), text);
+        assert_eq!(line("\u{5d0}\u{627}"), "\u{5d0}\u{627}");
+    }
+
+    #[test]
+    fn spaces_in_a_row_are_counted() {
+        assert_eq!(spaces("a b  c   "), "a b\\u{20}×2c\\u{20}×3");
+        assert_eq!(path("/a/b    READ /c"), "/a/b\\u{20}×4READ /c");
+        assert_eq!(line("a  b"), "a  b");
     }
 
     #[test]

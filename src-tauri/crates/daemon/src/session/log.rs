@@ -1,5 +1,7 @@
-//! A session's log: what its server writes to standard error, and what was odd about it. Bounded, for people only.
+//! A session's log: what its server writes to standard error, and what was odd about it. Bounded, for people only:
+//! nothing in a line hides or steers the terminal it is looked at on.
 
+use crate::consent::visible;
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
@@ -19,6 +21,7 @@ pub(super) fn start(path: PathBuf) -> mpsc::Sender<String> {
         let mut file = None;
         let mut written = 0;
         while let Some(line) = lines.blocking_recv() {
+            let line = visible::line(&line.replace('\t', "    "));
             written += line.len() + 1;
             if written > LONGEST {
                 continue;
