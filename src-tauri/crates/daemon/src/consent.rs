@@ -7,6 +7,7 @@ mod broker;
 mod build;
 mod host;
 mod offers;
+mod showable;
 mod terminal;
 pub mod visible;
 

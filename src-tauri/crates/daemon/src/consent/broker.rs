@@ -1,8 +1,10 @@
 //! Puts questions to the person and keeps their deadlines.
 //!
 //! - The future of [`Broker::ask`] is the question: dropping it takes the question away.
+//! - One that cannot be shown ([`Open`]) is denied at once, with the reason.
 //! - Only an answer that names an offer and one of its lifetimes allows.
 
+use super::showable::Open;
 use super::{Answer, Consent, Lifetime, Question, Slot, Withdrawn};
 use std::sync::Arc;
 use std::time::Duration;
@@ -54,13 +56,14 @@ impl Outcome {
 pub struct Broker {
     consent: Arc<dyn Consent>,
     open: watch::Sender<usize>,
+    by_session: Arc<Open>,
 }
 
 impl Broker {
     /// A broker that asks through `consent`.
     #[must_use]
     pub fn new(consent: Arc<dyn Consent>) -> Self {
-        Self { consent, open: watch::Sender::new(0) }
+        Self { consent, open: watch::Sender::new(0), by_session: Arc::default() }
     }
 
     /// How many questions wait for the person.
@@ -71,6 +74,9 @@ impl Broker {
 
     /// Asks, until there is an answer, the deadline passes or `settled` completes.
     pub async fn ask(&self, question: Question, settled: impl Future<Output = ()>) -> Outcome {
+        if let Err(why) = self.by_session.enter(&question) {
+            return Outcome::Unavailable(why);
+        }
         let (answer, answered) = oneshot::channel();
         let (working, mut works) = mpsc::channel(1);
         let deadline = question.deadline;
@@ -107,6 +113,7 @@ impl Broker {
 struct Shown<'a> {
     broker: &'a Broker,
     id: String,
+    session: String,
     /// Why it is to be taken away; nothing when its asker already did.
     why: Option<Withdrawn>,
 }
@@ -114,13 +121,15 @@ struct Shown<'a> {
 impl<'a> Shown<'a> {
     fn new(broker: &'a Broker, question: &Question) -> Self {
         broker.open.send_modify(|n| *n += 1);
-        Self { broker, id: question.id.clone(), why: Some(Withdrawn::Cancelled) }
+        let (id, session) = (question.id.clone(), question.session.clone());
+        Self { broker, id, session, why: Some(Withdrawn::Cancelled) }
     }
 }
 
 impl Drop for Shown<'_> {
     fn drop(&mut self) {
         self.broker.open.send_modify(|n| *n = n.saturating_sub(1));
+        self.broker.by_session.leave(&self.session);
         if let Some(why) = self.why {
             self.broker.consent.withdraw(&self.id, why);
         }

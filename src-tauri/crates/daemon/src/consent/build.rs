@@ -11,10 +11,13 @@ use ironcurtain_protocol::ClientView;
 use serde_json::{Map, Value};
 use std::time::Duration;
 
-/// The longest argument and preview shown, in characters. A path is never cut.
+/// The longest argument and preview shown, in characters. The path that is acted on is never cut.
 const LONGEST_ARGUMENT: usize = 2000;
 const LONGEST_PREVIEW: usize = 4000;
 const PREVIEW_LINES: usize = 60;
+
+/// How many arguments are shown.
+const MOST_ARGUMENTS: usize = 50;
 
 /// What a question is made of.
 #[derive(Debug)]
@@ -73,12 +76,7 @@ pub fn build(asking: Asking<'_>) -> Question {
         rule: visible::line(&asking.escalation.by.rule),
         reason: visible::line(&asking.escalation.by.reason),
         preview: preview(asking.arguments),
-        arguments: asking
-            .arguments
-            .iter()
-            .map(|(name, value)| argument(name, value))
-            .chain(led_to(asking.escalation, asking.arguments))
-            .collect(),
+        arguments: arguments(asking.escalation, asking.arguments),
         offers,
         client,
         deadline: asking.deadline,
@@ -91,14 +89,17 @@ fn host_of(escalation: &Escalation) -> Option<HostItem> {
     let (Some(Role::FetchUrl), Subject::Text(address)) = (asked.role, &asked.subject) else { return None };
     let (host, port) = asked.host_and_port()?;
     let target = visible::line(&format!("{host}:{port}"));
-    Some(HostItem { target, address: Some(visible::line(address)) })
+    Some(HostItem { target, address: Some(visible::line(&visible::head(address, LONGEST_ARGUMENT))) })
 }
 
 fn item(wanted: &Wanted, asked: &str) -> Item {
     Item {
         verb: verb(wanted.access),
         path: visible::path(wanted.path.as_str()),
-        asked_for: Some(visible::path(asked)).filter(|a| a != wanted.path.as_str()),
+        // Compared as it is: that it has characters that are written out makes it no other path.
+        asked_for: Some(asked)
+            .filter(|asked| *asked != wanted.path.as_str())
+            .map(|asked| visible::path(&visible::head(asked, LONGEST_ARGUMENT))),
         target: wanted.target,
     }
 }
@@ -134,9 +135,21 @@ fn led_to(escalation: &Escalation, arguments: &Map<String, Value>) -> Vec<(Strin
         let Subject::Text(text) = &asked.subject else { return None };
         let of_remote = asked.role == Some(Role::GitRemoteUrl);
         let is_written = arguments.get(&*asked.argument).is_some_and(|written| written == text.as_str());
-        (of_remote && !is_written).then(|| (format!("{} leads to", asked.argument), visible::lines(text)))
+        let shown = || visible::lines(&visible::head(text, LONGEST_ARGUMENT));
+        (of_remote && !is_written).then(|| (format!("{} leads to", asked.argument), shown()))
     };
     escalation.values.iter().filter_map(one).collect()
+}
+
+/// Where remotes lead first, since they are judged; of the arguments as many as are shown, and how many more there are.
+fn arguments(escalation: &Escalation, all: &Map<String, Value>) -> Vec<(String, String)> {
+    let mut shown = led_to(escalation, all);
+    shown.extend(all.iter().take(MOST_ARGUMENTS).map(|(name, value)| argument(name, value)));
+    match all.len().saturating_sub(MOST_ARGUMENTS) {
+        0 => {}
+        more => shown.push(("…".to_owned(), format!("({more} arguments more)"))),
+    }
+    shown
 }
 
 fn argument(name: &str, value: &Value) -> (String, String) {
