@@ -7,6 +7,7 @@
 mod blocked;
 mod call;
 mod client;
+mod echo;
 mod greeting;
 mod hosts;
 mod judging;
@@ -31,6 +32,7 @@ use crate::listener::attend;
 use crate::network::{Caller, Network};
 use crate::server::{Containment, LegOptions, Outgoing, Server};
 use crate::wire::{Id, Input, Output};
+use echo::Echo;
 use ironcurtain_paths::{CanonicalPath, Resolver};
 use ironcurtain_protocol::{ClientView, Note, RootView, SessionView};
 use once::AllowedOnce;
@@ -113,6 +115,7 @@ pub struct Session {
     /// For what is odd about the client.
     log: mpsc::Sender<String>,
     client_takes: watch::Sender<HashSet<String>>,
+    echo: Mutex<Echo>,
     under_way: Requests,
     once: AllowedOnce,
     greeted: AtomicBool,
@@ -198,6 +201,7 @@ impl Session {
             notes,
             log,
             client_takes,
+            echo: Mutex::default(),
             under_way: Requests::default(),
             once: AllowedOnce::default(),
             greeted: AtomicBool::new(false),
@@ -309,23 +313,28 @@ impl Opened {
         };
         let mut end = session.end.subscribe();
         let writer = tokio::spawn(client::write(stdio.output, lines));
-        tokio::select! {
-            () = client::read(&session, stdio.input) => {}
-            () = hung_up => {}
-            _ = end.wait_for(|end| *end) => {}
-        }
+        let why = tokio::select! {
+            why = client::read(&session, stdio.input) => why,
+            () = hung_up => None,
+            _ = end.wait_for(|end| *end) => None,
+        };
         writer.abort();
-        session.close().await;
+        session.close(why).await;
     }
 }
 
 impl Session {
-    async fn close(&self) {
+    /// Ends what is under way and puts the end on record, with the reason where it is ours.
+    async fn close(&self, why: Option<&str>) {
         for (id, call) in &self.under_way.take_all() {
             self.given_up(id, call, "the session ended before the call was answered").await;
         }
         self.shared.grants.end_session(&self.id);
-        let summary = format!("{} ended its session", self.client.view.name);
+        let name = &self.client.view.name;
+        let summary = match why {
+            None => format!("{name} ended its session"),
+            Some(why) => format!("the session of {name} was ended: {why}"),
+        };
         if let Err(problem) = self.shared.audit.record(self.entry(Event::Session, summary)).await {
             tracing::error!(%problem, "the end of a session is not on record");
         }

@@ -3,7 +3,7 @@
 //! - INVARIANT: what has no id is passed on only if it is a notification of the protocol, and only after the greeting.
 
 use super::under_way::Ticket;
-use super::{Session, greeting, resource};
+use super::{Session, echo, greeting, resource};
 use crate::consent::visible;
 use crate::server::{Answered, AtServer, Held, Outgoing, Pending, share};
 use crate::wire::{Id, Incoming, Line, Lines, MAX_LINE_BYTES, Response};
@@ -11,6 +11,7 @@ use crate::wire::{client_may_tell, error_line, notification_line, response_line,
 use rmcp::model::ErrorCode;
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use std::ops::ControlFlow;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
@@ -46,18 +47,22 @@ pub(super) async fn write(
     }
 }
 
-/// Reads the client's lines until it hangs up.
-pub(super) async fn read(session: &Arc<Session>, input: Box<dyn AsyncRead + Send + Unpin>) {
+/// Reads the client's lines until it hangs up, or hears itself: then the reason.
+pub(super) async fn read(
+    session: &Arc<Session>,
+    input: Box<dyn AsyncRead + Send + Unpin>,
+) -> Option<&'static str> {
     let mut lines = Lines::new(BufReader::with_capacity(READ_BUFFER, input), MAX_LINE_BYTES);
     while let Ok(Some(line)) = lines.next().await {
         match line {
             Line::Whole(line) if line.iter().all(u8::is_ascii_whitespace) => {}
             Line::Whole(line) => {
                 // The semaphore is never closed.
-                let Ok(budget) = session.budget.clone().acquire_many_owned(share(line.len())).await else {
-                    return;
-                };
-                heard(session, &line, Some(Arc::new(budget))).await;
+                let budget = session.budget.clone().acquire_many_owned(share(line.len())).await.ok()?;
+                if heard(session, &line, Some(Arc::new(budget))).await.is_break() {
+                    session.note(format!("the session was ended: {}", echo::WHY)).await;
+                    return Some(echo::WHY);
+                }
             }
             Line::TooLong { length, head } => {
                 let text = format!("the message has {length} bytes; at most {MAX_LINE_BYTES} are taken");
@@ -65,10 +70,17 @@ pub(super) async fn read(session: &Arc<Session>, input: Box<dyn AsyncRead + Send
             }
         }
     }
+    None
 }
 
-async fn heard(session: &Arc<Session>, line: &[u8], budget: Held) {
-    match Incoming::parse(line) {
+/// Does what a line says; breaks off where the session hears itself.
+async fn heard(session: &Arc<Session>, line: &[u8], budget: Held) -> ControlFlow<()> {
+    let incoming = Incoming::parse(line);
+    let is_asked = matches!(incoming, Ok(Incoming::Request { .. } | Incoming::Notification { .. }));
+    if !is_asked && session.echo.lock().unwrap_or_else(PoisonError::into_inner).hears_itself(line) {
+        return ControlFlow::Break(());
+    }
+    match incoming {
         Ok(Incoming::Request { id, method, params }) => requested(session, id, &method, params, budget).await,
         Ok(Incoming::Notification { method, params }) => {
             notified(session, &method, params.as_deref(), budget).await
@@ -81,6 +93,7 @@ async fn heard(session: &Arc<Session>, line: &[u8], budget: Held) {
         }
         Err(problem) => session.reply(error_line(None, problem.code(), &problem.to_string())).await,
     }
+    ControlFlow::Continue(())
 }
 
 async fn requested(
@@ -199,6 +212,7 @@ impl Session {
     }
 
     async fn send(&self, line: Vec<u8>, held: Held) {
+        self.echo.lock().unwrap_or_else(PoisonError::into_inner).sent(&line);
         // A client that is gone ends the session.
         let _ = self.to_client.send(Outgoing { line, held }).await;
     }

@@ -1,0 +1,69 @@
+//! A client that sends back what it is sent: its output is its input, so that we would talk to ourselves for ever.
+//!
+//! - Only lines that no client means to send are looked at: answers to what nobody asked, and what is no message.
+
+use std::collections::VecDeque;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+/// How many lines of ours may come back before the session ends. One alone may be a client that is confused.
+const MOST: u8 = 3;
+
+/// How many lines of ours are remembered: more than are on their way in a pipe that nobody reads fast.
+const REMEMBERED: usize = 64;
+
+/// How much of a line is told from others by its bytes; the rest by its length.
+const COMPARED: usize = 1024;
+
+/// Why such a session is ended, for the record and its log.
+pub(super) const WHY: &str =
+    "what is sent to the client comes back as its input: its output and its input are the same pipe or file";
+
+/// The lines that were sent last, and how many of them came back.
+#[derive(Debug, Default)]
+pub(super) struct Echo {
+    sent: VecDeque<u64>,
+    back: u8,
+}
+
+impl Echo {
+    /// Remembers a line that is sent.
+    pub(super) fn sent(&mut self, line: &[u8]) {
+        if self.sent.len() == REMEMBERED {
+            self.sent.pop_front();
+        }
+        self.sent.push_back(digest(line));
+    }
+
+    /// Takes a line that no client means to send; tells that the session is to end.
+    pub(super) fn hears_itself(&mut self, line: &[u8]) -> bool {
+        if self.sent.contains(&digest(line)) {
+            self.back += 1;
+        }
+        self.back >= MOST
+    }
+}
+
+fn digest(line: &[u8]) -> u64 {
+    let line = line.strip_suffix(b"\n").unwrap_or(line);
+    let mut hasher = DefaultHasher::new();
+    (line.len(), line.get(..COMPARED.min(line.len()))).hash(&mut hasher);
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn three_lines_of_ours_are_an_echo_and_what_others_say_is_none() {
+        let mut echo = Echo::default();
+        for n in 0..100 {
+            echo.sent(format!("line {n}\n").as_bytes());
+        }
+        assert!((0..100).all(|n| !echo.hears_itself(format!("other {n}").as_bytes())));
+        // Long ago.
+        assert!((0..36).all(|n| !echo.hears_itself(format!("line {n}").as_bytes())));
+        assert!(!echo.hears_itself(b"line 98") && !echo.hears_itself(b"line 99"));
+        assert!(echo.hears_itself(b"line 99"));
+    }
+}

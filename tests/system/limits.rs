@@ -1,0 +1,83 @@
+//! Where something runs out or runs in a circle: it ends at once, and says why.
+
+use crate::client::BOUND;
+use crate::hostile;
+use crate::machine::{Machine, pid};
+use crate::world::{eventually, programs};
+use rustix::process::{Resource, Rlimit, getrlimit, prlimit};
+use serde_json::json;
+use std::io::Write;
+use std::process::Command;
+
+/// The lines of the session logs.
+fn session_logs(machine: &Machine) -> String {
+    let sessions = std::fs::read_dir(machine.home.sessions()).unwrap().flatten();
+    sessions.map(|s| std::fs::read_to_string(s.path().join("session.log")).unwrap_or_default()).collect()
+}
+
+#[test]
+fn a_session_whose_output_is_its_input_ends_and_says_why() {
+    let mut machine = Machine::new(hostile::install);
+    machine.start();
+    let (from, mut to) = std::io::pipe().unwrap();
+    let mut shim = Command::new(programs().join("ironcurtain-shim"))
+        .args(["--server", "hostile"])
+        .env("IRONCURTAIN_HOME", machine.ours())
+        .stdin(from)
+        .stdout(to.try_clone().unwrap())
+        .spawn()
+        .unwrap();
+    to.write_all(b"no message\n").unwrap();
+    drop(to);
+    eventually("the session has ended", BOUND, || shim.try_wait().unwrap().is_some());
+    let why = "what is sent to the client comes back as its input";
+    eventually("its log says why", BOUND, || session_logs(&machine).contains(why));
+    let record = std::fs::read_to_string(machine.home.audit().join("audit.jsonl")).unwrap();
+    let ends: Vec<&str> = record.lines().filter(|line| line.contains(why)).collect();
+    assert_eq!(ends.len(), 1, "{record}");
+    assert!(ends[0].contains("was ended: "), "{ends:?}");
+    machine.verify();
+
+    // One that only speaks badly, and hears of it each time, goes on.
+    let secret = machine.file("docs/secret.txt", "secret");
+    let mut client = machine.connect();
+    for _ in 0..10 {
+        client.send_raw(b"no message\n");
+    }
+    let call = client.begin_call("open", json!({ "path": secret }));
+    machine.wait_until_said("Your answer: ");
+    machine.types("1");
+    client.outcome(call).ok();
+}
+
+#[test]
+fn without_descriptors_to_show_it_a_question_is_denied_at_once() {
+    let mut machine = Machine::new(hostile::install);
+    let secret = machine.file("docs/secret.txt", "secret");
+    machine.start();
+    let mut client = machine.connect();
+    let daemon = machine.pid();
+    // It has taken all that it was given, which is all that this program has.
+    let whole = getrlimit(Resource::Nofile).maximum;
+    let limited = |current| {
+        let limit = Rlimit { current, maximum: whole };
+        prlimit(Some(pid(daemon)), Resource::Nofile, limit).unwrap();
+    };
+    let taken = std::fs::read_dir(format!("/proc/{daemon}/fd")).unwrap().count() as u64;
+    // Enough to judge the call and to put it on record.
+    limited(Some(taken + 20));
+    let began = std::time::Instant::now();
+    let refused = client.call("open", json!({ "path": secret }));
+    refused.refused("no file descriptors left to show a question with");
+    // Not by the deadline of a question that nobody saw.
+    assert!(began.elapsed() < BOUND / 2, "{:?}", began.elapsed());
+    let record = std::fs::read_to_string(machine.home.audit().join("audit.jsonl")).unwrap();
+    assert!(record.lines().any(|line| line.contains("\"unavailable\"")), "{record}");
+
+    limited(whole);
+    let call = client.begin_call("open", json!({ "path": secret }));
+    machine.wait_until_said("Your answer: ");
+    machine.types("1");
+    client.outcome(call).ok();
+    machine.verify();
+}
