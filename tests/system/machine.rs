@@ -35,6 +35,7 @@ impl Machine {
             .arg(programs().join("ironcurtain"))
             .env("IRONCURTAIN_HOME", self.ours())
             .env("HOME", &self.home.person)
+            .env("TMPDIR", self.place.temporary())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
@@ -135,7 +136,7 @@ impl Machine {
         self.place.ours()
     }
 
-    /// Nothing runs or is mounted for this machine, and none of these processes is left.
+    /// Nothing runs or is mounted for this machine, none of these processes is left, and no temporary file.
     #[track_caller]
     pub fn is_clean(&self, below: &[Running]) {
         assert!(!below.is_empty() || self.daemon.is_none());
@@ -145,6 +146,8 @@ impl Machine {
         });
         let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
         assert!(!mounts.contains(base.to_str().unwrap()), "{mounts}");
+        let left: Vec<_> = std::fs::read_dir(self.place.temporary()).unwrap().flatten().collect();
+        assert!(left.is_empty(), "{left:?}");
     }
 }
 

@@ -16,6 +16,7 @@ impl Place {
         let dir = tempfile::Builder::new().prefix("ic").tempdir_in("/var/tmp").unwrap();
         let base = dir.path().canonicalize().unwrap();
         std::fs::create_dir_all(base.join("person/docs")).unwrap();
+        std::fs::create_dir(base.join("tmp")).unwrap();
         let home = Home::under(&base.join("ic"), &base.join("person"));
         home.prepare().unwrap();
         prepare(&Prepared { home: home.clone() });
@@ -30,6 +31,11 @@ impl Place {
     /// What `IRONCURTAIN_HOME` is.
     pub fn ours(&self) -> PathBuf {
         self.base.join("ic")
+    }
+
+    /// The folder for temporary files.
+    pub fn temporary(&self) -> PathBuf {
+        self.base.join("tmp")
     }
 
     /// Makes a file in the person's home.

@@ -112,6 +112,7 @@ pub async fn start(options: Options, consent: Arc<dyn Consent>) -> Result<Daemon
         backend: first.config().sandbox_backend,
         policy: first.config().sandbox_policy,
         programs: options.programs.clone(),
+        sandboxes: options.home.sandboxes(),
         trial: options.home.srt().join("trial"),
         allow_root: options.allow_root,
     };

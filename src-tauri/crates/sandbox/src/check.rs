@@ -1,16 +1,11 @@
 //! Whether this machine can sandbox: by trying it, and by naming what is missing when it cannot.
 //!
 //! - The trial decides. What is read about the machine only explains its outcome, and warns.
+//! - Killed at any instant, it leaves nothing but an empty folder of a fixed name in our own state.
 
-use std::{
-    fs::{self, DirBuilder},
-    io,
-    os::unix::fs::DirBuilderExt,
-    path::Path,
-    process::Command,
-    time::Duration,
-};
+use std::{io, path::Path, process::Command, time::Duration};
 
+use rustix::process::getuid;
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -18,6 +13,7 @@ use crate::{
     control::Event,
     launch::launch,
     spec::{Limits, Network, Persistence, Spec, View},
+    state::StateDir,
 };
 
 mod facts;
@@ -25,6 +21,9 @@ mod facts;
 use facts::Facts;
 
 const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The folder of the state that a trial may write to, and does not.
+const TRIAL: &str = "trial";
 
 /// What this machine can do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,19 +39,21 @@ pub struct Availability {
     pub warnings: Vec<String>,
 }
 
-/// Launches a sandbox that does nothing, by `supervisor_program`. Takes a few milliseconds; ask once.
-pub fn check(supervisor_program: &Path, allow_root: bool) -> Availability {
-    check_with_limits(supervisor_program, allow_root).0
+/// Launches a sandbox that does nothing, by `supervisor_program`; `state_dir` is that of all sandboxes
+/// ([`Spec::state_dir`]). Takes a few milliseconds; ask once.
+pub fn check(supervisor_program: &Path, state_dir: &str, allow_root: bool) -> Availability {
+    check_with_limits(supervisor_program, state_dir, allow_root).0
 }
 
 /// The same, and which limits were in force, if it could be launched.
 pub(crate) fn check_with_limits(
     supervisor_program: &Path,
+    state_dir: &str,
     allow_root: bool,
 ) -> (Availability, Option<Event>) {
     let facts = Facts::find();
     let mut found = facts.judge();
-    match try_it(supervisor_program, allow_root) {
+    match try_it(supervisor_program, state_dir, allow_root) {
         Ok(limited) => {
             (Availability { usable: true, missing: vec![], fix_command: None, ..found }, Some(limited))
         }
@@ -66,19 +67,19 @@ pub(crate) fn check_with_limits(
     }
 }
 
-fn try_it(supervisor_program: &Path, allow_root: bool) -> io::Result<Event> {
-    let place = PrivateDir::new()?;
+fn try_it(supervisor_program: &Path, state_dir: &str, allow_root: bool) -> io::Result<Event> {
+    StateDir::open(state_dir, getuid().as_raw())?.below(TRIAL)?;
     let spec = Spec {
         argv: vec!["true".into()],
         env: [("PATH".to_owned(), "/usr/bin:/bin".to_owned())].into(),
         cwd: None,
-        view: View::Roots { session_dir: place.below("session")?, programs: vec![] },
+        view: View::Roots { session_dir: format!("{state_dir}/{TRIAL}"), programs: vec![] },
         mounts: vec![],
         network: Network::None,
         unix_sockets: false,
         persistence: Persistence::default(),
         limits: Limits { cpu: Some(100), ..Limits::default() },
-        state_dir: place.below("state")?,
+        state_dir: state_dir.to_owned(),
         allow_root,
     };
     let launched = launch(&spec, supervisor_program, |_| ()).map_err(io::Error::other)?;
@@ -105,33 +106,6 @@ fn otherwise(event: Event) -> String {
         | Event::Unfinished { .. } => {
             format!("a trial went otherwise: {event:?}")
         }
-    }
-}
-
-/// A directory for the length of the trial.
-struct PrivateDir(String);
-
-impl PrivateDir {
-    fn new() -> io::Result<Self> {
-        // Resolved, since a symlink on the way would be one in the sandbox's view.
-        let base = fs::canonicalize(std::env::temp_dir())?;
-        let name = format!("ironcurtain-check-{}-{:p}", std::process::id(), &raw const base);
-        let path = base.join(name).to_str().ok_or(io::ErrorKind::InvalidFilename)?.to_owned();
-        DirBuilder::new().mode(0o700).create(&path)?;
-        Ok(Self(path))
-    }
-
-    fn below(&self, name: &str) -> io::Result<String> {
-        let path = format!("{}/{name}", self.0);
-        DirBuilder::new().mode(0o700).create(&path)?;
-        Ok(path)
-    }
-}
-
-impl Drop for PrivateDir {
-    fn drop(&mut self) {
-        // What is left of it in the temporary directory does no harm.
-        let _ = fs::remove_dir_all(&self.0);
     }
 }
 

@@ -21,7 +21,7 @@ use std::{
         fd::{AsFd, AsRawFd, OwnedFd},
         unix::process::CommandExt,
     },
-    path::{Path, PathBuf},
+    path::PathBuf,
     process::{Command, ExitCode},
 };
 
@@ -62,21 +62,23 @@ enum CommandError {
 pub fn command_program(mut args: impl Iterator<Item = String>) -> ExitCode {
     let Some(program) = args.next() else { return ExitCode::from(FAILED) };
     let words: Vec<String> = args.collect();
-    if let Some((part, options)) = words.split_first()
-        && part == "--check"
-    {
-        return checking::say_check(Path::new(&program), options).unwrap_or(ExitCode::from(2));
-    }
-    let done =
-        Arguments::read(words).map_err(CommandError::from).and_then(|arguments| match arguments.task {
-            Task::Help => say(HELP),
-            Task::Version => say(concat!(env!("CARGO_PKG_NAME"), " ", env!("CARGO_PKG_VERSION"), "\n")),
-            Task::Run(ref run) => run_command(program, run, &arguments),
-        });
+    let done = match words.split_first() {
+        Some((part, options)) if part == "--check" => checking::say_check(program, options),
+        Some(_) | None => obey(program, words),
+    };
     done.unwrap_or_else(|error| {
         complain(&error.to_string());
         ExitCode::from(FAILED)
     })
+}
+
+fn obey(program: String, words: Vec<String>) -> Result<ExitCode, CommandError> {
+    let arguments = Arguments::read(words)?;
+    match arguments.task {
+        Task::Help => say(HELP),
+        Task::Version => say(concat!(env!("CARGO_PKG_NAME"), " ", env!("CARGO_PKG_VERSION"), "\n")),
+        Task::Run(ref run) => run_command(program, run, &arguments),
+    }
 }
 
 fn run_command(program: String, run: &Run, arguments: &Arguments) -> Result<ExitCode, CommandError> {

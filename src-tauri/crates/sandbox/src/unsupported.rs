@@ -100,7 +100,7 @@ pub fn launch_recorded(
 }
 
 /// Says that there is no sandbox here.
-pub fn check(_supervisor_program: &Path, _allow_root: bool) -> Availability {
+pub fn check(_supervisor_program: &Path, _state_dir: &str, _allow_root: bool) -> Availability {
     let missing = vec![LaunchError::Unsupported.to_string()];
     Availability { usable: false, missing, fix_command: None, warnings: vec![] }
 }

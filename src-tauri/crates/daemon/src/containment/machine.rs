@@ -29,6 +29,8 @@ pub struct MachineOptions {
     pub policy: SandboxPolicy,
     /// The directory that has `ironcurtain-sandbox`.
     pub programs: PathBuf,
+    /// What all sandboxes share.
+    pub sandboxes: PathBuf,
     /// A private directory for what a trial of `srt` needs.
     pub trial: PathBuf,
     /// Whether sandboxes may be made by uid 0.
@@ -104,10 +106,11 @@ impl MachineOptions {
         let tried = match self.backend {
             SandboxBackend::Srt => return srt::check(&self.programs, &self.trial).await,
             SandboxBackend::Native => {
+                let state = self.sandboxes.display().to_string();
                 let trial = move || {
                     // Before the first launch, which takes whatever there is by then.
                     ironcurtain_sandbox::prepare_control_groups();
-                    ironcurtain_sandbox::check(&supervisor, allow_root)
+                    ironcurtain_sandbox::check(&supervisor, &state, allow_root)
                 };
                 tokio::task::spawn_blocking(trial).await
             }
@@ -143,10 +146,12 @@ mod tests {
     use super::*;
 
     async fn broken(policy: SandboxPolicy) -> (Availability, Vec<String>) {
+        let state = tempfile::tempdir().unwrap();
         let options = MachineOptions {
             backend: SandboxBackend::Native,
             policy,
             programs: "/nonexistent".into(),
+            sandboxes: state.path().join("sandboxes"),
             trial: "/nonexistent".into(),
             allow_root: true,
         };

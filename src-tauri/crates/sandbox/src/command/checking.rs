@@ -6,6 +6,7 @@ use std::{
     process::ExitCode,
 };
 
+use super::{CommandError, plan::Surroundings};
 use crate::{
     check::{Availability, check_with_limits},
     control::{Enforcement, Event},
@@ -19,7 +20,7 @@ The exit status is 0 when it can and 1 when it cannot.
 ";
 
 /// Checks with `program`, and says what came of it.
-pub(super) fn say_check(program: &Path, options: &[String]) -> io::Result<ExitCode> {
+pub(super) fn say_check(program: String, options: &[String]) -> Result<ExitCode, CommandError> {
     let (mut json, mut allow_root) = (false, false);
     for option in options {
         match option.as_str() {
@@ -28,9 +29,11 @@ pub(super) fn say_check(program: &Path, options: &[String]) -> io::Result<ExitCo
             _ => return Ok(usage()),
         }
     }
-    let (found, limits) = check_with_limits(program, allow_root);
+    let around = Surroundings::look(program)?;
+    let (found, limits) = check_with_limits(Path::new(&around.program), &around.state_dir()?, allow_root);
     let text = if json {
-        serde_json::to_string_pretty(&Told { found: &found, limits: &limits })? + "\n"
+        serde_json::to_string_pretty(&Told { found: &found, limits: &limits }).map_err(io::Error::from)?
+            + "\n"
     } else {
         in_words(&found) + &limits.map(limits_in_words).unwrap_or_default()
     };

@@ -94,7 +94,7 @@ impl Surroundings {
 
 impl Surroundings {
     /// Where the trusted process keeps what its sandboxes share, which a command's sandbox shares with them.
-    fn state_dir(&self) -> Result<String, PlanError> {
+    pub(super) fn state_dir(&self) -> Result<String, PlanError> {
         let placed = |variable: &str| self.env.get(variable).filter(|dir| !dir.is_empty()).map(PathBuf::from);
         let state = match placed(HOME_VARIABLE) {
             Some(all) => Path::new(&self.cwd).join(all).join("state"),
