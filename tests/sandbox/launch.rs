@@ -106,7 +106,8 @@ impl Executor {
             let view = View::HostRead {
                 session_dir: Some(session_dir),
                 deny_read: paths(&DENY_READ),
-                allow_read: vec![],
+                // It may have been built below `/tmp`.
+                allow_read: vec![tools.probe.clone()],
                 allow_write: paths(&ALLOW_WRITE),
                 deny_write: paths(&DENY_WRITE),
                 private_tmp: true,

@@ -135,3 +135,24 @@ fn with_srt() -> TempDir {
     symlink(srt, dir.path().join("srt")).unwrap();
     dir
 }
+
+#[test]
+fn a_program_below_the_hosts_tmp_is_seen_and_what_lies_beside_it_is_not() {
+    let beside = tempfile::tempdir_in("/tmp").unwrap();
+    let program = beside.path().join("hostile-server");
+    std::fs::copy(hostile::program(), &program).unwrap();
+    let other = beside.path().join("other");
+    std::fs::write(&other, "other").unwrap();
+    for view in ["roots", "host-read"] {
+        let world = World::with(|w| {
+            hostile::install(w);
+            let servers = json!({ "hostile": { "command": program, "sandbox": { "view": view } } });
+            std::fs::write(w.home.config.join("mcp-servers.json"), servers.to_string()).unwrap();
+        });
+        let mut client = world.connect("hostile");
+        client.plain("now").ok();
+        client.call("clutch", json!({ "where": program })).ok();
+        client.sneak(&other).refused("os error 2)");
+        client.scribble(&program).refused("os error 30)");
+    }
+}

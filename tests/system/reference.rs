@@ -1,9 +1,9 @@
 //! The reference servers from npm, as `cargo xtask test` installs them.
 
 use crate::place::Prepared;
-use crate::world::World;
+use crate::world::{World, installed};
 use serde_json::{Value, json};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Which filesystem server a world has.
 #[derive(Debug, Clone, Copy)]
@@ -50,6 +50,5 @@ pub fn script(package: &str) -> PathBuf {
 
 /// Where the packages from npm are.
 pub fn modules() -> PathBuf {
-    let modules = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../target/npm/node_modules");
-    modules.canonicalize().unwrap_or(modules)
+    installed("npm").join("node_modules")
 }

@@ -12,13 +12,12 @@ mod tools;
 use crate::client::{Client, Outcome};
 use crate::consent::Next;
 use crate::place::Prepared;
-use crate::world::World;
+use crate::world::{World, installed};
 use ironcurtain_daemon::Home;
 use ironcurtain_daemon::catalog::{Adding, Catalog, Source, add};
 use ironcurtain_daemon::consent::{Lifetime, Reach};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 
 /// A world with one known server, by its id.
 pub fn world(id: &str) -> World {
@@ -41,12 +40,6 @@ fn add_from(home: &Home, id: &str, catalog: &Catalog) {
     // The filesystem server is there from the start.
     let adding = Adding { known, name: id, from: from.as_deref(), settings: &settings, replace: true };
     add(home, adding).unwrap();
-}
-
-/// Where `cargo xtask test` installs the packages.
-fn installed(registry: &str) -> PathBuf {
-    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../target").join(registry);
-    dir.canonicalize().unwrap_or_else(|e| panic!("`{}`: {e}: run `cargo xtask test`", dir.display()))
 }
 
 /// Calls a tool, which the person allows once.

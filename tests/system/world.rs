@@ -197,6 +197,14 @@ pub fn programs() -> PathBuf {
     dir
 }
 
+/// Where `cargo xtask test` installs the packages of a registry: beside the programs under test, or in the checkout.
+pub fn installed(registry: &str) -> PathBuf {
+    let checkout = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../target");
+    let places = [programs().with_file_name(registry), checkout.join(registry)];
+    let found = places.iter().find_map(|place| place.canonicalize().ok());
+    found.unwrap_or_else(|| panic!("there is no `{}`: run `cargo xtask test`", places[1].display()))
+}
+
 pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }

@@ -4,7 +4,7 @@
 //! - Paths are absolute and normal (no `.`, `..`, doubled or trailing slash); [`Spec::validate`] refuses others.
 //!   Whether they exist, and whether a symlink is in the way, is found out when they are mounted.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, path::Path};
 
 use serde::{Deserialize, Serialize};
 
@@ -224,6 +224,20 @@ impl Spec {
 }
 
 impl View {
+    /// Shows a program, where the view would not do so by itself: outside of the system's folders, or below the `/tmp` that
+    /// the sandbox has of its own instead of the host's.
+    pub fn show_program(&mut self, program: &str) {
+        let (shown, hidden) = match self {
+            Self::Roots { programs, .. } => (programs, !program.starts_with("/usr/")),
+            Self::HostRead { allow_read, private_tmp, .. } => {
+                (allow_read, *private_tmp && program.starts_with("/tmp/"))
+            }
+        };
+        if hidden && !shown.iter().any(|folder| Path::new(program).starts_with(folder)) {
+            shown.push(program.to_owned());
+        }
+    }
+
     /// Whether there is a `/tmp` that only the sandbox has.
     #[cfg(target_os = "linux")]
     pub(crate) fn has_own_tmp(&self) -> bool {
@@ -288,6 +302,34 @@ mod tests {
         assert_eq!(Spec { view, ..spec() }.validate(), Err(SpecError::Path("~/.ssh".into())));
         let argv = vec!["a".into(), "b\0".into()];
         assert_eq!(Spec { argv, ..spec() }.validate(), Err(SpecError::Argument("b\\u{0}".into())));
+    }
+
+    #[test]
+    fn a_program_is_shown_where_the_view_would_not() {
+        let roots = |programs: &[&str]| View::Roots {
+            session_dir: "/s".into(),
+            programs: programs.iter().map(|program| (*program).to_owned()).collect(),
+        };
+        let host_read = |allow_read: &[&str], private_tmp| View::HostRead {
+            session_dir: None,
+            deny_read: vec![],
+            allow_read: allow_read.iter().map(|path| (*path).to_owned()).collect(),
+            allow_write: vec![],
+            deny_write: vec![],
+            private_tmp,
+        };
+        let shows = |mut view: View, program: &str, expected: View| {
+            view.show_program(program);
+            assert_eq!(view, expected, "{program}");
+        };
+        shows(roots(&[]), "/opt/a/b", roots(&["/opt/a/b"]));
+        shows(roots(&["/opt/a"]), "/opt/a/b", roots(&["/opt/a"]));
+        shows(roots(&["/opt/a"]), "/opt/ab", roots(&["/opt/a", "/opt/ab"]));
+        shows(roots(&[]), "/usr/bin/node", roots(&[]));
+        shows(host_read(&[], true), "/opt/a/b", host_read(&[], true));
+        shows(host_read(&[], true), "/tmp/a/b", host_read(&["/tmp/a/b"], true));
+        shows(host_read(&["/tmp/a"], true), "/tmp/a/b", host_read(&["/tmp/a"], true));
+        shows(host_read(&[], false), "/tmp/a/b", host_read(&[], false));
     }
 
     #[test]

@@ -80,15 +80,10 @@ impl Surroundings {
         for path in read.iter().chain(&writable) {
             self.may_be_opened(path, kind)?;
         }
-        Ok(match kind {
+        let mut view = match kind {
             FileView::Roots => {
                 // As in the other view, what is not there opens nothing.
-                let mut programs: Vec<String> = read.into_iter().filter(|p| Path::new(p).exists()).collect();
-                let own = own_files(program);
-                let shown = |dir: &String| Path::new(own).starts_with(dir);
-                if !own.starts_with("/usr/") && !programs.iter().any(shown) {
-                    programs.push(own.to_owned());
-                }
+                let programs = read.into_iter().filter(|path| Path::new(path).exists()).collect();
                 View::Roots { session_dir, programs }
             }
             FileView::HostRead => View::HostRead {
@@ -99,7 +94,9 @@ impl Surroundings {
                 deny_write: self.paths(&profile.deny_write),
                 private_tmp: true,
             },
-        })
+        };
+        view.show_program(own_files(program));
+        Ok(view)
     }
 
     /// What no server reads, and what this one does not.

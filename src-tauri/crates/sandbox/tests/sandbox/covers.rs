@@ -5,7 +5,7 @@ use std::fs;
 use ironcurtain_sandbox::{Access, Ended, Event, Mount, Spec, View};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
-use crate::harness::{PATIENCE, Place, Probe};
+use crate::harness::{PATIENCE, Place, Probe, probe};
 
 /// What a program outside does in a folder that is granted for writing, and which path is uncovered by it.
 type Change = (&'static str, fn(&Place), &'static str);
@@ -220,6 +220,7 @@ fn host_read(place: &Place) -> Spec {
         deny_write: vec![],
         private_tmp: true,
     };
+    spec.view.show_program(&probe());
     spec
 }
 

@@ -184,10 +184,7 @@ impl Probe {
 
 /// The program under test.
 pub(crate) fn supervisor() -> PathBuf {
-    programs().map_or_else(
-        || env!("CARGO_BIN_EXE_ironcurtain-sandbox").into(),
-        |dir| dir.join("ironcurtain-sandbox"),
-    )
+    programs().unwrap_or_else(built).join("ironcurtain-sandbox")
 }
 
 /// The program that tries things out.
@@ -201,14 +198,18 @@ pub(crate) fn launcher() -> PathBuf {
 }
 
 fn example(name: &str) -> PathBuf {
-    let built = || Path::new(env!("CARGO_BIN_EXE_ironcurtain-sandbox")).with_file_name("examples");
-    let path = programs().unwrap_or_else(built).join(name);
+    let path = programs().unwrap_or_else(|| built().join("examples")).join(name);
     assert!(path.exists(), "build the examples of this crate first, as a plain `cargo test` does");
     path
 }
 
 pub(crate) fn programs() -> Option<PathBuf> {
     env::var_os(PROGRAMS).map(PathBuf::from)
+}
+
+/// The directory that this program was built into, or that it was copied to with the others.
+fn built() -> PathBuf {
+    env::current_exe().unwrap().ancestors().nth(2).unwrap().to_owned()
 }
 
 /// Waits for something that is about to be so.

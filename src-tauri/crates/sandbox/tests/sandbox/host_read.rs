@@ -16,7 +16,7 @@ struct Lists<'a> {
 
 fn spec(place: &Place, lists: &Lists<'_>) -> Spec {
     let paths = |names: &[&str]| names.iter().map(|name| place.path(name)).collect();
-    let view = View::HostRead {
+    let mut view = View::HostRead {
         session_dir: Some(place.path("session")),
         deny_read: paths(lists.deny_read),
         allow_read: paths(lists.allow_read),
@@ -24,6 +24,7 @@ fn spec(place: &Place, lists: &Lists<'_>) -> Spec {
         deny_write: paths(lists.deny_write),
         private_tmp: true,
     };
+    view.show_program(&probe());
     Spec { view, ..place.spec(&[&probe()]) }
 }
 

@@ -5,7 +5,7 @@ use crate::config::FileView;
 use crate::containment::{Profile, environment, find_program, limits};
 use crate::server::control::Control;
 use crate::server::telling::Telling;
-use ironcurtain_sandbox::{Network, PROXY_PORT, Persistence, Spec, View, launch, launch_recorded};
+use ironcurtain_sandbox::{Network, PROXY_PORT, Persistence, Spec, launch, launch_recorded};
 use std::path::Path;
 
 pub(super) async fn start(profile: &Profile, view: FileView, start: Start<'_>) -> Result<Process, String> {
@@ -46,7 +46,7 @@ fn spec(profile: &Profile, view: FileView, start: &Start<'_>) -> Result<Spec, St
     let mut view = start.around.view(profile, view, &program)?;
     let connector = text(&start.programs.dir.join("ironcurtain-sandbox"))?;
     if start.network.is_some() {
-        show(&mut view, &connector);
+        view.show_program(&connector);
     }
     let proxy = start.network.map(|_| ironcurtain_egress::environment(PROXY_PORT, Some(&connector)));
     let argv = std::iter::once(program).chain(start.server.args.iter().cloned()).collect();
@@ -63,16 +63,6 @@ fn spec(profile: &Profile, view: FileView, start: &Start<'_>) -> Result<Spec, St
         state_dir: start.around.sandboxes.as_str().to_owned(),
         allow_root: start.programs.allow_root,
     })
-}
-
-/// Lets it see the program by which ssh connects.
-fn show(view: &mut View, connector: &str) {
-    match view {
-        View::Roots { programs, .. } if !connector.starts_with("/usr/") => {
-            programs.push(connector.to_owned());
-        }
-        View::Roots { .. } | View::HostRead { .. } => {}
-    }
 }
 
 fn text(path: &Path) -> Result<String, String> {
