@@ -43,7 +43,7 @@ pub struct Waiting {
     pub id: String,
     /// "Claude Code wants to write a file".
     pub sentence: String,
-    /// The first of its paths, the person's home as `~`.
+    /// The worst that it would do, in full: "write ~/notes/plan.md".
     pub path: Option<String>,
 }
 

@@ -62,7 +62,7 @@ fn a_folder_for_the_session_covers_reads_below_and_no_writes(files: Files) {
     assert_eq!(client.read(&two).ok(), "2");
     assert_eq!(world.person.asked().len(), 1);
     client.write(&one, "changed").refused("the user denied this call");
-    assert_eq!(world.person.asked()[0].verb, Verb::Write);
+    assert_eq!(world.person.asked()[0].verb, Verb::Overwrite);
     assert_eq!(std::fs::read_to_string(&one).unwrap(), "1");
     world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
     client.write(&one, "changed").ok();

@@ -39,6 +39,16 @@ pub(crate) fn clip(text: &str, limit: usize) -> String {
     format!("{head}\u{2026}")
 }
 
+/// At most the last `limit` characters, with an ellipsis in place of the rest.
+pub(crate) fn tail(text: &str, limit: usize) -> String {
+    let left = text.chars().count().saturating_sub(limit);
+    if left == 0 {
+        return text.to_owned();
+    }
+    let end: String = text.chars().skip(left + 1).collect();
+    format!("\u{2026}{end}")
+}
+
 /// A path in two parts: the quiet beginning, and the last two names. The person's home is `~`.
 pub(crate) fn path_parts(path: &str, home: &Path) -> (String, String) {
     let short = line(&home_relative(path, home));
@@ -50,22 +60,6 @@ pub(crate) fn path_parts(path: &str, home: &Path) -> (String, String) {
 /// A path on one line, the person's home as `~`.
 pub(crate) fn short_path(path: &str, home: &Path) -> String {
     line(&home_relative(path, home))
-}
-
-/// A size in words.
-pub(crate) fn size(bytes: u64) -> String {
-    const UNITS: [(&str, u64); 3] = [("GB", 1_000_000_000), ("MB", 1_000_000), ("kB", 1_000)];
-    for (unit, of) in UNITS {
-        if bytes >= of {
-            let tenths = bytes.saturating_mul(10) / of;
-            return if tenths < 100 && !tenths.is_multiple_of(10) {
-                format!("{}.{} {unit}", tenths / 10, tenths % 10)
-            } else {
-                format!("{} {unit}", tenths / 10)
-            };
-        }
-    }
-    if bytes == 1 { "1 byte".to_owned() } else { format!("{bytes} bytes") }
 }
 
 fn home_relative(path: &str, home: &Path) -> String {
@@ -91,6 +85,7 @@ mod tests {
         assert_eq!(block("abcdef", 4), "abcd\n\u{2026} 2 more characters are not shown here");
         assert_eq!(name(&"x".repeat(4000)).chars().count(), NAME_CHARS);
         assert_eq!(clip("short", 5), "short");
+        assert_eq!((tail("short", 5), tail("shorter", 5)), ("short".into(), "\u{2026}rter".into()));
     }
 
     #[test]
@@ -103,11 +98,5 @@ mod tests {
         assert_eq!(parts("/home/adam/x/y"), ("/home/adam/".into(), "x/y".into()));
         assert_eq!(parts("/"), (String::new(), "/".into()));
         assert_eq!(path_parts("/etc/passwd", Path::new("/")), ("/".into(), "etc/passwd".into()));
-    }
-
-    #[test]
-    fn sizes_read_like_sizes() {
-        let words: Vec<_> = [0, 1, 999, 1000, 1500, 12_345, 9_999_999, 3_000_000_000].map(size).into();
-        assert_eq!(words, ["0 bytes", "1 byte", "999 bytes", "1 kB", "1.5 kB", "12 kB", "9.9 MB", "3 GB"]);
     }
 }

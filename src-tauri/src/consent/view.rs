@@ -7,26 +7,37 @@ mod details;
 mod facts;
 
 use super::text;
-use ironcurtain_daemon::consent::{Item, Lifetime, Preview, Question, Target, Verb};
+use ironcurtain_daemon::consent::{Consequence, Lifetime, Piece, Preview, Question};
 use std::path::Path;
 use std::time::Duration;
 
 /// Longest preview and longest details that are shown.
-const BLOCK_CHARS: usize = 60_000;
-/// Longest path that is shown beside the others; the details have more of it.
-const PATH_CHARS: usize = 4_096;
-/// Longest whole address that is shown beside its host; the details have more of it.
-const ADDRESS_CHARS: usize = 400;
+const BLOCK_CHARS: usize = 120_000;
+/// Longest path or text in a line; the details have more of it.
+const TEXT_CHARS: usize = 4_096;
+/// Longest name that the agent used for what is in a line; the details have more of it.
+const ASKED_CHARS: usize = 400;
+/// Longest object in the headline; the line below has all of it.
+const HEADLINE_CHARS: usize = 80;
+/// The band of a server without a sandbox.
+const NOT_SANDBOXED: &str =
+    "\u{26a0} NOT SANDBOXED: this server can do anything that you can, whatever you allow here.";
 
 /// One question, ready to draw.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ConsentView {
     /// Question id.
     pub(crate) id: String,
-    /// "Claude Code wants to **write** a file".
+    /// "Claude Code wants to **write** tax/summary.md".
     pub(crate) headline: Vec<Span>,
-    /// Every path, in full.
-    pub(crate) paths: Vec<PathLine>,
+    /// What stands across the dialog, when the server is not sandboxed.
+    pub(crate) band: Option<&'static str>,
+    /// Everything that would be done, the worst first.
+    pub(crate) lines: Vec<LineView>,
+    /// Arguments that no line tells.
+    pub(crate) with: Vec<LineView>,
+    /// What a yes means beyond the lines.
+    pub(crate) also: Vec<String>,
     /// Who, How, Why.
     pub(crate) facts: Vec<Fact>,
     /// What would be written.
@@ -59,12 +70,12 @@ pub(crate) enum Tone {
     Danger,
 }
 
-/// One path.
+/// One line: something that would be done, or an argument.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct PathLine {
-    /// The path: the last two names strong.
-    pub(crate) path: Vec<Span>,
-    /// What is there now, or would be.
+pub(crate) struct LineView {
+    /// The verb, and what it is done to: of a path the last two names strong.
+    pub(crate) words: Vec<Span>,
+    /// What is there now, or would be. May be empty.
     pub(crate) note: String,
     /// What the agent asked for, when it is another name of it.
     pub(crate) asked_for: Option<String>,
@@ -99,8 +110,11 @@ impl ConsentView {
     pub(crate) fn new(question: &Question, home: &Path) -> Self {
         Self {
             id: question.id.clone(),
-            headline: headline(question),
-            paths: paths(question, home),
+            headline: headline(question, home),
+            band: (!question.sandboxed).then_some(NOT_SANDBOXED),
+            lines: question.consequences.iter().map(|consequence| line(consequence, home)).collect(),
+            with: question.with.iter().map(|(name, value)| argument(name, value)).collect(),
+            also: question.also.iter().map(|sentence| text::line(sentence)).collect(),
             facts: facts::facts(question, home),
             preview: question.preview.as_ref().map(preview),
             details: details::details(question),
@@ -127,13 +141,14 @@ impl ConsentView {
         let Some(choice) = self.choices.get(choice) else { return String::new() };
         let sentence = choice.sentence.trim_end_matches('.');
         let length = match lifetime {
-            Lifetime::Once => ", once.",
-            Lifetime::Session => " until this session ends.",
-            Lifetime::QuarterHour => " for 15 minutes.",
-            Lifetime::Hour => " for 1 hour.",
-            Lifetime::Always => " until you take it back.",
+            Lifetime::Once => ", once",
+            Lifetime::Session => " until this session ends",
+            Lifetime::QuarterHour => " for 15 minutes",
+            Lifetime::Hour => " for 1 hour",
+            Lifetime::Always => " until you take it back",
         };
-        format!("{sentence}{length}")
+        let beyond = if self.band.is_some() { ", and anything else that you can" } else { "" };
+        format!("{sentence}{length}{beyond}.")
     }
 }
 
@@ -158,99 +173,62 @@ pub(crate) fn span(text: impl Into<String>, tone: Tone) -> Span {
     Span { text: text.into(), tone }
 }
 
-fn headline(question: &Question) -> Vec<Span> {
+/// "Claude Code wants to **push** main to https://evil.example/x and 1 other thing": the worst that it would do.
+fn headline(question: &Question, home: &Path) -> Vec<Span> {
     let mut spans =
         vec![span(text::name(&question.client.name), Tone::Strong), span(" wants to ", Tone::Plain)];
-    if question.host.is_some() {
-        spans.push(span(question.verb.word(), Tone::Strong));
-        spans.push(span(" a host on the network", Tone::Plain));
-    } else if question.items.is_empty() {
-        spans.push(span("use ", Tone::Plain));
-        spans.push(span(question.tool.as_deref().map_or_else(String::new, text::name), Tone::Strong));
-    } else {
-        spans.push(span(question.verb.word(), Tone::Strong));
-        spans.push(span(format!(" {}", things(question)), Tone::Plain));
-    }
+    let Some((worst, others)) = question.consequences.split_first() else { return spans };
+    spans.extend([span(worst.verb.word(), Tone::Strong), span(" ", Tone::Plain)]);
+    spans.extend(worst.object.iter().map(|piece| match piece {
+        Piece::Ours(words) => span(*words, Tone::Plain),
+        Piece::Path(path) => span(text::tail(&text::path_parts(path, home).1, HEADLINE_CHARS), Tone::Strong),
+        Piece::Foreign(said) => span(text::clip(&text::line(said), HEADLINE_CHARS), Tone::Strong),
+    }));
+    let more = match others.len() {
+        0 => return spans,
+        n if others.iter().all(|other| other.verb == worst.verb) => format!(" and {n} more"),
+        1 => " and 1 other thing".to_owned(),
+        n => format!(" and {n} other things"),
+    };
+    spans.push(span(more, Tone::Plain));
     spans
 }
 
-/// "a file", "a folder", "3 files", "2 files and a folder", ...
-fn things(question: &Question) -> String {
-    const WORDS: [(&str, &str); 4] = [
-        ("file", "files"),
-        ("new file or folder", "new files or folders"),
-        ("folder", "folders"),
-        ("device", "devices"),
-    ];
-    let new_is_file = is_content(question);
-    let of = |word: &str| question.items.iter().filter(|item| thing(item, new_is_file) == word).count();
-    let words: Vec<String> = WORDS
-        .into_iter()
-        .map(|(one, many)| (of(one), one, many))
-        .filter(|(count, _, _)| *count > 0)
-        .map(|(count, one, many)| if count == 1 { format!("a {one}") } else { format!("{count} {many}") })
-        .collect();
-    words.join(" and ")
-}
-
-fn thing(item: &Item, new_is_file: bool) -> &'static str {
-    match (item.target, item.verb) {
-        (Target::Missing, Verb::Write) if !new_is_file => "new file or folder",
-        (Target::File(_) | Target::Missing, _) => "file",
-        (Target::Folder, _) => "folder",
-        (Target::Special, _) => "device",
-    }
-}
-
-/// Whether what does not exist yet will be a file: content comes with it. A call without content may make a folder.
-fn is_content(question: &Question) -> bool {
-    question.preview.is_some()
-}
-
-fn paths(question: &Question, home: &Path) -> Vec<PathLine> {
-    if let Some(host) = &question.host {
-        return vec![PathLine {
-            path: vec![span(text::clip(&text::line(&host.target), PATH_CHARS), Tone::Strong)],
-            note: "host and port".to_owned(),
-            asked_for: host
-                .address
-                .as_ref()
-                .map(|whole| format!("whole address: {}", text::clip(&text::line(whole), ADDRESS_CHARS))),
-        }];
-    }
-    let mixed = question.items.iter().any(|item| item.verb != question.verb);
-    question
-        .items
-        .iter()
-        .map(|item| {
-            let (lead, strong) = text::path_parts(&item.path, home);
-            let note = note(item, is_content(question));
-            PathLine {
-                path: vec![
-                    span(text::clip(&lead, PATH_CHARS), Tone::Quiet),
-                    span(text::clip(&strong, PATH_CHARS), Tone::Strong),
-                ],
-                note: if mixed { format!("{}: {note}", item.verb.word()) } else { note },
-                asked_for: item.asked_for.as_ref().map(|asked| {
-                    format!("reached through {}", text::clip(&text::short_path(asked, home), 400))
-                }),
+fn line(consequence: &Consequence, home: &Path) -> LineView {
+    let mut words = vec![span(consequence.verb.word(), Tone::Strong), span(" ", Tone::Plain)];
+    let mut through = "asked for as";
+    for piece in &consequence.object {
+        match piece {
+            Piece::Ours(text) => words.push(span(*text, Tone::Plain)),
+            Piece::Foreign(said) => words.push(span(text::clip(&text::line(said), TEXT_CHARS), Tone::Strong)),
+            Piece::Path(path) => {
+                through = "reached through";
+                let (lead, strong) = text::path_parts(path, home);
+                words.push(span(text::clip(&lead, TEXT_CHARS), Tone::Quiet));
+                words.push(span(text::clip(&strong, TEXT_CHARS), Tone::Strong));
             }
-        })
-        .collect()
+        }
+    }
+    let allowed = consequence.allowed.then(|| "allowed already".to_owned());
+    let notes: Vec<String> = consequence.note.iter().map(|note| text::line(note)).chain(allowed).collect();
+    LineView {
+        words,
+        note: notes.join(", "),
+        asked_for: consequence
+            .asked_for
+            .as_ref()
+            .map(|asked| format!("{through} {}", text::clip(&text::short_path(asked, home), ASKED_CHARS))),
+    }
 }
 
-fn note(item: &Item, new_is_file: bool) -> String {
-    match (item.target, item.verb) {
-        (Target::Missing, Verb::Write) if new_is_file => "new file".to_owned(),
-        (Target::Missing, Verb::Write) => "new".to_owned(),
-        (Target::Missing, Verb::Read | Verb::Delete | Verb::Reach) => "nothing is there".to_owned(),
-        (Target::File(bytes), Verb::Read | Verb::Reach) => text::size(bytes),
-        (Target::File(bytes), Verb::Write) => format!("overwrites {}", text::size(bytes)),
-        (Target::File(bytes), Verb::Delete) => format!("deletes {}", text::size(bytes)),
-        (Target::Folder, Verb::Read | Verb::Write | Verb::Reach) => "folder".to_owned(),
-        (Target::Folder, Verb::Delete) => "folder, with everything in it".to_owned(),
-        (Target::Special, _) => "device, socket or pipe".to_owned(),
-    }
+fn argument(name: &str, value: &str) -> LineView {
+    let words = vec![
+        span("with ", Tone::Plain),
+        span(text::name(name), Tone::Strong),
+        span(": ", Tone::Plain),
+        span(text::clip(&text::line(value), ASKED_CHARS), Tone::Plain),
+    ];
+    LineView { words, note: String::new(), asked_for: None }
 }
 
 fn preview(preview: &Preview) -> PreviewView {

@@ -1,6 +1,6 @@
 //! Made-up questions: ordinary ones, and ones that try to mislead.
 
-use ironcurtain_daemon::consent::{HostItem, Item, Lifetime, Offer, Preview, Question, Reach, Target, Verb};
+use ironcurtain_daemon::consent::{Consequence, Lifetime, Offer, Piece, Preview, Question, Reach, Verb};
 use ironcurtain_protocol::{ClientView, ProcessView};
 use std::time::Duration;
 
@@ -11,7 +11,13 @@ pub(crate) fn named(name: &str, id: &str, deadline: Duration) -> Option<Question
         "write" => Some(write),
         "edit" => Some(edit(write)),
         "unsandboxed" => Some(unsandboxed(write)),
-        "many" => Some(many(write)),
+        "many" => Some(many(write, 40)),
+        "ten" => Some(many(write, 10)),
+        "one" => Some(many(write, 1)),
+        "push" => Some(push(write)),
+        "mail" => Some(mail(write)),
+        "issue" => Some(issue(write)),
+        "move" => Some(moved(write)),
         "host" => Some(host(write)),
         "fetch" => Some(fetch(host(write))),
         "hostile" => Some(hostile(write)),
@@ -31,8 +37,14 @@ fn write(id: &str, deadline: Duration) -> Question {
         sandboxed: true,
         tool: Some("write_file".into()),
         verb: Verb::Write,
-        items: vec![item(Verb::Write, path, None, Target::Missing)],
+        items: vec![],
         host: None,
+        consequences: vec![line(Verb::Write, path, "new file, 101 bytes")],
+        with: vec![],
+        also: vec![
+            "Opens ~/Documents/tax/2026: meanwhile its server can read and change everything in there."
+                .into(),
+        ],
         rule: "ask-outside".into(),
         reason: "outside the folders you granted".into(),
         arguments: vec![("path".into(), path.into()), ("content".into(), content.into())],
@@ -46,7 +58,11 @@ fn edit(base: Question) -> Question {
     let path = "/home/ada/notes/plan.md";
     Question {
         tool: Some("edit_file".into()),
-        items: vec![item(Verb::Write, path, Some("/home/ada/src/app/plan.md"), Target::File(12_345))],
+        consequences: vec![Consequence {
+            asked_for: Some("/home/ada/src/app/plan.md".into()),
+            ..line(Verb::Change, path, "12 kB, +2 -1 lines")
+        }],
+        also: vec![],
         arguments: vec![("path".into(), path.into())],
         preview: Some(Preview::Diff(
             " # Plan\n-ship on Monday\n+ship on Tuesday\n+and tell everyone\n".into(),
@@ -60,8 +76,8 @@ fn unsandboxed(base: Question) -> Question {
     Question {
         sandboxed: false,
         tool: Some("delete_file".into()),
-        verb: Verb::Delete,
-        items: vec![item(Verb::Delete, "/srv/photos", None, Target::Folder)],
+        consequences: vec![line(Verb::Delete, "/srv/photos", "folder, with everything in it")],
+        also: vec![],
         preview: None,
         offers: vec![Offer {
             reach: Reach::Paths,
@@ -73,14 +89,96 @@ fn unsandboxed(base: Question) -> Question {
     }
 }
 
-fn many(base: Question) -> Question {
-    let items = (0..40)
-        .map(|n| {
-            let path = format!("/home/ada/Pictures/2026/holiday-{n:02}.jpg");
-            item(Verb::Read, &path, None, Target::File(2_000_000 + n * 31_000))
-        })
-        .collect();
-    Question { verb: Verb::Read, tool: Some("read_multiple_files".into()), items, preview: None, ..base }
+fn many(base: Question, count: u64) -> Question {
+    let file = |n| line(Verb::Read, &format!("/home/ada/Pictures/2026/holiday-{n:02}.jpg"), "2 MB");
+    Question {
+        tool: Some("read_multiple_files".into()),
+        consequences: (0..count).map(file).collect(),
+        also: vec![],
+        preview: None,
+        ..base
+    }
+}
+
+/// A push of a repository to a remote that nobody knows.
+fn push(base: Question) -> Question {
+    let remote = vec![foreign("main"), Piece::Ours(" to "), foreign("https://evil.example/stolen.git")];
+    let pushed = Consequence { asked_for: Some("origin".into()), object: remote, ..line(Verb::Push, "", "") };
+    Question {
+        server: "git".into(),
+        tool: Some("git_push".into()),
+        consequences: vec![
+            Consequence { note: None, ..pushed },
+            Consequence { allowed: true, ..line(Verb::Record, "/home/ada/src/app", "folder") },
+        ],
+        with: vec![("force".into(), "true".into())],
+        also: vec![],
+        reason: "Reaching the network needs your word.".into(),
+        rule: "ask-before-connecting".into(),
+        preview: None,
+        offers: vec![call_once()],
+        ..base
+    }
+}
+
+fn mail(base: Question) -> Question {
+    let to = |who| Consequence {
+        object: vec![Piece::Ours("a message to "), foreign(who)],
+        note: None,
+        ..line(Verb::Send, "", "")
+    };
+    Question {
+        server: "mail".into(),
+        tool: Some("send_email".into()),
+        consequences: vec![to("boss@rival.example"), to("ada@home.example")],
+        with: vec![
+            ("subject".into(), "Figures".into()),
+            ("body".into(), "Hello,\nattached are our figures of the third quarter.\nAda".into()),
+        ],
+        also: vec![],
+        preview: None,
+        offers: vec![call_once()],
+        ..base
+    }
+}
+
+fn issue(base: Question) -> Question {
+    let object = vec![Piece::Ours("to "), foreign("acme/app"), Piece::Ours(" on GitHub")];
+    Question {
+        server: "github".into(),
+        tool: Some("create_issue".into()),
+        consequences: vec![Consequence { object, note: None, ..line(Verb::Publish, "", "") }],
+        with: vec![("title".into(), "It leaks".into()), ("body".into(), "Here is how.".into())],
+        also: vec![],
+        preview: None,
+        offers: vec![call_once()],
+        ..base
+    }
+}
+
+/// A file that is moved over another one.
+fn moved(base: Question) -> Question {
+    let (from, to) = ("/home/ada/src/app/a.txt", "/home/ada/src/old/a.txt");
+    let object = vec![Piece::Path(from.into()), Piece::Ours(" to "), Piece::Path(to.into())];
+    Question {
+        tool: Some("move_file".into()),
+        consequences: vec![
+            line(Verb::Overwrite, to, "9 bytes are there now"),
+            Consequence { object, ..line(Verb::Move, from, "12 kB") },
+        ],
+        also: vec!["Opens ~/src/app: meanwhile its server can read and change everything in there.".into()],
+        preview: None,
+        ..base
+    }
+}
+
+fn call_once() -> Offer {
+    Offer {
+        reach: Reach::Paths,
+        label: "this call".into(),
+        sentence: "Claude Code may make this call".into(),
+        lifetimes: vec![Lifetime::Once],
+    }
 }
 
 /// A server wants to go somewhere by itself.
@@ -90,9 +188,12 @@ fn host(base: Question) -> Question {
         server: "fetch".into(),
         server_command: "/usr/bin/python3 -m mcp_server_fetch".into(),
         tool: None,
-        verb: Verb::Reach,
-        items: vec![],
-        host: Some(HostItem { target: "files.example.org:443".into(), address: None }),
+        consequences: vec![Consequence {
+            object: vec![foreign("files.example.org:443")],
+            note: None,
+            ..line(Verb::Reach, "", "")
+        }],
+        also: vec![],
         rule: "network.askUnknown".into(),
         reason: "the host is not on the list of the server fetch".into(),
         arguments: vec![],
@@ -114,18 +215,14 @@ fn fetch(base: Question) -> Question {
     for offer in &mut offers {
         offer.lifetimes.retain(|lifetime| *lifetime != Lifetime::Once);
     }
-    offers.insert(
-        0,
-        Offer {
-            reach: Reach::Paths,
-            label: "this call".into(),
-            sentence: "Claude Code may make this call".into(),
-            lifetimes: vec![Lifetime::Once],
-        },
-    );
+    offers.insert(0, call_once());
     Question {
         tool: Some("fetch".into()),
-        host: Some(HostItem { target: "files.example.org:443".into(), address: Some(address.into()) }),
+        consequences: vec![Consequence {
+            object: vec![foreign(address)],
+            note: None,
+            ..line(Verb::Fetch, "", "")
+        }],
         rule: "structural-domain-escalate".into(),
         reason: "`files.example.org` is not among the hosts of the server `fetch`".into(),
         arguments: vec![("url".into(), address.into())],
@@ -145,10 +242,15 @@ fn hostile(base: Question) -> Question {
     let text = "W".repeat(10_000);
     Question {
         client,
-        items: vec![
-            item(Verb::Write, &long, Some(&long), Target::Missing),
-            item(Verb::Write, markup, None, Target::File(u64::MAX)),
+        consequences: vec![
+            Consequence {
+                object: vec![foreign(&text), Piece::Ours(" to "), foreign(markup)],
+                ..line(Verb::Push, "", &text)
+            },
+            Consequence { asked_for: Some(long.clone()), ..line(Verb::Write, &long, "new") },
+            line(Verb::Write, markup, "18446744073 GB are there now"),
         ],
+        with: vec![(text.clone(), text.clone()), (markup.into(), markup.into())],
         reason: text.clone(),
         rule: text.clone(),
         server: text.clone(),
@@ -191,8 +293,18 @@ fn offers(folder: &str) -> Vec<Offer> {
     ]
 }
 
-fn item(verb: Verb, path: &str, asked_for: Option<&str>, target: Target) -> Item {
-    Item { verb, path: path.into(), asked_for: asked_for.map(Into::into), target }
+fn line(verb: Verb, path: &str, note: &str) -> Consequence {
+    Consequence {
+        verb,
+        object: vec![Piece::Path(path.into())],
+        note: Some(note.into()),
+        asked_for: None,
+        allowed: false,
+    }
+}
+
+fn foreign(text: &str) -> Piece {
+    Piece::Foreign(text.into())
 }
 
 /// Claude Code, started by zsh in a terminal.

@@ -5,11 +5,13 @@
 
 mod broker;
 mod build;
+mod consequence;
 mod host;
 mod offers;
 mod showable;
 mod terminal;
 pub mod visible;
+mod words;
 
 pub use broker::{Broker, Outcome};
 pub(crate) use build::shown_client;
@@ -17,7 +19,9 @@ pub use build::{Asking, build};
 pub use host::{AskingHost, RULE as HOST_RULE, build as build_host};
 pub use offers::{Limits, Wanted, grants_of, offers, opened_by, tilde};
 pub use terminal::{NobodyToAsk, Terminal};
+pub use words::size;
 
+pub use ironcurtain_policy::Verb;
 use ironcurtain_protocol::ClientView;
 use serde::Serialize;
 use std::time::Duration;
@@ -158,6 +162,12 @@ pub struct Question {
     pub items: Vec<Item>,
     /// The host that needs the person's word, if that is what is asked for.
     pub host: Option<HostItem>,
+    /// Everything that the call would do, the worst first: the headline is the first. Never empty.
+    pub consequences: Vec<Consequence>,
+    /// Every argument that no line tells, by its name, with the beginning of its text.
+    pub with: Vec<(String, String)>,
+    /// What a yes means beyond those lines, a sentence each: the folder that is opened for a new name. Never cut.
+    pub also: Vec<String>,
     /// Name of the rule that asks.
     pub rule: String,
     /// That rule's reason.
@@ -172,31 +182,31 @@ pub struct Question {
     pub deadline: Duration,
 }
 
-/// What would be done, weakest first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Verb {
-    /// Reads it.
-    Read,
-    /// Creates or changes it.
-    Write,
-    /// Removes it from where it is.
-    Delete,
-    /// Opens connections to a host. Nothing is done to a path.
-    Reach,
+/// One thing that a call would do: "**push** main to https://evil.example/x".
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Consequence {
+    /// Its verb, the first word of the line.
+    pub verb: Verb,
+    /// What follows the verb. Never cut by whoever draws it.
+    pub object: Vec<Piece>,
+    /// What stands there now, or would: "new file", "12 kB are there now".
+    pub note: Option<String>,
+    /// What the agent wrote for it, when a link or the name of a remote leads there.
+    pub asked_for: Option<String>,
+    /// Whether the call could do this without the person's word.
+    pub allowed: bool,
 }
 
-impl Verb {
-    /// The word people read.
-    #[must_use]
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Read => "read",
-            Self::Write => "write",
-            Self::Delete => "delete",
-            Self::Reach => "reach",
-        }
-    }
+/// A piece of a line, with what it is: only [`Piece::Ours`] is in our words.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case", tag = "is", content = "text")]
+pub enum Piece {
+    /// A word of ours, with its blanks.
+    Ours(&'static str),
+    /// A canonical path, in full.
+    Path(String),
+    /// A text of the agent's: an address, a name, a title.
+    Foreign(String),
 }
 
 /// One path of a question.
@@ -294,6 +304,15 @@ mod tests {
             verb: Verb::Read,
             items: vec![],
             host: None,
+            consequences: vec![Consequence {
+                verb: Verb::Read,
+                object: vec![Piece::Path("/home/u/a.txt".into())],
+                note: None,
+                asked_for: None,
+                allowed: false,
+            }],
+            with: vec![],
+            also: vec![],
             rule: "ask".into(),
             reason: "because".into(),
             arguments: vec![],

@@ -37,9 +37,7 @@ pub struct FoundPath {
 /// Whether a folder was found at a path.
 #[must_use]
 pub fn has_folder(found: &[FoundPath], path: &CanonicalPath) -> bool {
-    found
-        .iter()
-        .any(|f| f.path == *path && crate::consent::Target::from(f.target) == crate::consent::Target::Folder)
+    found.iter().any(|f| f.path == *path && matches!(f.target, Target::Folder))
 }
 
 /// Finds where every path of a call leads; every other value gets `other`.

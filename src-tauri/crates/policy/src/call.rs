@@ -116,13 +116,15 @@ impl ResolvedCall {
     }
 
     /// The argument that a value came in.
-    pub(crate) fn argument(&self, given: &Given) -> &SharedStr {
+    #[must_use]
+    pub fn argument(&self, given: &Given) -> &SharedStr {
         const NONE: &SharedStr = &SharedStr::fixed("");
         self.tool.annotation.arguments.get(given.argument).map_or(NONE, |(name, _)| name)
     }
 
     /// Every value that means something.
-    pub(crate) fn given(&self) -> &[Given] {
+    #[must_use]
+    pub fn given(&self) -> &[Given] {
         &self.given
     }
 

@@ -32,6 +32,7 @@ mod schema;
 mod schemas;
 mod shared;
 mod spot;
+mod verbs;
 mod verdict;
 
 pub use annotations::{Annotations, ArgumentRoles, Condition, Guard, ToolAnnotation};
@@ -48,6 +49,7 @@ pub use roots::{OpenFolder, Root, file_uri, open_folders, policy_roots};
 pub use rules::{Decision, Policy, ResolveWithin, Rule, RuleLines};
 pub use schema::{Misfit, check as check_schema};
 pub use shared::{Shared, SharedStr};
+pub use verbs::Verb;
 pub use verdict::{Asked, Denial, Escalation, Permit, Reason, Spoken, Subject, Verdict};
 
 /// A list that mostly holds one thing: judging asks for no memory then.

@@ -14,7 +14,7 @@ mod nested;
 mod paths;
 mod shape;
 mod unclear;
-mod words;
+pub(crate) mod words;
 
 use crate::Role;
 use context::{Argument, Setting};

@@ -1,8 +1,10 @@
 //! What an argument means. The one registry of roles.
 //!
 //! - Adding a role is one row of the table below; a row with a part missing does not compile.
+//! - The verb of a role is the one its values are shown with when a person is asked, unless the tool says a worse one.
 //! - No role is named by a text literal anywhere else.
 
+use crate::Verb;
 use std::fmt;
 use std::ops::Deref;
 use std::slice;
@@ -32,7 +34,7 @@ pub enum Access {
 }
 
 macro_rules! roles {
-    ($($role:ident $name:literal $category:ident $access:expr, $description:literal;)+) => {
+    ($($role:ident $name:literal $category:ident $access:expr, $verb:expr, $description:literal;)+) => {
         /// The meaning of an argument.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum Role {
@@ -75,27 +77,33 @@ macro_rules! roles {
             pub fn access(self) -> Option<Access> {
                 match self { $(Self::$role => $access,)+ }
             }
+
+            /// What is done to what it names, for people; nothing for roles that only tell more of another.
+            #[must_use]
+            pub fn verb(self) -> Option<Verb> {
+                match self { $(Self::$role => $verb,)+ }
+            }
         }
     };
 }
 
 roles! {
-    ReadPath "read-path" Path Some(Access::Read), "A file or folder that is read.";
-    WritePath "write-path" Path Some(Access::Write), "A file or folder that is created or changed.";
-    DeletePath "delete-path" Path Some(Access::Delete), "A file or folder that is removed or moved away.";
-    WriteHistory "write-history" Path Some(Access::Write), "A repository whose history or references are changed.";
-    DeleteHistory "delete-history" Path Some(Access::Delete), "A repository whose references are removed.";
-    FetchUrl "fetch-url" Url None, "An address that is fetched.";
-    GitRemoteUrl "git-remote-url" Url None, "A git remote that is talked to, by address or by name.";
-    GithubOwner "github-owner" Identifier None, "The account that owns what is acted on.";
-    GithubRepo "github-repo" Identifier None, "A repository, without its owner.";
-    ProxyDomain "proxy-domain" Identifier None, "A host that is opened for traffic.";
-    BranchName "branch-name" Opaque None, "A git branch.";
-    CommitMessage "commit-message" Opaque None, "The text of a commit.";
-    EmailAddress "email-address" Opaque None, "A person written to.";
-    EmailBody "email-body" Opaque None, "The text of a message.";
-    SharePermission "share-permission" Opaque None, "What a person it is shared with may do.";
-    None "none" Opaque None, "Nothing that is judged.";
+    ReadPath "read-path" Path Some(Access::Read), Some(Verb::Read), "A file or folder that is read.";
+    WritePath "write-path" Path Some(Access::Write), Some(Verb::Write), "A file or folder that is created or changed.";
+    DeletePath "delete-path" Path Some(Access::Delete), Some(Verb::Delete), "A file or folder that is removed or moved away.";
+    WriteHistory "write-history" Path Some(Access::Write), Some(Verb::Record), "A repository whose history or references are changed.";
+    DeleteHistory "delete-history" Path Some(Access::Delete), Some(Verb::Forget), "A repository whose references are removed.";
+    FetchUrl "fetch-url" Url None, Some(Verb::Fetch), "An address that is fetched.";
+    GitRemoteUrl "git-remote-url" Url None, Some(Verb::Push), "A git remote that is talked to, by address or by name.";
+    GithubOwner "github-owner" Identifier None, Some(Verb::Publish), "The account that owns what is acted on.";
+    GithubRepo "github-repo" Identifier None, Some(Verb::Publish), "A repository, without its owner.";
+    ProxyDomain "proxy-domain" Identifier None, Some(Verb::Reach), "A host that is opened for traffic.";
+    BranchName "branch-name" Opaque None, None, "A git branch.";
+    CommitMessage "commit-message" Opaque None, None, "The text of a commit.";
+    EmailAddress "email-address" Opaque None, Some(Verb::Send), "A person written to.";
+    EmailBody "email-body" Opaque None, None, "The text of a message.";
+    SharePermission "share-permission" Opaque None, None, "What a person it is shared with may do.";
+    None "none" Opaque None, None, "Nothing that is judged.";
 }
 
 impl Role {

@@ -44,6 +44,9 @@ impl Layout {
 
         let body = gtk::Box::new(Orientation::Vertical, 0);
         body.style_context().add_class("ic-body");
+        if let Some(band) = view.band {
+            body.pack_start(&rows::band(band), false, false, 0);
+        }
         body.pack_start(&head(view), false, false, 0);
         body.pack_start(&rows::facts(&view.facts), false, false, 0);
         body.pack_start(&blocks(view), false, false, 0);
@@ -99,8 +102,14 @@ fn head(view: &ConsentView) -> gtk::Box {
     let headline = rows::spans(&view.headline, rows::HEADLINE);
     headline.style_context().add_class("ic-headline");
     words.pack_start(&headline, false, false, 0);
-    if !view.paths.is_empty() {
-        words.pack_start(&rows::paths(&view.paths), false, false, 0);
+    words.pack_start(&rows::lines(&view.lines, "What it would do"), false, false, 0);
+    if !view.with.is_empty() {
+        words.pack_start(&rows::lines(&view.with, "What it says with it"), false, false, 0);
+    }
+    for sentence in &view.also {
+        let label = rows::wrapped(sentence, rows::HEADLINE);
+        label.style_context().add_class("ic-also");
+        words.pack_start(&label, false, false, 0);
     }
     let head = gtk::Box::new(Orientation::Horizontal, 16);
     let image = gtk::Image::from_pixbuf(picture(48).as_ref());

@@ -2,12 +2,10 @@
 //!
 //! - Text is set as text with attributes beside it. Nothing is ever parsed as markup.
 
-use crate::consent::view::{Fact, PathLine, Span, Tone};
+use crate::consent::view::{Fact, LineView, Span, Tone};
 use gtk::prelude::*;
 use gtk::{Align, Orientation, pango};
 
-/// Height the path list may take before it scrolls: about six lines.
-const PATHS_HEIGHT: i32 = 132;
 /// Widths of labels in characters. They are the least widths too: a scroller asks how high its content is at the
 /// least width, and a label that may be one character wide answers with a column.
 pub(super) const WIDE: i32 = 64;
@@ -58,23 +56,22 @@ pub(super) fn spans(spans: &[Span], chars: i32) -> gtk::Label {
     label
 }
 
-/// Every path on its own row; many of them, or very long ones, scroll.
-pub(super) fn paths(lines: &[PathLine]) -> gtk::ScrolledWindow {
+/// Everything that would be done, each on its own row.
+pub(super) fn lines(lines: &[LineView], name: &str) -> gtk::Box {
     let list = gtk::Box::new(Orientation::Vertical, 6);
-    for line in lines {
-        list.pack_start(&path(line), false, false, 0);
+    for one in lines {
+        list.pack_start(&line(one), false, false, 0);
     }
-    let scroller = gtk::ScrolledWindow::builder()
-        .hscrollbar_policy(gtk::PolicyType::Never)
-        .vscrollbar_policy(gtk::PolicyType::Automatic)
-        .propagate_natural_height(true)
-        .overlay_scrolling(false)
-        .max_content_height(PATHS_HEIGHT)
-        .build();
-    scroller.add(&list);
-    scroller.style_context().add_class("ic-paths");
-    describe(&scroller, "Paths", "");
-    scroller
+    list.style_context().add_class("ic-paths");
+    describe(&list, name, "");
+    list
+}
+
+/// Words across the dialog that nobody is to miss.
+pub(super) fn band(text: &str) -> gtk::Label {
+    let label = wrapped(text, WIDE);
+    label.style_context().add_class("ic-band");
+    label
 }
 
 /// Labelled rows.
@@ -147,21 +144,19 @@ pub(super) fn block(title: &str, text: &str, diff: bool, height: i32) -> gtk::Ex
     expander
 }
 
-fn path(line: &PathLine) -> gtk::Box {
-    let label = spans(&line.path, PATH);
-    label.set_line_wrap_mode(pango::WrapMode::Char);
+fn line(line: &LineView) -> gtk::Box {
+    let label = spans(&line.words, PATH);
+    label.set_line_wrap_mode(pango::WrapMode::WordChar);
     label.set_selectable(true);
     label.set_can_focus(false);
     label.style_context().add_class("ic-path");
-    let note = wrapped(&line.note, PATH);
-    note.style_context().add_class("ic-path-note");
     let row = gtk::Box::new(Orientation::Vertical, 1);
     row.pack_start(&label, false, false, 0);
-    row.pack_start(&note, false, false, 0);
-    if let Some(asked_for) = &line.asked_for {
-        let asked_for = wrapped(asked_for, PATH);
-        asked_for.style_context().add_class("ic-path-note");
-        row.pack_start(&asked_for, false, false, 0);
+    let asked_for = line.asked_for.as_deref().unwrap_or_default();
+    for note in [line.note.as_str(), asked_for].into_iter().filter(|note| !note.is_empty()) {
+        let note = wrapped(note, PATH);
+        note.style_context().add_class("ic-path-note");
+        row.pack_start(&note, false, false, 0);
     }
     row
 }

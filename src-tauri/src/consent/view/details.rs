@@ -2,23 +2,25 @@
 
 use super::BLOCK_CHARS;
 use crate::consent::text;
-use ironcurtain_daemon::consent::Question;
+use ironcurtain_daemon::consent::{Piece, Question};
 
 /// Longest single value; what is longer says so.
-const VALUE_CHARS: usize = 12_000;
+const VALUE_CHARS: usize = 60_000;
 
 pub(super) fn details(question: &Question) -> String {
     let mut lines = Vec::new();
-    for item in &question.items {
-        lines.push(format!("{}: {}", item.verb.word(), value(&item.path)));
-        if let Some(asked) = &item.asked_for {
+    for consequence in &question.consequences {
+        let object: String = consequence
+            .object
+            .iter()
+            .map(|piece| match piece {
+                Piece::Ours(words) => (*words).to_owned(),
+                Piece::Path(text) | Piece::Foreign(text) => value(text),
+            })
+            .collect();
+        lines.push(format!("{}: {object}", consequence.verb.word()));
+        if let Some(asked) = &consequence.asked_for {
             lines.push(format!("  asked for as: {}", value(asked)));
-        }
-    }
-    if let Some(host) = &question.host {
-        lines.push(format!("{}: {}", question.verb.word(), value(&host.target)));
-        if let Some(address) = &host.address {
-            lines.push(format!("  whole address: {}", value(address)));
         }
     }
     if let Some(tool) = &question.tool {

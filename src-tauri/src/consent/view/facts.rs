@@ -22,7 +22,7 @@ pub(super) fn facts(question: &Question, home: &Path) -> Vec<Fact> {
 fn who(client: &ClientView, home: &Path) -> Vec<Vec<Span>> {
     let mut proved = match &client.exe {
         Some(exe) => vec![span(short(exe, home), Tone::Plain)],
-        None => vec![span("unknown program, its file could not be read", Tone::Danger)],
+        None => vec![span("a program that hides what it is", Tone::Danger)],
     };
     let parents: Vec<String> =
         client.chain.iter().skip(1).take(PARENTS).map(|process| text::name(&process.name)).collect();
@@ -37,7 +37,7 @@ fn who(client: &ClientView, home: &Path) -> Vec<Vec<Span>> {
         lines.push(vec![span(format!("says it is \u{201c}{}\u{201d}", text::name(claim)), Tone::Quiet)]);
     }
     if let Some(label) = &client.label {
-        lines.push(vec![span(format!("you labelled it \u{201c}{}\u{201d}", text::name(label)), Tone::Plain)]);
+        lines.push(vec![span(format!("calls itself \u{201c}{}\u{201d}", text::name(label)), Tone::Quiet)]);
     }
     lines
 }

@@ -1,7 +1,7 @@
 //! Whole-value tests of what a question looks like.
 
 use super::*;
-use ironcurtain_daemon::consent::{HostItem, Offer, Reach};
+use ironcurtain_daemon::consent::{Offer, Reach, Verb};
 use ironcurtain_protocol::{ClientView, ProcessView};
 
 #[test]
@@ -15,13 +15,31 @@ fn a_write_of_a_new_file() {
                 span("Claude Code", Tone::Strong),
                 span(" wants to ", Tone::Plain),
                 span("write", Tone::Strong),
-                span(" a file", Tone::Plain),
+                span(" ", Tone::Plain),
+                span("2026/summary.md", Tone::Strong),
             ],
-            paths: vec![PathLine {
-                path: vec![span("~/Documents/tax/", Tone::Quiet), span("2026/summary.md", Tone::Strong)],
-                note: "new file".into(),
+            band: None,
+            lines: vec![LineView {
+                words: vec![
+                    span("write", Tone::Strong),
+                    span(" ", Tone::Plain),
+                    span("~/Documents/tax/", Tone::Quiet),
+                    span("2026/summary.md", Tone::Strong),
+                ],
+                note: "new file, 7 bytes".into(),
                 asked_for: None,
             }],
+            with: vec![LineView {
+                words: vec![
+                    span("with ", Tone::Plain),
+                    span("mode", Tone::Strong),
+                    span(": ", Tone::Plain),
+                    span("0644", Tone::Plain),
+                ],
+                note: String::new(),
+                asked_for: None,
+            }],
+            also: vec!["Opens ~/Documents/tax/2026.".into()],
             facts: vec![
                 Fact {
                     label: "Who",
@@ -56,6 +74,7 @@ fn a_write_of_a_new_file() {
                 "tool: write_file\n",
                 "  path: /home/ada/Documents/tax/2026/summary.md\n",
                 "  content: # 2026\n\n",
+                "  mode: 0644\n",
                 "server: filesystem\n",
                 "  command: ironcurtain-filesystem\n",
                 "  sandboxed: yes, it can reach only what was granted\n",
@@ -108,51 +127,41 @@ fn a_server_without_a_sandbox_is_in_red_and_in_words() {
         span("\u{26a0} NOT SANDBOXED", Tone::Danger),
     ]];
     assert_eq!(how, Some(expected));
-}
-
-#[test]
-fn what_may_become_a_folder_is_not_called_a_file() {
-    let made = Question { preview: None, tool: Some("create_directory".into()), ..question() };
-    assert_eq!(things(&made), "a new file or folder");
-    assert_eq!(note(&made.items[0], is_content(&made)), "new");
-    assert_eq!(things(&question()), "a file");
-}
-
-#[test]
-fn what_is_there_is_said_for_every_verb() {
-    let note_of = |target, verb| note(&Item { verb, path: "/x".into(), asked_for: None, target }, true);
-    assert_eq!(note_of(Target::File(12_000), Verb::Write), "overwrites 12 kB");
-    assert_eq!(note_of(Target::File(12_000), Verb::Read), "12 kB");
-    assert_eq!(note_of(Target::File(12_000), Verb::Delete), "deletes 12 kB");
-    assert_eq!(note_of(Target::Folder, Verb::Delete), "folder, with everything in it");
-    assert_eq!(note_of(Target::Missing, Verb::Read), "nothing is there");
-}
-
-#[test]
-fn several_paths_and_a_link() {
-    let item = |verb, path: &str, asked: Option<&str>, target| Item {
-        verb,
-        path: path.into(),
-        asked_for: asked.map(Into::into),
-        target,
-    };
-    let items = vec![
-        item(Verb::Read, "/home/ada/a", Some("/home/ada/link"), Target::File(1)),
-        item(Verb::Write, "/srv/b", None, Target::Folder),
-    ];
-    let view = ConsentView::new(&Question { items, ..question() }, Path::new("/home/ada"));
-    assert_eq!(view.sentence(), "Claude Code wants to write a file and a folder");
+    assert!(view.band.is_some_and(|band| band.contains("NOT SANDBOXED")));
     assert_eq!(
-        view.paths,
+        view.outcome(0, Lifetime::Once),
+        "Claude Code may create this one file, once, and anything else that you can."
+    );
+}
+
+#[test]
+fn a_link_is_called_one_and_what_is_allowed_already_says_so() {
+    let linked =
+        Consequence { asked_for: Some("/home/ada/link".into()), ..on(Verb::Change, "/home/ada/a", "1 byte") };
+    let allowed = Consequence { allowed: true, ..on(Verb::Read, "/srv/b", "folder") };
+    let view = of(vec![linked, allowed]);
+    assert_eq!(view.sentence(), "Claude Code wants to change ~/a and 1 other thing");
+    assert_eq!(
+        view.lines,
         vec![
-            PathLine {
-                path: vec![span("", Tone::Quiet), span("~/a", Tone::Strong)],
-                note: "read: 1 byte".into(),
+            LineView {
+                words: vec![
+                    span("change", Tone::Strong),
+                    span(" ", Tone::Plain),
+                    span("", Tone::Quiet),
+                    span("~/a", Tone::Strong),
+                ],
+                note: "1 byte".into(),
                 asked_for: Some("reached through ~/link".into()),
             },
-            PathLine {
-                path: vec![span("/", Tone::Quiet), span("srv/b", Tone::Strong)],
-                note: "write: folder".into(),
+            LineView {
+                words: vec![
+                    span("read", Tone::Strong),
+                    span(" ", Tone::Plain),
+                    span("/", Tone::Quiet),
+                    span("srv/b", Tone::Strong),
+                ],
+                note: "folder, allowed already".into(),
                 asked_for: None,
             },
         ]
@@ -160,10 +169,44 @@ fn several_paths_and_a_link() {
 }
 
 #[test]
-fn a_call_without_paths_names_its_tool() {
-    let view = ConsentView::new(&Question { items: vec![], ..question() }, Path::new("/"));
-    assert_eq!(view.sentence(), "Claude Code wants to use write_file");
-    assert_eq!(view.paths, vec![]);
+fn a_push_is_called_a_push_with_its_branch_and_where_it_leads() {
+    let foreign = |text: &str| Piece::Foreign(text.into());
+    let object = vec![foreign("main"), Piece::Ours(" to "), foreign("https://evil.example/x")];
+    let push = Consequence { object, note: None, asked_for: Some("origin".into()), ..on(Verb::Push, "", "") };
+    let view = of(vec![push, on(Verb::Record, "/home/ada/app", "folder")]);
+    assert_eq!(view.sentence(), "Claude Code wants to push main to https://evil.example/x and 1 other thing");
+    assert_eq!(plain(&view.lines[0].words), "push main to https://evil.example/x");
+    assert_eq!(view.lines[0].asked_for.as_deref(), Some("asked for as origin"));
+    assert_eq!(plain(&view.lines[1].words), "change the history of ~/app");
+    assert!(view.details.starts_with("push: main to https://evil.example/x\n  asked for as: origin\n"));
+}
+
+#[test]
+fn several_of_a_kind_are_counted_and_each_has_its_line() {
+    let read = |n: usize| on(Verb::Read, &format!("/p/{n}"), "1 byte");
+    let view = of((0..10).map(read).collect());
+    assert_eq!(view.sentence(), "Claude Code wants to read p/0 and 9 more");
+    assert_eq!(view.lines.len(), 10);
+}
+
+#[test]
+fn a_program_that_hides_its_file_is_not_named_and_a_label_is_the_clients_own_word() {
+    let mut asked = question();
+    asked.client.exe = None;
+    asked.client.label = Some("work".into());
+    let view = ConsentView::new(&asked, Path::new("/"));
+    let who = &view.facts[0].lines;
+    assert_eq!(who[0][0], span("a program that hides what it is", Tone::Danger));
+    assert_eq!(who[2], [span("calls itself \u{201c}work\u{201d}", Tone::Quiet)]);
+}
+
+fn of(consequences: Vec<Consequence>) -> ConsentView {
+    ConsentView::new(&Question { consequences, ..question() }, Path::new("/home/ada"))
+}
+
+fn on(verb: Verb, path: &str, note: &str) -> Consequence {
+    let object = vec![Piece::Path(path.into())];
+    Consequence { verb, object, note: Some(note.into()), asked_for: None, allowed: false }
 }
 
 #[test]
@@ -172,9 +215,9 @@ fn a_hostile_name_neither_hides_the_verb_nor_keeps_its_controls() {
     asked.client.name = format!("x\u{202e}\n\0<b>{}", "y".repeat(5000));
     let view = ConsentView::new(&asked, Path::new("/"));
     let sentence = view.sentence();
-    assert!(sentence.ends_with("\u{2026} wants to write a file"), "{sentence}");
+    assert!(sentence.ends_with("\u{2026} wants to write 2026/summary.md"), "{sentence}");
     assert!(sentence.starts_with("x\\u{202e}\\u{a}\\u{0}<b>yyy"), "{sentence}");
-    assert!(sentence.chars().count() < 80);
+    assert!(sentence.chars().count() < 100);
 }
 
 fn question() -> Question {
@@ -202,10 +245,17 @@ fn question() -> Question {
         tool: Some("write_file".into()),
         host: None,
         verb: Verb::Write,
-        items: vec![Item { verb: Verb::Write, path: path.into(), asked_for: None, target: Target::Missing }],
+        items: vec![],
+        consequences: vec![on(Verb::Write, path, "new file, 7 bytes")],
+        with: vec![("mode".into(), "0644".into())],
+        also: vec!["Opens ~/Documents/tax/2026.".into()],
         rule: "ask-outside".into(),
         reason: "outside the folders you granted".into(),
-        arguments: vec![("path".into(), path.into()), ("content".into(), "# 2026\n".into())],
+        arguments: vec![
+            ("path".into(), path.into()),
+            ("content".into(), "# 2026\n".into()),
+            ("mode".into(), "0644".into()),
+        ],
         preview: Some(Preview::Content("# 2026\n".into())),
         offers: vec![Offer {
             reach: Reach::Paths,
@@ -219,22 +269,20 @@ fn question() -> Question {
 
 #[test]
 fn a_host_is_shown_whole_and_a_tool_where_there_is_one() {
-    let host = "docs.example.org:443";
-    let item = |address: Option<&str>| HostItem { target: host.into(), address: address.map(Into::into) };
+    let foreign = |verb, text: &str| Consequence {
+        object: vec![Piece::Foreign(text.into())],
+        note: None,
+        ..on(verb, "", "")
+    };
     let reach = Question {
         tool: None,
-        verb: Verb::Reach,
-        items: vec![],
-        host: Some(item(None)),
+        consequences: vec![foreign(Verb::Reach, "docs.example.org:443")],
         arguments: vec![],
         preview: None,
         ..question()
     };
     let view = ConsentView::new(&reach, Path::new("/home/ada"));
-    assert_eq!(view.sentence(), "Claude Code wants to reach a host on the network");
-    let line =
-        PathLine { path: vec![span(host, Tone::Strong)], note: "host and port".into(), asked_for: None };
-    assert_eq!(view.paths, [line]);
+    assert_eq!(view.sentence(), "Claude Code wants to reach docs.example.org:443");
     assert_eq!(plain(&view.facts[1].lines[0]), "filesystem server, sandboxed");
     assert!(
         view.details.starts_with("reach: docs.example.org:443\nserver: filesystem\n"),
@@ -242,10 +290,9 @@ fn a_host_is_shown_whole_and_a_tool_where_there_is_one() {
         view.details
     );
     let whole = "https://docs.example.org/simple?a=\u{202e}b";
-    let fetch = Question { tool: Some("fetch".into()), host: Some(item(Some(whole))), ..reach };
+    let fetch =
+        Question { tool: Some("fetch".into()), consequences: vec![foreign(Verb::Fetch, whole)], ..reach };
     let view = ConsentView::new(&fetch, Path::new("/home/ada"));
-    assert_eq!(view.sentence(), "Claude Code wants to reach a host on the network");
-    let asked_for = "whole address: https://docs.example.org/simple?a=\\u{202e}b";
-    assert_eq!(view.paths[0].asked_for.as_deref(), Some(asked_for));
+    assert_eq!(plain(&view.lines[0].words), "fetch https://docs.example.org/simple?a=\\u{202e}b");
     assert_eq!(plain(&view.facts[1].lines[0]), "filesystem server, fetch, sandboxed");
 }

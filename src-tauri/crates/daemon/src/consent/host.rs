@@ -2,7 +2,7 @@
 
 use super::build::shown_client;
 use super::offers::{STANDING, joined};
-use super::{HostItem, Lifetime, Offer, Question, Reach, Verb, visible};
+use super::{Consequence, HostItem, Lifetime, Offer, Piece, Question, Reach, Verb, visible};
 use ironcurtain_egress::Target;
 use ironcurtain_protocol::ClientView;
 use std::time::Duration;
@@ -49,6 +49,15 @@ pub fn build(asking: AskingHost<'_>) -> Question {
         tool: None,
         verb: Verb::Reach,
         items: Vec::new(),
+        consequences: vec![Consequence {
+            verb: Verb::Reach,
+            object: vec![Piece::Foreign(target.clone())],
+            note: None,
+            asked_for: None,
+            allowed: false,
+        }],
+        with: Vec::new(),
+        also: Vec::new(),
         rule: RULE.to_owned(),
         reason: format!("the host is not on the list of the server {server}"),
         arguments: Vec::new(),
@@ -101,6 +110,11 @@ mod tests {
             tool: None,
             verb: Verb::Reach,
             host: Some(HostItem { target: "xn--bcher-kva.example:443".into(), address: None }),
+            consequences: vec![Consequence {
+                verb: Verb::Reach,
+                object: vec![Piece::Foreign("xn--bcher-kva.example:443".into())],
+                ..question("q").consequences[0].clone()
+            }],
             rule: "network.askUnknown".into(),
             reason: "the host is not on the list of the server fetch".into(),
             offers: vec![Offer {

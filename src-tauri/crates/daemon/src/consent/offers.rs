@@ -182,18 +182,19 @@ fn paths_sentence(client: &str, wanted: &[Wanted], home: &CanonicalPath) -> Stri
         [(path, _)] => tilde(path, home),
         all => format!("these {} paths", all.len()),
     };
-    let wider = wanted
-        .iter()
-        .filter_map(|w| w.need.as_ref().filter(|n| n.path != w.path))
-        .map(|n| tilde(&n.path, home));
-    let mut wider: Vec<String> = wider.collect();
-    wider.dedup();
-    let beside = if wider.is_empty() {
-        String::new()
-    } else {
-        format!(" (while it does, its server can reach the other files in {})", joined(&wider))
+    format!("{client} may {} {what}", verbs(access))
+}
+
+/// What must be open for the server beside what it is asked for, a sentence for each folder.
+pub(super) fn opened_beside(wanted: &[Wanted], home: &CanonicalPath) -> Vec<String> {
+    let beside = wanted.iter().filter_map(|w| w.need.as_ref().filter(|need| need.path != w.path));
+    let mut folders: Vec<String> = beside.map(|need| tilde(&need.path, home)).collect();
+    folders.sort();
+    folders.dedup();
+    let sentence = |folder: String| {
+        format!("Opens {folder}: meanwhile its server can read and change everything in there.")
     };
-    format!("{client} may {} {what}{beside}", verbs(access))
+    folders.into_iter().map(sentence).collect()
 }
 
 #[cfg(test)]
@@ -297,14 +298,18 @@ mod tests {
     }
 
     #[test]
-    fn what_the_kernel_must_show_beyond_the_path_is_said() {
-        let new = Wanted {
+    fn what_the_kernel_must_show_beyond_the_path_is_a_sentence_for_each_folder() {
+        let new = |name: &str| Wanted {
             need: Some(Need::new(path("/home/u/docs"), true)),
-            ..wanted(Access::Write, "/home/u/docs/new.md", Target::Missing)
+            ..wanted(Access::Write, name, Target::Missing)
         };
-        let sentence =
-            "claude may write ~/docs/new.md (while it does, its server can reach the other files in ~/docs)";
-        assert_eq!(offered(&[new], false)[0].sentence, sentence);
+        let alone = Wanted {
+            need: Some(Need::new(path("/home/u/a"), true)),
+            ..wanted(Access::Write, "/home/u/a", Target::File(1))
+        };
+        let sentence = "Opens ~/docs: meanwhile its server can read and change everything in there.";
+        let all = [new("/home/u/docs/new.md"), alone, new("/home/u/docs/other.md")];
+        assert_eq!(opened_beside(&all, &path("/home/u")), [sentence]);
     }
 
     #[test]

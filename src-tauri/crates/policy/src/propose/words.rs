@@ -11,7 +11,7 @@ const WHOLE: [&str; 5] = ["profile", "xpath", "jsonpath", "direct", "direction"]
 const AFTER: [&str; 10] = ["name", "id", "type", "size", "path", "list", "content", "root", "key", "mode"];
 
 /// The words of a name: lower case, singular, without numbers.
-pub(super) fn of(name: &str) -> Vec<String> {
+pub(crate) fn of(name: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word = String::new();
     let letters: Vec<char> = name.chars().collect();

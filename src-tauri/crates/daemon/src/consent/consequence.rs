@@ -1,0 +1,270 @@
+//! What a call would do, one line for each thing, the worst first. Pure.
+//!
+//! - Every value with a role is in a line, or beside the lines under the name of its argument: nothing is left out.
+//! - The verb of a line is that of the worst role of its value ([`ironcurtain_policy::Role::verb`]); the tool's name says
+//!   which of several it is, and never a milder one than its role stands for.
+
+use super::words::note;
+use super::{Consequence, Piece, Target, visible};
+use crate::facts::FoundPath;
+use ironcurtain_policy::{Asked, Given, ResolvedCall, Resource, Role, RoleSet, Subject, Verb};
+use serde_json::Value;
+use std::cmp::Reverse;
+
+/// The longest foreign text within a line, in characters. A path is never cut.
+const LONGEST: usize = 2000;
+/// The longest text of a commit within a line.
+const LONGEST_TITLE: usize = 120;
+
+/// A call as its lines are drawn from.
+pub(super) struct Deeds<'a> {
+    pub(super) call: &'a ResolvedCall,
+    pub(super) found: &'a [FoundPath],
+    pub(super) asked: &'a [Asked],
+    /// How much would be written, or changed: in words.
+    pub(super) amount: Option<String>,
+}
+
+/// The lines, and the arguments that are told by them.
+pub(super) struct Told<'a> {
+    pub(super) lines: Vec<Consequence>,
+    pub(super) arguments: Vec<&'a str>,
+}
+
+/// What a call would do.
+pub(super) fn told<'a>(deeds: &Deeds<'a>) -> Told<'a> {
+    let mut told = Told { lines: Vec::new(), arguments: Vec::new() };
+    deeds.paths(&mut told);
+    deeds.remotes(&mut told);
+    deeds.addresses(&mut told);
+    deeds.people(&mut told);
+    deeds.github(&mut told);
+    // What it does where it gives no value, only the tool knows.
+    let absent = |asked: &Asked| asked.subject == Subject::Absent;
+    if told.lines.is_empty() || deeds.asked.iter().any(absent) {
+        told.lines.push(line(Verb::Use, vec![foreign(deeds.call.tool())]));
+    }
+    told.lines.sort_by_key(|line| (Reverse(line.verb), line.allowed));
+    told
+}
+
+impl<'a> Deeds<'a> {
+    fn of(&self, role: Role) -> Vec<&'a Given> {
+        self.call.values(role).collect()
+    }
+
+    fn said(&self) -> Option<Verb> {
+        Verb::of_tool(self.call.tool())
+    }
+
+    fn is_allowed(&self, given: &Given) -> bool {
+        let argument = self.call.argument(given);
+        let is_asked = |asked: &Asked| {
+            let is_it = match (&asked.subject, &given.value) {
+                (Subject::Path(asked), Resource::Path(path)) => asked == path,
+                (Subject::Text(asked), Resource::Url(url)) => *asked == *url.text(),
+                (Subject::Text(asked), Resource::Text(text)) => asked == text,
+                (Subject::Text(_), Resource::Shapeless) | (Subject::Absent | Subject::Call, _) => true,
+                (Subject::Path(_) | Subject::Text(_), _) => false,
+            };
+            asked.argument == *argument && is_it
+        };
+        !self.asked.iter().any(is_asked)
+    }
+
+    /// Every path, once; a file that is moved, together with where it is moved to.
+    fn paths(&self, told: &mut Told<'a>) {
+        let mut paths: Vec<&Given> = Vec::new();
+        for given in self.call.given().iter().filter(|given| given.roles.meets(RoleSet::PATHS)) {
+            told.arguments.push(self.call.argument(given));
+            if !paths.iter().any(|other| other.value == given.value && other.roles == given.roles) {
+                paths.push(given);
+            }
+        }
+        let goes = |given: &&Given| given.roles.contains(Role::DeletePath);
+        let (gone, rest): (Vec<&Given>, Vec<&Given>) = paths.iter().copied().partition(goes);
+        let to = match rest.as_slice() {
+            [to] if self.said() == Some(Verb::Move) && to.roles.contains(Role::WritePath) => Some(*to),
+            [] | [_, ..] => None,
+        };
+        for given in gone {
+            let mut line = self.path(given, told);
+            if let (Some(to), Some(Resource::Path(path))) = (to, to.map(|to| &to.value)) {
+                line.verb = Verb::Move;
+                line.object.extend([Piece::Ours(" to "), Piece::Path(visible::path(path.as_str()))]);
+                line.allowed &= self.is_allowed(to);
+            }
+            told.lines.push(line);
+        }
+        // What a move replaces is a line of its own.
+        let replaces = |given: &Given| to.is_none() || self.target(given) != Some(Target::Missing);
+        let lines: Vec<Consequence> =
+            rest.into_iter().filter(|given| replaces(given)).map(|given| self.path(given, told)).collect();
+        told.lines.extend(lines);
+    }
+
+    fn path(&self, given: &Given, told: &mut Told<'a>) -> Consequence {
+        let Resource::Path(path) = &given.value else { return line(Verb::Use, Vec::new()) };
+        let target = self.target(given);
+        let verb = self.verb_of_path(given.roles, target);
+        let mut object = vec![Piece::Path(visible::path(path.as_str()))];
+        let message = self.of(Role::CommitMessage);
+        if let ([message], Verb::Commit) = (message.as_slice(), verb) {
+            if let Resource::Text(text) = &message.value {
+                let title = visible::head(text, LONGEST_TITLE);
+                if title == **text {
+                    told.arguments.push(self.call.argument(message));
+                }
+                let said = Piece::Foreign(visible::line(&title));
+                object = vec![said, Piece::Ours(" in "), Piece::Path(visible::path(path.as_str()))];
+            }
+        }
+        let found = self.found(given);
+        // Links lead there; a relative path and `~` are only other spellings.
+        let asked_for = found
+            .filter(|found| !found.links.is_empty())
+            .map(|found| visible::path(&visible::head(&found.written, LONGEST)));
+        let note = target.map(|target| note(verb, target, self.amount.as_deref()));
+        Consequence { verb, object, note, asked_for, allowed: self.is_allowed(given) }
+    }
+
+    /// The verb of the worst role, made exact by what stands there and by what the tool says that it does.
+    fn verb_of_path(&self, roles: RoleSet, target: Option<Target>) -> Verb {
+        let worst = roles.iter().filter_map(Role::verb).max().unwrap_or(Verb::Use);
+        match (worst, self.said()) {
+            (Verb::Read, Some(Verb::List)) => Verb::List,
+            (Verb::Write, Some(Verb::Create)) if target == Some(Target::Missing) && self.amount.is_none() => {
+                Verb::Create
+            }
+            (Verb::Write, said) => match target {
+                Some(Target::File(_)) if said != Some(Verb::Change) => Verb::Overwrite,
+                Some(Target::File(_) | Target::Folder) => Verb::Change,
+                Some(Target::Missing | Target::Special) | None => Verb::Write,
+            },
+            (Verb::Record, Some(Verb::Commit)) => Verb::Commit,
+            (worst, _) => worst,
+        }
+    }
+
+    fn found(&self, given: &Given) -> Option<&'a FoundPath> {
+        let Resource::Path(path) = &given.value else { return None };
+        let argument = self.call.argument(given);
+        self.found.iter().find(|found| found.argument == **argument && found.path == *path)
+    }
+
+    fn target(&self, given: &Given) -> Option<Target> {
+        self.found(given).map(|found| found.target.into())
+    }
+
+    /// Git remotes, with the branch. What does not say that it only fetches may push.
+    fn remotes(&self, told: &mut Told<'a>) {
+        let remotes = self.of(Role::GitRemoteUrl);
+        let fetches = self.said().is_some_and(Verb::only_looks);
+        let (verb, joint) = if fetches { (Verb::Fetch, "from ") } else { (Verb::Push, "to ") };
+        let branches = self.of(Role::BranchName);
+        for given in &remotes {
+            let Resource::Url(url) = &given.value else { continue };
+            let mut object: Vec<Piece> = Vec::new();
+            for branch in &branches {
+                let Resource::Text(text) = &branch.value else { continue };
+                told.arguments.push(self.call.argument(branch));
+                object.extend([foreign(text), Piece::Ours(" ")]);
+            }
+            object.extend([Piece::Ours(joint), foreign(url.text())]);
+            let argument = self.call.argument(given);
+            told.arguments.push(argument);
+            let written = self.call.transport_arguments().get(&**argument).and_then(Value::as_str);
+            let asked_for = written
+                .filter(|written| *written != url.text() && !written.is_empty())
+                .map(|written| foreign_line(written));
+            told.lines.push(Consequence { asked_for, allowed: self.is_allowed(given), ..line(verb, object) });
+        }
+    }
+
+    /// Addresses, and hosts that are opened.
+    fn addresses(&self, told: &mut Told<'a>) {
+        for given in self.of(Role::FetchUrl) {
+            let Resource::Url(url) = &given.value else { continue };
+            told.arguments.push(self.call.argument(given));
+            let sends = self.said().filter(|said| *said >= Verb::Publish);
+            let object = match sends {
+                Some(_) => vec![Piece::Ours("to "), foreign(url.text())],
+                None => vec![foreign(url.text())],
+            };
+            let verb = sends.unwrap_or(Verb::Fetch);
+            told.lines.push(Consequence { allowed: self.is_allowed(given), ..line(verb, object) });
+        }
+        for given in self.of(Role::ProxyDomain) {
+            let Resource::Text(host) = &given.value else { continue };
+            told.arguments.push(self.call.argument(given));
+            let allowed = self.is_allowed(given);
+            told.lines.push(Consequence { allowed, ..line(Verb::Reach, vec![foreign(host)]) });
+        }
+    }
+
+    /// People who are written to, or shared with.
+    fn people(&self, told: &mut Told<'a>) {
+        let permissions = self.of(Role::SharePermission);
+        for given in self.of(Role::EmailAddress) {
+            let Resource::Text(address) = &given.value else { continue };
+            told.arguments.push(self.call.argument(given));
+            let shares = !permissions.is_empty() || self.said() == Some(Verb::Share);
+            let (verb, joint) = if shares { (Verb::Share, "with ") } else { (Verb::Send, "a message to ") };
+            let mut object = vec![Piece::Ours(joint), foreign(address)];
+            for permission in &permissions {
+                let Resource::Text(text) = &permission.value else { continue };
+                told.arguments.push(self.call.argument(permission));
+                object.extend([Piece::Ours(" as "), foreign(text)]);
+            }
+            // What is written to people is nobody's to allow by itself: the call is asked about, or it is not.
+            told.lines.push(line(verb, object));
+        }
+    }
+
+    /// What is acted on at GitHub: repositories, or an account.
+    fn github(&self, told: &mut Told<'a>) {
+        let (owners, repos) = (self.of(Role::GithubOwner), self.of(Role::GithubRepo));
+        let given: Vec<&Given> = owners.iter().chain(&repos).copied().collect();
+        let texts = |of: &[&Given]| -> Vec<String> {
+            let text = |given: &&Given| match &given.value {
+                Resource::Text(text) => Some(text.to_string()),
+                Resource::Path(_) | Resource::Url(_) | Resource::Shapeless => None,
+            };
+            of.iter().filter_map(text).collect()
+        };
+        let (owners, repos) = (texts(&owners).join(", "), texts(&repos).join(", "));
+        let name = match (owners.is_empty(), repos.is_empty()) {
+            (true, true) => return,
+            (false, false) => format!("{owners}/{repos}"),
+            (false, true) => owners,
+            (true, false) => repos,
+        };
+        let (verb, object) = match self.said() {
+            Some(said) if said.only_looks() => (Verb::Read, vec![foreign(&name), Piece::Ours(" on GitHub")]),
+            Some(Verb::Delete) => {
+                (Verb::Delete, vec![Piece::Ours("at "), foreign(&name), Piece::Ours(" on GitHub")])
+            }
+            Some(_) | None => {
+                (Verb::Publish, vec![Piece::Ours("to "), foreign(&name), Piece::Ours(" on GitHub")])
+            }
+        };
+        told.arguments.extend(given.iter().map(|given| self.call.argument(given).as_str()));
+        let allowed = given.iter().all(|given| self.is_allowed(given));
+        told.lines.push(Consequence { allowed, ..line(verb, object) });
+    }
+}
+
+fn line(verb: Verb, object: Vec<Piece>) -> Consequence {
+    Consequence { verb, object, note: None, asked_for: None, allowed: false }
+}
+
+fn foreign(text: &str) -> Piece {
+    Piece::Foreign(foreign_line(text))
+}
+
+fn foreign_line(text: &str) -> String {
+    visible::line(&visible::head(text, LONGEST))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,160 @@
+//! The verbs of a question: what a call does to what it names, in the words that people read.
+//!
+//! - Ordered by harm, the least first. A call is shown by its worst.
+//! - The registry of roles gives each role its verb; the name of a tool can say which of several it is.
+
+use crate::propose::words;
+
+/// What a call does, the least harmful first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verb {
+    /// Looks what names there are.
+    List,
+    /// Looks into it.
+    Read,
+    /// Takes it from the network.
+    Fetch,
+    /// Opens connections to a host.
+    Reach,
+    /// Makes something that was not there.
+    Create,
+    /// Writes it.
+    Write,
+    /// Changes parts of it.
+    Change,
+    /// Changes the history of a repository.
+    Record,
+    /// Adds a commit to it.
+    Commit,
+    /// Takes it from where it is to another place.
+    Move,
+    /// Does what only the tool itself knows.
+    Use,
+    /// Puts something else in its place.
+    Overwrite,
+    /// Takes it away.
+    Delete,
+    /// Takes away from the history of a repository.
+    Forget,
+    /// Puts it where others see it.
+    Publish,
+    /// Sends commits to a remote.
+    Push,
+    /// Lets somebody else have it.
+    Share,
+    /// Sends it to somebody.
+    Send,
+}
+
+/// Words of names of tools, and what they say.
+const SAID: [(Verb, &str); 12] = [
+    (Verb::List, "list ls"),
+    (
+        Verb::Read,
+        "read get show view search find stat info describe count query lookup browse grep glob inspect compare check \
+        verify",
+    ),
+    (Verb::Fetch, "fetch pull clone download retrieve"),
+    (Verb::Create, "create make mkdir new add init touch generate"),
+    (Verb::Write, "write save put copy cp export dump extract"),
+    (Verb::Change, "edit update append modify insert change apply patch refactor fix prepend set merge"),
+    (Verb::Move, "move mv rename relocate"),
+    (Verb::Overwrite, "overwrite replace truncate restore reset"),
+    (
+        Verb::Delete,
+        "delete remove rm rmdir purge unlink trash erase wipe prune drop destroy discard clear clean",
+    ),
+    (Verb::Publish, "publish upload submit deploy attach"),
+    (Verb::Push, "push"),
+    (Verb::Send, "send reply forward notify"),
+];
+
+/// Words that name things as often as deeds: heard only where no other is.
+const PERHAPS: [(Verb, &str); 6] = [
+    (Verb::List, "tree"),
+    (Verb::Read, "log diff status blame history"),
+    (Verb::Commit, "commit"),
+    (Verb::Publish, "post release comment"),
+    (Verb::Share, "share invite"),
+    (Verb::Send, "mail email message"),
+];
+
+impl Verb {
+    /// The word people read.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::List => "list the names in",
+            Self::Read => "read",
+            Self::Fetch => "fetch",
+            Self::Reach => "reach",
+            Self::Create => "create",
+            Self::Write => "write",
+            Self::Change => "change",
+            Self::Record => "change the history of",
+            Self::Commit => "commit",
+            Self::Move => "move",
+            Self::Use => "use",
+            Self::Overwrite => "overwrite",
+            Self::Delete => "delete",
+            Self::Forget => "delete from the history of",
+            Self::Publish => "publish",
+            Self::Push => "push",
+            Self::Share => "share",
+            Self::Send => "send",
+        }
+    }
+
+    /// What the name of a tool says that it does: the worst, where it says several things.
+    #[must_use]
+    pub fn of_tool(name: &str) -> Option<Self> {
+        let words = words::of(name);
+        let heard = |said: &[(Self, &str)]| {
+            let known =
+                |list: &str| list.split_ascii_whitespace().any(|known| words.iter().any(|w| w == known));
+            said.iter().filter(|(_, list)| known(list)).map(|(verb, _)| *verb).max()
+        };
+        heard(&SAID).or_else(|| heard(&PERHAPS))
+    }
+
+    /// Whether it leaves everything as it is.
+    #[must_use]
+    pub fn only_looks(self) -> bool {
+        self <= Self::Fetch
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_of_a_tool_says_the_worst_of_what_it_says() {
+        for (name, verb) in [
+            ("git_push", Some(Verb::Push)),
+            ("git_commit", Some(Verb::Commit)),
+            ("git_pull", Some(Verb::Fetch)),
+            ("list_commits", Some(Verb::List)),
+            ("get_release", Some(Verb::Read)),
+            ("moveFile", Some(Verb::Move)),
+            ("edit_file", Some(Verb::Change)),
+            ("find_and_delete", Some(Verb::Delete)),
+            ("send_email", Some(Verb::Send)),
+            ("share_document", Some(Verb::Share)),
+            ("create_pull_request", Some(Verb::Create)),
+            ("frobnicate", None),
+        ] {
+            assert_eq!(Verb::of_tool(name), verb, "{name}");
+        }
+    }
+
+    #[test]
+    fn what_reaches_others_is_worse_than_what_stays_here() {
+        let mut all =
+            [Verb::Read, Verb::Send, Verb::Write, Verb::Delete, Verb::Push, Verb::Publish, Verb::Overwrite];
+        all.sort_by_key(|verb| std::cmp::Reverse(*verb));
+        let words: Vec<&str> = all.iter().map(|verb| verb.word()).collect();
+        assert_eq!(words, ["send", "push", "publish", "delete", "overwrite", "write", "read"]);
+    }
+}
