@@ -1,11 +1,12 @@
-//! Figures of the whole system, each beside its peer in the same run, as a table in Markdown. Run by `cargo xtask bench`.
+//! Figures of the whole system, each beside its peer in the same run, as a table in Markdown. Run by `cargo xtask bench`;
+//! with `--smoke`, every figure is computed once.
 
 #[path = "bench/figures.rs"]
 mod figures;
 #[path = "bench/parts.rs"]
 mod parts;
 
-use anyhow::Context;
+use anyhow::{Context, bail, ensure};
 use figures::{Row, Sample, table};
 use ironcurtain_daemon::consent::{Answer, Consent, Lifetime, Question, Slot, Withdrawn};
 use ironcurtain_daemon::{Home, Options, start};
@@ -18,16 +19,21 @@ use std::process::Command;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-/// Calls per latency row.
-const CALLS: usize = 5000;
+/// How often everything is done.
+struct Rounds {
+    /// Calls per latency row.
+    calls: usize,
+    /// Questions answered.
+    questions: usize,
+    /// Programs started.
+    starts: usize,
+}
 
-/// Questions answered.
-const QUESTIONS: usize = 100;
-
-/// Programs started.
-const STARTS: usize = 50;
+const MEASURED: Rounds = Rounds { calls: 5000, questions: 100, starts: 50 };
+const SMOKE: Rounds = Rounds { calls: 1, questions: 1, starts: 1 };
 
 fn main() -> anyhow::Result<()> {
+    let rounds = if std::env::args().any(|word| word == "--smoke") { SMOKE } else { MEASURED };
     let dir = tempfile::Builder::new().prefix("icbench").tempdir()?;
     let base = dir.path().canonicalize()?;
     let home = Home::under(&base.join("ic"), &base.join("person"));
@@ -40,13 +46,14 @@ fn main() -> anyhow::Result<()> {
     let options = Options { home: home.clone(), programs: programs()?, allow_root };
     let daemon = runtime.block_on(start(options, person.clone()))?;
 
-    let mut rows = vec![shim_start()?];
-    rows.extend(parts::sandbox_launch(&base, STARTS)?);
+    let mut rows = vec![shim_start(rounds.starts)?];
+    rows.extend(parts::sandbox_launch(&base, rounds.starts)?);
     let mut ours = through_us(&base)?;
     rows.push(parts::resident("shim, resident", rss_kib(ours.pid())?));
-    rows.extend(latency(&base, &mut ours)?);
-    rows.push(approval(&base, &person, &mut ours)?);
-    rows.push(revocation(&base, &person, &runtime, &daemon, &mut ours)?);
+    rows.extend(latency(&base, rounds.calls, &mut ours)?);
+    rows.push(approval(&base, rounds.questions, &person, &mut ours)?);
+    let request = |request| runtime.block_on(daemon.request(request));
+    rows.push(revocation(&base, rounds.questions, &person, &request, &mut ours)?);
     writeln!(std::io::stdout(), "{}", table(&rows))?;
     drop(ours);
     runtime.block_on(async {
@@ -57,11 +64,11 @@ fn main() -> anyhow::Result<()> {
 }
 
 /// From starting the shim to its last word, without a session.
-fn shim_start() -> anyhow::Result<Row> {
+fn shim_start(starts: usize) -> anyhow::Result<Row> {
     let program = programs()?.join("ironcurtain-shim");
     let mut ours = Sample::default();
     let mut peer = Sample::default();
-    for _ in 0..STARTS {
+    for _ in 0..starts {
         ours.time(|| Command::new(&program).arg("--version").output())?;
         peer.time(|| Command::new("/bin/true").output())?;
     }
@@ -76,7 +83,7 @@ fn through_us(base: &Path) -> anyhow::Result<Conversation> {
 }
 
 /// An allowed call of a small file, through everything and to the same server direct.
-fn latency(base: &Path, ours: &mut Conversation) -> anyhow::Result<Vec<Row>> {
+fn latency(base: &Path, calls: usize, ours: &mut Conversation) -> anyhow::Result<Vec<Row>> {
     let direct_dir = base.join("direct");
     std::fs::create_dir_all(&direct_dir)?;
     std::fs::write(direct_dir.join("note.txt"), "hello\n")?;
@@ -87,7 +94,7 @@ fn latency(base: &Path, ours: &mut Conversation) -> anyhow::Result<Vec<Row>> {
     let (mut with, mut without) = (Sample::default(), Sample::default());
     let direct_path = json!({ "path": direct_dir.join("note.txt") });
     for warm in [true, false] {
-        for _ in 0..CALLS {
+        for _ in 0..calls {
             let (w, d) = (
                 timed(|| ours.call("read_text_file", &json!({ "path": "note.txt" })))?,
                 timed(|| direct.call("read_text_file", &direct_path))?,
@@ -106,10 +113,10 @@ fn latency(base: &Path, ours: &mut Conversation) -> anyhow::Result<Vec<Row>> {
 }
 
 /// From the person's yes to the client's result: judged again, mounted, told, understood, on record, called.
-fn approval(base: &Path, person: &YesOnce, ours: &mut Conversation) -> anyhow::Result<Row> {
+fn approval(base: &Path, questions: usize, person: &YesOnce, ours: &mut Conversation) -> anyhow::Result<Row> {
     let path = json!({ "path": base.join("person/docs/file.txt") });
     let mut sample = Sample::default();
-    for _ in 0..QUESTIONS {
+    for _ in 0..questions {
         ours.call("read_text_file", &path)?;
         let answered = person.answered().context("the question was not asked")?;
         sample.push(answered.elapsed());
@@ -120,21 +127,21 @@ fn approval(base: &Path, person: &YesOnce, ours: &mut Conversation) -> anyhow::R
 /// From asking to take a grant back to the proof that it is gone.
 fn revocation(
     base: &Path,
+    questions: usize,
     person: &YesOnce,
-    runtime: &tokio::runtime::Runtime,
-    daemon: &ironcurtain_daemon::Daemon,
+    request: &dyn Fn(Request) -> Reply,
     ours: &mut Conversation,
 ) -> anyhow::Result<Row> {
     let path = json!({ "path": base.join("person/docs/file.txt") });
     let mut sample = Sample::default();
-    for _ in 0..QUESTIONS {
+    for _ in 0..questions {
         person.for_the_session();
         ours.call("read_text_file", &path)?;
-        let Reply::Grants(grants) = runtime.block_on(daemon.request(Request::Grants)) else { continue };
+        let Reply::Grants(grants) = request(Request::Grants) else { bail!("the grants are not told") };
         let grant = grants.first().context("nothing was granted")?.id.clone();
         let began = Instant::now();
-        let reply = runtime.block_on(daemon.request(Request::Revoke { grant }));
-        anyhow::ensure!(matches!(reply, Reply::Revoked { .. }), "{reply:?}");
+        let reply = request(Request::Revoke { grant });
+        ensure!(matches!(reply, Reply::Revoked { .. }), "{reply:?}");
         sample.push(began.elapsed());
     }
     Ok(Row::alone("revocation, proved", sample, "<= 100 ms"))

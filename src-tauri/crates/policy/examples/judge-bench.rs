@@ -8,6 +8,7 @@
 //!   `IRONCURTAIN_PEER` says where.
 //! - A figure is the quickest of many short batches, which what else runs on the machine has disturbed least. Dropping
 //!   what was made is part of it.
+//! - `judge-bench --smoke` computes every figure from one batch.
 //! - `judge-bench FIGURE POLICY ROUNDS` (both counted from 0, in the order of the table) goes through the mix this often
 //!   and prints nothing: for tools that count instructions (`valgrind --tool=callgrind`), allocations (`valgrind`) and
 //!   system calls (`strace -c`), of which no machine is too busy to tell.
@@ -39,14 +40,16 @@ fn main() {
     let calls = mix::calls(&disk.base);
     let mut worlds = vec![world::shipped(&disk), world::generated(&disk, 10), world::generated(&disk, 1_000)];
     worlds.extend(world::existing(&disk));
-    let wanted: Vec<usize> = std::env::args().skip(1).map(|text| text.parse().expect("a number")).collect();
+    let wanted: Vec<String> = std::env::args().skip(1).collect();
+    let number = |text: &String| -> usize { text.parse().expect("a number") };
     match wanted.as_slice() {
-        [] => print(&measure(&worlds, &calls), calls.len()),
+        [] => print(&measure(&worlds, &calls, BATCHES), calls.len()),
+        [smoke] if smoke == "--smoke" => print(&measure(&worlds, &calls, 1), calls.len()),
         [figure, world, rounds] => {
-            let work = Work::new(&worlds[*world], &calls);
-            (0..*rounds).for_each(|_| work.once(Figure::ALL[*figure]));
+            let work = Work::new(&worlds[number(world)], &calls);
+            (0..number(rounds)).for_each(|_| work.once(Figure::ALL[number(figure)]));
         }
-        _ => unreachable!("judge-bench takes nothing, or FIGURE POLICY ROUNDS"),
+        _ => unreachable!("judge-bench takes nothing, `--smoke`, or FIGURE POLICY ROUNDS"),
     }
 }
 
@@ -144,22 +147,25 @@ impl Row {
     }
 }
 
-fn measure(worlds: &[World], calls: &[Call]) -> Vec<Row> {
+fn measure(worlds: &[World], calls: &[Call], batches: usize) -> Vec<Row> {
     let figures = |world| {
         let work = Work::new(world, calls);
-        Figure::ALL.map(|figure| Row { figure, world: world.name.clone(), took: time(|| work.once(figure)) })
+        Figure::ALL.map(|figure| {
+            let took = time(batches, || work.once(figure));
+            Row { figure, world: world.name.clone(), took }
+        })
     };
     worlds.iter().flat_map(figures).collect()
 }
 
 /// The quickest of many batches.
-fn time(work: impl Fn()) -> Duration {
+fn time(batches: usize, work: impl Fn()) -> Duration {
     let batch = || {
         let start = Instant::now();
         (0..BATCH).for_each(|_| work());
         start.elapsed()
     };
-    (0..BATCHES).map(|_| batch()).min().unwrap_or_default() / BATCH
+    (0..batches).map(|_| batch()).min().unwrap_or_default() / BATCH
 }
 
 fn print(rows: &[Row], calls: usize) {

@@ -1,6 +1,7 @@
 //! What a sandbox costs, ours beside others in the same run, as a table in Markdown. Run by `cargo xtask bench`.
 //!
-//! `sandbox-bench PROGRAM [SRT]`: our program in a release build, and `srt` where it is installed.
+//! `sandbox-bench [--smoke] PROGRAM [SRT]`: our program in a release build, and `srt` where it is installed; `--smoke`
+//! computes every figure once.
 //!
 //! - Each runs the same commands, from the command line, as anybody would who has only that program.
 //! - The whole tree is counted, down from the process that was started.
@@ -26,19 +27,29 @@ use std::{
 
 type Fallible<T> = Result<T, Box<dyn Error>>;
 
-/// Launches of each; `srt` takes its time.
-const LAUNCHES: usize = 30;
-/// Lines sent back and forth.
-const ECHOES: usize = 2000;
+/// How often everything is done.
+struct Rounds {
+    /// Launches of each; `srt` takes its time.
+    launches: usize,
+    /// Lines sent back and forth.
+    echoes: usize,
+    /// Grants given and taken back.
+    grants: usize,
+}
+
+const MEASURED: Rounds = Rounds { launches: 30, echoes: 2000, grants: 200 };
+const SMOKE: Rounds = Rounds { launches: 1, echoes: 1, grants: 1 };
 
 fn main() -> Fallible<()> {
-    let mut arguments = env::args().skip(1);
+    let mut arguments = env::args().skip(1).peekable();
+    let rounds = arguments.next_if_eq("--smoke").map_or(MEASURED, |_| SMOKE);
     let ours = arguments.next().ok_or("name our program")?;
     let setting = Setting::make(ours.clone(), arguments.next())?;
     let others = Other::all(&setting);
-    let costs = others.iter().map(|other| Costs::of(other, &setting)).collect::<Fallible<Vec<_>>>()?;
+    let costs =
+        others.iter().map(|other| Costs::of(other, &setting, &rounds)).collect::<Fallible<Vec<_>>>()?;
     print!("{}", table(&others, &costs)?);
-    let live = grants::measure(&ours, setting.dir.path())?;
+    let live = grants::measure(&ours, setting.dir.path(), rounds.grants)?;
     println!(
         "\nA live grant: added in {}, taken back with proof in {} (goal: added in <= 3 ms).",
         text(live.add),
@@ -57,8 +68,8 @@ struct Costs {
 }
 
 impl Costs {
-    fn of(other: &Other, setting: &Setting) -> Fallible<Self> {
-        let start_and_exit = median(LAUNCHES, || {
+    fn of(other: &Other, setting: &Setting, rounds: &Rounds) -> Fallible<Self> {
+        let start_and_exit = median(rounds.launches, || {
             let began = Instant::now();
             let status = other.command(setting, &["true"]).stdin(Stdio::null()).status()?;
             if status.success() {
@@ -67,7 +78,7 @@ impl Costs {
                 Err(format!("{}: {status}", other.name()).into())
             }
         })?;
-        let first_byte = median(LAUNCHES, || {
+        let first_byte = median(rounds.launches, || {
             let began = Instant::now();
             let mut child = piped(other.command(setting, &["echo", "x"]))?;
             child.stdout.take().ok_or("no output")?.read_exact(&mut [0])?;
@@ -78,7 +89,7 @@ impl Costs {
         let mut cat = piped(other.command(setting, &["cat"]))?;
         let mut stdin = cat.stdin.take().ok_or("no input")?;
         let mut stdout = BufReader::new(cat.stdout.take().ok_or("no output")?);
-        let echo = median(ECHOES, || {
+        let echo = median(rounds.echoes, || {
             let began = Instant::now();
             stdin.write_all(b"x\n")?;
             stdout.read_line(&mut String::new())?;

@@ -15,6 +15,7 @@ usage: cargo xtask TASK
   bench [OPTIONS]         measure ours beside others
                             --write     put the tables into docs/benchmarks.md
                             --with-srt  also beside srt, which is installed from npm into target
+                            --smoke     compute every row once, in a debug build: do all of them work?
   fuzz [TARGET] [--seconds N]
                           feed foreign bytes to the parsers and the judge, each target for N seconds (60);
                             needs a nightly compiler, and installs cargo-fuzz
@@ -30,9 +31,20 @@ pub(crate) enum Task {
     Demo { arguments: Vec<String> },
     Release,
     Test(Scope),
-    Bench { write: bool, with_srt: bool },
+    Bench(Measuring),
     Fuzz { target: Option<String>, seconds: u32 },
     Check(Scope),
+}
+
+/// How the benchmarks are run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Measuring {
+    /// The tables become a page of the documentation.
+    pub(crate) write: bool,
+    /// Also beside `srt`.
+    pub(crate) with_srt: bool,
+    /// Every row is computed once, and no figure means anything.
+    pub(crate) smoke: bool,
 }
 
 /// How much of the project a task is about.
@@ -57,8 +69,11 @@ pub(crate) fn read(arguments: impl IntoIterator<Item = String>) -> anyhow::Resul
         Some("release") => flags([], &rest).map(|[]| Task::Release),
         Some("test") => Ok(Task::Test(scope(&rest)?)),
         Some("bench") => {
-            let [write, with_srt] = flags(["--write", "--with-srt"], &rest)?;
-            Ok(Task::Bench { write, with_srt })
+            let [write, with_srt, smoke] = flags(["--write", "--with-srt", "--smoke"], &rest)?;
+            if write && smoke {
+                bail!("what `--smoke` computes is nothing to `--write`\n\n{HELP}");
+            }
+            Ok(Task::Bench(Measuring { write, with_srt, smoke }))
         }
         Some("fuzz") => fuzz(&rest),
         Some("check") => Ok(Task::Check(scope(&rest)?)),
@@ -110,8 +125,12 @@ mod tests {
         assert_eq!(task("release --fast"), None);
         assert_eq!(task("test"), Some(Task::Test(Scope::Everything)));
         assert_eq!(task("test --fast"), Some(Task::Test(Scope::WithoutApp)));
-        assert_eq!(task("bench --write"), Some(Task::Bench { write: true, with_srt: false }));
-        assert_eq!(task("bench --with-srt --write"), Some(Task::Bench { write: true, with_srt: true }));
+        let writing = Measuring { write: true, ..Measuring::default() };
+        assert_eq!(task("bench --write"), Some(Task::Bench(writing)));
+        let both = Measuring { with_srt: true, ..writing };
+        assert_eq!(task("bench --with-srt --write"), Some(Task::Bench(both)));
+        let smoke = Measuring { smoke: true, ..Measuring::default() };
+        assert_eq!(task("bench --smoke"), Some(Task::Bench(smoke)));
         assert_eq!(task("fuzz"), Some(Task::Fuzz { target: None, seconds: 60 }));
         let one = Task::Fuzz { target: Some("paths".into()), seconds: 600 };
         assert_eq!(task("fuzz paths --seconds 600"), Some(one));
@@ -125,6 +144,7 @@ mod tests {
         assert_eq!(task("tset"), None);
         assert_eq!(task("test --quick"), None);
         assert_eq!(task("check --write"), None);
+        assert_eq!(task("bench --smoke --write"), None);
         assert_eq!(task("fuzz --seconds"), None);
         assert_eq!(task("fuzz --seconds 0"), None);
         assert_eq!(task("fuzz paths judge"), None);

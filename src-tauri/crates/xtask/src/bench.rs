@@ -1,6 +1,10 @@
 //! `cargo xtask bench`: what we cost, beside others in the same run on the same machine.
+//!
+//! - Whatever a row cannot be computed for is an error. `cargo xtask test` computes each once (`--smoke`), so that this is
+//!   seen when it is broken and not when figures are wanted.
 
-use crate::cargo;
+use crate::arguments::Measuring;
+use crate::cargo::{self, Built};
 use crate::machine::{self, Purpose};
 use crate::parts::{self, DAEMON, POLICY, SANDBOX};
 use crate::process::{self, command};
@@ -10,30 +14,20 @@ use anyhow::Context;
 use std::process::{Command, Stdio};
 
 /// Measures, and prints the tables; on request they become a page of the documentation.
-pub(crate) fn run(write: bool, with_srt: bool) -> anyhow::Result<()> {
+pub(crate) fn run(measuring: Measuring) -> anyhow::Result<()> {
     let mut purposes = vec![Purpose::Compile, Purpose::Sandbox];
-    if with_srt {
+    if measuring.with_srt {
         purposes.push(Purpose::Tests);
     }
     machine::prepare(&purposes)?;
-    if with_srt {
+    if measuring.with_srt {
         servers::install()?;
     }
-    heading("Building for release (some minutes the first time)")?;
-    let targets = ["--bins", "--example", "bench", "--example", "sandbox-bench"];
-    let built = programs::build_for_release(&["--package", DAEMON, "--package", SANDBOX], &targets)?;
-    let judges = cargo::build(&["--release", "--package", POLICY, "--example", "judge-bench"])?;
+    let built = if measuring.smoke { build()? } else { build_for_release()? };
     heading("Measuring")?;
-    let mut sandbox = Command::new(cargo::find(&built, "sandbox-bench")?);
-    sandbox.arg(cargo::find(&built, SANDBOX)?);
-    if with_srt {
-        sandbox.arg(parts::root().join("target/npm/node_modules/.bin/srt"));
-    }
-    let whole = measured(&mut Command::new(cargo::find(&built, "bench")?))?;
-    let judging = measured(&mut Command::new(cargo::find(&judges, "judge-bench")?))?;
-    let tables = format!("{whole}{judging}\n{}", measured(&mut sandbox)?);
+    let tables = tables(&built, measuring)?;
     say(&tables)?;
-    if write {
+    if measuring.write {
         let page = parts::root().join("docs/benchmarks.md");
         std::fs::write(&page, format!("{ABOUT}{}\n{}", tables.trim_start(), where_measured()))?;
         say("written to docs/benchmarks.md")?;
@@ -41,10 +35,44 @@ pub(crate) fn run(write: bool, with_srt: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// The tables, measured by programs that were built.
+pub(crate) fn tables(built: &[Built], measuring: Measuring) -> anyhow::Result<String> {
+    let program = |name: &str| -> anyhow::Result<Command> {
+        let mut program = Command::new(cargo::find(built, name)?);
+        program.args(measuring.smoke.then_some("--smoke"));
+        Ok(program)
+    };
+    let mut sandbox = program("sandbox-bench")?;
+    sandbox.arg(cargo::find(built, SANDBOX)?);
+    if measuring.with_srt {
+        sandbox.arg(parts::root().join("target/npm/node_modules/.bin/srt"));
+    }
+    let whole = measured(&mut program("bench")?)?;
+    let judging = measured(&mut program("judge-bench")?)?;
+    Ok(format!("{whole}{judging}\n{}", measured(&mut sandbox)?))
+}
+
+/// What is measured with, in a debug build.
+fn build() -> anyhow::Result<Vec<Built>> {
+    heading("Building (a minute or two the first time)")?;
+    let examples = ["bench", "sandbox-bench", "judge-bench"].iter().flat_map(|name| ["--example", name]);
+    let targets: Vec<&str> = std::iter::once("--bins").chain(examples).collect();
+    programs::build(&["--package", DAEMON, "--package", SANDBOX, "--package", POLICY], &targets)
+}
+
+/// The same for release. The judge's is built by itself, with the features that it asks for and no others'.
+fn build_for_release() -> anyhow::Result<Vec<Built>> {
+    heading("Building for release (some minutes the first time)")?;
+    let targets = ["--bins", "--example", "bench", "--example", "sandbox-bench"];
+    let mut built = programs::build_for_release(&["--package", DAEMON, "--package", SANDBOX], &targets)?;
+    built.extend(cargo::build(&["--release", "--package", POLICY, "--example", "judge-bench"])?);
+    Ok(built)
+}
+
 /// The table that a program prints.
 fn measured(program: &mut Command) -> anyhow::Result<String> {
     let output = program.stdin(Stdio::null()).stderr(Stdio::inherit()).output().context("the benchmark")?;
-    anyhow::ensure!(output.status.success(), "the benchmark ended with {}", output.status);
+    anyhow::ensure!(output.status.success(), "`{}` ended with {}", process::shown(program), output.status);
     Ok(String::from_utf8(output.stdout)?.trim_end().to_owned() + "\n")
 }
 

@@ -27,7 +27,7 @@ fn main() -> ExitCode {
         Ok(Task::Demo { arguments }) => programs::demo(&arguments),
         Ok(Task::Release) => programs::release(),
         Ok(Task::Test(scope)) => suite::run(scope),
-        Ok(Task::Bench { write, with_srt }) => bench::run(write, with_srt),
+        Ok(Task::Bench(measuring)) => bench::run(measuring),
         Ok(Task::Fuzz { target, seconds }) => fuzz::run(target.as_deref(), seconds),
         Ok(Task::Check(scope)) => check::run(scope),
         Err(problem) => Err(problem),

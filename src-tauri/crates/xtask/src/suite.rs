@@ -7,7 +7,8 @@
 mod runner;
 mod totals;
 
-use crate::arguments::Scope;
+use crate::arguments::{Measuring, Scope};
+use crate::bench;
 use crate::cargo::{self, Built};
 use crate::machine::{self, Purpose};
 use crate::parts::APP;
@@ -47,6 +48,7 @@ fn all(scope: Scope, course: &mut Course) -> anyhow::Result<()> {
     let Some(built) = course.prepare("Build", || build(scope))? else { return Ok(()) };
     course.stage("Crates", || runner::run(scope, &built, runner::Part::Crates))?;
     course.stage("System", || runner::run(scope, &built, runner::Part::System))?;
+    course.stage("Benchmarks", || benchmarks(&built))?;
     if scope == Scope::Everything {
         course.stage("Display", || runner::run(scope, &built, runner::Part::Display))?;
     }
@@ -59,6 +61,12 @@ fn build(scope: Scope) -> anyhow::Result<Vec<Built>> {
         Scope::Everything => cargo::build(&everything),
         Scope::WithoutApp => cargo::build(&[everything.as_slice(), &["--exclude", APP]].concat()),
     }
+}
+
+/// Every row of the benchmarks, computed once.
+fn benchmarks(built: &[Built]) -> anyhow::Result<Totals> {
+    say(&bench::tables(built, Measuring { with_srt: true, smoke: true, write: false })?)?;
+    Ok(Totals::ONE_SUCCESS)
 }
 
 /// What has happened so far.

@@ -2,15 +2,13 @@
 
 use super::{Fallible, median};
 use ironcurtain_sandbox::{
-    Access, Answer, ControlOp, Event, Mount, Proof, Spec, client::ControlClient, launch,
+    Access, Answer, ControlOp, Event, Limits, Mount, Network, Persistence, Proof, Spec, View,
+    client::ControlClient, launch,
 };
 use std::{
     path::Path,
     time::{Duration, Instant},
 };
-
-/// Grants measured.
-const ROUNDS: usize = 200;
 
 /// Medians.
 pub(crate) struct Live {
@@ -19,26 +17,33 @@ pub(crate) struct Live {
 }
 
 /// Grants a folder of `dir` again and again.
-pub(crate) fn measure(program: &str, dir: &Path) -> Fallible<Live> {
+pub(crate) fn measure(program: &str, dir: &Path, rounds: usize) -> Fallible<Live> {
     let folder = |name: &str| -> Fallible<String> {
         let path = dir.join(name);
         std::fs::create_dir_all(&path)?;
         Ok(path.to_str().ok_or("not UTF-8")?.to_owned())
     };
-    let (session, granted) = (folder("session")?, folder("granted")?);
-    let spec: Spec = serde_json::from_value(serde_json::json!({
-        "argv": ["cat"],
-        "env": { "PATH": "/usr/bin:/bin" },
-        "view": { "kind": "roots", "sessionDir": session },
-        "allowRoot": true,
-    }))?;
+    let granted = folder("granted")?;
+    let spec = Spec {
+        argv: vec!["cat".into()],
+        env: [("PATH".to_owned(), "/usr/bin:/bin".to_owned())].into(),
+        cwd: None,
+        view: View::Roots { session_dir: folder("session")?, programs: vec![] },
+        mounts: vec![],
+        network: Network::None,
+        unix_sockets: false,
+        persistence: Persistence::default(),
+        limits: Limits::default(),
+        state_dir: format!("{}/state", dir.to_str().ok_or("not UTF-8")?),
+        allow_root: true,
+    };
     let server = launch(&spec, Path::new(program), |_| ())?;
     let mut control = ControlClient::new(server.control, Duration::from_secs(10))?;
     if control.event()? != Event::Started {
         return Err("it did not start".into());
     }
     let mut removals = Vec::new();
-    let add = median(ROUNDS, || {
+    let add = median(rounds, || {
         let began = Instant::now();
         let added = control.ask(ControlOp::Add(Mount::new(&granted, Access::ReadOnly)))?;
         let took = began.elapsed();
@@ -49,6 +54,6 @@ pub(crate) fn measure(program: &str, dir: &Path) -> Fallible<Live> {
         if (added, removed) == expected { Ok(took) } else { Err("a grant failed".into()) }
     })?;
     let mut removals = removals.into_iter();
-    let remove = median(ROUNDS, || removals.next().ok_or_else(|| "a removal is missing".into()))?;
+    let remove = median(rounds, || removals.next().ok_or_else(|| "a removal is missing".into()))?;
     Ok(Live { add, remove })
 }

@@ -10,6 +10,7 @@ pub(crate) struct Totals {
 }
 
 impl Totals {
+    pub(crate) const ONE_SUCCESS: Self = Self { passed: 1, failed: 0 };
     pub(crate) const ONE_FAILURE: Self = Self { passed: 0, failed: 1 };
 
     pub(crate) fn add(&mut self, other: Self) {
