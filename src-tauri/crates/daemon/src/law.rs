@@ -10,10 +10,10 @@ pub(crate) use text::LawText;
 use crate::config::{ConfigError, Server, Servers};
 use crate::consent::Limits;
 use crate::home::Home;
+use ironcurtain_paths::protected::secrets;
 use ironcurtain_paths::{CanonicalPath, Resolver};
 use ironcurtain_policy::{
-    Annotations, DynamicLists, Gates, LoadError, OpenFolder, Policy, Protected, RuleLines, defaults,
-    open_folders,
+    Annotations, DynamicLists, Gates, LoadError, OpenFolder, Policy, Protected, RuleLines, open_folders,
 };
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -180,7 +180,7 @@ pub fn protected(
             resolver.resolve(&text).map_err(|e| LawError::Path { path: text, problem: e.to_string() })?;
         all.push(found.path);
     }
-    for path in defaults::protected(person) {
+    for path in secrets(person) {
         // What cannot be resolved is still protected as it is spelled.
         if let Ok(found) = resolver.resolve(path.as_str())
             && found.path != path

@@ -3,8 +3,10 @@
 //! - [`CanonicalPath`] is lexical and always available: judging compares paths and never touches the disk.
 //! - [`Resolver`], behind the default feature `resolve`, is the only code that follows symlinks.
 //! - Whatever cannot be resolved is an error, never a guess: the caller denies.
+//! - [`protected`] lists the paths of secrets and of agents' clients. It is data.
 
 mod canonical;
+pub mod protected;
 #[cfg(feature = "resolve")]
 mod resolve;
 

@@ -1,8 +1,4 @@
-//! What ships: the policy, the annotations of the filesystem server, and the paths that no agent touches.
-
-mod protected;
-
-pub use protected::protected;
+//! What ships: the policy, and the annotations of the filesystem server.
 
 /// The default compiled policy: the session sandbox is free, everything else asks.
 pub const POLICY_JSON: &str = include_str!("../defaults/compiled-policy.json");

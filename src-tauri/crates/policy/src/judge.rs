@@ -13,11 +13,12 @@ pub use explain::{Explanation, Miss, Settled, Step};
 
 use crate::rules::About;
 use crate::{
-    Asked, Gates, Given, Grant, HostGrant, Policy, Protected, Reason, ResolvedCall, Resource, Role, Rule,
-    SharedStr, Spoken, Verdict,
+    Access, Asked, Gates, Given, Grant, HostGrant, Policy, Protected, Reason, ResolvedCall, Resource, Role,
+    Rule, SharedStr, Spoken, Verdict,
 };
 use cover::Scope;
 use ironcurtain_paths::CanonicalPath;
+use ironcurtain_paths::protected::Known;
 use std::cell::OnceCell;
 use tally::{Finding, Settled as By, Tally};
 
@@ -35,6 +36,8 @@ static SANDBOX: Spoken = Spoken {
     rule: SharedStr::fixed("structural-sandbox-allow"),
     reason: SharedStr::fixed("the path is inside the session sandbox"),
 };
+/// Rule name: what is written has a program of the person's start others.
+const STARTS_PROGRAMS: SharedStr = SharedStr::fixed("structural-starts-programs");
 const DOMAIN_GATE: SharedStr = SharedStr::fixed("structural-domain-escalate");
 const GRANT: SharedStr = SharedStr::fixed("grant");
 /// Rule name: no rule covers it.
@@ -158,6 +161,9 @@ impl<'a> Judging<'a> {
     }
 
     fn judge_value(&self, scope: &Scope<'a>, tally: &mut Tally<'a>) {
+        if let Some(known) = self.started_by(scope) {
+            tally.ask_about_start(scope.finding(), known);
+        }
         if let Some(grant) = self.grant_for(scope) {
             return tally.settle(By::Grant(grant));
         }
@@ -173,6 +179,16 @@ impl<'a> Judging<'a> {
         if !gated || rule.is_some() {
             tally.add(scope.finding(), rule);
         }
+    }
+
+    /// The line about a name by which a client is told what to start, where the value is written there. In the session
+    /// sandbox nobody opens a client.
+    fn started_by(&self, scope: &Scope<'_>) -> Option<&'static Known> {
+        let given = scope.given.filter(|given| !self.is_in_sandbox(given))?;
+        let Resource::Path(path) = &given.value else { return None };
+        let writes = scope.role.access() == Some(Access::Write);
+        let brings_folder = || self.call.roles().iter().any(|role| role.descends());
+        writes.then(|| self.context.protected.starts(path, brings_folder()))?
     }
 
     /// Whether the gate asks about an address, whatever the rules say. One that the call does not give, since git knows

@@ -43,7 +43,7 @@ pub use error::{LoadError, Place};
 pub use grants::{AccessSet, Grant, GrantKind, HostGrant};
 pub use judge::{Context, Explanation, Miss, Settled, Step, explain, judge};
 pub use lists::DynamicLists;
-pub use protected::Protected;
+pub use protected::{Kept, KeptThing, Protected};
 pub use roles::{Access, Category, Role, RoleSet, Roles};
 pub use roots::{OpenFolder, Root, file_uri, open_folders, policy_roots};
 pub use rules::{Decision, Policy, ResolveWithin, Rule, RuleLines};

@@ -1,5 +1,5 @@
 //! Paths that no call touches, held as a tree so that asking about a path costs a step for each folder it shares with
-//! them.
+//! them; paths that no call changes; and names that are asked about whatever rules and grants say.
 //!
 //! - A path is closed when it is a protected one or lies below it, and also when it lies above one and the call goes
 //!   down into it.
@@ -7,12 +7,33 @@
 
 use crate::names::Names;
 use ironcurtain_paths::CanonicalPath;
+use ironcurtain_paths::protected::Known;
 
 /// The protected paths. Built once, asked for every path of every call.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Protected {
     paths: Vec<CanonicalPath>,
     root: Node,
+    kept: Vec<Kept>,
+    starting: &'static [Known],
+}
+
+/// A path that may be read by the rules, and that no call changes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Kept {
+    /// The file or folder.
+    pub path: CanonicalPath,
+    /// What it is.
+    pub is: KeptThing,
+}
+
+/// What a path is that no call changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeptThing {
+    /// The folder of our own programs, which run outside every sandbox.
+    OurPrograms,
+    /// Where an agent's client is told what to start.
+    ClientConfiguration,
 }
 
 /// A protected path, or a folder on the way to one.
@@ -33,7 +54,39 @@ pub(crate) enum Closed {
 
 impl Protected {
     /// Nothing is protected.
-    pub const NOTHING: &'static Self = &Self { paths: Vec::new(), root: Node::BARE };
+    pub const NOTHING: &'static Self =
+        &Self { paths: Vec::new(), root: Node::BARE, kept: Vec::new(), starting: &[] };
+
+    /// The same, where these are not changed either.
+    #[must_use]
+    pub fn keeping(self, kept: Vec<Kept>) -> Self {
+        Self { kept, ..self }
+    }
+
+    /// The same, where writing a file of one of these names, in any folder, is asked about.
+    #[must_use]
+    pub fn asking_about(self, starting: &'static [Known]) -> Self {
+        Self { starting, ..self }
+    }
+
+    /// The paths that no call changes.
+    #[must_use]
+    pub fn kept(&self) -> &[Kept] {
+        &self.kept
+    }
+
+    /// The kept path that holds a path; or, for a call that takes the path away, one that lies in it.
+    pub(crate) fn keeps(&self, path: &CanonicalPath, taken_away: bool) -> Option<&Kept> {
+        self.kept.iter().find(|kept| kept.path.contains(path) || (taken_away && path.contains(&kept.path)))
+    }
+
+    /// The line about a name by which a client is told what to start: of the path, or of what may lie in the folder that is
+    /// brought there.
+    pub(crate) fn starts(&self, path: &CanonicalPath, brings_folder: bool) -> Option<&'static Known> {
+        let is = |name: &str| path.as_str().strip_suffix(name).is_some_and(|above| above.ends_with('/'));
+        let may_hold = |name: &str| name.rsplit_once('/').is_some_and(|(folder, _)| is(folder));
+        self.starting.iter().find(|known| is(known.path) || (brings_folder && may_hold(known.path)))
+    }
 
     /// The protected paths, in the order they were given.
     #[must_use]

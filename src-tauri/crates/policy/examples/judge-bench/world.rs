@@ -92,7 +92,7 @@ fn world(disk: &Disk, name: String, policy: &str, annotations: &str, lists: Opti
     let policy = Policy::from_json(policy, "policy", &within, &lists).expect("a policy");
     let annotations = Annotations::from_json(annotations, "annotations").expect("annotations");
     let sandbox = home.join("box").expect("a folder");
-    let protected: Protected = defaults::protected(&home).into_iter().collect();
+    let protected: Protected = ironcurtain_paths::protected::secrets(&home).into_iter().collect();
     let name = format!("{name} ({} rules)", policy.rules().len());
     let resolver = Resolver::new(home, sandbox.clone());
     let servers = ["filesystem".to_owned(), "git".to_owned()];

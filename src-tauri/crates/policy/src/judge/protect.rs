@@ -1,12 +1,38 @@
-//! Refuses a call that touches a protected path, whatever rules, grants and people say.
+//! Refuses a call that touches a protected path, or changes one that is kept, whatever rules, grants and people say.
 
 use super::{Context, PROTECTED_PATH};
 use crate::protected::Closed;
-use crate::{Denial, ResolvedCall, Resource, RoleSet};
+use crate::{Access, Denial, KeptThing, ResolvedCall, Resource, Role, RoleSet};
 use ironcurtain_paths::CanonicalPath;
 
 /// Why the call is refused, when it is.
 pub(super) fn refuse(context: &Context<'_>, call: &ResolvedCall) -> Option<Denial> {
+    changed(context, call).or_else(|| touched(context, call))
+}
+
+/// The refusal to change what is kept.
+fn changed(context: &Context<'_>, call: &ResolvedCall) -> Option<Denial> {
+    let changes = |role: Role| matches!(role.access(), Some(Access::Write | Access::Delete));
+    let written = call.paths().filter(|(role, ..)| changes(*role));
+    let mut kept = written.filter_map(|(role, argument, path)| {
+        let kept = context.protected.keeps(path, role.descends())?;
+        let why = match kept.is {
+            KeptThing::OurPrograms => {
+                "IronCurtain's own programs are started from there, outside every sandbox"
+            }
+            KeptThing::ClientConfiguration => {
+                "it says which programs an agent's client starts, and what is started from there could go around IronCurtain"
+            }
+        };
+        let what = if kept.path == *path { String::new() } else { format!(" (`{}`)", kept.path) };
+        let reason = format!("argument `{argument}`: `{path}` is not changed for any agent{what}: {why}");
+        Some(Denial::new(PROTECTED_PATH, reason))
+    });
+    kept.next()
+}
+
+/// The refusal to touch what is protected.
+fn touched(context: &Context<'_>, call: &ResolvedCall) -> Option<Denial> {
     let closed = |path: &CanonicalPath, taken_away: bool| {
         context.protected.closes(path, call.descends() || taken_away, context.sandbox)
     };

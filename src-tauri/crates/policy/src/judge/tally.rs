@@ -2,11 +2,12 @@
 //!
 //! - Findings are borrowed: names and reasons are copied for the verdict alone.
 
-use super::{DEFAULT_DENY, DOMAIN_GATE, GRANT, SANDBOX};
+use super::{DEFAULT_DENY, DOMAIN_GATE, GRANT, SANDBOX, STARTS_PROGRAMS};
 use crate::{
     Asked, Decision, Denial, Escalation, Few, Given, Grant, HostGrant, Permit, Reason, ResolvedCall,
     Resource, Role, Rule, SharedStr, Spoken, Subject, Verdict,
 };
+use ironcurtain_paths::protected::Known;
 use std::fmt;
 
 /// Findings so far.
@@ -14,6 +15,7 @@ use std::fmt;
 pub(super) struct Tally<'a> {
     denied: Few<&'a Rule>,
     uncovered: Option<Finding<'a>>,
+    starting: Few<(Finding<'a>, &'static Known)>,
     gated: Few<Gated<'a>>,
     asked: Few<(Finding<'a>, &'a Rule)>,
     allowed: Few<&'a Rule>,
@@ -73,6 +75,11 @@ impl<'a> Tally<'a> {
         }
     }
 
+    /// What is written says what a client starts. That is asked about whatever allows it.
+    pub(super) fn ask_about_start(&mut self, finding: Finding<'a>, known: &'static Known) {
+        self.starting.push((finding, known));
+    }
+
     /// An address is outside the hosts its server may reach.
     pub(super) fn gate(&mut self, finding: Finding<'a>, is_certain: bool) {
         self.gated.push(Gated { finding, is_certain });
@@ -96,6 +103,9 @@ impl<'a> Tally<'a> {
             }
             !answered
         };
+        for (finding, known) in &self.starting {
+            is_open(finding.asked_about_start(call, known));
+        }
         // A gate asks about a value before a rule does. It goes before what no rule covers where it knows what it asks about.
         let mut gates = 0;
         for gated in &self.gated {
@@ -160,6 +170,15 @@ impl Finding<'_> {
 
     fn asked(&self, call: &ResolvedCall, by: Reason) -> Asked {
         Asked { role: self.role, argument: self.argument(call), subject: self.subject(), by }
+    }
+
+    fn asked_about_start(&self, call: &ResolvedCall, known: &Known) -> Asked {
+        let reason = format!(
+            "`{}` starts programs outside IronCurtain's care when this folder is opened with {}",
+            self.subject(),
+            known.what
+        );
+        self.asked(call, Spoken { rule: STARTS_PROGRAMS, reason: reason.into() }.into())
     }
 
     fn asked_by_gate(&self, call: &ResolvedCall) -> Asked {

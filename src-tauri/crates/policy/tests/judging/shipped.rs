@@ -10,7 +10,7 @@ fn shipped() -> Scene {
     scene.policy =
         Policy::from_json(defaults::POLICY_JSON, "compiled-policy.json", &spelled, &DynamicLists::default())
             .unwrap();
-    scene.protected = defaults::protected(&path("/home/ann")).into_iter().collect();
+    scene.protected = ironcurtain_paths::protected::secrets(&path("/home/ann")).into_iter().collect();
     scene
 }
 

@@ -1,7 +1,8 @@
 //! Answers that no rule can change: one refusal each, with the allowed twin beside it.
 
 use crate::scene::{Scene, fields, grant, path, severity};
-use ironcurtain_policy::{Access, Fact, Gates, GrantKind, HostGrant, Verdict};
+use ironcurtain_paths::protected::IN_PROJECT;
+use ironcurtain_policy::{Access, Fact, Gates, GrantKind, HostGrant, Kept, KeptThing, Protected, Verdict};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -52,6 +53,79 @@ fn what_goes_down_into_a_folder_is_refused_above_a_protected_path() {
     ] {
         assert_eq!(scene.says("filesystem", tool, &arguments), "allow all", "{arguments}");
     }
+}
+
+#[test]
+fn what_is_kept_is_read_and_not_changed_and_not_taken_away_with_a_folder_around_it() {
+    let mut scene = Scene::allowing_all();
+    let kept = [
+        (path("/w/app/target/debug"), KeptThing::OurPrograms),
+        (path("/home/ann/.cursor/mcp.json"), KeptThing::ClientConfiguration),
+    ];
+    let kept = kept.map(|(path, is)| Kept { path, is });
+    scene.protected = Protected::default().keeping(kept.into());
+    scene.grants = vec![grant("g", "/", GrantKind::Tree, &[Access::Read, Access::Write, Access::Delete])];
+    let denied = |tool, arguments: Value| match scene.judge("filesystem", tool, &arguments) {
+        Verdict::Deny(denial) => format!("{}: {}", denial.rule, denial.reason),
+        other => panic!("{other:?}"),
+    };
+    let programs = "structural-protected-path: argument `path`: `/w/app/target/debug/ironcurtain-sandbox` is not changed for any agent (`/w/app/target/debug`): IronCurtain's own programs are started from there, outside every sandbox";
+    assert_eq!(denied("write", json!({ "path": "/w/app/target/debug/ironcurtain-sandbox" })), programs);
+    assert!(denied("delete", json!({ "path": "/w/app" })).contains("(`/w/app/target/debug`)"));
+    assert!(denied("move", json!({ "source": "/w/app/target", "destination": "/a" })).contains("`source`"));
+    let client = denied("write", json!({ "path": "/home/ann/.cursor/mcp.json" }));
+    assert!(client.contains("is not changed for any agent: it says which programs an agent's client starts"));
+    for (tool, arguments) in [
+        ("read", json!({ "path": "/w/app/target/debug/ironcurtain-sandbox" })),
+        ("search", json!({ "path": "/w/app", "pattern": "x" })),
+        ("write", json!({ "path": "/w/app/target/x" })),
+        ("write", json!({ "path": "/w/app" })),
+        ("delete", json!({ "path": "/w/app/target/debugger" })),
+        ("read", json!({ "path": "/home/ann/.cursor/mcp.json" })),
+    ] {
+        assert_eq!(scene.says("filesystem", tool, &arguments), "allow grant", "{tool} {arguments}");
+    }
+}
+
+#[test]
+fn what_a_client_starts_in_a_project_is_asked_about_whatever_rules_and_grants_allow() {
+    let mut scene = Scene::allowing_all();
+    let asks = "escalate structural-starts-programs";
+    let write = |scene: &Scene, at: &str| scene.says("filesystem", "write", &json!({ "path": at }));
+    assert_eq!(write(&scene, "/w/app/.mcp.json"), "allow all");
+    scene.protected = Protected::default().asking_about(IN_PROJECT);
+    for name in [".mcp.json", ".vscode/mcp.json", ".cursor/mcp.json"] {
+        assert_eq!(write(&scene, &format!("/w/app/{name}")), asks, "{name}");
+    }
+    let verdict = scene.judge("filesystem", "write", &json!({ "path": "/w/app/.cursor/mcp.json" }));
+    let Verdict::Escalate(escalation) = verdict else { panic!("{verdict:?}") };
+    assert_eq!(
+        escalation.by.reason,
+        "`/w/app/.cursor/mcp.json` starts programs outside IronCurtain's care when this folder is opened with Cursor"
+    );
+    scene.grants = vec![grant("g", "/w", GrantKind::Tree, &[Access::Read, Access::Write])];
+    assert_eq!(write(&scene, "/w/app/.mcp.json"), asks);
+    for other in
+        ["/w/app/mcp.json", "/w/app/a.mcp.json", "/w/x.vscode/mcp.json", "/w/.mcp.json/x", "/box/.mcp.json"]
+    {
+        assert!(write(&scene, other).starts_with("allow"), "{other}");
+    }
+    assert_eq!(scene.says("filesystem", "read", &json!({ "path": "/w/app/.mcp.json" })), "allow grant");
+    // A whole folder can be moved to where a client looks.
+    let moved = |to: &str| {
+        let call = json!({ "source": "/box/x", "destination": to });
+        scene.says("filesystem", "move", &call)
+    };
+    assert_eq!(moved("/w/app/.cursor"), asks);
+    assert!(
+        moved("/w/app/cursor").starts_with("allow") && write(&scene, "/w/app/.cursor").starts_with("allow")
+    );
+    scene.approved = escalation.values.to_vec();
+    assert!(write(&scene, "/w/app/.cursor/mcp.json").starts_with("allow"));
+    scene.policy = crate::scene::policy(&[("no", json!({}), "deny")]);
+    assert_eq!(write(&scene, "/w/app/.mcp.json"), "deny no");
+    (scene.policy, scene.grants) = (crate::scene::policy(&[]), Vec::new());
+    assert_eq!(write(&scene, "/w/app/.mcp.json"), "deny default-deny");
 }
 
 #[test]

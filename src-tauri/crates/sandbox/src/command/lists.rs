@@ -4,8 +4,7 @@
 
 use std::{fs, path::PathBuf};
 
-use ironcurtain_paths::CanonicalPath;
-use ironcurtain_policy::defaults;
+use ironcurtain_paths::{CanonicalPath, protected::secrets};
 
 use super::{
     paths::{Base, EntryError, List},
@@ -122,7 +121,7 @@ impl Lists {
 /// What no command reads, in its home and on this machine. Of the kernel's own trees, every sandbox has its own.
 fn always_hidden(home: &str) -> Vec<String> {
     let Ok(home) = CanonicalPath::assume_canonical(home) else { return vec![] };
-    let paths = defaults::protected(&home).into_iter().map(|path| path.as_str().to_owned());
+    let paths = secrets(&home).into_iter().map(|path| path.as_str().to_owned());
     let of_the_kernel = |path: &String| ["/proc", "/dev", "/sys"].contains(&path.as_str());
     // What is not there hides nothing, and most of these are not.
     paths.filter(|path| !of_the_kernel(path) && fs::symlink_metadata(path).is_ok()).collect()

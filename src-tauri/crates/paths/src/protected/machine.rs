@@ -1,0 +1,53 @@
+//! Secrets and switches of the machine.
+
+use super::{Known, known};
+
+/// Absolute paths.
+#[rustfmt::skip]
+pub(super) const MACHINE: &[Known] = &[
+    // Other processes' memory and environment, devices and kernel switches.
+    known("/proc", "processes and kernel switches", "proc(5)"),
+    known("/sys", "devices and kernel switches", "sysfs(5)"),
+    known("/dev", "devices", "hier(7)"),
+    // Sockets of the desktop session, key agents and daemons, secrets handed to services.
+    known("/run/user", "sockets of the session: agents of keys, the bus, the display", "file-hierarchy(7)"),
+    known("/run/secrets", "secrets of containers", "docs.docker.com/engine/swarm/secrets"),
+    known("/run/credentials", "secrets handed to services", "systemd.exec(5)"),
+    known("/run/docker.sock", "makes anyone root", "docs.docker.com/engine/security"),
+    known("/run/containerd", "makes anyone root", "containerd.io/docs"),
+    known("/run/podman", "makes anyone root", "podman-system-service(1)"),
+    known("/run/libvirt", "makes anyone root", "libvirt.org/daemons.html"),
+    known("/run/dbus", "the bus of the machine", "dbus-daemon(1)"),
+    known("/run/systemd", "the service manager", "file-hierarchy(7)"),
+    known("/tmp/.X11-unix", "the display", "Xserver(1)"),
+    known("/tmp/.ICE-unix", "the session manager", "iceauth(1)"),
+    // Password hashes, who may become root, host keys, stored network passwords.
+    known("/etc/shadow", "password hashes", "shadow(5)"),
+    known("/etc/shadow-", "password hashes", "shadow(5)"),
+    known("/etc/gshadow", "password hashes of groups", "gshadow(5)"),
+    known("/etc/gshadow-", "password hashes of groups", "gshadow(5)"),
+    known("/etc/master.passwd", "password hashes", "passwd(5)"),
+    known("/etc/sudoers", "who may become root", "sudoers(5)"),
+    known("/etc/sudoers.d", "who may become root", "sudoers(5)"),
+    known("/etc/security/opasswd", "former passwords", "pam_unix(8)"),
+    known("/etc/ssh", "host keys", "sshd(8)"),
+    known("/etc/ssl/private", "keys of certificates", "wiki.debian.org/Self-Signed_Certificate"),
+    known("/etc/pki/tls/private", "keys of certificates", "docs.fedoraproject.org"),
+    known("/etc/letsencrypt", "keys of certificates", "eff-certbot.readthedocs.io"),
+    known("/etc/krb5.keytab", "keys of services", "krb5.conf(5)"),
+    known("/etc/wireguard", "keys of tunnels", "wg-quick(8)"),
+    known("/etc/openvpn", "keys of tunnels", "openvpn(8)"),
+    known("/etc/NetworkManager/system-connections", "network passwords", "nm-settings-keyfile(5)"),
+    known("/etc/wpa_supplicant", "network passwords", "wpa_supplicant.conf(5)"),
+    known("/etc/ppp", "network passwords", "pppd(8)"),
+    known("/etc/kubernetes", "keys of clusters", "kubernetes.io/docs/setup"),
+    known("/etc/rancher", "keys of clusters", "docs.k3s.io/cluster-access"),
+    known("/root/.ssh", "root's keys", "ssh(1)"),
+    known("/var/lib/docker", "files of containers", "docs.docker.com/engine/storage"),
+    known("/var/lib/containerd", "files of containers", "containerd.io/docs"),
+    known("/var/lib/NetworkManager", "network secrets", "NetworkManager(8)"),
+    known("/var/lib/sss", "cached logins", "sssd(8)"),
+    known("/Library/Keychains", "key chains", "security(1)"),
+    known("/private/etc/master.passwd", "password hashes", "passwd(5)"),
+    known("/var/db/dslocal", "users and their hashes", "opendirectoryd(8)"),
+];
