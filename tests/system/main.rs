@@ -23,6 +23,7 @@ mod machine;
 mod network;
 mod passing;
 mod place;
+mod protected;
 mod record;
 mod reference;
 mod relaying;

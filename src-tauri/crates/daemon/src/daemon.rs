@@ -92,13 +92,14 @@ pub(crate) struct Inner {
 ///
 /// # Errors
 /// [`StartError`]: nothing was started.
-pub async fn start(options: Options, consent: Arc<dyn Consent>) -> Result<Daemon, StartError> {
+pub async fn start(mut options: Options, consent: Arc<dyn Consent>) -> Result<Daemon, StartError> {
     if rustix::process::geteuid().is_root() && !options.allow_root {
         return Err(StartError::Root);
     }
     if let Err(e) = descriptors::take_all() {
         tracing::warn!("the number of descriptors stays as it is: {e}");
     }
+    options.home.programs = Some(options.programs.clone());
     options.home.prepare()?;
     // The lock first: what follows must not be done by two.
     let listener = Listener::bind(&options.home.socket, &options.home.state)?;
@@ -107,6 +108,7 @@ pub async fn start(options: Options, consent: Arc<dyn Consent>) -> Result<Daemon
     let audit = Audit::open(&options.home.audit(), troubles.clone())?;
     let (expired, expiries) = mpsc::unbounded_channel();
     let grants = Grants::open(&options.home.database(), expired)?;
+    first.check_places(&options.home, &grants.now())?;
     sweep(&options.home.srt())?;
     let machine = MachineOptions {
         backend: first.config().sandbox_backend,
@@ -126,6 +128,7 @@ pub async fn start(options: Options, consent: Arc<dyn Consent>) -> Result<Daemon
         home: options.home.clone(),
         audit: audit.clone(),
         troubles: troubles.clone(),
+        grants: grants.watch(),
         machine: machine.clone(),
         changes: changes.clone(),
         ending: ending.subscribe(),

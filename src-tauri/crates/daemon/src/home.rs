@@ -20,6 +20,8 @@ pub struct Home {
     pub data: PathBuf,
     /// The socket.
     pub socket: PathBuf,
+    /// Our programs, where it is known: no agent changes what is there.
+    pub programs: Option<PathBuf>,
 }
 
 /// Why our directories cannot be used.
@@ -59,12 +61,12 @@ impl Home {
         let person = BaseDirs::new().ok_or(HomeError::NoHome)?.home_dir().to_path_buf();
         if let Some(all) = std::env::var_os(HOME_VARIABLE).filter(|v| !v.is_empty()) {
             let all = PathBuf::from(all);
-            return Ok(Self { socket, ..Self::under(&all, &person) });
+            return Ok(Self { socket, programs: own_programs(), ..Self::under(&all, &person) });
         }
         let ours = ProjectDirs::from("", "", "ironcurtain").ok_or(HomeError::NoHome)?;
         let state = ours.state_dir().unwrap_or_else(|| ours.data_local_dir()).to_path_buf();
         let (config, data) = (ours.config_dir().to_path_buf(), ours.data_dir().to_path_buf());
-        Ok(Self { person, config, state, data, socket })
+        Ok(Self { person, config, state, data, socket, programs: own_programs() })
     }
 
     /// Everything under one directory, as [`HOME_VARIABLE`] has it.
@@ -76,6 +78,7 @@ impl Home {
             state: all.join("state"),
             data: all.join("data"),
             socket: all.join("run/socket"),
+            programs: None,
         }
     }
 
@@ -155,6 +158,11 @@ impl Home {
     fn runtime(&self) -> PathBuf {
         self.socket.parent().unwrap_or(Path::new("/")).to_path_buf()
     }
+}
+
+/// They lie beside the one that runs.
+fn own_programs() -> Option<PathBuf> {
+    std::env::current_exe().ok()?.parent().map(Path::to_path_buf)
 }
 
 /// Makes a directory only this user can enter, or checks and closes one that exists.

@@ -3,12 +3,14 @@
 //! - One task owns it ([`keeper`]): what is in force changes there and nowhere else.
 //! - What is not understood, cannot be read or is gone changes nothing. What was in force stays, and that is a trouble
 //!   until it is mended.
+//! - What lies where some server may write is not taken: an agent may have written it.
 //! - A change is on record before it is in force.
 //! - A look that hangs holds up nothing: what was in force stays, that is a trouble, and the next change is looked at.
 //! - A session keeps the settings and the server it began with; the law it is judged by is always the newest.
 
 mod aside;
 mod change;
+mod exposed;
 mod keeper;
 mod read;
 mod watching;
@@ -16,6 +18,7 @@ mod watching;
 use crate::audit::Audit;
 use crate::config::{Config, Servers};
 use crate::containment::Machine;
+use crate::grants::GrantTable;
 use crate::home::Home;
 use crate::law::{Law, LawError};
 use crate::troubles::Troubles;
@@ -48,6 +51,8 @@ pub struct Means {
     pub audit: Audit,
     /// Where it tells what is wrong.
     pub troubles: Troubles,
+    /// What servers may write to by what was granted.
+    pub grants: watch::Receiver<Arc<GrantTable>>,
     /// What follows the settings, too.
     pub machine: Machine,
     /// Moves when something that people are shown has changed.
@@ -67,6 +72,14 @@ impl First {
     /// [`LawError`], naming file and place.
     pub fn read(home: &Home) -> Result<Self, LawError> {
         Current::read(home).map(Self)
+    }
+
+    /// Refuses files that lie where a server may write by a standing grant, or by its entry.
+    ///
+    /// # Errors
+    /// [`LawError::Exposed`], naming the file and the server.
+    pub fn check_places(&self, home: &Home, grants: &GrantTable) -> Result<(), LawError> {
+        self.0.check_places(home, grants)
     }
 
     /// The settings.

@@ -10,7 +10,7 @@ pub(crate) use text::LawText;
 use crate::config::{ConfigError, Server, Servers};
 use crate::consent::Limits;
 use crate::home::Home;
-use ironcurtain_paths::protected::secrets;
+use crate::protection::protection;
 use ironcurtain_paths::{CanonicalPath, Resolver};
 use ironcurtain_policy::{
     Annotations, DynamicLists, Gates, LoadError, OpenFolder, Policy, Protected, RuleLines, open_folders,
@@ -63,6 +63,9 @@ pub enum LawError {
     /// A file is not understood.
     #[error("{0}")]
     Load(#[from] LoadError),
+    /// A file lies where a server may write.
+    #[error("{0}")]
+    Exposed(String),
     /// A path of ours or the home directory cannot be resolved.
     #[error("`{path}` cannot be resolved: {problem}")]
     Path {
@@ -103,7 +106,7 @@ impl Law {
         let (annotations, annotations_file) = text.annotations();
         let annotations = Annotations::from_json(annotations, &annotations_file)?;
         policy.check_examples(&policy_file, &annotations, &person)?;
-        let protected = protected(home, &person, &resolver)?.into_iter().collect();
+        let protected = protection(home, &person)?;
         let (hash, gates) = (text.hash(&hosts), Gates::new(&hosts));
         Ok(Self { version: 1, hash, policy, annotations, protected, gates, home: person, text, hosts })
     }
@@ -112,6 +115,11 @@ impl Law {
     pub(crate) fn with_hosts(&self, hosts: Hosts) -> Self {
         let (hash, gates) = (self.text.hash(&hosts), Gates::new(&hosts));
         Self { hash, gates, hosts, ..self.clone() }
+    }
+
+    /// The same with what is protected now.
+    pub(crate) fn with_protection(&self, protected: Protected) -> Self {
+        Self { protected, ..self.clone() }
     }
 
     /// The hosts of servers, where those that are not configured any more keep theirs: a session may still have one.
@@ -161,35 +169,6 @@ fn hosts(servers: &Servers) -> Hosts {
         Some((server.name.clone(), network.allowed_domains.clone()))
     };
     servers.iter().filter_map(hosts).collect()
-}
-
-/// Our own directories, and credentials: as they are spelled and as they resolve, for a link may lead elsewhere.
-///
-/// # Errors
-/// When one of our own directories cannot be resolved.
-pub fn protected(
-    home: &Home,
-    person: &CanonicalPath,
-    resolver: &Resolver,
-) -> Result<Vec<CanonicalPath>, LawError> {
-    let mut all = Vec::new();
-    // Packages are shown to the servers that are started from them, and to nobody else.
-    for own in home.own().into_iter().chain([home.installs()]) {
-        let text = own.to_string_lossy().into_owned();
-        let found =
-            resolver.resolve(&text).map_err(|e| LawError::Path { path: text, problem: e.to_string() })?;
-        all.push(found.path);
-    }
-    for path in secrets(person) {
-        // What cannot be resolved is still protected as it is spelled.
-        if let Ok(found) = resolver.resolve(path.as_str())
-            && found.path != path
-        {
-            all.push(found.path);
-        }
-        all.push(path);
-    }
-    Ok(all)
 }
 
 /// The person's home without symlinks.

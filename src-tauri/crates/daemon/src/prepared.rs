@@ -48,10 +48,9 @@ impl Prepared {
         writes: FileWrites,
         protected: &Protected,
     ) -> Option<Denial> {
-        let protected = protected.paths();
         let opens =
             || self.opens(sandbox, writes, protected).map(|(folder, inside)| opens_too_much(&folder, inside));
-        self.exposes(protected).map(exposes).or_else(opens)
+        self.exposes(protected.paths()).map(exposes).or_else(opens)
     }
 
     /// A folder that holds a protected path cannot be shown without showing that too.
@@ -68,12 +67,13 @@ impl Prepared {
         &self,
         sandbox: Option<&CanonicalPath>,
         writes: FileWrites,
-        protected: &'a [CanonicalPath],
+        protected: &'a Protected,
     ) -> Option<(CanonicalPath, &'a CanonicalPath)> {
         let open = self.needs(sandbox, writes).into_iter().filter(|n| n.writable).map(|n| n.path);
         open.into_iter().find_map(|folder| {
             // What does not exist yet could be made there.
-            let inside = protected.iter().find(|p| folder.contains(p))?;
+            let kept = protected.kept().iter().map(|kept| &kept.path);
+            let inside = protected.paths().iter().chain(kept).find(|p| folder.contains(p))?;
             Some((folder, inside))
         })
     }

@@ -152,8 +152,7 @@ impl Session {
         let log = log::start(dir.join("session.log"));
         let (key, session) = (client.key.clone(), id.clone());
         let server_name = config.name.clone();
-        let protected = law.protected.paths().to_vec();
-        let around = Surroundings::new(&shared.home, &law.home, protected, &sandbox)
+        let around = Surroundings::new(&shared.home, &law.home, &law.protected, &sandbox)
             .map_err(|e| SessionError::Directory { path: dir.clone(), problem: e.to_string() })?;
         let containment = shared.containment(&config, &around, &id).await;
         let says_it_is = Arc::default();

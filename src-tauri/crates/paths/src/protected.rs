@@ -36,6 +36,12 @@ pub fn secrets(home: &CanonicalPath) -> Vec<CanonicalPath> {
     [logins::LOGINS, stores::STORES].into_iter().flat_map(|list| below(home, list)).chain(machine).collect()
 }
 
+/// Those of [`secrets`] that are keys and logins, in this home.
+#[must_use]
+pub fn logins(home: &CanonicalPath) -> Vec<CanonicalPath> {
+    below(home, logins::LOGINS).collect()
+}
+
 /// The configuration of agents' clients in this home: who writes it has a client start programs that we do not see.
 #[must_use]
 pub fn clients(home: &CanonicalPath) -> Vec<CanonicalPath> {

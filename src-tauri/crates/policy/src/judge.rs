@@ -37,7 +37,7 @@ static SANDBOX: Spoken = Spoken {
     reason: SharedStr::fixed("the path is inside the session sandbox"),
 };
 /// Rule name: what is written has a program of the person's start others.
-const STARTS_PROGRAMS: SharedStr = SharedStr::fixed("structural-starts-programs");
+pub(crate) const STARTS_PROGRAMS: SharedStr = SharedStr::fixed("structural-starts-programs");
 const DOMAIN_GATE: SharedStr = SharedStr::fixed("structural-domain-escalate");
 const GRANT: SharedStr = SharedStr::fixed("grant");
 /// Rule name: no rule covers it.

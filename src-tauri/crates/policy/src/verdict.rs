@@ -3,7 +3,7 @@
 //! - Only the judge makes a [`Permit`]; it carries why, and which grants it rests on.
 //! - An [`Escalation`] names every value that needs a person's word: approving exactly those lets the call through.
 
-use crate::judge::INVALID_ARGUMENT;
+use crate::judge::{INVALID_ARGUMENT, STARTS_PROGRAMS};
 use crate::{Destination, Few, Role, Shared, SharedStr};
 use ironcurtain_paths::CanonicalPath;
 use std::fmt;
@@ -135,6 +135,12 @@ impl Asked {
 }
 
 impl Asked {
+    /// Whether it is about what a client is told to start: that is asked about every time.
+    #[must_use]
+    pub fn is_about_a_start(&self) -> bool {
+        self.by.rule == STARTS_PROGRAMS
+    }
+
     /// The host and the port it leads to, when it is an address.
     #[must_use]
     pub fn host_and_port(&self) -> Option<(String, u16)> {

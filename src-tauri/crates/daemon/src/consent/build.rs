@@ -60,7 +60,8 @@ pub struct Asking<'a> {
 #[must_use]
 pub fn build(asking: Asking<'_>) -> Question {
     let wanted: Vec<Wanted> = asking.wanted.iter().map(|(w, _)| w.clone()).collect();
-    let only_once = wanted.len() != asking.escalation.values.len();
+    let values = &asking.escalation.values;
+    let only_once = wanted.len() != values.len() || values.iter().any(Asked::is_about_a_start);
     let items: Vec<Item> = asking.wanted.iter().map(|(w, asked)| item(w, asked)).collect();
     let client = shown_client(asking.client);
     let host = host_of(asking.escalation);

@@ -8,13 +8,13 @@ use crate::config::{FileView, LimitSettings};
 use crate::home::Home;
 use crate::mounts::Need;
 use ironcurtain_paths::CanonicalPath;
-use ironcurtain_policy::{Annotations, Category};
+use ironcurtain_policy::{Annotations, Category, Protected};
 use ironcurtain_sandbox::{Limits, View};
 use std::io;
 use std::path::{Path, PathBuf};
 
 /// Where a sandbox is made.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Surroundings {
     /// The session sandbox directory.
     pub session_dir: CanonicalPath,
@@ -24,6 +24,8 @@ pub struct Surroundings {
     pub own: Vec<CanonicalPath>,
     /// What no server may read, our own folders among it.
     pub protected: Vec<CanonicalPath>,
+    /// What no server may change.
+    pub kept: Vec<CanonicalPath>,
     /// What all sandboxes share: journals, and what was moved away.
     pub sandboxes: CanonicalPath,
 }
@@ -49,14 +51,14 @@ pub fn default_view(server: &str, annotations: &Annotations) -> FileView {
 }
 
 impl Surroundings {
-    /// For a session. `protected` is what no call touches.
+    /// For a session. `protected` is what no call touches or changes.
     ///
     /// # Errors
     /// When one of our folders cannot be found.
     pub(crate) fn new(
         ours: &Home,
         home: &CanonicalPath,
-        protected: Vec<CanonicalPath>,
+        protected: &Protected,
         session_dir: &CanonicalPath,
     ) -> io::Result<Self> {
         let canonical = |dir: PathBuf| {
@@ -66,7 +68,16 @@ impl Surroundings {
         };
         let own = ours.own().into_iter().map(canonical).collect::<io::Result<_>>()?;
         let sandboxes = canonical(ours.sandboxes())?;
-        Ok(Self { session_dir: session_dir.clone(), home: home.clone(), own, protected, sandboxes })
+        let (session_dir, home) = (session_dir.clone(), home.clone());
+        let around = Self { session_dir, home, own, protected: Vec::new(), kept: Vec::new(), sandboxes };
+        Ok(around.protecting(protected))
+    }
+
+    /// The same, where this is protected.
+    #[must_use]
+    pub(crate) fn protecting(self, protected: &Protected) -> Self {
+        let kept = protected.kept().iter().map(|kept| kept.path.clone()).collect();
+        Self { protected: protected.paths().to_vec(), kept, ..self }
     }
 
     /// What of the file system there is to see before any grant. `program` is the file that is run.
@@ -80,6 +91,9 @@ impl Surroundings {
         for path in read.iter().chain(&writable) {
             self.may_be_opened(path, kind)?;
         }
+        for path in &writable {
+            self.may_be_changed(path, kind)?;
+        }
         let mut view = match kind {
             FileView::Roots => {
                 // As in the other view, what is not there opens nothing.
@@ -91,12 +105,19 @@ impl Surroundings {
                 deny_read: self.denied(profile),
                 allow_read: read,
                 allow_write: writable,
-                deny_write: self.paths(&profile.deny_write),
+                deny_write: self.not_written(profile),
                 private_tmp: true,
             },
         };
         view.show_program(own_files(program));
         Ok(view)
+    }
+
+    /// Whether showing a path to a server would show, or let it change, something protected, too.
+    #[must_use]
+    pub fn uncovers(&self, path: &CanonicalPath, writable: bool) -> bool {
+        let touches = |inside: &CanonicalPath| inside.contains(path) || path.contains(inside);
+        self.protected.iter().any(touches) || (writable && self.kept.iter().any(touches))
     }
 
     /// What no server reads, and what this one does not.
@@ -110,6 +131,16 @@ impl Surroundings {
         denied.sort();
         denied.dedup();
         denied
+    }
+
+    /// What no server writes to, as far as it is there, and what this one does not.
+    #[must_use]
+    pub fn not_written(&self, profile: &Profile) -> Vec<String> {
+        let there = self.kept.iter().filter(|kept| kept.as_path().exists());
+        self.paths(&profile.deny_write)
+            .into_iter()
+            .chain(there.map(|kept| kept.as_str().to_owned()))
+            .collect()
     }
 
     /// What is to be mounted, writable, where a view shows nothing by itself. What is not there is left out.
@@ -150,6 +181,20 @@ impl Surroundings {
             }
         }
         Ok(())
+    }
+}
+
+impl Surroundings {
+    /// What is kept from change is closed in the one view, and cannot be in the other.
+    fn may_be_changed(&self, path: &str, kind: FileView) -> Result<(), String> {
+        let Some(real) = Path::new(path).canonicalize().ok() else { return Ok(()) };
+        let kept = self.kept.iter().find(|kept| {
+            real.starts_with(kept.as_path())
+                || (kind == FileView::Roots && kept.as_path().starts_with(&real) && kept.as_path().exists())
+        });
+        kept.map_or(Ok(()), |kept| {
+            Err(format!("`{path}` cannot be written to, because no server may change `{kept}`"))
+        })
     }
 }
 

@@ -6,6 +6,7 @@ use super::watching::{Places, Watching};
 use super::{InForce, Means, Settings, change};
 use crate::audit::{Audit, AuditError, Entry};
 use crate::law::Law;
+use crate::protection::watched;
 use crate::troubles::Concern;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -78,15 +79,17 @@ impl Keeper {
     /// Makes what the files say now come into force.
     async fn follow(&mut self) {
         // First the watch, then the look: what changes in between is noticed.
-        let files = files(&self.means.home);
-        let Some(places) = self.waiting.for_some_time(move || Places::find(&files)).await else {
+        let (files, person) = (files(&self.means.home), self.current.law.home.clone());
+        let find = move || Places::find(&files, watched(&person));
+        let Some(places) = self.waiting.for_some_time(find).await else {
             return self.looked_in_vain();
         };
         let unwatched = self.watching.arm(places).err();
         self.means.troubles.set(Concern::Watching, unwatched.map(|why| not_noticed(&why)));
         let (home, before) = (self.means.home.clone(), self.current.clone());
+        let grants = self.means.grants.borrow().clone();
         let weighed = self.waiting.for_some_time(move || {
-            let weighed = weigh(&home, &before);
+            let weighed = weigh(&home, &before, &grants);
             let differs = weighed.now.law.version != before.law.version;
             let entry = differs.then(|| change::of_law(&before.law, &weighed.now.law));
             (weighed, entry)

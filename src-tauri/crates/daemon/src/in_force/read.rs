@@ -1,9 +1,12 @@
 //! Reading the files, and what they come to beside what is in force. Blocking; nothing is changed here.
 
 use super::Settings;
+use super::exposed::Writable;
 use crate::config::{Config, Servers, Text};
+use crate::grants::GrantTable;
 use crate::home::{Home, HomeError, private_dir};
 use crate::law::{Hosts, Law, LawError, LawFiles, LawText};
+use crate::protection::protection;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -49,24 +52,32 @@ impl Current {
         Ok(Self { config, servers, law: law.into() })
     }
 
+    /// Refuses what lies where a server may write.
+    pub(super) fn check_places(&self, home: &Home, grants: &GrantTable) -> Result<(), LawError> {
+        let writable = Writable::by(home, &self.law.home, &self.servers.1, grants);
+        files(home).iter().try_for_each(|file| writable.refuse(file)).map_err(LawError::Exposed)
+    }
+
     pub(super) fn settings(&self) -> Settings {
         Settings { config: self.config.1.clone(), servers: self.servers.1.clone() }
     }
 }
 
-/// Reads the files anew.
-pub(super) fn weigh(home: &Home, before: &Current) -> Weighed {
+/// Reads the files anew. What is protected follows the disk whether the files are taken or not.
+pub(super) fn weigh(home: &Home, before: &Current, grants: &GrantTable) -> Weighed {
     if let Err(problem) = [home.config.clone(), home.policy()].iter().try_for_each(|dir| closed(dir)) {
         let why = Some(problem.to_string());
         let refused = Refused { config: why.clone(), servers: why.clone(), law: why };
         return Weighed { now: before.clone(), refused };
     }
-    let (config, config_refused) = or_before(config(home, &before.config), &before.config);
-    let (servers, servers_refused) = or_before(servers(home, &before.servers), &before.servers);
+    let writable = Writable::by(home, &before.law.home, &before.servers.1, grants);
+    let (config, config_refused) = or_before(config(home, &before.config, &writable), &before.config);
+    let (servers, servers_refused) = or_before(servers(home, &before.servers, &writable), &before.servers);
+    let writable = Writable::by(home, &before.law.home, &servers.1, grants);
     let hosts = before.law.hosts_with(&servers.1);
-    let (mut law, law_refused) = match law(home, &before.law, hosts.clone()) {
+    let (mut law, law_refused) = match law(home, &before.law, hosts.clone(), &writable) {
         Ok(law) => (law, None),
-        Err(why) => (before.law.with_hosts(hosts), Some(why)),
+        Err(why) => (still(home, &before.law, hosts), Some(why)),
     };
     law.version = before.law.version;
     let law = if law == *before.law {
@@ -79,6 +90,15 @@ pub(super) fn weigh(home: &Home, before: &Current) -> Weighed {
     Weighed { now: Current { config, servers, law }, refused }
 }
 
+/// The law before, with the hosts and what is protected as they are now.
+fn still(home: &Home, before: &Law, hosts: Hosts) -> Law {
+    let law = before.with_hosts(hosts);
+    match protection(home, &before.home) {
+        Ok(now) => law.with_protection(now),
+        Err(_) => law,
+    }
+}
+
 fn or_before<T: Clone>(read: Result<T, String>, before: &T) -> (T, Option<String>) {
     match read {
         Ok(now) => (now, None),
@@ -86,22 +106,33 @@ fn or_before<T: Clone>(read: Result<T, String>, before: &T) -> (T, Option<String
     }
 }
 
-fn config(home: &Home, (before, _): &(Text, Config)) -> Result<(Text, Config), String> {
+fn config(
+    home: &Home,
+    (before, _): &(Text, Config),
+    writable: &Writable<'_>,
+) -> Result<(Text, Config), String> {
     let text = Config::text(home).map_err(|e| e.to_string())?;
+    writable.refuse(&text.path)?;
     still_there(before, &text)?;
     let config = Config::of(&text).map_err(|e| e.to_string())?;
     Ok((text, config))
 }
 
-fn servers(home: &Home, (before, _): &(Text, Servers)) -> Result<(Text, Servers), String> {
+fn servers(
+    home: &Home,
+    (before, _): &(Text, Servers),
+    writable: &Writable<'_>,
+) -> Result<(Text, Servers), String> {
     let text = Servers::text(home).map_err(|e| e.to_string())?;
+    writable.refuse(&text.path)?;
     still_there(before, &text)?;
     let servers = Servers::of(&text, &home.person).map_err(|e| e.to_string())?;
     Ok((text, servers))
 }
 
-fn law(home: &Home, before: &Law, hosts: Hosts) -> Result<Law, String> {
+fn law(home: &Home, before: &Law, hosts: Hosts, writable: &Writable<'_>) -> Result<Law, String> {
     let text = LawText::read(home, &LawFiles::default()).map_err(|e| e.to_string())?;
+    text.files().into_iter().try_for_each(|file| writable.refuse(&file.path))?;
     for (before, now) in before.text().files().into_iter().zip(text.files()) {
         still_there(before, now)?;
     }
@@ -149,7 +180,7 @@ mod tests {
         }
 
         fn weigh(&self, before: &Current) -> Weighed {
-            weigh(&self.home, before)
+            weigh(&self.home, before, &GrantTable::default())
         }
     }
 

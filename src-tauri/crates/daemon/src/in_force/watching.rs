@@ -3,6 +3,7 @@
 //!
 //! - The directories are watched, not the files: what replaces a file has its name, not its inode.
 //! - A directory that is not there is waited for in the nearest one above it that is.
+//! - In folders of secrets only a new link or a new folder counts: nothing is read from them.
 
 use notify::event::{AccessKind, AccessMode};
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
@@ -25,6 +26,8 @@ type Identity = (u64, u64);
 /// Where files really are.
 pub(super) struct Places {
     files: BTreeSet<PathBuf>,
+    /// Those in which a new link counts.
+    secret: BTreeSet<PathBuf>,
     /// Those to watch.
     directories: BTreeMap<PathBuf, Identity>,
 }
@@ -36,6 +39,8 @@ pub(super) struct Watching {
     watched: BTreeMap<PathBuf, Identity>,
     /// The files, and what links at their places lead to, without symlinks in the way there.
     places: BTreeSet<PathBuf>,
+    /// Folders in which a new link counts.
+    secret: BTreeSet<PathBuf>,
 }
 
 impl Watching {
@@ -49,7 +54,7 @@ impl Watching {
             }
         };
         let watcher = notify::recommended_watcher(tell).map_err(|e| e.to_string());
-        Self { watcher, events, watched: BTreeMap::new(), places: BTreeSet::new() }
+        Self { watcher, events, watched: BTreeMap::new(), places: BTreeSet::new(), secret: BTreeSet::new() }
     }
 
     /// Watches the directories as they were just found. What changes from now on is noticed.
@@ -57,8 +62,8 @@ impl Watching {
     /// # Errors
     /// A sentence: some of it is not noticed.
     pub(super) fn arm(&mut self, found: Places) -> Result<(), String> {
-        let Places { files, mut directories } = found;
-        self.places = files;
+        let Places { files, secret, mut directories } = found;
+        (self.places, self.secret) = (files, secret);
         let watcher = self.watcher.as_mut().map_err(|e| e.clone())?;
         let stale: Vec<PathBuf> = self
             .watched
@@ -104,9 +109,15 @@ impl Watching {
         }
     }
 
-    /// A file, or a directory on the way to one. No path means that anything may have changed.
+    /// A file, a directory on the way to one, or a link to something secret. No path means that anything may have changed.
     fn concern(&self, paths: &[PathBuf]) -> bool {
-        paths.is_empty() || paths.iter().any(|path| self.places.iter().any(|place| place.starts_with(path)))
+        let is_on_the_way = |path: &PathBuf| self.places.iter().any(|place| place.starts_with(path));
+        paths.is_empty() || paths.iter().any(|path| is_on_the_way(path) || self.is_new_link(path))
+    }
+
+    fn is_new_link(&self, path: &Path) -> bool {
+        let is_secret = path.parent().is_some_and(|folder| self.secret.contains(folder));
+        is_secret && path.symlink_metadata().is_ok_and(|found| found.is_symlink() || found.is_dir())
     }
 }
 
@@ -124,8 +135,9 @@ fn touched(event: notify::Result<Event>) -> Option<Vec<PathBuf>> {
 
 impl Places {
     /// Where they are now. Blocking.
-    pub(super) fn find(files: &[PathBuf]) -> Self {
-        let mut found = Self { files: BTreeSet::new(), directories: BTreeMap::new() };
+    pub(super) fn find(files: &[PathBuf], secret: Vec<PathBuf>) -> Self {
+        let directories = secret.iter().filter_map(|dir| there(dir)).collect();
+        let mut found = Self { files: BTreeSet::new(), secret: secret.into_iter().collect(), directories };
         for file in files {
             let spelled = spelled(file);
             let target = file.canonicalize().ok();

@@ -7,7 +7,7 @@ use crate::consent::visible;
 use crate::containment::Surroundings;
 use crate::home::private_dir;
 use ironcurtain_egress::Rules;
-use ironcurtain_paths::{CanonicalPath, Resolver};
+use ironcurtain_paths::CanonicalPath;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -37,9 +37,8 @@ impl Workshop {
         let session_dir =
             session_dir.ok_or_else(|| folder(std::io::Error::other("its path is not UTF-8")))?;
         let person = crate::law::canonical_home(&installer.home)?;
-        let resolver = Resolver::new(person.clone(), person.clone());
-        let protected = crate::law::protected(&installer.home, &person, &resolver)?;
-        let around = Surroundings::new(&installer.home, &person, protected, &session_dir).map_err(folder)?;
+        let protected = crate::protection(&installer.home, &person)?;
+        let around = Surroundings::new(&installer.home, &person, &protected, &session_dir).map_err(folder)?;
         let workshop = Self {
             tree: all.join("tree"),
             all,

@@ -18,7 +18,6 @@ use crate::containment::{Profile, Surroundings};
 use crate::home::{Home, HomeError};
 use crate::installs::Installs;
 use crate::law::LawError;
-use ironcurtain_paths::Resolver;
 use scratch::Scratch;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -120,9 +119,8 @@ pub(crate) async fn inspect_server(
         allow_root: inspection.allow_root,
         installs: Installs::of(&inspection.home),
     };
-    let resolver = Resolver::new(person.clone(), person.clone());
-    let protected = crate::law::protected(&inspection.home, &person, &resolver)?;
-    let around = Surroundings::new(&inspection.home, &person, protected, scratch.folder())?;
+    let protected = crate::protection(&inspection.home, &person)?;
+    let around = Surroundings::new(&inspection.home, &person, &protected, scratch.folder())?;
     let containment = containment(server, &around);
     let start =
         Start { server, programs: &programs, around: &around, network: None, needs: &[], report: None };

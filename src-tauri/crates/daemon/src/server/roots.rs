@@ -2,6 +2,7 @@
 
 #![expect(deprecated, reason = "revision 2026-07-28 drops roots; every revision before it has them")]
 
+use crate::containment::Surroundings;
 use crate::grants::{Files, StandingGrant};
 use crate::mounts::Need;
 use ironcurtain_paths::{CanonicalPath, Resolver, Target};
@@ -37,14 +38,15 @@ impl Shown {
     }
 }
 
-/// The projection. A grant whose path is not what it was (gone, or a link now) shows nothing.
+/// The projection. A grant whose path is not what it was (gone, or a link now), or that would show something protected
+/// by now, shows nothing by itself: each call under way is shown what it is allowed.
 #[must_use]
 pub fn shown(
     sandbox: &CanonicalPath,
     opened: &[OpenFolder],
     grants: &[StandingGrant],
     leases: &[Need],
-    resolver: &Resolver,
+    (resolver, around): (&Resolver, &Surroundings),
 ) -> Shown {
     let mut needs = Vec::new();
     let sandbox_root = RootView {
@@ -75,6 +77,9 @@ pub fn shown(
             writable: files.access.write || files.access.delete,
             file: files.kind == GrantKind::File,
         };
+        if around.uncovers(&need.path, need.writable) {
+            continue;
+        }
         match (target, files.kind) {
             (Target::Missing, _) | (Target::Folder, GrantKind::File) => continue,
             (Target::Folder, GrantKind::Tree) => needs.push(need),
@@ -168,7 +173,8 @@ mod tests {
             grant(&at("file"), GrantKind::File, delete),
         ];
         let sandbox = CanonicalPath::assume_canonical("/s").unwrap();
-        let got = shown(&sandbox, &[], &grants, &[Need::new(at("tree/new"), true)], &resolver);
+        let around = around(&[]);
+        let got = shown(&sandbox, &[], &grants, &[Need::new(at("tree/new"), true)], (&resolver, &around));
         let need = |name: &str, writable| Need::new(at(name), writable);
         assert_eq!(got.needs, [need("tree", false), need("file", true).of_file(), need("tree/new", true)]);
         let roots: Vec<&str> = got.roots.iter().map(|r| r.path.as_str()).collect();
@@ -186,8 +192,9 @@ mod tests {
         let folder =
             |name: &str| OpenFolder { path: base.join(name).unwrap(), writable: false, rule: "r".into() };
         let sandbox = CanonicalPath::assume_canonical("/s").unwrap();
+        let around = around(&[]);
         let resolver = Resolver::new(base.clone(), base.clone());
-        let got = shown(&sandbox, &[folder("open"), folder("gone")], &[], &[], &resolver);
+        let got = shown(&sandbox, &[folder("open"), folder("gone")], &[], &[], (&resolver, &around));
         assert_eq!(got.needs, [Need::new(base.join("open").unwrap(), false)]);
         let roots: Vec<_> = got.roots.iter().map(|r| (r.path.as_str(), r.source.as_str())).collect();
         assert_eq!(
@@ -196,12 +203,48 @@ mod tests {
         );
     }
 
+    fn around(protected: &[CanonicalPath]) -> Surroundings {
+        let path = |text| CanonicalPath::assume_canonical(text).unwrap();
+        Surroundings {
+            session_dir: path("/s"),
+            home: path("/h"),
+            own: vec![],
+            protected: protected.to_vec(),
+            kept: vec![],
+            sandboxes: path("/x"),
+        }
+    }
+
+    #[test]
+    fn a_grant_around_something_that_is_protected_by_now_shows_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let base = dir.path().canonicalize().unwrap();
+        let at = |name: &str| CanonicalPath::assume_canonical(base.join(name).to_str().unwrap()).unwrap();
+        std::fs::create_dir_all(at("tree/keys").as_path()).unwrap();
+        std::fs::create_dir(at("other").as_path()).unwrap();
+        let access = AccessSet { read: true, write: true, delete: false };
+        let grants =
+            [grant(&at("tree"), GrantKind::Tree, access), grant(&at("other"), GrantKind::Tree, access)];
+        let resolver = Resolver::new(at("other"), at("other"));
+        let needs = |around: &Surroundings| {
+            shown(&at("s"), &[], &grants, &[], (&resolver, around))
+                .needs
+                .into_iter()
+                .map(|n| n.path)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(needs(&around(&[])), [at("tree"), at("other")]);
+        assert_eq!(needs(&around(&[at("tree/keys")])), [at("other")]);
+        assert_eq!(needs(&Surroundings { kept: vec![at("tree/keys")], ..around(&[]) }), [at("other")]);
+    }
+
     #[test]
     fn there_is_always_a_root() {
         let sandbox = CanonicalPath::assume_canonical("/s").unwrap();
+        let around = around(&[]);
         let resolver = Resolver::new(sandbox.clone(), sandbox.clone());
         let inside = Need::new(sandbox.join("x").unwrap(), true);
-        let got = shown(&sandbox, &[], &[], &[inside], &resolver);
+        let got = shown(&sandbox, &[], &[], &[inside], (&resolver, &around));
         assert_eq!((got.needs.len(), got.roots.len()), (0, 1));
         assert_eq!(got.mcp_roots().roots[0].uri, "file:///s");
     }

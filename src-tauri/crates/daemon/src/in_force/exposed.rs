@@ -1,0 +1,166 @@
+//! Files that say what is in force, and lie where some server may write: what they say may be the agent's.
+//!
+//! - A file counts with where it really is and with every link on the way there.
+
+use crate::config::{Server, Servers};
+use crate::containment::{absolute, expand_home};
+use crate::grants::GrantTable;
+use crate::home::Home;
+use crate::protection::places;
+use ironcurtain_paths::{CanonicalPath, Resolver};
+use std::path::Path;
+
+/// What servers may write to, as far as it matters here.
+pub(super) struct Writable<'a> {
+    home: &'a Home,
+    servers: &'a Servers,
+    grants: &'a GrantTable,
+    resolver: Resolver,
+    /// Our own folders. No sandbox has them.
+    own: Vec<CanonicalPath>,
+}
+
+impl<'a> Writable<'a> {
+    pub(super) fn by(
+        home: &'a Home,
+        person: &CanonicalPath,
+        servers: &'a Servers,
+        grants: &'a GrantTable,
+    ) -> Self {
+        let resolver = Resolver::new(person.clone(), person.clone());
+        let own = home.own().into_iter().filter_map(|own| resolver.locate(own.to_str()?).ok()).collect();
+        Self { home, servers, grants, resolver, own }
+    }
+
+    /// Nothing when no server may write to a file; else a sentence that says which one, and by what.
+    pub(super) fn refuse(&self, file: &Path) -> Result<(), String> {
+        // What cannot be resolved cannot be read either, which says why.
+        let Some(found) = file.to_str().and_then(|text| self.resolver.resolve(text).ok()) else {
+            return Ok(());
+        };
+        for place in places(found) {
+            if let Some(by) = self.writes(&place) {
+                return Err(format!(
+                    "`{}` is at `{place}`, where {by} may write; put the file itself in its place, or take that from the server",
+                    file.display()
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn writes(&self, place: &CanonicalPath) -> Option<String> {
+        self.granted(place).or_else(|| self.of_sessions(place)).or_else(|| self.configured(place))
+    }
+
+    fn granted(&self, place: &CanonicalPath) -> Option<String> {
+        self.grants.grants.iter().find_map(|grant| {
+            let files = grant.files()?;
+            let writes = files.access.write || files.access.delete;
+            (writes && files.path.contains(place)).then(|| {
+                format!("the server `{}`, by what you granted for `{}`,", grant.subject.server, files.path)
+            })
+        })
+    }
+
+    /// Folders that sessions and servers have to themselves.
+    fn of_sessions(&self, place: &CanonicalPath) -> Option<String> {
+        let theirs = [self.home.sessions(), self.home.data.join("servers")];
+        let is_theirs = |dir: &std::path::PathBuf| {
+            dir.to_str().and_then(|dir| self.resolver.locate(dir).ok()).is_some_and(|dir| dir.contains(place))
+        };
+        theirs.iter().any(is_theirs).then(|| "a server of a session".to_owned())
+    }
+
+    /// By `allowWrite`. Our own folders stay hidden in what that opens.
+    fn configured(&self, place: &CanonicalPath) -> Option<String> {
+        if self.own.iter().any(|own| own.contains(place)) {
+            return None;
+        }
+        let opens = |written: &String| {
+            let path = absolute(&expand_home(written, &self.home.person), &self.home.person);
+            self.resolver.locate(&path).is_ok_and(|open| open.contains(place))
+        };
+        let opened = |server: &Server| {
+            let open = server.sandbox.settings()?.filesystem.allow_write.iter().find(|open| opens(open))?;
+            Some(format!("the server `{}`, by `{open}` in its `allowWrite`,", server.name))
+        };
+        self.servers.iter().find_map(opened)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::consent::Lifetime;
+    use crate::grants::{Files, Granted, StandingGrant, Subject};
+    use ironcurtain_policy::{AccessSet, GrantKind};
+    use std::fs::{create_dir_all, write};
+    use std::os::unix::fs::symlink;
+
+    fn grant(path: &str, writes: bool) -> StandingGrant {
+        StandingGrant {
+            id: "g".into(),
+            subject: Subject {
+                client: "c".into(),
+                client_name: "c".into(),
+                server: "files".into(),
+                session: Some("s".into()),
+            },
+            what: Granted::Files(Files {
+                path: CanonicalPath::assume_canonical(path).unwrap(),
+                kind: GrantKind::Tree,
+                access: AccessSet { read: true, write: writes, delete: false },
+            }),
+            lifetime: Lifetime::Session,
+            expires_ms: None,
+            created_ms: 0,
+            last_used_ms: None,
+            uses: 0,
+            provenance: "question q".into(),
+        }
+    }
+
+    #[test]
+    fn a_file_is_refused_where_it_or_a_link_on_the_way_can_be_written_by_a_server() {
+        let dir = tempfile::tempdir().unwrap();
+        let base = dir.path().canonicalize().unwrap();
+        let at = |below: &str| base.join(below);
+        create_dir_all(at("person/dotfiles")).unwrap();
+        create_dir_all(at("person/safe")).unwrap();
+        let home = Home::under(&at("ic"), &at("person"));
+        home.prepare().unwrap();
+        let person = CanonicalPath::assume_canonical(at("person").to_str().unwrap()).unwrap();
+        let file = home.policy().join("compiled-policy.json");
+        let servers = |text: &str| Servers::parse(text, Path::new("f"), &home.person).unwrap();
+        let none = servers("{}");
+        let check = |servers: &Servers, grants: Vec<StandingGrant>| {
+            Writable::by(&home, &person, servers, &GrantTable { version: 1, grants }).refuse(&file)
+        };
+        let dotfiles = at("person/dotfiles").to_str().unwrap().to_owned();
+        let all = servers(
+            r#"{ "edit": { "command": "c", "sandbox": { "filesystem": { "allowWrite": ["~"] } } } }"#,
+        );
+        // In our own folder it is out of reach.
+        write(&file, "{}").unwrap();
+        assert_eq!(check(&all, vec![grant(&dotfiles, true)]), Ok(()));
+        // A link through a writable folder, although its end is not there.
+        std::fs::remove_file(&file).unwrap();
+        write(at("person/safe/p.json"), "{}").unwrap();
+        symlink(at("person/safe/p.json"), at("person/dotfiles/p.json")).unwrap();
+        symlink(at("person/dotfiles/p.json"), &file).unwrap();
+        let refused = check(&none, vec![grant(&dotfiles, true)]).unwrap_err();
+        assert!(
+            refused.contains("dotfiles/p.json`, where the server `files`, by what you granted for `"),
+            "{refused}"
+        );
+        assert_eq!(check(&none, vec![grant(&dotfiles, false)]), Ok(()));
+        let refused = check(&all, vec![]).unwrap_err();
+        assert!(refused.contains("the server `edit`, by `~` in its `allowWrite`, may write"), "{refused}");
+        // Into a session's folder.
+        std::fs::remove_file(&file).unwrap();
+        create_dir_all(home.sessions().join("s/sandbox")).unwrap();
+        symlink(home.sessions().join("s/sandbox/p.json"), &file).unwrap();
+        assert!(check(&none, vec![]).unwrap_err().contains("where a server of a session may write"));
+    }
+}
