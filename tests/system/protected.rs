@@ -90,6 +90,7 @@ fn our_programs_in_a_granted_checkout_are_read_and_not_replaced() {
     for name in ["ironcurtain-sandbox", "ironcurtain-filesystem", "ironcurtain-shim", "ironcurtain"] {
         fs::copy(programs().join(name), ours.join(name)).unwrap();
     }
+    fs::write(ours.join("built.d"), "built").unwrap();
     let source = ours.ancestors().nth(2).unwrap().join("source.rs");
     fs::write(&source, "source").unwrap();
     let world = World::run_by(ours.clone(), hostile::install);
@@ -108,7 +109,7 @@ fn our_programs_in_a_granted_checkout_are_read_and_not_replaced() {
     assert_eq!(fs::read(&program).unwrap(), before);
     client.call("change", json!({ "path": source })).ok();
     world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
-    client.open(&ours.join("ironcurtain-shim")).ok();
+    assert_eq!(client.open(&ours.join("built.d")).ok(), "built");
 }
 
 #[test]

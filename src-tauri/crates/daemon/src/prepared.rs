@@ -72,8 +72,9 @@ impl Prepared {
         let open = self.needs(sandbox, writes).into_iter().filter(|n| n.writable).map(|n| n.path);
         open.into_iter().find_map(|folder| {
             // What does not exist yet could be made there.
-            let kept = protected.kept().iter().map(|kept| &kept.path);
-            let inside = protected.paths().iter().chain(kept).find(|p| folder.contains(p))?;
+            // To change what is kept itself is refused by the judge, who says why.
+            let kept = protected.kept().iter().map(|kept| &kept.path).filter(|p| folder.strictly_contains(p));
+            let inside = protected.paths().iter().filter(|p| folder.contains(p)).chain(kept).next()?;
             Some((folder, inside))
         })
     }

@@ -75,6 +75,13 @@ impl Protected {
         &self.kept
     }
 
+    /// Whether showing a path as a whole would show something that is closed, or let something change that is kept.
+    #[must_use]
+    pub fn is_uncovered_by(&self, path: &CanonicalPath, writable: bool) -> bool {
+        let touches = |inside: &CanonicalPath| inside.contains(path) || path.contains(inside);
+        self.paths.iter().any(touches) || (writable && self.kept.iter().any(|kept| touches(&kept.path)))
+    }
+
     /// The kept path that holds a path; or, for a call that takes the path away, one that lies in it.
     pub(crate) fn keeps(&self, path: &CanonicalPath, taken_away: bool) -> Option<&Kept> {
         self.kept.iter().find(|kept| kept.path.contains(path) || (taken_away && path.contains(&kept.path)))

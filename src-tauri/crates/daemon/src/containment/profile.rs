@@ -14,7 +14,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// Where a sandbox is made.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Surroundings {
     /// The session sandbox directory.
     pub session_dir: CanonicalPath,
@@ -22,10 +22,8 @@ pub struct Surroundings {
     pub home: CanonicalPath,
     /// Our own folders.
     pub own: Vec<CanonicalPath>,
-    /// What no server may read, our own folders among it.
-    pub protected: Vec<CanonicalPath>,
-    /// What no server may change.
-    pub kept: Vec<CanonicalPath>,
+    /// What no server may read, our own folders among it, or change.
+    pub protected: Protected,
     /// What all sandboxes share: journals, and what was moved away.
     pub sandboxes: CanonicalPath,
 }
@@ -69,15 +67,7 @@ impl Surroundings {
         let own = ours.own().into_iter().map(canonical).collect::<io::Result<_>>()?;
         let sandboxes = canonical(ours.sandboxes())?;
         let (session_dir, home) = (session_dir.clone(), home.clone());
-        let around = Self { session_dir, home, own, protected: Vec::new(), kept: Vec::new(), sandboxes };
-        Ok(around.protecting(protected))
-    }
-
-    /// The same, where this is protected.
-    #[must_use]
-    pub(crate) fn protecting(self, protected: &Protected) -> Self {
-        let kept = protected.kept().iter().map(|kept| kept.path.clone()).collect();
-        Self { protected: protected.paths().to_vec(), kept, ..self }
+        Ok(Self { session_dir, home, own, protected: protected.clone(), sandboxes })
     }
 
     /// What of the file system there is to see before any grant. `program` is the file that is run.
@@ -113,19 +103,12 @@ impl Surroundings {
         Ok(view)
     }
 
-    /// Whether showing a path to a server would show, or let it change, something protected, too.
-    #[must_use]
-    pub fn uncovers(&self, path: &CanonicalPath, writable: bool) -> bool {
-        let touches = |inside: &CanonicalPath| inside.contains(path) || path.contains(inside);
-        self.protected.iter().any(touches) || (writable && self.kept.iter().any(touches))
-    }
-
     /// What no server reads, and what this one does not.
     #[must_use]
     pub fn denied(&self, profile: &Profile) -> Vec<String> {
         let kernel = |path: &&CanonicalPath| KERNEL.iter().any(|own| path.as_path().starts_with(own));
         let standing =
-            self.protected.iter().filter(|path| !kernel(path)).map(|path| path.as_str().to_owned());
+            self.protected.paths().iter().filter(|path| !kernel(path)).map(|path| path.as_str().to_owned());
         let own = self.paths(profile.deny_read.as_deref().unwrap_or_default());
         let mut denied: Vec<String> = standing.chain(own).collect();
         denied.sort();
@@ -136,7 +119,8 @@ impl Surroundings {
     /// What no server writes to, as far as it is there, and what this one does not.
     #[must_use]
     pub fn not_written(&self, profile: &Profile) -> Vec<String> {
-        let there = self.kept.iter().filter(|kept| kept.as_path().exists());
+        let there =
+            self.protected.kept().iter().map(|kept| &kept.path).filter(|kept| kept.as_path().exists());
         self.paths(&profile.deny_write)
             .into_iter()
             .chain(there.map(|kept| kept.as_str().to_owned()))
@@ -172,7 +156,7 @@ impl Surroundings {
             if self.own.iter().any(|own| own.contains(&path)) {
                 return Err(format!("`{path}` is IronCurtain's own, which is opened to no server"));
             }
-            let inside = self.protected.iter().find(|inside| path.strictly_contains(inside));
+            let inside = self.protected.paths().iter().find(|inside| path.strictly_contains(inside));
             if let Some(inside) = inside.filter(|inside| kind == FileView::Roots && inside.as_path().exists())
             {
                 return Err(format!(
@@ -188,7 +172,7 @@ impl Surroundings {
     /// What is kept from change is closed in the one view, and cannot be in the other.
     fn may_be_changed(&self, path: &str, kind: FileView) -> Result<(), String> {
         let Some(real) = Path::new(path).canonicalize().ok() else { return Ok(()) };
-        let kept = self.kept.iter().find(|kept| {
+        let kept = self.protected.kept().iter().map(|kept| &kept.path).find(|kept| {
             real.starts_with(kept.as_path())
                 || (kind == FileView::Roots && kept.as_path().starts_with(&real) && kept.as_path().exists())
         });

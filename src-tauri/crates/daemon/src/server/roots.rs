@@ -2,11 +2,10 @@
 
 #![expect(deprecated, reason = "revision 2026-07-28 drops roots; every revision before it has them")]
 
-use crate::containment::Surroundings;
 use crate::grants::{Files, StandingGrant};
 use crate::mounts::Need;
 use ironcurtain_paths::{CanonicalPath, Resolver, Target};
-use ironcurtain_policy::{GrantKind, OpenFolder, file_uri};
+use ironcurtain_policy::{GrantKind, OpenFolder, Protected, file_uri};
 use ironcurtain_protocol::RootView;
 use rmcp::model::{ListRootsResult, Root};
 
@@ -46,7 +45,7 @@ pub fn shown(
     opened: &[OpenFolder],
     grants: &[StandingGrant],
     leases: &[Need],
-    (resolver, around): (&Resolver, &Surroundings),
+    (resolver, protected): (&Resolver, &Protected),
 ) -> Shown {
     let mut needs = Vec::new();
     let sandbox_root = RootView {
@@ -77,7 +76,7 @@ pub fn shown(
             writable: files.access.write || files.access.delete,
             file: files.kind == GrantKind::File,
         };
-        if around.uncovers(&need.path, need.writable) {
+        if protected.is_uncovered_by(&need.path, need.writable) {
             continue;
         }
         match (target, files.kind) {
@@ -127,7 +126,7 @@ mod tests {
     use super::*;
     use crate::consent::Lifetime;
     use crate::grants::{Granted, Subject};
-    use ironcurtain_policy::AccessSet;
+    use ironcurtain_policy::{AccessSet, Kept, KeptThing};
 
     fn grant(path: &CanonicalPath, kind: GrantKind, access: AccessSet) -> StandingGrant {
         let subject = Subject {
@@ -173,8 +172,13 @@ mod tests {
             grant(&at("file"), GrantKind::File, delete),
         ];
         let sandbox = CanonicalPath::assume_canonical("/s").unwrap();
-        let around = around(&[]);
-        let got = shown(&sandbox, &[], &grants, &[Need::new(at("tree/new"), true)], (&resolver, &around));
+        let got = shown(
+            &sandbox,
+            &[],
+            &grants,
+            &[Need::new(at("tree/new"), true)],
+            (&resolver, Protected::NOTHING),
+        );
         let need = |name: &str, writable| Need::new(at(name), writable);
         assert_eq!(got.needs, [need("tree", false), need("file", true).of_file(), need("tree/new", true)]);
         let roots: Vec<&str> = got.roots.iter().map(|r| r.path.as_str()).collect();
@@ -192,27 +196,15 @@ mod tests {
         let folder =
             |name: &str| OpenFolder { path: base.join(name).unwrap(), writable: false, rule: "r".into() };
         let sandbox = CanonicalPath::assume_canonical("/s").unwrap();
-        let around = around(&[]);
         let resolver = Resolver::new(base.clone(), base.clone());
-        let got = shown(&sandbox, &[folder("open"), folder("gone")], &[], &[], (&resolver, &around));
+        let got =
+            shown(&sandbox, &[folder("open"), folder("gone")], &[], &[], (&resolver, Protected::NOTHING));
         assert_eq!(got.needs, [Need::new(base.join("open").unwrap(), false)]);
         let roots: Vec<_> = got.roots.iter().map(|r| (r.path.as_str(), r.source.as_str())).collect();
         assert_eq!(
             roots,
             [("/s", "the session's own folder"), (base.join("open").unwrap().as_str(), "rule r")]
         );
-    }
-
-    fn around(protected: &[CanonicalPath]) -> Surroundings {
-        let path = |text| CanonicalPath::assume_canonical(text).unwrap();
-        Surroundings {
-            session_dir: path("/s"),
-            home: path("/h"),
-            own: vec![],
-            protected: protected.to_vec(),
-            kept: vec![],
-            sandboxes: path("/x"),
-        }
     }
 
     #[test]
@@ -226,25 +218,22 @@ mod tests {
         let grants =
             [grant(&at("tree"), GrantKind::Tree, access), grant(&at("other"), GrantKind::Tree, access)];
         let resolver = Resolver::new(at("other"), at("other"));
-        let needs = |around: &Surroundings| {
-            shown(&at("s"), &[], &grants, &[], (&resolver, around))
-                .needs
-                .into_iter()
-                .map(|n| n.path)
-                .collect::<Vec<_>>()
+        let needs = |protected: &Protected| {
+            let shown = shown(&at("s"), &[], &grants, &[], (&resolver, protected));
+            shown.needs.into_iter().map(|need| need.path).collect::<Vec<_>>()
         };
-        assert_eq!(needs(&around(&[])), [at("tree"), at("other")]);
-        assert_eq!(needs(&around(&[at("tree/keys")])), [at("other")]);
-        assert_eq!(needs(&Surroundings { kept: vec![at("tree/keys")], ..around(&[]) }), [at("other")]);
+        assert_eq!(needs(Protected::NOTHING), [at("tree"), at("other")]);
+        assert_eq!(needs(&[at("tree/keys")].into_iter().collect()), [at("other")]);
+        let kept = Kept { path: at("tree/keys"), is: KeptThing::OurPrograms };
+        assert_eq!(needs(&Protected::default().keeping(vec![kept])), [at("other")]);
     }
 
     #[test]
     fn there_is_always_a_root() {
         let sandbox = CanonicalPath::assume_canonical("/s").unwrap();
-        let around = around(&[]);
         let resolver = Resolver::new(sandbox.clone(), sandbox.clone());
         let inside = Need::new(sandbox.join("x").unwrap(), true);
-        let got = shown(&sandbox, &[], &[], &[inside], (&resolver, &around));
+        let got = shown(&sandbox, &[], &[], &[inside], (&resolver, Protected::NOTHING));
         assert_eq!((got.needs.len(), got.roots.len()), (0, 1));
         assert_eq!(got.mcp_roots().roots[0].uri, "file:///s");
     }

@@ -2,7 +2,7 @@
 
 use super::Session;
 use super::prepare::ToolCall;
-use crate::grants::StandingGrant;
+use crate::grants::{Files, StandingGrant};
 use crate::judging::{self, Setting};
 use crate::law::Law;
 use crate::mounts::Need;
@@ -104,7 +104,12 @@ impl Session {
         approved: Vec<Asked>,
     ) -> Leave {
         let mut needs = prepared.needs(Some(&self.sandbox), self.config.file_writes);
-        let is_granted = |need: &Need| by.grants.iter().any(|grant| grant.shows(need));
+        // A grant that would show something protected by now shows nothing by itself.
+        let is_withheld = |grant: &StandingGrant| {
+            let writes = |f: &Files| f.access.write || f.access.delete;
+            grant.files().is_some_and(|f| by.law.protected.is_uncovered_by(&f.path, writes(f)))
+        };
+        let is_granted = |need: &Need| by.grants.iter().any(|grant| grant.shows(need) && !is_withheld(grant));
         let granted: Vec<Need> = needs.iter().filter(|need| is_granted(need)).cloned().collect();
         // A server that opted out of the sandbox sees everything as it is.
         needs.retain(|need| self.sandboxed || !granted.contains(need));

@@ -120,8 +120,13 @@ impl Leg {
             table.grants.iter().filter(|g| (self.options.may_use)(g)).cloned().collect();
         let leases: Vec<Need> = self.leases.values().flatten().cloned().collect();
         let o = &self.options;
-        let mut new =
-            shown(&o.around.session_dir, &self.lawful.opened, &grants, &leases, (&o.resolver, &o.around));
+        let mut new = shown(
+            &o.around.session_dir,
+            &self.lawful.opened,
+            &grants,
+            &leases,
+            (&o.resolver, &o.around.protected),
+        );
         let standing = o.containment.as_ref().map(|c| c.standing(&o.around));
         new.needs.extend(standing.unwrap_or_default());
         self.roots.send_if_modified(|old| {
@@ -139,9 +144,8 @@ impl Leg {
             return;
         }
         self.lawful = Lawful::of(&law, &self.options.server.name);
-        let around = self.options.around.clone().protecting(&law.protected);
-        if self.options.around != around {
-            self.options.around = around;
+        if self.options.around.protected != law.protected {
+            self.options.around.protected = law.protected.clone();
             // What hides them is made with the process.
             self.hides_too_little = self.options.containment.as_ref().is_ok_and(Containment::hides_paths);
         }
