@@ -176,9 +176,9 @@ fn the_shim() {
     client.shim.kill().unwrap();
     eventually("all of the session has ended", BOUND, || below.iter().all(|p| !p.is_alive()));
     eventually("no session", BOUND, || machine.command(&["sessions"]).stdout.starts_with(b"No agent"));
-    // The question is over: its answer allows nothing, also not the next one.
+    // The question is over, and that is said; its answer allows nothing, also not the next one.
+    machine.wait_until_said("A question is over: ");
     machine.types("1");
-    machine.wait_until_said("It was over already");
     let mut client = machine.connect();
     let call = client.begin_call("open", json!({ "path": secret }));
     machine.wait_until_said("Your answer: ");

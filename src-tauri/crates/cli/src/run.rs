@@ -6,6 +6,7 @@ use ironcurtain_daemon::consent::{Consent, NobodyToAsk, Terminal};
 use ironcurtain_daemon::{EventLog, Home, Options, start};
 use ironcurtain_protocol::Request;
 use std::io;
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
@@ -28,7 +29,10 @@ pub fn daemon(options: &DaemonOptions) -> anyhow::Result<()> {
         .init();
     let consent: Arc<dyn Consent> = match options.ask {
         Ask::Deny => Arc::new(NobodyToAsk),
-        Ask::Terminal => Arc::new(Terminal::new(io::BufReader::new(io::stdin()), io::stdout())?),
+        Ask::Terminal => Arc::new(Terminal::new(
+            io::stdin().as_fd().try_clone_to_owned()?,
+            io::stdout().as_fd().try_clone_to_owned()?,
+        )?),
     };
     let programs = std::env::current_exe()?.parent().context("this program has no directory")?.to_path_buf();
     let options = Options { home: Home::from_env()?, programs, allow_root: options.allow_root };

@@ -6,7 +6,8 @@ use anyhow::{Context, ensure};
 use ironcurtain_daemon::consent::{Consent, Terminal};
 use ironcurtain_daemon::{Daemon, Home, Options, start};
 use serde_json::Value;
-use std::io::{BufReader, Write};
+use std::io::Write;
+use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -82,7 +83,12 @@ impl Stage {
         }
         let consent: Arc<dyn Consent> = match answer {
             Some(answer) => Arc::new(Scripted::new(answer)),
-            None => Arc::new(Terminal::new(BufReader::new(std::io::stdin()), std::io::stdout())?),
+            None => {
+                let (input, output) = (std::io::stdin(), std::io::stdout());
+                let [input, output] =
+                    [input.as_fd().try_clone_to_owned()?, output.as_fd().try_clone_to_owned()?];
+                Arc::new(Terminal::new(input, output)?)
+            }
         };
         let options =
             Options { home: self.home.clone(), programs: self.programs.clone(), allow_root: allow_root() };

@@ -1,0 +1,244 @@
+//! A question as rows of a terminal: a label of ours, a mark, and the text that is not ours.
+//!
+//! - INVARIANT: a line that has the mark after its label is the only kind with foreign text in it; every other line is
+//!   made of our own words and numbers. No line is wider than the terminal, so that it never goes on in the next.
+//! - Each label begins with a letter of ours: a terminal that turns lines by their first letter turns none of these.
+
+use super::quote::{columns, ends, head, line, pieces};
+use crate::consent::{Consequence, Lifetime, Offer, Piece, Preview, Question};
+
+/// The narrowest terminal that a question is drawn on.
+pub(super) const NARROWEST: usize = 36;
+
+/// The widest label.
+const LABEL: usize = 10;
+
+/// How much of it is on the first screen; the rest is shown on request.
+const MOST_LINES: usize = 12;
+const MOST_DEEDS: usize = 20;
+/// How many lines one thing that would be done has at most.
+const LINES_OF_A_DEED: usize = 4;
+const MOST_ARGUMENTS: usize = 12;
+
+/// One row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Row {
+    /// Our own words.
+    Ours(String),
+    /// Text that is not ours.
+    Foreign(String, Text),
+}
+
+/// What is shown of a text that is not ours.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Text {
+    /// Its beginning.
+    Head(String),
+    /// Its beginning and its end.
+    Ends(String),
+    /// In several lines, and of what is longer its beginning and its end.
+    Several(String),
+    /// All of it, in as many lines as it takes.
+    All(String),
+    /// So many lines of it at most.
+    Lines(String, usize),
+}
+
+/// The first screen of a question, all that is needed to answer it.
+pub(super) fn question(
+    question: &Question,
+    choices: &[(usize, &Offer, Lifetime)],
+    width: usize,
+) -> Vec<String> {
+    // First what is long, so that nothing stands between what is asked about and the answer.
+    let mut rows = preview(question, MOST_LINES);
+    rows.extend(who(question));
+    rows.extend(how(question));
+    rows.extend(deeds(question, MOST_DEEDS));
+    let with = |(name, value): &(String, String)| foreign("with", &format!("{name} = {value}"), Text::Head);
+    rows.extend(question.with.iter().take(MOST_ARGUMENTS).map(with));
+    rows.extend(left_out(question.with.len(), MOST_ARGUMENTS, "arguments"));
+    rows.extend(question.also.iter().map(|also| foreign("means also", also, Text::All)));
+    let mut last = None;
+    for (n, (at, offer, lifetime)) in choices.iter().enumerate() {
+        if last != Some(*at) {
+            rows.push(Row::Foreign("a yes:".to_owned(), Text::All(line(&offer.sentence))));
+            last = Some(*at);
+        }
+        let label = format!("answer {}", n + 1);
+        rows.push(Row::Foreign(label, Text::Head(format!("{}, {}", lifetime.words(), line(&offer.label)))));
+    }
+    rows.push(Row::Ours(
+        "Type the number of an answer, or d for all of it; anything else denies.".to_owned(),
+    ));
+    drawn(rows, width)
+}
+
+/// All that is known, nothing cut.
+pub(super) fn details(question: &Question, width: usize) -> Vec<String> {
+    let mut rows = deeds(question, usize::MAX);
+    rows.extend(question.also.iter().map(|also| foreign("means also", also, Text::All)));
+    rows.extend(question.offers.iter().map(|offer| foreign("a yes:", &offer.sentence, Text::All)));
+    rows.extend(who(question));
+    rows.extend(how(question));
+    rows.push(foreign("command", &question.server_command, Text::All));
+    rows.push(foreign("session", &question.session, Text::All));
+    for process in &question.client.chain {
+        let exe = process.exe.as_deref().unwrap_or("its file could not be read");
+        rows.push(foreign("process", &format!("{} {} {exe}", process.pid, process.name), Text::All));
+    }
+    for (name, value) in &question.arguments {
+        rows.push(foreign("argument", name, Text::All));
+        rows.push(Row::Foreign("value".to_owned(), Text::All(value.clone())));
+    }
+    rows.extend(preview(question, usize::MAX));
+    let whole = rows.into_iter().map(|row| match row {
+        Row::Foreign(label, Text::Head(text) | Text::Ends(text) | Text::Several(text)) => {
+            Row::Foreign(label, Text::All(text))
+        }
+        whole @ (Row::Ours(_) | Row::Foreign(_, Text::All(_) | Text::Lines(..))) => whole,
+    });
+    drawn(whole.collect(), width)
+}
+
+/// Everything that the call would do, the worst first.
+fn deeds(question: &Question, most: usize) -> Vec<Row> {
+    let verb = question.consequences.first().map_or(question.verb, |first| first.verb);
+    let mut rows = vec![Row::Ours(format!("A program wants to {}:", verb.word().to_uppercase()))];
+    rows.extend(question.consequences.iter().take(most).flat_map(deed));
+    rows.extend(left_out(question.consequences.len(), most, "things that it would do"));
+    rows
+}
+
+fn deed(deed: &Consequence) -> Vec<Row> {
+    let words = deed.verb.word().to_uppercase();
+    let mut rows = Vec::new();
+    let label = match words.split_once(' ') {
+        None => &words,
+        Some((first, _)) => {
+            rows.push(Row::Ours(format!("{words}:")));
+            first
+        }
+    };
+    rows.push(foreign(label, &object(&deed.object), Text::Several));
+    rows.extend(deed.note.iter().map(|note| foreign("there", note, Text::Head)));
+    rows.extend(deed.asked_for.iter().map(|asked| foreign("asked as", asked, Text::Ends)));
+    if deed.allowed {
+        rows.push(Row::Ours("  (this it may do without your word)".to_owned()));
+    }
+    rows
+}
+
+/// What is not ours in quotes where there are words of ours beside it, so that it cannot add to them.
+fn object(pieces: &[Piece]) -> String {
+    let quoted = |text: &str| match pieces {
+        [_] => text.to_owned(),
+        _ => format!("\"{}\"", text.replace('"', "\\\"")),
+    };
+    let one = |piece: &Piece| match piece {
+        Piece::Ours(words) => (*words).to_owned(),
+        Piece::Path(text) | Piece::Foreign(text) => quoted(text),
+    };
+    pieces.iter().map(one).collect()
+}
+
+fn who(question: &Question) -> Vec<Row> {
+    let client = &question.client;
+    let mut rows = vec![foreign("program", &client.name, Text::Head)];
+    match &client.exe {
+        Some(exe) => rows.push(foreign("file", exe, Text::Ends)),
+        None => rows.push(Row::Ours("Unknown program: its file could not be read.".to_owned())),
+    }
+    let parents: Vec<&str> = client.chain.iter().skip(1).take(2).map(|process| &*process.name).collect();
+    if !parents.is_empty() {
+        rows.push(foreign("started by", &parents.join(" in "), Text::Head));
+    }
+    rows.extend(client.cwd.iter().map(|cwd| foreign("in", cwd, Text::Ends)));
+    rows.extend(client.says_it_is.iter().map(|claim| foreign("says it is", claim, Text::Head)));
+    rows.extend(client.label.iter().map(|label| foreign("label", label, Text::Head)));
+    rows
+}
+
+fn how(question: &Question) -> Vec<Row> {
+    let mut rows = vec![foreign("server", &question.server, Text::Head)];
+    rows.extend(question.tool.iter().map(|tool| foreign("tool", tool, Text::Head)));
+    rows.push(foreign("why", &question.reason, Text::Head));
+    rows.push(foreign("rule", &question.rule, Text::Head));
+    if !question.sandboxed {
+        rows.push(Row::Ours("The server is NOT SANDBOXED.".to_owned()));
+    }
+    rows
+}
+
+fn preview(question: &Question, most: usize) -> Vec<Row> {
+    let (title, text) = match &question.preview {
+        None => return Vec::new(),
+        Some(Preview::Content(text)) => ("What it would write:", text),
+        Some(Preview::Diff(text)) => ("What it would change:", text),
+    };
+    vec![Row::Ours(title.to_owned()), Row::Foreign("text".to_owned(), Text::Lines(text.clone(), most))]
+}
+
+fn left_out(all: usize, most: usize, what: &str) -> Option<Row> {
+    let more = all.saturating_sub(most);
+    (more > 0).then(|| Row::Ours(format!("... and {more} more {what}, not shown; d shows all of it.")))
+}
+
+fn foreign(label: &str, text: &str, how: impl Fn(String) -> Text) -> Row {
+    Row::Foreign(label.to_owned(), how(line(text)))
+}
+
+fn drawn(rows: Vec<Row>, width: usize) -> Vec<String> {
+    let room = width.saturating_sub(LABEL + 4);
+    let mut lines = Vec::new();
+    for row in rows {
+        let (label, texts, left_out) = match row {
+            Row::Ours(words) => {
+                lines.extend(wrapped(&words, width));
+                continue;
+            }
+            Row::Foreign(label, Text::Head(text)) => (label, vec![head(&text, room)], 0),
+            Row::Foreign(label, Text::Ends(text)) => (label, vec![ends(&text, room)], 0),
+            Row::Foreign(label, Text::Several(text)) => {
+                (label, pieces(&ends(&text, room * LINES_OF_A_DEED), room), 0)
+            }
+            Row::Foreign(label, Text::All(text)) => (label, pieces(&text, room), 0),
+            Row::Foreign(label, Text::Lines(text, most)) => {
+                let mut all = pieces(&text, room);
+                let more = all.len().saturating_sub(most);
+                all.truncate(most);
+                (label, all, more)
+            }
+        };
+        lines.extend(texts.iter().map(|text| format!(" {label:<LABEL$.LABEL$} | {text}")));
+        if left_out > 0 {
+            lines
+                .extend(wrapped(&format!("... {left_out} more lines, not shown; d shows all of it."), width));
+        }
+    }
+    lines
+}
+
+/// The place of a question where it has none.
+pub(super) fn too_narrow(width: usize) -> Vec<String> {
+    let words = format!(
+        "A question waits, and this terminal is narrower than {NARROWEST} columns. Make it wider to see it; Enter denies."
+    );
+    wrapped(&words, width)
+}
+
+/// Words of ours, broken between them where the terminal is too narrow.
+pub(super) fn wrapped(words: &str, width: usize) -> Vec<String> {
+    let indent = words.len() - words.trim_start().len();
+    let mut lines: Vec<String> = Vec::new();
+    for word in words.split_whitespace() {
+        match lines.last_mut() {
+            Some(last) if columns(last) + 1 + columns(word) <= width => {
+                last.push(' ');
+                last.push_str(word);
+            }
+            Some(_) | None => lines.push(format!("{}{word}", " ".repeat(1 + indent))),
+        }
+    }
+    lines
+}

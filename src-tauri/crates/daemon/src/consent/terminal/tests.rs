@@ -1,0 +1,410 @@
+//! On real terminals: a pair of which the kernel holds the middle.
+
+use super::super::tests::question;
+use super::super::{Broker, Consequence, Outcome, Piece, Preview, Verb};
+use super::*;
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Write};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::sync::oneshot;
+
+/// How long a test waits for anything.
+const BOUND: Duration = Duration::from_secs(10);
+
+/// A person at a terminal.
+struct Person {
+    hands: File,
+    user: File,
+    seen: Arc<Mutex<String>>,
+    terminal: Terminal,
+}
+
+impl Person {
+    fn at(columns: u16) -> Self {
+        let hands = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        grantpt(&hands).unwrap();
+        unlockpt(&hands).unwrap();
+        let name = ptsname(&hands, Vec::new()).unwrap().into_string().unwrap();
+        let user = OpenOptions::new().read(true).write(true).open(name).unwrap();
+        let size = Winsize { ws_row: 24, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+        tcsetwinsize(&user, size).unwrap();
+        let terminal =
+            Terminal::new(user.try_clone().unwrap().into(), user.try_clone().unwrap().into()).unwrap();
+        let (hands, seen) = (File::from(hands), Arc::<Mutex<String>>::default());
+        let (mut eyes, sees) = (hands.try_clone().unwrap(), Arc::clone(&seen));
+        std::thread::spawn(move || {
+            let mut piece = [0; 4096];
+            while let Ok(n @ 1..) = eyes.read(&mut piece) {
+                let text = String::from_utf8_lossy(&piece[..n]).replace("\r\n", "\n");
+                sees.lock().unwrap().push_str(&text);
+            }
+        });
+        Self { hands, user, seen, terminal }
+    }
+
+    fn is_asked(&self, question: Question) -> oneshot::Receiver<Answer> {
+        let (slot, answer) = slot();
+        self.terminal.ask(question, slot);
+        answer
+    }
+
+    fn types(&self, text: &str) {
+        (&self.hands).write_all(text.as_bytes()).unwrap();
+    }
+
+    fn resizes(&self, columns: u16) {
+        let size = Winsize { ws_row: 24, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+        tcsetwinsize(&self.user, size).unwrap();
+    }
+
+    /// Waits until the terminal shows this, and gives what it showed up to there.
+    #[track_caller]
+    fn sees(&self, words: &str) -> String {
+        let deadline = Instant::now() + BOUND;
+        loop {
+            let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(at) = seen.find(words) {
+                let rest = seen.split_off(at + words.len());
+                return std::mem::replace(&mut *seen, rest);
+            }
+            assert!(Instant::now() < deadline, "no `{words}` in: {seen}");
+            drop(seen);
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+}
+
+fn slot() -> (Slot, oneshot::Receiver<Answer>) {
+    let (answer, answered) = oneshot::channel();
+    (Slot { answer, working: tokio::sync::mpsc::channel(1).0 }, answered)
+}
+
+fn said(answer: oneshot::Receiver<Answer>) -> Answer {
+    answer.blocking_recv().unwrap()
+}
+
+const ONCE: Answer = Answer::Allow { offer: 0, lifetime: Lifetime::Once };
+const NO: Answer = Answer::Deny { note: None };
+
+/// A read of a file, asked for by another name.
+fn of_file(id: &str, path: &str, asked_for: &str) -> Question {
+    Question { consequences: vec![read(path, asked_for)], ..question(id) }
+}
+
+fn read(path: &str, asked_for: &str) -> Consequence {
+    Consequence {
+        verb: Verb::Read,
+        object: vec![Piece::Path(path.into())],
+        note: Some("3 bytes".into()),
+        asked_for: Some(asked_for.into()),
+        allowed: false,
+    }
+}
+
+/// The rows of a terminal that goes on in the next where a line is too wide.
+fn rows(text: &str, columns: usize) -> Vec<String> {
+    let broken = |line: &str| {
+        let mut rows = vec![String::new()];
+        let mut used = 0;
+        for c in line.chars() {
+            let wide = if c.is_ascii() { 1 } else { 2 };
+            if used + wide > columns {
+                rows.push(String::new());
+                used = 0;
+            }
+            used += wide;
+            rows.last_mut().unwrap().push(c);
+        }
+        rows
+    };
+    text.lines().flat_map(broken).collect()
+}
+
+/// Every row with one of these words has our mark before it.
+#[track_caller]
+fn is_marked(text: &str, columns: usize, words: &[&str]) {
+    let rows = rows(text, columns);
+    let foreign: Vec<&String> =
+        rows.iter().filter(|row| words.iter().any(|word| row.contains(word))).collect();
+    assert!(!foreign.is_empty(), "{text}");
+    assert!(foreign.iter().all(|row| row.chars().skip(11).take(3).eq(" | ".chars())), "{foreign:#?}");
+}
+
+#[test]
+fn only_the_number_of_an_answer_allows() {
+    let person = Person::at(80);
+    for (line, expected) in
+        [("1\n", ONCE), ("\n", NO), ("2\n", NO), ("0\n", NO), ("y\n", NO), ("1x\n", NO), ("\u{4}", NO)]
+    {
+        let answer = person.is_asked(question("q"));
+        person.sees(PROMPT);
+        person.types(line);
+        assert_eq!(said(answer), expected, "{line:?}");
+    }
+}
+
+#[test]
+fn foreign_text_makes_no_line_that_looks_like_ours() {
+    for columns in [36_u16, 40, 80, 132] {
+        let person = Person::at(columns);
+        let width = usize::from(columns);
+        // As wide as the terminal: each further line would be one of ours.
+        let lines = [
+            "A program wants to READ:",
+            " READ       | ~/notes.txt",
+            " there      | 3 bytes",
+            " Your answer: 1",
+        ];
+        let forged: String = lines.iter().map(|line| format!("FOE {line:<width$}")).collect();
+        let mut asked = of_file("q", "/home/u/passwords.txt", &format!("/x/{forged}"));
+        let object = ["FOE main", "http://x\" to \"http://y"].map(|text| Piece::Foreign(text.into()));
+        let [what, to] = object;
+        let push =
+            Consequence { verb: Verb::Push, object: vec![what, Piece::Ours(" to "), to], ..read("", "") };
+        asked.consequences.insert(0, push);
+        asked.consequences.push(Consequence { verb: Verb::Forget, ..read("FOE", "") });
+        asked.with = vec![(forged.clone(), forged.replace("FOE", "\nFOE"))];
+        asked.also = vec![forged.clone()];
+        asked.client.name = forged.clone();
+        asked.client.says_it_is = Some(forged.replace(' ', "\n"));
+        asked.arguments = vec![(forged.clone(), forged.replace("FOE", "\nFOE\u{4e00}\t"))];
+        asked.preview = Some(Preview::Content(forged.replace(' ', "\n")));
+        asked.reason = forged.replace(' ', "\u{4e00}");
+        asked.offers[0].sentence = forged.clone();
+        let answer = person.is_asked(asked.clone());
+        let shown = person.sees(PROMPT);
+        is_marked(&shown, width, &["FOE", "notes.txt", "Your answer: 1"]);
+        assert!(shown.contains(" DELETE     | FOE"), "{shown}");
+        assert!(shown.contains("passwords.txt") && shown.contains("A program wants to PUSH:"), "{shown}");
+        person.types("d\n");
+        let mut all = String::new();
+        while !all.ends_with("Enter: back. ") {
+            all.push_str(&person.sees("back. "));
+            person.types("\n");
+        }
+        is_marked(&all, width, &["FOE", "notes.txt", "Your answer: 1"]);
+        // Its question stands there again, and is answered as one.
+        person.sees(PROMPT);
+        person.types("\n");
+        assert_eq!(said(answer), NO);
+    }
+}
+
+#[test]
+fn a_question_has_all_that_is_needed_to_answer_it() {
+    let mut asked = of_file("q", "/home/u/a.txt", "../a.txt");
+    asked.client.says_it_is = Some("Claude 2".into());
+    asked.client.exe = Some("/usr/bin/claude".into());
+    asked.with = vec![("branch".into(), "main".into())];
+    asked.also = vec!["its server can reach the other files in ~/docs".into()];
+    asked.preview = Some(Preview::Diff("-old\n+new".into()));
+    asked.sandboxed = false;
+    let to = Piece::Foreign("https://evil.example/\"x".into());
+    let object = vec![Piece::Foreign("main".into()), Piece::Ours(" to "), to];
+    let push = Consequence { verb: Verb::Push, object, note: None, asked_for: None, allowed: true };
+    asked.consequences.insert(0, push);
+    let lines = rows::question(&asked, &choices(&asked), 60);
+    let expected = [
+        " What it would change:",
+        " text       | -old",
+        " text       | +new",
+        " program    | claude",
+        " file       | /usr/bin/claude",
+        " says it is | Claude 2",
+        " server     | filesystem",
+        " tool       | read_file",
+        " why        | because",
+        " rule       | ask",
+        " The server is NOT SANDBOXED.",
+        " A program wants to PUSH:",
+        " PUSH       | \"main\" to \"https://evil.example/\\\"x\"",
+        "   (this it may do without your word)",
+        " READ       | /home/u/a.txt",
+        " there      | 3 bytes",
+        " asked as   | ../a.txt",
+        " with       | branch = main",
+        " means also | its server can reach the other files in ~/docs",
+        " a yes:     | claude may read it",
+        " answer 1   | once, this file",
+        " Type the number of an answer, or d for all of it; anything",
+        " else denies.",
+    ];
+    assert_eq!(lines, expected);
+}
+
+#[test]
+fn what_would_be_done_is_whole_or_its_end_is_there() {
+    let of = |length: usize| {
+        let path = format!("/home/u/{}/passwords.txt", "y".repeat(length));
+        let lines = rows::question(&of_file("q", &path, "q"), &[], 80);
+        let rows = lines.iter().filter_map(|line| line.strip_prefix(" READ       | "));
+        (path, rows.map(str::to_owned).collect::<Vec<_>>())
+    };
+    let (path, rows) = of(200);
+    assert_eq!(rows.concat(), path);
+    let (_, rows) = of(4000);
+    assert!(rows.len() <= 5 && rows.concat().ends_with("/passwords.txt"), "{rows:?}");
+    assert!(rows.concat().contains(" more)"), "{rows:?}");
+}
+
+#[test]
+fn a_long_preview_is_cut_and_says_how_much_is_left_out() {
+    let asked = |lines: usize| {
+        let preview = Some(Preview::Content("x\n".repeat(lines)));
+        rows::question(&Question { preview, ..question("q") }, &[], 80)
+    };
+    assert_eq!(asked(11).iter().filter(|line| **line == " text       | x").count(), 11);
+    let long = asked(500);
+    assert_eq!(long.iter().filter(|line| **line == " text       | x").count(), 12);
+    assert!(long.contains(&" ... 489 more lines, not shown; d shows all of it.".to_owned()), "{long:?}");
+}
+
+#[test]
+fn what_was_typed_before_the_question_stood_there_counts_for_nothing() {
+    let person = Person::at(80);
+    // Before, whole and not; and in the half second, until it is quiet.
+    person.types("1\n1");
+    let answer = person.is_asked(question("q"));
+    person.sees("anything else denies.");
+    let mut last = Instant::now();
+    for typed in ["1", "\n", "1\n", "1"] {
+        std::thread::sleep(Duration::from_millis(250));
+        person.types(typed);
+        last = Instant::now();
+    }
+    let shown = person.sees(PROMPT);
+    assert!(last.elapsed() >= Duration::from_millis(450), "{:?}", last.elapsed());
+    assert!(!shown.contains('1'), "{shown:?}");
+    person.types("\n");
+    assert_eq!(said(answer), NO);
+    // And what comes then does.
+    let answer = person.is_asked(question("q"));
+    person.sees(PROMPT);
+    person.types("1\n");
+    assert_eq!(said(answer), ONCE);
+}
+
+#[test]
+fn a_question_that_is_over_is_withdrawn_and_the_next_one_drawn() {
+    let person = Person::at(80);
+    let first = person.is_asked(of_file("first", "/home/u/first.txt", "first"));
+    person.sees(PROMPT);
+    let second = person.is_asked(of_file("second", "/home/u/second.txt", "second"));
+    person.types("1");
+    person.terminal.withdraw("first", Withdrawn::Cancelled);
+    // Taken from the screen, and said in its place.
+    person.sees("\u{1b}[J A question is over: its call was taken back.");
+    assert!(first.blocking_recv().is_err());
+    let shown = person.sees(PROMPT);
+    assert!(shown.contains("/home/u/second.txt") && !shown.contains("first"), "{shown}");
+    // The answer that was begun is no part of this one.
+    person.types("\n");
+    assert_eq!(said(second), NO);
+}
+
+#[test]
+fn what_waits_unseen_is_dropped_when_it_is_over() {
+    let person = Person::at(80);
+    let drawn = person.is_asked(question("drawn"));
+    person.sees(PROMPT);
+    let waiting: Vec<_> = (0..20).map(|n| person.is_asked(question(&n.to_string()))).collect();
+    for n in 0..20 {
+        person.terminal.withdraw(&n.to_string(), Withdrawn::Cancelled);
+    }
+    // While the first one still stands there.
+    for answer in waiting {
+        assert!(answer.blocking_recv().is_err());
+    }
+    person.types("1\n");
+    assert_eq!(said(drawn), ONCE);
+}
+
+#[test]
+fn on_another_size_it_is_drawn_anew_and_nothing_typed_before_counts() {
+    let person = Person::at(80);
+    let answer = person.is_asked(of_file("q", &format!("/home/u/{}/x.txt", "y".repeat(70)), "q"));
+    person.sees(PROMPT);
+    person.types("1");
+    person.resizes(50);
+    person.sees("\u{1b}[2J");
+    let shown = person.sees(PROMPT);
+    assert!(
+        shown.contains(" READ       | yyyy") && rows(&shown, 50).len() == shown.lines().count(),
+        "{shown}"
+    );
+    person.types("\n");
+    assert_eq!(said(answer), NO);
+}
+
+#[test]
+fn a_terminal_that_is_too_narrow_shows_no_question_and_takes_no_yes() {
+    let person = Person::at(20);
+    let answer = person.is_asked(question("q"));
+    let shown = person.sees(PROMPT);
+    assert!(shown.contains("narrower than 36") && !shown.contains("claude"), "{shown}");
+    person.types("1\n");
+    assert_eq!(said(answer), NO);
+    let answer = person.is_asked(question("q"));
+    person.sees(PROMPT);
+    person.resizes(80);
+    person.sees("answer 1");
+    person.sees(PROMPT);
+    person.types("1\n");
+    assert_eq!(said(answer), ONCE);
+}
+
+#[test]
+fn the_terminal_gets_its_modes_back() {
+    let modes = |person: &Person| {
+        let modes = tcgetattr(&person.user).unwrap().local_modes;
+        modes.contains(LocalModes::ECHO | LocalModes::ICANON)
+    };
+    let person = Person::at(80);
+    assert!(modes(&person));
+    let _answer = person.is_asked(question("q"));
+    person.sees("anything else denies.");
+    let deadline = Instant::now() + BOUND;
+    while modes(&person) {
+        assert!(Instant::now() < deadline, "what is typed is shown in the half second");
+    }
+    // As at the end of the program.
+    person.terminal.tty.restore();
+    assert!(modes(&person));
+    person.sees(PROMPT);
+    assert!(modes(&person));
+}
+
+/// Both ends of two pipes, of which the terminal has the others.
+fn piped() -> (std::io::PipeWriter, std::io::PipeReader, Terminal) {
+    let (input, hands) = std::io::pipe().unwrap();
+    let (eyes, output) = std::io::pipe().unwrap();
+    (hands, eyes, Terminal::new(input.into(), output.into()).unwrap())
+}
+
+#[test]
+fn without_a_terminal_lines_are_answers_as_well_and_their_end_is_none() {
+    let (mut hands, mut eyes, terminal) = piped();
+    hands.write_all(b"1\n").unwrap();
+    let (slot, answer) = slot();
+    terminal.ask(question("q"), slot);
+    let (mut seen, mut piece) = (String::new(), [0; 4096]);
+    while !seen.ends_with(PROMPT) {
+        let n = eyes.read(&mut piece).unwrap();
+        seen.push_str(&String::from_utf8_lossy(&piece[..n]));
+    }
+    hands.write_all(b"\n").unwrap();
+    assert_eq!(said(answer), NO, "what was written before counts for nothing");
+    drop(hands);
+    let (slot, answer) = self::slot();
+    terminal.ask(question("q"), slot);
+    assert!(matches!(said(answer), Answer::Unavailable { why } if why.contains("is gone")));
+}
+
+#[tokio::test]
+async fn with_nobody_to_ask_the_agent_is_told_so() {
+    let outcome = Broker::new(Arc::new(NobodyToAsk)).ask(question("q"), std::future::pending()).await;
+    assert!(matches!(outcome, Outcome::Unavailable(why) if why.contains("without a display")));
+}

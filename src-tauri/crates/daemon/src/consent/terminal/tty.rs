@@ -1,0 +1,214 @@
+//! The terminal itself: its size, its lines, and the half second in which nothing counts.
+//!
+//! - INVARIANT: however it ends, the terminal has its own modes again; see [`Tty::restore`].
+//! - Not being a terminal is no error: then there is no size to ask for and no mode to change.
+
+use super::Inbox;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::termios::{
+    LocalModes, OptionalActions, SpecialCodeIndex, Termios, isatty, tcgetattr, tcgetpgrp, tcgetwinsize,
+    tcsetattr,
+};
+use std::fs::File;
+use std::io::{self, Write};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How long nothing may come in before an answer counts: nobody reads a question faster.
+const QUIET: Duration = Duration::from_millis(500);
+
+/// How often it is looked for another size, and whether the terminal is ours.
+const TICK: Duration = Duration::from_millis(200);
+
+/// The longest answer. More is none.
+const LONGEST: usize = 4096;
+
+/// Where nothing says how large a terminal is.
+const USUAL: Size = Size { columns: 80, rows: 24 };
+
+/// How large the terminal is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Size {
+    pub(super) columns: usize,
+    pub(super) rows: usize,
+}
+
+/// Where questions are drawn and answered.
+#[derive(Debug)]
+pub(super) struct Tty {
+    input: File,
+    output: File,
+    /// Its modes, while they are changed.
+    own: Mutex<Option<Termios>>,
+    /// Whether the cursor can be moved.
+    moves: bool,
+    /// How many lines were drawn last.
+    drawn: AtomicUsize,
+}
+
+/// Why no line came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Instead {
+    /// The question is over.
+    Over,
+    /// The terminal has another size.
+    Resized,
+    /// Nothing can be typed any more.
+    Gone,
+}
+
+impl From<io::Error> for Instead {
+    /// A terminal that cannot be written to is as good as gone.
+    fn from(_: io::Error) -> Self {
+        Self::Gone
+    }
+}
+
+impl Tty {
+    pub(super) fn new(input: File, output: File) -> Self {
+        let moves = isatty(&output) && std::env::var_os("TERM").is_none_or(|term| term != "dumb");
+        Self { input, output, own: Mutex::default(), moves, drawn: AtomicUsize::new(0) }
+    }
+
+    pub(super) fn size(&self) -> Size {
+        match tcgetwinsize(&self.output) {
+            Ok(size) if size.ws_col > 0 && size.ws_row > 0 => {
+                Size { columns: size.ws_col.into(), rows: size.ws_row.into() }
+            }
+            Ok(_) | Err(_) => USUAL,
+        }
+    }
+
+    /// Draws lines of ours.
+    pub(super) fn draw(&self, lines: &[String]) -> io::Result<()> {
+        self.drawn.store(lines.len() + 1, Ordering::Relaxed);
+        self.write(&format!("\n{}\n", lines.join("\n")))
+    }
+
+    /// Writes behind what is drawn.
+    pub(super) fn write(&self, text: &str) -> io::Result<()> {
+        (&self.output).write_all(text.as_bytes())
+    }
+
+    /// Takes what was drawn last from the screen; where the cursor cannot be moved, what follows begins a line.
+    pub(super) fn take_away(&self) -> io::Result<()> {
+        let lines = self.drawn.load(Ordering::Relaxed);
+        if self.moves { self.write(&format!("\r\x1b[{lines}A\x1b[J")) } else { self.write("\n") }
+    }
+
+    /// Begins a screen of its own: after a change of the size nothing is where it was.
+    pub(super) fn clear(&self) -> io::Result<()> {
+        if self.moves { self.write("\x1b[H\x1b[2J") } else { self.write("\n") }
+    }
+
+    /// Throws away what was typed, until nothing was for half a second.
+    pub(super) fn hush(&self, inbox: &Inbox, size: Size) -> Result<(), Instead> {
+        let _quiet = Quiet::begin(self, inbox, size)?;
+        let mut until = Instant::now() + QUIET;
+        loop {
+            match self.wait(inbox, size, Some(until))? {
+                false => return Ok(()),
+                true => {
+                    self.read()?;
+                    until = Instant::now() + QUIET;
+                }
+            }
+        }
+    }
+
+    /// The next line that is typed.
+    pub(super) fn line(&self, inbox: &Inbox, size: Size) -> Result<String, Instead> {
+        let mut line = Vec::new();
+        loop {
+            self.wait(inbox, size, None)?;
+            let Some(typed) = self.read()? else { continue };
+            line.extend(typed);
+            // The end of input on a terminal is a line too, and no answer.
+            let whole = line.iter().position(|byte| *byte == b'\n');
+            if let Some(end) = whole.or((line.is_empty() || line.len() > LONGEST).then_some(0)) {
+                return Ok(String::from_utf8_lossy(line.get(..end).unwrap_or_default()).into_owned());
+            }
+        }
+    }
+
+    /// Gives the terminal its own modes back, without what was typed meanwhile.
+    pub(super) fn restore(&self) {
+        if let Some(own) = self.own.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            // A terminal that is gone has none.
+            let _ = tcsetattr(&self.input, OptionalActions::Flush, &own);
+        }
+    }
+
+    /// Waits until something was typed, or until then; the latter is `false`.
+    fn wait(&self, inbox: &Inbox, size: Size, until: Option<Instant>) -> Result<bool, Instead> {
+        loop {
+            let left = until.map_or(TICK, |until| until.saturating_duration_since(Instant::now()).min(TICK));
+            let timeout = Timespec::try_from(left).unwrap_or_default();
+            let input = if self.is_ours() { PollFlags::IN } else { PollFlags::empty() };
+            let mut waited = [PollFd::new(&self.input, input), PollFd::new(inbox, PollFlags::IN)];
+            match poll(&mut waited, Some(&timeout)) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(_) => return Err(Instead::Gone),
+            }
+            let [typed, told] = waited.map(|one| one.revents());
+            if !told.is_empty() && inbox.is_over() {
+                return Err(Instead::Over);
+            }
+            if self.size() != size {
+                return Err(Instead::Resized);
+            }
+            if typed.intersects(PollFlags::IN | PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL) {
+                return Ok(true);
+            }
+            if until.is_some_and(|until| Instant::now() >= until) {
+                return Ok(false);
+            }
+        }
+    }
+
+    /// What was typed, if something was. An empty piece is the end of a line where it is a terminal, and of everything
+    /// where it is none.
+    fn read(&self) -> Result<Option<Vec<u8>>, Instead> {
+        let mut piece = [0; LONGEST];
+        match rustix::io::read(&self.input, &mut piece) {
+            Ok(0) if !isatty(&self.input) => Err(Instead::Gone),
+            Ok(n) => Ok(Some(piece.get(..n).unwrap_or_default().to_vec())),
+            Err(Errno::INTR | Errno::AGAIN) => Ok(None),
+            Err(_) => Err(Instead::Gone),
+        }
+    }
+
+    /// Whether what is typed is typed for us. Another program's terminal is neither read nor changed, which would stop us.
+    fn is_ours(&self) -> bool {
+        tcgetpgrp(&self.input).map_or(true, |group| group == rustix::process::getpgrp())
+    }
+}
+
+/// While it lives, what is typed is neither shown nor kept for a line.
+struct Quiet<'a>(&'a Tty);
+
+impl<'a> Quiet<'a> {
+    fn begin(tty: &'a Tty, inbox: &Inbox, size: Size) -> Result<Self, Instead> {
+        while !tty.is_ours() {
+            tty.wait(inbox, size, Some(Instant::now() + TICK))?;
+        }
+        if let Ok(own) = tcgetattr(&tty.input) {
+            let mut quiet = own.clone();
+            quiet.local_modes -= LocalModes::ICANON | LocalModes::ECHO;
+            quiet.special_codes[SpecialCodeIndex::VMIN] = 1;
+            quiet.special_codes[SpecialCodeIndex::VTIME] = 0;
+            *tty.own.lock().unwrap_or_else(PoisonError::into_inner) = Some(own);
+            // What was typed before is thrown away with it (`TCIFLUSH`).
+            tcsetattr(&tty.input, OptionalActions::Flush, &quiet).map_err(|_| Instead::Gone)?;
+        }
+        Ok(Self(tty))
+    }
+}
+
+impl Drop for Quiet<'_> {
+    fn drop(&mut self) {
+        self.0.restore();
+    }
+}
