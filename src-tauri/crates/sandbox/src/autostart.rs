@@ -10,11 +10,23 @@
 //!   quarantined, also when another program of the person's made it, and the person is told.
 //! - Work is bounded, and what was not looked at is told of.
 
+#[cfg(target_os = "linux")]
+mod baseline;
+#[cfg(target_os = "linux")]
+mod content;
+#[cfg(target_os = "linux")]
+mod git;
+#[cfg(target_os = "linux")]
+mod journal;
 mod names;
 #[cfg(target_os = "linux")]
 mod quarantine;
+#[cfg(target_os = "linux")]
+mod queue;
 #[cfg(not(target_os = "linux"))]
 mod unsupported;
+#[cfg(target_os = "linux")]
+mod walk;
 #[cfg(target_os = "linux")]
 mod watcher;
 

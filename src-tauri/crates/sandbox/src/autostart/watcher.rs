@@ -1,69 +1,312 @@
 //! One watcher for all sandboxes of a process.
+//!
+//! - A folder is watched once, whoever can write it; what is found is told to every sandbox that could have made it.
+//! - Told is bounded: a sandbox that makes more findings than a person reads gets one that says so. All are acted upon.
+
+mod config;
+mod events;
+mod judging;
+mod looking;
 
 use std::{
+    collections::{BTreeMap, BTreeSet},
     io,
     os::fd::{AsFd, BorrowedFd, OwnedFd},
     path::Path,
 };
 
-use rustix::fs::inotify::{self, CreateFlags};
+use rustix::fs::{AtFlags, CWD, unlinkat};
 
-use super::{Finding, Rules};
+use super::{
+    Finding, Rules,
+    baseline::{Baseline, Cover, LONGEST_KEPT, Recording, Stamp, above, content, hook_folder, last},
+    git,
+    journal::{Journal, Left},
+    names::Names,
+    queue::Queue,
+    walk::open_folder,
+};
+use crate::{place::is_at_or_below, state::StateDir};
+
+/// How many folders of one root are watched.
+const MOST_FOLDERS: usize = 8_192;
+/// How many findings of one sandbox are told.
+const MOST_TOLD: usize = 1_000;
 
 /// Watches what sandboxes can write.
 #[derive(Debug)]
 pub struct Watcher {
-    queue: OwnedFd,
+    state: StateDir,
+    queue: Queue,
+    sandboxes: BTreeMap<String, Sandbox>,
+    /// Folders of git by their content.
+    git_dirs: BTreeSet<String>,
+    /// Folders in which hooks are by a repository's configuration.
+    hook_folders: BTreeSet<String>,
+}
+
+#[derive(Debug)]
+struct Sandbox {
+    rules: Rules,
+    names: Names,
+    journal: Journal,
+    roots: BTreeMap<String, Baseline>,
+    named: BTreeSet<String>,
+    hidden: Vec<String>,
+    /// What can run later, by path.
+    left: BTreeMap<String, Finding>,
+    /// To be told by the next reading.
+    waiting: Vec<Finding>,
+    /// The paths, and paths with keys, that were told already.
+    told: BTreeSet<String>,
+    count: usize,
+    uncovered: bool,
 }
 
 impl Watcher {
     /// One whose journals are in the state directory.
-    pub fn new(_state_dir: &Path) -> io::Result<Self> {
-        Ok(Self { queue: inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)? })
+    pub fn new(state_dir: &Path) -> io::Result<Self> {
+        let path = state_dir.to_str().ok_or(io::ErrorKind::InvalidInput)?;
+        let state = StateDir::open(path, rustix::process::getuid().as_raw())?;
+        state.below("autostart")?;
+        let (git_dirs, hook_folders) = (BTreeSet::new(), BTreeSet::new());
+        Ok(Self { state, queue: Queue::new()?, sandboxes: BTreeMap::new(), git_dirs, hook_folders })
     }
 
-    /// Finishes for processes that were killed: the names of their sandboxes, and what was found.
+    /// Finishes for processes that were killed: the names of their sandboxes, and what was found. What they may have told
+    /// before is told again.
     pub fn sweep(&mut self) -> Vec<(String, Vec<Finding>)> {
-        vec![]
+        match Journal::left(&self.state) {
+            Ok(left) => left.into_iter().map(|left| self.finish_left(left)).collect(),
+            Err(error) => {
+                let reason = format!("what was left of earlier sandboxes could not be looked at: {error}");
+                vec![(String::new(), vec![Finding::Unfinished { reason }])]
+            }
+        }
+    }
+
+    fn finish_left(&mut self, left: Left) -> (String, Vec<Finding>) {
+        // No sandbox of a launcher's is called that.
+        let key = format!("\0{}", left.journal.scratch().display());
+        let configs = left.roots.values().flat_map(|baseline| &baseline.entries);
+        let hooks = configs.filter_map(|(path, entry)| {
+            hook_folder(path, &git::hooks_path(entry.config.as_ref()?.as_bytes())?)
+        });
+        self.hook_folders.extend(hooks);
+        for path in &left.locked {
+            if let Ok(dir) = open_folder(above(path)) {
+                let _ = unlinkat(&dir, format!("{}.lock", last(path)), AtFlags::empty());
+            }
+        }
+        let mut sandbox = Sandbox::new(left.rules, left.journal);
+        sandbox.roots = left.roots;
+        sandbox.named = left.named.into_iter().collect();
+        self.sandboxes.insert(key.clone(), sandbox);
+        let mut found = left.found;
+        // A move that was noted and not made.
+        found.retain(|finding| match finding {
+            Finding::Quarantined { moved_to, .. } => std::fs::symlink_metadata(moved_to).is_ok(),
+            Finding::Restored { .. } | Finding::Left { .. } | Finding::Unfinished { .. } => true,
+        });
+        found.extend(self.finish(&key));
+        (left.name, found)
     }
 
     /// Begins a sandbox, by a name of the launcher's.
-    pub fn begin(&mut self, _name: &str, _rules: Rules) -> io::Result<()> {
+    pub fn begin(&mut self, name: &str, rules: Rules) -> io::Result<()> {
+        if self.sandboxes.contains_key(name) {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        let journal = Journal::begin(&self.state.below("autostart")?, name, &rules)?;
+        self.sandboxes.insert(name.to_owned(), Sandbox::new(rules, journal));
         Ok(())
     }
 
     /// Opens a root that becomes writable; returns the paths that are to be closed in it.
-    pub fn open(&mut self, _name: &str, _root: &str) -> io::Result<Vec<String>> {
-        Ok(vec![])
+    pub fn open(&mut self, name: &str, root: &str) -> io::Result<Vec<String>> {
+        let root = if root == "/" { root } else { root.trim_end_matches('/') };
+        let opened = self.open_new(name, root);
+        if opened.is_err() {
+            self.tidy();
+        }
+        opened
+    }
+
+    fn open_new(&mut self, name: &str, root: &str) -> io::Result<Vec<String>> {
+        let sandbox = self.sandboxes.get_mut(name).ok_or(io::ErrorKind::NotFound)?;
+        if let Some(baseline) = sandbox.roots.get(root) {
+            return Ok(baseline.closed().cloned().collect());
+        }
+        let queue = &mut self.queue;
+        let mut folders = 0;
+        let mut watch = |path: &str, dir: &OwnedFd| {
+            folders += 1;
+            if folders <= MOST_FOLDERS { queue.folder(path, dir) } else { Ok(()) }
+        };
+        let mut baseline = Baseline::record(
+            root,
+            Recording {
+                names: &sandbox.names,
+                git_config: sandbox.rules.git_config,
+                git_dirs: &mut self.git_dirs,
+                hook_folders: &mut self.hook_folders,
+                watch: &mut watch,
+            },
+        )?;
+        if folders > MOST_FOLDERS {
+            baseline.missed.push(format!("`{root}` has too many folders: only the nearest are watched"));
+        }
+        sandbox.journal.open(root, &baseline)?;
+        let closed: Vec<String> = baseline.closed().cloned().collect();
+        for reason in &baseline.missed {
+            let reason = format!("{reason}; all of it is looked at in the end");
+            sandbox.waiting.push(Finding::Unfinished { reason });
+        }
+        sandbox.roots.insert(root.to_owned(), baseline);
+        for path in &closed {
+            let dir = open_folder(above(path))?;
+            self.queue.covered(above(path), &dir)?;
+            self.watch_way(path);
+        }
+        Ok(closed)
     }
 
     /// Closes a root that is writable no longer, after one last look at it.
-    pub fn close(&mut self, _name: &str, _root: &str) -> Vec<Finding> {
-        vec![]
+    pub fn close(&mut self, name: &str, root: &str) -> Vec<Finding> {
+        let root = if root == "/" { root } else { root.trim_end_matches('/') };
+        let findings = self.last_look(name, root);
+        if let Some(sandbox) = self.sandboxes.get_mut(name) {
+            sandbox.roots.remove(root);
+            // Where it is not noted, it is looked at once more.
+            let _ = sandbox.journal.close(root);
+        }
+        self.tidy();
+        findings
     }
 
     /// Takes an answer of the person's that named this very file.
-    pub fn named(&mut self, _name: &str, _path: &str) {}
+    pub fn named(&mut self, name: &str, path: &str) {
+        let Some(sandbox) = self.sandboxes.get_mut(name) else { return };
+        sandbox.named.insert(path.to_owned());
+        if let Err(error) = sandbox.journal.named(path) {
+            let reason = format!("the answer for `{path}` could not be noted: {error}");
+            sandbox.waiting.push(Finding::Unfinished { reason });
+        }
+    }
 
-    /// Takes the paths that are hidden in a sandbox.
-    pub fn hidden(&mut self, _name: &str, _paths: &[String]) {}
+    /// Takes the paths that are hidden in a sandbox, so that it is known when one is replaced.
+    pub fn hidden(&mut self, name: &str, paths: &[String]) {
+        let Some(sandbox) = self.sandboxes.get_mut(name) else { return };
+        sandbox.hidden = paths.to_vec();
+        paths.iter().for_each(|path| self.watch_way(path));
+        self.tidy();
+    }
+
+    /// Watches the folders on the way to a path. One that cannot be read is not watched; the supervisor sees more.
+    fn watch_way(&mut self, path: &str) {
+        for (at, _) in path.rmatch_indices('/').filter(|(at, _)| *at > 0) {
+            let folder = path.get(..at).unwrap_or_default();
+            if let Ok(dir) = open_folder(folder) {
+                let _ = self.queue.around(folder, &dir);
+            }
+        }
+    }
 
     /// Drains the queue without waiting, acts, and returns what is new by the names of the sandboxes.
     pub fn read(&mut self) -> Vec<(String, Finding)> {
-        vec![]
+        self.react();
+        let told = self.sandboxes.iter_mut().flat_map(|(name, sandbox)| {
+            std::mem::take(&mut sandbox.waiting).into_iter().map(|finding| (name.clone(), finding))
+        });
+        told.collect()
     }
 
     /// The names of sandboxes that may have lost a cover since the last call: send them `ControlOp::Check`.
     pub fn uncovered(&mut self) -> Vec<String> {
-        vec![]
+        let lost = self
+            .sandboxes
+            .iter_mut()
+            .filter_map(|(name, sandbox)| std::mem::take(&mut sandbox.uncovered).then(|| name.clone()));
+        lost.collect()
     }
 
     /// Takes the word of a sandbox's supervisor that every path is covered again.
-    pub fn covered(&mut self, _name: &str) {}
+    pub fn covered(&mut self, name: &str) {
+        self.react();
+        let Some(sandbox) = self.sandboxes.get_mut(name) else { return };
+        for baseline in sandbox.roots.values_mut() {
+            for (path, entry) in &mut baseline.entries {
+                let is_lost = matches!(entry.cover, Cover::Replaced | Cover::Doubtful);
+                if let Some(stamp) = Stamp::of(CWD, path.as_str()).ok().filter(|_| is_lost) {
+                    let text = open_folder(above(path)).ok();
+                    entry.content = text.and_then(|dir| content(&dir, last(path), LONGEST_KEPT));
+                    (entry.stamp, entry.cover) = (stamp, Cover::Covered);
+                }
+            }
+        }
+    }
 
     /// Ends a sandbox: the last look at all its roots; its journal is removed.
-    pub fn finish(&mut self, _name: &str) -> Vec<Finding> {
-        vec![]
+    pub fn finish(&mut self, name: &str) -> Vec<Finding> {
+        let Some(sandbox) = self.sandboxes.get(name) else { return vec![] };
+        let roots: Vec<String> = sandbox.roots.keys().cloned().collect();
+        let inner = |root: &&String| !roots.iter().any(|other| other != *root && is_at_or_below(root, other));
+        let outer: Vec<&String> = roots.iter().filter(inner).collect();
+        let mut findings: Vec<Finding> =
+            outer.into_iter().flat_map(|root| self.last_look(name, root)).collect();
+        if let Some(sandbox) = self.sandboxes.remove(name) {
+            findings.extend(sandbox.waiting);
+            sandbox.journal.remove();
+        }
+        self.tidy();
+        findings
+    }
+
+    /// Forgets what no sandbox needs.
+    fn tidy(&mut self) {
+        let roots: Vec<&String> = self.sandboxes.values().flat_map(|sandbox| sandbox.roots.keys()).collect();
+        let covered = self.sandboxes.values().flat_map(|sandbox| {
+            let closed = sandbox.roots.values().flat_map(Baseline::closed);
+            closed.chain(&sandbox.hidden)
+        });
+        let ways: BTreeSet<&str> =
+            covered.flat_map(|path| path.rmatch_indices('/').filter_map(|(at, _)| path.get(..at))).collect();
+        let in_root = |path: &str| roots.iter().any(|root| is_at_or_below(path, root) || *root == "/");
+        self.queue.keep(|path| in_root(path) || ways.contains(path));
+        self.git_dirs.retain(|path| in_root(path));
+        self.hook_folders.retain(|path| in_root(path));
+    }
+}
+
+impl Sandbox {
+    fn new(rules: Rules, journal: Journal) -> Self {
+        let names = Names::new(rules.home.as_deref(), &rules.allow);
+        let (roots, left) = (BTreeMap::new(), BTreeMap::new());
+        let (named, told) = (BTreeSet::new(), BTreeSet::new());
+        let (hidden, waiting) = (vec![], vec![]);
+        Self { rules, names, journal, roots, named, hidden, left, waiting, told, count: 0, uncovered: false }
+    }
+
+    /// The roots that a path is in.
+    fn around(&self, path: &str) -> impl Iterator<Item = (&String, &Baseline)> {
+        self.roots.iter().filter(move |(root, _)| is_at_or_below(path, root) || *root == "/")
+    }
+
+    /// Whether anything at or below a path is closed or hidden.
+    fn has_cover_below(&self, path: &str) -> bool {
+        let closed = self.roots.values().flat_map(Baseline::closed);
+        closed.chain(&self.hidden).any(|covered| is_at_or_below(covered, path))
+    }
+
+    /// Has something told by the next reading.
+    fn tell(&mut self, finding: Finding) {
+        self.count += 1;
+        if self.count < MOST_TOLD {
+            self.waiting.push(finding);
+        } else if self.count == MOST_TOLD {
+            let reason = "more was found than is told; it was dealt with in the same way".to_owned();
+            self.waiting.push(Finding::Unfinished { reason });
+        }
     }
 }
 

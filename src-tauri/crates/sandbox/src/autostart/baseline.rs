@@ -1,0 +1,344 @@
+//! The files that run later as they were when a root became writable.
+//!
+//! - INVARIANT: an inode number alone says nothing, since it is given to another file when the first one is gone. It counts
+//!   together with the time when the file was made, which no program can set.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs::File,
+    io::{self, Read},
+    os::fd::OwnedFd,
+};
+
+use rustix::{
+    fs::{AtFlags, CWD, FileType, Mode, OFlags, Statx, StatxFlags, makedev, openat, statx},
+    io::Errno,
+    path::Arg,
+    time::{ClockId, clock_gettime},
+};
+use serde::{Deserialize, Serialize};
+
+use super::{
+    GitConfig, git,
+    names::{Judge, Names, Row, is_git_by_name},
+    walk::{Walk, has_signs, is_entered, open_folder},
+};
+use crate::place::is_at_or_below;
+
+/// How many names are looked at before a root becomes writable.
+const MOST_NAMES: usize = 5_000;
+/// The longest content that is kept, of one file and of all of a root.
+pub(super) const LONGEST_KEPT: usize = 64 << 10;
+const MOST_KEPT: usize = 4 << 20;
+
+/// One file at one time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Stamp {
+    device: u64,
+    inode: u64,
+    born: Option<(i64, u32)>,
+    size: u64,
+    written: (i64, u32),
+    changed: (i64, u32),
+    pub(super) is_dir: bool,
+    pub(super) is_file: bool,
+}
+
+/// Which file it is, whatever its name and content.
+type Identity = (u64, u64, Option<(i64, u32)>);
+
+impl Stamp {
+    pub(super) fn of(dir: impl rustix::fd::AsFd, name: impl Arg) -> Result<Self, Errno> {
+        let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::EMPTY_PATH | AtFlags::NO_AUTOMOUNT;
+        let about = statx(dir, name, flags, StatxFlags::BASIC_STATS | StatxFlags::BTIME)?;
+        Ok(Self::from(&about))
+    }
+
+    fn from(about: &Statx) -> Self {
+        let knows_birth = StatxFlags::from_bits_retain(about.stx_mask).contains(StatxFlags::BTIME);
+        let kind = FileType::from_raw_mode(about.stx_mode.into());
+        Self {
+            device: makedev(about.stx_dev_major, about.stx_dev_minor),
+            inode: about.stx_ino,
+            born: knows_birth.then_some((about.stx_btime.tv_sec, about.stx_btime.tv_nsec)),
+            size: about.stx_size,
+            written: (about.stx_mtime.tv_sec, about.stx_mtime.tv_nsec),
+            changed: (about.stx_ctime.tv_sec, about.stx_ctime.tv_nsec),
+            is_dir: kind.is_dir(),
+            is_file: kind.is_file(),
+        }
+    }
+
+    fn identity(&self) -> Identity {
+        (self.device, self.inode, self.born)
+    }
+
+    pub(super) fn is_same_file(&self, other: &Self) -> bool {
+        self.identity() == other.identity()
+    }
+}
+
+/// How far a file is out of the sandbox's reach.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Cover {
+    /// It can be written.
+    None,
+    Covered,
+    /// Another was renamed over it, from outside since it was covered.
+    Replaced,
+    /// It was not covered when something happened to it.
+    Doubtful,
+}
+
+/// A file that was there.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Entry {
+    pub(super) stamp: Stamp,
+    pub(super) cover: Cover,
+    #[serde(skip)]
+    pub(super) content: Option<Vec<u8>>,
+    /// The content of a repository's configuration, for who finishes in the place of a killed process.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) config: Option<String>,
+}
+
+/// The difference between a file and what was there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Standing {
+    Same,
+    New,
+    Changed,
+}
+
+/// Everything that was known of a root.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Baseline {
+    since: (i64, u32),
+    whole: bool,
+    /// The root itself.
+    pub(super) itself: Stamp,
+    pub(super) entries: BTreeMap<String, Entry>,
+    #[serde(skip)]
+    files: BTreeMap<Identity, String>,
+    /// Why it is not whole.
+    #[serde(skip)]
+    pub(super) missed: Vec<String>,
+    #[serde(skip)]
+    kept: usize,
+}
+
+/// What goes along when a root is looked at.
+pub(super) struct Recording<'a> {
+    pub(super) names: &'a Names,
+    pub(super) git_config: GitConfig,
+    /// Folders of git by their content, and folders in which a repository's hooks are by its configuration.
+    pub(super) git_dirs: &'a mut BTreeSet<String>,
+    pub(super) hook_folders: &'a mut BTreeSet<String>,
+    /// Watches a folder, before it is read.
+    pub(super) watch: &'a mut dyn FnMut(&str, &OwnedFd) -> io::Result<()>,
+}
+
+impl Baseline {
+    /// What is at `root`, and has it watched.
+    pub(super) fn record(root: &str, mut recording: Recording<'_>) -> io::Result<Self> {
+        // The clock that files are stamped with.
+        let now = clock_gettime(ClockId::RealtimeCoarse);
+        let since = (now.tv_sec, u32::try_from(now.tv_nsec).unwrap_or_default());
+        let itself = Stamp::of(CWD, root)?;
+        let (entries, files) = (BTreeMap::new(), BTreeMap::new());
+        let mut baseline = Self { since, whole: true, itself, entries, files, missed: vec![], kept: 0 };
+        let found = recording.names.find(root, is_git_by_name);
+        if let Some((row, _)) = found.filter(|(row, _)| !itself.is_dir || row.folder && row.group.closed) {
+            baseline.add(&open_folder(above(root))?, root, &row, root, &mut recording);
+        } else if itself.is_dir {
+            baseline.walk(root, &mut recording)?;
+            for folder in recording.hook_folders.clone() {
+                baseline.cover(Some(folder), root);
+            }
+        }
+        Ok(baseline)
+    }
+
+    fn walk(&mut self, root: &str, recording: &mut Recording<'_>) -> io::Result<()> {
+        let mut walk = Walk::new(root, MOST_NAMES, None)?;
+        while let Some((path, dir)) = walk.next() {
+            (recording.watch)(&path, &dir)?;
+            let names = walk.names(&path, &dir);
+            let is_dir_of_git = last(&path).eq_ignore_ascii_case(".git") || has_signs(&names);
+            if is_dir_of_git {
+                recording.git_dirs.insert(path.clone());
+            }
+            let inside = recording.names.find(&path, |path| is_git(recording.git_dirs, path));
+            let inside = inside.map(|(row, _)| row).filter(|row| row.folder);
+            for (name, is_dir) in names {
+                let child = join(&path, &name);
+                let exactly = recording.names.exactly(&child, |path| is_git(recording.git_dirs, path));
+                match exactly.filter(|row| row.folder || !is_dir).or(inside) {
+                    Some(row) if !is_dir || row.folder && row.group.closed && exactly.is_some() => {
+                        self.add(&dir, &child, &row, root, recording);
+                    }
+                    Some(_) | None if is_dir && is_entered(is_dir_of_git, &name) => walk.enter(child),
+                    Some(_) | None => {}
+                }
+            }
+        }
+        self.whole = walk.missed.is_empty();
+        self.missed = walk.missed;
+        Ok(())
+    }
+
+    /// Notes a file or folder, and where a symlink in its place leads, since that is what will be run.
+    fn add(&mut self, dir: &OwnedFd, path: &str, row: &Row, root: &str, recording: &mut Recording<'_>) {
+        let Ok(stamp) = Stamp::of(dir, last(path)) else { return };
+        let is_config = row.group.judge == Judge::GitConfig;
+        let is_guarded = is_config && recording.git_config == GitConfig::Guarded && stamp.is_file;
+        let cover = if row.group.closed && !is_guarded { Cover::Covered } else { Cover::None };
+        let longest = if is_config { git::LONGEST } else { LONGEST_KEPT };
+        let content = (self.kept < MOST_KEPT && stamp.is_file).then(|| content(dir, last(path), longest));
+        let content = content.flatten();
+        self.kept += content.as_ref().map_or(0, Vec::len);
+        let config = content.clone().filter(|_| is_config).and_then(|text| String::from_utf8(text).ok());
+        let hooks = config.as_ref().and_then(|text| hook_folder(path, &git::hooks_path(text.as_bytes())?));
+        recording.hook_folders.extend(hooks);
+        self.insert(path.to_owned(), Entry { stamp, cover, content, config });
+        if !stamp.is_dir && !stamp.is_file && cover == Cover::Covered {
+            let real =
+                std::fs::canonicalize(path).ok().and_then(|real| real.into_os_string().into_string().ok());
+            self.cover(real, root);
+        }
+    }
+
+    /// Closes a path as well, if it is in the root.
+    fn cover(&mut self, path: Option<String>, root: &str) {
+        let Some(path) = path.filter(|path| is_at_or_below(path, root) && path != root) else { return };
+        if let Ok(stamp) = Stamp::of(CWD, path.as_str()) {
+            self.insert(path, Entry { stamp, cover: Cover::Covered, content: None, config: None });
+        }
+    }
+
+    fn insert(&mut self, path: String, entry: Entry) {
+        self.files.insert(entry.stamp.identity(), path.clone());
+        self.entries.insert(path, entry);
+    }
+
+    /// After it was read from a journal.
+    pub(super) fn restore(&mut self) {
+        for (path, entry) in &mut self.entries {
+            self.files.insert(entry.stamp.identity(), path.clone());
+            entry.content = entry.config.clone().map(String::into_bytes);
+        }
+    }
+
+    /// Another file was put in the place of a covered one, from outside.
+    pub(super) fn replace(&mut self, path: &str, stamp: Stamp) {
+        if let Some(entry) = self.entries.get_mut(path) {
+            (entry.stamp, entry.cover) = (stamp, Cover::Replaced);
+        }
+    }
+
+    /// The paths that are to be closed.
+    pub(super) fn closed(&self) -> impl Iterator<Item = &String> {
+        self.entries.iter().filter(|(_, entry)| entry.cover != Cover::None).map(|(path, _)| path)
+    }
+
+    /// What was at a path.
+    pub(super) fn content(&self, path: &str) -> Option<&[u8]> {
+        self.entries.get(path)?.content.as_deref()
+    }
+
+    /// How what is at `path` now stands to what was there. `named` paths can be written whatever is closed around them.
+    pub(super) fn standing<'a>(
+        &self,
+        path: &str,
+        now: &Stamp,
+        content: &impl Fn() -> Option<&'a [u8]>,
+        named: bool,
+    ) -> Standing {
+        if let Some(entry) = self.entries.get(path) {
+            let same = match entry.cover {
+                Cover::Covered => entry.stamp.is_same_file(now),
+                Cover::Replaced | Cover::None => entry.stamp == *now,
+                Cover::Doubtful => false,
+            };
+            let is_same = same && !(named && entry.stamp != *now);
+            let reads_the_same = || entry.content.is_some() && content() == entry.content.as_deref();
+            return if is_same || reads_the_same() { Standing::Same } else { Standing::Changed };
+        }
+        if !named && self.is_below_cover(path) || self.was_elsewhere(now) {
+            return Standing::Same;
+        }
+        if !self.whole && now.changed < self.since && !self.came_with_its_folder(path) {
+            return Standing::Same;
+        }
+        Standing::New
+    }
+
+    /// Whether a path lies in a folder that was closed and is still there.
+    fn is_below_cover(&self, path: &str) -> bool {
+        path.rmatch_indices('/').filter_map(|(at, _)| path.get(..at)).any(|above| {
+            let here = Stamp::of(CWD, above);
+            let at_path = self.entries.get(above);
+            let moved = || here.as_ref().is_ok_and(|here| self.was_elsewhere(here));
+            at_path.is_some_and(|entry| {
+                entry.cover == Cover::Covered
+                    && here.as_ref().is_ok_and(|here| entry.stamp.is_same_file(here))
+            }) || at_path.is_none() && moved()
+        })
+    }
+
+    /// Whether a file or folder came from another path, where it was closed or is known as it is.
+    fn was_elsewhere(&self, now: &Stamp) -> bool {
+        let before = self.files.get(&now.identity()).and_then(|path| self.entries.get(path));
+        before.is_some_and(|entry| match entry.cover {
+            Cover::Covered => true,
+            Cover::None | Cover::Replaced | Cover::Doubtful => entry.stamp == *now && !now.is_dir,
+        })
+    }
+
+    /// Whether the folder of git's, or of many such files, in which a file is, has changed since.
+    fn came_with_its_folder(&self, path: &str) -> bool {
+        let Some((above, _)) = path.rsplit_once('/') else { return false };
+        let counts = [".git", "hooks", ".vscode", ".claude", ".cursor"].contains(&last(above));
+        counts && Stamp::of(CWD, above).is_ok_and(|stamp| stamp.changed >= self.since)
+    }
+}
+
+/// Whether git's own names count in a folder.
+pub(super) fn is_git(git_dirs: &BTreeSet<String>, path: &str) -> bool {
+    is_git_by_name(path) || git_dirs.contains(path)
+}
+
+/// The folder that a repository's configuration names for its hooks.
+pub(super) fn hook_folder(config: &str, hooks_path: &str) -> Option<String> {
+    let git_dir = config.rsplit_once('/')?.0;
+    // Relative to the folder in which hooks run.
+    let folder = git_dir.strip_suffix("/.git").unwrap_or(git_dir);
+    git::resolve(folder, hooks_path)
+}
+
+/// The content of a file that is no longer than so; nothing of what is no plain file.
+pub(super) fn content(dir: &OwnedFd, name: &str, longest: usize) -> Option<Vec<u8>> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let file = File::from(openat(dir, name, flags, Mode::empty()).ok()?);
+    if !file.metadata().ok()?.is_file() {
+        return None;
+    }
+    let mut content = Vec::new();
+    let read = file.take(longest as u64 + 1).read_to_end(&mut content).ok()?;
+    (read <= longest).then_some(content)
+}
+
+pub(super) fn join(folder: &str, name: &str) -> String {
+    format!("{}/{name}", folder.trim_end_matches('/'))
+}
+
+/// The last name of a path.
+pub(super) fn last(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or_default()
+}
+
+/// The folder in which a path is.
+pub(super) fn above(path: &str) -> &str {
+    path.rsplit_once('/').map(|(above, _)| above).filter(|above| !above.is_empty()).unwrap_or("/")
+}

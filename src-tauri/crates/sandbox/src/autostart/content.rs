@@ -1,0 +1,197 @@
+//! Judging a file by its content, where that tells more than its name.
+
+use std::path::Path;
+
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use super::names::{Class, Judge, Row};
+
+/// What a file's content says about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// Nothing runs it.
+    Harmless,
+    Listed,
+    Unasked,
+}
+
+/// A file as it is now and as it was.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Seen<'a> {
+    pub(super) path: &'a str,
+    /// Nothing for what is no plain file, or too long.
+    pub(super) now: Option<&'a [u8]>,
+    pub(super) before: Option<&'a [u8]>,
+    pub(super) home: Option<&'a str>,
+}
+
+/// Keys of agents' settings, in lower case: Claude Code's `hooks`, `statusLine`, `apiKeyHelper`, `awsAuthRefresh`,
+/// `awsCredentialExport`, `otelHeadersHelper`, `env`, `enabledPlugins`; `mcpServers` of most, `servers` of VS Code, `mcp` and
+/// `plugin` of opencode; `tools.discoveryCommand` and `tools.callCommand` of Gemini.
+const WHOLE_KEYS: &[&str] = &["env", "servers"];
+const PARTS_OF_KEYS: &[&str] = &[
+    "mcp",
+    "hook",
+    "plugin",
+    "marketplace",
+    "helper",
+    "command",
+    "refresh",
+    "export",
+    "statusline",
+    "notify",
+];
+
+/// The verdict on a file that is new or changed. Repositories' configuration and what leads git elsewhere are judged apart.
+pub(super) fn judge(row: &Row, seen: Seen<'_>) -> Verdict {
+    let by_class = match row.group.new {
+        Class::Unasked => Verdict::Unasked,
+        Class::Listed => Verdict::Listed,
+    };
+    let unless = |runs: bool| if runs { by_class } else { Verdict::Listed };
+    match row.group.judge {
+        Judge::Always | Judge::GitConfig | Judge::Redirect => by_class,
+        Judge::Hook if seen.path.ends_with(".sample") => Verdict::Harmless,
+        Judge::Hook => by_class,
+        Judge::Direnv => unless(seen.now.is_none_or(|text| is_allowed(seen.path, text, seen.home))),
+        Judge::Agent => unless(seen.now.is_none_or(starts_programs)),
+        Judge::AgentToml => unless(seen.now.is_none_or(mentions)),
+        Judge::Scripts if seen.now.is_some_and(|now| has_same_scripts(seen.before, now)) => Verdict::Harmless,
+        Judge::Scripts => Verdict::Listed,
+    }
+}
+
+/// Whether direnv has allowed a file: it keeps a file for every one, by the digest of its path and content.
+fn is_allowed(path: &str, text: &[u8], home: Option<&str>) -> bool {
+    // Nobody knows whose allowances count.
+    let Some(home) = home.map(Path::new) else { return true };
+    let digest = Sha256::new().chain_update(path).chain_update("\n").chain_update(text).finalize();
+    let name: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    let data = std::env::var_os("XDG_DATA_HOME").map(|data| Path::new(&data).join("direnv/allow"));
+    let allowed = [home.join(".local/share/direnv/allow"), home.join(".config/direnv/allow")];
+    // Whole folders can be allowed by its own configuration, which is not read here.
+    let settings = std::fs::read(home.join(".config/direnv/direnv.toml")).unwrap_or_default();
+    allowed.into_iter().chain(data).any(|folder| folder.join(&name).exists())
+        || String::from_utf8_lossy(&settings).contains("whitelist")
+}
+
+fn starts_programs(text: &[u8]) -> bool {
+    if text.trim_ascii().is_empty() {
+        return false;
+    }
+    // With comments, or not written to its end.
+    serde_json::from_slice(text).map_or_else(|_| mentions(text), |value: Value| has_key(&value))
+}
+
+fn has_key(value: &Value) -> bool {
+    match value {
+        Value::Object(fields) => {
+            fields.iter().any(|(key, value)| is_key(key) && !is_empty(value) || has_key(value))
+        }
+        Value::Array(values) => values.iter().any(has_key),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+    }
+}
+
+fn is_key(key: &str) -> bool {
+    let key = key.to_lowercase();
+    WHOLE_KEYS.contains(&key.as_str()) || PARTS_OF_KEYS.iter().any(|part| key.contains(part))
+}
+
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Bool(value) => !value,
+        Value::String(text) => text.is_empty(),
+        Value::Array(values) => values.is_empty(),
+        Value::Object(fields) => fields.is_empty(),
+        Value::Number(_) => false,
+    }
+}
+
+/// Whether a text has any of the keys in it, or ways of writing that could hide one.
+fn mentions(text: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(text).to_lowercase();
+    let whole = WHOLE_KEYS.iter().any(|key| text.contains(&format!("\"{key}\"")));
+    whole || text.contains("\\u") || PARTS_OF_KEYS.iter().any(|part| text.contains(part))
+}
+
+fn has_same_scripts(before: Option<&[u8]>, now: &[u8]) -> bool {
+    let scripts = |text: &[u8]| -> Option<Value> {
+        let mut value: Value = serde_json::from_slice(text).ok()?;
+        Some(
+            value
+                .get_mut("scripts")
+                .map(Value::take)
+                .filter(|scripts| !is_empty(scripts))
+                .unwrap_or_default(),
+        )
+    };
+    let before = before.map_or(Some(Value::Null), scripts);
+    before.is_some() && before == scripts(now)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::autostart::names::Names;
+
+    fn verdict(path: &str, before: Option<&str>, now: &str, home: Option<&str>) -> Verdict {
+        let (row, _) = Names::new(None, &[]).find(path, |_| false).unwrap();
+        let seen = Seen { path, now: Some(now.as_bytes()), before: before.map(str::as_bytes), home };
+        judge(&row, seen)
+    }
+
+    #[test]
+    fn settings_of_agents_that_start_programs_run_unasked() {
+        let claude = |text| verdict("/p/.claude/settings.json", None, text, None);
+        for text in [
+            r#"{"hooks":{"PreToolUse":[{}]}}"#,
+            r#"{"statusLine":{"type":"command"}}"#,
+            r#"{"apiKeyHelper":"x"}"#,
+            r#"{"env":{"A":"b"}}"#,
+            r#"{"enableAllProjectMcpServers":true}"#,
+            r#"{"\u0068ooks":{"a":1}}"#,
+            r#"{"hooks":{"a":"#,
+            "// x\n{\"\\u0068ooks\":{}}",
+        ] {
+            assert_eq!(claude(text), Verdict::Unasked, "{text}");
+        }
+        for text in
+            ["", "{}", r#"{"model":"x","permissions":{"allow":["Read"]}}"#, r#"{"hooks":{}}"#, "{\"mod"]
+        {
+            assert_eq!(claude(text), Verdict::Listed, "{text}");
+        }
+        let other = |path, text| verdict(path, None, text, None);
+        assert_eq!(other("/p/.mcp.json", r#"{"mcpServers":{"a":{}}}"#), Verdict::Unasked);
+        assert_eq!(other("/p/.vscode/mcp.json", r#"{"servers":{"a":{}}}"#), Verdict::Unasked);
+        assert_eq!(other("/p/.codex/config.toml", "[mcp_servers.a]\n"), Verdict::Unasked);
+        assert_eq!(other("/p/.codex/config.toml", "model = \"x\"\n"), Verdict::Listed);
+    }
+
+    #[test]
+    fn an_envrc_runs_unasked_when_direnv_has_allowed_this_very_content() {
+        let home = tempfile::tempdir().unwrap();
+        let allow = home.path().join(".local/share/direnv/allow");
+        std::fs::create_dir_all(&allow).unwrap();
+        // `printf '/p/.envrc\nexport A=1\n' | sha256sum`
+        let digest = Sha256::digest("/p/.envrc\nexport A=1\n");
+        let name: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+        std::fs::write(allow.join(name), "/p/.envrc\n").unwrap();
+        let envrc = |text| verdict("/p/.envrc", None, text, home.path().to_str());
+        assert_eq!(envrc("export A=1\n"), Verdict::Unasked);
+        assert_eq!(envrc("export A=2\n"), Verdict::Listed);
+        assert_eq!(verdict("/p/.envrc", None, "", None), Verdict::Unasked);
+    }
+
+    #[test]
+    fn a_package_counts_when_its_scripts_are_others() {
+        let package = |before, now| verdict("/p/package.json", before, now, None);
+        let (plain, scripts) = (r#"{"name":"a"}"#, r#"{"name":"a","scripts":{"test":"x"}}"#);
+        assert_eq!(package(None, plain), Verdict::Harmless);
+        assert_eq!(package(None, scripts), Verdict::Listed);
+        assert_eq!(package(Some(plain), scripts), Verdict::Listed);
+        assert_eq!(package(Some(scripts), r#"{"name":"b","scripts":{"test":"x"}}"#), Verdict::Harmless);
+    }
+}

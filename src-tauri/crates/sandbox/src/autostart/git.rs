@@ -1,0 +1,233 @@
+//! Reading a repository's configuration with git's own rules, and putting back the keys by which git runs something.
+//!
+//! - git is asked about a text, never about a repository: it reads no other configuration, runs nothing, and works in `/`.
+//! - INVARIANT: what git cannot be asked about, or does not understand, is not taken for harmless.
+
+mod keys;
+mod plain;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    io::{self, Read, Write},
+    path::Path,
+    process::{Command, Stdio},
+    sync::mpsc,
+    time::Duration,
+};
+
+pub(super) use keys::{Leads, resolve};
+
+/// Longer than any configuration that people or programs write.
+pub(super) const LONGEST: usize = 1 << 20;
+/// The most that git tells about one.
+const MOST_OUTPUT: u64 = 4 << 20;
+/// How long git is waited for.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// The most keys that are put back one by one.
+const MOST_KEYS: usize = 16;
+/// Where git is looked for: not where the person's own programs are, since a sandbox may have written there.
+const PATH: &str = "/usr/local/bin:/usr/bin:/bin:/run/current-system/sw/bin";
+
+/// The values of every key, in order.
+type Settings = BTreeMap<String, Vec<String>>;
+
+/// The outcome for a configuration.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Mended {
+    /// Nothing is to be put back.
+    Fine,
+    /// These keys are put back in this text.
+    Keys { text: Vec<u8>, keys: Vec<String> },
+    /// None of it counts: all is to be put back.
+    All { keys: Vec<String> },
+}
+
+/// Compares a configuration with what it was before, if there was one. `scratch` is a file of ours to work in.
+pub(super) fn mend(before: Option<&[u8]>, now: &[u8], leads: &Leads<'_>, scratch: &Path) -> Mended {
+    if before == Some(now) || plain::is_harmless(now) {
+        return Mended::Fine;
+    }
+    let all = |keys| Mended::All { keys };
+    let (Some(old), Some(new)) = (settings(before.unwrap_or_default()), settings(now)) else {
+        return all(vec![]);
+    };
+    let keys = changed(&old, &new, leads);
+    if keys.is_empty() {
+        return Mended::Fine;
+    }
+    if keys.len() > MOST_KEYS {
+        return all(keys.into_iter().take(MOST_KEYS).collect());
+    }
+    match put_back(now, &old, &keys, scratch) {
+        // The word of git on its own work.
+        Ok(text) if settings(&text).is_some_and(|new| changed(&old, &new, leads).is_empty()) => {
+            Mended::Keys { text, keys }
+        }
+        Ok(_) | Err(_) => all(keys),
+    }
+}
+
+/// The keys that make git run something, and did not before.
+fn changed(old: &Settings, new: &Settings, leads: &Leads<'_>) -> Vec<String> {
+    let runs = |key: &str, values: &[String]| values.iter().any(|value| keys::runs(key, value, leads));
+    let keys: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
+    let value = |of: &Settings, key: &String| of.get(key).cloned().unwrap_or_default();
+    let is_changed = |key: &&String| {
+        let (old, new) = (value(old, key), value(new, key));
+        // One that is gone runs nothing.
+        old != new && runs(key, &new)
+    };
+    keys.into_iter().filter(is_changed).cloned().collect()
+}
+
+/// The text with these keys as they were.
+fn put_back(now: &[u8], old: &Settings, keys: &[String], scratch: &Path) -> io::Result<Vec<u8>> {
+    fs::write(scratch, now)?;
+    let file = scratch.to_str().ok_or(io::ErrorKind::InvalidInput)?;
+    let edit = |arguments: &[&str]| {
+        let arguments: Vec<&str> = ["config", "--file", file].iter().chain(arguments).copied().collect();
+        run(&arguments, &[]).map(drop).ok_or_else(|| io::Error::other("git could not edit it"))
+    };
+    let edited = keys.iter().try_for_each(|key| {
+        edit(&["--unset-all", key])?;
+        let values = old.get(key).map(Vec::as_slice).unwrap_or_default();
+        values.iter().try_for_each(|value| edit(&["--add", key, value]))
+    });
+    let text = edited.and_then(|()| fs::read(scratch));
+    let _ = fs::remove_file(scratch);
+    text
+}
+
+/// The folder that a configuration names for hooks.
+pub(super) fn hooks_path(text: &[u8]) -> Option<String> {
+    let mentions = text.to_ascii_lowercase().windows(b"hookspath".len()).any(|part| part == b"hookspath");
+    mentions.then(|| settings(text)?.remove("core.hookspath")?.pop()).flatten()
+}
+
+/// What git reads in a text; nothing where it does not.
+fn settings(text: &[u8]) -> Option<Settings> {
+    if text.len() > LONGEST {
+        return None;
+    }
+    if text.is_empty() {
+        return Some(Settings::new());
+    }
+    let output = run(&["config", "--file", "-", "--no-includes", "--null", "--list"], text)?;
+    let output = String::from_utf8(output).ok()?;
+    let mut settings = Settings::new();
+    for entry in output.split_terminator('\0') {
+        // A key alone is true.
+        let (key, value) = entry.split_once('\n').unwrap_or((entry, "true"));
+        settings.entry(key.to_owned()).or_default().push(value.to_owned());
+    }
+    Some(settings)
+}
+
+/// The output of git; nothing where it fails, takes too long or says too much.
+fn run(arguments: &[&str], input: &[u8]) -> Option<Vec<u8>> {
+    let mut git = Command::new("git");
+    git.args(arguments).env_clear().env("PATH", PATH).env("LC_ALL", "C").env("HOME", "/nonexistent");
+    git.env("GIT_CONFIG_NOSYSTEM", "1")
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .env("GIT_CEILING_DIRECTORIES", "/");
+    git.current_dir("/").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = git.spawn().ok()?;
+    let (mut stdin, stdout) = (child.stdin.take()?, child.stdout.take()?);
+    let (send, receive) = mpsc::channel();
+    let output = std::thread::scope(|threads| {
+        threads.spawn(move || stdin.write_all(input));
+        threads.spawn(move || {
+            let mut output = Vec::new();
+            let read = stdout.take(MOST_OUTPUT + 1).read_to_end(&mut output);
+            // Who waits no longer has ended it.
+            let _ = send.send(read.map(|_| output));
+        });
+        let heard = receive.recv_timeout(PATIENCE);
+        if !heard.as_ref().is_ok_and(|read| read.as_ref().is_ok_and(|text| text.len() as u64 <= MOST_OUTPUT))
+        {
+            // The threads end with it.
+            let _ = child.kill();
+        }
+        heard.ok()?.ok()
+    });
+    let status = child.wait().ok()?;
+    output.filter(|output| status.success() && output.len() as u64 <= MOST_OUTPUT)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mended(before: Option<&str>, now: &str) -> Mended {
+        let dir = tempfile::tempdir().unwrap();
+        let leads = Leads { inside: &|path| path.starts_with("/root/"), folder: "/root/repo/.git" };
+        mend(before.map(str::as_bytes), now.as_bytes(), &leads, &dir.path().join("scratch"))
+    }
+
+    fn keys(before: Option<&str>, now: &str) -> Vec<String> {
+        match mended(before, now) {
+            Mended::Fine => vec![],
+            Mended::Keys { keys, .. } | Mended::All { keys } => keys,
+        }
+    }
+
+    #[test]
+    fn what_makes_git_run_something_is_put_back_and_the_rest_stays() {
+        let before = "[core]\n\tpager = less\n\tbare = false\n";
+        let now = "[core]\n\tpager = evil\n\tbare = false\n\tfsmonitor = evil\n[user]\n\tname = Me\n";
+        let Mended::Keys { text, keys } = mended(Some(before), now) else { panic!() };
+        assert_eq!(keys, ["core.fsmonitor", "core.pager"]);
+        let settings = settings(&text).unwrap();
+        let values: Vec<(&str, &str)> =
+            settings.iter().map(|(key, values)| (key.as_str(), values[0].as_str())).collect();
+        assert_eq!(values, [("core.bare", "false"), ("core.pager", "less"), ("user.name", "Me")]);
+    }
+
+    #[test]
+    fn ways_of_writing_a_key_are_gits_own() {
+        for text in [
+            "[core] FsMonitor=evil",
+            "[CORE]\nfsmonitor = ev\\\nil",
+            "[core] ; x\n fsmonitor = \"evil\" ; y",
+            "[include]\npath = ../x",
+            "[includeIf \"gitdir:/\"]\npath = x",
+            "[remote \"a\"]\nurl = ext::sh -c evil",
+            "[remote \"a\"]\nuploadpack = evil",
+            "[url \"ext::sh\"]\ninsteadOf = https://",
+            "[alias]\nst = !evil",
+            "[filter \"x\"]\nclean = evil",
+            "[branch \"m\"]\nremote = ext::sh -c evil",
+            "[submodule \"a\"]\nupdate = !evil",
+            "[core]\nworktree = /elsewhere",
+            "[credential \"https://x\"]\nhelper = evil",
+        ] {
+            assert_eq!(keys(None, text).len(), 1, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_git_and_people_write_is_fine() {
+        for text in [
+            "[core]\nbare = false\n[remote \"o\"]\nurl = git@x.org:a.git\nfetch = +refs/heads/*:refs/remotes/o/*",
+            "[remote \"o\"]\nurl = \"https://x.org/a\\\\b.git\"",
+            "[submodule \"a\"]\nactive = true\nurl = https://x.org/a.git",
+            "[core]\nworktree = ../sub",
+            "[alias]\nco = checkout\nlg = log --oneline --graph",
+            "[core]\nfsmonitor = false\n[color]\npager = true",
+            "[pull]\nrebase = true\n[push]\ndefault = current\n[merge]\nconflictStyle = diff3",
+        ] {
+            assert_eq!(mended(None, text), Mended::Fine, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_was_there_before_stays_and_what_git_cannot_read_does_not() {
+        let before = "[core]\nhooksPath = .githooks\n";
+        let now = format!("{before}[user]\nname = Me\n[x]\ny = z\n");
+        assert_eq!(mended(Some(before), &now), Mended::Fine);
+        assert_eq!(mended(Some(before), "[core"), Mended::All { keys: vec![] });
+        let many: String = (0..20).map(|n| format!("[filter \"{n}\"]\nclean = x\n")).collect();
+        assert!(matches!(mended(None, &many), Mended::All { keys } if keys.len() == MOST_KEYS));
+    }
+}

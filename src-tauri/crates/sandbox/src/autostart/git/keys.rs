@@ -1,0 +1,171 @@
+//! The keys by which git runs something, or reads more configuration, as git-config(1) has them.
+
+/// Where paths in a configuration lead.
+pub(in crate::autostart) struct Leads<'a> {
+    /// Whether a path lies where everything is looked at.
+    pub(in crate::autostart) inside: &'a dyn Fn(&str) -> bool,
+    /// The folder of the configuration.
+    pub(in crate::autostart) folder: &'a str,
+}
+
+/// All keys of these sections.
+const SECTIONS: &[&str] = &[
+    "include",
+    "includeif",
+    // Which transports may be used: those that run a command are not, unless this says so.
+    "protocol",
+    "sendemail",
+    "instaweb",
+    "hook",
+    // Programs that git starts for its users: git-lfs and git-annex.
+    "lfs.customtransfer",
+    "lfs.extension",
+    "annex",
+];
+
+/// Whole keys, without the part in the middle.
+const KEYS: &[&str] = &[
+    "core.gitproxy",
+    "core.hookspath",
+    "core.fsmonitor",
+    "credential.helper",
+    "diff.external",
+    "filter.clean",
+    "filter.smudge",
+    "filter.process",
+    "diff.textconv",
+    "http.proxy",
+    "remote.proxy",
+    "remote.uploadpack",
+    "remote.receivepack",
+    "remote.vcs",
+    "init.templatedir",
+    "interactive.difffilter",
+    "imap.tunnel",
+    "lfs.standalonetransferagent",
+    "difftool.path",
+    "mergetool.path",
+    "browser.path",
+    "man.path",
+    "web.browser",
+    "help.browser",
+    "url.insteadof",
+    "url.pushinsteadof",
+    "svn.authorsprog",
+];
+
+/// The last parts of keys that name a program, in git and in what is written for it.
+const ENDINGS: &[&str] = &[
+    "askpass",
+    "cmd",
+    "command",
+    "driver",
+    "editor",
+    "exec",
+    "helper",
+    "hook",
+    "hookspath",
+    "pager",
+    "program",
+];
+
+/// Keys whose values are addresses.
+const ADDRESSES: &[&str] = &[
+    "remote.url",
+    "remote.pushurl",
+    "submodule.url",
+    "branch.remote",
+    "branch.pushremote",
+    "remote.pushdefault",
+];
+
+/// What an alias may begin with, and the long options it may have.
+const ALIASES: &[&str] = &[
+    "add", "branch", "checkout", "commit", "diff", "fetch", "log", "pull", "push", "reset", "restore",
+    "show", "stash", "status", "switch", "tag",
+];
+const OPTIONS: &[&str] = &[
+    "--all",
+    "--amend",
+    "--cached",
+    "--decorate",
+    "--graph",
+    "--hard",
+    "--no-edit",
+    "--oneline",
+    "--short",
+    "--soft",
+    "--staged",
+    "--stat",
+];
+
+/// Whether a key with this value makes git run something; the key as git lists it.
+pub(super) fn runs(key: &str, value: &str, leads: &Leads<'_>) -> bool {
+    let (section, rest) = key.split_once('.').unwrap_or((key, ""));
+    let name = rest.rsplit('.').next().unwrap_or_default();
+    let in_section =
+        |listed: &str| key.strip_prefix(listed).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
+    if SECTIONS.iter().any(|listed| in_section(listed)) || name.starts_with("annex-") {
+        return true;
+    }
+    let short = format!("{section}.{name}");
+    if section == "alias" {
+        return !is_plain_alias(value);
+    }
+    if ADDRESSES.contains(&short.as_str()) {
+        return has_helper(value);
+    }
+    match short.as_str() {
+        "core.worktree" => return !leads.lead_inside(value),
+        "submodule.update" => return value.trim_start().starts_with('!'),
+        _ => {}
+    }
+    let named = KEYS.contains(&short.as_str())
+        || section == "pager"
+        || ENDINGS.iter().any(|ending| name.ends_with(ending));
+    // An empty helper forgets those before it.
+    let says_whether =
+        ["pager", "color"].contains(&section) || short == "core.fsmonitor" || name.ends_with("exec");
+    named && !(says_whether && is_boolean(value)) && !(short == "credential.helper" && value.is_empty())
+}
+
+/// Whether an address names a program that is to talk for git, as `ext::` does.
+fn has_helper(address: &str) -> bool {
+    address.split_once("::").is_some_and(|(helper, _)| !helper.contains(['/', '[', '@']))
+        || address.starts_with('-')
+}
+
+fn is_plain_alias(value: &str) -> bool {
+    let mut words = value.split_whitespace();
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.@{}^~/:%".contains(&byte);
+    words.next().is_some_and(|word| ALIASES.contains(&word))
+        && words
+            .all(|word| word.bytes().all(is_plain) && (!word.starts_with("--") || OPTIONS.contains(&word)))
+}
+
+fn is_boolean(value: &str) -> bool {
+    ["", "0", "1", "true", "false", "yes", "no", "on", "off"].contains(&value.to_ascii_lowercase().as_str())
+}
+
+impl Leads<'_> {
+    /// Whether a path in the configuration leads to where everything is looked at.
+    pub(in crate::autostart) fn lead_inside(&self, path: &str) -> bool {
+        resolve(self.folder, path).is_some_and(|path| (self.inside)(&path))
+    }
+}
+
+/// The path that is meant in a folder, by name alone.
+pub(in crate::autostart) fn resolve(folder: &str, path: &str) -> Option<String> {
+    let path = if path.starts_with('/') { path.to_owned() } else { format!("{folder}/{path}") };
+    let mut parts: Vec<&str> = Vec::new();
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => _ = parts.pop()?,
+            // Of the person's home, or of git's own making.
+            _ if parts.is_empty() && part.starts_with(['~', '%']) => return None,
+            _ => parts.push(part),
+        }
+    }
+    Some(format!("/{}", parts.join("/")))
+}

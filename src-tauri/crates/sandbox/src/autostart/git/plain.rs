@@ -1,0 +1,85 @@
+//! Configurations as git writes them by itself, told without asking git.
+//!
+//! - INVARIANT: every line is a section or a setting of the list, in the plainest way of writing them. Others are asked about.
+
+const HARMLESS: &[(&str, &[&str])] = &[
+    (
+        "core",
+        &[
+            "repositoryformatversion",
+            "filemode",
+            "bare",
+            "logallrefupdates",
+            "ignorecase",
+            "precomposeunicode",
+            "symlinks",
+            "autocrlf",
+        ],
+    ),
+    ("extensions", &["objectformat", "refstorage"]),
+    ("user", &["name", "email"]),
+    ("init", &["defaultbranch"]),
+    ("remote", &["fetch", "tagopt"]),
+    ("branch", &["merge", "rebase"]),
+];
+
+/// Whether nothing in a configuration makes git run something; no answer is no.
+pub(super) fn is_harmless(text: &[u8]) -> bool {
+    std::str::from_utf8(text).is_ok_and(lines_are_harmless)
+}
+
+fn lines_are_harmless(text: &str) -> bool {
+    let mut section = String::new();
+    text.lines().map(str::trim).all(|line| {
+        if line.is_empty() || line.starts_with(['#', ';']) {
+            return true;
+        }
+        if let Some(header) = line.strip_prefix('[') {
+            let Some(header) = header.strip_suffix(']') else { return false };
+            section = header.split([' ', '.']).next().unwrap_or_default().to_ascii_lowercase();
+            return !header.contains([']', '\\']);
+        }
+        let (name, value) = line.split_once('=').unwrap_or((line, ""));
+        is_harmless_setting(&section, &name.trim().to_ascii_lowercase(), value.trim())
+    })
+}
+
+fn is_harmless_setting(section: &str, name: &str, value: &str) -> bool {
+    if value.contains(['\\', '"']) {
+        return false;
+    }
+    if section == "remote" && name == "url" {
+        let schemes = ["https://", "http://", "ssh://", "git://", "git@", "/"];
+        return schemes.iter().any(|scheme| value.starts_with(scheme));
+    }
+    if section == "branch" && name == "remote" {
+        return value.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+    }
+    HARMLESS.iter().any(|(known, names)| *known == section && names.contains(&name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_git_writes_by_itself_is_harmless() {
+        let text = "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n\tbare = false\n# x\n\n[remote \"origin\"]\n\turl = https://example.org/a.git\n\tfetch = +refs/heads/*:refs/remotes/origin/*\n[branch \"main\"]\n\tremote = origin\n\tmerge = refs/heads/main\n";
+        assert!(is_harmless(text.as_bytes()));
+    }
+
+    #[test]
+    fn what_is_not_known_is_not() {
+        for line in [
+            "[core]\nfsmonitor = evil",
+            "[core] fsmonitor = evil",
+            "[alias]\nst = !evil",
+            "[remote \"origin\"]\nurl = ext::sh -c evil",
+            "[branch \"m\"]\nremote = ext::sh -c evil",
+            "[core]\nfilemode = true \\\n[core]\nx = y",
+            "[core \"]\nfsmonitor=evil",
+        ] {
+            assert!(!is_harmless(line.as_bytes()), "{line}");
+        }
+    }
+}

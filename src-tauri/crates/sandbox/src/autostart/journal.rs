@@ -1,0 +1,245 @@
+//! Writing down what must outlive a killed process, so that another does the last look.
+//!
+//! - One file for each sandbox, of lines that are only ever appended; the living process holds its lock.
+//! - INVARIANT: a root is noted before it becomes writable, and a move to quarantine before it is made.
+
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
+    fs::{self, File},
+    io::{self, Write},
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use rustix::fs::{FlockOperation, flock};
+use serde::{Deserialize, Serialize};
+
+use super::{
+    Finding, Rules,
+    baseline::{Baseline, Stamp},
+};
+use crate::state::StateDir;
+
+/// The journal of one sandbox.
+#[derive(Debug)]
+pub(super) struct Journal {
+    file: File,
+    path: PathBuf,
+}
+
+/// One line.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(tag = "line", rename_all = "kebab-case")]
+enum Line<'a> {
+    Begin {
+        pid: u32,
+        name: Cow<'a, str>,
+        rules: Cow<'a, Rules>,
+    },
+    Open {
+        root: Cow<'a, str>,
+        baseline: Cow<'a, Baseline>,
+    },
+    Close {
+        root: Cow<'a, str>,
+    },
+    Named {
+        path: Cow<'a, str>,
+    },
+    /// Another file was put in the place of a covered one, from outside.
+    Replaced {
+        path: Cow<'a, str>,
+        stamp: Stamp,
+    },
+    /// A configuration is about to be locked, until it is told that it was restored.
+    Locked {
+        path: Cow<'a, str>,
+    },
+    /// Told, or about to be.
+    Found {
+        finding: Cow<'a, Finding>,
+    },
+}
+
+/// What a killed process left to be done.
+#[derive(Debug)]
+pub(super) struct Left {
+    pub(super) journal: Journal,
+    pub(super) name: String,
+    pub(super) rules: Rules,
+    pub(super) roots: BTreeMap<String, Baseline>,
+    pub(super) named: Vec<String>,
+    pub(super) found: Vec<Finding>,
+    /// Files whose locks of ours may still be there.
+    pub(super) locked: BTreeSet<String>,
+}
+
+impl Journal {
+    /// A new one in the folder `dir`.
+    pub(super) fn begin(dir: &Path, name: &str, rules: &Rules) -> io::Result<Self> {
+        let stem: String =
+            name.chars().take(64).map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+        for number in 0.. {
+            let path = dir.join(format!("{stem}~{number}.json"));
+            let file = match File::options().create_new(true).append(true).open(&path) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
+                other => other?,
+            };
+            flock(&file, FlockOperation::LockExclusive)?;
+            let journal = Self { file, path };
+            let (pid, name) = (std::process::id(), name.into());
+            journal.write(&Line::Begin { pid, name, rules: Cow::Borrowed(rules) })?;
+            return Ok(journal);
+        }
+        Err(io::ErrorKind::AlreadyExists.into())
+    }
+
+    /// Those of processes that are gone.
+    pub(super) fn left(state: &StateDir) -> io::Result<Vec<Left>> {
+        let mut left = Vec::new();
+        for entry in fs::read_dir(state.below("autostart")?)? {
+            let path = entry?.path();
+            if path.extension().is_none_or(|extension| extension != "json") {
+                continue;
+            }
+            if let Some(one) = Self::take(path)? {
+                left.push(one);
+            }
+        }
+        Ok(left)
+    }
+
+    /// One that nobody holds.
+    fn take(path: PathBuf) -> io::Result<Option<Left>> {
+        let Ok(file) = File::options().read(true).append(true).open(&path) else { return Ok(None) };
+        if !lock(&file, &path) {
+            return Ok(None);
+        }
+        let text = fs::read_to_string(&path);
+        let journal = Self { file, path };
+        // Finished by another meanwhile.
+        let Ok(text) = text else { return Ok(None) };
+        let mut lines = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
+        let begin = lines.next().and_then(|line| serde_json::from_str(line).ok());
+        let Some(Line::Begin { name, rules, .. }) = begin else {
+            // Nothing was writable yet. Just made, its lock may be about to be taken.
+            if journal.is_old() {
+                journal.remove();
+            }
+            return Ok(None);
+        };
+        let (name, rules) = (name.into_owned(), rules.into_owned());
+        let mut left = Left {
+            journal,
+            name,
+            rules,
+            roots: BTreeMap::new(),
+            named: vec![],
+            found: vec![],
+            locked: BTreeSet::new(),
+        };
+        for line in lines {
+            match serde_json::from_str(line).map_err(io::Error::other) {
+                Ok(line) => left.add(line),
+                Err(error) => left.found.push(Finding::Unfinished {
+                    reason: format!("a line of `{}` could not be read: {error}", left.journal.path.display()),
+                }),
+            }
+        }
+        Ok(Some(left))
+    }
+
+    fn is_old(&self) -> bool {
+        let age = self.file.metadata().and_then(|about| about.modified()).map(|made| made.elapsed());
+        age.is_ok_and(|age| age.is_ok_and(|age| age.as_secs() > 60))
+    }
+
+    pub(super) fn open(&self, root: &str, baseline: &Baseline) -> io::Result<()> {
+        self.write(&Line::Open { root: root.into(), baseline: Cow::Borrowed(baseline) })
+    }
+
+    pub(super) fn close(&self, root: &str) -> io::Result<()> {
+        self.write(&Line::Close { root: root.into() })
+    }
+
+    pub(super) fn named(&self, path: &str) -> io::Result<()> {
+        self.write(&Line::Named { path: path.into() })
+    }
+
+    pub(super) fn replaced(&self, path: &str, stamp: Stamp) -> io::Result<()> {
+        self.write(&Line::Replaced { path: path.into(), stamp })
+    }
+
+    pub(super) fn locked(&self, path: &str) -> io::Result<()> {
+        self.write(&Line::Locked { path: path.into() })
+    }
+
+    pub(super) fn found(&self, finding: &Finding) -> io::Result<()> {
+        self.write(&Line::Found { finding: Cow::Borrowed(finding) })
+    }
+
+    /// A file for work that is done at once.
+    pub(super) fn scratch(&self) -> PathBuf {
+        self.path.with_extension("scratch")
+    }
+
+    /// Nothing is left to be done.
+    pub(super) fn remove(self) {
+        // The next that starts looks again, and finds nothing.
+        let _ = fs::remove_file(&self.path);
+    }
+
+    fn write(&self, line: &Line<'_>) -> io::Result<()> {
+        let mut text = serde_json::to_vec(line)?;
+        text.push(b'\n');
+        (&self.file).write_all(&text)
+    }
+}
+
+/// Takes the lock that nobody living holds. A program that a killed process was just starting has it for a moment.
+fn lock(file: &File, path: &Path) -> bool {
+    let is_free = || flock(file, FlockOperation::NonBlockingLockExclusive).is_ok();
+    let is_alive = || {
+        let text = fs::read_to_string(path).unwrap_or_default();
+        match text.lines().next().and_then(|line| serde_json::from_str(line).ok()) {
+            Some(Line::Begin { pid, .. }) => Path::new(&format!("/proc/{pid}")).exists(),
+            Some(_) | None => true,
+        }
+    };
+    for _ in 0..50 {
+        if is_free() {
+            return true;
+        }
+        if is_alive() {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    false
+}
+
+impl Left {
+    fn add(&mut self, line: Line<'_>) {
+        match line {
+            Line::Begin { .. } => {}
+            Line::Open { root, baseline } => {
+                let mut baseline = baseline.into_owned();
+                baseline.restore();
+                self.roots.insert(root.into_owned(), baseline);
+            }
+            Line::Close { root } => _ = self.roots.remove(root.as_ref()),
+            Line::Named { path } => self.named.push(path.into_owned()),
+            Line::Replaced { path, stamp } => {
+                self.roots.values_mut().for_each(|baseline| baseline.replace(&path, stamp));
+            }
+            Line::Locked { path } => _ = self.locked.insert(path.into_owned()),
+            Line::Found { finding } => {
+                if let Finding::Restored { path, .. } = finding.as_ref() {
+                    self.locked.remove(path);
+                }
+                self.found.push(finding.into_owned());
+            }
+        }
+    }
+}

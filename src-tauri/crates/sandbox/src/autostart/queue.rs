@@ -1,0 +1,182 @@
+//! The kernel's queue of what happens to names.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    io,
+    mem::MaybeUninit,
+    os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd},
+};
+
+use rustix::{
+    fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags},
+    io::Errno,
+};
+
+use super::walk::limited;
+use crate::place::is_at_or_below;
+
+/// Room for many events at once.
+const ROOM: usize = 64 * 1024;
+
+/// Told of every folder.
+const FOLDER: WatchFlags = WatchFlags::CREATE
+    .union(WatchFlags::MOVED_TO)
+    .union(WatchFlags::MOVED_FROM)
+    .union(WatchFlags::CLOSE_WRITE)
+    .union(WatchFlags::ONLYDIR)
+    .union(WatchFlags::MASK_ADD);
+/// Told of folders in which something is covered, too.
+const COVERED: WatchFlags =
+    WatchFlags::DELETE.union(WatchFlags::ATTRIB).union(WatchFlags::ONLYDIR).union(WatchFlags::MASK_ADD);
+/// Told of folders on the way to what is hidden.
+const AROUND: WatchFlags = WatchFlags::CREATE
+    .union(WatchFlags::MOVED_TO)
+    .union(WatchFlags::MOVED_FROM)
+    .union(WatchFlags::DELETE)
+    .union(WatchFlags::ONLYDIR)
+    .union(WatchFlags::MASK_ADD);
+/// Told of a file whose content counts.
+const CONTENT: WatchFlags = WatchFlags::MODIFY.union(WatchFlags::CLOSE_WRITE).union(WatchFlags::MASK_ADD);
+
+/// Something that has happened to a path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Happened {
+    pub(super) path: String,
+    pub(super) what: ReadFlags,
+}
+
+/// The queue, and the paths that are watched.
+#[derive(Debug)]
+pub(super) struct Queue {
+    queue: OwnedFd,
+    paths: BTreeMap<i32, String>,
+    numbers: BTreeMap<String, i32>,
+}
+
+impl Queue {
+    pub(super) fn new() -> io::Result<Self> {
+        let queue = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)
+            .map_err(|error| limited(error, "fs.inotify.max_user_instances"))?;
+        Ok(Self { queue, paths: BTreeMap::new(), numbers: BTreeMap::new() })
+    }
+
+    /// Watches a folder.
+    pub(super) fn folder(&mut self, path: &str, dir: &OwnedFd) -> io::Result<()> {
+        self.add(path, dir, FOLDER)
+    }
+
+    /// Watches a folder for what happens to covered names in it.
+    pub(super) fn covered(&mut self, path: &str, dir: &OwnedFd) -> io::Result<()> {
+        self.add(path, dir, COVERED)
+    }
+
+    /// Watches a folder that is on the way to what is hidden.
+    pub(super) fn around(&mut self, path: &str, dir: &OwnedFd) -> io::Result<()> {
+        self.add(path, dir, AROUND)
+    }
+
+    /// Watches a file's content.
+    pub(super) fn content(&mut self, path: &str, file: impl AsFd) -> io::Result<()> {
+        self.add(path, file, CONTENT)
+    }
+
+    fn add(&mut self, path: &str, place: impl AsFd, what: WatchFlags) -> io::Result<()> {
+        let way = format!("/proc/self/fd/{}", place.as_fd().as_raw_fd());
+        match inotify::add_watch(&self.queue, way, what) {
+            Ok(number) => {
+                if let Some(before) = self.paths.insert(number, path.to_owned())
+                    && before != path
+                {
+                    self.numbers.remove(&before);
+                }
+                self.numbers.insert(path.to_owned(), number);
+                Ok(())
+            }
+            Err(Errno::ACCESS) => Ok(()),
+            Err(error) => {
+                let error = limited(error, "fs.inotify.max_user_watches");
+                Err(io::Error::new(error.kind(), format!("`{path}` cannot be watched: {error}")))
+            }
+        }
+    }
+
+    /// How many folders and files are watched at or below a path.
+    pub(super) fn count(&self, path: &str) -> usize {
+        self.below(path).len()
+    }
+
+    /// Watches nothing at or below a path any more.
+    pub(super) fn forget(&mut self, path: &str) {
+        for path in self.below(path) {
+            self.remove(&path);
+        }
+    }
+
+    /// Watches these paths alone.
+    pub(super) fn keep(&mut self, is_needed: impl Fn(&str) -> bool) {
+        let gone: Vec<String> = self.numbers.keys().filter(|path| !is_needed(path)).cloned().collect();
+        gone.iter().for_each(|path| self.remove(path));
+    }
+
+    fn below(&self, path: &str) -> BTreeSet<String> {
+        let from = self.numbers.range(path.to_owned()..).map(|(found, _)| found);
+        let near = from.take_while(|found| found.starts_with(path));
+        near.filter(|found| is_at_or_below(found, path)).cloned().collect()
+    }
+
+    fn remove(&mut self, path: &str) {
+        if let Some(number) = self.numbers.remove(path) {
+            self.paths.remove(&number);
+            // It may be gone with its folder.
+            let _ = inotify::remove_watch(&self.queue, number);
+        }
+    }
+
+    /// What has happened since, in order; nothing where not everything was told.
+    pub(super) fn read(&mut self) -> Option<Vec<Happened>> {
+        let mut room = vec![MaybeUninit::uninit(); ROOM];
+        let mut events = Reader::new(&self.queue, &mut room);
+        let (mut happened, mut gone, mut lost): (Vec<Happened>, Vec<i32>, bool) = (vec![], vec![], false);
+        loop {
+            let event = match events.next() {
+                Ok(event) => event,
+                Err(Errno::WOULDBLOCK) => break,
+                Err(Errno::INTR) => continue,
+                Err(_) => {
+                    lost = true;
+                    break;
+                }
+            };
+            lost |= event.events().contains(ReadFlags::QUEUE_OVERFLOW);
+            if event.events().contains(ReadFlags::IGNORED) {
+                gone.push(event.wd());
+                continue;
+            }
+            let Some(folder) = self.paths.get(&event.wd()) else { continue };
+            let path = match event.file_name().map(|name| name.to_str()) {
+                None => folder.clone(),
+                Some(Ok(name)) => format!("{}/{name}", folder.trim_end_matches('/')),
+                // What is not text is told of at the end.
+                Some(Err(_)) => continue,
+            };
+            let now = Happened { path, what: event.events() };
+            if happened.last() != Some(&now) {
+                happened.push(now);
+            }
+        }
+        for number in gone {
+            if let Some(path) = self.paths.remove(&number)
+                && self.numbers.get(&path) == Some(&number)
+            {
+                self.numbers.remove(&path);
+            }
+        }
+        (!lost).then_some(happened)
+    }
+}
+
+impl AsFd for Queue {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.queue.as_fd()
+    }
+}

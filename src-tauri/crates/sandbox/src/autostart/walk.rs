@@ -1,0 +1,150 @@
+//! Going through a folder, nearest first, and no further than a bound.
+//!
+//! - INVARIANT: folders are opened below the root by descriptor, and no symlink is followed on the way.
+
+use std::{collections::VecDeque, io, os::fd::OwnedFd, time::Instant};
+
+use rustix::{
+    fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, ResolveFlags, StatxFlags, openat2, statx},
+    io::Errno,
+};
+
+/// A walk under way.
+#[derive(Debug)]
+pub(super) struct Walk {
+    root: OwnedFd,
+    base: String,
+    waiting: VecDeque<String>,
+    names_left: usize,
+    until: Option<Instant>,
+    /// The reasons why not everything was looked at, the first few of them.
+    pub(super) missed: Vec<String>,
+}
+
+/// A name in a folder, and whether it is itself one.
+pub(super) type Name = (String, bool);
+
+/// How many reasons are kept.
+const MOST_REASONS: usize = 4;
+
+impl Walk {
+    /// Through the folder at `base`, of so many names.
+    pub(super) fn new(base: &str, most_names: usize, until: Option<Instant>) -> Result<Self, Errno> {
+        let root = open_folder(base)?;
+        let waiting = VecDeque::from([base.to_owned()]);
+        Ok(Self { root, base: base.to_owned(), waiting, names_left: most_names, until, missed: vec![] })
+    }
+
+    /// The next folder.
+    pub(super) fn next(&mut self) -> Option<(String, OwnedFd)> {
+        loop {
+            let path = self.waiting.pop_front()?;
+            if self.until.is_some_and(|until| Instant::now() > until) {
+                self.waiting.clear();
+                self.miss(format!("`{}` takes too long to be looked at", self.base));
+                return None;
+            }
+            let below = path.strip_prefix(&self.base).unwrap_or_default().trim_start_matches('/');
+            let flags =
+                OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+            let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+            let below = if below.is_empty() { "." } else { below };
+            match openat2(&self.root, below, flags, Mode::empty(), resolve) {
+                Ok(dir) => return Some((path, dir)),
+                Err(error) if is_out_of_reach(error) => {}
+                Err(error) => self.miss(format!("`{}` could not be looked into: {error}", shown(&path))),
+            }
+        }
+    }
+
+    /// The names in a folder. The last folder is read whole.
+    pub(super) fn names(&mut self, path: &str, dir: &OwnedFd) -> Vec<Name> {
+        let mut names = Vec::new();
+        let read = Dir::read_from(dir).and_then(|entries| {
+            for entry in entries {
+                let entry = entry?;
+                let (Ok(name), kind) = (entry.file_name().to_str(), entry.file_type()) else {
+                    self.miss(format!(
+                        "`{}` has names that are not text, which were not looked at",
+                        shown(path)
+                    ));
+                    continue;
+                };
+                if name != "." && name != ".." {
+                    let is_dir = kind.is_dir() || kind == FileType::Unknown && is_folder(dir, name);
+                    names.push((name.to_owned(), is_dir));
+                }
+            }
+            Ok(())
+        });
+        if let Err(error) = read {
+            self.miss(format!("`{}` could not be looked into: {error}", shown(path)));
+        }
+        match self.names_left.checked_sub(names.len()) {
+            Some(left) => self.names_left = left,
+            None => self.names_left = 0,
+        }
+        names
+    }
+
+    /// Has a folder looked into later.
+    pub(super) fn enter(&mut self, path: String) {
+        if self.names_left == 0 {
+            return self.miss(format!("`{}` has too many names: only the nearest were looked at", self.base));
+        }
+        self.waiting.push_back(path);
+    }
+
+    fn miss(&mut self, reason: String) {
+        if self.missed.len() < MOST_REASONS && !self.missed.contains(&reason) {
+            self.missed.push(reason);
+        }
+    }
+}
+
+/// Opens a folder at a path in which no symlink is.
+pub(super) fn open_folder(path: &str) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS)
+}
+
+/// Whether git takes a folder with these names for a repository, whatever its name. What is missing beside `HEAD` may be in
+/// another folder, which `commondir` names.
+pub(super) fn has_signs(names: &[Name]) -> bool {
+    let has = |sign: &str| names.iter().any(|(name, _)| name == sign);
+    has("HEAD") && (has("commondir") || has("objects") && has("refs"))
+}
+
+/// Whether to look into a folder in one of git's; the others hold what git has stored.
+pub(super) fn is_entered(folder_is_git: bool, name: &str) -> bool {
+    !folder_is_git || ["hooks", "info", "modules", "worktrees"].contains(&name)
+}
+
+/// A path for people. One can be longer than any that a program takes, and is cut then.
+pub(super) fn shown(path: &str) -> String {
+    const MOST: usize = 1024;
+    if path.len() <= MOST {
+        return path.to_owned();
+    }
+    format!("{}...", path.get(..path.floor_char_boundary(MOST)).unwrap_or_default())
+}
+
+/// A limit of the kernel's that a person can raise, by its name.
+pub(super) fn limited(error: Errno, limit: &str) -> io::Error {
+    match error {
+        Errno::MFILE | Errno::NOSPC => io::Error::other(format!(
+            "the limit `{limit}` is reached: raise it with `sudo sysctl {limit}=...`"
+        )),
+        other => other.into(),
+    }
+}
+
+fn is_folder(dir: &OwnedFd, name: &str) -> bool {
+    statx(dir, name, AtFlags::SYMLINK_NOFOLLOW, StatxFlags::TYPE)
+        .is_ok_and(|about| FileType::from_raw_mode(about.stx_mode.into()).is_dir())
+}
+
+/// Gone, no folder any more, or another user's: the sandbox could not make anything there either.
+fn is_out_of_reach(error: Errno) -> bool {
+    matches!(error, Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::ACCESS | Errno::PERM)
+}

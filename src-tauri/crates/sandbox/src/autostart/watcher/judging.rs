@@ -1,0 +1,294 @@
+//! Judging one path, and doing what follows.
+
+use std::{cell::OnceCell, os::fd::OwnedFd};
+
+use rustix::fs::{Mode, OFlags, openat, readlinkat};
+
+use super::{Sandbox, Watcher, looking::Bounds};
+use crate::{
+    autostart::{
+        Change, Finding, Mode as Treatment,
+        baseline::{LONGEST_KEPT, Stamp, Standing, above, content, is_git, last},
+        content::{Seen, Verdict, judge},
+        git,
+        names::{Class, Judge, Row, hook_row},
+        quarantine::Prepared,
+        walk::shown,
+    },
+    place::is_at_or_below,
+};
+
+/// The most text of a difference that is told.
+const LONGEST_DIFFERENCE: usize = 4 << 10;
+
+/// What one sandbox's rules say of a path.
+struct Decision {
+    name: String,
+    row: Row,
+    verdict: Verdict,
+    change: Change,
+    before: Option<Vec<u8>>,
+}
+
+impl Watcher {
+    /// Judges what is at a path, a name in `dir`; whether it was moved away.
+    pub(super) fn consider(&mut self, dir: &OwnedFd, path: &str) -> bool {
+        let rows = self.rows(path);
+        if rows.is_empty() {
+            return false;
+        }
+        let Ok(now) = Stamp::of(dir, last(path)) else {
+            self.sandboxes.values_mut().for_each(|sandbox| _ = sandbox.left.remove(path));
+            return false;
+        };
+        let text = OnceCell::new();
+        let text = || text.get_or_init(|| content(dir, last(path), git::LONGEST)).as_deref();
+        let mut decisions = Vec::new();
+        for (name, row, end) in rows {
+            if now.is_dir && (end < path.len() || !row.folder) {
+                continue;
+            }
+            let Some(sandbox) = self.sandboxes.get_mut(&name) else { continue };
+            let Some((change, before)) = sandbox.change(path, &now, &text) else {
+                sandbox.left.remove(path);
+                continue;
+            };
+            if now.is_dir {
+                decisions.extend(sandbox.folder_decision(name, path, row, change));
+                continue;
+            }
+            if row.group.judge == Judge::GitConfig && now.is_file {
+                self.guard_config(&name, dir, path, before.as_deref(), text());
+                continue;
+            }
+            let verdict = self.verdict(&name, dir, path, &row, text(), before.as_deref());
+            decisions.push(Decision { name, row, verdict, change, before });
+        }
+        if !now.is_dir && !decisions.is_empty() {
+            self.watch_content(dir, path);
+        }
+        self.follow(dir, path, decisions, &text)
+    }
+
+    /// The lines for a path, by the sandboxes that can write there, and where the part ends that they are for.
+    fn rows(&self, path: &str) -> Vec<(String, Row, usize)> {
+        let hooks = self.hook_folders.iter().find(|folder| is_at_or_below(path, folder));
+        let sandboxes = self.sandboxes.iter().filter(|(_, sandbox)| sandbox.around(path).next().is_some());
+        let rows = sandboxes.filter_map(|(name, sandbox)| {
+            let hook = hooks.map(|folder| (hook_row(), folder.len()));
+            let (row, end) =
+                hook.or_else(|| sandbox.names.find(path, |path| is_git(&self.git_dirs, path)))?;
+            Some((name.clone(), row, end))
+        });
+        rows.collect()
+    }
+
+    fn verdict(
+        &mut self,
+        name: &str,
+        dir: &OwnedFd,
+        path: &str,
+        row: &Row,
+        now: Option<&[u8]>,
+        before: Option<&[u8]>,
+    ) -> Verdict {
+        let Some(sandbox) = self.sandboxes.get(name) else { return Verdict::Harmless };
+        let verdict = if row.group.judge == Judge::Redirect {
+            match target(dir, path, now) {
+                Target::Nothing => Verdict::Harmless,
+                Target::At(target) if sandbox.around(&target).next().is_some() && is_plain(&target) => {
+                    // All of it is looked at, whatever it is called.
+                    if self.git_dirs.insert(target.clone()) {
+                        self.look(&target, Bounds::appeared());
+                    }
+                    Verdict::Harmless
+                }
+                Target::At(_) | Target::Unknown => Verdict::Unasked,
+            }
+        } else {
+            let home = sandbox.rules.home.as_deref();
+            judge(row, Seen { path, now, before, home })
+        };
+        let Some(sandbox) = self.sandboxes.get(name) else { return verdict };
+        let strict = sandbox.rules.mode == Treatment::Strict && row.group.strict;
+        if strict && verdict == Verdict::Listed { Verdict::Unasked } else { verdict }
+    }
+
+    /// Has a file watched whose content decides, since a program can keep it open.
+    pub(super) fn watch_content(&mut self, dir: &OwnedFd, path: &str) {
+        if let Ok(file) =
+            openat(dir, last(path), OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())
+            && let Err(error) = self.queue.content(path, &file)
+        {
+            self.tell_once(path, "watch", error.to_string());
+        }
+    }
+
+    /// Does what was decided; whether the path was moved away.
+    fn follow<'a>(
+        &mut self,
+        dir: &OwnedFd,
+        path: &str,
+        decisions: Vec<Decision>,
+        text: &impl Fn() -> Option<&'a [u8]>,
+    ) -> bool {
+        let is_named = self.sandboxes.values().any(|sandbox| sandbox.named.contains(path));
+        let unasked = |decision: &Decision| decision.verdict == Verdict::Unasked;
+        if !is_named && decisions.iter().any(unasked) {
+            let concerned: Vec<&Decision> =
+                decisions.iter().filter(|decision| decision.verdict != Verdict::Harmless).collect();
+            return self.quarantine(dir, path, &concerned);
+        }
+        for Decision { name, row, verdict, change, before } in decisions {
+            let Some(sandbox) = self.sandboxes.get_mut(&name) else { continue };
+            if verdict == Verdict::Harmless {
+                sandbox.left.remove(path);
+                continue;
+            }
+            let before = if change == Change::New { Some(vec![]) } else { before };
+            let diff = before.zip(text()).and_then(|(before, now)| difference(&before, now));
+            let left = Finding::Left { path: path.to_owned(), when: row.group.when.to_owned(), change, diff };
+            sandbox.left.insert(path.to_owned(), left.clone());
+            if sandbox.told.insert(path.to_owned()) {
+                sandbox.tell(left);
+            }
+        }
+        false
+    }
+
+    /// Moves a path away, and tells those whom it concerns.
+    fn quarantine(&mut self, dir: &OwnedFd, path: &str, concerned: &[&Decision]) -> bool {
+        let when = concerned.first().map_or("", |decision| decision.row.group.when);
+        self.move_away(
+            dir,
+            path,
+            when,
+            &concerned.iter().map(|decision| decision.name.as_str()).collect::<Vec<_>>(),
+        )
+    }
+
+    /// Moves a path away, and tells these sandboxes.
+    pub(super) fn move_away(&mut self, dir: &OwnedFd, path: &str, when: &str, names: &[&str]) -> bool {
+        let moved = Prepared::new(&self.state, path).and_then(|prepared| {
+            let moved_to = prepared.to(last(path)).display().to_string();
+            let finding = Finding::Quarantined { path: shown(path), moved_to, when: when.to_owned() };
+            for name in names {
+                if let Some(sandbox) = self.sandboxes.get_mut(*name) {
+                    // Unnoted, it is still told if we live.
+                    let _ = sandbox.journal.found(&finding);
+                }
+            }
+            prepared.move_away(dir, last(path))
+        });
+        let (finding, is_gone) = match moved {
+            Ok(moved_to) => {
+                (Finding::Quarantined { path: shown(path), moved_to, when: when.to_owned() }, true)
+            }
+            // Somebody has removed it.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return true,
+            Err(error) => {
+                let reason = format!("`{}` is new, and could not be moved away: {error}", shown(path));
+                (Finding::Unfinished { reason }, false)
+            }
+        };
+        for name in names {
+            if let Some(sandbox) = self.sandboxes.get_mut(*name) {
+                sandbox.left.remove(path);
+                sandbox.tell(finding.clone());
+            }
+        }
+        is_gone
+    }
+}
+
+impl Sandbox {
+    /// The difference to what was there, and that content; nothing where there is none that the sandbox could have made.
+    fn change<'a>(
+        &self,
+        path: &str,
+        now: &Stamp,
+        text: &impl Fn() -> Option<&'a [u8]>,
+    ) -> Option<(Change, Option<Vec<u8>>)> {
+        let named = self.named.contains(path);
+        self.around(path).find_map(|(_, baseline)| {
+            let change = match baseline.standing(path, now, text, named) {
+                Standing::Same => return None,
+                Standing::New => Change::New,
+                Standing::Changed => Change::Changed,
+            };
+            Some((change, baseline.content(path).map(<[u8]>::to_vec)))
+        })
+    }
+
+    /// A folder of the table that is new is moved as a whole where all that is in it would be.
+    fn folder_decision(&self, name: String, path: &str, row: Row, change: Change) -> Option<Decision> {
+        let strict = self.rules.mode == Treatment::Strict && row.group.strict;
+        let unasked = row.group.judge == Judge::Always && (strict || row.group.new == Class::Unasked);
+        let is_named = self.named.iter().any(|named| is_at_or_below(named, path));
+        (unasked && !is_named && change == Change::New).then_some(Decision {
+            name,
+            row,
+            verdict: Verdict::Unasked,
+            change,
+            before: None,
+        })
+    }
+}
+
+/// Where a file leads git.
+enum Target {
+    /// It is not written yet.
+    Nothing,
+    At(String),
+    Unknown,
+}
+
+fn target(dir: &OwnedFd, path: &str, now: Option<&[u8]>) -> Target {
+    let link;
+    let text = match now {
+        Some(now) => std::str::from_utf8(now).ok(),
+        None => {
+            link = readlinkat(dir, last(path), Vec::new()).ok().and_then(|link| link.into_string().ok());
+            link.as_deref()
+        }
+    };
+    let Some(text) = text else { return Target::Unknown };
+    let text = text.trim_end_matches(['\n', '\r']);
+    let led = if last(path).eq_ignore_ascii_case(".git") && now.is_some() {
+        text.strip_prefix("gitdir:").map(str::trim_start)
+    } else {
+        Some(text)
+    };
+    match led {
+        _ if text.is_empty() => Target::Nothing,
+        // git takes it for nothing.
+        None => Target::Nothing,
+        Some(led) => git::resolve(above(path), led).map_or(Target::Unknown, Target::At),
+    }
+}
+
+/// Whether no symlink is on the way to a path, as far as that is there.
+fn is_plain(path: &str) -> bool {
+    path.match_indices('/').skip(1).map(|(at, _)| at).chain([path.len()]).all(|end| {
+        let about = path.get(..end).map(std::fs::symlink_metadata);
+        !about.is_some_and(|about| about.is_ok_and(|about| about.is_symlink()))
+    })
+}
+
+/// The difference of two texts, in lines.
+fn difference(before: &[u8], now: &[u8]) -> Option<String> {
+    if before.len().max(now.len()) > LONGEST_KEPT {
+        return None;
+    }
+    let (before, now) = (std::str::from_utf8(before).ok()?, std::str::from_utf8(now).ok()?);
+    let mut diff = similar::TextDiff::configure()
+        .timeout(std::time::Duration::from_millis(100))
+        .diff_lines(before, now)
+        .unified_diff()
+        .to_string();
+    if diff.len() > LONGEST_DIFFERENCE {
+        diff.truncate(diff.floor_char_boundary(LONGEST_DIFFERENCE - 4));
+        diff.push_str("...");
+    }
+    Some(diff)
+}

@@ -1,0 +1,94 @@
+//! A process that is killed at any moment: who starts next finishes for it.
+
+use std::{
+    fs,
+    io::{BufRead, BufReader, Write},
+    process::{Command, Stdio},
+    time::Duration,
+};
+
+use ironcurtain_sandbox::autostart::{Finding, GitConfig, Rules, Watcher};
+
+use crate::scene::{Scene, short};
+
+/// Where the process that is killed keeps its journal, and what it watches.
+const STATE: &str = "AUTOSTART_TEST_STATE";
+const ROOT: &str = "AUTOSTART_TEST_ROOT";
+
+#[test]
+fn what_a_killed_process_has_not_looked_at_is_looked_at_by_the_next() {
+    if let (Ok(state), Ok(root)) = (std::env::var(STATE), std::env::var(ROOT)) {
+        watch(&state, &root);
+    }
+    for moment in 0..40_u64 {
+        let scene = Scene::new(Rules::default());
+        scene.git("root", &["init", "-q"]);
+        scene.write("root/.envrc", "mine");
+        let before = scene.read("root/.git/config");
+        let name = "killed::what_a_killed_process_has_not_looked_at_is_looked_at_by_the_next";
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", name, "--nocapture"])
+            .envs([(STATE, scene.text("state")), (ROOT, scene.root())])
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        assert!(lines.any(|line| line.unwrap() == "open"));
+        // The sandbox writes while the process is killed, at another moment each time.
+        scene.write("root/.mcp.json", r#"{"mcpServers":{"evil":{}}}"#);
+        let config = format!("{before}[user]\n\tname = Me\n[core]\n\tpager = evil\n");
+        scene.write("root/.git/config", &config);
+        std::thread::sleep(Duration::from_micros(moment * 311));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        scene.write("root/.npmrc", "late");
+
+        let swept = Watcher::new(&scene.at("state")).unwrap().sweep();
+        let root = scene.root();
+        let [(name, found)] = swept.as_slice() else { panic!("{moment}: {swept:?}") };
+        assert_eq!(name, "child");
+        let mut found = short(&root, found);
+        found.dedup();
+        assert_eq!(
+            found,
+            ["new .npmrc", "quarantined .mcp.json", "restored .git/config core.pager"],
+            "at {moment}"
+        );
+        assert_eq!(scene.git("root", &["config", "user.name"]), "Me\n");
+        assert_eq!(scene.read("root/.envrc"), "mine");
+        assert!(!scene.exists("root/.mcp.json") && !scene.exists("root/.git/config.lock"));
+        // Nothing is left for a second one, and what is alive is left alone.
+        assert_eq!(Watcher::new(&scene.at("state")).unwrap().sweep(), []);
+        let journals = fs::read_dir(scene.at("state/autostart")).unwrap();
+        let journals: Vec<_> = journals.map(|entry| entry.unwrap().file_name()).collect();
+        assert!(journals.contains(&"s~0.json".into()) && !journals.contains(&"child~0.json".into()));
+    }
+}
+
+fn watch(state: &str, root: &str) -> ! {
+    let mut watcher = Watcher::new(state.as_ref()).unwrap();
+    watcher.begin("child", Rules { git_config: GitConfig::Guarded, ..Rules::default() }).unwrap();
+    watcher.open("child", root).unwrap();
+    std::io::stdout().write_all(b"\nopen\n").unwrap();
+    loop {
+        watcher.read();
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn another_folder_in_the_place_of_a_root_is_not_looked_at() {
+    let scene = Scene::new(Rules::default());
+    let mut other = Watcher::new(&scene.at("state")).unwrap();
+    other.begin("gone", Rules { git_config: GitConfig::Guarded, ..Rules::default() }).unwrap();
+    other.open("gone", &scene.root()).unwrap();
+    drop(other);
+    fs::rename(scene.at("root"), scene.at("old")).unwrap();
+    scene.write("root/.mcp.json", r#"{"mcpServers":{"mine":{}}}"#);
+    let swept = Watcher::new(&scene.at("state")).unwrap().sweep();
+    assert!(
+        matches!(swept.as_slice(), [(_, found)] if matches!(found.as_slice(), [Finding::Unfinished { .. }])),
+        "{swept:?}"
+    );
+    assert!(scene.exists("root/.mcp.json"));
+}

@@ -1,0 +1,87 @@
+//! What stays, and is listed.
+
+use ironcurtain_sandbox::autostart::{Change, Finding, Rules};
+
+use crate::scene::{Scene, short};
+
+#[test]
+fn what_was_asked_for_stays_and_is_told_with_what_changed() {
+    let mut scene = Scene::new(Rules::default());
+    scene.write("root/Makefile", "all:\n\ttrue\n");
+    scene.write("root/justfile", "all:\n");
+    scene.open();
+    scene.write("root/Makefile", "all:\n\tevil\n");
+    scene.write("root/justfile", "all:\n");
+    scene.write("root/.vscode/settings.json", "{}\n");
+    scene.write("root/.gitattributes", "* text\n");
+    scene.write("root/src/main.rs", "");
+    let root = scene.root();
+    let seen = short(&root, &scene.happened());
+    let expected = ["changed Makefile", "new .gitattributes", "new .vscode/settings.json"];
+    assert_eq!(seen, expected);
+    let found = scene.finish();
+    assert_eq!(short(&root, &found), expected);
+    let make = found.iter().find(|finding| matches!(finding, Finding::Left { change: Change::Changed, .. }));
+    let Some(Finding::Left { when, diff: Some(diff), .. }) = make else { panic!("{found:?}") };
+    assert_eq!(when, "when you run make or just in this folder");
+    assert!(diff.contains("-\ttrue\n+\tevil\n"), "{diff}");
+    assert_eq!(scene.read("root/.vscode/settings.json"), "{}\n");
+}
+
+#[test]
+fn what_is_gone_again_or_as_it_was_is_not_listed() {
+    let mut scene = Scene::new(Rules::default());
+    scene.write("root/Makefile", "a\n");
+    scene.open();
+    scene.write("root/.npmrc", "x");
+    scene.write("root/Makefile", "b\n");
+    assert_eq!(scene.happened().len(), 2);
+    std::fs::remove_file(scene.at("root/.npmrc")).unwrap();
+    scene.write("root/Makefile", "a\n");
+    assert_eq!(scene.finish(), []);
+}
+
+#[test]
+fn a_package_is_listed_when_its_scripts_change() {
+    let mut scene = Scene::new(Rules::default());
+    scene.write("root/package.json", r#"{"scripts":{"a":"b"}}"#);
+    scene.write("root/sub/package.json", r#"{"scripts":{"a":"b"}}"#);
+    scene.open();
+    scene.write("root/package.json", r#"{"version":"2","scripts":{"a":"b"}}"#);
+    scene.write("root/sub/package.json", r#"{"scripts":{"postinstall":"evil"}}"#);
+    let root = scene.root();
+    assert_eq!(short(&root, &scene.finish()), ["changed sub/package.json"]);
+}
+
+#[test]
+fn a_difference_is_cut() {
+    let mut scene = Scene::new(Rules::default());
+    scene.open();
+    scene.write("root/Makefile", &"é\n".repeat(5_000));
+    let found = scene.finish();
+    let [Finding::Left { diff: Some(diff), .. }] = found.as_slice() else { panic!("{found:?}") };
+    assert!(diff.len() <= 4 << 10 && diff.ends_with("..."));
+}
+
+#[test]
+fn a_root_that_is_closed_is_looked_at_once_more_and_then_left_alone() {
+    let mut scene = Scene::new(Rules::default());
+    scene.open();
+    scene.write("root/.npmrc", "x");
+    let root = scene.root();
+    let closed = scene.watcher.close("s", &root);
+    assert_eq!(short(&root, &closed), ["new .npmrc"]);
+    scene.write("root/.mcp.json", r#"{"mcpServers":{"mine":{}}}"#);
+    assert_eq!((scene.now(), scene.finish()), (vec![], vec![]));
+    assert!(scene.exists("root/.mcp.json"));
+}
+
+#[test]
+fn findings_have_a_stable_form() {
+    let left = Finding::Left { path: "/a".into(), when: "w".into(), change: Change::New, diff: None };
+    let text = serde_json::to_string(&left).unwrap();
+    assert_eq!(text, r#"{"finding":"left","path":"/a","when":"w","change":"new","diff":null}"#);
+    let moved = Finding::Quarantined { path: "/a".into(), moved_to: "/b".into(), when: "w".into() };
+    let text = serde_json::to_string(&moved).unwrap();
+    assert_eq!(text, r#"{"finding":"quarantined","path":"/a","movedTo":"/b","when":"w"}"#);
+}

@@ -1,0 +1,11 @@
+//! Files that run later, in real folders and repositories, with real git. What a sandbox does is done here by the tests.
+
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
+
+mod closing;
+mod killed;
+mod listing;
+mod quarantining;
+mod repositories;
+mod scene;

@@ -1,0 +1,228 @@
+//! What runs without being asked.
+
+use std::{fs, io::Write, os::unix::fs::symlink};
+
+use ironcurtain_sandbox::autostart::{Finding, Rules, Watcher, quarantine};
+
+use crate::scene::{Scene, short};
+
+const SERVERS: &str = r#"{"mcpServers":{"evil":{"command":"evil"}}}"#;
+
+#[test]
+fn settings_of_agents_that_start_programs_are_moved_away_and_others_listed() {
+    let mut scene = Scene::new(Rules::default());
+    scene.open();
+    scene.write("root/.mcp.json", SERVERS);
+    scene.write("root/.claude/settings.json", r#"{"model":"opus"}"#);
+    scene.write("root/sub/.Cursor/MCP.json", SERVERS);
+    let root = scene.root();
+    let mut found = scene.happened();
+    found.retain(|finding| !matches!(finding, Finding::Left { .. }));
+    found.extend(scene.finish());
+    assert_eq!(
+        short(&root, &found),
+        ["new .claude/settings.json", "quarantined .mcp.json", "quarantined sub/.Cursor/MCP.json"]
+    );
+    assert_eq!(fs::read_dir(scene.at("state/quarantine")).unwrap().count(), 2);
+}
+
+#[test]
+fn a_file_that_is_kept_open_is_judged_by_what_is_in_it() {
+    let mut scene = Scene::new(Rules::default());
+    scene.open();
+    let mut file = fs::File::create(scene.at("root/.mcp.json")).unwrap();
+    let root = scene.root();
+    assert_eq!(short(&root, &scene.happened()), ["new .mcp.json"]);
+    file.write_all(SERVERS.as_bytes()).unwrap();
+    assert_eq!(short(&root, &scene.happened()), ["quarantined .mcp.json"]);
+    assert_eq!(scene.finish(), []);
+}
+
+#[test]
+fn what_comes_by_another_way_is_found() {
+    let mut scene = Scene::new(Rules::default());
+    scene.write("root/servers", SERVERS);
+    scene.write("outside/.mcp.json", SERVERS);
+    scene.open();
+    fs::create_dir(scene.at("root/linked")).unwrap();
+    fs::hard_link(scene.at("root/servers"), scene.at("root/linked/.mcp.json")).unwrap();
+    symlink("../servers", scene.at("root/linked/.envrc")).unwrap();
+    fs::rename(scene.at("outside"), scene.at("root/moved")).unwrap();
+    let root = scene.root();
+    let mut found = scene.happened();
+    found.extend(scene.finish());
+    assert_eq!(
+        short(&root, &found),
+        ["quarantined linked/.envrc", "quarantined linked/.mcp.json", "quarantined moved/.mcp.json"]
+    );
+    assert!(scene.exists("root/servers"));
+}
+
+#[test]
+fn new_folders_are_watched_however_deep_and_wherever_they_are_moved() {
+    let mut scene = Scene::new(Rules::default());
+    scene.open();
+    fs::create_dir_all(scene.at("root/a/b/c")).unwrap();
+    assert_eq!(scene.happened(), []);
+    fs::rename(scene.at("root/a"), scene.at("root/z")).unwrap();
+    assert_eq!(scene.happened(), []);
+    scene.write("root/z/b/c/.mcp.json", SERVERS);
+    let root = scene.root();
+    assert_eq!(short(&root, &scene.happened()), ["quarantined z/b/c/.mcp.json"]);
+}
+
+#[test]
+fn what_the_person_has_named_stays_and_is_listed() {
+    let mut scene = Scene::new(Rules::default());
+    scene.open();
+    let path = scene.text("root/.mcp.json");
+    scene.watcher.named("s", &path);
+    scene.write("root/.mcp.json", SERVERS);
+    scene.write("root/sub/.mcp.json", SERVERS);
+    let root = scene.root();
+    assert_eq!(short(&root, &scene.happened()), ["new .mcp.json", "quarantined sub/.mcp.json"]);
+    assert_eq!(short(&root, &scene.finish()), ["new .mcp.json"]);
+}
+
+#[test]
+fn a_named_file_that_was_there_may_be_changed() {
+    let mut scene = Scene::new(Rules::default());
+    scene.write("root/.envrc", "a\n");
+    scene.open();
+    let path = scene.text("root/.envrc");
+    scene.watcher.named("s", &path);
+    scene.write("root/.envrc", "b\n");
+    let found = scene.finish();
+    let [Finding::Left { diff: Some(diff), .. }] = found.as_slice() else { panic!("{found:?}") };
+    assert!(diff.contains("-a\n+b\n"), "{diff}");
+}
+
+#[test]
+fn what_is_allowed_is_not_looked_at() {
+    let mut scene = Scene::new(Rules { allow: vec![".mcp.json".into()], ..Rules::default() });
+    scene.open();
+    scene.write("root/.mcp.json", SERVERS);
+    assert_eq!((scene.happened(), scene.finish()), (vec![], vec![]));
+}
+
+#[test]
+fn start_up_files_of_the_home_are_moved_away() {
+    let mut scene = Scene::new(Rules::default());
+    let home = scene.root();
+    scene.watcher.begin("home", Rules { home: Some(home.clone()), ..Rules::default() }).unwrap();
+    scene.watcher.open("home", &home).unwrap();
+    scene.write("root/.bashrc", "evil");
+    scene.write("root/.config/autostart/evil.desktop", "evil");
+    let found: Vec<Finding> = scene.watcher.finish("home");
+    assert_eq!(short(&home, &found), ["quarantined .bashrc", "quarantined .config/autostart"]);
+}
+
+#[test]
+fn in_the_strict_mode_all_that_was_always_protected_is_moved_away() {
+    let mut scene = Scene::strict();
+    scene.write("root/.idea/a", "");
+    scene.open();
+    for path in [
+        ".gitattributes",
+        ".npmrc",
+        ".vscode/settings.json",
+        ".vscode/x/y",
+        ".envrc",
+        "Makefile",
+        "package.json",
+    ] {
+        scene.write(&format!("root/{path}"), r#"{"scripts":{"a":"b"}}"#);
+    }
+    let root = scene.root();
+    let found = short(&root, &scene.finish());
+    assert_eq!(
+        found,
+        [
+            "new Makefile",
+            "new package.json",
+            "quarantined .envrc",
+            "quarantined .gitattributes",
+            "quarantined .npmrc",
+            "quarantined .vscode"
+        ]
+    );
+    assert!(scene.exists("root/.idea/a"));
+}
+
+#[test]
+fn one_file_is_moved_once_and_told_to_all_who_could_have_made_it() {
+    let mut scene = Scene::new(Rules::default());
+    fs::create_dir(scene.at("root/sub")).unwrap();
+    scene.open();
+    for name in ["below", "apart"] {
+        scene.watcher.begin(name, Rules::default()).unwrap();
+    }
+    let (sub, apart) = (scene.text("root/sub"), scene.text("apart"));
+    fs::create_dir(&apart).unwrap();
+    scene.watcher.open("below", &sub).unwrap();
+    scene.watcher.open("apart", &apart).unwrap();
+    scene.write("root/sub/.mcp.json", SERVERS);
+    let told: Vec<String> = scene.watcher.read().into_iter().map(|(name, _)| name).collect();
+    assert_eq!(told, ["below", "s"]);
+    assert_eq!(fs::read_dir(scene.at("state/quarantine")).unwrap().count(), 1);
+    // Closed for one, it is still watched for the other.
+    assert_eq!(scene.watcher.finish("below"), []);
+    scene.write("root/sub/.mcp.json", SERVERS);
+    let root = scene.root();
+    assert_eq!(short(&root, &scene.happened()), ["quarantined sub/.mcp.json"]);
+}
+
+#[test]
+fn what_is_told_is_bounded_and_all_is_moved_away() {
+    let mut scene = Scene::new(Rules::default());
+    scene.open();
+    for file in 0..1_100 {
+        scene.write(&format!("root/{file}/.mcp.json"), SERVERS);
+    }
+    let found = scene.finish();
+    assert_eq!(found.len(), 1_000);
+    assert!((0..1_100).all(|file| !scene.exists(&format!("root/{file}/.mcp.json"))));
+}
+
+#[test]
+fn what_the_queue_has_lost_is_found() {
+    let mut scene = Scene::new(Rules::default());
+    scene.write("root/sub/x", "");
+    scene.open();
+    let most: usize =
+        fs::read_to_string("/proc/sys/fs/inotify/max_queued_events").unwrap().trim().parse().unwrap();
+    // Two names in turn, since the same event twice is told once.
+    for file in 0..most {
+        fs::write(scene.at(["root/a", "root/b"][file % 2]), "").unwrap();
+    }
+    scene.write("root/sub/.mcp.json", SERVERS);
+    let root = scene.root();
+    assert_eq!(short(&root, &scene.happened()), ["quarantined sub/.mcp.json"]);
+    assert_eq!(scene.watcher.uncovered(), ["s"]);
+}
+
+#[test]
+fn a_limit_of_the_kernels_is_told_by_its_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let most = fs::read_to_string("/proc/sys/fs/inotify/max_user_instances").unwrap();
+    let most: usize = most.trim().parse().unwrap();
+    let (mut watchers, mut refused) = (Vec::new(), None);
+    while watchers.len() <= most && refused.is_none() {
+        match Watcher::new(dir.path().join("state").as_ref()) {
+            Ok(watcher) => watchers.push(watcher),
+            Err(error) => refused = Some(error.to_string()),
+        }
+    }
+    let refused = refused.unwrap();
+    assert!(refused.contains("`fs.inotify.max_user_instances` is reached: raise it"), "{refused}");
+}
+
+#[test]
+fn a_person_can_have_a_file_quarantined() {
+    let mut scene = Scene::new(Rules::default());
+    scene.open();
+    scene.write("root/Makefile", "all:\n");
+    let to = quarantine(&scene.at("state"), &scene.text("root/Makefile")).unwrap();
+    assert_eq!(fs::read_to_string(to).unwrap(), "all:\n");
+    assert_eq!(scene.finish(), []);
+}

@@ -1,0 +1,201 @@
+//! What git does stays; what makes it run something does not.
+
+use std::{fs, process::Command};
+
+use ironcurtain_sandbox::autostart::{Finding, Rules};
+
+use crate::scene::{Scene, short};
+
+fn repository(scene: &Scene, path: &str) {
+    fs::create_dir_all(scene.at(path)).unwrap();
+    scene.git(path, &["init", "-q", "-b", "main"]);
+    scene.write(&format!("{path}/a.txt"), "a");
+    scene.git(path, &["add", "-A"]);
+    scene.git(path, &["commit", "-qm", "a"]);
+}
+
+#[test]
+fn what_git_does_by_itself_stays() {
+    for mut scene in [Scene::guarded(), Scene::strict(), Scene::new(Rules::default())] {
+        repository(&scene, "origin");
+        scene.open();
+        let origin = scene.text("origin");
+        scene.git("root", &["clone", "-q", &origin, "clone"]);
+        assert_eq!(scene.now(), []);
+        scene.git("root", &["init", "-q", "new"]);
+        scene.git("root/new", &["remote", "add", "o", "https://example.org/a.git"]);
+        scene.git("root/new", &["config", "user.name", "Me"]);
+        scene.git("root/clone", &["checkout", "-qb", "topic"]);
+        scene.git("root/clone", &["config", "pull.rebase", "true"]);
+        scene.git("root/clone", &["worktree", "add", "-q", "../tree", "main"]);
+        assert_eq!(scene.now(), []);
+        scene.git("root", &["init", "-q", "--bare", "bare"]);
+        assert_eq!(scene.finish(), []);
+        assert_eq!(scene.git("root/tree", &["status", "--porcelain"]), "");
+        assert_eq!(scene.git("root/new", &["config", "remote.o.url"]), "https://example.org/a.git\n");
+        assert_eq!(scene.git("root/new", &["config", "user.name"]), "Me\n");
+        assert_eq!(scene.git("root/clone", &["branch", "--show-current"]), "topic\n");
+    }
+}
+
+#[test]
+fn a_submodule_stays_and_its_list_is_listed() {
+    let mut scene = Scene::guarded();
+    repository(&scene, "origin");
+    repository(&scene, "root/repo");
+    scene.open();
+    let origin = scene.text("origin");
+    scene.git("root/repo", &["submodule", "--quiet", "add", &origin, "sub"]);
+    scene.now();
+    let root = scene.root();
+    let found = short(&root, &scene.finish());
+    assert_eq!(found, ["new repo/.gitmodules"]);
+    assert_eq!(scene.git("root/repo/sub", &["status", "--porcelain"]), "");
+    assert_eq!(scene.git("root/repo", &["submodule", "status"]).trim().split(' ').nth(1), Some("sub"));
+}
+
+#[test]
+fn a_planted_hook_is_gone_when_it_is_seen() {
+    let mut scene = Scene::guarded();
+    repository(&scene, "root/repo");
+    let origin = scene.root();
+    scene.open();
+    scene.git("root", &["init", "-q", "new"]);
+    scene.write("root/new/.git/hooks/pre-commit", "#!/bin/sh\ntouch ran\n");
+    let found = scene.happened();
+    assert_eq!(short(&origin, &found), ["quarantined new/.git/hooks/pre-commit"]);
+    let Finding::Quarantined { moved_to, when, .. } = &found[0] else { panic!() };
+    assert_eq!(fs::read_to_string(moved_to).unwrap(), "#!/bin/sh\ntouch ran\n");
+    assert_eq!(when, "when you use git in this repository");
+    assert!(!scene.exists("root/new/.git/hooks/pre-commit"));
+    assert!(scene.exists("root/new/.git/hooks/pre-commit.sample"));
+    assert_eq!(scene.finish(), []);
+}
+
+#[test]
+fn keys_that_make_git_run_something_are_put_back_and_others_stay() {
+    let mut scene = Scene::guarded();
+    repository(&scene, "root/repo");
+    scene.git("root/repo", &["config", "core.editor", "mine"]);
+    scene.open();
+    scene.git("root/repo", &["config", "core.fsmonitor", "evil"]);
+    scene.git("root/repo", &["config", "core.editor", "evil"]);
+    scene.git("root/repo", &["config", "user.email", "me@example.org"]);
+    scene.git("root/repo", &["config", "include.path", "../evil"]);
+    let root = scene.root();
+    let found = short(&root, &scene.happened());
+    assert_eq!(found, ["restored repo/.git/config core.editor core.fsmonitor include.path"]);
+    let now = |key: &str| scene.git("root/repo", &["config", "--default", "none", key]);
+    assert_eq!(now("core.editor"), "mine\n");
+    assert_eq!(now("core.fsmonitor"), "none\n");
+    assert_eq!(now("include.path"), "none\n");
+    assert_eq!(now("user.email"), "me@example.org\n");
+    assert!(!scene.exists("root/repo/.git/config.lock"));
+    assert_eq!(scene.finish(), []);
+}
+
+#[test]
+fn a_new_repository_keeps_its_configuration_but_for_such_keys() {
+    let mut scene = Scene::new(Rules::default());
+    scene.open();
+    scene.git("root", &["init", "-q", "--bare", "--template=", "odd"]);
+    scene.git("root/odd", &["config", "core.fsmonitor", "evil"]);
+    scene.git("root/odd", &["config", "user.name", "Me"]);
+    let root = scene.root();
+    assert_eq!(short(&root, &scene.happened()), ["restored odd/config core.fsmonitor"]);
+    assert_eq!(scene.git("root/odd", &["config", "user.name"]), "Me\n");
+}
+
+#[test]
+fn a_configuration_that_git_cannot_read_is_put_back_or_moved_away() {
+    let mut scene = Scene::guarded();
+    repository(&scene, "root/repo");
+    let before = scene.read("root/repo/.git/config");
+    scene.open();
+    scene.write("root/repo/.git/config", "[core");
+    scene.write("root/new/HEAD", "ref: refs/heads/main");
+    scene.write("root/new/objects/x", "");
+    scene.write("root/new/refs/x", "");
+    scene.write("root/new/config", "[core");
+    let root = scene.root();
+    let found = short(&root, &scene.happened());
+    assert_eq!(found, ["quarantined new/config", "restored repo/.git/config all of it"]);
+    assert_eq!(scene.read("root/repo/.git/config"), before);
+}
+
+#[test]
+fn a_lock_that_somebody_holds_does_not_keep_a_key_from_being_put_back() {
+    let mut scene = Scene::guarded();
+    repository(&scene, "root/repo");
+    let before = scene.read("root/repo/.git/config");
+    scene.open();
+    scene.write("root/repo/.git/config", &format!("{before}[core]\n\tsshCommand = evil\n"));
+    scene.write("root/repo/.git/config.lock", "held");
+    let root = scene.root();
+    assert_eq!(short(&root, &scene.happened()), ["restored repo/.git/config core.sshcommand"]);
+    assert!(!scene.read("root/repo/.git/config").contains("sshCommand"));
+    assert_eq!(scene.read("root/repo/.git/config.lock"), "held");
+}
+
+#[test]
+fn what_leads_git_out_of_the_root_is_moved_away_and_what_leads_inside_is_looked_at() {
+    let mut scene = Scene::guarded();
+    repository(&scene, "elsewhere");
+    scene.open();
+    let elsewhere = scene.text("elsewhere/.git");
+    scene.write("root/out/.git", &format!("gitdir: {elsewhere}\n"));
+    scene.write("root/in/.git", "gitdir: ../repo/.git/objects/evil\n");
+    scene.write("root/repo/.git/objects/evil/config", "[core]\n\tfsmonitor = evil\n");
+    scene.write("root/repo/.git/objects/evil/hooks/pre-commit", "evil");
+    let root = scene.root();
+    let mut found = scene.happened();
+    found.extend(scene.finish());
+    assert_eq!(
+        short(&root, &found),
+        [
+            "quarantined out/.git",
+            "quarantined repo/.git/objects/evil/hooks/pre-commit",
+            "restored repo/.git/objects/evil/config core.fsmonitor",
+        ]
+    );
+    assert!(scene.exists("root/in/.git"));
+}
+
+#[test]
+fn husky_stays_and_is_listed_and_gits_key_for_it_is_put_back() {
+    let mut scene = Scene::guarded();
+    repository(&scene, "root/repo");
+    scene.open();
+    scene.write("root/repo/.husky/pre-commit", "npm test\n");
+    scene.write("root/repo/.husky/_/pre-commit", "#!/usr/bin/env sh\n");
+    scene.git("root/repo", &["config", "core.hooksPath", ".husky/_"]);
+    let root = scene.root();
+    let mut found = scene.happened();
+    found.retain(|finding| !matches!(finding, Finding::Left { .. }));
+    found.extend(scene.finish());
+    let husky = ["new repo/.husky/_/pre-commit", "new repo/.husky/pre-commit"];
+    assert_eq!(short(&root, &found), [&husky[..], &["restored repo/.git/config core.hookspath"]].concat());
+    assert!(scene.exists("root/repo/.husky/_/pre-commit"));
+}
+
+#[test]
+fn hooks_in_a_folder_of_the_configurations_choice_are_hooks() {
+    let mut scene = Scene::guarded();
+    repository(&scene, "root/repo");
+    scene.git("root/repo", &["config", "core.hooksPath", ".githooks"]);
+    scene.open();
+    scene.write("root/repo/.githooks/pre-commit", "evil");
+    let root = scene.root();
+    assert_eq!(short(&root, &scene.happened()), ["quarantined repo/.githooks/pre-commit"]);
+}
+
+#[test]
+fn npm_init_is_listed() {
+    let mut scene = Scene::guarded();
+    scene.open();
+    let npm = Command::new("npm").args(["init", "-y"]).current_dir(scene.at("root")).output().unwrap();
+    assert!(npm.status.success(), "{}", String::from_utf8_lossy(&npm.stderr));
+    let root = scene.root();
+    assert_eq!(short(&root, &scene.finish()), ["new package.json"]);
+    assert!(scene.read("root/package.json").contains("scripts"));
+}

@@ -1,0 +1,151 @@
+//! A folder of a person's, a watcher, and a sandbox that can write to the folder.
+
+use std::{
+    fs,
+    os::fd::AsFd,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use ironcurtain_sandbox::autostart::{Change, Finding, GitConfig, Mode, Rules, Watcher};
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    time::{ClockId, clock_gettime},
+};
+
+pub(crate) struct Scene {
+    dir: tempfile::TempDir,
+    pub(crate) watcher: Watcher,
+}
+
+impl Scene {
+    /// The sandbox is called `s`; its root is still to be opened.
+    pub(crate) fn new(rules: Rules) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir(dir.path().join("root")).unwrap();
+        let mut watcher = Watcher::new(&dir.path().join("state")).unwrap();
+        watcher.begin("s", rules).unwrap();
+        Self { dir, watcher }
+    }
+
+    pub(crate) fn guarded() -> Self {
+        Self::new(Rules { git_config: GitConfig::Guarded, ..Rules::default() })
+    }
+
+    pub(crate) fn strict() -> Self {
+        Self::new(Rules { mode: Mode::Strict, ..Rules::default() })
+    }
+
+    pub(crate) fn at(&self, path: &str) -> PathBuf {
+        self.dir.path().join(path)
+    }
+
+    pub(crate) fn root(&self) -> String {
+        self.text("root")
+    }
+
+    pub(crate) fn text(&self, path: &str) -> String {
+        self.at(path).to_str().unwrap().to_owned()
+    }
+
+    pub(crate) fn write(&self, path: &str, text: &str) {
+        fs::create_dir_all(self.at(path).parent().unwrap()).unwrap();
+        fs::write(self.at(path), text).unwrap();
+    }
+
+    /// Waits until the clock that files are stamped with has moved on.
+    pub(crate) fn tick() {
+        let before = clock_gettime(ClockId::RealtimeCoarse);
+        while clock_gettime(ClockId::RealtimeCoarse) == before {
+            std::thread::yield_now();
+        }
+    }
+
+    pub(crate) fn read(&self, path: &str) -> String {
+        fs::read_to_string(self.at(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+    }
+
+    pub(crate) fn exists(&self, path: &str) -> bool {
+        self.at(path).symlink_metadata().is_ok()
+    }
+
+    /// Opens the root; returns what is to be closed, below the root.
+    pub(crate) fn open(&mut self) -> Vec<String> {
+        let root = self.root();
+        let closed = self.watcher.open("s", &root).unwrap();
+        closed.into_iter().map(|path| path.replacen(&format!("{root}/"), "", 1)).collect()
+    }
+
+    /// Waits until something has happened, and returns what is found.
+    pub(crate) fn happened(&mut self) -> Vec<Finding> {
+        let patience = Timespec { tv_sec: 5, tv_nsec: 0 };
+        let ready = poll(&mut [PollFd::new(&self.watcher.as_fd(), PollFlags::IN)], Some(&patience)).unwrap();
+        assert_eq!(ready, 1, "nothing has happened");
+        self.now()
+    }
+
+    /// What is found now.
+    pub(crate) fn now(&mut self) -> Vec<Finding> {
+        let found = self.watcher.read().into_iter();
+        found
+            .map(|(name, finding)| {
+                assert_eq!(name, "s");
+                finding
+            })
+            .collect()
+    }
+
+    pub(crate) fn finish(&mut self) -> Vec<Finding> {
+        self.watcher.finish("s")
+    }
+
+    /// Runs git in a folder, without anybody's configuration.
+    pub(crate) fn git(&self, folder: &str, arguments: &[&str]) -> String {
+        git(&self.at(folder), arguments)
+    }
+}
+
+pub(crate) fn git(folder: &Path, arguments: &[&str]) -> String {
+    let output = Command::new("git")
+        .args(["-c", "protocol.file.allow=always"])
+        .args(arguments)
+        .envs(["AUTHOR", "COMMITTER"].map(|who| (format!("GIT_{who}_NAME"), "T")))
+        .envs(["AUTHOR", "COMMITTER"].map(|who| (format!("GIT_{who}_EMAIL"), "t@example.org")))
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .env("GIT_CONFIG_NOSYSTEM", "1")
+        .current_dir(folder)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// The findings in short, below the root: `quarantined PATH`, `restored PATH KEYS`, `new PATH`, `changed PATH`.
+pub(crate) fn short(root: &str, findings: &[Finding]) -> Vec<String> {
+    let below = |path: &str| path.replacen(&format!("{root}/"), "", 1);
+    let short = findings.iter().map(|finding| match finding {
+        Finding::Quarantined { path, .. } => format!("quarantined {}", below(path)),
+        Finding::Restored { path, keys } => format!("restored {} {}", below(path), keys.join(" ")),
+        Finding::Left { path, change: Change::New, .. } => format!("new {}", below(path)),
+        Finding::Left { path, change: Change::Changed, .. } => format!("changed {}", below(path)),
+        Finding::Unfinished { reason } => format!("unfinished {reason}"),
+    });
+    let mut short: Vec<String> = short.collect();
+    short.sort();
+    short
+}
+
+/// Every name below a folder with its content.
+pub(crate) fn all(folder: &Path) -> Vec<(PathBuf, Option<Vec<u8>>)> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() && !path.is_symlink() {
+            found.extend(all(&path));
+        }
+        let content = fs::read(&path).ok();
+        found.push((path, content));
+    }
+    found.sort();
+    found
+}
