@@ -4,6 +4,7 @@
 //! - A stage that cannot run counts as one failure, and so does a test program that ends without a word: the last line
 //!   never looks better than things are.
 
+mod below;
 mod runner;
 mod totals;
 
@@ -50,6 +51,9 @@ fn all(scope: Scope, course: &mut Course) -> anyhow::Result<()> {
     course.stage("System", || runner::run(scope, &built, runner::Part::System))?;
     course.stage("Benchmarks", || benchmarks(&built))?;
     if scope == Scope::Everything {
+        if !below::is_here() {
+            course.stage("Below /tmp", || below::run(&built))?;
+        }
         course.stage("Display", || runner::run(scope, &built, runner::Part::Display))?;
     }
     Ok(())

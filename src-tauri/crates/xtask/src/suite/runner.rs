@@ -52,7 +52,7 @@ pub(crate) fn run(scope: Scope, built: &[Built], part: Part) -> anyhow::Result<T
 
 /// One test program, or nextest: its last sum, for a failed test may have printed another. Ending badly without having
 /// said so is a failure too.
-fn one(command: &mut Command, sum: fn(&str) -> Option<Totals>) -> Totals {
+pub(super) fn one(command: &mut Command, sum: fn(&str) -> Option<Totals>) -> Totals {
     let mut totals = None;
     let ended = process::watch(command, LIMIT, |line| {
         totals = sum(line).or(totals);
