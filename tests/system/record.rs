@@ -1,10 +1,10 @@
 //! The record comes first: without it nothing happens, and what is in it happened in that order.
 
-use crate::client::BOUND;
+use crate::client::{BOUND, Client};
 use crate::consent::Next;
 use crate::hostile;
 use crate::machine::{Machine, descendants};
-use crate::world::{World, eventually};
+use crate::world::{World, eventually, programs};
 use ironcurtain_daemon::consent::{Lifetime, Preview, Reach};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
@@ -91,6 +91,165 @@ fn while_the_record_cannot_be_written_nothing_is_allowed() {
     machine.wait_until_said("Your answer: ");
     machine.types("1");
     assert_eq!(client.outcome(call).ok(), "secret");
+    machine.verify();
+}
+
+#[test]
+fn a_record_that_is_not_the_one_that_was_written_stops_every_decision_and_is_told() {
+    let mut machine = Machine::new(hostile::install);
+    machine.start();
+    let mut client = machine.connect();
+    client.plain("heard").ok();
+    let log = machine.home.audit().join("audit.jsonl");
+    let aside = log.with_extension("aside");
+    let whole = |machine: &Machine| {
+        assert!(String::from_utf8(machine.command(&["status"]).stdout).unwrap().contains(" is protecting "));
+        machine.verify();
+    };
+    type Act<'a> = &'a dyn Fn();
+    let back = || std::fs::rename(&aside, &log).unwrap();
+    let removed = || std::fs::rename(&log, &aside).unwrap();
+    let replaced = || {
+        removed();
+        std::fs::copy(&aside, &log).unwrap();
+    };
+    let cut = || {
+        std::fs::copy(&log, &aside).unwrap();
+        std::fs::File::options().write(true).open(&log).unwrap().set_len(10).unwrap();
+    };
+    let filled = || std::fs::write(&log, std::fs::read(&aside).unwrap()).unwrap();
+    let cases: [(&str, Act<'_>, Act<'_>); 3] = [
+        ("was removed", &removed, &back),
+        ("was replaced", &replaced, &back),
+        ("was changed", &cut, &filled),
+    ];
+    for (what, lose, restore) in cases {
+        lose();
+        // It is told before anybody calls anything, too.
+        let verified = machine.command(&["audit", "verify"]);
+        let said = String::from_utf8(verified.stdout).unwrap();
+        assert!(!verified.status.success() && said.contains("THE AUDIT LOG WAS CHANGED"), "{said}");
+        assert!(said.contains(what) && said.contains("while IronCurtain ran"), "{said}");
+        let because = format!("DENIED: the audit log `{}` {what}", log.display());
+        client.plain("heard").refused(&because);
+        let answer = client.request("prompts/get", json!({ "name": "x" }));
+        assert!(answer["error"]["message"].as_str().unwrap().starts_with(&because), "{answer}");
+        let status = String::from_utf8(machine.command(&["status"]).stdout).unwrap();
+        assert!(status.contains(" is in trouble ") && status.contains(what), "{status}");
+        restore();
+        client.plain("heard").ok();
+        whole(&machine);
+    }
+    // Of the prompts that were refused the server has heard nothing.
+    let heard: Vec<Value> = serde_json::from_str(client.plain("heard").ok()).unwrap();
+    assert!(heard.iter().all(|message| message["method"] != "prompts/get"), "{heard:?}");
+}
+
+#[test]
+fn a_record_whose_end_was_cut_off_between_two_entries_is_not_whole() {
+    let world = hostile::world();
+    let mut client = world.connect("hostile");
+    client.plain("heard").ok();
+    let log = world.home.audit().join("audit.jsonl");
+    let written = std::fs::read_to_string(&log).unwrap();
+    let kept: Vec<&str> = written.lines().collect();
+    std::fs::write(&log, kept[..kept.len() - 1].join("\n") + "\n").unwrap();
+    let problem = world.audit().problem.unwrap();
+    assert!(problem.contains("was changed by another program"), "{problem}");
+    std::fs::write(&log, written).unwrap();
+    assert!(world.audit().intact);
+}
+
+/// What the record says was decided of requests that are no calls, in order: status, rule, and what it says of it.
+fn decided_of_others(world: &World) -> Vec<(String, String, String)> {
+    let entries = world.log();
+    let entries = entries.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let decisions = entries.filter(|e| e["event"] == "decision" && e["toolName"].is_null());
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    decisions
+        .map(|e| {
+            let decision = &e["policyDecision"];
+            (text(&decision["status"]), text(&decision["rule"]), text(&decision["reason"]))
+        })
+        .collect()
+}
+
+#[test]
+fn prompts_resources_and_what_is_turned_away_are_on_record() {
+    let world = hostile::world();
+    let mut client = world.connect("hostile");
+    let token = "ghp_0123456789abcdefghijklmnopqrstuvwxyz";
+    client.request("prompts/get", json!({ "name": "greet", "arguments": { "token": token } }));
+    client.request("resources/read", json!({ "uri": "memo://notes" }));
+    client.request("resources/read", json!({ "uri": "file:///etc/passwd" }));
+    client.request("tools/call", json!({ "name": "echo", "arguments": [] }));
+    client.request("no/such", json!({}));
+    client.send_raw(b"nonsense\n");
+    client.wait_for(|answer| answer["error"]["code"] == -32700);
+    client.send(&json!({ "jsonrpc": "2.0", "method": "tools/call", "params": { "name": "echo" } }));
+    client.plain("heard").ok();
+    let expected = [
+        ("allow", "structural-passed", "`prompts/get` of `greet` is passed on"),
+        ("allow", "structural-passed", "`resources/read` of `memo://notes` is passed on"),
+        ("deny", "structural-resource", "`resources/read` of `file:///etc/passwd`: DENIED: "),
+        ("deny", "structural-malformed", "`tools/call` of `echo`: "),
+        ("deny", "structural-malformed", "`no/such`: `no/such` is not available"),
+        ("deny", "structural-malformed", "the message is not JSON: "),
+        ("deny", "structural-malformed", "a message without an id"),
+    ];
+    let decided = decided_of_others(&world);
+    assert_eq!(decided.len(), expected.len(), "{decided:?}");
+    for ((status, rule, reason), (its_status, its_rule, beginning)) in decided.iter().zip(expected) {
+        assert_eq!((status.as_str(), rule.as_str()), (its_status, its_rule), "{reason}");
+        assert!(reason.starts_with(beginning), "{reason}");
+    }
+    assert!(!world.log().contains(token), "a prompt's arguments are redacted as a call's are");
+    assert_eq!(world.sessions()[0].denied, 5);
+    assert!(world.audit().intact);
+}
+
+#[test]
+fn a_client_that_talks_nonsense_does_not_fill_the_record() {
+    let world = hostile::world();
+    let mut client = world.connect("hostile");
+    client.send_raw("nonsense\n".repeat(300).as_bytes());
+    client.plain("heard").ok();
+    let decided = decided_of_others(&world);
+    assert_eq!(decided.len(), 100);
+    assert!(decided[99].2.ends_with("; more like it are not put on record"), "{:?}", decided[99]);
+}
+
+/// The beginnings and the ends on record, and who was refused.
+fn sessions_on_record(log: &str) -> [usize; 3] {
+    let about = |words: &str| {
+        let sessions = log.lines().filter(|line| line.contains(r#""event":"session""#));
+        sessions.filter(|line| line.contains(words)).count()
+    };
+    [about(" began a session "), about(" ended"), about(" was refused a session: ")]
+}
+
+#[test]
+fn every_session_that_began_has_an_end_on_record() {
+    let mut machine = Machine::new(hostile::install);
+    machine.start();
+    let record = |machine: &Machine| {
+        let log = std::fs::read_to_string(machine.home.audit().join("audit.jsonl")).unwrap();
+        sessions_on_record(&log)
+    };
+    machine.connect().hang_up();
+    eventually("the end of one that hung up", BOUND, || record(&machine) == [1, 1, 0]);
+    let _live = [machine.connect(), machine.connect()];
+    assert_eq!(record(&machine), [3, 1, 0]);
+    machine.kill();
+    machine.start();
+    eventually("the ends of those that were killed", BOUND, || record(&machine) == [3, 3, 0]);
+    let mut refused = Client::start(&programs(), &machine.ours(), "nobody");
+    refused.begin("initialize", json!({}));
+    assert!(refused.wait_until_ended());
+    eventually("the refusal", BOUND, || record(&machine) == [3, 3, 1]);
+    machine.kill();
+    machine.start();
+    eventually("nothing is told twice", BOUND, || record(&machine) == [3, 3, 1]);
     machine.verify();
 }
 

@@ -2,20 +2,23 @@
 //!
 //! - An entry is written (`write(2)`) before the answer to [`Audit::record`] comes, so a decision is on record
 //!   before it takes effect. If it cannot be written, the error says so and the caller denies.
-//! - One task owns the file.
+//! - One task owns the file, and looks before each entry whether it still has its name and its length: a log that was
+//!   removed, replaced or cut while it was written is not gone on with.
 
 mod chain;
 mod entry;
 mod redact;
 mod reports;
 mod short;
+mod unfinished;
 mod writer;
 
 pub(crate) use chain::hash_of;
-pub use chain::{Checked, check};
+pub use chain::{Checked, Written, check, check_written};
 pub use entry::{Entry, Event, PolicyChange, PolicyDecision, PolicyEffect};
 pub use redact::{is_marked, redacted};
 pub(crate) use reports::reports;
+pub(crate) use unfinished::{Unfinished, unfinished};
 pub use writer::{AuditError, LOG_NAME};
 
 use crate::troubles::{Concern, Troubles};
@@ -35,11 +38,12 @@ const QUEUE: usize = 256;
 
 /// A handle to the audit log.
 #[derive(Debug, Clone)]
-pub struct Audit(mpsc::Sender<Record>);
+pub struct Audit(mpsc::Sender<Wish>);
 
-struct Record {
-    entry: Box<Entry>,
-    done: oneshot::Sender<Result<u64, AuditError>>,
+/// What the file's owner is asked for.
+enum Wish {
+    Record { entry: Box<Entry>, done: oneshot::Sender<Result<u64, AuditError>> },
+    Standing(oneshot::Sender<(Written, Result<(), AuditError>)>),
 }
 
 impl Audit {
@@ -60,16 +64,26 @@ impl Audit {
     /// [`AuditError`]: it is not on record, and what it speaks of must not happen.
     pub async fn record(&self, entry: Entry) -> Result<u64, AuditError> {
         let (done, written) = oneshot::channel();
-        self.0.send(Record { entry: Box::new(entry), done }).await.map_err(|_| AuditError::Ended)?;
+        self.0.send(Wish::Record { entry: Box::new(entry), done }).await.map_err(|_| AuditError::Ended)?;
         written.await.map_err(|_| AuditError::Ended)?
+    }
+
+    /// What is on record so far, and whether the log is still the one that it was written to.
+    ///
+    /// # Errors
+    /// [`AuditError::Ended`].
+    pub async fn standing(&self) -> Result<(Written, Result<(), AuditError>), AuditError> {
+        let (done, standing) = oneshot::channel();
+        self.0.send(Wish::Standing(done)).await.map_err(|_| AuditError::Ended)?;
+        standing.await.map_err(|_| AuditError::Ended)
     }
 }
 
-async fn own(mut writer: Writer, mut records: mpsc::Receiver<Record>, troubles: Troubles) {
+async fn own(mut writer: Writer, mut wishes: mpsc::Receiver<Wish>, troubles: Troubles) {
     let mut flush_at = None;
     loop {
-        let record = tokio::select! {
-            record = records.recv() => record,
+        let wish = tokio::select! {
+            wish = wishes.recv() => wish,
             () = until(flush_at) => {
                 flush_at = None;
                 let file = writer.file();
@@ -77,11 +91,22 @@ async fn own(mut writer: Writer, mut records: mpsc::Receiver<Record>, troubles: 
                 continue;
             }
         };
-        let Some(Record { entry, done }) = record else { break };
+        let (entry, done) = match wish {
+            None => break,
+            Some(Wish::Record { entry, done }) => (entry, done),
+            Some(Wish::Standing(done)) => {
+                let stands = writer.stands();
+                if let Err(problem) = &stands {
+                    troubles.set(Concern::Audit, Some(trouble(problem)));
+                }
+                // Who asked may be gone.
+                let _ = done.send((writer.written(), stands));
+                continue;
+            }
+        };
         let persons = entry.event.is_a_persons();
         let written = writer.append(*entry);
-        let trouble = written.as_ref().err().map(|e| format!("Every call is denied, because {e}."));
-        troubles.set(Concern::Audit, trouble);
+        troubles.set(Concern::Audit, written.as_ref().err().map(trouble));
         if persons && written.is_ok() {
             let file = writer.file();
             // Others may be written meanwhile. Nobody waits any more when the call was cancelled; it is on record all
@@ -93,6 +118,10 @@ async fn own(mut writer: Writer, mut records: mpsc::Receiver<Record>, troubles: 
             let _ = done.send(written);
         }
     }
+}
+
+fn trouble(problem: &AuditError) -> String {
+    format!("Every call is denied, because {problem}.")
 }
 
 async fn until(at: Option<Instant>) {
@@ -153,6 +182,28 @@ mod tests {
         let swapped = [lines[1], lines[0], lines[2]].join("\n") + "\n";
         assert_eq!(problem(swapped), "line 1: it does not follow the line before it");
         assert_eq!(problem("{}\n".to_owned()), "line 1: it has no hash");
+    }
+
+    #[tokio::test]
+    async fn a_chain_that_holds_is_not_the_one_that_was_written_if_it_ends_early_or_was_made_anew() {
+        let log_of = async |words: &[&str]| {
+            let dir = tempfile::tempdir().unwrap();
+            let audit = Audit::open(dir.path(), Troubles::default()).unwrap();
+            for word in words {
+                audit.record(Entry::new(Event::Session, *word)).await.unwrap();
+            }
+            (dir, audit.standing().await.unwrap().0)
+        };
+        let [(dir, written), (short, _), (other, _)] =
+            [log_of(&["a", "b", "c"]).await, log_of(&["a", "b"]).await, log_of(&["a", "X", "c"]).await];
+        let problem = |dir: &tempfile::TempDir, written| {
+            check_written(&dir.path().join(LOG_NAME), written).unwrap().problem
+        };
+        assert_eq!(problem(&dir, &written), None);
+        assert_eq!(problem(&short, &written), Some("it ends after 2 of 3 entries".into()));
+        assert_eq!(problem(&other, &written), Some("line 3: it is not the one that was written".into()));
+        // More may have been written meanwhile.
+        assert_eq!(problem(&dir, &Written { entries: 0, ..log_of(&[]).await.1 }), None);
     }
 
     #[tokio::test]

@@ -162,12 +162,16 @@ async fn activity(inner: &Inner, limit: usize) -> Reply {
 
 async fn verify(inner: &Inner) -> Reply {
     let log = inner.shared.home.audit().join(LOG_NAME);
-    match tokio::task::spawn_blocking(move || audit::check(&log)).await {
-        Ok(Ok(checked)) => Reply::Audit(AuditCheckView {
-            intact: checked.intact(),
-            entries: checked.entries,
-            problem: checked.problem,
-        }),
+    let (written, stands) = match inner.shared.audit.standing().await {
+        Ok(standing) => standing,
+        Err(problem) => return failed(ErrorCode::Storage, problem.to_string()),
+    };
+    match tokio::task::spawn_blocking(move || audit::check_written(&log, &written)).await {
+        Ok(Ok(checked)) => {
+            // Where it is not the log any more, that explains what else is wrong with it.
+            let problem = stands.err().map(|lost| lost.to_string()).or(checked.problem);
+            Reply::Audit(AuditCheckView { intact: problem.is_none(), entries: checked.entries, problem })
+        }
         Ok(Err(problem)) => failed(ErrorCode::Storage, format!("the audit log cannot be read: {problem}")),
         Err(problem) => failed(ErrorCode::Storage, problem.to_string()),
     }

@@ -2,14 +2,14 @@
 
 mod untold;
 
-use crate::audit::{Audit, AuditError, Entry, Event};
+use crate::audit::{self, Audit, AuditError, Entry, Event, LOG_NAME, Unfinished};
 use crate::consent::{Broker, Consent};
 use crate::containment::{Machine, MachineOptions};
 use crate::control;
 use crate::descriptors;
 use crate::grants::{Expired, Grants, StoreError};
 use crate::home::{Home, HomeError};
-use crate::identity;
+use crate::identity::{self, Client};
 use crate::in_force::{First, InForce, Means};
 use crate::installs::Installs;
 use crate::last_words::LastWords;
@@ -19,6 +19,7 @@ use crate::server::{LISTENING, ServerPrograms};
 use crate::session::{Session, Shared, Stdio};
 use crate::troubles::Troubles;
 use ironcurtain_protocol::{Purpose, RefusalCode, Reply, Request, ShimHello, Stdio as StdioKind};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -119,6 +120,7 @@ pub async fn start(mut options: Options, consent: Arc<dyn Consent>) -> Result<Da
         allow_root: options.allow_root,
     };
     let machine = Machine::new(machine, troubles.clone());
+    let unfinished = audit::unfinished(&options.home.audit().join(LOG_NAME));
     let mut started = Entry::new(Event::Daemon, "the trusted process started");
     started.policy_hash = Some(first.law().hash.clone());
     audit.record(started).await?;
@@ -160,6 +162,7 @@ pub async fn start(mut options: Options, consent: Arc<dyn Consent>) -> Result<Da
     });
     tokio::spawn(note_expiries(inner.clone(), expiries));
     tokio::spawn(note_changes(inner.clone()));
+    tokio::spawn(end_of_others(inner.clone(), unfinished));
     // Listed before there are any of our own.
     tokio::spawn(untold::tell(inner.clone(), untold::listed(&inner)));
     tokio::spawn(accept(inner.clone(), listener));
@@ -198,7 +201,7 @@ impl Inner {
 /// Removes what one that was killed has left.
 fn sweep(dir: &Path) -> Result<(), HomeError> {
     match std::fs::remove_dir_all(dir) {
-        Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
+        Err(source) if source.kind() != io::ErrorKind::NotFound => {
             Err(HomeError::Io { path: dir.to_path_buf(), source })
         }
         Ok(()) | Err(_) => Ok(()),
@@ -278,19 +281,34 @@ async fn serve(inner: Arc<Inner>, peer: Peer) {
 async fn serve_session(inner: Arc<Inner>, mut peer: Peer, shim: ShimHello) {
     inner.in_force.look().await;
     let now = inner.in_force.settings();
-    let Some(config) = now.servers.find(shim.server.as_deref()).cloned() else {
-        let names = now.servers.names().collect::<Vec<_>>().join("`, `");
-        let text = match shim.server {
-            Some(name) => format!("no server is named `{name}`; there is `{names}`"),
-            None => format!("say which server with `--server`; there is `{names}`"),
-        };
-        return peer.refuse(RefusalCode::UnknownServer, text).await;
-    };
     let client = identity::of_shim(peer.pid, shim.label);
+    let config = match now.servers.find(shim.server.as_deref()).cloned() {
+        Some(config) => config,
+        None => {
+            let names = now.servers.names().collect::<Vec<_>>().join("`, `");
+            let text = match &shim.server {
+                Some(name) => format!("no server is named `{name}`; there is `{names}`"),
+                None => format!("say which server with `--server`; there is `{names}`"),
+            };
+            return refuse(&inner, &mut peer, &client, RefusalCode::UnknownServer, text).await;
+        }
+    };
+    let stdio = match shim.stdio {
+        StdioKind::HandedOver => peer.take_stdio().map(Some),
+        StdioKind::Relayed => Ok(None),
+    };
+    let stdio = match stdio {
+        Ok(stdio) => stdio,
+        Err(problem) => {
+            return refuse(&inner, &mut peer, &client, RefusalCode::Malformed, problem.to_string()).await;
+        }
+    };
     let shared = Shared { config: now.config.clone(), ..inner.shared.clone() };
-    let opened = match Session::open(shared, client, config).await {
+    let opened = match Session::open(shared, client.clone(), config).await {
         Ok(opened) => opened,
-        Err(problem) => return peer.refuse(RefusalCode::Unavailable, problem.to_string()).await,
+        Err(problem) => {
+            return refuse(&inner, &mut peer, &client, RefusalCode::Unavailable, problem.to_string()).await;
+        }
     };
     let session = opened.session.clone();
     inner.sessions.lock().unwrap_or_else(PoisonError::into_inner).push(session.clone());
@@ -298,24 +316,49 @@ async fn serve_session(inner: Arc<Inner>, mut peer: Peer, shim: ShimHello) {
         // It may have come too late to be ended with the others.
         session.end();
     }
-    match shim.stdio {
-        StdioKind::HandedOver => match peer.take_stdio() {
-            Ok(stdio) => {
-                if peer.welcome(Some(session.id.clone())).await.is_ok() {
-                    opened.serve(stdio, Some(peer.stream)).await;
-                }
-            }
-            Err(problem) => peer.refuse(RefusalCode::Malformed, problem.to_string()).await,
-        },
-        StdioKind::Relayed => {
-            if peer.welcome(Some(session.id.clone())).await.is_ok() {
-                let (input, output) = peer.stream.into_split();
-                let stdio = Stdio { input: Box::new(input), output: Box::new(output) };
-                opened.serve(stdio, None).await;
-            }
+    match (peer.welcome(Some(session.id.clone())).await, stdio) {
+        (Err(problem), _) => {
+            opened.unserved(&format!("its shim was gone before it was served: {problem}")).await
+        }
+        (Ok(()), Some(stdio)) => opened.serve(stdio, Some(peer.stream)).await,
+        (Ok(()), None) => {
+            let (input, output) = peer.stream.into_split();
+            let stdio = Stdio { input: Box::new(input), output: Box::new(output) };
+            opened.serve(stdio, None).await;
         }
     }
     inner.sessions.lock().unwrap_or_else(PoisonError::into_inner).retain(|s| s.id != session.id);
+    inner.shared.changed();
+}
+
+/// Refuses a session that has not begun, and puts that on record.
+async fn refuse(inner: &Inner, peer: &mut Peer, client: &Client, code: RefusalCode, why: String) {
+    let name = &client.view.name;
+    let mut entry = Entry::new(Event::Session, format!("{name} was refused a session: {why}"));
+    entry.client = Some(name.clone());
+    entry.result = Some("refused".to_owned());
+    if let Err(problem) = inner.shared.audit.record(entry).await {
+        tracing::error!(%problem, "the refusal of a session is not on record");
+    }
+    inner.shared.changed();
+    peer.refuse(code, why).await;
+}
+
+/// Puts the end of sessions on record whose trusted process was killed before it could.
+async fn end_of_others(inner: Arc<Inner>, unfinished: io::Result<Vec<Unfinished>>) {
+    let unfinished = match unfinished {
+        Ok(unfinished) => unfinished,
+        Err(problem) => return tracing::error!(%problem, "which sessions have no end on record is not known"),
+    };
+    for Unfinished { session, client, server } in unfinished {
+        let name = client.as_deref().unwrap_or("a client");
+        let summary = format!("the session of {name} ended with the trusted process, which did not end it");
+        let mut entry = Entry::new(Event::Session, summary);
+        (entry.session, entry.client, entry.server_name) = (Some(session), client, server);
+        if let Err(problem) = inner.shared.audit.record(entry).await {
+            tracing::error!(%problem, "the end of a session is not on record");
+        }
+    }
     inner.shared.changed();
 }
 

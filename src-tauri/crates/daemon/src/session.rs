@@ -13,6 +13,7 @@ mod hosts;
 mod judging;
 mod log;
 mod once;
+mod passing;
 mod prepare;
 mod refusal;
 mod resource;
@@ -130,6 +131,8 @@ struct Counts {
     allowed: AtomicU64,
     denied: AtomicU64,
     asked: AtomicU64,
+    /// Messages that were no requests.
+    oddities: AtomicU64,
 }
 
 impl Session {
@@ -319,6 +322,11 @@ impl Opened {
         };
         writer.abort();
         session.close(why).await;
+    }
+
+    /// Ends it before it is served, for this reason.
+    pub async fn unserved(self, why: &str) {
+        self.session.close(Some(why)).await;
     }
 }
 

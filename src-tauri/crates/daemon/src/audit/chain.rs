@@ -44,11 +44,45 @@ impl Checked {
     }
 }
 
+/// What a writer has put into a log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Written {
+    /// How many entries.
+    pub entries: u64,
+    /// Hash of the last one.
+    pub head: String,
+}
+
+/// Reads a log as [`check`] does. What was written must be in it, and more may follow.
+///
+/// # Errors
+/// When the file cannot be read.
+pub fn check_written(log: &Path, written: &Written) -> io::Result<Checked> {
+    let mut last = (written.entries == 0).then(|| GENESIS.to_owned());
+    let mut checked = walk(log, |so_far| {
+        if so_far.entries == written.entries {
+            last = Some(so_far.head.clone());
+        }
+    })?;
+    if checked.intact() && last.as_ref() != Some(&written.head) {
+        checked.problem = Some(match last {
+            None => format!("it ends after {} of {} entries", checked.entries, written.entries),
+            Some(_) => format!("line {}: it is not the one that was written", written.entries),
+        });
+    }
+    Ok(checked)
+}
+
 /// Reads a log from its beginning and follows the chain. A log that does not exist is empty and intact.
 ///
 /// # Errors
 /// When the file cannot be read.
 pub fn check(log: &Path) -> io::Result<Checked> {
+    walk(log, |_| ())
+}
+
+/// Follows the chain, and shows what holds after each entry.
+fn walk(log: &Path, mut see: impl FnMut(&Checked)) -> io::Result<Checked> {
     let mut checked = Checked::empty();
     let mut reader = match regular::open(log) {
         Ok(file) => BufReader::new(file),
@@ -66,6 +100,7 @@ pub fn check(log: &Path) -> io::Result<Checked> {
                 checked.entries += 1;
                 checked.length += line.len() as u64;
                 checked.head = hash;
+                see(&checked);
             }
             Err(problem) => {
                 checked.torn = line.last() != Some(&b'\n');

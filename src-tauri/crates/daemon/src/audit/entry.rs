@@ -129,7 +129,10 @@ pub struct Entry {
     /// The tool.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub tool_name: Option<String>,
-    /// The arguments as judged, secrets redacted.
+    /// The method of a request that is no tool call.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub method: Option<String>,
+    /// The arguments as judged, or the parameters of another request, secrets redacted.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub arguments: Option<Map<String, Value>>,
     /// Paths concerned, canonical.
@@ -198,6 +201,7 @@ impl Entry {
             client: None,
             server_name: None,
             tool_name: None,
+            method: None,
             arguments: None,
             paths: Vec::new(),
             host: None,

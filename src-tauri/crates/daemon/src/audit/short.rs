@@ -26,6 +26,7 @@ impl Entry {
             &mut self.client,
             &mut self.server_name,
             &mut self.tool_name,
+            &mut self.method,
             &mut self.host,
             &mut self.result,
         ];

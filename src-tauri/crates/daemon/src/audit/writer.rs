@@ -1,11 +1,11 @@
 //! Appending to the log.
 
-use super::chain::{self, Checked, check};
+use super::chain::{self, Checked, Written, check};
 use super::entry::{Entry, Event};
 use crate::clock::now_ms;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// Name of the log in the audit directory.
@@ -25,6 +25,16 @@ pub enum AuditError {
         /// What is wrong.
         problem: String,
     },
+    /// The log is not the one that was written.
+    #[error(
+        "the audit log `{path}` {what} while IronCurtain ran: put it back, or start IronCurtain again to begin a new one"
+    )]
+    Lost {
+        /// The log.
+        path: PathBuf,
+        /// What became of it.
+        what: &'static str,
+    },
     /// The trusted process is ending.
     #[error("the audit log is closed: the trusted process is ending")]
     Ended,
@@ -39,7 +49,10 @@ impl AuditError {
 /// The one writer of a log.
 #[derive(Debug)]
 pub struct Writer {
+    path: PathBuf,
     file: File,
+    /// Whether it is a file, of which it can be told whether it is still the one that was written.
+    regular: bool,
     length: u64,
     entries: u64,
     head: String,
@@ -63,8 +76,15 @@ impl Writer {
         let regular = file.metadata().map_err(|e| broken(e.to_string()))?.is_file();
         let checked =
             if regular { check(path).map_err(|e| broken(e.to_string()))? } else { Checked::empty() };
-        let mut writer =
-            Self { file, length: checked.length, entries: checked.entries, head: checked.head, torn: false };
+        let mut writer = Self {
+            path: path.to_path_buf(),
+            file,
+            regular,
+            length: checked.length,
+            entries: checked.entries,
+            head: checked.head,
+            torn: false,
+        };
         match checked.problem {
             None => {}
             Some(_) if checked.torn => writer.mend()?,
@@ -76,8 +96,9 @@ impl Writer {
     /// Writes one entry, cut where it is too long, and gives its sequence number. After an error nothing of it is in the log.
     ///
     /// # Errors
-    /// [`AuditError::Write`].
+    /// [`AuditError::Write`], [`AuditError::Lost`].
     pub fn append(&mut self, mut entry: Entry) -> Result<u64, AuditError> {
+        self.stands()?;
         entry.shorten();
         entry.seq = self.entries + 1;
         entry.timestamp = now_ms();
@@ -97,6 +118,36 @@ impl Writer {
         self.entries = entry.seq;
         self.head = hash;
         Ok(entry.seq)
+    }
+
+    /// Whether the log is still there, under its name, as long as it was written.
+    ///
+    /// # Errors
+    /// [`AuditError::Lost`].
+    pub fn stands(&self) -> Result<(), AuditError> {
+        let lost = |what| Err(AuditError::Lost { path: self.path.clone(), what });
+        if !self.regular {
+            return Ok(());
+        }
+        let ours = self.file.metadata().map_err(|e| AuditError::write(&e))?;
+        match std::fs::metadata(&self.path) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return lost("was removed"),
+            Err(e) => return Err(AuditError::write(&e)),
+            Ok(named) if (named.dev(), named.ino()) != (ours.dev(), ours.ino()) => {
+                return lost("was replaced");
+            }
+            Ok(_) => {}
+        }
+        // Half a line of ours may be at its end.
+        if ours.len() < self.length || (ours.len() > self.length && !self.torn) {
+            return lost("was changed by another program");
+        }
+        Ok(())
+    }
+
+    /// What is written so far.
+    pub fn written(&self) -> Written {
+        Written { entries: self.entries, head: self.head.clone() }
     }
 
     /// The file, for making it durable beside further writes.

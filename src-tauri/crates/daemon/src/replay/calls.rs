@@ -48,6 +48,8 @@ impl Calls {
     fn take(&mut self, entry: Entry) {
         let call = (entry.session.clone(), entry.request_id.clone());
         match (entry.event, entry.escalation_result.as_deref()) {
+            // A request of another kind, which the policy does not judge.
+            (Event::Decision, _) if entry.tool_name.is_none() => {}
             // Asked about again, because what it names had changed.
             (Event::Question, _) if !self.asked.insert(call.clone()) => {}
             (Event::Question, _) => self.found.extend(recorded(entry)),

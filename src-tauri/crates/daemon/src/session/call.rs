@@ -8,6 +8,7 @@ mod own;
 mod record;
 
 use super::judging::Leave;
+use super::passing::MALFORMED;
 use super::prepare::ToolCall;
 use super::under_way::Ticket;
 use super::{Session, blocked, refusal};
@@ -45,7 +46,10 @@ struct Call {
 pub(super) async fn called(session: &Arc<Session>, ticket: Ticket, params: Option<&RawValue>, budget: Held) {
     let tool = match ToolCall::read(params) {
         Ok(tool) => tool,
-        Err(problem) => return session.fail(&ticket, ErrorCode::INVALID_PARAMS, &problem).await,
+        Err(problem) => {
+            let problem = (ErrorCode::INVALID_PARAMS, problem.as_str());
+            return session.turn_away(&ticket, ("tools/call", params), MALFORMED, problem).await;
+        }
     };
     session.calls(&ticket, &tool.tool);
     let call = Call { ticket, tool, began: Instant::now(), budget };

@@ -2,6 +2,7 @@
 //!
 //! - INVARIANT: what has no id is passed on only if it is a notification of the protocol, and only after the greeting.
 
+use super::passing::{MALFORMED, RESOURCE};
 use super::under_way::Ticket;
 use super::{Session, echo, greeting, resource};
 use crate::consent::visible;
@@ -24,15 +25,11 @@ const READ_BUFFER: usize = 64 * 1024;
 const LONGEST_METHOD: usize = 100;
 
 /// Requests that are passed to the server without being judged: they name no resource of the person's.
-const PASSED: [&str; 7] = [
-    "tools/list",
-    "resources/list",
-    "resources/templates/list",
-    "prompts/list",
-    "prompts/get",
-    "completion/complete",
-    "logging/setLevel",
-];
+const PASSED: [&str; 5] =
+    ["tools/list", "resources/list", "resources/templates/list", "prompts/list", "logging/setLevel"];
+
+/// The same, on record because the client chooses words that the server hears.
+const PASSED_ON_RECORD: [&str; 2] = ["prompts/get", "completion/complete"];
 
 /// Writes lines to the client until it is gone.
 pub(super) async fn write(
@@ -66,6 +63,7 @@ pub(super) async fn read(
             }
             Line::TooLong { length, head } => {
                 let text = format!("the message has {length} bytes; at most {MAX_LINE_BYTES} are taken");
+                session.dropped(&text).await;
                 session.reply(error_line(id_in(&head).as_ref(), ErrorCode::INVALID_REQUEST.0, &text)).await;
             }
         }
@@ -91,7 +89,10 @@ async fn heard(session: &Arc<Session>, line: &[u8], budget: Held) -> ControlFlow
                 pump.respond(id, response, budget);
             }
         }
-        Err(problem) => session.reply(error_line(None, problem.code(), &problem.to_string())).await,
+        Err(problem) => {
+            session.dropped(&problem.to_string()).await;
+            session.reply(error_line(None, problem.code(), &problem.to_string())).await;
+        }
     }
     ControlFlow::Continue(())
 }
@@ -105,26 +106,32 @@ async fn requested(
 ) {
     let Some(ticket) = session.under_way.enter(&id) else {
         let text = format!("the id {} is in use by a request that has no answer yet", id.as_json());
+        session.dropped(&text).await;
         session.reply(error_line(Some(&id), ErrorCode::INVALID_REQUEST.0, &text)).await;
         return;
     };
+    let request = (method, params.as_deref());
     match method {
         "ping" => session.finish(&ticket, result_line(&id, &serde_json::Map::new())).await,
         "initialize" => initialize(session, ticket, params.as_deref(), budget).await,
         _ if !session.greeted.load(Ordering::Relaxed) => {
-            session.fail(&ticket, ErrorCode::INVALID_REQUEST, "the first request must be `initialize`").await;
+            let problem = (ErrorCode::INVALID_REQUEST, "the first request must be `initialize`");
+            session.turn_away(&ticket, request, MALFORMED, problem).await;
         }
         "tools/call" => super::call::called(session, ticket, params.as_deref(), budget).await,
         "resources/read" | "resources/subscribe" | "resources/unsubscribe" => {
             match resource::checked(params.as_deref()) {
-                Ok(()) => pass(session, ticket, method, params.as_deref(), budget).await,
-                Err((code, problem)) => session.fail(&ticket, code, &problem).await,
+                Ok(()) => pass_on_record(session, ticket, request, budget).await,
+                Err((code, problem)) => {
+                    session.turn_away(&ticket, request, RESOURCE, (code, &problem)).await;
+                }
             }
         }
+        _ if PASSED_ON_RECORD.contains(&method) => pass_on_record(session, ticket, request, budget).await,
         _ if PASSED.contains(&method) => pass(session, ticket, method, params.as_deref(), budget).await,
         _ => {
             let text = format!("`{}` is not available through IronCurtain", clipped(method));
-            session.fail(&ticket, ErrorCode::METHOD_NOT_FOUND, &text).await;
+            session.turn_away(&ticket, request, MALFORMED, (ErrorCode::METHOD_NOT_FOUND, &text)).await;
         }
     }
 }
@@ -155,6 +162,21 @@ async fn initialize(session: &Arc<Session>, ticket: Ticket, params: Option<&RawV
     }
 }
 
+/// Passes a request on when it is on record.
+async fn pass_on_record(
+    session: &Arc<Session>,
+    ticket: Ticket,
+    (method, params): (&str, Option<&RawValue>),
+    budget: Held,
+) {
+    match session.passes(&ticket, method, params).await {
+        Ok(()) => pass(session, ticket, method, params, budget).await,
+        Err(problem) => {
+            session.fail(&ticket, ErrorCode::INTERNAL_ERROR, &format!("DENIED: {problem}")).await;
+        }
+    }
+}
+
 /// Passes a request on and its answer back.
 async fn pass(session: &Arc<Session>, ticket: Ticket, method: &str, params: Option<&RawValue>, budget: Held) {
     if let Some(pump) = session.server.pump_now() {
@@ -181,7 +203,9 @@ async fn pass(session: &Arc<Session>, ticket: Ticket, method: &str, params: Opti
 async fn notified(session: &Arc<Session>, method: &str, params: Option<&RawValue>, budget: Held) {
     if !client_may_tell(method) {
         let text = "a message without an id that is no notification of a client was dropped";
-        return session.note(format!("{text}: {}", clipped(method))).await;
+        let text = format!("{text}: {}", clipped(method));
+        session.dropped(&text).await;
+        return session.note(text).await;
     }
     if !session.greeted.load(Ordering::Relaxed) {
         return session.note(format!("a notification before the greeting was dropped: {method}")).await;

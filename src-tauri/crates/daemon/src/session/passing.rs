@@ -1,0 +1,120 @@
+//! What is put on record of requests that are no tool calls, and of calls that are turned away before they are judged.
+//!
+//! - INVARIANT: what a client says to a server of prompts and resources is on record before the server hears it; if it
+//!   cannot be put there, the request does not happen.
+
+use super::Session;
+use super::under_way::Ticket;
+use crate::audit::{AuditError, Entry, Event, PolicyDecision, redacted};
+use crate::consent::visible;
+use crate::wire::Id;
+use rmcp::model::ErrorCode;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+use std::sync::atomic::Ordering;
+
+/// The rule that passes a request without judging it.
+const PASSED: &str = "structural-passed";
+
+/// The rule that turns away what is not understood, or not taken.
+pub(super) const MALFORMED: &str = "structural-malformed";
+
+/// The rule that refuses a resource that is, or could be, a file.
+pub(super) const RESOURCE: &str = "structural-resource";
+
+/// How many characters of a name or an address are repeated in a sentence.
+const LONGEST_NAME: usize = 200;
+
+/// How many messages that are no requests a session has on record, so that a client cannot fill the disk with next to
+/// nothing.
+const MOST_ODDITIES: u64 = 100;
+
+impl Session {
+    /// Puts on record that a request is passed on as it is.
+    pub(super) async fn passes(
+        &self,
+        ticket: &Ticket,
+        method: &str,
+        params: Option<&RawValue>,
+    ) -> Result<(), AuditError> {
+        let params = read(params);
+        let mut entry = self.about_request(&ticket.id, method, "passed on");
+        let reason = format!("{} is passed on as it is", named(method, &params));
+        entry.policy_decision = Some(PolicyDecision::new("allow", PASSED, &reason));
+        entry.arguments = Some(redacted(&params));
+        self.shared.audit.record(entry).await.map(drop)
+    }
+
+    /// Turns a request away: on record, and in an answer.
+    pub(super) async fn turn_away(
+        &self,
+        ticket: &Ticket,
+        (method, params): (&str, Option<&RawValue>),
+        rule: &str,
+        (code, problem): (ErrorCode, &str),
+    ) {
+        let params = read(params);
+        let mut entry = self.about_request(&ticket.id, method, "turned away");
+        let reason = format!("{}: {problem}", named(method, &params));
+        entry.policy_decision = Some(PolicyDecision::new("deny", rule, &reason));
+        entry.arguments = Some(redacted(&params));
+        self.denied(entry).await;
+        self.fail(ticket, code, problem).await;
+    }
+
+    /// Puts on record that a message was dropped that is no request, as long as there were few.
+    pub(super) async fn dropped(&self, problem: &str) {
+        let before = self.counts.oddities.fetch_add(1, Ordering::Relaxed);
+        if before >= MOST_ODDITIES {
+            return;
+        }
+        let mut entry = self.entry(Event::Decision, "a message was dropped");
+        let more = if before + 1 == MOST_ODDITIES { "; more like it are not put on record" } else { "" };
+        let reason = format!("{problem}{more}");
+        entry.policy_decision = Some(PolicyDecision::new("deny", MALFORMED, &reason));
+        self.denied(entry).await;
+    }
+
+    async fn denied(&self, entry: Entry) {
+        self.counts.denied.fetch_add(1, Ordering::Relaxed);
+        if let Err(problem) = self.shared.audit.record(entry).await {
+            tracing::error!(%problem, "what was turned away is not on record");
+        }
+        self.shared.changed();
+    }
+
+    fn about_request(&self, id: &Id, method: &str, summary: &str) -> Entry {
+        let mut entry = self.entry(Event::Decision, summary);
+        entry.request_id = Some(id.as_json().to_owned());
+        entry.method = Some(method.to_owned());
+        entry
+    }
+}
+
+/// The parameters, where they are understood.
+fn read(params: Option<&RawValue>) -> Map<String, Value> {
+    params.and_then(|params| serde_json::from_str(params.get()).ok()).unwrap_or_default()
+}
+
+/// The method, and what it is asked of.
+fn named(method: &str, params: &Map<String, Value>) -> String {
+    let shown = |text: &str| visible::head(&visible::line(text), LONGEST_NAME);
+    match ["uri", "name"].iter().find_map(|field| params.get(*field)?.as_str()) {
+        Some(name) => format!("`{}` of `{}`", shown(method), shown(name)),
+        None => format!("`{}`", shown(method)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_request_is_named_with_what_it_is_asked_of() {
+        let named = |method: &str, params: Value| named(method, params.as_object().unwrap());
+        assert_eq!(named("resources/read", json!({ "uri": "memo://a" })), "`resources/read` of `memo://a`");
+        assert_eq!(named("prompts/get", json!({ "name": "x\ny" })), "`prompts/get` of `x\\u{a}y`");
+        assert_eq!(named("completion/complete", json!({ "uri": 1 })), "`completion/complete`");
+    }
+}
