@@ -39,13 +39,17 @@ impl Screen {
         // Not in `/tmp`, of which every sandbox has its own.
         let home = tempfile::tempdir_in("/var/tmp").expect("a temporary directory");
         let runtime = home.path().join("run");
-        std::fs::create_dir(&runtime).expect("a runtime directory");
-        std::fs::set_permissions(&runtime, std::fs::Permissions::from_mode(0o700)).expect("its mode");
+        for own in [&runtime, &home.path().join("tmp")] {
+            std::fs::create_dir(own).expect("a directory of its own");
+            std::fs::set_permissions(own, std::fs::Permissions::from_mode(0o700)).expect("its mode");
+        }
         let mut screen = Self { children: vec![], home, display: String::new(), bus: String::new() };
         let xvfb = ["-displayfd", "1", "-screen", "0", "1280x800x24", "-nolisten", "tcp", "-noreset"];
         screen.display = format!(":{}", screen.first_line("Xvfb", &xvfb));
-        screen.bus =
-            screen.first_line("dbus-daemon", &["--session", "--nofork", "--nopidfile", "--print-address=1"]);
+        // Where nothing says where its socket goes, it stays in `/tmp` when the bus is killed.
+        let address = format!("--address=unix:path={}", runtime.join("bus").display());
+        let bus = ["--session", "--nofork", "--nopidfile", "--print-address=1", &address];
+        screen.bus = screen.first_line("dbus-daemon", &bus);
         screen.spawn("openbox", &[]);
         until("the window manager", || {
             screen.read("xprop", &["-root", "_NET_SUPPORTING_WM_CHECK"]).contains("window id").then_some(())
@@ -61,6 +65,7 @@ impl Screen {
             .env("PATH", std::env::var_os("PATH").expect("a PATH"))
             .env("HOME", self.home.path())
             .env("XDG_RUNTIME_DIR", self.home.path().join("run"))
+            .env("TMPDIR", self.home.path().join("tmp"))
             .env("IRONCURTAIN_HOME", self.home.path().join("ironcurtain"))
             .env("DISPLAY", &self.display)
             .env("DBUS_SESSION_BUS_ADDRESS", &self.bus)

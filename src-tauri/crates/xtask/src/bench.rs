@@ -80,7 +80,8 @@ const ABOUT: &str = "\
 # Benchmarks
 
 Measured by `cargo xtask bench --with-srt --write`: ours beside others, in the same run on the same machine, release
-build. Times are never tested; they are shown so that a change can be seen. Judging is the quickest of 2,000 batches of 20
+build. Times are never tested; they are shown so that a change can be seen. That every row can be computed is tested
+(`cargo xtask bench --smoke`, which is part of `cargo xtask test`). Judging is the quickest of 2,000 batches of 20
 times the mix, which what else runs on the machine has disturbed least.
 
 ";
