@@ -34,11 +34,11 @@ function proof(session, home) {
   return el(
     "dl",
     {},
-    fact("Program", client.exe ? parts.path(client.exe, home) : el("span", { class: "bad" }, "unknown, its file could not be read")),
+    fact("Program", client.exe ? parts.path(client.exe, home) : el("span", { class: "bad" }, "a program that hides what it is")),
     started && fact("Started by", started),
     client.cwd && fact("Works in", parts.path(client.cwd, home)),
     client.says_it_is && fact("Says it is", el("span", { class: "quiet" }, "\u201c", parts.foreign(client.says_it_is), "\u201d")),
-    client.label && fact("Label", client.label),
+    client.label && fact("Calls itself", el("span", { class: "quiet" }, "\u201c", parts.foreign(client.label), "\u201d")),
     fact("Server", session.sandboxed ? "sandboxed: it can reach only the folders below" : el("span", { class: "bad" }, "\u26a0 not sandboxed: it can reach all that you can")),
     fact("Calls", `${session.allowed} allowed, ${session.denied} denied, ${session.asked} asked`),
     fact("Connected", parts.time(session.started_ms)),

@@ -3,11 +3,13 @@
 //! - Only [`Answer::Allow`] allows. A dropped [`Slot`], a timeout or a crash is a denial.
 //! - Everything shown is in [`Question`] as plain text; whoever draws it adds nothing and resolves nothing.
 
+mod beyond;
 mod broker;
 mod build;
 mod consequence;
 mod host;
 mod offers;
+mod preview;
 mod showable;
 mod terminal;
 pub mod visible;

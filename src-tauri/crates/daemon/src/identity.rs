@@ -15,6 +15,9 @@ const LAUNCHERS: [&str; 9] =
 /// The key of a client whose executable the kernel does not show.
 const UNKNOWN: &str = "unknown";
 
+/// The name of such a client. The one that it gives its process is its own word, and stands in the chain alone.
+const HIDDEN: &str = "A program that hides what it is";
+
 /// A proved client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Client {
@@ -53,14 +56,17 @@ fn stat(pid: u32) -> Option<(String, u32)> {
 
 fn from_processes(processes: &[ProcessView], cwd: Option<PathBuf>, label: Option<String>) -> Client {
     let ancestors = processes.get(1..).unwrap_or_default();
-    let at = ancestors.iter().position(|p| !LAUNCHERS.contains(&program_name(p).as_str()));
+    // One that hides its executable is no launcher, whatever it calls itself.
+    let is_launcher =
+        |p: &ProcessView| program_name(p).is_some_and(|name| LAUNCHERS.contains(&name.as_str()));
+    let at = ancestors.iter().position(|p| !is_launcher(p));
     let chain = ancestors.get(at.unwrap_or(0)..).unwrap_or_default().to_vec();
     let client = at.and_then(|at| ancestors.get(at));
     let exe = client.and_then(|p| p.exe.clone());
     Client {
         key: exe.clone().unwrap_or_else(|| UNKNOWN.to_owned()),
         view: ClientView {
-            name: client.map_or_else(|| "An unknown program".to_owned(), program_name),
+            name: client.and_then(program_name).unwrap_or_else(|| HIDDEN.to_owned()),
             exe,
             chain,
             cwd: cwd.map(|p| p.to_string_lossy().into_owned()),
@@ -70,9 +76,10 @@ fn from_processes(processes: &[ProcessView], cwd: Option<PathBuf>, label: Option
     }
 }
 
-fn program_name(process: &ProcessView) -> String {
-    let file = process.exe.as_deref().and_then(|exe| Path::new(exe).file_name()).map(|f| f.to_string_lossy());
-    file.map_or_else(|| process.name.clone(), |f| f.trim_end_matches(" (deleted)").to_owned())
+/// The file name of a process's executable; nothing where the kernel does not show it.
+fn program_name(process: &ProcessView) -> Option<String> {
+    let file = Path::new(process.exe.as_deref()?).file_name()?.to_string_lossy();
+    Some(file.trim_end_matches(" (deleted)").to_owned())
 }
 
 #[cfg(test)]
@@ -101,14 +108,21 @@ mod tests {
     }
 
     #[test]
-    fn what_the_kernel_does_not_show_is_said_to_be_unknown() {
-        let client =
-            from_processes(&[process(9, Some("/opt/ironcurtain-shim")), process(1, None)], None, None);
-        assert_eq!(
-            (client.key.as_str(), client.view.name.as_str(), client.view.exe),
-            ("unknown", "comm", None)
-        );
-        assert_eq!(from_processes(&[], None, None).view.name, "An unknown program");
+    fn a_program_that_hides_its_executable_has_no_name_but_that() {
+        let shim = process(9, Some("/opt/ironcurtain-shim"));
+        let hidden = |name: &str| ProcessView { name: name.into(), ..process(8, None) };
+        for own in ["Claude Code", "bash"] {
+            let chain = [shim.clone(), hidden(own), process(7, Some("/opt/claude/claude"))];
+            let client = from_processes(&chain, None, None);
+            assert_eq!(
+                (client.key.as_str(), client.view.name.as_str(), client.view.exe),
+                ("unknown", HIDDEN, None),
+                "{own}"
+            );
+        }
+        let shown = [shim, process(8, Some("/usr/bin/bash")), process(7, Some("/opt/claude/claude"))];
+        assert_eq!(from_processes(&shown, None, None).view.name, "claude");
+        assert_eq!(from_processes(&[], None, None).view.name, HIDDEN);
     }
 
     #[test]

@@ -6,6 +6,7 @@ use crate::mounts::{FileWrites, Need, need};
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::{Access, Asked, Denial, Protected, ResolvedCall, Subject};
 use std::collections::BTreeMap;
+use std::mem::discriminant;
 
 /// A call whose values are canonical as of now.
 #[derive(Debug)]
@@ -29,6 +30,17 @@ impl Prepared {
     #[must_use]
     pub fn has_folder(&self, path: &CanonicalPath) -> bool {
         has_folder(&self.paths, path)
+    }
+
+    /// Whether at every path that it has in common with an earlier look stands what stood there then: a file is a file,
+    /// a folder a folder, and what is missing is missing.
+    pub(crate) fn stands_as(&self, before: &Self) -> bool {
+        let is_same = |now: &FoundPath, then: &FoundPath| {
+            now.argument != then.argument
+                || now.path != then.path
+                || discriminant(&now.target) == discriminant(&then.target)
+        };
+        self.paths.iter().all(|now| before.paths.iter().all(|then| is_same(now, then)))
     }
 
     /// The first path of the call that is in a map, or lies below one that is.

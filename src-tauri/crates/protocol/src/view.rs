@@ -53,7 +53,7 @@ pub struct ProcessView {
 /// Who is calling.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClientView {
-    /// A name for people, from the proved executable.
+    /// A name for people, from the proved executable; words that say so where there is none.
     pub name: String,
     /// The program that started the shim, proved by the kernel.
     pub exe: Option<String>,
@@ -63,7 +63,7 @@ pub struct ClientView {
     pub cwd: Option<String>,
     /// What it calls itself in the protocol. Unproved: show it as "says it is".
     pub says_it_is: Option<String>,
-    /// The label of its configuration entry, if the person gave one.
+    /// The label on its command line. Unproved, since whoever starts the shim writes it: show it as "calls itself".
     pub label: Option<String>,
 }
 

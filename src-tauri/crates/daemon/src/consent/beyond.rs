@@ -1,0 +1,101 @@
+//! What a yes means beyond what the call would do, a sentence each. Pure.
+
+use super::offers::tilde;
+use super::visible;
+use ironcurtain_paths::CanonicalPath;
+use ironcurtain_policy::{Escalation, Reason, ResolvedCall, Role};
+use ironcurtain_sandbox::autostart;
+
+/// The reason for the worst that is asked about. Several for the same thing are in the order of the judge.
+pub(super) fn worst_reason(escalation: &Escalation) -> &Reason {
+    let worst = escalation.values.iter().rev().max_by_key(|asked| asked.role.and_then(Role::verb));
+    worst.map_or(&escalation.by, |asked| &asked.by)
+}
+
+/// What the judge itself finds wrong besides the worst.
+pub(super) fn other_reasons(escalation: &Escalation, worst: &Reason) -> Vec<String> {
+    let mut sentences: Vec<String> = Vec::new();
+    let reasons = escalation.values.iter().map(|asked| &asked.by);
+    for reason in reasons.filter(|by| is_structural(&by.rule) && by.reason != worst.reason) {
+        let sentence = visible::line(&reason.reason);
+        if !sentences.contains(&sentence) {
+            sentences.push(sentence);
+        }
+    }
+    sentences
+}
+
+/// Whether a name is one of the judge's own, and not of a rule in the policy.
+fn is_structural(rule: &str) -> bool {
+    rule.starts_with("structural-")
+}
+
+/// The files that would be written and run by their name later, a sentence each.
+pub(super) fn runs_later(call: &ResolvedCall, home: &CanonicalPath) -> Vec<String> {
+    let mut sentences = Vec::new();
+    for (_, _, path) in call.paths().filter(|(role, ..)| *role == Role::WritePath) {
+        if let Some(runs) = autostart::runs_later(path.as_str(), Some(home.as_str())) {
+            let sentence = format!("{} runs {}.", tilde(path, home), runs.when);
+            if !sentences.contains(&sentence) {
+                sentences.push(sentence);
+            }
+        }
+    }
+    sentences
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ironcurtain_policy::{Annotations, Asked, Escalation, Fact, Few, Spoken, Subject};
+    use serde_json::json;
+    use std::sync::Arc;
+
+    fn path(text: &str) -> CanonicalPath {
+        CanonicalPath::assume_canonical(text).unwrap()
+    }
+
+    fn call(role: &str, at: &str) -> ResolvedCall {
+        let tools = json!([{ "toolName": "t", "serverName": "s", "args": { "path": [role] } }]);
+        let text = json!({ "servers": { "s": { "tools": tools } } }).to_string();
+        let annotations = Annotations::from_json(&text, "tools").unwrap();
+        let arguments = Arc::new(json!({ "path": at }).as_object().unwrap().clone());
+        annotations.plan("s", "t", &arguments).unwrap().with_facts([Fact::Path(path(at))]).unwrap()
+    }
+
+    #[test]
+    fn a_file_that_runs_later_says_when_and_only_when_it_is_written() {
+        let of = |role: &str, at: &str| runs_later(&call(role, at), &path("/home/u")).concat();
+        let hook = "/home/u/app/.git/hooks/pre-commit";
+        let expected = "~/app/.git/hooks/pre-commit runs when you use git in this repository.";
+        assert_eq!(of("write-path", hook), expected);
+        assert_eq!(of("read-path", hook), "");
+        let settings = "~/app/.vscode/settings.json runs when you open this folder in VS Code.";
+        assert_eq!(of("write-path", "/home/u/app/.vscode/settings.json"), settings);
+        let package = "~/app/package.json runs when you install this package or run its scripts.";
+        assert_eq!(of("write-path", "/home/u/app/package.json"), package);
+        assert_eq!(of("write-path", "/home/u/app/notes.md"), "");
+    }
+
+    #[test]
+    fn the_reason_is_that_of_the_worst_and_the_judges_own_are_all_told() {
+        let asked = |role: Role, rule: &'static str, reason: &'static str| Asked {
+            role: Some(role),
+            argument: "a".into(),
+            subject: Subject::Absent,
+            by: Spoken { rule: rule.into(), reason: reason.into() }.into(),
+        };
+        let values: Few<Asked> = [
+            asked(Role::ReadPath, "ask-before-reading", "It is outside."),
+            asked(Role::GitRemoteUrl, "structural-domain-escalate", "It is no host of the server."),
+            asked(Role::GitRemoteUrl, "ask-before-connecting", "It needs your word."),
+            asked(Role::WritePath, "structural-other", "It starts programs."),
+        ]
+        .into_iter()
+        .collect();
+        let escalation = Escalation { by: values[0].by.clone(), values, others: Few::new() };
+        let worst = worst_reason(&escalation);
+        assert_eq!(&*worst.reason, "It is no host of the server.");
+        assert_eq!(other_reasons(&escalation, worst), ["It starts programs."]);
+    }
+}
