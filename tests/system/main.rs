@@ -24,6 +24,7 @@ mod network;
 mod passing;
 mod place;
 mod protected;
+mod question;
 mod record;
 mod reference;
 mod relaying;

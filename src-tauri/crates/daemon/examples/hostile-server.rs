@@ -120,7 +120,9 @@ fn called(hoard: &mut Hoard, tool: &str, path: &str, message: &Value) -> Option<
         "now" => Some(now()),
         "environ" => Some(Ok(std::env::vars().map(|(name, _)| name).collect::<Vec<_>>().join(" "))),
         "connect" => Some(UnixStream::connect(path).map(|_| "connected".to_owned())),
-        "echo" => Some(Ok(message.pointer("/params/arguments").unwrap_or(&Value::Null).to_string())),
+        "echo" | "git_push" | "send_email" | "create_issue" => {
+            Some(Ok(message.pointer("/params/arguments").unwrap_or(&Value::Null).to_string()))
+        }
         other => Some(Err(io::Error::other(format!("no tool `{other}`")))),
     }
 }

