@@ -41,7 +41,7 @@ impl Outlet for Slot {
 pub struct Waiting {
     /// Question id.
     pub id: String,
-    /// "Claude Code wants to write a file".
+    /// "Claude Code wants to write tax/summary.md".
     pub sentence: String,
     /// The worst that it would do, in full: "write ~/notes/plan.md".
     pub path: Option<String>,

@@ -125,14 +125,14 @@ fn losing_the_focus_disarms() {
     armed(&screen, ALLOW);
     let mut other = Stand::start(&screen, &["dialog"]);
     other.order("ask unsandboxed other 120000");
-    let window = screen.window("delete a folder");
+    let window = screen.window("delete /srv/photos");
     screen.activate(&window);
     until("a disarmed Allow", || {
-        let allow = screen.control("write a file", "push button", ALLOW);
+        let allow = screen.control("write 2026/summary.md", "push button", ALLOW);
         (!allow.is("sensitive")).then_some(())
     });
-    screen.activate(&screen.window("write a file"));
-    armed_in(&screen, "write a file");
+    screen.activate(&screen.window("write 2026/summary.md"));
+    armed_in(&screen, "write 2026/summary.md");
     screen.key("alt+a");
     assert_eq!(first.event(), "q1 allow 0 Once");
 }
@@ -144,8 +144,8 @@ fn the_dialog_does_not_take_the_keyboard() {
     let before = screen.xdotool(&["getactivewindow"]);
     let mut other = Stand::start(&screen, &["dialog"]);
     other.order("ask unsandboxed other 120000");
-    let window = screen.window("delete a folder");
-    screen.control("delete a folder", "push button", "Deny");
+    let window = screen.window("delete /srv/photos");
+    screen.control("delete /srv/photos", "push button", "Deny");
     assert_ne!(window, before);
     assert_eq!(screen.xdotool(&["getactivewindow"]), before);
 }
@@ -193,7 +193,7 @@ fn questions_come_one_after_the_other_and_a_withdrawn_one_goes() {
     screen.control(DIALOG, "label", "2 more waiting");
     stand.order("withdraw q1");
     assert_eq!(stand.event(), "q1 dropped");
-    let second = screen.window("delete a folder");
+    let second = screen.window("delete /srv/photos");
     stand.order("withdraw q3");
     assert_eq!(stand.event(), "q3 dropped");
     screen.activate(&second);

@@ -33,16 +33,14 @@ fn every_control_has_a_name_and_a_role() {
             ("push button", "Allow once"),
         ]
     );
-    assert!(
-        all.iter()
-            .any(|one| one.role == "dialog" && one.name == "IronCurtain: Claude Code wants to write a file")
-    );
+    let title = "IronCurtain: Claude Code wants to change ~/notes/plan.md";
+    assert!(all.iter().any(|one| one.role == "dialog" && one.name == title));
     let labels: Vec<&str> =
         all.iter().filter(|one| one.role == "label").map(|one| one.name.as_str()).collect();
     let sentences = [
-        "Claude Code wants to write a file",
-        "~/notes/plan.md",
-        "overwrites 12 kB",
+        "Claude Code wants to change ~/notes/plan.md",
+        "change ~/notes/plan.md",
+        "12 kB, +2 -1 lines",
         "reached through ~/src/app/plan.md",
         "~/.local/bin/claude, started by zsh in gnome-terminal, in ~/src/app",
         "says it is \u{201c}claude-code 2.1.7\u{201d}",
@@ -58,16 +56,119 @@ fn every_control_has_a_name_and_a_role() {
 }
 
 #[test]
+fn the_first_screen_says_all_that_would_happen_the_worst_first() {
+    let questions: [(&str, &str, &[&str]); 5] = [
+        (
+            "push",
+            "push main to https://evil.example/stolen.git and 1 other thing",
+            &[
+                "push main to https://evil.example/stolen.git",
+                "asked for as origin",
+                "change the history of ~/src/app",
+                "folder, allowed already",
+                "with force: true",
+                "Reaching the network needs your word. (rule ask-before-connecting)",
+            ],
+        ),
+        (
+            "mail",
+            "send a message to boss@rival.example and 1 more",
+            &[
+                "send a message to boss@rival.example",
+                "send a message to ada@home.example",
+                "with subject: Figures",
+            ],
+        ),
+        (
+            "issue",
+            "publish to acme/app on GitHub",
+            &["publish to acme/app on GitHub", "with title: It leaks"],
+        ),
+        (
+            "write",
+            "write 2026/summary.md",
+            &[
+                "write ~/Documents/tax/2026/summary.md",
+                "new file, 101 bytes",
+                "Opens ~/Documents/tax/2026: meanwhile its server can read and change everything in there.",
+            ],
+        ),
+        (
+            "move",
+            "overwrite old/a.txt and 1 other thing",
+            &[
+                "overwrite ~/src/old/a.txt",
+                "move ~/src/app/a.txt to ~/src/old/a.txt",
+                "9 bytes are there now",
+            ],
+        ),
+    ];
+    for (name, headline, labels) in questions {
+        let screen = Screen::start();
+        let stand = focused(&screen, name);
+        screen.control(DIALOG, "label", &format!("Claude Code wants to {headline}"));
+        armed(&screen, "Allow once");
+        screen.picture(&format!("dialog-{name}"));
+        for label in labels {
+            let label = screen.control(DIALOG, "label", label);
+            assert!(label.is("showing") && on_screen(&label), "{label:?}");
+        }
+        screen.key("Escape");
+        assert_eq!(stand.event(), "q1 deny");
+    }
+}
+
+#[test]
+fn a_server_without_a_sandbox_has_a_band_and_its_outcome_says_anything_else() {
+    let screen = Screen::start();
+    let _stand = focused(&screen, "unsandboxed");
+    armed(&screen, "Allow once");
+    screen.picture("dialog-unsandboxed");
+    for sentence in [
+        "\u{26a0} NOT SANDBOXED: this server can do anything that you can, whatever you allow here.",
+        "delete /srv/photos",
+        "\u{2192} Claude Code may delete this folder and everything in it, once, and anything else that you can.",
+    ] {
+        screen.control(DIALOG, "label", sentence);
+    }
+}
+
+#[test]
+fn what_does_not_fit_must_be_scrolled_into_view_before_allow_is_armed() {
+    let screen = Screen::start();
+    let stand = focused(&screen, "many");
+    let last = "read ~/Pictures/2026/holiday-39.jpg";
+    screen.control(DIALOG, "label", last);
+    until("the word to scroll", || {
+        let all = screen.controls(DIALOG);
+        all.into_iter().find(|one| one.name.ends_with(". Scroll down: there is more"))
+    });
+    screen.picture("dialog-many");
+    // However long it has rested: a press of its key is no answer.
+    screen.key("alt+a");
+    assert!(!screen.control(DIALOG, "push button", "Allow once").is("sensitive"));
+    until("an armed Allow", || {
+        screen.key("Next");
+        let allow = screen.control(DIALOG, "push button", "Allow once");
+        let seen = screen.controls(DIALOG).iter().all(|one| !one.name.ends_with("there is more"));
+        (seen || allow.is("sensitive")).then_some(())
+    });
+    armed(&screen, "Allow once");
+    screen.picture("dialog-many-end");
+    screen.key("alt+a");
+    assert_eq!(stand.event(), "q1 allow 0 Once");
+}
+
+#[test]
 fn a_host_is_named_with_its_port_and_so_is_what_allowing_it_does() {
     let screen = Screen::start();
     let stand = focused(&screen, "host");
     armed(&screen, "Allow once");
     screen.picture("dialog-host");
-    let name = "IronCurtain: Claude Code wants to reach a host on the network";
+    let name = "IronCurtain: Claude Code wants to reach files.example.org:443";
     screen.control(DIALOG, "dialog", name);
     for sentence in [
-        "files.example.org:443",
-        "host and port",
+        "reach files.example.org:443",
         "fetch server, sandboxed",
         "the host is not on the list of the server fetch (rule network.askUnknown)",
         "\u{2192} Claude Code may reach files.example.org:443 through the server fetch, once.",
@@ -88,8 +189,9 @@ fn a_call_that_fetches_shows_the_host_and_the_whole_address() {
     let stand = focused(&screen, "fetch");
     armed(&screen, "Allow once");
     screen.picture("dialog-fetch");
-    let whole = "whole address: https://files.example.org/packages/source/r/requests/requests-2.34.2.tar.gz?from=agent";
-    for sentence in ["files.example.org:443", whole, "fetch server, fetch, sandboxed"] {
+    let whole =
+        "fetch https://files.example.org/packages/source/r/requests/requests-2.34.2.tar.gz?from=agent";
+    for sentence in [whole, "fetch server, fetch, sandboxed"] {
         screen.control(DIALOG, "label", sentence);
     }
     screen.press(DIALOG, "radio button", "this host and port");
@@ -108,7 +210,7 @@ fn hostile_text_stays_text_and_leaves_the_buttons_where_they_are() {
     }
     screen.picture("hostile");
     let all = screen.controls(DIALOG);
-    let markup = "~/<b>Allow</b>&amp;<span size=\"99999\">\\u{a}Deny\\u{0}\\u{202e}gnp.exe";
+    let markup = "write ~/<b>Allow</b>&amp;<span size=\"99999\">\\u{a}Deny\\u{0}\\u{202e}gnp.exe";
     assert!(all.iter().any(|one| one.name == markup), "the path is shown as it is");
     assert!(all.iter().any(|one| one.name == "<i>x</i>\\u{a}\\u{a}\\u{a}"), "the choice is shown as it is");
     let [_, _, width, height] = all.first().expect("the dialog").place;
@@ -124,7 +226,7 @@ fn forty_paths_leave_the_buttons_on_the_screen() {
     let stand = focused(&screen, "many");
     let deny = screen.control(DIALOG, "push button", "Deny");
     assert!(on_screen(&deny), "{deny:?}");
-    screen.control(DIALOG, "label", "~/Pictures/2026/holiday-39.jpg");
+    screen.control(DIALOG, "label", "read ~/Pictures/2026/holiday-39.jpg");
     screen.key("Escape");
     assert_eq!(stand.event(), "q1 deny");
 }
@@ -158,7 +260,7 @@ fn a_notification_tells_of_a_question_nobody_sees_and_carries_no_power() {
         serde_json::json!({
             "app": "IronCurtain",
             "summary": "A question waits for you",
-            "body": "Claude Code wants to write a file",
+            "body": "Claude Code wants to write 2026/summary.md",
             "actions": [],
         })
     );

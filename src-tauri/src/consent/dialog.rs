@@ -2,6 +2,7 @@
 //!
 //! - Never nests a main loop; ends exactly once, and then sends one [`Verdict`].
 //! - Only a click on an armed Allow or Alt+A allows: Enter, Space, Escape, closing and time never do.
+//! - Allow is not armed before all of what would be done was in view.
 //! - Does not take the keyboard when it opens; everything shown is plain text.
 
 mod choices;
@@ -37,6 +38,8 @@ struct Inner {
     countdown: RefCell<Countdown>,
     orders: WeakUnboundedSender<Order>,
     told: Cell<bool>,
+    /// Whether the end of what would be done was in view.
+    read: Cell<bool>,
     over: Cell<bool>,
 }
 
@@ -52,6 +55,7 @@ impl Dialog {
             countdown: RefCell::new(countdown),
             orders,
             told: Cell::new(false),
+            read: Cell::new(false),
             over: Cell::new(false),
         });
         inner.connect_window();
@@ -182,6 +186,16 @@ impl Inner {
             self.disturb();
             return Propagation::Stop;
         }
+        let pages = match key.keyval() {
+            keys::Page_Down | keys::KP_Page_Down => Some(1.0),
+            keys::Page_Up | keys::KP_Page_Up => Some(-1.0),
+            _ => None,
+        };
+        if let Some(pages) = pages {
+            self.layout.scroll(pages);
+            self.disturb();
+            return Propagation::Stop;
+        }
         if key.state().contains(gdk::ModifierType::MOD1_MASK) && !self.armed() {
             self.disturb();
         }
@@ -227,7 +241,7 @@ impl Inner {
     }
 
     fn armed(&self) -> bool {
-        !self.over.get() && self.arming.borrow().armed(Instant::now())
+        !self.over.get() && self.read.get() && self.arming.borrow().armed(Instant::now())
     }
 
     fn disturb(&self) {
@@ -272,8 +286,13 @@ impl Inner {
     }
 
     fn refresh(&self) {
+        if !self.read.get() && self.layout.shows_the_end() {
+            self.read.set(true);
+            self.arming.borrow_mut().disturb(Instant::now());
+        }
         let left = self.countdown.borrow().left(Instant::now());
-        self.layout.clock.set_text(&format!("Denied in {}", clock_words(left)));
+        let rest = if self.read.get() { "" } else { ". Scroll down: there is more" };
+        self.layout.clock.set_text(&format!("Denied in {}{rest}", clock_words(left)));
         let armed = self.armed();
         if !armed && self.layout.allow.has_focus() {
             self.layout.deny.grab_focus();

@@ -57,6 +57,12 @@ pub(crate) fn path_parts(path: &str, home: &Path) -> (String, String) {
     (lead.to_owned(), strong.to_owned())
 }
 
+/// The last two names of a path, or all of it where it has no more.
+pub(crate) fn last_names(path: &str, home: &Path) -> String {
+    let (lead, strong) = path_parts(path, home);
+    if lead == "/" { lead + &strong } else { strong }
+}
+
 /// A path on one line, the person's home as `~`.
 pub(crate) fn short_path(path: &str, home: &Path) -> String {
     line(&home_relative(path, home))
@@ -98,5 +104,7 @@ mod tests {
         assert_eq!(parts("/home/adam/x/y"), ("/home/adam/".into(), "x/y".into()));
         assert_eq!(parts("/"), (String::new(), "/".into()));
         assert_eq!(path_parts("/etc/passwd", Path::new("/")), ("/".into(), "etc/passwd".into()));
+        let last = ["/etc/passwd", "/srv/a/b", "/home/ada/a.md"].map(|path| last_names(path, home));
+        assert_eq!(last, ["/etc/passwd", "a/b", "~/a.md"]);
     }
 }

@@ -181,7 +181,7 @@ fn headline(question: &Question, home: &Path) -> Vec<Span> {
     spans.extend([span(worst.verb.word(), Tone::Strong), span(" ", Tone::Plain)]);
     spans.extend(worst.object.iter().map(|piece| match piece {
         Piece::Ours(words) => span(*words, Tone::Plain),
-        Piece::Path(path) => span(text::tail(&text::path_parts(path, home).1, HEADLINE_CHARS), Tone::Strong),
+        Piece::Path(path) => span(text::tail(&text::last_names(path, home), HEADLINE_CHARS), Tone::Strong),
         Piece::Foreign(said) => span(text::clip(&text::line(said), HEADLINE_CHARS), Tone::Strong),
     }));
     let more = match others.len() {

@@ -22,6 +22,8 @@ const ICON: &[u8] = include_bytes!("../../../../icons/128x128.png");
 
 pub(super) struct Layout {
     pub(super) window: gtk::Dialog,
+    /// What stands above the choices, which may have to be scrolled.
+    upper: gtk::ScrolledWindow,
     pub(super) choices: Choices,
     pub(super) outcome: gtk::Label,
     pub(super) note_toggle: gtk::ToggleButton,
@@ -68,12 +70,28 @@ impl Layout {
 
         let area = window.content_area();
         area.set_spacing(0);
-        area.pack_start(&scroller(&body), true, true, 0);
+        let upper = scroller(&body);
+        area.pack_start(&upper, true, true, 0);
         area.pack_start(&decision, false, false, 0);
         area.pack_start(&foot, false, false, 0);
         deny.set_can_default(true);
         window.set_default(Some(&deny));
-        Self { window, choices, outcome, note_toggle, note, clock, more, deny, allow }
+        Self { window, upper, choices, outcome, note_toggle, note, clock, more, deny, allow }
+    }
+}
+
+impl Layout {
+    /// Whether the end of what stands above the choices is in view.
+    pub(super) fn shows_the_end(&self) -> bool {
+        let at = self.upper.vadjustment();
+        // Before it is laid out it has no height.
+        at.page_size() > 1.0 && at.value() + at.page_size() >= at.upper() - 1.0
+    }
+
+    /// Scrolls what stands above the choices by so many pages.
+    pub(super) fn scroll(&self, pages: f64) {
+        let at = self.upper.vadjustment();
+        at.set_value(at.value() + pages * at.page_size() * 0.9);
     }
 }
 
@@ -170,6 +188,7 @@ fn scroller(body: &gtk::Box) -> gtk::ScrolledWindow {
     let scroller = gtk::ScrolledWindow::builder()
         .hscrollbar_policy(gtk::PolicyType::Never)
         .vscrollbar_policy(gtk::PolicyType::Automatic)
+        .overlay_scrolling(false)
         .propagate_natural_height(true)
         .max_content_height(screen_height() * SCREEN_SHARE / 100)
         .build();
@@ -179,6 +198,8 @@ fn scroller(body: &gtk::Box) -> gtk::ScrolledWindow {
     viewport.set_shadow_type(gtk::ShadowType::None);
     viewport.add(body);
     scroller.add(&viewport);
+    // Who goes through the controls by keyboard sees the one that has the focus.
+    body.set_focus_vadjustment(&scroller.vadjustment());
     scroller
 }
 
