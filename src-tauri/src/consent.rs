@@ -44,7 +44,7 @@ pub struct Waiting {
     /// "Claude Code wants to write tax/summary.md".
     pub sentence: String,
     /// The worst that it would do, in full: "write ~/notes/plan.md".
-    pub path: Option<String>,
+    pub line: Option<String>,
 }
 
 /// Asks with a dialog on this desktop.

@@ -33,12 +33,12 @@ fn every_control_has_a_name_and_a_role() {
             ("push button", "Allow once"),
         ]
     );
-    let title = "IronCurtain: Claude Code wants to change ~/notes/plan.md";
+    let title = "IronCurtain: Claude Code wants to change notes/plan.md";
     assert!(all.iter().any(|one| one.role == "dialog" && one.name == title));
     let labels: Vec<&str> =
         all.iter().filter(|one| one.role == "label").map(|one| one.name.as_str()).collect();
     let sentences = [
-        "Claude Code wants to change ~/notes/plan.md",
+        "Claude Code wants to change notes/plan.md",
         "change ~/notes/plan.md",
         "12 kB, +2 -1 lines",
         "reached through ~/src/app/plan.md",
@@ -144,6 +144,10 @@ fn what_does_not_fit_must_be_scrolled_into_view_before_allow_is_armed() {
         all.into_iter().find(|one| one.name.ends_with(". Scroll down: there is more"))
     });
     screen.picture("dialog-many");
+    let headline =
+        screen.control(DIALOG, "label", "Claude Code wants to read 2026/holiday-00.jpg and 39 more");
+    let [_, top, _, _] = screen.controls(DIALOG).first().expect("the dialog").place;
+    assert!(headline.place[1] > top, "it begins at its top: {headline:?}");
     // However long it has rested: a press of its key is no answer.
     screen.key("alt+a");
     assert!(!screen.control(DIALOG, "push button", "Allow once").is("sensitive"));

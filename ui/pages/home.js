@@ -17,7 +17,7 @@ export function home({ snapshot, activity }) {
     status.troubles.map((trouble) => el("p", { class: "bad", role: "alert" }, trouble)),
     waiting.length > 0 && [
       el("h2", {}, "Waiting for you"),
-      parts.group(waiting.map((one, at) => parts.row([el("div", {}, one.sentence), one.path && el("div", { class: "path" }, one.path)], at === 0 && showButton()))),
+      parts.group(waiting.map((one, at) => parts.row([el("div", {}, one.sentence), one.line && el("div", { class: "path" }, one.line)], at === 0 && showButton()))),
     ],
     el("h2", {}, "Connected now"),
     parts.group(

@@ -125,6 +125,6 @@ fn waiting(view: &ConsentView) -> Waiting {
     Waiting {
         id: view.id.clone(),
         sentence: view.sentence(),
-        path: view.lines.first().map(|line| plain(&line.words)),
+        line: view.lines.first().map(|line| plain(&line.words)),
     }
 }

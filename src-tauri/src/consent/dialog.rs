@@ -64,6 +64,7 @@ impl Dialog {
         inner.refresh();
         inner.layout.window.show_all();
         inner.layout.deny.grab_focus();
+        inner.layout.follow_the_focus();
         let weak = Rc::downgrade(&inner);
         glib::timeout_add_local(TICK, move || match weak.upgrade() {
             Some(inner) if !inner.over.get() => inner.tick(),

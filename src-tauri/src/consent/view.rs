@@ -226,7 +226,8 @@ fn argument(name: &str, value: &str) -> LineView {
         span("with ", Tone::Plain),
         span(text::name(name), Tone::Strong),
         span(": ", Tone::Plain),
-        span(text::clip(&text::line(value), ASKED_CHARS), Tone::Plain),
+        // One line, whatever is in it: none of its own can be taken for one of ours.
+        span(text::clip(&text::line(&value.replace('\n', " \u{23ce} ")), ASKED_CHARS), Tone::Plain),
     ];
     LineView { words, note: String::new(), asked_for: None }
 }

@@ -88,6 +88,17 @@ impl Layout {
         at.page_size() > 1.0 && at.value() + at.page_size() >= at.upper() - 1.0
     }
 
+    /// From now on whoever goes through the controls by keyboard sees the one that has the focus. Not before it is shown:
+    /// it begins at its top, and not at its first control.
+    pub(super) fn follow_the_focus(&self) {
+        if let Some(body) =
+            self.upper.child().and_then(|viewport| viewport.downcast::<gtk::Viewport>().ok()?.child())
+            && let Ok(body) = body.downcast::<gtk::Box>()
+        {
+            body.set_focus_vadjustment(&self.upper.vadjustment());
+        }
+    }
+
     /// Scrolls what stands above the choices by so many pages.
     pub(super) fn scroll(&self, pages: f64) {
         let at = self.upper.vadjustment();
@@ -198,8 +209,6 @@ fn scroller(body: &gtk::Box) -> gtk::ScrolledWindow {
     viewport.set_shadow_type(gtk::ShadowType::None);
     viewport.add(body);
     scroller.add(&viewport);
-    // Who goes through the controls by keyboard sees the one that has the focus.
-    body.set_focus_vadjustment(&scroller.vadjustment());
     scroller
 }
 

@@ -39,7 +39,7 @@ pub(super) fn wrapped(text: &str, chars: i32) -> gtk::Label {
 /// A sentence of several tones.
 pub(super) fn spans(spans: &[Span], chars: i32) -> gtk::Label {
     let label = wrapped("", chars);
-    let dark = is_dark(&label);
+    let dark = is_dark();
     let attributes = no_hyphens();
     let mut text = String::new();
     for span in spans {
@@ -137,7 +137,7 @@ pub(super) fn block(title: &str, text: &str, diff: bool, height: i32) -> gtk::Ex
         {
             buffer.set_text(&text);
             if diff {
-                colour(&buffer, is_dark(&view));
+                colour(&buffer, is_dark());
             }
         }
     });
@@ -204,8 +204,13 @@ fn colour(buffer: &gtk::TextBuffer, dark: bool) {
     }
 }
 
-/// Whether the theme writes light on dark.
-fn is_dark(widget: &impl IsA<gtk::Widget>) -> bool {
-    let ink = widget.style_context().color(gtk::StateFlags::NORMAL);
+/// Whether the theme writes light on dark. Asked of a window as such: what is in none yet has no colours.
+fn is_dark() -> bool {
+    let path = gtk::WidgetPath::new();
+    path.append_type(gtk::Window::static_type());
+    let style = gtk::StyleContext::new();
+    style.set_path(&path);
+    style.add_class("background");
+    let ink = style.color(gtk::StateFlags::NORMAL);
     ink.red() + ink.green() + ink.blue() > 1.5
 }
