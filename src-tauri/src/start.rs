@@ -35,7 +35,7 @@ pub fn run() -> ExitCode {
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_ansi(false)
-        .with_writer(|| EventLog(io::stderr()))
+        .with_writer(|| EventLog::new(io::stderr()))
         .init();
     let outcome = match options::read(std::env::args_os().skip(1)) {
         Ok(Wanted::App(options)) => app(options),

@@ -5,7 +5,7 @@ use crate::hostile;
 use crate::machine::{Machine, pid};
 use crate::world::{eventually, programs};
 use rustix::process::{Resource, Rlimit, getrlimit, prlimit};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::io::Write;
 use std::process::Command;
 
@@ -53,6 +53,49 @@ fn a_session_whose_output_is_its_input_ends_and_says_why() {
     machine.wait_until_said("Your answer: ");
     machine.types("1");
     client.outcome(call).ok();
+}
+
+#[test]
+fn calls_that_are_taken_back_while_they_wait_leave_nothing_in_memory() {
+    const CALLS: usize = 12;
+    const LENGTH: usize = 4 * 1024 * 1024;
+    let mut machine = Machine::new(|prepared| {
+        hostile::install(prepared);
+        let file = prepared.home.policy().join("tool-annotations.json");
+        let mut annotations: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+        let tools = annotations["servers"]["hostile"]["tools"].as_array_mut().unwrap();
+        let change = tools.iter_mut().find(|tool| tool["toolName"] == "change").unwrap();
+        change["args"]["content"] = json!(["none"]);
+        std::fs::write(file, annotations.to_string()).unwrap();
+    });
+    let report = machine.file("docs/report.txt", "text");
+    machine.start();
+    let mut client = machine.connect();
+    // Stands on the terminal, so that the others wait behind it.
+    let first = client.begin_call("change", json!({ "path": report, "content": "short" }));
+    machine.wait_until_said("Your answer: ");
+    let before = resident(&machine);
+    let content = "x".repeat(LENGTH);
+    for _ in 0..CALLS {
+        let id = client.begin_call("change", json!({ "path": report, "content": content }));
+        client.send(&json!({
+            "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": id },
+        }));
+    }
+    client.request("ping", json!({}));
+    // A tenth of what they had in them.
+    let most = before + (CALLS * LENGTH / 10) as u64;
+    eventually("their memory is given back", BOUND, || resident(&machine) < most);
+    machine.types("1");
+    client.outcome(first).ok();
+}
+
+/// What the trusted process has in memory, in bytes.
+fn resident(machine: &Machine) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", machine.pid())).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    let kib: u64 = line.trim().trim_end_matches(" kB").parse().unwrap();
+    kib * 1024
 }
 
 #[test]

@@ -25,7 +25,7 @@ pub fn daemon(options: &DaemonOptions) -> anyhow::Result<()> {
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_ansi(false)
-        .with_writer(|| EventLog(io::stderr()))
+        .with_writer(|| EventLog::new(io::stderr()))
         .init();
     let consent: Arc<dyn Consent> = match options.ask {
         Ask::Deny => Arc::new(NobodyToAsk),

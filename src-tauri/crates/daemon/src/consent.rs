@@ -20,6 +20,7 @@ pub(crate) use build::shown_client;
 pub use build::{Asking, build};
 pub use host::{AskingHost, RULE as HOST_RULE, build as build_host};
 pub use offers::{Limits, Wanted, grants_of, offers, opened_by, tilde};
+pub(crate) use terminal::pieces;
 pub use terminal::{NobodyToAsk, Terminal};
 pub use words::size;
 

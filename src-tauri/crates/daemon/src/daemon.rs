@@ -101,6 +101,7 @@ pub async fn start(mut options: Options, consent: Arc<dyn Consent>) -> Result<Da
         tracing::warn!("the number of descriptors stays as it is: {e}");
     }
     options.home.programs = Some(options.programs.clone());
+    ironcurtain_sandbox::give_large_blocks_back();
     options.home.prepare()?;
     // The lock first: what follows must not be done by two.
     let listener = Listener::bind(&options.home.socket, &options.home.state)?;

@@ -1,21 +1,49 @@
 //! Where events are told, a line for each: much of what is in one comes from agents and servers.
+//!
+//! - On a terminal, where questions may be drawn too, the terminal breaks no line: what goes on in the next has a mark.
 
-use crate::consent::visible;
+use crate::consent::{pieces, visible};
+use rustix::termios::tcgetwinsize;
 use std::io::{self, Write};
+use std::os::fd::AsFd;
+
+/// Where a line goes on, before what is in it.
+const GOES_ON: &str = "           | ";
+
+/// The narrowest terminal that is gone by.
+const NARROWEST: usize = 36;
 
 /// Writes each event as one line in which nothing hides. Colours of our own would be written out too: tell it none.
 #[derive(Debug)]
-pub struct EventLog<W>(pub W);
+pub struct EventLog<W> {
+    to: W,
+    /// The width of the terminal that it is.
+    columns: Option<usize>,
+}
+
+impl<W: Write + AsFd> EventLog<W> {
+    /// Writes there.
+    pub fn new(to: W) -> Self {
+        let columns = tcgetwinsize(&to).ok().map(|size| usize::from(size.ws_col)).filter(|width| *width > 0);
+        Self { to, columns }
+    }
+}
 
 impl<W: Write> Write for EventLog<W> {
     fn write(&mut self, event: &[u8]) -> io::Result<usize> {
         let text = String::from_utf8_lossy(event);
         let line = visible::line(text.strip_suffix('\n').unwrap_or(&text));
-        self.0.write_all(format!("{line}\n").as_bytes()).map(|()| event.len())
+        let lines = match self.columns {
+            Some(columns) => {
+                pieces(&line, columns.max(NARROWEST) - GOES_ON.len()).join(&format!("\n{GOES_ON}"))
+            }
+            None => line,
+        };
+        self.to.write_all(format!("{lines}\n").as_bytes()).map(|()| event.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.0.flush()
+        self.to.flush()
     }
 }
 
@@ -23,12 +51,25 @@ impl<W: Write> Write for EventLog<W> {
 mod tests {
     use super::*;
 
+    fn told(columns: Option<usize>, event: &str) -> String {
+        let mut log = EventLog { to: Vec::new(), columns };
+        log.write_all(event.as_bytes()).unwrap();
+        String::from_utf8(log.to).unwrap()
+    }
+
     #[test]
     fn an_event_is_one_line_whatever_is_in_it() {
-        let mut log = EventLog(Vec::new());
-        log.write_all(b"INFO said by a server: \x1b[2J\nERROR forged\n").unwrap();
-        log.write_all("INFO é\u{1d173}\n".as_bytes()).unwrap();
-        let told = String::from_utf8(log.0).unwrap();
-        assert_eq!(told, "INFO said by a server: \\u{1b}[2J\\u{a}ERROR forged\nINFO é\\u{1d173}\n");
+        let event = "INFO said by a server: \x1b[2J\nERROR forged é\u{1d173}\n";
+        assert_eq!(told(None, event), "INFO said by a server: \\u{1b}[2J\\u{a}ERROR forged é\\u{1d173}\n");
+    }
+
+    #[test]
+    fn on_a_terminal_what_goes_on_in_the_next_line_is_marked() {
+        let event = format!("INFO said by a server:{:>42}", " READ       | ~/notes.txt");
+        let lines = told(Some(40), &event);
+        let first = lines.lines().next().unwrap();
+        assert!(first.starts_with("INFO said") && lines.lines().all(|line| line.len() <= 40), "{lines}");
+        assert!(lines.lines().skip(1).all(|line| line.starts_with(GOES_ON)), "{lines}");
+        assert_eq!(lines.replace(&format!("\n{GOES_ON}"), ""), format!("{event}\n"));
     }
 }

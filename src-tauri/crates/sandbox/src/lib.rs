@@ -91,10 +91,12 @@ pub use persistence::PERSISTENCE_NAMES;
 #[cfg(target_os = "linux")]
 pub use program::{COMMAND_PROGRAM, program};
 pub use spec::{Access, Limits, Mount, Network, PROXY_PORT, Persistence, Spec, SpecError, View};
+#[cfg(target_os = "linux")]
+pub use sys::memory::give_large_blocks_back;
 #[cfg(not(target_os = "linux"))]
 pub use unsupported::{
     Availability, Egress, Ended, Entries, KillHandle, Launched, Record, Untold, check, command_program,
-    launch, launch_recorded, prepare_control_groups, program, untold,
+    give_large_blocks_back, launch, launch_recorded, prepare_control_groups, program, untold,
 };
 #[cfg(target_os = "linux")]
 pub use untold::{Entries, Record, Untold, untold};

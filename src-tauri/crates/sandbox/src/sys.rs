@@ -2,6 +2,7 @@
 
 #![expect(unsafe_code, reason = "the rest of the crate is kept safe by what is below")]
 
+pub(crate) mod memory;
 pub(crate) mod mount;
 pub(crate) mod orphan;
 pub(crate) mod process;

@@ -178,3 +178,6 @@ impl Entries {
 pub fn untold(_state_dir: &Path) -> std::io::Result<Entries> {
     Ok(Entries(()))
 }
+
+/// The allocator of this system gives large blocks back by itself.
+pub fn give_large_blocks_back() {}

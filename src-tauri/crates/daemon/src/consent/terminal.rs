@@ -11,6 +11,7 @@ mod tty;
 
 use super::{Answer, Consent, Lifetime, Offer, Question, Slot, Withdrawn};
 use inbox::{Inbox, Outbox};
+pub(crate) use quote::pieces;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use tty::{Instead, Size, Tty};

@@ -38,7 +38,7 @@ pub(super) fn ends(text: &str, width: usize) -> String {
 }
 
 /// All of it, in pieces that are not wider than this; an empty line is one piece.
-pub(super) fn pieces(text: &str, width: usize) -> Vec<String> {
+pub(crate) fn pieces(text: &str, width: usize) -> Vec<String> {
     let text = text.replace('\t', "    ");
     let mut all = Vec::new();
     for line in visible::lines(&text).split('\n') {
