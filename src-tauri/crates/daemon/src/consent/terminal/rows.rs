@@ -155,7 +155,7 @@ fn who(question: &Question) -> Vec<Row> {
     }
     rows.extend(client.cwd.iter().map(|cwd| foreign("in", cwd, Text::Ends)));
     rows.extend(client.says_it_is.iter().map(|claim| foreign("says it is", claim, Text::Head)));
-    rows.extend(client.label.iter().map(|label| foreign("label", label, Text::Head)));
+    rows.extend(client.label.iter().map(|label| foreign("own label", label, Text::Head)));
     rows
 }
 

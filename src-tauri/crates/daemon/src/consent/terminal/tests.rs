@@ -131,6 +131,7 @@ fn foreign_text_makes_no_line_that_looks_like_ours() {
 fn a_question_has_all_that_is_needed_to_answer_it() {
     let mut asked = of_file("q", "/home/u/a.txt", "../a.txt");
     asked.client.says_it_is = Some("Claude 2".into());
+    asked.client.label = Some("work".into());
     asked.client.exe = Some("/usr/bin/claude".into());
     asked.with = vec![("branch".into(), "main".into())];
     asked.also = vec!["its server can reach the other files in ~/docs".into()];
@@ -148,6 +149,7 @@ fn a_question_has_all_that_is_needed_to_answer_it() {
         " program    | claude",
         " file       | /usr/bin/claude",
         " says it is | Claude 2",
+        " own label  | work",
         " server     | filesystem",
         " tool       | read_file",
         " why        | because",
@@ -204,8 +206,8 @@ fn what_was_typed_before_the_question_stood_there_counts_for_nothing() {
     let answer = person.is_asked(question("q"));
     person.sees("anything else denies.");
     let mut last = Instant::now();
-    for typed in ["1", "\n", "1\n", "1"] {
-        std::thread::sleep(Duration::from_millis(250));
+    for typed in ["1", "\n", "1\n", "1"].repeat(3) {
+        std::thread::sleep(Duration::from_millis(60));
         person.types(typed);
         last = Instant::now();
     }
