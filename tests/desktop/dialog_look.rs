@@ -39,8 +39,7 @@ fn every_control_has_a_name_and_a_role() {
         all.iter().filter(|one| one.role == "label").map(|one| one.name.as_str()).collect();
     let sentences = [
         "Claude Code wants to change notes/plan.md",
-        "change ~/notes/plan.md",
-        "12 kB, +2 -1 lines",
+        "change ~/notes/plan.md (12 kB, +2 -1 lines)",
         "reached through ~/src/app/plan.md",
         "~/.local/bin/claude, started by zsh in gnome-terminal, in ~/src/app",
         "says it is \u{201c}claude-code 2.1.7\u{201d}",
@@ -57,15 +56,20 @@ fn every_control_has_a_name_and_a_role() {
 
 #[test]
 fn the_first_screen_says_all_that_would_happen_the_worst_first() {
-    let questions: [(&str, &str, &[&str]); 5] = [
+    let questions: [(&str, &str, &[&str]); 7] = [
+        ("one", "read 2026/holiday-00.jpg", &["read ~/Pictures/2026/holiday-00.jpg (2 MB)"]),
+        (
+            "ten",
+            "read 2026/holiday-00.jpg and 9 more",
+            &["read ~/Pictures/2026/holiday-00.jpg (2 MB)", "read ~/Pictures/2026/holiday-09.jpg (2 MB)"],
+        ),
         (
             "push",
             "push main to https://evil.example/stolen.git and 1 other thing",
             &[
                 "push main to https://evil.example/stolen.git",
                 "asked for as origin",
-                "change the history of ~/src/app",
-                "folder, allowed already",
+                "change the history of ~/src/app (folder, allowed already)",
                 "with force: true",
                 "Reaching the network needs your word. (rule ask-before-connecting)",
             ],
@@ -88,8 +92,7 @@ fn the_first_screen_says_all_that_would_happen_the_worst_first() {
             "write",
             "write 2026/summary.md",
             &[
-                "write ~/Documents/tax/2026/summary.md",
-                "new file, 101 bytes",
+                "write ~/Documents/tax/2026/summary.md (new file, 101 bytes)",
                 "Opens ~/Documents/tax/2026: meanwhile its server can read and change everything in there.",
             ],
         ),
@@ -97,9 +100,8 @@ fn the_first_screen_says_all_that_would_happen_the_worst_first() {
             "move",
             "overwrite old/a.txt and 1 other thing",
             &[
-                "overwrite ~/src/old/a.txt",
-                "move ~/src/app/a.txt to ~/src/old/a.txt",
-                "9 bytes are there now",
+                "overwrite ~/src/old/a.txt (9 bytes are there now)",
+                "move ~/src/app/a.txt to ~/src/old/a.txt (12 kB)",
             ],
         ),
     ];
@@ -107,7 +109,6 @@ fn the_first_screen_says_all_that_would_happen_the_worst_first() {
         let screen = Screen::start();
         let stand = focused(&screen, name);
         screen.control(DIALOG, "label", &format!("Claude Code wants to {headline}"));
-        armed(&screen, "Allow once");
         screen.picture(&format!("dialog-{name}"));
         for label in labels {
             let label = screen.control(DIALOG, "label", label);
@@ -126,7 +127,7 @@ fn a_server_without_a_sandbox_has_a_band_and_its_outcome_says_anything_else() {
     screen.picture("dialog-unsandboxed");
     for sentence in [
         "\u{26a0} NOT SANDBOXED: this server can do anything that you can, whatever you allow here.",
-        "delete /srv/photos",
+        "delete /srv/photos (folder, with everything in it)",
         "\u{2192} Claude Code may delete this folder and everything in it, once, and anything else that you can.",
     ] {
         screen.control(DIALOG, "label", sentence);
@@ -137,7 +138,7 @@ fn a_server_without_a_sandbox_has_a_band_and_its_outcome_says_anything_else() {
 fn what_does_not_fit_must_be_scrolled_into_view_before_allow_is_armed() {
     let screen = Screen::start();
     let stand = focused(&screen, "many");
-    let last = "read ~/Pictures/2026/holiday-39.jpg";
+    let last = "read ~/Pictures/2026/holiday-39.jpg (2 MB)";
     screen.control(DIALOG, "label", last);
     until("the word to scroll", || {
         let all = screen.controls(DIALOG);
@@ -214,7 +215,7 @@ fn hostile_text_stays_text_and_leaves_the_buttons_where_they_are() {
     }
     screen.picture("hostile");
     let all = screen.controls(DIALOG);
-    let markup = "write ~/<b>Allow</b>&amp;<span size=\"99999\">\\u{a}Deny\\u{0}\\u{202e}gnp.exe";
+    let markup = "write ~/<b>Allow</b>&amp;<span size=\"99999\">\\u{a}Deny\\u{0}\\u{202e}gnp.exe (18446744073 GB are there now)";
     assert!(all.iter().any(|one| one.name == markup), "the path is shown as it is");
     assert!(all.iter().any(|one| one.name == "<i>x</i>\\u{a}\\u{a}\\u{a}"), "the choice is shown as it is");
     let [_, _, width, height] = all.first().expect("the dialog").place;
@@ -230,7 +231,7 @@ fn forty_paths_leave_the_buttons_on_the_screen() {
     let stand = focused(&screen, "many");
     let deny = screen.control(DIALOG, "push button", "Deny");
     assert!(on_screen(&deny), "{deny:?}");
-    screen.control(DIALOG, "label", "read ~/Pictures/2026/holiday-39.jpg");
+    screen.control(DIALOG, "label", "read ~/Pictures/2026/holiday-39.jpg (2 MB)");
     screen.key("Escape");
     assert_eq!(stand.event(), "q1 deny");
 }

@@ -1,8 +1,20 @@
 //! A person made of a list of answers.
 
-use ironcurtain_daemon::consent::{Answer, Consent, Lifetime, Question, Reach, Slot, Withdrawn};
+use ironcurtain_daemon::consent::{Answer, Consent, Lifetime, Piece, Question, Reach, Slot, Withdrawn};
 use std::collections::VecDeque;
 use std::sync::Mutex;
+
+/// The path of each line of a question, the first where it has two.
+pub fn paths(question: &Question) -> Vec<&str> {
+    question.consequences.iter().filter_map(|line| line.object.iter().find_map(path)).collect()
+}
+
+fn path(piece: &Piece) -> Option<&str> {
+    match piece {
+        Piece::Path(text) => Some(text),
+        Piece::Ours(_) | Piece::Foreign(_) => None,
+    }
+}
 
 /// What the person does with the next question.
 pub enum Next {

@@ -21,7 +21,7 @@ fn world() -> World {
             "force": ["none"],
         });
         let mail = json!({ "to": ["email-address"], "subject": ["none"], "body": ["email-body"] });
-        let issue = json!({ "owner": ["github-owner"], "repo": ["github-repo"], "title": ["none"] });
+        let issue = json!({ "owner": ["github-owner"], "repo": ["github-repo"], "title": ["none"], "content": ["none"] });
         let tools = [tool("git_push", push), tool("send_email", mail), tool("create_issue", issue)];
         let annotations = json!({ "servers": { "hostile": { "tools": tools } } });
         let work = json!({ "paths": { "roles": ["read-path"], "within": "~/work" } });
@@ -97,12 +97,13 @@ fn a_mail_names_who_gets_it_and_an_issue_its_repository() {
     let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
     assert_eq!(question.with, [pair("body", &body), pair("subject", "Figures")]);
     assert!(question.arguments.contains(&pair("body", &"x".repeat(300))), "the details have all of it");
-    let issue = json!({ "owner": "acme", "repo": "app", "title": "It leaks" });
+    let issue = json!({ "owner": "acme", "repo": "app", "title": "It leaks", "content": "how" });
     client.call("create_issue", issue).refused("the user denied this call");
     let question = only(&world);
     let object = vec![Piece::Ours("to "), foreign("acme/app"), Piece::Ours(" on GitHub")];
     assert_eq!(question.consequences, [saying(Verb::Publish, object)]);
-    assert_eq!(question.with, [pair("title", "It leaks")]);
+    assert_eq!(question.with, [pair("title", "It leaks"), pair("content", "how")]);
+    assert_eq!(question.preview, None, "it is no file");
     world.person.will(*once());
     assert!(client.call("send_email", mail).ok().contains("Figures"));
 }

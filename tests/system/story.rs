@@ -1,8 +1,8 @@
 //! The main job: an agent asks for a file, a person says yes, the kernel opens it, and it can be taken back.
 
-use crate::consent::Next;
+use crate::consent::{Next, paths};
 use crate::reference::Files;
-use ironcurtain_daemon::consent::{Lifetime, Reach, Target, Verb};
+use ironcurtain_daemon::consent::{Lifetime, Reach, Verb};
 use serde_json::json;
 
 /// Each story is told with the embedded server and with the reference server in its place.
@@ -45,8 +45,11 @@ fn once_is_once(files: Files) {
     assert_eq!(client.read(&secret).ok(), "the report");
     let asked = world.person.asked();
     assert_eq!(asked.len(), 1);
-    assert_eq!((asked[0].verb, asked[0].items[0].path.as_str()), (Verb::Read, secret.to_str().unwrap()));
-    assert_eq!(asked[0].items[0].target, Target::File(10));
+    assert_eq!(
+        (asked[0].consequences[0].verb, paths(&asked[0])),
+        (Verb::Read, vec![secret.to_str().unwrap()])
+    );
+    assert_eq!(asked[0].consequences[0].note.as_deref(), Some("10 bytes"));
     assert!(asked[0].sandboxed);
     client.read(&secret).refused("the user denied this call");
     assert_eq!(world.person.asked().len(), 1);
@@ -62,7 +65,7 @@ fn a_folder_for_the_session_covers_reads_below_and_no_writes(files: Files) {
     assert_eq!(client.read(&two).ok(), "2");
     assert_eq!(world.person.asked().len(), 1);
     client.write(&one, "changed").refused("the user denied this call");
-    assert_eq!(world.person.asked()[0].verb, Verb::Overwrite);
+    assert_eq!(world.person.asked()[0].consequences[0].verb, Verb::Overwrite);
     assert_eq!(std::fs::read_to_string(&one).unwrap(), "1");
     world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
     client.write(&one, "changed").ok();
@@ -77,7 +80,7 @@ fn a_new_file_can_be_written_once(files: Files) {
     world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
     client.write(&new, "fresh").ok();
     assert_eq!(std::fs::read_to_string(&new).unwrap(), "fresh");
-    assert_eq!(world.person.asked()[0].items[0].target, Target::Missing);
+    assert_eq!(world.person.asked()[0].consequences[0].note.as_deref(), Some("new file, 5 bytes"));
 }
 
 fn denial_closing_and_silence_say_why_and_the_server_never_sees_the_call(files: Files) {

@@ -1,10 +1,10 @@
 //! What an agent tries with paths: refused, or asked about with the real target named.
 
-use crate::consent::Next;
+use crate::consent::{Next, paths};
 use crate::hostile;
 use crate::reference::Files;
 use crate::world::World;
-use ironcurtain_daemon::consent::{Lifetime, Question, Reach, Target};
+use ironcurtain_daemon::consent::{Lifetime, Question, Reach};
 use serde_json::json;
 use std::os::unix::fs::symlink;
 use std::path::Path;
@@ -23,9 +23,10 @@ fn a_link_in_the_sandbox_is_asked_about_by_where_it_leads() {
     let link = world.sandbox().join("link.txt");
     symlink(&secret, &link).unwrap();
     client.read(&link).refused("the user denied this call");
-    let item = only(&world).items[0].clone();
-    assert_eq!((item.path.as_str(), item.target), (secret.to_str().unwrap(), Target::File(6)));
-    assert_eq!(item.asked_for.as_deref(), link.to_str());
+    let question = only(&world);
+    let line = &question.consequences[0];
+    assert_eq!(paths(&question), [secret.to_str().unwrap()]);
+    assert_eq!((line.note.as_deref(), line.asked_for.as_deref()), (Some("6 bytes"), link.to_str()));
     client.write(&link, "x").refused("the user denied this call");
     assert_eq!(std::fs::read_to_string(&secret).unwrap(), "secret");
     symlink(world.path("docs"), world.sandbox().join("folder")).unwrap();
@@ -44,13 +45,13 @@ fn dots_and_prefix_twins_are_what_they_lead_to() {
     let mut client = world.connect("filesystem");
     let up = world.sandbox().join("../../../../../person/docs/one.txt");
     client.read(&up).refused("the user denied this call");
-    assert_eq!(only(&world).items[0].path, one.to_str().unwrap());
+    assert_eq!(paths(&only(&world)), [one.to_str().unwrap()]);
     world.person.will(Next::Allow(Reach::Folders, Lifetime::Session));
     assert_eq!(client.read(&one).ok(), "1");
     world.person.asked();
     for twin in [two.clone(), world.path("docs/../docs2/two.txt"), world.path("docs//..//docs2/./two.txt")] {
         client.read(&twin).refused("the user denied this call");
-        assert_eq!(only(&world).items[0].path, two.to_str().unwrap(), "{}", twin.display());
+        assert_eq!(paths(&only(&world)), [two.to_str().unwrap()], "{}", twin.display());
     }
     assert_eq!(client.read(&world.path("docs2/../docs/one.txt")).ok(), "1");
 }
@@ -72,8 +73,7 @@ fn a_path_swapped_for_a_link_while_the_question_is_open_is_asked_about_again() {
     world.person.will(Next::Deny);
     client.read(&plain).refused("the user denied this call");
     let asked = world.person.asked();
-    let paths: Vec<_> =
-        asked.iter().map(|q| (q.items[0].path.as_str(), q.items[0].asked_for.as_deref())).collect();
+    let paths: Vec<_> = asked.iter().map(|q| (paths(q)[0], q.consequences[0].asked_for.as_deref())).collect();
     let (plain, key) = (plain.to_str().unwrap(), key.to_str().unwrap());
     assert_eq!(paths, [(plain, None), (key, Some(plain))]);
     // The grant for the path that was shown stands, and is not followed.
@@ -103,23 +103,23 @@ fn names_that_deceive_are_made_visible_and_names_that_cannot_be_are_refused() {
     let mut client = world.connect("filesystem");
     let bidi = world.file("docs/\u{202e}txt.exe", "x");
     client.read(&bidi).refused("the user denied this call");
-    let shown = only(&world).items[0].path.clone();
+    let shown = paths(&only(&world))[0].to_owned();
     assert!(shown.ends_with("docs/\\u{202e}txt.exe"), "{shown}");
     world.person.will(Next::Allow(Reach::Paths, Lifetime::Session));
     client.read(&bidi).ok();
-    let is_shown = |path: &String| path.ends_with("docs/\\u{202e}txt.exe");
-    assert!(is_shown(&only(&world).items[0].path) && is_shown(&world.grants()[0].path));
+    let is_shown = |path: &str| path.ends_with("docs/\\u{202e}txt.exe");
+    assert!(is_shown(paths(&only(&world))[0]) && is_shown(&world.grants()[0].path));
     let about: Vec<String> = world.activity().into_iter().flat_map(|entry| entry.paths).collect();
-    assert!(!about.is_empty() && about.iter().all(is_shown), "{about:?}");
+    assert!(!about.is_empty() && about.iter().all(|path| is_shown(path)), "{about:?}");
     let plain = world.file("docs/grüße 文書.txt", "hello");
     world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
     assert_eq!(client.read(&plain).ok(), "hello");
-    assert_eq!(only(&world).items[0].path, plain.to_str().unwrap());
+    assert_eq!(paths(&only(&world)), [plain.to_str().unwrap()]);
     let line = world.file("docs/two\nlines.txt", "x");
     let outcome = client.read(&line);
     assert!(outcome.is_error, "{outcome:?}");
     for question in world.person.asked() {
-        assert!(!question.items[0].path.contains('\n'), "{:?}", question.items);
+        assert!(!paths(&question)[0].contains('\n'), "{question:?}");
     }
     let long = world.path(&format!("docs/{}", "x".repeat(4000)));
     client.read(&long).refused("DENIED: ");
@@ -191,10 +191,7 @@ fn what_is_no_path_is_never_skipped() {
     client
         .call("read_multiple_files", json!({ "paths": [mine, secret] }))
         .refused("the user denied this call");
-    assert_eq!(
-        only(&world).items.iter().map(|i| i.path.as_str()).collect::<Vec<_>>(),
-        [mine.to_str().unwrap(), secret.to_str().unwrap()]
-    );
+    assert_eq!(paths(&only(&world)), [mine.to_str().unwrap(), secret.to_str().unwrap()]);
     world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
     let both = client.call("read_multiple_files", json!({ "paths": [mine, secret] }));
     assert!(both.ok().contains("mine") && both.ok().contains("secret"), "{both:?}");

@@ -73,10 +73,8 @@ pub(crate) enum Tone {
 /// One line: something that would be done, or an argument.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LineView {
-    /// The verb, and what it is done to: of a path the last two names strong.
+    /// The verb, what it is done to (of a path the last two names strong), and what is there now.
     pub(crate) words: Vec<Span>,
-    /// What is there now, or would be. May be empty.
-    pub(crate) note: String,
     /// What the agent asked for, when it is another name of it.
     pub(crate) asked_for: Option<String>,
 }
@@ -211,9 +209,11 @@ fn line(consequence: &Consequence, home: &Path) -> LineView {
     }
     let allowed = consequence.allowed.then(|| "allowed already".to_owned());
     let notes: Vec<String> = consequence.note.iter().map(|note| text::line(note)).chain(allowed).collect();
+    if !notes.is_empty() {
+        words.push(span(format!(" ({})", notes.join(", ")), Tone::Quiet));
+    }
     LineView {
         words,
-        note: notes.join(", "),
         asked_for: consequence
             .asked_for
             .as_ref()
@@ -229,7 +229,7 @@ fn argument(name: &str, value: &str) -> LineView {
         // One line, whatever is in it: none of its own can be taken for one of ours.
         span(text::clip(&text::line(&value.replace('\n', " \u{23ce} ")), ASKED_CHARS), Tone::Plain),
     ];
-    LineView { words, note: String::new(), asked_for: None }
+    LineView { words, asked_for: None }
 }
 
 fn preview(preview: &Preview) -> PreviewView {

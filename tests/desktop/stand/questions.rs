@@ -36,9 +36,6 @@ fn write(id: &str, deadline: Duration) -> Question {
         server_command: "/usr/bin/ironcurtain-filesystem".into(),
         sandboxed: true,
         tool: Some("write_file".into()),
-        verb: Verb::Write,
-        items: vec![],
-        host: None,
         consequences: vec![line(Verb::Write, path, "new file, 101 bytes")],
         with: vec![],
         also: vec![

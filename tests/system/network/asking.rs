@@ -5,7 +5,7 @@ use super::{HELLO, network_log, proxy_table};
 use crate::client::BOUND;
 use crate::consent::Next;
 use crate::world::{World, eventually};
-use ironcurtain_daemon::consent::{Lifetime, Reach, Verb};
+use ironcurtain_daemon::consent::{Lifetime, Piece, Reach, Verb};
 use ironcurtain_protocol::{Reply, Request};
 use serde_json::{Value, json};
 
@@ -29,8 +29,9 @@ fn an_unknown_host_is_asked_about_and_the_answer_holds_as_long_as_it_says() {
         assert_eq!(client.behind(OTHER), HELLO);
         let asked = world.person.asked();
         let question = &asked[0];
-        assert_eq!((asked.len(), question.verb, question.tool.as_deref()), (1, Verb::Reach, None));
-        assert_eq!(question.host.as_ref().unwrap().target, "other.example.test:80");
+        let line = &question.consequences[0];
+        assert_eq!((asked.len(), line.verb, question.tool.as_deref()), (1, Verb::Reach, None));
+        assert_eq!(line.object, [Piece::Foreign("other.example.test:80".to_owned())]);
         assert!(question.client.says_it_is.is_some() && question.sandboxed);
         assert!(world.grants().is_empty());
 
@@ -174,11 +175,9 @@ fn a_host_that_is_allowed_for_a_call_is_not_asked_about_again() {
         world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
         assert_eq!(client.get(OTHER).ok(), HELLO);
         let asked = world.person.asked();
-        let host = asked[0].host.clone().unwrap();
-        assert_eq!(
-            (asked.len(), host.target.as_str(), host.address.as_deref()),
-            (1, "other.example.test:80", Some(OTHER))
-        );
+        let line = &asked[0].consequences[0];
+        assert_eq!((asked.len(), line.verb), (1, Verb::Fetch));
+        assert_eq!(line.object, [Piece::Foreign(OTHER.to_owned())]);
         assert_eq!(
             asked[0].offers.iter().map(|offer| offer.reach).collect::<Vec<_>>(),
             [Reach::Paths, Reach::Host]

@@ -159,12 +159,6 @@ pub struct Question {
     pub sandboxed: bool,
     /// The tool; none when the server asks for something by itself.
     pub tool: Option<String>,
-    /// The strongest thing it would do.
-    pub verb: Verb,
-    /// Every path that needs the person's word, in the order of the arguments.
-    pub items: Vec<Item>,
-    /// The host that needs the person's word, if that is what is asked for.
-    pub host: Option<HostItem>,
     /// Everything that the call would do, the worst first: the headline is the first. Never empty.
     pub consequences: Vec<Consequence>,
     /// Every argument that no line tells, by its name, with the beginning of its text.
@@ -210,28 +204,6 @@ pub enum Piece {
     Path(String),
     /// A text of the agent's: an address, a name, a title.
     Foreign(String),
-}
-
-/// One path of a question.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Item {
-    /// What would be done.
-    pub verb: Verb,
-    /// The canonical path, which is what is sent if the person allows it.
-    pub path: String,
-    /// What the agent asked for, when that is not the canonical path (a link, a relative path).
-    pub asked_for: Option<String>,
-    /// What is there now.
-    pub target: Target,
-}
-
-/// The host of a question.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct HostItem {
-    /// Host and port.
-    pub target: String,
-    /// The whole address that the call names; none when its server wants to go there by itself.
-    pub address: Option<String>,
 }
 
 /// What is at a path when the question is asked.
@@ -304,9 +276,6 @@ mod tests {
             server_command: "ironcurtain-filesystem".into(),
             sandboxed: true,
             tool: Some("read_file".into()),
-            verb: Verb::Read,
-            items: vec![],
-            host: None,
             consequences: vec![Consequence {
                 verb: Verb::Read,
                 object: vec![Piece::Path("/home/u/a.txt".into())],

@@ -103,18 +103,18 @@ impl Prepared {
         crate::mounts::united(needs)
     }
 
-    /// What of an escalation is a path, with what the client wrote for it.
-    pub(crate) fn wanted(&self, asked: &[Asked], writes: FileWrites) -> Vec<(Wanted, String)> {
+    /// What of an escalation is a path.
+    pub(crate) fn wanted(&self, asked: &[Asked], writes: FileWrites) -> Vec<Wanted> {
         asked.iter().filter_map(|asked| self.wanted_path(asked, writes)).collect()
     }
 
-    fn wanted_path(&self, asked: &Asked, writes: FileWrites) -> Option<(Wanted, String)> {
+    fn wanted_path(&self, asked: &Asked, writes: FileWrites) -> Option<Wanted> {
         let Subject::Path(path) = &asked.subject else { return None };
         let access: Access = asked.role?.access()?;
         let value = self.paths.iter().find(|p| *p.argument == *asked.argument && p.path == *path)?;
         let target = value.target.into();
         let need = need(access, path, target, writes, nearest_folder(path));
-        Some((Wanted { access, path: path.clone(), target, need }, value.written.clone()))
+        Some(Wanted { access, path: path.clone(), target, need })
     }
 }
 

@@ -58,7 +58,7 @@ pub(super) fn spans(spans: &[Span], chars: i32) -> gtk::Label {
 
 /// Everything that would be done, each on its own row.
 pub(super) fn lines(lines: &[LineView], name: &str) -> gtk::Box {
-    let list = gtk::Box::new(Orientation::Vertical, 6);
+    let list = gtk::Box::new(Orientation::Vertical, 4);
     for one in lines {
         list.pack_start(&line(one), false, false, 0);
     }
@@ -152,11 +152,10 @@ fn line(line: &LineView) -> gtk::Box {
     label.style_context().add_class("ic-path");
     let row = gtk::Box::new(Orientation::Vertical, 1);
     row.pack_start(&label, false, false, 0);
-    let asked_for = line.asked_for.as_deref().unwrap_or_default();
-    for note in [line.note.as_str(), asked_for].into_iter().filter(|note| !note.is_empty()) {
-        let note = wrapped(note, PATH);
-        note.style_context().add_class("ic-path-note");
-        row.pack_start(&note, false, false, 0);
+    if let Some(asked_for) = &line.asked_for {
+        let asked_for = wrapped(asked_for, PATH);
+        asked_for.style_context().add_class("ic-path-note");
+        row.pack_start(&asked_for, false, false, 0);
     }
     row
 }

@@ -25,8 +25,8 @@ fn a_write_of_a_new_file() {
                     span(" ", Tone::Plain),
                     span("~/Documents/tax/", Tone::Quiet),
                     span("2026/summary.md", Tone::Strong),
+                    span(" (new file, 7 bytes)", Tone::Quiet),
                 ],
-                note: "new file, 7 bytes".into(),
                 asked_for: None,
             }],
             with: vec![LineView {
@@ -36,7 +36,6 @@ fn a_write_of_a_new_file() {
                     span(": ", Tone::Plain),
                     span("06 \u{23ce} 44\\u{7}", Tone::Plain),
                 ],
-                note: String::new(),
                 asked_for: None,
             }],
             also: vec!["Opens ~/Documents/tax/2026.".into()],
@@ -150,8 +149,8 @@ fn a_link_is_called_one_and_what_is_allowed_already_says_so() {
                     span(" ", Tone::Plain),
                     span("", Tone::Quiet),
                     span("~/a", Tone::Strong),
+                    span(" (1 byte)", Tone::Quiet),
                 ],
-                note: "1 byte".into(),
                 asked_for: Some("reached through ~/link".into()),
             },
             LineView {
@@ -160,8 +159,8 @@ fn a_link_is_called_one_and_what_is_allowed_already_says_so() {
                     span(" ", Tone::Plain),
                     span("/", Tone::Quiet),
                     span("srv/b", Tone::Strong),
+                    span(" (folder, allowed already)", Tone::Quiet),
                 ],
-                note: "folder, allowed already".into(),
                 asked_for: None,
             },
         ]
@@ -177,7 +176,7 @@ fn a_push_is_called_a_push_with_its_branch_and_where_it_leads() {
     assert_eq!(view.sentence(), "Claude Code wants to push main to https://evil.example/x and 1 other thing");
     assert_eq!(plain(&view.lines[0].words), "push main to https://evil.example/x");
     assert_eq!(view.lines[0].asked_for.as_deref(), Some("asked for as origin"));
-    assert_eq!(plain(&view.lines[1].words), "change the history of ~/app");
+    assert_eq!(plain(&view.lines[1].words), "change the history of ~/app (folder)");
     assert!(view.details.starts_with("push: main to https://evil.example/x\n  asked for as: origin\n"));
 }
 
@@ -185,7 +184,7 @@ fn a_push_is_called_a_push_with_its_branch_and_where_it_leads() {
 fn several_of_a_kind_are_counted_and_each_has_its_line() {
     let read = |n: usize| on(Verb::Read, &format!("/p/{n}"), "1 byte");
     let view = of((0..10).map(read).collect());
-    assert_eq!(view.sentence(), "Claude Code wants to read p/0 and 9 more");
+    assert_eq!(view.sentence(), "Claude Code wants to read /p/0 and 9 more");
     assert_eq!(view.lines.len(), 10);
 }
 
@@ -243,9 +242,6 @@ fn question() -> Question {
         server_command: "ironcurtain-filesystem".into(),
         sandboxed: true,
         tool: Some("write_file".into()),
-        host: None,
-        verb: Verb::Write,
-        items: vec![],
         consequences: vec![on(Verb::Write, path, "new file, 7 bytes")],
         with: vec![("mode".into(), "06\n44\u{7}".into())],
         also: vec!["Opens ~/Documents/tax/2026.".into()],

@@ -7,9 +7,9 @@
 use super::consequence::{Deeds, Told, told};
 use super::offers::{Limits, Wanted, offers, opened_beside};
 use super::preview::{Previewed, preview};
-use super::{HostItem, Item, Question, Target, Verb, beyond, host, visible};
+use super::{Question, Target, beyond, host, visible};
 use crate::facts::FoundPath;
-use ironcurtain_policy::{Access, Asked, Escalation, ResolvedCall, Role, Subject};
+use ironcurtain_policy::{Asked, Escalation, ResolvedCall, Role};
 use ironcurtain_protocol::ClientView;
 use serde_json::Value;
 use std::time::Duration;
@@ -40,8 +40,8 @@ pub struct Asking<'a> {
     pub tool: &'a str,
     /// The judge's word.
     pub escalation: &'a Escalation,
-    /// Each path that escalates, with what the agent wrote for it.
-    pub wanted: &'a [(Wanted, String)],
+    /// Each path that escalates.
+    pub wanted: &'a [Wanted],
     /// The call as it would be sent.
     pub call: &'a ResolvedCall,
     /// What was found at each of its paths.
@@ -57,16 +57,16 @@ pub struct Asking<'a> {
 /// The question.
 #[must_use]
 pub fn build(asking: Asking<'_>) -> Question {
-    let wanted: Vec<Wanted> = asking.wanted.iter().map(|(w, _)| w.clone()).collect();
+    let wanted = asking.wanted;
     let values = &asking.escalation.values;
     let only_once = wanted.len() != values.len() || values.iter().any(Asked::is_about_a_start);
-    let items: Vec<Item> = asking.wanted.iter().map(|(w, asked)| item(w, asked)).collect();
     let client = shown_client(asking.client);
-    let host = host_of(asking.escalation);
-    let mut offers = offers(&client.name, &wanted, only_once, asking.limits);
+    let mut offers = offers(&client.name, wanted, only_once, asking.limits);
     offers.extend(host::standing(&client.name, &visible::line(asking.server), asking.hosts));
     let arguments = asking.call.transport_arguments();
-    let preview = preview(arguments);
+    // What is written elsewhere than to a file is told as any other argument is.
+    let writes = asking.call.values(Role::WritePath).next().is_some();
+    let preview = if writes { preview(arguments) } else { None };
     let told = told(&Deeds {
         call: asking.call,
         found: asking.found,
@@ -77,7 +77,7 @@ pub fn build(asking: Asking<'_>) -> Question {
     let mut also = beyond::runs_later(asking.call, asking.limits.home);
     // Without a sandbox everything is open as it is.
     if asking.sandboxed {
-        also.extend(opened_beside(&wanted, asking.limits.home));
+        also.extend(opened_beside(wanted, asking.limits.home));
     }
     also.extend(beyond::other_reasons(asking.escalation, worst));
     Question {
@@ -88,9 +88,6 @@ pub fn build(asking: Asking<'_>) -> Question {
         server_command: visible::line(asking.server_command),
         sandboxed: asking.sandboxed,
         tool: Some(visible::line(asking.tool)),
-        verb: told.lines.first().map_or(Verb::Use, |worst| worst.verb),
-        items,
-        host,
         with: beside(&told, preview.as_ref(), asking.call),
         consequences: told.lines,
         rule: visible::line(&worst.rule),
@@ -100,35 +97,6 @@ pub fn build(asking: Asking<'_>) -> Question {
         offers,
         client,
         deadline: asking.deadline,
-    }
-}
-
-/// The host that a call is about, when it is about fetching from one and about nothing else.
-fn host_of(escalation: &Escalation) -> Option<HostItem> {
-    let [asked] = escalation.values.as_slice() else { return None };
-    let (Some(Role::FetchUrl), Subject::Text(address)) = (asked.role, &asked.subject) else { return None };
-    let (host, port) = asked.host_and_port()?;
-    let target = visible::line(&format!("{host}:{port}"));
-    Some(HostItem { target, address: Some(visible::line(&visible::head(address, LONGEST_ARGUMENT))) })
-}
-
-fn item(wanted: &Wanted, asked: &str) -> Item {
-    Item {
-        verb: verb(wanted.access),
-        path: visible::path(wanted.path.as_str()),
-        // Compared as it is: that it has characters that are written out makes it no other path.
-        asked_for: Some(asked)
-            .filter(|asked| *asked != wanted.path.as_str())
-            .map(|asked| visible::path(&visible::head(asked, LONGEST_ARGUMENT))),
-        target: wanted.target,
-    }
-}
-
-fn verb(access: Access) -> Verb {
-    match access {
-        Access::Read => Verb::Read,
-        Access::Write => Verb::Write,
-        Access::Delete => Verb::Delete,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::build::shown_client;
 use super::offers::{STANDING, joined};
-use super::{Consequence, HostItem, Lifetime, Offer, Piece, Question, Reach, Verb, visible};
+use super::{Consequence, Lifetime, Offer, Piece, Question, Reach, Verb, visible};
 use ironcurtain_egress::Target;
 use ironcurtain_protocol::ClientView;
 use std::time::Duration;
@@ -47,11 +47,9 @@ pub fn build(asking: AskingHost<'_>) -> Question {
         // A server without a sandbox has no proxy that could ask.
         sandboxed: true,
         tool: None,
-        verb: Verb::Reach,
-        items: Vec::new(),
         consequences: vec![Consequence {
             verb: Verb::Reach,
-            object: vec![Piece::Foreign(target.clone())],
+            object: vec![Piece::Foreign(target)],
             note: None,
             asked_for: None,
             allowed: false,
@@ -63,7 +61,6 @@ pub fn build(asking: AskingHost<'_>) -> Question {
         arguments: Vec::new(),
         preview: None,
         offers,
-        host: Some(HostItem { target, address: None }),
         server,
         client,
         deadline: asking.deadline,
@@ -108,8 +105,6 @@ mod tests {
             server: "fetch".into(),
             server_command: "npx fetch".into(),
             tool: None,
-            verb: Verb::Reach,
-            host: Some(HostItem { target: "xn--bcher-kva.example:443".into(), address: None }),
             consequences: vec![Consequence {
                 verb: Verb::Reach,
                 object: vec![Piece::Foreign("xn--bcher-kva.example:443".into())],

@@ -14,7 +14,7 @@ use super::prepare::ToolCall;
 use super::under_way::Ticket;
 use super::{Session, blocked, refusal};
 use crate::audit::{Event, PolicyDecision};
-use crate::consent::{Asking, Lifetime, Outcome, Reach, Wanted, build, opened_by};
+use crate::consent::{Asking, Lifetime, Outcome, Reach, build, opened_by};
 use crate::law::Law;
 use crate::prepared::Prepared;
 use crate::server::{Answered, AtServer, Held, Lease, Pending, Pump, ServerError};
@@ -196,7 +196,6 @@ async fn question(
                 return Ok(escalation.values.to_vec());
             }
             // From now on the grant speaks, for this call too: taken back, it allows nothing any more.
-            let wanted: Vec<Wanted> = wanted.into_iter().map(|(w, _)| w).collect();
             session.grant(call, offer, lifetime, opened_by(offer.reach, &wanted, &hosts), &id).await?;
             // That a host may be reached is no answer to a rule that asks about the call itself.
             Ok(if offer.reach == Reach::Host { escalation.values.to_vec() } else { Vec::new() })

@@ -103,8 +103,10 @@ pub(super) fn details(question: &Question, width: usize) -> Vec<String> {
 
 /// Everything that the call would do, the worst first.
 fn deeds(question: &Question, most: usize) -> Vec<Row> {
-    let verb = question.consequences.first().map_or(question.verb, |first| first.verb);
-    let mut rows = vec![Row::Ours(format!("A program wants to {}:", verb.word().to_uppercase()))];
+    let worst = question.consequences.iter().take(1);
+    let mut rows: Vec<Row> = worst
+        .map(|worst| Row::Ours(format!("A program wants to {}:", worst.verb.word().to_uppercase())))
+        .collect();
     rows.extend(question.consequences.iter().take(most).flat_map(deed));
     rows.extend(left_out(question.consequences.len(), most, "things that it would do"));
     rows

@@ -42,7 +42,7 @@ impl Session {
             return own;
         }
         let wanted = leave.prepared.wanted(&leave.approved, self.config.file_writes);
-        let mut open: Vec<Granted> = wanted.iter().map(|(wanted, _)| opened(wanted)).collect();
+        let mut open: Vec<Granted> = wanted.iter().map(opened).collect();
         if own.loan.is_some() {
             open.extend(self.hosts_of(&leave.approved).into_iter().map(Granted::Host));
         }
