@@ -68,6 +68,7 @@ pub(super) fn question(
         let label = format!("answer {}", n + 1);
         rows.push(Row::Foreign(label, Text::Head(format!("{}, {}", lifetime.words(), line(&offer.label)))));
     }
+    rows.extend(worst(question));
     rows.push(Row::Ours(
         "Type the number of an answer, or d for all of it; anything else denies.".to_owned(),
     ));
@@ -110,6 +111,18 @@ fn deeds(question: &Question, most: usize) -> Vec<Row> {
     rows.extend(question.consequences.iter().take(most).flat_map(deed));
     rows.extend(left_out(question.consequences.len(), most, "things that it would do"));
     rows
+}
+
+/// The worst of several things once more, beside the answer: what stands above may have left the screen.
+fn worst(question: &Question) -> Vec<Row> {
+    match question.consequences.as_slice() {
+        [worst, _, ..] => {
+            let (all, verb) = (question.consequences.len(), worst.verb.word().to_uppercase());
+            let words = format!("The worst of these {all} things: {verb}");
+            vec![Row::Ours(words), foreign("worst", &object(&worst.object), Text::Ends)]
+        }
+        [] | [_] => Vec::new(),
+    }
 }
 
 fn deed(deed: &Consequence) -> Vec<Row> {

@@ -165,6 +165,8 @@ fn a_question_has_all_that_is_needed_to_answer_it() {
         " means also | its server can reach the other files in ~/docs",
         " a yes:     | claude may read it",
         " answer 1   | once, this file",
+        " The worst of these 2 things: PUSH",
+        " worst      | \"main\" to \"https://evil.example/\\\"x\"",
         " Type the number of an answer, or d for all of it; anything",
         " else denies.",
     ];
@@ -184,6 +186,23 @@ fn what_would_be_done_is_whole_or_its_end_is_there() {
     let (_, rows) = of(4000);
     assert!(rows.len() <= 5 && rows.concat().ends_with("/passwords.txt"), "{rows:?}");
     assert!(rows.concat().contains(" more)"), "{rows:?}");
+}
+
+#[test]
+fn the_worst_stands_beside_the_answer_however_long_the_question_is() {
+    let mut worst = read("/home/u/photos", "photos");
+    worst.verb = Verb::Delete;
+    let harmless = (0..16).map(|n| read(&format!("/home/u/{}{n}", "x".repeat(150)), "x"));
+    let consequences = std::iter::once(worst.clone()).chain(harmless).collect();
+    let asked = Question { consequences, ..question("q") };
+    let lines = rows::question(&asked, &choices(&asked), 80);
+    assert!(lines.len() > 24);
+    let (_, last) = lines.split_at(lines.len() - 3);
+    assert_eq!(last[..2], [" The worst of these 17 things: DELETE", " worst      | /home/u/photos"]);
+    // One thing stands there once.
+    let alone = Question { consequences: vec![worst], ..question("q") };
+    let lines = rows::question(&alone, &choices(&alone), 80);
+    assert_eq!(lines.iter().filter(|line| line.contains("/home/u/photos")).count(), 1);
 }
 
 #[test]
