@@ -180,7 +180,7 @@ fn headline(question: &Question, home: &Path) -> Vec<Span> {
     spans.extend(worst.object.iter().map(|piece| match piece {
         Piece::Ours(words) => span(*words, Tone::Plain),
         Piece::Path(path) => span(text::tail(&text::last_names(path, home), HEADLINE_CHARS), Tone::Strong),
-        Piece::Foreign(said) => span(text::clip(&text::line(said), HEADLINE_CHARS), Tone::Strong),
+        Piece::Foreign(said) => span(quoted(said, HEADLINE_CHARS), Tone::Strong),
     }));
     let more = match others.len() {
         0 => return spans,
@@ -198,7 +198,7 @@ fn line(consequence: &Consequence, home: &Path) -> LineView {
     for piece in &consequence.object {
         match piece {
             Piece::Ours(text) => words.push(span(*text, Tone::Plain)),
-            Piece::Foreign(said) => words.push(span(text::clip(&text::line(said), TEXT_CHARS), Tone::Strong)),
+            Piece::Foreign(said) => words.push(span(quoted(said, TEXT_CHARS), Tone::Strong)),
             Piece::Path(path) => {
                 through = "reached through";
                 let (lead, strong) = text::path_parts(path, home);
@@ -219,6 +219,12 @@ fn line(consequence: &Consequence, home: &Path) -> LineView {
             .as_ref()
             .map(|asked| format!("{through} {}", text::clip(&text::short_path(asked, home), ASKED_CHARS))),
     }
+}
+
+/// A text of the agent's within a line of ours. One of several words is quoted, since it could go on as ours do.
+fn quoted(said: &str, limit: usize) -> String {
+    let said = text::clip(&text::line(said), limit);
+    if said.contains(char::is_whitespace) { format!("\u{201c}{said}\u{201d}") } else { said }
 }
 
 fn argument(name: &str, value: &str) -> LineView {

@@ -181,6 +181,20 @@ fn a_push_is_called_a_push_with_its_branch_and_where_it_leads() {
 }
 
 #[test]
+fn what_the_agent_says_cannot_go_on_as_a_line_of_ours() {
+    let foreign = |text: &str| Piece::Foreign(text.into());
+    let object = vec![
+        foreign("main to https://good.example/x"),
+        Piece::Ours(" to "),
+        foreign("https://evil.example/x"),
+    ];
+    let view = of(vec![Consequence { object, note: None, ..on(Verb::Push, "", "") }]);
+    let said = "push \u{201c}main to https://good.example/x\u{201d} to https://evil.example/x";
+    assert_eq!(plain(&view.lines[0].words), said);
+    assert_eq!(view.sentence(), format!("Claude Code wants to {said}"));
+}
+
+#[test]
 fn several_of_a_kind_are_counted_and_each_has_its_line() {
     let read = |n: usize| on(Verb::Read, &format!("/p/{n}"), "1 byte");
     let view = of((0..10).map(read).collect());
