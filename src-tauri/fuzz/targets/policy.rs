@@ -26,7 +26,7 @@ fuzz_target!(|text: &str| {
             if let Err(error) = policy.check_examples("the file", &annotations, &home) {
                 assert!(error.to_string().starts_with("`the file`, line "), "{error}");
             }
-            let protected: Protected = defaults::protected(&home).into_iter().collect();
+            let protected: Protected = ironcurtain_paths::protected::secrets(&home).into_iter().collect();
             for finding in lint(&policy, &annotations, &protected, &home) {
                 assert!(!finding.to_string().is_empty());
             }

@@ -52,7 +52,12 @@ impl Audit {
     /// # Errors
     /// [`AuditError`], when the log cannot be read or written.
     pub fn open(dir: &Path, troubles: Troubles) -> Result<Self, AuditError> {
-        let writer = Writer::open(&dir.join(LOG_NAME))?;
+        Self::at(&dir.join(LOG_NAME), troubles)
+    }
+
+    /// As [`Audit::open`], for a log that lies anywhere.
+    pub(crate) fn at(log: &Path, troubles: Troubles) -> Result<Self, AuditError> {
+        let writer = Writer::open(log)?;
         let (send, receive) = mpsc::channel(QUEUE);
         tokio::spawn(own(writer, receive, troubles));
         Ok(Self(send))

@@ -2,10 +2,16 @@
 
 use directories::{BaseDirs, ProjectDirs};
 use ironcurtain_protocol::{HOME_VARIABLE, PlaceError, Sockets};
+use rustix::fs::{Mode, OFlags, fchmod, fstat, open};
+use rustix::io::Errno;
+use rustix::process::geteuid;
 use std::fs::DirBuilder;
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
+
+/// Whom the kernel shows for an owner that a container has no number for: the machine's own root, mostly.
+const UNMAPPED: u32 = 65534;
 
 /// Our directories, and the person's home that `~` stands for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,6 +54,14 @@ pub enum HomeError {
         path: PathBuf,
         /// Its owner.
         owner: u32,
+    },
+    /// Others can write it, or a directory above it.
+    #[error(
+        "other users can write `{path}`: close it with `chmod go-w`, or move IronCurtain's files elsewhere"
+    )]
+    OthersWrite {
+        /// The directory.
+        path: PathBuf,
     },
 }
 
@@ -98,7 +112,7 @@ impl Home {
         ] {
             private_dir(&dir)?;
         }
-        Ok(())
+        [&self.config, &self.state, &self.runtime()].into_iter().try_for_each(|dir| safe_above(dir))
     }
 
     /// Our own directories: protected from every tool and every server.
@@ -165,23 +179,49 @@ fn own_programs() -> Option<PathBuf> {
     std::env::current_exe().ok()?.parent().map(Path::to_path_buf)
 }
 
-/// Makes a directory only this user can enter, or checks and closes one that exists.
+/// Makes a directory only this user can enter, or checks and closes one that exists. It is no link.
 ///
 /// # Errors
 /// [`HomeError`], naming the directory.
 pub fn private_dir(path: &Path) -> Result<(), HomeError> {
     let io = |source| HomeError::Io { path: path.to_path_buf(), source };
     DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(io)?;
-    let found = std::fs::symlink_metadata(path).map_err(io)?;
-    let me = rustix::process::geteuid().as_raw();
-    if found.uid() != me {
-        return Err(HomeError::OtherOwner { path: path.to_path_buf(), owner: found.uid() });
+    let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::RDONLY | OFlags::CLOEXEC;
+    let dir = match open(path, flags, Mode::empty()) {
+        Err(Errno::NOTDIR | Errno::LOOP) => {
+            return Err(io(io::Error::new(io::ErrorKind::NotADirectory, "it is not a directory")));
+        }
+        opened => opened.map_err(|e| io(e.into()))?,
+    };
+    let found = fstat(&dir).map_err(|e| io(e.into()))?;
+    if found.st_uid != geteuid().as_raw() {
+        return Err(HomeError::OtherOwner { path: path.to_path_buf(), owner: found.st_uid });
     }
-    if !found.is_dir() {
-        return Err(io(io::Error::new(io::ErrorKind::NotADirectory, "it is not a directory")));
+    // Something of theirs may be in it already.
+    if found.st_mode & 0o022 != 0 {
+        return Err(HomeError::OthersWrite { path: path.to_path_buf() });
     }
-    if found.mode() & 0o077 != 0 {
-        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o700)).map_err(io)?;
+    if found.st_mode & 0o077 != 0 {
+        fchmod(&dir, Mode::RWXU).map_err(|e| io(e.into()))?;
+    }
+    Ok(())
+}
+
+/// Checks that nobody else can put another directory in the place of one that is ours: those above it are root's or this
+/// user's, and others write at most what sticks to its owner.
+fn safe_above(path: &Path) -> Result<(), HomeError> {
+    let io = |source| HomeError::Io { path: path.to_path_buf(), source };
+    for above in path.canonicalize().map_err(io)?.ancestors().skip(1) {
+        let found = std::fs::metadata(above).map_err(io)?;
+        let is_known = [0, geteuid().as_raw(), UNMAPPED].contains(&found.uid());
+        if !is_known {
+            return Err(HomeError::OtherOwner { path: above.to_path_buf(), owner: found.uid() });
+        }
+        let is_group_ours = [0, rustix::process::getegid().as_raw()].contains(&found.gid());
+        let by_others = found.mode() & if is_group_ours { 0o002 } else { 0o022 };
+        if by_others != 0 && found.mode() & 0o1000 == 0 {
+            return Err(HomeError::OthersWrite { path: above.to_path_buf() });
+        }
     }
     Ok(())
 }
@@ -189,6 +229,43 @@ pub fn private_dir(path: &Path) -> Result<(), HomeError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn a_home_that_others_can_write_is_refused_by_name_and_one_that_they_can_read_is_closed() {
+        let all = tempfile::tempdir().unwrap();
+        let home = Home::under(&all.path().join("ic"), Path::new("/home/u"));
+        home.prepare().unwrap();
+        let open =
+            |dir: &Path, mode| std::fs::set_permissions(dir, std::fs::Permissions::from_mode(mode)).unwrap();
+        let refused = || home.prepare().unwrap_err().to_string();
+        for (dir, mode) in [(home.config.clone(), 0o702), (home.policy(), 0o720), (home.audit(), 0o777)] {
+            open(&dir, mode);
+            assert!(
+                refused().starts_with(&format!("other users can write `{}`", dir.display())),
+                "{}",
+                refused()
+            );
+            open(&dir, 0o755);
+            home.prepare().unwrap();
+        }
+        let above = all.path().join("ic");
+        open(&above, 0o707);
+        assert!(
+            refused().starts_with(&format!("other users can write `{}`", above.display())),
+            "{}",
+            refused()
+        );
+        open(&above, 0o1777);
+        home.prepare().unwrap();
+        if geteuid().is_root() {
+            std::os::unix::fs::chown(&above, Some(12345), None).unwrap();
+            assert_eq!(
+                refused(),
+                format!("`{}` belongs to user 12345, not to you; move it away", above.display())
+            );
+        }
+    }
 
     #[test]
     fn directories_are_made_private_and_stay_so() {

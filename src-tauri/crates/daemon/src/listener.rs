@@ -3,16 +3,17 @@
 //! - One daemon per user: whoever holds the lock of the state and that of the socket listens.
 //! - A peer of another user is refused before anything it says is read.
 
+use crate::regular;
 use crate::session::Stdio;
 use crate::wire::{Input, Output};
 use ironcurtain_protocol::{Hello, MAX_FRAME_BYTES, Note, Refusal, RefusalCode, VERSION, Welcome};
 use rustix::fs::FlockOperation;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags};
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
@@ -80,9 +81,7 @@ impl Lock {
     /// Takes it, or says that another daemon has it.
     fn take(path: PathBuf) -> Result<Self, ListenError> {
         let failed = |source| ListenError::Io { path: path.clone(), source };
-        let mut options = OpenOptions::new();
-        options.write(true).create(true).truncate(false).mode(0o600);
-        let file = options.open(&path).map_err(failed)?;
+        let file = regular::own(&path).map_err(failed)?;
         match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => Ok(Self(file)),
             Err(rustix::io::Errno::WOULDBLOCK) => Err(ListenError::AlreadyRunning(path)),

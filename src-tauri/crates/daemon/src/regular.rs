@@ -2,8 +2,10 @@
 //! an end, a folder.
 //!
 //! - Opening never waits, and nothing but a regular file is read.
+//! - A file of ours is made anew or is ours already: nothing is written through a link, or to what others may write.
 
 use rustix::fs::{FileType, Mode, OFlags, fstat};
+use rustix::io::Errno;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
@@ -22,6 +24,52 @@ pub(crate) fn open(path: &Path) -> io::Result<File> {
 /// As [`open`], for what must not be a link.
 pub(crate) fn open_unlinked(path: &Path) -> io::Result<File> {
     open_with(path, OFlags::NOFOLLOW)
+}
+
+/// Opens a file of ours for appending, and makes it when there is none.
+///
+/// # Errors
+/// When it cannot be opened, is a link, or another user owns it or may write it.
+pub(crate) fn own(path: &Path) -> io::Result<File> {
+    let flags = OFlags::RDWR
+        | OFlags::APPEND
+        | OFlags::NOFOLLOW
+        | OFlags::NONBLOCK
+        | OFlags::NOCTTY
+        | OFlags::CLOEXEC;
+    let open = |more: OFlags| rustix::fs::open(path, flags | more, Mode::RUSR | Mode::WUSR);
+    let opened = match open(OFlags::empty()) {
+        // Another one may make it at the same moment.
+        Err(Errno::NOENT) => match open(OFlags::CREATE | OFlags::EXCL) {
+            Err(Errno::EXIST) => open(OFlags::empty()),
+            made => made,
+        },
+        found => found,
+    };
+    let refused = |why: String| io::Error::new(io::ErrorKind::InvalidInput, why);
+    let file = File::from(opened.map_err(|error| match error {
+        Errno::LOOP => refused("it is a link".to_owned()),
+        error => error.into(),
+    })?);
+    let found = fstat(&file)?;
+    let me = rustix::process::geteuid().as_raw();
+    match FileType::from_raw_mode(found.st_mode) {
+        FileType::RegularFile if found.st_uid != me => {
+            Err(refused(format!("it belongs to user {}, not to you", found.st_uid)))
+        }
+        FileType::RegularFile if found.st_mode & 0o022 != 0 => {
+            Err(refused("other users can write it: close it with `chmod go-w`".to_owned()))
+        }
+        FileType::RegularFile => Ok(file),
+        // Only root makes one.
+        FileType::CharacterDevice => Ok(file),
+        FileType::Directory
+        | FileType::Fifo
+        | FileType::BlockDevice
+        | FileType::Symlink
+        | FileType::Socket
+        | FileType::Unknown => Err(refused("it is not a regular file".to_owned())),
+    }
 }
 
 fn open_with(path: &Path, more: OFlags) -> io::Result<File> {
@@ -62,6 +110,7 @@ pub fn text(path: &Path) -> io::Result<Option<String>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::Write;
 
     #[test]
     fn only_regular_files_are_read_and_nothing_is_waited_for() {
@@ -87,6 +136,35 @@ mod tests {
     }
 
     #[test]
+    fn a_file_of_ours_is_made_for_nobody_else_and_never_through_a_link() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name);
+        let mode = |name: &str| fstat(File::open(path(name)).unwrap()).unwrap().st_mode & 0o777;
+        let refused = |name: &str| own(&path(name)).unwrap_err().to_string();
+        for _ in 0..2 {
+            own(&path("log")).unwrap().write_all(b"line\n").unwrap();
+        }
+        assert_eq!(
+            (std::fs::read_to_string(path("log")).unwrap().as_str(), mode("log")),
+            ("line\nline\n", 0o600)
+        );
+        for (name, to) in [("link", "log"), ("dangling", "elsewhere")] {
+            std::os::unix::fs::symlink(path(to), path(name)).unwrap();
+            assert_eq!(refused(name), "it is a link");
+        }
+        assert!(!path("elsewhere").exists());
+        std::fs::set_permissions(path("log"), std::os::unix::fs::PermissionsExt::from_mode(0o620)).unwrap();
+        assert_eq!(refused("log"), "other users can write it: close it with `chmod go-w`");
+        rustix::fs::mkfifoat(rustix::fs::CWD, path("pipe"), Mode::RUSR | Mode::WUSR).unwrap();
+        assert_eq!(refused("pipe"), "it is not a regular file");
+        if rustix::process::geteuid().is_root() {
+            File::create(path("theirs")).unwrap();
+            std::os::unix::fs::chown(path("theirs"), Some(12345), None).unwrap();
+            assert_eq!(refused("theirs"), "it belongs to user 12345, not to you");
+        }
+    }
+
+    #[test]
     fn what_is_opened_is_handed_to_no_program_and_a_link_is_followed_only_where_it_may_be() {
         let dir = tempfile::tempdir().unwrap();
         let (file, link) = (dir.path().join("file"), dir.path().join("link"));
@@ -98,7 +176,7 @@ mod tests {
         }
         assert_eq!(
             open_unlinked(&link).unwrap_err().raw_os_error(),
-            Some(rustix::io::Errno::LOOP.raw_os_error())
+            Some(Errno::LOOP.raw_os_error())
         );
     }
 }

@@ -200,7 +200,10 @@ mod tests {
     /// A conversation whose supervisor is at the other end, with its log and state in `dir`, and where the supervisor keeps
     /// what it tells.
     fn conversation(dir: &Path) -> (Control, Stream, PathBuf) {
-        let audit = Audit::open(dir, Troubles::default()).unwrap();
+        conversation_on(dir, Audit::open(dir, Troubles::default()).unwrap())
+    }
+
+    fn conversation_on(dir: &Path, audit: Audit) -> (Control, Stream, PathBuf) {
         let whose = Some(Whose { session: "s1".into(), server: "files".into() });
         let report = Report { audit, whose, _awaited: LastWords::default().awaited() };
         let record = Record::new(dir);
@@ -336,8 +339,8 @@ mod tests {
     async fn what_is_not_on_record_is_kept() {
         let dir = tempfile::tempdir().unwrap();
         // The device that is always full.
-        std::os::unix::fs::symlink("/dev/full", dir.path().join("audit.jsonl")).unwrap();
-        let (mut control, mut supervisor, kept) = conversation(dir.path());
+        let audit = Audit::at(Path::new("/dev/full"), Troubles::default()).unwrap();
+        let (mut control, mut supervisor, kept) = conversation_on(dir.path(), audit);
         for event in [Event::Uncovered { path: "/p/.envrc".into() }, Event::Exited { status: 137 }] {
             keep(&kept, &event);
             say(&mut supervisor, &event);

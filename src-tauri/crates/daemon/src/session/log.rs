@@ -2,9 +2,8 @@
 //! nothing in a line hides or steers the terminal it is looked at on.
 
 use crate::consent::visible;
-use std::fs::OpenOptions;
+use crate::regular;
 use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use tokio::sync::mpsc;
 
@@ -27,7 +26,7 @@ pub(super) fn start(path: PathBuf) -> mpsc::Sender<String> {
                 continue;
             }
             if file.is_none() {
-                file = OpenOptions::new().append(true).create(true).mode(0o600).open(&path).ok();
+                file = regular::own(&path).ok();
             }
             // It is for people to read later; a full disk is told where it matters, by the audit log.
             let _ = file.as_mut().map(|f| writeln!(f, "{line}"));

@@ -2,7 +2,9 @@
 //!
 //! - A change of version is one transaction: after a crash the database is of the one or of the other.
 
+use crate::regular;
 use rusqlite::{Connection, OpenFlags};
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// Version of the tables, kept in SQLite's `user_version`.
@@ -37,6 +39,14 @@ pub enum StoreError {
         /// SQLite's answer.
         source: rusqlite::Error,
     },
+    /// Its file cannot be used.
+    #[error("the database `{path}` cannot be opened: {source}")]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
     /// Written by a newer program.
     #[error("the database `{path}` is of version {found}, newer than this program; update IronCurtain")]
     Newer {
@@ -56,7 +66,8 @@ pub enum StoreError {
 /// Opens the database, with the tables of this version.
 pub(super) fn open(path: &Path) -> Result<Connection, StoreError> {
     let at = |source| StoreError::Database { path: path.to_path_buf(), source };
-    let connection = Connection::open(path).map_err(at)?;
+    regular::own(path).map_err(|source| StoreError::File { path: path.to_path_buf(), source })?;
+    let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     connection.execute_batch("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;").map_err(at)?;
     let found: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(at)?;
     match found {
@@ -80,8 +91,7 @@ pub(super) fn open_to_read(path: &Path) -> Result<Option<Connection>, StoreError
         return Ok(None);
     }
     let at = |source| StoreError::Database { path: path.to_path_buf(), source };
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(path, flags).map_err(at)?;
+    let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
     let found: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(at)?;
     match found {
         0 => return Ok(None),
@@ -93,6 +103,16 @@ pub(super) fn open_to_read(path: &Path) -> Result<Option<Connection>, StoreError
         found => return Err(StoreError::Newer { path: path.to_path_buf(), found }),
     }
     Ok(Some(connection))
+}
+
+/// Opens a file that is there, and no link. SQLite would refuse links in its folder's path too, so these are resolved.
+fn connect(path: &Path, how: OpenFlags) -> Result<Connection, StoreError> {
+    let real = path.parent().map_or(Ok(PathBuf::new()), Path::canonicalize);
+    let real = real.map_err(|source| StoreError::File { path: path.to_path_buf(), source })?;
+    let flags = how | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
+    let real = path.file_name().map(|name| real.join(name)).unwrap_or(real);
+    Connection::open_with_flags(real, flags)
+        .map_err(|source| StoreError::Database { path: path.to_path_buf(), source })
 }
 
 #[cfg(test)]
@@ -128,6 +148,25 @@ mod tests {
         assert_eq!(short(Store::open(&path).unwrap()), expected);
         assert_eq!(short(Store::open(&path).unwrap()), expected);
         assert_eq!(short(Store::open_to_read(&path).unwrap().unwrap()), expected);
+    }
+
+    #[test]
+    fn a_database_is_neither_made_nor_opened_through_a_link() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        let link = |to: &str, from: &str| std::os::unix::fs::symlink(at(to), at(from)).unwrap();
+        link("elsewhere", "state.db");
+        let refused = open(&at("state.db")).unwrap_err().to_string();
+        assert!(refused.ends_with("state.db` cannot be opened: it is a link"), "{refused}");
+        assert!(!at("elsewhere").exists());
+        drop(open(&at("other.db")).unwrap());
+        link("other.db", "again.db");
+        assert!(open(&at("again.db")).is_err() && open_to_read(&at("again.db")).is_err());
+        // Links in the way to its folder are the person's.
+        std::fs::create_dir(at("folder")).unwrap();
+        link("folder", "way");
+        drop(open(&at("way/state.db")).unwrap());
+        assert!(at("folder/state.db").exists() && open_to_read(&at("way/state.db")).unwrap().is_some());
     }
 
     #[test]
