@@ -120,7 +120,7 @@ fn a_machine_that_cannot_sandbox_runs_servers_without_only_if_the_person_chose_s
 }
 
 /// Why the server does not run.
-fn refusal(client: &mut Client) -> String {
+pub(crate) fn refusal(client: &mut Client) -> String {
     let params = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });
     client.request("initialize", params)["error"]["message"].as_str().unwrap().to_owned()
 }

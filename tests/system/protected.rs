@@ -2,13 +2,15 @@
 
 use crate::client::BOUND;
 use crate::consent::Next;
+use crate::contained::refusal;
 use crate::hostile;
 use crate::world::{World, eventually, programs};
 use ironcurtain_daemon::consent::{Lifetime, Reach};
 use serde_json::json;
 use std::fs;
-use std::os::unix::fs::symlink;
-use std::path::Path;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
 
 const POLICY: &str = "policy/compiled-policy.json";
 const MISSING: &str = "os error 2)";
@@ -82,14 +84,37 @@ fn a_link_in_a_folder_of_secrets_protects_what_it_leads_to_also_one_that_appears
     assert_eq!(client.open(&plain).ok(), "plain");
 }
 
-#[test]
-fn our_programs_in_a_granted_checkout_are_read_and_not_replaced() {
+/// A checkout with our programs in it.
+fn checkout() -> (TempDir, PathBuf) {
     let checkout = tempfile::tempdir_in("/var/tmp").unwrap();
     let ours = checkout.path().canonicalize().unwrap().join("target/debug");
     fs::create_dir_all(&ours).unwrap();
     for name in ["ironcurtain-sandbox", "ironcurtain-filesystem", "ironcurtain-shim", "ironcurtain"] {
         fs::copy(programs().join(name), ours.join(name)).unwrap();
     }
+    (checkout, ours)
+}
+
+#[test]
+fn a_program_of_ours_that_others_can_write_is_not_started() {
+    let (_checkout, ours) = checkout();
+    let world = World::run_by(ours.clone(), |_| {});
+    let note = world.file("docs/note.txt", "note");
+    let mode = |name: &str, mode| fs::set_permissions(ours.join(name), fs::Permissions::from_mode(mode)).unwrap();
+    for name in ["ironcurtain-sandbox", "ironcurtain-filesystem"] {
+        mode(name, 0o757);
+        let mut client = world.start("filesystem");
+        let message = refusal(&mut client);
+        assert!(message.contains(name) && message.contains("other users can write it"), "{message}");
+        mode(name, 0o755);
+        world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
+        assert_eq!(world.connect("filesystem").read(&note).ok(), "note");
+    }
+}
+
+#[test]
+fn our_programs_in_a_granted_checkout_are_read_and_not_replaced() {
+    let (_checkout, ours) = checkout();
     fs::write(ours.join("built.d"), "built").unwrap();
     let source = ours.ancestors().nth(2).unwrap().join("source.rs");
     fs::write(&source, "source").unwrap();

@@ -1,6 +1,7 @@
 //! Where our files are. Every directory is this user's alone (mode 0700).
 
 use directories::{BaseDirs, ProjectDirs};
+use ironcurtain_paths::is_written_by_others;
 use ironcurtain_protocol::{HOME_VARIABLE, PlaceError, Sockets};
 use rustix::fs::{Mode, OFlags, fchmod, fstat, open};
 use rustix::io::Errno;
@@ -198,7 +199,7 @@ pub fn private_dir(path: &Path) -> Result<(), HomeError> {
         return Err(HomeError::OtherOwner { path: path.to_path_buf(), owner: found.st_uid });
     }
     // Something of theirs may be in it already.
-    if found.st_mode & 0o022 != 0 {
+    if is_written_by_others(found.st_mode, found.st_gid) {
         return Err(HomeError::OthersWrite { path: path.to_path_buf() });
     }
     if found.st_mode & 0o077 != 0 {
@@ -217,9 +218,7 @@ fn safe_above(path: &Path) -> Result<(), HomeError> {
         if !is_known {
             return Err(HomeError::OtherOwner { path: above.to_path_buf(), owner: found.uid() });
         }
-        let is_group_ours = [0, rustix::process::getegid().as_raw()].contains(&found.gid());
-        let by_others = found.mode() & if is_group_ours { 0o002 } else { 0o022 };
-        if by_others != 0 && found.mode() & 0o1000 == 0 {
+        if is_written_by_others(found.mode(), found.gid()) && found.mode() & 0o1000 == 0 {
             return Err(HomeError::OthersWrite { path: above.to_path_buf() });
         }
     }
@@ -239,7 +238,7 @@ mod tests {
         let open =
             |dir: &Path, mode| std::fs::set_permissions(dir, std::fs::Permissions::from_mode(mode)).unwrap();
         let refused = || home.prepare().unwrap_err().to_string();
-        for (dir, mode) in [(home.config.clone(), 0o702), (home.policy(), 0o720), (home.audit(), 0o777)] {
+        for (dir, mode) in [(home.config.clone(), 0o702), (home.policy(), 0o702), (home.audit(), 0o777)] {
             open(&dir, mode);
             assert!(
                 refused().starts_with(&format!("other users can write `{}`", dir.display())),

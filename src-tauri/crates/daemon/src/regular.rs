@@ -4,6 +4,7 @@
 //! - Opening never waits, and nothing but a regular file is read.
 //! - A file of ours is made anew or is ours already: nothing is written through a link, or to what others may write.
 
+use ironcurtain_paths::is_written_by_others;
 use rustix::fs::{FileType, Mode, OFlags, fstat};
 use rustix::io::Errno;
 use std::fs::File;
@@ -57,7 +58,7 @@ pub(crate) fn own(path: &Path) -> io::Result<File> {
         FileType::RegularFile if found.st_uid != me => {
             Err(refused(format!("it belongs to user {}, not to you", found.st_uid)))
         }
-        FileType::RegularFile if found.st_mode & 0o022 != 0 => {
+        FileType::RegularFile if is_written_by_others(found.st_mode, found.st_gid) => {
             Err(refused("other users can write it: close it with `chmod go-w`".to_owned()))
         }
         FileType::RegularFile => Ok(file),
@@ -153,7 +154,7 @@ mod tests {
             assert_eq!(refused(name), "it is a link");
         }
         assert!(!path("elsewhere").exists());
-        std::fs::set_permissions(path("log"), std::os::unix::fs::PermissionsExt::from_mode(0o620)).unwrap();
+        std::fs::set_permissions(path("log"), std::os::unix::fs::PermissionsExt::from_mode(0o602)).unwrap();
         assert_eq!(refused("log"), "other users can write it: close it with `chmod go-w`");
         rustix::fs::mkfifoat(rustix::fs::CWD, path("pipe"), Mode::RUSR | Mode::WUSR).unwrap();
         assert_eq!(refused("pipe"), "it is not a regular file");
@@ -174,9 +175,6 @@ mod tests {
             let flags = rustix::io::fcntl_getfd(opened.unwrap()).unwrap();
             assert_eq!(flags, rustix::io::FdFlags::CLOEXEC);
         }
-        assert_eq!(
-            open_unlinked(&link).unwrap_err().raw_os_error(),
-            Some(Errno::LOOP.raw_os_error())
-        );
+        assert_eq!(open_unlinked(&link).unwrap_err().raw_os_error(), Some(Errno::LOOP.raw_os_error()));
     }
 }

@@ -3,13 +3,18 @@
 //! - [`CanonicalPath`] is lexical and always available: judging compares paths and never touches the disk.
 //! - [`Resolver`], behind the default feature `resolve`, is the only code that follows symlinks.
 //! - Whatever cannot be resolved is an error, never a guess: the caller denies.
+//! - [`OwnProgram`], behind the default feature `program`, is how our programs start each other.
 //! - [`protected`] lists the paths of secrets and of agents' clients. It is data.
 
 mod canonical;
+#[cfg(all(unix, feature = "program"))]
+mod program;
 pub mod protected;
 #[cfg(feature = "resolve")]
 mod resolve;
 
 pub use canonical::{CanonicalPath, NotCanonicalError};
+#[cfg(all(unix, feature = "program"))]
+pub use program::{OwnProgram, is_written_by_others};
 #[cfg(feature = "resolve")]
 pub use resolve::{Link, PathError, Resolution, Resolver, Target};

@@ -21,9 +21,11 @@ use std::{
         fd::{AsFd, AsRawFd, OwnedFd},
         unix::process::CommandExt,
     },
-    path::PathBuf,
-    process::{Command, ExitCode},
+    path::{Path, PathBuf},
+    process::ExitCode,
 };
+
+use ironcurtain_paths::OwnProgram;
 
 use arguments::{Arguments, HELP, Run, Task, UsageError};
 use plan::{PlanError, Surroundings};
@@ -102,7 +104,11 @@ fn become_supervisor(program: &str, spec: &Spec, egress: Option<&OwnedFd>, debug
         Ok(spec) => spec,
         Err(error) => return error.into(),
     };
-    let mut command = Command::new(program);
+    let opened = match OwnProgram::open(Path::new(program)) {
+        Ok(opened) => opened,
+        Err(source) => return CommandError::Start { program: program.to_owned(), source },
+    };
+    let mut command = opened.command();
     command.arg(FOREGROUND).arg(spec.as_raw_fd().to_string());
     command.arg(egress.map_or(NONE.to_owned(), |egress| egress.as_raw_fd().to_string()));
     command.arg(if debug { DEBUG } else { NONE }).env_clear();

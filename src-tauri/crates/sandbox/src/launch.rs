@@ -15,13 +15,14 @@ use std::{
         fd::{AsFd, AsRawFd, OwnedFd},
         unix::{net::UnixStream, process::CommandExt, process::ExitStatusExt},
     },
-    path::{Path, PathBuf},
-    process::{Child, Command, ExitStatus, Stdio},
+    path::Path,
+    process::{Child, ExitStatus, Stdio},
     sync::{Arc, mpsc},
     thread,
     time::Duration,
 };
 
+use ironcurtain_paths::OwnProgram;
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     fs::{MemfdFlags, memfd_create},
@@ -157,8 +158,10 @@ fn launch_in(
     };
     let group = place.map(|place| place.make(&spec.limits)).transpose()?;
     let door = group.as_ref().map(|group| Ok::<_, io::Error>((group.door()?, group.has()))).transpose()?;
+    let start_failed =
+        |source| LaunchError::Start { program: supervisor_program.display().to_string(), source };
     let theirs = Theirs {
-        program: supervisor_program.to_owned(),
+        program: OwnProgram::open(supervisor_program).map_err(start_failed)?,
         spec: spec_file(spec)?,
         stdio: [stdin_theirs, stdout_theirs, stderr_theirs],
         control: control_theirs.into(),
@@ -185,16 +188,13 @@ fn launch_in(
         drop(group);
     })?;
     let gone = |_| io::Error::other("the thread that starts it ended");
-    let (kill, pid) = start
-        .recv()
-        .map_err(gone)?
-        .map_err(|source| LaunchError::Start { program: supervisor_program.display().to_string(), source })?;
+    let (kill, pid) = start.recv().map_err(gone)?.map_err(start_failed)?;
     Ok(Launched { stdin, stdout, stderr, control, pid, kill, egress })
 }
 
 /// What goes to the supervisor.
 struct Theirs {
-    program: PathBuf,
+    program: OwnProgram,
     spec: File,
     stdio: [OwnedFd; 3],
     control: OwnedFd,
@@ -206,7 +206,7 @@ struct Theirs {
 impl Theirs {
     fn start(self) -> io::Result<Child> {
         let [stdin, stdout, stderr] = self.stdio;
-        let mut command = Command::new(&self.program);
+        let mut command = self.program.command();
         command
             .args(["--supervise", &std::process::id().to_string()])
             .args([self.spec.as_raw_fd().to_string(), self.control.as_raw_fd().to_string()])

@@ -6,8 +6,10 @@
 use std::{
     io::{self, Write},
     os::unix::process::CommandExt,
-    process::{Command, ExitCode},
+    process::ExitCode,
 };
+
+use ironcurtain_paths::OwnProgram;
 
 use crate::{
     enter,
@@ -25,6 +27,8 @@ Inside of a sandbox: connects the standard streams to HOST by way of the sandbox
 
 /// Runs the program with `args`, its name not among them.
 pub fn program(args: impl Iterator<Item = String>) -> ExitCode {
+    // Started by descriptor, the kernel would call it by a number.
+    let _ = rustix::thread::set_name(c"ironcurtain-sandbox");
     let args: Vec<String> = args.collect();
     match args.split_first() {
         Some((part, rest)) if part == "--supervise" => supervisor::run(rest),
@@ -55,7 +59,9 @@ fn become_command(args: &[String]) -> ExitCode {
     let problem = match std::env::current_exe() {
         Ok(own) => {
             let program = own.with_file_name(COMMAND_PROGRAM);
-            let error = Command::new(&program).arg(own).args(args).exec();
+            let opened = OwnProgram::open(&program);
+            let become_it = |it: OwnProgram| it.command().arg(own).args(args).exec();
+            let error = opened.map_or_else(|error| error, become_it);
             format!("the program `{}` that reads settings could not be started: {error}", program.display())
         }
         Err(error) => format!("the place of this program is not known: {error}"),

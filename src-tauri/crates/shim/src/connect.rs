@@ -1,5 +1,6 @@
 //! Finding the daemon, starting it when none runs, and greeting it.
 
+use ironcurtain_paths::OwnProgram;
 use ironcurtain_protocol::{Hello, Sockets, Stdio};
 use rustix::fs::OFlags;
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
@@ -10,7 +11,7 @@ use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command};
+use std::process::Child;
 use std::time::{Duration, Instant};
 
 /// How long a daemon that was just started may take before it listens.
@@ -132,7 +133,8 @@ fn daemon_program() -> Result<PathBuf, String> {
 /// Starts it with nothing of ours: no descriptor of the conversation, and not in the client's process group,
 /// so that it outlives the client.
 fn start(program: &Path) -> io::Result<Child> {
-    let mut command = Command::new(program);
+    let opened = OwnProgram::open(program)?;
+    let mut command = opened.command();
     if program.ends_with("ironcurtain-desktop") {
         command.arg("--background");
     } else {

@@ -1,5 +1,6 @@
-//! Finding the programs that servers are.
+//! Finding the programs that servers are. One of our own has to be as we installed it.
 
+use ironcurtain_paths::OwnProgram;
 use std::path::{Path, PathBuf};
 
 /// The program's real file, or the link that a virtual environment has for it: an absolute path, one of ours, or the first on the path.
@@ -21,6 +22,9 @@ pub(crate) fn find_program(command: &str, ours: &Path) -> Result<PathBuf, String
         path.canonicalize().map_err(|e| format!("the program `{}` cannot be used: {e}", found.display()))
     };
     let file = real(&found)?;
+    if ours.canonicalize().is_ok_and(|ours| file.starts_with(ours)) {
+        OwnProgram::open(&file).map_err(|e| format!("`{}` is not started: {e}", file.display()))?;
+    }
     // A Python of a virtual environment is a link to the system's, and finds its modules by where the link is.
     match (found.parent(), found.file_name()) {
         (Some(bin), Some(name)) if bin.join("../pyvenv.cfg").is_file() => Ok(real(bin)?.join(name)),
@@ -37,6 +41,25 @@ mod tests {
         let problem = find_program("no-such-program", Path::new("/nonexistent"));
         assert_eq!(problem, Err("the program `no-such-program` is nowhere on the path".into()));
         assert!(find_program("./x", Path::new("/nonexistent")).unwrap_err().contains("relative path"));
+    }
+
+    #[test]
+    fn a_program_of_ours_that_others_can_write_is_not_started() {
+        use std::os::unix::fs::PermissionsExt;
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().canonicalize().unwrap().join("ironcurtain-x");
+        std::fs::write(&file, "").unwrap();
+        let with = |mode, ours: &Path| {
+            std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).unwrap();
+            find_program(file.to_str().unwrap(), ours)
+        };
+        let refused = with(0o777, dir.path()).unwrap_err();
+        assert!(
+            refused.ends_with("is not started: other users can write it: close it with `chmod go-w`"),
+            "{refused}"
+        );
+        assert_eq!(with(0o755, dir.path()), Ok(file.clone()));
+        assert_eq!(with(0o777, Path::new("/nonexistent")), Ok(file.clone()));
     }
 
     #[test]

@@ -10,8 +10,10 @@ use std::{
         unix::{net::UnixStream, process::CommandExt},
     },
     path::Path,
-    process::{Command, Stdio},
+    process::Stdio,
 };
+
+use ironcurtain_paths::OwnProgram;
 
 use crate::{
     orders::{PROXY_PROGRAM, ProxyOrders},
@@ -33,7 +35,9 @@ pub(super) enum ProxyError {
 pub(super) fn start(orders: &ProxyOrders, own_program: &str) -> Result<OwnedFd, ProxyError> {
     let program = Path::new(own_program).with_file_name(PROXY_PROGRAM);
     let (ours, theirs) = UnixStream::pair()?;
-    let mut command = Command::new(&program);
+    let failed = |source| ProxyError::Start { program: program.display().to_string(), source };
+    let opened = OwnProgram::open(&program).map_err(failed)?;
+    let mut command = opened.command();
     command
         .arg(theirs.as_raw_fd().to_string())
         .stdin(Stdio::piped())
@@ -44,8 +48,7 @@ pub(super) fn start(orders: &ProxyOrders, own_program: &str) -> Result<OwnedFd, 
     sys::process::inherit(&mut command, &[theirs.as_fd()]);
     sys::process::prepare(&mut command, sys::signals::let_go);
     let started = command.spawn();
-    let mut proxy =
-        started.map_err(|source| ProxyError::Start { program: program.display().to_string(), source })?;
+    let mut proxy = started.map_err(failed)?;
     let orders = serde_json::to_vec(orders).map_err(io::Error::from)?;
     proxy.stdin.take().map_or(Ok(()), |mut stdin| stdin.write_all(&orders))?;
     Ok(ours.into())

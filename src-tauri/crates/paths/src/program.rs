@@ -1,0 +1,112 @@
+//! Our own programs: opened, looked at, and started by the very descriptor that was looked at.
+//!
+//! - A program of ours belongs to root or to this user, and nobody else can write it. Any other is not started.
+//! - It is shown under the path that it was opened by.
+
+use rustix::process::{getegid, geteuid};
+use std::fs::File;
+use std::io;
+#[cfg(target_os = "linux")]
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A program of ours, ready to be started.
+#[derive(Debug)]
+pub struct OwnProgram {
+    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "only Linux starts by descriptor"))]
+    file: File,
+    path: PathBuf,
+}
+
+impl OwnProgram {
+    /// Opens a program and looks at it.
+    ///
+    /// # Errors
+    /// When it cannot be opened, is no regular file, or others than root and this user own or may write it.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        let file = File::open(path)?;
+        let found = file.metadata()?;
+        let refused = |why: String| Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
+        if !found.is_file() {
+            return refused("it is not a regular file".to_owned());
+        }
+        if ![0, geteuid().as_raw()].contains(&found.uid()) {
+            return refused(format!("it belongs to user {}, who is neither you nor root", found.uid()));
+        }
+        if is_written_by_others(found.mode(), found.gid()) {
+            return refused("other users can write it: close it with `chmod go-w`".to_owned());
+        }
+        Ok(Self { file, path: path.to_path_buf() })
+    }
+
+    /// A command that starts what was opened, while this value lives.
+    #[must_use]
+    pub fn command(&self) -> Command {
+        #[cfg(target_os = "linux")]
+        let mut command = Command::new(format!("/proc/self/fd/{}", self.file.as_raw_fd()));
+        #[cfg(not(target_os = "linux"))]
+        let mut command = Command::new(&self.path);
+        command.arg0(&self.path);
+        command
+    }
+}
+
+/// Whether a mode lets somebody else write. The group of a user's own, which many systems give each user, is that user.
+#[must_use]
+pub fn is_written_by_others(mode: u32, gid: u32) -> bool {
+    let (user, group) = (geteuid().as_raw(), getegid().as_raw());
+    let is_own_group = gid == 0 || (gid == group && gid == user);
+    mode & 0o002 != 0 || (mode & 0o020 != 0 && !is_own_group)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::{copy, rename, set_permissions};
+    use std::os::unix::fs::{PermissionsExt, chown};
+
+    fn program() -> (tempfile::TempDir, PathBuf) {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("program");
+        copy("/bin/echo", &path).unwrap();
+        (dir, path)
+    }
+
+    fn refused(path: &Path) -> String {
+        OwnProgram::open(path).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn what_was_looked_at_is_started_whatever_has_its_name_by_then() {
+        let (dir, path) = program();
+        let opened = OwnProgram::open(&path).unwrap();
+        copy("/bin/false", dir.path().join("other")).unwrap();
+        rename(dir.path().join("other"), &path).unwrap();
+        let said = opened.command().arg("looked at").output().unwrap();
+        assert_eq!((said.stdout.as_slice(), said.status.success()), (b"looked at\n".as_slice(), true));
+        assert!(!OwnProgram::open(&path).unwrap().command().status().unwrap().success());
+    }
+
+    #[test]
+    fn a_program_that_others_can_write_or_own_is_not_started() {
+        let (dir, path) = program();
+        let mode = |mode| set_permissions(&path, PermissionsExt::from_mode(mode)).unwrap();
+        mode(0o757);
+        assert_eq!(refused(&path), "other users can write it: close it with `chmod go-w`");
+        mode(0o755);
+        assert!(OwnProgram::open(&path).is_ok());
+        assert_eq!(refused(dir.path()), "it is not a regular file");
+        if geteuid().is_root() {
+            chown(&path, Some(12345), None).unwrap();
+            assert_eq!(refused(&path), "it belongs to user 12345, who is neither you nor root");
+            chown(&path, Some(0), Some(12345)).unwrap();
+            mode(0o775);
+            assert_eq!(refused(&path), "other users can write it: close it with `chmod go-w`");
+            chown(&path, Some(0), Some(0)).unwrap();
+            assert!(OwnProgram::open(&path).is_ok());
+        }
+    }
+}
