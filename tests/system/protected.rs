@@ -100,7 +100,8 @@ fn a_program_of_ours_that_others_can_write_is_not_started() {
     let (_checkout, ours) = checkout();
     let world = World::run_by(ours.clone(), |_| {});
     let note = world.file("docs/note.txt", "note");
-    let mode = |name: &str, mode| fs::set_permissions(ours.join(name), fs::Permissions::from_mode(mode)).unwrap();
+    let mode =
+        |name: &str, mode| fs::set_permissions(ours.join(name), fs::Permissions::from_mode(mode)).unwrap();
     for name in ["ironcurtain-sandbox", "ironcurtain-filesystem"] {
         mode(name, 0o757);
         let mut client = world.start("filesystem");

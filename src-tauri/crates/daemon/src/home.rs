@@ -1,7 +1,7 @@
 //! Where our files are. Every directory is this user's alone (mode 0700).
 
 use directories::{BaseDirs, ProjectDirs};
-use ironcurtain_paths::is_written_by_others;
+use ironcurtain_paths::{is_trusted_owner, is_written_by_others};
 use ironcurtain_protocol::{HOME_VARIABLE, PlaceError, Sockets};
 use rustix::fs::{Mode, OFlags, fchmod, fstat, open};
 use rustix::io::Errno;
@@ -10,9 +10,6 @@ use std::fs::DirBuilder;
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
-
-/// Whom the kernel shows for an owner that a container has no number for: the machine's own root, mostly.
-const UNMAPPED: u32 = 65534;
 
 /// Our directories, and the person's home that `~` stands for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -214,8 +211,7 @@ fn safe_above(path: &Path) -> Result<(), HomeError> {
     let io = |source| HomeError::Io { path: path.to_path_buf(), source };
     for above in path.canonicalize().map_err(io)?.ancestors().skip(1) {
         let found = std::fs::metadata(above).map_err(io)?;
-        let is_known = [0, geteuid().as_raw(), UNMAPPED].contains(&found.uid());
-        if !is_known {
+        if !is_trusted_owner(found.uid()) {
             return Err(HomeError::OtherOwner { path: above.to_path_buf(), owner: found.uid() });
         }
         if is_written_by_others(found.mode(), found.gid()) && found.mode() & 0o1000 == 0 {

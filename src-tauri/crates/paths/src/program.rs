@@ -33,7 +33,7 @@ impl OwnProgram {
         if !found.is_file() {
             return refused("it is not a regular file".to_owned());
         }
-        if ![0, geteuid().as_raw()].contains(&found.uid()) {
+        if !is_trusted_owner(found.uid()) {
             return refused(format!("it belongs to user {}, who is neither you nor root", found.uid()));
         }
         if is_written_by_others(found.mode(), found.gid()) {
@@ -52,6 +52,16 @@ impl OwnProgram {
         command.arg0(&self.path);
         command
     }
+}
+
+/// Whether an owner is root or this user. In a user namespace the machine's root has no number, as has everybody else.
+#[must_use]
+pub fn is_trusted_owner(uid: u32) -> bool {
+    const UNMAPPED: u32 = 65534;
+    const ALL: [&str; 3] = ["0", "0", "4294967295"];
+    let has_all =
+        || std::fs::read_to_string("/proc/self/uid_map").is_ok_and(|map| map.split_whitespace().eq(ALL));
+    [0, geteuid().as_raw()].contains(&uid) || (uid == UNMAPPED && !has_all())
 }
 
 /// Whether a mode lets somebody else write. The group of a user's own, which many systems give each user, is that user.
@@ -102,6 +112,7 @@ mod tests {
         if geteuid().is_root() {
             chown(&path, Some(12345), None).unwrap();
             assert_eq!(refused(&path), "it belongs to user 12345, who is neither you nor root");
+            assert!(is_trusted_owner(0) && !is_trusted_owner(12345));
             chown(&path, Some(0), Some(12345)).unwrap();
             mode(0o775);
             assert_eq!(refused(&path), "other users can write it: close it with `chmod go-w`");
