@@ -109,15 +109,15 @@ impl<'a> Deeds<'a> {
         let verb = self.verb_of_path(given.roles, target);
         let mut object = vec![Piece::Path(visible::path(path.as_str()))];
         let message = self.of(Role::CommitMessage);
-        if let ([message], Verb::Commit) = (message.as_slice(), verb) {
-            if let Resource::Text(text) = &message.value {
-                let title = visible::head(text, LONGEST_TITLE);
-                if title == **text {
-                    told.arguments.push(self.call.argument(message));
-                }
-                let said = Piece::Foreign(visible::line(&title));
-                object = vec![said, Piece::Ours(" in "), Piece::Path(visible::path(path.as_str()))];
+        if let ([message], Verb::Commit) = (message.as_slice(), verb)
+            && let Resource::Text(text) = &message.value
+        {
+            let title = visible::head(text, LONGEST_TITLE);
+            if title == **text {
+                told.arguments.push(self.call.argument(message));
             }
+            let said = Piece::Foreign(visible::line(&title));
+            object = vec![said, Piece::Ours(" in "), Piece::Path(visible::path(path.as_str()))];
         }
         let found = self.found(given);
         // Links lead there; a relative path and `~` are only other spellings.
@@ -174,9 +174,8 @@ impl<'a> Deeds<'a> {
             let argument = self.call.argument(given);
             told.arguments.push(argument);
             let written = self.call.transport_arguments().get(&**argument).and_then(Value::as_str);
-            let asked_for = written
-                .filter(|written| *written != url.text() && !written.is_empty())
-                .map(|written| foreign_line(written));
+            let asked_for =
+                written.filter(|written| *written != url.text() && !written.is_empty()).map(foreign_line);
             told.lines.push(Consequence { asked_for, allowed: self.is_allowed(given), ..line(verb, object) });
         }
     }

@@ -13,11 +13,9 @@ pub(super) fn note(verb: Verb, target: Target, amount: Option<&str>) -> String {
         Target::Missing if makes && amount.is_some() => with("new file".to_owned()),
         Target::Missing if makes => "new".to_owned(),
         Target::Missing => "nothing is there".to_owned(),
-        Target::File(bytes) => match verb {
-            Verb::Overwrite => with(format!("{} are there now", size(bytes))),
-            Verb::Change => with(size(bytes)),
-            _ => size(bytes),
-        },
+        Target::File(bytes) if verb == Verb::Overwrite => with(format!("{} are there now", size(bytes))),
+        Target::File(bytes) if verb == Verb::Change => with(size(bytes)),
+        Target::File(bytes) => size(bytes),
         Target::Folder if matches!(verb, Verb::Delete | Verb::Move) => {
             "folder, with everything in it".to_owned()
         }
