@@ -50,6 +50,7 @@ fn settings(
     // A path that is not there denies nothing, and each one costs `srt` time.
     let there = |path: &String| Path::new(path).exists();
     let denied = around.denied(profile).into_iter().filter(there).collect();
+    let profile = &Profile { deny_write: around.not_written(profile), ..profile.clone() };
     let mut settings = Settings::new(profile, denied, &files.cwd, agent);
     let path = |need: &Need| need.path.as_str().to_owned();
     let writable: Vec<String> = needs.iter().filter(|need| need.writable).map(path).collect();
