@@ -133,7 +133,8 @@ impl<'a> Following<'a> {
             let Ok(names) = read_dir(found.path.as_path()) else { continue };
             for entry in names.take(MOST_NAMES).flatten() {
                 let Ok(kind) = entry.file_type() else { continue };
-                if !kind.is_symlink() && !(kind.is_dir() && depth > 0) {
+                let is_followed = kind.is_symlink() || (kind.is_dir() && depth > 0);
+                if !is_followed {
                     continue;
                 }
                 let Some(inner) = entry.path().to_str().and_then(|at| self.resolver.resolve(at).ok()) else {
