@@ -1,4 +1,4 @@
-// Buttons that take away, and what they say while they do.
+// Buttons that take away or keep, and what they say while they do.
 // A grant is "taken back" only after the app has answered that it is gone everywhere.
 
 import * as backend from "./backend.js";
@@ -23,6 +23,26 @@ export function endSessionButton(session, name, redraw) {
     words: ["End session", "Ending\u2026", "Ended", "Not ended"],
     label: `End the session of ${name}`,
     act: () => backend.endSession(session),
+    redraw,
+  });
+}
+
+export function keepButton(session, file, redraw) {
+  return actButton({
+    key: `keep:${session}:${file.path}`,
+    words: ["Keep", "Keeping\u2026", "Kept", "Not kept"],
+    label: `Keep ${file.shown}`,
+    act: () => backend.decideLeft(session, file.path, "keep"),
+    redraw,
+  });
+}
+
+export function quarantineButton(session, file, redraw) {
+  return actButton({
+    key: `quarantine:${session}:${file.path}`,
+    words: ["Quarantine", "Moving\u2026", "In quarantine", "Not moved"],
+    label: `Quarantine ${file.shown}`,
+    act: () => backend.decideLeft(session, file.path, "quarantine"),
     redraw,
   });
 }

@@ -1,11 +1,12 @@
 //! The settings window: made when asked for, gone when closed, and the commands its page may call.
 //!
-//! - The page can show and take away. No command allows anything, answers a question or adds a grant.
+//! - The page can show, take away, and keep what is there. No command allows anything, answers a question or adds a grant.
 
 use crate::backend::Backend;
 use crate::consent::{Desktop, Waiting};
 use ironcurtain_protocol::{
-    ActivityView, AuditCheckView, ErrorCode, GrantView, Reply, Request, SessionView, StatusView,
+    ActivityView, AuditCheckView, ErrorCode, GrantView, LeftChoice, Reply, Request, SessionRecordView,
+    SessionView, StatusView,
 };
 use serde::Serialize;
 use std::path::PathBuf;
@@ -31,6 +32,8 @@ pub(crate) struct Desk {
 pub(crate) struct Snapshot {
     status: StatusView,
     sessions: Vec<SessionView>,
+    /// The records of live sessions, and of ended ones that left files which wait for the person's word.
+    records: Vec<SessionRecordView>,
     grants: Vec<GrantView>,
     waiting: Vec<Waiting>,
     home: PathBuf,
@@ -76,7 +79,15 @@ pub(crate) fn tell(app: &AppHandle) {
 
 /// The commands, for the app's builder.
 pub(crate) fn commands() -> impl Fn(tauri::ipc::Invoke) -> bool + Send + Sync + 'static {
-    tauri::generate_handler![snapshot, activity, take_back, end_session, check_log, show_question]
+    tauri::generate_handler![
+        snapshot,
+        activity,
+        take_back,
+        end_session,
+        check_log,
+        decide_left,
+        show_question
+    ]
 }
 
 #[tauri::command]
@@ -85,10 +96,23 @@ async fn snapshot(desk: State<'_, Desk>) -> Result<Snapshot, Failure> {
     let status = if let Reply::Status(status) = reply { status } else { return Err(failure(reply)) };
     let reply = desk.backend.request(Request::Sessions).await;
     let sessions = if let Reply::Sessions(sessions) = reply { sessions } else { return Err(failure(reply)) };
+    let records = records(&desk, &sessions).await?;
     let reply = desk.backend.request(Request::Grants).await;
     let grants = if let Reply::Grants(grants) = reply { grants } else { return Err(failure(reply)) };
     let waiting = desk.desktop.waiting().borrow().clone();
-    Ok(Snapshot { status, sessions, grants, waiting, home: desk.home.clone() })
+    Ok(Snapshot { status, sessions, records, grants, waiting, home: desk.home.clone() })
+}
+
+async fn records(desk: &Desk, live: &[SessionView]) -> Result<Vec<SessionRecordView>, Failure> {
+    let reply = desk.backend.request(Request::LeftBehind).await;
+    let mut records = if let Reply::LeftBehind(ended) = reply { ended } else { return Err(failure(reply)) };
+    for SessionView { id, .. } in live {
+        // One that has ended meanwhile, or has just begun, may have none.
+        if let Reply::Session(record) = desk.backend.request(Request::Session { session: id.clone() }).await {
+            records.push(record);
+        }
+    }
+    Ok(records)
 }
 
 #[tauri::command]
@@ -112,6 +136,17 @@ async fn take_back(desk: State<'_, Desk>, grant: String) -> Result<TakenBack, Fa
 async fn end_session(desk: State<'_, Desk>, session: String) -> Result<(), Failure> {
     let reply = desk.backend.request(Request::EndSession { session }).await;
     if let Reply::Done = reply { Ok(()) } else { Err(failure(reply)) }
+}
+
+#[tauri::command]
+async fn decide_left(
+    desk: State<'_, Desk>,
+    session: String,
+    path: String,
+    choice: LeftChoice,
+) -> Result<(), Failure> {
+    let reply = desk.backend.request(Request::DecideLeft { session, path, choice }).await;
+    if let Reply::Session(_) = reply { Ok(()) } else { Err(failure(reply)) }
 }
 
 #[tauri::command]

@@ -54,6 +54,32 @@ fn a_session_shows_its_proof_and_folders_and_can_be_ended() {
 }
 
 #[test]
+fn files_that_run_later_are_listed_and_each_is_kept_or_moved_by_the_persons_word() {
+    let screen = Screen::start();
+    let stand = Stand::start(&screen, &["app"]);
+    says(&screen, "Sessions left 3 files that can run code later.");
+    open(&screen, "Sessions");
+    says(&screen, "This session left 2 files that can run code later.");
+    says(&screen, "New. It runs when you open this folder in VS Code.");
+    says(
+        &screen,
+        "Settings that have git run something were changed, and put back: core.fsmonitor, core.pager.",
+    );
+    screen.picture("left");
+    screen.press(WINDOW, "push button", "Keep /home/ada/src/app/.vscode/tasks.json");
+    assert_eq!(stand.event(), "Keep /home/ada/src/app/.vscode/tasks.json");
+    gone(&screen, "Keep /home/ada/src/app/.vscode/tasks.json");
+    says(&screen, "This session left 1 file that can run code later.");
+    screen.press(WINDOW, "push button", "Quarantine /home/ada/src/app/Makefile");
+    assert_eq!(stand.event(), "refused-to-move /home/ada/src/app/Makefile");
+    says(&screen, "Not moved: the disk is full");
+    screen.press(WINDOW, "push button", "Quarantine /home/ada/src/site/package.json");
+    assert_eq!(stand.event(), "Quarantine /home/ada/src/site/package.json");
+    gone(&screen, "Quarantine /home/ada/src/site/package.json");
+    screen.picture("left-decided");
+}
+
+#[test]
 fn closing_the_window_leaves_the_app_running() {
     let screen = crate::tray::with_panel();
     let mut stand = Stand::start(&screen, &["app"]);

@@ -16,6 +16,7 @@
 mod groups;
 mod judge;
 mod launch;
+mod left;
 mod listeners;
 mod row;
 mod run;

@@ -7,17 +7,18 @@ use std::{
     path::Path,
 };
 
-use ironcurtain_sandbox::PERSISTENCE_NAMES;
+use ironcurtain_sandbox::autostart::strict_names;
 
 use crate::{
-    launch::{Run, eventually, left_over},
+    launch::{Executor, Run, eventually, left_over},
+    left::Left,
     row::{Row, Sign},
     scene::Scene,
     tools::Tools,
 };
 
 /// The parts of the scene that commands may change as they like.
-const WRITABLE: [&str; 2] = ["work", "granted"];
+pub(crate) const WRITABLE: [&str; 2] = ["work", "granted"];
 
 /// The scene as it is, less what is in the writable parts and is no persistence file: everything about every file, less
 /// when it was last read.
@@ -31,7 +32,9 @@ pub(crate) fn picture(tools: &Tools, scene: &Scene) -> Picture {
     walk(Path::new(scene.base()), &mut |path, told| {
         let name = path.strip_prefix(scene.base()).unwrap().to_str().unwrap().to_owned();
         // Made by us, after the picture was taken.
-        let ours = ["settings.json", "spec.json", "egress.json", "state", "typed"].contains(&name.as_str());
+        let ours =
+            ["settings.json", "spec.json", "autostart.json", "found.json", "egress.json", "state", "typed"];
+        let ours = ours.contains(&name.as_str());
         let enter = !ours && !WRITABLE.contains(&name.as_str());
         if !ours {
             seen.insert(name, told);
@@ -53,7 +56,10 @@ pub(crate) fn picture(tools: &Tools, scene: &Scene) -> Picture {
 /// Whether a path is, or lies within, something that the person's own programs act upon.
 fn is_persistence(path: &Path, name: &str) -> bool {
     let name = name.to_ascii_lowercase();
-    let named = PERSISTENCE_NAMES.iter().any(|known| format!("/{name}/").contains(&format!("/{known}/")));
+    // A `.git` is looked at by what it is, below.
+    let names = |at_home| strict_names(at_home).into_iter().filter(|known| known != ".git");
+    let at_home = names(true).any(|known| format!("{name}/").starts_with(&format!("work/{known}/")));
+    let named = names(false).any(|known| format!("/{name}/").contains(&format!("/{known}/")));
     let led = name.ends_with("/.git") && !path.is_dir() || name.ends_with("/.git") && path.is_symlink();
     // Git takes a directory with these for a repository; the rest may be where `commondir` says.
     let have =
@@ -62,7 +68,7 @@ fn is_persistence(path: &Path, name: &str) -> bool {
     let bare = path.ancestors().skip(1).take(2).any(is_bare);
     let of_git = ["/config", "/config.worktree", "/commondir"].iter().any(|end| name.ends_with(end))
         || name.contains("/hooks/");
-    named || led || bare && of_git || name == "granted/real"
+    at_home || named || led || bare && of_git || name == "work/real"
 }
 
 /// Everything that went wrong; the row's own look included.
@@ -72,7 +78,7 @@ pub(crate) fn breaches(
     row: &Row,
     before: &Picture,
     run: &Run,
-    sandboxed: bool,
+    executor: &Executor,
 ) -> Vec<String> {
     let mut found = planted(scene);
     for token in [&scene.secret, &scene.secret_time] {
@@ -81,18 +87,24 @@ pub(crate) fn breaches(
         }
     }
     let after = picture(tools, scene);
+    let left = Left::of(scene);
+    let in_order = |path: &str| match executor {
+        Executor::Bare | Executor::Srt(_) => false,
+        Executor::HostRead | Executor::Roots => left.is_in_order(scene, path, executor.is_strict()),
+    };
     for (path, told) in &after {
         match before.get(path) {
+            None if in_order(path) => {}
             None => found.push(format!("`{path}` was made: {told}")),
-            Some(earlier) if earlier != told => {
-                found.push(format!("`{path}` was changed: {earlier} -> {told}"))
+            Some(earlier) if earlier != told && (executor.is_strict() || !in_order(path)) => {
+                found.push(format!("`{path}` was changed: {earlier} -> {told}"));
             }
             Some(_) => {}
         }
     }
-    found.extend(
-        before.keys().filter(|path| !after.contains_key(*path)).map(|path| format!("`{path}` is gone")),
-    );
+    let gone = before.keys().filter(|path| !after.contains_key(*path));
+    let gone = gone.filter(|path| executor.is_strict() || !in_order(path));
+    found.extend(gone.map(|path| format!("`{path}` is gone")));
     found.extend(writable(scene));
     found.extend(scene.listeners.iter().flat_map(|listeners| listeners.heard()));
     found.extend(crate::world::heard());
@@ -108,7 +120,7 @@ pub(crate) fn breaches(
     }
     // What a sandbox leaves may still be on its way out; without one there is nothing to wait for.
     let all_ended = || left_over(scene).is_empty();
-    if !(all_ended() || sandboxed && eventually(all_ended)) {
+    if !(all_ended() || *executor != Executor::Bare && eventually(all_ended)) {
         found.push(format!("processes are left: {:?}", left_over(scene)));
     }
     found.extend(row.also.and_then(|look| look(scene)));

@@ -9,7 +9,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use ironcurtain_sandbox::{Access, Limits, Mount, Network, Persistence, Spec, View};
+use ironcurtain_sandbox::{
+    Access, Limits, Mount, Network, Spec, View,
+    autostart::{GitConfig, Mode, Rules},
+};
 use serde_json::json;
 
 use crate::{
@@ -86,11 +89,30 @@ impl Executor {
             Self::HostRead | Self::Roots => {
                 let file = scene.path("spec.json");
                 fs::write(&file, serde_json::to_string(&self.spec(tools, scene, script)).unwrap()).unwrap();
-                let mut argv = words(&[&tools.launch, &tools.sandbox, &file]);
+                let autostart = scene.path("autostart.json");
+                fs::write(&autostart, serde_json::to_string(&self.autostart(scene)).unwrap()).unwrap();
+                let mut argv = words(&[&tools.launch, &tools.sandbox, &file, &autostart]);
                 argv.extend(scene.proxied.then(|| rules(scene)));
                 argv
             }
         }
+    }
+
+    /// Each of the two modes once; the working directory is the home, which is the worst that can be granted.
+    fn autostart(&self, scene: &Scene) -> Rules {
+        let mode = if self.is_strict() { Mode::Strict } else { Mode::Listed };
+        Rules {
+            mode,
+            git_config: GitConfig::Closed,
+            allow: vec![],
+            home: Some(scene.path("work")),
+            denied: vec![],
+        }
+    }
+
+    /// Whether every name that runs later is quarantined, and not only those that run unasked.
+    pub(crate) fn is_strict(&self) -> bool {
+        *self != Self::Roots
     }
 
     fn spec(&self, tools: &Tools, scene: &Scene, script: &str) -> Spec {
@@ -126,7 +148,7 @@ impl Executor {
             mounts,
             network: if scene.proxied { Network::Proxied } else { Network::None },
             unix_sockets: false,
-            persistence: Persistence::default(),
+            closed: vec![],
             limits: LIMITS,
             state_dir: scene.path("state"),
             allow_root: is_root(),

@@ -12,6 +12,7 @@
 mod groups;
 mod judge;
 mod launch;
+mod left;
 mod listeners;
 mod row;
 mod run;

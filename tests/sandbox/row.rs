@@ -2,7 +2,7 @@
 //!
 //! Commands are shell scripts. They find these variables: `S` the scene's directory, and in it `W` the session sandbox
 //! directory (also the working directory), `G` another writable root, `R` readable, `O` readable or not there at all,
-//! `D` denied, `H` the home; `L` the names of all persistence files; `P` the probe program; `M` what an attack writes, `T` what a twin writes; `C` the claim;
+//! `D` denied, `H` the home; `L` the names of all files that run later, `K` of those that do so in any folder; `P` the probe program; `M` what an attack writes, `T` what a twin writes; `C` the claim;
 //! `V` and `A` the victim and where it keeps its secret, `N` its message queue; and the listeners', see there.
 
 use crate::scene::Scene;

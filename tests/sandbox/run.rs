@@ -49,7 +49,7 @@ pub(crate) fn sandboxed(tools: &Tools, group: &Group, row: &Row, executor: &Exec
     let before = picture(tools, &scene);
     let script = format!("( {}\n) 2>&1\necho {TWIN}\n( {}\n) 2>&1", row.attack, row.twin);
     let run = executor.run(tools, &scene, &script, row.terminal);
-    let breaches = breaches(tools, &mut scene, row, &before, &run, true);
+    let breaches = breaches(tools, &mut scene, row, &before, &run, executor);
     let said = run.said.split_once(TWIN).map_or("", |(_, said)| said);
     let twin_failed = (!twin_worked(&scene, row, said)).then(|| run.said.clone());
     clean_up(&scene);
@@ -62,7 +62,7 @@ pub(crate) fn bare(tools: &Tools, group: &Group, row: &Row) -> (Vec<String>, Str
     let before = picture(tools, &scene);
     let script = format!("( {}\n) 2>&1", row.attack);
     let run = Executor::Bare.run(tools, &scene, &script, row.terminal);
-    let found = breaches(tools, &mut scene, row, &before, &run, false);
+    let found = breaches(tools, &mut scene, row, &before, &run, &Executor::Bare);
     clean_up(&scene);
     (found, run.said)
 }

@@ -12,7 +12,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use ironcurtain_sandbox::PERSISTENCE_NAMES;
+use ironcurtain_sandbox::autostart::strict_names;
 use tempfile::TempDir;
 
 use crate::{launch::Executor, listeners::Listeners, row::Group, tools::Tools, victim::Victim};
@@ -112,10 +112,10 @@ impl Scene {
             }
         }
         fs::create_dir_all(self.path("work/sub/.vscode")).unwrap();
-        for file in ["work/sub/.vscode/tasks.json", "work/.envrc", "granted/sub/.npmrc", "granted/real"] {
+        for file in ["work/sub/.vscode/tasks.json", "work/.envrc", "granted/sub/.npmrc", "work/real"] {
             fs::write(self.path(file), file).unwrap();
         }
-        symlink("real", self.path("granted/.zshrc")).unwrap();
+        symlink("real", self.path("work/.zshrc")).unwrap();
     }
 
     /// A directory that has a token as content, as name, in a program and in a symlink.
@@ -156,7 +156,8 @@ impl Scene {
             ("T", self.twin.clone()),
             ("C", self.path("work/claim")),
             ("N", self.queue()),
-            ("L", PERSISTENCE_NAMES.join(" ")),
+            ("L", strict_names(true).join(" ")),
+            ("K", strict_names(false).join(" ")),
         ];
         if let Some(victim) = &self.victim {
             variables.extend([("V", victim.pid().to_string()), ("A", victim.address.clone())]);

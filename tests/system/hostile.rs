@@ -18,10 +18,11 @@ const JUDGED: [(&str, &str); 5] = [
 ];
 
 /// Tools that anybody may call, with their arguments.
-const FREE: [(&str, &[&str]); 15] = [
+const FREE: [(&str, &[&str]); 16] = [
     ("sneak", &["where"]),
     ("scribble", &["where"]),
     ("clutch", &["where"]),
+    ("run", &["where", "script"]),
     ("connect", &["where"]),
     ("recall", &[]),
     ("release", &[]),
@@ -64,6 +65,18 @@ pub fn hasty() -> World {
     World::with(|w| configure(w, &json!({ "HASTY": "1" })))
 }
 
+/// A world whose server is contained in this way.
+pub fn contained(sandbox: &Value) -> World {
+    World::with(|w| install_contained(w, sandbox))
+}
+
+/// Writes the configuration of a hostile server that is contained in this way.
+pub fn install_contained(prepared: &Prepared, sandbox: &Value) {
+    configure(prepared, &json!({}));
+    let servers = json!({ "hostile": { "command": program(), "sandbox": sandbox } });
+    std::fs::write(prepared.home.config.join("mcp-servers.json"), servers.to_string()).unwrap();
+}
+
 /// Writes the configuration of the hostile server.
 pub fn install(prepared: &Prepared) {
     configure(prepared, &json!({}));
@@ -91,6 +104,11 @@ impl Client {
     /// Writes to a path behind the policy's back.
     pub fn scribble(&mut self, path: &Path) -> Outcome {
         self.call("scribble", json!({ "where": path }))
+    }
+
+    /// Runs a shell script in a folder, behind the policy's back.
+    pub fn run(&mut self, folder: &Path, script: &str) -> Outcome {
+        self.call("run", json!({ "where": folder, "script": script }))
     }
 
     /// Calls a tool without arguments.

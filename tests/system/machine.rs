@@ -25,8 +25,14 @@ impl Machine {
         Self { home: place.home.clone(), daemon: None, said: Arc::default(), place }
     }
 
-    /// Starts the trusted process, which asks on a terminal.
+    /// Starts the trusted process, which asks on a terminal, and waits until it listens.
     pub fn start(&mut self) {
+        self.spawn();
+        eventually("the daemon listens", BOUND, || UnixStream::connect(&self.home.socket).is_ok());
+    }
+
+    /// Starts the trusted process.
+    pub fn spawn(&mut self) {
         // Ignored by the shell, so ignored by the program: a limit on file sizes is an error, not a death.
         let root = if is_root() { " --allow-root" } else { "" };
         let script = format!("trap '' XFSZ; exec \"$0\" daemon --ask terminal{root}");
@@ -53,7 +59,6 @@ impl Machine {
             }
         });
         self.daemon = Some(daemon);
-        eventually("the daemon listens", BOUND, || UnixStream::connect(&self.home.socket).is_ok());
     }
 
     /// Kills the trusted process, and gives what ran below it.
@@ -63,6 +68,20 @@ impl Machine {
         daemon.kill().unwrap();
         daemon.wait().unwrap();
         below
+    }
+
+    /// Stops the trusted process where it is.
+    pub fn freeze(&self) {
+        kill_process(pid(self.pid()), Signal::STOP).unwrap();
+    }
+
+    /// The id of the only session, by the command's word.
+    pub fn only_session(&self) -> String {
+        let shown = self.command(&["sessions", "--json"]).stdout;
+        let shown: serde_json::Value = serde_json::from_slice(&shown).unwrap();
+        let sessions = shown["sessions"].as_array().unwrap();
+        assert_eq!(sessions.len(), 1, "{shown}");
+        sessions[0]["id"].as_str().unwrap().to_owned()
     }
 
     /// Waits until the trusted process has ended by itself.

@@ -17,6 +17,7 @@ mod grants;
 mod hostile;
 mod installs;
 mod killing;
+mod later;
 mod limits;
 mod looking;
 mod machine;

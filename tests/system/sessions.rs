@@ -179,13 +179,12 @@ fn what_a_server_left_that_would_run_later_is_moved_away_and_shown() {
     let world = hostile::world();
     let mut client = world.connect("hostile");
     let below = world.sandbox().join("below");
+    let left = below.join(".mcp.json");
     std::fs::create_dir(&below).unwrap();
-    for name in [".envrc", "plain"] {
-        client.scribble(&below.join(name)).ok();
-    }
+    client.scribble(&below.join("plain")).ok();
+    client.run(&below, r#"echo '{"mcpServers":{"x":{"command":"sh"}}}' > .mcp.json"#).ok();
     client.hang_up();
-    let left = below.join(".envrc");
-    let about = || world.activity().into_iter().filter(|e| e.event == "boundary").collect::<Vec<_>>();
+    let about = || world.activity().into_iter().filter(|e| e.event == "quarantine").collect::<Vec<_>>();
     eventually("its mention", BOUND, || !about().is_empty());
     let found = about();
     assert_eq!(found.len(), 1, "{found:?}");

@@ -19,6 +19,7 @@ export function home({ snapshot, activity }) {
       el("h2", {}, "Waiting for you"),
       parts.group(waiting.map((one, at) => parts.row([el("div", {}, one.sentence), one.line && el("div", { class: "path" }, one.line)], at === 0 && showButton()))),
     ],
+    leftBehind(snapshot),
     el("h2", {}, "Connected now"),
     parts.group(
       sessions.map((session) => sessionRow(session)),
@@ -31,6 +32,18 @@ export function home({ snapshot, activity }) {
       "log",
     ),
   ];
+}
+
+/** Where the person is sent when sessions left files that can run code later. */
+function leftBehind({ records }) {
+  const files = records.flatMap((one) => one.files).filter((file) => file.state === "left").length;
+  if (files === 0) return null;
+  return parts.group([
+    parts.row(
+      [el("div", {}, `Sessions left ${count(files, "file")} that can run code later.`), parts.facts("Look at them, and keep what you asked for.")],
+      el("a", { href: "#sessions", "data-key": "left" }, "Show them"),
+    ),
+  ]);
 }
 
 function state({ status, sessions, waiting }) {

@@ -1,7 +1,8 @@
-// Who is connected, what proves it, and what it can reach.
+// Who is connected, what proves it, what it can reach, and what sessions left that runs later.
 
 import { endSessionButton, takeBackButton } from "../acts.js";
 import { el } from "../dom.js";
+import { leftFiles } from "../left.js";
 import * as parts from "../parts.js";
 
 export function sessions({ snapshot, redraw }) {
@@ -9,11 +10,24 @@ export function sessions({ snapshot, redraw }) {
     el("h1", {}, "Sessions"),
     snapshot.sessions.length === 0
       ? parts.group([], parts.empty("No agent is connected.", "A session begins when an agent starts a server through IronCurtain, and ends with it."))
-      : snapshot.sessions.map((session) => card(session, snapshot.home, redraw)),
+      : snapshot.sessions.map((session) => card(session, record(snapshot, session.id), snapshot.home, redraw)),
+    snapshot.records.filter((one) => one.ended_ms !== null).map((one) => ended(one, snapshot.home, redraw)),
   ];
 }
 
-function card(session, home, redraw) {
+const record = (snapshot, id) => snapshot.records.find((one) => one.id === id);
+
+function ended(one, home, redraw) {
+  return el(
+    "section",
+    { "aria-label": `ended: ${one.client}, ${one.server}` },
+    el("h2", {}, el("span", { class: "client" }, one.client), el("span", { class: "arrow" }, "\u2192"), parts.foreign(one.server)),
+    el("p", { class: "quiet small" }, "ended ", parts.time(one.ended_ms)),
+    leftFiles(one, home, redraw),
+  );
+}
+
+function card(session, found, home, redraw) {
   const { client } = session;
   return el(
     "section",
@@ -25,6 +39,7 @@ function card(session, home, redraw) {
       parts.row([proof(session, home)], endSessionButton(session.id, client.name, redraw)),
       session.roots.map((folder) => folderRow(folder, home, redraw)),
     ),
+    leftFiles(found, home, redraw),
   );
 }
 

@@ -264,6 +264,7 @@ mod tests {
             denied: 0,
             asked: 0,
             roots: vec![],
+            left: 0,
         }
     }
 }

@@ -3,8 +3,8 @@
 use crate::questions::client;
 use ironcurtain_desktop::{Backend, Pending};
 use ironcurtain_protocol::{
-    ActivityView, AuditCheckView, ClientView, ErrorCode, GrantView, Protection, Reply, Request, RootView,
-    SessionView, StatusView,
+    ActivityView, AuditCheckView, ClientView, ErrorCode, GrantView, LeftChoice, LeftFileView, LeftState,
+    Protection, Reply, Request, RootView, SessionRecordView, SessionView, StatusView,
 };
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -19,12 +19,13 @@ pub(crate) struct Made {
 struct State {
     sessions: Vec<SessionView>,
     grants: Vec<GrantView>,
+    records: Vec<SessionRecordView>,
 }
 
 impl Made {
     pub(crate) fn new() -> Self {
         let now = now();
-        let state = State { sessions: sessions(now), grants: grants(now) };
+        let state = State { sessions: sessions(now), grants: grants(now), records: records(now) };
         Self {
             state: Arc::new(Mutex::new(state)),
             changes: watch::Sender::new(0),
@@ -50,6 +51,38 @@ impl Made {
                 policy: "0".repeat(64),
             }),
             Request::Sessions => Reply::Sessions(self.state().sessions.clone()),
+            Request::LeftBehind => {
+                let records = self.state().records.clone();
+                Reply::LeftBehind(records.into_iter().filter(|one| one.ended_ms.is_some()).collect())
+            }
+            Request::Session { session } => {
+                let found = self.state().records.iter().find(|one| one.id == session).cloned();
+                found.map_or_else(|| not_found(&session), Reply::Session)
+            }
+            Request::DecideLeft { path, choice: LeftChoice::Quarantine, .. }
+                if path.ends_with("Makefile") =>
+            {
+                println!("refused-to-move {path}");
+                Reply::Failed { code: ErrorCode::Storage, message: "the disk is full".into() }
+            }
+            Request::DecideLeft { session, path, choice } => {
+                println!("{choice:?} {path}");
+                let mut state = self.state();
+                let record = state.records.iter_mut().find(|one| one.id == session);
+                let record = record.expect("a session that is listed");
+                let file = record.files.iter_mut().find(|file| file.path == path).expect("a listed file");
+                match choice {
+                    LeftChoice::Keep => file.state = LeftState::Kept,
+                    LeftChoice::Quarantine => {
+                        file.state = LeftState::Quarantined;
+                        file.moved_to =
+                            Some("/home/ada/.local/state/ironcurtain/sandboxes/quarantine/1".into());
+                    }
+                }
+                self.changes.send_modify(|n| *n += 1);
+                Reply::Session(record.clone())
+            }
+            Request::LastLooks => Reply::LastLooks(vec![]),
             Request::Grants => Reply::Grants(self.state().grants.clone()),
             Request::Revoke { grant } if grant == "g4" => {
                 println!("refused-to-take-back {grant}");
@@ -126,6 +159,7 @@ fn sessions(now: u64) -> Vec<SessionView> {
                 root("/home/ada/src/app", "rule `work`", None),
                 root("/home/ada/Documents/tax", "grant `g1`", Some("g1")),
             ],
+            left: 2,
         },
         SessionView {
             id: "s2".into(),
@@ -148,8 +182,74 @@ fn sessions(now: u64) -> Vec<SessionView> {
                 "session sandbox",
                 None,
             )],
+            left: 0,
         },
     ]
+}
+
+fn not_found(session: &str) -> Reply {
+    let message = format!("there is no record of a session `{session}`");
+    Reply::Failed { code: ErrorCode::NotFound, message }
+}
+
+fn records(now: u64) -> Vec<SessionRecordView> {
+    let file = |path: &str, when: &str, state: LeftState, diff: Option<&str>| LeftFileView {
+        path: path.into(),
+        shown: path.into(),
+        when: when.into(),
+        is_new: diff.is_none_or(|diff| !diff.contains("\n-")),
+        diff: diff.map(Into::into),
+        state,
+        moved_to: (state == LeftState::Quarantined)
+            .then(|| "/home/ada/.local/state/ironcurtain/sandboxes/quarantine/1-0/pre-commit".into()),
+        keys: if state == LeftState::PutBack {
+            vec!["core.fsmonitor".into(), "core.pager".into()]
+        } else {
+            vec![]
+        },
+        time_ms: now - 50_000,
+    };
+    let record = |id: &str, ended_ms: Option<u64>, files: Vec<LeftFileView>| SessionRecordView {
+        id: id.into(),
+        client: "Claude Code".into(),
+        server: "filesystem".into(),
+        sandboxed: true,
+        started_ms: now - 26 * 60_000,
+        ended_ms,
+        looking: false,
+        files,
+        unfinished: vec![],
+    };
+    let live = vec![
+        file(
+            "/home/ada/src/app/.vscode/tasks.json",
+            "when you open this folder in VS Code",
+            LeftState::Left,
+            Some(
+                "+{ \"version\": \"2.0.0\", \"tasks\": [\n+  { \"label\": \"<b>build</b>\", \"command\": \"make\" }\n+] }",
+            ),
+        ),
+        file(
+            "/home/ada/src/app/Makefile",
+            "when you run make here",
+            LeftState::Left,
+            Some(" all:\n-\tcargo build\n+\tcargo build --release"),
+        ),
+        file(
+            "/home/ada/src/app/.git/hooks/pre-commit",
+            "when you commit in this repository",
+            LeftState::Quarantined,
+            None,
+        ),
+        file("/home/ada/src/app/.git/config", "when git runs here", LeftState::PutBack, None),
+    ];
+    let ended = vec![file(
+        "/home/ada/src/site/package.json",
+        "when you run npm here",
+        LeftState::Left,
+        Some("+{ \"scripts\": { \"prepare\": \"husky\" } }"),
+    )];
+    vec![record("s1", None, live), record("s0", Some(now - 3 * 3_600_000), ended)]
 }
 
 fn grants(now: u64) -> Vec<GrantView> {

@@ -1,9 +1,8 @@
 //! Leaving something that the person's own programs act upon later: start-up files, hooks, settings of editors and agents.
 //!
-//! - The host looks when the sandbox has ended: what was kept from being written and what was moved away are both gone,
-//!   and so is what was made to keep it from being written.
-
-use ironcurtain_sandbox::PERSISTENCE_NAMES;
+//! - The host looks when the sandbox has ended: what was closed is as it was, and what is new was moved away. In the view of
+//!   granted paths alone, what runs only when the person asks for it stays, and is told of.
+//! - The working directory is the home.
 
 use crate::row::{Group, Row, Sign::Wrote};
 
@@ -16,7 +15,9 @@ pub(crate) const GROUP: Group = Group {
     rows: ROWS,
 };
 
-const ALL: usize = PERSISTENCE_NAMES.len();
+/// So many of the names are nowhere in the scene yet, in any folder and in the home.
+const ANY: usize = 30;
+const ALL: usize = ANY + 40;
 
 const NEW: crate::row::Sign = Wrote("work/new");
 const OBJECT: crate::row::Sign = Wrote("work/.git/objects/new");
@@ -30,94 +31,94 @@ const ROWS: &[Row] = &[
     Row::new(
         "each name in the session's directory",
         "for n in $L; do f=$W/$n; mkdir -p ${f%/*}; echo $M >$f; done",
-        "echo $T >$W/.bashrc.d",
-        Wrote("work/.bashrc.d"),
+        "echo $T >$W/.bashrc.txt",
+        Wrote("work/.bashrc.txt"),
     )
-    .ways(ALL - 5),
+    .ways(ALL),
     Row::new(
         "each name in a granted directory",
-        "for n in $L; do f=$G/$n; mkdir -p ${f%/*}; echo $M >$f; done",
+        "for n in $K; do f=$G/$n; mkdir -p ${f%/*}; echo $M >$f; done",
         "echo $T >$G/.env",
         Wrote("granted/.env"),
     )
-    .ways(ALL - 5),
+    .ways(ANY),
     Row::new(
         "each name as a directory",
         "for n in $L; do mkdir -p $W/$n && echo $M >$W/$n/x; done",
         "mkdir -p $W/.cache/x && echo $T >$W/.cache/x/y",
         Wrote("work/.cache/x/y"),
     )
-    .ways(ALL - 5),
+    .ways(ALL),
     Row::new(
         "each name in a directory below",
-        "for n in $L; do f=$W/sub/$n; mkdir -p ${f%/*}; echo $M >$f; done",
+        "for n in $K; do f=$W/sub/$n; mkdir -p ${f%/*}; echo $M >$f; done",
         A_NAME_LIKE_IT,
         BELOW,
     )
-    .ways(ALL - 1),
+    .ways(ANY),
     Row::new(
         "each name in a new directory",
-        "for n in $L; do f=$W/a/b/c/$n; mkdir -p ${f%/*}; echo $M >$f; done",
+        "for n in $K; do f=$W/a/b/c/$n; mkdir -p ${f%/*}; echo $M >$f; done",
         "mkdir -p $W/a/b && echo $T >$W/a/b/bashrc",
         Wrote("work/a/b/bashrc"),
     )
-    .ways(ALL),
+    .ways(ANY),
     Row::new(
         "each name by renaming",
         "for n in $L; do f=$W/$n; mkdir -p ${f%/*}; echo $M >$W/f; $P rename $W/f $f; done; rm -f $W/f",
         "echo $T >$W/f; $P rename $W/f $W/new",
         NEW,
     )
-    .ways(ALL - 5),
+    .ways(ALL),
     Row::new(
         "each name by linking",
         "echo $M >$W/f; for n in $L; do f=$W/$n; mkdir -p ${f%/*}; ln $W/f $f; done",
         "echo $T >$W/g; ln $W/g $W/new",
         NEW,
     )
-    .ways(ALL - 5),
+    .ways(ALL),
     Row::new(
         "each name as a symlink",
-        "echo $M >$W/f; for n in $L; do f=$W/sub/$n; mkdir -p ${f%/*}; ln -s $W/f $f; done",
+        "echo $M >$W/f; for n in $K; do f=$W/sub/$n; mkdir -p ${f%/*}; ln -s $W/f $f; done",
         "echo $T >$W/new; ln -s new $W/sub/link",
         NEW,
     )
-    .ways(ALL - 1),
+    .ways(ANY),
     Row::new(
         "each name by a nameless file",
         "for n in $L; do f=$W/$n; mkdir -p ${f%/*}; $P tmpfile $W $f $M; done",
         "$P tmpfile $W $W/new $T",
         NEW,
     )
-    .ways(ALL - 5),
+    .ways(ALL),
     Row::new(
         "each name in capital letters",
-        "for n in $(echo $L | tr a-z A-Z); do f=$W/sub/$n; mkdir -p ${f%/*}; echo $M >$f; done",
+        "for n in $(echo $K | tr a-z A-Z); do f=$W/sub/$n; mkdir -p ${f%/*}; echo $M >$f; done",
         "echo $T >$W/sub/.PROFILE.D",
         Wrote("work/sub/.PROFILE.D"),
     )
-    .ways(ALL),
+    .ways(ANY),
     Row::new(
         "each name in a directory that is then moved",
-        "for n in $L; do f=$W/d/$n; mkdir -p ${f%/*}; echo $M >$f; done; mv $W/d $W/sub/e",
+        "for n in $K; do f=$W/d/$n; mkdir -p ${f%/*}; echo $M >$f; done; mv $W/d $W/sub/e",
         "mkdir $W/x; echo $T >$W/x/y; mv $W/x $W/sub/z",
         Wrote("work/sub/z/y"),
     )
-    .ways(ALL),
+    .ways(ANY),
     Row::new(
         "each name by way of a symlink",
         "ln -s . $W/way; for n in $L; do f=$W/way/$n; mkdir -p ${f%/*}; echo $M >$f; done",
         "ln -s . $W/road; echo $T >$W/road/new",
         NEW,
     )
-    .ways(ALL - 5),
+    .ways(ALL),
     Row::new(
         "each name by way of a descriptor",
         "exec 9<$W; for n in $L; do f=/proc/self/fd/9/$n; mkdir -p ${f%/*}; echo $M >$f; done",
         "exec 9<$W; echo $T >/proc/self/fd/9/new",
         NEW,
     )
-    .ways(ALL - 5),
+    .ways(ALL),
     Row::new("a hook", "echo $M >$W/.git/hooks/post-checkout", AN_OBJECT, OBJECT),
     Row::new("a hook that is there", "echo $M >>$W/.git/hooks/pre-commit", AN_OBJECT, OBJECT),
     Row::new("the mode of a hook", "chmod 777 $W/.git/hooks/pre-commit", AN_OBJECT, OBJECT),
@@ -167,7 +168,7 @@ const ROWS: &[Row] = &[
     Row::new("a hook of such a repository", "echo $M >$G/bare/hooks/post-update", "echo $T >$G/bare/HEAD", Wrote("granted/bare/HEAD")),
     Row::new(
         "a new repository without a work tree",
-        "mkdir -p $W/n/objects $W/n/refs $W/n/hooks; echo $M >$W/n/HEAD; echo \"fsmonitor = $M\" >$W/n/config; echo $M >$W/n/hooks/x",
+        "mkdir -p $W/n/objects $W/n/refs $W/n/hooks; echo $M >$W/n/HEAD; printf \"[core]\\nfsmonitor = $M\\n\" >$W/n/config; echo $M >$W/n/hooks/x",
         "mkdir -p $W/o/objects; echo $T >$W/o/config",
         Wrote("work/o/config"),
     )
@@ -183,8 +184,8 @@ const ROWS: &[Row] = &[
     Row::new("another directory in their place", "mv $W/sub/.vscode $W/v; mkdir $W/sub/.vscode; echo $M >$W/sub/.vscode/tasks.json", A_NAME_LIKE_IT, BELOW),
     Row::new("a file that is there", "echo $M >>$W/.envrc; echo $M >>$G/sub/.npmrc", A_FILE, NEW).ways(2),
     Row::new("removing a file that is there", "rm -f $W/.envrc $G/sub/.npmrc", A_FILE, NEW).ways(2),
-    Row::new("where a symlink leads", "echo $M >>$G/.zshrc; echo $M >>$G/real", "echo $T >$G/unreal", Wrote("granted/unreal")),
-    Row::new("another symlink", "ln -sf file $G/.zshrc", "ln -s file $G/.zsh && echo $T >$G/unreal", Wrote("granted/unreal")),
+    Row::new("where a symlink leads", "echo $M >>$W/.zshrc; echo $M >>$W/real", A_FILE, NEW),
+    Row::new("another symlink", "ln -sf file $W/.zshrc", "ln -s file $W/.zsh && echo $T >$W/new", NEW),
     Row::new("its mode and times", "chmod 777 $W/.envrc; touch -d @1 $W/.envrc; $P setxattr $W/.envrc x", "chmod 700 $W/file; echo $T >$W/new", NEW),
     Row::new(
         "many directories to hide it in",

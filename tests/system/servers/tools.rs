@@ -6,12 +6,17 @@ use crate::world::World;
 use ironcurtain_daemon::catalog::{Catalog, Source};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+/// Longer than a server takes.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Names of tools, each with the names of its arguments.
 type Tools = BTreeMap<String, BTreeSet<String>>;
 
-/// What the server says of itself to a client that can do everything.
-fn real(world: &World, id: &str) -> Tools {
+/// What the server says of itself to a client that can do everything, once it has as many tools as it is to have: some servers
+/// add those that need a capability of the client's a moment after the greeting.
+fn real(world: &World, id: &str, count: usize) -> Tools {
     let mut client = world.start(id);
     let task = json!({ "sampling": { "createMessage": {} }, "elicitation": { "create": {} } });
     let capabilities = json!({
@@ -19,7 +24,13 @@ fn real(world: &World, id: &str) -> Tools {
         "tasks": { "list": {}, "cancel": {}, "requests": task },
     });
     client.greet(&capabilities);
-    listed(&mut client)
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let tools = listed(&mut client);
+        if tools.len() >= count || Instant::now() > deadline {
+            return tools;
+        }
+    }
 }
 
 fn listed(client: &mut Client) -> Tools {
@@ -45,7 +56,7 @@ fn said(catalog: &Catalog, id: &str) -> (Tools, BTreeSet<String>) {
 
 fn agrees(id: &str) {
     let (mut said, left_out) = said(&Catalog::shipped().unwrap(), id);
-    let mut real = real(&world(id), id);
+    let mut real = real(&world(id), id, said.len() + left_out.len());
     for tool in &left_out {
         assert!(real.remove(tool).is_some(), "`{id}` has no `{tool}` to leave out");
         assert_eq!(said.remove(tool), None, "`{tool}` is both annotated and left out");

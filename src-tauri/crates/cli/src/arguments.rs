@@ -24,8 +24,10 @@ pub enum Command {
     Daemon(DaemonOptions),
     /// Show whether you are protected, and by whom.
     Status,
-    /// Show live sessions.
+    /// Show live sessions, and how many files they left that run later.
     Sessions,
+    /// Show one session, live or ended, and the files it left that run later; keep them, or move them to quarantine.
+    Session(SessionOptions),
     /// Show what is granted, or take it back.
     Grants {
         /// What to do with them.
@@ -66,6 +68,19 @@ pub struct DaemonOptions {
     /// Leave the terminal's session, so that closing it does not end this.
     #[arg(long)]
     pub detach: bool,
+}
+
+/// Options of `session`.
+#[derive(Debug, Args)]
+pub struct SessionOptions {
+    /// Id of the session, as listed.
+    pub id: String,
+    /// Keep this file where it was left.
+    #[arg(long, value_name = "PATH")]
+    pub keep: Vec<String>,
+    /// Move this file to where nothing runs it.
+    #[arg(long, value_name = "PATH")]
+    pub quarantine: Vec<String>,
 }
 
 /// Who is asked.

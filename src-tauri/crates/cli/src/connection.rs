@@ -7,10 +7,13 @@ use ironcurtain_protocol::{
 };
 use std::io::{self, BufReader, Read};
 use std::os::unix::net::UnixStream;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long to wait for the end of the trusted process: a little longer than it takes at most.
 const LONGEST_END: Duration = ironcurtain_daemon::ENDING.saturating_add(Duration::from_secs(3));
+
+/// How long it may be silent until it is asked what it waits for.
+const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
 /// A greeted connection.
 pub struct Connection {
@@ -44,21 +47,37 @@ impl Connection {
         Ok(answer.reply)
     }
 
-    /// Ends the trusted process, and waits until it has ended: then another one can start.
-    pub fn stop(mut self) -> anyhow::Result<Reply> {
+    /// Ends the trusted process, and waits until it has ended: then another one can start. Whenever other sandboxes are still
+    /// being looked at, `tell` is told which.
+    pub fn stop(mut self, tell: impl Fn(&[String])) -> anyhow::Result<Reply> {
         let reply = self.ask(Request::Shutdown)?;
-        self.stream.get_ref().set_read_timeout(Some(LONGEST_END))?;
-        match self.stream.read(&mut [0]) {
-            Ok(0) => Ok(reply),
-            // It was killed on the way, which ends it, too.
-            Err(problem) if problem.kind() == io::ErrorKind::ConnectionReset => Ok(reply),
-            Ok(_) => bail!("IronCurtain said something that nobody asked for instead of ending"),
-            Err(problem) if matches!(problem.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
-                bail!("IronCurtain is ending, but has not ended after {} seconds", LONGEST_END.as_secs())
-            }
-            Err(problem) => {
-                Err(problem).context("IronCurtain is ending, but it cannot be seen whether it has ended")
+        let (began, mut told) = (Instant::now(), Vec::new());
+        while began.elapsed() < LONGEST_END {
+            self.stream.get_ref().set_read_timeout(Some(LOOK_AGAIN))?;
+            match self.stream.read(&mut [0]) {
+                Ok(0) => return Ok(reply),
+                // It was killed on the way, which ends it, too.
+                Err(problem) if problem.kind() == io::ErrorKind::ConnectionReset => return Ok(reply),
+                Ok(_) => bail!("IronCurtain said something that nobody asked for instead of ending"),
+                Err(problem)
+                    if matches!(problem.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) =>
+                {
+                    self.stream.get_ref().set_read_timeout(Some(LONGEST_END))?;
+                    match self.ask(Request::LastLooks) {
+                        Ok(Reply::LastLooks(words)) if words != told => {
+                            tell(&words);
+                            told = words;
+                        }
+                        // Between its question and its answer it may have ended, which the next look shows.
+                        Ok(_) | Err(_) => {}
+                    }
+                }
+                Err(problem) => {
+                    return Err(problem)
+                        .context("IronCurtain is ending, but it cannot be seen whether it has ended");
+                }
             }
         }
+        bail!("IronCurtain is ending, but has not ended after {} seconds", LONGEST_END.as_secs())
     }
 }

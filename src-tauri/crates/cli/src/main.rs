@@ -8,6 +8,7 @@ mod problem;
 mod run;
 mod screen;
 mod servers;
+mod session;
 mod sheet;
 
 use arguments::{Arguments, AuditAction, Command, GrantsAction};
@@ -35,8 +36,9 @@ fn perform(command: Command, screen: Screen) -> anyhow::Result<ExitCode> {
         Command::Servers { action } => return servers::perform(&action, screen),
         Command::Daemon(options) => return run::daemon(&options).map(|()| ExitCode::SUCCESS),
         Command::Status => Request::Status,
-        Command::Sessions => Request::Sessions,
-        Command::Stop => return show(&Connection::open()?.stop()?, screen),
+        Command::Sessions => return session::all(screen),
+        Command::Session(options) => return session::one(options, screen),
+        Command::Stop => return show(&Connection::open()?.stop(session::still_looked_at)?, screen),
         Command::Grants { action: None | Some(GrantsAction::List) } => Request::Grants,
         Command::Grants { action: Some(GrantsAction::Revoke { id }) } => Request::Revoke { grant: id },
         Command::Audit { action: None } => Request::Activity { limit: arguments::DEFAULT_TAIL },

@@ -28,6 +28,7 @@ pub fn text(reply: &Reply) -> Sheet {
                 format!("THE AUDIT LOG WAS CHANGED after {} entries: {problem}", check.entries)
             }
         }),
+        Reply::Session(_) | Reply::LeftBehind(_) | Reply::LastLooks(_) => {}
         Reply::Failed { message, .. } => sheet.line(message),
     }
     sheet
@@ -65,6 +66,13 @@ fn session(sheet: &mut Sheet, session: &SessionView) {
         "  calls      {} allowed, {} denied, {} asked",
         session.allowed, session.denied, session.asked
     ));
+    if session.left > 0 {
+        sheet.line(format_args!(
+            "  {}: `ironcurtain session {}` shows them",
+            crate::session::left(session.left),
+            session.id
+        ));
+    }
     for root in &session.roots {
         sheet.line(format_args!("  sees       {}  ({})", root.path, root.source));
     }

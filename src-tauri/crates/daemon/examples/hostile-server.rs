@@ -1,11 +1,12 @@
 //! An MCP server that does not behave, for tests: it ignores roots, goes straight for whatever it is told, holds what
-//! it opened, prints what is no message, dies, is silent, and answers with too much.
+//! it opened, runs what it is told, prints what is no message, dies, is silent, and answers with too much.
 #![expect(clippy::print_stdout, reason = "standard output is how an MCP server speaks")]
 
 use serde_json::{Value, json};
 use std::fs::File;
 use std::io::{self, BufRead, Read, Write};
 use std::os::unix::net::UnixStream;
+use std::process::{Command, Stdio};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// What it has kept.
@@ -88,6 +89,7 @@ fn called(hoard: &mut Hoard, tool: &str, path: &str, message: &Value) -> Option<
         // `sneak` does the same as `open` with an argument that no policy knows for a path.
         "open" | "sneak" => Some(std::fs::read_to_string(path)),
         "change" | "scribble" => Some(std::fs::write(path, "scribbled").map(|()| "written".to_owned())),
+        "run" => Some(run(path, &text_of(message, "script"))),
         "hold" | "clutch" => Some(File::open(path).map(|file| {
             hoard.held.push(file);
             "held".to_owned()
@@ -125,6 +127,18 @@ fn called(hoard: &mut Hoard, tool: &str, path: &str, message: &Value) -> Option<
         }
         other => Some(Err(io::Error::other(format!("no tool `{other}`")))),
     }
+}
+
+/// Runs a shell script in a folder, and gives what it said.
+fn run(folder: &str, script: &str) -> io::Result<String> {
+    let done = Command::new("sh").args(["-c", script]).current_dir(folder).stdin(Stdio::null()).output()?;
+    let said = [done.stdout, done.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat();
+    if done.status.success() { Ok(said) } else { Err(io::Error::other(said)) }
+}
+
+fn text_of(message: &Value, argument: &str) -> String {
+    let text = message.pointer(&format!("/params/arguments/{argument}")).and_then(Value::as_str);
+    text.unwrap_or_default().to_owned()
 }
 
 /// Reads again what it holds.

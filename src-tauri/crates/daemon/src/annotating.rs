@@ -11,7 +11,8 @@ mod entry;
 pub use compare::{Change, Changes};
 pub use entry::{Draft, DraftTool};
 
-use crate::config::{ConfigError, read};
+use crate::config::{ConfigError, GitConfigSettings, read};
+use crate::containment::default_git_config;
 use crate::edit;
 use crate::home::Home;
 use ironcurtain_policy::{Annotations, LoadError, defaults};
@@ -74,6 +75,12 @@ impl AnnotationsFile {
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// What a server may do with the `config` of git repositories whose entry does not say.
+    #[must_use]
+    pub fn git_config(&self, server: &str) -> GitConfigSettings {
+        default_git_config(server, &self.annotations)
     }
 
     /// How many tools of a server are annotated.

@@ -8,7 +8,6 @@
 mod chain;
 mod entry;
 mod redact;
-mod reports;
 mod short;
 mod unfinished;
 mod writer;
@@ -17,7 +16,6 @@ pub(crate) use chain::hash_of;
 pub use chain::{Checked, Written, check, check_written};
 pub use entry::{Entry, Event, PolicyChange, PolicyDecision, PolicyEffect};
 pub use redact::{is_marked, redacted};
-pub(crate) use reports::reports;
 pub(crate) use unfinished::{Unfinished, unfinished};
 pub use writer::{AuditError, LOG_NAME};
 

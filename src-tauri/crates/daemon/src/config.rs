@@ -8,7 +8,8 @@ mod schemas;
 mod servers;
 
 pub use sandbox::{
-    FileView, FilesystemSettings, LimitSettings, NetworkSettings, PassEnv, Sandbox, SandboxSettings,
+    AutostartSettings, FileView, FilesystemSettings, GitConfigSettings, LimitSettings, NetworkSettings,
+    PassEnv, Sandbox, SandboxSettings,
 };
 pub use servers::{Server, Servers};
 

@@ -1,8 +1,9 @@
-//! What a person's own programs may ask for: to be shown things, and to take things away.
+//! What a person's own programs may ask for: to be shown things, to take things away, and to keep what is there.
 //!
 //! - Nothing here allows anything: there is no request that answers a question or adds a grant.
 
 use crate::audit::{self, Entry, Event, LOG_NAME};
+use crate::autostart::DecideError;
 use crate::daemon::Inner;
 use crate::grants::StandingGrant;
 use crate::listener::{Peer, send};
@@ -49,6 +50,18 @@ pub(crate) async fn answer(inner: &Arc<Inner>, request: Request) -> Reply {
     match request {
         Request::Status => Reply::Status(status(inner)),
         Request::Sessions => Reply::Sessions(inner.live().iter().map(|s| s.view()).collect()),
+        Request::Session { session } => self::session(inner, &session).await,
+        Request::LeftBehind => {
+            let live: Vec<String> = inner.live().iter().map(|session| session.id.clone()).collect();
+            Reply::LeftBehind(inner.shared.autostart.left_behind(&live).await)
+        }
+        Request::DecideLeft { session, path, choice } => {
+            match inner.shared.autostart.decide(&session, path, choice).await {
+                Ok(()) => self::session(inner, &session).await,
+                Err(problem) => undecided(&problem),
+            }
+        }
+        Request::LastLooks => Reply::LastLooks(inner.shared.autostart.last_looks().words()),
         Request::Grants => Reply::Grants(grants(inner)),
         Request::Revoke { grant } => revoke(inner, &grant).await,
         Request::EndSession { session } => end_session(inner, &session),
@@ -59,6 +72,23 @@ pub(crate) async fn answer(inner: &Arc<Inner>, request: Request) -> Reply {
             Reply::Done
         }
     }
+}
+
+async fn session(inner: &Inner, id: &str) -> Reply {
+    match inner.shared.autostart.session(id).await {
+        Ok(found) => Reply::Session(found),
+        Err(problem) => undecided(&problem),
+    }
+}
+
+fn undecided(problem: &DecideError) -> Reply {
+    let code = match problem {
+        DecideError::NoSession(_) | DecideError::NoFile { .. } => ErrorCode::NotFound,
+        DecideError::NotMoved { .. } | DecideError::Record { .. } | DecideError::NotOnRecord(_) => {
+            ErrorCode::Storage
+        }
+    };
+    failed(code, problem.to_string())
 }
 
 fn status(inner: &Inner) -> StatusView {

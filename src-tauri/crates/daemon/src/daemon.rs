@@ -1,8 +1,7 @@
 //! Starting the trusted process, and the handle to it.
 
-mod untold;
-
 use crate::audit::{self, Audit, AuditError, Entry, Event, LOG_NAME, Unfinished};
+use crate::autostart::{Autostart, Parts};
 use crate::consent::{Broker, Consent};
 use crate::containment::{Machine, MachineOptions};
 use crate::control;
@@ -136,6 +135,13 @@ pub async fn start(mut options: Options, consent: Arc<dyn Consent>) -> Result<Da
         changes: changes.clone(),
         ending: ending.subscribe(),
     });
+    let last_words = LastWords::default();
+    let autostart = Autostart::start(Parts {
+        home: &options.home,
+        audit: audit.clone(),
+        changes: changes.clone(),
+        last_words: &last_words,
+    });
     let shared = Shared {
         machine,
         programs: ServerPrograms {
@@ -150,7 +156,8 @@ pub async fn start(mut options: Options, consent: Arc<dyn Consent>) -> Result<Da
         grants,
         broker: Broker::new(consent),
         troubles,
-        last_words: LastWords::default(),
+        autostart,
+        last_words,
         changes,
     };
     let inner = Arc::new(Inner {
@@ -164,8 +171,6 @@ pub async fn start(mut options: Options, consent: Arc<dyn Consent>) -> Result<Da
     tokio::spawn(note_expiries(inner.clone(), expiries));
     tokio::spawn(note_changes(inner.clone()));
     tokio::spawn(end_of_others(inner.clone(), unfinished));
-    // Listed before there are any of our own.
-    tokio::spawn(untold::tell(inner.clone(), untold::listed(&inner)));
     tokio::spawn(accept(inner.clone(), listener));
     Ok(Daemon(inner))
 }
@@ -255,10 +260,11 @@ async fn accept(inner: Arc<Inner>, listener: Listener) {
 
 /// Puts on record that it ends although not everything was heard.
 async fn unheard(inner: &Inner) {
+    let words = inner.shared.autostart.last_looks().words();
     let summary = format!(
-        "{} sandboxes were still searched for new files that start programs when the trusted process ended; what they \
-         find is told at its next start",
-        inner.shared.last_words.missing()
+        "the trusted process ended before the last look at what sandboxes could write to was done ({}); it is done at the next \
+         start",
+        if words.is_empty() { "one did not end".to_owned() } else { words.join("; ") }
     );
     tracing::error!("{summary}");
     if let Err(problem) = inner.shared.audit.record(Entry::new(Event::Daemon, summary)).await {

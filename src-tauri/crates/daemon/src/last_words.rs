@@ -25,11 +25,6 @@ impl LastWords {
         Awaited(self.clone())
     }
 
-    /// How many are waited for.
-    pub(crate) fn missing(&self) -> usize {
-        *self.0.borrow()
-    }
-
     /// Waits until there is none.
     pub(crate) async fn heard(&self) {
         // It cannot fail: the sender is ours.
@@ -60,7 +55,7 @@ mod tests {
         let one = words.awaited();
         let other = one.clone();
         drop(one);
-        assert_eq!(words.missing(), 1);
+        assert_eq!(*words.0.borrow(), 1);
         let heard = tokio::spawn({
             let words = words.clone();
             async move { words.heard().await }
@@ -69,6 +64,6 @@ mod tests {
         assert!(!heard.is_finished());
         drop(other);
         heard.await.unwrap();
-        assert_eq!(words.missing(), 0);
+        assert_eq!(*words.0.borrow(), 0);
     }
 }

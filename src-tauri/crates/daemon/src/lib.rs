@@ -6,6 +6,7 @@
 
 pub mod annotating;
 pub mod audit;
+mod autostart;
 pub mod catalog;
 mod clock;
 mod config;
@@ -39,8 +40,8 @@ mod view;
 mod wire;
 
 pub use config::{
-    Config, ConfigError, FileView, FilesystemSettings, LimitSettings, NetworkSettings, PassEnv, Sandbox,
-    SandboxBackend, SandboxPolicy, SandboxSettings, Server, Servers,
+    AutostartSettings, Config, ConfigError, FileView, FilesystemSettings, GitConfigSettings, LimitSettings,
+    NetworkSettings, PassEnv, Sandbox, SandboxBackend, SandboxPolicy, SandboxSettings, Server, Servers,
 };
 pub use daemon::{Daemon, ENDING, Options, StartError, start};
 pub use event_log::EventLog;

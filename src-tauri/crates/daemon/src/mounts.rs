@@ -17,13 +17,15 @@ pub struct Need {
     pub writable: bool,
     /// Whether it is needed as a file: a folder that stands there later is not what was given.
     pub file: bool,
+    /// Whether an answer of the person named this very file, and it is one that runs later: those are closed otherwise.
+    pub named: bool,
 }
 
 impl Need {
     /// A path, whatever stands there.
     #[must_use]
     pub fn new(path: CanonicalPath, writable: bool) -> Self {
-        Self { path, writable, file: false }
+        Self { path, writable, file: false, named: false }
     }
 
     /// The same, as a file alone.
@@ -76,12 +78,14 @@ pub fn united(needs: impl IntoIterator<Item = Need>) -> Vec<Need> {
     all.dedup_by(|later, first| {
         let is_same = later.path == first.path;
         first.file |= is_same && later.file;
+        first.named |= is_same && later.named;
         is_same
     });
     // What a mount above shows just as well needs no mount of its own.
     let shows =
         |above: &Need, n: &Need| above.path.strictly_contains(&n.path) && (above.writable || !n.writable);
-    let covered = |n: &Need| all.iter().any(|above| shows(above, n));
+    // A mount above has closed what is named.
+    let covered = |n: &Need| !n.named && all.iter().any(|above| shows(above, n));
     all.iter().filter(|n| !covered(n)).cloned().collect()
 }
 
@@ -170,6 +174,8 @@ mod tests {
         assert_eq!(got, [n("/d", false), n("/d/g", true), n("/e", true)]);
         assert_eq!(united([n("/d", true), n("/d/ro", false)]), [n("/d", true)]);
         assert_eq!(united([n("/d/f", true), n("/d/f", false).of_file()]), [n("/d/f", true).of_file()]);
+        let named = Need { named: true, ..n("/d/f", true).of_file() };
+        assert_eq!(united([n("/d", true), named.clone()]), [n("/d", true), named]);
     }
 
     #[test]

@@ -10,18 +10,16 @@ mod leg;
 mod mounted;
 mod process;
 mod pump;
-mod report;
 mod roots;
-mod telling;
 
 pub(crate) use control::LISTENING;
 pub use leg::{Applied, LegOptions, Versions};
 pub use process::{Containment, ServerPrograms};
 pub use pump::{Answered, AtServer, Held, Outgoing, Pending, Pump, share};
-pub(crate) use report::Report;
 pub use roots::{Shown, still_there};
 
 use crate::mounts::Need;
+use ironcurtain_paths::CanonicalPath;
 use leg::{Command, Seen, State};
 use serde_json::value::RawValue;
 use std::sync::Arc;
@@ -156,13 +154,14 @@ impl Server {
         }
     }
 
-    /// Shows the server what a call needs, and waits until it is there.
+    /// Shows the server what a call needs, and waits until it is there. `named` are the files that an answer of the person to
+    /// this call named.
     ///
     /// # Errors
     /// [`ServerError::NotShown`]: the call must not be forwarded.
-    pub async fn lease(&self, needs: Vec<Need>) -> Result<Lease, ServerError> {
+    pub async fn lease(&self, needs: Vec<Need>, named: Vec<CanonicalPath>) -> Result<Lease, ServerError> {
         let (reply, answer) = oneshot::channel();
-        self.commands.send(Command::Lease(needs, reply)).map_err(|_| ServerError::Ending)?;
+        self.commands.send(Command::Lease(needs, named, reply)).map_err(|_| ServerError::Ending)?;
         answer.await.map_err(|_| ServerError::Ending)?
     }
 

@@ -23,6 +23,7 @@ mod under_way;
 pub use shared::Shared;
 
 use crate::audit::{AuditError, Entry, Event};
+use crate::autostart::SessionFacts;
 use crate::config::Server as ServerConfig;
 use crate::consent::{shown_client, visible};
 use crate::containment::Surroundings;
@@ -168,6 +169,14 @@ impl Session {
         };
         let (containment, network) = with_network(containment, caller);
         let sandboxed = containment.as_ref().is_ok_and(Containment::is_sandboxed);
+        let facts = SessionFacts {
+            client: client.view.name.clone(),
+            server: config.name.clone(),
+            sandboxed,
+            started_ms: crate::clock::now_ms(),
+        };
+        let started_ms = facts.started_ms;
+        shared.autostart.began(&id, facts);
         let server = Server::start(LegOptions {
             server: config.clone(),
             programs: shared.programs.clone(),
@@ -183,8 +192,9 @@ impl Session {
             client_takes: client_takes.subscribe(),
             log: log.clone(),
             audit: shared.audit.clone(),
+            autostart: shared.autostart.clone(),
             session: id.clone(),
-            awaited: shared.last_words.awaited(),
+            _awaited: shared.last_words.awaited(),
         });
         let session = Arc::new(Self {
             id,
@@ -196,7 +206,7 @@ impl Session {
             sandboxed,
             sandbox,
             resolver,
-            started_ms: crate::clock::now_ms(),
+            started_ms,
             says_it_is,
             counts: Counts::default(),
             to_client,
@@ -212,6 +222,7 @@ impl Session {
             end: watch::Sender::new(false),
         });
         session.shared.audit.record(session.entry(Event::Session, session.began())).await?;
+
         session.shared.changed();
         Ok(Opened { session, lines, notes: notes_for_shim })
     }
@@ -247,6 +258,7 @@ impl Session {
             allowed: self.counts.allowed.load(Ordering::Relaxed),
             denied: self.counts.denied.load(Ordering::Relaxed),
             asked: self.counts.asked.load(Ordering::Relaxed),
+            left: self.shared.autostart.undecided(&self.id),
             roots: self.server.shown().roots.into_iter().map(shown_root).collect(),
         }
     }
@@ -337,6 +349,7 @@ impl Session {
             self.given_up(id, call, "the session ended before the call was answered").await;
         }
         self.shared.grants.end_session(&self.id);
+        self.shared.autostart.ended(&self.id);
         let name = &self.client.view.name;
         let summary = match why {
             None => format!("{name} ended its session"),

@@ -135,6 +135,11 @@ fn event(event: Event) -> &'static str {
         Event::Policy => "policy",
         Event::Network => "network",
         Event::BoundaryViolation => "boundary",
+        Event::FileLeft => "file left",
+        Event::FileQuarantined => "quarantine",
+        Event::FilePutBack => "put back",
+        Event::LookUnfinished => "unfinished",
+        Event::FileDecided => "your word",
     }
 }
 

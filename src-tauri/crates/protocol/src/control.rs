@@ -1,6 +1,8 @@
 //! Requests a person's own programs make, and the replies.
 
-use crate::view::{ActivityView, AuditCheckView, GrantView, SessionView, StatusView};
+use crate::view::{
+    ActivityView, AuditCheckView, GrantView, LeftChoice, SessionRecordView, SessionView, StatusView,
+};
 use serde::{Deserialize, Serialize};
 
 /// One request, numbered by the asker.
@@ -13,7 +15,7 @@ pub struct Control {
     pub request: Request,
 }
 
-/// What can be asked. Only things that show, or that take away.
+/// What can be asked. Only things that show, or that take away, or that keep what is there as it is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Request {
@@ -21,6 +23,24 @@ pub enum Request {
     Status,
     /// Live sessions.
     Sessions,
+    /// One session, live or ended, with the files it left that run later.
+    Session {
+        /// Its id.
+        session: String,
+    },
+    /// The ended sessions that left files about which the person has not said anything, the newest first.
+    LeftBehind,
+    /// Keeps a file that a session left, or moves it to quarantine.
+    DecideLeft {
+        /// Id of the session.
+        session: String,
+        /// The file, as the session's list names it.
+        path: String,
+        /// What to do with it.
+        choice: LeftChoice,
+    },
+    /// The sandboxes whose folders are being looked at for the last time.
+    LastLooks,
     /// Standing grants and those of live sessions.
     Grants,
     /// Takes one grant back; the reply comes when that is proved.
@@ -61,6 +81,12 @@ pub enum Reply {
     Status(StatusView),
     /// For [`Request::Sessions`].
     Sessions(Vec<SessionView>),
+    /// For [`Request::Session`] and [`Request::DecideLeft`].
+    Session(SessionRecordView),
+    /// For [`Request::LeftBehind`].
+    LeftBehind(Vec<SessionRecordView>),
+    /// For [`Request::LastLooks`]: for each a few words that name it.
+    LastLooks(Vec<String>),
     /// For [`Request::Grants`].
     Grants(Vec<GrantView>),
     /// For [`Request::Revoke`]: gone from policy, roots and the kernel's view.

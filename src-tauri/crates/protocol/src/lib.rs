@@ -15,8 +15,8 @@ pub use framing::{FrameError, MAX_FRAME_BYTES, read_frame, write_frame};
 pub use hello::{Hello, Note, Purpose, Refusal, RefusalCode, ShimHello, Stdio, Welcome};
 pub use place::{ConnectError, HOME_VARIABLE, PlaceError, Sockets};
 pub use view::{
-    ActivityView, AuditCheckView, ClientView, GrantView, ProcessView, Protection, RootView, SessionView,
-    StatusView,
+    ActivityView, AuditCheckView, ClientView, GrantView, LeftChoice, LeftFileView, LeftState, ProcessView,
+    Protection, RootView, SessionRecordView, SessionView, StatusView,
 };
 
 /// Version of this protocol. Both sides must be equal: they are installed together.

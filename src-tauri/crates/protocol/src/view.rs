@@ -103,6 +103,78 @@ pub struct SessionView {
     pub asked: u64,
     /// Effective roots, the session sandbox first.
     pub roots: Vec<RootView>,
+    /// Files left so far that run later, and about which the person has not said anything.
+    pub left: usize,
+}
+
+/// A session, live or ended, and the files it left.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionRecordView {
+    /// Session id.
+    pub id: String,
+    /// The client, by name.
+    pub client: String,
+    /// The server it used.
+    pub server: String,
+    /// Whether that server ran in an OS sandbox.
+    pub sandboxed: bool,
+    /// When it began.
+    pub started_ms: u64,
+    /// When it ended, if it has.
+    pub ended_ms: Option<u64>,
+    /// Whether its folders are still being looked at.
+    pub looking: bool,
+    /// Files that it left or changed and that the person's own programs run later.
+    pub files: Vec<LeftFileView>,
+    /// Reasons why not all could be looked at.
+    pub unfinished: Vec<String>,
+}
+
+/// A file that a session left or changed, and that the person's own programs run later.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeftFileView {
+    /// Its path, to name it in a request.
+    pub path: String,
+    /// Its path, to show.
+    pub shown: String,
+    /// Words that end the sentence "this runs ...".
+    pub when: String,
+    /// Whether it is new.
+    pub is_new: bool,
+    /// The difference in its text, where it is known.
+    pub diff: Option<String>,
+    /// What became of it.
+    pub state: LeftState,
+    /// Where it is now, if it was moved to quarantine.
+    pub moved_to: Option<String>,
+    /// Keys of a git configuration that were put back.
+    pub keys: Vec<String>,
+    /// When it was seen last.
+    pub time_ms: u64,
+}
+
+/// What became of a file that a session left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LeftState {
+    /// It is where it was left, and the person has not said what to do with it.
+    Left,
+    /// The person keeps it.
+    Kept,
+    /// It was moved to where nothing runs it.
+    Quarantined,
+    /// What was dangerous in it was put back to what it had been.
+    PutBack,
+}
+
+/// What the person wants done with a file that a session left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LeftChoice {
+    /// It stays.
+    Keep,
+    /// It is moved to where nothing runs it.
+    Quarantine,
 }
 
 /// One grant.

@@ -91,7 +91,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::spec::{Limits, Network, Persistence};
+    use crate::spec::{Limits, Network};
 
     #[test]
     fn the_whole_command_line_of_the_roots_view() {
@@ -161,7 +161,7 @@ mod tests {
             mounts: vec![],
             network: Network::None,
             unix_sockets: false,
-            persistence: Persistence::default(),
+            closed: vec![],
             limits: Limits { tmp_size: Some(4096), ..Limits::default() },
             state_dir: "/state".into(),
             allow_root: false,

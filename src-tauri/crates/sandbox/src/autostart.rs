@@ -32,13 +32,13 @@ mod watcher;
 
 use serde::{Deserialize, Serialize};
 
-pub use names::runs_later;
+pub use names::{runs_later, strict_names};
 #[cfg(target_os = "linux")]
 pub use quarantine::quarantine;
 #[cfg(not(target_os = "linux"))]
-pub use unsupported::{Watcher, quarantine};
+pub use unsupported::{Done, Watcher, quarantine};
 #[cfg(target_os = "linux")]
-pub use watcher::Watcher;
+pub use watcher::{Done, Watcher};
 
 /// The treatment of names that run later when they appear.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -78,6 +78,9 @@ pub struct Rules {
     /// The person's home, in which start-up files of shells and desktops count.
     #[serde(default)]
     pub home: Option<String>,
+    /// Paths that are not to be there: what appears at one of them, or below it, is quarantined.
+    #[serde(default)]
+    pub denied: Vec<String>,
 }
 
 /// When a file's content is run.

@@ -12,7 +12,7 @@ use crate::{
     client::ControlClient,
     control::Event,
     launch::launch,
-    spec::{Limits, Network, Persistence, Spec, View},
+    spec::{Limits, Network, Spec, View},
     state::StateDir,
 };
 
@@ -77,7 +77,7 @@ fn try_it(supervisor_program: &Path, state_dir: &str, allow_root: bool) -> io::R
         mounts: vec![],
         network: Network::None,
         unix_sockets: false,
-        persistence: Persistence::default(),
+        closed: vec![],
         limits: Limits { cpu: Some(100), ..Limits::default() },
         state_dir: state_dir.to_owned(),
         allow_root,
@@ -98,12 +98,7 @@ fn otherwise(event: Event) -> String {
     match event {
         Event::Failed { reason } => reason,
         Event::Exited { status } => format!("a trial ended with status {status}"),
-        Event::Started
-        | Event::Limited { .. }
-        | Event::Uncovered { .. }
-        | Event::Quarantined { .. }
-        | Event::Unsearched { .. }
-        | Event::Unfinished { .. } => {
+        Event::Started | Event::Limited { .. } | Event::Uncovered { .. } => {
             format!("a trial went otherwise: {event:?}")
         }
     }

@@ -48,6 +48,11 @@ impl ControlClient {
         }
     }
 
+    /// The events that have come with the answers so far, and nobody has taken yet.
+    pub fn told(&mut self) -> Vec<Event> {
+        self.events.drain(..).collect()
+    }
+
     /// The next event, in the order they happened.
     pub fn event(&mut self) -> io::Result<Event> {
         if let Some(event) = self.events.pop_front() {

@@ -3,8 +3,8 @@
 //! - A program of its own, which plans and then becomes `ironcurtain-sandbox` again, in the same process: what reads
 //!   settings does not stay in memory.
 //! - What the settings do not allow is not there; a settings file that is not understood whole runs nothing.
-//! - Beyond the settings, and whatever they say: what no server may read is hidden, persistence files are not written,
-//!   the environment is an allow-list, limits hold.
+//! - Beyond the settings, and whatever they say: what no server may read is hidden, files that run later are closed or
+//!   quarantined, the environment is an allow-list, limits hold.
 
 mod arguments;
 mod checking;
@@ -33,10 +33,9 @@ use proxy::ProxyError;
 
 use crate::{
     enter::{FAILED, NONE},
-    launch::spec_file,
+    launch::memory_file,
     settings::{Settings, SettingsError},
-    spec::Spec,
-    supervisor::{DEBUG, FOREGROUND, NAME},
+    supervisor::{DEBUG, FOREGROUND, Foreground, NAME},
     sys::{
         process::{close_on_exec_from, inherit},
         signals,
@@ -90,18 +89,23 @@ fn run_command(program: String, run: &Run, arguments: &Arguments) -> Result<Exit
     let plan = plan::plan(run, arguments, &settings, &surroundings)?;
     plan.notes.iter().for_each(|note| complain(note));
     if arguments.debug {
-        complain(&serde_json::to_string(&plan.spec.view).map_err(io::Error::from)?);
+        complain(&serde_json::to_string(&plan.orders.spec.view).map_err(io::Error::from)?);
     }
     // From here on a signal no longer ends us before what we made is taken away again.
     signals::hold_back()?;
     let egress = plan.proxy.map(|orders| proxy::start(&orders, &surroundings.program)).transpose()?;
-    Err(become_supervisor(&surroundings.program, &plan.spec, egress.as_ref(), arguments.debug))
+    Err(become_supervisor(&surroundings.program, &plan.orders, egress.as_ref(), arguments.debug))
 }
 
 /// Becomes `program` in the foreground; returns why it did not.
-fn become_supervisor(program: &str, spec: &Spec, egress: Option<&OwnedFd>, debug: bool) -> CommandError {
-    let spec = match spec_file(spec) {
-        Ok(spec) => spec,
+fn become_supervisor(
+    program: &str,
+    orders: &Foreground,
+    egress: Option<&OwnedFd>,
+    debug: bool,
+) -> CommandError {
+    let orders = match memory_file(orders) {
+        Ok(orders) => orders,
         Err(error) => return error.into(),
     };
     let opened = match OwnProgram::open(Path::new(program)) {
@@ -109,10 +113,10 @@ fn become_supervisor(program: &str, spec: &Spec, egress: Option<&OwnedFd>, debug
         Err(source) => return CommandError::Start { program: program.to_owned(), source },
     };
     let mut command = opened.command();
-    command.arg(FOREGROUND).arg(spec.as_raw_fd().to_string());
+    command.arg(FOREGROUND).arg(orders.as_raw_fd().to_string());
     command.arg(egress.map_or(NONE.to_owned(), |egress| egress.as_raw_fd().to_string()));
     command.arg(if debug { DEBUG } else { NONE }).env_clear();
-    let needed: Vec<_> = std::iter::once(spec.as_fd()).chain(egress.map(AsFd::as_fd)).collect();
+    let needed: Vec<_> = std::iter::once(orders.as_fd()).chain(egress.map(AsFd::as_fd)).collect();
     inherit(&mut command, &needed);
     CommandError::Start { program: program.to_owned(), source: command.exec() }
 }

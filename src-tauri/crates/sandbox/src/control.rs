@@ -1,18 +1,12 @@
 //! The control conversation: JSON lines over a unix stream between the trusted process and a supervisor.
 //!
 //! - Each request has an id of the asker's choosing and gets exactly one [`ControlReply`] with that id, in order.
-//! - [`Event`]s come in between: first [`Event::Started`] or [`Event::Failed`], at the end [`Event::Exited`], after any
-//!   finding ([`Event::is_finding`]).
+//! - [`Event`]s come in between: first [`Event::Started`] or [`Event::Failed`], at the end [`Event::Exited`].
 //! - Hanging up is `shutdown`: the supervisor kills the sandbox and ends.
-
-use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use crate::spec::{Access, Mount};
-
-/// The longest that a supervisor cleans up and searches after its server has ended.
-pub const END_BOUND: Duration = Duration::from_secs(30);
 
 /// A request line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,6 +40,9 @@ pub enum ControlOp {
     },
     /// The granted paths that are mounted now.
     List,
+    /// Look whether every mask is still in place, and put back those that are not: a program outside has changed a name that
+    /// is hidden or closed.
+    Check,
     /// Kill everything in the sandbox and end.
     Shutdown,
 }
@@ -91,6 +88,8 @@ pub enum Answer {
         /// What is mounted.
         mounts: Vec<Mount>,
     },
+    /// Every mask is in place; [`Event::Uncovered`] came before this for each that was not.
+    Checked,
     /// The sandbox is being ended.
     Closing,
     /// It could not be carried through and the mounts are not known any more: the sandbox is being ended.
@@ -142,7 +141,7 @@ pub enum Refusal {
     Narrower,
     /// Inside the sandbox something of another kind, or a tree without that name, is in the way: restart with the grant.
     NoMountPoint,
-    /// The path is a persistence file, or within a directory of such, and was to be writable.
+    /// The path is closed for writing, since it would run later, and no answer of the person named it.
     Protected,
     /// The path was never added.
     NotGranted,
@@ -170,29 +169,13 @@ pub enum Event {
         /// Of processes.
         processes: Enforcement,
     },
-    /// A file that was not there before, and would have had the person's own programs run something, was moved out of
-    /// the way when the server had ended.
-    Quarantined {
-        /// Where it was.
-        path: String,
-        /// Where it is now.
-        moved_to: String,
-    },
-    /// A program outside put something else in the place of a path that was hidden or closed, or moved it away. Until all
-    /// of the sandbox was killed, which was done at once, the server could reach what is there now.
+    /// A program outside put something else in the place of a path that is hidden or closed. For about a millisecond, until it
+    /// was masked again, the server could reach what is there now.
     Uncovered {
-        /// Which path.
+        /// The path.
         path: String,
-    },
-    /// The supervisor did not come to its end, so that nothing, or not everything, was searched. It does not tell that itself.
-    Unsearched {
-        /// The files and directories that its server could write to.
-        writable: Vec<String>,
-    },
-    /// Something that should have been done at the end was not, or not whole.
-    Unfinished {
-        /// One sentence for people.
-        reason: String,
+        /// Whether it is hidden, and could be read; else it is closed, and could be written.
+        hidden: bool,
     },
     /// The server ended.
     Exited {
@@ -217,23 +200,16 @@ pub enum Enforcement {
     Unenforced,
 }
 
-impl Event {
-    /// Whether it has to be on record.
-    pub fn is_finding(&self) -> bool {
-        match self {
-            Self::Quarantined { .. }
-            | Self::Uncovered { .. }
-            | Self::Unsearched { .. }
-            | Self::Unfinished { .. } => true,
-            Self::Started | Self::Failed { .. } | Self::Limited { .. } | Self::Exited { .. } => false,
-        }
-    }
-}
-
 impl Mount {
     /// A mount of `path`, whatever stands there.
     pub fn new(path: impl Into<String>, access: Access) -> Self {
-        Self { path: path.into(), access, file: false }
+        Self { path: path.into(), access, file: false, closed: vec![], named: false }
+    }
+
+    /// The same with `closed`, paths at or below it that are not to be written.
+    #[must_use]
+    pub fn closing(self, closed: Vec<String>) -> Self {
+        Self { closed, ..self }
     }
 
     /// The same, of a file alone.

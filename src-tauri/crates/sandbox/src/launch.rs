@@ -29,6 +29,7 @@ use rustix::{
     pipe::{PipeFlags, pipe_with},
     process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal},
 };
+use serde::Serialize;
 
 use crate::{
     cgroup::{Controlled, Place},
@@ -37,7 +38,6 @@ use crate::{
     handover,
     spec::{Network, Spec},
     sys,
-    untold::Record,
 };
 
 /// A running supervisor, seen from the trusted process.
@@ -120,25 +120,13 @@ pub fn launch(
     supervisor_program: &Path,
     on_ended: impl FnOnce(Ended) + Send + 'static,
 ) -> Result<Launched, LaunchError> {
-    launch_in(Place::find(), spec, supervisor_program, None, on_ended)
-}
-
-/// As [`launch`]; what the supervisor tells of the end is kept until the launcher says that it is on record.
-pub fn launch_recorded(
-    spec: &Spec,
-    supervisor_program: &Path,
-    on_ended: impl FnOnce(Ended) + Send + 'static,
-) -> Result<(Launched, Record), LaunchError> {
-    let record = Record::new(Path::new(&spec.state_dir));
-    let launched = launch_in(Place::find(), spec, supervisor_program, Some(&record), on_ended)?;
-    Ok((launched, record))
+    launch_in(Place::find(), spec, supervisor_program, on_ended)
 }
 
 fn launch_in(
     place: Option<&Place>,
     spec: &Spec,
     supervisor_program: &Path,
-    record: Option<&Record>,
     on_ended: impl FnOnce(Ended) + Send + 'static,
 ) -> Result<Launched, LaunchError> {
     spec.validate()?;
@@ -162,11 +150,10 @@ fn launch_in(
         |source| LaunchError::Start { program: supervisor_program.display().to_string(), source };
     let theirs = Theirs {
         program: OwnProgram::open(supervisor_program).map_err(start_failed)?,
-        spec: spec_file(spec)?,
+        spec: memory_file(spec)?,
         stdio: [stdin_theirs, stdout_theirs, stderr_theirs],
         control: control_theirs.into(),
         egress: egress_theirs,
-        record: record.map_or(NONE, Record::name).to_owned(),
         door,
     };
 
@@ -199,7 +186,6 @@ struct Theirs {
     stdio: [OwnedFd; 3],
     control: OwnedFd,
     egress: Option<OwnedFd>,
-    record: String,
     door: Option<(OwnedFd, Controlled)>,
 }
 
@@ -211,7 +197,6 @@ impl Theirs {
             .args(["--supervise", &std::process::id().to_string()])
             .args([self.spec.as_raw_fd().to_string(), self.control.as_raw_fd().to_string()])
             .arg(self.egress.as_ref().map_or(NONE.to_owned(), |egress| egress.as_raw_fd().to_string()))
-            .arg(&self.record)
             .env_clear()
             .process_group(0)
             .stdin(Stdio::from(stdin))
@@ -251,10 +236,10 @@ fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(pipe_with(PipeFlags::CLOEXEC)?)
 }
 
-/// The spec as a descriptor, since an environment with tokens in it does not belong on a command line.
-pub(crate) fn spec_file(spec: &Spec) -> io::Result<File> {
+/// A value as a descriptor, since an environment with tokens in it does not belong on a command line.
+pub(crate) fn memory_file(value: &impl Serialize) -> io::Result<File> {
     let mut file = File::from(memfd_create(c"ironcurtain-spec", MemfdFlags::CLOEXEC)?);
-    file.write_all(&serde_json::to_vec(spec)?)?;
+    file.write_all(&serde_json::to_vec(value)?)?;
     file.rewind()?;
     Ok(file)
 }
@@ -267,7 +252,7 @@ mod tests {
     use crate::{
         client::ControlClient,
         control::{Enforcement, Event},
-        spec::{Limits, Persistence, View},
+        spec::{Limits, View},
     };
 
     const PATIENCE: Duration = Duration::from_secs(20);
@@ -285,7 +270,7 @@ mod tests {
             mounts: vec![],
             network: Network::None,
             unix_sockets: false,
-            persistence: Persistence::default(),
+            closed: vec![],
             limits: Limits { cpu: Some(50), ..Limits::default() },
             state_dir: text("state"),
             allow_root: true,
@@ -294,8 +279,7 @@ mod tests {
         let program = tests.ancestors().nth(2).unwrap().join("ironcurtain-sandbox");
         let place = Place::bare();
         let (end, ended) = mpsc::channel();
-        let launched =
-            launch_in(place.as_ref(), &spec, &program, None, move |how| _ = end.send(how)).unwrap();
+        let launched = launch_in(place.as_ref(), &spec, &program, move |how| _ = end.send(how)).unwrap();
         let mut control = ControlClient::new(launched.control, PATIENCE).unwrap();
         assert_eq!(control.event().unwrap(), Event::Started);
         let Event::Limited { memory, cpu, .. } = control.event().unwrap() else {

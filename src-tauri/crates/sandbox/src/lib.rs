@@ -5,8 +5,9 @@
 //!
 //! Invariants:
 //! - A sandbox exists whole or not at all: whatever cannot be set up as asked is refused.
-//! - Nothing of a sandbox outlives its supervisor, and no supervisor outlives the process that launched it but to
-//!   clean up and search, for a bounded time.
+//! - Nothing of a sandbox outlives its supervisor, and no supervisor outlives the process that launched it.
+//! - Nothing is ever created in the person's tree. What a server leaves there that runs later is found by whoever launched
+//!   it ([`autostart`]).
 //! - Unsafe code is in `sys` only.
 //! - On a platform without a sandbox, [`launch`] refuses.
 
@@ -17,7 +18,6 @@ mod bound;
 pub mod client;
 pub mod control;
 mod error;
-mod persistence;
 pub mod seatbelt;
 mod spec;
 
@@ -30,8 +30,6 @@ mod check;
 #[cfg(target_os = "linux")]
 mod command;
 #[cfg(target_os = "linux")]
-mod covers;
-#[cfg(target_os = "linux")]
 mod enter;
 #[cfg(target_os = "linux")]
 mod filter;
@@ -41,6 +39,8 @@ mod handover;
 mod host;
 #[cfg(target_os = "linux")]
 mod launch;
+#[cfg(target_os = "linux")]
+mod masks;
 #[cfg(target_os = "linux")]
 mod mountinfo;
 #[cfg(target_os = "linux")]
@@ -65,8 +65,6 @@ mod sys;
 mod tree;
 #[cfg(not(target_os = "linux"))]
 mod unsupported;
-#[cfg(target_os = "linux")]
-mod untold;
 
 #[cfg(unix)]
 pub use bound::{Bound, Hold, spawn_bound};
@@ -77,26 +75,22 @@ pub use check::{Availability, check};
 #[cfg(target_os = "linux")]
 pub use command::command_program;
 pub use control::{
-    Answer, ControlOp, ControlReply, ControlRequest, END_BOUND, Enforcement, Event, FromSupervisor, Proof,
-    Refusal,
+    Answer, ControlOp, ControlReply, ControlRequest, Enforcement, Event, FromSupervisor, Proof, Refusal,
 };
 pub use error::LaunchError;
 #[cfg(target_os = "linux")]
 pub use handover::receive_listener;
 #[cfg(target_os = "linux")]
-pub use launch::{Egress, Ended, KillHandle, Launched, launch, launch_recorded};
+pub use launch::{Egress, Ended, KillHandle, Launched, launch};
 #[cfg(target_os = "linux")]
 pub use orders::{AddressRange, PROXY_PROGRAM, ProxyOrders, RangeError};
-pub use persistence::PERSISTENCE_NAMES;
 #[cfg(target_os = "linux")]
 pub use program::{COMMAND_PROGRAM, program};
-pub use spec::{Access, Limits, Mount, Network, PROXY_PORT, Persistence, Spec, SpecError, View};
+pub use spec::{Access, Limits, Mount, Network, PROXY_PORT, Spec, SpecError, View};
 #[cfg(target_os = "linux")]
 pub use sys::memory::give_large_blocks_back;
 #[cfg(not(target_os = "linux"))]
 pub use unsupported::{
-    Availability, Egress, Ended, Entries, KillHandle, Launched, Record, Untold, check, command_program,
-    give_large_blocks_back, launch, launch_recorded, prepare_control_groups, program, untold,
+    Availability, Egress, Ended, KillHandle, Launched, check, command_program, give_large_blocks_back,
+    launch, prepare_control_groups, program,
 };
-#[cfg(target_os = "linux")]
-pub use untold::{Entries, Record, Untold, untold};

@@ -26,9 +26,8 @@ use source::Source;
 
 use crate::{
     control::{Proof, Refusal},
-    covers::Covers,
-    persistence::{Guard, GuardError},
-    place::{Identity, is_below},
+    masks::{Masks, Restored},
+    place::{Identity, is_at_or_below, is_below},
     shape::Shape,
     spec::{Access, Mount, is_normal},
 };
@@ -47,7 +46,7 @@ pub(crate) struct Mounts {
     /// Granted paths that something may still hold a file of from before, for reading.
     loose: BTreeSet<String>,
     made: Vec<Made>,
-    covers: Covers,
+    masks: Masks,
 }
 
 /// One granted path as it is mounted.
@@ -83,71 +82,58 @@ impl Mounts {
         view: Shape,
         shown: &BTreeMap<String, bool>,
     ) -> io::Result<Self> {
-        let mut covers = Covers::of(sandbox.process())?;
+        let mut masks = Masks::of(sandbox.process())?;
         for (path, writable) in shown {
             // What is not writable needs no closing.
             let hidden = || view.hidden_within(std::slice::from_ref(path));
-            let tree = covers.watch(path, &if *writable { view.below(path) } else { hidden() })?;
-            covers.put(path, Some(tree));
+            masks.put(path, &if *writable { view.below(path) } else { hidden() });
         }
         let granted = BTreeMap::new();
         let (under, loose) = (BTreeMap::new(), BTreeSet::new());
-        Ok(Self { sandbox, view, fixed, granted, under, loose, made: Vec::new(), covers })
+        Ok(Self { sandbox, view, fixed, granted, under, loose, made: Vec::new(), masks })
     }
 
-    /// What has news when a path may not be covered any more.
-    pub(crate) fn news(&self) -> [PollFd<'_>; 2] {
-        self.covers.news()
+    /// Has news when a path may not be masked any more.
+    pub(crate) fn news(&self) -> PollFd<'_> {
+        self.masks.news()
     }
 
-    /// Takes in the second kind of news; whether they can concern a cover.
-    pub(crate) fn names_changed(&mut self) -> bool {
-        self.covers.names_changed()
-    }
-
-    /// The first path that was hidden or closed and is not any more. When the sandbox ends, all of its mounts go: then none.
-    pub(crate) fn uncovered(&mut self) -> Option<String> {
-        let Self { covers, sandbox, .. } = self;
-        covers.lost(|| sandbox.table()).filter(|_| !sandbox.has_ended())
-    }
-
-    /// Closed paths whose files are as programs outside have left them. For when all of the sandbox has ended.
-    pub(crate) fn untouched(&mut self) -> BTreeSet<String> {
-        self.covers.untouched()
+    /// Masks again what was hidden or closed and is not any more, and says which paths those were. When the sandbox ends, all
+    /// of its mounts go: then none.
+    ///
+    /// # Errors
+    /// A path cannot be masked: the sandbox has to end.
+    pub(crate) fn restore_masks(&mut self) -> io::Result<Vec<Restored>> {
+        let Self { masks, sandbox, granted, .. } = self;
+        let is_written =
+            |path: &str| granted.get(path).is_some_and(|granted| granted.access == Access::ReadWrite);
+        masks
+            .restore(sandbox, is_written)
+            .or_else(|error| if sandbox.has_ended() { Ok(vec![]) } else { Err(error) })
     }
 
     /// Mounts a path, or widens one that is mounted.
-    pub(crate) fn add(&mut self, mount: &Mount, guard: &mut Guard) -> Result<(), MountError> {
-        let Mount { path, access, file } = mount;
+    pub(crate) fn add(&mut self, mount: &Mount) -> Result<(), MountError> {
+        let Mount { path, access, closed, named, .. } = mount;
         self.check_path(path)?;
-        let writable = *access == Access::ReadWrite;
-        if writable && guard.protects(path) {
-            let message = GuardError::Protected(path.clone()).to_string();
-            return Err(MountError::refused(Refusal::Protected, message));
-        }
-        let failed = |error: String| MountError::refused(Refusal::Kernel, error);
         let mut shape = self.view.below(path);
-        if writable {
-            // Looked at first, since what is covered is that which is there.
-            Source::open(path, *access, &Shape::default())?.check_kind(path, *file)?;
-            shape.extend(guard.cover(path, &[], &self.view).map_err(|error| failed(error.to_string()))?);
+        if *access == Access::ReadWrite {
+            if !named && closed.iter().any(|closed| is_at_or_below(path, closed)) {
+                let message =
+                    format!("`{path}` is never writable: programs of the person's run what it says");
+                return Err(MountError::refused(Refusal::Protected, message));
+            }
+            shape.close_in(path, closed);
         }
-        let added = match self.covers.watch(path, &shape) {
-            Ok(tree) => self.add_shaped(mount, &shape).map(|added| added.then_some(tree)),
-            Err(error) => Err(failed(error.to_string())),
-        };
-        if writable && added.is_err() {
-            // What was made for it is removed at the end at the latest.
-            let _ = guard.uncover(path);
+        if self.add_shaped(mount, &shape)? {
+            self.masks.put(path, &shape);
         }
-        let (tree, added) = added.map_or_else(|error| (None, Err(error)), |tree| (tree, Ok(())));
-        self.covers.put(path, tree);
-        added
+        Ok(())
     }
 
     /// Whether anything has changed by it.
     fn add_shaped(&mut self, mount: &Mount, shape: &Shape) -> Result<bool, MountError> {
-        let Mount { path, access, file } = mount;
+        let Mount { path, access, file, .. } = mount;
         let source = Source::open(path, *access, shape)?;
         source.check_kind(path, *file)?;
         let before = self.granted.get(path).copied();
@@ -169,31 +155,10 @@ impl Mounts {
     }
 
     /// Shows a path for reading that was shown for writing, and says whether anything can still write there.
-    pub(crate) fn narrow(&mut self, path: &str, file: bool, guard: &mut Guard) -> Result<Proof, MountError> {
+    pub(crate) fn narrow(&mut self, path: &str, file: bool) -> Result<Proof, MountError> {
         let before = self.granted.get(path).copied().ok_or_else(|| not_granted(path))?;
         let shape = self.view.below(path);
-        let watched = self.covers.watch(path, &shape);
-        let narrowed = watched
-            .map_err(|error| MountError::refused(Refusal::Kernel, error.to_string()))
-            .and_then(|tree| Ok((tree, self.narrow_shaped(path, file, before, &shape)?)));
-        let (tree, proof) =
-            narrowed.map_or_else(|error| (None, Err(error)), |(tree, proof)| (Some(tree), Ok(proof)));
-        self.covers.put(path, tree);
-        if proof.is_ok() {
-            // What was made for it is removed at the end at the latest.
-            let _ = guard.uncover(path);
-        }
-        proof
-    }
-
-    fn narrow_shaped(
-        &mut self,
-        path: &str,
-        file: bool,
-        before: Granted,
-        shape: &Shape,
-    ) -> Result<Proof, MountError> {
-        let source = Source::open(path, Access::ReadOnly, shape)?;
+        let source = Source::open(path, Access::ReadOnly, &shape)?;
         source.check_kind(path, file)?;
         if source.identity != before.identity {
             let message = format!("`{path}` is not what was granted any more");
@@ -203,19 +168,18 @@ impl Mounts {
             Granted { access: Access::ReadOnly, mount_id: source.mount_id, identity: source.identity };
         let proof = self.change(path, Some(before.mount_id), Some(source))?;
         self.granted.insert(path.to_owned(), granted);
+        self.masks.put(path, &shape);
         Ok(proof.unwrap_or(Proof::Held))
     }
 
     /// Takes a path away and says whether anything of it is left.
-    pub(crate) fn remove(&mut self, path: &str, guard: &mut Guard) -> Result<Proof, MountError> {
+    pub(crate) fn remove(&mut self, path: &str) -> Result<Proof, MountError> {
         let Some(granted) = self.granted.get(path).copied() else {
             return Err(not_granted(path));
         };
         let proof = self.change(path, Some(granted.mount_id), None)?;
         self.granted.remove(path);
-        self.covers.take_away(path);
-        // What was made for it is removed at the end at the latest.
-        let _ = guard.uncover(path);
+        self.masks.take_away(path);
         Ok(proof.unwrap_or(Proof::Held))
     }
 

@@ -58,7 +58,7 @@ impl Seatbelt {
         spec.validate()?;
         let mut rules = Rules::new(BASE);
         rules.view(&spec.view, &spec.mounts);
-        rules.persistence(&spec.persistence);
+        rules.close(&spec.closed);
         if spec.network == Network::Proxied {
             rules.proxy(proxy_port);
         }
@@ -105,8 +105,7 @@ mod tests {
 (allow file-write* (subpath (param "WRITE_1")))
 "#
         );
-        let text = seatbelt.profile.split_once("(deny file-write* file-link\n").unwrap();
-        assert_eq!(text.0, expected);
+        assert_eq!(seatbelt.profile, expected);
         let parameters = [
             ("ABOVE_0", "/opt"),
             ("READ_0", "/opt/srv"),
@@ -145,8 +144,7 @@ mod tests {
 (deny file-write-unlink (literal (param "FIXED_2")))
 "#
         );
-        let text = seatbelt.profile.split_once("(deny file-write* file-link\n").unwrap();
-        assert_eq!(text.0, expected);
+        assert_eq!(seatbelt.profile, expected);
         let parameters = [
             ("WRITE_0", "/s"),
             ("WRITE_1", "/Users/u/work"),
@@ -187,16 +185,14 @@ mod tests {
     }
 
     #[test]
-    fn persistence_files_are_kept_whatever_their_case_and_depth() {
-        let spec = spec(View::Roots { session_dir: "/s".into(), programs: vec![] });
-        let all = Seatbelt::of(&spec, 0).unwrap().profile;
-        assert!(all.contains("  (regex #\"/[.][gG][iI][tT]/[hH][oO][oO][kK][sS](/|$)\")\n"), "{all}");
-        assert!(all.contains("  (regex #\"/[.][bB][aA][sS][hH][rR][cC](/|$)\")\n"), "{all}");
-        let mut some = spec;
-        some.persistence.allow = vec![".git/hooks".into()];
-        let some = Seatbelt::of(&some, 0).unwrap().profile;
-        assert!(!some.contains("[gG][iI][tT]/[hH][oO][oO][kK][sS]"), "{some}");
-        assert!(some.contains("[bB][aA][sS][hH][rR][cC]"), "{some}");
+    fn what_is_closed_is_not_written_whatever_is_granted_around_it() {
+        let mounts = vec![Mount::new("/p", Access::ReadWrite)];
+        let spec = Spec { mounts, ..spec(View::Roots { session_dir: "/s".into(), programs: vec![] }) };
+        let open = Seatbelt::of(&spec, 0).unwrap();
+        let closed = Seatbelt::of(&Spec { closed: vec!["/p/.git/hooks".into()], ..spec }, 0).unwrap();
+        let more = closed.profile.strip_prefix(&open.profile).unwrap();
+        assert!(more.starts_with("(deny file-write* file-link (subpath (param \"CLOSED_0\")))\n"), "{more}");
+        assert!(closed.parameters.contains(&("CLOSED_0".to_owned(), "/p/.git/hooks".to_owned())));
     }
 
     fn owned(pairs: &[(&str, &str)]) -> Vec<(String, String)> {

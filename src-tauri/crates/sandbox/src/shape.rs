@@ -9,11 +9,16 @@
 mod apply;
 mod real;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    io,
+};
+
+use rustix::fs::{CWD, fstat};
 
 use crate::{
     mountinfo::MountInfo,
-    place::{Kind, is_at_or_below, is_below},
+    place::{Kind, is_at_or_below, is_below, open_plain_end},
     spec::{Spec, View},
 };
 
@@ -43,15 +48,6 @@ impl Step {
     }
 }
 
-/// What a path is covered against.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Covered {
-    /// Against being read.
-    Hidden,
-    /// Against being written, or renamed.
-    Closed,
-}
-
 /// Steps by path, so that a path comes before those below it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Shape(BTreeMap<String, Step>);
@@ -64,8 +60,6 @@ pub(crate) struct Layout {
     pub(crate) writable: Vec<String>,
     /// Paths to be shown on top of a private `/tmp`.
     pub(crate) shown: Vec<String>,
-    /// Paths within what is writable that are not, and do not exist yet.
-    pub(crate) missing: Vec<String>,
 }
 
 /// Never shown: sockets and secrets of the person's desktop session.
@@ -86,10 +80,10 @@ impl Layout {
             View::HostRead { session_dir, deny_read, allow_read, allow_write, deny_write, .. } => {
                 hide(&mut hidden, ALWAYS_HIDDEN, &mounted)?;
                 hide(&mut hidden, deny_read, &mounted)?;
-                (frozen, layout.missing) = closed(deny_write)?;
+                frozen = closed(deny_write)?;
                 for path in allow_write {
                     let is_closed =
-                        frozen.iter().chain(&layout.missing).any(|closed| is_at_or_below(path, closed));
+                        frozen.iter().chain(deny_write).any(|closed| is_at_or_below(path, closed));
                     if real::plain(path)?.is_some() && !is_closed && !hidden.contains_key(path) {
                         layout.writable.push(path.clone());
                     }
@@ -109,9 +103,6 @@ impl Layout {
         layout.shape = Shape::showing(&hidden, &wanted)?;
         frozen.into_iter().for_each(|path| layout.shape.freeze(path));
         layout.shape.hold(&layout.writable);
-        let shape = &layout.shape;
-        let writable = &layout.writable;
-        layout.missing.retain(|path| !shape.hides(path) && writable.iter().any(|root| is_below(path, root)));
         Ok(layout)
     }
 }
@@ -139,20 +130,15 @@ fn hide(
     Ok(())
 }
 
-/// What is there of `paths` to be closed for writing, and what is not.
-fn closed(paths: &[String]) -> Result<(Vec<String>, Vec<String>), LayoutError> {
-    let (mut there, mut missing) = (Vec::new(), Vec::new());
+/// What is there of `paths` to be closed for writing.
+fn closed(paths: &[String]) -> Result<Vec<String>, LayoutError> {
+    let mut there = Vec::new();
     for path in paths {
         // A symlink at its end could be exchanged, so it is closed as well as what it leads to.
-        let link = real::link(path)?;
-        match real(path)? {
-            Some(real) => there.push(real),
-            None if link.is_none() => missing.push(path.clone()),
-            None => {}
-        }
-        there.extend(link);
+        there.extend(real(path)?);
+        there.extend(real::link(path)?);
     }
-    Ok((there, missing))
+    Ok(there)
 }
 
 impl Shape {
@@ -236,24 +222,32 @@ impl Shape {
         }
     }
 
-    /// Whether a path is closed for writing by what lies at or above it.
-    pub(crate) fn freezes(&self, path: &str) -> bool {
-        self.0.iter().any(|(frozen, step)| *step == Step::Freeze && is_at_or_below(path, frozen))
+    /// The paths that something is put over, and what it is.
+    pub(crate) fn masks(&self) -> impl Iterator<Item = (&String, &Step)> {
+        self.0.iter().filter(|(_, step)| !matches!(step, Step::Reopen { .. }))
     }
 
-    /// The paths that something is put over.
-    pub(crate) fn covers(&self) -> impl Iterator<Item = (&String, Covered)> {
-        self.0.iter().filter_map(|(path, step)| match step {
-            Step::Hide { .. } => Some((path, Covered::Hidden)),
-            Step::Pin | Step::Freeze => Some((path, Covered::Closed)),
-            Step::Reopen { .. } => None,
-        })
+    /// The paths that are hidden.
+    pub(crate) fn hidden(&self) -> impl Iterator<Item = &String> {
+        self.0.iter().filter(|(_, step)| matches!(step, Step::Hide { .. })).map(|(path, _)| path)
     }
 
-    /// Whether every folder between `above` and `path` is kept where it is.
-    pub(crate) fn holds(&self, path: &str, above: &str) -> bool {
-        let ends = path.match_indices('/').map(|(end, _)| end).filter(|end| *end > above.len());
-        ends.filter_map(|end| path.get(..end)).all(|between| self.0.contains_key(between))
+    /// The shape that hides what is at `path` now, and no more.
+    pub(crate) fn hiding(path: &str) -> io::Result<Self> {
+        let kind = Kind::of(&fstat(open_plain_end(CWD, path)?)?).unwrap_or(Kind::File);
+        Ok(Self([(path.to_owned(), Step::Hide { kind, points: BTreeMap::new() })].into()))
+    }
+
+    /// Closes `paths` in the writable tree at `root`. The folder of such a path is kept where it is if its name says what is in
+    /// it, as `.git` does: renamed away with what is closed in it, another could take its place.
+    pub(crate) fn close_in(&mut self, root: &str, paths: &[String]) {
+        for path in paths.iter().filter(|path| is_below(path, root)) {
+            self.freeze(path.clone());
+            let Some((folder, _)) = path.rsplit_once('/') else { continue };
+            if is_below(folder, root) && folder.rsplit('/').next().is_some_and(|name| name.starts_with('.')) {
+                self.pin(folder.to_owned());
+            }
+        }
     }
 
     /// What of this concerns the tree below `path`.
@@ -272,17 +266,6 @@ impl Shape {
         let within = |path: &String| paths.iter().any(|above| is_at_or_below(path, above));
         let steps = self.0.iter().filter(|(path, step)| step.shows() && within(path));
         Self(steps.map(|(path, step)| (path.clone(), step.clone())).collect())
-    }
-
-    /// Takes over the steps of another, on top of these.
-    pub(crate) fn extend(&mut self, other: Self) {
-        for (path, step) in other.0 {
-            match step {
-                Step::Freeze => self.freeze(path),
-                Step::Pin => self.pin(path),
-                Step::Hide { .. } | Step::Reopen { .. } => _ = self.0.insert(path, step),
-            }
-        }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -343,6 +326,7 @@ mod tests {
         shape.pin("/c".into());
         shape.freeze("/c".into());
         assert!(shape.hides("/a"));
-        assert!(shape.freezes("/b/x") && shape.freezes("/c") && !shape.freezes("/a"));
+        let closed = |path: &str| shape.0.get(path) == Some(&Step::Freeze);
+        assert!(closed("/b") && closed("/c") && !closed("/a"));
     }
 }

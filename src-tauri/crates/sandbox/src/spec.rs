@@ -8,8 +8,6 @@ use std::{collections::BTreeMap, path::Path};
 
 use serde::{Deserialize, Serialize};
 
-use crate::persistence::may_be_allowed;
-
 /// One server's sandbox.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -26,21 +24,21 @@ pub struct Spec {
     /// Granted paths mounted before the server starts, in this order.
     #[serde(default)]
     pub mounts: Vec<Mount>,
+    /// Paths in what the view makes writable that are not to be written. One that does not exist closes nothing.
+    #[serde(default)]
+    pub closed: Vec<String>,
     /// What of the network it reaches.
     #[serde(default)]
     pub network: Network,
     /// Whether it may use unix sockets: those whose paths the view shows. Without it there are none but pairs.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unix_sockets: bool,
-    /// Which persistence files it may write after all.
-    #[serde(default)]
-    pub persistence: Persistence,
     /// Resource limits of every process in the sandbox.
     #[serde(default)]
     pub limits: Limits,
-    /// Where supervisors keep their journals of mount points, and files they quarantined: one private directory for all
-    /// sandboxes of a user, which is made if it is not there, and is hidden in the sandbox. Only the user may be able to make
-    /// it, so it does not belong where everybody can.
+    /// The directory with what outlives a sandbox ([`autostart`](crate::autostart)): one private directory for all sandboxes
+    /// of a user, which is made if it is not there, and is hidden in the sandbox. Only the user may be able to make it, so it
+    /// does not belong where everybody can.
     pub state_dir: String,
     /// Run even as uid 0, where the kernel's own files are guarded by masks only.
     #[serde(default)]
@@ -103,15 +101,6 @@ pub enum Network {
 /// The port on the sandbox's own `127.0.0.1` where its proxy listens.
 pub const PROXY_PORT: u16 = 3128;
 
-/// Files that would have the person's own programs run something later are never writable, but for what is named here.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-pub struct Persistence {
-    /// Names as in [`PERSISTENCE_NAMES`](crate::PERSISTENCE_NAMES), such as `.git/config`; `.git` stands for all of its
-    /// parts.
-    pub allow: Vec<String>,
-}
-
 /// One granted path: a directory with all below it, or a single file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -123,6 +112,12 @@ pub struct Mount {
     /// Whether it is given as a file: a folder that stands there is not it, and is refused.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub file: bool,
+    /// Paths at or below it that are not to be written although it is; each exists, or closes nothing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub closed: Vec<String>,
+    /// Whether an answer of the person named this very path: then it is written although it is closed itself.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub named: bool,
 }
 
 /// What a mount lets the sandbox do.
@@ -181,9 +176,6 @@ pub enum SpecError {
     /// An environment variable cannot be handed to a process.
     #[error("`{0}` cannot be the name or value of an environment variable")]
     Environment(String),
-    /// Not one of the names that are protected.
-    #[error("`{0}` is not the name of a persistence file that could be allowed")]
-    Persistence(String),
     /// An argument carries a NUL.
     #[error("argument `{0}` has a NUL character in it")]
     Argument(String),
@@ -203,11 +195,10 @@ impl Spec {
                 return Err(SpecError::Environment(name.escape_default().to_string()));
             }
         }
-        if let Some(bad) = self.persistence.allow.iter().find(|name| !may_be_allowed(name)) {
-            return Err(SpecError::Persistence(bad.clone()));
-        }
-        let fixed = self.view.paths().into_iter().chain(&self.cwd).chain([&self.state_dir]);
-        match fixed.chain(self.mounts.iter().map(|mount| &mount.path)).find(|path| !is_normal(path)) {
+        let fixed =
+            self.view.paths().into_iter().chain(&self.cwd).chain([&self.state_dir]).chain(&self.closed);
+        let mounts = self.mounts.iter().flat_map(|mount| mount.closed.iter().chain([&mount.path]));
+        match fixed.chain(mounts).find(|path| !is_normal(path)) {
             Some(bad) => Err(SpecError::Path(bad.escape_default().to_string())),
             None => Ok(()),
         }
@@ -288,8 +279,6 @@ mod tests {
         );
         let env = BTreeMap::from([("A=B".to_owned(), String::new())]);
         assert_eq!(Spec { env, ..spec() }.validate(), Err(SpecError::Environment("A=B".into())));
-        let persistence = Persistence { allow: vec![".git/config".into(), "src".into()] };
-        assert_eq!(Spec { persistence, ..spec() }.validate(), Err(SpecError::Persistence("src".into())));
         let deny_read = vec!["~/.ssh".into()];
         let view = View::HostRead {
             session_dir: None,
@@ -334,7 +323,7 @@ mod tests {
 
     #[test]
     fn the_written_form_is_stable() {
-        let text = r#"{"argv":["true"],"env":{},"view":{"kind":"roots","sessionDir":"/s","programs":[]},"mounts":[],"network":"none","persistence":{"allow":[]},"limits":{"memory":4294967296,"cpu":null,"processes":1024,"openFiles":4096,"fileSize":null,"tmpSize":1073741824},"stateDir":"/state","allowRoot":false}"#;
+        let text = r#"{"argv":["true"],"env":{},"view":{"kind":"roots","sessionDir":"/s","programs":[]},"mounts":[],"closed":[],"network":"none","limits":{"memory":4294967296,"cpu":null,"processes":1024,"openFiles":4096,"fileSize":null,"tmpSize":1073741824},"stateDir":"/state","allowRoot":false}"#;
         assert_eq!(serde_json::to_string(&spec()).unwrap(), text);
         assert_eq!(serde_json::from_str::<Spec>(text).unwrap(), spec());
     }
@@ -348,7 +337,7 @@ mod tests {
             mounts: vec![],
             network: Network::None,
             unix_sockets: false,
-            persistence: Persistence::default(),
+            closed: vec![],
             limits: Limits::default(),
             state_dir: "/state".into(),
             allow_root: false,

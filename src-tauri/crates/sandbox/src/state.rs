@@ -1,16 +1,14 @@
-//! The directory in which supervisors keep what must outlive them: journals of mount points, and quarantined files.
+//! The directory with what outlives a sandbox: journals of what it could write to, and quarantined files.
 //!
 //! - INVARIANT: it is a directory of the user's own that nobody else can enter; anything else at its path is refused.
 //! - It is hidden in every sandbox.
 
 use std::{
-    fs::{self, DirBuilder, File},
+    fs::{self, DirBuilder},
     io,
     os::unix::fs::{DirBuilderExt, MetadataExt},
     path::{Path, PathBuf},
 };
-
-use rustix::fs::{FlockOperation, flock};
 
 /// The directory.
 #[derive(Clone, Debug)]
@@ -44,13 +42,6 @@ impl StateDir {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(named(&path, &error)),
             Ok(()) | Err(_) => Ok(path),
         }
-    }
-
-    /// Waits for its turn among all supervisors; the turn ends when the file is dropped.
-    pub(crate) fn lock(&self) -> io::Result<File> {
-        let lock = File::options().create(true).append(true).open(self.0.join("lock"))?;
-        flock(&lock, FlockOperation::LockExclusive)?;
-        Ok(lock)
     }
 }
 

@@ -4,18 +4,13 @@
 //! - INVARIANT: everything it starts is in one pid namespace whose first process is bubblewrap, which the kernel kills
 //!   when the supervisor dies, and everything in the namespace with it.
 //! - INVARIANT: once bubblewrap runs it holds none of the server's standard streams.
-//! - The control stream's end is the sandbox's end. What is searched and moved away after that, the supervisor does also when
-//!   its launcher was killed, within [`END_BOUND`]; it is the only thing that it outlives its launcher for.
-//! - What it tells of the end is kept until the launcher says that it is on record; see [`untold`](crate::untold).
-//! - INVARIANT: while the server may run, the supervisor either waits, and is woken by that end, or has a signal kill the
-//!   sandbox with its launcher. Where a file system that hangs keeps the signal out, an alarm ends the supervisor, and with it
-//!   the sandbox, within [`REQUEST_BOUND`], unless the file system keeps that out, too; nothing is searched then, which is told
-//!   at the next start.
+//! - The control stream's end is the sandbox's end, and so is the launcher's: the kernel kills the supervisor with it.
+//! - It keeps no record and searches nothing: what a server leaves behind is the launcher's to look at
+//!   ([`autostart`](crate::autostart)).
 
 mod bwrap;
 mod lines;
 mod namespaces;
-mod news;
 mod owner;
 mod start;
 mod streams;
@@ -27,37 +22,34 @@ use std::{
     os::fd::{AsFd, OwnedFd},
     os::unix::net::UnixStream,
     process::ExitCode,
-    time::Duration,
 };
 
 use rustix::{
     event::{PollFd, PollFlags, poll},
-    process::{Pid, Signal},
+    process::Pid,
 };
 
 pub(crate) use bwrap::find_bwrap;
-pub(crate) use terminal::{DEBUG, FOREGROUND, NAME, run_in_foreground};
+pub(crate) use terminal::{DEBUG, FOREGROUND, Foreground, NAME, run_in_foreground};
 
 use self::{
     bwrap::Bwrap,
     lines::{Lines, say},
-    news::News,
     owner::Owner,
     start::{Given, start},
 };
+use serde::de::DeserializeOwned;
+
 use crate::{
     cgroup::Controlled,
-    control::{Answer, ControlOp, ControlReply, ControlRequest, END_BOUND, Event, Refusal},
+    control::{Answer, ControlOp, ControlReply, ControlRequest, Event, Refusal},
     enter::{FAILED, NONE},
+    masks::Restored,
     mounts::{MountError, Mounts},
-    persistence::{Guard, GuardError},
     shape::LayoutError,
     spec::{Spec, SpecError},
     sys::{self, signals::Signals},
 };
-
-/// The longest that a request can take: longer than the launcher waits for its answer.
-const REQUEST_BOUND: Duration = Duration::from_secs(12);
 
 /// Why a server was not started.
 #[derive(Debug, thiserror::Error)]
@@ -84,21 +76,16 @@ pub(crate) enum StartError {
     HungUp,
     #[error("the sandbox could not be prepared: {0}")]
     Prepare(#[from] io::Error),
-    #[error("`{0}` was replaced by another program just as it was to be hidden or closed: try again")]
-    Uncovered(String),
     #[error(transparent)]
     Layout(#[from] LayoutError),
-    #[error(transparent)]
-    Guard(#[from] GuardError),
     #[error("the system call filter could not be made: {0}")]
     Filter(#[from] seccompiler::Error),
 }
 
 /// Arguments: the launcher's process id, the descriptors of the spec and of the control stream, that of the socket which the
-/// proxy's listener goes through or nothing; by which name what is told is kept, or nothing; and where there is a control group
-/// its door, and which limits it has.
+/// proxy's listener goes through or nothing; and where there is a control group its door, and which limits it has.
 pub(crate) fn run(args: &[String]) -> ExitCode {
-    let [parent, spec, control, egress, record, group @ ..] = args else { return ExitCode::from(2) };
+    let [parent, spec, control, egress, group @ ..] = args else { return ExitCode::from(2) };
     let Some(parent) = parent.parse().ok().and_then(Pid::from_raw) else { return ExitCode::from(2) };
     let (Ok(spec), Ok(control)) =
         (sys::process::take_descriptor(spec), sys::process::take_descriptor(control))
@@ -106,13 +93,14 @@ pub(crate) fn run(args: &[String]) -> ExitCode {
         return ExitCode::from(2);
     };
     let (Ok(egress), Ok(group)) = (taken(egress), door(group)) else { return ExitCode::from(2) };
-    let record = Some(record.clone()).filter(|record| record != NONE);
-    let given = Given { egress, group, record };
+    let given = Given { egress, group };
     let control = UnixStream::from(control);
     let owner = Owner::Control(&control);
-    let started =
-        ordered(parent, File::from(spec)).and_then(|spec| start(Some(parent), &spec, &owner, given));
-    let (mut bwrap, mounts, guard) = match started {
+    let started = ordered(parent, File::from(spec)).and_then(|spec| {
+        let closed = spec.closed.clone();
+        start(Some(parent), &spec, &owner, given, |_| Ok(closed))
+    });
+    let (mut bwrap, mut mounts) = match started {
         Ok(started) => started,
         Err(error) => {
             // Nobody may be listening any more; the exit status says the same.
@@ -120,7 +108,11 @@ pub(crate) fn run(args: &[String]) -> ExitCode {
             return ExitCode::from(FAILED);
         }
     };
-    serve(parent, &mut bwrap, mounts, guard, &control)
+    let end = converse(&mut bwrap, &mut mounts, &control);
+    let status = end.unwrap_or_else(|_| bwrap.kill());
+    // A launcher that is gone needs no word.
+    let _ = say(&control, &Event::Exited { status });
+    exit_code(status)
 }
 
 /// A descriptor, or none.
@@ -147,99 +139,54 @@ fn ordered(parent: Pid, spec: File) -> Result<Spec, StartError> {
     read(spec)
 }
 
-fn read(mut spec: File) -> Result<Spec, StartError> {
+fn read<T: DeserializeOwned>(mut file: File) -> Result<T, StartError> {
     let mut text = String::new();
-    spec.read_to_string(&mut text)?;
+    file.read_to_string(&mut text)?;
     Ok(serde_json::from_str(&text)?)
-}
-
-/// Serves the launcher to the end, and says how that was.
-fn serve(parent: Pid, bwrap: &mut Bwrap, mut mounts: Mounts, guard: Guard, control: &UnixStream) -> ExitCode {
-    let mut guard = guard;
-    let end = converse(parent, bwrap, &mut mounts, &mut guard, control);
-    let (status, why) = end.unwrap_or_else(|_| (bwrap.kill(), None));
-    sys::process::end_within(END_BOUND);
-    // Bound to a launcher that dies, it could not search; if that cannot be undone, the kernel has the last word.
-    let _ = sys::process::unbind();
-    let mut news = News::new(control, guard.state(), guard.take_record());
-    // What is to be moved away is, even when that can neither be told nor kept.
-    let mut tell = |event| _ = news.tell(&event);
-    why.map(&mut tell);
-    finish(mounts, guard, &mut tell);
-    news.end(status);
-    exit_code(status)
-}
-
-/// What is left to do when all of the sandbox has ended.
-fn finish(mut mounts: Mounts, guard: Guard, tell: &mut dyn FnMut(Event)) {
-    let untouched = mounts.untouched();
-    drop(mounts);
-    guard.finish(&untouched, tell);
 }
 
 fn exit_code(status: i32) -> ExitCode {
     ExitCode::from(u8::try_from(status).unwrap_or(1))
 }
 
-/// The exit status, and what is to be told of the end, if anything is.
-type End = (i32, Option<Event>);
-
-/// Until the server ends, the launcher hangs up, a signal comes, or the sandbox is out of order.
-fn converse(
-    parent: Pid,
-    bwrap: &mut Bwrap,
-    mounts: &mut Mounts,
-    guard: &mut Guard,
-    control: &UnixStream,
-) -> io::Result<End> {
+/// Until the server ends, the launcher hangs up, or a signal comes; returns the exit status. An error is the end, too.
+fn converse(bwrap: &mut Bwrap, mounts: &mut Mounts, control: &UnixStream) -> io::Result<i32> {
     // When a person's session ends, every process is told at once.
     let signals = Signals::hold()?;
-    sys::orphan::prepare(bwrap.ended())?;
     let mut lines = Lines::default();
+    sys::memory::let_go_of_code();
     loop {
-        sys::orphan::release()?;
-        let [mounted, named] = mounts.news();
-        let asked = [control.as_fd(), bwrap.ended(), signals.as_fd()];
-        let [asked, ended, told_to_end] = asked.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
-        let [asked, ended, told_to_end, mounted, named] = wait([asked, ended, told_to_end, mounted, named])?;
+        let [asked, ended, told_to_end] = [control.as_fd(), bwrap.ended(), signals.as_fd()]
+            .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
+        let [asked, ended, told_to_end, mounted] = wait([asked, ended, told_to_end, mounts.news()])?;
         if ended {
-            return Ok((bwrap.reap(), None));
+            return Ok(bwrap.reap());
         }
         if told_to_end {
-            return Ok((bwrap.kill(), None));
+            return Ok(bwrap.kill());
         }
-        if !(mounted || named || asked) {
-            continue;
-        }
-        // What it does now can hang on a file system.
-        sys::orphan::guard(parent, REQUEST_BOUND)?;
-        if let Some(path) = uncovered(mounts, [mounted, named]) {
-            return Ok(stop(bwrap, path));
+        if mounted {
+            restore(mounts, control)?;
         }
         let lines = if asked { lines.read(control)? } else { vec![] };
         for line in lines {
-            let reply = answer(&line, mounts, guard);
-            if let Some(path) = mounts.uncovered() {
-                return Ok(stop(bwrap, path));
-            }
+            let reply = answer(&line, mounts);
+            // Before the answer, which says that all is as it should be.
+            restore(mounts, control)?;
             say(control, &reply)?;
             if matches!(reply.answer, Answer::Closing | Answer::Broken { .. }) {
-                return Ok((bwrap.kill(), None));
+                return Ok(bwrap.kill());
             }
         }
     }
 }
 
-/// The path that is not covered any more, if there was news and that is what they were.
-fn uncovered(mounts: &mut Mounts, [mounted, named]: [bool; 2]) -> Option<String> {
-    let named = named && mounts.names_changed();
-    if mounted || named { mounts.uncovered() } else { None }
-}
-
-/// Kills all of the sandbox, the server first, because it could reach what is at `path` now.
-fn stop(bwrap: &mut Bwrap, path: String) -> End {
-    bwrap.signal(Signal::KILL);
-    (bwrap.kill(), Some(Event::Uncovered { path }))
+/// Masks again what programs outside have replaced, and tells of it.
+fn restore(mounts: &mut Mounts, control: &UnixStream) -> io::Result<()> {
+    mounts
+        .restore_masks()?
+        .into_iter()
+        .try_for_each(|Restored { path, hidden }| say(control, &Event::Uncovered { path, hidden }))
 }
 
 /// Waits until one of them has something, and tells which.
@@ -251,7 +198,7 @@ fn wait<const N: usize>(mut polled: [PollFd<'_>; N]) -> io::Result<[bool; N]> {
     Ok(polled.map(|polled| !polled.revents().is_empty()))
 }
 
-fn answer(line: &str, mounts: &mut Mounts, guard: &mut Guard) -> ControlReply {
+fn answer(line: &str, mounts: &mut Mounts) -> ControlReply {
     let request: ControlRequest = match serde_json::from_str(line) {
         Ok(request) => request,
         Err(error) => {
@@ -261,12 +208,13 @@ fn answer(line: &str, mounts: &mut Mounts, guard: &mut Guard) -> ControlReply {
         }
     };
     let done = match request.op {
-        ControlOp::Add(mount) => mounts.add(&mount, guard).map(|()| Answer::Added),
+        ControlOp::Add(mount) => mounts.add(&mount).map(|()| Answer::Added),
         ControlOp::Narrow { path, file } => {
-            mounts.narrow(&path, file, guard).map(|proof| Answer::Narrowed { proof })
+            mounts.narrow(&path, file).map(|proof| Answer::Narrowed { proof })
         }
-        ControlOp::Remove { path } => mounts.remove(&path, guard).map(|proof| Answer::Removed { proof }),
+        ControlOp::Remove { path } => mounts.remove(&path).map(|proof| Answer::Removed { proof }),
         ControlOp::List => Ok(Answer::Mounts { mounts: mounts.list() }),
+        ControlOp::Check => Ok(Answer::Checked),
         ControlOp::Shutdown => Ok(Answer::Closing),
     };
     let answer = match done {

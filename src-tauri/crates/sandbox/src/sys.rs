@@ -4,6 +4,5 @@
 
 pub(crate) mod memory;
 pub(crate) mod mount;
-pub(crate) mod orphan;
 pub(crate) mod process;
 pub(crate) mod signals;

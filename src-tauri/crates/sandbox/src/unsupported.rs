@@ -4,7 +4,7 @@ use std::{convert::Infallible, path::Path, process::ExitCode};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{control::Event, error::LaunchError, spec::Spec};
+use crate::{error::LaunchError, spec::Spec};
 
 /// A running supervisor: there is none on this platform.
 #[derive(Debug)]
@@ -90,15 +90,6 @@ pub fn launch(
     Err(LaunchError::Unsupported)
 }
 
-/// Refuses.
-pub fn launch_recorded(
-    _spec: &Spec,
-    _supervisor_program: &Path,
-    _on_ended: impl FnOnce(Ended) + Send + 'static,
-) -> Result<(Launched, Record), LaunchError> {
-    Err(LaunchError::Unsupported)
-}
-
 /// Says that there is no sandbox here.
 pub fn check(_supervisor_program: &Path, _state_dir: &str, _allow_root: bool) -> Availability {
     let missing = vec![LaunchError::Unsupported.to_string()];
@@ -120,64 +111,6 @@ pub fn command_program(args: impl Iterator<Item = String>) -> ExitCode {
 
 /// Makes sure that limits hold for all processes of a sandbox together: there is none on this platform.
 pub fn prepare_control_groups() {}
-
-/// Where what one sandbox tells is kept until it is on record: there is none on this platform.
-#[derive(Debug)]
-pub struct Record(Infallible);
-
-impl Record {
-    /// How what is told is named for good.
-    pub fn id(&self, _number: usize) -> String {
-        match self.0 {}
-    }
-
-    /// What was kept.
-    pub fn read(&self, _patience: std::time::Duration) -> Option<Untold> {
-        match self.0 {}
-    }
-
-    /// It is on record, all of it.
-    pub fn forget(&self) -> std::io::Result<()> {
-        match self.0 {}
-    }
-}
-
-/// What one sandbox found: there is none on this platform.
-#[derive(Debug)]
-pub struct Untold(Infallible);
-
-impl Untold {
-    /// What is to be told, but for the first ones.
-    pub fn after(&self, _told: usize) -> std::iter::Empty<(Option<String>, &Event)> {
-        match self.0 {}
-    }
-
-    /// It is on record now.
-    pub fn forget(self) -> std::io::Result<()> {
-        match self.0 {}
-    }
-}
-
-/// The entries there were at one instant: none.
-#[derive(Debug)]
-pub struct Entries(());
-
-impl Entries {
-    /// Whether there is nothing to be read.
-    pub fn is_empty(&self) -> bool {
-        true
-    }
-
-    /// What they say: nothing.
-    pub fn read(self) -> Vec<Untold> {
-        vec![]
-    }
-}
-
-/// What sandboxes found that nobody was told: nothing, without sandboxes.
-pub fn untold(_state_dir: &Path) -> std::io::Result<Entries> {
-    Ok(Entries(()))
-}
 
 /// The allocator of this system gives large blocks back by itself.
 pub fn give_large_blocks_back() {}

@@ -4,7 +4,7 @@ use crate::sheet::{Sheet, counted};
 use ironcurtain_daemon::annotating::{AnnotationsFile, Change, Changes, Draft, DraftTool};
 use ironcurtain_daemon::consent::visible;
 use ironcurtain_daemon::installs::{Installs, State};
-use ironcurtain_daemon::{Sandbox, Servers};
+use ironcurtain_daemon::{AutostartSettings, GitConfigSettings, Sandbox, Server, Servers};
 use ironcurtain_policy::propose::{Confidence, Proposal, ProposedArgument};
 use serde_json::{Value, json};
 
@@ -124,7 +124,7 @@ fn change_json(change: &Change) -> Value {
 pub fn list(servers: &Servers, annotated: &AnnotationsFile, installs: &Installs) -> Sheet {
     let mut out = Sheet::default();
     for server in servers.iter() {
-        let contained = if server.sandbox == Sandbox::OptedOut { "NO SANDBOX" } else { "sandboxed" };
+        let contained = contained(server, annotated);
         let tools = match annotated.tools(&server.name) {
             0 => format!("not annotated: run `ironcurtain servers annotate {}`", server.name),
             count => format!("{} annotated", counted(count, "tool")),
@@ -137,6 +137,20 @@ pub fn list(servers: &Servers, annotated: &AnnotationsFile, installs: &Installs)
         out.line(format_args!("{}  {contained}  {tools}  {}{package}", server.name, server.command));
     }
     out
+}
+
+/// How a server is contained, with what is not the strictest or the usual.
+fn contained(server: &Server, annotated: &AnnotationsFile) -> String {
+    let Sandbox::Sandboxed(settings) = &server.sandbox else { return "NO SANDBOX".to_owned() };
+    let strict = match settings.autostart {
+        AutostartSettings::Strict => ", no file that runs later stays",
+        AutostartSettings::Listed => "",
+    };
+    let guarded = match settings.git_config.unwrap_or_else(|| annotated.git_config(&server.name)) {
+        GitConfigSettings::Guarded => ", git config guarded",
+        GitConfigSettings::Closed => "",
+    };
+    format!("sandboxed{strict}{guarded}")
 }
 
 fn arguments(tool: &DraftTool) -> impl Iterator<Item = &ProposedArgument> {

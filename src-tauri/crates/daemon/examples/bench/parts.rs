@@ -2,7 +2,7 @@
 
 use crate::figures::{Row, Sample};
 use anyhow::{Context, ensure};
-use ironcurtain_sandbox::{Limits, Network, Persistence, Spec, View, launch};
+use ironcurtain_sandbox::{Limits, Network, Spec, View, launch};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -39,7 +39,7 @@ pub fn sandbox_launch(base: &Path, starts: usize) -> anyhow::Result<Vec<Row>> {
         mounts: vec![],
         network: Network::None,
         unix_sockets: false,
-        persistence: Persistence::default(),
+        closed: vec![],
         limits: Limits::default(),
         state_dir: text(&base.join("state"))?,
         allow_root: true,

@@ -6,7 +6,7 @@ use anyhow::Context;
 use ironcurtain_daemon::containment::{
     self, Exemption, Launch, Profile, Resolved, ServerFiles, Settings, absolute, annotate,
 };
-use ironcurtain_daemon::{LimitSettings, NetworkSettings, Sandbox, SandboxPolicy};
+use ironcurtain_daemon::{NetworkSettings, Sandbox, SandboxPolicy};
 use ironcurtain_sandbox::Availability;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -135,9 +135,8 @@ fn profile(config: &Value) -> anyhow::Result<Profile> {
         allow_read: or_none(config, "allowRead")?,
         deny_read: Some(or_none(config, "denyRead")?),
         deny_write: or_none(config, "denyWrite")?,
-        allow_persistence: vec![],
         network: network.map(NetworkSettings::deserialize).transpose()?,
-        limits: LimitSettings::default(),
+        ..Profile::default()
     })
 }
 

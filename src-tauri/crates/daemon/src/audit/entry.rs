@@ -1,7 +1,9 @@
 //! One line of the log. Field names are those of the existing IronCurtain system, with ours beside them.
 
+use crate::autostart::Decided;
 use crate::grants::Granted;
 use ironcurtain_egress::Target;
+use ironcurtain_sandbox::autostart::Finding;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -33,6 +35,16 @@ pub enum Event {
     Network,
     /// The server was refused a path by its sandbox or by its roots.
     BoundaryViolation,
+    /// A session left or changed a file that runs later.
+    FileLeft,
+    /// A file that a session left, and that runs unasked, was moved to quarantine.
+    FileQuarantined,
+    /// Keys of a git configuration that a session changed were put back.
+    FilePutBack,
+    /// Not all that a session could write to was looked at.
+    LookUnfinished,
+    /// The person kept a file that a session left, or moved it to quarantine.
+    FileDecided,
 }
 
 impl Event {
@@ -40,7 +52,7 @@ impl Event {
     #[must_use]
     pub fn is_a_persons(self) -> bool {
         match self {
-            Self::Answer | Self::Grant | Self::Revoked | Self::Policy => true,
+            Self::Answer | Self::Grant | Self::Revoked | Self::Policy | Self::FileDecided => true,
             Self::Daemon
             | Self::Session
             | Self::Server
@@ -48,7 +60,11 @@ impl Event {
             | Self::Outcome
             | Self::Question
             | Self::Network
-            | Self::BoundaryViolation => false,
+            | Self::BoundaryViolation
+            | Self::FileLeft
+            | Self::FileQuarantined
+            | Self::FilePutBack
+            | Self::LookUnfinished => false,
         }
     }
 }
@@ -177,9 +193,12 @@ pub struct Entry {
     /// The grant concerned.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub grant_id: Option<String>,
-    /// How what a sandbox told is named, so that it is put on record once.
+    /// What was found of files that run later, without what they say.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub report_id: Option<String>,
+    pub finding: Option<Finding>,
+    /// What the person said to such a file.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub file_decision: Option<Decided>,
     /// How long the person took.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub human_ms: Option<u64>,
@@ -217,7 +236,8 @@ impl Entry {
             sandboxed: None,
             question_id: None,
             grant_id: None,
-            report_id: None,
+            finding: None,
+            file_decision: None,
             human_ms: None,
             prev: String::new(),
         }

@@ -36,8 +36,39 @@ pub struct SandboxSettings {
     #[cfg_attr(test, schemars(with = "super::schemas::FalseOr<NetworkSettings>"))]
     #[serde(deserialize_with = "false_or", skip_serializing_if = "Option::is_none")]
     pub network: Option<NetworkSettings>,
+    /// Which files that other programs of the person's run later it may leave behind.
+    pub autostart: AutostartSettings,
+    /// What it may do with the `config` of git repositories that it may write to. When absent, `guarded` for servers whose
+    /// annotated tools change repositories, else `closed`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub git_config: Option<GitConfigSettings>,
     /// How much it may use.
     pub limits: LimitSettings,
+}
+
+/// Which files that run later may stay where a server left them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, schemars(rename = "Autostart"))]
+#[serde(rename_all = "kebab-case")]
+pub enum AutostartSettings {
+    /// Those that nothing runs unasked stay and are listed for the person; the others are moved to quarantine.
+    #[default]
+    Listed,
+    /// None: each is moved to quarantine.
+    Strict,
+}
+
+/// What a server may do with the `config` of a git repository.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, schemars(rename = "GitConfig"))]
+#[serde(rename_all = "kebab-case")]
+pub enum GitConfigSettings {
+    /// Read it.
+    Closed,
+    /// Write it; a key that has git run something is put back to what it was.
+    Guarded,
 }
 
 /// What of the file system a server sees before any grant.

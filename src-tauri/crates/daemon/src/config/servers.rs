@@ -231,7 +231,9 @@ fn expanded(path: &str, home: &Path) -> Result<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{FileView, FilesystemSettings, LimitSettings, NetworkSettings};
+    use crate::config::{
+        AutostartSettings, FileView, FilesystemSettings, GitConfigSettings, LimitSettings, NetworkSettings,
+    };
 
     fn parse(text: &str) -> Result<Servers, String> {
         Servers::parse(text, Path::new("/c/mcp-servers.json"), Path::new("/home/u"))
@@ -266,6 +268,7 @@ mod tests {
                  "sandbox": { "view": "host-read",
                    "filesystem": { "allowWrite": [".git", "/w"], "allowRead": ["~/r"], "denyRead": [], "denyWrite": ["/w/n"], "allowPersistence": [".git"] },
                    "network": { "allowedDomains": ["a.example", "*.b.example:8443"], "deniedDomains": ["c.b.example"], "askUnknown": true },
+                   "autostart": "strict", "gitConfig": "guarded",
                    "limits": { "memoryMib": 11, "cpuPercent": 10, "processes": 9, "openFiles": 8, "fileSizeMib": 7, "tmpSizeMib": 6 } } } }"#,
         )
         .unwrap();
@@ -291,6 +294,8 @@ mod tests {
                     denied_domains: texts(&["c.b.example"]),
                     ask_unknown: true,
                 }),
+                autostart: AutostartSettings::Strict,
+                git_config: Some(GitConfigSettings::Guarded),
                 limits: LimitSettings {
                     memory_mib: Some(11),
                     cpu_percent: Some(10),
@@ -320,6 +325,8 @@ mod tests {
             "`sandbox.filesystem.allowExec`: unknown field",
         );
         starts(sandbox(r#"{ "view": "all" }"#), "`sandbox.view`: unknown variant `all`");
+        starts(sandbox(r#"{ "autostart": "off" }"#), "`sandbox.autostart`: unknown variant `off`");
+        starts(sandbox(r#"{ "gitConfig": "open" }"#), "`sandbox.gitConfig`: unknown variant `open`");
         starts(sandbox("true"), "`sandbox`: invalid value: boolean `true`, expected `false` or an object");
         starts(sandbox("[]"), "`sandbox`: invalid type: list, expected `false` or an object");
         starts(sandbox(r#"{ "network": true }"#), "`sandbox.network`: invalid value: boolean `true`");

@@ -4,11 +4,11 @@
 //!   that holds something protected cannot be shown where nothing inside of it can be hidden.
 
 use super::resolve::{Profile, expand_home, normal};
-use crate::config::{FileView, LimitSettings};
+use crate::config::{FileView, GitConfigSettings, LimitSettings};
 use crate::home::Home;
 use crate::mounts::Need;
 use ironcurtain_paths::CanonicalPath;
-use ironcurtain_policy::{Annotations, Category, Protected};
+use ironcurtain_policy::{Annotations, Category, Protected, Role};
 use ironcurtain_sandbox::{Limits, View};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -34,18 +34,34 @@ const KERNEL: [&str; 3] = ["/proc", "/sys", "/dev"];
 /// The view of a server whose entry names none.
 #[must_use]
 pub fn default_view(server: &str, annotations: &Annotations) -> FileView {
-    let mut resources = annotations
-        .tools(server)
-        .flat_map(|(_, tool)| &tool.arguments)
-        .flat_map(|(_, roles)| roles.default.iter().chain(roles.when.iter().flat_map(|guard| &guard.roles)))
-        .filter(|role| role.is_resource())
-        .peekable();
+    let mut resources = roles(server, annotations).filter(|role| role.is_resource()).peekable();
     let has_some = resources.peek().is_some();
     if has_some && resources.all(|role| role.category() == Category::Path) {
         FileView::Roots
     } else {
         FileView::HostRead
     }
+}
+
+/// What a server may do with the `config` of git repositories whose entry does not say: one that changes repositories
+/// writes there as git does.
+#[must_use]
+pub fn default_git_config(server: &str, annotations: &Annotations) -> GitConfigSettings {
+    let is_of_git =
+        |role: Role| matches!(role, Role::WriteHistory | Role::DeleteHistory | Role::GitRemoteUrl);
+    if roles(server, annotations).any(is_of_git) {
+        GitConfigSettings::Guarded
+    } else {
+        GitConfigSettings::Closed
+    }
+}
+
+/// Every role that an argument of one of its tools can have.
+fn roles(server: &str, annotations: &Annotations) -> impl Iterator<Item = Role> {
+    let arguments = annotations.tools(server).flat_map(|(_, tool)| &tool.arguments);
+    arguments.flat_map(|(_, roles)| {
+        roles.default.iter().chain(roles.when.iter().flat_map(|guard| &guard.roles)).copied()
+    })
 }
 
 impl Surroundings {
@@ -138,6 +154,22 @@ impl Surroundings {
         there.filter(|path| !self.session_dir.contains(path)).map(|path| Need::new(path, true)).collect()
     }
 
+    /// What its view makes writable by itself, the session's own folder first.
+    #[must_use]
+    pub fn writable(&self, profile: &Profile, kind: FileView) -> Vec<CanonicalPath> {
+        let named = match kind {
+            FileView::HostRead => self.mounted(profile),
+            FileView::Roots => Vec::new(),
+        };
+        std::iter::once(self.session_dir.clone()).chain(named.into_iter().map(|need| need.path)).collect()
+    }
+
+    /// What its entry denies writing to, there or not.
+    #[must_use]
+    pub fn unwritable(&self, profile: &Profile) -> Vec<String> {
+        self.paths(&profile.deny_write)
+    }
+
     fn paths(&self, written: &[String]) -> Vec<String> {
         let home = self.home.as_path();
         written.iter().map(|path| normal(&expand_home(path, home), self.session_dir.as_path())).collect()
@@ -201,5 +233,23 @@ pub fn limits(wanted: &LimitSettings) -> Limits {
         open_files: wanted.open_files.or(default.open_files),
         file_size: bytes(wanted.file_size_mib).or(default.file_size),
         tmp_size: bytes(wanted.tmp_size_mib).or(default.tmp_size),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::Catalog;
+
+    #[test]
+    fn a_server_that_changes_repositories_writes_their_configuration_guarded() {
+        let catalog = Catalog::shipped().unwrap();
+        let default = |id: &str| {
+            let known = catalog.find(id).unwrap().annotations(id).unwrap().unwrap();
+            let file = serde_json::json!({ "schemaVersion": 1, "servers": { id: known } }).to_string();
+            default_git_config(id, &Annotations::from_json(&file, "annotations").unwrap())
+        };
+        assert_eq!(default("git"), GitConfigSettings::Guarded);
+        assert_eq!(default("filesystem"), GitConfigSettings::Closed);
     }
 }

@@ -1,7 +1,10 @@
 //! What the `sandbox` entry of a server comes to: a pure function of the entry, the session, the machine and the choice
 //! of the person.
 
-use crate::config::{LimitSettings, NetworkSettings, Sandbox, SandboxPolicy, SandboxSettings};
+use crate::config::{
+    AutostartSettings, GitConfigSettings, LimitSettings, NetworkSettings, Sandbox, SandboxPolicy,
+    SandboxSettings,
+};
 use ironcurtain_sandbox::Availability;
 use std::path::{Component, Path, PathBuf};
 
@@ -36,6 +39,10 @@ pub struct Profile {
     pub deny_write: Vec<String>,
     /// Persistence files it may write after all.
     pub allow_persistence: Vec<String>,
+    /// Which files that run later may stay where it left them.
+    pub autostart: AutostartSettings,
+    /// What it may do with the `config` of git repositories; by its annotations when the entry does not say.
+    pub git_config: Option<GitConfigSettings>,
     /// Which hosts it reaches; none without it.
     pub network: Option<NetworkSettings>,
     /// How much it may use.
@@ -65,6 +72,8 @@ impl Profile {
             deny_read: files.deny_read.clone(),
             deny_write: files.deny_write.clone(),
             allow_persistence: files.allow_persistence.clone(),
+            autostart: settings.autostart,
+            git_config: settings.git_config,
             network: settings.network.clone(),
             limits: settings.limits.clone(),
         }
@@ -192,6 +201,8 @@ mod tests {
             deny_read: Some(texts(&["~/.gnupg"])),
             deny_write: texts(&["/tmp/x/n"]),
             allow_persistence: vec![],
+            autostart: AutostartSettings::Listed,
+            git_config: None,
             network: Some(NetworkSettings {
                 allowed_domains: texts(&["*.example"]),
                 ..NetworkSettings::default()

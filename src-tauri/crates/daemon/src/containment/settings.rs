@@ -167,7 +167,7 @@ fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{LimitSettings, NetworkSettings};
+    use crate::config::NetworkSettings;
     use serde_json::json;
     use std::os::unix::fs::MetadataExt;
 
@@ -177,9 +177,8 @@ mod tests {
             allow_read: vec!["/r".into()],
             deny_read: Some(vec!["~/.gnupg".into()]),
             deny_write: vec!["/w/n".into()],
-            allow_persistence: vec![],
             network,
-            limits: LimitSettings::default(),
+            ..Profile::default()
         }
     }
 

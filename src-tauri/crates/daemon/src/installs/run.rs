@@ -11,7 +11,7 @@ use crate::wire::Input;
 use ironcurtain_egress::{
     Boxed, Connections, Event, Limits, Proxy, Record, Rules, SystemResolver, Verdict, serve,
 };
-use ironcurtain_sandbox::{KillHandle, Launched, Network, PERSISTENCE_NAMES, Persistence, Spec, launch};
+use ironcurtain_sandbox::{KillHandle, Launched, Network, Spec, launch};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -96,9 +96,7 @@ impl Stage<'_> {
             network: if job.rules.is_closed() { Network::None } else { Network::Proxied },
             unix_sockets: false,
             // What lies in a package is in no folder of the person's.
-            persistence: Persistence {
-                allow: PERSISTENCE_NAMES.iter().map(|&name| name.to_owned()).collect(),
-            },
+            closed: vec![],
             limits: limits(&LimitSettings::default()),
             state_dir: self.around.sandboxes.as_str().to_owned(),
             allow_root: self.allow_root,

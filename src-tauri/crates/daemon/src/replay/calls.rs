@@ -68,7 +68,12 @@ impl Calls {
                 | Event::Revoked
                 | Event::Policy
                 | Event::Network
-                | Event::BoundaryViolation,
+                | Event::BoundaryViolation
+                | Event::FileLeft
+                | Event::FileQuarantined
+                | Event::FilePutBack
+                | Event::LookUnfinished
+                | Event::FileDecided,
                 _,
             ) => {}
         }

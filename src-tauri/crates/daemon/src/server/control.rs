@@ -1,12 +1,10 @@
 //! The control conversation with a server's sandbox supervisor.
 //!
-//! - INVARIANT: what the supervisor tells of files that it moved away, or could not, is put on record, also when it comes
-//!   after the conversation was given up: dropping it has the sandbox end, and the rest is still listened to. What it could not
-//!   tell any more, it has kept.
+//! - INVARIANT: the sandbox is watched for as long as anything may run in it: the last look begins when the supervisor has ended,
+//!   also when the conversation was given up before. Dropping it has the sandbox end.
 
 use super::process::CLEANING;
-use super::report::uncovered;
-use super::telling::Telling;
+use crate::autostart::Look;
 use ironcurtain_sandbox::{Answer, ControlOp, ControlRequest, Event, FromSupervisor};
 use std::collections::VecDeque;
 use std::io;
@@ -28,9 +26,18 @@ pub(crate) struct Control {
     write: tokio::net::unix::OwnedWriteHalf,
     next: u64,
     events: VecDeque<Event>,
-    telling: Option<Telling>,
-    /// Why the supervisor has stopped the server, if it has.
-    stopped: Option<String>,
+    look: Option<Look>,
+    /// What the person is told of masks that were lost, and made again.
+    uncovered: Vec<Uncovered>,
+}
+
+/// A path in a sandbox whose mask was lost for a moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Uncovered {
+    /// The path.
+    pub(crate) path: String,
+    /// Whether it is hidden; else it is closed for writing.
+    pub(crate) hidden: bool,
 }
 
 /// The supervisor's side of it; nothing is left of it once the supervisor has ended.
@@ -38,8 +45,8 @@ pub(crate) struct Control {
 struct Lines(Option<BufReader<OwnedReadHalf>>);
 
 impl Control {
-    /// A conversation; without `telling` nobody is told what becomes of new files.
-    pub(crate) fn new(stream: std::os::unix::net::UnixStream, telling: Option<Telling>) -> io::Result<Self> {
+    /// A conversation with the supervisor of a sandbox that is watched by `look`, if it is.
+    pub(crate) fn new(stream: std::os::unix::net::UnixStream, look: Option<Look>) -> io::Result<Self> {
         stream.set_nonblocking(true)?;
         let (read, write) = UnixStream::from_std(stream)?.into_split();
         Ok(Self {
@@ -47,8 +54,8 @@ impl Control {
             write,
             next: 0,
             events: VecDeque::new(),
-            telling,
-            stopped: None,
+            look,
+            uncovered: Vec::new(),
         })
     }
 
@@ -66,11 +73,8 @@ impl Control {
                 Event::Started => return Ok(()),
                 Event::Failed { reason } => return Err(reason),
                 Event::Exited { status } => return Err(format!("it ended with status {status}")),
-                Event::Uncovered { path } => return Err(uncovered(&path)),
-                Event::Limited { .. }
-                | Event::Quarantined { .. }
-                | Event::Unsearched { .. }
-                | Event::Unfinished { .. } => {}
+                Event::Uncovered { path, hidden } => self.uncovered.push(Uncovered { path, hidden }),
+                Event::Limited { .. } => {}
             }
         }
     }
@@ -108,64 +112,51 @@ impl Control {
             };
             match event {
                 Event::Exited { status } => {
-                    // That was its last word.
+                    // That was its last word, and nothing runs there any more.
                     self.lines.0 = None;
-                    if let Some(telling) = self.telling.take() {
-                        telling.end().await;
-                    }
+                    self.look = None;
                     return Some(status);
                 }
-                Event::Uncovered { .. }
-                | Event::Quarantined { .. }
-                | Event::Unsearched { .. }
-                | Event::Unfinished { .. } => {
-                    if let Event::Uncovered { path } = &event {
-                        self.stopped = Some(uncovered(path));
-                    }
-                    if let Some(telling) = &mut self.telling {
-                        telling.tell(&event).await;
-                    }
-                }
+                Event::Uncovered { path, hidden } => self.uncovered.push(Uncovered { path, hidden }),
                 Event::Started | Event::Failed { .. } | Event::Limited { .. } => {}
             }
         }
     }
 
-    /// Why the supervisor has stopped the server, if it has and that has been heard.
-    pub(crate) fn stopped(&mut self) -> Option<String> {
-        self.stopped.take()
+    /// The look at the sandbox, while it is watched.
+    pub(crate) fn look(&self) -> Option<&Look> {
+        self.look.as_ref()
+    }
+
+    /// The masks that were lost since this was asked last, as far as it has been heard.
+    pub(crate) fn uncovered(&mut self) -> Vec<Uncovered> {
+        let (lost, rest): (Vec<_>, Vec<_>) =
+            self.events.drain(..).partition(|event| matches!(event, Event::Uncovered { .. }));
+        self.events = rest.into();
+        let lost = lost.into_iter().filter_map(|event| match event {
+            Event::Uncovered { path, hidden } => Some(Uncovered { path, hidden }),
+            Event::Started | Event::Failed { .. } | Event::Limited { .. } | Event::Exited { .. } => None,
+        });
+        std::mem::take(&mut self.uncovered).into_iter().chain(lost).collect()
     }
 }
 
 impl Drop for Control {
     fn drop(&mut self) {
-        let (Some(telling), Some(lines)) = (self.telling.take(), self.lines.0.take()) else { return };
+        let (Some(mut look), Some(lines)) = (self.look.take(), self.lines.0.take()) else { return };
+        look.ending();
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         // The half that is written to ends with us, which is the sandbox's end.
-        runtime.spawn(listen(Lines(Some(lines)), std::mem::take(&mut self.events), telling));
+        runtime.spawn(last_look(Lines(Some(lines)), look));
     }
 }
 
-/// Puts the rest on record.
-async fn listen(mut lines: Lines, kept: VecDeque<Event>, mut telling: Telling) {
-    let told_all = async {
-        for event in &kept {
-            telling.tell(event).await;
-        }
-        while let Ok(message) = lines.next().await {
-            match message {
-                FromSupervisor::Event(Event::Exited { .. }) => return true,
-                FromSupervisor::Event(event) => telling.tell(&event).await,
-                FromSupervisor::Reply(_) => {}
-            }
-        }
-        false
-    };
-    if tokio::time::timeout(LISTENING, told_all).await.unwrap_or(false) {
-        telling.end().await;
-    } else {
-        telling.cut_short().await;
-    }
+/// Waits until the supervisor has ended; then the last look begins.
+async fn last_look(mut lines: Lines, look: Look) {
+    let ended = async { while lines.next().await.is_ok() {} };
+    // One that takes longer is killed.
+    let _ = tokio::time::timeout(LISTENING, ended).await;
+    drop(look);
 }
 
 impl Lines {
@@ -184,49 +175,11 @@ impl Lines {
 
 #[cfg(test)]
 mod tests {
-    use super::super::report::{Report, Whose};
     use super::*;
-    use crate::audit::Audit;
+    use crate::autostart::look_in;
     use crate::last_words::LastWords;
-    use crate::troubles::Troubles;
-    use ironcurtain_sandbox::Record;
-    use std::collections::BTreeSet;
     use std::io::{Read, Write};
     use std::os::unix::net::UnixStream as Stream;
-    use std::path::{Path, PathBuf};
-
-    const BOUND: Duration = Duration::from_secs(10);
-
-    /// A conversation whose supervisor is at the other end, with its log and state in `dir`, and where the supervisor keeps
-    /// what it tells.
-    fn conversation(dir: &Path) -> (Control, Stream, PathBuf) {
-        conversation_on(dir, Audit::open(dir, Troubles::default()).unwrap())
-    }
-
-    fn conversation_on(dir: &Path, audit: Audit) -> (Control, Stream, PathBuf) {
-        let whose = Some(Whose { session: "s1".into(), server: "files".into() });
-        let report = Report { audit, whose, _awaited: LastWords::default().awaited() };
-        let record = Record::new(dir);
-        let kept = dir.join("untold").join(record.name());
-        std::fs::create_dir(dir.join("untold")).unwrap();
-        let (ours, theirs) = Stream::pair().unwrap();
-        (Control::new(ours, Some(Telling::new(report, record))).unwrap(), theirs, kept)
-    }
-
-    /// Keeps it, as a supervisor does before it says it.
-    fn keep(kept: &Path, event: &Event) {
-        let mut file = std::fs::OpenOptions::new().create(true).append(true).open(kept).unwrap();
-        writeln!(file, "{}", serde_json::to_string(event).unwrap()).unwrap();
-    }
-
-    async fn until(what: impl Fn() -> bool) {
-        let waited = async {
-            while !what() {
-                tokio::task::yield_now().await;
-            }
-        };
-        tokio::time::timeout(BOUND, waited).await.unwrap();
-    }
 
     fn say(supervisor: &mut Stream, event: &Event) {
         let mut line = serde_json::to_vec(event).unwrap();
@@ -234,118 +187,34 @@ mod tests {
         supervisor.write_all(&line).unwrap();
     }
 
-    /// Waits until the log has so many entries.
-    async fn entries(dir: &Path, count: usize) -> Vec<serde_json::Value> {
-        let found = async {
-            loop {
-                let text = std::fs::read_to_string(dir.join("audit.jsonl")).unwrap_or_default();
-                let whole: Vec<_> = text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
-                if whole.len() >= count {
-                    return whole;
-                }
-                tokio::task::yield_now().await;
-            }
-        };
-        tokio::time::timeout(BOUND, found).await.unwrap()
-    }
-
     #[tokio::test]
-    async fn what_was_moved_away_is_on_record_also_when_the_conversation_was_given_up() {
-        let moved = Event::Quarantined { path: "/p/.envrc".into(), moved_to: "/q/1-0/.envrc".into() };
-        let left = Event::Unfinished { reason: "`/p/deep` could not be searched".into() };
-        for given_up in [false, true] {
+    async fn the_last_look_begins_when_the_supervisor_has_ended_and_not_before() {
+        for is_given_up in [false, true] {
             let dir = tempfile::tempdir().unwrap();
-            let (control, mut supervisor, kept) = conversation(dir.path());
-            let mut control = Some(control);
-            if given_up {
+            let last_words = LastWords::default();
+            let look = look_in(&dir.path().join("state"), &last_words).await;
+            let (ours, mut supervisor) = Stream::pair().unwrap();
+            let mut control = Some(Control::new(ours, Some(look)).unwrap());
+            if is_given_up {
                 control = None;
-                // The supervisor is told that it is over, and can still speak.
+                // The supervisor is told that it is over.
                 assert_eq!(supervisor.read(&mut [0]).unwrap(), 0);
             }
-            for event in [&moved, &left, &Event::Exited { status: 0 }] {
-                keep(&kept, event);
-                say(&mut supervisor, event);
-            }
+            let done = {
+                let last_words = last_words.clone();
+                tokio::spawn(async move { last_words.heard().await })
+            };
+            say(&mut supervisor, &Event::Uncovered { path: "/p/.envrc".into(), hidden: false });
+            tokio::task::yield_now().await;
+            assert!(!done.is_finished());
+            say(&mut supervisor, &Event::Exited { status: 3 });
             if let Some(control) = &mut control {
-                assert_eq!(control.exit().await, Some(0));
-            }
-            let found = entries(dir.path(), 2).await;
-            assert_eq!(found.len(), 2, "{found:?}");
-            assert_eq!(
-                (&found[0]["event"], &found[0]["paths"][0], &found[0]["serverName"]),
-                (&"boundary-violation".into(), &"/p/.envrc".into(), &"files".into()),
-                "{found:?}"
-            );
-            assert!(found[0]["summary"].as_str().unwrap().contains("moved to `/q/1-0/.envrc`"), "{found:?}");
-            assert!(found[1]["summary"].as_str().unwrap().ends_with("`/p/deep` could not be searched"));
-            // It need not be told again.
-            until(|| !kept.exists()).await;
-        }
-    }
-
-    #[tokio::test]
-    async fn why_a_server_was_stopped_is_known_and_on_record() {
-        let dir = tempfile::tempdir().unwrap();
-        let (mut control, mut supervisor, _) = conversation(dir.path());
-        for event in [Event::Uncovered { path: "/p/.envrc".into() }, Event::Exited { status: 137 }] {
-            say(&mut supervisor, &event);
-        }
-        assert_eq!((control.exit().await, control.stopped()), (Some(137), Some(uncovered("/p/.envrc"))));
-        let found = entries(dir.path(), 1).await;
-        assert_eq!((&found[0]["event"], &found[0]["paths"][0]), (&"server".into(), &"/p/.envrc".into()));
-        let summary = found[0]["summary"].as_str().unwrap();
-        assert!(summary.starts_with("the server files was stopped: a program outside replaced"), "{summary}");
-        // One that ends by itself was not.
-        let other = tempfile::tempdir().unwrap();
-        let (mut control, mut supervisor, _) = conversation(other.path());
-        say(&mut supervisor, &Event::Exited { status: 137 });
-        assert_eq!((control.exit().await, control.stopped()), (Some(137), None));
-    }
-
-    #[tokio::test]
-    async fn a_supervisor_that_is_killed_before_its_last_word_is_on_record_and_one_that_ends_is_not() {
-        let moved = Event::Quarantined { path: "/p/.envrc".into(), moved_to: "/q/1-0/.envrc".into() };
-        let other = Event::Quarantined { path: "/p/.exrc".into(), moved_to: "/q/1-1/.exrc".into() };
-        for is_killed in [true, false] {
-            let dir = tempfile::tempdir().unwrap();
-            let (control, mut supervisor, kept) = conversation(dir.path());
-            drop(control);
-            std::fs::write(&kept, "{\"writable\":\"/p\"}\n").unwrap();
-            for event in [&moved, &other] {
-                keep(&kept, event);
-            }
-            say(&mut supervisor, &moved);
-            if !is_killed {
-                say(&mut supervisor, &other);
-                say(&mut supervisor, &Event::Exited { status: 0 });
+                assert_eq!(control.exit().await, Some(3));
+                let lost = Uncovered { path: "/p/.envrc".into(), hidden: false };
+                assert_eq!((control.uncovered(), control.uncovered()), (vec![lost], vec![]));
             }
             drop(supervisor);
-            until(|| !kept.exists()).await;
-            let found = entries(dir.path(), if is_killed { 3 } else { 2 }).await;
-            let paths: Vec<_> = found.iter().map(|entry| entry["paths"][0].as_str().unwrap()).collect();
-            let ids: BTreeSet<_> = found.iter().map(|entry| entry["reportId"].as_str().unwrap()).collect();
-            assert_eq!(ids.len(), found.len(), "{found:?}");
-            if is_killed {
-                assert_eq!(paths, ["/p/.envrc", "/p/.exrc", "/p"]);
-                let summary = found[2]["summary"].as_str().unwrap();
-                assert!(summary.contains("before everything was searched"), "{summary}");
-            } else {
-                assert_eq!(paths, ["/p/.envrc", "/p/.exrc"]);
-            }
+            tokio::time::timeout(Duration::from_secs(10), done).await.unwrap().unwrap();
         }
-    }
-
-    #[tokio::test]
-    async fn what_is_not_on_record_is_kept() {
-        let dir = tempfile::tempdir().unwrap();
-        // The device that is always full.
-        let audit = Audit::at(Path::new("/dev/full"), Troubles::default()).unwrap();
-        let (mut control, mut supervisor, kept) = conversation_on(dir.path(), audit);
-        for event in [Event::Uncovered { path: "/p/.envrc".into() }, Event::Exited { status: 137 }] {
-            keep(&kept, &event);
-            say(&mut supervisor, &event);
-        }
-        assert_eq!(control.exit().await, Some(137));
-        assert!(kept.exists());
     }
 }

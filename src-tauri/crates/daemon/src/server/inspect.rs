@@ -123,7 +123,7 @@ pub(crate) async fn inspect_server(
     let around = Surroundings::new(&inspection.home, &person, &protected, scratch.folder())?;
     let containment = containment(server, &around);
     let start =
-        Start { server, programs: &programs, around: &around, network: None, needs: &[], report: None };
+        Start { server, programs: &programs, around: &around, network: None, needs: &[], watch: None };
     let started = process::start(&containment, start);
     let process = match tokio::time::timeout(inspection.patience, started).await {
         Ok(Ok(process)) => process,

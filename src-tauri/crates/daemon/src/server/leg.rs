@@ -8,26 +8,29 @@
 mod applied;
 mod converge;
 mod files;
+mod masks;
 mod options;
 mod running;
 
 pub use applied::{Applied, Versions};
 pub use options::LegOptions;
 
+use super::control::Control;
 use super::mounted::Mounted;
-use super::process::{self, Hold, Process, Start};
+use super::process::{self, Hold, Process, Start, Watch};
 use super::pump::{Answered, Pump, PumpOptions};
-use super::report::{Report, Whose};
 use super::roots::Shown;
 use super::{Lease, ServerError};
 use crate::audit::{Entry, Event};
+use crate::autostart::Watched;
 use crate::mounts::{Need, united};
 use crate::wire::{Input, Response, notification_line};
 use converge::Lawful;
 use files::SessionFiles;
-use running::{Running, ended};
+use ironcurtain_paths::CanonicalPath;
+use running::{Running, ended, uncovered};
 use serde_json::value::RawValue;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::sync::{mpsc, oneshot, watch};
@@ -52,7 +55,7 @@ pub(super) enum Command {
     Greeting(Box<RawValue>),
     Initialized(Vec<u8>),
     Start(oneshot::Sender<Result<(), String>>),
-    Lease(Vec<Need>, oneshot::Sender<Result<Lease, ServerError>>),
+    Lease(Vec<Need>, Vec<CanonicalPath>, oneshot::Sender<Result<Lease, ServerError>>),
     Release(u64),
 }
 
@@ -78,6 +81,7 @@ pub(super) fn start(
         running: None,
         mounted: Vec::new(),
         leases: BTreeMap::new(),
+        named: BTreeSet::new(),
         next_lease: 0,
         greeting: None,
         initialized: false,
@@ -86,6 +90,7 @@ pub(super) fn start(
         started: Instant::now(),
         quick_ends: 0,
         restarts: 0,
+        starts: 0,
     };
     let task = tokio::spawn(leg.run(inbox)).abort_handle();
     (Seen { state: state_seen, applied: applied_seen, roots: roots_seen }, task)
@@ -97,6 +102,12 @@ pub(super) struct Seen {
     pub(super) state: watch::Receiver<State>,
     pub(super) applied: watch::Receiver<Applied>,
     pub(super) roots: watch::Receiver<Shown>,
+}
+
+/// What one call under way needs to see, and the files that an answer to it named.
+struct Leased {
+    needs: Vec<Need>,
+    named: Vec<CanonicalPath>,
 }
 
 struct Leg {
@@ -111,7 +122,9 @@ struct Leg {
     /// What no server may read has changed since the process was started.
     hides_too_little: bool,
     mounted: Vec<Mounted>,
-    leases: BTreeMap<u64, Vec<Need>>,
+    leases: BTreeMap<u64, Leased>,
+    /// Files that run later and that an answer of the person named.
+    named: BTreeSet<CanonicalPath>,
     next_lease: u64,
     /// How the client greeted the server, once that was answered.
     greeting: Option<Box<RawValue>>,
@@ -124,6 +137,8 @@ struct Leg {
     quick_ends: u32,
     /// How often the server was restarted because it still held something that was taken away.
     restarts: u64,
+    /// How often a process was started.
+    starts: u64,
     /// Its files, removed after the process is killed.
     _files: Option<SessionFiles>,
 }
@@ -134,6 +149,7 @@ impl Leg {
         self.converge().await;
         let (mut grants, mut laws) = (self.options.grants.clone(), self.options.laws.clone());
         loop {
+            let check = self.running.as_mut().and_then(Running::check);
             tokio::select! {
                 command = inbox.recv() => match command {
                     Some(command) => self.obey(command).await,
@@ -158,6 +174,7 @@ impl Leg {
                         self.converge().await;
                     }
                 }
+                () = uncovered(check) => self.check().await,
                 () = ended(self.running.as_mut()) => self.fell().await,
             }
         }
@@ -185,8 +202,8 @@ impl Leg {
                 // Who no longer waits was cancelled.
                 let _ = reply.send(outcome);
             }
-            Command::Lease(needs, reply) => {
-                let outcome = self.lease(needs).await;
+            Command::Lease(needs, named, reply) => {
+                let outcome = self.lease(needs, named).await;
                 // A lease that nobody takes is dropped, which releases it.
                 let _ = reply.send(outcome);
             }
@@ -198,12 +215,12 @@ impl Leg {
         }
     }
 
-    async fn lease(&mut self, needs: Vec<Need>) -> Result<Lease, ServerError> {
+    async fn lease(&mut self, needs: Vec<Need>, named: Vec<CanonicalPath>) -> Result<Lease, ServerError> {
         self.next_lease += 1;
         let id = self.next_lease;
         let commands = self.commands.upgrade().ok_or(ServerError::Ending)?;
         let lease = Lease { id, needs: needs.clone(), commands };
-        self.leases.insert(id, needs.clone());
+        self.leases.insert(id, Leased { needs: needs.clone(), named });
         self.converge().await;
         let failed = self.applied.borrow().failed.clone();
         match needs.iter().find_map(|n| failed.get_key_value(&n.path)) {
@@ -239,19 +256,21 @@ impl Leg {
         }
     }
 
-    async fn start_process(&self, needs: &[Need]) -> Result<Process, String> {
+    async fn start_process(&mut self, needs: &[Need]) -> Result<Process, String> {
+        let before = self.starts;
+        self.starts += 1;
         let o = &self.options;
         let containment = o.containment.as_ref().map_err(Clone::clone)?;
         let network = o.network.as_deref();
-        let whose = Whose { session: o.session.clone(), server: o.server.name.clone() };
-        let report = Some(Report { audit: o.audit.clone(), whose: Some(whose), _awaited: o.awaited.clone() });
+        let watched = Watched { session: &o.session, server: &o.server.name, before };
+        let watch = Some(Watch { autostart: &o.autostart, watched, named: &self.named });
         let start =
-            Start { server: &o.server, programs: &o.programs, around: &o.around, network, needs, report };
+            Start { server: &o.server, programs: &o.programs, around: &o.around, network, needs, watch };
         process::start(containment, start).await
     }
 
     async fn came_up(&mut self, process: Process, mounted: Vec<Mounted>) {
-        let Process { pid, stdin, stdout, stderr, hold } = process;
+        let Process { pid, stdin, stdout, stderr, hold, mut closed } = process;
         tokio::spawn(copy_stderr(stderr, self.options.log.clone()));
         let (pump, ended) = Pump::start(PumpOptions {
             stdin,
@@ -264,7 +283,13 @@ impl Leg {
         });
         self.understands = 0;
         self.mounted = match hold {
-            Hold::Live { .. } | Hold::Fixed { .. } => mounted,
+            Hold::Live { .. } | Hold::Fixed { .. } => {
+                let closing = |m: Mounted| {
+                    let closed = closed.remove(&m.need.path).unwrap_or_default();
+                    m.closing(closed)
+                };
+                mounted.into_iter().map(closing).collect()
+            }
             Hold::Plain { .. } => Vec::new(),
         };
         self.running = Some(Running { pump: pump.clone(), hold, ended });
@@ -288,14 +313,12 @@ impl Leg {
             }
             None => None,
         };
-        let stopped = running.control().and_then(|control| control.stopped());
+        let lost = running.control().map(Control::uncovered).unwrap_or_default();
         drop(running);
-        // What the person's own programs do says nothing about the server.
-        let is_quick = stopped.is_none() && self.started.elapsed() < STEADY;
-        self.quick_ends = if is_quick { self.quick_ends + 1 } else { 0 };
+        self.tell_uncovered(lost).await;
+        self.quick_ends = if self.started.elapsed() < STEADY { self.quick_ends + 1 } else { 0 };
         let ended = || status.map_or_else(|| "it ended".to_owned(), |s| format!("it ended with status {s}"));
-        let how = stopped.unwrap_or_else(ended);
-        self.down(how).await;
+        self.down(ended()).await;
     }
 
     async fn restart(&mut self, why: &str) {
@@ -316,7 +339,10 @@ impl Leg {
     }
 
     async fn record(&self, summary: String) {
-        let mut entry = Entry::new(Event::Server, summary);
+        self.record_entry(Entry::new(Event::Server, summary)).await;
+    }
+
+    async fn record_entry(&self, mut entry: Entry) {
         entry.session = Some(self.options.session.clone());
         entry.server_name = Some(self.options.server.name.clone());
         if let Err(problem) = self.options.audit.record(entry).await {

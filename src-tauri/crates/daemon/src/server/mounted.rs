@@ -13,6 +13,8 @@ type Identity = (u64, u64);
 pub struct Mounted {
     /// What it shows.
     pub need: Need,
+    /// What cannot be written in it although it can.
+    closed: Vec<String>,
     identity: Option<Identity>,
 }
 
@@ -20,7 +22,19 @@ impl Mounted {
     /// A mount that is about to be made: whatever replaces what is there from now on will be noticed.
     pub(super) fn about_to_be(need: Need) -> Self {
         let identity = identity(&need.path);
-        Self { need, identity }
+        Self { need, closed: Vec::new(), identity }
+    }
+
+    /// The same with these paths closed in it.
+    pub(super) fn closing(self, closed: Vec<String>) -> Self {
+        Self { closed, ..self }
+    }
+
+    /// Whether a path in it can be written, as far as the mount goes.
+    fn opens(&self, path: &CanonicalPath) -> bool {
+        let is_named = self.need.named && self.need.path == *path;
+        let is_closed = |closed: &String| path.as_path().starts_with(closed);
+        self.need.writable && (is_named || !self.closed.iter().any(is_closed))
     }
 
     /// Whether what it shows is what stands at its path now.
@@ -38,7 +52,7 @@ pub(super) fn is_current(mounted: &[Mounted], path: &CanonicalPath) -> bool {
 pub(super) fn shows(mounted: &[Mounted], need: &Need) -> bool {
     let above = mounted.iter().filter(|m| m.need.path.contains(&need.path));
     let nearest = above.max_by_key(|m| m.need.path.components().count());
-    nearest.is_some_and(|m| (m.need.writable || !need.writable) && m.is_current())
+    nearest.is_some_and(|m| (m.opens(&need.path) || !need.writable) && m.is_current())
 }
 
 fn identity(path: &CanonicalPath) -> Option<Identity> {

@@ -5,14 +5,16 @@ mod plain;
 mod srt;
 
 use super::control::Control;
-use super::report::Report;
+use crate::autostart::{Autostart, Watched};
 use crate::config::{FileView, Server};
 use crate::containment::{Profile, Surroundings};
 use crate::installs::{Installs, Lease, NotReady};
 use crate::mounts::Need;
 use crate::network::{Network, Serving};
 use crate::wire::{Input, Output};
+use ironcurtain_paths::CanonicalPath;
 use ironcurtain_sandbox::{Access, Bound, KillHandle, Mount};
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
@@ -84,8 +86,17 @@ pub(super) struct Start<'a> {
     pub(super) network: Option<&'a Network>,
     /// Everything it is to see beside the session sandbox.
     pub(super) needs: &'a [Need],
-    /// For what its sandbox finds at the end.
-    pub(super) report: Option<Report>,
+    /// Who watches its sandbox for files that run later; nobody where all that it can write to goes with it.
+    pub(super) watch: Option<Watch<'a>>,
+}
+
+/// How a sandbox is watched.
+#[derive(Clone, Copy)]
+pub(super) struct Watch<'a> {
+    pub(super) autostart: &'a Autostart,
+    pub(super) watched: Watched<'a>,
+    /// Files that answers of the person named.
+    pub(super) named: &'a BTreeSet<CanonicalPath>,
 }
 
 /// A running server. Dropped, it is killed with everything it started.
@@ -96,6 +107,8 @@ pub(super) struct Process {
     pub(super) stdout: Input,
     pub(super) stderr: Input,
     pub(super) hold: Hold,
+    /// What is closed in each path that it may write to.
+    pub(super) closed: BTreeMap<CanonicalPath, Vec<String>>,
 }
 
 /// What keeps a process alive, and what can be changed about what it sees.
@@ -139,8 +152,8 @@ impl Hold {
     }
 }
 
-/// How long a supervisor may take to remove what it made, and to look for what its server left.
-pub(super) const CLEANING: std::time::Duration = std::time::Duration::from_secs(10);
+/// How long a supervisor may take to end its sandbox.
+pub(super) const CLEANING: std::time::Duration = std::time::Duration::from_secs(5);
 
 /// Kills the supervisor if it has not ended by itself well after this was dropped.
 #[derive(Debug)]
@@ -148,7 +161,7 @@ pub(super) struct Killer(KillHandle);
 
 impl Drop for Killer {
     fn drop(&mut self) {
-        // The control conversation ends with this, and the supervisor by that; it cleans up before it does.
+        // The control conversation ends with this, and the supervisor by that.
         self.0.clone().kill_after(CLEANING);
     }
 }
@@ -181,10 +194,10 @@ async fn run(containment: &Containment, start: Start<'_>) -> Result<Process, Str
     }
 }
 
-/// As the sandbox wants it.
-pub(super) fn mount(need: &Need) -> Mount {
+/// As the sandbox wants it, with these paths closed in it.
+pub(super) fn mount(need: &Need, closed: Vec<String>) -> Mount {
     let access = if need.writable { Access::ReadWrite } else { Access::ReadOnly };
-    let mount = Mount::new(need.path.as_str(), access);
+    let mount = Mount { named: need.named, ..Mount::new(need.path.as_str(), access).closing(closed) };
     if need.file { mount.of_file() } else { mount }
 }
 
@@ -209,5 +222,6 @@ fn process(pid: u32, [stdin, stdout, stderr]: [OwnedFd; 3], hold: Hold) -> Resul
         stdout: Input::new(stdout).map_err(own)?,
         stderr: Input::new(stderr).map_err(own)?,
         hold,
+        closed: BTreeMap::new(),
     })
 }

@@ -75,6 +75,7 @@ pub fn shown(
             path: files.path.clone(),
             writable: files.access.write || files.access.delete,
             file: files.kind == GrantKind::File,
+            named: false,
         };
         if protected.is_uncovered_by(&need.path, need.writable) {
             continue;

@@ -271,7 +271,7 @@ async fn show(session: &Arc<Session>, leave: &Leave) -> Result<Option<Lease>, St
         return Ok(None);
     }
     let needs = leave.to_lease(&session.server.applied());
-    session.server.lease(needs).await.map(Some).map_err(not_shown)
+    session.server.lease(needs, leave.named.clone()).await.map(Some).map_err(not_shown)
 }
 
 fn not_shown(problem: ServerError) -> String {

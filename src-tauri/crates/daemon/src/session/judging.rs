@@ -2,13 +2,16 @@
 
 use super::Session;
 use super::prepare::ToolCall;
+use crate::autostart::runs_later;
+use crate::consent::Target;
 use crate::grants::{Files, StandingGrant};
 use crate::judging::{self, Setting};
 use crate::law::Law;
 use crate::mounts::Need;
 use crate::prepared::Prepared;
 use crate::server::{Applied, Versions};
-use ironcurtain_policy::{Asked, GrantKind, Permit, Verdict};
+use ironcurtain_paths::CanonicalPath;
+use ironcurtain_policy::{Access, Asked, GrantKind, Permit, Verdict};
 use std::sync::{Arc, PoisonError};
 use tokio::sync::oneshot::{self, error::TryRecvError};
 
@@ -43,6 +46,8 @@ pub(super) struct Leave {
     granted: Vec<Need>,
     /// What the person said yes to for this call.
     pub(super) approved: Vec<Asked>,
+    /// Files of that which run later.
+    pub(super) named: Vec<CanonicalPath>,
     pub(super) law: Arc<Law>,
     /// Of the grants and of the law it was judged by.
     pub(super) versions: Versions,
@@ -56,7 +61,9 @@ impl Leave {
 
     /// What must be shown for this call alone, because nothing that stands shows it.
     pub(super) fn to_lease(&self, applied: &Applied) -> Vec<Need> {
-        let stands = |need: &Need| self.granted.contains(need) || applied.opens(need);
+        // What a grant of the folder shows, it shows closed.
+        let is_named = |need: &Need| need.writable && self.named.contains(&need.path);
+        let stands = |need: &Need| !is_named(need) && self.granted.contains(need) || applied.opens(need);
         self.needs.iter().filter(|need| !stands(need)).cloned().collect()
     }
 }
@@ -113,7 +120,19 @@ impl Session {
         let granted: Vec<Need> = needs.iter().filter(|need| is_granted(need)).cloned().collect();
         // A server that opted out of the sandbox sees everything as it is.
         needs.retain(|need| self.sandboxed || !granted.contains(need));
-        Leave { prepared, permit, needs, granted, approved, law: by.law.clone(), versions: by.versions() }
+        let wanted = prepared.wanted(&approved, self.config.file_writes).into_iter();
+        let named = wanted.filter(|wanted| wanted.access == Access::Write && wanted.target != Target::Folder);
+        let named = named.map(|wanted| wanted.path).filter(|path| runs_later(path, &by.law.home)).collect();
+        Leave {
+            prepared,
+            permit,
+            needs,
+            granted,
+            approved,
+            named,
+            law: by.law.clone(),
+            versions: by.versions(),
+        }
     }
 
     /// Whether the server sees everything the call needs right now, as it is now.

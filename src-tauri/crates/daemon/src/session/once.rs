@@ -92,7 +92,7 @@ impl Session {
         // The call has let go of it then.
         end.closed().await;
         // Whatever is asked of the leg now comes after that. A session that ends meanwhile has lost everything.
-        let _ = self.server.lease(Vec::new()).await;
+        let _ = self.server.lease(Vec::new(), Vec::new()).await;
         Some(grant)
     }
 

@@ -1,9 +1,10 @@
 //! What all sessions have in common: settings, the law in force, the log, the grants, the person.
 
 use crate::audit::Audit;
+use crate::autostart::Autostart;
 use crate::config::{Config, FileView, Sandbox, SandboxBackend, Server as ServerConfig};
 use crate::consent::Broker;
-use crate::containment::{Machine, Resolved, Surroundings, resolve};
+use crate::containment::{Machine, Resolved, Surroundings, default_git_config, resolve};
 use crate::grants::Grants;
 use crate::home::Home;
 use crate::last_words::LastWords;
@@ -34,6 +35,8 @@ pub struct Shared {
     pub machine: Machine,
     /// What is wrong.
     pub troubles: Troubles,
+    /// Who watches for files that run later.
+    pub(crate) autostart: Autostart,
     /// What the trusted process waits for when it ends.
     pub(crate) last_words: LastWords,
     /// Moves whenever something that people are shown has changed.
@@ -65,7 +68,9 @@ impl Shared {
         let resolved = resolve(&server.sandbox, dir, &found, self.machine.policy(), home);
         Ok(match (resolved.map_err(|e| e.to_string())?, self.machine.backend()) {
             (Resolved::Unsandboxed(_), _) => Containment::Plain,
-            (Resolved::Sandboxed(profile), SandboxBackend::Native) => {
+            (Resolved::Sandboxed(mut profile), SandboxBackend::Native) => {
+                let default = || default_git_config(&server.name, &self.law().annotations);
+                profile.git_config = profile.git_config.or_else(|| Some(default()));
                 Containment::Native(profile, settings.view.unwrap_or(FileView::Roots))
             }
             (Resolved::Sandboxed(profile), SandboxBackend::Srt) => {

@@ -1,9 +1,11 @@
-//! One sandbox by the library, with its standard streams passed through: a spec in a file becomes a command. With the
-//! rules of a proxy in a further file, that is served, too.
+//! One sandbox by the library, with its standard streams passed through: a spec in a file becomes a command, watched by the
+//! rules for files that run later in another file. With the rules of a proxy in a further file, that is served, too. What was
+//! found of files that run later is written beside the spec.
 
 #![cfg(target_os = "linux")]
 
 mod proxy;
+mod watching;
 
 use std::{
     env,
@@ -18,10 +20,11 @@ use std::{
 
 fn main() -> Result<ExitCode, Box<dyn Error>> {
     let args: Vec<String> = env::args().collect();
-    let [_, program, spec, rules @ ..] = args.as_slice() else {
-        return Err("arguments: program, spec, rules".into());
+    let [_, program, place, autostart, rules @ ..] = args.as_slice() else {
+        return Err("arguments: program, spec, rules for files that run later, rules of the proxy".into());
     };
-    let spec = serde_json::from_str(&fs::read_to_string(spec)?)?;
+    let mut spec = serde_json::from_str(&fs::read_to_string(place)?)?;
+    let watched = watching::watch(&mut spec, serde_json::from_str(&fs::read_to_string(autostart)?)?)?;
     let (end, ended) = mpsc::channel();
     let launched = ironcurtain_sandbox::launch(&spec, Path::new(program), move |how| _ = end.send(how))?;
     let proxy = match (launched.egress, rules) {
@@ -37,5 +40,6 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
     let _ = complaining.join();
     let status = ended.recv()?.status.and_then(|status| u8::try_from(status).ok());
     drop(proxy);
+    fs::write(Path::new(place).with_file_name("found.json"), serde_json::to_string(&watched.end()?)?)?;
     Ok(ExitCode::from(status.unwrap_or(255)))
 }

@@ -2,8 +2,8 @@
 
 use super::{Fallible, median};
 use ironcurtain_sandbox::{
-    Access, Answer, ControlOp, Event, Limits, Mount, Network, Persistence, Proof, Spec, View,
-    client::ControlClient, launch,
+    Access, Answer, ControlOp, Event, Limits, Mount, Network, Proof, Spec, View, client::ControlClient,
+    launch,
 };
 use std::{
     path::Path,
@@ -32,7 +32,7 @@ pub(crate) fn measure(program: &str, dir: &Path, rounds: usize) -> Fallible<Live
         mounts: vec![],
         network: Network::None,
         unix_sockets: false,
-        persistence: Persistence::default(),
+        closed: vec![],
         limits: Limits::default(),
         state_dir: format!("{}/state", dir.to_str().ok_or("not UTF-8")?),
         allow_root: true,

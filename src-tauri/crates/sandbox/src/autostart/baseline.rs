@@ -149,7 +149,9 @@ impl Baseline {
         let (entries, files) = (BTreeMap::new(), BTreeMap::new());
         let mut baseline = Self { since, whole: true, itself, entries, files, missed: vec![], kept: 0 };
         let found = recording.names.find(root, is_git_by_name);
-        if let Some((row, _)) = found.filter(|(row, _)| !itself.is_dir || row.folder && row.group.closed) {
+        if let Some((row, _)) =
+            found.filter(|(row, _)| !itself.is_dir || row.folder && recording.names.closes(row))
+        {
             baseline.add(&open_folder(above(root))?, root, &row, root, &mut recording);
         } else if itself.is_dir {
             baseline.walk(root, &mut recording)?;
@@ -174,12 +176,13 @@ impl Baseline {
             for (name, is_dir) in names {
                 let child = join(&path, &name);
                 let exactly = recording.names.exactly(&child, |path| is_git(recording.git_dirs, path));
-                match exactly.filter(|row| row.folder || !is_dir).or(inside) {
-                    Some(row) if !is_dir || row.folder && row.group.closed && exactly.is_some() => {
-                        self.add(&dir, &child, &row, root, recording);
-                    }
-                    Some(_) | None if is_dir && is_entered(is_dir_of_git, &name) => walk.enter(child),
-                    Some(_) | None => {}
+                let row = exactly.filter(|row| row.folder || !is_dir);
+                let is_closed = row.is_some_and(|row| is_dir && recording.names.closes(&row));
+                if let Some(row) = if is_dir { row } else { row.or(inside) } {
+                    self.add(&dir, &child, &row, root, recording);
+                }
+                if is_dir && !is_closed && is_entered(is_dir_of_git, &name) {
+                    walk.enter(child);
                 }
             }
         }
@@ -193,7 +196,7 @@ impl Baseline {
         let Ok(stamp) = Stamp::of(dir, last(path)) else { return };
         let is_config = row.group.judge == Judge::GitConfig;
         let is_guarded = is_config && recording.git_config == GitConfig::Guarded && stamp.is_file;
-        let cover = if row.group.closed && !is_guarded { Cover::Covered } else { Cover::None };
+        let cover = if recording.names.closes(row) && !is_guarded { Cover::Covered } else { Cover::None };
         let longest = if is_config { git::LONGEST } else { LONGEST_KEPT };
         let content = (self.kept < MOST_KEPT && stamp.is_file).then(|| content(dir, last(path), longest));
         let content = content.flatten();
@@ -262,7 +265,10 @@ impl Baseline {
                 Cover::Doubtful => false,
             };
             let is_same = same && !(named && entry.stamp != *now);
-            let reads_the_same = || entry.content.is_some() && content() == entry.content.as_deref();
+            // Another file in the place of a closed one says nothing by its content: that may be of another sandbox's making.
+            let is_open = entry.cover == Cover::None;
+            let reads_the_same =
+                || is_open && entry.content.is_some() && content() == entry.content.as_deref();
             return if is_same || reads_the_same() { Standing::Same } else { Standing::Changed };
         }
         if !named && self.is_below_cover(path) || self.was_elsewhere(now) {

@@ -138,7 +138,7 @@ mod tests {
     use crate::autostart::names::Names;
 
     fn verdict(path: &str, before: Option<&str>, now: &str, home: Option<&str>) -> Verdict {
-        let (row, _) = Names::new(None, &[]).find(path, |_| false).unwrap();
+        let (row, _) = Names::default().find(path, |_| false).unwrap();
         let seen = Seen { path, now: Some(now.as_bytes()), before: before.map(str::as_bytes), home };
         judge(&row, seen)
     }

@@ -6,7 +6,7 @@ mod table;
 
 use std::{borrow::Cow, collections::HashMap, sync::LazyLock};
 
-use super::RunsLater;
+use super::{Mode, Rules, RunsLater};
 use table::TABLE;
 
 /// Names that are treated alike. A name has up to three components.
@@ -101,17 +101,28 @@ static LOOKUP: LazyLock<Lookup> = LazyLock::new(|| {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Names {
     home: Option<String>,
+    /// Names of the home count in every folder.
+    strict: bool,
     allow: Vec<String>,
+    denied: Vec<String>,
 }
 
 impl Names {
-    pub(super) fn new(home: Option<&str>, allow: &[String]) -> Self {
-        let allow = allow.iter().map(|name| name.to_ascii_lowercase()).collect();
-        Self { home: home.map(str::to_owned), allow }
+    pub(super) fn new(rules: &Rules) -> Self {
+        let allow = rules.allow.iter().map(|name| name.to_ascii_lowercase()).collect();
+        let strict = rules.mode == Mode::Strict;
+        Self { home: rules.home.clone(), strict, allow, denied: rules.denied.clone() }
+    }
+
+    fn at_home(home: Option<&str>) -> Self {
+        Self { home: home.map(str::to_owned), ..Self::default() }
     }
 
     /// The line for a path itself.
     pub(super) fn exactly(&self, path: &str, is_git: impl Fn(&str) -> bool) -> Option<Row> {
+        if self.denied.iter().any(|denied| denied == path) {
+            return Some(Row { name: "", folder: true, group: &table::DENIED });
+        }
         let lookup: &[HashMap<&str, Row>; 3] = &LOOKUP.rows;
         let [any, home, git] = lookup;
         let mut found = None;
@@ -121,7 +132,7 @@ impl Names {
             let suffix = lower(path.get(start + 1..).unwrap_or_default());
             let above = path.get(..start).unwrap_or_default();
             let rows = any.get(suffix.as_ref()).or_else(|| {
-                let at_home = self.home.as_deref().is_some_and(|home| home == above);
+                let at_home = self.strict || self.home.as_deref().is_some_and(|home| home == above);
                 let here = at_home.then(|| home.get(suffix.as_ref())).flatten();
                 here.or_else(|| git.get(suffix.as_ref()).filter(|_| is_git(above)))
             });
@@ -137,6 +148,11 @@ impl Names {
         let ends = std::iter::once(path.len()).chain(path.rmatch_indices('/').map(|(at, _)| at));
         ends.filter_map(|end| Some((self.exactly(path.get(..end)?, &is_git)?, end)))
             .find(|(row, end)| row.folder || *end == path.len())
+    }
+
+    /// Whether what is there is not to be written: in the strict mode all that it would quarantine.
+    pub(super) fn closes(&self, row: &Row) -> bool {
+        row.group.closed || self.strict && row.group.strict
     }
 
     fn allows(&self, row: &Row) -> bool {
@@ -167,9 +183,20 @@ pub(super) fn is_git_by_name(path: &str) -> bool {
         || above.any(|name| name.eq_ignore_ascii_case(".git"))
 }
 
+/// The names that the strict mode knows, relative to the folder in which they count: those of any folder, and those of the home
+/// as well where `at_home`.
+pub fn strict_names(at_home: bool) -> Vec<String> {
+    let groups = TABLE.iter().filter(|group| group.strict && (at_home || group.place != Place::Home));
+    let names = groups.flat_map(|group| {
+        let above = if group.place == Place::Git { ".git/" } else { "" };
+        group.files.iter().chain(group.folders).map(move |name| format!("{above}{name}"))
+    });
+    names.collect()
+}
+
 /// When a file's content is run; nothing for a file that no program of the person's runs by its name.
 pub fn runs_later(path: &str, home: Option<&str>) -> Option<RunsLater> {
-    let (row, _) = Names::new(home, &[]).find(path, is_git_by_name)?;
+    let (row, _) = Names::at_home(home).find(path, is_git_by_name)?;
     Some(RunsLater { when: row.group.when, unasked: row.group.new == Class::Unasked })
 }
 
@@ -222,14 +249,38 @@ mod tests {
 
     #[test]
     fn what_is_allowed_does_not_count() {
-        let names = Names::new(None, &[".git".into(), ".VSCode".into()]);
+        let names = |allow: &[&str]| {
+            let allow = allow.iter().map(|name| (*name).to_owned()).collect();
+            Names::new(&Rules { allow, ..Rules::default() })
+        };
+        let some = names(&[".git", ".VSCode"]);
         for path in ["/p/.git/hooks/a", "/p/.git", "/p/.vscode/tasks.json"] {
+            assert!(some.find(path, is_git_by_name).is_none(), "{path}");
+        }
+        assert!(some.find("/p/.gitattributes", is_git_by_name).is_some());
+        let one = names(&[".git/config"]);
+        assert!(one.find("/p/.git/config", is_git_by_name).is_none());
+        assert!(one.find("/p/.git/hooks/a", is_git_by_name).is_some());
+    }
+
+    #[test]
+    fn a_denied_path_counts_with_all_that_is_in_it() {
+        let names = Names::new(&Rules { denied: vec!["/p/out".into()], ..Rules::default() });
+        for path in ["/p/out", "/p/out/a/b"] {
+            assert!(names.find(path, is_git_by_name).is_some_and(|(row, _)| row.group.new == Class::Unasked));
+        }
+        for path in ["/p", "/p/outer", "/p/in/out"] {
             assert!(names.find(path, is_git_by_name).is_none(), "{path}");
         }
-        assert!(names.find("/p/.gitattributes", is_git_by_name).is_some());
-        let names = Names::new(None, &[".git/config".into()]);
-        assert!(names.find("/p/.git/config", is_git_by_name).is_none());
-        assert!(names.find("/p/.git/hooks/a", is_git_by_name).is_some());
+    }
+
+    #[test]
+    fn names_of_the_home_count_everywhere_in_the_strict_mode() {
+        let is_found = |mode| {
+            let names = Names::new(&Rules { mode, home: Some("/home/me".into()), ..Rules::default() });
+            ["/home/me/.bashrc", "/p/.bashrc"].map(|path| names.find(path, is_git_by_name).is_some())
+        };
+        assert_eq!((is_found(Mode::Listed), is_found(Mode::Strict)), ([true, false], [true, true]));
     }
 
     #[test]

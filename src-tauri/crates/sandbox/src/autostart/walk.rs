@@ -7,6 +7,7 @@ use std::{collections::VecDeque, io, os::fd::OwnedFd, time::Instant};
 use rustix::{
     fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, ResolveFlags, StatxFlags, openat2, statx},
     io::Errno,
+    process::getuid,
 };
 
 /// A walk under way.
@@ -51,7 +52,7 @@ impl Walk {
             let below = if below.is_empty() { "." } else { below };
             match openat2(&self.root, below, flags, Mode::empty(), resolve) {
                 Ok(dir) => return Some((path, dir)),
-                Err(error) if is_out_of_reach(error) => {}
+                Err(error) if is_out_of_reach(error) && !self.is_shut(below) => {}
                 Err(error) => self.miss(format!("`{}` could not be looked into: {error}", shown(&path))),
             }
         }
@@ -95,6 +96,14 @@ impl Walk {
         self.waiting.push_back(path);
     }
 
+    /// Whether a folder is one's own and closed by its mode, as who put something in it may have done.
+    fn is_shut(&self, below: &str) -> bool {
+        let about = statx(&self.root, below, AtFlags::SYMLINK_NOFOLLOW, StatxFlags::TYPE | StatxFlags::UID);
+        about.is_ok_and(|about| {
+            FileType::from_raw_mode(about.stx_mode.into()).is_dir() && about.stx_uid == getuid().as_raw()
+        })
+    }
+
     fn miss(&mut self, reason: String) {
         if self.missed.len() < MOST_REASONS && !self.missed.contains(&reason) {
             self.missed.push(reason);
@@ -117,7 +126,8 @@ pub(super) fn has_signs(names: &[Name]) -> bool {
 
 /// Whether to look into a folder in one of git's; the others hold what git has stored.
 pub(super) fn is_entered(folder_is_git: bool, name: &str) -> bool {
-    !folder_is_git || ["hooks", "info", "modules", "worktrees"].contains(&name)
+    let parts = ["hooks", "info", "modules", "worktrees"];
+    !folder_is_git || parts.iter().any(|part| part.eq_ignore_ascii_case(name))
 }
 
 /// A path for people. One can be longer than any that a program takes, and is cut then.
@@ -144,7 +154,7 @@ fn is_folder(dir: &OwnedFd, name: &str) -> bool {
         .is_ok_and(|about| FileType::from_raw_mode(about.stx_mode.into()).is_dir())
 }
 
-/// Gone, no folder any more, or another user's: the sandbox could not make anything there either.
+/// Gone, no folder any more, or perhaps another user's: the sandbox could not make anything there either.
 fn is_out_of_reach(error: Errno) -> bool {
     matches!(error, Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::ACCESS | Errno::PERM)
 }

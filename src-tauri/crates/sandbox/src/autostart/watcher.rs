@@ -45,6 +45,18 @@ pub struct Watcher {
     hook_folders: BTreeSet<String>,
 }
 
+/// The journal of a sandbox whose last look is done. Until it is forgotten, whoever starts next looks again and tells the same.
+#[derive(Debug)]
+#[must_use = "a journal that is not forgotten has the next start look again"]
+pub struct Done(Journal);
+
+impl Done {
+    /// All that was found is on record.
+    pub fn forget(self) {
+        self.0.remove();
+    }
+}
+
 #[derive(Debug)]
 struct Sandbox {
     rules: Rules,
@@ -76,16 +88,26 @@ impl Watcher {
     /// Finishes for processes that were killed: the names of their sandboxes, and what was found. What they may have told
     /// before is told again.
     pub fn sweep(&mut self) -> Vec<(String, Vec<Finding>)> {
+        let swept = self.sweep_keeping().into_iter();
+        let told = swept.map(|(name, findings, done)| {
+            done.into_iter().for_each(Done::forget);
+            (name, findings)
+        });
+        told.collect()
+    }
+
+    /// As [`Watcher::sweep`], with each journal kept until it is forgotten.
+    pub fn sweep_keeping(&mut self) -> Vec<(String, Vec<Finding>, Option<Done>)> {
         match Journal::left(&self.state) {
             Ok(left) => left.into_iter().map(|left| self.finish_left(left)).collect(),
             Err(error) => {
                 let reason = format!("what was left of earlier sandboxes could not be looked at: {error}");
-                vec![(String::new(), vec![Finding::Unfinished { reason }])]
+                vec![(String::new(), vec![Finding::Unfinished { reason }], None)]
             }
         }
     }
 
-    fn finish_left(&mut self, left: Left) -> (String, Vec<Finding>) {
+    fn finish_left(&mut self, left: Left) -> (String, Vec<Finding>, Option<Done>) {
         // No sandbox of a launcher's is called that.
         let key = format!("\0{}", left.journal.scratch().display());
         let configs = left.roots.values().flat_map(|baseline| &baseline.entries);
@@ -108,8 +130,9 @@ impl Watcher {
             Finding::Quarantined { moved_to, .. } => std::fs::symlink_metadata(moved_to).is_ok(),
             Finding::Restored { .. } | Finding::Left { .. } | Finding::Unfinished { .. } => true,
         });
-        found.extend(self.finish(&key));
-        (left.name, found)
+        let (more, done) = self.finish_keeping(&key);
+        found.extend(more);
+        (left.name, found, done)
     }
 
     /// Begins a sandbox, by a name of the launcher's.
@@ -248,18 +271,25 @@ impl Watcher {
 
     /// Ends a sandbox: the last look at all its roots; its journal is removed.
     pub fn finish(&mut self, name: &str) -> Vec<Finding> {
-        let Some(sandbox) = self.sandboxes.get(name) else { return vec![] };
+        let (findings, done) = self.finish_keeping(name);
+        done.into_iter().for_each(Done::forget);
+        findings
+    }
+
+    /// As [`Watcher::finish`], with the journal kept until it is forgotten: for who has to put the findings on record first.
+    pub fn finish_keeping(&mut self, name: &str) -> (Vec<Finding>, Option<Done>) {
+        let Some(sandbox) = self.sandboxes.get(name) else { return (vec![], None) };
         let roots: Vec<String> = sandbox.roots.keys().cloned().collect();
         let inner = |root: &&String| !roots.iter().any(|other| other != *root && is_at_or_below(root, other));
         let outer: Vec<&String> = roots.iter().filter(inner).collect();
         let mut findings: Vec<Finding> =
             outer.into_iter().flat_map(|root| self.last_look(name, root)).collect();
-        if let Some(sandbox) = self.sandboxes.remove(name) {
+        let done = self.sandboxes.remove(name).map(|sandbox| {
             findings.extend(sandbox.waiting);
-            sandbox.journal.remove();
-        }
+            Done(sandbox.journal)
+        });
         self.tidy();
-        findings
+        (findings, done)
     }
 
     /// Forgets what no sandbox needs.
@@ -280,7 +310,7 @@ impl Watcher {
 
 impl Sandbox {
     fn new(rules: Rules, journal: Journal) -> Self {
-        let names = Names::new(rules.home.as_deref(), &rules.allow);
+        let names = Names::new(&rules);
         let (roots, left) = (BTreeMap::new(), BTreeMap::new());
         let (named, told) = (BTreeSet::new(), BTreeSet::new());
         let (hidden, waiting) = (vec![], vec![]);

@@ -17,10 +17,12 @@ use super::{
     paths::Base,
 };
 use crate::{
+    autostart::{GitConfig, Mode, Rules as Autostart},
     orders::{AddressRange, ProxyOrders, RangeError},
     place::is_at_or_below,
     settings::Settings,
-    spec::{Limits, Network, Persistence, Spec, View},
+    spec::{Limits, Network, Spec, View},
+    supervisor::Foreground,
 };
 
 /// The variable that puts all of IronCurtain's directories under one.
@@ -32,7 +34,7 @@ const OWN_TEMPORARY: &str = "/dev/shm";
 /// What is run.
 #[derive(Debug)]
 pub(super) struct Plan {
-    pub(super) spec: Spec,
+    pub(super) orders: Foreground,
     /// What of the network is reached, where something is.
     pub(super) proxy: Option<ProxyOrders>,
     /// What a person should know.
@@ -138,6 +140,13 @@ pub(super) fn plan(
         connector: proxy.as_ref().map(|_| around.program.as_str()),
     };
     let git_config = settings.filesystem.allow_git_config.then(|| ".git/config".to_owned());
+    let autostart = Autostart {
+        mode: Mode::Strict,
+        git_config: GitConfig::Closed,
+        allow: git_config.into_iter().collect(),
+        home: Some(around.home.clone()),
+        denied: lists.deny_write.clone(),
+    };
     let spec = Spec {
         argv: argv(run),
         env: environment(&wanted),
@@ -153,12 +162,12 @@ pub(super) fn plan(
         mounts: vec![],
         network: if proxy.is_some() { Network::Proxied } else { Network::None },
         unix_sockets: settings.network.allow_all_unix_sockets,
-        persistence: Persistence { allow: git_config.into_iter().collect() },
+        closed: vec![],
         limits: if arguments.limited { Limits::default() } else { UNLIMITED },
         state_dir: around.state_dir()?,
         allow_root: arguments.allow_root,
     };
-    Ok(Plan { spec, proxy, notes })
+    Ok(Plan { orders: Foreground { spec, autostart }, proxy, notes })
 }
 
 const UNLIMITED: Limits =

@@ -29,7 +29,7 @@ use crate::{
     control::{Proof, Refusal},
     handover,
     mountinfo::MountInfo,
-    place::{Kind, is_below, mount_id, open_plain},
+    place::{Kind, is_below, mount_id, open_plain, open_plain_end},
     sys, tree,
 };
 
@@ -115,6 +115,22 @@ impl Sandbox {
         Ok((outcome, handover::receive(&ours).ok()))
     }
 
+    /// Puts `tree` over what is at `path`, whatever mount that is on.
+    pub(crate) fn cover(&self, path: &str, tree: &OwnedFd) -> io::Result<()> {
+        let cover = || -> Result<(), Errno> {
+            let inside = self.enter().map_err(|_| Errno::PERM)?;
+            tree::attach(tree, open_plain_end(&inside.root, path.trim_start_matches('/'))?)
+        };
+        let said = sys::process::in_fork(|| {
+            cover().err().map(|error| error.raw_os_error().to_le_bytes().to_vec()).unwrap_or_default()
+        })?;
+        match <[u8; 4]>::try_from(said.as_slice()) {
+            Ok(error) => Err(io::Error::from_raw_os_error(i32::from_le_bytes(error))),
+            Err(_) if said.is_empty() => Ok(()),
+            Err(_) => Err(io::ErrorKind::InvalidData.into()),
+        }
+    }
+
     pub(super) fn enter(&self) -> Result<Inside<'_>, MountError> {
         let entered = || -> io::Result<Inside<'_>> {
             move_into_link_name_space(self.user.as_fd(), Some(LinkNameSpaceType::User))?;
@@ -141,7 +157,7 @@ impl Sandbox {
         }
     }
 
-    pub(super) fn table(&self) -> io::Result<MountInfo> {
+    pub(crate) fn table(&self) -> io::Result<MountInfo> {
         let flags = OFlags::RDONLY | OFlags::CLOEXEC;
         let mut text = Vec::new();
         File::from(openat(&self.process, "mountinfo", flags, Mode::empty())?).read_to_end(&mut text)?;

@@ -1,8 +1,7 @@
 //! The rules of a profile, one after the other.
 
 use super::{EVERYTHING, SYSTEM, Seatbelt};
-use crate::persistence::{PERSISTENCE_NAMES, is_at_or_below};
-use crate::spec::{Access, Mount, Persistence, View};
+use crate::spec::{Access, Mount, View};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A profile in the making.
@@ -84,13 +83,10 @@ impl Rules {
         }
     }
 
-    pub(super) fn persistence(&mut self, persistence: &Persistence) {
-        let allowed = |name: &str| persistence.allow.iter().any(|above| is_at_or_below(name, above));
-        self.profile.push_str("(deny file-write* file-link\n");
-        for name in PERSISTENCE_NAMES.iter().filter(|name| !allowed(name)) {
-            self.profile.push_str(&format!("  (regex #\"/{}(/|$)\")\n", in_any_case(name)));
-        }
-        self.profile.push_str(")\n");
+    /// Keeps paths from being written, whatever is granted around them.
+    pub(super) fn close(&mut self, closed: &[String]) {
+        closed.iter().for_each(|path| self.say("(deny file-write* file-link (subpath ", "CLOSED", path));
+        self.fix_above(closed.iter());
     }
 
     pub(super) fn proxy(&mut self, port: u16) {
@@ -145,18 +141,4 @@ fn sorted(mut all: Vec<(&str, Say)>) -> Vec<(&str, Say)> {
 /// The folders that a path lies in, without the root.
 fn folders_above(path: &str) -> impl Iterator<Item = &str> {
     path.match_indices('/').filter(|(at, _)| *at > 0).filter_map(|(at, _)| path.get(..at))
-}
-
-/// A regular expression for a name in capitals or not. Names have nothing but letters and what stands for itself in a
-/// bracket.
-fn in_any_case(name: &str) -> String {
-    let one = |letter: char| match letter {
-        '/' => "/".to_owned(),
-        '-' | '_' => letter.to_string(),
-        letter if letter.is_ascii_alphabetic() => {
-            format!("[{}{}]", letter.to_ascii_lowercase(), letter.to_ascii_uppercase())
-        }
-        other => format!("[{other}]"),
-    };
-    name.chars().map(one).collect()
 }

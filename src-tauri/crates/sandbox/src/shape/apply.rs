@@ -63,12 +63,20 @@ impl Shape {
                     Some(tree) => open_plain(CWD, path).and_then(|place| attach(tree, &place)),
                     None => Err(Errno::INVAL),
                 },
-                Step::Pin => over_itself(path, false),
-                Step::Freeze => over_itself(path, true),
+                Step::Pin => unless_gone(over_itself(path, false)),
+                Step::Freeze => unless_gone(over_itself(path, true)),
             };
             done.map_err(at(path))?;
         }
         Ok(())
+    }
+}
+
+/// What is gone by now needs no closing; should it come back, it is closed like what a program outside replaced.
+fn unless_gone(done: Result<(), Errno>) -> Result<(), Errno> {
+    match done {
+        Err(Errno::NOENT | Errno::NOTDIR) => Ok(()),
+        done => done,
     }
 }
 

@@ -7,8 +7,8 @@ use std::{
 
 use serde::Serialize;
 
-/// Longer than any request with a path the kernel accepts.
-const LONGEST: usize = 64 * 1024;
+/// Room for a path that the kernel accepts, and for hundreds of such that are closed in it.
+const LONGEST: usize = 1 << 20;
 
 /// What has come and is not yet a whole line.
 #[derive(Default)]

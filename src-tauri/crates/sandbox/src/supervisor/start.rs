@@ -1,13 +1,9 @@
 //! From a specification to a running server.
 //!
-//! - Bubblewrap sets up while the writable roots are covered and what is mounted first is prepared.
-//! - INVARIANT: the server starts when all of that is done. If any of it fails, bubblewrap has ended before what was made
-//!   on the host is taken away.
+//! - Bubblewrap sets up while what is closed is found and what is mounted first is prepared.
+//! - INVARIANT: the server starts when all of that is done, and every mask is in place. If any of it fails, bubblewrap ends.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    os::fd::OwnedFd,
-};
+use std::{collections::BTreeMap, io, os::fd::OwnedFd};
 
 use rustix::process::{Pid, getgid, getuid};
 
@@ -18,8 +14,7 @@ use crate::{
     host::{Host, Top},
     mountinfo::MountInfo,
     mounts::{First, Mounts},
-    persistence::Guard,
-    place::is_below,
+    place::is_at_or_below,
     shape::Layout,
     spec::{Spec, View},
     state::StateDir,
@@ -31,17 +26,17 @@ pub(super) struct Given {
     pub(super) egress: Option<OwnedFd>,
     /// The door of a control group, and its limits.
     pub(super) group: Option<(OwnedFd, Controlled)>,
-    /// By which name what is told is to be kept.
-    pub(super) record: Option<String>,
 }
 
-/// Starts the server; the sandbox ends with `parent` if there is one.
+/// Starts the server; the sandbox ends with `parent` if there is one. `closed` says what is not to be written in the writable
+/// paths of the view.
 pub(super) fn start(
     parent: Option<Pid>,
     spec: &Spec,
     owner: &Owner<'_>,
-    mut given: Given,
-) -> Result<(Bwrap, Mounts, Guard), StartError> {
+    given: Given,
+    closed: impl FnOnce(&Layout) -> io::Result<Vec<String>>,
+) -> Result<(Bwrap, Mounts), StartError> {
     spec.validate()?;
     let (uid, gid) = (getuid(), getgid());
     if uid.is_root() && !spec.allow_root {
@@ -51,49 +46,35 @@ pub(super) fn start(
 
     let state = StateDir::open(&spec.state_dir, uid.as_raw())?;
     let table = MountInfo::parse(&std::fs::read("/proc/self/mountinfo")?);
-    let layout = Layout::of(spec, &table, &state.path().to_string_lossy())?;
+    let mut layout = Layout::of(spec, &table, &state.path().to_string_lossy())?;
     let host = Host::look(uid.as_raw(), gid.as_raw(), &spec.view)?;
     let controlled = given.group.as_ref().map(|(_, controlled)| *controlled).unwrap_or_default();
     let frame: Vec<String> = host.frame().map(|(path, _)| path.clone()).collect();
-    let record = given.record.take();
     let mut bwrap = Bwrap::start(spec, &host, layout.shape.hidden_within(&frame), given)?;
 
-    let mut guard = Guard::new(&spec.persistence.allow, state, record)?;
-    let started = furnish(spec, layout, host, &mut bwrap, &mut guard, owner).and_then(|mounts| {
-        owner.say(&in_force(spec, controlled))?;
-        Ok(mounts)
-    });
-    match started {
-        Ok(mounts) => Ok((bwrap, mounts, guard)),
-        Err(error) => {
-            bwrap.kill();
-            // Nothing of the server's has run, so there is nothing to tell of but the error.
-            if let Some(keeping) = guard.take_record() {
-                keeping.discard();
-            }
-            guard.finish(&BTreeSet::new(), &mut |_| ());
-            Err(error)
-        }
+    let closed = closed(&layout)?;
+    close(&mut layout, &closed);
+    let mounts = furnish(spec, layout, host, &mut bwrap, owner)?;
+    owner.say(&in_force(spec, controlled))?;
+    Ok((bwrap, mounts))
+}
+
+/// Closes those paths in what is writable; what is closed itself is not writable at all.
+fn close(layout: &mut Layout, closed: &[String]) {
+    layout.writable.retain(|root| !closed.iter().any(|closed| is_at_or_below(root, closed)));
+    for root in &layout.writable {
+        layout.shape.close_in(root, closed);
     }
 }
 
-/// Closes what is never written, mounts what is shown, and lets the server start.
+/// Mounts what is shown, and lets the server start.
 fn furnish(
     spec: &Spec,
-    mut layout: Layout,
+    layout: Layout,
     host: Host,
     bwrap: &mut Bwrap,
-    guard: &mut Guard,
     owner: &Owner<'_>,
 ) -> Result<Mounts, StartError> {
-    // What is never writable is not so by its own path either.
-    layout.writable.retain(|path| !guard.protects(path));
-    for root in &layout.writable {
-        let missing: Vec<String> =
-            layout.missing.iter().filter(|path| is_below(path, root)).cloned().collect();
-        let closed = guard.cover(root, &missing, &layout.shape)?;
-        layout.shape.extend(closed);
-    }
     let frame = host.frame().filter(|(_, top)| *top == Top::There).map(|(path, _)| (path.clone(), false));
     let mut shown: BTreeMap<String, bool> = frame.collect();
     let first = first(spec, &layout, host);
@@ -106,12 +87,9 @@ fn furnish(
     });
     let mut mounts = Mounts::new(sandbox, fixed, layout.shape, &shown)?;
     for mount in &spec.mounts {
-        mounts.add(mount, guard)?;
+        mounts.add(mount)?;
     }
-    if let Some(path) = mounts.uncovered() {
-        return Err(StartError::Uncovered(path));
-    }
-    guard.begin_record()?;
+    mounts.restore_masks()?;
     bwrap.start_server(owner)?;
     owner.say(&Event::Started)?;
     Ok(mounts)

@@ -18,21 +18,25 @@ use rustix::{
     io::{Errno, fcntl_dupfd_cloexec},
     stdio::stderr,
 };
+use serde::{Deserialize, Serialize};
 
 use super::{
-    End, Owner, StartError,
+    Owner, StartError,
     bwrap::Bwrap,
-    exit_code, finish, read,
+    exit_code, read,
     start::{Given, start},
-    stop,
     streams::Streams,
-    taken, uncovered,
+    taken,
 };
 use crate::{
+    autostart::{Change, Finding, Rules, Watcher},
     control::Event,
     enter::FAILED,
+    masks::Restored,
     mounts::Mounts,
+    spec::Spec,
     sys::{
+        memory::let_go_of_code,
         process::{close_on_exec_from, take_descriptor},
         signals::Signals,
     },
@@ -45,6 +49,18 @@ pub(crate) const NAME: &str = "ironcurtain-sandbox";
 pub(crate) const FOREGROUND: &str = "--foreground";
 /// In place of nothing: tell what is done.
 pub(crate) const DEBUG: &str = "debug";
+
+/// How the command's sandbox is called in the journal of what it can write to; there is one in this process.
+const SANDBOX: &str = "command";
+
+/// What a person's command is run in.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Foreground {
+    pub(crate) spec: Spec,
+    /// The treatment of files that run later.
+    pub(crate) autostart: Rules,
+}
 
 /// The person's side.
 pub(super) struct Terminal {
@@ -68,28 +84,22 @@ pub(crate) fn run_in_foreground(args: &[String]) -> ExitCode {
 fn in_foreground(spec: File, egress: Option<OwnedFd>, debug: bool) -> io::Result<ExitCode> {
     let terminal =
         Terminal { signals: Signals::hold()?, messages: fcntl_dupfd_cloexec(stderr(), 3)?.into(), debug };
-    let owner = Owner::Terminal(&terminal);
     close_on_exec_from(3)?;
     let mut streams = match Streams::take() {
         Ok(streams) => streams,
         Err(error) => return terminal.failed(&StartError::Setup(error.to_string())),
     };
-    let given = Given { egress, group: None, record: None };
-    let started = read(spec).and_then(|spec| start(None, &spec, &owner, given));
-    let (mut bwrap, mut mounts, guard) = match started {
+    let (mut bwrap, mut mounts, mut watcher) = match terminal.start(spec, egress) {
         Ok(started) => started,
         Err(error) => return terminal.failed(&error),
     };
-    let end = terminal.watch(&mut bwrap, &mut mounts, &mut streams);
-    let (status, why) = end.unwrap_or_else(|_| (bwrap.kill(), None));
-    let mut said = why.map_or(Ok(()), |why| terminal.say(&why));
+    let end = terminal.watch(&mut bwrap, &mut mounts, &mut watcher, &mut streams);
+    let status = end.unwrap_or_else(|_| bwrap.kill());
     let lost = streams.finish();
-    finish(mounts, guard, &mut |event| {
-        let one = terminal.say(&event);
-        // What is to be moved away is, even when nobody can be told.
-        said = std::mem::replace(&mut said, Ok(())).and(one);
-    });
-    said?;
+    drop(mounts);
+    // All of it is looked at before anybody is told, which can fail.
+    let found = watcher.finish(SANDBOX);
+    found.iter().try_for_each(|finding| terminal.find(finding))?;
     for (name, error) in &lost {
         terminal.tell(&format!("{name} could not be written: {error}"))?;
     }
@@ -105,16 +115,15 @@ impl Terminal {
     /// Tells what a person has to know.
     pub(super) fn say(&self, event: &Event) -> io::Result<()> {
         let text = match event {
-            Event::Failed { reason } | Event::Unfinished { reason } => reason.clone(),
-            Event::Unsearched { writable } => {
-                format!("not searched for new files that start programs: `{}`", writable.join("`, `"))
+            Event::Failed { reason } => reason.clone(),
+            Event::Uncovered { path, hidden } => {
+                let could = if *hidden {
+                    "hidden from the command, and could be read"
+                } else {
+                    "closed, and could be written"
+                };
+                format!("`{path}` is {could} for a moment, since a program outside replaced it")
             }
-            Event::Quarantined { path, moved_to } => format!(
-                "`{path}` was moved to `{moved_to}`, since programs of yours would have run what it says"
-            ),
-            Event::Uncovered { path } => format!(
-                "the command was ended: `{path}`, which was hidden from it or closed, was replaced or moved away"
-            ),
             Event::Started | Event::Limited { .. } | Event::Exited { .. } if self.debug => {
                 serde_json::to_string(event)?
             }
@@ -123,23 +132,76 @@ impl Terminal {
         self.tell(&text)
     }
 
+    /// Tells what was found of files that run later.
+    fn find(&self, finding: &Finding) -> io::Result<()> {
+        let text = match finding {
+            Finding::Quarantined { path, moved_to, when } => {
+                format!("`{path}` was moved to `{moved_to}`: it would have run {when}")
+            }
+            Finding::Restored { path, keys } => {
+                format!("`{}` in `{path}` was put back: git would have run what it says", keys.join("`, `"))
+            }
+            Finding::Left { path, when, change: Change::New, .. } => {
+                format!("`{path}` is new and runs {when}")
+            }
+            Finding::Left { path, when, change: Change::Changed, .. } => {
+                format!("`{path}` was changed and runs {when}")
+            }
+            Finding::Unfinished { reason } => reason.clone(),
+        };
+        self.tell(&text)
+    }
+
     fn tell(&self, text: &str) -> io::Result<()> {
         writeln!(&self.messages, "{NAME}: {text}")
     }
 
-    /// Passes signals on, and copies streams, until the command has ended.
-    fn watch(&self, bwrap: &mut Bwrap, mounts: &mut Mounts, streams: &mut Streams) -> io::Result<End> {
-        loop {
-            let [ended, news @ ..] = wait(self.signals.as_fd(), bwrap.ended(), mounts, streams)?;
-            if ended {
-                return Ok((bwrap.reap(), None));
+    /// Starts the command in its sandbox, with an eye on what it can write to.
+    fn start(&self, orders: File, egress: Option<OwnedFd>) -> Result<(Bwrap, Mounts, Watcher), StartError> {
+        let Foreground { spec, autostart } = read(orders)?;
+        let mut watcher = None;
+        let given = Given { egress, group: None };
+        let (bwrap, mounts) = start(None, &spec, &Owner::Terminal(self), given, |layout| {
+            let watcher = watcher.insert(Watcher::new(spec.state_dir.as_ref())?);
+            for finding in watcher.sweep().into_iter().flat_map(|(_, found)| found) {
+                self.find(&finding)?;
             }
-            if let Some(path) = uncovered(mounts, news) {
-                return Ok(stop(bwrap, path));
+            watcher.begin(SANDBOX, autostart)?;
+            watcher.hidden(SANDBOX, &layout.shape.hidden().cloned().collect::<Vec<_>>());
+            let closed = layout.writable.iter().map(|root| watcher.open(SANDBOX, root));
+            Ok(closed.collect::<io::Result<Vec<_>>>()?.into_iter().flatten().collect())
+        })?;
+        let watcher = watcher.ok_or_else(|| StartError::Setup("nothing was watched".into()))?;
+        Ok((bwrap, mounts, watcher))
+    }
+
+    /// Passes signals on, copies streams, and looks at what appears, until the command has ended; returns its exit status.
+    fn watch(
+        &self,
+        bwrap: &mut Bwrap,
+        mounts: &mut Mounts,
+        watcher: &mut Watcher,
+        streams: &mut Streams,
+    ) -> io::Result<i32> {
+        let_go_of_code();
+        loop {
+            let [ended, mounted, named] =
+                wait(self.signals.as_fd(), bwrap.ended(), mounts, watcher, streams)?;
+            if ended {
+                return Ok(bwrap.reap());
+            }
+            if named {
+                watcher.read().iter().try_for_each(|(_, finding)| self.find(finding))?;
+            }
+            if mounted || !watcher.uncovered().is_empty() {
+                for Restored { path, hidden } in mounts.restore_masks()? {
+                    self.say(&Event::Uncovered { path, hidden })?;
+                }
+                watcher.covered(SANDBOX);
             }
             if let Err(error) = streams.copy() {
                 self.tell(&format!("standard input could not be read: {error}"))?;
-                return Ok((bwrap.kill(), None));
+                return Ok(bwrap.kill());
             }
             while let Some(signal) = self.signals.next()? {
                 bwrap.signal(signal);
@@ -158,17 +220,18 @@ impl Terminal {
     }
 }
 
-/// Waits until there is a signal, news of `mounts` or something to copy, or the command has ended; tells whether it has, and
-/// which news there is.
+/// Waits until there is a signal, news of `mounts` or `watcher`, or something to copy, or the command has ended; tells whether
+/// it has, and which news there is.
 fn wait(
     signals: BorrowedFd<'_>,
     ended: BorrowedFd<'_>,
     mounts: &Mounts,
+    watcher: &Watcher,
     streams: &Streams,
 ) -> io::Result<[bool; 3]> {
-    let [ended, signals] = [ended, signals].map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
-    let [mounted, named] = mounts.news();
-    let mut polled = vec![ended, mounted, named, signals];
+    let [ended, signals, watched] =
+        [ended, signals, watcher.as_fd()].map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
+    let mut polled = vec![ended, mounts.news(), watched, signals];
     polled.extend(streams.polled());
     match poll(&mut polled, None) {
         Ok(_) | Err(Errno::INTR) => {}

@@ -11,7 +11,6 @@ use std::{
         unix::process::CommandExt,
     },
     process::Command,
-    time::Duration,
 };
 
 use rustix::{
@@ -36,24 +35,6 @@ pub(crate) fn die_with_parent(command: &mut Command) {
 pub(crate) fn bind_to_parent(parent: Pid) -> Result<(), Errno> {
     set_parent_process_death_signal(Some(Signal::KILL))?;
     if getppid() == Some(parent) { Ok(()) } else { Err(Errno::SRCH) }
-}
-
-/// Asks for death with the parent no longer.
-pub(crate) fn unbind() -> Result<(), Errno> {
-    set_parent_process_death_signal(None)
-}
-
-/// Has this process end when that long has passed, whatever it does then.
-pub(crate) fn end_within(bound: Duration) {
-    let seconds = libc::c_uint::try_from(bound.as_secs()).unwrap_or(libc::c_uint::MAX);
-    // SAFETY: sets a timer of this process, and touches no memory.
-    let _ = unsafe { libc::alarm(seconds) };
-}
-
-/// Takes that back.
-pub(crate) fn end_no_more() {
-    // SAFETY: as above.
-    let _ = unsafe { libc::alarm(0) };
 }
 
 /// Leaves `descriptors` open in the child, under the same numbers.

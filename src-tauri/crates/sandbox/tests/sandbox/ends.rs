@@ -1,14 +1,13 @@
 //! However it ends, nothing is left.
 
 use std::{
-    io::{BufRead, BufReader, ErrorKind, Read, Write},
+    io::{BufRead, BufReader, Read, Write},
     process::{Command, Stdio},
-    sync::mpsc,
     thread,
     time::Duration,
 };
 
-use ironcurtain_sandbox::{Answer, ControlOp, ControlRequest, Ended, Event, launch, launch_recorded};
+use ironcurtain_sandbox::{Answer, ControlOp, Ended, Event, launch};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::harness::{PATIENCE, Place, Probe, eventually, launcher, probe, processes_with, supervisor};
@@ -80,11 +79,8 @@ fn a_session_directory_that_is_missing_is_named() {
     std::fs::remove_dir(place.path("session")).unwrap();
     let mut probe = Probe::launch(&place.probe_spec());
     let Event::Failed { reason } = probe.control.event().unwrap() else { panic!("it ran") };
-    let session = place.path("session");
-    let expected = format!(
-        "what must not be written in `{session}` could not be closed: No such file or directory (os error 2)"
-    );
-    assert_eq!(reason, expected);
+    assert!(reason.contains(&place.path("session")), "{reason}");
+    assert!(reason.contains("No such file or directory"), "{reason}");
 }
 
 #[test]
@@ -169,36 +165,6 @@ fn killing_the_launching_process_at_any_instant_leaves_nothing() {
             processes_with(&marker).is_empty() && processes_with(&supervises).is_empty()
         });
     }
-}
-
-#[test]
-fn a_supervisor_that_hangs_ends_with_its_sandbox_and_what_was_not_searched_is_named() {
-    let place = Place::new();
-    let marker = marker(&place, 0);
-    let (end, ended) = mpsc::channel();
-    let spec = place.spec(&[&probe(), &marker]);
-    let (launched, record) = launch_recorded(&spec, &supervisor(), move |how| _ = end.send(how)).unwrap();
-    let mut request = serde_json::to_vec(&ControlRequest { id: 1, op: ControlOp::List }).unwrap();
-    request.push(b'\n');
-    // Nobody hears the answers, so that it hangs as it would on a file system. Closing the stream would wake it.
-    launched.control.set_nonblocking(true).unwrap();
-    eventually("no more requests are taken", || {
-        loop {
-            match (&launched.control).write_all(&request) {
-                Ok(()) => {}
-                Err(error) => {
-                    break error.kind() == ErrorKind::WouldBlock && !processes_with(&marker).is_empty();
-                }
-            }
-        }
-    });
-    assert_eq!(ended.recv_timeout(PATIENCE).unwrap(), Ended { status: None, signal: Some(14) });
-    eventually("all gone", || processes_with(&marker).is_empty());
-    let untold = record.read(PATIENCE).unwrap();
-    let told: Vec<_> = untold.after(0).map(|(_, event)| event.clone()).collect();
-    assert_eq!(told, [Event::Unsearched { writable: vec![place.path("session")] }]);
-    untold.forget().unwrap();
-    assert!(record.read(PATIENCE).is_none());
 }
 
 fn marker(place: &Place, round: u32) -> String {

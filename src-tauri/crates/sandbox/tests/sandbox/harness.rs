@@ -10,8 +10,8 @@ use std::{
 };
 
 use ironcurtain_sandbox::{
-    Access, Answer, ControlOp, Egress, Ended, Event, KillHandle, Limits, Mount, Network, Persistence, Proof,
-    Refusal, Spec, View, client::ControlClient, launch,
+    Access, Answer, ControlOp, Egress, Ended, Event, KillHandle, Limits, Mount, Network, Proof, Refusal,
+    Spec, View, client::ControlClient, launch,
 };
 use tempfile::TempDir;
 
@@ -61,7 +61,7 @@ impl Place {
             mounts: vec![],
             network: Network::None,
             unix_sockets: false,
-            persistence: Persistence::default(),
+            closed: vec![],
             limits: Limits::default(),
             state_dir: self.path("state"),
             allow_root: true,
@@ -142,6 +142,7 @@ impl Probe {
             other @ (Answer::Narrowed { .. }
             | Answer::Removed { .. }
             | Answer::Mounts { .. }
+            | Answer::Checked
             | Answer::Closing
             | Answer::Broken { .. }) => {
                 panic!("{other:?}")

@@ -115,15 +115,6 @@ fn what_was_held_before_a_folder_was_widened_counts_when_it_goes() {
 }
 
 #[test]
-fn stand_ins_go_when_a_folder_is_narrowed() {
-    let (_place, mut probe, dir) = staring();
-    probe.add(&dir, ReadWrite);
-    assert!(probe.say(&format!("list {dir}")).contains(".bashrc"));
-    assert_eq!(probe.narrow(&dir), Proof::Proved);
-    assert_eq!(probe.say(&format!("list {dir}")), "ok file inner other");
-}
-
-#[test]
 fn what_was_replaced_is_not_narrowed_and_what_was_never_granted_neither() {
     let (place, mut probe, dir) = staring();
     let file = place.path("dir/file");

@@ -57,7 +57,9 @@ fn there_is_no_network_but_its_own_loopback() {
 fn the_tree_is_small_and_closed() {
     let place = Place::new();
     let mut probe = place.probe();
-    for gone in ["/root", "/var/log", "/sys", "/mnt", "/etc/shadow", "/etc/machine-id", "/boot"] {
+    let gone = ["/root", "/var/log", "/sys", "/mnt", "/etc/shadow", "/etc/machine-id", "/boot"];
+    // The program itself is shown, wherever it was built.
+    for gone in gone.into_iter().filter(|gone| !crate::harness::probe().starts_with(gone)) {
         assert_eq!(probe.say(&format!("exists {gone}")), "err ENOENT", "{gone}");
     }
     for kept in ["/new", "/usr/new", "/etc/new", "/run/new", "/dev/new"] {

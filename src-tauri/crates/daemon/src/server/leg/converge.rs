@@ -6,7 +6,8 @@
 //! - Every wait has a bound, after which the kernel and the server have the last word; a change of the grants or of the
 //!   law ends the wait, so that a server that dawdles cannot put off what is taken back.
 
-use super::{Applied, Leg, State, Versions};
+use super::{Applied, Leg, Running, State, Versions};
+use crate::autostart::runs_later;
 use crate::grants::{GrantTable, StandingGrant};
 use crate::law::Law;
 use crate::mounts::{Need, Step, additions, removals, wanted};
@@ -17,10 +18,10 @@ use crate::server::pump::{Answered, Pump};
 use crate::server::roots::{Shown, shown};
 use crate::wire::{Response, notification_line};
 use ironcurtain_paths::CanonicalPath;
-use ironcurtain_policy::OpenFolder;
+use ironcurtain_policy::{GrantKind, OpenFolder};
 use ironcurtain_sandbox::{Answer, ControlOp, Proof};
 use serde_json::value::RawValue;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -118,7 +119,8 @@ impl Leg {
         let table = self.options.grants.borrow().clone();
         let grants: Vec<StandingGrant> =
             table.grants.iter().filter(|g| (self.options.may_use)(g)).cloned().collect();
-        let leases: Vec<Need> = self.leases.values().flatten().cloned().collect();
+        let leases: Vec<Need> = self.leases.values().flat_map(|leased| &leased.needs).cloned().collect();
+        self.name(&grants);
         let o = &self.options;
         let mut new = shown(
             &o.around.session_dir,
@@ -129,6 +131,9 @@ impl Leg {
         );
         let standing = o.containment.as_ref().map(|c| c.standing(&o.around));
         new.needs.extend(standing.unwrap_or_default());
+        for need in &mut new.needs {
+            need.named = need.file && need.writable && self.named.contains(&need.path);
+        }
         self.roots.send_if_modified(|old| {
             let paths = |s: &Shown| s.roots.iter().map(|r| r.path.clone()).collect::<Vec<_>>();
             let version = if paths(old) == paths(&new) { old.version } else { old.version + 1 };
@@ -136,6 +141,22 @@ impl Leg {
             true
         });
         Versions { grants: table.version, law: self.lawful.version }
+    }
+
+    /// Works out the files that run later and that answers of the person named, and tells the watcher of those that are new.
+    fn name(&mut self, grants: &[StandingGrant]) {
+        let granted = grants.iter().filter_map(StandingGrant::files);
+        let granted = granted.filter(|files| files.kind == GrantKind::File && files.access.write);
+        let leased = self.leases.values().flat_map(|leased| &leased.named);
+        let home = &self.options.around.home;
+        let all = granted.map(|files| &files.path).chain(leased).filter(|path| runs_later(path, home));
+        let named: BTreeSet<CanonicalPath> = all.cloned().collect();
+        if let Some(look) =
+            self.running.as_mut().and_then(Running::control).and_then(|control| control.look())
+        {
+            named.difference(&self.named).for_each(|path| look.named(path.as_str()));
+        }
+        self.named = named;
     }
 
     fn follow_law(&mut self) {
@@ -166,6 +187,8 @@ impl Leg {
         let now: Vec<Need> = self.mounted.iter().map(|m| m.need.clone()).collect();
         self.take(removals(&now, &wanted), &mut round).await;
         round.held |= !self.is_cut_off().await;
+        let lost = self.running.as_mut().and_then(Running::control).map(Control::uncovered);
+        self.tell_uncovered(lost.unwrap_or_default()).await;
         round
     }
 
@@ -274,10 +297,23 @@ impl Leg {
 }
 
 async fn add(control: &mut Control, mounted: &mut Vec<Mounted>, need: Need, round: &mut Round) {
-    let new = Mounted::about_to_be(need.clone());
-    match control.ask(ControlOp::Add(process::mount(&need))).await {
+    let closed = match control.look().filter(|_| need.writable) {
+        Some(look) => match look.open(need.path.as_str()).await {
+            Ok(closed) => closed,
+            // What is not watched is not made writable.
+            Err(problem) => return drop(round.failed.insert(need.path, problem.to_string())),
+        },
+        None => Vec::new(),
+    };
+    let new = Mounted::about_to_be(need.clone()).closing(closed.clone());
+    match control.ask(ControlOp::Add(process::mount(&need, closed))).await {
         Ok(Answer::Added) => replace(mounted, new),
-        Ok(Answer::Refused { message, .. }) => drop(round.failed.insert(need.path, message)),
+        Ok(Answer::Refused { message, .. }) => {
+            if !mounted.iter().any(|m| m.need.writable && m.need.path == need.path) {
+                closed_again(control, &need);
+            }
+            round.failed.insert(need.path, message);
+        }
         // What is mounted is not known any more.
         Ok(_) | Err(_) => round.held = true,
     }
@@ -290,6 +326,9 @@ async fn narrow(control: &mut Control, mounted: &mut Vec<Mounted>, need: Need, r
         Ok(Answer::Narrowed { proof }) => {
             // Without proof that nothing is written there the server is started anew.
             round.held |= proof != Proof::Proved;
+            if proof == Proof::Proved {
+                closed_again(control, &Need { writable: true, ..need });
+            }
             replace(mounted, new);
         }
         // Something else is there now than what was shown for writing.
@@ -303,9 +342,19 @@ async fn narrow(control: &mut Control, mounted: &mut Vec<Mounted>, need: Need, r
 
 async fn remove(control: &mut Control, mounted: &mut Vec<Mounted>, path: &CanonicalPath, round: &mut Round) {
     let answer = control.ask(ControlOp::Remove { path: path.as_str().to_owned() }).await;
-    // Without proof that it is gone the server is started anew.
-    round.held |= !matches!(answer, Ok(Answer::Removed { proof: Proof::Proved }));
-    mounted.retain(|m| m.need.path != *path);
+    // Without proof that it is gone the server is started anew, and what it wrote until then is looked at when it has ended.
+    let is_gone = matches!(answer, Ok(Answer::Removed { proof: Proof::Proved }));
+    round.held |= !is_gone;
+    for gone in mounted.extract_if(.., |m| m.need.path == *path).filter(|_| is_gone) {
+        closed_again(control, &gone.need);
+    }
+}
+
+/// What was writable is so no longer.
+fn closed_again(control: &Control, need: &Need) {
+    if let Some(look) = control.look().filter(|_| need.writable) {
+        look.close(need.path.as_str());
+    }
 }
 
 fn replace(mounted: &mut Vec<Mounted>, new: Mounted) {

@@ -1,6 +1,7 @@
 //! What a server's leg is made of.
 
 use crate::audit::Audit;
+use crate::autostart::Autostart;
 use crate::config::Server;
 use crate::containment::Surroundings;
 use crate::grants::{GrantTable, StandingGrant};
@@ -44,8 +45,10 @@ pub struct LegOptions {
     pub log: mpsc::Sender<String>,
     /// The audit log.
     pub audit: Audit,
+    /// Who watches for files that run later.
+    pub(crate) autostart: Autostart,
     /// The session's id, for the audit log.
     pub session: String,
     /// Until the leg is gone, the trusted process does not end.
-    pub(crate) awaited: Awaited,
+    pub(crate) _awaited: Awaited,
 }

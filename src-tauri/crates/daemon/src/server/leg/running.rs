@@ -4,8 +4,9 @@ use crate::server::control::Control;
 use crate::server::process::Hold;
 use crate::server::pump::Pump;
 use ironcurtain_sandbox::ControlOp;
+use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 
 /// How long a server that is to be started anew may take to be gone, with all that its sandbox had made.
 const STOP_BOUND: Duration = Duration::from_secs(5);
@@ -38,9 +39,22 @@ impl Running {
         let _ = tokio::time::timeout(STOP_BOUND, end).await;
     }
 
+    /// Tells when masks of its sandbox may be lost.
+    pub(super) fn check(&mut self) -> Option<Arc<Notify>> {
+        Some(self.control()?.look()?.check())
+    }
+
     /// Whether what it sees can only be changed by starting it anew.
     pub(super) fn is_fixed(&self) -> bool {
         matches!(self.hold, Hold::Fixed { .. })
+    }
+}
+
+/// Waits until masks may be lost; for ever where none can be.
+pub(super) async fn uncovered(check: Option<Arc<Notify>>) {
+    match check {
+        Some(check) => check.notified().await,
+        None => std::future::pending().await,
     }
 }
 

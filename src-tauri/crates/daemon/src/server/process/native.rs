@@ -1,28 +1,27 @@
 //! A server in a sandbox of ours.
 
-use super::{Hold, Killer, Process, Start, mount, process};
+use super::{Hold, Killer, Process, Start, Watch, mount, process};
+use crate::autostart::{Look, rules};
 use crate::config::FileView;
 use crate::containment::{Profile, environment, find_program, limits};
 use crate::server::control::Control;
-use crate::server::telling::Telling;
-use ironcurtain_sandbox::{Network, PROXY_PORT, Persistence, Spec, launch, launch_recorded};
+use ironcurtain_paths::CanonicalPath;
+use ironcurtain_sandbox::{Mount, Network, PROXY_PORT, Spec, launch};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 pub(super) async fn start(profile: &Profile, view: FileView, start: Start<'_>) -> Result<Process, String> {
-    let spec = spec(profile, view, &start)?;
+    let look = match start.watch {
+        Some(watch) => Some(begin(profile, view, watch, &start).await?),
+        None => None,
+    };
+    let closed = closed(look.as_ref(), profile, view, &start).await?;
+    let spec = spec(profile, view, &start, &closed)?;
     let supervisor = start.programs.dir.join("ironcurtain-sandbox");
-    let is_recorded = start.report.is_some();
-    let launched = tokio::task::spawn_blocking(move || {
-        if is_recorded {
-            launch_recorded(&spec, &supervisor, |_| ()).map(|(launched, record)| (launched, Some(record)))
-        } else {
-            launch(&spec, &supervisor, |_| ()).map(|launched| (launched, None))
-        }
-    });
-    let (launched, record) = launched.await.map_err(|e| e.to_string())?.map_err(|e| e.to_string())?;
-    let telling = start.report.clone().zip(record).map(|(report, record)| Telling::new(report, record));
+    let launched = tokio::task::spawn_blocking(move || launch(&spec, &supervisor, |_| ())).await;
+    let launched = launched.map_err(|e| e.to_string())?.map_err(|e| e.to_string())?;
     let killer = Killer(launched.kill);
-    let mut control = Control::new(launched.control, telling).map_err(|e| e.to_string())?;
+    let mut control = Control::new(launched.control, look).map_err(|e| e.to_string())?;
     control.started().await?;
     let serving = match start.network.zip(launched.egress) {
         Some((network, egress)) => {
@@ -33,32 +32,69 @@ pub(super) async fn start(profile: &Profile, view: FileView, start: Start<'_>) -
         None => None,
     };
     let streams = [launched.stdin, launched.stdout, launched.stderr];
-    process(
-        launched.pid,
-        streams,
-        Hold::Live { control: Box::new(control), _serving: serving, _killer: killer, package: None },
-    )
+    let hold = Hold::Live { control: Box::new(control), _serving: serving, _killer: killer, package: None };
+    Ok(Process { closed, ..process(launched.pid, streams, hold)? })
+}
+
+async fn begin(
+    profile: &Profile,
+    view: FileView,
+    watch: Watch<'_>,
+    start: &Start<'_>,
+) -> Result<Look, String> {
+    let rules = rules(profile, start.around);
+    let look = watch.autostart.watch(watch.watched, rules).await.map_err(|e| e.to_string())?;
+    watch.named.iter().for_each(|path| look.named(path.as_str()));
+    if view == FileView::HostRead {
+        look.hidden(start.around.denied(profile));
+    }
+    Ok(look)
+}
+
+/// What is to be closed in each path that it may write to from the start.
+async fn closed(
+    look: Option<&Look>,
+    profile: &Profile,
+    view: FileView,
+    start: &Start<'_>,
+) -> Result<BTreeMap<CanonicalPath, Vec<String>>, String> {
+    let mut closed = BTreeMap::new();
+    let Some(look) = look else { return Ok(closed) };
+    let granted = start.needs.iter().filter(|need| need.writable).map(|need| need.path.clone());
+    for root in start.around.writable(profile, view).into_iter().chain(granted) {
+        let paths = look.open(root.as_str()).await.map_err(|e| e.to_string())?;
+        closed.insert(root, paths);
+    }
+    Ok(closed)
 }
 
 /// The whole sandbox as a plain value.
-fn spec(profile: &Profile, view: FileView, start: &Start<'_>) -> Result<Spec, String> {
+fn spec(
+    profile: &Profile,
+    view: FileView,
+    start: &Start<'_>,
+    closed: &BTreeMap<CanonicalPath, Vec<String>>,
+) -> Result<Spec, String> {
     let program = text(&find_program(&start.server.command, &start.programs.dir)?)?;
-    let mut view = start.around.view(profile, view, &program)?;
+    let own = start.around.writable(profile, view);
+    let mut shown = start.around.view(profile, view, &program)?;
     let connector = text(&start.programs.dir.join("ironcurtain-sandbox"))?;
     if start.network.is_some() {
-        view.show_program(&connector);
+        shown.show_program(&connector);
     }
     let proxy = start.network.map(|_| ironcurtain_egress::environment(PROXY_PORT, Some(&connector)));
     let argv = std::iter::once(program).chain(start.server.args.iter().cloned()).collect();
+    let in_mount = |path| closed.get(path).cloned().unwrap_or_default();
+    let mounts: Vec<Mount> = start.needs.iter().map(|need| mount(need, in_mount(&need.path))).collect();
     Ok(Spec {
         argv,
         env: environment(start.server, start.around.home.as_path(), proxy, std::env::vars_os()),
         cwd: None,
-        view,
-        mounts: start.needs.iter().map(mount).collect(),
+        view: shown,
+        mounts,
+        closed: own.iter().flat_map(in_mount).collect(),
         network: if start.network.is_some() { Network::Proxied } else { Network::None },
         unix_sockets: false,
-        persistence: Persistence { allow: profile.allow_persistence.clone() },
         limits: limits(&profile.limits),
         state_dir: start.around.sandboxes.as_str().to_owned(),
         allow_root: start.programs.allow_root,

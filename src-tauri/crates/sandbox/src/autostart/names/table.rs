@@ -18,6 +18,9 @@ const HOME: Group = Group { place: Place::Home, closed: true, new: Class::Unaske
 const GIT: Group = Group { place: Place::Git, when: "when you use git in this repository", ..HOME };
 /// Hooks.
 pub(super) const HOOKS: Group = Group { judge: Judge::Hook, folders: &["hooks"], ..GIT };
+/// What the person has said is not to be there.
+pub(super) static DENIED: Group =
+    Group { place: Place::Any, when: "where you said that nothing may be", ..HOME };
 /// Settings of agents that can start programs.
 const AGENT: Group = Group { place: Place::Any, judge: Judge::Agent, ..HOME };
 /// Closed where they are, listed where they are new.

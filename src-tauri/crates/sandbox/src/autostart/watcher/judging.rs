@@ -96,6 +96,10 @@ impl Watcher {
         let verdict = if row.group.judge == Judge::Redirect {
             match target(dir, path, now) {
                 Target::Nothing => Verdict::Harmless,
+                // A repository that has all of its parts needs none elsewhere.
+                Target::At(_) if last(path).eq_ignore_ascii_case("commondir") && has(dir, "objects") => {
+                    Verdict::Unasked
+                }
                 Target::At(target) if sandbox.around(&target).next().is_some() && is_plain(&target) => {
                     // All of it is looked at, whatever it is called.
                     if self.git_dirs.insert(target.clone()) {
@@ -233,6 +237,10 @@ impl Sandbox {
             before: None,
         })
     }
+}
+
+fn has(dir: &OwnedFd, name: &str) -> bool {
+    Stamp::of(dir, name).is_ok_and(|found| found.is_dir)
 }
 
 /// Where a file leads git.

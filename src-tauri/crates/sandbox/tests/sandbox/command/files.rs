@@ -36,8 +36,10 @@ fn only_what_is_allowed_is_written_and_what_is_denied_within_is_not() {
     for path in ["shut/file", "shut/new", "a.lock"] {
         assert!(desk.fails(&format!("echo x >{path}")).contains("Read-only file system"), "{path}");
     }
-    desk.fails("echo x >not-yet");
-    desk.says("echo x >new");
+    let outcome = desk.line("echo x >not-yet; echo x >new");
+    let moved = format!("`{}` was moved to `", desk.path("work/not-yet"));
+    assert!(outcome.complained.contains(&moved), "{outcome:?}");
+    assert!(fs::exists(desk.path("work/new")).unwrap());
     assert!(!fs::exists(desk.path("work/not-yet")).unwrap());
     let desk = desk.with("filesystem/allowWrite", json!([]));
     assert!(desk.fails("echo x >new").contains("Read-only file system"));
@@ -83,22 +85,33 @@ fn patterns_cover_what_there_is() {
 }
 
 #[test]
-fn start_up_files_are_not_written_whatever_is_allowed_but_for_gits_own_when_it_is() {
+fn files_that_run_later_are_closed_or_moved_away_but_for_gits_own_when_it_is_allowed() {
     let desk = Desk::new();
-    desk.place.file("work/.git/config");
-    desk.place.file("work/.git/hooks/sample");
-    desk.place.file("work/.git/HEAD");
-    for path in [".bashrc", ".git/config", ".git/hooks/pre-commit", ".vscode/settings.json", ".mcp.json"] {
-        desk.fails(&format!("echo x >{path}"));
+    let config = "[core]\n\tbare = false\n";
+    for (path, text) in [("config", config), ("hooks/sample", ""), ("HEAD", "ref: refs/heads/main\n")] {
+        fs::write(desk.place.file(&format!("work/.git/{path}")), text).unwrap();
     }
-    desk.says("echo x >.git/HEAD");
+    desk.place.file("work/.bashrc");
+    for path in [".bashrc", ".git/config", ".git/hooks/pre-commit"] {
+        assert!(desk.fails(&format!("echo x >{path}")).contains("Read-only file system"), "{path}");
+    }
+    for (path, goes) in [
+        (".zshrc", ".zshrc"),
+        (".vscode/settings.json", ".vscode"),
+        (".mcp.json", ".mcp.json"),
+        (".gitattributes", ".gitattributes"),
+        ("a/.envrc", "a/.envrc"),
+    ] {
+        let outcome = desk.line(&format!("mkdir -p .vscode a; echo x >{path}"));
+        let moved = format!("`{}` was moved to `", desk.path(&format!("work/{goes}")));
+        assert!(outcome.complained.contains(&moved), "{path}: {outcome:?}");
+        assert!(!fs::exists(desk.path(&format!("work/{path}"))).unwrap(), "{path}");
+    }
+    desk.says("echo ref: refs/heads/other >.git/HEAD");
     let desk = desk.with("filesystem/allowGitConfig", json!(true));
-    desk.says("echo x >.git/config");
+    desk.says("echo '[core]' >.git/config");
     desk.fails("echo x >.git/hooks/pre-commit");
-    assert_eq!(fs::read_to_string(desk.path("work/.git/config")).unwrap(), "x\n");
-    let left: Vec<_> =
-        fs::read_dir(desk.path("work")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-    assert_eq!(left, [".git"], "mount points are taken away again");
+    assert_eq!(fs::read_to_string(desk.path("work/.git/config")).unwrap(), "[core]\n");
 }
 
 #[test]

@@ -10,7 +10,7 @@ use std::{
 use serde_json::json;
 
 use super::{Desk, Outcome, feed};
-use crate::harness::supervisor;
+use crate::harness::{eventually, supervisor};
 
 #[test]
 fn a_line_is_the_shells_and_words_are_nobodys() {
@@ -173,7 +173,7 @@ fn root_runs_it_only_when_that_is_said() {
 }
 
 #[test]
-fn a_command_ends_when_what_is_hidden_from_it_is_replaced_and_that_is_told() {
+fn what_is_hidden_from_a_command_is_hidden_again_when_it_is_replaced_and_that_is_told() {
     let desk = Desk::new().with("filesystem/denyRead", json!(["~/.netrc"]));
     let (hidden, plain) = (desk.place.file("home/.netrc"), desk.place.file("home/plain"));
     let mut command = desk.command(&["-c", "while read line; do cat $line; echo said; done"]);
@@ -193,7 +193,14 @@ fn a_command_ends_when_what_is_hidden_from_it_is_replaced_and_that_is_told() {
     fs::rename(desk.place.file("home/new"), &plain).unwrap();
     assert!(ask(&plain).starts_with("home/new"));
     fs::rename(desk.place.file("home/new"), &hidden).unwrap();
+    eventually("it is hidden again", || {
+        let answer = ask(&hidden);
+        // Where it came in between, a line follows the text.
+        answer == "said\n"
+    });
+    drop(questions);
     let outcome = Outcome::of(&child.wait_with_output().unwrap());
-    assert_eq!(outcome.status, Some(137), "{outcome:?}");
-    assert!(outcome.complained.contains(&format!("the command was ended: `{hidden}`")), "{outcome:?}");
+    assert_eq!(outcome.status, Some(0), "{outcome:?}");
+    let told = format!("`{hidden}` is hidden from the command, and could be read for a moment");
+    assert!(outcome.complained.contains(&told), "{outcome:?}");
 }

@@ -1,0 +1,267 @@
+//! Files that run later: who watches for them, where what is found goes, and what the person says to it.
+//!
+//! - Each sandbox that can write has a [`Look`] from before its first root is writable until nothing runs in it any more.
+//! - What was found outlives the trusted process: in the record of the session, in the audit log, and in the watcher's journal
+//!   for what was not yet looked at.
+//! - Only the person's own programs keep a file or move it; no agent has a way to ask for that.
+
+mod last_looks;
+mod recorder;
+mod session_record;
+mod view;
+mod watching;
+
+use last_looks::LastLook;
+pub(crate) use last_looks::LastLooks;
+pub(crate) use recorder::DecideError;
+pub use session_record::Decided;
+pub(crate) use session_record::SessionFacts;
+pub(crate) use watching::{Look, WatchError};
+
+use crate::audit::Audit;
+use crate::config::{AutostartSettings, GitConfigSettings};
+use crate::containment::{Profile, Surroundings};
+use crate::home::Home;
+use crate::last_words::LastWords;
+use ironcurtain_paths::CanonicalPath;
+use ironcurtain_protocol::{LeftChoice, LeftState, SessionRecordView};
+use ironcurtain_sandbox::autostart::{GitConfig, Mode, Rules, Watcher};
+use recorder::{Found, Recorder, Undecided};
+use session_record::SessionRecord;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use tokio::sync::{mpsc, oneshot, watch};
+use watching::Watching;
+
+/// The most sessions that are shown at once for what they left.
+const MOST_SESSIONS: usize = 100;
+
+/// A handle to all of it.
+#[derive(Debug, Clone)]
+pub struct Autostart {
+    watching: Result<Watching, WatchError>,
+    found: mpsc::UnboundedSender<Found>,
+    undecided: watch::Receiver<Undecided>,
+    last_looks: LastLooks,
+    sessions: PathBuf,
+}
+
+/// What all of it is made of.
+pub(crate) struct Parts<'a> {
+    pub(crate) home: &'a Home,
+    pub(crate) audit: Audit,
+    pub(crate) changes: watch::Sender<u64>,
+    pub(crate) last_words: &'a LastWords,
+}
+
+/// A server of a session whose sandbox is watched.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Watched<'a> {
+    pub(crate) session: &'a str,
+    pub(crate) server: &'a str,
+    /// How many processes of it there were before.
+    pub(crate) before: u64,
+}
+
+impl Autostart {
+    /// Starts the watch and the recorder, and looks at what a process that was killed has left behind.
+    pub(crate) fn start(parts: Parts<'_>) -> Self {
+        let Parts { home, audit, changes, last_words } = parts;
+        let (found, inbox) = mpsc::unbounded_channel();
+        let (counts, undecided) = watch::channel(Undecided::new());
+        let (sessions, state) = (home.sessions(), home.sandboxes());
+        let watching = Watching::start(&state, found.clone());
+        let watching = watching.map_err(|problem| WatchError::NoWatcher(problem.to_string()));
+        let last_looks = LastLooks::new(last_words);
+        let all = Self { watching, found, undecided, last_looks, sessions: sessions.clone() };
+        all.clone().look_after_predecessor(state.clone());
+        tokio::spawn(Recorder { sessions, state, audit, undecided: counts, changes }.run(inbox));
+        all
+    }
+
+    /// Begins to watch the sandbox of a server.
+    ///
+    /// # Errors
+    /// [`WatchError`]: the server must not be started.
+    pub(crate) async fn watch(&self, watched: Watched<'_>, rules: Rules) -> Result<Look, WatchError> {
+        let Watched { session, server, before } = watched;
+        let last = self.last_looks.of(session, format!("session {session}, server {server}"));
+        self.watching.as_ref().map_err(Clone::clone)?.begin(name_of(session, before), rules, last).await
+    }
+
+    /// A session begins.
+    pub(crate) fn began(&self, session: &str, facts: SessionFacts) {
+        self.tell(Found::Began { session: session.to_owned(), facts });
+    }
+
+    /// A session has ended.
+    pub(crate) fn ended(&self, session: &str) {
+        self.tell(Found::Ended { session: session.to_owned() });
+    }
+
+    /// How many files of a session wait for the person's word.
+    pub(crate) fn undecided(&self, session: &str) -> usize {
+        self.undecided.borrow().get(session).copied().unwrap_or_default()
+    }
+
+    /// The last looks that are under way.
+    pub(crate) fn last_looks(&self) -> &LastLooks {
+        &self.last_looks
+    }
+
+    /// One session, for people.
+    ///
+    /// # Errors
+    /// [`DecideError`], when it has no record.
+    pub(crate) async fn session(&self, session: &str) -> Result<SessionRecordView, DecideError> {
+        checked(session)?;
+        let failed = |problem: String| DecideError::Record { session: session.to_owned(), problem };
+        let (dir, id) = (self.sessions.join(session), session.to_owned());
+        let looking = self.last_looks.is_of(session);
+        let read = move || {
+            SessionRecord::read(&dir).map(|found| found.map(|record| view::session(&id, record, looking)))
+        };
+        let read = tokio::task::spawn_blocking(read).await.map_err(|e| failed(e.to_string()))?;
+        let found = read.map_err(|e| failed(e.to_string()))?;
+        found.ok_or_else(|| DecideError::NoSession(session.to_owned()))
+    }
+
+    /// The sessions that left files which wait for the person's word, but for those that are live; the newest first.
+    pub(crate) async fn left_behind(&self, live: &[String]) -> Vec<SessionRecordView> {
+        let ids: Vec<String> =
+            self.undecided.borrow().keys().filter(|id| !live.contains(id)).cloned().collect();
+        let mut found = Vec::new();
+        for id in ids {
+            // One whose record cannot be read is in the log, and is shown when it is asked for by name.
+            found.extend(self.session(&id).await.ok());
+        }
+        found.retain(|one| one.files.iter().any(|file| file.state == LeftState::Left));
+        found.sort_by_key(|session| std::cmp::Reverse(session.started_ms));
+        found.truncate(MOST_SESSIONS);
+        found
+    }
+
+    /// Keeps a file that a session left, or moves it to quarantine.
+    ///
+    /// # Errors
+    /// [`DecideError`].
+    pub(crate) async fn decide(
+        &self,
+        session: &str,
+        path: String,
+        choice: LeftChoice,
+    ) -> Result<(), DecideError> {
+        checked(session)?;
+        let (done, decided) = oneshot::channel();
+        self.tell(Found::Decide { session: session.to_owned(), path, choice, done });
+        decided
+            .await
+            .map_err(|e| DecideError::Record { session: session.to_owned(), problem: e.to_string() })?
+    }
+
+    fn tell(&self, found: Found) {
+        // The recorder is there for as long as the trusted process.
+        let _ = self.found.send(found);
+    }
+
+    /// Does the last looks that a process before this one did not come to, in the background.
+    fn look_after_predecessor(self, state: PathBuf) {
+        let looks: Vec<LastLook> =
+            self.sessions_before(&state).iter().map(|session| self.last_look_of(session)).collect();
+        tokio::task::spawn_blocking(move || {
+            match Watcher::new(&state) {
+                Ok(mut watcher) => {
+                    for (name, findings, done) in watcher.sweep_keeping() {
+                        self.tell(Found::Findings { name, findings });
+                        self.tell(Found::Finished { last: None, done });
+                    }
+                }
+                Err(problem) => {
+                    tracing::error!(%problem, "what was there before IronCurtain was killed is not looked at")
+                }
+            }
+            looks.into_iter().for_each(|last| self.tell(Found::Finished { last: Some(last), done: None }));
+        });
+    }
+
+    /// The sessions whose sandboxes still have a journal.
+    fn sessions_before(&self, state: &Path) -> BTreeSet<String> {
+        let journals = std::fs::read_dir(state.join("autostart")).into_iter().flatten().flatten();
+        let names = journals.filter_map(|journal| journal.file_name().into_string().ok());
+        let sessions = names.filter_map(|name| Some(name.split(['-', '.', '~']).next()?.to_owned()));
+        sessions.filter(|session| checked(session).is_ok() && self.sessions.join(session).is_dir()).collect()
+    }
+
+    fn last_look_of(&self, session: &str) -> LastLook {
+        let words = format!("session {session}, which was open when IronCurtain was killed");
+        let mut look = self.last_looks.of(session, words);
+        look.begins();
+        look
+    }
+}
+
+/// The rules of a sandbox.
+pub(crate) fn rules(profile: &Profile, around: &Surroundings) -> Rules {
+    Rules {
+        mode: match profile.autostart {
+            AutostartSettings::Listed => Mode::Listed,
+            AutostartSettings::Strict => Mode::Strict,
+        },
+        git_config: match profile.git_config {
+            Some(GitConfigSettings::Guarded) => GitConfig::Guarded,
+            Some(GitConfigSettings::Closed) | None => GitConfig::Closed,
+        },
+        allow: profile.allow_persistence.clone(),
+        home: Some(around.home.as_str().to_owned()),
+        denied: around.unwritable(profile),
+    }
+}
+
+/// Whether programs of the person run what is in this file.
+pub(crate) fn runs_later(path: &CanonicalPath, home: &CanonicalPath) -> bool {
+    ironcurtain_sandbox::autostart::runs_later(path.as_str(), Some(home.as_str())).is_some()
+}
+
+/// The name by which the watcher knows the sandbox of a session's server: each process has its own.
+fn name_of(session: &str, before: u64) -> String {
+    format!("{session}.{before}")
+}
+
+fn session_of(name: &str) -> &str {
+    name.split_once('.').map_or(name, |(session, _)| session)
+}
+
+/// Refuses what cannot be the id of a session, and so the name of its folder.
+fn checked(session: &str) -> Result<(), DecideError> {
+    let is_plain =
+        !session.is_empty() && session.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
+    if is_plain && Path::new(session).file_name().is_some() {
+        Ok(())
+    } else {
+        Err(DecideError::NoSession(crate::consent::visible::line(session)))
+    }
+}
+
+/// A look for tests of others; what is found is thrown away.
+#[cfg(test)]
+pub(crate) async fn look_in(state: &Path, last_words: &LastWords) -> Look {
+    let (found, mut inbox) = mpsc::unbounded_channel();
+    tokio::spawn(async move { while inbox.recv().await.is_some() {} });
+    let last = LastLooks::new(last_words).of("a", "session a".to_owned());
+    let watching = Watching::start(state, found).unwrap();
+    watching.begin(name_of("a", 0), Rules::default(), last).await.unwrap()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sandbox_is_named_by_its_session_and_no_path_is_an_id() {
+        assert_eq!(session_of(&name_of("abc2", 3)), "abc2");
+        assert_eq!(checked("abc2"), Ok(()));
+        for bad in ["", "..", "a/b", "A", "a.0", "\u{202e}a"] {
+            assert!(matches!(checked(bad), Err(DecideError::NoSession(_))), "{bad:?}");
+        }
+    }
+}

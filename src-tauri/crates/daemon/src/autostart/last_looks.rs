@@ -1,0 +1,95 @@
+//! The last looks at what sandboxes could write to, which the trusted process waits for when it ends.
+
+use crate::last_words::{Awaited, LastWords};
+use std::collections::BTreeMap;
+use tokio::sync::watch;
+
+/// The last looks that are under way, each with a few words that name its sandbox.
+#[derive(Debug, Clone)]
+pub(crate) struct LastLooks {
+    under_way: watch::Sender<BTreeMap<u64, Sandbox>>,
+    last_words: LastWords,
+}
+
+#[derive(Debug, Clone)]
+struct Sandbox {
+    session: String,
+    words: String,
+}
+
+/// One last look. Until it is dropped, the trusted process does not end.
+#[derive(Debug)]
+pub(crate) struct LastLook {
+    looks: LastLooks,
+    sandbox: Sandbox,
+    number: Option<u64>,
+    _awaited: Awaited,
+}
+
+impl LastLooks {
+    pub(super) fn new(last_words: &LastWords) -> Self {
+        Self { under_way: watch::Sender::default(), last_words: last_words.clone() }
+    }
+
+    /// One that is to come.
+    pub(super) fn of(&self, session: &str, words: String) -> LastLook {
+        let sandbox = Sandbox { session: session.to_owned(), words };
+        LastLook { looks: self.clone(), sandbox, number: None, _awaited: self.last_words.awaited() }
+    }
+
+    /// The words for each that is under way.
+    pub(crate) fn words(&self) -> Vec<String> {
+        self.under_way.borrow().values().map(|sandbox| sandbox.words.clone()).collect()
+    }
+
+    /// Whether one of this session is under way.
+    pub(crate) fn is_of(&self, session: &str) -> bool {
+        self.under_way.borrow().values().any(|sandbox| sandbox.session == session)
+    }
+}
+
+impl LastLook {
+    /// It is under way from now on.
+    pub(super) fn begins(&mut self) {
+        if self.number.is_some() {
+            return;
+        }
+        let (number, sandbox) = (&mut self.number, &self.sandbox);
+        self.looks.under_way.send_modify(|all| {
+            let next = all.last_key_value().map_or(0, |(last, _)| last + 1);
+            all.insert(*number.insert(next), sandbox.clone());
+        });
+    }
+}
+
+impl Drop for LastLook {
+    fn drop(&mut self) {
+        if let Some(number) = self.number {
+            self.looks.under_way.send_modify(|all| drop(all.remove(&number)));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_last_look_is_named_while_it_is_under_way_and_waited_for_from_the_start() {
+        let words = LastWords::default();
+        let looks = LastLooks::new(&words);
+        let (mut one, other) = (looks.of("a", "session a".into()), looks.of("b", "session b".into()));
+        assert_eq!(looks.words(), [""; 0]);
+        one.begins();
+        one.begins();
+        assert_eq!(looks.words(), ["session a"]);
+        assert_eq!((looks.is_of("a"), looks.is_of("b")), (true, false));
+        drop(other);
+        let heard = tokio::spawn(async move { words.heard().await });
+        tokio::task::yield_now().await;
+        assert!(!heard.is_finished());
+        drop(one);
+        heard.await.unwrap();
+        assert_eq!(looks.words(), [""; 0]);
+    }
+}

@@ -1,0 +1,306 @@
+//! The task that owns the records of sessions: it puts what was found on record, and what the person says to it.
+//!
+//! - INVARIANT: whatever was found is in the audit log before it is in the session's own record, and in both before the journal of
+//!   the last look is forgotten. Killed in between, it is told twice rather than not at all.
+
+use super::last_looks::LastLook;
+use super::session_record::{Decided, SessionFacts, SessionRecord};
+use crate::audit::{Audit, Entry, Event};
+use ironcurtain_protocol::LeftChoice;
+use ironcurtain_sandbox::autostart::{Done, Finding, quarantine};
+use std::collections::BTreeMap;
+use std::io;
+use std::path::PathBuf;
+use tokio::sync::{mpsc, oneshot, watch};
+
+/// Why a file is neither kept nor moved.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum DecideError {
+    /// No session has this id.
+    #[error("there is no record of a session `{0}`")]
+    NoSession(String),
+    /// The session has left no such file, or it is gone, or was decided before.
+    #[error("session `{session}` has no file `{path}` that waits for your word")]
+    NoFile {
+        /// The session.
+        session: String,
+        /// The path.
+        path: String,
+    },
+    /// The operating system refused.
+    #[error("`{path}` could not be moved to quarantine: {problem}")]
+    NotMoved {
+        /// The path.
+        path: String,
+        /// Its answer.
+        problem: String,
+    },
+    /// The record cannot be read or written.
+    #[error("the record of session `{session}` cannot be used: {problem}")]
+    Record {
+        /// The session.
+        session: String,
+        /// The answer of the operating system.
+        problem: String,
+    },
+    /// The audit log cannot be written.
+    #[error("it is done, but {0}")]
+    NotOnRecord(String),
+}
+
+/// Something for the record.
+pub(super) enum Found {
+    /// A session began.
+    Began { session: String, facts: SessionFacts },
+    /// A session ended.
+    Ended { session: String },
+    /// Findings about the sandbox of this name.
+    Findings { name: String, findings: Vec<Finding> },
+    /// A last look is done, and all that it found was said before: the journal of it has done its service.
+    Finished { last: Option<LastLook>, done: Option<Done> },
+    /// The person said something to a file.
+    Decide {
+        session: String,
+        path: String,
+        choice: LeftChoice,
+        done: oneshot::Sender<Result<(), DecideError>>,
+    },
+}
+
+/// How many files of each session wait for the person's word; none of the sessions that are not named.
+pub(super) type Undecided = BTreeMap<String, usize>;
+
+/// What the task owns.
+pub(super) struct Recorder {
+    /// The folders of the sessions.
+    pub(super) sessions: PathBuf,
+    /// Where quarantine is.
+    pub(super) state: PathBuf,
+    pub(super) audit: Audit,
+    pub(super) undecided: watch::Sender<Undecided>,
+    /// Moves whenever something that people are shown has changed.
+    pub(super) changes: watch::Sender<u64>,
+}
+
+impl Recorder {
+    pub(super) async fn run(self, mut inbox: mpsc::UnboundedReceiver<Found>) {
+        self.count_all().await;
+        // What is not on record is told again by the next start.
+        let mut is_recorded = true;
+        while let Some(found) = inbox.recv().await {
+            match found {
+                Found::Began { session, facts } => {
+                    let dir = self.sessions.join(&session);
+                    let written = blocking(move || SessionRecord::new(facts).write(&dir)).await;
+                    said(&session, written);
+                }
+                Found::Ended { session } => {
+                    let ended_ms = Some(crate::clock::now_ms());
+                    let ended = self.change(&session, move |record| {
+                        record.ended_ms = ended_ms;
+                        Ok(())
+                    });
+                    let ended = ended.await;
+                    said(&session, ended.map_err(io::Error::other));
+                }
+                Found::Findings { name, findings } => is_recorded &= self.found(&name, findings).await,
+                Found::Finished { last, done } => {
+                    if is_recorded {
+                        done.into_iter().for_each(Done::forget);
+                    }
+                    drop(last);
+                }
+                Found::Decide { session, path, choice, done } => {
+                    let decided = self.decide(&session, path, choice).await;
+                    // Who no longer waits sees it in the list.
+                    let _ = done.send(decided);
+                }
+            }
+            self.changes.send_modify(|n| *n += 1);
+        }
+    }
+
+    /// Looks through the records of all sessions there have been.
+    async fn count_all(&self) {
+        let sessions = self.sessions.clone();
+        let counted = blocking(move || {
+            let entries = std::fs::read_dir(&sessions)?.filter_map(Result::ok);
+            let named =
+                entries.filter_map(|entry| Some((entry.file_name().into_string().ok()?, entry.path())));
+            let counts = named.filter_map(|(session, dir)| {
+                let count = SessionRecord::read(&dir).ok()??.count();
+                (count > 0).then_some((session, count))
+            });
+            Ok(counts.collect::<Undecided>())
+        });
+        match counted.await {
+            Ok(counts) => drop(self.undecided.send_replace(counts)),
+            Err(problem) => tracing::error!(%problem, "the records of sessions cannot be read"),
+        }
+    }
+
+    /// Puts findings on record; whether they all are.
+    async fn found(&self, name: &str, findings: Vec<Finding>) -> bool {
+        if findings.is_empty() {
+            return true;
+        }
+        let session = super::session_of(name);
+        let time_ms = crate::clock::now_ms();
+        let (facts, news) = self.news(session, findings, time_ms).await;
+        let mut is_recorded = true;
+        for finding in &news {
+            let mut entry = entry(finding, facts.as_ref());
+            entry.session = Some(session.to_owned());
+            tracing::warn!("{}", entry.summary);
+            if let Err(problem) = self.audit.record(entry).await {
+                tracing::error!(%problem, "what a session has left is not on record");
+                is_recorded = false;
+            }
+        }
+        let added = self.change(session, move |record| {
+            for finding in news {
+                record.add(finding, time_ms);
+            }
+            Ok(())
+        });
+        if let Err(problem) = added.await {
+            tracing::error!(%problem, "what was found is not in the record of its session");
+        }
+        is_recorded
+    }
+
+    /// The findings that the record of a session does not have, and who it was; all of them, where it has no record.
+    async fn news(
+        &self,
+        session: &str,
+        findings: Vec<Finding>,
+        time_ms: u64,
+    ) -> (Option<SessionFacts>, Vec<Finding>) {
+        let dir = self.sessions.join(session);
+        match blocking(move || SessionRecord::read(&dir)).await {
+            Ok(Some(mut record)) => {
+                let news =
+                    findings.into_iter().filter(|finding| record.add(finding.clone(), time_ms)).collect();
+                (Some(record.facts), news)
+            }
+            Ok(None) => (None, findings),
+            Err(problem) => {
+                tracing::error!(%problem, session, "the record of a session cannot be read");
+                (None, findings)
+            }
+        }
+    }
+
+    async fn decide(&self, session: &str, path: String, choice: LeftChoice) -> Result<(), DecideError> {
+        let (state, id, wanted) = (self.state.clone(), session.to_owned(), path.clone());
+        let decided = self.change(session, move |record| {
+            let none = || DecideError::NoFile { session: id, path: wanted.clone() };
+            let file = record.undecided(&wanted).ok_or_else(none)?;
+            let decided = match choice {
+                LeftChoice::Keep => Decided::Kept,
+                LeftChoice::Quarantine => {
+                    let moved = quarantine(&state, &wanted);
+                    let moved =
+                        moved.map_err(|e| DecideError::NotMoved { path: wanted, problem: e.to_string() });
+                    Decided::Quarantined { moved_to: moved? }
+                }
+            };
+            file.decided = Some(decided.clone());
+            Ok((record.facts.clone(), decided))
+        });
+        let (facts, decided) = decided.await?;
+        let summary = match &decided {
+            Decided::Kept => format!("you keep `{path}`, which the server {} left", facts.server),
+            Decided::Quarantined { moved_to } => {
+                format!("you moved `{path}`, which the server {} left, to `{moved_to}`", facts.server)
+            }
+        };
+        let mut entry = Entry::new(Event::FileDecided, summary);
+        entry.paths = vec![path];
+        entry.session = Some(session.to_owned());
+        entry.client = Some(facts.client);
+        entry.server_name = Some(facts.server);
+        entry.file_decision = Some(decided);
+        self.audit.record(entry).await.map(drop).map_err(|e| DecideError::NotOnRecord(e.to_string()))
+    }
+
+    /// Changes the record of a session, and counts again.
+    async fn change<T: Send + 'static>(
+        &self,
+        session: &str,
+        change: impl FnOnce(&mut SessionRecord) -> Result<T, DecideError> + Send + 'static,
+    ) -> Result<T, DecideError> {
+        let (dir, id) = (self.sessions.join(session), session.to_owned());
+        let failed = {
+            let session = session.to_owned();
+            move |problem: io::Error| DecideError::Record { session, problem: problem.to_string() }
+        };
+        let work = move || -> Result<(T, usize), DecideError> {
+            let record = SessionRecord::read(&dir).map_err(failed.clone())?;
+            let mut record = record.ok_or(DecideError::NoSession(id))?;
+            let done = change(&mut record)?;
+            record.write(&dir).map_err(failed)?;
+            Ok((done, record.count()))
+        };
+        let problem = |e: tokio::task::JoinError| DecideError::Record {
+            session: session.to_owned(),
+            problem: e.to_string(),
+        };
+        let (done, count) = tokio::task::spawn_blocking(work).await.map_err(problem)??;
+        self.undecided.send_modify(|all| match count {
+            0 => drop(all.remove(session)),
+            count => drop(all.insert(session.to_owned(), count)),
+        });
+        Ok(done)
+    }
+}
+
+/// A finding for the audit log. What the file says stays in the session's own record.
+fn entry(finding: &Finding, facts: Option<&SessionFacts>) -> Entry {
+    let whose = facts.map_or_else(
+        || "a server whose session has no record".to_owned(),
+        |facts| format!("the server {}", facts.server),
+    );
+    let (event, path, summary) = match finding {
+        Finding::Quarantined { path, moved_to, when } => {
+            let summary =
+                format!("{whose} left `{path}`, which runs {when}, unasked: it was moved to `{moved_to}`");
+            (Event::FileQuarantined, Some(path), summary)
+        }
+        Finding::Restored { path, keys } => {
+            let keys = keys.join("`, `");
+            let summary =
+                format!("{whose} changed `{keys}` in `{path}`, which has git run something: put back");
+            (Event::FilePutBack, Some(path), summary)
+        }
+        Finding::Left { path, when, .. } => {
+            (Event::FileLeft, Some(path), format!("{whose} left `{path}`, which runs {when}"))
+        }
+        Finding::Unfinished { reason } => {
+            let summary = format!("not all that {whose} could write to was looked at: {reason}");
+            (Event::LookUnfinished, None, summary)
+        }
+    };
+    let mut entry = Entry::new(event, summary);
+    entry.paths = path.into_iter().cloned().collect();
+    entry.client = facts.map(|facts| facts.client.clone());
+    entry.server_name = facts.map(|facts| facts.server.clone());
+    entry.sandboxed = Some(true);
+    entry.finding = Some(match finding.clone() {
+        Finding::Left { path, when, change, diff: _ } => Finding::Left { path, when, change, diff: None },
+        other @ (Finding::Quarantined { .. } | Finding::Restored { .. } | Finding::Unfinished { .. }) => {
+            other
+        }
+    });
+    entry
+}
+
+fn said(session: &str, written: io::Result<()>) {
+    if let Err(problem) = written {
+        tracing::error!(%problem, session, "the record of a session cannot be written");
+    }
+}
+
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> io::Result<T> + Send + 'static) -> io::Result<T> {
+    tokio::task::spawn_blocking(work).await.map_err(io::Error::other)?
+}

@@ -1,0 +1,242 @@
+//! The record of a session, in its folder: who it was, and the files it left that run later. It outlives the trusted process.
+//!
+//! - INVARIANT: a file about which the person has said something stays decided until it is left again with another content.
+//! - The number of files is bounded; what is beyond that is told as a number.
+
+use crate::edit;
+use crate::regular;
+use ironcurtain_sandbox::autostart::Finding;
+use serde::{Deserialize, Serialize};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The name of the file in the session's folder.
+const NAME: &str = "record.json";
+
+/// The most files that one session lists.
+const MOST_FILES: usize = 500;
+
+/// The most reasons that are kept.
+const MOST_REASONS: usize = 50;
+
+/// Who a session was.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct SessionFacts {
+    /// The client, by the name the kernel proved.
+    pub(crate) client: String,
+    /// The server.
+    pub(crate) server: String,
+    /// Whether the server runs in a sandbox.
+    pub(crate) sandboxed: bool,
+    /// When it began.
+    pub(crate) started_ms: u64,
+}
+
+/// The record of one session.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct SessionRecord {
+    /// Who it was.
+    #[serde(flatten)]
+    pub(crate) facts: SessionFacts,
+    /// When it ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) ended_ms: Option<u64>,
+    /// The files it left, as they were found.
+    #[serde(default)]
+    pub(crate) files: Vec<LeftFile>,
+    /// How many more there were.
+    #[serde(default)]
+    pub(crate) more: usize,
+    /// Why not all could be looked at.
+    #[serde(default)]
+    pub(crate) unfinished: Vec<String>,
+}
+
+/// A file that a session left.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct LeftFile {
+    /// What was found.
+    pub(crate) finding: Finding,
+    /// What the person said to it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) decided: Option<Decided>,
+    /// When it was found.
+    pub(crate) time_ms: u64,
+}
+
+/// What the person said to a file that was left.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "choice", rename_all = "kebab-case", rename_all_fields = "camelCase")]
+pub enum Decided {
+    /// It stays.
+    Kept,
+    /// It was moved.
+    Quarantined {
+        /// Where it is now.
+        moved_to: String,
+    },
+}
+
+impl LeftFile {
+    /// Where it is, or was.
+    pub(crate) fn path(&self) -> Option<&str> {
+        path(&self.finding)
+    }
+
+    /// Whether the person has still to say something to it, and it is still there.
+    pub(crate) fn is_undecided(&self) -> bool {
+        match &self.finding {
+            Finding::Left { path, .. } => {
+                self.decided.is_none() && Path::new(path).symlink_metadata().is_ok()
+            }
+            Finding::Quarantined { .. } | Finding::Restored { .. } | Finding::Unfinished { .. } => false,
+        }
+    }
+}
+
+impl SessionRecord {
+    pub(crate) fn new(facts: SessionFacts) -> Self {
+        Self { facts, ended_ms: None, files: Vec::new(), more: 0, unfinished: Vec::new() }
+    }
+
+    /// The record in this folder of a session, if it has one.
+    ///
+    /// # Errors
+    /// When it cannot be read or is not understood.
+    pub(crate) fn read(dir: &Path) -> io::Result<Option<Self>> {
+        let text = regular::text(&place(dir))?;
+        text.map(|text| Ok(serde_json::from_str(&text)?)).transpose()
+    }
+
+    /// Replaces the record in this folder.
+    ///
+    /// # Errors
+    /// When it cannot be written; then it is as it was.
+    pub(crate) fn write(&self, dir: &Path) -> io::Result<()> {
+        edit::replace(&place(dir), &serde_json::to_string(self)?)
+    }
+
+    /// Takes a finding in; whether it says anything new.
+    pub(crate) fn add(&mut self, finding: Finding, time_ms: u64) -> bool {
+        if let Finding::Unfinished { reason } = finding {
+            let is_new = !self.unfinished.contains(&reason) && self.unfinished.len() < MOST_REASONS;
+            self.unfinished.extend(is_new.then_some(reason));
+            return is_new;
+        }
+        let known = self.files.iter().position(|file| file.path() == path(&finding));
+        if known
+            .is_some_and(|at| self.files.get(at).is_some_and(|file| says_the_same(&file.finding, &finding)))
+        {
+            return false;
+        }
+        match known {
+            Some(at) => drop(self.files.remove(at)),
+            None if self.files.len() >= MOST_FILES => {
+                self.more += 1;
+                return true;
+            }
+            None => {}
+        }
+        self.files.push(LeftFile { finding, decided: None, time_ms });
+        true
+    }
+
+    /// The file of this path that the person can still say something to.
+    pub(crate) fn undecided(&mut self, path: &str) -> Option<&mut LeftFile> {
+        self.files.iter_mut().find(|file| file.path() == Some(path) && file.is_undecided())
+    }
+
+    /// How many files the person has still to say something to.
+    pub(crate) fn count(&self) -> usize {
+        self.files.iter().filter(|file| file.is_undecided()).count()
+    }
+}
+
+fn place(dir: &Path) -> PathBuf {
+    dir.join(NAME)
+}
+
+fn path(finding: &Finding) -> Option<&str> {
+    match finding {
+        Finding::Quarantined { path, .. } | Finding::Restored { path, .. } | Finding::Left { path, .. } => {
+            Some(path)
+        }
+        Finding::Unfinished { .. } => None,
+    }
+}
+
+/// Whether a file is as it was when it was found before. One that is new stays so however often it is changed.
+fn says_the_same(before: &Finding, now: &Finding) -> bool {
+    match (before, now) {
+        (Finding::Left { diff: before, .. }, Finding::Left { diff: now, .. }) => before == now,
+        (before, now) => before == now,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ironcurtain_sandbox::autostart::Change;
+
+    fn record() -> SessionRecord {
+        SessionRecord::new(SessionFacts {
+            client: "claude".into(),
+            server: "git".into(),
+            sandboxed: true,
+            started_ms: 1,
+        })
+    }
+
+    fn left(path: &Path, diff: &str) -> Finding {
+        let path = path.to_str().unwrap().to_owned();
+        Finding::Left { path, when: "when you commit".into(), change: Change::New, diff: Some(diff.into()) }
+    }
+
+    #[test]
+    fn a_record_is_read_as_it_was_written_and_a_damaged_one_is_an_error() {
+        let dir = tempfile::tempdir().unwrap();
+        assert_eq!(SessionRecord::read(dir.path()).unwrap(), None);
+        let mut all = record();
+        assert!(all.add(left(&dir.path().join("a"), "+a"), 2));
+        assert!(
+            all.add(Finding::Restored { path: "/p/.git/config".into(), keys: vec!["core.pager".into()] }, 3)
+        );
+        assert!(all.add(Finding::Unfinished { reason: "too deep".into() }, 4));
+        assert!(!all.add(Finding::Unfinished { reason: "too deep".into() }, 5));
+        all.ended_ms = Some(6);
+        all.write(dir.path()).unwrap();
+        assert_eq!(SessionRecord::read(dir.path()).unwrap(), Some(all));
+        std::fs::write(dir.path().join(NAME), "{").unwrap();
+        assert!(SessionRecord::read(dir.path()).is_err());
+    }
+
+    #[test]
+    fn what_the_person_said_holds_until_the_file_is_left_with_another_content() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("Makefile");
+        std::fs::write(&file, "all:\n").unwrap();
+        let mut all = record();
+        assert!(all.add(left(&file, "+all:"), 1));
+        assert_eq!(all.count(), 1);
+        all.undecided(file.to_str().unwrap()).unwrap().decided = Some(Decided::Kept);
+        assert!(!all.add(left(&file, "+all:"), 2));
+        assert_eq!(all.count(), 0);
+        assert!(all.add(left(&file, "+all: evil"), 3));
+        assert_eq!((all.count(), all.files.len()), (1, 1));
+        // One that is gone asks nothing of anybody.
+        std::fs::remove_file(&file).unwrap();
+        assert_eq!(all.count(), 0);
+    }
+
+    #[test]
+    fn files_beyond_the_bound_are_counted() {
+        let mut all = record();
+        for n in 0..MOST_FILES + 3 {
+            assert!(all.add(left(Path::new(&format!("/p/{n}/Makefile")), "+x"), 1));
+        }
+        assert_eq!((all.files.len(), all.more), (MOST_FILES, 3));
+    }
+}

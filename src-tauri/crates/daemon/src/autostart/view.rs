@@ -1,0 +1,71 @@
+//! The record of a session as people are shown it. Names, paths and texts that come from elsewhere are made visible.
+
+use super::session_record::{Decided, LeftFile, SessionRecord};
+use crate::consent::visible;
+use ironcurtain_protocol::{LeftFileView, LeftState, SessionRecordView};
+use ironcurtain_sandbox::autostart::{Change, Finding};
+
+/// The longest difference that is shown, in characters.
+const LONGEST_DIFF: usize = 4096;
+
+pub(super) fn session(id: &str, record: SessionRecord, looking: bool) -> SessionRecordView {
+    let more = (record.more > 0).then(|| format!("{} more files are not listed", record.more));
+    let unfinished = record.unfinished.iter().map(|reason| visible::line(reason));
+    let mut files: Vec<LeftFileView> = record.files.iter().filter_map(file).collect();
+    // What waits for the person comes first.
+    files.sort_by_key(|file| file.state != LeftState::Left);
+    SessionRecordView {
+        id: id.to_owned(),
+        client: visible::line(&record.facts.client),
+        server: visible::line(&record.facts.server),
+        sandboxed: record.facts.sandboxed,
+        started_ms: record.facts.started_ms,
+        ended_ms: record.ended_ms,
+        looking,
+        files,
+        unfinished: unfinished.chain(more).collect(),
+    }
+}
+
+/// One file; none where it is gone and nobody said anything to it.
+fn file(file: &LeftFile) -> Option<LeftFileView> {
+    let view = |path: &str, when: &str, state: LeftState| LeftFileView {
+        path: path.to_owned(),
+        shown: visible::path(path),
+        when: visible::line(when),
+        is_new: true,
+        diff: None,
+        state,
+        moved_to: None,
+        keys: Vec::new(),
+        time_ms: file.time_ms,
+    };
+    match &file.finding {
+        Finding::Left { path, when, change, diff } => {
+            let (state, moved_to) = match &file.decided {
+                None if file.is_undecided() => (LeftState::Left, None),
+                None => return None,
+                Some(Decided::Kept) => (LeftState::Kept, None),
+                Some(Decided::Quarantined { moved_to }) => {
+                    (LeftState::Quarantined, Some(visible::path(moved_to)))
+                }
+            };
+            let diff = diff.as_deref().map(|diff| visible::lines(&visible::head(diff, LONGEST_DIFF)));
+            let is_new = match change {
+                Change::New => true,
+                Change::Changed => false,
+            };
+            Some(LeftFileView { is_new, diff, moved_to, ..view(path, when, state) })
+        }
+        Finding::Quarantined { path, moved_to, when } => Some(LeftFileView {
+            moved_to: Some(visible::path(moved_to)),
+            ..view(path, when, LeftState::Quarantined)
+        }),
+        Finding::Restored { path, keys } => Some(LeftFileView {
+            is_new: false,
+            keys: keys.iter().map(|key| visible::line(key)).collect(),
+            ..view(path, "when git runs here", LeftState::PutBack)
+        }),
+        Finding::Unfinished { .. } => None,
+    }
+}

@@ -1,0 +1,235 @@
+//! The thread that watches for files that run later, and the handles to it.
+//!
+//! - One watcher, and so one inotify instance, for all sandboxes. No session waits for it but for the answer to its own order.
+//! - Orders are carried out in the order they came, and findings reach the recorder in the order they were made.
+
+use super::last_looks::LastLook;
+use super::recorder::Found;
+use ironcurtain_sandbox::autostart::{Rules, Watcher};
+use rustix::event::{PollFd, PollFlags, poll};
+use std::collections::BTreeMap;
+use std::io::{self, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
+use tokio::sync::{Notify, mpsc, oneshot};
+
+/// How long an order may take. The walk of one root is bounded; it may stand behind those of others.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Why a sandbox cannot be watched.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum WatchError {
+    /// There is no watcher.
+    #[error("nothing watches for files that run later ({0}); start IronCurtain again")]
+    NoWatcher(String),
+    /// This one was refused.
+    #[error("`{path}` cannot be watched for files that run later: {problem}")]
+    Refused {
+        /// The root, or the name of the sandbox.
+        path: String,
+        /// The answer of the operating system.
+        problem: String,
+    },
+    /// No answer came in time.
+    #[error("`{path}` was not looked through within {n} s", n = PATIENCE.as_secs())]
+    Slow {
+        /// The root, or the name of the sandbox.
+        path: String,
+    },
+}
+
+enum Order {
+    Begin { name: String, rules: Rules, check: Arc<Notify>, done: oneshot::Sender<io::Result<()>> },
+    Open { name: String, root: String, done: oneshot::Sender<io::Result<Vec<String>>> },
+    Close { name: String, root: String },
+    Named { name: String, path: String },
+    Hidden { name: String, paths: Vec<String> },
+    Covered { name: String },
+    Finish { name: String, last: LastLook },
+}
+
+/// A handle to the thread, which ends with the last of them.
+#[derive(Debug, Clone)]
+pub(super) struct Watching {
+    orders: Sender<Order>,
+    wake: Arc<UnixStream>,
+}
+
+/// One sandbox that is watched. When this is dropped its folders are looked at for the last time, so whoever holds it lets go
+/// only when nothing runs in the sandbox any more.
+#[derive(Debug)]
+pub(crate) struct Look {
+    name: String,
+    watching: Watching,
+    last: Option<LastLook>,
+    check: Arc<Notify>,
+}
+
+impl Watching {
+    /// Starts the thread.
+    ///
+    /// # Errors
+    /// The machine has no watcher to give.
+    pub(super) fn start(state: &Path, found: mpsc::UnboundedSender<Found>) -> io::Result<Self> {
+        let watcher = Watcher::new(state)?;
+        let (wake, woken) = UnixStream::pair()?;
+        wake.set_nonblocking(true)?;
+        woken.set_nonblocking(true)?;
+        let (orders, inbox) = channel();
+        let own = Owner { watcher, inbox, woken, found, checks: BTreeMap::new() };
+        std::thread::Builder::new().name("autostart".to_owned()).spawn(move || own.run())?;
+        Ok(Self { orders, wake: Arc::new(wake) })
+    }
+
+    /// Begins to watch one sandbox.
+    pub(super) async fn begin(&self, name: String, rules: Rules, last: LastLook) -> Result<Look, WatchError> {
+        let check = Arc::new(Notify::new());
+        let (done, begun) = oneshot::channel();
+        self.send(Order::Begin { name: name.clone(), rules, check: check.clone(), done });
+        // From now on there may be something to finish.
+        let look = Look { name: name.clone(), watching: self.clone(), last: Some(last), check };
+        answer(&name, begun).await.map(|()| look)
+    }
+
+    fn send(&self, order: Order) {
+        // Without the thread nobody answers, which is an error of its own; with a full stream it is awake.
+        let _ = self.orders.send(order);
+        let _ = (&*self.wake).write(&[0]);
+    }
+}
+
+impl Look {
+    /// A root is about to become writable: the paths that are to be closed in it.
+    pub(crate) async fn open(&self, root: &str) -> Result<Vec<String>, WatchError> {
+        let (done, opened) = oneshot::channel();
+        self.watching.send(Order::Open { name: self.name.clone(), root: root.to_owned(), done });
+        answer(root, opened).await
+    }
+
+    /// A root is writable no longer.
+    pub(crate) fn close(&self, root: &str) {
+        self.watching.send(Order::Close { name: self.name.clone(), root: root.to_owned() });
+    }
+
+    /// An answer of the person named this very file.
+    pub(crate) fn named(&self, path: &str) {
+        self.watching.send(Order::Named { name: self.name.clone(), path: path.to_owned() });
+    }
+
+    /// Paths that are hidden in the sandbox.
+    pub(crate) fn hidden(&self, paths: Vec<String>) {
+        self.watching.send(Order::Hidden { name: self.name.clone(), paths });
+    }
+
+    /// Every mask is in place, by the word of the supervisor.
+    pub(crate) fn covered(&self) {
+        self.watching.send(Order::Covered { name: self.name.clone() });
+    }
+
+    /// The sandbox is to end: its last look counts as under way until it is done.
+    pub(crate) fn ending(&mut self) {
+        if let Some(last) = &mut self.last {
+            last.begins();
+        }
+    }
+
+    /// Tells when masks of the sandbox may be lost: the supervisor is to be asked then.
+    pub(crate) fn check(&self) -> Arc<Notify> {
+        self.check.clone()
+    }
+}
+
+impl Drop for Look {
+    fn drop(&mut self) {
+        self.ending();
+        if let Some(last) = self.last.take() {
+            self.watching.send(Order::Finish { name: self.name.clone(), last });
+        }
+    }
+}
+
+async fn answer<T>(path: &str, answer: oneshot::Receiver<io::Result<T>>) -> Result<T, WatchError> {
+    match tokio::time::timeout(PATIENCE, answer).await {
+        Ok(Ok(Ok(done))) => Ok(done),
+        Ok(Ok(Err(problem))) => {
+            Err(WatchError::Refused { path: path.to_owned(), problem: problem.to_string() })
+        }
+        Ok(Err(_)) => Err(WatchError::NoWatcher("it has ended".to_owned())),
+        Err(_) => Err(WatchError::Slow { path: path.to_owned() }),
+    }
+}
+
+/// What the thread owns.
+struct Owner {
+    watcher: Watcher,
+    inbox: Receiver<Order>,
+    woken: UnixStream,
+    found: mpsc::UnboundedSender<Found>,
+    checks: BTreeMap<String, Arc<Notify>>,
+}
+
+impl Owner {
+    fn run(mut self) {
+        loop {
+            let fds =
+                &mut [PollFd::new(&self.watcher, PollFlags::IN), PollFd::new(&self.woken, PollFlags::IN)];
+            match poll(fds, None) {
+                Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                Err(problem) => return tracing::error!(%problem, "the watch for files that run later ended"),
+            }
+            // It ends with the last handle, after the last order.
+            let is_over = matches!((&self.woken).read(&mut [0; 256]), Ok(0));
+            while let Ok(order) = self.inbox.try_recv() {
+                self.obey(order);
+            }
+            for (name, finding) in self.watcher.read() {
+                self.tell(Found::Findings { name, findings: vec![finding] });
+            }
+            for name in self.watcher.uncovered() {
+                if let Some(check) = self.checks.get(&name) {
+                    check.notify_one();
+                }
+            }
+            if is_over {
+                return;
+            }
+        }
+    }
+
+    fn obey(&mut self, order: Order) {
+        match order {
+            // Who no longer waits has given the sandbox up.
+            Order::Begin { name, rules, check, done } => {
+                self.checks.insert(name.clone(), check);
+                let _ = done.send(self.watcher.begin(&name, rules));
+            }
+            Order::Open { name, root, done } => {
+                if let Err(Ok(_)) = done.send(self.watcher.open(&name, &root)) {
+                    let findings = self.watcher.close(&name, &root);
+                    self.tell(Found::Findings { name, findings });
+                }
+            }
+            Order::Close { name, root } => {
+                let findings = self.watcher.close(&name, &root);
+                self.tell(Found::Findings { name, findings });
+            }
+            Order::Named { name, path } => self.watcher.named(&name, &path),
+            Order::Hidden { name, paths } => self.watcher.hidden(&name, &paths),
+            Order::Covered { name } => self.watcher.covered(&name),
+            Order::Finish { name, last } => {
+                self.checks.remove(&name);
+                let (findings, done) = self.watcher.finish_keeping(&name);
+                self.tell(Found::Findings { name, findings });
+                self.tell(Found::Finished { last: Some(last), done });
+            }
+        }
+    }
+
+    fn tell(&self, found: Found) {
+        // The recorder is there for as long as the trusted process.
+        let _ = self.found.send(found);
+    }
+}

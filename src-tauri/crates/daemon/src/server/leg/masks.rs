@@ -1,0 +1,38 @@
+//! The masks of a sandbox: what is hidden and closed stays so, whatever programs outside do.
+
+use super::{Leg, Running};
+use crate::audit::{Entry, Event};
+use crate::server::control::Uncovered;
+use ironcurtain_sandbox::{Answer, ControlOp};
+
+impl Leg {
+    /// Has the supervisor look whether every mask is in place.
+    pub(super) async fn check(&mut self) {
+        let Some(control) = self.running.as_mut().and_then(Running::control) else { return };
+        match control.ask(ControlOp::Check).await {
+            Ok(Answer::Checked) => {
+                if let Some(look) = control.look() {
+                    look.covered();
+                }
+                let lost = control.uncovered();
+                self.tell_uncovered(lost).await;
+            }
+            // Without its word the masks are not known to be in place.
+            Ok(_) | Err(_) => self.restart("its supervisor did not say that everything hidden is").await,
+        }
+    }
+
+    pub(super) async fn tell_uncovered(&self, lost: Vec<Uncovered>) {
+        for Uncovered { path, hidden } in lost {
+            let (is, again) = if hidden { ("hidden from", "hidden") } else { ("closed to", "closed") };
+            let server = &self.options.server.name;
+            let summary = format!(
+                "a program outside replaced or moved `{path}`, which is {is} the server {server}; it was {again} again at once"
+            );
+            let mut entry = Entry::new(Event::BoundaryViolation, summary);
+            entry.paths = vec![path];
+            entry.sandboxed = Some(true);
+            self.record_entry(entry).await;
+        }
+    }
+}

@@ -1,0 +1,297 @@
+//! What is hidden or closed stays so, also when programs outside put something else in its place.
+
+use std::fs;
+
+use ironcurtain_sandbox::{Access, Answer, ControlOp, Event, Mount, Refusal, Spec, View};
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+
+use crate::harness::{Place, Probe, eventually, probe};
+
+/// What a program outside does in a folder that is granted for writing, and the file that is closed or hidden after it.
+type Change = (&'static str, fn(&Place), &'static str);
+
+/// What is closed in [`repository`].
+const CLOSED: [&str; 4] = ["repo/.git/config", "repo/.git/hooks", "repo/.envrc", "repo/a/b/.envrc"];
+
+/// Changes that the kernel's table of mounts tells of.
+const REPLACED: &[Change] = &[
+    ("a file renamed over it", |place| replace(place, "repo/.git/config"), "repo/.git/config"),
+    ("a file further below", |place| replace(place, "repo/a/b/.envrc"), "repo/a/b/.envrc"),
+];
+
+/// Changes that it does not tell of, or not in the end, so that the launcher asks for a look.
+const RENAMED: &[Change] = &[
+    (
+        "removed, and made again",
+        |place| {
+            fs::remove_file(place.path("repo/.envrc")).unwrap();
+            place.file("repo/.envrc");
+        },
+        "repo/.envrc",
+    ),
+    (
+        "a directory removed, and made again",
+        |place| {
+            fs::remove_dir_all(place.path("repo/.git/hooks")).unwrap();
+            place.file("repo/.git/hooks/pre-commit");
+        },
+        "repo/.git/hooks/pre-commit",
+    ),
+    ("an exchange", |place| exchange(place, "repo/.git/config", "repo/other"), "repo/.git/config"),
+    (
+        "renamed away, and made again",
+        |place| {
+            rename(place, "repo/.envrc", "repo/.envrc~");
+            place.file("repo/.envrc");
+        },
+        "repo/.envrc",
+    ),
+    (
+        "a directory renamed away, and another in its place",
+        |place| {
+            rename(place, "repo/.git/hooks", "repo/.git/old");
+            rename(place, "hooks", "repo/.git/hooks");
+        },
+        "repo/.git/hooks/x",
+    ),
+];
+
+#[test]
+fn what_is_closed_is_not_written_and_what_lies_beside_it_is() {
+    let place = repository();
+    let mut probe = place.probe();
+    grant(&mut probe, &place);
+    for closed in ["repo/.git/config", "repo/.git/hooks/pre-commit", "repo/.envrc", "repo/a/b/.envrc"] {
+        assert_eq!(probe.say(&format!("open-write {}", place.path(closed))), "err EROFS", "{closed}");
+    }
+    for open in ["repo/.git/HEAD", "repo/.gitattributes", "repo/a/.envrc"] {
+        assert_eq!(probe.say(&format!("write {} x", place.path(open))), "ok", "{open}");
+    }
+    // The folder whose name says what is in it stays where it is.
+    let (git, elsewhere) = (place.path("repo/.git"), place.path("repo/elsewhere"));
+    assert_eq!(probe.say(&format!("rename {git} {elsewhere}")), "err EBUSY");
+}
+
+#[test]
+fn nothing_is_made_in_what_is_granted() {
+    let place = repository();
+    fs::create_dir(place.path("empty")).unwrap();
+    let before = names(&place, "repo");
+    let mut probe = place.probe();
+    grant(&mut probe, &place);
+    probe.add(&place.path("empty"), Access::ReadWrite);
+    assert_eq!(names(&place, "repo"), before);
+    assert_eq!(names(&place, "empty"), [""; 0]);
+    assert_eq!(names(&place, "session"), [""; 0]);
+    probe.kill.kill();
+    probe.end();
+    assert_eq!(names(&place, "repo"), before);
+}
+
+#[test]
+fn a_closed_file_is_granted_where_an_answer_named_it() {
+    let place = repository();
+    let envrc = place.path("repo/.envrc");
+    let mut probe = place.probe();
+    grant(&mut probe, &place);
+    let mount = Mount::new(&envrc, Access::ReadWrite).of_file().closing(vec![envrc.clone()]);
+    assert_eq!(probe.asked(mount.clone()), Err(Refusal::Protected));
+    assert_eq!(probe.say(&format!("open-write {envrc}")), "err EROFS");
+    assert_eq!(probe.asked(Mount { named: true, ..mount }), Ok(()));
+    assert_eq!(probe.say(&format!("write {envrc} named")), "ok");
+    assert_eq!(fs::read_to_string(&envrc).unwrap(), "named");
+    // Taken back, it is closed again.
+    probe.remove(&envrc);
+    assert_eq!(probe.say(&format!("open-write {envrc}")), "err EROFS");
+}
+
+#[test]
+fn what_is_closed_is_closed_again_when_a_program_outside_replaced_it() {
+    for (what, change, path) in REPLACED {
+        let place = repository();
+        let mut probe = place.probe();
+        grant(&mut probe, &place);
+        change(&place);
+        eventually(what, || probe.say(&format!("open-write {}", place.path(path))) == "err EROFS");
+        assert_eq!(probe.say(&format!("write {} x", place.path("repo/.git/HEAD"))), "ok", "{what}");
+        let told = told(&mut probe);
+        assert!(matches!(told.as_slice(), [Event::Uncovered { hidden: false, .. }]), "{what}: {told:?}");
+    }
+}
+
+#[test]
+fn what_was_renamed_away_and_made_anew_is_closed_when_the_launcher_asks() {
+    for (what, change, path) in RENAMED {
+        let place = repository();
+        let mut probe = place.probe();
+        grant(&mut probe, &place);
+        change(&place);
+        assert_eq!(probe.control.ask(ControlOp::Check).unwrap(), Answer::Checked);
+        assert_eq!(probe.say(&format!("open-write {}", place.path(path))), "err EROFS", "{what}");
+        let told = told(&mut probe);
+        assert!(matches!(told.as_slice(), [Event::Uncovered { hidden: false, .. }]), "{what}: {told:?}");
+    }
+}
+
+#[test]
+fn what_is_hidden_is_hidden_again_when_a_program_outside_replaced_it() {
+    let changes: [Change; 4] = [
+        ("a file", |place| replace(place, "home/.netrc"), "home/.netrc"),
+        (
+            "a directory",
+            |place| {
+                rename(place, "home/.ssh", "home/.ssh.old");
+                place.file("home/.ssh/id");
+            },
+            "home/.ssh/id",
+        ),
+        (
+            "a file that was removed before",
+            |place| {
+                fs::remove_file(place.path("home/.netrc")).unwrap();
+                place.file("home/.netrc");
+            },
+            "home/.netrc",
+        ),
+        (
+            "a file in a folder that can be written",
+            |place| replace(place, "home/project/.env"),
+            "home/project/.env",
+        ),
+    ];
+    for (what, change, path) in changes {
+        let place = home();
+        let mut probe = Probe::start(&host_read(&place));
+        for hidden in ["home/.netrc", "home/project/.env"] {
+            assert_eq!(probe.say(&format!("read {}", place.path(hidden))), "err EACCES", "{what}");
+        }
+        change(&place);
+        assert_eq!(probe.control.ask(ControlOp::Check).unwrap(), Answer::Checked);
+        assert_eq!(probe.say(&format!("read {}", place.path(path))), "err EACCES", "{what}");
+        assert_eq!(probe.say(&format!("read {}", place.path("home/plain"))), "ok home/plain", "{what}");
+        let told = told(&mut probe);
+        assert!(matches!(told.as_slice(), [Event::Uncovered { hidden: true, .. }]), "{what}: {told:?}");
+    }
+}
+
+#[test]
+fn an_ordinary_file_is_replaced_and_the_sandbox_sees_the_new_one() {
+    let place = home();
+    let mut probe = Probe::start(&host_read(&place));
+    place.file("other");
+    for name in ["home/plain", "home/project/plain"] {
+        rename(&place, "other", name);
+        assert_eq!(probe.say(&format!("read {}", place.path(name))), "ok other");
+        place.file("other");
+    }
+    // What is written as it is, and what lies in a closed folder, is closed still.
+    fs::write(place.path("home/project/.vscode/tasks.json"), "new").unwrap();
+    replace(&place, "home/project/.vscode/tasks.json");
+    fs::write(place.path("home/project/.envrc"), "new").unwrap();
+    assert_eq!(probe.say(&format!("open-write {}", place.path("home/project/.envrc"))), "err EROFS");
+    let tasks = place.path("home/project/.vscode/tasks.json");
+    assert_eq!(probe.say(&format!("read {tasks}")), "ok new home/project/.vscode/tasks.json");
+    assert_eq!(probe.say(&format!("open-write {tasks}")), "err EROFS");
+    assert_eq!(told(&mut probe), []);
+}
+
+#[test]
+fn a_folder_that_the_server_renames_takes_its_closed_files_along() {
+    let place = repository();
+    let mut probe = place.probe();
+    grant(&mut probe, &place);
+    assert_eq!(probe.say(&format!("rename {} {}", place.path("repo/a"), place.path("repo/z"))), "ok");
+    let moved = place.path("repo/z/b/.envrc");
+    assert_eq!(probe.say(&format!("open-write {moved}")), "err EROFS");
+    assert_eq!(probe.say(&format!("mkdir {}", place.path("repo/a"))), "ok");
+    // One that it is granted besides, and taken back, is no loss either.
+    let inner = Mount::new(place.path("repo/z/b"), Access::ReadWrite).closing(vec![moved.clone()]);
+    assert_eq!(probe.asked(inner), Ok(()));
+    assert_eq!(probe.say(&format!("open-write {moved}")), "err EROFS");
+    probe.remove(&place.path("repo/z/b"));
+    assert_eq!(probe.say(&format!("open-write {moved}")), "err EROFS");
+    assert_eq!(told(&mut probe), []);
+    replace(&place, "repo/z/b/.envrc");
+    eventually("closed again", || probe.say(&format!("open-write {moved}")) == "err EROFS");
+    assert_eq!(told(&mut probe), [Event::Uncovered { path: moved, hidden: false }]);
+}
+
+/// A repository with files that start programs, here and below.
+fn repository() -> Place {
+    let place = Place::new();
+    for name in [
+        "repo/.git/config",
+        "repo/.git/hooks/pre-commit",
+        "repo/.envrc",
+        "repo/a/b/.envrc",
+        "repo/other",
+        "hooks/x",
+    ] {
+        place.file(name);
+    }
+    place
+}
+
+fn grant(probe: &mut Probe, place: &Place) {
+    let closed = CLOSED.iter().map(|name| place.path(name)).collect();
+    assert_eq!(probe.asked(Mount::new(place.path("repo"), Access::ReadWrite).closing(closed)), Ok(()));
+}
+
+/// A home with credentials, and a folder in it that can be written.
+fn home() -> Place {
+    let place = Place::new();
+    for name in ["home/.netrc", "home/.ssh/id", "home/.config/gcloud/token", "home/plain"] {
+        place.file(name);
+    }
+    for name in [".env", "plain", ".envrc", ".vscode/tasks.json"] {
+        place.file(&format!("home/project/{name}"));
+    }
+    place
+}
+
+fn host_read(place: &Place) -> Spec {
+    let denied = [".netrc", ".ssh", ".config/gcloud", "project/.env"];
+    let mut spec = place.probe_spec();
+    spec.view = View::HostRead {
+        session_dir: Some(place.path("session")),
+        deny_read: denied.iter().map(|name| place.path(&format!("home/{name}"))).collect(),
+        allow_read: vec![],
+        allow_write: vec![place.path("home/project")],
+        deny_write: vec![],
+        private_tmp: true,
+    };
+    spec.view.show_program(&probe());
+    spec.closed = [".envrc", ".vscode"].map(|name| place.path(&format!("home/project/{name}"))).into();
+    spec
+}
+
+/// As git, npm and most editors save.
+fn replace(place: &Place, name: &str) {
+    let beside = format!("{name}.lock");
+    fs::write(place.path(&beside), format!("new {name}")).unwrap();
+    rename(place, &beside, name);
+}
+
+fn rename(place: &Place, from: &str, to: &str) {
+    fs::rename(place.path(from), place.path(to)).unwrap();
+}
+
+fn exchange(place: &Place, one: &str, other: &str) {
+    renameat_with(CWD, place.path(one), CWD, place.path(other), RenameFlags::EXCHANGE).unwrap();
+}
+
+/// What has been told since the start; ends the sandbox.
+fn told(probe: &mut Probe) -> Vec<Event> {
+    let answer = probe.control.ask(ControlOp::List).unwrap();
+    assert!(matches!(answer, Answer::Mounts { .. }), "{answer:?}");
+    let told = probe.control.told().into_iter();
+    told.filter(|event| !matches!(event, Event::Limited { .. })).collect()
+}
+
+fn names(place: &Place, dir: &str) -> Vec<String> {
+    let entries = fs::read_dir(place.path(dir)).unwrap();
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}

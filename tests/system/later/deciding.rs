@@ -1,0 +1,105 @@
+//! Keep and Quarantine: the person's, over the control socket and on record, and nobody else's.
+
+use super::{about, ended, grant_folder_of, repository, waiting};
+use crate::client::BOUND;
+use crate::hostile;
+use crate::world::{World, eventually};
+use ironcurtain_protocol::{ErrorCode, LeftChoice, LeftState, Reply, Request};
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+fn decide(world: &World, session: &str, path: &Path, choice: LeftChoice) -> Reply {
+    let (session, path) = (session.to_owned(), path.to_str().unwrap().to_owned());
+    world.request(Request::DecideLeft { session, path, choice })
+}
+
+#[track_caller]
+fn refused(reply: &Reply, wanted: ErrorCode) {
+    assert!(matches!(reply, Reply::Failed { code, .. } if *code == wanted), "{reply:?}");
+}
+
+#[test]
+fn the_person_keeps_one_file_and_moves_another_and_both_are_on_record_for_good() {
+    let mut world = hostile::world();
+    let repo = repository(&world);
+    let mut client = world.connect("hostile");
+    grant_folder_of(&world, &mut client, &repo.join("text"));
+    client.run(&repo, "echo all: > Makefile; echo '[tools]' > mise.toml").ok();
+    let (makefile, mise) = (repo.join("Makefile"), repo.join("mise.toml"));
+    eventually("they are counted", BOUND, || world.sessions()[0].left == 2);
+    let record = ended(&world, client);
+    assert_eq!(waiting(&record), [makefile.to_str().unwrap(), mise.to_str().unwrap()]);
+    // It outlives the trusted process.
+    world.restart();
+    let behind = || match world.request(Request::LeftBehind) {
+        Reply::LeftBehind(sessions) => sessions,
+        other => panic!("{other:?}"),
+    };
+    eventually("it is listed again", BOUND, || behind().iter().any(|session| session.id == record.id));
+
+    let Reply::Session(kept) = decide(&world, &record.id, &makefile, LeftChoice::Keep) else { panic!() };
+    assert_eq!((about(&kept, &makefile).state, makefile.exists()), (LeftState::Kept, true));
+    let Reply::Session(moved) = decide(&world, &record.id, &mise, LeftChoice::Quarantine) else { panic!() };
+    let moved_to = about(&moved, &mise).moved_to.clone().unwrap();
+    assert_eq!((about(&moved, &mise).state, mise.exists()), (LeftState::Quarantined, false));
+    assert_eq!(fs::read_to_string(&moved_to).unwrap(), "[tools]\n");
+    assert_eq!(behind(), []);
+    // Each is decided once, and nothing else can be.
+    for path in [&makefile, &mise, &repo.join("text")] {
+        refused(&decide(&world, &record.id, path, LeftChoice::Quarantine), ErrorCode::NotFound);
+    }
+    assert!(makefile.exists() && repo.join("text").exists());
+    refused(&decide(&world, "../audit", &makefile, LeftChoice::Keep), ErrorCode::NotFound);
+    let decided = |line: &&str| line.contains(r#""event":"file-decided""#);
+    assert_eq!(world.log().lines().filter(decided).count(), 2, "{}", world.log());
+    assert!(world.audit().intact);
+}
+
+#[test]
+fn what_is_moved_is_the_link_and_never_what_it_leads_to() {
+    let world = hostile::world();
+    let repo = repository(&world);
+    let secret = world.file("docs/secret", "secret");
+    let mut client = world.connect("hostile");
+    grant_folder_of(&world, &mut client, &repo.join("text"));
+    client.run(&repo, "mkdir sub && echo all: > sub/Makefile && echo all: > Makefile").ok();
+    let record = ended(&world, client);
+    let (file, below) = (repo.join("Makefile"), repo.join("sub/Makefile"));
+    assert_eq!(waiting(&record).len(), 2);
+    // Links in the place of the file, and of the folder above one.
+    fs::remove_file(&file).unwrap();
+    symlink(&secret, &file).unwrap();
+    fs::rename(repo.join("sub"), repo.join("other")).unwrap();
+    fs::create_dir(world.path("docs/elsewhere")).unwrap();
+    fs::write(world.path("docs/elsewhere/Makefile"), "mine").unwrap();
+    symlink(world.path("docs/elsewhere"), repo.join("sub")).unwrap();
+    decide(&world, &record.id, &file, LeftChoice::Quarantine);
+    refused(&decide(&world, &record.id, &below, LeftChoice::Quarantine), ErrorCode::Storage);
+    assert_eq!(fs::read_to_string(&secret).unwrap(), "secret");
+    assert_eq!(fs::read_to_string(world.path("docs/elsewhere/Makefile")).unwrap(), "mine");
+}
+
+#[test]
+fn no_agent_and_no_server_can_decide() {
+    let world = hostile::world();
+    let repo = repository(&world);
+    let mut client = world.connect("hostile");
+    grant_folder_of(&world, &mut client, &repo.join("text"));
+    client.run(&repo, "echo all: > Makefile").ok();
+    eventually("it is counted", BOUND, || world.sessions()[0].left == 1);
+    // The server does not reach the socket, nor the record.
+    client.call("connect", serde_json::json!({ "where": world.home.socket })).refused("os error");
+    let record = world.home.sessions().join(&world.sessions()[0].id).join("record.json");
+    client.sneak(&record).refused("os error 2)");
+    assert!(record.is_file());
+    // The agent's own requests are answered by the server, if at all, and decide nothing.
+    let path = repo.join("Makefile");
+    for method in ["decide-left", "ironcurtain/decide-left"] {
+        let params = serde_json::json!({ "session": world.sessions()[0].id, "path": path, "choice": "keep" });
+        client.request(method, params);
+    }
+    client.sneak(&path).ok();
+    assert_eq!(world.sessions()[0].left, 1);
+    assert!(!world.log().contains("file-decided"));
+}

@@ -1,0 +1,53 @@
+//! What a granted repository looks like, to the server and to everybody else.
+
+use super::{git, grant_folder_of, guarded, repository};
+use crate::hostile;
+use crate::world::World;
+use std::fs;
+use std::path::Path;
+
+const STATUS: [&str; 3] = ["status", "--porcelain", "--ignored"];
+
+/// Every name below a folder, without what git changes by being looked at.
+fn names(dir: &Path) -> Vec<String> {
+    let mut all = Vec::new();
+    let mut folders = vec![dir.to_path_buf()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
+            all.push(entry.path().to_str().unwrap().to_owned());
+            if entry.file_type().unwrap().is_dir() {
+                folders.push(entry.path());
+            }
+        }
+    }
+    all.sort();
+    all
+}
+
+fn stays_clean(world: &World) {
+    let repo = repository(world);
+    let (before, named) = (git(world, &repo, &STATUS), names(&repo));
+    assert_eq!(before, "!! ignored\n");
+    let mut client = world.connect("hostile");
+    grant_folder_of(world, &mut client, &repo.join("text"));
+    assert_eq!(client.run(&repo, "git status --porcelain --ignored").ok(), before, "inside");
+    assert_eq!(client.run(&repo.join("empty"), "ls -A").ok(), "", "an empty folder, inside");
+    assert_eq!(git(world, &repo, &STATUS), before, "outside, while it is granted");
+    assert_eq!(names(&repo), named);
+    fs::write(repo.join("empty/outside"), "x").unwrap();
+    client.run(&repo, "echo made > made && git add -A").ok();
+    let expected = "A  empty/outside\nA  made\n!! ignored\n";
+    assert_eq!(client.run(&repo, "git status --porcelain --ignored").ok(), expected, "inside");
+    let record = super::ended(world, client);
+    assert_eq!(git(world, &repo, &STATUS), expected, "outside, afterwards");
+    assert_eq!((record.files, record.unfinished), (vec![], vec![]));
+    let made = names(&repo).into_iter().filter(|name| !named.contains(name) && !name.contains("/.git/"));
+    let expected = ["empty/outside", "made"].map(|name| repo.join(name).to_str().unwrap().to_owned());
+    assert_eq!(made.collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn a_granted_repository_is_as_clean_as_it_was_for_the_server_and_for_everybody() {
+    stays_clean(&hostile::world());
+    stays_clean(&guarded());
+}

@@ -1,0 +1,56 @@
+//! What agents are asked to do in a repository works, and is there afterwards.
+
+use super::{about, ended, git, grant_folder_of, guarded, repository, waiting};
+use ironcurtain_protocol::LeftState;
+use std::fs;
+
+#[test]
+fn what_an_agent_is_asked_to_set_up_works_and_stays_and_what_can_run_later_is_listed() {
+    let world = guarded();
+    let repo = repository(&world);
+    let above = repo.parent().unwrap();
+    fs::write(above.join("plan"), "scribbled").unwrap();
+    let mut client = world.connect("hostile");
+    grant_folder_of(&world, &mut client, &above.join("plan"));
+    client.run(above, "git clone -q repo copy").ok();
+    client.run(&repo, "git remote add origin https://example.org/x.git").ok();
+    client.run(&repo, "git config user.name Lovelace").ok();
+    client.run(&repo, "npm init -y --silent && npm pkg set scripts.prepare=husky").ok();
+    client.run(&repo, "mkdir .husky && echo 'npm test' > .husky/pre-commit").ok();
+    client.run(&repo, "mkdir .vscode && echo '{ \"editor.tabSize\": 2 }' > .vscode/settings.json").ok();
+    client.run(&repo, "echo '*.png binary' > .gitattributes").ok();
+    client.run(&repo, "git add -A && git commit -q -m second").ok();
+    let record = ended(&world, client);
+
+    assert_eq!(git(&world, &above.join("copy"), &["log", "--format=%s"]), "first\n");
+    assert_eq!(git(&world, &repo, &["remote", "get-url", "origin"]), "https://example.org/x.git\n");
+    assert_eq!(git(&world, &repo, &["log", "--format=%s by %an", "-1"]), "second by Lovelace\n");
+    assert_eq!(git(&world, &repo, &["status", "--porcelain"]), "");
+    assert!(fs::read_to_string(repo.join("package.json")).unwrap().contains("\"prepare\": \"husky\""));
+    let listed = [".gitattributes", ".husky/pre-commit", ".vscode/settings.json", "package.json"];
+    let listed = listed.map(|name| repo.join(name));
+    assert_eq!(waiting(&record), listed.iter().map(|path| path.to_str().unwrap()).collect::<Vec<_>>());
+    assert!(listed.iter().all(|path| path.is_file()));
+    assert!(record.files.iter().all(|file| file.state == LeftState::Left), "{record:?}");
+    let hook = about(&record, &listed[1]);
+    assert_eq!((hook.when.as_str(), hook.is_new), ("when you commit in this repository", true));
+    assert!(hook.diff.as_ref().unwrap().contains("npm test"), "{hook:?}");
+    for path in &listed {
+        let named = format!(r#""event":"file-left","summary":"the server hostile left `{}`"#, path.display());
+        assert!(world.log().contains(&named), "{named}");
+    }
+}
+
+#[test]
+fn a_closed_configuration_is_read_and_not_written_and_the_rest_of_git_works() {
+    let world = crate::hostile::world();
+    let repo = repository(&world);
+    let mut client = world.connect("hostile");
+    grant_folder_of(&world, &mut client, &repo.join("text"));
+    assert_eq!(client.run(&repo, "git config user.name").ok(), "Ada\n");
+    client.run(&repo, "git config user.name Lovelace").refused("could not write config file");
+    client.run(&repo, "echo made > made && git add -A && git commit -q -m second").ok();
+    client.run(&repo, "git branch side && git checkout -q side && git stash list && git gc -q").ok();
+    ended(&world, client);
+    assert_eq!(git(&world, &repo, &["log", "--format=%s by %an", "-1"]), "second by Ada\n");
+}
