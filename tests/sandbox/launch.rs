@@ -149,6 +149,7 @@ impl Executor {
             network: if scene.proxied { Network::Proxied } else { Network::None },
             unix_sockets: false,
             closed: vec![],
+            kept: vec![],
             limits: LIMITS,
             state_dir: scene.path("state"),
             allow_root: is_root(),

@@ -130,8 +130,14 @@ fn our_programs_in_a_granted_checkout_are_read_and_not_replaced() {
             .call("change", json!({ "path": path }))
             .refused("IronCurtain's own programs are started from there");
     }
-    let outcome = client.scribble(&program);
-    assert!(outcome.is_error, "{outcome:?}");
+    // The folder is granted as a whole, and the kernel keeps the programs in it.
+    let new = source.with_file_name("new.rs");
+    client.scribble(&new).ok();
+    assert!(new.exists());
+    for path in [&program, &ours.join("new")] {
+        let outcome = client.scribble(path);
+        assert!(outcome.is_error && outcome.text.contains("Read-only file system"), "{outcome:?}");
+    }
     assert_eq!(fs::read(&program).unwrap(), before);
     client.call("change", json!({ "path": source })).ok();
     world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));

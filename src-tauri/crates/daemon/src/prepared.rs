@@ -85,7 +85,9 @@ impl Prepared {
         open.into_iter().find_map(|folder| {
             // What does not exist yet could be made there.
             // To change what is kept itself is refused by the judge, who says why.
-            let kept = protected.kept().iter().map(|kept| &kept.path).filter(|p| folder.strictly_contains(p));
+            let masked = protected.masked_in(&folder);
+            let kept = protected.kept().iter().map(|kept| &kept.path);
+            let kept = kept.filter(|p| folder.strictly_contains(p) && !masked.contains(p));
             let inside = protected.paths().iter().filter(|p| folder.contains(p)).chain(kept).next()?;
             Some((folder, inside))
         })

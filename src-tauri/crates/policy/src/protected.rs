@@ -79,7 +79,18 @@ impl Protected {
     #[must_use]
     pub fn is_uncovered_by(&self, path: &CanonicalPath, writable: bool) -> bool {
         let touches = |inside: &CanonicalPath| inside.contains(path) || path.contains(inside);
-        self.paths.iter().any(touches) || (writable && self.kept.iter().any(|kept| touches(&kept.path)))
+        let masked = self.masked_in(path);
+        let is_changed = |kept: &Kept| touches(&kept.path) && !masked.contains(&&kept.path);
+        self.paths.iter().any(touches) || (writable && self.kept.iter().any(is_changed))
+    }
+
+    /// The kept paths in a folder that its sandbox masks, so that the folder can be written around them: our programs, which are
+    /// there whenever we run.
+    #[must_use]
+    pub fn masked_in(&self, folder: &CanonicalPath) -> Vec<&CanonicalPath> {
+        let is_masked =
+            |kept: &&Kept| kept.is == KeptThing::OurPrograms && folder.strictly_contains(&kept.path);
+        self.kept.iter().filter(is_masked).map(|kept| &kept.path).collect()
     }
 
     /// The kept path that holds a path; or, for a call that takes the path away, one that lies in it.

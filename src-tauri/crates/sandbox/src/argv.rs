@@ -162,6 +162,7 @@ mod tests {
             network: Network::None,
             unix_sockets: false,
             closed: vec![],
+            kept: vec![],
             limits: Limits { tmp_size: Some(4096), ..Limits::default() },
             state_dir: "/state".into(),
             allow_root: false,

@@ -78,6 +78,7 @@ fn try_it(supervisor_program: &Path, state_dir: &str, allow_root: bool) -> io::R
         network: Network::None,
         unix_sockets: false,
         closed: vec![],
+        kept: vec![],
         limits: Limits { cpu: Some(100), ..Limits::default() },
         state_dir: state_dir.to_owned(),
         allow_root,

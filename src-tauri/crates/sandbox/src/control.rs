@@ -203,13 +203,19 @@ pub enum Enforcement {
 impl Mount {
     /// A mount of `path`, whatever stands there.
     pub fn new(path: impl Into<String>, access: Access) -> Self {
-        Self { path: path.into(), access, file: false, closed: vec![], named: false }
+        Self { path: path.into(), access, file: false, closed: vec![], kept: vec![], named: false }
     }
 
     /// The same with `closed`, paths at or below it that are not to be written.
     #[must_use]
     pub fn closing(self, closed: Vec<String>) -> Self {
         Self { closed, ..self }
+    }
+
+    /// The same with `kept`, paths below it that are not to be written, and that stay where they are.
+    #[must_use]
+    pub fn keeping(self, kept: Vec<String>) -> Self {
+        Self { kept, ..self }
     }
 
     /// The same, of a file alone.

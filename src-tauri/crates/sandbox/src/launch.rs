@@ -271,6 +271,7 @@ mod tests {
             network: Network::None,
             unix_sockets: false,
             closed: vec![],
+            kept: vec![],
             limits: Limits { cpu: Some(50), ..Limits::default() },
             state_dir: text("state"),
             allow_root: true,

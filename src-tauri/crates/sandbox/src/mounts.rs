@@ -114,16 +114,18 @@ impl Mounts {
 
     /// Mounts a path, or widens one that is mounted.
     pub(crate) fn add(&mut self, mount: &Mount) -> Result<(), MountError> {
-        let Mount { path, access, closed, named, .. } = mount;
+        let Mount { path, access, closed, kept, named, .. } = mount;
         self.check_path(path)?;
         let mut shape = self.view.below(path);
         if *access == Access::ReadWrite {
-            if !named && closed.iter().any(|closed| is_at_or_below(path, closed)) {
+            let is_in = |shut: &String| is_at_or_below(path, shut);
+            if kept.iter().any(is_in) || !named && closed.iter().any(is_in) {
                 let message =
                     format!("`{path}` is never writable: programs of the person's run what it says");
                 return Err(MountError::refused(Refusal::Protected, message));
             }
             shape.close_in(path, closed);
+            shape.keep_in(path, kept);
         }
         if self.add_shaped(mount, &shape)? {
             self.masks.put(path, &shape);

@@ -204,10 +204,7 @@ impl Shape {
         let kept = self.0.iter().filter(|(_, step)| matches!(step, Step::Hide { .. } | Step::Freeze));
         let between = kept.flat_map(|(path, _)| {
             let roots = writable.iter().filter(|root| is_below(path, root));
-            roots.flat_map(|root| {
-                let ends = path.match_indices('/').map(|(end, _)| end).filter(|end| *end > root.len());
-                ends.filter_map(|end| path.get(..end).map(str::to_owned))
-            })
+            roots.flat_map(|root| between(root, path).map(str::to_owned))
         });
         between.collect::<BTreeSet<_>>().into_iter().for_each(|path| self.pin(path));
     }
@@ -250,6 +247,14 @@ impl Shape {
         }
     }
 
+    /// Closes `paths` in the writable tree at `root`, and keeps every folder on the way where it is.
+    pub(crate) fn keep_in(&mut self, root: &str, paths: &[String]) {
+        for path in paths.iter().filter(|path| is_below(path, root)) {
+            self.freeze(path.clone());
+            between(root, path).for_each(|folder| self.pin(folder.to_owned()));
+        }
+    }
+
     /// What of this concerns the tree below `path`.
     pub(crate) fn below(&self, path: &str) -> Self {
         Self(
@@ -284,6 +289,12 @@ impl Shape {
             points.insert(path.to_owned(), kind);
         }
     }
+}
+
+/// The folders below `root` that `path` lies in.
+fn between<'a>(root: &'a str, path: &'a str) -> impl Iterator<Item = &'a str> {
+    let ends = path.match_indices('/').map(|(end, _)| end).filter(move |end| *end > root.len());
+    ends.filter_map(move |end| path.get(..end))
 }
 
 #[cfg(test)]

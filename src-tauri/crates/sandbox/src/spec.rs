@@ -27,6 +27,9 @@ pub struct Spec {
     /// Paths in what the view makes writable that are not to be written. One that does not exist closes nothing.
     #[serde(default)]
     pub closed: Vec<String>,
+    /// The same, where every folder on the way to it also stays where it is.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kept: Vec<String>,
     /// What of the network it reaches.
     #[serde(default)]
     pub network: Network,
@@ -115,6 +118,9 @@ pub struct Mount {
     /// Paths at or below it that are not to be written although it is; each exists, or closes nothing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub closed: Vec<String>,
+    /// The same, where every folder on the way to it also stays where it is.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kept: Vec<String>,
     /// Whether an answer of the person named this very path: then it is written although it is closed itself.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub named: bool,
@@ -195,9 +201,16 @@ impl Spec {
                 return Err(SpecError::Environment(name.escape_default().to_string()));
             }
         }
-        let fixed =
-            self.view.paths().into_iter().chain(&self.cwd).chain([&self.state_dir]).chain(&self.closed);
-        let mounts = self.mounts.iter().flat_map(|mount| mount.closed.iter().chain([&mount.path]));
+        let fixed = self
+            .view
+            .paths()
+            .into_iter()
+            .chain(&self.cwd)
+            .chain([&self.state_dir])
+            .chain(&self.closed)
+            .chain(&self.kept);
+        let mounts =
+            self.mounts.iter().flat_map(|mount| mount.closed.iter().chain(&mount.kept).chain([&mount.path]));
         match fixed.chain(mounts).find(|path| !is_normal(path)) {
             Some(bad) => Err(SpecError::Path(bad.escape_default().to_string())),
             None => Ok(()),
@@ -338,6 +351,7 @@ mod tests {
             network: Network::None,
             unix_sockets: false,
             closed: vec![],
+            kept: vec![],
             limits: Limits::default(),
             state_dir: "/state".into(),
             allow_root: false,

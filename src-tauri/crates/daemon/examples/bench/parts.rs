@@ -40,6 +40,7 @@ pub fn sandbox_launch(base: &Path, starts: usize) -> anyhow::Result<Vec<Row>> {
         network: Network::None,
         unix_sockets: false,
         closed: vec![],
+        kept: vec![],
         limits: Limits::default(),
         state_dir: text(&base.join("state"))?,
         allow_root: true,

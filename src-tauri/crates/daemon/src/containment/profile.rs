@@ -170,6 +170,12 @@ impl Surroundings {
         self.paths(&profile.deny_write)
     }
 
+    /// What is masked in a folder that is to be written around it.
+    #[must_use]
+    pub fn kept_in(&self, folder: &CanonicalPath) -> Vec<String> {
+        self.protected.masked_in(folder).into_iter().map(|kept| kept.as_str().to_owned()).collect()
+    }
+
     fn paths(&self, written: &[String]) -> Vec<String> {
         let home = self.home.as_path();
         written.iter().map(|path| normal(&expand_home(path, home), self.session_dir.as_path())).collect()
@@ -204,9 +210,12 @@ impl Surroundings {
     /// What is kept from change is closed in the one view, and cannot be in the other.
     fn may_be_changed(&self, path: &str, kind: FileView) -> Result<(), String> {
         let Some(real) = Path::new(path).canonicalize().ok() else { return Ok(()) };
+        let folder = real.to_str().and_then(|real| CanonicalPath::assume_canonical(real).ok());
+        let masked = folder.as_ref().map(|folder| self.protected.masked_in(folder)).unwrap_or_default();
         let kept = self.protected.kept().iter().map(|kept| &kept.path).find(|kept| {
+            let holds_it = kept.as_path().starts_with(&real) && kept.as_path().exists();
             real.starts_with(kept.as_path())
-                || (kind == FileView::Roots && kept.as_path().starts_with(&real) && kept.as_path().exists())
+                || (kind == FileView::Roots && holds_it && !masked.contains(kept))
         });
         kept.map_or(Ok(()), |kept| {
             Err(format!("`{path}` cannot be written to, because no server may change `{kept}`"))

@@ -97,6 +97,7 @@ impl Stage<'_> {
             unix_sockets: false,
             // What lies in a package is in no folder of the person's.
             closed: vec![],
+            kept: vec![],
             limits: limits(&LimitSettings::default()),
             state_dir: self.around.sandboxes.as_str().to_owned(),
             allow_root: self.allow_root,

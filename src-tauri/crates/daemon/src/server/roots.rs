@@ -225,8 +225,10 @@ mod tests {
         };
         assert_eq!(needs(Protected::NOTHING), [at("tree"), at("other")]);
         assert_eq!(needs(&[at("tree/keys")].into_iter().collect()), [at("other")]);
-        let kept = Kept { path: at("tree/keys"), is: KeptThing::OurPrograms };
-        assert_eq!(needs(&Protected::default().keeping(vec![kept])), [at("other")]);
+        let keeping = |is| needs(&Protected::default().keeping(vec![Kept { path: at("tree/keys"), is }]));
+        assert_eq!(keeping(KeptThing::ClientConfiguration), [at("other")]);
+        // These are masked in it.
+        assert_eq!(keeping(KeptThing::OurPrograms), [at("tree"), at("other")]);
     }
 
     #[test]

@@ -33,6 +33,7 @@ pub(crate) fn measure(program: &str, dir: &Path, rounds: usize) -> Fallible<Live
         network: Network::None,
         unix_sockets: false,
         closed: vec![],
+        kept: vec![],
         limits: Limits::default(),
         state_dir: format!("{}/state", dir.to_str().ok_or("not UTF-8")?),
         allow_root: true,

@@ -163,6 +163,7 @@ pub(super) fn plan(
         network: if proxy.is_some() { Network::Proxied } else { Network::None },
         unix_sockets: settings.network.allow_all_unix_sockets,
         closed: vec![],
+        kept: vec![],
         limits: if arguments.limited { Limits::default() } else { UNLIMITED },
         state_dir: around.state_dir()?,
         allow_root: arguments.allow_root,

@@ -53,17 +53,18 @@ pub(super) fn start(
     let mut bwrap = Bwrap::start(spec, &host, layout.shape.hidden_within(&frame), given)?;
 
     let closed = closed(&layout)?;
-    close(&mut layout, &closed);
+    close(&mut layout, &closed, &spec.kept);
     let mounts = furnish(spec, layout, host, &mut bwrap, owner)?;
     owner.say(&in_force(spec, controlled))?;
     Ok((bwrap, mounts))
 }
 
 /// Closes those paths in what is writable; what is closed itself is not writable at all.
-fn close(layout: &mut Layout, closed: &[String]) {
-    layout.writable.retain(|root| !closed.iter().any(|closed| is_at_or_below(root, closed)));
+fn close(layout: &mut Layout, closed: &[String], kept: &[String]) {
+    layout.writable.retain(|root| !closed.iter().chain(kept).any(|closed| is_at_or_below(root, closed)));
     for root in &layout.writable {
         layout.shape.close_in(root, closed);
+        layout.shape.keep_in(root, kept);
     }
 }
 

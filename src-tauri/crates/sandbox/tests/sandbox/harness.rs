@@ -62,6 +62,7 @@ impl Place {
             network: Network::None,
             unix_sockets: false,
             closed: vec![],
+            kept: vec![],
             limits: Limits::default(),
             state_dir: self.path("state"),
             allow_root: true,

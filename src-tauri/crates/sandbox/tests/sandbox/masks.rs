@@ -106,6 +106,23 @@ fn a_closed_file_is_granted_where_an_answer_named_it() {
 }
 
 #[test]
+fn what_is_kept_stays_where_it_is_with_the_folders_on_the_way() {
+    let place = repository();
+    let mut probe = place.probe();
+    let kept = place.path("repo/a/b");
+    let mount = Mount::new(place.path("repo"), Access::ReadWrite).keeping(vec![kept.clone()]);
+    assert_eq!(probe.asked(mount), Ok(()));
+    assert_eq!(probe.say(&format!("write {kept}/new x")), "err EROFS");
+    for (from, to) in [("repo/a/b", "repo/a/c"), ("repo/a", "repo/c")] {
+        let (from, to) = (place.path(from), place.path(to));
+        assert_eq!(probe.say(&format!("rename {from} {to}")), "err EBUSY", "{from}");
+    }
+    assert_eq!(probe.say(&format!("write {} x", place.path("repo/a/new"))), "ok");
+    let inside = Mount { named: true, ..Mount::new(&kept, Access::ReadWrite).keeping(vec![kept.clone()]) };
+    assert_eq!(probe.asked(inside), Err(Refusal::Protected));
+}
+
+#[test]
 fn what_is_closed_is_closed_again_when_a_program_outside_replaced_it() {
     for (what, change, path) in REPLACED {
         let place = repository();

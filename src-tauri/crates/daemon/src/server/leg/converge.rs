@@ -206,7 +206,10 @@ impl Leg {
         let Some(control) = running.control() else { return };
         for step in steps {
             match step {
-                Step::Add(need) => add(control, &mut self.mounted, need, round).await,
+                Step::Add(need) => {
+                    let kept = self.options.around.kept_in(&need.path);
+                    add(control, &mut self.mounted, need, kept, round).await;
+                }
                 Step::Narrow(need) => narrow(control, &mut self.mounted, need, round).await,
                 Step::Remove(path) => remove(control, &mut self.mounted, &path, round).await,
             }
@@ -296,7 +299,13 @@ impl Leg {
     }
 }
 
-async fn add(control: &mut Control, mounted: &mut Vec<Mounted>, need: Need, round: &mut Round) {
+async fn add(
+    control: &mut Control,
+    mounted: &mut Vec<Mounted>,
+    need: Need,
+    kept: Vec<String>,
+    round: &mut Round,
+) {
     let closed = match control.look().filter(|_| need.writable) {
         Some(look) => match look.open(need.path.as_str()).await {
             Ok(closed) => closed,
@@ -306,7 +315,7 @@ async fn add(control: &mut Control, mounted: &mut Vec<Mounted>, need: Need, roun
         None => Vec::new(),
     };
     let new = Mounted::about_to_be(need.clone()).closing(closed.clone());
-    match control.ask(ControlOp::Add(process::mount(&need, closed))).await {
+    match control.ask(ControlOp::Add(process::mount(&need, closed).keeping(kept))).await {
         Ok(Answer::Added) => replace(mounted, new),
         Ok(Answer::Refused { message, .. }) => {
             if !mounted.iter().any(|m| m.need.writable && m.need.path == need.path) {
@@ -334,7 +343,7 @@ async fn narrow(control: &mut Control, mounted: &mut Vec<Mounted>, need: Need, r
         // Something else is there now than what was shown for writing.
         Ok(Answer::Refused { .. }) => {
             remove(control, mounted, &need.path, round).await;
-            add(control, mounted, need, round).await;
+            add(control, mounted, need, vec![], round).await;
         }
         Ok(_) | Err(_) => round.held = true,
     }

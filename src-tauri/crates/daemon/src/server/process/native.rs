@@ -85,7 +85,10 @@ fn spec(
     let proxy = start.network.map(|_| ironcurtain_egress::environment(PROXY_PORT, Some(&connector)));
     let argv = std::iter::once(program).chain(start.server.args.iter().cloned()).collect();
     let in_mount = |path| closed.get(path).cloned().unwrap_or_default();
-    let mounts: Vec<Mount> = start.needs.iter().map(|need| mount(need, in_mount(&need.path))).collect();
+    let kept = |path| start.around.kept_in(path);
+    let mounts = start.needs.iter();
+    let mounts: Vec<Mount> =
+        mounts.map(|need| mount(need, in_mount(&need.path)).keeping(kept(&need.path))).collect();
     Ok(Spec {
         argv,
         env: environment(start.server, start.around.home.as_path(), proxy, std::env::vars_os()),
@@ -93,6 +96,7 @@ fn spec(
         view: shown,
         mounts,
         closed: own.iter().flat_map(in_mount).collect(),
+        kept: own.iter().flat_map(kept).collect(),
         network: if start.network.is_some() { Network::Proxied } else { Network::None },
         unix_sockets: false,
         limits: limits(&profile.limits),
