@@ -179,7 +179,7 @@ pub struct Question {
     pub deadline: Duration,
 }
 
-/// One thing that a call would do: "**push** main to https://evil.example/x".
+/// One thing that a call would do: "**push** main to `https://evil.example/x`".
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Consequence {
     /// Its verb, the first word of the line.
