@@ -1,8 +1,10 @@
 //! What agents are asked to do in a repository works, and is there afterwards.
 
 use super::{about, ended, git, grant_folder_of, guarded, repository, waiting};
+use crate::world::installed;
 use ironcurtain_protocol::LeftState;
 use std::fs;
+use std::path::Path;
 
 #[test]
 fn what_an_agent_is_asked_to_set_up_works_and_stays_and_what_can_run_later_is_listed() {
@@ -53,4 +55,37 @@ fn a_closed_configuration_is_read_and_not_written_and_the_rest_of_git_works() {
     client.run(&repo, "git branch side && git checkout -q side && git stash list && git gc -q").ok();
     ended(&world, client);
     assert_eq!(git(&world, &repo, &["log", "--format=%s by %an", "-1"]), "second by Ada\n");
+}
+
+#[test]
+fn adding_husky_leaves_its_files_for_the_person_and_git_is_not_told_to_run_them() {
+    let world = guarded();
+    let repo = repository(&world);
+    let mut client = world.connect("hostile");
+    grant_folder_of(&world, &mut client, &repo.join("text"));
+    fs::write(repo.join(".gitignore"), "ignored\nnode_modules\n").unwrap();
+    copy(&installed("npm").join("node_modules/husky"), &repo.join("node_modules/husky"));
+    client.run(&repo, "node node_modules/husky/bin.js && echo 'touch ran' > .husky/pre-commit").ok();
+    let record = ended(&world, client);
+
+    let config = repo.join(".git/config");
+    let put_back = about(&record, &config);
+    assert_eq!(put_back.state, LeftState::PutBack);
+    assert!(world.log().contains("core.hookspath"), "{record:?}");
+    let hook = repo.join(".husky/pre-commit");
+    assert_eq!(about(&record, &hook).state, LeftState::Left);
+    assert_eq!(fs::read_to_string(&hook).unwrap(), "touch ran\n");
+    git(&world, &repo, &["commit", "-q", "--allow-empty", "-m", "second"]);
+    assert!(!repo.join("ran").exists());
+    // The person turns it on, and then it runs.
+    git(&world, &repo, &["config", "core.hooksPath", ".husky/_"]);
+    git(&world, &repo, &["commit", "-q", "--allow-empty", "-m", "third"]);
+    assert!(repo.join("ran").exists());
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
+        fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
+    }
 }
