@@ -13,6 +13,7 @@ use ironcurtain_paths::{CanonicalPath, Resolution, Resolver, Target};
 use ironcurtain_policy::{Kept, KeptThing, Protected};
 use std::collections::{BTreeSet, VecDeque};
 use std::fs::read_dir;
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
 /// Of one protected folder, and what its links lead to, this many folders are looked into.
@@ -24,7 +25,7 @@ const MOST_NAMES: usize = 1024;
 /// How far below a protected folder links are looked for.
 const DEPTH: usize = 3;
 
-/// Installed software, which everyone may read and nobody but root changes.
+/// The places of installed software, which everyone may read and nobody but root changes. What somebody else put there is not.
 const SOFTWARE: [&str; 6] = ["/usr", "/bin", "/lib", "/opt", "/nix", "/snap"];
 
 /// Everything that is protected for this person at this moment. Blocking.
@@ -152,7 +153,10 @@ impl<'a> Following<'a> {
 }
 
 fn is_software(path: &CanonicalPath) -> bool {
-    SOFTWARE.iter().any(|software| path.as_path().starts_with(software))
+    const OTHERS_WRITE: u32 = 0o022;
+    let is_roots = |about: std::fs::Metadata| about.uid() == 0 && about.mode() & OTHERS_WRITE == 0;
+    let is_there = SOFTWARE.iter().any(|software| path.as_path().starts_with(software));
+    is_there && path.as_path().metadata().is_ok_and(is_roots)
 }
 
 #[cfg(test)]
