@@ -6,7 +6,7 @@
 use super::last_looks::LastLook;
 use super::recorder::Found;
 use ironcurtain_sandbox::autostart::{Rules, Watcher};
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -176,7 +176,8 @@ impl Owner {
         loop {
             let fds =
                 &mut [PollFd::new(&self.watcher, PollFlags::IN), PollFd::new(&self.woken, PollFlags::IN)];
-            match poll(fds, None) {
+            let patience = self.watcher.patience().and_then(|patience| Timespec::try_from(patience).ok());
+            match poll(fds, patience.as_ref()) {
                 Ok(_) | Err(rustix::io::Errno::INTR) => {}
                 Err(problem) => return tracing::error!(%problem, "the watch for files that run later ended"),
             }

@@ -23,7 +23,7 @@ use super::{
     names::{Judge, Names, Row, is_git_by_name},
     walk::{Walk, has_signs, is_entered, open_folder},
 };
-use crate::place::is_at_or_below;
+use crate::place::{is_at_or_below, is_below};
 
 /// How many names are looked at before a root becomes writable.
 const MOST_NAMES: usize = 5_000;
@@ -114,6 +114,10 @@ pub(super) enum Standing {
 /// Everything that was known of a root.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Baseline {
+    root: String,
+    /// Folders that came to where they are by being moved.
+    #[serde(skip)]
+    moved: BTreeSet<String>,
     since: (i64, u32),
     whole: bool,
     /// The root itself.
@@ -147,7 +151,17 @@ impl Baseline {
         let since = (now.tv_sec, u32::try_from(now.tv_nsec).unwrap_or_default());
         let itself = Stamp::of(CWD, root)?;
         let (entries, files) = (BTreeMap::new(), BTreeMap::new());
-        let mut baseline = Self { since, whole: true, itself, entries, files, missed: vec![], kept: 0 };
+        let mut baseline = Self {
+            root: root.to_owned(),
+            moved: BTreeSet::new(),
+            since,
+            whole: true,
+            itself,
+            entries,
+            files,
+            missed: vec![],
+            kept: 0,
+        };
         let found = recording.names.find(root, is_git_by_name);
         if let Some((row, _)) =
             found.filter(|(row, _)| !itself.is_dir || row.folder && recording.names.closes(row))
@@ -198,9 +212,11 @@ impl Baseline {
         let is_guarded = is_config && recording.git_config == GitConfig::Guarded && stamp.is_file;
         let cover = if recording.names.closes(row) && !is_guarded { Cover::Covered } else { Cover::None };
         let longest = if is_config { git::LONGEST } else { LONGEST_KEPT };
-        let content = (self.kept < MOST_KEPT && stamp.is_file).then(|| content(dir, last(path), longest));
+        let is_kept = is_config || self.kept < MOST_KEPT;
+        let content = (is_kept && stamp.is_file).then(|| content(dir, last(path), longest));
         let content = content.flatten();
-        self.kept += content.as_ref().map_or(0, Vec::len);
+        // Without what it was, a repository's configuration could not be put back.
+        self.kept += content.as_ref().filter(|_| !is_config).map_or(0, Vec::len);
         let config = content.clone().filter(|_| is_config).and_then(|text| String::from_utf8(text).ok());
         let hooks = config.as_ref().and_then(|text| hook_folder(path, &git::hooks_path(text.as_bytes())?));
         recording.hook_folders.extend(hooks);
@@ -302,11 +318,24 @@ impl Baseline {
         })
     }
 
-    /// Whether the folder of git's, or of many such files, in which a file is, has changed since.
+    /// Whether a folder that a path is in was made since, or moved to where it is. That something in it has changed says
+    /// nothing: git writes in its own all the time, but for the one with hooks.
     fn came_with_its_folder(&self, path: &str) -> bool {
-        let Some((above, _)) = path.rsplit_once('/') else { return false };
-        let counts = [".git", "hooks", ".vscode", ".claude", ".cursor"].contains(&last(above));
-        counts && Stamp::of(CWD, above).is_ok_and(|stamp| stamp.changed >= self.since)
+        let hooks = above(path);
+        if last(hooks) == "hooks" && Stamp::of(CWD, hooks).is_ok_and(|stamp| stamp.changed >= self.since) {
+            return true;
+        }
+        let folders = path.rmatch_indices('/').filter_map(|(at, _)| path.get(..at));
+        let mut folders = folders.take_while(|folder| is_below(folder, &self.root));
+        folders.any(|folder| {
+            let is_born = |stamp: Stamp| stamp.born.is_some_and(|born| born >= self.since);
+            self.moved.contains(folder) || Stamp::of(CWD, folder).is_ok_and(is_born)
+        })
+    }
+
+    /// Notes that a folder was moved to this path.
+    pub(super) fn moved(&mut self, path: &str) {
+        self.moved.insert(path.to_owned());
     }
 }
 

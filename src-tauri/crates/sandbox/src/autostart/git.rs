@@ -8,12 +8,17 @@ mod plain;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fs,
-    io::{self, Read, Write},
+    fs::{self, File},
+    io::{self, Read, Seek, Write},
     path::Path,
-    process::{Command, Stdio},
-    sync::mpsc,
-    time::Duration,
+    process::{ChildStdout, Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    fs::{MemfdFlags, memfd_create},
+    io::Errno,
 };
 
 pub(super) use keys::{Leads, resolve};
@@ -21,7 +26,7 @@ pub(super) use keys::{Leads, resolve};
 /// Longer than any configuration that people or programs write.
 pub(super) const LONGEST: usize = 1 << 20;
 /// The most that git tells about one.
-const MOST_OUTPUT: u64 = 4 << 20;
+const MOST_OUTPUT: usize = 4 << 20;
 /// How long git is waited for.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// The most keys that are put back one by one.
@@ -124,35 +129,47 @@ fn settings(text: &[u8]) -> Option<Settings> {
     Some(settings)
 }
 
-/// The output of git; nothing where it fails, takes too long or says too much.
+/// The output of git; nothing where it fails, takes too long or says too much. No thread is made for it: a supervisor has one.
 fn run(arguments: &[&str], input: &[u8]) -> Option<Vec<u8>> {
     let mut git = Command::new("git");
     git.args(arguments).env_clear().env("PATH", PATH).env("LC_ALL", "C").env("HOME", "/nonexistent");
     git.env("GIT_CONFIG_NOSYSTEM", "1")
         .env("GIT_CONFIG_GLOBAL", "/dev/null")
         .env("GIT_CEILING_DIRECTORIES", "/");
-    git.current_dir("/").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut stdin = File::from(memfd_create(c"ironcurtain-git", MemfdFlags::CLOEXEC).ok()?);
+    stdin.write_all(input).and_then(|()| stdin.rewind()).ok()?;
+    git.current_dir("/").stdin(Stdio::from(stdin)).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut child = git.spawn().ok()?;
-    let (mut stdin, stdout) = (child.stdin.take()?, child.stdout.take()?);
-    let (send, receive) = mpsc::channel();
-    let output = std::thread::scope(|threads| {
-        threads.spawn(move || stdin.write_all(input));
-        threads.spawn(move || {
-            let mut output = Vec::new();
-            let read = stdout.take(MOST_OUTPUT + 1).read_to_end(&mut output);
-            // Who waits no longer has ended it.
-            let _ = send.send(read.map(|_| output));
-        });
-        let heard = receive.recv_timeout(PATIENCE);
-        if !heard.as_ref().is_ok_and(|read| read.as_ref().is_ok_and(|text| text.len() as u64 <= MOST_OUTPUT))
-        {
-            // The threads end with it.
-            let _ = child.kill();
-        }
-        heard.ok()?.ok()
-    });
+    let output = child.stdout.take().and_then(read_in_time);
+    if output.is_none() {
+        let _ = child.kill();
+    }
     let status = child.wait().ok()?;
-    output.filter(|output| status.success() && output.len() as u64 <= MOST_OUTPUT)
+    output.filter(|_| status.success())
+}
+
+/// All that comes, if it is not too much and comes in time.
+fn read_in_time(mut from: ChildStdout) -> Option<Vec<u8>> {
+    let deadline = Instant::now() + PATIENCE;
+    let mut output = Vec::new();
+    let mut chunk = vec![0; 64 << 10];
+    loop {
+        let left = Timespec::try_from(deadline.saturating_duration_since(Instant::now())).ok()?;
+        match poll(&mut [PollFd::new(&from, PollFlags::IN)], Some(&left)) {
+            Ok(0) => return None,
+            Ok(_) => {}
+            Err(Errno::INTR) => continue,
+            Err(_) => return None,
+        }
+        let count = from.read(&mut chunk).ok()?;
+        output.extend_from_slice(chunk.get(..count)?);
+        if count == 0 {
+            return Some(output);
+        }
+        if output.len() > MOST_OUTPUT {
+            return None;
+        }
+    }
 }
 
 #[cfg(test)]

@@ -10,9 +10,11 @@ mod looking;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    hash::RandomState,
     io,
     os::fd::{AsFd, BorrowedFd, OwnedFd},
     path::Path,
+    time::{Duration, Instant},
 };
 
 use rustix::fs::{AtFlags, CWD, unlinkat};
@@ -28,6 +30,8 @@ use super::{
 };
 use crate::{place::is_at_or_below, state::StateDir};
 
+/// How often files are looked at whose content decides.
+const AGAIN: Duration = Duration::from_secs(1);
 /// How many folders of one root are watched.
 const MOST_FOLDERS: usize = 8_192;
 /// How many findings of one sandbox are told.
@@ -43,6 +47,11 @@ pub struct Watcher {
     git_dirs: BTreeSet<String>,
     /// Folders in which hooks are by a repository's configuration.
     hook_folders: BTreeSet<String>,
+    /// Files whose content decides, with a digest of it.
+    contents: BTreeMap<String, Option<u64>>,
+    digests: RandomState,
+    /// When they were looked at.
+    looked: Instant,
 }
 
 /// The journal of a sandbox whose last look is done. Until it is forgotten, whoever starts next looks again and tells the same.
@@ -82,7 +91,9 @@ impl Watcher {
         let state = StateDir::open(path, rustix::process::getuid().as_raw())?;
         state.below("autostart")?;
         let (git_dirs, hook_folders) = (BTreeSet::new(), BTreeSet::new());
-        Ok(Self { state, queue: Queue::new()?, sandboxes: BTreeMap::new(), git_dirs, hook_folders })
+        let (contents, digests, looked) = (BTreeMap::new(), RandomState::new(), Instant::now());
+        let (queue, sandboxes) = (Queue::new()?, BTreeMap::new());
+        Ok(Self { state, queue, sandboxes, git_dirs, hook_folders, contents, digests, looked })
     }
 
     /// Finishes for processes that were killed: the names of their sandboxes, and what was found. What they may have told
@@ -238,10 +249,19 @@ impl Watcher {
     /// Drains the queue without waiting, acts, and returns what is new by the names of the sandboxes.
     pub fn read(&mut self) -> Vec<(String, Finding)> {
         self.react();
+        if self.looked.elapsed() >= AGAIN {
+            self.look_at_contents();
+        }
         let told = self.sandboxes.iter_mut().flat_map(|(name, sandbox)| {
             std::mem::take(&mut sandbox.waiting).into_iter().map(|finding| (name.clone(), finding))
         });
         told.collect()
+    }
+
+    /// How long to wait for the queue before [`Watcher::read`] is to be called all the same, if there is something to be looked
+    /// at that the queue does not tell.
+    pub fn patience(&self) -> Option<Duration> {
+        (!self.contents.is_empty()).then_some(AGAIN)
     }
 
     /// The names of sandboxes that may have lost a cover since the last call: send them `ControlOp::Check`.
@@ -305,6 +325,7 @@ impl Watcher {
         self.queue.keep(|path| in_root(path) || ways.contains(path));
         self.git_dirs.retain(|path| in_root(path));
         self.hook_folders.retain(|path| in_root(path));
+        self.contents.retain(|path, _| in_root(path));
     }
 }
 

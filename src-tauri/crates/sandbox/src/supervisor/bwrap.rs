@@ -10,10 +10,10 @@ use std::{
     io::{self, Read, Seek, Write},
     os::{
         fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd},
-        unix::{net::UnixStream, process::ExitStatusExt},
+        unix::net::UnixStream,
     },
     path::PathBuf,
-    process::{Child, Command, Stdio},
+    process::{Command, Stdio},
     time::{Duration, Instant},
 };
 
@@ -38,7 +38,10 @@ use crate::{
     mounts::{First, Preparing, Sandbox},
     shape::Shape,
     spec::Spec,
-    sys,
+    sys::{
+        self,
+        process::{FirstProcess, spawn_first},
+    },
 };
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -46,7 +49,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// A running bubblewrap.
 #[derive(Debug)]
 pub(super) struct Bwrap {
-    child: Child,
+    child: FirstProcess,
     /// Readable when it has ended.
     ended: OwnedFd,
     gate: UnixStream,
@@ -112,11 +115,11 @@ impl Bwrap {
                 let _ = writeln!(io::stderr(), "{error}");
             })
         });
-        let child = command.spawn().map_err(|error| match complaints_of(&complaints) {
+        let child = spawn_first(&mut command).map_err(|error| match complaints_of(&complaints) {
             said if said.is_empty() => StartError::Prepare(error),
             said => StartError::Setup(said),
         })?;
-        let ended = pidfd_open(Pid::from_child(&child), PidfdFlags::empty()).map_err(io::Error::from)?;
+        let ended = pidfd_open(child.pid(), PidfdFlags::empty()).map_err(io::Error::from)?;
         Ok(Self { child, ended, gate, server: None, info: info.into(), complaints, first: None })
     }
 
@@ -139,7 +142,7 @@ impl Bwrap {
         }
         let first = self.first_process()?;
         // Seen through bubblewrap's own `/proc`, where the number it told is the right one.
-        let path = format!("/proc/{}/root/proc/{first}", self.child.id());
+        let path = format!("/proc/{}/root/proc/{first}", self.child.pid().as_raw_nonzero());
         let process = open(path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
         let process = process.map_err(io::Error::from)?;
         let shown = self.first.take().map(|first| first.finish(&process)).transpose();
@@ -173,19 +176,14 @@ impl Bwrap {
 
     /// Kills everything in the sandbox; returns the exit status.
     pub(super) fn kill(&mut self) -> i32 {
-        // It can only fail because it has ended already.
-        let _ = self.child.kill();
+        self.child.kill();
         self.reap()
     }
 
     /// The exit status, 128 + signal where a signal ended it. Waits for the end.
     pub(super) fn reap(&mut self) -> i32 {
-        // The kernel lets a first process end only when the others of its namespace are reaped.
         self.first = None;
-        match self.child.wait() {
-            Ok(status) => status.code().or_else(|| Some(128 + status.signal()?)).unwrap_or(125),
-            Err(_) => 125,
-        }
+        self.child.wait().unwrap_or(125)
     }
 
     fn wait_for_gate(&self, owner: &Owner) -> Result<(), StartError> {

@@ -14,7 +14,7 @@ use std::{
 };
 
 use rustix::{
-    event::{PollFd, PollFlags, poll},
+    event::{PollFd, PollFlags, Timespec, poll},
     io::{Errno, fcntl_dupfd_cloexec},
     stdio::stderr,
 };
@@ -190,7 +190,7 @@ impl Terminal {
             if ended {
                 return Ok(bwrap.reap());
             }
-            if named {
+            if named || watcher.patience().is_some() {
                 watcher.read().iter().try_for_each(|(_, finding)| self.find(finding))?;
             }
             if mounted || !watcher.uncovered().is_empty() {
@@ -233,7 +233,8 @@ fn wait(
         [ended, signals, watcher.as_fd()].map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
     let mut polled = vec![ended, mounts.news(), watched, signals];
     polled.extend(streams.polled());
-    match poll(&mut polled, None) {
+    let patience = watcher.patience().and_then(|patience| Timespec::try_from(patience).ok());
+    match poll(&mut polled, patience.as_ref()) {
         Ok(_) | Err(Errno::INTR) => {}
         Err(error) => return Err(error.into()),
     }

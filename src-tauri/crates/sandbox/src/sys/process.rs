@@ -88,6 +88,76 @@ pub(crate) fn in_fork(work: impl FnOnce() -> Vec<u8>) -> io::Result<Vec<u8>> {
     }
 }
 
+/// A child that is the first process of a pid namespace: with it everything in there ends.
+#[derive(Debug)]
+pub(crate) struct FirstProcess {
+    pid: Pid,
+    /// Its exit status, once it was waited for: then the number may be another's.
+    ended: Option<i32>,
+}
+
+impl FirstProcess {
+    pub(crate) fn pid(&self) -> Pid {
+        self.pid
+    }
+
+    /// Kills it, unless it was waited for.
+    pub(crate) fn kill(&self) {
+        if self.ended.is_none() {
+            // The only failure is that it has ended already.
+            let _ = kill_process(self.pid, Signal::KILL);
+        }
+    }
+
+    /// The exit status, 128 + signal where a signal ended it. Waits for the end.
+    pub(crate) fn wait(&mut self) -> io::Result<i32> {
+        if let Some(status) = self.ended {
+            return Ok(status);
+        }
+        let status = loop {
+            match waitpid(Some(self.pid), WaitOptions::empty()) {
+                Err(Errno::INTR) | Ok(None) => {}
+                Err(error) => return Err(error.into()),
+                Ok(Some((_, status))) => break status,
+            }
+        };
+        let code = status.exit_status().or_else(|| Some(128 + status.terminating_signal()?));
+        Ok(*self.ended.insert(code.unwrap_or(128)))
+    }
+}
+
+/// Runs `command` as the first process of a new pid namespace. This process's other children stay in its own, unlike after
+/// `unshare`. Only for a process with one thread.
+pub(crate) fn spawn_first(command: &mut Command) -> io::Result<FirstProcess> {
+    let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
+    // SAFETY: without a stack, memory or settings to share it is `fork` with a flag more; as there, the supervisor, the only
+    // caller, has one thread, so that the child is a whole process.
+    let child = unsafe { libc::syscall(libc::SYS_clone, libc::CLONE_NEWPID | libc::SIGCHLD, 0, 0, 0, 0) };
+    if child < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    if child == 0 {
+        drop(read);
+        let error = command.exec().raw_os_error().unwrap_or(libc::EINVAL);
+        // Exec has closed the pipe if it worked; who reads this is told why it did not.
+        let _ = File::from(write).write_all(&error.to_le_bytes());
+        // SAFETY: ends the calling process and touches no memory.
+        unsafe { libc::_exit(1) }
+    }
+    drop(write);
+    let pid = i32::try_from(child).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::InvalidData)?;
+    let mut first = FirstProcess { pid, ended: None };
+    let mut said = Vec::new();
+    File::from(read).read_to_end(&mut said)?;
+    match <[u8; 4]>::try_from(said.as_slice()) {
+        Err(_) => Ok(first),
+        Ok(error) => {
+            first.wait()?;
+            Err(io::Error::from_raw_os_error(i32::from_le_bytes(error)))
+        }
+    }
+}
+
 /// A forked child that does not outlive this value.
 #[derive(Debug)]
 pub(crate) struct Forked(Pid);

@@ -226,3 +226,33 @@ fn a_person_can_have_a_file_quarantined() {
     assert_eq!(fs::read_to_string(to).unwrap(), "all:\n");
     assert_eq!(scene.finish(), []);
 }
+
+#[test]
+fn what_is_written_through_a_mapping_is_seen_before_long() {
+    let mut scene = Scene::new(Rules::default());
+    scene.open();
+    let harmless = format!("{{\"mcpServers\": {{}}}}{}", " ".repeat(100));
+    scene.write("root/.mcp.json", &harmless);
+    scene.now();
+    assert!(scene.exists("root/.mcp.json"));
+    // Closed before it is written, so that the kernel tells of nothing.
+    let program = "import mmap,sys\nf=open(sys.argv[1],'r+b')\nm=mmap.mmap(f.fileno(),0)\nf.close()\nt=b'{\"mcpServers\": {\"x\": {\"command\": \"evil\"}}}'\nm[0:len(m)]=t+b' '*(len(m)-len(t))\nprint('written',flush=True)\nsys.stdin.read()\n";
+    let mut child = std::process::Command::new("python3")
+        .args(["-c", program, scene.text("root/.mcp.json").as_str()])
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    std::io::BufRead::read_line(&mut std::io::BufReader::new(child.stdout.take().unwrap()), &mut line)
+        .unwrap();
+    assert_eq!(line, "written\n");
+    let patience = scene.watcher.patience().unwrap();
+    let deadline = std::time::Instant::now() + patience * 20;
+    while scene.exists("root/.mcp.json") {
+        assert!(std::time::Instant::now() < deadline, "it is still there");
+        scene.now();
+    }
+    drop(child.stdin.take());
+    child.wait().unwrap();
+}

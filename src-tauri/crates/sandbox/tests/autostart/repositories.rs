@@ -199,3 +199,56 @@ fn npm_init_is_listed() {
     assert_eq!(short(&root, &scene.finish()), ["new package.json"]);
     assert!(scene.read("root/package.json").contains("scripts"));
 }
+
+#[test]
+fn a_name_that_stands_in_the_way_of_the_repair_does_not_hold_it_up() {
+    let mut scene = Scene::guarded();
+    repository(&scene, "root/r");
+    scene.open();
+    // Who holds the lock, and what the watcher once called its own, as folders.
+    fs::create_dir(scene.at("root/r/.git/config.lock")).unwrap();
+    fs::create_dir(scene.at(&format!("root/r/.git/config.ironcurtain-{}", std::process::id()))).unwrap();
+    let config = scene.at("root/r/.git/config");
+    let text = fs::read_to_string(&config).unwrap();
+    fs::write(&config, format!("{text}[core]\n\tfsmonitor = evil\n")).unwrap();
+    let found = scene.happened();
+    assert!(matches!(found.as_slice(), [Finding::Restored { .. }]), "{found:?}");
+    assert!(!fs::read_to_string(&config).unwrap().contains("evil"));
+}
+
+#[test]
+fn keys_of_the_persons_own_stay_in_a_root_too_large_to_know_when_git_merely_looks() {
+    let mut scene = Scene::guarded();
+    for number in 0..6_000 {
+        scene.write(&format!("root/many/{number}"), "");
+    }
+    repository(&scene, "root/p/q/r/repo");
+    let config = scene.at("root/p/q/r/repo/.git/config");
+    let own = format!("{}[core]\n\tpager = mine\n", fs::read_to_string(&config).unwrap());
+    fs::write(&config, &own).unwrap();
+    Scene::tick();
+    scene.open();
+    scene.write("root/p/q/r/repo/a", "x");
+    scene.git("root/p/q/r/repo", &["add", "a"]);
+    let found = scene.finish();
+    assert!(!found.iter().any(|finding| matches!(finding, Finding::Restored { .. })), "{found:?}");
+    assert_eq!(fs::read_to_string(&config).unwrap(), own);
+}
+
+#[test]
+fn a_folder_that_is_moved_to_a_repositorys_hooks_counts_as_new_however_old_it_is() {
+    let mut scene = Scene::guarded();
+    for number in 0..6_000 {
+        scene.write(&format!("root/many/{number}"), "");
+    }
+    repository(&scene, "root/p/q/r/repo");
+    scene.write("root/p/q/r/old/post-commit", "#!/bin/sh\n");
+    fs::remove_dir_all(scene.at("root/p/q/r/repo/.git/hooks")).unwrap();
+    Scene::tick();
+    scene.open();
+    // The folders are seen from the look that a change in them brings.
+    scene.write("root/p/q/r/repo/a", "x");
+    fs::rename(scene.at("root/p/q/r/old"), scene.at("root/p/q/r/repo/.git/hooks")).unwrap();
+    scene.finish();
+    assert!(!scene.exists("root/p/q/r/repo/.git/hooks/post-commit"));
+}

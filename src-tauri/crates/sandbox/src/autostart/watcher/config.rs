@@ -5,6 +5,7 @@
 
 use std::{
     fs::{File, Permissions},
+    hash::{BuildHasher, Hasher, RandomState},
     io::{self, Write},
     os::{fd::OwnedFd, unix::fs::PermissionsExt},
     time::{Duration, Instant},
@@ -23,6 +24,8 @@ use crate::autostart::{
     walk::shown,
 };
 
+/// How many other names are tried for a lock that is held.
+const OTHER_NAMES: usize = 3;
 /// How long git's lock is waited for.
 const PATIENCE: Duration = Duration::from_millis(200);
 const WHEN: &str = "when you use git in this repository";
@@ -91,20 +94,25 @@ enum Rewrite {
     Impossible,
 }
 
+fn random() -> u64 {
+    RandomState::new().build_hasher().finish()
+}
+
 /// Rewrites a file under its lock; whether that was possible.
 fn rewrite(dir: &OwnedFd, name: &str, text: impl FnOnce() -> Rewrite) -> io::Result<bool> {
     let until = Instant::now() + PATIENCE;
+    let mut other_names = std::iter::repeat_with(|| format!("{name}.{:016x}", random())).take(OTHER_NAMES);
     let mut lock = format!("{name}.lock");
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let mut file = loop {
         match openat(dir, lock.as_str(), flags, Mode::from_raw_mode(0o600)) {
             Ok(file) => break File::from(file),
             Err(Errno::EXIST) if Instant::now() < until => std::thread::sleep(Duration::from_millis(10)),
-            // Nobody who plays by the rules has it.
-            Err(Errno::EXIST) => {
-                lock = format!("{name}.ironcurtain-{}", std::process::id());
-                let _ = unlinkat(dir, lock.as_str(), AtFlags::empty());
-            }
+            // Nobody who plays by the rules has it. A name that nobody can know beforehand is free.
+            Err(Errno::EXIST) => match other_names.next() {
+                Some(name) => lock = name,
+                None => return Ok(false),
+            },
             Err(error) => return Err(error.into()),
         }
     };

@@ -44,6 +44,11 @@ impl Watcher {
                 self.queue.forget(&path);
                 folders.remove(&path);
             }
+            if what.contains(ReadFlags::MOVED_TO) {
+                let baselines = self.sandboxes.values_mut().flat_map(|sandbox| sandbox.roots.iter_mut());
+                let around = baselines.filter(|(root, _)| is_at_or_below(&path, root));
+                around.for_each(|(_, baseline)| baseline.moved(&path));
+            }
             if what.intersects(CAME) {
                 if self.completes_repository(&path) {
                     folders.insert(above(&path).to_owned());

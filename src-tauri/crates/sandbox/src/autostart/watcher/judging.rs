@@ -1,6 +1,6 @@
 //! Judging one path, and doing what follows.
 
-use std::{cell::OnceCell, os::fd::OwnedFd};
+use std::{cell::OnceCell, hash::BuildHasher, os::fd::OwnedFd, time::Instant};
 
 use rustix::fs::{Mode, OFlags, openat, readlinkat};
 
@@ -13,11 +13,13 @@ use crate::{
         git,
         names::{Class, Judge, Row, hook_row},
         quarantine::Prepared,
-        walk::shown,
+        walk::{open_folder, shown},
     },
     place::is_at_or_below,
 };
 
+/// The most files that are looked at again and again.
+const MOST_CONTENTS: usize = 200;
 /// The most text of a difference that is told.
 const LONGEST_DIFFERENCE: usize = 4 << 10;
 
@@ -120,12 +122,36 @@ impl Watcher {
 
     /// Has a file watched whose content decides, since a program can keep it open.
     pub(super) fn watch_content(&mut self, dir: &OwnedFd, path: &str) {
+        if self.contents.len() < MOST_CONTENTS {
+            self.contents.insert(path.to_owned(), self.digest(dir, path));
+        }
         if let Ok(file) =
             openat(dir, last(path), OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())
             && let Err(error) = self.queue.content(path, &file)
         {
             self.tell_once(path, "watch", error.to_string());
         }
+    }
+
+    /// Looks once more at files whose content decides: what is written through a mapping is not told.
+    pub(super) fn look_at_contents(&mut self) {
+        self.looked = Instant::now();
+        for path in self.contents.keys().cloned().collect::<Vec<_>>() {
+            let Ok(dir) = open_folder(above(&path)) else {
+                self.contents.remove(&path);
+                continue;
+            };
+            let now = self.digest(&dir, &path);
+            if now.is_none() {
+                self.contents.remove(&path);
+            } else if self.contents.insert(path.clone(), now) != Some(now) {
+                self.consider(&dir, &path);
+            }
+        }
+    }
+
+    fn digest(&self, dir: &OwnedFd, path: &str) -> Option<u64> {
+        Some(self.digests.hash_one(content(dir, last(path), git::LONGEST)?))
     }
 
     /// Does what was decided; whether the path was moved away.

@@ -204,3 +204,15 @@ fn what_is_hidden_from_a_command_is_hidden_again_when_it_is_replaced_and_that_is
     let told = format!("`{hidden}` is hidden from the command, and could be read for a moment");
     assert!(outcome.complained.contains(&told), "{outcome:?}");
 }
+
+#[test]
+fn git_is_asked_about_a_configuration_that_is_not_plain_and_the_command_ends() {
+    let desk = Desk::new();
+    let outcome =
+        desk.line("git init -q p && git -C p config pull.rebase true && git -C p config core.fsmonitor evil");
+    assert_eq!(outcome.status, Some(0), "{outcome:?}");
+    let text = fs::read_to_string(desk.path("work/p/.git/config")).unwrap();
+    assert!(text.contains("rebase = true") && !text.contains("evil"), "{text}");
+    assert!(outcome.complained.contains("core.fsmonitor"), "{outcome:?}");
+    assert_eq!(desk.line("true").status, Some(0));
+}
