@@ -3,7 +3,7 @@
 //!
 //! - What was built is copied, with the packages that servers are started from; nothing is built a second time.
 
-use super::runner::one;
+use super::runner::{self, one};
 use super::totals::Totals;
 use crate::cargo::Built;
 use crate::parts;
@@ -11,7 +11,6 @@ use crate::process::{self, command};
 use crate::terminal::say;
 use anyhow::Context;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 /// Of which every sandbox has its own.
 const TMP: &str = "/tmp";
@@ -31,7 +30,7 @@ pub(crate) fn run(built: &[Built]) -> anyhow::Result<Totals> {
     let tests = place.copy(built)?;
     for (tests, program) in tests {
         say(&format!("\n-- {} in {TMP}", tests.name))?;
-        totals.add(one(Command::new(program).current_dir(&tests.package), Totals::of_program));
+        totals.add(one(runner::program(&program).current_dir(&tests.package), Totals::of_program));
     }
     anyhow::ensure!(totals != Totals::default(), "there is no test to run");
     Ok(totals)

@@ -42,12 +42,20 @@ pub(crate) fn run(scope: Scope, built: &[Built], part: Part) -> anyhow::Result<T
                 tests.name,
                 tests.package.file_name().unwrap_or_default().display()
             ))?;
-            totals.add(one(Command::new(&tests.program).current_dir(&tests.package), Totals::of_program));
+            totals.add(one(program(&tests.program).current_dir(&tests.package), Totals::of_program));
         }
         totals
     };
     anyhow::ensure!(totals != Totals::default(), "there is no test to run");
     Ok(totals)
+}
+
+/// A test program that takes signals as if it was started from a terminal: in the background a shell has some of them ignored,
+/// which is handed on, and what the tests start could not be told by them to end.
+pub(super) fn program(path: &Path) -> Command {
+    let mut program = Command::new("env");
+    program.arg("--default-signal").arg(path);
+    program
 }
 
 /// One test program, or nextest: its last sum, for a failed test may have printed another. Ending badly without having
