@@ -9,6 +9,7 @@ use std::{
     fs::{self, File},
     io::{self, Write},
     path::{Path, PathBuf},
+    sync::atomic::{AtomicU64, Ordering},
     time::Duration,
 };
 
@@ -20,6 +21,9 @@ use super::{
     baseline::{Baseline, Stamp},
 };
 use crate::state::StateDir;
+
+/// The number of the next journal; none is tried twice.
+static NEXT: AtomicU64 = AtomicU64::new(0);
 
 /// The journal of one sandbox.
 #[derive(Debug)]
@@ -80,7 +84,8 @@ impl Journal {
     pub(super) fn begin(dir: &Path, name: &str, rules: &Rules) -> io::Result<Self> {
         let stem: String =
             name.chars().take(64).map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
-        for number in 0.. {
+        loop {
+            let number = NEXT.fetch_add(1, Ordering::Relaxed);
             let path = dir.join(format!("{stem}~{number}.json"));
             let file = match File::options().create_new(true).append(true).open(&path) {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
@@ -92,7 +97,6 @@ impl Journal {
             journal.write(&Line::Begin { pid, name, rules: Cow::Borrowed(rules) })?;
             return Ok(journal);
         }
-        Err(io::ErrorKind::AlreadyExists.into())
     }
 
     /// Those of processes that are gone.
@@ -241,5 +245,27 @@ impl Left {
                 self.found.push(finding.into_owned());
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_number_is_tried_twice_and_one_that_is_taken_is_passed_over() {
+        let dir = tempfile::tempdir().unwrap();
+        let begun = || Journal::begin(dir.path(), "s", &Rules::default()).unwrap();
+        let first = begun().path;
+        fs::remove_file(&first).unwrap();
+        let second = begun().path;
+        assert_ne!(second, first);
+        let number = |path: &Path| -> u64 {
+            path.to_str().unwrap().rsplit_once('~').unwrap().1.strip_suffix(".json").unwrap().parse().unwrap()
+        };
+        for taken in number(&second) + 1..number(&second) + 50 {
+            fs::write(dir.path().join(format!("s~{taken}.json")), "").unwrap();
+        }
+        assert!(number(&begun().path) >= number(&second) + 50);
     }
 }

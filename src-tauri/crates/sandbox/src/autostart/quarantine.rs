@@ -11,6 +11,7 @@ use std::{
         unix::fs::{DirBuilderExt, symlink},
     },
     path::{Path, PathBuf},
+    sync::atomic::{AtomicU64, Ordering},
 };
 
 use rustix::{
@@ -24,6 +25,9 @@ use crate::state::StateDir;
 /// The most bytes that are copied of one name to another file system, which others wait for. What is larger stays beside, under
 /// the name by which nothing finds it.
 const MOST_COPIED: u64 = 16 << 20;
+
+/// The number of the next place. None is tried twice, since a sandbox decides how many files there are to be moved.
+static NEXT: AtomicU64 = AtomicU64::new(0);
 
 /// Moves a file to quarantine because the person said so; returns where it is then.
 pub fn quarantine(state_dir: &Path, path: &str) -> io::Result<String> {
@@ -45,11 +49,12 @@ impl Prepared {
     /// A new one, for what is at `path`.
     pub(super) fn new(state: &StateDir, path: &str) -> io::Result<Self> {
         let base = state.below("quarantine")?;
-        let mut number = 0;
         loop {
+            let number = NEXT.fetch_add(1, Ordering::Relaxed);
             let kept = base.join(format!("{}-{number}", std::process::id()));
             match DirBuilder::new().mode(0o700).create(&kept) {
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
+                // Of an earlier process that had our number.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(error),
                 Ok(()) => {
                     fs::write(kept.join("origin"), path)?;
@@ -148,6 +153,24 @@ mod tests {
         let path = dir.path().join("link/x");
         assert!(quarantine(&dir.path().join("state"), path.to_str().unwrap()).is_err());
         assert!(dir.path().join("real/x").exists());
+    }
+
+    #[test]
+    fn no_place_is_tried_twice_and_one_that_is_taken_is_passed_over() {
+        let dir = tempfile::tempdir().unwrap();
+        let state =
+            StateDir::open(dir.path().join("state").to_str().unwrap(), rustix::process::getuid().as_raw());
+        let state = state.unwrap();
+        let prepared = || Prepared::new(&state, "/x").unwrap();
+        let first = prepared();
+        fs::remove_dir_all(&first.kept).unwrap();
+        let second = prepared();
+        assert!(second.number > first.number, "{} after {}", second.number, first.number);
+        for number in second.number + 1..second.number + 50 {
+            let taken = second.kept.with_file_name(format!("{}-{number}", std::process::id()));
+            fs::create_dir(taken).unwrap();
+        }
+        assert!(prepared().number >= second.number + 50);
     }
 
     #[test]
