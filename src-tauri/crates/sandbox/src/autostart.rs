@@ -23,6 +23,8 @@ mod names;
 mod quarantine;
 #[cfg(target_os = "linux")]
 mod queue;
+#[cfg(target_os = "linux")]
+mod shut;
 #[cfg(not(target_os = "linux"))]
 mod unsupported;
 #[cfg(target_os = "linux")]

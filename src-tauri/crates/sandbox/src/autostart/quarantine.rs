@@ -19,7 +19,7 @@ use rustix::{
     io::Errno,
 };
 
-use super::walk::open_folder;
+use super::shut::{Shut, open_shut};
 use crate::state::StateDir;
 
 /// The most bytes that are copied of one name to another file system, which others wait for. What is larger stays beside, under
@@ -34,7 +34,7 @@ pub fn quarantine(state_dir: &Path, path: &str) -> io::Result<String> {
     let (above, name) = path.rsplit_once('/').ok_or(io::ErrorKind::InvalidInput)?;
     let text = state_dir.to_str().ok_or(io::ErrorKind::InvalidInput)?;
     let state = StateDir::open(text, rustix::process::getuid().as_raw())?;
-    let dir = open_folder(if above.is_empty() { "/" } else { above })?;
+    let (dir, _shut) = open_shut(if above.is_empty() { "/" } else { above })?;
     Prepared::new(&state, path)?.move_away(&dir, name)
 }
 
@@ -72,7 +72,14 @@ impl Prepared {
     /// Moves a name of a folder there; returns where it is then.
     pub(super) fn move_away(self, dir: &OwnedFd, name: &str) -> io::Result<String> {
         let to = self.to(name);
-        match renameat(dir, name, CWD, &to) {
+        let mut shut = Shut::default();
+        let mut moved = renameat(dir, name, CWD, &to);
+        // Whatever the reason, since another file system is told of before the modes are.
+        if moved.is_err_and(|error| error != Errno::NOENT) {
+            shut.unshut_for_moving(dir, name);
+            moved = renameat(dir, name, CWD, &to);
+        }
+        match moved {
             Ok(()) => return Ok(to.display().to_string()),
             Err(Errno::NOENT) => {
                 // It is ours, and there is nothing in it but the origin.
@@ -83,7 +90,10 @@ impl Prepared {
         }
         // From here on nothing finds it, whatever comes of the rest.
         let disarmed = format!("{name}.quarantined-{}-{}", std::process::id(), self.number);
-        renameat(dir, name, dir, &disarmed)?;
+        if let Err(error) = renameat(dir, name, dir, &disarmed) {
+            let _ = fs::remove_dir_all(&self.kept);
+            return Err(error.into());
+        }
         let from = by_descriptor(dir, &disarmed);
         if copy(&from, &to, &mut { MOST_COPIED }).is_err() {
             let _ = fs::remove_dir_all(&self.kept);

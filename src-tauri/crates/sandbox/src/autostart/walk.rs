@@ -10,6 +10,8 @@ use rustix::{
     process::getuid,
 };
 
+use super::shut::{Shut, open_shut};
+
 /// A walk under way.
 #[derive(Debug)]
 pub(super) struct Walk {
@@ -18,6 +20,8 @@ pub(super) struct Walk {
     waiting: VecDeque<String>,
     names_left: usize,
     until: Option<Instant>,
+    /// The folders that it opens for itself.
+    shut: Option<Shut>,
     /// The reasons why not everything was looked at, the first few of them.
     pub(super) missed: Vec<String>,
 }
@@ -33,7 +37,23 @@ impl Walk {
     pub(super) fn new(base: &str, most_names: usize, until: Option<Instant>) -> Result<Self, Errno> {
         let root = open_folder(base)?;
         let waiting = VecDeque::from([base.to_owned()]);
-        Ok(Self { root, base: base.to_owned(), waiting, names_left: most_names, until, missed: vec![] })
+        Ok(Self {
+            root,
+            base: base.to_owned(),
+            waiting,
+            names_left: most_names,
+            until,
+            shut: None,
+            missed: vec![],
+        })
+    }
+
+    /// As [`Walk::new`], and folders of one's own that are shut by their mode are opened while it lasts.
+    pub(super) fn opening(base: &str, most_names: usize, until: Instant) -> Result<Self, Errno> {
+        let (root, shut) = open_shut(base)?;
+        let waiting = VecDeque::from([base.to_owned()]);
+        let (base, until) = (base.to_owned(), Some(until));
+        Ok(Self { root, base, waiting, names_left: most_names, until, shut: Some(shut), missed: vec![] })
     }
 
     /// The next folder.
@@ -50,7 +70,11 @@ impl Walk {
                 OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
             let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
             let below = if below.is_empty() { "." } else { below };
-            match openat2(&self.root, below, flags, Mode::empty(), resolve) {
+            let opened = match &mut self.shut {
+                Some(shut) => shut.open(&self.root, below, ResolveFlags::BENEATH),
+                None => openat2(&self.root, below, flags, Mode::empty(), resolve),
+            };
+            match opened {
                 Ok(dir) => return Some((path, dir)),
                 Err(error) if is_out_of_reach(error) && !self.is_shut(below) => {}
                 Err(error) => self.miss(format!("`{}` could not be looked into: {error}", shown(&path))),

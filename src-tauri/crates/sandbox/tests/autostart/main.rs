@@ -9,3 +9,4 @@ mod listing;
 mod quarantining;
 mod repositories;
 mod scene;
+mod shut;

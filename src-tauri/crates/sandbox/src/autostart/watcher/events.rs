@@ -9,7 +9,7 @@ use crate::{
     autostart::{
         baseline::{Cover, Stamp, above, is_git, last},
         queue::Happened,
-        walk::open_folder,
+        shut::open_shut,
     },
     place::is_at_or_below,
 };
@@ -79,13 +79,13 @@ impl Watcher {
     /// Judges one path.
     fn consider_at(&mut self, path: &str) {
         if self.is_in_root(path)
-            && let Ok(dir) = open_folder(above(path))
+            && let Ok((dir, _shut)) = open_shut(above(path))
         {
             self.consider(&dir, path);
         }
     }
 
-    fn is_in_root(&self, path: &str) -> bool {
+    pub(super) fn is_in_root(&self, path: &str) -> bool {
         self.sandboxes.values().any(|sandbox| sandbox.around(path).next().is_some())
     }
 

@@ -13,6 +13,7 @@ use crate::{
         git,
         names::{Class, Judge, Row, hook_row},
         quarantine::Prepared,
+        shut::open_shut,
         walk::{open_folder, shown},
     },
     place::is_at_or_below,
@@ -197,22 +198,17 @@ impl Watcher {
         )
     }
 
-    /// Moves a path away, and tells these sandboxes.
+    /// Moves a path away, or the nearest folder around it that can be moved, and tells these sandboxes.
     pub(super) fn move_away(&mut self, dir: &OwnedFd, path: &str, when: &str, names: &[&str]) -> bool {
-        let moved = Prepared::new(&self.state, path).and_then(|prepared| {
-            let moved_to = prepared.to(last(path)).display().to_string();
-            let finding = Finding::Quarantined { path: shown(path), moved_to, when: when.to_owned() };
-            for name in names {
-                if let Some(sandbox) = self.sandboxes.get_mut(*name) {
-                    // Unnoted, it is still told if we live.
-                    let _ = sandbox.journal.found(&finding);
-                }
-            }
-            prepared.move_away(dir, last(path))
-        });
+        let (mut place, mut moved) = (path, self.move_one(dir, path, when, names));
+        if moved.as_ref().is_err_and(|error| error.kind() == std::io::ErrorKind::PermissionDenied)
+            && let Some((around, moved_to)) = self.move_around(path, when, names)
+        {
+            (place, moved) = (around, Ok(moved_to));
+        }
         let (finding, is_gone) = match moved {
             Ok(moved_to) => {
-                (Finding::Quarantined { path: shown(path), moved_to, when: when.to_owned() }, true)
+                (Finding::Quarantined { path: shown(place), moved_to, when: when.to_owned() }, true)
             }
             // Somebody has removed it.
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return true,
@@ -228,6 +224,36 @@ impl Watcher {
             }
         }
         is_gone
+    }
+
+    fn move_one(&mut self, dir: &OwnedFd, path: &str, when: &str, names: &[&str]) -> std::io::Result<String> {
+        let prepared = Prepared::new(&self.state, path)?;
+        let moved_to = prepared.to(last(path)).display().to_string();
+        let finding = Finding::Quarantined { path: shown(path), moved_to, when: when.to_owned() };
+        for name in names {
+            if let Some(sandbox) = self.sandboxes.get_mut(*name) {
+                // Unnoted, it is still told if we live.
+                let _ = sandbox.journal.found(&finding);
+            }
+        }
+        prepared.move_away(dir, last(path))
+    }
+
+    /// Moves the nearest folder around a path, below the roots: another user's folder can have been renamed as a whole.
+    fn move_around<'a>(&mut self, path: &'a str, when: &str, names: &[&str]) -> Option<(&'a str, String)> {
+        let mut around = above(path);
+        let is_root = |watcher: &Self, path: &str| {
+            watcher.sandboxes.values().any(|sandbox| sandbox.roots.contains_key(path))
+        };
+        while self.is_in_root(around) && !is_root(self, around) {
+            if let Ok((dir, _shut)) = open_shut(above(around))
+                && let Ok(moved_to) = self.move_one(&dir, around, when, names)
+            {
+                return Some((around, moved_to));
+            }
+            around = above(around);
+        }
+        None
     }
 }
 

@@ -9,7 +9,8 @@ use crate::{
     autostart::{
         Finding,
         baseline::{Stamp, above, join, last},
-        walk::{Walk, has_signs, is_entered, open_folder},
+        shut::open_shut,
+        walk::{Walk, has_signs, is_entered},
     },
     place::is_at_or_below,
 };
@@ -41,7 +42,7 @@ impl Bounds {
 impl Watcher {
     /// Judges all in a folder; returns why something was not looked at.
     pub(super) fn look(&mut self, at: &str, bounds: Bounds) -> Vec<String> {
-        let mut walk = match Walk::new(at, bounds.names, Some(Instant::now() + bounds.time)) {
+        let mut walk = match Walk::opening(at, bounds.names, Instant::now() + bounds.time) {
             Ok(walk) => walk,
             Err(error) => return vec![format!("`{at}` could not be looked into: {error}")],
         };
@@ -84,7 +85,7 @@ impl Watcher {
                 vec![format!("`{root}` could not be looked at: another folder is there by now, or none")]
             }
             Ok(_) | Err(_) => {
-                if let Ok(dir) = open_folder(above(root)) {
+                if let Ok((dir, _shut)) = open_shut(above(root)) {
                     self.consider(&dir, root);
                 }
                 vec![]
