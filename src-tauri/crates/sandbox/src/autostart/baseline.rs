@@ -195,7 +195,7 @@ impl Baseline {
                 if let Some(row) = if is_dir { row } else { row.or(inside) } {
                     self.add(&dir, &child, &row, root, recording);
                 }
-                if is_dir && !is_closed && is_entered(is_dir_of_git, &name) {
+                if is_dir && !is_closed && is_entered(recording.git_dirs, &child) {
                     walk.enter(child);
                 }
             }

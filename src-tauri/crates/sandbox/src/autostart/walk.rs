@@ -2,7 +2,12 @@
 //!
 //! - INVARIANT: folders are opened below the root by descriptor, and no symlink is followed on the way.
 
-use std::{collections::VecDeque, io, os::fd::OwnedFd, time::Instant};
+use std::{
+    collections::{BTreeSet, VecDeque},
+    io,
+    os::fd::OwnedFd,
+    time::Instant,
+};
 
 use rustix::{
     fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, ResolveFlags, StatxFlags, openat2, statx},
@@ -10,7 +15,11 @@ use rustix::{
     process::getuid,
 };
 
-use super::shut::{Shut, open_shut};
+use super::{
+    baseline::{above, is_git, last},
+    shut::{Shut, open_shut},
+};
+use crate::place::is_at_or_below;
 
 /// A walk under way.
 #[derive(Debug)]
@@ -82,7 +91,7 @@ impl Walk {
         }
     }
 
-    /// The names in a folder. The last folder is read whole.
+    /// The names in a folder. The last folder is read whole. The folders of git's objects do not count, which are 256 at most.
     pub(super) fn names(&mut self, path: &str, dir: &OwnedFd) -> Vec<Name> {
         let mut names = Vec::new();
         let read = Dir::read_from(dir).and_then(|entries| {
@@ -105,10 +114,8 @@ impl Walk {
         if let Err(error) = read {
             self.miss(format!("`{}` could not be looked into: {error}", shown(path)));
         }
-        match self.names_left.checked_sub(names.len()) {
-            Some(left) => self.names_left = left,
-            None => self.names_left = 0,
-        }
+        let counted = names.iter().filter(|(name, is_dir)| !is_dir || !is_object_folder(path, name)).count();
+        self.names_left = self.names_left.saturating_sub(counted);
         names
     }
 
@@ -148,10 +155,19 @@ pub(super) fn has_signs(names: &[Name]) -> bool {
     has("HEAD") && (has("commondir") || has("objects") && has("refs"))
 }
 
-/// Whether to look into a folder in one of git's; the others hold what git has stored.
-pub(super) fn is_entered(folder_is_git: bool, name: &str) -> bool {
-    let parts = ["hooks", "info", "modules", "worktrees"];
-    !folder_is_git || parts.iter().any(|part| part.eq_ignore_ascii_case(name))
+/// Whether to look into a folder: not where git stores what it keeps, unless a repository is known to be there. What is only
+/// taken for git's by its content is looked into but for the objects, since anything can be made to look like it.
+pub(super) fn is_entered(git_dirs: &BTreeSet<String>, path: &str) -> bool {
+    let (folder, name) = (above(path), last(path));
+    let is_store = last(folder).eq_ignore_ascii_case(".git") && ["logs", "refs"].contains(&name)
+        || is_object_folder(folder, name) && is_git(git_dirs, above(folder));
+    !is_store || git_dirs.iter().any(|dir| is_at_or_below(dir, path))
+}
+
+/// Whether a name is one of the many folders by which git tells objects apart.
+fn is_object_folder(folder: &str, name: &str) -> bool {
+    let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+    last(folder) == "objects" && name.len() == 2 && name.bytes().all(is_digit)
 }
 
 /// A path for people. One can be longer than any that a program takes, and is cut then.

@@ -252,3 +252,80 @@ fn a_folder_that_is_moved_to_a_repositorys_hooks_counts_as_new_however_old_it_is
     scene.finish();
     assert!(!scene.exists("root/p/q/r/repo/.git/hooks/post-commit"));
 }
+
+#[test]
+fn nothing_is_hidden_in_a_folder_that_looks_like_a_repository() {
+    const SERVERS: &str = r#"{"mcpServers":{"evil":{"command":"evil"}}}"#;
+    let planted = [
+        "src/app/.git/hooks/pre-commit",
+        "src/app/.mcp.json",
+        "src/logs/.mcp.json",
+        "src/objects/info/x/.mcp.json",
+        "src/objects/lib/.mcp.json",
+        "src/objects/pack/.mcp.json",
+        "src/refs/heads/.mcp.json",
+        "whole/.git/objects/lib/.mcp.json",
+        "whole/.git/x/.mcp.json",
+    ];
+    // Once as events tell of it, and once as the last look alone finds it.
+    for is_seen in [true, false] {
+        let mut scene = Scene::guarded();
+        fs::create_dir_all(scene.at("root/src/app")).unwrap();
+        repository(&scene, "root/whole");
+        scene.open();
+        fs::write(scene.at("root/src/HEAD"), "").unwrap();
+        for folder in ["objects", "refs"] {
+            fs::create_dir(scene.at("root/src").join(folder)).unwrap();
+        }
+        if is_seen {
+            assert_eq!(scene.happened(), []);
+            // Another folder at the path is looked at anew.
+            fs::rename(scene.at("root/src"), scene.at("root/t")).unwrap();
+            fs::rename(scene.at("root/t"), scene.at("root/src")).unwrap();
+            assert_eq!(scene.happened(), []);
+        }
+        for path in planted {
+            scene.write(&format!("root/{path}"), SERVERS);
+        }
+        let root = scene.root();
+        let mut found = if is_seen { scene.happened() } else { vec![] };
+        if is_seen {
+            let all: Vec<String> = planted.iter().map(|path| format!("quarantined {path}")).collect();
+            assert_eq!(short(&root, &found), all);
+        }
+        found.extend(scene.finish());
+        assert_eq!(found.len(), planted.len(), "{found:?}");
+        assert!(planted.iter().all(|path| !scene.exists(&format!("root/{path}"))));
+        assert_eq!(scene.git("root/whole", &["status", "--porcelain"]), "");
+    }
+}
+
+#[test]
+fn what_git_stores_is_not_looked_at_and_counts_for_nothing() {
+    let mut scene = Scene::guarded();
+    // More than the names that are looked at before a root becomes writable.
+    for number in 0..21 {
+        let bare = format!("root/{number}");
+        scene.git("root", &["init", "-q", "--bare", "--template=", &number.to_string()]);
+        for folder in 0..=255 {
+            fs::create_dir(scene.at(&format!("{bare}/objects/{folder:02x}"))).unwrap();
+        }
+    }
+    repository(&scene, "root/repo");
+    for folder in ["refs/heads", "logs/refs/heads"] {
+        fs::create_dir(scene.at(&format!("root/repo/.git/{folder}/topic"))).unwrap();
+    }
+    for branch in 0..5_100 {
+        fs::write(scene.at(&format!("root/repo/.git/refs/heads/{branch}")), "").unwrap();
+    }
+    scene.open();
+    assert_eq!(scene.now(), []);
+    scene.write("root/repo/new", "text");
+    for arguments in
+        [&["add", "new"][..], &["commit", "-qm", "b"], &["push", "-q", "../0", "HEAD:refs/heads/b"]]
+    {
+        scene.git("root/repo", arguments);
+    }
+    assert_eq!(scene.now(), []);
+    assert_eq!(scene.finish(), []);
+}

@@ -10,6 +10,7 @@ use crate::{
         baseline::{Cover, Stamp, above, is_git, last},
         queue::Happened,
         shut::open_shut,
+        walk::is_entered,
     },
     place::is_at_or_below,
 };
@@ -62,7 +63,7 @@ impl Watcher {
             if looked_at.as_ref().is_some_and(|above| is_at_or_below(&folder, above)) {
                 continue;
             }
-            if self.is_in_root(&folder) {
+            if self.is_in_root(&folder) && is_entered(&self.git_dirs, &folder) {
                 self.consider_at(&folder);
                 self.look(&folder, Bounds::appeared());
             }

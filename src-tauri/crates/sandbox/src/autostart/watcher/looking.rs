@@ -62,7 +62,7 @@ impl Watcher {
             for (name, is_dir) in names {
                 let child = join(&path, &name);
                 let is_gone = self.consider(&dir, &child);
-                if is_dir && !is_gone && is_entered(is_git_dir, &name) {
+                if is_dir && !is_gone && is_entered(&self.git_dirs, &child) {
                     walk.enter(child);
                 }
             }
