@@ -38,6 +38,8 @@ pub(super) const TABLE: &[Group] = &[
             ".bashrc",
             ".cshrc",
             ".direnvrc",
+            ".cargo/env",
+            ".nvm/nvm.sh",
             ".inputrc",
             ".kshrc",
             ".login",
@@ -52,7 +54,14 @@ pub(super) const TABLE: &[Group] = &[
             ".zshrc",
         ],
         // Fedora's .bashrc reads all of .bashrc.d; what is in direnv's folder allows files of other folders.
-        folders: &[".bashrc.d", ".config/direnv", ".config/fish", ".config/nushell", ".local/share/direnv"],
+        folders: &[
+            ".bashrc.d",
+            ".config/direnv",
+            ".config/fish",
+            ".config/nushell",
+            ".local/share/direnv",
+            ".oh-my-zsh",
+        ],
         ..HOME
     },
     Group {
@@ -140,7 +149,7 @@ pub(super) const TABLE: &[Group] = &[
     Group { when: "when you start Gemini in this folder", folders: &[".gemini/commands"], ..EDITOR },
     Group {
         when: "when you start an agent in this folder",
-        files: &[".amazonq/mcp.json", ".roo/mcp.json", "opencode.json"],
+        files: &[".amazonq/mcp.json", ".roo/mcp.json", "opencode.json", "opencode.jsonc"],
         ..AGENT
     },
     // Editors: with a question first, or when the person has turned it on. A task of VS Code's with `runOn: folderOpen` asks.
