@@ -142,6 +142,8 @@ impl Watcher {
             Finding::Restored { .. } | Finding::Left { .. } | Finding::Unfinished { .. } => true,
         });
         let (more, done) = self.finish_keeping(&key);
+        // What was noted before it was done is told once.
+        let more: Vec<Finding> = more.into_iter().filter(|finding| !found.contains(finding)).collect();
         found.extend(more);
         (left.name, found, done)
     }

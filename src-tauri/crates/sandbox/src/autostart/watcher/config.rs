@@ -57,6 +57,12 @@ impl Watcher {
             }
             Mended::Keys { keys, .. } | Mended::All { keys } => keys,
         };
+        if keys.is_empty() {
+            keys.push("all of it".to_owned());
+        }
+        let finding = Finding::Restored { path: shown(path), keys: keys.clone() };
+        // Before it is done, so that it is told also when nobody gets to say that it was.
+        let _ = sandbox.journal.found(&finding);
         if let Err(error) = sandbox.journal.locked(path) {
             let reason = format!("`{}` has keys that are not put back: {error}", shown(path));
             return self.tell_once(path, "lock", reason);
@@ -75,12 +81,7 @@ impl Watcher {
             }
         }
         self.watch_content(dir, path);
-        if keys.is_empty() {
-            keys.push("all of it".to_owned());
-        }
         let Some(sandbox) = self.sandboxes.get_mut(name) else { return };
-        let finding = Finding::Restored { path: shown(path), keys: keys.clone() };
-        let _ = sandbox.journal.found(&finding);
         if sandbox.told.insert(format!("{path}\0{}", keys.join("\0"))) {
             sandbox.tell(finding);
         }
