@@ -184,7 +184,7 @@ impl Owner {
             // It ends with the last handle, after the last order.
             let is_over = matches!((&self.woken).read(&mut [0; 256]), Ok(0));
             while let Ok(order) = self.inbox.try_recv() {
-                self.obey(order);
+                self.carry_out(order);
             }
             for (name, finding) in self.watcher.read() {
                 self.tell(Found::Findings { name, findings: vec![finding] });
@@ -200,7 +200,7 @@ impl Owner {
         }
     }
 
-    fn obey(&mut self, order: Order) {
+    fn carry_out(&mut self, order: Order) {
         match order {
             // Who no longer waits has given the sandbox up.
             Order::Begin { name, rules, check, done } => {
