@@ -59,7 +59,7 @@ impl Left {
         if is_strict {
             return false;
         }
-        let is_settings = name.ends_with(".json") || name.ends_with(".toml");
+        let is_settings = [".json", ".jsonc", ".toml"].iter().any(|end| name.ends_with(end));
         let says_nothing = is_settings && serde_json::from_str::<serde_json::Value>(&text).is_err();
         // direnv has not allowed any here.
         let is_listed = says_nothing || name == ".envrc" || found.is_some_and(|found| !found.unasked);
