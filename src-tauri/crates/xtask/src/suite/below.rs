@@ -30,7 +30,7 @@ pub(crate) fn run(built: &[Built]) -> anyhow::Result<Totals> {
     let tests = place.copy(built)?;
     for (tests, program) in tests {
         say(&format!("\n-- {} in {TMP}", tests.name))?;
-        totals.add(one(runner::program(&program).current_dir(&tests.package), Totals::of_program));
+        totals.add(one(runner::program(tests, &program).current_dir(&tests.package), Totals::of_program));
     }
     anyhow::ensure!(totals != Totals::default(), "there is no test to run");
     Ok(totals)

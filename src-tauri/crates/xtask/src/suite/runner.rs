@@ -42,7 +42,7 @@ pub(crate) fn run(scope: Scope, built: &[Built], part: Part) -> anyhow::Result<T
                 tests.name,
                 tests.package.file_name().unwrap_or_default().display()
             ))?;
-            totals.add(one(program(&tests.program).current_dir(&tests.package), Totals::of_program));
+            totals.add(one(program(tests, &tests.program).current_dir(&tests.package), Totals::of_program));
         }
         totals
     };
@@ -51,10 +51,14 @@ pub(crate) fn run(scope: Scope, built: &[Built], part: Part) -> anyhow::Result<T
 }
 
 /// A test program that takes signals as if it was started from a terminal: in the background a shell has some of them ignored,
-/// which is handed on, and what the tests start could not be told by them to end.
-pub(super) fn program(path: &Path) -> Command {
+/// which is handed on, and what the tests start could not be told by them to end. Attacks that use up what a user may have run
+/// one after the other.
+pub(super) fn program(tests: &Built, path: &Path) -> Command {
     let mut program = Command::new("env");
     program.arg("--default-signal").arg(path);
+    if tests.name == "escape" {
+        program.arg("--test-threads=1");
+    }
     program
 }
 
