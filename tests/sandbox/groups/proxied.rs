@@ -300,7 +300,7 @@ const ROWS: &[Row] = &[
     ),
     way(
         "many at once",
-        "i=0; while [ $i -lt 40 ]; do echo $M | $P tunnel denied.test:80 & i=$((i+1)); done; wait",
+        "i=0; while [ $i -lt 20 ]; do echo $M | $P tunnel denied.test:80 & i=$((i+1)); done; wait",
         PLAIN,
     ),
 ];
