@@ -14,7 +14,7 @@ pub use sandbox::{
 pub use servers::{Server, Servers};
 
 use crate::home::Home;
-use crate::regular;
+use ironcurtain_paths::bounded_read;
 use ironcurtain_policy::{Place, strict};
 use serde::Deserialize;
 use std::io;
@@ -140,7 +140,7 @@ impl Config {
 
 /// The file's text; nothing when there is no file.
 pub(crate) fn read(path: &Path) -> Result<Option<String>, ConfigError> {
-    regular::text(path).map_err(|source| ConfigError::Io { path: path.to_path_buf(), source })
+    bounded_read::text(path).map_err(|source| ConfigError::Io { path: path.to_path_buf(), source })
 }
 
 /// A file as it stood at one moment. Without content there was none.

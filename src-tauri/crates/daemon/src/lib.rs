@@ -31,7 +31,6 @@ mod mounts;
 mod network;
 mod prepared;
 mod protection;
-pub mod regular;
 pub mod replay;
 mod server;
 mod session;

@@ -3,9 +3,9 @@
 //! - One daemon per user: whoever holds the lock of the state and that of the socket listens.
 //! - A peer of another user is refused before anything it says is read.
 
-use crate::regular;
 use crate::session::Stdio;
 use crate::wire::{Input, Output};
+use ironcurtain_paths::bounded_read;
 use ironcurtain_protocol::{Hello, MAX_FRAME_BYTES, Note, Refusal, RefusalCode, VERSION, Welcome};
 use rustix::fs::FlockOperation;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags};
@@ -81,7 +81,7 @@ impl Lock {
     /// Takes it, or says that another daemon has it.
     fn take(path: PathBuf) -> Result<Self, ListenError> {
         let failed = |source| ListenError::Io { path: path.clone(), source };
-        let file = regular::own(&path).map_err(failed)?;
+        let file = bounded_read::open_own(&path).map_err(failed)?;
         match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => Ok(Self(file)),
             Err(rustix::io::Errno::WOULDBLOCK) => Err(ListenError::AlreadyRunning(path)),

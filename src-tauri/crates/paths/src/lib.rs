@@ -4,8 +4,11 @@
 //! - [`Resolver`], behind the default feature `resolve`, is the only code that follows symlinks.
 //! - Whatever cannot be resolved is an error, never a guess: the caller denies.
 //! - [`OwnProgram`], behind the default feature `program`, is how our programs start each other.
+//! - [`bounded_read`], behind the default feature `files`, is how files are opened that may be something else.
 //! - [`protected`] lists the paths of secrets and of agents' clients. It is data.
 
+#[cfg(all(unix, feature = "files"))]
+pub mod bounded_read;
 mod canonical;
 #[cfg(all(unix, feature = "program"))]
 mod program;

@@ -4,7 +4,8 @@ use super::Report;
 use super::explain::{reason, word};
 use super::files::World;
 use crate::sheet::{Sheet, counted};
-use ironcurtain_daemon::{ConfigError, regular};
+use ironcurtain_daemon::ConfigError;
+use ironcurtain_paths::bounded_read;
 use ironcurtain_policy::{Decision, Denial, Place, strict};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -89,7 +90,7 @@ pub fn report(world: World, file: &Path) -> anyhow::Result<Report> {
 
 fn read(file: &Path) -> anyhow::Result<Scenarios> {
     let unread = |source: io::Error| ConfigError::Io { path: file.to_path_buf(), source };
-    let text = regular::text(file).map_err(unread)?;
+    let text = bounded_read::text(file).map_err(unread)?;
     let text =
         text.ok_or_else(|| unread(io::Error::new(io::ErrorKind::NotFound, "there is no such file")))?;
     let invalid = |line: Option<usize>, problem: String| ConfigError::Invalid {

@@ -3,7 +3,7 @@
 //!
 //! Not shown by the chain alone: lines cut off at the end of the log.
 
-use crate::regular;
+use ironcurtain_paths::bounded_read;
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
@@ -84,7 +84,7 @@ pub fn check(log: &Path) -> io::Result<Checked> {
 /// Follows the chain, and shows what holds after each entry.
 fn walk(log: &Path, mut see: impl FnMut(&Checked)) -> io::Result<Checked> {
     let mut checked = Checked::empty();
-    let mut reader = match regular::open(log) {
+    let mut reader = match bounded_read::open(log) {
         Ok(file) => BufReader::new(file),
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(checked),
         Err(e) => return Err(e),

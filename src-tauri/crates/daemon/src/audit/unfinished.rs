@@ -1,6 +1,6 @@
 //! Sessions that have a beginning on record and no end, as a trusted process that was killed leaves them.
 
-use crate::regular;
+use ironcurtain_paths::bounded_read;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader};
@@ -25,7 +25,7 @@ pub(crate) struct Unfinished {
 /// When the log cannot be read.
 pub(crate) fn unfinished(log: &Path) -> io::Result<Vec<Unfinished>> {
     let mut open = BTreeMap::new();
-    let mut lines = BufReader::new(regular::open(log)?);
+    let mut lines = BufReader::new(bounded_read::open(log)?);
     let mut line = Vec::new();
     while lines.read_until(b'\n', &mut line)? > 0 {
         let text = String::from_utf8_lossy(&line);

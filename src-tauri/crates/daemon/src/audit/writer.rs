@@ -3,7 +3,7 @@
 use super::chain::{self, Checked, Written, check};
 use super::entry::{Entry, Event};
 use crate::clock::now_ms;
-use crate::regular;
+use ironcurtain_paths::bounded_read;
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
@@ -68,7 +68,7 @@ impl Writer {
     /// [`AuditError::Broken`], when the chain does not hold: it is never continued over an edit.
     pub fn open(path: &Path) -> Result<Self, AuditError> {
         let broken = |problem: String| AuditError::Broken { path: path.to_path_buf(), problem };
-        let file = regular::own(path).map_err(|e| broken(e.to_string()))?;
+        let file = bounded_read::open_own(path).map_err(|e| broken(e.to_string()))?;
         let regular = file.metadata().map_err(|e| broken(e.to_string()))?.is_file();
         let checked =
             if regular { check(path).map_err(|e| broken(e.to_string()))? } else { Checked::empty() };

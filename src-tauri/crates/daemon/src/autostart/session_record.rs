@@ -4,7 +4,7 @@
 //! - The number of files is bounded; what is beyond that is told as a number.
 
 use crate::edit;
-use crate::regular;
+use ironcurtain_paths::bounded_read;
 use ironcurtain_sandbox::autostart::Finding;
 use serde::{Deserialize, Serialize};
 use std::io;
@@ -107,7 +107,7 @@ impl SessionRecord {
     /// # Errors
     /// When it cannot be read or is not understood.
     pub(crate) fn read(dir: &Path) -> io::Result<Option<Self>> {
-        let text = regular::text(&place(dir))?;
+        let text = bounded_read::text(&place(dir))?;
         text.map(|text| Ok(serde_json::from_str(&text)?)).transpose()
     }
 

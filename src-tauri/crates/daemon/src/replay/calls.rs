@@ -5,7 +5,7 @@
 
 use super::{Recorded, Ruling};
 use crate::audit::{Entry, Event, PolicyDecision};
-use crate::regular;
+use ironcurtain_paths::bounded_read;
 use ironcurtain_policy::Decision;
 use std::collections::HashSet;
 use std::io::{self, BufRead, BufReader, Read};
@@ -20,7 +20,7 @@ pub(super) fn read(log: &Path, length: u64, since_ms: u64) -> io::Result<Vec<Rec
     if length == 0 {
         return Ok(calls.found);
     }
-    let mut lines = BufReader::new(regular::open(log)?.take(length));
+    let mut lines = BufReader::new(bounded_read::open(log)?.take(length));
     let mut line = Vec::new();
     for number in 1.. {
         line.clear();

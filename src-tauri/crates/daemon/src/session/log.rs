@@ -2,7 +2,7 @@
 //! nothing in a line hides or steers the terminal it is looked at on.
 
 use crate::consent::visible;
-use crate::regular;
+use ironcurtain_paths::bounded_read;
 use std::io::Write;
 use std::path::PathBuf;
 use tokio::sync::mpsc;
@@ -26,7 +26,7 @@ pub(super) fn start(path: PathBuf) -> mpsc::Sender<String> {
                 continue;
             }
             if file.is_none() {
-                file = regular::own(&path).ok();
+                file = bounded_read::open_own(&path).ok();
             }
             // It is for people to read later; a full disk is told where it matters, by the audit log.
             let _ = file.as_mut().map(|f| writeln!(f, "{line}"));

@@ -5,7 +5,7 @@
 use super::{concerned, event, name, sentence};
 use crate::audit::Entry;
 use crate::consent::visible;
-use crate::regular;
+use ironcurtain_paths::bounded_read;
 use ironcurtain_protocol::{ActivityView, MAX_FRAME_BYTES};
 use std::collections::VecDeque;
 use std::io::{self, BufRead, BufReader, Read};
@@ -43,7 +43,7 @@ impl Line {
 
 /// The newest entries of the log, oldest first. A line that is no entry is left out: checking the log names it.
 pub(crate) fn activity(log: &Path, limit: usize) -> io::Result<Vec<ActivityView>> {
-    let mut lines = BufReader::new(regular::open(log)?);
+    let mut lines = BufReader::new(bounded_read::open(log)?);
     let mut newest = VecDeque::new();
     let mut kept = 0;
     while let Some(line) = next(&mut lines)? {

@@ -4,7 +4,7 @@
 //!   following a link and without waiting.
 
 use super::Unknown;
-use crate::regular;
+use ironcurtain_paths::bounded_read;
 use ironcurtain_paths::{CanonicalPath, Resolver};
 use rustix::fs::Access;
 use std::io::{self, ErrorKind, Read};
@@ -38,7 +38,7 @@ pub(super) fn read_unlinked(
 }
 
 fn read_regular(path: &CanonicalPath) -> Result<Option<Vec<u8>>, Unknown> {
-    let file = match regular::open_unlinked(path.as_path()) {
+    let file = match bounded_read::open_unlinked(path.as_path()) {
         Ok(file) => file,
         Err(e) if is_missing(&e) => return Ok(None),
         Err(_) => return Err(Unknown::NotPlain),

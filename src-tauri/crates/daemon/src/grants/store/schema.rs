@@ -2,7 +2,7 @@
 //!
 //! - A change of version is one transaction: after a crash the database is of the one or of the other.
 
-use crate::regular;
+use ironcurtain_paths::bounded_read;
 use rusqlite::{Connection, OpenFlags};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -66,7 +66,7 @@ pub enum StoreError {
 /// Opens the database, with the tables of this version.
 pub(super) fn open(path: &Path) -> Result<Connection, StoreError> {
     let at = |source| StoreError::Database { path: path.to_path_buf(), source };
-    regular::own(path).map_err(|source| StoreError::File { path: path.to_path_buf(), source })?;
+    bounded_read::open_own(path).map_err(|source| StoreError::File { path: path.to_path_buf(), source })?;
     let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     connection.execute_batch("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;").map_err(at)?;
     let found: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(at)?;

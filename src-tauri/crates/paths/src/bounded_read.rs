@@ -4,7 +4,7 @@
 //! - Opening never waits, and nothing but a regular file is read.
 //! - A file of ours is made anew or is ours already: nothing is written through a link, or to what others may write.
 
-use ironcurtain_paths::is_written_by_others;
+use crate::is_written_by_others;
 use rustix::fs::{FileType, Mode, OFlags, fstat};
 use rustix::io::Errno;
 use std::fs::File;
@@ -18,12 +18,12 @@ pub const LONGEST: u64 = 16 * 1024 * 1024;
 ///
 /// # Errors
 /// When it cannot be opened, or is something else, which is named.
-pub(crate) fn open(path: &Path) -> io::Result<File> {
+pub fn open(path: &Path) -> io::Result<File> {
     open_with(path, OFlags::empty())
 }
 
 /// As [`open`], for what must not be a link.
-pub(crate) fn open_unlinked(path: &Path) -> io::Result<File> {
+pub fn open_unlinked(path: &Path) -> io::Result<File> {
     open_with(path, OFlags::NOFOLLOW)
 }
 
@@ -31,7 +31,7 @@ pub(crate) fn open_unlinked(path: &Path) -> io::Result<File> {
 ///
 /// # Errors
 /// When it cannot be opened, is a link, or another user owns it or may write it.
-pub(crate) fn own(path: &Path) -> io::Result<File> {
+pub fn open_own(path: &Path) -> io::Result<File> {
     let flags = OFlags::RDWR
         | OFlags::APPEND
         | OFlags::NOFOLLOW
@@ -141,9 +141,9 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = |name: &str| dir.path().join(name);
         let mode = |name: &str| fstat(File::open(path(name)).unwrap()).unwrap().st_mode & 0o777;
-        let refused = |name: &str| own(&path(name)).unwrap_err().to_string();
+        let refused = |name: &str| open_own(&path(name)).unwrap_err().to_string();
         for _ in 0..2 {
-            own(&path("log")).unwrap().write_all(b"line\n").unwrap();
+            open_own(&path("log")).unwrap().write_all(b"line\n").unwrap();
         }
         assert_eq!(
             (std::fs::read_to_string(path("log")).unwrap().as_str(), mode("log")),
