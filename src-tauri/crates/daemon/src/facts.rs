@@ -86,7 +86,7 @@ fn cannot_be(path: &CanonicalPath) -> bool {
 
 fn too_long(argument: &str) -> Denial {
     let reason = format!("the path in `{argument}` is longer than a path can be");
-    Denial::new("structural-invalid-argument", reason)
+    Denial::invalid(reason)
 }
 
 #[cfg(test)]

@@ -199,7 +199,7 @@ pub async fn prepare(
 }
 
 fn not_asked() -> Denial {
-    Denial::new("structural-invalid-argument", "git could not be asked about the remote")
+    Denial::invalid("git could not be asked about the remote")
 }
 
 #[cfg(test)]

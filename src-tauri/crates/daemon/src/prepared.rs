@@ -124,14 +124,14 @@ fn opens_too_much(folder: &CanonicalPath, inside: &CanonicalPath) -> Denial {
     let reason = format!(
         "to make or remove a name in `{folder}` the whole folder must be open for the server, and it holds the protected `{inside}`; choose a folder in it"
     );
-    Denial::new("structural-protected-path", reason)
+    Denial::protected(reason)
 }
 
 fn exposes((folder, inside): (&CanonicalPath, &CanonicalPath)) -> Denial {
     let reason = format!(
         "`{folder}` cannot be opened as a whole, because it holds the protected `{inside}`; name a folder or file in it"
     );
-    Denial::new("structural-protected-path", reason)
+    Denial::protected(reason)
 }
 
 /// The nearest folder above a path that exists.

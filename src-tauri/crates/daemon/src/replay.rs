@@ -16,8 +16,8 @@ use crate::law::{Law, LawError};
 use crate::prepared::Prepared;
 use ironcurtain_paths::{CanonicalPath, Resolver, Target};
 use ironcurtain_policy::{
-    AccessSet, Decision, Denial, Destination, Grant, GrantKind, HostGrant, Role, SharedStr, ToolAnnotation,
-    Verdict,
+    AccessSet, Decision, Denial, DeniedBy, Destination, Grant, GrantKind, HostGrant, Role, SharedStr,
+    ToolAnnotation, Verdict,
 };
 use serde_json::{Map, Value};
 use std::io;
@@ -227,7 +227,7 @@ fn hosts(call: &Recorded) -> Vec<HostGrant> {
 /// A call that is not understood: where it does not fit its tool, a mark in it may be the reason.
 fn misfit(call: &Recorded, denial: Denial) -> Result<Ruling, Obstacle> {
     let mut marked = call.arguments.iter().filter(|(_, value)| audit::is_marked(value));
-    match marked.next().filter(|_| denial.rule == "structural-invalid-argument") {
+    match marked.next().filter(|_| denial.by == DeniedBy::InvalidArgument) {
         Some((name, _)) => Err(Obstacle::Redacted(name.clone())),
         None => Ok(denied(denial)),
     }

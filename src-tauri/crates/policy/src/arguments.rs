@@ -6,7 +6,6 @@
 use crate::annotations::{KnownTool, Values};
 use crate::call::{Fact, ResolvedCall};
 use crate::fields::field;
-use crate::judge::UNKNOWN_TOOL;
 use crate::{Annotations, Denial, Role, RoleSet, Roles, SharedStr};
 use serde_json::{Map, Value};
 use smallvec::SmallVec;
@@ -74,7 +73,7 @@ impl Annotations {
 
     fn known_or_denied(&self, server: &str, tool: &str) -> Result<&Arc<KnownTool>, Denial> {
         self.known(server, tool)
-            .ok_or_else(|| Denial::new(UNKNOWN_TOOL, format!("the tool `{server}/{tool}` is not known")))
+            .ok_or_else(|| Denial::unknown_tool(format!("the tool `{server}/{tool}` is not known")))
     }
 }
 

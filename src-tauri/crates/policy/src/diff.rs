@@ -11,8 +11,7 @@ mod probes;
 mod slots;
 mod values;
 
-use crate::judge::DEFAULT_DENY;
-use crate::{Annotations, Decision, Policy, Rule, Verdict};
+use crate::{Annotations, Decision, DeniedBy, Policy, Rule, Verdict};
 use comparing::Comparing;
 pub(crate) use comparing::situations;
 use serde_json::{Map, Value};
@@ -133,7 +132,7 @@ impl Outcome {
         match verdict {
             Verdict::Allow(_) => Self::Allow,
             Verdict::Escalate(_) => Self::Escalate,
-            Verdict::Deny(denial) if denial.rule == DEFAULT_DENY => Self::Uncovered,
+            Verdict::Deny(denial) if denial.by == DeniedBy::NoRule => Self::Uncovered,
             Verdict::Deny(_) => Self::Deny,
         }
     }

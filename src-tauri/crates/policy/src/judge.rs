@@ -13,8 +13,8 @@ pub use explain::{Explanation, Miss, Settled, Step};
 
 use crate::rules::About;
 use crate::{
-    Access, Asked, Gates, Given, Grant, HostGrant, Policy, Protected, Reason, ResolvedCall, Resource, Role,
-    Rule, SharedStr, Spoken, Verdict,
+    Access, AllowedBy, Asked, Gates, Given, Grant, HostGrant, Policy, Protected, Reason, ResolvedCall,
+    Resource, Role, Rule, SharedStr, Spoken, Verdict,
 };
 use cover::Scope;
 use ironcurtain_paths::CanonicalPath;
@@ -91,7 +91,7 @@ fn structure(context: &Context<'_>, call: &ResolvedCall) -> Option<Verdict> {
     if let Some(denial) = protect::refuse(context, call) {
         return Some(Verdict::Deny(denial));
     }
-    is_introspection(call).then(|| tally::permit(Reason::fixed(&INTROSPECTION)))
+    is_introspection(call).then(|| tally::permit(AllowedBy::Introspection, Reason::fixed(&INTROSPECTION)))
 }
 
 fn is_introspection(call: &ResolvedCall) -> bool {

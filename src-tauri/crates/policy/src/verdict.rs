@@ -3,8 +3,8 @@
 //! - Only the judge makes a [`Permit`]; it carries why, and which grants it rests on.
 //! - An [`Escalation`] names every value that needs a person's word: approving exactly those lets the call through.
 
-use crate::judge::{INVALID_ARGUMENT, STARTS_PROGRAMS};
-use crate::{Destination, Few, Role, Shared, SharedStr};
+use crate::judge::{DEFAULT_DENY, INVALID_ARGUMENT, PROTECTED_PATH, STARTS_PROGRAMS, UNKNOWN_TOOL};
+use crate::{AllowedBy, DeniedBy, Destination, Few, Role, Shared, SharedStr};
 use ironcurtain_paths::CanonicalPath;
 use std::fmt;
 
@@ -24,6 +24,7 @@ pub enum Verdict {
 #[derive(Debug, PartialEq, Eq)]
 #[must_use = "a permit is what forwarding a call takes"]
 pub struct Permit {
+    by: AllowedBy,
     reasons: Few<Reason>,
     grants: Vec<String>,
 }
@@ -42,7 +43,9 @@ pub struct Escalation {
 /// A call that is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Denial {
-    /// Name of the rule that refuses.
+    /// The ground on which it is refused.
+    pub by: DeniedBy,
+    /// Name of the rule that refuses, or of the structural answer.
     pub rule: SharedStr,
     /// Its reason.
     pub reason: SharedStr,
@@ -89,8 +92,14 @@ pub enum Subject {
 }
 
 impl Permit {
-    pub(crate) fn new(reasons: Few<Reason>, grants: Vec<String>) -> Self {
-        Self { reasons, grants }
+    pub(crate) fn new(by: AllowedBy, reasons: Few<Reason>, grants: Vec<String>) -> Self {
+        Self { by, reasons, grants }
+    }
+
+    /// The ground on which the call is allowed: that of the first reason.
+    #[must_use]
+    pub fn allowed_by(&self) -> AllowedBy {
+        self.by
     }
 
     /// Every rule that spoke, the first one first.
@@ -107,15 +116,35 @@ impl Permit {
 }
 
 impl Denial {
-    /// A refusal by one rule.
-    #[must_use]
-    pub fn new(rule: impl Into<SharedStr>, reason: impl Into<SharedStr>) -> Self {
-        Self { rule: rule.into(), reason: reason.into(), others: Few::new() }
+    fn structural(by: DeniedBy, rule: SharedStr, reason: impl Into<SharedStr>) -> Self {
+        Self { by, rule, reason: reason.into(), others: Few::new() }
     }
 
     /// Refuses a call whose arguments cannot be understood.
-    pub(crate) fn invalid(reason: impl Into<SharedStr>) -> Self {
-        Self::new(INVALID_ARGUMENT, reason)
+    #[must_use]
+    pub fn invalid(reason: impl Into<SharedStr>) -> Self {
+        Self::structural(DeniedBy::InvalidArgument, INVALID_ARGUMENT, reason)
+    }
+
+    /// Refuses a call that would touch a protected path, or uncover one.
+    #[must_use]
+    pub fn protected(reason: impl Into<SharedStr>) -> Self {
+        Self::structural(DeniedBy::ProtectedPath, PROTECTED_PATH, reason)
+    }
+
+    /// Refuses a call of a tool that is not annotated.
+    pub(crate) fn unknown_tool(reason: String) -> Self {
+        Self::structural(DeniedBy::UnknownTool, UNKNOWN_TOOL, reason)
+    }
+
+    /// Refuses a call that nothing allows.
+    pub(crate) fn uncovered(reason: String) -> Self {
+        Self::structural(DeniedBy::NoRule, DEFAULT_DENY, reason)
+    }
+
+    /// Refuses a call that a rule denies, and perhaps others.
+    pub(crate) fn by_rules(first: &Spoken, others: Few<Reason>) -> Self {
+        Self { by: DeniedBy::Rule, rule: first.rule.clone(), reason: first.reason.clone(), others }
     }
 
     /// Refuses a call because a value of it could not be turned into a fact (a path with a loop, a remote that git

@@ -344,7 +344,7 @@ async fn answer(
 
 /// A verdict other than deny about a call that was never resolved cannot be; if it is, the call is denied.
 fn unresolved() -> Denial {
-    Denial::new("structural-invalid-argument", "the call was not resolved")
+    Denial::invalid("the call was not resolved")
 }
 
 fn is_error(result: &RawValue) -> bool {

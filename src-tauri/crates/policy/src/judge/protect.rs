@@ -1,6 +1,6 @@
 //! Refuses a call that touches a protected path, or changes one that is kept, whatever rules, grants and people say.
 
-use super::{Context, PROTECTED_PATH};
+use super::Context;
 use crate::protected::Closed;
 use crate::{Access, Denial, KeptThing, ResolvedCall, Resource, Role, RoleSet};
 use ironcurtain_paths::CanonicalPath;
@@ -26,7 +26,7 @@ fn changed(context: &Context<'_>, call: &ResolvedCall) -> Option<Denial> {
         };
         let what = if kept.path == *path { String::new() } else { format!(" (`{}`)", kept.path) };
         let reason = format!("argument `{argument}`: `{path}` is not changed for any agent{what}: {why}");
-        Some(Denial::new(PROTECTED_PATH, reason))
+        Some(Denial::protected(reason))
     });
     kept.next()
 }
@@ -46,6 +46,6 @@ fn touched(context: &Context<'_>, call: &ResolvedCall) -> Option<Denial> {
             Closed::Inside => "is protected",
             Closed::Above => "has protected files in it",
         };
-        Some(Denial::new(PROTECTED_PATH, format!("argument `{argument}`: `{path}` {relation}")))
+        Some(Denial::protected(format!("argument `{argument}`: `{path}` {relation}")))
     })
 }

@@ -2,10 +2,10 @@
 //!
 //! - Findings are borrowed: names and reasons are copied for the verdict alone.
 
-use super::{DEFAULT_DENY, DOMAIN_GATE, GRANT, SANDBOX, STARTS_PROGRAMS};
+use super::{DOMAIN_GATE, GRANT, SANDBOX, STARTS_PROGRAMS};
 use crate::{
-    Asked, Decision, Denial, Escalation, Few, Given, Grant, HostGrant, Permit, Reason, ResolvedCall,
-    Resource, Role, Rule, SharedStr, Spoken, Subject, Verdict,
+    AllowedBy, Asked, Decision, Denial, Escalation, Few, Given, Grant, HostGrant, Permit, Reason,
+    ResolvedCall, Resource, Role, Rule, SharedStr, Spoken, Subject, Verdict,
 };
 use ironcurtain_paths::protected::Known;
 use std::fmt;
@@ -49,9 +49,23 @@ pub(super) enum Settled<'a> {
     Host(&'a HostGrant),
 }
 
+/// What allows a call, so far: every reason once, and the ground of the first.
+#[derive(Default)]
+struct Grounds {
+    by: Option<AllowedBy>,
+    reasons: Few<Reason>,
+}
+
+impl Grounds {
+    fn add(&mut self, by: AllowedBy, reason: Reason) {
+        self.by.get_or_insert(by);
+        push(&mut self.reasons, reason);
+    }
+}
+
 /// A permit that rests on structure alone.
-pub(super) fn permit(reason: Reason) -> Verdict {
-    Verdict::Allow(Permit::new(Few::from([reason]), Vec::new()))
+pub(super) fn permit(by: AllowedBy, reason: Reason) -> Verdict {
+    Verdict::Allow(Permit::new(by, Few::from([reason]), Vec::new()))
 }
 
 impl<'a> Tally<'a> {
@@ -90,14 +104,14 @@ impl<'a> Tally<'a> {
         if let [first, rest @ ..] = self.denied.as_slice() {
             return Verdict::Deny(denial(first, rest));
         }
-        let mut reasons = Few::new();
-        self.allowed.iter().for_each(|rule| push(&mut reasons, rule.said.clone()));
+        let mut grounds = Grounds::default();
+        self.allowed.iter().for_each(|rule| grounds.add(AllowedBy::Rule, rule.said.clone()));
         let mut values = Few::new();
         let mut is_open = |asked: Asked| {
             let answered = approved.iter().any(|approved| asked.is_answered_by(approved));
             if answered {
                 let reason = format!("approved: {}", asked.by.reason).into();
-                push(&mut reasons, Spoken { rule: asked.by.rule.clone(), reason }.into());
+                grounds.add(AllowedBy::Answer, Spoken { rule: asked.by.rule.clone(), reason }.into());
             } else if !values.iter().any(|value| asked.is_answered_by(value)) {
                 values.push(asked);
             }
@@ -115,12 +129,16 @@ impl<'a> Tally<'a> {
             is_open(finding.asked(call, rule.said.clone()));
         }
         if let Some(left) = self.uncovered.as_ref().filter(|_| gates == 0) {
-            return Verdict::Deny(Denial::new(DEFAULT_DENY, format!("no rule covers {left}")));
+            return Verdict::Deny(Denial::uncovered(format!("no rule covers {left}")));
         }
-        self.settled.iter().for_each(|by| push(&mut reasons, by.reason()));
-        match values.first() {
-            None => Verdict::Allow(Permit::new(reasons, self.grants())),
-            Some(first) => Verdict::Escalate(Escalation { by: first.by.clone(), values, others: reasons }),
+        self.settled.iter().for_each(|settled| grounds.add(settled.allowed_by(), settled.reason()));
+        let Grounds { by, reasons } = grounds;
+        match (values.first(), by) {
+            (Some(first), _) => {
+                Verdict::Escalate(Escalation { by: first.by.clone(), values, others: reasons })
+            }
+            (None, Some(by)) => Verdict::Allow(Permit::new(by, reasons, self.grants())),
+            (None, None) => Verdict::Deny(Denial::uncovered("no rule covers this call".to_owned())),
         }
     }
 
@@ -134,6 +152,13 @@ impl<'a> Tally<'a> {
 }
 
 impl Settled<'_> {
+    fn allowed_by(&self) -> AllowedBy {
+        match self {
+            Self::Sandbox => AllowedBy::SessionFolder,
+            Self::Grant(_) | Self::Host(_) => AllowedBy::Grant,
+        }
+    }
+
     fn reason(&self) -> Reason {
         match self {
             Self::Sandbox => Reason::fixed(&SANDBOX),
@@ -157,7 +182,7 @@ fn denial(first: &Rule, rest: &[&Rule]) -> Denial {
     for rule in rest.iter().filter(|rule| rule.name() != first.name()) {
         push(&mut others, rule.said.clone());
     }
-    Denial { others, ..Denial::new(first.name().clone(), first.reason().clone()) }
+    Denial::by_rules(&first.said, others)
 }
 
 fn granted(reason: String) -> Reason {

@@ -2,8 +2,8 @@
 
 use crate::scene::{Scene, grant, path};
 use ironcurtain_policy::{
-    Access, Asked, Decision, Gates, GrantKind, Miss, Reason, Role, Settled, SharedStr, Spoken, Subject,
-    Verdict,
+    Access, AllowedBy, Asked, Decision, DeniedBy, Gates, GrantKind, Miss, Reason, Role, Settled, SharedStr,
+    Spoken, Subject, Verdict,
 };
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -218,4 +218,36 @@ fn a_denial_by_default_names_what_no_rule_covers() {
     let repo = reason("other", "repo", json!({ "repo": "app" }));
     assert_eq!(repo, "no rule covers `(not given)` as `github-owner`");
     assert_eq!(reason("other", "mail", json!({ "to": "a@b.c" })), "no rule covers this tool");
+}
+
+#[test]
+fn a_verdict_says_who_decided_as_a_value() {
+    let rules = [
+        ("approved: by the rules", json!({ "tool": ["write"] }), "allow"),
+        ("ask", json!({ "tool": ["read"] }), "escalate"),
+        ("never", json!({ "tool": ["search"] }), "deny"),
+    ];
+    let mut scene = Scene::new(&rules);
+    scene.grants = vec![grant("tree", "/t", GrantKind::Tree, &[Access::Read])];
+    scene.approved = vec![asked(Role::ReadPath, "path", Subject::Path(path("/a")))];
+    scene.protected = [path("/p")].into_iter().collect();
+    let by = |tool: &str, arguments: Value| match scene.judge("filesystem", tool, &arguments) {
+        Verdict::Allow(permit) => Ok(permit.allowed_by()),
+        Verdict::Deny(denial) => Err(denial.by),
+        other @ Verdict::Escalate(_) => panic!("{other:?}"),
+    };
+    let at = |path: &str| json!({ "path": path });
+    // Not an answer, whatever its reason sounds like.
+    assert_eq!(by("write", json!({ "path": "/a", "content": "" })), Ok(AllowedBy::Rule));
+    assert_eq!(by("read", at("/a")), Ok(AllowedBy::Answer));
+    assert_eq!(by("read", at("/t/x")), Ok(AllowedBy::Grant));
+    assert_eq!(by("read", at("/box/x")), Ok(AllowedBy::SessionFolder));
+    assert_eq!(by("list_allowed_directories", json!({})), Ok(AllowedBy::Introspection));
+    assert_eq!(by("search", json!({ "path": "/a", "pattern": "" })), Err(DeniedBy::Rule));
+    assert_eq!(by("delete", at("/a")), Err(DeniedBy::NoRule));
+    assert_eq!(by("read", at("/p/x")), Err(DeniedBy::ProtectedPath));
+    assert_eq!(by("read", json!({ "path": "/a", "more": 1 })), Err(DeniedBy::InvalidArgument));
+    assert_eq!(by("none", json!({})), Err(DeniedBy::UnknownTool));
+    assert_eq!(json!(AllowedBy::SessionFolder), json!("session-folder"));
+    assert_eq!(json!(DeniedBy::NoRule), json!("no-rule"));
 }
