@@ -14,15 +14,14 @@ mod watching;
 use last_looks::LastLook;
 pub(crate) use last_looks::LastLooks;
 pub(crate) use recorder::DecideError;
-pub use session_record::Decided;
 pub(crate) use session_record::SessionFacts;
 pub(crate) use watching::{Look, WatchError};
 
-use crate::audit::Audit;
 use crate::config::{AutostartSettings, GitConfigSettings};
 use crate::containment::{Profile, Surroundings};
 use crate::home::Home;
 use crate::last_words::LastWords;
+use ironcurtain_audit::Audit;
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_protocol::{LeftChoice, LeftState, SessionRecordView};
 use ironcurtain_sandbox::autostart::{GitConfig, Mode, Rules, Watcher};

@@ -2,7 +2,6 @@
 //!
 //! - Nothing here allows anything: there is no request that answers a question or adds a grant.
 
-use crate::audit::{self, Entry, Event, LOG_NAME};
 use crate::autostart::DecideError;
 use crate::daemon::Inner;
 use crate::grants::StandingGrant;
@@ -10,6 +9,7 @@ use crate::listener::{Peer, send};
 use crate::server::Versions;
 use crate::session::Session;
 use crate::view;
+use ironcurtain_audit::{self as audit, Entry, Event, LOG_NAME};
 use ironcurtain_protocol::{
     Answered, AuditCheckView, Control, ErrorCode, GrantView, MAX_FRAME_BYTES, Protection, Reply, Request,
     StatusView,
@@ -161,7 +161,7 @@ async fn revoked(inner: &Inner, grant: StandingGrant, restarted: Vec<String>) ->
     entry.client = Some(grant.subject.client_name);
     entry.server_name = Some(grant.subject.server);
     entry.session = grant.subject.session;
-    entry.about_granted(&grant.what);
+    grant.what.note_in(&mut entry);
     let recorded = inner.shared.audit.record(entry).await;
     inner.shared.changed();
     match recorded {

@@ -1,6 +1,5 @@
 //! Starting the trusted process, and the handle to it.
 
-use crate::audit::{self, Audit, AuditError, Entry, Event, LOG_NAME, Unfinished};
 use crate::autostart::{Autostart, Parts};
 use crate::consent::{Broker, Consent};
 use crate::containment::{Machine, MachineOptions};
@@ -16,7 +15,8 @@ use crate::law::LawError;
 use crate::listener::{ListenError, Listener, Peer};
 use crate::server::{LISTENING, ServerPrograms};
 use crate::session::{Session, Shared, Stdio};
-use crate::troubles::Troubles;
+use crate::troubles::{Concern, Troubles};
+use ironcurtain_audit::{self as audit, Audit, AuditError, Entry, Event, LOG_NAME, Unfinished};
 use ironcurtain_protocol::{Purpose, RefusalCode, Reply, Request, ShimHello, Stdio as StdioKind};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -106,7 +106,7 @@ pub async fn start(mut options: Options, consent: Arc<dyn Consent>) -> Result<Da
     let listener = Listener::bind(&options.home.socket, &options.home.state)?;
     let first = First::read(&options.home)?;
     let troubles = Troubles::default();
-    let audit = Audit::open(&options.home.audit(), troubles.clone())?;
+    let audit = open_audit(&options.home, &troubles)?;
     let (expired, expiries) = mpsc::unbounded_channel();
     let grants = Grants::open(&options.home.database(), expired)?;
     first.check_places(&options.home, &grants.now())?;
@@ -338,6 +338,12 @@ async fn serve_session(inner: Arc<Inner>, mut peer: Peer, shim: ShimHello) {
     inner.shared.changed();
 }
 
+/// The log; what is wrong with it is among the troubles.
+fn open_audit(home: &Home, troubles: &Troubles) -> Result<Audit, AuditError> {
+    let troubles = troubles.clone();
+    Audit::open(&home.audit(), move |trouble| troubles.set(Concern::Audit, trouble))
+}
+
 /// Refuses a session that has not begun, and puts that on record.
 async fn refuse(inner: &Inner, peer: &mut Peer, client: &Client, code: RefusalCode, why: String) {
     let name = &client.view.name;
@@ -375,7 +381,7 @@ async fn note_expiries(inner: Arc<Inner>, mut expiries: mpsc::UnboundedReceiver<
         entry.grant_id = Some(grant.id);
         entry.client = Some(grant.subject.client_name);
         entry.server_name = Some(grant.subject.server);
-        entry.about_granted(&grant.what);
+        grant.what.note_in(&mut entry);
         if let Err(problem) = inner.shared.audit.record(entry).await {
             tracing::error!(%problem, "the end of a grant is not on record");
         }

@@ -11,6 +11,7 @@ pub use store::StoreError;
 
 use crate::consent::Lifetime;
 use crate::mounts::Need;
+use ironcurtain_audit::Entry;
 use ironcurtain_egress::{Host, Target};
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::{AccessSet, GrantKind};
@@ -62,6 +63,16 @@ pub struct Files {
     pub kind: GrantKind,
     /// What may be done.
     pub access: AccessSet,
+}
+
+impl Granted {
+    /// Notes in an entry of the log what is opened.
+    pub(crate) fn note_in(&self, entry: &mut Entry) {
+        match self {
+            Self::Files(files) => entry.paths = vec![files.path.as_str().to_owned()],
+            Self::Host(target) => entry.about_host(&target.host, target.port),
+        }
+    }
 }
 
 impl fmt::Display for Granted {

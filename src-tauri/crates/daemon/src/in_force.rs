@@ -15,13 +15,13 @@ mod keeper;
 mod read;
 mod watching;
 
-use crate::audit::Audit;
 use crate::config::{Config, Servers};
 use crate::containment::Machine;
 use crate::grants::GrantTable;
 use crate::home::Home;
 use crate::law::{Law, LawError};
 use crate::troubles::Troubles;
+use ironcurtain_audit::Audit;
 use read::Current;
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot, watch};

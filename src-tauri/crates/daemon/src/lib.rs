@@ -5,7 +5,6 @@
 //! - Whatever fails, fails closed: the call is denied with a reason, and the session lives on.
 
 pub mod annotating;
-pub mod audit;
 mod autostart;
 pub mod catalog;
 mod clock;

@@ -8,12 +8,12 @@
 
 mod calls;
 
-use crate::audit::{self, LOG_NAME};
 use crate::config::Servers;
 use crate::home::Home;
 use crate::judging::Setting;
 use crate::law::{Law, LawError};
 use crate::prepared::Prepared;
+use ironcurtain_audit::{self as audit, LOG_NAME};
 use ironcurtain_paths::{CanonicalPath, Resolver, Target};
 use ironcurtain_policy::{
     AccessSet, Decision, Denial, DeniedBy, Destination, Grant, GrantKind, HostGrant, Role, SharedStr,

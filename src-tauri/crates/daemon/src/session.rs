@@ -22,7 +22,6 @@ mod under_way;
 
 pub use shared::Shared;
 
-use crate::audit::{AuditError, Entry, Event};
 use crate::autostart::SessionFacts;
 use crate::config::Server as ServerConfig;
 use crate::consent::{shown_client, visible};
@@ -35,6 +34,7 @@ use crate::network::{Caller, Network};
 use crate::server::{Containment, LegOptions, Outgoing, Server};
 use crate::wire::{Id, Input, Output};
 use echo::Echo;
+use ironcurtain_audit::{AuditError, Entry, Event};
 use ironcurtain_paths::{CanonicalPath, Resolver};
 use ironcurtain_protocol::{ClientView, Note, RootView, SessionView};
 use once::AllowedOnce;

@@ -4,10 +4,10 @@ mod activity;
 
 pub(crate) use activity::activity;
 
-use crate::audit::{Entry, Event, PolicyDecision};
 use crate::consent::{Lifetime, visible};
 use crate::grants::{Files, Granted, StandingGrant};
 use crate::server::still_there;
+use ironcurtain_audit::{Entry, Event, PolicyDecision};
 use ironcurtain_paths::{CanonicalPath, Resolver};
 use ironcurtain_policy::GrantKind;
 use ironcurtain_protocol::GrantView;

@@ -4,10 +4,10 @@
 //!   the last look is forgotten. Killed in between, it is told twice rather than not at all.
 
 use super::last_looks::LastLook;
-use super::session_record::{Decided, SessionFacts, SessionRecord};
-use crate::audit::{Audit, Entry, Event};
+use super::session_record::{SessionFacts, SessionRecord};
+use ironcurtain_audit::{Audit, Entry, Event, FileChange, FileDecision, FileFinding};
 use ironcurtain_protocol::LeftChoice;
-use ironcurtain_sandbox::autostart::{Done, Finding, quarantine};
+use ironcurtain_sandbox::autostart::{Change, Done, Finding, quarantine};
 use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
@@ -197,12 +197,12 @@ impl Recorder {
             let none = || DecideError::NoFile { session: id, path: wanted.clone() };
             let file = record.undecided(&wanted).ok_or_else(none)?;
             let decided = match choice {
-                LeftChoice::Keep => Decided::Kept,
+                LeftChoice::Keep => FileDecision::Kept,
                 LeftChoice::Quarantine => {
                     let moved = quarantine(&state, &wanted);
                     let moved =
                         moved.map_err(|e| DecideError::NotMoved { path: wanted, problem: e.to_string() });
-                    Decided::Quarantined { moved_to: moved? }
+                    FileDecision::Quarantined { moved_to: moved? }
                 }
             };
             file.decided = Some(decided.clone());
@@ -210,8 +210,8 @@ impl Recorder {
         });
         let (facts, decided) = decided.await?;
         let summary = match &decided {
-            Decided::Kept => format!("you keep `{path}`, which the server {} left", facts.server),
-            Decided::Quarantined { moved_to } => {
+            FileDecision::Kept => format!("you keep `{path}`, which the server {} left", facts.server),
+            FileDecision::Quarantined { moved_to } => {
                 format!("you moved `{path}`, which the server {} left, to `{moved_to}`", facts.server)
             }
         };
@@ -286,13 +286,23 @@ fn entry(finding: &Finding, facts: Option<&SessionFacts>) -> Entry {
     entry.client = facts.map(|facts| facts.client.clone());
     entry.server_name = facts.map(|facts| facts.server.clone());
     entry.sandboxed = Some(true);
-    entry.finding = Some(match finding.clone() {
-        Finding::Left { path, when, change, diff: _ } => Finding::Left { path, when, change, diff: None },
-        other @ (Finding::Quarantined { .. } | Finding::Restored { .. } | Finding::Unfinished { .. }) => {
-            other
-        }
-    });
+    entry.finding = Some(on_record(finding));
     entry
+}
+
+fn on_record(finding: &Finding) -> FileFinding {
+    match finding.clone() {
+        Finding::Quarantined { path, moved_to, when } => FileFinding::Quarantined { path, moved_to, when },
+        Finding::Restored { path, keys } => FileFinding::Restored { path, keys },
+        Finding::Left { path, when, change, diff: _ } => {
+            let change = match change {
+                Change::New => FileChange::New,
+                Change::Changed => FileChange::Changed,
+            };
+            FileFinding::Left { path, when, change, diff: None }
+        }
+        Finding::Unfinished { reason } => FileFinding::Unfinished { reason },
+    }
 }
 
 fn said(session: &str, written: io::Result<()>) {

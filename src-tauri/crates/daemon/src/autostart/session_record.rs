@@ -4,6 +4,7 @@
 //! - The number of files is bounded; what is beyond that is told as a number.
 
 use crate::edit;
+use ironcurtain_audit::FileDecision;
 use ironcurtain_paths::bounded_read;
 use ironcurtain_sandbox::autostart::Finding;
 use serde::{Deserialize, Serialize};
@@ -62,22 +63,9 @@ pub(crate) struct LeftFile {
     pub(crate) finding: Finding,
     /// What the person said to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) decided: Option<Decided>,
+    pub(crate) decided: Option<FileDecision>,
     /// When it was found.
     pub(crate) time_ms: u64,
-}
-
-/// What the person said to a file that was left.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "choice", rename_all = "kebab-case", rename_all_fields = "camelCase")]
-pub enum Decided {
-    /// It stays.
-    Kept,
-    /// It was moved.
-    Quarantined {
-        /// Where it is now.
-        moved_to: String,
-    },
 }
 
 impl LeftFile {
@@ -221,7 +209,7 @@ mod tests {
         let mut all = record();
         assert!(all.add(left(&file, "+all:"), 1));
         assert_eq!(all.count(), 1);
-        all.undecided(file.to_str().unwrap()).unwrap().decided = Some(Decided::Kept);
+        all.undecided(file.to_str().unwrap()).unwrap().decided = Some(FileDecision::Kept);
         assert!(!all.add(left(&file, "+all:"), 2));
         assert_eq!(all.count(), 0);
         assert!(all.add(left(&file, "+all: evil"), 3));

@@ -1,7 +1,8 @@
 //! The record of a session as people are shown it. Names, paths and texts that come from elsewhere are made visible.
 
-use super::session_record::{Decided, LeftFile, SessionRecord};
+use super::session_record::{LeftFile, SessionRecord};
 use crate::consent::visible;
+use ironcurtain_audit::FileDecision;
 use ironcurtain_protocol::{LeftFileView, LeftState, SessionRecordView};
 use ironcurtain_sandbox::autostart::{Change, Finding};
 
@@ -45,8 +46,8 @@ fn file(file: &LeftFile) -> Option<LeftFileView> {
             let (state, moved_to) = match &file.decided {
                 None if file.is_undecided() => (LeftState::Left, None),
                 None => return None,
-                Some(Decided::Kept) => (LeftState::Kept, None),
-                Some(Decided::Quarantined { moved_to }) => {
+                Some(FileDecision::Kept) => (LeftState::Kept, None),
+                Some(FileDecision::Quarantined { moved_to }) => {
                     (LeftState::Quarantined, Some(visible::path(moved_to)))
                 }
             };

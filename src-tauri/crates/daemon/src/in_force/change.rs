@@ -1,9 +1,9 @@
 //! How a change of what is in force is told in the audit log.
 
 use super::Settings;
-use crate::audit::{Entry, Event, PolicyChange, PolicyEffect};
 use crate::config::Servers;
 use crate::law::Law;
+use ironcurtain_audit::{Entry, Event, PolicyChange, PolicyEffect};
 use ironcurtain_policy::OpenFolder;
 use ironcurtain_policy::diff::{Difference, diff, diff_rules};
 use std::collections::BTreeSet;

@@ -1,9 +1,9 @@
 //! The files a law is read from, as they stood at one moment.
 
 use super::{Hosts, LawError, LawFiles};
-use crate::audit::hash_of;
 use crate::config::{ConfigError, Text};
 use crate::home::Home;
+use ironcurtain_audit::hash_of;
 use ironcurtain_policy::defaults;
 use std::io;
 use std::path::{Path, PathBuf};

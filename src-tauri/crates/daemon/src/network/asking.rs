@@ -6,9 +6,9 @@
 
 use super::caller::Caller;
 use super::reach::Reach;
-use crate::audit::{Event, PolicyDecision};
 use crate::consent::{AskingHost, Lifetime, Offer, Outcome, build_host, grants_of};
 use crate::grants::Granted;
+use ironcurtain_audit::{Event, PolicyDecision};
 use ironcurtain_egress::{Answer, Ask, Boxed, Decision, Rules, Target};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};

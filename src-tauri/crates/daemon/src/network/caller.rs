@@ -1,12 +1,12 @@
 //! On whose behalf a server reaches something: for questions, for the record and for grants.
 
 use super::reach::Reach;
-use crate::audit::{Entry, Event};
 use crate::config::Server;
 use crate::grants::{StandingGrant, Subject};
 use crate::identity::Client;
 use crate::law::Law;
 use crate::session::Shared;
+use ironcurtain_audit::{Entry, Event};
 use ironcurtain_egress::{Rules, Target};
 use ironcurtain_protocol::ClientView;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -63,7 +63,7 @@ impl Caller {
         entry.client = Some(self.client.view.name.clone());
         entry.server_name = Some(self.server.name.clone());
         entry.sandboxed = Some(true);
-        entry.about_host(target);
+        entry.about_host(&target.host, target.port);
         entry
     }
 

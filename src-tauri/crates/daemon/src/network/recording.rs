@@ -6,8 +6,8 @@
 use super::caller::Caller;
 use super::pace::Pace;
 use super::reach::lent_to;
-use crate::audit::{Entry, Event, PolicyDecision};
 use crate::consent::visible;
+use ironcurtain_audit::{Entry, Event, PolicyDecision};
 use ironcurtain_egress::{Boxed, By, Host, Record, Target, Verdict};
 use std::sync::Arc;
 

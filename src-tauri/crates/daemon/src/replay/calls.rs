@@ -4,7 +4,7 @@
 //!   person answered.
 
 use super::{Recorded, Ruling};
-use crate::audit::{Entry, Event, PolicyDecision};
+use ironcurtain_audit::{Entry, Event, PolicyDecision};
 use ironcurtain_paths::bounded_read;
 use ironcurtain_policy::Decision;
 use std::collections::HashSet;

@@ -4,9 +4,9 @@
 //!   and after [`LONGEST`] in any case, whether the server answers or not.
 
 use super::Session;
-use crate::audit::Event;
 use crate::consent::{Lifetime, Target, Wanted};
 use crate::grants::{Files, Granted, StandingGrant, Subject};
+use ironcurtain_audit::Event;
 use ironcurtain_policy::{AccessSet, GrantKind};
 use std::collections::BTreeMap;
 use std::io;
@@ -129,7 +129,7 @@ impl Session {
         for grant in closed {
             let mut entry = self.entry(Event::Revoked, format!("what was allowed once is closed: {why}"));
             entry.tool_name = Some(tool.to_owned());
-            entry.about_granted(&grant.what);
+            grant.what.note_in(&mut entry);
             entry.grant_id = Some(grant.id);
             if let Err(problem) = self.shared.audit.record(entry).await {
                 tracing::error!(%problem, "what was allowed once is closed, and that is not on record");

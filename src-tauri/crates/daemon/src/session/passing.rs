@@ -5,9 +5,9 @@
 
 use super::Session;
 use super::under_way::Ticket;
-use crate::audit::{AuditError, Entry, Event, PolicyDecision, redacted};
 use crate::consent::visible;
 use crate::wire::Id;
+use ironcurtain_audit::{AuditError, Entry, Event, PolicyDecision, redacted};
 use rmcp::model::ErrorCode;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};

@@ -1,6 +1,5 @@
 //! What all sessions have in common: settings, the law in force, the log, the grants, the person.
 
-use crate::audit::Audit;
 use crate::autostart::Autostart;
 use crate::config::{Config, FileView, Sandbox, SandboxBackend, Server as ServerConfig};
 use crate::consent::Broker;
@@ -11,6 +10,7 @@ use crate::last_words::LastWords;
 use crate::law::Law;
 use crate::server::{Containment, ServerPrograms};
 use crate::troubles::Troubles;
+use ironcurtain_audit::Audit;
 use std::sync::Arc;
 use tokio::sync::watch;
 

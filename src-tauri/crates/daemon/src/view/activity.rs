@@ -3,8 +3,8 @@
 //! - What is kept and what is answered has a bound, however long lines and their texts are.
 
 use super::{concerned, event, name, sentence};
-use crate::audit::Entry;
 use crate::consent::visible;
+use ironcurtain_audit::Entry;
 use ironcurtain_paths::bounded_read;
 use ironcurtain_protocol::{ActivityView, MAX_FRAME_BYTES};
 use std::collections::VecDeque;
@@ -145,7 +145,7 @@ fn too_long(head: &[u8], bytes: u64) -> Option<ActivityView> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::audit::Event;
+    use ironcurtain_audit::Event;
 
     fn line(seq: u64, change: impl FnOnce(&mut Entry)) -> String {
         let mut entry = Entry::new(Event::Server, "x");

@@ -1,8 +1,8 @@
 //! The masks of a sandbox: what is hidden and closed stays so, whatever programs outside do.
 
 use super::{Leg, Running};
-use crate::audit::{Entry, Event};
 use crate::server::control::Uncovered;
+use ironcurtain_audit::{Entry, Event};
 use ironcurtain_sandbox::{Answer, ControlOp};
 
 impl Leg {

@@ -1,6 +1,5 @@
 //! What a server's leg is made of.
 
-use crate::audit::Audit;
 use crate::autostart::Autostart;
 use crate::config::Server;
 use crate::containment::Surroundings;
@@ -10,6 +9,7 @@ use crate::law::Law;
 use crate::network::Network;
 use crate::server::process::{Containment, ServerPrograms};
 use crate::server::pump::Outgoing;
+use ironcurtain_audit::Audit;
 use ironcurtain_paths::Resolver;
 use std::collections::HashSet;
 use std::sync::Arc;

@@ -3,7 +3,6 @@
 //! - INVARIANT: a grant is kept only once it is on record; what is open for one call alone is on the list or closed.
 
 use super::Call;
-use crate::audit::Event;
 use crate::consent::{Lifetime, Offer, grants_of};
 use crate::grants::{Granted, Subject};
 use crate::network::Loan;
@@ -11,6 +10,7 @@ use crate::server::Lease;
 use crate::session::Session;
 use crate::session::judging::Leave;
 use crate::session::once::{Once, opened};
+use ironcurtain_audit::Event;
 
 /// What is shown and opened for one call alone.
 #[derive(Default)]
@@ -77,7 +77,7 @@ impl Session {
         for grant in &grants {
             let summary = format!("{}, {}", offer.sentence, lifetime.words());
             let mut entry = self.about(call, None, Event::Grant, summary);
-            entry.about_granted(&grant.what);
+            grant.what.note_in(&mut entry);
             entry.grant_id = Some(grant.id.clone());
             entry.question_id = Some(question.to_owned());
             self.shared.audit.record(entry).await.map_err(|e| format!("DENIED: {e}"))?;

@@ -1,12 +1,12 @@
 //! What is put on record of a call, and the words in which it is refused.
 
 use super::Call;
-use crate::audit::{Entry, Event, PolicyDecision, redacted};
 use crate::consent::Outcome;
 use crate::law::Law;
 use crate::prepared::Prepared;
 use crate::session::{Session, refusal};
 use crate::wire::result_line;
+use ironcurtain_audit::{Entry, Event, PolicyDecision, redacted};
 use ironcurtain_policy::Denial;
 use std::sync::atomic::Ordering;
 use tokio::time::Instant;

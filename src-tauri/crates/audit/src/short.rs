@@ -110,7 +110,7 @@ fn length(value: &impl serde::Serialize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::audit::{Event, PolicyDecision, is_marked};
+    use crate::{Event, PolicyDecision, is_marked};
 
     fn shortened(change: impl FnOnce(&mut Entry)) -> Entry {
         let mut entry = Entry::new(Event::Decision, "x");

@@ -7,19 +7,19 @@
 
 mod chain;
 mod entry;
+mod files;
 mod redact;
 mod short;
 mod unfinished;
 mod writer;
 
-pub(crate) use chain::hash_of;
-pub use chain::{Checked, Written, check, check_written};
+pub use chain::{Checked, Written, check, check_written, hash_of};
 pub use entry::{Entry, Event, PolicyChange, PolicyDecision, PolicyEffect};
+pub use files::{FileChange, FileDecision, FileFinding};
 pub use redact::{is_marked, redacted};
-pub(crate) use unfinished::{Unfinished, unfinished};
+pub use unfinished::{Unfinished, unfinished};
 pub use writer::{AuditError, LOG_NAME};
 
-use crate::troubles::{Concern, Troubles};
 use std::fs::File;
 use std::path::Path;
 use std::time::Duration;
@@ -45,19 +45,18 @@ enum Wish {
 }
 
 impl Audit {
-    /// Opens the log in `dir`, mending a last line that a crash tore.
+    /// Opens the log in `dir`, mending a last line that a crash tore. What is wrong with it is said to `trouble` whenever it is
+    /// written, and that nothing is.
     ///
     /// # Errors
     /// [`AuditError`], when the log cannot be read or written.
-    pub fn open(dir: &Path, troubles: Troubles) -> Result<Self, AuditError> {
-        Self::at(&dir.join(LOG_NAME), troubles)
-    }
-
-    /// As [`Audit::open`], for a log that lies anywhere.
-    pub(crate) fn at(log: &Path, troubles: Troubles) -> Result<Self, AuditError> {
-        let writer = Writer::open(log)?;
+    pub fn open(
+        dir: &Path,
+        trouble: impl FnMut(Option<String>) + Send + 'static,
+    ) -> Result<Self, AuditError> {
+        let writer = Writer::open(&dir.join(LOG_NAME))?;
         let (send, receive) = mpsc::channel(QUEUE);
-        tokio::spawn(own(writer, receive, troubles));
+        tokio::spawn(own(writer, receive, trouble));
         Ok(Self(send))
     }
 
@@ -82,7 +81,7 @@ impl Audit {
     }
 }
 
-async fn own(mut writer: Writer, mut wishes: mpsc::Receiver<Wish>, troubles: Troubles) {
+async fn own(mut writer: Writer, mut wishes: mpsc::Receiver<Wish>, mut trouble: impl FnMut(Option<String>)) {
     let mut flush_at = None;
     loop {
         let wish = tokio::select! {
@@ -100,7 +99,7 @@ async fn own(mut writer: Writer, mut wishes: mpsc::Receiver<Wish>, troubles: Tro
             Some(Wish::Standing(done)) => {
                 let stands = writer.stands();
                 if let Err(problem) = &stands {
-                    troubles.set(Concern::Audit, Some(trouble(problem)));
+                    trouble(Some(every_call_is_denied(problem)));
                 }
                 // Who asked may be gone.
                 let _ = done.send((writer.written(), stands));
@@ -109,7 +108,7 @@ async fn own(mut writer: Writer, mut wishes: mpsc::Receiver<Wish>, troubles: Tro
         };
         let persons = entry.event.is_a_persons();
         let written = writer.append(*entry);
-        troubles.set(Concern::Audit, written.as_ref().err().map(trouble));
+        trouble(written.as_ref().err().map(every_call_is_denied));
         if persons && written.is_ok() {
             let file = writer.file();
             // Others may be written meanwhile. Nobody waits any more when the call was cancelled; it is on record all
@@ -123,7 +122,7 @@ async fn own(mut writer: Writer, mut wishes: mpsc::Receiver<Wish>, troubles: Tro
     }
 }
 
-fn trouble(problem: &AuditError) -> String {
+fn every_call_is_denied(problem: &AuditError) -> String {
     format!("Every call is denied, because {problem}.")
 }
 
@@ -148,7 +147,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join(LOG_NAME);
         for _ in 0..2 {
-            let audit = Audit::open(dir.path(), Troubles::default()).unwrap();
+            let audit = Audit::open(dir.path(), |_| ()).unwrap();
             audit.record(Entry::new(Event::Session, "began")).await.unwrap();
             audit.record(Entry::new(Event::Answer, "a person said yes")).await.unwrap();
         }
@@ -156,7 +155,7 @@ mod tests {
         torn.extend_from_slice(b"{\"seq\":5,\"ha");
         std::fs::write(&path, torn).unwrap();
         assert!(!check(&path).unwrap().intact());
-        let audit = Audit::open(dir.path(), Troubles::default()).unwrap();
+        let audit = Audit::open(dir.path(), |_| ()).unwrap();
         assert_eq!(audit.record(Entry::new(Event::Session, "after the crash")).await.unwrap(), 6);
         let checked = check(&path).unwrap();
         assert_eq!((checked.problem, checked.entries), (None, 6));
@@ -166,7 +165,7 @@ mod tests {
     async fn any_edit_shows_and_is_named() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join(LOG_NAME);
-        let audit = Audit::open(dir.path(), Troubles::default()).unwrap();
+        let audit = Audit::open(dir.path(), |_| ()).unwrap();
         for n in 0..5 {
             audit.record(Entry::new(Event::Session, format!("entry {n}"))).await.unwrap();
         }
@@ -191,7 +190,7 @@ mod tests {
     async fn a_chain_that_holds_is_not_the_one_that_was_written_if_it_ends_early_or_was_made_anew() {
         let log_of = async |words: &[&str]| {
             let dir = tempfile::tempdir().unwrap();
-            let audit = Audit::open(dir.path(), Troubles::default()).unwrap();
+            let audit = Audit::open(dir.path(), |_| ()).unwrap();
             for word in words {
                 audit.record(Entry::new(Event::Session, *word)).await.unwrap();
             }
@@ -214,7 +213,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let audit = Audit(mpsc::channel(1).0);
         assert!(matches!(audit.record(Entry::new(Event::Session, "x")).await, Err(AuditError::Ended)));
-        assert!(Audit::open(&dir.path().join("missing"), Troubles::default()).is_err());
+        assert!(Audit::open(&dir.path().join("missing"), |_| ()).is_err());
         // The device that is always full.
         let mut writer = Writer::open(Path::new("/dev/full")).unwrap();
         let error = writer.append(Entry::new(Event::Decision, "x")).unwrap_err();

@@ -1,9 +1,6 @@
 //! One line of the log. Field names are those of the existing IronCurtain system, with ours beside them.
 
-use crate::autostart::Decided;
-use crate::grants::Granted;
-use ironcurtain_egress::Target;
-use ironcurtain_sandbox::autostart::Finding;
+use crate::{FileDecision, FileFinding};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -81,7 +78,9 @@ pub struct PolicyDecision {
 }
 
 impl PolicyDecision {
-    pub(crate) fn new(status: &str, rule: &str, reason: &str) -> Self {
+    /// What the policy said.
+    #[must_use]
+    pub fn new(status: &str, rule: &str, reason: &str) -> Self {
         Self { status: status.to_owned(), rule: rule.to_owned(), reason: reason.to_owned() }
     }
 }
@@ -195,10 +194,10 @@ pub struct Entry {
     pub grant_id: Option<String>,
     /// What was found of files that run later, without what they say.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub finding: Option<Finding>,
+    pub finding: Option<FileFinding>,
     /// What the person said to such a file.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub file_decision: Option<Decided>,
+    pub file_decision: Option<FileDecision>,
     /// How long the person took.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub human_ms: Option<u64>,
@@ -244,15 +243,7 @@ impl Entry {
     }
 
     /// Notes the host that it is about.
-    pub fn about_host(&mut self, target: &Target) {
-        (self.host, self.port) = (Some(target.host.to_string()), Some(target.port));
-    }
-
-    /// Notes what a grant opens.
-    pub fn about_granted(&mut self, what: &Granted) {
-        match what {
-            Granted::Files(files) => self.paths = vec![files.path.as_str().to_owned()],
-            Granted::Host(target) => self.about_host(target),
-        }
+    pub fn about_host(&mut self, host: impl ToString, port: u16) {
+        (self.host, self.port) = (Some(host.to_string()), Some(port));
     }
 }

@@ -2,12 +2,12 @@
 
 use super::chain::{self, Checked, Written, check};
 use super::entry::{Entry, Event};
-use crate::clock::now_ms;
 use ironcurtain_paths::bounded_read;
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Name of the log in the audit directory.
 pub const LOG_NAME: &str = "audit.jsonl";
@@ -156,4 +156,10 @@ impl Writer {
         let summary = "the last line of the log was cut off by a crash and was removed";
         self.append(Entry::new(Event::Daemon, summary)).map(|_| ())
     }
+}
+
+/// Milliseconds since the Unix epoch.
+fn now_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }

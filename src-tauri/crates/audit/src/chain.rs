@@ -139,7 +139,8 @@ fn follow(line: &[u8], before: &Checked) -> Result<String, &'static str> {
 }
 
 /// SHA-256, in hexadecimal digits.
-pub(crate) fn hash_of(bytes: &[u8]) -> String {
+#[must_use]
+pub fn hash_of(bytes: &[u8]) -> String {
     let mut hex = String::with_capacity(HASH_DIGITS);
     for byte in Sha256::digest(bytes) {
         // Writing to a string cannot fail.

@@ -12,18 +12,21 @@ const SIGN: &str = "\"event\":\"session\"";
 /// A session without an end.
 #[derive(Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Unfinished {
-    pub(crate) session: String,
-    pub(crate) client: Option<String>,
+pub struct Unfinished {
+    /// Its id.
+    pub session: String,
+    /// Whose it was.
+    pub client: Option<String>,
+    /// What it was with.
     #[serde(rename = "serverName")]
-    pub(crate) server: Option<String>,
+    pub server: Option<String>,
 }
 
 /// All of them, by name. The first entry of a session is its beginning, the second its end.
 ///
 /// # Errors
 /// When the log cannot be read.
-pub(crate) fn unfinished(log: &Path) -> io::Result<Vec<Unfinished>> {
+pub fn unfinished(log: &Path) -> io::Result<Vec<Unfinished>> {
     let mut open = BTreeMap::new();
     let mut lines = BufReader::new(bounded_read::open(log)?);
     let mut line = Vec::new();
@@ -44,15 +47,14 @@ pub(crate) fn unfinished(log: &Path) -> io::Result<Vec<Unfinished>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::audit::{Audit, Entry, Event, LOG_NAME};
-    use crate::troubles::Troubles;
+    use crate::{Audit, Entry, Event, LOG_NAME};
 
     #[tokio::test]
     async fn only_a_session_that_began_and_did_not_end_is_unfinished() {
         let dir = tempfile::tempdir().unwrap();
         let log = dir.path().join(LOG_NAME);
         assert!(unfinished(&log).is_err());
-        let audit = Audit::open(dir.path(), Troubles::default()).unwrap();
+        let audit = Audit::open(dir.path(), |_| ()).unwrap();
         let about = |event, session: Option<&str>, summary: &str| {
             let mut entry = Entry::new(event, summary);
             (entry.session, entry.client) = (session.map(str::to_owned), Some("c".to_owned()));
