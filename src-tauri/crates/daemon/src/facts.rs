@@ -1,11 +1,7 @@
 //! What the disk and git know about the values of a call, found out before it is judged.
 //!
 //! - Blocking, and true for the moment it was found: whoever uses it later finds it out again.
-//! - Nothing is decided here. Where git is looked into is the caller's word ([`RemoteQuestion::answer`]).
-
-mod git;
-
-pub use git::{Git, RemoteQuestion};
+//! - Nothing is decided here. Where git is looked into is the caller's word ([`ironcurtain_git_facts::RemoteQuestion::answer`]).
 
 use ironcurtain_paths::{CanonicalPath, Link, PathError, Resolution, Target};
 use ironcurtain_policy::{CallPlan, Denial, Fact, Role};

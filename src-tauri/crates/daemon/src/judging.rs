@@ -6,10 +6,11 @@
 //! - Git is asked only for a call whose paths are not denied, and only about places that would not be denied either.
 
 use crate::config::{Server, Servers};
-use crate::facts::{self, Found, Git, RemoteQuestion};
+use crate::facts::{self, Found};
 use crate::law::Law;
 use crate::mounts::FileWrites;
 use crate::prepared::Prepared;
+use ironcurtain_git_facts::{Git, RemoteQuestion};
 use ironcurtain_paths::{CanonicalPath, Resolver};
 use ironcurtain_policy::{
     Asked, CallPlan, Context, Denial, Explanation, Fact, Grant, GrantKind, HostGrant, ResolvedCall, Verdict,
@@ -72,7 +73,7 @@ impl Setting {
     ) -> Result<Planned<'a>, Denial> {
         let plan = self.law.annotations.plan(&self.server, tool, arguments)?;
         let found = facts::paths(&plan, &Fact::Plain, |raw| self.resolver.resolve(raw))?;
-        let remotes = RemoteQuestion::of(&plan, &found.paths);
+        let remotes = RemoteQuestion::of(&plan, found.paths.iter().map(|found| &found.path));
         Ok(Planned { plan, found, remotes })
     }
 

@@ -8,6 +8,7 @@
 //!   conditions of includes, and at nothing else.
 //! - Every run is bounded in time, memory and output ([`run`]). What is not found out is an address that no pattern
 //!   covers: the call is then asked about or refused, never waved through.
+//! - Never decides, never connects to anything, never writes: it says where the caller may be led.
 //! - All addresses count: of every push URL, and as git has them with and without the person's own configuration where
 //!   the server is not shown that, and with and without the machine's where git may be told to pass over it.
 
@@ -19,7 +20,6 @@ mod remotes;
 mod run;
 mod settings;
 
-use super::FoundPath;
 use files::MayLook;
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::{CallPlan, Fact};
@@ -90,13 +90,13 @@ struct Known {
 }
 
 impl RemoteQuestion {
-    /// What is to be asked for a call; nothing when it has no git remote. Its paths may lead to repositories. An address
-    /// is asked about as it is sent.
+    /// The question of a call; none when it has no git remote. Its paths may lead to repositories. An address is asked
+    /// about as it is sent.
     #[must_use]
-    pub fn of(plan: &CallPlan<'_>, paths: &[FoundPath]) -> Option<Self> {
+    pub fn of<'a>(plan: &CallPlan<'_>, paths: impl IntoIterator<Item = &'a CanonicalPath>) -> Option<Self> {
         let remotes = plan.values().iter().enumerate().filter(|(_, value)| value.is_remote());
         let values: Vec<_> = remotes.map(|(at, value)| (at, value.raw.map(address::sent))).collect();
-        let mut repositories: Vec<CanonicalPath> = paths.iter().map(|found| found.path.clone()).collect();
+        let mut repositories: Vec<CanonicalPath> = paths.into_iter().cloned().collect();
         repositories.dedup();
         (!values.is_empty()).then(|| Self { repositories, way: Way::of(plan.tool()), values })
     }

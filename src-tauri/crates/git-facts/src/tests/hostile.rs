@@ -3,7 +3,6 @@
 use super::parts::*;
 use super::wire::{Wire, place};
 use super::*;
-use crate::facts::paths;
 use ironcurtain_paths::Resolver;
 use ironcurtain_policy::Annotations;
 use serde_json::json;
@@ -140,12 +139,13 @@ fn what_is_looked_up_is_what_is_sent() {
     {
         let arguments = Arc::new(json!({ "path": "~/link/.", "remote": raw }).as_object().unwrap().clone());
         let plan = annotations.plan("git", "git_push", &arguments).unwrap();
-        let found = paths(&plan, &Fact::Plain, |raw| resolver.resolve(raw)).unwrap();
-        let question = RemoteQuestion::of(&plan, &found.paths).unwrap();
+        let path = resolver.resolve("~/link/.").unwrap().path;
+        let question = RemoteQuestion::of(&plan, [&path]).unwrap();
         let is_remote = |at: usize| plan.values()[at].is_remote();
-        let known = Fact::Remotes(vec![GITHUB.to_owned()]);
-        let facts = found.facts.into_iter().enumerate();
-        let facts = facts.map(|(at, fact)| if is_remote(at) { known.clone() } else { fact });
+        let fact = |at| {
+            if is_remote(at) { Fact::Remotes(vec![GITHUB.to_owned()]) } else { Fact::Path(path.clone()) }
+        };
+        let facts: Vec<Fact> = (0..plan.values().len()).map(fact).collect();
         let call = plan.with_facts(facts).unwrap();
         let sent = |argument: &str| call.transport_arguments()[argument].as_str().unwrap().to_owned();
         let looked_up: Vec<_> = question.values.into_iter().map(|(_, value)| value).collect();
