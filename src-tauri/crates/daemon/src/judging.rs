@@ -6,10 +6,10 @@
 //! - Git is asked only for a call whose paths are not denied, and only about places that would not be denied either.
 
 use crate::config::{Server, Servers};
-use crate::facts::{self, Found};
 use crate::law::Law;
 use crate::mounts::FileWrites;
-use crate::prepared::Prepared;
+use crate::resolve::{self, ResolvedValues};
+use crate::resolved_call::LocatedCall;
 use ironcurtain_git_facts::{Git, RemoteQuestion};
 use ironcurtain_paths::{CanonicalPath, Resolver};
 use ironcurtain_policy::{
@@ -45,7 +45,7 @@ pub struct Setting {
 #[derive(Debug)]
 pub struct Planned<'a> {
     plan: CallPlan<'a>,
-    found: Found,
+    found: ResolvedValues,
     remotes: Option<RemoteQuestion>,
 }
 
@@ -72,30 +72,30 @@ impl Setting {
         arguments: &'a Arc<Map<String, Value>>,
     ) -> Result<Planned<'a>, Denial> {
         let plan = self.law.annotations.plan(&self.server, tool, arguments)?;
-        let found = facts::paths(&plan, &Fact::Plain, |raw| self.resolver.resolve(raw))?;
+        let found = resolve::paths(&plan, &Fact::Plain, |raw| self.resolver.resolve(raw))?;
         let remotes = RemoteQuestion::of(&plan, found.paths.iter().map(|found| &found.path));
         Ok(Planned { plan, found, remotes })
     }
 
     /// Judges a call.
-    pub fn judge(&self, prepared: &Prepared) -> Verdict {
-        match self.uncovers(prepared) {
+    pub fn judge(&self, located: &LocatedCall) -> Verdict {
+        match self.uncovers(located) {
             Some(denial) => Verdict::Deny(denial),
             None => {
-                let grants = self.grants_where(|path| prepared.has_folder(path));
-                self.judge_call(&grants, &prepared.call)
+                let grants = self.grants_where(|path| located.has_folder(path));
+                self.judge_call(&grants, &located.call)
             }
         }
     }
 
     /// Judges a call and tells the way to the verdict.
     #[must_use]
-    pub fn explain(&self, prepared: &Prepared) -> Explanation {
-        match self.uncovers(prepared) {
+    pub fn explain(&self, located: &LocatedCall) -> Explanation {
+        match self.uncovers(located) {
             Some(denial) => Explanation { steps: Vec::new(), verdict: Verdict::Deny(denial) },
             None => {
-                let grants = self.grants_where(|path| prepared.has_folder(path));
-                self.with_context(&grants, |context| explain(&self.law.policy, context, &prepared.call))
+                let grants = self.grants_where(|path| located.has_folder(path));
+                self.with_context(&grants, |context| explain(&self.law.policy, context, &located.call))
             }
         }
     }
@@ -113,8 +113,8 @@ impl Setting {
         self.grants.iter().filter(|grant| !is_outgrown(grant)).cloned().collect()
     }
 
-    fn uncovers(&self, prepared: &Prepared) -> Option<Denial> {
-        prepared.uncovers(self.sandbox.as_ref(), self.contained?, &self.law.protected)
+    fn uncovers(&self, located: &LocatedCall) -> Option<Denial> {
+        located.uncovers(self.sandbox.as_ref(), self.contained?, &self.law.protected)
     }
 
     fn with_context<T>(&self, grants: &[Grant], then: impl FnOnce(&Context<'_>) -> T) -> T {
@@ -141,7 +141,7 @@ impl Planned<'_> {
     ///
     /// # Errors
     /// A denial.
-    pub fn prepare(mut self, setting: &Setting) -> Result<Prepared, Denial> {
+    pub fn locate(mut self, setting: &Setting) -> Result<LocatedCall, Denial> {
         if let Some(question) = self.remotes.take() {
             for (at, fact) in self.remotes(&question, setting) {
                 if let Some(place) = self.found.facts.get_mut(at) {
@@ -149,15 +149,15 @@ impl Planned<'_> {
                 }
             }
         }
-        Ok(Prepared { call: self.plan.with_facts(self.found.facts)?, paths: self.found.paths })
+        Ok(LocatedCall { call: self.plan.with_facts(self.found.facts)?, paths: self.found.paths })
     }
 
     fn remotes(&self, question: &RemoteQuestion, setting: &Setting) -> Vec<(usize, Fact)> {
-        let (plan, facts) = facts::without_remotes(&self.plan, &self.found.facts);
+        let (plan, facts) = resolve::without_remotes(&self.plan, &self.found.facts);
         // A place that git would look at is a folder.
         let is_open = |facts: Vec<Fact>, place: Option<&CanonicalPath>| {
             let is_folder =
-                |path: &CanonicalPath| place == Some(path) || facts::has_folder(&self.found.paths, path);
+                |path: &CanonicalPath| place == Some(path) || resolve::has_folder(&self.found.paths, path);
             let (grants, call) = (setting.grants_where(is_folder), plan.with_facts(facts));
             call.is_ok_and(|call| !matches!(setting.judge_call(&grants, &call), Verdict::Deny(_)))
         };
@@ -185,18 +185,18 @@ impl Planned<'_> {
 ///
 /// # Errors
 /// A denial.
-pub async fn prepare(
+pub async fn locate(
     setting: &Arc<Setting>,
     tool: &str,
     arguments: &Arc<Map<String, Value>>,
-) -> Result<Prepared, Denial> {
+) -> Result<LocatedCall, Denial> {
     let planned = setting.plan(tool, arguments)?;
     if !planned.asks_git() {
-        return planned.prepare(setting);
+        return planned.locate(setting);
     }
     let (setting, tool, arguments) = (setting.clone(), tool.to_owned(), arguments.clone());
-    let prepare = move || setting.plan(&tool, &arguments)?.prepare(&setting);
-    tokio::task::spawn_blocking(prepare).await.unwrap_or_else(|_| Err(not_asked()))
+    let locate = move || setting.plan(&tool, &arguments)?.locate(&setting);
+    tokio::task::spawn_blocking(locate).await.unwrap_or_else(|_| Err(not_asked()))
 }
 
 fn not_asked() -> Denial {

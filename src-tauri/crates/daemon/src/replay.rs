@@ -12,7 +12,7 @@ use crate::config::Servers;
 use crate::home::Home;
 use crate::judging::Setting;
 use crate::law::{Law, LawError};
-use crate::prepared::Prepared;
+use crate::resolved_call::LocatedCall;
 use ironcurtain_audit::{self as audit, LOG_NAME};
 use ironcurtain_paths::{CanonicalPath, Resolver, Target};
 use ironcurtain_policy::{
@@ -161,13 +161,13 @@ impl Replaying<'_> {
             Err(denial) => return misfit(call, denial),
         };
         let asks_git = planned.asks_git();
-        let prepared = match planned.prepare(&setting) {
-            Ok(prepared) => prepared,
+        let located = match planned.locate(&setting) {
+            Ok(located) => located,
             Err(denial) => return Ok(denied(denial)),
         };
-        match has_changed(call, &prepared, asks_git) {
+        match has_changed(call, &located, asks_git) {
             Some(obstacle) => Err(obstacle),
-            None => Ok(ruling(setting.judge(&prepared))),
+            None => Ok(ruling(setting.judge(&located))),
         }
     }
 
@@ -234,14 +234,14 @@ fn misfit(call: &Recorded, denial: Denial) -> Result<Ruling, Obstacle> {
 }
 
 /// What of the call is not any more what was judged.
-fn has_changed(call: &Recorded, prepared: &Prepared, asks_git: bool) -> Option<Obstacle> {
+fn has_changed(call: &Recorded, located: &LocatedCall, asks_git: bool) -> Option<Obstacle> {
     let was_judged = |written: &String| call.paths.contains(written);
-    let moved = prepared.paths.iter().find(|p| was_judged(&p.written) && p.path.as_str() != p.written);
+    let moved = located.paths.iter().find(|p| was_judged(&p.written) && p.path.as_str() != p.written);
     if let Some(found) = moved {
         let leads_to = found.path.to_string();
         return Some(Obstacle::Moved { path: found.written.clone(), leads_to });
     }
-    let mut gone = prepared.paths.iter().filter(|p| asks_git && p.target == Target::Missing);
+    let mut gone = located.paths.iter().filter(|p| asks_git && p.target == Target::Missing);
     gone.next().map(|found| Obstacle::RepositoryGone(found.path.to_string()))
 }
 

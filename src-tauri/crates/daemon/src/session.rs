@@ -4,21 +4,21 @@
 //! - Requests of the client are judged in the order they came; waiting for a person or a server holds up no other.
 //! - Whatever goes wrong with one message, the session lives on.
 
+mod authorize;
 mod blocked;
 mod call;
 mod client;
 mod echo;
 mod greeting;
 mod hosts;
-mod judging;
+mod in_flight;
 mod log;
-mod once;
+mod one_time;
 mod passing;
-mod prepare;
 mod refusal;
 mod resource;
 mod shared;
-mod under_way;
+mod tool_call;
 
 pub use shared::Shared;
 
@@ -34,10 +34,11 @@ use crate::network::{Caller, Network};
 use crate::server::{Containment, LegOptions, Outgoing, Server};
 use crate::wire::{Id, Input, Output};
 use echo::Echo;
+use in_flight::{InFlight, Requests};
 use ironcurtain_audit::{AuditError, Entry, Event};
 use ironcurtain_paths::{CanonicalPath, Resolver};
 use ironcurtain_protocol::{ClientView, Note, RootView, SessionView};
-use once::AllowedOnce;
+use one_time::OneTimeGrants;
 use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -45,7 +46,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::UnixStream;
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
-use under_way::{Requests, UnderWay};
 
 /// How many lines may wait for a client that does not read.
 const TO_CLIENT: usize = 256;
@@ -118,8 +118,8 @@ pub struct Session {
     log: mpsc::Sender<String>,
     client_takes: watch::Sender<HashSet<String>>,
     echo: Mutex<Echo>,
-    under_way: Requests,
-    once: AllowedOnce,
+    in_flight: Requests,
+    one_time: OneTimeGrants,
     greeted: AtomicBool,
     budget: Arc<Semaphore>,
     /// Completes when the last call that had to wait for the server is forwarded, or never will be.
@@ -214,8 +214,8 @@ impl Session {
             log,
             client_takes,
             echo: Mutex::default(),
-            under_way: Requests::default(),
-            once: AllowedOnce::default(),
+            in_flight: Requests::default(),
+            one_time: OneTimeGrants::default(),
             greeted: AtomicBool::new(false),
             budget: Arc::new(Semaphore::new(BUDGET_KIB)),
             last_in_line: Mutex::default(),
@@ -345,7 +345,7 @@ impl Opened {
 impl Session {
     /// Ends what is under way and puts the end on record, with the reason where it is ours.
     async fn close(&self, why: Option<&str>) {
-        for (id, call) in &self.under_way.take_all() {
+        for (id, call) in &self.in_flight.take_all() {
             self.given_up(id, call, "the session ended before the call was answered").await;
         }
         self.shared.grants.end_session(&self.id);
@@ -364,7 +364,7 @@ impl Session {
 
 impl Session {
     /// Ends what waits for a request that nobody wants answered any more, and puts that on record.
-    async fn given_up(&self, id: &Id, call: &UnderWay, why: &str) {
+    async fn given_up(&self, id: &Id, call: &InFlight, why: &str) {
         if let Some(task) = &call.task {
             task.abort();
         }

@@ -5,7 +5,7 @@ use super::client::Held;
 use super::files::{Judged, World};
 use crate::sheet::Sheet;
 use anyhow::anyhow;
-use ironcurtain_daemon::facts::FoundPath;
+use ironcurtain_daemon::resolve::FoundPath;
 use ironcurtain_policy::{Decision, Denial, Miss, Reason, Settled, SharedStr, Step, Verdict, strict};
 use serde_json::{Map, Value, json};
 

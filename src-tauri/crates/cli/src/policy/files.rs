@@ -3,9 +3,9 @@
 use super::Beside;
 use super::client::Held;
 use anyhow::Context as _;
-use ironcurtain_daemon::facts::FoundPath;
 use ironcurtain_daemon::judging::Setting;
 use ironcurtain_daemon::replay::{Replay, replay};
+use ironcurtain_daemon::resolve::FoundPath;
 use ironcurtain_daemon::{Home, Law, LawFiles, Servers};
 use ironcurtain_paths::{CanonicalPath, Resolver};
 use ironcurtain_policy::{Denial, Explanation};
@@ -81,10 +81,10 @@ impl World {
             approved: Vec::new(),
         };
         let arguments = Arc::new(arguments.clone());
-        let prepared = setting.plan(tool, &arguments).and_then(|planned| planned.prepare(&setting));
-        Ok(match prepared {
+        let located = setting.plan(tool, &arguments).and_then(|planned| planned.locate(&setting));
+        Ok(match located {
             Err(denial) => Judged { paths: Vec::new(), outcome: Err(denial) },
-            Ok(prepared) => Judged { outcome: Ok(setting.explain(&prepared)), paths: prepared.paths },
+            Ok(located) => Judged { outcome: Ok(setting.explain(&located)), paths: located.paths },
         })
     }
 

@@ -4,7 +4,7 @@ use crate::container::on_host;
 use crate::ground::{Ground, call};
 use crate::plain;
 use anyhow::Context as _;
-use ironcurtain_daemon::facts;
+use ironcurtain_daemon::resolve;
 use ironcurtain_git_facts::{Git, RemoteQuestion};
 use ironcurtain_paths::{CanonicalPath, PathError, Resolution, Target};
 use ironcurtain_policy::{
@@ -166,7 +166,7 @@ struct Ways<'a> {
 impl Ways<'_> {
     fn facts(&self, plan: &CallPlan<'_>, prepare: bool) -> Result<Vec<Fact>, Denial> {
         let other = if prepare { Fact::Plain } else { Fact::Verbatim };
-        let mut found = facts::paths(plan, &other, |raw| self.resolve(raw))?;
+        let mut found = resolve::paths(plan, &other, |raw| self.resolve(raw))?;
         if let Some(question) = RemoteQuestion::of(plan, found.paths.iter().map(|found| &found.path)) {
             let git = Git { person: self.ground.home.clone(), in_sandbox: false };
             // Recorded calls have no owner who must be shielded: git is looked into wherever it is.

@@ -8,7 +8,7 @@ use super::consequence::{Deeds, Told, told};
 use super::offers::{Limits, Wanted, offers, opened_beside};
 use super::preview::{Previewed, preview};
 use super::{Question, Target, beyond, host, visible};
-use crate::facts::FoundPath;
+use crate::resolve::FoundPath;
 use ironcurtain_policy::{Asked, Escalation, ResolvedCall, Role};
 use ironcurtain_protocol::ClientView;
 use serde_json::Value;

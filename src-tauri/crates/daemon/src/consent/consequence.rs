@@ -6,7 +6,7 @@
 
 use super::words::note;
 use super::{Consequence, Piece, Target, visible};
-use crate::facts::FoundPath;
+use crate::resolve::FoundPath;
 use ironcurtain_policy::{Asked, Given, ResolvedCall, Resource, Role, RoleSet, Subject, Verb};
 use serde_json::Value;
 use std::cmp::Reverse;

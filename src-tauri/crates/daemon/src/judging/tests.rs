@@ -31,13 +31,13 @@ fn world() -> (tempfile::TempDir, Setting) {
     (dir, setting)
 }
 
-fn prepared(setting: &Setting, tool: &str, arguments: Value) -> Prepared {
+fn located(setting: &Setting, tool: &str, arguments: Value) -> LocatedCall {
     let arguments = Arc::new(arguments.as_object().unwrap().clone());
-    setting.plan(tool, &arguments).unwrap().prepare(setting).unwrap()
+    setting.plan(tool, &arguments).unwrap().locate(setting).unwrap()
 }
 
 fn denial(setting: &Setting, tool: &str, arguments: Value) -> Option<String> {
-    match setting.judge(&prepared(setting, tool, arguments)) {
+    match setting.judge(&located(setting, tool, arguments)) {
         Verdict::Deny(denial) => Some(denial.reason.to_string()),
         Verdict::Allow(_) | Verdict::Escalate(_) => None,
     }
@@ -47,13 +47,13 @@ fn denial(setting: &Setting, tool: &str, arguments: Value) -> Option<String> {
 fn a_call_needs_what_its_paths_lead_to_outside_the_session_sandbox() {
     let (_dir, setting) = world();
     let home = &setting.law.home;
-    let read = prepared(&setting, "read_text_file", json!({ "path": "~/link" }));
+    let read = located(&setting, "read_text_file", json!({ "path": "~/link" }));
     let path = home.join("docs/a.txt").unwrap();
     assert_eq!(read.paths(), [path.as_str()]);
     let expected = [Need::new(path, false).of_file()];
     assert_eq!(read.needs(setting.sandbox.as_ref(), FileWrites::InPlace), expected);
     assert_eq!(read.needs(Some(home), FileWrites::InPlace), []);
-    let new = prepared(&setting, "write_file", json!({ "path": "~/docs/x/y/z", "content": "" }));
+    let new = located(&setting, "write_file", json!({ "path": "~/docs/x/y/z", "content": "" }));
     let expected = [Need::new(home.join("docs").unwrap(), true)];
     assert_eq!(new.needs(setting.sandbox.as_ref(), FileWrites::InPlace), expected);
 }
@@ -90,8 +90,8 @@ fn a_grant_for_a_file_does_not_cover_a_folder_in_its_place() {
     };
     let verdict = |kind, tool: &str| {
         let setting = granted(kind);
-        let prepared = prepared(&setting, tool, json!({ "path": "~/docs/a.txt" }));
-        (setting.judge(&prepared), setting.explain(&prepared).verdict)
+        let located = located(&setting, tool, json!({ "path": "~/docs/a.txt" }));
+        (setting.judge(&located), setting.explain(&located).verdict)
     };
     let is_allowed = |(judged, explained): (Verdict, Verdict)| {
         assert_eq!(judged, explained);

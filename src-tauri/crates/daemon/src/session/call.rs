@@ -5,23 +5,23 @@
 //! - After a person's answer the call is resolved and judged again: a change in between is a new question, and so is that
 //!   another kind of thing stands at one of its paths.
 
-mod own;
 mod record;
+mod resources;
 
-use super::judging::Leave;
+use super::authorize::Authorization;
+use super::in_flight::Ticket;
 use super::passing::MALFORMED;
-use super::prepare::ToolCall;
-use super::under_way::Ticket;
+use super::tool_call::ToolCall;
 use super::{Session, blocked, refusal};
 use crate::consent::{Asking, Lifetime, Outcome, Reach, build, opened_by};
 use crate::law::Law;
-use crate::prepared::Prepared;
+use crate::resolved_call::LocatedCall;
 use crate::server::{Answered, AtServer, Held, Lease, Pending, Pump, ServerError};
 use crate::wire::Response;
 use ironcurtain_audit::{Event, PolicyDecision};
 use ironcurtain_policy::{Asked, Denial, Escalation, Permit, Verdict};
-use own::Own;
 use record::millis;
+use resources::CallResources;
 use rmcp::model::ErrorCode;
 use serde_json::value::RawValue;
 use std::sync::Arc;
@@ -55,20 +55,22 @@ pub(super) async fn called(session: &Arc<Session>, ticket: Ticket, params: Optio
     session.calls(&ticket, &tool.tool);
     let call = Call { ticket, tool, began: Instant::now(), budget };
     let judged = session.judge(&call.tool, &[]).await;
-    match (judged.verdict, judged.prepared) {
-        (Verdict::Allow(permit), Some(prepared)) => {
-            let leave = session.leave(prepared, permit, &judged.by, Vec::new());
-            let at_once = |_: &Pump| session.shows(&leave) && session.nobody_in_line();
+    match (judged.verdict, judged.located) {
+        (Verdict::Allow(permit), Some(located)) => {
+            let authorization = session.authorize(located, permit, &judged.by, Vec::new());
+            let at_once = |_: &Pump| session.shows(&authorization) && session.nobody_in_line();
             match session.server.ready_now().filter(at_once) {
-                Some(pump) => match forward(session, &call, &leave, &leave.permit, &pump).await {
-                    Ok(pending) => {
-                        let place = pending.place();
-                        spawn(session, call, Some(place), |s, c| {
-                            deliver(s, c, leave, pending, Own::default())
-                        });
+                Some(pump) => {
+                    match forward(session, &call, &authorization, &authorization.permit, &pump).await {
+                        Ok(pending) => {
+                            let place = pending.place();
+                            spawn(session, call, Some(place), |s, c| {
+                                deliver(s, c, authorization, pending, CallResources::default())
+                            });
+                        }
+                        Err(reason) => session.refuse(&call, reason).await,
                     }
-                    Err(reason) => session.refuse(&call, reason).await,
-                },
+                }
                 None => {
                     let (turn, next) = session.stand_in_line();
                     spawn(session, call, None, |s, c| async move {
@@ -76,17 +78,17 @@ pub(super) async fn called(session: &Arc<Session>, ticket: Ticket, params: Optio
                             // Whatever became of the one before, it is this one's turn.
                             let _ = turn.await;
                         }
-                        proceed(s, c, leave, Some(next)).await;
+                        proceed(s, c, authorization, Some(next)).await;
                     });
                 }
             }
         }
-        (Verdict::Escalate(escalation), Some(prepared)) => {
+        (Verdict::Escalate(escalation), Some(located)) => {
             let law = judged.by.law;
-            spawn(session, call, None, |s, c| ask(s, c, prepared, escalation, law));
+            spawn(session, call, None, |s, c| ask(s, c, located, escalation, law));
         }
-        (Verdict::Deny(denial), prepared) => {
-            session.deny(&call, prepared.as_ref(), &denial, &judged.by.law).await
+        (Verdict::Deny(denial), located) => {
+            session.deny(&call, located.as_ref(), &denial, &judged.by.law).await
         }
         (Verdict::Allow(_) | Verdict::Escalate(_), None) => {
             session.deny(&call, None, &unresolved(), &judged.by.law).await;
@@ -108,29 +110,29 @@ fn spawn<F: Future<Output = ()> + Send + 'static>(
 async fn ask(
     session: Arc<Session>,
     call: Call,
-    mut prepared: Prepared,
+    mut located: LocatedCall,
     mut escalation: Escalation,
     mut law: Arc<Law>,
 ) {
     session.counts.asked.fetch_add(1, Ordering::Relaxed);
     let mut approved = Vec::new();
     for _ in 0..MOST_QUESTIONS {
-        match question(&session, &call, &prepared, &escalation, &law).await {
+        match question(&session, &call, &located, &escalation, &law).await {
             Ok(yes) => approved.extend(yes),
             Err(reason) => return session.refuse(&call, reason).await,
         }
         let mut again = session.judge(&call.tool, &approved).await;
-        if !again.prepared.as_ref().is_none_or(|now| now.stands_as(&prepared)) {
+        if !again.located.as_ref().is_none_or(|now| now.stands_as(&located)) {
             // What was said was said about something else.
             approved.clear();
             again = session.judge(&call.tool, &[]).await;
         }
-        match (again.verdict, again.prepared) {
+        match (again.verdict, again.located) {
             (Verdict::Allow(permit), Some(now)) => {
-                let leave = session.leave(now, permit, &again.by, approved);
-                return proceed(session, call, leave, None).await;
+                let authorization = session.authorize(now, permit, &again.by, approved);
+                return proceed(session, call, authorization, None).await;
             }
-            (Verdict::Escalate(next), Some(now)) => (prepared, escalation, law) = (now, next, again.by.law),
+            (Verdict::Escalate(next), Some(now)) => (located, escalation, law) = (now, next, again.by.law),
             (Verdict::Deny(denial), now) => {
                 return session.deny(&call, now.as_ref(), &denial, &again.by.law).await;
             }
@@ -147,12 +149,12 @@ async fn ask(
 async fn question(
     session: &Arc<Session>,
     call: &Call,
-    prepared: &Prepared,
+    located: &LocatedCall,
     escalation: &Escalation,
     law: &Law,
 ) -> Result<Vec<Asked>, String> {
     let id = crate::clock::random_name().map_err(|e| format!("DENIED: no question could be made: {e}"))?;
-    let wanted = prepared.wanted(&escalation.values, session.config.file_writes);
+    let wanted = located.wanted(&escalation.values, session.config.file_writes);
     let hosts = session.grantable_hosts(escalation);
     let client = session.client_view();
     let command = std::iter::once(&session.config.command).chain(&session.config.args);
@@ -166,14 +168,14 @@ async fn question(
         tool: &call.tool.tool,
         escalation,
         wanted: &wanted,
-        call: &prepared.call,
-        found: &prepared.paths,
+        call: &located.call,
+        found: &located.paths,
         hosts: &hosts,
         limits: law.limits(),
         deadline: session.shared.config.question_deadline(),
     });
     let offers = question.offers.clone();
-    let mut entry = session.about(call, Some(prepared), Event::Question, "a question was put to the person");
+    let mut entry = session.about(call, Some(located), Event::Question, "a question was put to the person");
     entry.policy_decision = Some(PolicyDecision::new("escalate", &escalation.by.rule, &escalation.by.reason));
     entry.policy_hash = Some(law.hash.clone());
     entry.question_id = Some(id.clone());
@@ -184,12 +186,12 @@ async fn question(
     let outcome = session.shared.broker.ask(question, session.settled(&call.tool)).await;
     drop(asking);
     session.shared.changed();
-    session.answered(call, prepared, &id, &outcome, asked).await?;
+    session.answered(call, located, &id, &outcome, asked).await?;
     match outcome {
         Outcome::Allowed { offer, lifetime } => {
             let offer = offers.get(offer).ok_or("DENIED: the answer names no offer.")?;
-            let now = session.judge(&call.tool, &[]).await.prepared;
-            if !now.is_some_and(|now| now.stands_as(prepared)) {
+            let now = session.judge(&call.tool, &[]).await.located;
+            if !now.is_some_and(|now| now.stands_as(located)) {
                 return Ok(Vec::new());
             }
             if lifetime == Lifetime::Once {
@@ -209,15 +211,20 @@ async fn question(
 }
 
 /// Makes the kernel show what the call needs, then forwards it, then lets the next in line go on.
-async fn proceed(session: Arc<Session>, call: Call, mut leave: Leave, next: Option<oneshot::Sender<()>>) {
-    let loan = session.lend(&call.ticket.id, &leave.approved);
-    let shown = shown(&session, &call, &mut leave).await;
+async fn proceed(
+    session: Arc<Session>,
+    call: Call,
+    mut authorization: Authorization,
+    next: Option<oneshot::Sender<()>>,
+) {
+    let loan = session.lend(&call.ticket.id, &authorization.approved);
+    let shown = shown(&session, &call, &mut authorization).await;
     drop(next);
     match shown {
         Ok((pending, lease)) => {
             session.forwarded(&call.ticket, pending.place());
-            let own = session.listed(&leave, Own { lease, loan, once: None });
-            deliver(session, call, leave, pending, own).await;
+            let resources = session.listed(&authorization, CallResources { lease, loan, one_time: None });
+            deliver(session, call, authorization, pending, resources).await;
         }
         Err(reason) => session.refuse(&call, reason).await,
     }
@@ -227,51 +234,51 @@ async fn proceed(session: Arc<Session>, call: Call, mut leave: Leave, next: Opti
 async fn shown(
     session: &Arc<Session>,
     call: &Call,
-    leave: &mut Leave,
+    authorization: &mut Authorization,
 ) -> Result<(Pending, Option<Lease>), String> {
     for _ in 0..MOST_ROUNDS {
-        let lease = show(session, leave).await?;
+        let lease = show(session, authorization).await?;
         // Mounting may have had to restart the server.
         let pump = session.server.ready().await.map_err(not_shown)?;
         let applied = session.server.applied();
-        if let Some((path, reason)) = leave.prepared.first_of(&applied.failed) {
+        if let Some((path, reason)) = authorization.located.first_of(&applied.failed) {
             return Err(format!(
                 "The call was allowed, but the kernel could not show `{path}` to the server: {reason}."
             ));
         }
         // While it was waited, a grant may have been taken back, the law or what the call names may have changed.
-        let again = session.judge(&call.tool, &leave.approved).await;
-        let now = match (again.verdict, again.prepared) {
+        let again = session.judge(&call.tool, &authorization.approved).await;
+        let now = match (again.verdict, again.located) {
             (Verdict::Allow(permit), Some(now))
-                if now.call == leave.prepared.call
-                    && (leave.approved.is_empty() || now.stands_as(&leave.prepared)) =>
+                if now.call == authorization.located.call
+                    && (authorization.approved.is_empty() || now.stands_as(&authorization.located)) =>
             {
-                session.leave(now, permit, &again.by, leave.approved.clone())
+                session.authorize(now, permit, &again.by, authorization.approved.clone())
             }
             (Verdict::Deny(denial), _) => return Err(refusal::denied(&denial)),
             (Verdict::Allow(_) | Verdict::Escalate(_), _) => return Err(refusal::changed()),
         };
         let leased = lease.as_ref().map_or(&[][..], Lease::needs);
         let is_shown = now.to_lease(&applied).iter().all(|need| leased.contains(need));
-        *leave = now;
+        *authorization = now;
         if is_shown {
-            return Ok((forward(session, call, leave, &leave.permit, &pump).await?, lease));
+            return Ok((forward(session, call, authorization, &authorization.permit, &pump).await?, lease));
         }
     }
     Err(refusal::changed())
 }
 
 /// Waits until the server sees what stands, and shows it what the call needs beside that.
-async fn show(session: &Arc<Session>, leave: &Leave) -> Result<Option<Lease>, String> {
+async fn show(session: &Arc<Session>, authorization: &Authorization) -> Result<Option<Lease>, String> {
     session.server.ready().await.map_err(not_shown)?;
-    if !leave.needs_nothing() {
-        session.server.caught_up(leave.versions).await.map_err(not_shown)?;
+    if !authorization.needs_nothing() {
+        session.server.caught_up(authorization.versions).await.map_err(not_shown)?;
     }
-    if session.shows(leave) {
+    if session.shows(authorization) {
         return Ok(None);
     }
-    let needs = leave.to_lease(&session.server.applied());
-    session.server.lease(needs, leave.named.clone()).await.map(Some).map_err(not_shown)
+    let needs = authorization.to_lease(&session.server.applied());
+    session.server.lease(needs, authorization.named.clone()).await.map(Some).map_err(not_shown)
 }
 
 fn not_shown(problem: ServerError) -> String {
@@ -282,15 +289,15 @@ fn not_shown(problem: ServerError) -> String {
 async fn forward(
     session: &Session,
     call: &Call,
-    leave: &Leave,
+    authorization: &Authorization,
     permit: &Permit,
     pump: &Pump,
 ) -> Result<Pending, String> {
-    let params = call.tool.forwarded(&leave.prepared.call).map_err(|e| format!("DENIED: {e}"))?;
-    let mut entry = session.about(call, Some(&leave.prepared), Event::Decision, "allowed");
+    let params = call.tool.forwarded(&authorization.located.call).map_err(|e| format!("DENIED: {e}"))?;
+    let mut entry = session.about(call, Some(&authorization.located), Event::Decision, "allowed");
     let reason = permit.reasons().first();
     entry.policy_decision = reason.map(|r| PolicyDecision::new("allow", &r.rule, &r.reason));
-    entry.policy_hash = Some(leave.law.hash.clone());
+    entry.policy_hash = Some(authorization.law.hash.clone());
     entry.grant_id = permit.grants().first().cloned();
     session.shared.audit.record(entry).await.map_err(|e| format!("DENIED: {e}"))?;
     session.counts.allowed.fetch_add(1, Ordering::Relaxed);
@@ -299,8 +306,14 @@ async fn forward(
 }
 
 /// Waits for the answer and passes it on; then what was shown and opened for this call alone is taken away.
-async fn deliver(session: Arc<Session>, call: Call, leave: Leave, pending: Pending, own: Own) {
-    let (answered, held) = answer(&session, &call, &leave, pending, own).await;
+async fn deliver(
+    session: Arc<Session>,
+    call: Call,
+    authorization: Authorization,
+    pending: Pending,
+    resources: CallResources,
+) {
+    let (answered, held) = answer(&session, &call, &authorization, pending, resources).await;
     let blocked = if session.sandboxed { blocked::marked(&answered) } else { None };
     let result = match &answered {
         _ if blocked.is_some() => "blocked by the sandbox",
@@ -310,7 +323,7 @@ async fn deliver(session: Arc<Session>, call: Call, leave: Leave, pending: Pendi
         Answered::Failed(_) => "no answer",
     };
     session.pass_on(&call.ticket, blocked.unwrap_or(answered), held).await;
-    let mut entry = session.about(&call, Some(&leave.prepared), Event::Outcome, "the server answered");
+    let mut entry = session.about(&call, Some(&authorization.located), Event::Outcome, "the server answered");
     entry.arguments = None;
     entry.result = Some(result.to_owned());
     entry.duration_ms = Some(millis(call.began));
@@ -323,20 +336,20 @@ async fn deliver(session: Arc<Session>, call: Call, leave: Leave, pending: Pendi
 async fn answer(
     session: &Session,
     call: &Call,
-    leave: &Leave,
+    authorization: &Authorization,
     pending: Pending,
-    mut own: Own,
+    mut resources: CallResources,
 ) -> (Answered, Held) {
     let answer = pending.answer_held();
     tokio::pin!(answer);
-    if own.is_some() {
+    if resources.is_some() {
         let why = tokio::select! {
             answered = &mut answer => return answered,
-            () = session.forbidden(&call.tool, leave) => "a rule forbids it now",
-            () = Own::over(own.once.as_mut()) => "it was taken back, or the time for it is over",
+            () = session.forbidden(&call.tool, authorization) => "a rule forbids it now",
+            () = CallResources::over(resources.one_time.as_mut()) => "it was taken back, or the time for it is over",
         };
-        let closed = own.once.as_ref().map(|once| once.grants().to_vec()).unwrap_or_default();
-        drop(own);
+        let closed = resources.one_time.as_ref().map(|once| once.grants().to_vec()).unwrap_or_default();
+        drop(resources);
         session.closed_early(&call.tool.tool, closed, why).await;
     }
     answer.await

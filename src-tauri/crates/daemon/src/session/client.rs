@@ -2,8 +2,8 @@
 //!
 //! - INVARIANT: what has no id is passed on only if it is a notification of the protocol, and only after the greeting.
 
+use super::in_flight::Ticket;
 use super::passing::{MALFORMED, RESOURCE};
-use super::under_way::Ticket;
 use super::{Session, echo, greeting, resource};
 use crate::consent::visible;
 use crate::server::{Answered, AtServer, Held, Outgoing, Pending, share};
@@ -104,7 +104,7 @@ async fn requested(
     params: Option<Box<RawValue>>,
     budget: Held,
 ) {
-    let Some(ticket) = session.under_way.enter(&id) else {
+    let Some(ticket) = session.in_flight.enter(&id) else {
         let text = format!("the id {} is in use by a request that has no answer yet", id.as_json());
         session.dropped(&text).await;
         session.reply(error_line(Some(&id), ErrorCode::INVALID_REQUEST.0, &text)).await;
@@ -258,7 +258,7 @@ impl Session {
     }
 
     async fn finish_held(&self, ticket: &Ticket, line: Vec<u8>, held: Held) {
-        if self.under_way.finish(ticket) {
+        if self.in_flight.finish(ticket) {
             self.send(line, held).await;
         }
     }
@@ -304,7 +304,7 @@ impl Session {
         at_server: Option<AtServer>,
         wait: impl Future<Output = ()> + Send + 'static,
     ) {
-        self.under_way.update(ticket, |request| {
+        self.in_flight.update(ticket, |request| {
             request.at_server = at_server;
             request.task = Some(tokio::spawn(wait).abort_handle());
         });
@@ -312,12 +312,12 @@ impl Session {
 
     /// Notes that a request calls a tool.
     pub(super) fn calls(&self, ticket: &Ticket, tool: &str) {
-        self.under_way.update(ticket, |request| request.tool = Some(tool.to_owned()));
+        self.in_flight.update(ticket, |request| request.tool = Some(tool.to_owned()));
     }
 
     /// Notes which request at the server stands for this one.
     pub(super) fn forwarded(&self, ticket: &Ticket, at_server: AtServer) {
-        self.under_way.update(ticket, |request| request.at_server = Some(at_server));
+        self.in_flight.update(ticket, |request| request.at_server = Some(at_server));
     }
 
     /// The client takes a request back: its question is closed, and the server is told if it has the request.
@@ -332,7 +332,7 @@ impl Session {
             return;
         };
         let Ok(id) = Id::try_from(&*cancelled.request_id) else { return };
-        let Some(call) = self.under_way.take_back(&id) else { return };
+        let Some(call) = self.in_flight.take_back(&id) else { return };
         self.given_up(&id, &call, "the client took the call back").await;
         if let Some(at_server) = call.at_server {
             at_server.cancel(cancelled.reason.as_deref());

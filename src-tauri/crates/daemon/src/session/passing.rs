@@ -4,7 +4,7 @@
 //!   cannot be put there, the request does not happen.
 
 use super::Session;
-use super::under_way::Ticket;
+use super::in_flight::Ticket;
 use crate::consent::visible;
 use crate::wire::Id;
 use ironcurtain_audit::{AuditError, Entry, Event, PolicyDecision, redacted};

@@ -34,7 +34,7 @@ impl<'a> Scene<'a> {
             let path = CanonicalPath::assume_canonical(raw).unwrap();
             Ok(Resolution { path, links: self.links.clone(), target: (self.there)(raw) })
         };
-        let mut found = crate::facts::paths(&plan, &Fact::Plain, resolve).unwrap();
+        let mut found = crate::resolve::paths(&plan, &Fact::Plain, resolve).unwrap();
         for (planned, fact) in plan.values().iter().zip(&mut found.facts) {
             if planned.is_remote() {
                 let known = planned.raw == Some("origin");

@@ -3,7 +3,7 @@
 use super::Call;
 use crate::consent::Outcome;
 use crate::law::Law;
-use crate::prepared::Prepared;
+use crate::resolved_call::LocatedCall;
 use crate::session::{Session, refusal};
 use crate::wire::result_line;
 use ironcurtain_audit::{Entry, Event, PolicyDecision, redacted};
@@ -15,14 +15,13 @@ impl Session {
     pub(super) async fn answered(
         &self,
         call: &Call,
-        prepared: &Prepared,
+        located: &LocatedCall,
         question: &str,
         outcome: &Outcome,
         asked: Instant,
     ) -> Result<(), String> {
         let name = outcome.name();
-        let mut entry =
-            self.about(call, Some(prepared), Event::Answer, format!("the question ended: {name}"));
+        let mut entry = self.about(call, Some(located), Event::Answer, format!("the question ended: {name}"));
         entry.arguments = None;
         entry.escalation_result = Some(name.to_owned());
         entry.question_id = Some(question.to_owned());
@@ -31,9 +30,9 @@ impl Session {
     }
 
     /// The policy says no.
-    pub(super) async fn deny(&self, call: &Call, prepared: Option<&Prepared>, denial: &Denial, law: &Law) {
+    pub(super) async fn deny(&self, call: &Call, located: Option<&LocatedCall>, denial: &Denial, law: &Law) {
         self.counts.denied.fetch_add(1, Ordering::Relaxed);
-        let mut entry = self.about(call, prepared, Event::Decision, "denied");
+        let mut entry = self.about(call, located, Event::Decision, "denied");
         entry.policy_decision = Some(PolicyDecision::new("deny", &denial.rule, &denial.reason));
         entry.policy_hash = Some(law.hash.clone());
         self.record(entry).await;
@@ -49,15 +48,15 @@ impl Session {
     pub(super) fn about(
         &self,
         call: &Call,
-        prepared: Option<&Prepared>,
+        located: Option<&LocatedCall>,
         event: Event,
         summary: impl Into<String>,
     ) -> Entry {
         let mut entry = self.entry(event, summary);
         entry.request_id = Some(call.ticket.id.as_json().to_owned());
         entry.tool_name = Some(call.tool.tool.clone());
-        entry.paths = prepared.map(Prepared::paths).unwrap_or_default();
-        let arguments = prepared.map_or(&*call.tool.arguments, |p| p.call.transport_arguments());
+        entry.paths = located.map(LocatedCall::paths).unwrap_or_default();
+        let arguments = located.map_or(&*call.tool.arguments, |p| p.call.transport_arguments());
         entry.arguments = Some(redacted(arguments));
         entry
     }

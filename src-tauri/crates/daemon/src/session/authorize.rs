@@ -1,14 +1,14 @@
 //! Judging a call of a session as things stand, and what its leave is worth at any later moment.
 
 use super::Session;
-use super::prepare::ToolCall;
+use super::tool_call::ToolCall;
 use crate::autostart::runs_later;
 use crate::consent::Target;
 use crate::grants::{Files, StandingGrant};
 use crate::judging::{self, Setting};
 use crate::law::Law;
 use crate::mounts::Need;
-use crate::prepared::Prepared;
+use crate::resolved_call::LocatedCall;
 use crate::server::{Applied, Versions};
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::{Access, Asked, GrantKind, Permit, Verdict};
@@ -17,7 +17,7 @@ use tokio::sync::oneshot::{self, error::TryRecvError};
 
 /// What the judge said, and about what.
 pub(super) struct Judged {
-    pub(super) prepared: Option<Prepared>,
+    pub(super) located: Option<LocatedCall>,
     pub(super) verdict: Verdict,
     pub(super) by: JudgedBy,
 }
@@ -36,9 +36,9 @@ impl JudgedBy {
     }
 }
 
-/// Leave for a call, with what it was given for.
-pub(super) struct Leave {
-    pub(super) prepared: Prepared,
+/// A permit for a call, with what it was given for and what must be shown for it.
+pub(super) struct Authorization {
+    pub(super) located: LocatedCall,
     pub(super) permit: Permit,
     /// What must be shown for it, as far as it is not there in any case.
     pub(super) needs: Vec<Need>,
@@ -53,7 +53,7 @@ pub(super) struct Leave {
     pub(super) versions: Versions,
 }
 
-impl Leave {
+impl Authorization {
     /// Whether it is all the same to the call what is granted and mounted.
     pub(super) fn needs_nothing(&self) -> bool {
         self.needs.is_empty()
@@ -89,28 +89,28 @@ impl Session {
             table.grants.iter().filter(|g| self.may_use(&g.subject)).cloned().collect();
         let mut by = JudgedBy { law: self.shared.law(), grants, grants_version: table.version };
         let setting = self.setting(&by, approved);
-        let (prepared, verdict) = match judging::prepare(&setting, &tool.tool, &tool.arguments).await {
+        let (located, verdict) = match judging::locate(&setting, &tool.tool, &tool.arguments).await {
             Err(denial) => (None, Verdict::Deny(denial)),
-            Ok(prepared) => {
-                let verdict = setting.judge(&prepared);
+            Ok(located) => {
+                let verdict = setting.judge(&located);
                 by.grants.retain(|grant| {
-                    !grant.files().is_some_and(|f| f.kind == GrantKind::File && prepared.has_folder(&f.path))
+                    !grant.files().is_some_and(|f| f.kind == GrantKind::File && located.has_folder(&f.path))
                 });
-                (Some(prepared), verdict)
+                (Some(located), verdict)
             }
         };
-        Judged { prepared, verdict, by }
+        Judged { located, verdict, by }
     }
 
     /// What a permitted call needs, and what of it standing grants show.
-    pub(super) fn leave(
+    pub(super) fn authorize(
         &self,
-        prepared: Prepared,
+        located: LocatedCall,
         permit: Permit,
         by: &JudgedBy,
         approved: Vec<Asked>,
-    ) -> Leave {
-        let mut needs = prepared.needs(Some(&self.sandbox), self.config.file_writes);
+    ) -> Authorization {
+        let mut needs = located.needs(Some(&self.sandbox), self.config.file_writes);
         // A grant that would show something protected by now shows nothing by itself.
         let is_withheld = |grant: &StandingGrant| {
             let writes = |f: &Files| f.access.write || f.access.delete;
@@ -120,11 +120,11 @@ impl Session {
         let granted: Vec<Need> = needs.iter().filter(|need| is_granted(need)).cloned().collect();
         // A server that opted out of the sandbox sees everything as it is.
         needs.retain(|need| self.sandboxed || !granted.contains(need));
-        let wanted = prepared.wanted(&approved, self.config.file_writes).into_iter();
+        let wanted = located.wanted(&approved, self.config.file_writes).into_iter();
         let named = wanted.filter(|wanted| wanted.access == Access::Write && wanted.target != Target::Folder);
         let named = named.map(|wanted| wanted.path).filter(|path| runs_later(path, &by.law.home)).collect();
-        Leave {
-            prepared,
+        Authorization {
+            located,
             permit,
             needs,
             granted,
@@ -136,18 +136,18 @@ impl Session {
     }
 
     /// Whether the server sees everything the call needs right now, as it is now.
-    pub(super) fn shows(&self, leave: &Leave) -> bool {
+    pub(super) fn shows(&self, authorization: &Authorization) -> bool {
         let applied = self.server.applied();
-        if !leave.prepared.call.paths().all(|(_, _, path)| applied.is_current(path)) {
+        if !authorization.located.call.paths().all(|(_, _, path)| applied.is_current(path)) {
             return false;
         }
-        if leave.needs_nothing() {
+        if authorization.needs_nothing() {
             return true;
         }
-        applied.versions.have_reached(leave.versions)
-            && leave.to_lease(&applied).is_empty()
-            && leave.needs.iter().all(|need| applied.shows(need))
-            && leave.prepared.first_of(&applied.failed).is_none()
+        applied.versions.have_reached(authorization.versions)
+            && authorization.to_lease(&applied).is_empty()
+            && authorization.needs.iter().all(|need| applied.shows(need))
+            && authorization.located.first_of(&applied.failed).is_none()
     }
 
     /// Whether every call that had to wait for the server is forwarded.
@@ -169,15 +169,15 @@ impl Session {
     }
 
     /// Completes when a law comes that does not allow a call which was allowed.
-    pub(super) async fn forbidden(&self, tool: &ToolCall, leave: &Leave) {
+    pub(super) async fn forbidden(&self, tool: &ToolCall, authorization: &Authorization) {
         let mut laws = self.shared.laws.clone();
-        let mut judged_by = leave.versions.law;
+        let mut judged_by = authorization.versions.law;
         loop {
             let newer = laws.wait_for(|law| law.version != judged_by).await.map(|law| law.version);
             let Ok(newer) = newer else { return std::future::pending().await };
             judged_by = newer;
-            let again = self.judge(tool, &leave.approved).await;
-            let is_same = again.prepared.is_some_and(|now| now.call == leave.prepared.call);
+            let again = self.judge(tool, &authorization.approved).await;
+            let is_same = again.located.is_some_and(|now| now.call == authorization.located.call);
             if !is_same || !matches!(again.verdict, Verdict::Allow(_)) {
                 return;
             }

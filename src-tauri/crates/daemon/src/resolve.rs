@@ -8,7 +8,7 @@ use ironcurtain_policy::{CallPlan, Denial, Fact, Role};
 
 /// The facts of a call: one for each planned value, in order.
 #[derive(Debug)]
-pub struct Found {
+pub struct ResolvedValues {
     /// What goes to [`CallPlan::with_facts`].
     pub facts: Vec<Fact>,
     /// What was found at each path.
@@ -44,8 +44,8 @@ pub fn paths(
     plan: &CallPlan<'_>,
     other: &Fact,
     resolve: impl Fn(&str) -> Result<Resolution, PathError>,
-) -> Result<Found, Denial> {
-    let mut found = Found { facts: Vec::new(), paths: Vec::new() };
+) -> Result<ResolvedValues, Denial> {
+    let mut found = ResolvedValues { facts: Vec::new(), paths: Vec::new() };
     for value in plan.values() {
         let (true, Some(raw)) = (value.is_path(), value.raw) else {
             found.facts.push(other.clone());

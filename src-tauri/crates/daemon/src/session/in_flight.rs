@@ -19,7 +19,7 @@ pub(super) struct Ticket {
 
 /// A request that has no answer yet.
 #[derive(Debug, Default)]
-pub(super) struct UnderWay {
+pub(super) struct InFlight {
     /// Where it is at the server, once it is forwarded.
     pub(super) at_server: Option<AtServer>,
     /// Ends the task that waits for it.
@@ -35,7 +35,7 @@ pub(super) struct Requests(Mutex<Table>);
 #[derive(Debug, Default)]
 struct Table {
     last: u64,
-    open: HashMap<Id, (u64, UnderWay)>,
+    open: HashMap<Id, (u64, InFlight)>,
 }
 
 impl Requests {
@@ -47,12 +47,12 @@ impl Requests {
         }
         table.last += 1;
         let number = table.last;
-        table.open.insert(id.clone(), (number, UnderWay::default()));
+        table.open.insert(id.clone(), (number, InFlight::default()));
         Some(Ticket { id: id.clone(), number })
     }
 
     /// Changes what is known of a request, if it is still under way.
-    pub(super) fn update(&self, ticket: &Ticket, change: impl FnOnce(&mut UnderWay)) {
+    pub(super) fn update(&self, ticket: &Ticket, change: impl FnOnce(&mut InFlight)) {
         match self.table().open.get_mut(&ticket.id) {
             Some((number, request)) if *number == ticket.number => change(request),
             Some(_) | None => {}
@@ -70,12 +70,12 @@ impl Requests {
     }
 
     /// Ends the request that has this id now.
-    pub(super) fn take_back(&self, id: &Id) -> Option<UnderWay> {
+    pub(super) fn take_back(&self, id: &Id) -> Option<InFlight> {
         self.table().open.remove(id).map(|(_, request)| request)
     }
 
     /// Ends all of them.
-    pub(super) fn take_all(&self) -> Vec<(Id, UnderWay)> {
+    pub(super) fn take_all(&self) -> Vec<(Id, InFlight)> {
         self.table().open.drain().map(|(id, (_, request))| (id, request)).collect()
     }
 

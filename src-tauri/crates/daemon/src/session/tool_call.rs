@@ -93,11 +93,11 @@ mod tests {
         };
         let call = r#"{"_meta":{"progressToken":1},"name":"read_text_file","arguments":{"head":2.0,"path":"~/link"},"x":[1]}"#;
         let call = ToolCall::read(Some(&RawValue::from_string(call.to_owned()).unwrap())).unwrap();
-        let prepared = setting.plan(&call.tool, &call.arguments).unwrap().prepare(&setting).unwrap();
+        let located = setting.plan(&call.tool, &call.arguments).unwrap().locate(&setting).unwrap();
         let expected = format!(
             r#"{{"_meta":{{"progressToken":1}},"name":"read_text_file","arguments":{{"head":2.0,"path":"{path}"}},"x":[1]}}"#
         );
-        assert_eq!(call.forwarded(&prepared.call).unwrap().get(), expected);
+        assert_eq!(call.forwarded(&located.call).unwrap().get(), expected);
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! A call whose values are canonical as of now, and what the kernel must show for it.
 
 use crate::consent::{Target, Wanted};
-use crate::facts::{FoundPath, has_folder};
 use crate::mounts::{FileWrites, Need, need};
+use crate::resolve::{FoundPath, has_folder};
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::{Access, Asked, Denial, Protected, ResolvedCall, Subject};
 use std::collections::BTreeMap;
@@ -10,14 +10,14 @@ use std::mem::discriminant;
 
 /// A call whose values are canonical as of now.
 #[derive(Debug)]
-pub struct Prepared {
+pub struct LocatedCall {
     /// What is judged and sent.
     pub call: ResolvedCall,
     /// What was found at each of its paths.
     pub paths: Vec<FoundPath>,
 }
 
-impl Prepared {
+impl LocatedCall {
     /// Every canonical path of the call, once.
     #[must_use]
     pub fn paths(&self) -> Vec<String> {

@@ -19,7 +19,7 @@ const LONGEST: Duration = Duration::from_secs(15 * 60);
 
 /// What of a session is open for single calls.
 #[derive(Debug, Clone, Default)]
-pub(super) struct AllowedOnce(Arc<Mutex<BTreeMap<String, Open>>>);
+pub(super) struct OneTimeGrants(Arc<Mutex<BTreeMap<String, Open>>>);
 
 #[derive(Debug)]
 struct Open {
@@ -29,21 +29,21 @@ struct Open {
 
 /// What is open for one call, on the list until this is dropped.
 #[derive(Debug)]
-pub(super) struct Once {
-    all: AllowedOnce,
+pub(super) struct OneTimeGrant {
+    all: OneTimeGrants,
     grants: Vec<StandingGrant>,
     end: watch::Receiver<bool>,
 }
 
-impl AllowedOnce {
+impl OneTimeGrants {
     /// Puts it on the list.
-    fn open(&self, grants: Vec<StandingGrant>) -> Once {
+    fn open(&self, grants: Vec<StandingGrant>) -> OneTimeGrant {
         let (end, ended) = watch::channel(false);
         let end = Arc::new(end);
         let opened =
             |grant: &StandingGrant| (grant.id.clone(), Open { grant: grant.clone(), end: end.clone() });
         self.table().extend(grants.iter().map(opened));
-        Once { all: self.clone(), grants, end: ended }
+        OneTimeGrant { all: self.clone(), grants, end: ended }
     }
 
     fn table(&self) -> MutexGuard<'_, BTreeMap<String, Open>> {
@@ -51,7 +51,7 @@ impl AllowedOnce {
     }
 }
 
-impl Once {
+impl OneTimeGrant {
     /// What is open.
     pub(super) fn grants(&self) -> &[StandingGrant] {
         &self.grants
@@ -66,7 +66,7 @@ impl Once {
     }
 }
 
-impl Drop for Once {
+impl Drop for OneTimeGrant {
     fn drop(&mut self) {
         let mut table = self.all.table();
         self.grants.iter().for_each(|grant| drop(table.remove(&grant.id)));
@@ -77,14 +77,14 @@ impl Session {
     /// What is open for single calls right now.
     #[must_use]
     pub fn allowed_once(&self) -> Vec<StandingGrant> {
-        self.once.table().values().map(|open| open.grant.clone()).collect()
+        self.one_time.table().values().map(|open| open.grant.clone()).collect()
     }
 
     /// Takes back what was allowed for a call, all of it, and returns when the server has lost it; nothing when there is no
     /// such thing.
     pub async fn take_back_once(&self, id: &str) -> Option<StandingGrant> {
         let (grant, end) = {
-            let table = self.once.table();
+            let table = self.one_time.table();
             let open = table.get(id)?;
             (open.grant.clone(), open.end.clone())
         };
@@ -97,7 +97,7 @@ impl Session {
     }
 
     /// Puts what is open for one call on the list.
-    pub(super) fn open_once(&self, opened: Vec<Granted>) -> io::Result<Once> {
+    pub(super) fn open_one_time(&self, opened: Vec<Granted>) -> io::Result<OneTimeGrant> {
         let created_ms = crate::clock::now_ms();
         let length = u64::try_from(LONGEST.as_millis()).unwrap_or(u64::MAX);
         let grant = |what| {
@@ -119,7 +119,7 @@ impl Session {
             })
         };
         let grants = opened.into_iter().map(grant).collect::<io::Result<_>>()?;
-        let once = self.once.open(grants);
+        let once = self.one_time.open(grants);
         self.shared.changed();
         Ok(once)
     }
@@ -174,7 +174,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn it_is_over_when_it_is_ended_and_otherwise_when_its_time_is() {
-        let all = AllowedOnce::default();
+        let all = OneTimeGrants::default();
         let (mut one, mut other) = (all.open(vec![grant("a"), grant("b")]), all.open(vec![grant("c")]));
         let began = Instant::now();
         other.over().await;

@@ -8,26 +8,26 @@ use crate::grants::{Granted, Subject};
 use crate::network::Loan;
 use crate::server::Lease;
 use crate::session::Session;
-use crate::session::judging::Leave;
-use crate::session::once::{Once, opened};
+use crate::session::authorize::Authorization;
+use crate::session::one_time::{OneTimeGrant, opened};
 use ironcurtain_audit::Event;
 
 /// What is shown and opened for one call alone.
 #[derive(Default)]
-pub(super) struct Own {
+pub(super) struct CallResources {
     pub(super) lease: Option<Lease>,
     pub(super) loan: Option<Loan>,
     /// Where the person said yes to it. It is dropped after what it is about.
-    pub(super) once: Option<Once>,
+    pub(super) one_time: Option<OneTimeGrant>,
 }
 
-impl Own {
+impl CallResources {
     pub(super) fn is_some(&self) -> bool {
         self.lease.is_some() || self.loan.is_some()
     }
 
     /// Completes when it is not to be open any more.
-    pub(super) async fn over(once: Option<&mut Once>) {
+    pub(super) async fn over(once: Option<&mut OneTimeGrant>) {
         match once {
             Some(once) => once.over().await,
             None => std::future::pending().await,
@@ -37,20 +37,20 @@ impl Own {
 
 impl Session {
     /// Puts on the list what is open for a call because the person said yes to it. What cannot be listed is closed.
-    pub(super) fn listed(&self, leave: &Leave, own: Own) -> Own {
-        if leave.approved.is_empty() || !own.is_some() {
-            return own;
+    pub(super) fn listed(&self, authorization: &Authorization, resources: CallResources) -> CallResources {
+        if authorization.approved.is_empty() || !resources.is_some() {
+            return resources;
         }
-        let wanted = leave.prepared.wanted(&leave.approved, self.config.file_writes);
+        let wanted = authorization.located.wanted(&authorization.approved, self.config.file_writes);
         let mut open: Vec<Granted> = wanted.iter().map(opened).collect();
-        if own.loan.is_some() {
-            open.extend(self.hosts_of(&leave.approved).into_iter().map(Granted::Host));
+        if resources.loan.is_some() {
+            open.extend(self.hosts_of(&authorization.approved).into_iter().map(Granted::Host));
         }
-        match self.open_once(open) {
-            Ok(once) => Own { once: Some(once), ..own },
+        match self.open_one_time(open) {
+            Ok(once) => CallResources { one_time: Some(once), ..resources },
             Err(problem) => {
                 tracing::error!(%problem, "what was allowed once cannot be listed, and is closed");
-                Own::default()
+                CallResources::default()
             }
         }
     }
