@@ -1,4 +1,4 @@
-//! Judging a call of a session as things stand, and what its leave is worth at any later moment.
+//! Judging a call of a session as things stand, and what its authorization is worth at any later moment.
 
 use super::Session;
 use super::tool_call::ToolCall;
