@@ -13,7 +13,7 @@ use crate::home::Home;
 use crate::protection::protection;
 use ironcurtain_paths::{CanonicalPath, Resolver};
 use ironcurtain_policy::{
-    Annotations, DynamicLists, Gates, LoadError, OpenFolder, Policy, Protected, RuleLines, open_folders,
+    Annotations, DynamicLists, Gates, LoadError, OpenFolder, Policy, Protected, open_folders,
 };
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -133,10 +133,10 @@ impl Law {
         self.hosts.get(server).map_or(&[], Vec::as_slice)
     }
 
-    /// Where the rules stand in the file they were read from.
+    /// The text of the file that the rules were read from.
     #[must_use]
-    pub fn rule_lines(&self) -> RuleLines<'_> {
-        RuleLines::of(self.text.policy().0)
+    pub fn policy_text(&self) -> &str {
+        self.text.policy().0
     }
 
     /// The files it was read from.

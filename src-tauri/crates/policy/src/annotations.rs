@@ -49,7 +49,7 @@ pub struct ToolAnnotation {
 pub struct ArgumentRoles {
     /// When no condition holds.
     pub default: Roles,
-    /// Conditions, the first that holds decides.
+    /// RuleCondition, the first that holds decides.
     pub when: Vec<Guard>,
 }
 
@@ -111,6 +111,12 @@ impl Annotations {
 }
 
 impl ToolAnnotation {
+    /// Whether a call may give an argument of this name.
+    #[must_use]
+    pub fn accepts(&self, argument: &str) -> bool {
+        self.taken.knows(argument)
+    }
+
     /// The roles of every argument for a call with these arguments, in the order of the file.
     pub fn roles<'a>(
         &'a self,
@@ -129,7 +135,9 @@ impl ArgumentRoles {
 }
 
 impl Guard {
-    pub(crate) fn holds(&self, arguments: &Map<String, Value>) -> bool {
+    /// Whether it holds for a call with these arguments.
+    #[must_use]
+    pub fn holds(&self, arguments: &Map<String, Value>) -> bool {
         let value = field(arguments, &self.argument).unwrap_or(&Value::Null);
         match &self.condition {
             Condition::Equals(wanted) => is_same(value, wanted),

@@ -90,6 +90,12 @@ impl<'a> CallPlan<'a> {
         &self.tool.name
     }
 
+    /// Every role that arguments of the call carry.
+    #[must_use]
+    pub fn carried(&self) -> RoleSet {
+        self.carried
+    }
+
     /// Every value that means something, in the order in which facts are to be given.
     #[must_use]
     pub fn values(&self) -> &[PlannedValue<'a>] {

@@ -13,7 +13,7 @@ mod patterns;
 
 pub use host::is_ip_address;
 pub use pattern::Pattern;
-pub(crate) use patterns::Patterns;
+pub use patterns::Patterns;
 
 use crate::Role;
 use crate::names::Names;

@@ -5,13 +5,14 @@
 //! - A deny rule is never overruled: not by a grant, not by a person's answer, not by a URL gate.
 
 pub(crate) mod cover;
+mod examples;
 mod explain;
 mod protect;
 mod tally;
 
 pub use explain::{Explanation, Miss, Settled, Step};
 
-use crate::rules::About;
+use crate::rules::RulesFor;
 use crate::{
     Access, AllowedBy, Asked, Gates, Given, Grant, HostGrant, Policy, Protected, Reason, ResolvedCall,
     Resource, Role, Rule, SharedStr, Spoken, Verdict,
@@ -22,12 +23,6 @@ use ironcurtain_paths::protected::Known;
 use std::cell::OnceCell;
 use tally::{Finding, Settled as By, Tally};
 
-/// Rule name: the tool is not annotated.
-pub(crate) const UNKNOWN_TOOL: SharedStr = SharedStr::fixed("structural-unknown-tool");
-/// Rule name: an argument is unknown, of the wrong shape, or cannot be resolved.
-pub(crate) const INVALID_ARGUMENT: SharedStr = SharedStr::fixed("structural-invalid-argument");
-/// Rule name: a protected path.
-pub(crate) const PROTECTED_PATH: SharedStr = SharedStr::fixed("structural-protected-path");
 static INTROSPECTION: Spoken = Spoken {
     rule: SharedStr::fixed("structural-introspection-allow"),
     reason: SharedStr::fixed("asking which folders are open is always allowed"),
@@ -36,17 +31,6 @@ static SANDBOX: Spoken = Spoken {
     rule: SharedStr::fixed("structural-sandbox-allow"),
     reason: SharedStr::fixed("the path is inside the session sandbox"),
 };
-/// Rule name: what is written has a program of the person's start others.
-pub(crate) const STARTS_PROGRAMS: SharedStr = SharedStr::fixed("structural-starts-programs");
-const DOMAIN_GATE: SharedStr = SharedStr::fixed("structural-domain-escalate");
-const GRANT: SharedStr = SharedStr::fixed("grant");
-/// Rule name: no rule covers it.
-pub(crate) const DEFAULT_DENY: SharedStr = SharedStr::fixed("default-deny");
-
-/// Whether a name is one that verdicts give to what no rule decides.
-pub(crate) fn is_our_own(name: &str) -> bool {
-    name.starts_with("structural-") || [GRANT, DEFAULT_DENY].iter().any(|own| *own == name)
-}
 
 /// What the judge knows besides the policy. All of it belongs to the caller and to this moment.
 #[derive(Debug, Clone, Copy)]
@@ -108,7 +92,7 @@ struct Judging<'a> {
     /// The session sandbox, when it settles the paths of this server.
     sandbox: Option<&'a CanonicalPath>,
     /// Looked for when the first value needs a rule: what is in the session sandbox needs none.
-    rules: OnceCell<About<'a>>,
+    rules: OnceCell<RulesFor<'a>>,
 }
 
 impl<'a> Judging<'a> {
@@ -119,8 +103,8 @@ impl<'a> Judging<'a> {
     }
 
     /// The rules about the tool, in order.
-    fn rules(&self) -> About<'a> {
-        *self.rules.get_or_init(|| self.policy.about(self.call.server(), self.call.tool()))
+    fn rules(&self) -> RulesFor<'a> {
+        *self.rules.get_or_init(|| self.policy.rules_for(self.call.server(), self.call.tool()))
     }
 
     fn fill(&self, tally: &mut Tally<'a>) {

@@ -8,15 +8,14 @@
 //! [`Fact`], [`CallPlan::with_facts`] puts the canonical values in place, [`judge`] answers.
 
 pub mod defaults;
-pub mod diff;
-pub mod lint;
-pub mod propose;
 pub mod strict;
+pub mod words;
 
 mod annotations;
 mod arguments;
 mod call;
-mod decided_by;
+mod decision;
+mod denial;
 mod domains;
 mod error;
 mod fields;
@@ -39,8 +38,9 @@ mod verdict;
 pub use annotations::{Annotations, ArgumentRoles, Condition, Guard, ToolAnnotation};
 pub use arguments::{CallPlan, PlannedValue};
 pub use call::{Fact, Given, ResolvedCall, Resource};
-pub use decided_by::{AllowedBy, DeniedBy};
-pub use domains::{Destination, Gates, Pattern, is_ip_address};
+pub use decision::{AllowedBy, Decision, DeniedBy, Reason, Spoken};
+pub use denial::Denial;
+pub use domains::{Destination, Gates, Pattern, Patterns, is_ip_address};
 pub use error::{LoadError, Place};
 pub use grants::{AccessSet, Grant, GrantKind, HostGrant};
 pub use judge::{Context, Explanation, Miss, Settled, Step, explain, judge};
@@ -48,11 +48,14 @@ pub use lists::DynamicLists;
 pub use protected::{Kept, KeptThing, Protected};
 pub use roles::{Access, Category, Role, RoleSet, Roles};
 pub use roots::{OpenFolder, Root, file_uri, open_folders, policy_roots};
-pub use rules::{Decision, Policy, ResolveWithin, Rule, RuleLines};
-pub use schema::{Misfit, check as check_schema};
+pub use rules::{
+    DomainsCondition, ListCondition, ListEntry, PathsCondition, Policy, ResolveWithin, Rule, RuleCondition,
+    RulesFor,
+};
+pub use schema::{Misfit, Schema, check as check_schema};
 pub use shared::{Shared, SharedStr};
 pub use verbs::Verb;
-pub use verdict::{Asked, Denial, Escalation, Permit, Reason, Spoken, Subject, Verdict};
+pub use verdict::{Asked, Escalation, Permit, Subject, Verdict};
 
 /// A list that mostly holds one thing: judging asks for no memory then.
 pub type Few<T> = smallvec::SmallVec<[T; 1]>;

@@ -112,6 +112,12 @@ impl Protected {
         &self.paths
     }
 
+    /// Whether a path is protected, or lies in something that is.
+    #[must_use]
+    pub fn covers(&self, path: &CanonicalPath) -> bool {
+        self.way(path).innermost.is_some()
+    }
+
     /// Whether a path is closed, for a call that goes down into it or does not, in a session sandbox.
     pub(crate) fn closes(
         &self,

@@ -3,18 +3,16 @@
 //! - Order is meaning: the first rule that covers a value decides about it.
 //! - Rules are found by server and tool, so that thousands of them stay cheap.
 
+mod condition;
 pub(crate) mod examples;
 mod index;
-mod lines;
 pub(crate) mod load;
 
-use crate::domains::{Pattern, Patterns};
-use crate::{Reason, Resource, Role, SharedStr};
+use crate::{Decision, Reason, Role, SharedStr};
+pub use condition::{DomainsCondition, ListCondition, ListEntry, PathsCondition, RuleCondition};
 use examples::Example;
 use index::{Index, Places};
 use ironcurtain_paths::CanonicalPath;
-
-pub use lines::RuleLines;
 
 /// A compiled policy.
 #[derive(Debug, Clone, PartialEq)]
@@ -34,57 +32,9 @@ pub struct Rule {
     pub(crate) said: Reason,
     /// What it decides.
     pub then: Decision,
-    pub(crate) condition: Conditions,
-    examples: Vec<Example>,
-}
-
-/// What a rule decides, the strictest last.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Decision {
-    /// The call may happen.
-    Allow,
-    /// A person must say.
-    Escalate,
-    /// The call does not happen.
-    Deny,
-}
-
-/// The `if` of a rule: every part that is there must hold.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub(crate) struct Conditions {
-    pub(crate) roles: Option<Vec<Role>>,
-    pub(crate) server: Option<Vec<String>>,
-    pub(crate) tool: Option<Vec<String>>,
-    pub(crate) paths: Option<PathsCondition>,
-    pub(crate) domains: Option<DomainsCondition>,
-    pub(crate) lists: Option<Vec<ListCondition>>,
-}
-
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct PathsCondition {
-    pub(crate) roles: Vec<Role>,
-    pub(crate) written: String,
-    pub(crate) within: CanonicalPath,
-}
-
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct DomainsCondition {
-    pub(crate) roles: Vec<Role>,
-    pub(crate) allowed: Patterns,
-}
-
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct ListCondition {
-    pub(crate) roles: Vec<Role>,
-    pub(crate) allowed: Vec<Entry>,
-}
-
-/// One entry of a list, in the way its list compares.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Entry {
-    Domain(Pattern),
-    Email(String),
-    Identifier(String),
+    /// Its `if`.
+    pub condition: RuleCondition,
+    pub(crate) examples: Vec<Example>,
 }
 
 impl Policy {
@@ -107,26 +57,27 @@ impl Policy {
     }
 
     /// The rules that can speak about a tool, in order.
-    pub(crate) fn about(&self, server: &str, tool: &str) -> About<'_> {
-        About { rules: &self.rules, places: self.index.about(server, tool) }
+    #[must_use]
+    pub fn rules_for(&self, server: &str, tool: &str) -> RulesFor<'_> {
+        RulesFor { rules: &self.rules, places: self.index.about(server, tool) }
     }
 }
 
-/// The rules about a tool. Copied to go through them again.
+/// The rules that can speak about a tool, in order. Copied to go through them again.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct About<'a> {
+pub struct RulesFor<'a> {
     rules: &'a [Rule],
     places: Places<'a>,
 }
 
-impl About<'_> {
+impl RulesFor<'_> {
     /// Those that speak about a role.
     pub(crate) fn speaking(self, role: Role) -> Self {
         Self { places: self.places.speaking(role), ..self }
     }
 }
 
-impl<'a> Iterator for About<'a> {
+impl<'a> Iterator for RulesFor<'a> {
     type Item = &'a Rule;
 
     fn next(&mut self) -> Option<&'a Rule> {
@@ -150,45 +101,21 @@ impl Rule {
         &self.said.reason
     }
 
-    pub(crate) fn denies(&self) -> bool {
+    /// Whether it denies what it covers.
+    #[must_use]
+    pub fn denies(&self) -> bool {
         self.then == Decision::Deny
+    }
+
+    /// The judged roles it speaks about.
+    pub fn judged_roles(&self) -> impl Iterator<Item = Role> {
+        let judged = Role::ALL.iter().copied().filter(|role| role.is_resource());
+        judged.filter(|role| self.condition.speaks_about(*role))
     }
 
     /// The folder its paths must be in, where it names one.
     #[must_use]
     pub fn within(&self) -> Option<&CanonicalPath> {
         self.condition.paths.as_ref().map(|paths| &paths.within)
-    }
-}
-
-impl Entry {
-    /// Whether it may be meant for a value that it does not cover: one in another spelling, or one that nobody
-    /// understands.
-    pub(crate) fn may_mean(&self, value: &Resource) -> bool {
-        match (self, value) {
-            (_, Resource::Shapeless) => true,
-            (Self::Domain(pattern), Resource::Url(destination)) => pattern.may_mean(destination),
-            (Self::Domain(pattern), Resource::Text(text)) => pattern.may_mean_host(text),
-            (Self::Identifier(wanted), Resource::Text(text)) => wanted.to_lowercase() == text.to_lowercase(),
-            (Self::Domain(_) | Self::Email(_) | Self::Identifier(_), _) => false,
-        }
-    }
-
-    pub(crate) fn covers(&self, value: &Resource) -> bool {
-        let text = match value {
-            Resource::Text(text) => text.as_str(),
-            Resource::Path(path) => path.as_str(),
-            Resource::Url(destination) => match (self, destination.domain()) {
-                (Self::Domain(_), Some(domain)) => domain,
-                (Self::Domain(_), None) => return false,
-                (Self::Email(_) | Self::Identifier(_), _) => destination.text(),
-            },
-            Resource::Shapeless => return false,
-        };
-        match self {
-            Self::Domain(pattern) => pattern.covers(text),
-            Self::Email(wanted) => *wanted == text.to_lowercase(),
-            Self::Identifier(wanted) => wanted == text,
-        }
     }
 }

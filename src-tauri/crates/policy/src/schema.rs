@@ -43,14 +43,14 @@ impl fmt::Display for Misfit {
 /// # Errors
 /// The first place where they do not fit.
 pub fn check(schema: &Value, arguments: &Map<String, Value>) -> Result<(), Misfit> {
-    let shape = Shape::of_arguments(schema);
+    let shape = Schema::of_arguments(schema);
     shape.check_whole(arguments)?;
     shape.check_fields(arguments, Spot::Whole)
 }
 
 /// A JSON Schema, as far as it is understood.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub(crate) struct Shape {
+pub struct Schema {
     /// Any when the schema names none.
     types: Option<Vec<Type>>,
     /// Whether nothing fits: the schema `false`.
@@ -86,7 +86,7 @@ pub(crate) enum Expected<'a> {
     Anything,
     /// It may not be there.
     Nothing,
-    This(&'a Shape),
+    This(&'a Schema),
 }
 
 /// What fields may be there beside those that are named.
@@ -95,12 +95,13 @@ enum Others {
     #[default]
     Any,
     None,
-    Of(Box<Shape>),
+    Of(Box<Schema>),
 }
 
-impl Shape {
+impl Schema {
     /// Understands a JSON Schema. What is not a schema allows everything.
-    pub(crate) fn of(schema: &Value) -> Self {
+    #[must_use]
+    pub fn of(schema: &Value) -> Self {
         let mut properties = Names::default();
         for (name, schema) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
             if let Some(property) = properties.entry(name) {
@@ -152,7 +153,10 @@ impl Shape {
     }
 
     /// Whether the value of a field fits it.
-    pub(crate) fn check_field(&self, name: &str, value: &Value) -> Result<(), Misfit> {
+    ///
+    /// # Errors
+    /// The first place where it does not fit.
+    pub fn check_field(&self, name: &str, value: &Value) -> Result<(), Misfit> {
         self.check_value(value, Spot::Field(&Spot::Whole, name))
     }
 

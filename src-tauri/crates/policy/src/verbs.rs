@@ -3,7 +3,7 @@
 //! - Ordered by harm, the least first. A call is shown by its worst.
 //! - The registry of roles gives each role its verb; the name of a tool can say which of several it is.
 
-use crate::propose::words;
+use crate::words;
 
 /// What a call does, the least harmful first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]

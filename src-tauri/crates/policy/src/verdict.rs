@@ -3,8 +3,8 @@
 //! - Only the judge makes a [`Permit`]; it carries why, and which grants it rests on.
 //! - An [`Escalation`] names every value that needs a person's word: approving exactly those lets the call through.
 
-use crate::judge::{DEFAULT_DENY, INVALID_ARGUMENT, PROTECTED_PATH, STARTS_PROGRAMS, UNKNOWN_TOOL};
-use crate::{AllowedBy, DeniedBy, Destination, Few, Role, Shared, SharedStr};
+use crate::decision::STARTS_PROGRAMS;
+use crate::{AllowedBy, Decision, Denial, Destination, Few, Reason, Role, SharedStr};
 use ironcurtain_paths::CanonicalPath;
 use std::fmt;
 
@@ -18,6 +18,28 @@ pub enum Verdict {
     Escalate(Escalation),
     /// The call does not happen.
     Deny(Denial),
+}
+
+impl Verdict {
+    /// The decision without its terms.
+    #[must_use]
+    pub fn decision(&self) -> Decision {
+        match self {
+            Self::Allow(_) => Decision::Allow,
+            Self::Escalate(_) => Decision::Escalate,
+            Self::Deny(_) => Decision::Deny,
+        }
+    }
+
+    /// The rule that decides, or the first of those that allow.
+    #[must_use]
+    pub fn rule(&self) -> &str {
+        match self {
+            Self::Allow(permit) => permit.reasons().first().map_or("", |reason| reason.rule.as_str()),
+            Self::Escalate(escalation) => &escalation.by.rule,
+            Self::Deny(denial) => &denial.rule,
+        }
+    }
 }
 
 /// Leave for one call.
@@ -38,31 +60,6 @@ pub struct Escalation {
     pub values: Few<Asked>,
     /// Every rule that spoke besides those that ask.
     pub others: Few<Reason>,
-}
-
-/// A call that is refused.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Denial {
-    /// The ground on which it is refused.
-    pub by: DeniedBy,
-    /// Name of the rule that refuses, or of the structural answer.
-    pub rule: SharedStr,
-    /// Its reason.
-    pub reason: SharedStr,
-    /// Every other rule that refuses.
-    pub others: Few<Reason>,
-}
-
-/// A rule that spoke, and why. Shared, since it goes into every verdict.
-pub type Reason = Shared<Spoken>;
-
-/// What a [`Reason`] holds.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Spoken {
-    /// Its name, or the name of a structural answer.
-    pub rule: SharedStr,
-    /// Why.
-    pub reason: SharedStr,
 }
 
 /// One thing that needs a person's word, and was given it when passed back as approved.
@@ -112,46 +109,6 @@ impl Permit {
     #[must_use]
     pub fn grants(&self) -> &[String] {
         &self.grants
-    }
-}
-
-impl Denial {
-    fn structural(by: DeniedBy, rule: SharedStr, reason: impl Into<SharedStr>) -> Self {
-        Self { by, rule, reason: reason.into(), others: Few::new() }
-    }
-
-    /// Refuses a call whose arguments cannot be understood.
-    #[must_use]
-    pub fn invalid(reason: impl Into<SharedStr>) -> Self {
-        Self::structural(DeniedBy::InvalidArgument, INVALID_ARGUMENT, reason)
-    }
-
-    /// Refuses a call that would touch a protected path, or uncover one.
-    #[must_use]
-    pub fn protected(reason: impl Into<SharedStr>) -> Self {
-        Self::structural(DeniedBy::ProtectedPath, PROTECTED_PATH, reason)
-    }
-
-    /// Refuses a call of a tool that is not annotated.
-    pub(crate) fn unknown_tool(reason: String) -> Self {
-        Self::structural(DeniedBy::UnknownTool, UNKNOWN_TOOL, reason)
-    }
-
-    /// Refuses a call that nothing allows.
-    pub(crate) fn uncovered(reason: String) -> Self {
-        Self::structural(DeniedBy::NoRule, DEFAULT_DENY, reason)
-    }
-
-    /// Refuses a call that a rule denies, and perhaps others.
-    pub(crate) fn by_rules(first: &Spoken, others: Few<Reason>) -> Self {
-        Self { by: DeniedBy::Rule, rule: first.rule.clone(), reason: first.reason.clone(), others }
-    }
-
-    /// Refuses a call because a value of it could not be turned into a fact (a path with a loop, a remote that git
-    /// does not know).
-    #[must_use]
-    pub fn unresolvable(argument: &str, why: &dyn fmt::Display) -> Self {
-        Self::invalid(format!("argument `{argument}`: {why}"))
     }
 }
 

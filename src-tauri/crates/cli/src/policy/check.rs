@@ -5,8 +5,9 @@ use super::{Beside, Report};
 use crate::problem::place_of_load;
 use crate::sheet::{Sheet, counted};
 use ironcurtain_daemon::LawError;
-use ironcurtain_policy::lint::{Finding, FindingKind, lint};
 use ironcurtain_policy::{LoadError, Place};
+use ironcurtain_policy_tools::RuleLines;
+use ironcurtain_policy_tools::lint::{Finding, FindingKind, lint};
 use serde_json::{Map, Value, json};
 use std::path::Path;
 
@@ -21,7 +22,7 @@ pub fn report(file: &Path, beside: &Beside) -> anyhow::Result<Report> {
         }
     };
     let law = &world.law;
-    let lines = law.rule_lines();
+    let lines = RuleLines::of(law.policy_text());
     let findings: Vec<Located> = lint(&law.policy, &law.annotations, &law.protected, &law.home)
         .into_iter()
         .map(|finding| {

@@ -4,7 +4,7 @@ use super::explain::word;
 use super::files::World;
 use super::{Beside, Report};
 use crate::sheet::Sheet;
-use ironcurtain_policy::diff::{Change, Difference, Outcome, diff};
+use ironcurtain_policy_tools::diff::{Change, Difference, Outcome, diff};
 use serde_json::{Value, json};
 use std::path::Path;
 

@@ -5,7 +5,7 @@ use ironcurtain_daemon::annotating::{AnnotationsFile, Change, Changes, Draft, Dr
 use ironcurtain_daemon::consent::visible;
 use ironcurtain_daemon::installs::{Installs, State};
 use ironcurtain_daemon::{AutostartSettings, GitConfigSettings, Sandbox, Server, Servers};
-use ironcurtain_policy::propose::{Confidence, Proposal, ProposedArgument};
+use ironcurtain_policy_tools::propose::{Confidence, Proposal, ProposedArgument};
 use serde_json::{Value, json};
 
 /// How much of a reason is shown.

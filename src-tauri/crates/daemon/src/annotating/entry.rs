@@ -3,7 +3,7 @@
 use super::compare::{Change, Changes};
 use crate::consent::visible;
 use crate::server::inspect::{ListedTool, fingerprint};
-use ironcurtain_policy::propose::{Confidence, Hints, Proposal, Tool, propose};
+use ironcurtain_policy_tools::propose::{Confidence, Hints, Proposal, Tool, propose};
 use serde_json::{Map, Value, json};
 
 /// How much of a description is kept as a comment.

@@ -5,7 +5,7 @@ use crate::config::Servers;
 use crate::law::Law;
 use ironcurtain_audit::{Entry, Event, PolicyChange, PolicyEffect};
 use ironcurtain_policy::OpenFolder;
-use ironcurtain_policy::diff::{Difference, diff, diff_rules};
+use ironcurtain_policy_tools::diff::{Difference, diff, diff_rules};
 use std::collections::BTreeSet;
 
 /// Another law.

@@ -4,7 +4,7 @@
 
 use super::ArgumentRoles;
 use crate::names::Names;
-use crate::schema::{Expected, Misfit, Shape};
+use crate::schema::{Expected, Misfit, Schema};
 use crate::spot::Spot;
 use crate::{Denial, SharedStr};
 use serde_json::{Map, Value};
@@ -16,11 +16,11 @@ pub(crate) struct Taken {
     /// The place of each argument that a call may give.
     places: Names<usize>,
     /// What each annotated argument may be, with its name; nothing where the server does not say.
-    shapes: Vec<Option<(SharedStr, Shape)>>,
+    shapes: Vec<Option<(SharedStr, Schema)>>,
     /// The arguments that must be given, and the place of each. One without a place no call may give: none fits.
     required: Vec<(SharedStr, Option<usize>)>,
     /// What is said of all of them together.
-    whole: Shape,
+    whole: Schema,
 }
 
 /// What a call gives for each annotated argument.
@@ -28,7 +28,7 @@ pub(crate) type Values<'a> = SmallVec<[Option<&'a Value>; 8]>;
 
 impl Taken {
     pub(super) fn new(arguments: &[(SharedStr, ArgumentRoles)], input_schema: Option<&Value>) -> Self {
-        let whole = input_schema.map(Shape::of_arguments).unwrap_or_default();
+        let whole = input_schema.map(Schema::of_arguments).unwrap_or_default();
         let mut places: Names<usize> = Names::default();
         let mut shapes = Vec::with_capacity(arguments.len());
         for (at, (name, _)) in arguments.iter().enumerate() {

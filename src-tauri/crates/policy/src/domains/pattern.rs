@@ -59,7 +59,8 @@ impl Pattern {
     }
 
     /// Whether it covers all that another pattern covers.
-    pub(crate) fn includes(&self, other: &Self) -> bool {
+    #[must_use]
+    pub fn includes(&self, other: &Self) -> bool {
         match (self, other) {
             (_, Self::Any) => *self == Self::Any,
             (Self::Exact(_), Self::Below(_)) => false,

@@ -5,7 +5,7 @@ use crate::names::Names;
 
 /// Patterns, found by the names in them: a list of hosts has hundreds.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub(crate) struct Patterns {
+pub struct Patterns {
     all: Vec<Pattern>,
     any: bool,
     exact: Names<()>,
@@ -14,7 +14,8 @@ pub(crate) struct Patterns {
 
 impl Patterns {
     /// Each pattern, in the order they were given.
-    pub(crate) fn all(&self) -> &[Pattern] {
+    #[must_use]
+    pub fn all(&self) -> &[Pattern] {
         &self.all
     }
 

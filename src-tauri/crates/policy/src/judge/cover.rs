@@ -6,8 +6,10 @@
 //!   understands, or a repository in another spelling, does not slip past a rule that is meant for it.
 
 use super::tally::Finding;
-use crate::rules::{Conditions, DomainsCondition, ListCondition, PathsCondition};
-use crate::{Decision, Given, Miss, ResolvedCall, Resource, Role, RoleSet, Rule};
+use crate::{
+    Decision, DomainsCondition, Given, ListCondition, Miss, PathsCondition, ResolvedCall, Resource, Role,
+    RoleSet, Rule,
+};
 
 /// One value that is judged in one role; a role of the tool that the call gives no value for has none.
 #[derive(Clone, Copy)]
@@ -47,7 +49,7 @@ impl<'a> Scope<'a> {
     /// Whether a rule covers the value, and if not, why.
     pub(super) fn cover(&self, rule: &Rule, call: &ResolvedCall) -> Result<Holds, Miss> {
         let condition = &rule.condition;
-        if !speaks_about(condition, self.role) {
+        if !condition.speaks_about(self.role) {
             return Err(Miss::OtherRoles);
         }
         let doubt = Doubt::of(rule);
@@ -102,22 +104,6 @@ pub(crate) fn covers_some(rule: &Rule, call: &ResolvedCall) -> bool {
         if values.peek().is_none() { is_covered(None) } else { values.any(is_covered) }
     };
     if call.roles().is_empty() { cover_call(rule, call).is_some() } else { call.roles().iter().any(covers) }
-}
-
-/// The judged roles that a rule speaks about.
-pub(crate) fn spoken_about(rule: &Rule) -> impl Iterator<Item = Role> {
-    Role::ALL.iter().copied().filter(|role| role.is_resource() && speaks_about(&rule.condition, *role))
-}
-
-/// Every role condition must name the role; one of the lists is enough.
-fn speaks_about(condition: &Conditions, role: Role) -> bool {
-    condition.roles.as_ref().is_none_or(|roles| roles.contains(&role))
-        && condition.paths.as_ref().is_none_or(|paths| paths.roles.contains(&role))
-        && condition.domains.as_ref().is_none_or(|domains| domains.roles.contains(&role))
-        && condition
-            .lists
-            .as_ref()
-            .is_none_or(|lists| lists.is_empty() || lists.iter().any(|list| list.roles.contains(&role)))
 }
 
 fn of_roles<'a>(list: &'a ListCondition, call: &'a ResolvedCall) -> impl Iterator<Item = &'a Given> + Clone {

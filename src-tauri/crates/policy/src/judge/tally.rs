@@ -2,7 +2,8 @@
 //!
 //! - Findings are borrowed: names and reasons are copied for the verdict alone.
 
-use super::{DOMAIN_GATE, GRANT, SANDBOX, STARTS_PROGRAMS};
+use super::SANDBOX;
+use crate::decision::{DOMAIN_GATE, GRANT, STARTS_PROGRAMS};
 use crate::{
     AllowedBy, Asked, Decision, Denial, Escalation, Few, Given, Grant, HostGrant, Permit, Reason,
     ResolvedCall, Resource, Role, Rule, SharedStr, Spoken, Subject, Verdict,

@@ -1,7 +1,6 @@
 //! Finds the rules that can speak about a tool without looking at all of them.
 
 use super::Rule;
-use crate::judge::cover::spoken_about;
 use crate::names::Names;
 use crate::{Role, RoleSet};
 
@@ -31,7 +30,7 @@ impl Index {
     pub(super) fn new(rules: &[Rule]) -> Self {
         let mut index = Self::default();
         for (at, rule) in rules.iter().enumerate() {
-            let place = Place { at, speaks: spoken_about(rule).collect() };
+            let place = Place { at, speaks: rule.judged_roles().collect() };
             match (&rule.condition.server, &rule.condition.tool) {
                 (None, None) => push(&mut index.any, place),
                 (None, Some(tools)) => push_each(&mut index.tool, tools, place),
@@ -131,7 +130,7 @@ mod tests {
                 let looked: Vec<String> = rules.iter().enumerate()
                     .filter(|(_, (servers, tools))| names(servers, server) && names(tools, tool))
                     .map(|(at, _)| at.to_string()).collect();
-                let found: Vec<String> = policy.about(server, tool).map(|rule| rule.name().to_string()).collect();
+                let found: Vec<String> = policy.rules_for(server, tool).map(|rule| rule.name().to_string()).collect();
                 prop_assert_eq!(found, looked);
             }
         }

@@ -132,7 +132,7 @@ impl Loading<'_> {
         if name.is_empty() {
             return Err(reading.error(field("name"), "a rule needs a name"));
         }
-        if crate::judge::is_our_own(&name) {
+        if crate::decision::is_our_own(&name) {
             let message = format!("`{name}` is what is decided without a rule: call the rule something else");
             return Err(reading.error(field("name"), message));
         }

@@ -9,16 +9,13 @@
 mod answers;
 mod arguments;
 mod composed;
-mod differences;
 mod domains;
 mod doubt;
 mod files;
-mod linting;
 mod loading;
 mod memory;
 mod peer;
 mod properties;
-mod proposals;
 mod rules;
 mod scene;
 mod shipped;

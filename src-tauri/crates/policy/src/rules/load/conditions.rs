@@ -1,6 +1,6 @@
 //! Reads the `if` of a rule.
 
-use super::super::{Conditions, DomainsCondition, Entry, ListCondition, PathsCondition};
+use super::super::{DomainsCondition, ListCondition, ListEntry, PathsCondition, RuleCondition};
 use super::{Loading, Reading, field};
 use crate::domains::Pattern;
 use crate::spot::Spot;
@@ -43,10 +43,10 @@ impl Loading<'_> {
         &self,
         then: Decision,
         stored: Map<String, Value>,
-    ) -> Result<Conditions, LoadError> {
+    ) -> Result<RuleCondition, LoadError> {
         let reading = self.reading;
         let of_rule = field("if");
-        let mut conditions = Conditions::default();
+        let mut conditions = RuleCondition::default();
         for (key, value) in stored {
             let at = Spot::Field(&of_rule, &key);
             match key.as_str() {
@@ -111,11 +111,11 @@ impl Loading<'_> {
         let stored: StoredList = self.reading.read(at, value)?;
         let roles = self.reading.roles(Spot::Field(&at, "roles"), &stored.roles)?;
         let of_allowed = Spot::Field(&at, "allowed");
-        type Read<'a> = &'a dyn Fn(String) -> Result<Entry, LoadError>;
+        type Read<'a> = &'a dyn Fn(String) -> Result<ListEntry, LoadError>;
         let entry: Read<'_> = match stored.match_type.as_str() {
-            "domains" => &|text| self.pattern(then, of_allowed, &text).map(Entry::Domain),
-            "emails" => &|text| Ok(Entry::Email(text.to_lowercase())),
-            "identifiers" => &|text| Ok(Entry::Identifier(text)),
+            "domains" => &|text| self.pattern(then, of_allowed, &text).map(ListEntry::Domain),
+            "emails" => &|text| Ok(ListEntry::Email(text.to_lowercase())),
+            "identifiers" => &|text| Ok(ListEntry::Identifier(text)),
             other => {
                 let message =
                     format!("`{other}` is not a way to match: write `domains`, `emails` or `identifiers`");

@@ -1,0 +1,143 @@
+//! Compares proposals with annotations that people or programs made before. Both halves are counted apart: rules may be
+//! improved by looking at the mistakes of the first, and the second tells whether they hold beyond it.
+
+use ironcurtain_policy::{Annotations, Category, Role, ToolAnnotation};
+use ironcurtain_policy_tools::propose::{Confidence, Hints, Proposal, ProposedArgument, Tool, propose};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// Which half of the tools.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Half {
+    /// Whose mistakes may be looked at.
+    First,
+    /// Held out.
+    Second,
+}
+
+/// One role, counted over arguments.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct Count {
+    pub right: usize,
+    pub extra: usize,
+    pub missing: usize,
+}
+
+/// What came of one server's half of the tools.
+#[derive(Debug, Default)]
+pub struct Score {
+    pub tools: usize,
+    pub left_out: Vec<String>,
+    pub arguments: usize,
+    pub paths: usize,
+    pub unsure: usize,
+    /// Arguments about which nothing tells anything: with `--yes` alone, their tools are left out.
+    pub unknown: Vec<String>,
+    pub roles: BTreeMap<&'static str, Count>,
+    /// Path arguments that were proposed as naming no path: the error that matters.
+    pub missed_paths: Vec<String>,
+    /// Every other difference.
+    pub differences: Vec<String>,
+}
+
+/// The half a tool is in, by a hash of its name (FNV-1a).
+pub fn half(server: &str, tool: &str) -> Half {
+    let bytes = server.bytes().chain([b'/']).chain(tool.bytes());
+    let hash = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    if (hash >> 32) & 1 == 0 { Half::First } else { Half::Second }
+}
+
+/// Scores the proposals for one half of a file's tools, by server.
+pub fn score(file: &Path, half_wanted: Half) -> Result<BTreeMap<String, Score>, String> {
+    let text = std::fs::read_to_string(file).map_err(|e| format!("{}: {e}", file.display()))?;
+    let known = Annotations::from_json(&text, &file.display().to_string()).map_err(|e| e.to_string())?;
+    let comments = comments(&text)?;
+    let mut scores = BTreeMap::<String, Score>::new();
+    for server in known.servers() {
+        for (name, annotation) in known.tools(server) {
+            if half(server, name) != half_wanted {
+                continue;
+            }
+            let Some(input_schema) = &annotation.input_schema else { continue };
+            let description = comments.get(&(server.to_owned(), name.to_owned()));
+            let description = description.map_or("", String::as_str);
+            let input_schema = &with_all(annotation, input_schema);
+            let tool = Tool { server, name, description, input_schema, hints: Hints::default() };
+            scores.entry(server.to_owned()).or_default().count(name, annotation, &propose(&tool));
+        }
+    }
+    Ok(scores)
+}
+
+impl Score {
+    fn count(&mut self, tool: &str, known: &ToolAnnotation, proposal: &Proposal) {
+        self.tools += 1;
+        let arguments = match proposal {
+            Proposal::Annotated { arguments, .. } => arguments,
+            Proposal::LeftOut { reason } => return self.left_out.push(format!("{tool}: {reason}")),
+        };
+        let unknown = arguments.iter().filter(|argument| argument.confidence == Confidence::Unknown);
+        self.unknown.extend(unknown.map(|argument| format!("{tool}.{}", argument.name)));
+        for (name, roles) in &known.arguments {
+            let proposed = arguments.iter().find(|argument| *argument.name == **name);
+            self.argument(&format!("{tool}.{name}"), &roles.default, proposed);
+        }
+    }
+
+    fn argument(&mut self, place: &str, known: &[Role], proposed: Option<&ProposedArgument>) {
+        self.arguments += 1;
+        let roles = proposed.map(|argument| argument.roles.clone()).unwrap_or_default();
+        self.unsure += usize::from(proposed.is_some_and(|argument| argument.confidence <= Confidence::Low));
+        for role in Role::ALL {
+            let count = self.roles.entry(role.name()).or_default();
+            match (known.contains(role), roles.contains(role)) {
+                (true, true) => count.right += 1,
+                (true, false) => count.missing += 1,
+                (false, true) => count.extra += 1,
+                (false, false) => {}
+            }
+        }
+        let is_path = |roles: &[Role]| roles.iter().any(|role| role.category() == Category::Path);
+        self.paths += usize::from(is_path(known));
+        let named = |roles: &[Role]| roles.iter().map(|role| role.name()).collect::<Vec<_>>().join(" ");
+        let why = proposed.map_or("no such argument", |argument| argument.reason.as_str());
+        let difference = format!("{place}: {} instead of {} ({why})", named(&roles), named(known));
+        if is_path(known) && !is_path(&roles) {
+            self.missed_paths.push(difference);
+        } else if known.iter().any(|role| !roles.contains(role))
+            || roles.iter().any(|role| !known.contains(role))
+        {
+            self.differences.push(difference);
+        }
+    }
+}
+
+/// Arguments that the schema does not declare are known by their names alone.
+fn with_all(annotation: &ToolAnnotation, input_schema: &Value) -> Value {
+    let mut properties =
+        input_schema.get("properties").and_then(Value::as_object).cloned().unwrap_or_default();
+    for (name, _) in &annotation.arguments {
+        properties.entry(&**name).or_insert_with(|| json!({ "type": "string" }));
+    }
+    let mut schema = input_schema.clone();
+    if let Some(schema) = schema.as_object_mut() {
+        schema.insert("properties".to_owned(), Value::Object(properties));
+    }
+    schema
+}
+
+/// What the file says of each tool.
+fn comments(text: &str) -> Result<BTreeMap<(String, String), String>, String> {
+    let file: Value = serde_json::from_str(text).map_err(|e| e.to_string())?;
+    let mut found = BTreeMap::new();
+    for (server, of_server) in file.get("servers").and_then(|s| s.as_object()).into_iter().flatten() {
+        for tool in of_server.get("tools").and_then(|t| t.as_array()).into_iter().flatten() {
+            let text = |key: &str| tool.get(key).and_then(|v| v.as_str()).unwrap_or_default().to_owned();
+            found.insert((server.clone(), text("toolName")), text("comment"));
+        }
+    }
+    Ok(found)
+}

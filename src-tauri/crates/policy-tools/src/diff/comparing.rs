@@ -1,0 +1,167 @@
+//! Judges made-up calls of one tool by both policies.
+
+use super::slots::{self, Slot};
+use super::{Change, Difference, Outcome, probes};
+use ironcurtain_paths::CanonicalPath;
+use ironcurtain_policy::{
+    Annotations, Context, Decision, Fact, Gates, Policy, Protected, ResolvedCall, RoleSet, Rule, Settled,
+    SharedStr, ToolAnnotation, explain, judge,
+};
+use serde_json::{Map, Value};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// The most calls made up for one tool.
+const MOST_CALLS: usize = 20_000;
+
+/// How many values of an argument are looked at to find those that stand beside all values of another one.
+const MOST_TRIED: usize = 24;
+
+/// How many such values there are.
+const FEW: usize = 3;
+
+/// Two policies that are held against each other.
+pub(super) struct Comparing<'a> {
+    pub(super) old: &'a Policy,
+    pub(super) new: &'a Policy,
+    pub(super) annotations: &'a Annotations,
+}
+
+impl<'a> Comparing<'a> {
+    /// Compares what becomes of the calls of one tool, with about so many looks at rules.
+    pub(super) fn tool(
+        &self,
+        (server, tool, annotation): (&str, &str, &ToolAnnotation),
+        differing: &BTreeSet<String>,
+        looks: usize,
+        difference: &mut Difference,
+    ) {
+        let rules = self.rules_about(server, tool, differing);
+        let slots = slots::slots(annotation, &rules);
+        let most = looks.checked_div(rules.len()).unwrap_or(MOST_CALLS).clamp(1, MOST_CALLS);
+        let calls = probes::calls(&slots, most, |slot| self.few(server, tool, &slots, slot));
+        let mut changes: BTreeMap<_, Change> = BTreeMap::new();
+        let mut judged = 0;
+        for arguments in calls.arguments.into_iter().map(Arc::new) {
+            let Some(call) = self.resolve(server, tool, &arguments) else { continue };
+            judged += 1;
+            let (before, after) = (decide(self.old, &call), decide(self.new, &call));
+            if before.0 == after.0 {
+                continue;
+            }
+            let change = || Change {
+                server: server.to_owned(),
+                tool: tool.to_owned(),
+                arguments: (*arguments).clone(),
+                old: (before.0, before.1.to_string()),
+                new: (after.0, after.1.to_string()),
+                probes: 0,
+            };
+            let kind = (before.0, before.1.to_string(), after.0, after.1.to_string());
+            changes.entry(kind).or_insert_with(change).probes += 1;
+        }
+        if calls.cut_short || judged == 0 {
+            difference.cut_short.push(format!("{server}/{tool}"));
+        }
+        difference.probes += judged;
+        difference.decisions.extend(changes.into_values());
+    }
+
+    /// The rules of both about a tool, those that differ first. What both say is taken once.
+    fn rules_about(&self, server: &str, tool: &str, differing: &BTreeSet<String>) -> Vec<&'a Rule> {
+        let of = |policy: &'a Policy, differs: bool| {
+            let about = policy.rules_for(server, tool);
+            about.filter(move |rule| differing.contains(rule.name().as_str()) == differs)
+        };
+        of(self.new, true).chain(of(self.old, true)).chain(of(self.new, false)).collect()
+    }
+
+    /// A probe ready to be judged, its paths taken as they are spelled. Nothing for one that the tool does not take.
+    fn resolve(&self, server: &str, tool: &str, arguments: &Arc<Map<String, Value>>) -> Option<ResolvedCall> {
+        let plan = self.annotations.plan(server, tool, arguments).ok()?;
+        let facts = plan.values().iter().map(|value| match value.raw {
+            Some(raw) if value.is_path() => CanonicalPath::assume_canonical(raw).ok().map(Fact::Path),
+            Some(_) | None => Some(Fact::Plain),
+        });
+        let facts = facts.collect::<Option<Vec<_>>>()?;
+        plan.with_facts(facts).ok()
+    }
+
+    /// Values of an argument beside which a difference in another one shows: those that come out loosest, and no two
+    /// that come out alike.
+    fn few<'s>(
+        &self,
+        server: &str,
+        tool: &str,
+        slots: &[Slot<'_>],
+        slot: &'s Slot<'s>,
+    ) -> Vec<&'s Option<Value>> {
+        let others =
+            slots.iter().filter_map(|slot| Some((slot.name.to_string(), slot.values.first()?.clone()?)));
+        let others: Map<String, Value> = others.collect();
+        let step = slot.values.len().div_ceil(MOST_TRIED).max(1);
+        let last = slot.values.iter().rev().take(2);
+        let mut ranked = BTreeMap::new();
+        for value in slot.values.iter().step_by(step).chain(last) {
+            let mut arguments = others.clone();
+            arguments.remove(slot.name.as_str());
+            arguments.extend(value.iter().map(|value| (slot.name.to_string(), value.clone())));
+            if let Some(call) = self.resolve(server, tool, &Arc::new(arguments)) {
+                let worst = |policy| worst(policy, &call, slot.name);
+                ranked.entry((worst(self.old), worst(self.new))).or_insert(value);
+            }
+        }
+        let few: Vec<_> = ranked.into_values().take(FEW).collect();
+        if few.is_empty() { slot.values.iter().take(1).collect() } else { few }
+    }
+}
+
+/// The roles that calls of a tool can carry together, each once, as far as made-up calls show.
+pub(crate) fn situations(
+    annotations: &Annotations,
+    server: &str,
+    tool: &str,
+    annotation: &ToolAnnotation,
+) -> Vec<RoleSet> {
+    let slots = slots::slots(annotation, &[]);
+    let calls = probes::calls(&slots, MOST_CALLS, |slot| slot.values.iter().take(FEW).collect());
+    let mut found = Vec::new();
+    for arguments in calls.arguments.into_iter().map(Arc::new) {
+        let Ok(plan) = annotations.plan(server, tool, &arguments) else { continue };
+        if !found.contains(&plan.carried()) {
+            found.push(plan.carried());
+        }
+    }
+    found
+}
+
+/// What becomes of the values of one argument, whatever becomes of the others.
+fn worst(policy: &Policy, call: &ResolvedCall, argument: &SharedStr) -> Outcome {
+    let steps = explain(policy, &by_the_rules_alone(&Gates::default()), call).steps;
+    let of_argument = steps.iter().filter(|step| step.argument == *argument);
+    let outcomes = of_argument.map(|step| match &step.settled {
+        Settled::Rule { then: Decision::Allow, .. } | Settled::Sandbox | Settled::Grant(_) => Outcome::Allow,
+        Settled::Rule { then: Decision::Escalate, .. } => Outcome::Escalate,
+        Settled::Rule { then: Decision::Deny, .. } => Outcome::Deny,
+        Settled::Nothing => Outcome::Uncovered,
+    });
+    outcomes.max().unwrap_or(Outcome::Allow)
+}
+
+fn decide(policy: &Policy, call: &ResolvedCall) -> (Outcome, SharedStr) {
+    let verdict = judge(policy, &by_the_rules_alone(&Gates::default()), call);
+    (Outcome::of(&verdict), verdict.rule().into())
+}
+
+/// Without session sandbox, grants, gates and protected paths, which no policy changes.
+fn by_the_rules_alone(gates: &Gates) -> Context<'_> {
+    Context {
+        sandbox: None,
+        sandbox_servers: &[],
+        protected: Protected::NOTHING,
+        gates,
+        grants: &[],
+        hosts: &[],
+        approved: &[],
+    }
+}

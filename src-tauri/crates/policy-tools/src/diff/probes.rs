@@ -1,0 +1,136 @@
+//! Makes up calls in which two policies may differ.
+//!
+//! - Where they are few, every combination of the values of all arguments. Where they are many, every value of each
+//!   argument beside a few of the others, and then pairs of arguments: that is said to be cut short.
+
+use super::slots::Slot;
+use serde_json::{Map, Value};
+
+/// Calls of one tool.
+#[derive(Default)]
+pub(super) struct Calls {
+    pub(super) arguments: Vec<Map<String, Value>>,
+    pub(super) cut_short: bool,
+}
+
+/// Calls of a tool with these arguments, up to a number. `few` picks the values of an argument that stand beside all
+/// values of another.
+pub(super) fn calls<'a>(
+    slots: &'a [Slot<'a>],
+    most: usize,
+    few: impl Fn(&'a Slot<'a>) -> Vec<&'a Option<Value>>,
+) -> Calls {
+    let all: Vec<Vec<&Option<Value>>> = slots.iter().map(|slot| slot.values.iter().collect()).collect();
+    let mut calls = Calls { cut_short: slots.iter().any(|slot| slot.cut_short), ..Calls::default() };
+    if number(&all) <= most {
+        calls.combine(slots, &all, most);
+        return calls;
+    }
+    calls.cut_short = true;
+    let few: Vec<Vec<&Option<Value>>> = slots.iter().map(few).collect();
+    let varied: Vec<usize> =
+        (0..slots.len()).filter(|at| all.get(*at).is_some_and(|v| v.len() > 1)).collect();
+    // Half of them vary one argument, the others two.
+    let share = (most / 2).checked_div(varied.len()).unwrap_or(most);
+    for one in &varied {
+        let mut choices = narrowed(&few, share / all.get(*one).map_or(1, Vec::len).max(1));
+        widen(&mut choices, &all, *one, share);
+        calls.combine(slots, &choices, share);
+    }
+    let pairs = varied
+        .iter()
+        .enumerate()
+        .flat_map(|(at, one)| varied.iter().skip(at + 1).map(move |other| (*one, *other)));
+    let share = (most / 2).checked_div(pairs.clone().count()).unwrap_or(0);
+    for (one, other) in pairs {
+        let mut choices = narrowed(&few, 1);
+        let side = share.isqrt().max(1);
+        widen(&mut choices, &all, one, side);
+        widen(&mut choices, &all, other, side);
+        calls.combine(slots, &choices, share);
+    }
+    calls
+}
+
+fn number(choices: &[Vec<&Option<Value>>]) -> usize {
+    choices.iter().fold(1, |number: usize, values| number.saturating_mul(values.len().max(1)))
+}
+
+/// The first of the choices of each argument, so that no more than so many calls can be made of them.
+fn narrowed<'a>(few: &[Vec<&'a Option<Value>>], most: usize) -> Vec<Vec<&'a Option<Value>>> {
+    let mut choices = few.to_vec();
+    while number(&choices) > most.max(1) {
+        let longest = choices.iter_mut().max_by_key(|values| values.len());
+        longest.map(Vec::pop);
+    }
+    choices
+}
+
+/// Lets one argument have the first of all its values.
+fn widen<'a>(choices: &mut [Vec<&'a Option<Value>>], all: &[Vec<&'a Option<Value>>], at: usize, most: usize) {
+    if let (Some(choice), Some(values)) = (choices.get_mut(at), all.get(at)) {
+        *choice = values.iter().take(most).copied().collect();
+    }
+}
+
+impl Calls {
+    /// Adds every combination, up to a number.
+    fn combine(&mut self, slots: &[Slot<'_>], choices: &[Vec<&Option<Value>>], most: usize) {
+        let mut combined = vec![Map::new()];
+        for (slot, values) in slots.iter().zip(choices) {
+            let with = |call: &Map<String, Value>, value: &Option<Value>| {
+                let mut call = call.clone();
+                if let Some(value) = value {
+                    call.insert(slot.name.to_string(), value.clone());
+                }
+                call
+            };
+            let next = combined.iter().flat_map(|call| values.iter().map(move |value| with(call, value)));
+            combined = next.take(most).collect();
+        }
+        self.arguments.extend(combined);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ironcurtain_policy::SharedStr;
+    use serde_json::json;
+
+    /// The calls of a tool whose arguments have so many values, as the values of `w`, `x`, `y` and `z`, and whether they
+    /// were cut short. Two values of each stand beside those of another.
+    fn made_up(counts: [usize; 4], most: usize) -> (String, bool) {
+        let names = ["w", "x", "y", "z"].map(SharedStr::fixed);
+        let slot = |(name, count)| Slot {
+            name,
+            values: (0..count).map(|value| Some(json!(value))).collect(),
+            cut_short: false,
+        };
+        let slots: Vec<Slot<'_>> = names.iter().zip(counts).map(slot).collect();
+        let calls = calls(&slots, most, |slot| slot.values.iter().take(2).collect());
+        let digits = |call: &Map<String, Value>| call.values().map(Value::to_string).collect::<String>();
+        (calls.arguments.iter().map(digits).collect::<Vec<_>>().join(" "), calls.cut_short)
+    }
+
+    #[test]
+    fn all_combinations_are_made_up_where_they_are_no_more_than_may_be() {
+        let all = "0000 0001 0010 0011 0020 0021 0100 0101 0110 0111 0120 0121";
+        assert_eq!(made_up([1, 2, 3, 2], 12), (all.to_owned(), false));
+        assert!(made_up([1, 2, 3, 2], 11).1);
+    }
+
+    #[test]
+    fn half_of_what_may_be_varies_one_argument_and_half_varies_two() {
+        // Of 40, 20 vary one: 6 for each of three, which is every value of `x` by itself, and each of `y` and `z` beside
+        // two of another. 20 vary two: 6 for each of three pairs, the first two values of either. What has one value
+        // takes no part.
+        let one = [
+            "0000 0100 0200 0300 0400 0500",
+            "0000 0010 0020 0100 0110 0120",
+            "0000 0001 0002 0100 0101 0102",
+        ];
+        let two = ["0000 0010 0100 0110", "0000 0001 0100 0101", "0000 0001 0010 0011"];
+        assert_eq!(made_up([1, 6, 3, 3], 40), ([one, two].concat().join(" "), true));
+    }
+}

@@ -1,0 +1,149 @@
+//! The arguments of a tool, each with values that its declared shape lets through.
+
+use super::values::Texts;
+use ironcurtain_policy::Schema;
+use ironcurtain_policy::{Condition, Role, Rule, SharedStr, ToolAnnotation};
+use serde_json::{Map, Value, json};
+
+/// The most values that a shape lists and that are tried.
+const MOST_WORDS: usize = 64;
+
+/// One argument.
+pub(super) struct Slot<'a> {
+    pub(super) name: &'a SharedStr,
+    /// What it may hold; nothing where it is left out. Never empty.
+    pub(super) values: Vec<Option<Value>>,
+    pub(super) cut_short: bool,
+}
+
+/// Every argument that a call of the tool can have.
+pub(super) fn slots<'a>(tool: &'a ToolAnnotation, rules: &[&Rule]) -> Vec<Slot<'a>> {
+    let known = tool.arguments.iter().filter(|(name, _)| tool.accepts(name));
+    known.map(|(name, _)| Slot::new(tool, name, rules)).collect()
+}
+
+impl<'a> Slot<'a> {
+    fn new(tool: &'a ToolAnnotation, name: &'a SharedStr, rules: &[&Rule]) -> Self {
+        let declared = Declared::of(tool, name);
+        let roles = roles_of(tool, name);
+        let texts = Texts::of(rules, &roles);
+        let mut slot = Self { name, values: Vec::new(), cut_short: texts.cut_short };
+        let named = declared.words().into_iter().filter(|_| !texts.single.is_empty());
+        for text in texts.single.iter().cloned().chain(named) {
+            slot.take(&declared, [json!(text), json!([text])]);
+        }
+        if !texts.single.is_empty() && !roles.iter().any(|role| role.is_resource()) {
+            // No text at all: what asks or denies by a list may mean it.
+            slot.take(&declared, [json!(1), json!({})]);
+        }
+        for texts in texts.several {
+            slot.take(&declared, [json!(texts)]);
+        }
+        slot.take_conditions(tool, &declared);
+        let absent = [Value::Null, json!([])].into_iter().find(|value| declared.lets(value));
+        match (declared.required, absent) {
+            (false, _) => slot.values.push(None),
+            (true, Some(absent)) if !roles.is_empty() => slot.values.push(Some(absent)),
+            (true, _) if slot.values.is_empty() => slot.values.push(Some(sample(declared.schema))),
+            (true, _) => {}
+        }
+        slot
+    }
+
+    /// Takes the first of these that the shape lets through.
+    fn take<const N: usize>(&mut self, declared: &Declared<'_>, alike: [Value; N]) {
+        self.values.extend(alike.into_iter().find(|value| declared.lets(value)).map(Some));
+    }
+
+    /// Values for which the conditions about the argument hold, and others: one for each way they can come out.
+    fn take_conditions(&mut self, tool: &ToolAnnotation, declared: &Declared<'_>) {
+        let all = tool.arguments.iter().flat_map(|(_, roles)| &roles.when);
+        let guards: Vec<_> = all.filter(|guard| *guard.argument == **self.name).collect();
+        let mut values: Vec<Value> = guards
+            .iter()
+            .flat_map(|guard| match &guard.condition {
+                Condition::Equals(value) => std::slice::from_ref(value),
+                Condition::In(values) => values.as_slice(),
+                Condition::Present
+                | Condition::Absent
+                | Condition::Truthy
+                | Condition::Falsy
+                | Condition::Never => &[],
+            })
+            .cloned()
+            .collect();
+        values.extend(declared.words().into_iter().map(Value::String));
+        values.extend([json!(true), json!(false), json!("text"), json!(""), json!(1), json!(0)]);
+        let mut seen = Vec::new();
+        for value in values.into_iter().filter(|value| declared.lets(value)) {
+            let alone: Map<String, Value> = [(self.name.to_string(), value.clone())].into_iter().collect();
+            let outcome: Vec<bool> = guards.iter().map(|guard| guard.holds(&alone)).collect();
+            if !guards.is_empty() && !seen.contains(&outcome) {
+                seen.push(outcome);
+                self.values.push(Some(value));
+            }
+        }
+    }
+}
+
+/// Every role that an argument can carry and that some rule can look at.
+fn roles_of(tool: &ToolAnnotation, name: &SharedStr) -> Vec<Role> {
+    let here = tool.arguments.iter().filter(|(known, _)| known == name);
+    let all =
+        here.flat_map(|(_, roles)| roles.default.iter().chain(roles.when.iter().flat_map(|g| &g.roles)));
+    all.copied().filter(|role| *role != Role::None).collect()
+}
+
+/// What the server declares of an argument.
+struct Declared<'a> {
+    name: &'a SharedStr,
+    schema: &'a Value,
+    shape: Schema,
+    required: bool,
+}
+
+impl<'a> Declared<'a> {
+    fn of(tool: &'a ToolAnnotation, name: &'a SharedStr) -> Self {
+        const ANYTHING: &Value = &Value::Null;
+        let whole = tool.input_schema.as_ref();
+        let named = whole.and_then(|whole| whole.get("properties")?.get(name.as_str()));
+        let schema = named.or_else(|| whole?.get("additionalProperties")).unwrap_or(ANYTHING);
+        let required = whole.and_then(|whole| whole.get("required")?.as_array()).into_iter().flatten();
+        let required = required.filter_map(Value::as_str).any(|required| *required == **name);
+        Self { name, schema, shape: Schema::of(schema), required }
+    }
+
+    fn lets(&self, value: &Value) -> bool {
+        self.shape.check_field(self.name, value).is_ok()
+    }
+
+    /// The texts it lists.
+    fn words(&self) -> Vec<String> {
+        let here = [self.schema.get("enum"), self.schema.get("items").and_then(|items| items.get("enum"))];
+        let listed = here.into_iter().flatten().filter_map(Value::as_array).flatten();
+        listed.filter_map(Value::as_str).map(str::to_owned).take(MOST_WORDS).collect()
+    }
+}
+
+/// Something that a shape lets through, as far as that is easily found.
+fn sample(schema: &Value) -> Value {
+    if let Some(first) = schema.get("enum").and_then(|listed| listed.get(0)) {
+        return first.clone();
+    }
+    let kind = schema.get("type").and_then(|kind| kind.as_str().or_else(|| kind.get(0)?.as_str()));
+    match kind {
+        Some("number" | "integer") => json!(1),
+        Some("boolean") => json!(false),
+        Some("array") => json!([]),
+        Some("null") => Value::Null,
+        Some("object") => {
+            let required = schema.get("required").and_then(Value::as_array).into_iter().flatten();
+            let field = |name: &str| {
+                let declared = schema.get("properties").and_then(|fields| fields.get(name));
+                (name.to_owned(), declared.map_or_else(|| json!("text"), sample))
+            };
+            Value::Object(required.filter_map(Value::as_str).map(field).collect())
+        }
+        Some(_) | None => json!("text"),
+    }
+}

@@ -1,0 +1,56 @@
+//! Rules that open too much.
+
+use super::{FindingKind, Tools, shadow};
+use ironcurtain_paths::CanonicalPath;
+use ironcurtain_policy::ListEntry;
+use ironcurtain_policy::Pattern;
+use ironcurtain_policy::{Category, Decision, Role, Rule};
+
+/// What a rule opens too wide after those before it, and the fields that say so.
+pub(super) fn find(
+    before: &[&Rule],
+    rule: &Rule,
+    tools: &Tools<'_>,
+    home: &CanonicalPath,
+) -> Vec<(&'static str, FindingKind)> {
+    let mut found = Vec::new();
+    if rule.denies() {
+        return found;
+    }
+    let condition = &rule.condition;
+    if let Some(within) = rule.within().filter(|within| within.contains(home)) {
+        found.push(("if.paths.within", FindingKind::BroadFolder(within.clone())));
+    }
+    let any = |pattern: &Pattern| *pattern == Pattern::Any;
+    if condition.domains.as_ref().is_some_and(|domains| domains.allowed.all().iter().any(any)) {
+        found.push(("if.domains.allowed", FindingKind::AnyHost));
+    }
+    let mut entries = condition.lists.iter().flatten().flat_map(|list| &list.allowed);
+    if entries.any(|entry| matches!(entry, ListEntry::Domain(pattern) if any(pattern))) {
+        found.push(("if.lists", FindingKind::AnyHost));
+    }
+    let everything = everything(before, rule, tools);
+    if !everything.is_empty() {
+        found.push(("if", FindingKind::Everything(everything)));
+    }
+    found
+}
+
+/// The roles of paths and hosts that a rule allows, whatever their values are, and none before it decides. Asking about all of them is no opening.
+fn everything(before: &[&Rule], rule: &Rule, tools: &Tools<'_>) -> Vec<Role> {
+    let condition = &rule.condition;
+    let narrowed = condition.paths.is_some()
+        || condition.domains.is_some()
+        || condition.lists.as_ref().is_some_and(|lists| !lists.is_empty());
+    if rule.then != Decision::Allow || narrowed {
+        return Vec::new();
+    }
+    let carried: Vec<Role> = tools.named_by(condition).flat_map(super::Tool::roles).collect();
+    let names_a_place = |role: &Role| match role.category() {
+        Category::Path | Category::Url => true,
+        Category::Identifier => *role == Role::ProxyDomain,
+        Category::Opaque => false,
+    };
+    let opens = |role: &Role| shadow::decider(before, rule, Some(*role)).is_none();
+    rule.judged_roles().filter(|role| names_a_place(role) && carried.contains(role) && opens(role)).collect()
+}

@@ -1,0 +1,133 @@
+//! Rules whose conditions can never hold, and parts of conditions that are probably not meant as they are written.
+
+use super::{FindingKind, Tool, Tools};
+use ironcurtain_paths::CanonicalPath;
+use ironcurtain_policy::{Decision, Protected, Role, Rule};
+use ironcurtain_policy::{ListEntry, RuleCondition};
+
+/// Letters that are wildcards elsewhere.
+const WILDCARDS: [char; 3] = ['*', '?', '$'];
+
+/// Why a rule can never hold, and the field that says so.
+pub(super) fn find(
+    rule: &Rule,
+    tools: &Tools<'_>,
+    protected: &Protected,
+) -> Option<(&'static str, FindingKind)> {
+    let condition = &rule.condition;
+    let dead = |field: &'static str, why: &str| Some((field, FindingKind::Dead(why.to_owned())));
+    if let Some(field) = empty(rule) {
+        return dead(field, "is empty, so it never holds");
+    }
+    let whole = condition.paths.is_none() && condition.domains.is_none();
+    if rule.judged_roles().next().is_none() && !whole {
+        return dead("if", "its conditions have no role in common");
+    }
+    if rule.judged_roles().next().is_some() && rule.judged_roles().all(|role| excludes(condition, role)) {
+        return dead("if.lists", "no path on the list is in the folder");
+    }
+    if let Some(within) = rule.within().filter(|within| protected.covers(within))
+        && !rule.denies()
+    {
+        return Some(("if.paths.within", FindingKind::ProtectedFolder(within.clone())));
+    }
+    // What names nobody is for whatever is annotated one day.
+    if condition.server.is_none() && condition.tool.is_none() {
+        return None;
+    }
+    let mut named = tools.named_by(condition).peekable();
+    if named.peek().is_none() {
+        let has_server = |name: &String| tools.0.iter().any(|tool| tool.server == name);
+        let servers = condition.server.as_ref();
+        let of_server = servers.is_some_and(|servers| !servers.iter().any(has_server));
+        let field = if of_server || condition.tool.is_none() { "if.server" } else { "if.tool" };
+        return dead(field, "no annotated tool is named by it");
+    }
+    if !named.any(|tool| meets(rule, tool, whole)) {
+        if let Some(passed) = passed_over(rule, tools) {
+            return Some(passed);
+        }
+        return dead("if.roles", "no tool it names has an argument of its roles");
+    }
+    None
+}
+
+/// The tools for which a rule about roles that are not judged by themselves (somebody's address, the text of a commit) is not
+/// looked at, since they name resources, and those are judged.
+pub(super) fn passed_over(rule: &Rule, tools: &Tools<'_>) -> Option<(&'static str, FindingKind)> {
+    let condition = &rule.condition;
+    let listed = || condition.lists.iter().flatten().flat_map(|list| &list.roles);
+    let is_meant = |role: Role| {
+        condition.roles.iter().flatten().chain(listed()).any(|meant| *meant == role && role != Role::None)
+    };
+    if rule.judged_roles().next().is_some() || condition.paths.is_some() || condition.domains.is_some() {
+        return None;
+    }
+    let passed =
+        tools.named_by(condition).filter(|tool| !tool.may_name_nothing() && tool.roles().any(is_meant));
+    let passed: Vec<String> = passed.map(|tool| format!("{}/{}", tool.server, tool.name)).collect();
+    let field = if condition.lists.iter().flatten().next().is_some() { "if.lists" } else { "if.roles" };
+    (!passed.is_empty()).then_some((field, FindingKind::PassedOver(passed)))
+}
+
+/// Whether a rule can cover something of a call of a tool. `whole` says that it can cover what names no resource.
+fn meets(rule: &Rule, tool: &Tool<'_>, whole: bool) -> bool {
+    let roles = &rule.condition.roles;
+    let carries = || roles.as_ref().is_none_or(|roles| tool.roles().any(|role| roles.contains(&role)));
+    let spoken = tool.roles().any(|role| rule.judged_roles().any(|spoken| spoken == role));
+    spoken || whole && tool.may_name_nothing() && carries()
+}
+
+/// The field that is empty, of a rule that then never holds. What denies or asks by hosts may do so in doubt.
+pub(super) fn empty(rule: &Rule) -> Option<&'static str> {
+    let condition = &rule.condition;
+    let none = |names: &Option<Vec<String>>| names.as_ref().is_some_and(Vec::is_empty);
+    if none(&condition.server) {
+        return Some("if.server");
+    }
+    if none(&condition.tool) {
+        return Some("if.tool");
+    }
+    if condition.roles.as_ref().is_some_and(Vec::is_empty) {
+        return Some("if.roles");
+    }
+    let of_domains = condition.domains.as_ref().filter(|_| rule.then == Decision::Allow);
+    if of_domains.is_some_and(|domains| domains.allowed.all().is_empty()) {
+        return Some("if.domains.allowed");
+    }
+    condition.lists.iter().flatten().any(|list| list.allowed.is_empty()).then_some("if.lists")
+}
+
+/// Whether no path on one of the lists about a role is in the folder.
+fn excludes(condition: &RuleCondition, role: Role) -> bool {
+    let Some(paths) = &condition.paths else { return false };
+    let is_within = |entry: &ListEntry| match entry {
+        ListEntry::Identifier(text) => {
+            CanonicalPath::assume_canonical(text).is_ok_and(|path| paths.within.contains(&path))
+        }
+        // Compared in other ways.
+        ListEntry::Domain(_) | ListEntry::Email(_) => true,
+    };
+    let mut lists = condition.lists.iter().flatten().filter(|list| list.roles.contains(&role));
+    lists.any(|list| !list.allowed.iter().any(is_within))
+}
+
+/// Names that nothing has, and wildcards that are none. Where no name is anybody's, the rule is dead, which is told.
+pub(super) fn misnamed(rule: &Rule, tools: &Tools<'_>) -> Vec<(&'static str, FindingKind)> {
+    let condition = &rule.condition;
+    let mut found = Vec::new();
+    let unknown = |name: &String| FindingKind::UnknownName(name.clone());
+    if tools.named_by(condition).next().is_some() {
+        let servers = condition.server.iter().flatten();
+        let servers = servers.filter(|name| !tools.0.iter().any(|tool| tool.server == *name));
+        found.extend(servers.map(|name| ("if.server", unknown(name))));
+        let of_servers = RuleCondition { server: condition.server.clone(), ..RuleCondition::default() };
+        let names = condition.tool.iter().flatten();
+        let names = names.filter(|name| !tools.named_by(&of_servers).any(|tool| tool.name == *name));
+        found.extend(names.map(|name| ("if.tool", unknown(name))));
+    }
+    let written = condition.paths.as_ref().map(|paths| paths.written.as_str()).unwrap_or_default();
+    let wildcard = written.chars().find(|letter| WILDCARDS.contains(letter));
+    found.extend(wildcard.map(|letter| ("if.paths.within", FindingKind::Wildcard(letter))));
+    found
+}

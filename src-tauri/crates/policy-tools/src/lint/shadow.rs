@@ -1,0 +1,70 @@
+//! Whether the rules before one leave it anything to decide.
+//!
+//! - Rule by rule and role by role: earlier rules that cover a folder only together are not seen to.
+//! - What denies or asks by hosts or lists also does so in doubt, where what is less strict by hosts or lists does not
+//!   decide.
+
+use super::FindingKind;
+use ironcurtain_policy::{DomainsCondition, RuleCondition};
+use ironcurtain_policy::{Role, Rule};
+
+/// What shadows a rule, when something does.
+pub(super) fn find(before: &[&Rule], rule: &Rule) -> Option<FindingKind> {
+    // A tool that names no resource carries none of the judged roles.
+    let opaque =
+        rule.condition.roles.as_ref().is_none_or(|roles| roles.iter().any(|role| !role.is_resource()));
+    let whole = opaque && rule.condition.paths.is_none() && rule.condition.domains.is_none();
+    let mut parts: Vec<Option<Role>> = rule.judged_roles().map(Some).collect();
+    if whole {
+        parts.push(None);
+    }
+    let mut by: Vec<&Rule> = Vec::new();
+    for part in parts {
+        let above = decider(before, rule, part)?;
+        if !by.iter().any(|known| known.name() == above.name()) {
+            by.push(above);
+        }
+    }
+    let otherwise = by.iter().any(|above| above.then != rule.then);
+    (!by.is_empty()).then(|| FindingKind::Shadowed {
+        by: by.iter().map(|above| above.name().to_string()).collect(),
+        otherwise,
+    })
+}
+
+/// The rule before that decides all that a rule covers in a role; without a role, of tools that name no resource.
+pub(super) fn decider<'a>(before: &[&'a Rule], rule: &Rule, role: Option<Role>) -> Option<&'a Rule> {
+    before.iter().copied().find(|above| covers(&above.condition, above, rule, role))
+}
+
+/// Whether a rule covers all that another one covers in a role; without a role, of tools that name no resource.
+fn covers(wide: &RuleCondition, above: &Rule, rule: &Rule, role: Option<Role>) -> bool {
+    let narrow = &rule.condition;
+    let speaks = match role {
+        Some(role) => above.judged_roles().any(|spoken| spoken == role),
+        None => wide.paths.is_none() && wide.domains.is_none() && is_within(&wide.roles, &narrow.roles),
+    };
+    let by_values = |condition: &RuleCondition| condition.domains.is_some() || condition.lists.is_some();
+    let decides_in_doubt = above.then >= rule.then || !by_values(wide) || !by_values(narrow);
+    speaks
+        && decides_in_doubt
+        && is_within(&wide.server, &narrow.server)
+        && is_within(&wide.tool, &narrow.tool)
+        && wide.paths.as_ref().is_none_or(|wide| {
+            narrow.paths.as_ref().is_some_and(|narrow| wide.within.contains(&narrow.within))
+        })
+        && wide
+            .domains
+            .as_ref()
+            .is_none_or(|wide| narrow.domains.as_ref().is_some_and(|narrow| all_covered(wide, narrow)))
+        && wide.lists.iter().flatten().all(|wide| narrow.lists.iter().flatten().any(|narrow| wide == narrow))
+}
+
+fn is_within<T: PartialEq>(wide: &Option<Vec<T>>, narrow: &Option<Vec<T>>) -> bool {
+    let Some(wide) = wide else { return true };
+    narrow.as_ref().is_some_and(|narrow| narrow.iter().all(|name| wide.contains(name)))
+}
+
+fn all_covered(wide: &DomainsCondition, narrow: &DomainsCondition) -> bool {
+    narrow.allowed.all().iter().all(|narrow| wide.allowed.all().iter().any(|wide| wide.includes(narrow)))
+}

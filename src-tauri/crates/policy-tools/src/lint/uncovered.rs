@@ -1,0 +1,79 @@
+//! Tools about which no rule speaks.
+//!
+//! - What is said is true of calls that were made up and planned: a tool that names things only under conditions is
+//!   denied only then.
+
+use super::{Finding, FindingKind, Tool, dead};
+use crate::diff::situations;
+use ironcurtain_policy::{Annotations, Category, Policy, Role, RoleSet, Rule};
+use std::fmt;
+
+/// What is denied, because no rule speaks about it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Gap {
+    /// Every call: the tool names no resource.
+    Call,
+    /// A call that names no resource, of a tool that names some under other conditions.
+    EmptyCall,
+    /// Whatever the tool names in this role.
+    Role(Role),
+}
+
+/// The gaps of one tool.
+pub(super) fn find(policy: &Policy, annotations: &Annotations, tool: &Tool<'_>) -> Vec<Finding> {
+    // Asking which folders are open is allowed whatever the rules say.
+    if tool.server == "filesystem" && tool.name == "list_allowed_directories" {
+        return Vec::new();
+    }
+    let rules: Vec<&Rule> =
+        policy.rules_for(tool.server, tool.name).filter(|rule| dead::empty(rule).is_none()).collect();
+    let mut gaps = Vec::new();
+    for carried in situations(annotations, tool.server, tool.name, tool.annotation) {
+        let mut resources = carried.iter().filter(|role| role.is_resource()).peekable();
+        if resources.peek().is_none() && !rules.iter().any(|rule| covers_calls(rule, carried)) {
+            let named = tool.roles().any(Role::is_resource);
+            gaps.push(if named { Gap::EmptyCall } else { Gap::Call });
+        }
+        for role in resources {
+            if !rules.iter().any(|rule| rule.judged_roles().any(|spoken| spoken == role)) {
+                gaps.push(Gap::Role(role));
+            }
+        }
+    }
+    let mut told = Vec::new();
+    for gap in gaps {
+        let kind = FindingKind::Uncovered(gap);
+        let finding = Finding { rule: None, field: format!("{}/{}", tool.server, tool.name), kind };
+        if !told.contains(&finding) {
+            told.push(finding);
+        }
+    }
+    told
+}
+
+/// Whether a rule can cover a call that names no resource.
+fn covers_calls(rule: &Rule, carried: RoleSet) -> bool {
+    let condition = &rule.condition;
+    condition.paths.is_none()
+        && condition.domains.is_none()
+        && condition.roles.as_ref().is_none_or(|roles| roles.iter().any(|role| carried.contains(*role)))
+}
+
+impl fmt::Display for Gap {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let role = match self {
+            Self::Call => return formatter.write_str("always denied: no rule covers it"),
+            Self::EmptyCall => {
+                let why = "denied where it names no file and no address: no rule covers it then";
+                return formatter.write_str(why);
+            }
+            Self::Role(role) => role,
+        };
+        let denied = match role.category() {
+            Category::Path => "denied outside the session folder and what is granted",
+            Category::Url => "denied where its server may reach the host, unless that is granted",
+            Category::Identifier | Category::Opaque => "denied",
+        };
+        write!(formatter, "{denied}: no rule about it speaks about `{role}`")
+    }
+}

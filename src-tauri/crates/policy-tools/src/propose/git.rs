@@ -1,0 +1,191 @@
+//! What the subcommands of git do to a repository, by the words of a tool's name.
+
+use super::Hints;
+use super::shape::Shape;
+use ironcurtain_policy::Role;
+use ironcurtain_policy::words;
+
+/// What is done to a repository and to the files checked out in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Operation {
+    write: bool,
+    delete: bool,
+    write_history: bool,
+    delete_history: bool,
+    /// Whether the subcommand was understood.
+    pub(super) known: bool,
+    /// Whether it makes a new repository where the path leads.
+    pub(super) makes: bool,
+}
+
+const NOTHING: Operation = Operation {
+    write: false,
+    delete: false,
+    write_history: false,
+    delete_history: false,
+    known: false,
+    makes: false,
+};
+
+type Subcommand = (&'static [&'static str], fn(&mut Operation));
+
+const SUBCOMMANDS: [Subcommand; 8] = [
+    (
+        &[
+            "status",
+            "log",
+            "diff",
+            "show",
+            "blame",
+            "grep",
+            "ls",
+            "describe",
+            "shortlog",
+            "cat",
+            "list",
+            "get",
+            "read",
+            "history",
+            "changelog",
+            "search",
+            "reflog",
+        ],
+        |_| (),
+    ),
+    (
+        &[
+            "add", "stage", "unstage", "commit", "tag", "branch", "remote", "fetch", "config", "note",
+            "push", "create",
+        ],
+        |operation| operation.write_history = true,
+    ),
+    (
+        &[
+            "checkout",
+            "switch",
+            "pull",
+            "merge",
+            "cherry",
+            "pick",
+            "revert",
+            "apply",
+            "am",
+            "stash",
+            "submodule",
+            "rebase",
+        ],
+        |operation| {
+            operation.write = true;
+            operation.write_history = true;
+        },
+    ),
+    (&["restore"], |operation| operation.write = true),
+    (&["reset"], |operation| {
+        operation.write = true;
+        operation.write_history = true;
+        operation.delete_history = true;
+    }),
+    (&["clone", "init"], |operation| {
+        operation.write = true;
+        operation.makes = true;
+    }),
+    (&["clean", "rm", "mv"], |operation| operation.delete = true),
+    (&["gc", "prune", "filter", "expire", "rewrite"], |operation| {
+        operation.write_history = true;
+        operation.delete_history = true;
+    }),
+];
+
+/// Verbs that take away: what, the subcommand says.
+const TAKES_AWAY: [&str; 5] = ["delete", "remove", "drop", "prune", "clear"];
+
+/// Subcommands whose things are references.
+const REFERENCES: [&str; 6] = ["branch", "tag", "stash", "remote", "reflog", "note"];
+
+impl Operation {
+    /// What a tool does to a git repository; nothing when it has to do with none.
+    pub(super) fn of(server: &[String], tool: &[String], shape: &Shape, hints: Hints) -> Option<Self> {
+        let is_git = |words: &[String]| words.iter().any(|word| word == "git");
+        if !is_git(server) && !is_git(tool) {
+            return None;
+        }
+        let mut operation = NOTHING;
+        let mut said: Vec<String> = tool.iter().filter(|word| *word != "git").cloned().collect();
+        operation.hear(&said);
+        for (name, shape) in &shape.fields {
+            if let Some(choices) = shape.choices() {
+                said.extend(choices.iter().flat_map(|choice| words::of(choice)));
+            } else if shape.is_truth() {
+                said.extend(words::of(name).into_iter().filter(|word| TAKES_AWAY.contains(&word.as_str())));
+            }
+        }
+        operation.take_away(&said);
+        operation.heed(hints);
+        Some(operation)
+    }
+
+    fn hear(&mut self, said: &[String]) {
+        for word in said {
+            for (known, set) in SUBCOMMANDS {
+                if known.contains(&word.as_str()) {
+                    self.known = true;
+                    set(self);
+                }
+            }
+        }
+        let has = |wanted: &str| said.iter().any(|word| word == wanted);
+        if has("worktree") {
+            self.known = true;
+            self.write = true;
+            self.write_history = true;
+        }
+    }
+
+    fn take_away(&mut self, said: &[String]) {
+        let any = |wanted: &[&str]| said.iter().any(|word| wanted.contains(&word.as_str()));
+        if any(&["worktree"]) && any(&TAKES_AWAY) {
+            self.delete = true;
+        } else if any(&REFERENCES) && any(&TAKES_AWAY) {
+            self.write_history = true;
+            self.delete_history = true;
+        } else if !self.known {
+            self.write = true;
+            self.write_history = true;
+            let takes = any(&TAKES_AWAY);
+            self.delete |= takes;
+            self.delete_history |= takes;
+        }
+    }
+
+    /// A server that says its tool changes or destroys is believed.
+    fn heed(&mut self, hints: Hints) {
+        let harmless = !(self.write || self.delete || self.write_history || self.delete_history);
+        if hints.tell_of_changes() && (harmless || !self.known) {
+            let destroys = hints.destructive == Some(true);
+            *self = Self {
+                write: true,
+                write_history: true,
+                delete: destroys,
+                delete_history: destroys,
+                ..*self
+            };
+        }
+    }
+
+    /// The roles of files checked out beside the repository.
+    pub(super) fn worktree(self) -> Vec<Role> {
+        Self { write_history: false, delete_history: false, ..self }.repository()
+    }
+
+    /// The roles of the path to the repository.
+    pub(super) fn repository(self) -> Vec<Role> {
+        let all = [
+            (!self.makes, Role::ReadPath),
+            (self.write, Role::WritePath),
+            (self.delete, Role::DeletePath),
+            (self.write_history, Role::WriteHistory),
+            (self.delete_history, Role::DeleteHistory),
+        ];
+        all.into_iter().filter_map(|(holds, role)| holds.then_some(role)).collect()
+    }
+}

@@ -1,0 +1,195 @@
+//! What a tool seems to do with what it is given, from the verbs of its name, its modes and switches, and hints.
+//!
+//! - Several verbs add up. Words that are verbs and nouns count only where nothing else is said.
+//! - Hints of the server, and what it says that a tool does besides what its name says, only add.
+
+use super::clues::is_in;
+use super::shape::Shape;
+use super::{Hints, Tool};
+use ironcurtain_policy::words;
+
+/// What a tool does; several can hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Intent {
+    pub(super) read: bool,
+    /// Makes or replaces.
+    pub(super) write: bool,
+    /// Changes what is there, which needs looking; or opens it for later calls to change.
+    pub(super) change: bool,
+    pub(super) delete: bool,
+    pub(super) moves: bool,
+    pub(super) copies: bool,
+    /// Takes something from this machine elsewhere.
+    pub(super) sends: bool,
+    /// Runs whatever it is given.
+    pub(super) runs: bool,
+    /// Whether nothing tells what it does.
+    pub(super) unknown: bool,
+    /// Whether only its description tells.
+    pub(super) described: bool,
+    /// Whether hints or its description say more than its name.
+    pub(super) hinted: bool,
+}
+
+/// Words between blanks, and what they say.
+type Verb = (&'static str, fn(&mut Intent));
+
+const VERBS: [Verb; 8] = [
+    (
+        "read get list ls show view search find stat info describe count query lookup browse load \
+        parse inspect compare cat grep glob exist analyze analyse validate lint explain summarize \
+        summarise watch walk fetch retrieve peek preview check verify detect is has display head \
+        tail",
+        |intent| intent.read = true,
+    ),
+    (
+        "write create make mkdir save put add touch generate init initialize download export render \
+        screenshot store dump new build compile backup mount clone",
+        |intent| intent.write = true,
+    ),
+    (
+        "edit update append modify replace insert change apply refactor restore rewrite fix prepend \
+        overwrite truncate chmod chown convert resize set merge upsert import sync toggle open \
+        connect use manage",
+        |intent| intent.change = true,
+    ),
+    (
+        "delete remove rm rmdir purge unlink trash erase wipe prune drop destroy uninstall discard \
+        clear clean",
+        |intent| intent.delete = true,
+    ),
+    ("move mv rename relocate", |intent| intent.moves = true),
+    ("copy cp duplicate archive zip tar compress extract unzip untar link symlink", |intent| {
+        intent.copies = true;
+    }),
+    ("send upload post publish push attach share forward submit", |intent| {
+        intent.sends = true;
+    }),
+    ("run execute exec eval evaluate invoke call shell spawn launch command bash", |intent| {
+        intent.runs = true
+    }),
+];
+
+/// Nouns as often as verbs: heard only when no verb is.
+const PERHAPS: [Verb; 2] = [
+    ("log tree diff status blame report history metadata content stat", |intent| intent.read = true),
+    ("patch format sort tag record test", |intent| intent.change = true),
+];
+
+/// Arguments that choose what is done.
+const MODES: [&str; 8] = ["mode", "action", "operation", "op", "command", "subcommand", "method", "verb"];
+
+impl Intent {
+    pub(super) fn of(tool: &Tool<'_>, name: &[String], shape: &Shape) -> Self {
+        let mut intent = Self::default();
+        intent.hear(name, &VERBS);
+        for (argument, shape) in &shape.fields {
+            let words = words::of(argument);
+            if shape.is_truth() {
+                intent.hear(&words, DESTRUCTIVE);
+            } else if words.last().is_some_and(|word| MODES.contains(&word.as_str())) {
+                let choices = shape.choices().unwrap_or_default();
+                choices.iter().for_each(|choice| intent.hear(&words::of(choice), &VERBS));
+            }
+        }
+        if intent == Self::default() {
+            intent.hear(name, &PERHAPS);
+        }
+        if intent == Self::default() {
+            intent.hear(&said(tool.description), &VERBS);
+            intent.described = intent != Self::default();
+            intent.unknown = !intent.described;
+        } else if intent.only_reads() {
+            intent.hear(&said(tool.description), CHANGING);
+            intent.hinted = !intent.only_reads();
+        }
+        intent.heed(tool.hints);
+        intent
+    }
+
+    /// Whether it looks and does nothing else.
+    pub(super) fn only_reads(self) -> bool {
+        self == Self { read: true, described: self.described, ..Self::default() }
+    }
+
+    /// Whether it takes away and does nothing else.
+    pub(super) fn only_deletes(self) -> bool {
+        self == Self { delete: true, described: self.described, ..Self::default() }
+    }
+
+    fn hear(&mut self, said: &[String], verbs: &[Verb]) {
+        for word in said {
+            for (known, set) in verbs {
+                if is_in(known, word) {
+                    set(self);
+                }
+            }
+        }
+    }
+
+    /// A server that says its tool changes or destroys is believed; one that says it does not is not.
+    fn heed(&mut self, hints: Hints) {
+        if !hints.tell_of_changes() || !(self.unknown || self.only_reads()) {
+            return;
+        }
+        self.hinted = true;
+        self.change = true;
+        self.delete |= hints.destructive == Some(true);
+    }
+}
+
+/// What a tool is said to do: the verb that begins its description, and those that the first sentence joins to it.
+fn said(description: &str) -> Vec<String> {
+    const JOINS: [&str; 3] = ["and", "or", "then"];
+    let sentence = description.trim().split(['.', '\n', ';']).next().unwrap_or_default();
+    let words = words::of_text(sentence);
+    let joined =
+        words.windows(2).filter(|pair| pair.first().is_some_and(|word| JOINS.contains(&word.as_str())));
+    words.iter().take(1).chain(joined.filter_map(|pair| pair.get(1))).cloned().collect()
+}
+
+/// The verbs that do more than read.
+const CHANGING: &[Verb] = VERBS.split_at(1).1;
+
+/// The verbs that a switch can add.
+const DESTRUCTIVE: &[Verb] = VERBS.split_at(3).1.split_at(1).0;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn intent(name: &str, hints: Hints) -> Intent {
+        let schema = json!({ "type": "object", "properties": {
+            "mode": { "type": "string", "enum": ["list", "rename"] },
+            "purge": { "type": "boolean" },
+        } });
+        let schema = if name == "manage_it" { schema } else { json!({ "type": "object" }) };
+        let tool = Tool { server: "s", name, description: "", input_schema: &schema, hints };
+        Intent::of(&tool, &words::of(name), &Shape::of(&schema))
+    }
+
+    #[test]
+    fn verbs_modes_and_switches_add_up_and_hints_only_tighten() {
+        let none = Hints::default();
+        assert!(intent("read_file", none).only_reads());
+        assert!(intent("deleteFile", none).only_deletes());
+        let several = intent("manage_it", none);
+        assert!(several.read && several.change && several.moves && several.delete);
+        assert!(intent("frobnicate", none).unknown);
+        let harmless = Hints { read_only: Some(true), destructive: Some(false) };
+        assert_eq!(intent("frobnicate", harmless), intent("frobnicate", none));
+        assert_eq!(intent("delete_file", harmless), intent("delete_file", none));
+        let destructive = Hints { read_only: Some(false), destructive: Some(true) };
+        let read = intent("read_file", destructive);
+        assert!(read.read && read.change && read.delete && read.hinted);
+        // What destroys does not only read, whether or not it says so.
+        let alone = Hints { read_only: None, destructive: Some(true) };
+        assert_eq!(intent("read_file", alone), read);
+        assert_eq!(intent("read_file", Hints { read_only: Some(true), destructive: Some(true) }), read);
+        assert_eq!(
+            intent("read_file", Hints { read_only: None, destructive: Some(false) }),
+            intent("read_file", none)
+        );
+    }
+}

@@ -1,0 +1,302 @@
+//! What one argument means: rules in order, the first that knows answers.
+
+use super::clues::{OPAQUE, PATH, PERHAPS_PATH, URL};
+use super::clues::{
+    is_an_absolute_path, is_in, is_path_elsewhere, looks_like_a_path, looks_like_a_url, tells_a_path,
+    tells_another_path,
+};
+use super::context::{Argument, Setting};
+use super::{Confidence, named, unclear};
+use ironcurtain_policy::Role;
+
+/// What an argument means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Meaning {
+    /// A file or folder; the roles follow from the tool.
+    Path,
+    /// This, whatever the tool does.
+    Is(Role),
+}
+
+/// A meaning, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Found {
+    pub(super) meaning: Meaning,
+    pub(super) confidence: Confidence,
+    pub(super) reason: String,
+}
+
+type Rule = fn(&Setting, &Argument<'_>) -> Option<Found>;
+
+const RULES: [Rule; 16] = [
+    named::permission,
+    fixed,
+    identifier,
+    in_hosted_repository,
+    shown_absolute,
+    in_local_repository,
+    formatted,
+    named::address,
+    named::repository,
+    named::mail,
+    named::git_word,
+    named_path,
+    opaque,
+    sampled,
+    told,
+    perhaps_path,
+];
+
+/// What an argument means.
+pub(super) fn of(setting: &Setting, argument: &Argument<'_>) -> Found {
+    RULES.iter().find_map(|rule| rule(setting, argument)).unwrap_or_else(|| unclear::of(setting, argument))
+}
+
+impl Found {
+    pub(super) fn new(meaning: Meaning, confidence: Confidence, reason: impl Into<String>) -> Self {
+        Self { meaning, confidence, reason: reason.into() }
+    }
+
+    pub(super) fn none(confidence: Confidence, reason: impl Into<String>) -> Self {
+        Self::new(Meaning::Is(Role::None), confidence, reason)
+    }
+
+    pub(super) fn is(role: Role, confidence: Confidence, reason: impl Into<String>) -> Self {
+        Self::new(Meaning::Is(role), confidence, reason)
+    }
+
+    pub(super) fn path(confidence: Confidence, reason: impl Into<String>) -> Self {
+        Self::new(Meaning::Path, confidence, reason)
+    }
+}
+
+/// The schema lets no text through, or only listed ones.
+fn fixed(_: &Setting, argument: &Argument<'_>) -> Option<Found> {
+    if !argument.shape.may_be_text() {
+        return Some(Found::none(Confidence::High, "its schema lets only numbers and truth values through"));
+    }
+    let choices = argument.shape.choices()?;
+    let names_something = |word: &String| looks_like_a_path(word) || looks_like_a_url(word);
+    if choices.iter().any(names_something) {
+        return None;
+    }
+    Some(Found::none(Confidence::High, "its schema lists the words it may be"))
+}
+
+/// An id is made by whoever gives it out, whatever it is the id of.
+fn identifier(_: &Setting, argument: &Argument<'_>) -> Option<Found> {
+    let head = argument.head();
+    let is_id = ["id", "uuid", "guid"].contains(&head) && !samples_name_a_path(argument);
+    is_id.then(|| Found::none(Confidence::High, format!("`{head}` names nothing that is judged")))
+}
+
+/// Paths in a repository of a hosting service are not this machine's.
+fn in_hosted_repository(setting: &Setting, argument: &Argument<'_>) -> Option<Found> {
+    let local = ["local", "absolute", "disk", "this machine", "your computer", "filesystem", "file system"];
+    if !setting.has_owner_and_repository()
+        || !argument.is_named_in(PATH)
+        || argument.tells(&local)
+        || argument.is_named(&["local", "cwd", "workdir", "workspace"])
+    {
+        return None;
+    }
+    let reason = "a path in the repository that owner and name say, not on this machine";
+    Some(Found::none(Confidence::Medium, reason))
+}
+
+/// Listed values, examples or defaults are absolute paths, whatever its name says.
+fn shown_absolute(_: &Setting, argument: &Argument<'_>) -> Option<Found> {
+    let mut samples = argument.shape.flat().flat_map(|shape| &shape.samples);
+    let of_an_address = URL.contains(&argument.head()) || tells_another_path(&argument.text);
+    let is_path = samples.any(|value| is_an_absolute_path(value)) && !of_an_address;
+    is_path.then(|| {
+        Found::path(Confidence::Medium, "a value that is listed or shown for it is an absolute path")
+    })
+}
+
+/// Paths inside a repository that another argument names: made absolute, they would name something else.
+fn in_local_repository(setting: &Setting, argument: &Argument<'_>) -> Option<Found> {
+    const INSIDE: [&str; 9] = [
+        "relative to the repo",
+        "relative to repo",
+        "relative to the root of the repo",
+        "relative to the git",
+        "within the repo",
+        "inside the repo",
+        "in the repository",
+        "pathspec",
+        "paths to limit",
+    ];
+    const REPOSITORY: [&str; 6] = ["repo", "repository", "path", "cwd", "directory", "dir"];
+    let operation = setting.git?;
+    let is_list = argument.shape.flat().count() > 1;
+    let is_file = argument.is_named(&["file", "pathspec"]) || argument.is_named(&["path"]) && is_list;
+    let has_repository = setting.arguments.iter().any(|words| {
+        *words != argument.words && words.last().is_some_and(|word| REPOSITORY.contains(&word.as_str()))
+    });
+    if !operation.known || !has_repository || !(argument.tells(&INSIDE) || is_file) {
+        return None;
+    }
+    if argument.tells(&["absolute"])
+        || argument.is_named(&["repo", "repository", "worktree", "dir", "directory"])
+    {
+        return None;
+    }
+    let reason =
+        "names something inside the repository, whose path is judged; a path role would make it absolute";
+    Some(Found::none(Confidence::Low, reason))
+}
+
+/// The schema's format says it.
+fn formatted(setting: &Setting, argument: &Argument<'_>) -> Option<Found> {
+    let formats = argument.shape.flat().flat_map(|shape| &shape.formats);
+    formats.map(String::as_str).find_map(|format| {
+        let why = || format!("its schema has the format `{format}`");
+        match format {
+            "uri" | "url" | "uri-reference" | "iri" | "iri-reference" | "uri-template" => {
+                Some(Found::new(named::address_meaning(setting), Confidence::High, why()))
+            }
+            "path" | "file-path" | "directory-path" | "file" | "directory" | "filename" => {
+                Some(Found::path(Confidence::High, why()))
+            }
+            "hostname" | "idn-hostname" => Some(Found::is(Role::ProxyDomain, Confidence::Medium, why())),
+            "date" | "date-time" | "time" | "duration" | "uuid" | "regex" | "base64" | "byte" | "binary" => {
+                Some(Found::none(Confidence::High, why()))
+            }
+            _ => None,
+        }
+    })
+}
+
+/// Its name says that it is a path.
+fn named_path(setting: &Setting, argument: &Argument<'_>) -> Option<Found> {
+    let head = argument.head();
+    let name = argument.name();
+    if tells_another_path(&name) && tells_another_path(&argument.text) {
+        return Some(Found::none(Confidence::Medium, "a path inside a document or an address, not a file's"));
+    }
+    if is_in(PATH, head) || is_path_elsewhere(head) {
+        return Some(Found::path(Confidence::High, format!("`{head}` names a file or folder")));
+    }
+    if !(argument.is_named_in(PATH) || argument.words.iter().any(|word| is_path_elsewhere(word))) {
+        return None;
+    }
+    if head == "name" {
+        if setting.is_service() {
+            return Some(Found::none(Confidence::Medium, "the name of a thing of that service"));
+        }
+        return Some(Found::path(Confidence::Low, "the name of a file or folder may hold a path"));
+    }
+    if is_in(OPAQUE, head) {
+        return tells_a_path(&argument.text)
+            .then(|| Found::path(Confidence::Low, "what is said of it speaks of a path"));
+    }
+    Some(Found::path(Confidence::Medium, "its name speaks of a file or folder"))
+}
+
+/// The name ends in a word for something that names nothing.
+fn opaque(setting: &Setting, argument: &Argument<'_>) -> Option<Found> {
+    let head = argument.head();
+    if !is_in(OPAQUE, head) || samples_name_a_path(argument) {
+        return None;
+    }
+    if ["command", "cmd", "shell", "code", "snippet", "statement"].contains(&head) && setting.intent.runs {
+        let reason = "run by the server: nothing that it names is judged, only the sandbox holds it";
+        return Some(Found::none(Confidence::Low, reason));
+    }
+    if ["pattern", "wildcard"].contains(&head) && argument.is_said(&["glob", "wildcard"]) {
+        let beside = setting
+            .arguments
+            .iter()
+            .any(|words| *words != argument.words && words.iter().any(|word| is_in(PATH, word)));
+        if !beside {
+            return Some(Found::path(
+                Confidence::Low,
+                "a glob pattern with no folder beside it may hold a path",
+            ));
+        }
+    }
+    let is_content = ["content", "text", "body", "message", "data", "query", "prompt"].contains(&head);
+    if !is_content && tells_a_path(&argument.text) && !setting.is_service() {
+        return Some(Found::path(Confidence::Low, "what is said of it speaks of a path"));
+    }
+    Some(Found::none(Confidence::High, format!("`{head}` names nothing that is judged")))
+}
+
+/// Defaults, examples and patterns look like something.
+fn sampled(setting: &Setting, argument: &Argument<'_>) -> Option<Found> {
+    if samples_name_a_path(argument) {
+        return Some(Found::path(Confidence::Medium, "an example or default of it is a path"));
+    }
+    let mut samples = argument.shape.flat().flat_map(|shape| &shape.samples);
+    let mut patterns = argument.shape.flat().flat_map(|shape| &shape.patterns);
+    if samples.any(|value| looks_like_a_url(value)) || patterns.any(|pattern| pattern.starts_with("^http")) {
+        let reason = "an example or pattern of it is an address";
+        return Some(Found::new(named::address_meaning(setting), Confidence::Medium, reason));
+    }
+    None
+}
+
+fn samples_name_a_path(argument: &Argument<'_>) -> bool {
+    let mut samples = argument.shape.flat().flat_map(|shape| &shape.samples);
+    let mut patterns = argument.shape.flat().flat_map(|shape| &shape.patterns);
+    samples.any(|value| looks_like_a_path(value))
+        || patterns.any(|pattern| {
+            ["^/", "^\\/", "^~", "^(/", "^\\.?/"].iter().any(|start| pattern.starts_with(start))
+        })
+}
+
+/// What is said of it tells.
+fn told(setting: &Setting, argument: &Argument<'_>) -> Option<Found> {
+    if tells_another_path(&argument.text) {
+        return None;
+    }
+    if tells_a_path(&argument.text) {
+        return Some(Found::path(Confidence::Medium, "what is said of it speaks of a path"));
+    }
+    if argument.is_said(&URL) || looks_said(argument) {
+        let meaning = named::address_meaning(setting);
+        return Some(Found::new(meaning, Confidence::Low, "what is said of it speaks of an address"));
+    }
+    if argument.is_said(&["path", "directory", "folder", "file"]) && !setting.is_service() {
+        return Some(Found::path(Confidence::Low, "what is said of it speaks of files or folders"));
+    }
+    None
+}
+
+fn looks_said(argument: &Argument<'_>) -> bool {
+    argument
+        .text
+        .split_whitespace()
+        .any(|word| looks_like_a_url(word.trim_start_matches(['"', '\'', '(', '`'])))
+}
+
+/// A name that is often a file's, with nothing that says otherwise.
+fn perhaps_path(setting: &Setting, argument: &Argument<'_>) -> Option<Found> {
+    const OTHERWISE: [&str; 30] = [
+        "id", "name", "slug", "key", "branch", "commit", "ref", "revision", "tag", "language", "currency",
+        "user", "channel", "account", "json", "object", "base64", "string", "text", "email", "date", "label",
+        "query", "unit", "token", "number", "owner", "city", "sheet", "title",
+    ];
+    let moves = setting.intent.moves || setting.intent.copies;
+    let way = argument.is_named(&["from", "to", "old", "new"]) && moves && argument.words.len() == 1;
+    let ends = moves && is_in("source target destination origin", argument.head());
+    let place = ["from", "to", "left", "right"].contains(&argument.name().as_str());
+    if (way || ends) && setting.speaks_of(&["file", "directory", "folder", "dir", "path", "filesystem"]) {
+        return Some(Found::path(Confidence::High, "where a file is moved or copied from or to"));
+    }
+    if way {
+        return Some(Found::path(Confidence::Low, "where something is moved or copied from or to"));
+    }
+    if !(place || argument.is_named_in(PERHAPS_PATH)) {
+        return None;
+    }
+    let is_made = setting.git.is_some_and(|operation| operation.makes);
+    if is_made && argument.is_named(&["dest", "destination", "target", "location"]) {
+        return Some(Found::path(Confidence::Medium, "where git makes the repository"));
+    }
+    if argument.is_said(&OTHERWISE) || setting.is_service() || setting.git.is_some() {
+        return Some(Found::none(Confidence::Medium, "nothing that is said of it speaks of a file"));
+    }
+    Some(Found::path(Confidence::Low, "it may name a file, and nothing says that it does not"))
+}

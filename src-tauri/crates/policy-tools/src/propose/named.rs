@@ -1,0 +1,173 @@
+//! Arguments whose names are words of the network, of hosted repositories, of git, and of mail.
+
+use super::Confidence;
+use super::clues::URL;
+use super::context::{Argument, Setting};
+use super::meaning::{Found, Meaning};
+use ironcurtain_policy::Role;
+
+/// Words for the account that acts.
+const OWN: [&str; 6] = ["user", "my", "account", "sender", "from", "author"];
+
+/// What is said of addresses that are none of the network.
+const OTHER_ADDRESSES: [&str; 12] = [
+    "email", "mail", "postal", "street", "city", "memory", "wallet", "cell", "range", "billing", "shipping",
+    "person",
+];
+
+/// What an address means: git talks to it, or it is fetched.
+pub(super) fn address_meaning(setting: &Setting) -> Meaning {
+    Meaning::Is(if setting.git.is_some() { Role::GitRemoteUrl } else { Role::FetchUrl })
+}
+
+/// An address on the network, or a host.
+pub(super) fn address(setting: &Setting, argument: &Argument<'_>) -> Option<Found> {
+    let head = argument.head();
+    if setting.git.is_some() && (head == "remote" || argument.name() == "remote name") {
+        return Some(Found::is(Role::GitRemoteUrl, Confidence::High, "a git remote, by name or address"));
+    }
+    if URL.contains(&head) {
+        let git = ["git", "clone", "repo", "repository", "ssh", "remote"];
+        if argument.is_named(&git) {
+            let reason = "the address of a repository";
+            return Some(Found::is(Role::GitRemoteUrl, Confidence::Medium, reason));
+        }
+        let reason = format!("`{head}` names an address");
+        return Some(Found::new(address_meaning(setting), Confidence::High, reason));
+    }
+    if ["site", "webhook"].contains(&head) || head == "address" && !argument.is_said(&OTHER_ADDRESSES) {
+        let reason = format!("`{head}` may name an address on the network");
+        return Some(Found::new(address_meaning(setting), Confidence::Low, reason));
+    }
+    if ["domain", "host", "hostname"].contains(&head) {
+        let opens = setting.speaks_of(&["proxy", "network", "egress", "firewall", "allow", "domain"]);
+        let confidence = if opens { Confidence::High } else { Confidence::Low };
+        return Some(Found::is(Role::ProxyDomain, confidence, "a host on the network"));
+    }
+    None
+}
+
+/// Owner and name of a hosted repository.
+pub(super) fn repository(setting: &Setting, argument: &Argument<'_>) -> Option<Found> {
+    if !setting.is_forge() {
+        return None;
+    }
+    let confidence = if setting.has_owner_and_repository() { Confidence::High } else { Confidence::Medium };
+    match argument.words.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+        ["owner" | "org" | "organization"]
+        | ["repo" | "repository" | "project", "owner"]
+        | ["org" | "organization" | "owner", "name" | "login"] => {
+            Some(Found::is(Role::GithubOwner, confidence, "the account that owns the repository"))
+        }
+        ["repo" | "repository"] | ["repo" | "repository", "name"] => {
+            Some(Found::is(Role::GithubRepo, confidence, "a hosted repository by its name"))
+        }
+        _ => None,
+    }
+}
+
+/// Branches, messages, and other words that git knows.
+pub(super) fn git_word(setting: &Setting, argument: &Argument<'_>) -> Option<Found> {
+    if setting.git.is_none() && !setting.is_forge() {
+        return None;
+    }
+    let head = argument.head();
+    let of_branch =
+        setting.words.iter().any(|word| ["branch", "checkout", "switch"].contains(&word.as_str()));
+    if head == "branch" || argument.name().ends_with("branch name") || head == "name" && of_branch {
+        return Some(Found::is(Role::BranchName, Confidence::High, "a branch"));
+    }
+    let of_request = setting.is_forge()
+        && (["head", "base"].contains(&head) || argument.is_named(&["base"]) && head == "ref");
+    if of_request && argument.shape.may_be_text() {
+        return Some(Found::is(
+            Role::BranchName,
+            Confidence::Medium,
+            "the branch that something comes from or goes to",
+        ));
+    }
+    if setting.git.is_some() && head == "message" {
+        return Some(Found::is(Role::CommitMessage, Confidence::High, "the text of a commit"));
+    }
+    if !setting.git.is_some_and(|operation| operation.known) {
+        return None;
+    }
+    const REVISIONS: [&str; 8] = ["commit", "branch", "ref", "reference", "revision", "tag", "sha", "head"];
+    const BETWEEN: [&str; 6] = ["source", "target", "from", "to", "base", "onto"];
+    let revision =
+        BETWEEN.contains(&head) && argument.is_said(&REVISIONS) && !argument.is_said(&["path", "directory"]);
+    revision.then(|| Found::none(Confidence::Medium, "a revision of the repository"))
+}
+
+/// Who is written to, what, and what they may do.
+pub(super) fn mail(setting: &Setting, argument: &Argument<'_>) -> Option<Found> {
+    const GOES_OUT: [&str; 14] = [
+        "send",
+        "reply",
+        "forward",
+        "draft",
+        "compose",
+        "mail",
+        "email",
+        "share",
+        "invite",
+        "permission",
+        "notify",
+        "transfer",
+        "message",
+        "attendee",
+    ];
+    const WRITTEN_TO: [&str; 8] =
+        ["cc", "bcc", "recipient", "attendee", "invitee", "guest", "addressee", "receiver"];
+    let goes_out = setting.words.iter().any(|word| GOES_OUT.contains(&word.as_str()));
+    let head = argument.head();
+    let formats =
+        || argument.shape.flat().any(|shape| shape.formats.iter().any(|format| format.contains("email")));
+    let says_mail = argument.is_said(&["email", "mail", "address", "recipient"]) || formats();
+    if WRITTEN_TO.contains(&head) || head == "to" && argument.words.len() == 1 && (goes_out || says_mail) {
+        let confidence = if goes_out || says_mail { Confidence::High } else { Confidence::Medium };
+        return Some(Found::is(Role::EmailAddress, confidence, "somebody who is written to"));
+    }
+    let is_mail = argument.is_named(&["email"]) || formats() || argument.is_named(&["share"]);
+    if is_mail && !argument.is_named(&OWN) && !is_count(head) {
+        let confidence = if goes_out { Confidence::High } else { Confidence::Medium };
+        return Some(Found::is(Role::EmailAddress, confidence, "the address of a person"));
+    }
+    if is_mail && argument.is_named(&["email"]) {
+        return Some(Found::none(Confidence::Medium, "the account that acts, not somebody written to"));
+    }
+    let mails = setting.speaks_of(&["mail", "gmail", "email", "outlook", "draft", "compose"])
+        || setting
+            .arguments
+            .iter()
+            .any(|words| ["to", "recipient", "cc"].contains(&words.join(" ").as_str()));
+    if mails && goes_out && ["body", "html", "content", "message"].contains(&head) {
+        return Some(Found::is(Role::EmailBody, Confidence::High, "the text of a message"));
+    }
+    let of_person = argument.tells(&["email address", "e-mail address", "emails of"]);
+    if of_person && !is_text(head) && !argument.is_named(&OWN) {
+        return Some(Found::is(
+            Role::EmailAddress,
+            Confidence::Medium,
+            "what is said of it is an address of a person",
+        ));
+    }
+    None
+}
+
+/// What those it is shared with may do.
+pub(super) fn permission(setting: &Setting, argument: &Argument<'_>) -> Option<Found> {
+    const SHARES: [&str; 6] = ["share", "sharing", "permission", "access", "acl", "invite"];
+    let shares = setting.words.iter().any(|word| SHARES.contains(&word.as_str()));
+    let is_permission = ["role", "permission", "access"].contains(&argument.head());
+    (shares && is_permission && argument.shape.may_be_text())
+        .then(|| Found::is(Role::SharePermission, Confidence::High, "what others may do with it"))
+}
+
+fn is_text(head: &str) -> bool {
+    ["query", "body", "subject", "text", "content", "filter", "search", "message", "id"].contains(&head)
+}
+
+fn is_count(head: &str) -> bool {
+    ["id", "count", "limit", "type", "subject", "query", "format", "template"].contains(&head)
+}

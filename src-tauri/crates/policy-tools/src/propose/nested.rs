@@ -1,0 +1,60 @@
+//! Arguments that are objects, or lists of them: the annotation format cannot say what is inside.
+//!
+//! - A resource inside cannot be judged, so its tool cannot be annotated.
+//! - Opaque meanings inside become the argument's own: whatever the value, no list covers it.
+
+use super::Confidence;
+use super::context::{Argument, Setting};
+use super::meaning::{self, Found, Meaning};
+use super::shape::Shape;
+use ironcurtain_policy::Role;
+
+/// What a nested argument means.
+///
+/// # Errors
+/// When something inside names a resource.
+pub(super) fn meaning(setting: &Setting, name: &str, shape: &Shape) -> Result<Found, String> {
+    let mut within = Vec::new();
+    leaves(setting, name, name, shape, &mut within);
+    if let Some((place, found)) = within.iter().find(|(_, found)| found.is_resource()) {
+        return Err(format!(
+            "`{place}` names a resource inside an argument, where it cannot be judged: {}",
+            found.reason
+        ));
+    }
+    let own = within.iter().find(|(_, found)| found.meaning != Meaning::Is(Role::None));
+    if let Some((place, found)) = own {
+        return Ok(Found { reason: format!("`{place}`: {}", found.reason), ..found.clone() });
+    }
+    let Some(least) = within.iter().map(|(_, found)| found.confidence).min() else {
+        return Ok(Found::none(Confidence::Low, "an object whose content is not described"));
+    };
+    Ok(Found::none(least, "nothing in it names a resource"))
+}
+
+impl Found {
+    fn is_resource(&self) -> bool {
+        match self.meaning {
+            Meaning::Path => true,
+            Meaning::Is(role) => role.is_resource(),
+        }
+    }
+}
+
+/// Finds what every text inside means.
+fn leaves(setting: &Setting, place: &str, name: &str, shape: &Shape, within: &mut Vec<(String, Found)>) {
+    for (field, shape) in &shape.fields {
+        let place = format!("{place}.{field}");
+        leaves(setting, &place, field, shape, within);
+    }
+    if let Some(items) = &shape.items {
+        leaves(setting, &format!("{place}[]"), name, items, within);
+    }
+    if let Some(others) = &shape.others {
+        leaves(setting, &format!("{place}.*"), name, others, within);
+    }
+    let is_leaf = shape.items.is_none() && shape.fields.is_empty() && shape.others.is_none();
+    if is_leaf || shape.is_text_besides() {
+        within.push((place.to_owned(), meaning::of(setting, &Argument::new(name, shape))));
+    }
+}

@@ -1,0 +1,197 @@
+//! Which roles a path has, from what its tool does and from its own name.
+
+use super::context::{Argument, Setting};
+use super::git::Operation;
+use super::intent::Intent;
+use super::{Confidence, ProposedArgument};
+use ironcurtain_policy::{Category, Role};
+
+/// Roles of a path, and why.
+pub(super) struct PathRoles {
+    pub(super) roles: Vec<Role>,
+    pub(super) confidence: Confidence,
+    pub(super) reason: String,
+}
+
+/// Names of what is written to, whatever else the tool does.
+const ALWAYS_OUT: [&str; 10] =
+    ["output", "out", "dest", "dst", "destination", "save", "export", "download", "outfile", "outdir"];
+
+/// Names of what is written to when something is moved or copied.
+const OUT: [&str; 5] = ["target", "to", "new", "link", "into"];
+
+/// Names of what is only read.
+const IN: [&str; 11] = [
+    "source",
+    "src",
+    "input",
+    "from",
+    "old",
+    "template",
+    "attachment",
+    "upload",
+    "original",
+    "reference",
+    "origin",
+];
+
+/// Words of tools whose own business is files.
+const FILES: [&str; 12] = [
+    "file",
+    "dir",
+    "directory",
+    "folder",
+    "path",
+    "filesystem",
+    "fs",
+    "disk",
+    "workspace",
+    "document",
+    "storage",
+    "text",
+];
+
+/// What is said of an argument that is written to.
+const SAID_OUT: [&str; 14] = [
+    "to write",
+    "to overwrite",
+    "to create",
+    "to save",
+    "to edit",
+    "to modify",
+    "to update",
+    "to append",
+    "be written",
+    "be overwritten",
+    "be created",
+    "be saved",
+    "be modified",
+    "be updated",
+];
+
+/// What is said of an argument that is taken away.
+const SAID_GONE: [&str; 7] =
+    ["to delete", "to remove", "to move", "to rename", "be deleted", "be removed", "be moved"];
+
+/// The roles of a path argument: what its tool does, and what is said of it besides.
+pub(super) fn roles(setting: &Setting, argument: &Argument<'_>) -> PathRoles {
+    if let Some(operation) = setting.git {
+        return of_git(operation, argument);
+    }
+    let PathRoles { mut roles, confidence, reason } = by_the_tool(setting, argument);
+    let said = [(Role::WritePath, argument.tells(&SAID_OUT)), (Role::DeletePath, argument.tells(&SAID_GONE))];
+    let more = said.into_iter().filter(|(role, is_said)| *is_said && !roles.contains(role));
+    let more: Vec<Role> = more.map(|(role, _)| role).collect();
+    if more.is_empty() {
+        return PathRoles { roles, confidence, reason };
+    }
+    roles.extend(more);
+    let reason = "what is said of it is stricter than what the tool seems to do".to_owned();
+    PathRoles { roles, confidence: Confidence::Low, reason }
+}
+
+fn by_the_tool(setting: &Setting, argument: &Argument<'_>) -> PathRoles {
+    let intent = setting.intent;
+    if let Some(roles) = directed(intent, argument) {
+        return roles;
+    }
+    let (mut does, mut confidence, mut reason) =
+        (Does::default(), Confidence::High, "by the verb of the tool");
+    does.read |= intent.read || intent.change || intent.sends || intent.copies || intent.moves;
+    does.write |= intent.write || intent.change;
+    does.delete |= intent.delete || intent.moves;
+    if intent.described {
+        confidence = Confidence::Medium;
+        reason = "by what the tool is said to do";
+    }
+    let is_pair = setting.arguments.iter().any(|words| is_out(words));
+    if (intent.moves || intent.copies) && !is_pair {
+        does.write = true;
+        confidence = Confidence::Medium;
+    }
+    let about_files = setting.speaks_of(&FILES) || setting.words.len() < 2;
+    if (intent.write || intent.change) && !about_files {
+        does.read = true;
+        confidence = Confidence::Low;
+        reason = "the tool changes something, perhaps this";
+    }
+    if intent.runs {
+        does = Does { read: true, write: true, delete: true };
+        confidence = Confidence::Low;
+        reason = "the tool runs something, which may do anything with it";
+    }
+    if intent.unknown {
+        does.read = true;
+        does.write = true;
+        confidence = Confidence::Low;
+        reason = "what the tool does is not clear";
+    }
+    if intent.hinted {
+        confidence = Confidence::Low;
+        reason = "the server says that the tool changes things";
+    }
+    PathRoles { roles: does.roles(), confidence, reason: reason.to_owned() }
+}
+
+/// The repository itself, or another place that git makes or takes away.
+fn of_git(operation: Operation, argument: &Argument<'_>) -> PathRoles {
+    const MADE: [&str; 7] = ["new", "dest", "dst", "destination", "target", "output", "out"];
+    let (roles, reason) = if !operation.known {
+        (operation.repository(), "what git does there is not clear")
+    } else if argument.is_named(&MADE) {
+        (vec![Role::WritePath], "where git makes something")
+    } else if argument.is_named(&["worktree"]) {
+        (operation.worktree(), "files that git checks out or takes away")
+    } else {
+        (operation.repository(), "by what git does there")
+    };
+    let confidence = if operation.known { Confidence::High } else { Confidence::Low };
+    PathRoles { roles, confidence, reason: reason.to_owned() }
+}
+
+/// What the name of the argument says of the direction.
+fn directed(intent: Intent, argument: &Argument<'_>) -> Option<PathRoles> {
+    if intent.only_deletes() || intent.runs || intent.unknown || intent.hinted {
+        return None;
+    }
+    let transfers = intent.moves || intent.copies;
+    let (does, reason) = if argument.is_named(&ALWAYS_OUT) || transfers && argument.is_named(&OUT) {
+        (Does { write: true, read: intent.change, ..Does::default() }, "its name says that it is written to")
+    } else if argument.is_named(&IN) && !intent.change {
+        let delete = intent.moves || intent.delete;
+        (Does { read: true, delete, ..Does::default() }, "its name says that it is read")
+    } else {
+        return None;
+    };
+    Some(PathRoles { roles: does.roles(), confidence: Confidence::High, reason: reason.to_owned() })
+}
+
+/// Whether a name is that of the path something is moved or copied to.
+fn is_out(words: &[String]) -> bool {
+    let names_one = words.last().is_some_and(|word| word != "name");
+    names_one && words.iter().any(|word| ALWAYS_OUT.contains(&word.as_str()) || OUT.contains(&word.as_str()))
+}
+
+#[derive(Default)]
+struct Does {
+    read: bool,
+    write: bool,
+    delete: bool,
+}
+
+impl Does {
+    fn roles(&self) -> Vec<Role> {
+        let all =
+            [(self.read, Role::ReadPath), (self.write, Role::WritePath), (self.delete, Role::DeletePath)];
+        all.into_iter().filter_map(|(holds, role)| holds.then_some(role)).collect()
+    }
+}
+
+/// Whether the tool goes down into the folders it is given, by more than its name, which is heard anyway.
+pub(super) fn descends(setting: &Setting, arguments: &[ProposedArgument]) -> bool {
+    const DEEP: [&str; 4] = ["recursive", "recursively", "depth", "descend"];
+    let has_path = arguments.iter().any(|a| a.roles.iter().any(|role| role.category() == Category::Path));
+    let deep = |words: &[String]| words.iter().any(|word| DEEP.contains(&word.as_str()));
+    let says = setting.arguments.iter().any(|words| deep(words)) || setting.text.contains("recursiv");
+    has_path && (says || setting.intent.unknown || setting.intent.runs)
+}

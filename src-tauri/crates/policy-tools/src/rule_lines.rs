@@ -1,0 +1,78 @@
+//! Where rules stand in the text of a policy.
+//!
+//! - The text is read once, however many places are asked for.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use std::collections::{BTreeMap, HashMap};
+
+/// The lines of a policy that loads.
+#[derive(Debug)]
+pub struct RuleLines<'a> {
+    text: &'a str,
+    rules: HashMap<String, &'a RawValue>,
+    /// Where each line begins.
+    begins: Vec<usize>,
+}
+
+#[derive(Deserialize)]
+struct File<'a> {
+    #[serde(borrow)]
+    rules: Vec<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Named {
+    name: String,
+}
+
+impl<'a> RuleLines<'a> {
+    /// Those of a text; none when it is no policy.
+    #[must_use]
+    pub fn of(text: &'a str) -> Self {
+        let rules = serde_json::from_str::<File<'a>>(text).map(|file| file.rules).unwrap_or_default();
+        let named = |rule: &'a RawValue| Some((serde_json::from_str::<Named>(rule.get()).ok()?.name, rule));
+        let breaks = text.match_indices('\n').map(|(at, _)| at + 1);
+        Self {
+            text,
+            rules: rules.into_iter().filter_map(named).collect(),
+            begins: std::iter::once(0).chain(breaks).collect(),
+        }
+    }
+
+    /// The line on which a field of a rule, dotted, stands, or what would hold it.
+    #[must_use]
+    pub fn line(&self, rule: &str, field: &str) -> Option<usize> {
+        let rule: &RawValue = self.rules.get(rule)?;
+        let offset = find(rule, field).get().as_ptr().addr().checked_sub(self.text.as_ptr().addr())?;
+        Some(self.begins.partition_point(|begin| *begin <= offset))
+    }
+}
+
+/// The value that a dotted field leads to, or what would hold it.
+fn find<'a>(value: &'a RawValue, field: &str) -> &'a RawValue {
+    let (name, below) = field.split_once('.').unwrap_or((field, ""));
+    let fields: Option<BTreeMap<String, &RawValue>> = serde_json::from_str(value.get()).ok();
+    match fields.and_then(|mut fields| fields.remove(name)) {
+        Some(found) if below.is_empty() => found,
+        Some(found) => find(found, below),
+        None => value,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_field_is_on_the_line_where_its_value_begins() {
+        let text =
+            "{ \"rules\": [ { \"name\": \"a\" },\n{\n\"name\": \"b\",\n\"if\": {\n\n\"tool\":\n[] } } ] }";
+        let lines = RuleLines::of(text);
+        let line = |rule: &str, field: &str| lines.line(rule, field);
+        assert_eq!([line("a", "name"), line("a", "if.tool"), line("c", "name")], [Some(1), Some(1), None]);
+        assert_eq!([line("b", "name"), line("b", "if"), line("b", "if.tool")], [Some(3), Some(4), Some(7)]);
+        assert_eq!([line("b", "if.paths.within"), line("b", "then")], [Some(4), Some(2)]);
+        assert_eq!(RuleLines::of("{").line("a", "name"), None);
+    }
+}

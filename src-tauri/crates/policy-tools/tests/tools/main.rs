@@ -1,0 +1,14 @@
+//! What people are told of policies, through the public interface.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "helpers of tests fail like tests"
+)]
+
+mod differences;
+mod linting;
+mod proposals;
+#[path = "../../../policy/tests/judging/scene.rs"]
+#[expect(dead_code, reason = "the judge's own tests use more of it")]
+mod scene;

@@ -1,0 +1,301 @@
+//! What is proposed for the arguments of tools. `proposals/servers.json` has tools in the shapes of public servers, with
+//! the roles their arguments are to be given; what is not named there is plain text.
+
+#[path = "../../examples/propose-measure/score.rs"]
+mod score;
+
+use ironcurtain_policy::{Category, Role};
+use ironcurtain_policy_tools::propose::{Confidence, Hints, Proposal, ProposedArgument, Tool, propose};
+use score::{Half, score};
+use serde_json::{Value, json};
+use std::path::PathBuf;
+
+const SERVERS: &str = include_str!("proposals/servers.json");
+
+#[test]
+fn arguments_of_public_servers_get_their_roles() {
+    let servers: Value = serde_json::from_str(SERVERS).unwrap();
+    let mut wrong = Vec::new();
+    let mut seen = 0;
+    for (server, of_server) in servers.as_object().unwrap() {
+        for tool in of_server["tools"].as_array().unwrap() {
+            for argument in annotated(server, tool) {
+                seen += 1;
+                let got: Vec<&str> = argument.roles.iter().map(|role| role.name()).collect();
+                let wanted = tool["expect"].get(&argument.name).cloned().unwrap_or_else(|| json!(["none"]));
+                if json!(got) != wanted {
+                    wrong.push(format!(
+                        "{server}/{}.{}: {got:?} instead of {wanted} ({})",
+                        tool["name"], argument.name, argument.reason
+                    ));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(seen > 100, "{seen}");
+}
+
+#[test]
+fn existing_annotations_are_met_and_no_path_is_missed() {
+    let beside = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../../shared/peer");
+    let place = std::env::var_os("IRONCURTAIN_PEER").map_or(beside, PathBuf::from).join("data/annotations");
+    let file = place.join("default.json");
+    if !file.exists() {
+        println!("no annotations beside this checkout: nothing compared");
+        return;
+    }
+    let (mut paths, mut missed) = (0, Vec::new());
+    for half in [Half::First, Half::Second] {
+        for (server, score) in score(&file, half).unwrap() {
+            let lost: usize = score.roles.values().map(|count| count.missing).sum();
+            let right: usize = score.roles.values().map(|count| count.right).sum();
+            let extra: usize = score.roles.values().map(|count| count.extra).sum();
+            println!(
+                "{server} {half:?}: {right} right, {extra} extra, {lost} missing of {}",
+                score.arguments
+            );
+            assert!(lost * 10 <= right, "{server} {half:?}: {:?}", score.differences);
+            assert!(score.tools > score.left_out.len() * 10, "{:?}", score.left_out);
+            paths += score.paths;
+            missed.extend(score.missed_paths);
+        }
+    }
+    assert!(paths >= 40, "{paths}");
+    assert!(missed.is_empty(), "{}", missed.join("\n"));
+}
+
+#[test]
+fn a_hint_tightens_and_never_loosens() {
+    let schema = json!({ "type": "object", "properties": { "path": { "type": "string" } } });
+    let roles = |name: &str, read_only, destructive| {
+        let hints = Hints { read_only, destructive };
+        let tool = Tool { server: "s", name, description: "", input_schema: &schema, hints };
+        match propose(&tool) {
+            Proposal::Annotated { arguments, .. } => (arguments[0].roles.clone(), arguments[0].confidence),
+            Proposal::LeftOut { reason } => panic!("{reason}"),
+        }
+    };
+    let (read, write, delete) = (Role::ReadPath, Role::WritePath, Role::DeletePath);
+    assert_eq!(roles("read_file", None, None), (vec![read], Confidence::High));
+    assert_eq!(roles("read_file", Some(false), None), (vec![read, write], Confidence::Low));
+    assert_eq!(roles("read_file", Some(false), Some(true)).0, [read, write, delete]);
+    // What destroys writes, although it does not say that it does not only read.
+    assert_eq!(roles("read_file", None, Some(true)), (vec![read, write, delete], Confidence::Low));
+    assert_eq!(roles("read_file", None, Some(false)), (vec![read], Confidence::High));
+    assert_eq!(roles("git_status", None, Some(true)).0.len(), 5);
+    assert_eq!(roles("zap", None, None), (vec![read, write], Confidence::Low));
+    assert_eq!(roles("zap", Some(true), Some(false)).0, [read, write]);
+    assert_eq!(roles("zap", Some(false), Some(true)).0, [read, write, delete]);
+    assert_eq!(roles("delete_file", Some(true), Some(false)).0, [delete]);
+    assert_eq!(roles("git_status", Some(false), Some(true)).0.len(), 5);
+    assert_eq!(roles("git_status", Some(true), None).0, [read]);
+}
+
+#[test]
+fn a_tool_whose_nested_arguments_name_resources_is_left_out() {
+    let left_out = |arguments: Value| {
+        let schema = json!({ "type": "object", "properties": arguments,
+            "$defs": { "Loop": { "type": "object", "properties": { "next": { "$ref": "#/$defs/Loop" } } } } });
+        let tool = Tool {
+            server: "s",
+            name: "write_all",
+            description: "",
+            input_schema: &schema,
+            hints: Hints::default(),
+        };
+        match propose(&tool) {
+            Proposal::LeftOut { reason } => reason,
+            Proposal::Annotated { arguments, .. } => format!("annotated {arguments:?}"),
+        }
+    };
+    let text = json!({ "type": "string" });
+    let object = |name: &str| json!({ "type": "object", "properties": { name: text } });
+    let list = |items: Value| json!({ "type": "array", "items": items });
+    for (arguments, place) in [
+        (json!({ "files": list(object("path")) }), "`files[].path` names a resource inside an argument"),
+        (json!({ "job": { "type": "object", "properties": { "in": object("file") } } }), "`job.in.file`"),
+        (json!({ "groups": list(list(object("url"))) }), "`groups[][].url`"),
+        (json!({ "paths": list(list(text.clone())) }), "`paths[][]`"),
+        (json!({ "files": { "type": "object", "additionalProperties": text } }), "`files.*`"),
+        (json!({ "what": { "anyOf": [text, object("path")] } }), "`what.path`"),
+        (json!({ "a": { "$ref": "#/$defs/Loop" } }), "nested too deep to be understood"),
+        (json!({ "a": { "$ref": "#/$defs/None" } }), "refers to something that is not there"),
+        (json!({ "a": { "$ref": "https://example.com/s.json" } }), "refers to something that is not there"),
+    ] {
+        let reason = left_out(arguments);
+        assert!(reason.contains(place), "{reason}");
+    }
+    let edits = object("oldText");
+    assert!(left_out(json!({ "edits": list(edits) })).starts_with("annotated"));
+}
+
+#[test]
+fn whatever_a_schema_is_every_argument_is_proposed_and_no_path_is_taken_for_text() {
+    let kinds = [
+        json!({}),
+        json!(true),
+        json!({ "type": "string" }),
+        json!({ "type": ["string", "null"] }),
+        json!({ "anyOf": [{ "type": "string" }, { "type": "null" }] }),
+        json!({ "type": "array", "items": { "type": "string" } }),
+        json!({ "type": "array" }),
+        json!({ "oneOf": [{ "type": "array", "items": { "type": "string" } }, { "type": "string" }] }),
+        json!({ "anyOf": [{ "type": "string", "enum": ["a"] }, { "type": "string" }] }),
+        json!({ "type": "string", "description": "The user's favourite colour" }),
+        json!({ "allOf": [{ "minLength": 1 }, { "pattern": "x" }] }),
+    ];
+    let names = [
+        "path",
+        "filePath",
+        "FILE",
+        "directory",
+        "repo-path",
+        "fileToRead",
+        "cwd",
+        "dirs",
+        "workspaceFolder",
+    ];
+    for kind in kinds {
+        for name in names {
+            let tool =
+                json!({ "name": "do_it", "inputSchema": { "type": "object", "properties": { name: kind } } });
+            let arguments = annotated("s", &tool);
+            let is_path = arguments[0].roles.iter().all(|role| role.category() == Category::Path);
+            assert!(is_path && arguments.len() == 1, "{name} {kind}: {arguments:?}");
+        }
+    }
+    for kind in ["number", "integer", "boolean"] {
+        let tool = json!({ "name": "x", "inputSchema": { "type": "object", "properties": { "path": { "type": kind } } } });
+        assert_eq!(annotated("s", &tool)[0].roles, [Role::None]);
+    }
+}
+
+fn annotated(server: &str, tool: &Value) -> Vec<ProposedArgument> {
+    let hint = |name: &str| tool["annotations"][name].as_bool();
+    let hints = Hints { read_only: hint("readOnlyHint"), destructive: hint("destructiveHint") };
+    let text = |key: &str| tool[key].as_str().unwrap_or_default();
+    let tool = Tool {
+        server,
+        name: text("name"),
+        description: text("description"),
+        input_schema: &tool["inputSchema"],
+        hints,
+    };
+    match propose(&tool) {
+        Proposal::Annotated { arguments, .. } => arguments,
+        Proposal::LeftOut { reason } => panic!("{server}/{}: {reason}", tool.name),
+    }
+}
+
+/// What is proposed for the only argument of a tool.
+fn only(name: &str, description: &str, argument: &str, schema: &Value) -> (Vec<Role>, Confidence) {
+    let input_schema = json!({ "type": "object", "properties": { argument: schema } });
+    let tool = Tool { server: "s", name, description, input_schema: &input_schema, hints: Hints::default() };
+    match propose(&tool) {
+        Proposal::Annotated { arguments, .. } => (arguments[0].roles.clone(), arguments[0].confidence),
+        Proposal::LeftOut { reason } => panic!("{reason}"),
+    }
+}
+
+#[test]
+fn where_name_and_description_disagree_the_stricter_is_proposed() {
+    let (read, write, delete) = (Role::ReadPath, Role::WritePath, Role::DeletePath);
+    let tool = |name: &str, said: &str| only(name, said, "path", &json!({ "type": "string" }));
+    assert_eq!(tool("get_file", "Gets the file at path."), (vec![read], Confidence::High));
+    assert_eq!(
+        tool("get_file", "Gets and overwrites the file at path"),
+        (vec![read, write], Confidence::Low)
+    );
+    assert_eq!(tool("read_file", "Read, and then delete, the file").0, [read, delete]);
+    assert_eq!(
+        tool("read_file", "Reads and deletes the file. Use it with care."),
+        (vec![read, delete], Confidence::Low)
+    );
+    assert_eq!(
+        tool("get_file", "Gets the file. You may write and delete it later."),
+        (vec![read], Confidence::High)
+    );
+    let argument =
+        |said: &str| only("get_file", "", "path", &json!({ "type": "string", "description": said }));
+    assert_eq!(argument("Absolute path of the file"), (vec![read], Confidence::High));
+    assert_eq!(argument("Absolute path of the file to write"), (vec![read, write], Confidence::Low));
+    assert_eq!(argument("The file, which will be deleted"), (vec![read, delete], Confidence::Low));
+}
+
+#[test]
+fn an_absolute_path_that_is_listed_or_shown_is_evidence() {
+    let proposed = |schema: Value| only("get_file", "", "mode", &schema).0;
+    for shown in [
+        json!({ "enum": ["/etc/hosts", "/etc/fstab"] }),
+        json!({ "type": "string", "const": "~/notes" }),
+        json!({ "type": "string", "default": "/var/log" }),
+        json!({ "type": "string", "examples": ["C:\\Users\\a"] }),
+        json!({ "type": "array", "items": { "type": "string", "enum": ["/srv"] } }),
+    ] {
+        assert_eq!(proposed(shown.clone()), [Role::ReadPath], "{shown}");
+    }
+    for other in [json!({ "enum": ["fast", "slow"] }), json!({ "type": "string", "default": "//" })] {
+        assert_eq!(proposed(other.clone()), [Role::None], "{other}");
+    }
+}
+
+#[test]
+fn what_is_unclear_is_the_stricter_of_what_the_tool_speaks_of() {
+    let text = json!({ "type": "string" });
+    let change = [Role::ReadPath, Role::WritePath];
+    for (tool, said, argument, roles) in [
+        ("convert", "Convert a file", "from", &change[..]),
+        ("convert", "Convert a file", "to", &change),
+        ("convert", "Convert a file", "flavour", &change),
+        ("handle", "", "resource", &change),
+        ("compare_them", "Compare two things", "left", &change[..1]),
+        ("compare_them", "Compare two things", "right", &change[..1]),
+        ("zap", "Lit un fichier", "cible", &change),
+        ("zap", "", "chemin", &change),
+        ("zap", "", "Zieldatei", &change),
+        ("zap", "", "carpeta_destino", &change),
+        ("zap", "", "文件路径", &change),
+        ("zap", "Lee un documento del archivo", "cosa", &change),
+        ("zap", "", "webhook", &[Role::FetchUrl]),
+        ("zap", "", "site", &[Role::FetchUrl]),
+        ("zap", "", "address", &[Role::FetchUrl]),
+        ("zap", "Opens a website", "what", &[Role::FetchUrl]),
+    ] {
+        let found = only(tool, said, argument, &text);
+        assert_eq!(found, (roles.to_vec(), Confidence::Low), "{tool} {said} {argument}");
+    }
+    // The same names, where what is said of them tells that they name nothing.
+    for (argument, said) in [
+        ("from", "Currency to convert from"),
+        ("left", "The first text"),
+        ("address", "Street and city"),
+        ("flavour", "The language to write in"),
+    ] {
+        let schema = json!({ "type": "string", "description": said });
+        assert_eq!(only("convert", "Convert a sum", argument, &schema).0, [Role::None], "{argument}: {said}");
+    }
+    // And where it tells of a file, whatever the tool is called.
+    for said in ["The document to use", "le dossier", "Der Ordner"] {
+        let schema = json!({ "type": "string", "description": said });
+        assert_eq!(only("zap", "", "what", &schema).0, change, "{said}");
+    }
+}
+
+#[test]
+fn what_nothing_tells_anything_about_is_said_to_be_unknown_and_free_text_is_told_by_its_name() {
+    let text = json!({ "type": "string" });
+    for (argument, schema) in [
+        ("a", text.clone()),
+        ("what", text.clone()),
+        ("thing", json!({ "type": "string", "description": "A string value" })),
+        ("settings", json!({ "type": "object", "properties": { "what": text } })),
+    ] {
+        assert_eq!(only("zap", "Does it", argument, &schema), (vec![Role::None], Confidence::Unknown));
+    }
+    for free in
+        ["query", "q", "message", "content", "title", "name", "description", "id", "text", "prompt", "format"]
+    {
+        assert_eq!(only("zap", "Does it", free, &text), (vec![Role::None], Confidence::High), "{free}");
+    }
+}

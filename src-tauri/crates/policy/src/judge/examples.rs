@@ -1,0 +1,77 @@
+//! Holds the examples of rules against their rules, when a policy is loaded.
+//!
+//! - By spelling alone: paths in examples, and the folders of the rules they are held against, are taken as they are
+//!   written, with `~` as the person's home. Nothing is looked up on disk.
+//! - A rule covers a call when it covers one of its values, whatever the rules before it say.
+
+use super::cover::covers_some;
+use crate::rules::examples::Example;
+use crate::{Annotations, Fact, LoadError, Place, PlannedValue, Policy, ResolvedCall, Rule};
+use ironcurtain_paths::CanonicalPath;
+
+impl Policy {
+    /// Holds every example of the rules against its rule. `file` is what the policy was read from.
+    ///
+    /// # Errors
+    /// The first example that fails, with file, line, rule and its place in the rule.
+    pub fn check_examples(
+        &self,
+        file: &str,
+        annotations: &Annotations,
+        home: &CanonicalPath,
+    ) -> Result<(), LoadError> {
+        for rule in self.rules() {
+            for example in &rule.examples {
+                example.check(rule, annotations, home).map_err(|message| LoadError::Rule {
+                    place: Box::new(Place { file: file.to_owned(), line: example.line }),
+                    rule: rule.name().to_string(),
+                    field: example.field.clone(),
+                    message,
+                })?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Example {
+    fn check(&self, rule: &Rule, annotations: &Annotations, home: &CanonicalPath) -> Result<(), String> {
+        let call = self.call(annotations, home)?;
+        let rule = spelled(rule, home)?;
+        let covers = rule.condition.names(&self.server, &self.tool) && covers_some(&rule, &call);
+        match (self.matches, covers) {
+            (true, true) | (false, false) => Ok(()),
+            (true, false) => Err("the rule does not cover this call".to_owned()),
+            (false, true) => Err("the rule covers this call".to_owned()),
+        }
+    }
+
+    fn call(&self, annotations: &Annotations, home: &CanonicalPath) -> Result<ResolvedCall, String> {
+        let plan = annotations.plan(&self.server, &self.tool, &self.arguments);
+        let plan = plan.map_err(|denial| denial.reason.to_string())?;
+        let fact = |value: &PlannedValue<'_>| match value.raw {
+            Some(raw) if value.is_path() => lexical(raw, home).map(Fact::Path),
+            Some(_) | None => Ok(Fact::Plain),
+        };
+        let facts = plan.values().iter().map(fact).collect::<Result<Vec<_>, _>>()?;
+        plan.with_facts(facts).map_err(|denial| denial.reason.to_string())
+    }
+}
+
+/// The rule with its folder as it is written.
+fn spelled(rule: &Rule, home: &CanonicalPath) -> Result<Rule, String> {
+    let mut rule = rule.clone();
+    if let Some(paths) = &mut rule.condition.paths {
+        paths.within = lexical(&paths.written, home)?;
+    }
+    Ok(rule)
+}
+
+/// A path by its spelling: absolute, or below the home.
+fn lexical(raw: &str, home: &CanonicalPath) -> Result<CanonicalPath, String> {
+    let rest = raw.strip_prefix('~').filter(|rest| rest.is_empty() || rest.starts_with('/'));
+    let absolute = rest.map(|rest| format!("{home}{rest}"));
+    let absolute = absolute.as_deref().unwrap_or(raw);
+    let trimmed = absolute.strip_suffix('/').filter(|trimmed| !trimmed.is_empty()).unwrap_or(absolute);
+    CanonicalPath::assume_canonical(trimmed).map_err(|error| error.to_string())
+}

@@ -1,0 +1,119 @@
+//! Names taken apart into words: `repoPath`, `repo_path`, `repo-path` and `repopath` are all `repo`, `path`.
+
+/// Endings and beginnings that are written together with the word beside them.
+const GLUED_ENDS: [&str; 8] = ["path", "file", "filename", "directory", "folder", "dir", "url", "uri"];
+const GLUED_STARTS: [&str; 4] = ["file", "path", "dir", "folder"];
+
+/// Words that only look glued.
+const WHOLE: [&str; 5] = ["profile", "xpath", "jsonpath", "direct", "direction"];
+
+/// What may follow a glued beginning.
+const AFTER: [&str; 10] = ["name", "id", "type", "size", "path", "list", "content", "root", "key", "mode"];
+
+/// The words of a name: lower case, singular, without numbers.
+#[must_use]
+pub fn of(name: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    let mut word = String::new();
+    let letters: Vec<char> = name.chars().collect();
+    for (at, letter) in letters.iter().enumerate() {
+        let before = at.checked_sub(1).and_then(|at| letters.get(at));
+        let after = letters.get(at + 1);
+        let starts = letter.is_uppercase()
+            && (before.is_some_and(|c| c.is_lowercase() || c.is_numeric())
+                || (before.is_some_and(|c| c.is_uppercase()) && after.is_some_and(|c| c.is_lowercase())));
+        if starts || !letter.is_alphabetic() {
+            keep(&mut words, std::mem::take(&mut word));
+        }
+        if letter.is_alphabetic() {
+            word.extend(letter.to_lowercase());
+        }
+    }
+    keep(&mut words, word);
+    words
+}
+
+/// The words of a sentence.
+#[must_use]
+pub fn of_text(text: &str) -> Vec<String> {
+    text.split(|c: char| !c.is_alphanumeric() && c != '_' && c != '-').flat_map(of).collect()
+}
+
+fn keep(words: &mut Vec<String>, word: String) {
+    if word.is_empty() {
+        return;
+    }
+    let word = singular(&word);
+    match unglued(&word) {
+        Some((first, second)) => {
+            words.push(first.to_owned());
+            keep(words, second.to_owned());
+        }
+        None => words.push(word),
+    }
+}
+
+fn unglued(word: &str) -> Option<(&str, &str)> {
+    if WHOLE.contains(&word) || GLUED_ENDS.contains(&word) && word != "filename" {
+        return None;
+    }
+    let start = GLUED_STARTS.iter().find_map(|start| {
+        let rest = word.strip_prefix(start)?;
+        AFTER.contains(&rest).then(|| word.split_at(start.len()))
+    });
+    start.or_else(|| {
+        GLUED_ENDS.iter().find_map(|end| {
+            let rest = word.strip_suffix(end)?;
+            (rest.len() > 1).then(|| word.split_at(rest.len()))
+        })
+    })
+}
+
+/// English plurals, as far as names need them.
+fn singular(word: &str) -> String {
+    let without = |ending: &str| word.strip_suffix(ending);
+    if let Some(stem) = without("ies").filter(|stem| stem.len() > 1) {
+        return format!("{stem}y");
+    }
+    if let Some(stem) = without("es")
+        && ["ss", "ch", "sh", "x"].iter().any(|end| stem.ends_with(end))
+    {
+        return stem.to_owned();
+    }
+    match without("s") {
+        Some(stem) if stem.len() > 1 && !["s", "u", "i"].iter().any(|end| stem.ends_with(end)) => {
+            stem.to_owned()
+        }
+        Some(_) | None => word.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_taken_apart_however_they_are_written() {
+        for (name, words) in [
+            ("repo_path", "repo path"),
+            ("repoPath", "repo path"),
+            ("repopath", "repo path"),
+            ("file-paths", "file path"),
+            ("filePaths", "file path"),
+            ("filepath", "file path"),
+            ("filename", "file name"),
+            ("HTTPServerURL", "http server url"),
+            ("baseurl", "base url"),
+            ("path2", "path"),
+            ("directories", "directory"),
+            ("branches", "branch"),
+            ("addresses", "address"),
+            ("status", "status"),
+            ("profile", "profile"),
+            ("outputDir", "output dir"),
+            ("fileIds", "file id"),
+        ] {
+            assert_eq!(of(name).join(" "), words, "{name}");
+        }
+    }
+}
