@@ -8,6 +8,7 @@ use std::{
     fs::File,
     io::{self, Read},
     os::fd::OwnedFd,
+    time::{Duration, Instant},
 };
 
 use rustix::{
@@ -21,12 +22,13 @@ use serde::{Deserialize, Serialize};
 use super::{
     GitConfig, git,
     names::{Judge, Names, Row, is_git_by_name},
-    walk::{Walk, has_signs, is_entered, open_folder},
+    walk::{Most, Walk, has_signs, is_entered, open_folder},
 };
 use crate::place::{is_at_or_below, is_below};
 
-/// How many names are looked at before a root becomes writable.
-const MOST_NAMES: usize = 5_000;
+/// The bounds of the walk before a root becomes writable: about a tenth of a second where nothing has to wait for a disk.
+const MOST: Most = Most { names: 25_000, folders: 3_000 };
+const LONGEST_WALK: Duration = Duration::from_secs(5);
 /// The longest content that is kept, of one file and of all of a root.
 pub(super) const LONGEST_KEPT: usize = 64 << 10;
 const MOST_KEPT: usize = 4 << 20;
@@ -109,6 +111,8 @@ pub(super) enum Standing {
     Same,
     New,
     Changed,
+    /// Something happened to a file that nobody had come to, and that may have been there as it is.
+    Unknown,
 }
 
 /// Everything that was known of a root.
@@ -146,15 +150,13 @@ pub(super) struct Recording<'a> {
 impl Baseline {
     /// What is at `root`, and has it watched.
     pub(super) fn record(root: &str, mut recording: Recording<'_>) -> io::Result<Self> {
-        // The clock that files are stamped with.
-        let now = clock_gettime(ClockId::RealtimeCoarse);
-        let since = (now.tv_sec, u32::try_from(now.tv_nsec).unwrap_or_default());
+        let begun = time(ClockId::Realtime);
         let itself = Stamp::of(CWD, root)?;
         let (entries, files) = (BTreeMap::new(), BTreeMap::new());
         let mut baseline = Self {
             root: root.to_owned(),
             moved: BTreeSet::new(),
-            since,
+            since: begun,
             whole: true,
             itself,
             entries,
@@ -173,11 +175,18 @@ impl Baseline {
                 baseline.cover(Some(folder), root);
             }
         }
+        // Files are stamped with a clock that is behind by some thousandths of a second, or with a finer one. What was written
+        // before we began has an earlier stamp than this; what will be written has none.
+        baseline.since = time(ClockId::RealtimeCoarse);
+        while !baseline.whole && baseline.since <= begun {
+            std::thread::sleep(Duration::from_millis(1));
+            baseline.since = time(ClockId::RealtimeCoarse);
+        }
         Ok(baseline)
     }
 
     fn walk(&mut self, root: &str, recording: &mut Recording<'_>) -> io::Result<()> {
-        let mut walk = Walk::new(root, MOST_NAMES, None)?;
+        let mut walk = Walk::new(root, MOST, Instant::now() + LONGEST_WALK)?;
         while let Some((path, dir)) = walk.next() {
             (recording.watch)(&path, &dir)?;
             let names = walk.names(&path, &dir);
@@ -266,13 +275,15 @@ impl Baseline {
         self.entries.get(path)?.content.as_deref()
     }
 
-    /// How what is at `path` now stands to what was there. `named` paths can be written whatever is closed around them.
+    /// How what is at `path` now stands to what was there. `named` paths can be written whatever is closed around them;
+    /// `is_config` says that it is a configuration of git's, which is written anew whenever a line of it changes.
     pub(super) fn standing<'a>(
         &self,
         path: &str,
         now: &Stamp,
         content: &impl Fn() -> Option<&'a [u8]>,
         named: bool,
+        is_config: bool,
     ) -> Standing {
         if let Some(entry) = self.entries.get(path) {
             let same = match entry.cover {
@@ -290,10 +301,23 @@ impl Baseline {
         if !named && self.is_below_cover(path) || self.was_elsewhere(now) {
             return Standing::Same;
         }
-        if !self.whole && now.changed < self.since && !self.came_with_its_folder(path) {
-            return Standing::Same;
+        if self.whole || self.came_with_its_folder(path) {
+            Standing::New
+        } else if now.changed < self.since {
+            Standing::Same
+        } else if is_config || !self.is_written_since(path, now) {
+            Standing::Unknown
+        } else {
+            Standing::New
         }
-        Standing::New
+    }
+
+    /// Whether a file or its name was written since. That something has merely touched it, as a backup does with a hard link or
+    /// a program with its mode, says less.
+    fn is_written_since(&self, path: &str, now: &Stamp) -> bool {
+        now.written >= self.since
+            || now.born.is_some_and(|born| born >= self.since)
+            || Stamp::of(CWD, above(path)).is_ok_and(|folder| folder.changed >= self.since)
     }
 
     /// Whether a path lies in a folder that was closed and is still there.
@@ -337,6 +361,11 @@ impl Baseline {
     pub(super) fn moved(&mut self, path: &str) {
         self.moved.insert(path.to_owned());
     }
+}
+
+fn time(clock: ClockId) -> (i64, u32) {
+    let now = clock_gettime(clock);
+    (now.tv_sec, u32::try_from(now.tv_nsec).unwrap_or_default())
 }
 
 /// Whether git's own names count in a folder.

@@ -27,12 +27,19 @@ pub(super) struct Walk {
     root: OwnedFd,
     base: String,
     waiting: VecDeque<String>,
-    names_left: usize,
-    until: Option<Instant>,
+    left: Most,
+    until: Instant,
     /// The folders that it opens for itself.
     shut: Option<Shut>,
     /// The reasons why not everything was looked at, the first few of them.
     pub(super) missed: Vec<String>,
+}
+
+/// The bounds of a walk. A folder takes about as long as thirty names.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Most {
+    pub(super) names: usize,
+    pub(super) folders: usize,
 }
 
 /// A name in a folder, and whether it is itself one.
@@ -42,34 +49,27 @@ pub(super) type Name = (String, bool);
 const MOST_REASONS: usize = 4;
 
 impl Walk {
-    /// Through the folder at `base`, of so many names.
-    pub(super) fn new(base: &str, most_names: usize, until: Option<Instant>) -> Result<Self, Errno> {
-        let root = open_folder(base)?;
-        let waiting = VecDeque::from([base.to_owned()]);
-        Ok(Self {
-            root,
-            base: base.to_owned(),
-            waiting,
-            names_left: most_names,
-            until,
-            shut: None,
-            missed: vec![],
-        })
+    /// Through the folder at `base`.
+    pub(super) fn new(base: &str, most: Most, until: Instant) -> Result<Self, Errno> {
+        Ok(Self::of(open_folder(base)?, base, most, until, None))
     }
 
     /// As [`Walk::new`], and folders of one's own that are shut by their mode are opened while it lasts.
-    pub(super) fn opening(base: &str, most_names: usize, until: Instant) -> Result<Self, Errno> {
+    pub(super) fn opening(base: &str, most: Most, until: Instant) -> Result<Self, Errno> {
         let (root, shut) = open_shut(base)?;
+        Ok(Self::of(root, base, most, until, Some(shut)))
+    }
+
+    fn of(root: OwnedFd, base: &str, left: Most, until: Instant, shut: Option<Shut>) -> Self {
         let waiting = VecDeque::from([base.to_owned()]);
-        let (base, until) = (base.to_owned(), Some(until));
-        Ok(Self { root, base, waiting, names_left: most_names, until, shut: Some(shut), missed: vec![] })
+        Self { root, base: base.to_owned(), waiting, left, until, shut, missed: vec![] }
     }
 
     /// The next folder.
     pub(super) fn next(&mut self) -> Option<(String, OwnedFd)> {
         loop {
             let path = self.waiting.pop_front()?;
-            if self.until.is_some_and(|until| Instant::now() > until) {
+            if Instant::now() > self.until {
                 self.waiting.clear();
                 self.miss(format!("`{}` takes too long to be looked at", self.base));
                 return None;
@@ -115,15 +115,16 @@ impl Walk {
             self.miss(format!("`{}` could not be looked into: {error}", shown(path)));
         }
         let counted = names.iter().filter(|(name, is_dir)| !is_dir || !is_object_folder(path, name)).count();
-        self.names_left = self.names_left.saturating_sub(counted);
+        self.left.names = self.left.names.saturating_sub(counted);
         names
     }
 
     /// Has a folder looked into later.
     pub(super) fn enter(&mut self, path: String) {
-        if self.names_left == 0 {
+        if self.left.names == 0 || self.left.folders == 0 {
             return self.miss(format!("`{}` has too many names: only the nearest were looked at", self.base));
         }
+        self.left.folders -= 1;
         self.waiting.push_back(path);
     }
 

@@ -6,6 +6,8 @@ use ironcurtain_sandbox::autostart::{Finding, Rules};
 
 use crate::scene::{Scene, short};
 
+const SERVERS: &str = r#"{"mcpServers":{"evil":{"command":"evil"}}}"#;
+
 fn repository(scene: &Scene, path: &str) {
     fs::create_dir_all(scene.at(path)).unwrap();
     scene.git(path, &["init", "-q", "-b", "main"]);
@@ -219,14 +221,15 @@ fn a_name_that_stands_in_the_way_of_the_repair_does_not_hold_it_up() {
 #[test]
 fn keys_of_the_persons_own_stay_in_a_root_too_large_to_know_when_git_merely_looks() {
     let mut scene = Scene::guarded();
-    for number in 0..6_000 {
-        scene.write(&format!("root/many/{number}"), "");
-    }
+    scene.too_large();
     repository(&scene, "root/p/q/r/repo");
     let config = scene.at("root/p/q/r/repo/.git/config");
     let own = format!("{}[core]\n\tpager = mine\n", fs::read_to_string(&config).unwrap());
-    fs::write(&config, &own).unwrap();
-    Scene::tick();
+    // Stamped with a finer clock than others, since somebody looks at the stamps: just before, and yet before.
+    for _ in 0..20 {
+        fs::write(&config, &own).unwrap();
+        fs::metadata(&config).unwrap();
+    }
     scene.open();
     scene.write("root/p/q/r/repo/a", "x");
     scene.git("root/p/q/r/repo", &["add", "a"]);
@@ -236,15 +239,45 @@ fn keys_of_the_persons_own_stay_in_a_root_too_large_to_know_when_git_merely_look
 }
 
 #[test]
+fn what_may_be_the_persons_own_in_a_root_too_large_to_know_is_listed_and_stays() {
+    let mut scene = Scene::guarded();
+    scene.too_large();
+    repository(&scene, "root/p/q/r/repo");
+    scene.git("root/p/q/r/repo", &["config", "core.pager", "mine"]);
+    scene.write("root/p/q/r/repo/.git/hooks/pre-commit", "mine");
+    scene.write("root/p/q/r/.mcp.json", SERVERS);
+    repository(&scene, "root/p/q/r/other");
+    scene.open();
+    // A line of git's own; what a backup does; another key, which nobody can tell from those before.
+    scene.git("root/p/q/r/repo", &["config", "user.name", "Me"]);
+    for linked in ["repo/.git/hooks/pre-commit", ".mcp.json"] {
+        let from = scene.at("root/p/q/r").join(linked);
+        fs::hard_link(from, scene.at("backup").with_extension(linked.len().to_string())).unwrap();
+    }
+    // Harmless, and certainly new.
+    scene.git("root/p/q/r/other", &["config", "user.name", "Me"]);
+    scene.write("root/p/q/r/other/.git/hooks/post-commit", "evil");
+    let root = scene.root();
+    let mut found = short(&root, &scene.finish());
+    found.retain(|found| !found.starts_with("unfinished"));
+    let expected = [
+        "changed p/q/r/.mcp.json",
+        "changed p/q/r/repo/.git/config",
+        "changed p/q/r/repo/.git/hooks/pre-commit",
+        "quarantined p/q/r/other/.git/hooks/post-commit",
+    ];
+    assert_eq!(found, expected);
+    assert_eq!(scene.git("root/p/q/r/repo", &["config", "core.pager"]), "mine\n");
+    assert_eq!(scene.read("root/p/q/r/.mcp.json"), SERVERS);
+}
+
+#[test]
 fn a_folder_that_is_moved_to_a_repositorys_hooks_counts_as_new_however_old_it_is() {
     let mut scene = Scene::guarded();
-    for number in 0..6_000 {
-        scene.write(&format!("root/many/{number}"), "");
-    }
+    scene.too_large();
     repository(&scene, "root/p/q/r/repo");
     scene.write("root/p/q/r/old/post-commit", "#!/bin/sh\n");
     fs::remove_dir_all(scene.at("root/p/q/r/repo/.git/hooks")).unwrap();
-    Scene::tick();
     scene.open();
     // The folders are seen from the look that a change in them brings.
     scene.write("root/p/q/r/repo/a", "x");
@@ -255,7 +288,6 @@ fn a_folder_that_is_moved_to_a_repositorys_hooks_counts_as_new_however_old_it_is
 
 #[test]
 fn nothing_is_hidden_in_a_folder_that_looks_like_a_repository() {
-    const SERVERS: &str = r#"{"mcpServers":{"evil":{"command":"evil"}}}"#;
     let planted = [
         "src/app/.git/hooks/pre-commit",
         "src/app/.mcp.json",

@@ -8,10 +8,7 @@ use std::{
 };
 
 use ironcurtain_sandbox::autostart::{Change, Finding, GitConfig, Mode, Rules, Watcher};
-use rustix::{
-    event::{PollFd, PollFlags, Timespec, poll},
-    time::{ClockId, clock_gettime},
-};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 pub(crate) struct Scene {
     dir: tempfile::TempDir,
@@ -53,11 +50,10 @@ impl Scene {
         fs::write(self.at(path), text).unwrap();
     }
 
-    /// Waits until the clock that files are stamped with has moved on.
-    pub(crate) fn tick() {
-        let before = clock_gettime(ClockId::RealtimeCoarse);
-        while clock_gettime(ClockId::RealtimeCoarse) == before {
-            std::thread::yield_now();
+    /// Makes the root one in which what lies deeper than three folders is not come to before it is opened.
+    pub(crate) fn too_large(&self) {
+        for number in 0..5_100 {
+            fs::create_dir_all(self.at(&format!("root/many/{number}"))).unwrap();
         }
     }
 

@@ -20,6 +20,7 @@ use super::Watcher;
 use crate::autostart::{
     Finding,
     baseline::{above, content, last},
+    content::Verdict,
     git::{self, Leads, Mended},
     walk::shown,
 };
@@ -85,6 +86,17 @@ impl Watcher {
         if sandbox.told.insert(format!("{path}\0{}", keys.join("\0"))) {
             sandbox.tell(finding);
         }
+    }
+}
+
+impl Watcher {
+    /// The verdict on a configuration of which nobody knows what it was before.
+    pub(super) fn config_verdict(&self, name: &str, path: &str, now: Option<&[u8]>) -> Verdict {
+        let Some(sandbox) = self.sandboxes.get(name) else { return Verdict::Harmless };
+        let inside = |path: &str| sandbox.around(path).next().is_some();
+        let leads = Leads { inside: &inside, folder: above(path) };
+        let mended = now.map(|now| git::mend(None, now, &leads, &sandbox.journal.scratch()));
+        if mended == Some(Mended::Fine) { Verdict::Harmless } else { Verdict::Listed }
     }
 }
 

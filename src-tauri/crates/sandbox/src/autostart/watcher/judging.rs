@@ -33,6 +33,15 @@ struct Decision {
     before: Option<Vec<u8>>,
 }
 
+/// The difference of a file to what was there.
+struct Difference {
+    change: Change,
+    /// The content that was there.
+    before: Option<Vec<u8>>,
+    /// It is certain that there is one, and what it is.
+    is_known: bool,
+}
+
 impl Watcher {
     /// Judges what is at a path, a name in `dir`; whether it was moved away.
     pub(super) fn consider(&mut self, dir: &OwnedFd, path: &str) -> bool {
@@ -52,7 +61,10 @@ impl Watcher {
                 continue;
             }
             let Some(sandbox) = self.sandboxes.get_mut(&name) else { continue };
-            let Some((change, before)) = sandbox.change(path, &now, &text) else {
+            let is_config = row.group.judge == Judge::GitConfig && now.is_file;
+            let Some(Difference { change, before, is_known }) =
+                sandbox.difference(path, &now, &text, is_config)
+            else {
                 sandbox.left.remove(path);
                 continue;
             };
@@ -60,11 +72,16 @@ impl Watcher {
                 decisions.extend(sandbox.folder_decision(name, path, row, change));
                 continue;
             }
-            if row.group.judge == Judge::GitConfig && now.is_file {
+            let verdict = if !is_config {
+                self.verdict(&name, dir, path, &row, text(), before.as_deref())
+            } else if is_known {
                 self.guard_config(&name, dir, path, before.as_deref(), text());
                 continue;
-            }
-            let verdict = self.verdict(&name, dir, path, &row, text(), before.as_deref());
+            } else {
+                self.config_verdict(&name, path, text())
+            };
+            // What may be the person's own is told of, and is theirs to move.
+            let verdict = if !is_known && verdict == Verdict::Unasked { Verdict::Listed } else { verdict };
             decisions.push(Decision { name, row, verdict, change, before });
         }
         if !now.is_dir && !decisions.is_empty() {
@@ -258,21 +275,24 @@ impl Watcher {
 }
 
 impl Sandbox {
-    /// The difference to what was there, and that content; nothing where there is none that the sandbox could have made.
-    fn change<'a>(
+    /// The difference to what was there; nothing where there is none that the sandbox could have made.
+    fn difference<'a>(
         &self,
         path: &str,
         now: &Stamp,
         text: &impl Fn() -> Option<&'a [u8]>,
-    ) -> Option<(Change, Option<Vec<u8>>)> {
+        is_config: bool,
+    ) -> Option<Difference> {
         let named = self.named.contains(path);
         self.around(path).find_map(|(_, baseline)| {
-            let change = match baseline.standing(path, now, text, named) {
+            let (change, is_known) = match baseline.standing(path, now, text, named, is_config) {
                 Standing::Same => return None,
-                Standing::New => Change::New,
-                Standing::Changed => Change::Changed,
+                Standing::New => (Change::New, true),
+                Standing::Changed => (Change::Changed, true),
+                Standing::Unknown => (Change::Changed, false),
             };
-            Some((change, baseline.content(path).map(<[u8]>::to_vec)))
+            let before = baseline.content(path).map(<[u8]>::to_vec);
+            Some(Difference { change, before, is_known })
         })
     }
 

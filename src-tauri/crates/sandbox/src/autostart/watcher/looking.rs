@@ -10,7 +10,7 @@ use crate::{
         Finding,
         baseline::{Stamp, above, join, last},
         shut::open_shut,
-        walk::{Walk, has_signs, is_entered},
+        walk::{Most, Walk, has_signs, is_entered},
     },
     place::is_at_or_below,
 };
@@ -42,7 +42,8 @@ impl Bounds {
 impl Watcher {
     /// Judges all in a folder; returns why something was not looked at.
     pub(super) fn look(&mut self, at: &str, bounds: Bounds) -> Vec<String> {
-        let mut walk = match Walk::opening(at, bounds.names, Instant::now() + bounds.time) {
+        let most = Most { names: bounds.names, folders: bounds.names };
+        let mut walk = match Walk::opening(at, most, Instant::now() + bounds.time) {
             Ok(walk) => walk,
             Err(error) => return vec![format!("`{at}` could not be looked into: {error}")],
         };
