@@ -3,7 +3,7 @@
 use super::{install, json_of, refusal, run, tell};
 use crate::place::Prepared;
 use crate::world::World;
-use ironcurtain_daemon::catalog::{Adding, Catalog, add};
+use ironcurtain_admin::catalog::{Adding, Catalog, add};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;

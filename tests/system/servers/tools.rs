@@ -3,7 +3,7 @@
 use super::{add_from, installed, world};
 use crate::client::Client;
 use crate::world::World;
-use ironcurtain_daemon::catalog::{Catalog, Source};
+use ironcurtain_admin::catalog::{Catalog, Source};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};

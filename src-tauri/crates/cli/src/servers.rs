@@ -9,9 +9,10 @@ mod show;
 use crate::screen::Screen;
 use anyhow::Context;
 use clap::Subcommand;
-use ironcurtain_daemon::annotating::{AnnotationsFile, Draft};
-use ironcurtain_daemon::installs::Installs;
-use ironcurtain_daemon::{Home, Inspection, Sandbox, Servers, inspect};
+use ironcurtain_admin::annotate::{AnnotationsFile, Draft};
+use ironcurtain_admin::inspect::{Inspection, inspect};
+use ironcurtain_daemon::packages::Packages;
+use ironcurtain_daemon::{Home, Sandbox, Servers};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -114,7 +115,7 @@ fn annotate(inspection: &Inspection, name: &str, unseen: Unseen, screen: Screen)
 fn list(home: &Home, screen: Screen) -> anyhow::Result<ExitCode> {
     let servers = Servers::load(home)?;
     let annotated = AnnotationsFile::open(home)?;
-    let installs = Installs::of(home);
+    let packages = Packages::of(home);
     let rows: Vec<Value> = servers
         .iter()
         .map(|server| {
@@ -124,11 +125,11 @@ fn list(home: &Home, screen: Screen) -> anyhow::Result<ExitCode> {
                 "args": server.args,
                 "sandboxed": server.sandbox != Sandbox::OptedOut,
                 "annotatedTools": annotated.tools(&server.name),
-                "package": install::state_json(&installs.state(server)),
+                "package": install::state_json(&packages.state(server)),
             })
         })
         .collect();
-    screen.show(&show::list(&servers, &annotated, &installs), &json!({ "servers": rows }))?;
+    screen.show(&show::list(&servers, &annotated, &packages), &json!({ "servers": rows }))?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -138,8 +138,11 @@ impl Config {
     }
 }
 
-/// The file's text; nothing when there is no file.
-pub(crate) fn read(path: &Path) -> Result<Option<String>, ConfigError> {
+/// The text of a file; nothing when there is no file.
+///
+/// # Errors
+/// [`ConfigError::Io`].
+pub fn read(path: &Path) -> Result<Option<String>, ConfigError> {
     bounded_read::text(path).map_err(|source| ConfigError::Io { path: path.to_path_buf(), source })
 }
 
@@ -151,7 +154,7 @@ pub(crate) struct Text {
 }
 
 impl Text {
-    pub(crate) fn read(path: PathBuf) -> Result<Self, ConfigError> {
+    pub fn read(path: PathBuf) -> Result<Self, ConfigError> {
         let content = read(&path)?;
         Ok(Self { path, content })
     }

@@ -9,10 +9,10 @@ use crate::grants::{Expired, Grants, StoreError};
 use crate::home::{Home, HomeError};
 use crate::identity::{self, Client};
 use crate::in_force::{First, InForce, Means};
-use crate::installs::Installs;
 use crate::last_words::LastWords;
 use crate::law::LawError;
 use crate::listener::{ListenError, Listener, Peer};
+use crate::packages::Packages;
 use crate::server::{LISTENING, ServerPrograms};
 use crate::session::{Session, Shared, Stdio};
 use crate::troubles::{Concern, Troubles};
@@ -147,7 +147,7 @@ pub async fn start(mut options: Options, consent: Arc<dyn Consent>) -> Result<Da
         programs: ServerPrograms {
             dir: options.programs,
             allow_root: options.allow_root,
-            installs: Installs::of(&options.home),
+            packages: Packages::of(&options.home),
         },
         home: options.home,
         config,

@@ -4,38 +4,35 @@
 //! - Every mutable thing has one owner; no lock is held across an await.
 //! - Whatever fails, fails closed: the call is denied with a reason, and the session lives on.
 
-pub mod annotating;
+pub mod atomic_file;
 mod autostart;
-pub mod catalog;
-mod clock;
-mod config;
+pub mod clock;
+pub mod config;
 pub mod consent;
 pub mod containment;
 mod control;
 mod daemon;
 mod descriptors;
-mod edit;
 mod event_log;
 mod grants;
-mod home;
+pub mod home;
 mod identity;
 mod in_force;
-pub mod installs;
 pub mod judging;
 mod last_words;
-mod law;
+pub mod law;
 mod listener;
 mod mounts;
 mod network;
+pub mod packages;
 mod protection;
-pub mod replay;
 pub mod resolve;
-mod resolved_call;
-mod server;
+pub mod resolved_call;
+pub mod server;
 mod session;
 mod troubles;
 mod view;
-mod wire;
+pub mod wire;
 
 pub use config::{
     AutostartSettings, Config, ConfigError, FileView, FilesystemSettings, GitConfigSettings, LimitSettings,
@@ -48,4 +45,3 @@ pub use home::{Home, HomeError};
 pub use law::{Law, LawError, LawFiles, canonical_home};
 pub use listener::ListenError;
 pub use protection::protection;
-pub use server::inspect::{InspectError, Inspection, ListedTool, fingerprint, inspect};

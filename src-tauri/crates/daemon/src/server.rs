@@ -4,11 +4,10 @@
 //!   under way fail, and none runs twice.
 //! - One task ([`leg`]) owns the process and what is mounted; one task per process ([`pump`]) owns the conversation.
 
-pub(crate) mod control;
-pub mod inspect;
+pub mod control;
 mod leg;
 mod mounted;
-mod process;
+pub mod process;
 mod pump;
 mod roots;
 

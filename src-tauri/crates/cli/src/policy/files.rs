@@ -3,8 +3,8 @@
 use super::Beside;
 use super::client::Held;
 use anyhow::Context as _;
+use ironcurtain_admin::replay::{Replay, replay};
 use ironcurtain_daemon::judging::Setting;
-use ironcurtain_daemon::replay::{Replay, replay};
 use ironcurtain_daemon::resolve::FoundPath;
 use ironcurtain_daemon::{Home, Law, LawFiles, Servers};
 use ironcurtain_paths::{CanonicalPath, Resolver};

@@ -5,7 +5,7 @@ use super::explain::word;
 use super::files::World;
 use super::since;
 use crate::sheet::{Sheet, counted};
-use ironcurtain_daemon::replay::{Obstacle, Recorded, Replay, Ruling};
+use ironcurtain_admin::replay::{Obstacle, Recorded, Replay, Ruling};
 use ironcurtain_policy::Decision;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;

@@ -6,11 +6,12 @@ use super::programs;
 use crate::screen::Screen;
 use crate::sheet::Sheet;
 use clap::Args;
+use ironcurtain_admin::install::{
+    Installed, Installer, ToolChange, Update, Updated, install as install_package, look_for_update,
+};
 use ironcurtain_daemon::Home;
 use ironcurtain_daemon::consent::visible;
-use ironcurtain_daemon::installs::{
-    Installed, Installer, State, ToolChange, Update, Updated, install as install_package, look_for_update,
-};
+use ironcurtain_daemon::packages::PackageState;
 use serde_json::{Value, json};
 use std::io;
 use std::process::ExitCode;
@@ -82,14 +83,14 @@ pub fn update(home: Home, options: &UpdateOptions, screen: Screen) -> anyhow::Re
     Ok(ExitCode::SUCCESS)
 }
 
-/// How it stands with a server's package, for programs.
-pub fn state_json(state: &State) -> Value {
+/// The state of a server's package, for programs.
+pub fn state_json(state: &PackageState) -> Value {
     match state {
-        State::NoPackage => Value::Null,
-        State::Installed { version, hash } => {
+        PackageState::NoPackage => Value::Null,
+        PackageState::Installed { version, hash } => {
             json!({ "state": "installed", "version": version, "hash": hash })
         }
-        State::NotReady(problem) => json!({ "state": "not-ready", "problem": problem.to_string() }),
+        PackageState::NotReady(problem) => json!({ "state": "not-ready", "problem": problem.to_string() }),
     }
 }
 
@@ -105,7 +106,7 @@ fn installed_json(installed: &Installed) -> Value {
     let record = &installed.record;
     json!({
         "server": installed.server,
-        "package": record.wanted.package,
+        "package": record.requested.package,
         "version": record.version,
         "integrity": record.integrity,
         "hash": record.hash,
@@ -116,7 +117,7 @@ fn installed_json(installed: &Installed) -> Value {
 
 fn installed_text(installed: &Installed) -> Sheet {
     let record = &installed.record;
-    let package = record.wanted.spelled(Some(&record.version));
+    let package = record.spelled();
     let mut text = Sheet::default();
     text.line(if installed.already {
         format!("`{package}` is installed already, and is what it was.")

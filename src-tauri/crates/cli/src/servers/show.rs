@@ -1,9 +1,9 @@
 //! What is proposed for a server, for people and for programs.
 
 use crate::sheet::{Sheet, counted};
-use ironcurtain_daemon::annotating::{AnnotationsFile, Change, Changes, Draft, DraftTool};
+use ironcurtain_admin::annotate::{AnnotationsFile, Change, Changes, Draft, DraftTool};
 use ironcurtain_daemon::consent::visible;
-use ironcurtain_daemon::installs::{Installs, State};
+use ironcurtain_daemon::packages::{PackageState, Packages};
 use ironcurtain_daemon::{AutostartSettings, GitConfigSettings, Sandbox, Server, Servers};
 use ironcurtain_policy_tools::propose::{Confidence, Proposal, ProposedArgument};
 use serde_json::{Value, json};
@@ -121,7 +121,7 @@ fn change_json(change: &Change) -> Value {
 }
 
 /// The configured servers, for people.
-pub fn list(servers: &Servers, annotated: &AnnotationsFile, installs: &Installs) -> Sheet {
+pub fn list(servers: &Servers, annotated: &AnnotationsFile, packages: &Packages) -> Sheet {
     let mut out = Sheet::default();
     for server in servers.iter() {
         let contained = contained(server, annotated);
@@ -129,10 +129,10 @@ pub fn list(servers: &Servers, annotated: &AnnotationsFile, installs: &Installs)
             0 => format!("not annotated: run `ironcurtain servers annotate {}`", server.name),
             count => format!("{} annotated", counted(count, "tool")),
         };
-        let package = match installs.state(server) {
-            State::NoPackage => String::new(),
-            State::Installed { version, .. } => format!("  version {version}"),
-            State::NotReady(problem) => format!("  NOT READY: {problem}"),
+        let package = match packages.state(server) {
+            PackageState::NoPackage => String::new(),
+            PackageState::Installed { version, .. } => format!("  version {version}"),
+            PackageState::NotReady(problem) => format!("  NOT READY: {problem}"),
         };
         out.line(format_args!("{}  {contained}  {tools}  {}{package}", server.name, server.command));
     }

@@ -3,7 +3,7 @@
 //! - INVARIANT: a file about which the person has said something stays decided until it is left again with another content.
 //! - The number of files is bounded; what is beyond that is told as a number.
 
-use crate::edit;
+use crate::atomic_file;
 use ironcurtain_audit::FileDecision;
 use ironcurtain_paths::bounded_read;
 use ironcurtain_sandbox::autostart::Finding;
@@ -104,7 +104,7 @@ impl SessionRecord {
     /// # Errors
     /// When it cannot be written; then it is as it was.
     pub(crate) fn write(&self, dir: &Path) -> io::Result<()> {
-        edit::replace(&place(dir), &serde_json::to_string(self)?)
+        atomic_file::replace(&place(dir), &serde_json::to_string(self)?)
     }
 
     /// Takes a finding in; whether it says anything new.

@@ -48,9 +48,8 @@ impl JsonSchema for NamesOrAll {
 #[expect(dead_code, reason = "only its shape is used")]
 struct ServersShape(BTreeMap<String, StoredServer>);
 
-fn all() -> [(&'static str, Schema); 3] {
-    let catalog = schema_for!(crate::catalog::Known);
-    [("config", schema_for!(Config)), ("mcp-servers", schema_for!(ServersShape)), ("catalog", catalog)]
+fn all() -> [(&'static str, Schema); 2] {
+    [("config", schema_for!(Config)), ("mcp-servers", schema_for!(ServersShape))]
 }
 
 fn place(name: &str) -> PathBuf {

@@ -50,8 +50,7 @@ pub struct Servers(BTreeMap<String, Server>);
 
 impl Servers {
     /// The embedded filesystem server, there without any configuration.
-    pub(crate) const DEFAULT: &str =
-        r#"{ "filesystem": { "command": "ironcurtain-filesystem", "args": [] } }"#;
+    pub const DEFAULT: &str = r#"{ "filesystem": { "command": "ironcurtain-filesystem", "args": [] } }"#;
 
     /// Reads the file; without one, there is the embedded filesystem server.
     ///
@@ -90,8 +89,11 @@ impl Servers {
         self.iter().map(|server| server.name.as_str())
     }
 
-    /// What a file of this text means.
-    pub(crate) fn parse(text: &str, path: &Path, home: &Path) -> Result<Self, ConfigError> {
+    /// The servers of a file of this text.
+    ///
+    /// # Errors
+    /// [`ConfigError`], naming the file, the server and the key.
+    pub fn parse(text: &str, path: &Path, home: &Path) -> Result<Self, ConfigError> {
         let invalid = |line: Option<usize>, problem: String| ConfigError::invalid(path, line, problem);
         let entries: Map<String, Value> =
             strict::read(text).map_err(|misread| invalid(misread.line, misread.to_string()))?;

@@ -69,7 +69,7 @@ impl Surroundings {
     ///
     /// # Errors
     /// When one of our folders cannot be found.
-    pub(crate) fn new(
+    pub fn new(
         ours: &Home,
         home: &CanonicalPath,
         protected: &Protected,
@@ -242,23 +242,5 @@ pub fn limits(wanted: &LimitSettings) -> Limits {
         open_files: wanted.open_files.or(default.open_files),
         file_size: bytes(wanted.file_size_mib).or(default.file_size),
         tmp_size: bytes(wanted.tmp_size_mib).or(default.tmp_size),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::catalog::Catalog;
-
-    #[test]
-    fn a_server_that_changes_repositories_writes_their_configuration_guarded() {
-        let catalog = Catalog::shipped().unwrap();
-        let default = |id: &str| {
-            let known = catalog.find(id).unwrap().annotations(id).unwrap().unwrap();
-            let file = serde_json::json!({ "schemaVersion": 1, "servers": { id: known } }).to_string();
-            default_git_config(id, &Annotations::from_json(&file, "annotations").unwrap())
-        };
-        assert_eq!(default("git"), GitConfigSettings::Guarded);
-        assert_eq!(default("filesystem"), GitConfigSettings::Closed);
     }
 }

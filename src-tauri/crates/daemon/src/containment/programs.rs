@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 ///
 /// # Errors
 /// A sentence that names the program.
-pub(crate) fn find_program(command: &str, ours: &Path) -> Result<PathBuf, String> {
+pub fn find_program(command: &str, ours: &Path) -> Result<PathBuf, String> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let found = if command.starts_with('/') {
         Some(PathBuf::from(command))

@@ -1,12 +1,11 @@
 //! The settings file that `srt` reads, one per server, in a directory that is this user's alone.
 
 use super::Profile;
+use crate::atomic_file;
 use crate::home::{HomeError, private_dir};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// What is in the file. Whatever else a file has is kept as it is.
@@ -126,8 +125,8 @@ impl Settings {
     pub fn write(&self, files: &ServerFiles) -> Result<(), SettingsError> {
         private_dir(&files.cwd)?;
         let problem = |source: io::Error| SettingsError::Write { path: files.settings.clone(), source };
-        let text = serde_json::to_vec_pretty(self).map_err(|e| problem(e.into()))?;
-        replace(&files.settings, &text).map_err(problem)
+        let text = serde_json::to_string_pretty(self).map_err(|e| problem(e.into()))?;
+        atomic_file::replace(&files.settings, &text).map_err(problem)
     }
 
     /// Lets paths be read or written too.
@@ -150,18 +149,6 @@ fn add_missing(list: &mut Option<Vec<String>>, more: &[String]) {
         }
     }
     *list = Some(once);
-}
-
-/// Writes beside it and renames, so that whoever reads sees one state or the other.
-fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
-    let beside = path.with_extension("json.new");
-    match std::fs::remove_file(&beside) {
-        Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
-        Ok(()) | Err(_) => {}
-    }
-    let mut file: File = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside)?;
-    file.write_all(text)?;
-    std::fs::rename(&beside, path)
 }
 
 #[cfg(test)]

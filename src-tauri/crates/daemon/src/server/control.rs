@@ -21,7 +21,7 @@ pub(crate) const LISTENING: Duration = CLEANING.saturating_add(Duration::from_se
 
 /// The control conversation. One request at a time; events in between are kept.
 #[derive(Debug)]
-pub(crate) struct Control {
+pub struct Control {
     lines: Lines,
     write: tokio::net::unix::OwnedWriteHalf,
     next: u64,
@@ -45,6 +45,14 @@ pub(crate) struct Uncovered {
 struct Lines(Option<BufReader<OwnedReadHalf>>);
 
 impl Control {
+    /// A conversation with the supervisor of a sandbox that nobody watches.
+    ///
+    /// # Errors
+    /// The operating system's answer.
+    pub fn unwatched(stream: std::os::unix::net::UnixStream) -> io::Result<Self> {
+        Self::new(stream, None)
+    }
+
     /// A conversation with the supervisor of a sandbox that is watched by `look`, if it is.
     pub(crate) fn new(stream: std::os::unix::net::UnixStream, look: Option<Look>) -> io::Result<Self> {
         stream.set_nonblocking(true)?;
@@ -59,8 +67,11 @@ impl Control {
         })
     }
 
-    /// Waits until the sandbox stands; the error says why it does not.
-    pub(crate) async fn started(&mut self) -> Result<(), String> {
+    /// Waits until the sandbox stands.
+    ///
+    /// # Errors
+    /// A sentence that says why it does not.
+    pub async fn started(&mut self) -> Result<(), String> {
         loop {
             let event = match self.events.pop_front() {
                 Some(event) => event,
@@ -100,8 +111,8 @@ impl Control {
         }
     }
 
-    /// How the server ended, if the supervisor still tells.
-    pub(crate) async fn exit(&mut self) -> Option<i32> {
+    /// The server's exit status, if the supervisor still tells.
+    pub async fn exit(&mut self) -> Option<i32> {
         loop {
             let event = match self.events.pop_front() {
                 Some(event) => event,

@@ -8,9 +8,10 @@ use super::control::Control;
 use crate::autostart::{Autostart, Watched};
 use crate::config::{FileView, Server};
 use crate::containment::{Profile, Surroundings};
-use crate::installs::{Installs, Lease, NotReady};
+
 use crate::mounts::Need;
 use crate::network::{Network, Serving};
+use crate::packages::{FolderLock, PackageError, Packages};
 use crate::wire::{Input, Output};
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_sandbox::{Access, Bound, KillHandle, Mount};
@@ -26,7 +27,7 @@ pub struct ServerPrograms {
     /// Whether sandboxes may be made by uid 0.
     pub allow_root: bool,
     /// The packages that servers are started from.
-    pub installs: Installs,
+    pub packages: Packages,
 }
 
 /// How a server is run.
@@ -101,19 +102,24 @@ pub(super) struct Watch<'a> {
 
 /// A running server. Dropped, it is killed with everything it started.
 #[derive(Debug)]
-pub(super) struct Process {
-    pub(super) pid: u32,
-    pub(super) stdin: Output,
-    pub(super) stdout: Input,
-    pub(super) stderr: Input,
-    pub(super) hold: Hold,
+pub struct Process {
+    /// The process id of its supervisor, or its own.
+    pub pid: u32,
+    /// Its standard input.
+    pub stdin: Output,
+    /// Its standard output.
+    pub stdout: Input,
+    /// Its standard error.
+    pub stderr: Input,
+    /// Ends it on drop.
+    pub hold: Hold,
     /// What is closed in each path that it may write to.
     pub(super) closed: BTreeMap<CanonicalPath, Vec<String>>,
 }
 
 /// What keeps a process alive, and what can be changed about what it sees.
 #[derive(Debug)]
-pub(super) enum Hold {
+pub enum Hold {
     /// The supervisor's control conversation; its end is the sandbox's end.
     Live {
         /// For changing what it sees.
@@ -123,30 +129,30 @@ pub(super) enum Hold {
         /// Kept for its drop.
         _killer: Killer,
         /// Kept for its drop.
-        package: Option<Lease>,
+        package: Option<FolderLock>,
     },
     /// A sandbox that shows what it was made with.
     Fixed {
         /// Kept for its drop.
         _hold: ironcurtain_sandbox::Hold,
         /// Kept for its drop.
-        package: Option<Lease>,
+        package: Option<FolderLock>,
     },
     /// No sandbox.
     Plain {
         /// Kept for its drop.
         _hold: ironcurtain_sandbox::Hold,
         /// Kept for its drop.
-        package: Option<Lease>,
+        package: Option<FolderLock>,
     },
 }
 
 impl Hold {
     /// Keeps the folder it was started from there for as long as it runs.
-    fn keep(&mut self, lease: Lease) {
+    fn keep(&mut self, lock: FolderLock) {
         match self {
             Self::Live { package, .. } | Self::Fixed { package, .. } | Self::Plain { package, .. } => {
-                *package = Some(lease);
+                *package = Some(lock);
             }
         }
     }
@@ -157,7 +163,7 @@ pub(super) const CLEANING: std::time::Duration = std::time::Duration::from_secs(
 
 /// Kills the supervisor if it has not ended by itself well after this was dropped.
 #[derive(Debug)]
-pub(super) struct Killer(KillHandle);
+pub struct Killer(KillHandle);
 
 impl Drop for Killer {
     fn drop(&mut self) {
@@ -166,23 +172,36 @@ impl Drop for Killer {
     }
 }
 
+/// Starts a server that belongs to no session: without network, without anything granted, and watched by nobody.
+///
+/// # Errors
+/// A sentence for people.
+pub async fn start_alone(
+    containment: &Containment,
+    server: &Server,
+    programs: &ServerPrograms,
+    around: &Surroundings,
+) -> Result<Process, String> {
+    start(containment, Start { server, programs, around, network: None, needs: &[], watch: None }).await
+}
+
 /// Starts the server, from its package where its entry names a package runner; the error is a sentence for people.
 pub(super) async fn start(containment: &Containment, start: Start<'_>) -> Result<Process, String> {
-    let (installs, server) = (start.programs.installs.clone(), start.server.clone());
+    let (packages, server) = (start.programs.packages.clone(), start.server.clone());
     let ready =
-        tokio::task::spawn_blocking(move || installs.ready(&server)).await.map_err(|e| e.to_string())?;
+        tokio::task::spawn_blocking(move || packages.ready(&server)).await.map_err(|e| e.to_string())?;
     let ready = match (ready, containment) {
         (Ok(Some(ready)), _) => ready,
         (Ok(None), _) => return run(containment, start).await,
         // It has the network and the caches that a package runner wants.
-        (Err(NotReady::NotInstalled { .. } | NotReady::NotUnderstood(_)), Containment::Plain) => {
+        (Err(PackageError::NotInstalled { .. } | PackageError::NotUnderstood(_)), Containment::Plain) => {
             return run(containment, start).await;
         }
         (Err(problem), _) => return Err(problem.to_string()),
     };
     let containment = containment.showing(&ready.folder);
     let mut process = run(&containment, Start { server: &ready.server, ..start }).await?;
-    process.hold.keep(ready.lease);
+    process.hold.keep(ready.lock);
     Ok(process)
 }
 

@@ -1,6 +1,7 @@
 //! A session sandbox directory for a server that has no session. Gone when dropped.
 
-use crate::home::private_dir;
+use ironcurtain_daemon::clock::random_name;
+use ironcurtain_daemon::home::private_dir;
 use ironcurtain_paths::CanonicalPath;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,7 +13,7 @@ pub(super) struct Scratch {
 
 impl Scratch {
     pub(super) fn new(sessions: &Path) -> io::Result<Self> {
-        let all = sessions.canonicalize()?.join(format!("annotate-{}", crate::clock::random_name()?));
+        let all = sessions.canonicalize()?.join(format!("annotate-{}", random_name()?));
         let folder = all.join("sandbox");
         let text = folder.to_str().ok_or_else(|| io::Error::other("its path is not UTF-8"))?;
         let folder = CanonicalPath::assume_canonical(text).map_err(io::Error::other)?;

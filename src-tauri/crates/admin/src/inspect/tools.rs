@@ -1,7 +1,7 @@
 //! The handshake, and the list of tools over all its pages.
 
 use super::talk::Talk;
-use crate::consent::visible;
+use ironcurtain_daemon::consent::visible;
 use ironcurtain_policy::strict::Once;
 use rmcp::model::ProtocolVersion;
 use serde::{Deserialize, Deserializer};

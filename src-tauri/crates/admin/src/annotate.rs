@@ -11,10 +11,11 @@ mod entry;
 pub use compare::{Change, Changes};
 pub use entry::{Draft, DraftTool};
 
-use crate::config::{ConfigError, GitConfigSettings, read};
-use crate::containment::default_git_config;
-use crate::edit;
-use crate::home::Home;
+use crate::json_edit;
+use ironcurtain_daemon::atomic_file;
+use ironcurtain_daemon::config::{ConfigError, GitConfigSettings, read};
+use ironcurtain_daemon::containment::default_git_config;
+use ironcurtain_daemon::home::Home;
 use ironcurtain_policy::{Annotations, LoadError, defaults};
 use serde_json::Value;
 use std::io;
@@ -22,7 +23,7 @@ use std::path::{Path, PathBuf};
 
 /// Why annotations are not written.
 #[derive(Debug, thiserror::Error)]
-pub enum AnnotatingError {
+pub enum AnnotateError {
     /// The file cannot be read.
     #[error("{0}")]
     Config(#[from] ConfigError),
@@ -62,8 +63,8 @@ impl AnnotationsFile {
     /// Reads the file.
     ///
     /// # Errors
-    /// [`AnnotatingError`], when it cannot be read or is not understood.
-    pub fn open(home: &Home) -> Result<Self, AnnotatingError> {
+    /// [`AnnotateError`], when it cannot be read or is not understood.
+    pub fn open(home: &Home) -> Result<Self, AnnotateError> {
         let path = home.policy().join("tool-annotations.json");
         let found = read(&path)?;
         let text = found.as_deref().unwrap_or(defaults::ANNOTATIONS_JSON);
@@ -92,16 +93,17 @@ impl AnnotationsFile {
     /// What a draft changes.
     ///
     /// # Errors
-    /// [`AnnotatingError`], when the file would not be understood with the draft in it.
-    pub fn compare(&self, draft: &Draft) -> Result<Changes, AnnotatingError> {
+    /// [`AnnotateError`], when the file would not be understood with the draft in it.
+    pub fn compare(&self, draft: &Draft) -> Result<Changes, AnnotateError> {
         let (_, new) = self.with(draft)?;
         Ok(compare::changes(&self.annotations, &new, self.stored(&draft.server).as_ref(), draft))
     }
 
     /// The file's text with the annotations of one server replaced by a draft, as the loader reads it.
-    fn with(&self, draft: &Draft) -> Result<(String, Annotations), AnnotatingError> {
-        let shape = |problem: String| AnnotatingError::Shape { file: self.path.clone(), problem };
-        let text = edit::set(self.text(), &["servers", &draft.server], &draft.to_json()).map_err(shape)?;
+    fn with(&self, draft: &Draft) -> Result<(String, Annotations), AnnotateError> {
+        let shape = |problem: String| AnnotateError::Shape { file: self.path.clone(), problem };
+        let text = json_edit::set(self.text(), &["servers", &draft.server], &draft.to_json());
+        let text = text.map_err(|e| shape(e.to_string()))?;
         let new = Annotations::from_json(&text, &self.path.display().to_string())?;
         let same = |server: &str| new.tools(server).eq(self.annotations.tools(server));
         let stays = |server: &str| server == draft.server || same(server);
@@ -114,14 +116,14 @@ impl AnnotationsFile {
     /// Writes a draft.
     ///
     /// # Errors
-    /// [`AnnotatingError`]: the old file is still there, whole.
-    pub fn write(&self, draft: &Draft) -> Result<(), AnnotatingError> {
+    /// [`AnnotateError`]: the old file is still there, whole.
+    pub fn write(&self, draft: &Draft) -> Result<(), AnnotateError> {
         let (new, _) = self.with(draft)?;
         if read(&self.path)? != self.found {
-            return Err(AnnotatingError::Changed(self.path.clone()));
+            return Err(AnnotateError::Changed(self.path.clone()));
         }
-        edit::replace(&self.path, &new)
-            .map_err(|source| AnnotatingError::Write { file: self.path.clone(), source })
+        atomic_file::replace(&self.path, &new)
+            .map_err(|source| AnnotateError::Write { file: self.path.clone(), source })
     }
 
     fn text(&self) -> &str {

@@ -4,9 +4,10 @@
 //! - Both files are read the strict way before anything is written, as they are and as they will be.
 
 use super::{CatalogError, Filling, Known};
-use crate::config::{ConfigError, Servers, read};
-use crate::edit;
-use crate::home::{Home, HomeError, private_dir};
+use crate::json_edit::{self, JsonEditError};
+use ironcurtain_daemon::atomic_file;
+use ironcurtain_daemon::config::{ConfigError, Servers, read};
+use ironcurtain_daemon::home::{Home, HomeError, private_dir};
 use ironcurtain_policy::{Annotations, LoadError, defaults};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -68,7 +69,7 @@ pub enum AddError {
         /// The file.
         file: PathBuf,
         /// Why not.
-        problem: String,
+        problem: JsonEditError,
     },
     /// A file cannot be written.
     #[error("`{file}` cannot be written: {source}")]
@@ -113,14 +114,14 @@ struct Change {
 
 impl Change {
     fn new(file: PathBuf, old: &str, path: &[&str], value: &Value) -> Result<Self, AddError> {
-        match edit::set(old, path, value) {
+        match json_edit::set(old, path, value) {
             Ok(text) => Ok(Self { file, text }),
             Err(problem) => Err(AddError::Edit { file, problem }),
         }
     }
 
     fn write(&self) -> Result<(), AddError> {
-        edit::replace(&self.file, &self.text)
+        atomic_file::replace(&self.file, &self.text)
             .map_err(|source| AddError::Write { file: self.file.clone(), source })
     }
 }

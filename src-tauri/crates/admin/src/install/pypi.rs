@@ -3,30 +3,30 @@
 //! - Nothing is built (`--only-binary :all:`), so nothing of a package runs here.
 //! - The environment is of the system's own Python, which every sandbox shows.
 
-use super::record::{Record, Run, Runtime};
+use super::build_sandbox::{BuildSandbox, text};
 use super::registry;
-use super::wanted::Wanted;
-use super::workshop::{Workshop, text};
+use ironcurtain_daemon::packages::{EntryPoint, PackageRecord, RequestedPackage, Runtime, system_python};
 use ironcurtain_egress::Rules;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-/// The system's own Python.
-const PYTHON: &str = "/usr/bin/python3";
-
-/// Installs a package into the workshop.
-pub(super) async fn fetch(shop: &Workshop, wanted: &Wanted, version: Option<&str>) -> Result<Record, String> {
-    let runtime = python()?;
+/// Installs a package into the sandbox's folder.
+pub(super) async fn build(
+    sandbox: &BuildSandbox,
+    requested: &RequestedPackage,
+    version: Option<&str>,
+) -> Result<PackageRecord, String> {
+    let runtime = system_python().map_err(|e| e.to_string())?;
     let python = runtime.as_os_str();
     let source = registry::pip(&[python]).await?;
-    let venv = shop.tree.join("venv");
+    let venv = sandbox.tree.join("venv");
     let make = ["-I", "-m", "venv", "--without-pip"].map(OsStr::new);
     let make: Vec<&OsStr> = [python].into_iter().chain(make).chain([venv.as_os_str()]).collect();
-    shop.run(&make, BTreeMap::new(), &Rules::default()).await?;
-    let (own, report) = (venv.join("bin/python"), shop.path("report.json"));
-    let package = wanted.spelled(version);
+    sandbox.run(&make, BTreeMap::new(), &Rules::default()).await?;
+    let (own, report) = (venv.join("bin/python"), sandbox.path("report.json"));
+    let package = requested.spelled(version);
     let argv = [
         python,
         OsStr::new("-m"),
@@ -47,17 +47,11 @@ pub(super) async fn fetch(shop: &Workshop, wanted: &Wanted, version: Option<&str
     let mut env = source.settings;
     // Whatever else is configured stays outside.
     env.insert("PIP_CONFIG_FILE".to_owned(), "/dev/null".to_owned());
-    shop.run(&argv, env, &source.rules).await?;
+    sandbox.run(&argv, env, &source.rules).await?;
     let installed = installed(&report)?;
-    let program = program(&shop.tree, wanted)?;
-    let run = Run { runtime: Runtime::Python(runtime), program };
-    Ok(Record::new(wanted.clone(), installed.version, installed.integrity, run))
-}
-
-/// The system's own Python, as a file.
-pub(super) fn python() -> Result<PathBuf, String> {
-    let found = Path::new(PYTHON).canonicalize();
-    found.map_err(|e| format!("`{PYTHON}`, which runs packages of PyPI, cannot be used: {e}"))
+    let program = program(&sandbox.tree, requested)?;
+    let entry_point = EntryPoint { runtime: Runtime::Python(runtime), program };
+    Ok(PackageRecord::new(requested.clone(), installed.version, installed.integrity, entry_point))
 }
 
 struct Installed {
@@ -101,9 +95,9 @@ fn installed(report: &Path) -> Result<Installed, String> {
 }
 
 /// The script that is meant, below the tree; called like the package unless the entry names it.
-fn program(tree: &Path, wanted: &Wanted) -> Result<String, String> {
-    let package = wanted.package.split('[').next().unwrap_or_default();
-    let name = wanted.program.as_deref().unwrap_or(package);
+fn program(tree: &Path, requested: &RequestedPackage) -> Result<String, String> {
+    let package = requested.package.split('[').next().unwrap_or_default();
+    let name = requested.program.as_deref().unwrap_or(package);
     let script = format!("venv/bin/{name}");
     if tree.join(&script).is_file() {
         return text(Path::new(&script));

@@ -1,8 +1,8 @@
 //! Proposed annotations of one server, as they are shown and as they are written.
 
 use super::compare::{Change, Changes};
-use crate::consent::visible;
-use crate::server::inspect::{ListedTool, fingerprint};
+use crate::inspect::{ListedTool, fingerprint};
+use ironcurtain_daemon::consent::visible;
 use ironcurtain_policy_tools::propose::{Confidence, Hints, Proposal, Tool, propose};
 use serde_json::{Map, Value, json};
 

@@ -12,7 +12,10 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// Takes everybody's right to write away from everything below `root`, and every special right.
-pub(super) fn close(root: &Path) -> io::Result<()> {
+///
+/// # Errors
+/// The operating system\'s answer.
+pub fn close(root: &Path) -> io::Result<()> {
     for entry in entries(root)? {
         if entry.about.is_symlink() {
             continue;
@@ -24,12 +27,18 @@ pub(super) fn close(root: &Path) -> io::Result<()> {
 }
 
 /// Closes the folder itself, too.
-pub(super) fn close_top(root: &Path) -> io::Result<()> {
+///
+/// # Errors
+/// The operating system\'s answer.
+pub fn close_top(root: &Path) -> io::Result<()> {
     set_mode(root, 0o555)
 }
 
 /// Removes a closed folder.
-pub(super) fn remove(root: &Path) -> io::Result<()> {
+///
+/// # Errors
+/// The operating system\'s answer.
+pub fn remove(root: &Path) -> io::Result<()> {
     if !root.exists() {
         return Ok(());
     }
@@ -39,7 +48,10 @@ pub(super) fn remove(root: &Path) -> io::Result<()> {
 }
 
 /// The hash of everything below `root`.
-pub(super) fn hash(root: &Path) -> io::Result<String> {
+///
+/// # Errors
+/// The operating system\'s answer.
+pub fn hash(root: &Path) -> io::Result<String> {
     let mut all = Sha256::new();
     for entry in entries(root)? {
         let content = if entry.about.is_symlink() {
@@ -57,8 +69,11 @@ pub(super) fn hash(root: &Path) -> io::Result<String> {
     Ok(named(all))
 }
 
-/// What the kernel says of everything at and below `root`.
-pub(super) fn stamp(root: &Path) -> io::Result<String> {
+/// The kernel's word on everything at and below `root`.
+///
+/// # Errors
+/// The operating system\'s answer.
+pub fn stamp(root: &Path) -> io::Result<String> {
     let mut all = Sha256::new();
     let top = Entry { path: root.to_path_buf(), about: root.symlink_metadata()? };
     for entry in std::iter::once(top).chain(entries(root)?) {

@@ -10,14 +10,15 @@ mod tools;
 
 pub use tools::{ListedTool, fingerprint};
 
-use super::ServerPrograms;
-use super::process::{self, Containment, Start};
-use crate::config::{ConfigError, FileView, Sandbox, Server, Servers};
-use crate::consent::visible;
-use crate::containment::{Profile, Surroundings};
-use crate::home::{Home, HomeError};
-use crate::installs::Installs;
-use crate::law::LawError;
+use ironcurtain_daemon::config::{ConfigError, FileView, Sandbox, Server, Servers};
+use ironcurtain_daemon::consent::visible;
+use ironcurtain_daemon::containment::{Profile, Surroundings};
+use ironcurtain_daemon::home::{Home, HomeError};
+use ironcurtain_daemon::law::{LawError, canonical_home};
+use ironcurtain_daemon::packages::Packages;
+use ironcurtain_daemon::protection;
+use ironcurtain_daemon::server::process;
+use ironcurtain_daemon::server::{Containment, ServerPrograms};
 use scratch::Scratch;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -112,19 +113,17 @@ pub(crate) async fn inspect_server(
     inspection: &Inspection,
     server: &Server,
 ) -> Result<Vec<ListedTool>, InspectError> {
-    let person = crate::law::canonical_home(&inspection.home)?;
+    let person = canonical_home(&inspection.home)?;
     let scratch = Scratch::new(&inspection.home.sessions())?;
     let programs = ServerPrograms {
         dir: inspection.programs.clone(),
         allow_root: inspection.allow_root,
-        installs: Installs::of(&inspection.home),
+        packages: Packages::of(&inspection.home),
     };
-    let protected = crate::protection(&inspection.home, &person)?;
+    let protected = protection(&inspection.home, &person)?;
     let around = Surroundings::new(&inspection.home, &person, &protected, scratch.folder())?;
     let containment = containment(server, &around);
-    let start =
-        Start { server, programs: &programs, around: &around, network: None, needs: &[], watch: None };
-    let started = process::start(&containment, start);
+    let started = process::start_alone(&containment, server, &programs, &around);
     let process = match tokio::time::timeout(inspection.patience, started).await {
         Ok(Ok(process)) => process,
         Ok(Err(reason)) => return Err(InspectError::NotStarted { server: server.name.clone(), reason }),

@@ -7,50 +7,29 @@
 //!   package runs meanwhile.
 //! - It is put in its place as a whole, closed for writing, and then recorded with the hash of everything in it. Without a
 //!   record there is nothing to start.
-//! - It is looked at before each start. What changed is not started.
 //! - A folder that a server was started from is not removed before that server has ended.
 
+mod build_sandbox;
 mod fetch;
 mod npm;
-mod place;
 mod pypi;
-mod record;
 mod registry;
-mod run;
-mod start;
-mod tree;
+mod sandboxed_run;
+mod store;
 mod update;
-mod wanted;
-mod workshop;
 
 pub use fetch::{Installed, install};
-pub use record::{Record, Run, Runtime};
-pub use start::{Lease, NotReady, Ready, State};
 pub use update::{ToolChange, Update, Updated, look_for_update};
-pub use wanted::{Asked, Registry, Wanted};
 
-use crate::config::ConfigError;
-use crate::home::{Home, HomeError};
-use crate::law::LawError;
-use crate::server::inspect::InspectError;
+use crate::inspect::InspectError;
+use crate::json_edit::JsonEditError;
+use ironcurtain_daemon::config::ConfigError;
+use ironcurtain_daemon::home::{Home, HomeError};
+use ironcurtain_daemon::law::LawError;
+use ironcurtain_daemon::packages::PackageError;
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
-
-/// Where packages are, and where it is written what they are.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Installs {
-    files: PathBuf,
-    records: PathBuf,
-}
-
-impl Installs {
-    /// Those of a person.
-    #[must_use]
-    pub fn of(home: &Home) -> Self {
-        Self { files: home.installs(), records: home.state.join("installs") }
-    }
-}
 
 /// What is needed to install.
 #[derive(Debug, Clone)]
@@ -104,7 +83,7 @@ pub enum InstallError {
         /// The server.
         server: String,
         /// Why it is not there.
-        problem: NotReady,
+        problem: PackageError,
     },
     /// Somebody else is installing.
     #[error("another package is being installed right now; try again when that is done")]
@@ -133,7 +112,18 @@ pub enum InstallError {
         /// The operating system's answer.
         source: io::Error,
     },
-    /// Something could not be written down.
-    #[error("{0}")]
-    Record(String),
+    /// A file cannot be written.
+    #[error("`{file}` cannot be written: {source}")]
+    Write {
+        /// The file.
+        file: PathBuf,
+        /// The operating system's answer.
+        source: io::Error,
+    },
+    /// Somebody else wrote the file of servers.
+    #[error("`{0}` changed in the meantime; try again")]
+    ChangedMeanwhile(PathBuf),
+    /// The file of servers has no place for the version.
+    #[error(transparent)]
+    Edit(#[from] JsonEditError),
 }

@@ -11,7 +11,7 @@ mod fill;
 pub use add::{AddError, Added, Adding, add};
 pub use fill::Filling;
 
-use crate::config::SandboxSettings;
+use ironcurtain_daemon::config::SandboxSettings;
 use ironcurtain_policy::defaults;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -190,7 +190,7 @@ struct Template {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     file_writes: Option<String>,
     /// How it is contained.
-    #[cfg_attr(test, schemars(with = "SandboxSettings"))]
+    #[cfg_attr(test, schemars(with = "tests::SandboxSchema"))]
     sandbox: Map<String, Value>,
 }
 
@@ -243,7 +243,57 @@ impl Known {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ironcurtain_daemon::config::GitConfigSettings;
+    use ironcurtain_daemon::containment::default_git_config;
     use ironcurtain_policy::Annotations;
+    use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema, schema_for};
+    use std::borrow::Cow;
+
+    /// The schema of an entry's `sandbox`, which stands in that of `mcp-servers.json`.
+    pub(super) struct SandboxSchema;
+
+    impl JsonSchema for SandboxSchema {
+        fn inline_schema() -> bool {
+            true
+        }
+
+        fn schema_name() -> Cow<'static, str> {
+            "SandboxSettings".into()
+        }
+
+        fn json_schema(_: &mut SchemaGenerator) -> Schema {
+            json_schema!({ "$ref": "mcp-servers.schema.json#/$defs/SandboxSettings" })
+        }
+    }
+
+    #[test]
+    fn the_shipped_schema_is_that_of_the_type() {
+        let schemas = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/schemas");
+        let file = format!("{schemas}/catalog.schema.json");
+        let text = serde_json::to_string_pretty(&schema_for!(Known)).unwrap() + "\n";
+        if std::env::var_os("IRONCURTAIN_WRITE_SCHEMAS").is_some() {
+            std::fs::write(&file, &text).unwrap();
+        }
+        assert!(
+            std::fs::read_to_string(&file).unwrap() == text,
+            "docs/schemas/catalog.schema.json is out of date: run `IRONCURTAIN_WRITE_SCHEMAS=1 cargo test -p ironcurtain-admin schema`"
+        );
+        let servers = std::fs::read_to_string(format!("{schemas}/mcp-servers.schema.json")).unwrap();
+        let servers: Value = serde_json::from_str(&servers).unwrap();
+        assert!(servers["$defs"]["SandboxSettings"].is_object(), "the reference leads nowhere");
+    }
+
+    #[test]
+    fn a_server_that_changes_repositories_writes_their_configuration_guarded() {
+        let catalog = Catalog::shipped().unwrap();
+        let default = |id: &str| {
+            let known = catalog.find(id).unwrap().annotations(id).unwrap().unwrap();
+            let file = json!({ "schemaVersion": 1, "servers": { id: known } }).to_string();
+            default_git_config(id, &Annotations::from_json(&file, "annotations").unwrap())
+        };
+        assert_eq!(default("git"), GitConfigSettings::Guarded);
+        assert_eq!(default("filesystem"), GitConfigSettings::Closed);
+    }
 
     #[test]
     fn every_entry_is_read_and_its_annotations_load() {

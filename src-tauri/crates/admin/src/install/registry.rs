@@ -3,7 +3,7 @@
 //! - npm and pip themselves are asked, outside of any sandbox, with the person's configuration; they are the person's programs.
 //! - Whoever is configured counts as spelled out, so a registry in a private network, or on this machine, is reached.
 
-use super::wanted::Registry;
+use ironcurtain_daemon::packages::Registry;
 use ironcurtain_egress::address::{self, Place};
 use ironcurtain_egress::{Resolve, Rules, SystemResolver};
 use serde::Deserialize;

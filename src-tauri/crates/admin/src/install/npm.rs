@@ -3,11 +3,10 @@
 //! - Install scripts never run (`--ignore-scripts`), here as little as later.
 //! - What is started is a script for node in the package itself.
 
-use super::record::{Record, Run, Runtime};
+use super::build_sandbox::{BuildSandbox, text};
 use super::registry;
-use super::wanted::Wanted;
-use super::workshop::{Workshop, text};
-use crate::containment::find_program;
+use ironcurtain_daemon::containment::find_program;
+use ironcurtain_daemon::packages::{EntryPoint, PackageRecord, RequestedPackage, Runtime};
 use serde::Deserialize;
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -18,16 +17,20 @@ use std::path::{Component, Path};
 /// The longest first line that is looked at.
 const FIRST_LINE: u64 = 300;
 
-/// Installs a package into the workshop.
-pub(super) async fn fetch(shop: &Workshop, wanted: &Wanted, version: Option<&str>) -> Result<Record, String> {
+/// Installs a package into the sandbox's folder.
+pub(super) async fn build(
+    sandbox: &BuildSandbox,
+    requested: &RequestedPackage,
+    version: Option<&str>,
+) -> Result<PackageRecord, String> {
     let (node, npm) = programs()?;
     let npm = [node.as_os_str(), npm.as_os_str()];
     let source = registry::npm(&npm).await?;
     let lines: String = source.settings.iter().map(|(name, value)| format!("{name}={value}\n")).collect();
-    write(&shop.path("npmrc"), &lines)?;
+    write(&sandbox.path("npmrc"), &lines)?;
     let version = version.unwrap_or("latest");
-    let project = json!({ "private": true, "dependencies": { &wanted.package: version } });
-    write(&shop.tree.join("package.json"), &project.to_string())?;
+    let project = json!({ "private": true, "dependencies": { &requested.package: version } });
+    write(&sandbox.tree.join("package.json"), &project.to_string())?;
     let install = [
         "install",
         "--ignore-scripts",
@@ -42,14 +45,14 @@ pub(super) async fn fetch(shop: &Workshop, wanted: &Wanted, version: Option<&str
     ];
     let argv: Vec<&OsStr> = npm.into_iter().chain(install.map(OsStr::new)).collect();
     let env = BTreeMap::from([
-        ("npm_config_userconfig".to_owned(), text(&shop.path("npmrc"))?),
-        ("npm_config_globalconfig".to_owned(), text(&shop.path("none"))?),
+        ("npm_config_userconfig".to_owned(), text(&sandbox.path("npmrc"))?),
+        ("npm_config_globalconfig".to_owned(), text(&sandbox.path("none"))?),
     ]);
-    shop.run(&argv, env, &source.rules).await?;
-    let locked = locked(&shop.tree, &wanted.package)?;
-    let program = program(&shop.tree, wanted)?;
-    let run = Run { runtime: Runtime::Node, program };
-    Ok(Record::new(wanted.clone(), locked.version, locked.integrity, run))
+    sandbox.run(&argv, env, &source.rules).await?;
+    let locked = locked(&sandbox.tree, &requested.package)?;
+    let program = program(&sandbox.tree, requested)?;
+    let entry_point = EntryPoint { runtime: Runtime::Node, program };
+    Ok(PackageRecord::new(requested.clone(), locked.version, locked.integrity, entry_point))
 }
 
 /// Node and npm, as files.
@@ -77,7 +80,7 @@ fn locked(tree: &Path, package: &str) -> Result<Locked, String> {
 }
 
 /// The script that is meant, below the tree.
-fn program(tree: &Path, wanted: &Wanted) -> Result<String, String> {
+fn program(tree: &Path, requested: &RequestedPackage) -> Result<String, String> {
     #[derive(Deserialize)]
     struct Package {
         bin: Option<Bin>,
@@ -88,21 +91,21 @@ fn program(tree: &Path, wanted: &Wanted) -> Result<String, String> {
         One(String),
         Many(BTreeMap<String, String>),
     }
-    let folder = format!("node_modules/{}", wanted.package);
+    let folder = format!("node_modules/{}", requested.package);
     let about: Package = read(&tree.join(&folder).join("package.json"))?;
-    let own = wanted.package.rsplit('/').next().unwrap_or_default();
-    let script = match (about.bin, wanted.program.as_deref()) {
-        (None, _) => return Err(format!("`{}` has no program", wanted.package)),
+    let own = requested.package.rsplit('/').next().unwrap_or_default();
+    let script = match (about.bin, requested.program.as_deref()) {
+        (None, _) => return Err(format!("`{}` has no program", requested.package)),
         (Some(Bin::One(script)), None) => script,
         (Some(Bin::One(script)), Some(name)) if name == own => script,
         (Some(Bin::One(_)), Some(name)) => {
-            return Err(format!("`{}` has no program `{name}`", wanted.package));
+            return Err(format!("`{}` has no program `{name}`", requested.package));
         }
-        (Some(Bin::Many(scripts)), name) => chosen(scripts, name, own, &wanted.package)?,
+        (Some(Bin::Many(scripts)), name) => chosen(scripts, name, own, &requested.package)?,
     };
     let script = script.strip_prefix("./").unwrap_or(&script);
     if !Path::new(script).components().all(|part| matches!(part, Component::Normal(_))) {
-        return Err(format!("the program of `{}` is outside of it: `{script}`", wanted.package));
+        return Err(format!("the program of `{}` is outside of it: `{script}`", requested.package));
     }
     let script = format!("{folder}/{script}");
     for_node(&tree.join(&script))?;
@@ -160,7 +163,7 @@ fn write(path: &Path, text: &str) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::installs::Registry;
+    use ironcurtain_daemon::packages::Registry;
     use serde_json::Value;
 
     fn found(bin: Value, program: Option<&str>, first_line: &str) -> Result<String, String> {
@@ -170,8 +173,9 @@ mod tests {
         std::fs::write(folder.join("package.json"), json!({ "bin": bin }).to_string()).unwrap();
         std::fs::write(folder.join("x.js"), first_line).unwrap();
         let program = program.map(str::to_owned);
-        let wanted = Wanted { registry: Registry::Npm, package: "@a/b".into(), version: None, program };
-        super::program(dir.path(), &wanted).map_err(|e| e.replace(&*dir.path().to_string_lossy(), ""))
+        let requested =
+            RequestedPackage { registry: Registry::Npm, package: "@a/b".into(), version: None, program };
+        super::program(dir.path(), &requested).map_err(|e| e.replace(&*dir.path().to_string_lossy(), ""))
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What an entry of `mcp-servers.json` asks a package runner for. Pure.
+//! The package that an entry of `mcp-servers.json` asks a package runner for. Pure.
 //!
 //! - Only options whose meaning is known are passed over; any other makes the entry one that cannot be installed, by name.
 //! - A package is one of a registry: a path, an address or a repository is refused.
@@ -10,7 +10,7 @@ use std::fmt;
 /// A package of a registry, and which of its programs is meant.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Wanted {
+pub struct RequestedPackage {
     /// Where it comes from.
     pub registry: Registry,
     /// Its name there.
@@ -33,15 +33,45 @@ pub enum Registry {
     Pypi,
 }
 
-/// What an entry comes to.
+/// The command line of a package runner.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Asked {
+pub struct RunnerCommand {
     /// The package.
-    pub wanted: Wanted,
-    /// Which of the entry's arguments names it.
-    pub at: usize,
-    /// What its program is given.
+    pub requested: RequestedPackage,
+    /// The place among the arguments of the one that names it; nothing where it cannot be replaced there.
+    pub position: Option<usize>,
+    /// The arguments of its program.
     pub rest: Vec<String>,
+}
+
+/// Why a command line names no package that can be installed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RequestError {
+    /// The option that names a package is the last word.
+    #[error("`{0}` names no package")]
+    OptionWithoutPackage(String),
+    /// The option may mean anything.
+    #[error("the option `{option}` of `{runner}` is not understood (argument {number})")]
+    UnknownOption {
+        /// The option.
+        option: String,
+        /// The runner.
+        runner: &'static str,
+        /// Its number among the arguments, from 1.
+        number: usize,
+    },
+    /// The package is named by an option, and a program must be, too.
+    #[error("`{0}` is told of a package, but of no program of it")]
+    NoProgram(&'static str),
+    /// There are options at most.
+    #[error("`{0}` is told of no package")]
+    NoPackage(&'static str),
+    /// The word is a path, an address, a range or a repository.
+    #[error("`{}` is not the name of a package in a registry, with or without a version", .0.escape_default())]
+    NotAPackage(String),
+    /// The word leads elsewhere.
+    #[error("`{}` cannot be the name of a program", .0.escape_default())]
+    NotAProgram(String),
 }
 
 impl Registry {
@@ -55,7 +85,7 @@ impl Registry {
     }
 }
 
-impl Wanted {
+impl RequestedPackage {
     /// The package as its runner is told of it, at another version.
     #[must_use]
     pub fn spelled(&self, version: Option<&str>) -> String {
@@ -67,16 +97,18 @@ impl Wanted {
     }
 }
 
-impl fmt::Display for Wanted {
+impl fmt::Display for RequestedPackage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.spelled(self.version.as_deref()))
     }
 }
 
-impl Asked {
-    /// What a server's entry asks for; nothing when its command is no package runner. The error says what of the entry is
-    /// not understood.
-    pub fn of(server: &Server) -> Result<Option<Self>, String> {
+impl RunnerCommand {
+    /// The command line of a server's entry; nothing when its command is no package runner.
+    ///
+    /// # Errors
+    /// [`RequestError`].
+    pub fn of(server: &Server) -> Result<Option<Self>, RequestError> {
         let program = server.command.rsplit('/').next().unwrap_or_default();
         let args = server.args.iter().map(String::as_str).enumerate().collect::<Vec<_>>();
         match (program, args.as_slice()) {
@@ -89,39 +121,40 @@ impl Asked {
 
 type Words<'a> = [(usize, &'a str)];
 
-fn npx(args: &Words<'_>) -> Result<Asked, String> {
+fn npx(args: &Words<'_>) -> Result<RunnerCommand, RequestError> {
     let line = line("npx", args, &["-y", "--yes", "-q", "--quiet"], &["-p", "--package"])?;
     let (name, version) = npm_package(line.package)?;
-    line.asked(Wanted { registry: Registry::Npm, package: name, version, program: None })
+    line.asks_for(RequestedPackage { registry: Registry::Npm, package: name, version, program: None })
 }
 
-fn uvx(args: &Words<'_>) -> Result<Asked, String> {
+fn uvx(args: &Words<'_>) -> Result<RunnerCommand, RequestError> {
     let line = line("uvx", args, &["-q", "--quiet"], &["--from"])?;
     let (package, version) = python_package(line.package)?;
-    line.asked(Wanted { registry: Registry::Pypi, package, version, program: None })
+    line.asks_for(RequestedPackage { registry: Registry::Pypi, package, version, program: None })
 }
 
 /// A runner's command line, cut where its program's own arguments begin.
-struct Line<'a> {
+struct RunnerLine<'a> {
     package: &'a str,
-    at: usize,
+    position: Option<usize>,
     program: Option<&'a str>,
     rest: Vec<String>,
 }
 
-impl Line<'_> {
-    fn asked(self, wanted: Wanted) -> Result<Asked, String> {
+impl RunnerLine<'_> {
+    fn asks_for(self, package: RequestedPackage) -> Result<RunnerCommand, RequestError> {
         let program = self.program.map(program_name).transpose()?;
-        Ok(Asked { wanted: Wanted { program, ..wanted }, at: self.at, rest: self.rest })
+        let requested = RequestedPackage { program, ..package };
+        Ok(RunnerCommand { requested, position: self.position, rest: self.rest })
     }
 }
 
 fn line<'a>(
-    runner: &str,
+    runner: &'static str,
     args: &Words<'a>,
     flags: &[&str],
     package_options: &[&str],
-) -> Result<Line<'a>, String> {
+) -> Result<RunnerLine<'a>, RequestError> {
     let mut named = None;
     let mut left = args;
     while let [(at, word), after @ ..] = left {
@@ -130,16 +163,18 @@ fn line<'a>(
         } else if let Some(package) =
             package_options.iter().find_map(|option| word.strip_prefix(option)?.strip_prefix('='))
         {
-            // With `=` the package cannot be replaced in place, so it has no place.
-            (named, left) = (Some((usize::MAX, package)), after);
+            // With `=` the package is not a word of its own.
+            (named, left) = (Some((None, package)), after);
         } else if package_options.contains(word) {
-            let [(at, package), after @ ..] = after else { return Err(format!("`{word}` names no package")) };
-            (named, left) = (Some((*at, *package)), after);
+            let [(at, package), after @ ..] = after else {
+                return Err(RequestError::OptionWithoutPackage((*word).to_owned()));
+            };
+            (named, left) = (Some((Some(*at), *package)), after);
         } else if *word == "--" {
             left = after;
             break;
         } else if word.starts_with('-') {
-            return Err(format!("the option `{word}` of `{runner}` is not understood (argument {})", at + 1));
+            return Err(RequestError::UnknownOption { option: (*word).to_owned(), runner, number: at + 1 });
         } else {
             break;
         }
@@ -150,14 +185,16 @@ fn line<'a>(
     };
     let rest = rest.iter().map(|(_, word)| (*word).to_owned()).collect();
     match (named, first) {
-        (Some((at, package)), Some((_, program))) => Ok(Line { package, at, program: Some(program), rest }),
-        (None, Some((at, package))) => Ok(Line { package, at, program: None, rest }),
-        (Some(_), None) => Err(format!("`{runner}` is told of a package, but of no program of it")),
-        (None, None) => Err(format!("`{runner}` is told of no package")),
+        (Some((position, package)), Some((_, program))) => {
+            Ok(RunnerLine { package, position, program: Some(program), rest })
+        }
+        (None, Some((at, package))) => Ok(RunnerLine { package, position: Some(at), program: None, rest }),
+        (Some(_), None) => Err(RequestError::NoProgram(runner)),
+        (None, None) => Err(RequestError::NoPackage(runner)),
     }
 }
 
-fn npm_package(text: &str) -> Result<(String, Option<String>), String> {
+fn npm_package(text: &str) -> Result<(String, Option<String>), RequestError> {
     let (scope, rest) = match text.strip_prefix('@').map(|text| text.split_once('/')) {
         Some(Some((scope, rest))) => (Some(scope), rest),
         Some(None) => return Err(not_a_package(text)),
@@ -176,7 +213,7 @@ fn npm_package(text: &str) -> Result<(String, Option<String>), String> {
     Ok((name, version.map(str::to_owned)))
 }
 
-fn python_package(text: &str) -> Result<(String, Option<String>), String> {
+fn python_package(text: &str) -> Result<(String, Option<String>), RequestError> {
     let (name, version) = match (text.split_once("=="), text.split_once('@')) {
         (Some((name, version)), _) | (None, Some((name, version))) => (name, Some(version)),
         (None, None) => (text, None),
@@ -194,16 +231,17 @@ fn python_package(text: &str) -> Result<(String, Option<String>), String> {
 }
 
 /// The name of a file, and nothing that leads elsewhere.
-fn program_name(text: &str) -> Result<String, String> {
+fn program_name(text: &str) -> Result<String, RequestError> {
     if is_word(text, &['-', '_', '.']) && !text.starts_with(['.', '-']) {
         Ok(text.to_owned())
     } else {
-        Err(format!("`{}` cannot be the name of a program", text.escape_default()))
+        Err(RequestError::NotAProgram(text.to_owned()))
     }
 }
 
-/// A version, and none of the other things that can stand in its place: ranges, addresses, paths.
-pub(super) fn is_version(text: &str) -> bool {
+/// Tells a version from the other things that can stand in its place: ranges, addresses, paths.
+#[must_use]
+pub fn is_version(text: &str) -> bool {
     is_word(text, &['-', '_', '.', '+', '!']) && !text.starts_with(['-', '.'])
 }
 
@@ -213,11 +251,8 @@ fn is_word(text: &str, others: &[char]) -> bool {
         && text.chars().all(|c| c.is_ascii_alphanumeric() || others.contains(&c))
 }
 
-fn not_a_package(text: &str) -> String {
-    format!(
-        "`{}` is not the name of a package in a registry, with or without a version",
-        text.escape_default()
-    )
+fn not_a_package(text: &str) -> RequestError {
+    RequestError::NotAPackage(text.to_owned())
 }
 
 #[cfg(test)]
@@ -227,16 +262,16 @@ mod tests {
     use serde_json::json;
     use std::path::Path;
 
-    fn asked(command: &str, args: &[&str]) -> Result<Option<Asked>, String> {
+    fn asked(command: &str, args: &[&str]) -> Result<Option<RunnerCommand>, RequestError> {
         let text = json!({ "s": { "command": command, "args": args } }).to_string();
         let servers = Servers::parse(&text, Path::new("/c"), Path::new("/home/u")).unwrap();
-        Asked::of(servers.find(None).unwrap())
+        RunnerCommand::of(servers.find(None).unwrap())
     }
 
     fn short(command: &str, args: &[&str]) -> String {
-        let Asked { wanted, at, rest } = asked(command, args).unwrap().unwrap();
-        let program = wanted.program.as_deref().unwrap_or("-");
-        format!("{} {wanted} {program} {at} {}", wanted.registry.name(), rest.join(" "))
+        let RunnerCommand { requested, position, rest } = asked(command, args).unwrap().unwrap();
+        let (program, at) = (requested.program.as_deref().unwrap_or("-"), position.unwrap());
+        format!("{} {requested} {program} {at} {}", requested.registry.name(), rest.join(" "))
     }
 
     #[test]
@@ -257,7 +292,7 @@ mod tests {
         ] {
             assert_eq!(short(command, args), expected, "{args:?}");
         }
-        assert_eq!(asked("npx", &["--package=b@1", "tool"]).unwrap().unwrap().at, usize::MAX);
+        assert_eq!(asked("npx", &["--package=b@1", "tool"]).unwrap().unwrap().position, None);
         for (command, args) in [("node", &["npx"][..]), ("uv", &["run", "x"]), ("npxx", &["b"])] {
             assert_eq!(asked(command, args), Ok(None), "{command}");
         }
@@ -287,7 +322,7 @@ mod tests {
             ("uvx", &["a[b"], registry),
             ("uvx", &["--with", "x", "y"], "the option `--with` of `uvx`"),
         ] {
-            let error = asked(command, args).unwrap_err();
+            let error = asked(command, args).unwrap_err().to_string();
             assert!(error.contains(problem), "{args:?}: {error}");
         }
     }

@@ -1,11 +1,16 @@
-//! Where a package is made: a folder beside all packages, which is gone afterwards whatever happens.
+//! The sandbox that a package is built in: its one writable folder lies beside all packages, and is gone afterwards whatever
+//! happens.
 
 use super::registry;
-use super::run::{self, Finished, Job, Stage};
-use super::{InstallError, Installer, Installs, tree};
-use crate::consent::visible;
-use crate::containment::Surroundings;
-use crate::home::private_dir;
+use super::sandboxed_run::{Finished, Job, Stage, run};
+use super::{InstallError, Installer};
+use ironcurtain_daemon::clock::random_name;
+use ironcurtain_daemon::consent::visible;
+use ironcurtain_daemon::containment::Surroundings;
+use ironcurtain_daemon::home::private_dir;
+use ironcurtain_daemon::law::canonical_home;
+use ironcurtain_daemon::packages::{Packages, tree};
+use ironcurtain_daemon::protection;
 use ironcurtain_egress::Rules;
 use ironcurtain_paths::CanonicalPath;
 use std::collections::BTreeMap;
@@ -17,7 +22,7 @@ use std::time::Duration;
 pub(super) const STAGING: &str = ".staging-";
 
 /// A folder to work in. Gone when dropped.
-pub(super) struct Workshop {
+pub(super) struct BuildSandbox {
     all: PathBuf,
     /// What becomes the package's folder.
     pub(super) tree: PathBuf,
@@ -27,19 +32,19 @@ pub(super) struct Workshop {
     around: Surroundings,
 }
 
-impl Workshop {
-    pub(super) fn new(installer: &Installer, installs: &Installs) -> Result<Self, InstallError> {
-        private_dir(&installs.files)?;
-        let folder = |source| InstallError::Folder { path: installs.files.clone(), source };
-        let files = installs.files.canonicalize().map_err(folder)?;
-        let all = files.join(format!("{STAGING}{}", crate::clock::random_name().map_err(folder)?));
+impl BuildSandbox {
+    pub(super) fn new(installer: &Installer, packages: &Packages) -> Result<Self, InstallError> {
+        private_dir(&packages.files)?;
+        let folder = |source| InstallError::Folder { path: packages.files.clone(), source };
+        let files = packages.files.canonicalize().map_err(folder)?;
+        let all = files.join(format!("{STAGING}{}", random_name().map_err(folder)?));
         let session_dir = all.to_str().and_then(|text| CanonicalPath::assume_canonical(text).ok());
         let session_dir =
             session_dir.ok_or_else(|| folder(std::io::Error::other("its path is not UTF-8")))?;
-        let person = crate::law::canonical_home(&installer.home)?;
-        let protected = crate::protection(&installer.home, &person)?;
+        let person = canonical_home(&installer.home)?;
+        let protected = protection(&installer.home, &person)?;
         let around = Surroundings::new(&installer.home, &person, &protected, &session_dir).map_err(folder)?;
-        let workshop = Self {
+        let sandbox = Self {
             tree: all.join("tree"),
             all,
             programs: installer.programs.clone(),
@@ -47,10 +52,10 @@ impl Workshop {
             patience: installer.patience,
             around,
         };
-        for dir in [&workshop.all, &workshop.tree, &workshop.path("home")] {
+        for dir in [&sandbox.all, &sandbox.tree, &sandbox.path("home")] {
             private_dir(dir)?;
         }
-        Ok(workshop)
+        Ok(sandbox)
     }
 
     /// Something of the folder that does not become part of the package.
@@ -69,7 +74,7 @@ impl Workshop {
         let job =
             Job { env: self.environment(&argv, env)?, argv, cwd: &self.tree, rules, patience: self.patience };
         let stage = Stage { programs: &self.programs, allow_root: self.allow_root, around: &self.around };
-        let finished = run::run(&stage, job).await?;
+        let finished = run(&stage, job).await?;
         if finished.status == 0 { Ok(finished) } else { Err(complaint(&finished)) }
     }
 
@@ -93,7 +98,7 @@ impl Workshop {
     }
 }
 
-impl Drop for Workshop {
+impl Drop for BuildSandbox {
     fn drop(&mut self) {
         if let Err(problem) = tree::remove(&self.all) {
             tracing::warn!(%problem, "a folder could not be removed: {}", self.all.display());

@@ -8,12 +8,12 @@
 
 mod calls;
 
-use crate::config::Servers;
-use crate::home::Home;
-use crate::judging::Setting;
-use crate::law::{Law, LawError};
-use crate::resolved_call::LocatedCall;
 use ironcurtain_audit::{self as audit, LOG_NAME};
+use ironcurtain_daemon::config::Servers;
+use ironcurtain_daemon::home::Home;
+use ironcurtain_daemon::judging::Setting;
+use ironcurtain_daemon::law::{Law, LawError};
+use ironcurtain_daemon::resolved_call::LocatedCall;
 use ironcurtain_paths::{CanonicalPath, Resolver, Target};
 use ironcurtain_policy::{
     AccessSet, Decision, Denial, DeniedBy, Destination, Grant, GrantKind, HostGrant, Role, SharedStr,

@@ -3,23 +3,23 @@
 //!
 //! - Until that word nothing changes; servers that run go on with what they were started from.
 
-use super::fetch::{fetch, find, sweep};
-use super::place::Alone;
-use super::record::Record;
-use super::{Asked, InstallError, Installer, Installs, Wanted};
-use crate::config::{Server, Servers, read};
-use crate::edit;
-use crate::server::inspect::{Inspection, ListedTool, inspect_server};
+use super::fetch::{fetch, find};
+use super::store::PackageStore;
+use super::{InstallError, Installer};
+use crate::inspect::{Inspection, ListedTool, inspect_server};
+use crate::json_edit;
+use ironcurtain_daemon::atomic_file;
+use ironcurtain_daemon::config::{Server, Servers, read};
+use ironcurtain_daemon::packages::{PackageRecord, RequestedPackage, RunnerCommand, is_version};
 use std::collections::BTreeMap;
 
 /// A version that could take the place of the one that is there. Dropped, it is forgotten.
 pub struct Update {
-    installs: Installs,
+    store: PackageStore,
     installer: Installer,
-    alone: Alone,
     server: Server,
-    asked: Asked,
-    record: Record,
+    command: RunnerCommand,
+    record: PackageRecord,
     /// The version that is there.
     pub from: String,
     /// The version that could be.
@@ -79,30 +79,29 @@ pub async fn look_for_update(
 ) -> Result<Updated, InstallError> {
     installer.home.prepare()?;
     let servers = Servers::load(&installer.home)?;
-    let (server, asked) = find(&servers, name)?;
+    let (server, command) = find(&servers, name)?;
     let not_understood = |problem: String| InstallError::NotUnderstood { server: name.to_owned(), problem };
-    if let Some(version) = version.filter(|version| !super::wanted::is_version(version)) {
+    if let Some(version) = version.filter(|version| !is_version(version)) {
         return Err(not_understood(format!("`{}` is not a version", version.escape_default())));
     }
-    if asked.wanted.version.is_some() && asked.at == usize::MAX {
+    if command.requested.version.is_some() && command.position.is_none() {
         return Err(not_understood("its entry names the version with `=`; change it there".to_owned()));
     }
-    let installs = Installs::of(&installer.home);
-    let alone = installs.alone()?;
+    let store = PackageStore::lock(&installer.home)?;
     let not_ready = |problem| InstallError::NotReady { server: name.to_owned(), problem };
-    let there = installs.ready(server).map_err(not_ready)?;
-    let (Some(there), Ok(Some(old))) = (there, installs.record(name)) else {
+    let there = store.packages.ready(server).map_err(not_ready)?;
+    let (Some(there), Ok(Some(old))) = (there, store.packages.record(name)) else {
         return Err(InstallError::NoPackage(name.to_owned()));
     };
-    sweep(&installs, &alone, &servers)?;
-    let mut record = fetch(installer, &installs, &alone, &asked.wanted, version).await?;
+    store.sweep(&servers)?;
+    let mut record = fetch(installer, &store, &command.requested, version).await?;
     if record.version == old.version {
-        sweep(&installs, &alone, &servers)?;
+        store.sweep(&servers)?;
         return Ok(Updated::Newest(old.version));
     }
     // An entry that names a version names the one that runs.
-    record.wanted.version = asked.wanted.version.as_ref().map(|_| record.version.clone());
-    let new = installs.ready_with(server, &asked, &record).map_err(not_ready)?;
+    record.requested.version = command.requested.version.as_ref().map(|_| record.version.clone());
+    let new = store.packages.ready_with(server, &command, &record).map_err(not_ready)?;
     let before = tools(installer, &there.server, &old.version).await;
     let after = tools(installer, &new.server, &record.version).await?;
     let (before, not_compared) = match before {
@@ -111,13 +110,12 @@ pub async fn look_for_update(
     };
     drop((there, new));
     Ok(Updated::Found(Box::new(Update {
-        installs,
+        store,
         installer: installer.clone(),
-        alone,
         server: server.clone(),
         from: old.version,
         to: record.version.clone(),
-        asked,
+        command,
         record,
         not_compared,
         tools: changes(&before, &after),
@@ -128,7 +126,7 @@ impl Update {
     /// Whether the entry in `mcp-servers.json` names the version, and is changed with it.
     #[must_use]
     pub fn changes_entry(&self) -> bool {
-        self.asked.wanted.version.is_some()
+        self.command.requested.version.is_some()
     }
 
     /// Puts the new version in the place of the old one, for whatever is started from now on.
@@ -138,25 +136,25 @@ impl Update {
     pub fn switch(&self) -> Result<(), InstallError> {
         // Between the two the server is refused, since its entry and its record do not agree.
         if self.changes_entry() {
-            self.rewrite().map_err(InstallError::Record)?;
+            self.rewrite()?;
         }
-        self.installs.write(&self.server.name, &self.record).map_err(InstallError::Record)?;
-        sweep(&self.installs, &self.alone, &Servers::load(&self.installer.home)?)
+        self.store.write(&self.server.name, &self.record)?;
+        self.store.sweep(&Servers::load(&self.installer.home)?)
     }
 
-    fn rewrite(&self) -> Result<(), String> {
+    fn rewrite(&self) -> Result<(), InstallError> {
         let file = self.installer.home.config.join("mcp-servers.json");
-        let text = read(&file).map_err(|e| e.to_string())?.unwrap_or_default();
-        let now = Servers::parse(&text, &file, &self.installer.home.person).map_err(|e| e.to_string())?;
+        let text = read(&file)?.unwrap_or_default();
+        let now = Servers::parse(&text, &file, &self.installer.home.person)?;
         if now.find(Some(&self.server.name)) != Some(&self.server) {
-            return Err(format!("`{}` changed in the meantime; try again", file.display()));
+            return Err(InstallError::ChangedMeanwhile(file));
         }
         let mut args = self.server.args.clone();
-        if let Some(arg) = args.get_mut(self.asked.at) {
-            *arg = spelled(arg, &self.record.wanted);
+        if let Some(arg) = self.command.position.and_then(|position| args.get_mut(position)) {
+            *arg = spelled(arg, &self.record.requested);
         }
-        let text = edit::set(&text, &[&self.server.name, "args"], &args.into())?;
-        edit::replace(&file, &text).map_err(|e| format!("`{}` cannot be written: {e}", file.display()))
+        let text = json_edit::set(&text, &[&self.server.name, "args"], &args.into())?;
+        atomic_file::replace(&file, &text).map_err(|source| InstallError::Write { file, source })
     }
 }
 
@@ -164,17 +162,17 @@ impl Drop for Update {
     fn drop(&mut self) {
         // What is left is removed the next time.
         let servers = Servers::load(&self.installer.home).ok();
-        let _ = servers.map(|servers| self.installs.sweep(&self.alone, &servers));
+        let _ = servers.map(|servers| self.store.sweep(&servers));
     }
 }
 
 /// The package with its version, in the way the person wrote it.
-fn spelled(written: &str, wanted: &Wanted) -> String {
-    let version = wanted.version.as_deref();
+fn spelled(written: &str, requested: &RequestedPackage) -> String {
+    let version = requested.version.as_deref();
     if written.contains("==") || !written.contains('@') {
-        return wanted.spelled(version);
+        return requested.spelled(version);
     }
-    version.map_or_else(|| wanted.package.clone(), |version| format!("{}@{version}", wanted.package))
+    version.map_or_else(|| requested.package.clone(), |version| format!("{}@{version}", requested.package))
 }
 
 async fn tools(

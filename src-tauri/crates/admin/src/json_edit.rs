@@ -1,59 +1,43 @@
-//! Changes one place of a JSON file of the person's.
-//!
-//! - Every other byte of the file stays as it is.
-//! - The file is replaced in one step, or not at all; a link to it stays a link, and its mode stays.
+//! Changes one place of a JSON text of the person's. Every other byte of it stays as it is.
 
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use std::fmt;
-use std::fs::{File, OpenOptions, Permissions};
-use std::io::{self, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
-use std::path::Path;
+
+/// Why a text cannot be changed at a place.
+#[derive(Debug, thiserror::Error)]
+pub enum JsonEditError {
+    /// The place has no key.
+    #[error("no key is named")]
+    NoKey,
+    /// The text, or what is on the way in it, is no object.
+    #[error("{0}")]
+    NoObject(#[from] serde_json::Error),
+    /// Which of the two is meant cannot be known.
+    #[error("`{0}` is there twice")]
+    Twice(String),
+    /// The text that was parsed does not hold what was parsed from it.
+    #[error("`{0}` cannot be found again")]
+    Lost(String),
+}
 
 /// The text with `value` at `path`, one key for each object on the way; objects that are missing are made.
 ///
 /// # Errors
-/// A sentence, when the text is not such an object.
-pub(crate) fn set(text: &str, path: &[&str], value: &Value) -> Result<String, String> {
+/// [`JsonEditError`].
+pub(crate) fn set(text: &str, path: &[&str], value: &Value) -> Result<String, JsonEditError> {
     set_below(text, path, value, 1)
 }
 
-/// Replaces a file, or what a link at its place leads to, in one step.
-///
-/// # Errors
-/// The operating system's answer; then the file is as it was.
-pub(crate) fn replace(path: &Path, text: &str) -> io::Result<()> {
-    let target = if path.is_symlink() { path.canonicalize()? } else { path.to_path_buf() };
-    let folder = target.parent().ok_or(io::ErrorKind::NotFound)?;
-    let mode = std::fs::metadata(&target).map_or(0o600, |found| found.permissions().mode() & 0o777);
-    let beside = folder.join(format!(".ironcurtain-{}", crate::clock::random_name()?));
-    let written = write_new(&beside, text, mode).and_then(|()| std::fs::rename(&beside, &target));
-    if written.is_err() {
-        // What was not made is not there to be removed.
-        let _ = std::fs::remove_file(&beside);
-    }
-    written?;
-    File::open(folder)?.sync_all()
-}
-
-fn write_new(path: &Path, text: &str, mode: u32) -> io::Result<()> {
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
-    file.set_permissions(Permissions::from_mode(mode))?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()
-}
-
-fn set_below(text: &str, path: &[&str], value: &Value, depth: usize) -> Result<String, String> {
-    let Some((key, rest)) = path.split_first() else { return Err("no key is named".to_owned()) };
+fn set_below(text: &str, path: &[&str], value: &Value, depth: usize) -> Result<String, JsonEditError> {
+    let Some((key, rest)) = path.split_first() else { return Err(JsonEditError::NoKey) };
     let mut reader = serde_json::Deserializer::from_str(text);
-    let members = reader.deserialize_map(Members).and_then(|members| reader.end().map(|()| members));
-    let members = members.map_err(|e| e.to_string())?;
+    let members = reader.deserialize_map(Members).and_then(|members| reader.end().map(|()| members))?;
     let mut found = members.iter().filter(|(name, _)| name == key);
     let (member, another) = (found.next(), found.next());
     if another.is_some() {
-        return Err(format!("`{key}` is there twice"));
+        return Err(JsonEditError::Twice((*key).to_owned()));
     }
     match member {
         Some((_, old)) => {
@@ -62,7 +46,7 @@ fn set_below(text: &str, path: &[&str], value: &Value, depth: usize) -> Result<S
             } else {
                 set_below(old.get(), rest, value, depth + 1)?
             };
-            spliced(text, old.get(), &new).ok_or_else(|| format!("`{key}` cannot be found again"))
+            spliced(text, old.get(), &new).ok_or_else(|| JsonEditError::Lost((*key).to_owned()))
         }
         None => {
             let nested =
@@ -79,17 +63,17 @@ fn spliced(text: &str, part: &str, new: &str) -> Option<String> {
 }
 
 /// The object's text with one more member at its end.
-fn appended(text: &str, empty: bool, key: &str, value: &str, depth: usize) -> Result<String, String> {
-    let close = text.rfind('}').ok_or("it is not an object")?;
+fn appended(text: &str, empty: bool, key: &str, value: &str, depth: usize) -> Result<String, JsonEditError> {
+    let close = text.rfind('}').ok_or_else(|| JsonEditError::Lost(key.to_owned()))?;
     let (before, after) = text.split_at(close);
     let comma = if empty { "" } else { "," };
-    let key = serde_json::to_string(key).map_err(|e| e.to_string())?;
+    let key = serde_json::to_string(key)?;
     let (inner, outer) = ("  ".repeat(depth), "  ".repeat(depth - 1));
     Ok(format!("{}{comma}\n{inner}{key}: {value}\n{outer}{after}", before.trim_end()))
 }
 
-fn written(value: &Value, depth: usize) -> Result<String, String> {
-    let text = serde_json::to_string_pretty(value).map_err(|e| e.to_string())?;
+fn written(value: &Value, depth: usize) -> Result<String, JsonEditError> {
+    let text = serde_json::to_string_pretty(value)?;
     // No text of JSON has a line break in it.
     Ok(text.replace('\n', &format!("\n{}", "  ".repeat(depth))))
 }
@@ -118,7 +102,6 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use serde_json::json;
-    use std::os::unix::fs::MetadataExt;
 
     #[test]
     fn only_the_place_that_is_meant_changes() {
@@ -135,25 +118,9 @@ mod tests {
             ("{\"a\":1}", "expected an object"),
             ("{\"a\":{}} x", "trailing characters"),
         ] {
-            let error = set(bad, &["a", "b"], &json!(1)).unwrap_err();
+            let error = set(bad, &["a", "b"], &json!(1)).unwrap_err().to_string();
             assert!(error.contains(problem), "{error}");
         }
-    }
-
-    #[test]
-    fn a_file_is_replaced_through_a_link_and_keeps_its_mode() {
-        let dir = tempfile::tempdir().unwrap();
-        let (file, link) = (dir.path().join("file"), dir.path().join("link"));
-        std::fs::write(&file, "old").unwrap();
-        std::fs::set_permissions(&file, Permissions::from_mode(0o640)).unwrap();
-        std::os::unix::fs::symlink(&file, &link).unwrap();
-        replace(&link, "new").unwrap();
-        assert_eq!(std::fs::read_to_string(&file).unwrap(), "new");
-        assert_eq!(std::fs::metadata(&file).unwrap().mode() & 0o777, 0o640);
-        assert!(std::fs::symlink_metadata(&link).unwrap().is_symlink());
-        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 2);
-        let problem = replace(&dir.path().join("no/where"), "x").unwrap_err();
-        assert_eq!(problem.kind(), io::ErrorKind::NotFound);
     }
 
     proptest! {

@@ -1,9 +1,9 @@
 //! The conversation with a server that is only asked for its tools.
 
-use super::super::process::{Hold, Process};
-use crate::consent::visible;
-use crate::wire::{Id, Incoming, Input, Line, Lines, Output, Response};
-use crate::wire::{error_line, notification_line, request_line, result_line};
+use ironcurtain_daemon::consent::visible;
+use ironcurtain_daemon::server::process::{Hold, Process};
+use ironcurtain_daemon::wire::{Id, Incoming, Input, Line, Lines, Output, Response};
+use ironcurtain_daemon::wire::{error_line, notification_line, request_line, result_line};
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::file_uri;
 use rmcp::model::ErrorCode;

@@ -1,0 +1,77 @@
+//! Installing a server's package.
+
+use super::build_sandbox::BuildSandbox;
+use super::store::PackageStore;
+use super::{InstallError, Installer, npm, pypi};
+use ironcurtain_daemon::config::{Server, Servers};
+use ironcurtain_daemon::consent::visible;
+use ironcurtain_daemon::packages::{PackageRecord, Registry, RequestedPackage, RunnerCommand};
+use std::path::PathBuf;
+
+/// A package that is there now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Installed {
+    /// The server.
+    pub server: String,
+    /// The record of its package.
+    pub record: PackageRecord,
+    /// Its folder.
+    pub folder: PathBuf,
+    /// It was there already, and is still what it was.
+    pub already: bool,
+}
+
+/// Installs the package of a server, unless it is there; the version that its entry names, or else the newest.
+///
+/// # Errors
+/// [`InstallError`]. What was there before is there as it was.
+pub async fn install(installer: &Installer, name: &str) -> Result<Installed, InstallError> {
+    installer.home.prepare()?;
+    let servers = Servers::load(&installer.home)?;
+    let (server, command) = find(&servers, name)?;
+    let store = PackageStore::lock(&installer.home)?;
+    let installed = |record: PackageRecord, already| {
+        let folder = store.packages.folder(&record);
+        Installed { server: name.to_owned(), record, folder, already }
+    };
+    if let (Ok(Some(_)), Ok(Some(record))) = (store.packages.ready(server), store.packages.record(name)) {
+        return Ok(installed(record, true));
+    }
+    store.sweep(&servers)?;
+    let requested = &command.requested;
+    let record = fetch(installer, &store, requested, requested.version.as_deref()).await?;
+    store.write(name, &record)?;
+    // What was installed before it is of no use any more.
+    store.sweep(&servers)?;
+    Ok(installed(record, false))
+}
+
+/// A server, and the package that its entry names.
+pub(super) fn find<'a>(
+    servers: &'a Servers,
+    name: &str,
+) -> Result<(&'a Server, RunnerCommand), InstallError> {
+    let server = servers.find(Some(name)).ok_or_else(|| InstallError::Unknown {
+        name: visible::line(name),
+        known: servers.names().collect::<Vec<_>>().join("`, `"),
+    })?;
+    let command = RunnerCommand::of(server)
+        .map_err(|e| InstallError::NotUnderstood { server: name.to_owned(), problem: e.to_string() })?;
+    Ok((server, command.ok_or_else(|| InstallError::NoPackage(name.to_owned()))?))
+}
+
+/// Builds a package and moves it to where packages are, unrecorded.
+pub(super) async fn fetch(
+    installer: &Installer,
+    store: &PackageStore,
+    requested: &RequestedPackage,
+    version: Option<&str>,
+) -> Result<PackageRecord, InstallError> {
+    let failed = |problem: String| InstallError::Failed { package: requested.spelled(version), problem };
+    let sandbox = BuildSandbox::new(installer, &store.packages)?;
+    let built = match requested.registry {
+        Registry::Npm => npm::build(&sandbox, requested, version).await,
+        Registry::Pypi => pypi::build(&sandbox, requested, version).await,
+    };
+    store.take(&sandbox, built.map_err(failed)?).map_err(|e| failed(e.to_string()))
+}

@@ -1,0 +1,154 @@
+//! The folders of all packages, changed by one installer at a time.
+
+use super::InstallError;
+use super::build_sandbox::{BuildSandbox, STAGING};
+use ironcurtain_daemon::atomic_file;
+use ironcurtain_daemon::config::Servers;
+use ironcurtain_daemon::home::{Home, private_dir};
+use ironcurtain_daemon::packages::{PackageRecord, Packages, RunnerCommand, tree};
+use rustix::fs::{FlockOperation, flock};
+use std::collections::BTreeSet;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+/// How much of the hash is in a folder's name.
+const SHORT: usize = 12;
+
+/// The folders and records of packages. Nobody else installs or removes while one is there.
+pub(super) struct PackageStore {
+    pub(super) packages: Packages,
+    _lock: File,
+}
+
+impl PackageStore {
+    /// Locks the packages of a person; it waits for nobody.
+    pub(super) fn lock(home: &Home) -> Result<Self, InstallError> {
+        let packages = Packages::of(home);
+        private_dir(&packages.records)?;
+        private_dir(&packages.files)?;
+        let path = packages.records.join("lock");
+        let lock = OpenOptions::new().create(true).append(true).mode(0o600).open(&path);
+        let lock = lock.map_err(|source| InstallError::Folder { path: path.clone(), source })?;
+        match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(Self { packages, _lock: lock }),
+            Err(rustix::io::Errno::WOULDBLOCK) => Err(InstallError::Busy),
+            Err(e) => Err(InstallError::Folder { path, source: e.into() }),
+        }
+    }
+
+    /// Moves what was built to where packages are, closed for writing, and completes its record.
+    pub(super) fn take(&self, built: &BuildSandbox, mut record: PackageRecord) -> io::Result<PackageRecord> {
+        tree::close(&built.tree)?;
+        let hash = tree::hash(&built.tree)?;
+        let short: String = hash.chars().skip_while(|c| *c != ':').skip(1).take(SHORT).collect();
+        let name = record.requested.package.replace('/', "+");
+        let folder = format!("{}/{name}/{}-{short}", record.requested.registry.name(), record.version);
+        let path = self.packages.files.join(&folder);
+        if let Some(above) = path.parent() {
+            private_dir(above).map_err(io::Error::other)?;
+        }
+        // The very same may be there already, with servers running from it.
+        if !path.exists() || tree::hash(&path)? != hash {
+            if in_use(&path)? {
+                return Err(io::Error::other(
+                    "a server runs from what was changed there; end its session first",
+                ));
+            }
+            tree::remove(&path)?;
+            std::fs::rename(&built.tree, &path)?;
+        }
+        tree::close_top(&path)?;
+        (record.stamp, record.hash, record.folder) = (tree::stamp(&path)?, hash, folder);
+        Ok(record)
+    }
+
+    /// Writes a server's record, in one step.
+    pub(super) fn write(&self, server: &str, record: &PackageRecord) -> Result<(), InstallError> {
+        let file = self.packages.record_file(server);
+        let written = serde_json::to_string_pretty(record)
+            .map_err(io::Error::from)
+            .and_then(|text| atomic_file::replace(&file, &(text + "\n")));
+        written.map_err(|source| InstallError::Write { file, source })
+    }
+
+    /// Removes what no server's entry asks for any more: leftovers of what was broken off, and what was replaced. What a
+    /// server was started from stays until the next time.
+    pub(super) fn sweep(&self, servers: &Servers) -> Result<(), InstallError> {
+        self.sweep_folders(servers)
+            .map_err(|source| InstallError::Folder { path: self.packages.files.clone(), source })
+    }
+
+    fn sweep_folders(&self, servers: &Servers) -> io::Result<()> {
+        let kept = self.kept(servers)?;
+        for registry in folders(&self.packages.files)? {
+            if is_staging(&registry) {
+                tree::remove(&registry)?;
+                continue;
+            }
+            for package in folders(&registry)? {
+                for version in folders(&package)? {
+                    if !kept.contains(&version) && !in_use(&version)? {
+                        tree::remove(&version)?;
+                    }
+                }
+                // Whatever is still in it keeps it.
+                let _ = std::fs::remove_dir(&package);
+            }
+        }
+        Ok(())
+    }
+
+    /// The folders that servers' entries ask for; records that no entry asks for are removed.
+    fn kept(&self, servers: &Servers) -> io::Result<BTreeSet<PathBuf>> {
+        let mut kept = BTreeSet::new();
+        for name in self.recorded() {
+            let is_asked_for =
+                servers.find(Some(&name)).is_some_and(|s| matches!(RunnerCommand::of(s), Ok(Some(_))));
+            match self.packages.record(&name) {
+                Ok(Some(record)) if is_asked_for => drop(kept.insert(self.packages.folder(&record))),
+                Ok(Some(_)) => std::fs::remove_file(self.packages.record_file(&name))?,
+                // What is not understood keeps its file; its folder nobody knows.
+                Ok(None) | Err(_) => {}
+            }
+        }
+        Ok(kept)
+    }
+
+    /// The servers that have a record.
+    fn recorded(&self) -> Vec<String> {
+        let files = std::fs::read_dir(&self.packages.records).into_iter().flatten().flatten();
+        files.filter_map(|file| Some(file.file_name().to_str()?.strip_suffix(".json")?.to_owned())).collect()
+    }
+}
+
+fn is_staging(path: &Path) -> bool {
+    path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with(STAGING))
+}
+
+/// Tells that a server was started from a folder and has not ended.
+fn in_use(folder: &Path) -> io::Result<bool> {
+    let folder = match File::open(folder) {
+        Ok(folder) => folder,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(false),
+        Err(e) => return Err(e),
+    };
+    match flock(&folder, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(false),
+        Err(rustix::io::Errno::WOULDBLOCK) => Ok(true),
+        Err(e) => Err(e.into()),
+    }
+}
+
+/// The folders in a folder; links are not followed.
+fn folders(of: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for child in std::fs::read_dir(of)? {
+        let child = child?;
+        if child.file_type()?.is_dir() {
+            found.push(child.path());
+        }
+    }
+    Ok(found)
+}

@@ -1,0 +1,15 @@
+//! What is run for the person and ends: adding a known server, installing its package, asking it for its tools, annotating
+//! them, and judging the calls on record by another policy.
+//!
+//! - Above the daemon, which knows nothing of it: nothing here is in the way of a call, and no session needs it.
+//! - Writes to the person's configuration, to our packages and their records; never to grants or to the audit log.
+//! - A server or a package manager that is started here is sandboxed, holds no grant, and is gone when the function returns.
+
+pub mod annotate;
+pub mod catalog;
+pub mod inspect;
+pub mod install;
+mod json_edit;
+pub mod replay;
+
+pub use json_edit::JsonEditError;

@@ -1,0 +1,36 @@
+//! Packages that servers are started from: installed once, at one version, and started without any network.
+//!
+//! - An entry that names a package runner (`npx`, `uvx`) stays as the person wrote it; a record of ours says what was
+//!   installed for it. Without a record nothing is started.
+//! - A package is looked at before each start. One that changed is not started.
+//! - A folder that a server was started from is locked until that server has ended.
+//! - Nothing is installed, changed or removed here.
+
+mod record;
+mod requested;
+mod start;
+pub mod tree;
+
+pub use record::{EntryPoint, PackageRecord, RecordError, Runtime, system_python};
+pub use requested::{Registry, RequestError, RequestedPackage, RunnerCommand, is_version};
+pub use start::{FolderLock, PackageError, PackageState, PackagedServer};
+
+use crate::home::Home;
+use std::path::PathBuf;
+
+/// The installed packages of a person.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Packages {
+    /// The folder of all packages.
+    pub files: PathBuf,
+    /// The folder of their records.
+    pub records: PathBuf,
+}
+
+impl Packages {
+    /// The packages below a person's directories.
+    #[must_use]
+    pub fn of(home: &Home) -> Self {
+        Self { files: home.installs(), records: home.state.join("installs") }
+    }
+}
