@@ -1,6 +1,6 @@
 //! Replies as text for people.
 
-use crate::sheet::Sheet;
+use crate::sheet::{Sheet, counted};
 use ironcurtain_protocol::{ActivityView, GrantView, Protection, Reply, SessionView, StatusView};
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -32,6 +32,11 @@ pub fn text(reply: &Reply) -> Sheet {
         Reply::Failed { message, .. } => sheet.line(message),
     }
     sheet
+}
+
+/// "left 3 files that can run code later".
+pub fn left(count: usize) -> String {
+    format!("left {} that can run code later", counted(count, "file"))
 }
 
 fn status(sheet: &mut Sheet, status: &StatusView) {
@@ -67,11 +72,7 @@ fn session(sheet: &mut Sheet, session: &SessionView) {
         session.allowed, session.denied, session.asked
     ));
     if session.left > 0 {
-        sheet.line(format_args!(
-            "  {}: `ironcurtain session {}` shows them",
-            crate::session::left(session.left),
-            session.id
-        ));
+        sheet.line(format_args!("  {}: `ironcurtain session {}` shows them", left(session.left), session.id));
     }
     for root in &session.roots {
         sheet.line(format_args!("  sees       {}  ({})", root.path, root.source));

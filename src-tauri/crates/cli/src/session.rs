@@ -4,7 +4,7 @@ use crate::arguments::SessionOptions;
 use crate::connection::Connection;
 use crate::print;
 use crate::screen::Screen;
-use crate::sheet::{Sheet, counted};
+use crate::sheet::Sheet;
 use anyhow::bail;
 use ironcurtain_protocol::{LeftChoice, LeftFileView, LeftState, Reply, Request, SessionRecordView};
 use std::io::{self, Write};
@@ -55,12 +55,13 @@ pub fn still_looked_at(words: &[String]) {
 }
 
 fn left_behind(session: &SessionRecordView) -> String {
-    format!("{}  {} -> {}  ended; {}", session.id, session.client, session.server, left(waiting(session)))
-}
-
-/// "left 3 files that can run code later".
-pub fn left(count: usize) -> String {
-    format!("left {} that can run code later", counted(count, "file"))
+    format!(
+        "{}  {} -> {}  ended; {}",
+        session.id,
+        session.client,
+        session.server,
+        print::left(waiting(session))
+    )
 }
 
 fn waiting(session: &SessionRecordView) -> usize {
@@ -77,7 +78,7 @@ fn text(session: &SessionRecordView) -> Sheet {
     sheet.line(match waiting(session) {
         0 if session.files.is_empty() => "This session left no file that can run code later.".to_owned(),
         0 => "Nothing that this session left waits for your word.".to_owned(),
-        count => format!("This session {}.", left(count)),
+        count => format!("This session {}.", print::left(count)),
     });
     session.files.iter().for_each(|one| file(&mut sheet, one));
     session.unfinished.iter().for_each(|why| sheet.line(format_args!("  ! NOT ALL WAS LOOKED AT: {why}")));

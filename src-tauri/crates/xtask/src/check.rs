@@ -1,6 +1,10 @@
 //! `cargo xtask check`: what must hold before a commit, besides the tests.
 
+mod circles;
+mod layers;
 mod tidy;
+mod tree;
+mod workspace;
 
 use crate::arguments::Scope;
 use crate::cargo;
@@ -24,8 +28,9 @@ pub(crate) fn run(scope: Scope) -> anyhow::Result<()> {
     let doc = [&["doc", "--workspace", "--no-deps"], app].concat();
     // A workspace of its own, which nothing else compiles.
     let fuzz = ["check", "--manifest-path", fuzz::MANIFEST, "--target-dir", "target/fuzz"];
-    let checks: [(&str, &dyn Fn() -> anyhow::Result<()>); 6] = [
+    let checks: [(&str, &dyn Fn() -> anyhow::Result<()>); 7] = [
         ("Tidiness", &tidy::check),
+        ("Imports", &imports),
         ("Formatting", &|| cargo(&["fmt", "--all", "--check"])),
         ("Lints", &|| cargo(&clippy)),
         ("Fuzz targets", &|| cargo(&fuzz)),
@@ -46,10 +51,28 @@ pub(crate) fn run(scope: Scope) -> anyhow::Result<()> {
     say("\nall in order")
 }
 
+/// Who imports whom.
+fn imports() -> anyhow::Result<()> {
+    let packages = workspace::packages()?;
+    let trees = workspace::trees(&packages)?;
+    circles::check(&trees)?;
+    layers::check(&packages, &trees)
+}
+
 /// Licences, sources and known flaws of what we depend on, where the tool for it is installed.
 fn dependencies() -> anyhow::Result<()> {
     if !process::exists("cargo-deny") {
         return say("not checked; to have it checked, run: cargo install --locked cargo-deny");
     }
     process::run(&mut cargo::command(&["deny", "--config", ".deny.toml", "check"]))
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn imports_are_in_order_in_this_checkout() {
+        if let Err(problem) = super::imports() {
+            panic!("{problem:#}");
+        }
+    }
 }

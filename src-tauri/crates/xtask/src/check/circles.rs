@@ -1,0 +1,165 @@
+//! Modules that lie beside each other import each other in one direction only.
+//!
+//! - A module counts with everything inside it. It and its own parts are one thing: a part may name its parent's types.
+//! - So a circle of files that does not stay within one parent and its parts is a circle of modules somewhere.
+
+use super::tree::{Arrow, Tree};
+use anyhow::bail;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The circles that are still to be opened. None may be added, and one that is open must be struck out.
+const KNOWN: &[&str] = &[
+    "ironcurtain_admin::annotate::{compare, entry}",
+    "ironcurtain_daemon::{listener, network, server, session}",
+    "ironcurtain_policy::{arguments, call}",
+    "ironcurtain_policy_tools::propose::{meaning, named, unclear}",
+    "ironcurtain_daemon::{consent, grants, mounts}",
+    "ironcurtain_daemon::{control, daemon}",
+    "ironcurtain_daemon::{law, protection}",
+    "ironcurtain_daemon::consent::{build, host}",
+    "ironcurtain_daemon::server::{control, process}",
+    "ironcurtain_egress::{gate, http, serve, socks, tunnel}",
+    "ironcurtain_policy::judge::{cover, explain}",
+    "ironcurtain_sandbox::{masks, mounts}",
+    "ironcurtain_sandbox::autostart::{baseline, walk}",
+    "ironcurtain_sandbox::supervisor::{bwrap, owner, start, terminal}",
+];
+
+/// Modules with the same parent, each of which imports the others by way of each other.
+#[derive(Debug, PartialEq, Eq)]
+struct Circle {
+    name: String,
+    /// The imports between them.
+    seen: Vec<String>,
+}
+
+/// Fails where there is a circle that is not known, and where a known one is gone.
+pub(crate) fn check(trees: &[Tree]) -> anyhow::Result<()> {
+    let circles: Vec<Circle> = trees.iter().flat_map(|tree| circles(&tree.name, &tree.arrows())).collect();
+    let new = circles.iter().filter(|circle| !KNOWN.contains(&circle.name.as_str()));
+    let new = new.map(|circle| format!("circle of imports: {}\n  {}", circle.name, circle.seen.join("\n  ")));
+    let gone = KNOWN.iter().filter(|known| circles.iter().all(|circle| circle.name != **known));
+    let gone = gone.map(|known| format!("`{known}` is no circle any more: strike it out"));
+    let problems: Vec<String> = new.chain(gone).collect();
+    if !problems.is_empty() {
+        bail!("{}", problems.join("\n"));
+    }
+    Ok(())
+}
+
+/// The two modules are in a known circle.
+pub(super) fn is_known(crate_name: &str, from: &str, to: &str) -> bool {
+    KNOWN.iter().any(|known| {
+        let members = known.strip_prefix(crate_name).and_then(|known| known.strip_prefix("::{"));
+        let has =
+            |name| members.is_some_and(|m| m.trim_end_matches('}').split(", ").any(|member| member == name));
+        has(from) && has(to)
+    })
+}
+
+/// The circles among the children of every module of a crate.
+fn circles(crate_name: &str, arrows: &[Arrow]) -> Vec<Circle> {
+    let mut by_parent: BTreeMap<&[String], Siblings> = BTreeMap::new();
+    for arrow in arrows {
+        if let Some((parent, from, to)) = siblings(arrow) {
+            let level = by_parent.entry(parent).or_default();
+            level.entry(from).or_default().entry(to).or_insert(&arrow.seen);
+        }
+    }
+    let mut circles = Vec::new();
+    for (parent, level) in by_parent {
+        let within = [&[crate_name.to_owned()], parent].concat().join("::");
+        for members in strongly_connected(&level) {
+            let name = members.iter().copied().collect::<Vec<_>>().join(", ");
+            let mut seen = Vec::new();
+            for (from, arrows) in level.iter().filter(|(from, _)| members.contains(*from)) {
+                let within = arrows.iter().filter(|(to, _)| members.contains(*to));
+                seen.extend(within.map(|(to, seen)| format!("{from} -> {to} in {seen}")));
+            }
+            circles.push(Circle { name: format!("{within}::{{{name}}}"), seen });
+        }
+    }
+    circles
+}
+
+/// The imports among the children of one module: from, to, and where it is seen first.
+type Siblings<'a> = BTreeMap<&'a str, BTreeMap<&'a str, &'a str>>;
+
+/// The nearest module around both ends of an arrow, and its children in which they lie; none if one lies in the other.
+pub(super) fn siblings(arrow: &Arrow) -> Option<(&[String], &str, &str)> {
+    let common = arrow.from.iter().zip(&arrow.to).take_while(|(from, to)| from == to).count();
+    Some((arrow.from.get(..common)?, arrow.from.get(common)?, arrow.to.get(common)?))
+}
+
+/// The sets of names that reach each other.
+fn strongly_connected<'a>(level: &Siblings<'a>) -> Vec<BTreeSet<&'a str>> {
+    let reach: BTreeMap<_, _> = level.keys().map(|from| (*from, reached(from, level))).collect();
+    let reaches = |from: &str, to: &str| reach.get(from).is_some_and(|reached| reached.contains(to));
+    let mut sets: Vec<BTreeSet<&str>> = Vec::new();
+    for from in level.keys().copied().filter(|from| reaches(from, from)) {
+        if !sets.iter().any(|set| set.contains(from)) {
+            sets.push(level.keys().copied().filter(|to| reaches(from, to) && reaches(to, from)).collect());
+        }
+    }
+    sets
+}
+
+fn reached<'a>(from: &'a str, level: &Siblings<'a>) -> BTreeSet<&'a str> {
+    let (mut reached, mut waiting) = (BTreeSet::new(), vec![from]);
+    while let Some(from) = waiting.pop() {
+        waiting.extend(
+            level.get(from).into_iter().flatten().map(|(to, _)| *to).filter(|to| reached.insert(*to)),
+        );
+    }
+    reached
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::tree::tests::small;
+
+    const NONE: [&str; 0] = [];
+
+    /// The circles of a crate of these files.
+    fn of(files: &[(&str, &str)]) -> Vec<String> {
+        circles("small", &small(files).arrows()).into_iter().map(|circle| circle.name).collect()
+    }
+
+    #[test]
+    fn two_files_that_import_each_other_are_a_circle_and_one_way_is_none() {
+        let lib = ("lib.rs", "mod a; mod b;");
+        let there = ("a.rs", "use crate::b::B; pub struct A(B);");
+        assert_eq!(of(&[lib, there, ("b.rs", "pub struct B;")]), NONE);
+        assert_eq!(of(&[lib, there, ("b.rs", "pub struct B; fn f(a: &crate::a::A) {}")]), ["small::{a, b}"]);
+        assert_eq!(
+            of(&[lib, there, ("b.rs", "pub struct B; #[cfg(test)] mod tests { use crate::a::A; }")]),
+            NONE
+        );
+    }
+
+    #[test]
+    fn a_circle_through_parts_of_modules_is_seen_and_named_by_where_it_is() {
+        let files = [
+            ("lib.rs", "mod a; mod b;"),
+            ("a.rs", "mod c; mod d; pub use c::C; pub struct A;"),
+            ("a/c.rs", "use super::{A, d}; pub struct C(A, d::D);"),
+            ("a/d.rs", "use crate::b::B; pub struct D(B);"),
+            ("b.rs", "pub struct B;"),
+        ];
+        assert_eq!(of(&files), NONE, "a part may name what is its parent's");
+        let mut circle = files;
+        circle[4] = ("b.rs", "use crate::a::C; pub struct B(C);");
+        let found = circles("small", &small(&circle).arrows());
+        let [one] = found.as_slice() else { panic!("one circle: {found:?}") };
+        assert_eq!(one.name, "small::{a, b}");
+        let seen: Vec<_> = one.seen.iter().map(|seen| seen.rsplit('/').next().unwrap()).collect();
+        assert_eq!(seen, ["d.rs:1", "b.rs:1"]);
+        circle[3] = ("a/d.rs", "use super::C; pub struct D;");
+        assert_eq!(
+            of(&circle),
+            ["small::a::{c, d}"],
+            "what a parent passes on is the child's that defines it"
+        );
+    }
+}

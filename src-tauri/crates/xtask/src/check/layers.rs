@@ -1,0 +1,123 @@
+//! The order of the crates, and of the daemon's rooms: imports point down.
+//!
+//! - `layers.txt` is the order. `docs/architecture.md` prints it as it is.
+//! - What stands in one line does not know each other.
+
+use super::circles;
+use super::tree::Tree;
+use super::workspace::Package;
+use crate::parts;
+use anyhow::{Context, bail};
+
+const ORDER: &str = include_str!("layers.txt");
+
+/// The crate whose rooms have an order.
+const ROOMS_OF: &str = "ironcurtain_daemon";
+
+/// Names from the top to the bottom, those that do not know each other together.
+type Layers<'a> = Vec<Vec<&'a str>>;
+
+/// An import, and where it is to be seen.
+struct Import<'a> {
+    from: &'a str,
+    to: &'a str,
+    seen: String,
+}
+
+/// Fails where an import does not point down, where a name is in no line, and where the documentation says another order.
+pub(crate) fn check(packages: &[Package], trees: &[Tree]) -> anyhow::Result<()> {
+    let names: Vec<&str> = packages.iter().map(|package| package.name.as_str()).collect();
+    let among =
+        |package: &&Package, to: &str| names.contains(&to).then(|| format!("{}'s Cargo.toml", package.name));
+    let dependencies = packages.iter().flat_map(|package| {
+        let imports = package.dependencies.iter();
+        imports.filter_map(move |to| Some(Import { from: &package.name, to, seen: among(&package, to)? }))
+    });
+    let mut problems = look("crate", &layers("crates")?, &names, dependencies);
+    let daemon =
+        trees.iter().find(|tree| tree.name == ROOMS_OF).context("the daemon is no crate any more")?;
+    let arrows = daemon.arrows();
+    let rooms: Vec<&str> = daemon.rooms().collect();
+    let imports = arrows.iter().filter_map(|arrow| match circles::siblings(arrow)? {
+        ([], from, to) => Some(Import { from, to, seen: arrow.seen.clone() }),
+        _ => None,
+    });
+    let imports = imports.filter(|import| !circles::is_known(ROOMS_OF, import.from, import.to));
+    problems.extend(look("room", &layers("daemon")?, &rooms, imports));
+    let page = std::fs::read_to_string(parts::root().join("docs/architecture.md"))?;
+    if !page.contains(&format!("```text\n{ORDER}```\n")) {
+        problems
+            .push("docs/architecture.md prints another order of layers than `layers.txt` says".to_owned());
+    }
+    if !problems.is_empty() {
+        bail!("{}", problems.join("\n"));
+    }
+    Ok(())
+}
+
+/// The lines below this heading.
+fn layers(heading: &str) -> anyhow::Result<Layers<'static>> {
+    let below = ORDER.lines().skip_while(|line| *line != heading).skip(1);
+    let layers: Layers<'static> = below
+        .take_while(|line| line.starts_with(' '))
+        .map(|line| line.split_whitespace().collect())
+        .collect();
+    if layers.is_empty() {
+        bail!("`layers.txt` has nothing below `{heading}`");
+    }
+    Ok(layers)
+}
+
+/// The names that are missing on either side, and the imports that do not point down.
+fn look<'a>(
+    kind: &str,
+    layers: &Layers<'_>,
+    names: &[&str],
+    imports: impl Iterator<Item = Import<'a>>,
+) -> Vec<String> {
+    let place = |name: &str| layers.iter().position(|layer| layer.contains(&name));
+    let unlisted = names.iter().filter(|name| place(name).is_none());
+    let mut problems: Vec<String> =
+        unlisted.map(|name| format!("the {kind} `{name}` is not in `layers.txt`")).collect();
+    let gone = layers.iter().flatten().filter(|name| !names.contains(name));
+    problems.extend(gone.map(|name| format!("`layers.txt` has `{name}`, which is no {kind}")));
+    for Import { from, to, seen } in imports {
+        if let (Some(above), Some(below)) = (place(from), place(to))
+            && above >= below
+        {
+            problems.push(format!("`{from}` imports `{to}`, which is not below it, in {seen}"));
+        }
+    }
+    problems
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(imports: &[(&'static str, &'static str)]) -> Vec<String> {
+        let imports = imports.iter().map(|(from, to)| Import { from, to, seen: "a.rs:1".into() });
+        look(
+            "room",
+            &vec![vec!["top"], vec!["left", "right"], vec!["bottom"]],
+            &["top", "left", "right", "bottom"],
+            imports,
+        )
+    }
+
+    #[test]
+    fn imports_point_down() {
+        assert_eq!(of(&[("top", "left"), ("top", "bottom"), ("right", "bottom")]), [""; 0]);
+        assert_eq!(of(&[("bottom", "top")]), ["`bottom` imports `top`, which is not below it, in a.rs:1"]);
+        assert_eq!(of(&[("left", "right")]), ["`left` imports `right`, which is not below it, in a.rs:1"]);
+    }
+
+    #[test]
+    fn every_name_is_listed_and_every_listed_name_is_there() {
+        let found = look("room", &vec![vec!["old"], vec!["kept"]], &["kept", "new"], std::iter::empty());
+        assert_eq!(
+            found,
+            ["the room `new` is not in `layers.txt`", "`layers.txt` has `old`, which is no room"]
+        );
+    }
+}

@@ -1,0 +1,109 @@
+//! The imports of a module: every name that `use` gives to something.
+
+use super::words::{self, Kind, Word};
+
+/// One name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Import {
+    /// The name in this module; `*` for whatever is there.
+    pub(super) name: String,
+    /// The path of what has that name.
+    pub(super) path: Vec<String>,
+    /// It is passed on to other modules.
+    pub(super) public: bool,
+    pub(super) line: usize,
+}
+
+/// The imports among these words.
+pub(super) fn read(words: &[Word]) -> Vec<Import> {
+    let mut imports = Vec::new();
+    for (at, word) in words.iter().enumerate() {
+        if word.ident() == Some("use") {
+            let public = is_public(words.get(..at).unwrap_or_default());
+            read_tree(words, at + 1, &[], &mut imports);
+            for import in imports.iter_mut().filter(|import| import.line == 0) {
+                (import.public, import.line) = (public, word.line);
+            }
+        }
+    }
+    imports
+}
+
+/// `pub`, or `pub(...)`, stands at the end.
+fn is_public(before: &[Word]) -> bool {
+    match before {
+        [.., word] if word.ident() == Some("pub") => true,
+        [.., word] if word.is(&Kind::Close(')')) => {
+            let open = before.iter().rposition(|word| word.is(&Kind::Open('(')));
+            let word = open.and_then(|open| before.get(open.checked_sub(1)?));
+            word.and_then(Word::ident) == Some("pub")
+        }
+        _ => false,
+    }
+}
+
+/// Reads one branch of a `use`, and says where it ends.
+fn read_tree(words: &[Word], at: usize, above: &[String], imports: &mut Vec<Import>) -> usize {
+    let at = if words::is_joint(words, at) { at + 2 } else { at };
+    let kind = words.get(at).map(|word| &word.kind);
+    if kind == Some(&Kind::Open('{')) {
+        let mut at = at + 1;
+        while words.get(at).is_some_and(|word| !word.is(&Kind::Close('}'))) {
+            at = read_tree(words, at, above, imports);
+            at += usize::from(words.get(at).is_some_and(|word| word.is(&Kind::Punct(','))));
+        }
+        return at + 1;
+    }
+    if kind == Some(&Kind::Punct('*')) {
+        imports.push(import("*", above.to_vec()));
+        return at + 1;
+    }
+    let segments = words::path_at(words, at);
+    if segments.is_empty() {
+        // Nothing that can follow `use`; the next word is looked at as a branch of its own.
+        return at + 1;
+    }
+    let end = at + segments.len() * 3 - 2;
+    let mut path = [above, &segments].concat();
+    if words::is_joint(words, end) {
+        return read_tree(words, end, &path, imports);
+    }
+    if path.len() > 1 && path.last().is_some_and(|last| last == "self") {
+        path.pop();
+    }
+    let renamed = words.get(end).and_then(Word::ident) == Some("as");
+    let alias = words.get(end + 1).and_then(Word::ident).filter(|_| renamed);
+    let name = alias.or(path.last().map(String::as_str)).unwrap_or_default().to_owned();
+    imports.push(import(&name, path));
+    if renamed { end + 2 } else { end }
+}
+
+fn import(name: &str, path: Vec<String>) -> Import {
+    Import { name: name.to_owned(), path, public: false, line: 0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn imports(text: &str) -> Vec<String> {
+        let shown = |import: Import| {
+            let public = if import.public { "pub " } else { "" };
+            format!("{public}{} = {}", import.name, import.path.join("::"))
+        };
+        read(&words::outside_tests(text).unwrap()).into_iter().map(shown).collect()
+    }
+
+    #[test]
+    fn every_form_of_a_use_is_read() {
+        assert_eq!(imports("use crate::a::B;"), ["B = crate::a::B"]);
+        assert_eq!(
+            imports("pub(crate) use a::{self, b::{C as D, *}, e};"),
+            ["pub a = a", "pub D = a::b::C", "pub * = a::b", "pub e = a::e"]
+        );
+        assert_eq!(
+            imports("use super::*; pub use ::x::y; fn f() { use z::W; }"),
+            ["* = super", "pub y = x::y", "W = z::W"]
+        );
+    }
+}

@@ -1,0 +1,240 @@
+//! A file as a row of words, without comments and without what is compiled for tests only.
+
+use anyhow::anyhow;
+use proc_macro2::{Delimiter, TokenStream, TokenTree};
+
+/// One word of a file; brackets are words of their own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Word {
+    pub(crate) kind: Kind,
+    pub(crate) line: usize,
+}
+
+/// The kinds of words that tell modules, imports and definitions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Ident(String),
+    Punct(char),
+    Open(char),
+    Close(char),
+    /// Text, a number or a character.
+    Literal,
+}
+
+/// A module that a file declares.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Declared {
+    pub(super) name: String,
+    /// What it consists of, where it stands in the same file.
+    pub(super) words: Option<Vec<Word>>,
+}
+
+/// The words after which a name is defined.
+const DEFINING: [&str; 9] =
+    ["struct", "enum", "trait", "type", "fn", "const", "static", "union", "macro_rules"];
+
+impl Word {
+    pub(crate) fn ident(&self) -> Option<&str> {
+        match &self.kind {
+            Kind::Ident(name) => Some(name),
+            Kind::Punct(_) | Kind::Open(_) | Kind::Close(_) | Kind::Literal => None,
+        }
+    }
+
+    pub(crate) fn is(&self, kind: &Kind) -> bool {
+        self.kind == *kind
+    }
+}
+
+/// The words of a file that are compiled outside tests.
+pub(super) fn outside_tests(text: &str) -> anyhow::Result<Vec<Word>> {
+    let stream: TokenStream = text.parse().map_err(|problem| anyhow!("cannot be read as Rust: {problem}"))?;
+    let mut words = Vec::new();
+    flatten(stream, &mut words);
+    Ok(words)
+}
+
+/// The words without the modules declared among them, and those modules.
+pub(super) fn without_modules(words: Vec<Word>) -> (Vec<Word>, Vec<Declared>) {
+    let (mut kept, mut modules) = (Vec::new(), Vec::new());
+    let mut at = 0;
+    while let Some(word) = words.get(at) {
+        let name = words.get(at + 1).and_then(Word::ident);
+        let (Some("mod"), Some(name)) = (word.ident(), name) else {
+            kept.push(word.clone());
+            at += 1;
+            continue;
+        };
+        let body = at + 2;
+        let end = closing(&words, body);
+        let inside = end.and_then(|end| words.get(body + 1..end)).map(<[Word]>::to_vec);
+        at = end.unwrap_or(body) + 1;
+        modules.push(Declared { name: name.to_owned(), words: inside });
+    }
+    (kept, modules)
+}
+
+/// The paths of more than one segment that stand outside `use`, each with its line.
+pub(super) fn paths(words: &[Word]) -> Vec<(Vec<String>, usize)> {
+    let mut paths = Vec::new();
+    let mut at = 0;
+    while let Some(word) = words.get(at) {
+        match word.ident() {
+            Some("use") => at += words.iter().skip(at).take_while(|w| !w.is(&Kind::Punct(';'))).count(),
+            // `pub(in some::path)` names a place to be seen from, and imports nothing.
+            Some("pub") => at = closing(words, at + 1).unwrap_or(at) + 1,
+            Some(_) => {
+                let path = path_at(words, at);
+                at += path.len() * 3 - 2;
+                if path.len() > 1 {
+                    paths.push((path, word.line));
+                }
+            }
+            None => at += 1,
+        }
+    }
+    paths
+}
+
+/// The path that begins here: words joined by `::`.
+pub(super) fn path_at(words: &[Word], mut at: usize) -> Vec<String> {
+    let mut path = Vec::new();
+    while let Some(name) = words.get(at).and_then(Word::ident) {
+        path.push(name.to_owned());
+        if !is_joint(words, at + 1) {
+            break;
+        }
+        at += 3;
+    }
+    path
+}
+
+/// Two colons stand here.
+pub(super) fn is_joint(words: &[Word], at: usize) -> bool {
+    let colon = |at: usize| words.get(at).is_some_and(|word| word.is(&Kind::Punct(':')));
+    colon(at) && colon(at + 1)
+}
+
+/// The name occurs outside `use`.
+pub(super) fn has_ident(words: &[Word], name: &str) -> bool {
+    let mut used = false;
+    words.iter().any(|word| {
+        used = word.ident() == Some("use") || used && !word.is(&Kind::Punct(';'));
+        !used && word.ident() == Some(name)
+    })
+}
+
+/// Something of this name is defined here.
+pub(super) fn defines(words: &[Word], name: &str) -> bool {
+    let named = |word: &Word| word.ident() == Some(name);
+    words.windows(2).any(|pair| match pair {
+        [before, word] => named(word) && before.ident().is_some_and(|before| DEFINING.contains(&before)),
+        _ => false,
+    })
+}
+
+/// Where the bracket that opens at `at` closes.
+pub(super) fn closing(words: &[Word], at: usize) -> Option<usize> {
+    let mut depth = 0_usize;
+    for (index, word) in words.iter().enumerate().skip(at) {
+        match word.kind {
+            Kind::Open(_) => depth += 1,
+            Kind::Close(_) => depth = depth.checked_sub(1)?,
+            Kind::Ident(_) | Kind::Punct(_) | Kind::Literal => {}
+        }
+        if depth == 0 {
+            return (index > at).then_some(index);
+        }
+    }
+    None
+}
+
+fn flatten(stream: TokenStream, words: &mut Vec<Word>) {
+    let mut trees = stream.into_iter().peekable();
+    while let Some(tree) = trees.next() {
+        let line = tree.span().start().line;
+        let mut push = |kind| words.push(Word { kind, line });
+        match tree {
+            TokenTree::Ident(ident) => push(Kind::Ident(ident.to_string())),
+            TokenTree::Punct(punct) if punct.as_char() == '#' => {
+                // An attribute, or one of the whole file, as comments of documentation are; a test's takes its item along.
+                trees.next_if(|next| matches!(next, TokenTree::Punct(mark) if mark.as_char() == '!'));
+                let attribute = trees.next_if(|next| matches!(next, TokenTree::Group(_)));
+                if attribute.is_some_and(|attribute| is_for_tests(&attribute)) {
+                    skip_item(&mut trees);
+                }
+            }
+            TokenTree::Punct(punct) => push(Kind::Punct(punct.as_char())),
+            TokenTree::Literal(_) => push(Kind::Literal),
+            TokenTree::Group(group) => {
+                let (open, close) = match group.delimiter() {
+                    Delimiter::Parenthesis => ('(', ')'),
+                    Delimiter::Bracket => ('[', ']'),
+                    Delimiter::Brace => ('{', '}'),
+                    Delimiter::None => (' ', ' '),
+                };
+                push(Kind::Open(open));
+                let end = group.span_close().start().line;
+                flatten(group.stream(), words);
+                words.push(Word { kind: Kind::Close(close), line: end });
+            }
+        }
+    }
+}
+
+/// `[cfg(test)]`, or `[cfg(all(test, ...))]`.
+fn is_for_tests(attribute: &TokenTree) -> bool {
+    let text: String = attribute.to_string().split_whitespace().collect();
+    text == "[cfg(test)]" || text.starts_with("[cfg(all(test,")
+}
+
+fn skip_item(trees: &mut impl Iterator<Item = TokenTree>) {
+    let mut import = false;
+    for tree in trees {
+        match tree {
+            TokenTree::Ident(word) => import |= word == "use",
+            TokenTree::Punct(punct) if punct.as_char() == ';' => return,
+            TokenTree::Group(group) if group.delimiter() == Delimiter::Brace && !import => return,
+            TokenTree::Punct(_) | TokenTree::Group(_) | TokenTree::Literal(_) => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn idents(text: &str) -> Vec<String> {
+        outside_tests(text).unwrap().iter().filter_map(Word::ident).map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn comments_texts_and_tests_are_no_words() {
+        assert_eq!(idents("//! [`crate::a`]\n/// b\nfn c() { \"crate::d\"; /* e */ }"), ["fn", "c"]);
+        assert_eq!(idents("#[cfg(test)] mod tests { use a; } fn b() {}"), ["fn", "b"]);
+        assert_eq!(idents("#[cfg(test)] use a::{b, c}; struct D;"), ["struct", "D"]);
+        assert_eq!(
+            idents("#[cfg(all(test, unix))] #[must_use] fn a() {} #[cfg(unix)] fn b() {}"),
+            ["fn", "b"]
+        );
+        assert_eq!(idents("#[cfg(not(test))] fn a() {}"), ["fn", "a"]);
+    }
+
+    #[test]
+    fn a_path_is_found_wherever_it_stands_but_in_a_use() {
+        let words = outside_tests("use a::b;\npub(in c::d) fn e() { f!(g::h, &i::j::k::<l::M>()) }").unwrap();
+        let found: Vec<_> = paths(&words).into_iter().map(|(path, line)| (path.join("::"), line)).collect();
+        let expected = [("g::h", 2), ("i::j::k", 2), ("l::M", 2)].map(|(path, line)| (path.to_owned(), line));
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn modules_are_told_from_what_stands_in_the_file() {
+        let words = outside_tests("mod a; struct B; pub mod c { fn d() {} } fn e() {}").unwrap();
+        let (kept, modules) = without_modules(words);
+        assert!(defines(&kept, "B") && defines(&kept, "e") && !defines(&kept, "d"));
+        let [a, c] = modules.as_slice() else { panic!("two modules: {modules:?}") };
+        assert_eq!((a.name.as_str(), &a.words), ("a", &None));
+        assert!(c.name == "c" && defines(c.words.as_ref().unwrap(), "d"));
+    }
+}
