@@ -3,7 +3,7 @@
 //! The process that launches sandboxes has one [`Watcher`] for all of them. A root is opened before it becomes writable,
 //! closed when it is writable no longer; in between and at the end the watcher looks at what has appeared.
 //!
-//! - INVARIANT: nothing is created in the person's tree. What is changed there is a name moved to quarantine, or the keys of
+//! - INVARIANT: nothing is left in the person's tree. What is changed there is a name moved to quarantine, or the keys of
 //!   a repository's configuration that are put back, under git's own lock.
 //! - INVARIANT: no symlink is followed. Folders are entered by descriptor.
 //! - Nobody can tell who made a file. One that runs without being asked and appears while a sandbox could have made it is
@@ -14,6 +14,8 @@
 mod baseline;
 #[cfg(target_os = "linux")]
 mod content;
+#[cfg(target_os = "linux")]
+mod draft;
 #[cfg(target_os = "linux")]
 mod git;
 #[cfg(target_os = "linux")]

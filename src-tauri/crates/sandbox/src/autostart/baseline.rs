@@ -265,6 +265,15 @@ impl Baseline {
         }
     }
 
+    /// The file at a path is as it should be.
+    pub(super) fn settle(&mut self, path: &str, stamp: Stamp, content: Option<Vec<u8>>) {
+        let cover = self.entries.get(path).map_or(Cover::None, |entry| entry.cover);
+        // One that is covered is known by what was put there from outside.
+        let stamp =
+            self.entries.get(path).map(|entry| entry.stamp).filter(|_| cover != Cover::None).unwrap_or(stamp);
+        self.insert(path.to_owned(), Entry { stamp, cover, content, config: None });
+    }
+
     /// The paths that are to be closed.
     pub(super) fn closed(&self) -> impl Iterator<Item = &String> {
         self.entries.iter().filter(|(_, entry)| entry.cover != Cover::None).map(|(path, _)| path)

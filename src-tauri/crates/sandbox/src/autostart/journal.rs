@@ -5,7 +5,7 @@
 
 use std::{
     borrow::Cow,
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeMap,
     fs::{self, File},
     io::{self, Write},
     path::{Path, PathBuf},
@@ -56,13 +56,19 @@ enum Line<'a> {
         path: Cow<'a, str>,
         stamp: Stamp,
     },
-    /// A configuration is about to be locked, until it is told that it was restored.
-    Locked {
+    /// A new version of a file is about to be written beside it, by this name.
+    Drafted {
         path: Cow<'a, str>,
+        draft: Cow<'a, str>,
     },
     /// Told, or about to be.
     Found {
         finding: Cow<'a, Finding>,
+    },
+    /// Told, or about to be, as soon as the draft at this path is in its place.
+    Restored {
+        finding: Cow<'a, Finding>,
+        draft: Cow<'a, str>,
     },
 }
 
@@ -75,8 +81,10 @@ pub(super) struct Left {
     pub(super) roots: BTreeMap<String, Baseline>,
     pub(super) named: Vec<String>,
     pub(super) found: Vec<Finding>,
-    /// Files whose locks of ours may still be there.
-    pub(super) locked: BTreeSet<String>,
+    /// Files with the names of drafts that may still be there.
+    pub(super) drafts: Vec<(String, String)>,
+    /// What was about to be told, unless the draft at this path is still there.
+    pub(super) restored: Vec<(Finding, String)>,
 }
 
 impl Journal {
@@ -141,7 +149,8 @@ impl Journal {
             roots: BTreeMap::new(),
             named: vec![],
             found: vec![],
-            locked: BTreeSet::new(),
+            drafts: vec![],
+            restored: vec![],
         };
         for line in lines {
             match serde_json::from_str(line).map_err(io::Error::other) {
@@ -175,8 +184,12 @@ impl Journal {
         self.write(&Line::Replaced { path: path.into(), stamp })
     }
 
-    pub(super) fn locked(&self, path: &str) -> io::Result<()> {
-        self.write(&Line::Locked { path: path.into() })
+    pub(super) fn drafted(&self, path: &str, draft: &str) -> io::Result<()> {
+        self.write(&Line::Drafted { path: path.into(), draft: draft.into() })
+    }
+
+    pub(super) fn restored(&self, finding: &Finding, draft: &str) -> io::Result<()> {
+        self.write(&Line::Restored { finding: Cow::Borrowed(finding), draft: draft.into() })
     }
 
     pub(super) fn found(&self, finding: &Finding) -> io::Result<()> {
@@ -237,12 +250,10 @@ impl Left {
             Line::Replaced { path, stamp } => {
                 self.roots.values_mut().for_each(|baseline| baseline.replace(&path, stamp));
             }
-            Line::Locked { path } => _ = self.locked.insert(path.into_owned()),
-            Line::Found { finding } => {
-                if let Finding::Restored { path, .. } = finding.as_ref() {
-                    self.locked.remove(path);
-                }
-                self.found.push(finding.into_owned());
+            Line::Drafted { path, draft } => self.drafts.push((path.into_owned(), draft.into_owned())),
+            Line::Found { finding } => self.found.push(finding.into_owned()),
+            Line::Restored { finding, draft } => {
+                self.restored.push((finding.into_owned(), draft.into_owned()));
             }
         }
     }

@@ -69,6 +69,11 @@ impl Prepared {
         self.kept.join(name)
     }
 
+    /// Keeps a text there.
+    pub(super) fn keep(self, name: &str, text: &[u8]) -> io::Result<()> {
+        fs::write(self.to(name), text)
+    }
+
     /// Moves a name of a folder there; returns where it is then.
     pub(super) fn move_away(self, dir: &OwnedFd, name: &str) -> io::Result<String> {
         let to = self.to(name);

@@ -17,15 +17,16 @@ use std::{
     time::{Duration, Instant},
 };
 
-use rustix::fs::{AtFlags, CWD, unlinkat};
+use rustix::fs::CWD;
 
 use super::{
     Finding, Rules,
     baseline::{Baseline, Cover, LONGEST_KEPT, Recording, Stamp, above, content, hook_folder, last},
-    git,
+    draft, git,
     journal::{Journal, Left},
     names::Names,
     queue::Queue,
+    shut::open_shut,
     walk::open_folder,
 };
 use crate::{place::is_at_or_below, state::StateDir};
@@ -126,21 +127,23 @@ impl Watcher {
             hook_folder(path, &git::hooks_path(entry.config.as_ref()?.as_bytes())?)
         });
         self.hook_folders.extend(hooks);
-        for path in &left.locked {
-            if let Ok(dir) = open_folder(above(path)) {
-                let _ = unlinkat(&dir, format!("{}.lock", last(path)), AtFlags::empty());
+        let mut found = left.found;
+        // Moves and repairs that were noted and not made.
+        found.retain(|finding| match finding {
+            Finding::Quarantined { moved_to, .. } => is_there(moved_to),
+            Finding::Restored { .. } | Finding::Left { .. } | Finding::Unfinished { .. } => true,
+        });
+        let restored = left.restored.into_iter().filter(|(_, draft)| !is_there(draft));
+        found.extend(restored.map(|(finding, _)| finding));
+        for (path, draft) in &left.drafts {
+            if let Ok((dir, _shut)) = open_shut(above(path)) {
+                draft::remove(&dir, last(path), draft);
             }
         }
         let mut sandbox = Sandbox::new(left.rules, left.journal);
         sandbox.roots = left.roots;
         sandbox.named = left.named.into_iter().collect();
         self.sandboxes.insert(key.clone(), sandbox);
-        let mut found = left.found;
-        // A move that was noted and not made.
-        found.retain(|finding| match finding {
-            Finding::Quarantined { moved_to, .. } => std::fs::symlink_metadata(moved_to).is_ok(),
-            Finding::Restored { .. } | Finding::Left { .. } | Finding::Unfinished { .. } => true,
-        });
         let (more, done) = self.finish_keeping(&key);
         // What was noted before it was done is told once.
         let more: Vec<Finding> = more.into_iter().filter(|finding| !found.contains(finding)).collect();
@@ -308,10 +311,25 @@ impl Watcher {
             outer.into_iter().flat_map(|root| self.last_look(name, root)).collect();
         let done = self.sandboxes.remove(name).map(|sandbox| {
             findings.extend(sandbox.waiting);
+            for path in sandbox.named {
+                if let Ok(dir) = open_folder(above(&path)) {
+                    self.settle(&dir, &path);
+                }
+            }
             Done(sandbox.journal)
         });
         self.tidy();
         (findings, done)
+    }
+
+    /// Has a file count as it is now for every sandbox that can write there.
+    fn settle(&mut self, dir: &OwnedFd, path: &str) {
+        let Ok(stamp) = Stamp::of(dir, last(path)) else { return };
+        let text = content(dir, last(path), git::LONGEST);
+        for sandbox in self.sandboxes.values_mut() {
+            let around = sandbox.roots.iter_mut().filter(|(root, _)| is_in(path, root));
+            around.for_each(|(_, baseline)| baseline.settle(path, stamp, text.clone()));
+        }
     }
 
     /// Forgets what no sandbox needs.
@@ -342,7 +360,7 @@ impl Sandbox {
 
     /// The roots that a path is in.
     fn around(&self, path: &str) -> impl Iterator<Item = (&String, &Baseline)> {
-        self.roots.iter().filter(move |(root, _)| is_at_or_below(path, root) || *root == "/")
+        self.roots.iter().filter(move |(root, _)| is_in(path, root))
     }
 
     /// Whether anything at or below a path is closed or hidden.
@@ -361,6 +379,14 @@ impl Sandbox {
             self.waiting.push(Finding::Unfinished { reason });
         }
     }
+}
+
+fn is_in(path: &str, root: &str) -> bool {
+    root == "/" || is_at_or_below(path, root)
+}
+
+fn is_there(path: &str) -> bool {
+    std::fs::symlink_metadata(path).is_ok()
 }
 
 impl AsFd for Watcher {

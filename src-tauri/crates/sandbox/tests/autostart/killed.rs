@@ -3,7 +3,7 @@
 use std::{
     fs,
     io::{BufRead, BufReader, Write},
-    process::{Command, Stdio},
+    process::{Child, Command, Stdio},
     time::{Duration, Instant},
 };
 
@@ -25,15 +25,7 @@ fn what_a_killed_process_has_not_looked_at_is_looked_at_by_the_next() {
         scene.git("root", &["init", "-q"]);
         scene.write("root/.envrc", "mine");
         let before = scene.read("root/.git/config");
-        let name = "killed::what_a_killed_process_has_not_looked_at_is_looked_at_by_the_next";
-        let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", name, "--nocapture"])
-            .envs([(STATE, scene.text("state")), (ROOT, scene.root())])
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        assert!(lines.any(|line| line.unwrap() == "open"));
+        let mut child = watching(&scene);
         // The sandbox writes while the process is killed, at another moment each time.
         scene.write("root/.mcp.json", r#"{"mcpServers":{"evil":{}}}"#);
         let config = format!("{before}[user]\n\tname = Me\n[core]\n\tpager = evil\n");
@@ -56,7 +48,8 @@ fn what_a_killed_process_has_not_looked_at_is_looked_at_by_the_next() {
         );
         assert_eq!(scene.git("root", &["config", "user.name"]), "Me\n");
         assert_eq!(scene.read("root/.envrc"), "mine");
-        assert!(!scene.exists("root/.mcp.json") && !scene.exists("root/.git/config.lock"));
+        assert!(!scene.exists("root/.mcp.json"));
+        assert_eq!(configs(&scene), ["config"], "at {moment}");
         // Nothing is left for a second one, and what is alive is left alone.
         assert_eq!(Watcher::new(&scene.at("state")).unwrap().sweep(), []);
         let journals = fs::read_dir(scene.at("state/autostart")).unwrap();
@@ -64,6 +57,66 @@ fn what_a_killed_process_has_not_looked_at_is_looked_at_by_the_next() {
             journals.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
         assert!(matches!(journals.as_slice(), [one] if one.starts_with("s~")), "{journals:?}");
     }
+}
+
+#[test]
+fn a_repair_that_was_not_made_is_not_told_and_leaves_no_name_in_the_repository() {
+    let scene = Scene::new(Rules::default());
+    scene.git("root", &["init", "-q"]);
+    let mut child = watching(&scene);
+    // Somebody holds git's lock, so that the repair waits.
+    scene.write("root/.git/config.lock", "held");
+    let before = scene.read("root/.git/config");
+    scene.write("root/.git/config", &format!("{before}[core]\n\tpager = evil\n"));
+    let until = Instant::now() + Duration::from_secs(5);
+    while configs(&scene).len() < 3 {
+        assert!(Instant::now() < until, "{:?}", configs(&scene));
+        std::thread::yield_now();
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(configs(&scene).len(), 3, "the process was killed too late");
+    // Who set the key takes it out.
+    scene.write("root/.git/config", &before);
+    assert_eq!(swept(&scene), [("child".to_owned(), vec![])]);
+    // The lock is not ours to break.
+    assert_eq!(configs(&scene), ["config", "config.lock"]);
+    assert_eq!(scene.read("root/.git/config"), before);
+}
+
+/// The names of the repository's configuration, and of what is made of it.
+fn configs(scene: &Scene) -> Vec<String> {
+    let names = fs::read_dir(scene.at("root/.git")).unwrap();
+    let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut names: Vec<String> = names.filter(|name| name.starts_with("config")).collect();
+    names.sort();
+    names
+}
+
+/// What is found by the next start. A program that another test is just starting has the journal's lock for a moment.
+fn swept(scene: &Scene) -> Vec<(String, Vec<Finding>)> {
+    let until = Instant::now() + Duration::from_secs(5);
+    loop {
+        let swept = Watcher::new(&scene.at("state")).unwrap().sweep();
+        if !swept.is_empty() || Instant::now() > until {
+            return swept;
+        }
+        std::thread::yield_now();
+    }
+}
+
+/// A process that has opened the root, and watches it until it is killed.
+fn watching(scene: &Scene) -> Child {
+    let name = "killed::what_a_killed_process_has_not_looked_at_is_looked_at_by_the_next";
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", name, "--nocapture"])
+        .envs([(STATE, scene.text("state")), (ROOT, scene.root())])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    assert!(lines.any(|line| line.unwrap() == "open"));
+    child
 }
 
 fn watch(state: &str, root: &str) -> ! {
@@ -86,15 +139,7 @@ fn another_folder_in_the_place_of_a_root_is_not_looked_at() {
     drop(other);
     fs::rename(scene.at("root"), scene.at("old")).unwrap();
     scene.write("root/.mcp.json", r#"{"mcpServers":{"mine":{}}}"#);
-    // A program that another test is just starting has the lock for a moment.
-    let until = Instant::now() + Duration::from_secs(5);
-    let swept = loop {
-        let swept = Watcher::new(&scene.at("state")).unwrap().sweep();
-        if !swept.is_empty() || Instant::now() > until {
-            break swept;
-        }
-        std::thread::yield_now();
-    };
+    let swept = swept(&scene);
     assert!(
         matches!(swept.as_slice(), [(_, found)] if matches!(found.as_slice(), [Finding::Unfinished { .. }])),
         "{swept:?}"

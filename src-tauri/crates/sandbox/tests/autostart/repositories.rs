@@ -2,7 +2,7 @@
 
 use std::{fs, process::Command};
 
-use ironcurtain_sandbox::autostart::{Finding, Rules};
+use ironcurtain_sandbox::autostart::{Finding, GitConfig, Rules};
 
 use crate::scene::{Scene, short};
 
@@ -360,4 +360,53 @@ fn what_git_stores_is_not_looked_at_and_counts_for_nothing() {
     }
     assert_eq!(scene.now(), []);
     assert_eq!(scene.finish(), []);
+}
+
+#[test]
+fn a_key_that_one_sandbox_sets_while_another_is_opened_is_not_what_was_there_before() {
+    let mut scene = Scene::guarded();
+    repository(&scene, "root/repo");
+    scene.open();
+    let set = |scene: &Scene| drop(scene.git("root/repo", &["config", "core.fsmonitor", "evil"]));
+    set(&scene);
+    let root = scene.root();
+    scene.watcher.begin("other", Rules { git_config: GitConfig::Guarded, ..Rules::default() }).unwrap();
+    scene.watcher.open("other", &root).unwrap();
+    assert_eq!(short(&root, &scene.happened()), ["restored repo/.git/config core.fsmonitor"]);
+    assert_eq!(scene.finish(), []);
+    set(&scene);
+    assert_eq!(short(&root, &scene.watcher.finish("other")), ["restored repo/.git/config core.fsmonitor"]);
+    assert!(!scene.read("root/repo/.git/config").contains("evil"));
+}
+
+#[test]
+fn a_configuration_that_the_person_has_named_for_one_is_not_put_back_for_another() {
+    let mut scene = Scene::guarded();
+    repository(&scene, "root/repo");
+    let root = scene.root();
+    scene.open();
+    scene.watcher.begin("other", Rules { git_config: GitConfig::Guarded, ..Rules::default() }).unwrap();
+    scene.watcher.open("other", &root).unwrap();
+    let config = scene.text("root/repo/.git/config");
+    scene.watcher.named("other", &config);
+    scene.git("root/repo", &["config", "core.pager", "asked-for"]);
+    assert_eq!((scene.happened(), scene.watcher.finish("other")), (vec![], vec![]));
+    assert_eq!(scene.git("root/repo", &["config", "core.pager"]), "asked-for\n");
+    // For the other, it is from now on what was there before.
+    scene.git("root/repo", &["config", "core.editor", "evil"]);
+    assert_eq!(short(&root, &scene.finish()), ["restored repo/.git/config core.editor"]);
+    assert_eq!(scene.git("root/repo", &["config", "core.pager"]), "asked-for\n");
+}
+
+#[test]
+fn a_configuration_from_which_keys_are_taken_out_is_kept_as_it_was() {
+    let mut scene = Scene::guarded();
+    repository(&scene, "root/repo");
+    scene.open();
+    scene.git("root/repo", &["config", "core.pager", "perhaps-mine"]);
+    let written = scene.read("root/repo/.git/config");
+    assert!(matches!(scene.happened().as_slice(), [Finding::Restored { .. }]));
+    let kept = fs::read_dir(scene.at("state/quarantine")).unwrap().next().unwrap().unwrap().path();
+    assert_eq!(fs::read_to_string(kept.join("config")).unwrap(), written);
+    assert_eq!(fs::read_to_string(kept.join("origin")).unwrap(), scene.text("root/repo/.git/config"));
 }

@@ -1,0 +1,85 @@
+//! A new version of a file, written beside it and put in its place in one step, under the lock that git takes for it.
+//!
+//! - INVARIANT: its name is noted in the journal before it exists, and nobody could know it: whoever finds it there may remove
+//!   it. The lock is a second name of it, and known for ours by that.
+
+use std::{
+    fs::{File, Permissions},
+    io::{self, Write},
+    os::{fd::OwnedFd, unix::fs::PermissionsExt},
+    time::{Duration, Instant},
+};
+
+use rustix::{
+    fs::{AtFlags, Mode, OFlags, linkat, openat, renameat, unlinkat},
+    io::Errno,
+};
+
+use super::baseline::Stamp;
+
+/// How long git's lock is waited for.
+const PATIENCE: Duration = Duration::from_millis(200);
+
+/// The new version. When it is dropped, nothing of it is left but what was put in place.
+#[derive(Debug)]
+pub(super) struct Draft<'a> {
+    dir: &'a OwnedFd,
+    target: &'a str,
+    name: String,
+    file: File,
+}
+
+impl<'a> Draft<'a> {
+    /// A new version of `target`, by this name until it is in place.
+    pub(super) fn new(dir: &'a OwnedFd, target: &'a str, name: String) -> io::Result<Self> {
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = File::from(openat(dir, name.as_str(), flags, Mode::from_raw_mode(0o600))?);
+        Ok(Self { dir, target, name, file })
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Waits for git's lock and takes it; goes on without it where somebody does not give it back, or a file has but one name.
+    pub(super) fn lock(&mut self) {
+        let until = Instant::now() + PATIENCE;
+        let link = || linkat(self.dir, &*self.name, self.dir, lock_of(self.target), AtFlags::empty());
+        while link() == Err(Errno::EXIST) && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    pub(super) fn write(&mut self, text: &[u8], mode: u32) -> io::Result<()> {
+        self.file.write_all(text)?;
+        self.file.set_permissions(Permissions::from_mode(mode))
+    }
+
+    /// Puts it in the place of what is there.
+    pub(super) fn place(&self) -> io::Result<()> {
+        Ok(renameat(self.dir, &*self.name, self.dir, self.target)?)
+    }
+}
+
+impl Drop for Draft<'_> {
+    fn drop(&mut self) {
+        remove(self.dir, self.target, &self.name);
+    }
+}
+
+/// Removes what is left of a draft of `target`, and its lock.
+pub(super) fn remove(dir: &OwnedFd, target: &str, name: &str) {
+    let lock = lock_of(target);
+    if let Ok(locked) = Stamp::of(dir, lock.as_str()) {
+        // Before it was put in place and after it.
+        let is_ours = |name: &str| Stamp::of(dir, name).is_ok_and(|draft| draft.is_same_file(&locked));
+        if is_ours(name) || is_ours(target) {
+            let _ = unlinkat(dir, lock, AtFlags::empty());
+        }
+    }
+    let _ = unlinkat(dir, name, AtFlags::empty());
+}
+
+fn lock_of(target: &str) -> String {
+    format!("{target}.lock")
+}
