@@ -12,13 +12,13 @@ pub use tools::{ListedTool, fingerprint};
 
 use ironcurtain_daemon::config::{ConfigError, FileView, Sandbox, Server, Servers};
 use ironcurtain_daemon::consent::visible;
-use ironcurtain_daemon::containment::{Profile, Surroundings};
+use ironcurtain_daemon::containment::{Profile, ServerPrograms, Surroundings};
 use ironcurtain_daemon::home::{Home, HomeError};
-use ironcurtain_daemon::law::{LawError, canonical_home};
 use ironcurtain_daemon::packages::Packages;
+use ironcurtain_daemon::policy_snapshot::{SnapshotError, canonical_home};
 use ironcurtain_daemon::protection;
+use ironcurtain_daemon::server::Containment;
 use ironcurtain_daemon::server::process;
-use ironcurtain_daemon::server::{Containment, ServerPrograms};
 use scratch::Scratch;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -49,7 +49,7 @@ pub enum InspectError {
     Config(#[from] ConfigError),
     /// The home directory cannot be resolved.
     #[error("{0}")]
-    Law(#[from] LawError),
+    PolicySnapshot(#[from] SnapshotError),
     /// There is no such server.
     #[error("no server is named `{name}`; there is `{known}`")]
     Unknown {

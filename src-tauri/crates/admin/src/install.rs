@@ -25,8 +25,8 @@ use crate::inspect::InspectError;
 use crate::json_edit::JsonEditError;
 use ironcurtain_daemon::config::ConfigError;
 use ironcurtain_daemon::home::{Home, HomeError};
-use ironcurtain_daemon::law::LawError;
 use ironcurtain_daemon::packages::PackageError;
+use ironcurtain_daemon::policy_snapshot::SnapshotError;
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -55,7 +55,7 @@ pub enum InstallError {
     Config(#[from] ConfigError),
     /// The home directory cannot be resolved.
     #[error("{0}")]
-    Law(#[from] LawError),
+    PolicySnapshot(#[from] SnapshotError),
     /// There is no such server.
     #[error("no server is named `{name}`; there is `{known}`")]
     Unknown {

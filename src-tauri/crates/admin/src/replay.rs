@@ -12,7 +12,7 @@ use ironcurtain_audit::{self as audit, LOG_NAME};
 use ironcurtain_daemon::config::Servers;
 use ironcurtain_daemon::home::Home;
 use ironcurtain_daemon::judging::Setting;
-use ironcurtain_daemon::law::{Law, LawError};
+use ironcurtain_daemon::policy_snapshot::{PolicySnapshot, SnapshotError};
 use ironcurtain_daemon::resolved_call::LocatedCall;
 use ironcurtain_paths::{CanonicalPath, Resolver, Target};
 use ironcurtain_policy::{
@@ -115,34 +115,39 @@ pub enum ReplayError {
     },
     /// Our directory of sessions cannot be resolved.
     #[error("{0}")]
-    Place(#[from] LawError),
+    Place(#[from] SnapshotError),
 }
 
 /// Judges every call of the person's audit log since a moment by a policy.
 ///
 /// # Errors
 /// [`ReplayError`], when the log cannot be read or understood.
-pub fn replay(home: &Home, servers: &Servers, law: &Arc<Law>, since_ms: u64) -> Result<Replay, ReplayError> {
+pub fn replay(
+    home: &Home,
+    servers: &Servers,
+    snapshot: &Arc<PolicySnapshot>,
+    since_ms: u64,
+) -> Result<Replay, ReplayError> {
     let log = home.audit().join(LOG_NAME);
     let failed = |source| ReplayError::Log { path: log.clone(), source };
     let checked = audit::check(&log).map_err(failed)?;
     let calls = calls::read(&log, checked.length, since_ms).map_err(failed)?;
-    let replaying = Replaying { servers, law, sessions: sessions(home, law)? };
+    let replaying = Replaying { servers, snapshot, sessions: sessions(home, snapshot)? };
     let calls = calls.into_iter().map(|call| Replayed { now: replaying.judge(&call), call });
     // Half a line at the end is one that is being written.
     let problem = checked.problem.filter(|_| !checked.torn);
     Ok(Replay { entries: checked.entries, problem, calls: calls.collect() })
 }
 
-fn sessions(home: &Home, law: &Law) -> Result<CanonicalPath, LawError> {
+fn sessions(home: &Home, snapshot: &PolicySnapshot) -> Result<CanonicalPath, SnapshotError> {
     let path = home.sessions().to_string_lossy().into_owned();
-    let resolver = Resolver::new(law.home.clone(), law.home.clone());
-    resolver.locate(&path).map_err(|e| LawError::Path { path, problem: e.to_string() })
+    let resolver = Resolver::new(snapshot.home.clone(), snapshot.home.clone());
+    resolver.locate(&path).map_err(|e| SnapshotError::Path { path, problem: e.to_string() })
 }
 
 struct Replaying<'a> {
     servers: &'a Servers,
-    law: &'a Arc<Law>,
+    snapshot: &'a Arc<PolicySnapshot>,
     sessions: CanonicalPath,
 }
 
@@ -175,11 +180,11 @@ impl Replaying<'_> {
         let sandbox = self.sessions.join(&call.session).and_then(|session| session.join("sandbox")).ok();
         let base = sandbox.clone().unwrap_or_else(|| self.sessions.clone());
         Setting {
-            law: self.law.clone(),
+            snapshot: self.snapshot.clone(),
             server: call.server.clone(),
             contained: Setting::contained_by_name(self.servers, &call.server),
             sandbox,
-            resolver: Resolver::new(self.law.home.clone(), base),
+            resolver: Resolver::new(self.snapshot.home.clone(), base),
             grants: grants(call),
             hosts: hosts(call),
             approved: Vec::new(),
@@ -188,7 +193,7 @@ impl Replaying<'_> {
 
     /// An argument that is redacted and that judging may look at.
     fn hidden<'a>(&self, call: &'a Recorded) -> Option<&'a str> {
-        let tool = self.law.annotations.get(&call.server, &call.tool)?;
+        let tool = self.snapshot.annotations.get(&call.server, &call.tool)?;
         let mut marked = call.arguments.iter().filter(|(_, value)| audit::is_marked(value));
         marked.find(|(name, _)| is_looked_at(tool, name)).map(|(name, _)| name.as_str())
     }

@@ -149,8 +149,8 @@ mod tests {
         assert_eq!(told(config().into()), "`/p` cannot be read: there is no such file");
         let above = Err::<(), _>(missing()).context("`/p` cannot be used").unwrap_err();
         assert_eq!(told(above), "`/p` cannot be used: there is no such file");
-        let law = ironcurtain_daemon::LawError::from(config()).into();
+        let snapshot = ironcurtain_daemon::SnapshotError::from(config()).into();
         let expected = json!({ "message": "`/p` cannot be read: there is no such file", "file": "/p" });
-        assert_eq!(as_json(&law), expected);
+        assert_eq!(as_json(&snapshot), expected);
     }
 }

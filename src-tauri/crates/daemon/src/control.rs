@@ -53,15 +53,15 @@ pub(crate) async fn answer(inner: &Arc<Inner>, request: Request) -> Reply {
         Request::Session { session } => self::session(inner, &session).await,
         Request::LeftBehind => {
             let live: Vec<String> = inner.live().iter().map(|session| session.id.clone()).collect();
-            Reply::LeftBehind(inner.shared.autostart.left_behind(&live).await)
+            Reply::LeftBehind(inner.services.autostart.left_behind(&live).await)
         }
         Request::DecideLeft { session, path, choice } => {
-            match inner.shared.autostart.decide(&session, path, choice).await {
+            match inner.services.autostart.decide(&session, path, choice).await {
                 Ok(()) => self::session(inner, &session).await,
                 Err(problem) => undecided(&problem),
             }
         }
-        Request::LastLooks => Reply::LastLooks(inner.shared.autostart.last_looks().words()),
+        Request::LastLooks => Reply::LastLooks(inner.services.autostart.last_looks().words()),
         Request::Grants => Reply::Grants(grants(inner)),
         Request::Revoke { grant } => revoke(inner, &grant).await,
         Request::EndSession { session } => end_session(inner, &session),
@@ -75,7 +75,7 @@ pub(crate) async fn answer(inner: &Arc<Inner>, request: Request) -> Reply {
 }
 
 async fn session(inner: &Inner, id: &str) -> Reply {
-    match inner.shared.autostart.session(id).await {
+    match inner.services.autostart.session(id).await {
         Ok(found) => Reply::Session(found),
         Err(problem) => undecided(&problem),
     }
@@ -92,10 +92,10 @@ fn undecided(problem: &DecideError) -> Reply {
 }
 
 fn status(inner: &Inner) -> StatusView {
-    let questions = *inner.shared.broker.open().borrow();
-    let troubles = inner.shared.troubles.all();
+    let questions = *inner.services.broker.open().borrow();
+    let health = inner.services.health.all();
     StatusView {
-        protection: match (troubles.is_empty(), questions) {
+        protection: match (health.is_empty(), questions) {
             (false, _) => Protection::Degraded,
             (true, 0) => Protection::Protecting,
             (true, _) => Protection::Asking,
@@ -105,17 +105,17 @@ fn status(inner: &Inner) -> StatusView {
         started_ms: inner.started_ms,
         sessions: inner.live().len(),
         questions,
-        troubles,
-        servers: inner.in_force.settings().servers.names().map(str::to_owned).collect(),
-        policy: inner.shared.law().hash.clone(),
+        troubles: health,
+        servers: inner.reloader.settings().servers.names().map(str::to_owned).collect(),
+        policy: inner.services.snapshot().hash.clone(),
     }
 }
 
 /// What stands, and what is open for calls under way.
 fn grants(inner: &Inner) -> Vec<GrantView> {
-    let standing = inner.shared.grants.now();
+    let standing = inner.services.grants.now();
     let once: Vec<_> = inner.live().iter().flat_map(|session| session.allowed_once()).collect();
-    view::grants(standing.grants.iter().chain(&once), &inner.shared.law().home)
+    view::grants(standing.grants.iter().chain(&once), &inner.services.snapshot().home)
 }
 
 /// Takes back what is open for a call under way; nothing when there is no such thing.
@@ -136,7 +136,7 @@ async fn revoke(inner: &Arc<Inner>, id: &str) -> Reply {
     if let Some((grant, restarted)) = revoke_once(&restarts_before, id).await {
         return revoked(inner, grant, restarted).await;
     }
-    let (grant, version) = match inner.shared.grants.remove(id).await {
+    let (grant, version) = match inner.services.grants.remove(id).await {
         Ok(Some(removed)) => removed,
         Ok(None) => return failed(ErrorCode::NotFound, format!("there is no grant `{id}`")),
         Err(problem) => return failed(ErrorCode::Storage, problem.to_string()),
@@ -144,7 +144,7 @@ async fn revoke(inner: &Arc<Inner>, id: &str) -> Reply {
     let mut restarted = Vec::new();
     for (before, session) in restarts_before.iter().filter(|(_, s)| s.may_use(&grant.subject)) {
         // A session that ends meanwhile has lost everything.
-        if let Ok(applied) = session.server().caught_up(Versions { grants: version, law: 0 }).await
+        if let Ok(applied) = session.server().caught_up(Versions { grants: version, policy: 0 }).await
             && applied.restarts > *before
         {
             restarted.push(session.id.clone());
@@ -162,8 +162,8 @@ async fn revoked(inner: &Inner, grant: StandingGrant, restarted: Vec<String>) ->
     entry.server_name = Some(grant.subject.server);
     entry.session = grant.subject.session;
     grant.what.note_in(&mut entry);
-    let recorded = inner.shared.audit.record(entry).await;
-    inner.shared.changed();
+    let recorded = inner.services.audit.record(entry).await;
+    inner.services.changed();
     match recorded {
         Ok(_) => Reply::Revoked { grant: id, restarted },
         Err(problem) => failed(ErrorCode::Storage, format!("the grant is taken back, but {problem}")),
@@ -181,7 +181,7 @@ fn end_session(inner: &Inner, id: &str) -> Reply {
 }
 
 async fn activity(inner: &Inner, limit: usize) -> Reply {
-    let log = inner.shared.home.audit().join(LOG_NAME);
+    let log = inner.services.home.audit().join(LOG_NAME);
     let read = tokio::task::spawn_blocking(move || view::activity(&log, limit)).await;
     match read {
         Ok(Ok(entries)) => Reply::Activity(entries),
@@ -191,8 +191,8 @@ async fn activity(inner: &Inner, limit: usize) -> Reply {
 }
 
 async fn verify(inner: &Inner) -> Reply {
-    let log = inner.shared.home.audit().join(LOG_NAME);
-    let (written, stands) = match inner.shared.audit.standing().await {
+    let log = inner.services.home.audit().join(LOG_NAME);
+    let (written, stands) = match inner.services.audit.standing().await {
         Ok(standing) => standing,
         Err(problem) => return failed(ErrorCode::Storage, problem.to_string()),
     };

@@ -2,20 +2,21 @@
 
 use crate::autostart::{Autostart, Parts};
 use crate::consent::{Broker, Consent};
-use crate::containment::{Machine, MachineOptions};
+use crate::containment::{Machine, MachineOptions, ServerPrograms};
 use crate::control;
 use crate::descriptors;
 use crate::grants::{Expired, Grants, StoreError};
+use crate::health::{Concern, Health};
 use crate::home::{Home, HomeError};
 use crate::identity::{self, Client};
-use crate::in_force::{First, InForce, Means};
 use crate::last_words::LastWords;
-use crate::law::LawError;
 use crate::listener::{ListenError, Listener, Peer};
 use crate::packages::Packages;
-use crate::server::{LISTENING, ServerPrograms};
-use crate::session::{Session, Shared, Stdio};
-use crate::troubles::{Concern, Troubles};
+use crate::policy_snapshot::SnapshotError;
+use crate::reload::{First, Means, Reloader};
+use crate::server::LISTENING;
+use crate::services::Services;
+use crate::session::{Session, Stdio};
 use ironcurtain_audit::{self as audit, Audit, AuditError, Entry, Event, LOG_NAME, Unfinished};
 use ironcurtain_protocol::{Purpose, RefusalCode, Reply, Request, ShimHello, Stdio as StdioKind};
 use std::io;
@@ -50,7 +51,7 @@ pub enum StartError {
     Home(#[from] HomeError),
     /// A configuration or policy file is refused.
     #[error("{0}")]
-    Law(#[from] LawError),
+    PolicySnapshot(#[from] SnapshotError),
     /// The audit log cannot be continued.
     #[error(transparent)]
     Audit(#[from] AuditError),
@@ -80,8 +81,8 @@ impl StartError {
 pub struct Daemon(Arc<Inner>);
 
 pub(crate) struct Inner {
-    pub(crate) shared: Shared,
-    pub(crate) in_force: InForce,
+    pub(crate) services: Services,
+    pub(crate) reloader: Reloader,
     pub(crate) started_ms: u64,
     pub(crate) sessions: Mutex<Vec<Arc<Session>>>,
     ending: watch::Sender<bool>,
@@ -105,8 +106,8 @@ pub async fn start(mut options: Options, consent: Arc<dyn Consent>) -> Result<Da
     // The lock first: what follows must not be done by two.
     let listener = Listener::bind(&options.home.socket, &options.home.state)?;
     let first = First::read(&options.home)?;
-    let troubles = Troubles::default();
-    let audit = open_audit(&options.home, &troubles)?;
+    let health = Health::default();
+    let audit = open_audit(&options.home, &health)?;
     let (expired, expiries) = mpsc::unbounded_channel();
     let grants = Grants::open(&options.home.database(), expired)?;
     first.check_places(&options.home, &grants.now())?;
@@ -119,17 +120,17 @@ pub async fn start(mut options: Options, consent: Arc<dyn Consent>) -> Result<Da
         trial: options.home.srt().join("trial"),
         allow_root: options.allow_root,
     };
-    let machine = Machine::new(machine, troubles.clone());
+    let machine = Machine::new(machine, health.clone());
     let unfinished = audit::unfinished(&options.home.audit().join(LOG_NAME));
     let mut started = Entry::new(Event::Daemon, "the trusted process started");
-    started.policy_hash = Some(first.law().hash.clone());
+    started.policy_hash = Some(first.snapshot().hash.clone());
     audit.record(started).await?;
     let (changes, ending) = (watch::Sender::new(0), watch::Sender::new(false));
     let config = first.config().clone();
-    let in_force = first.follow(Means {
+    let reloader = first.follow(Means {
         home: options.home.clone(),
         audit: audit.clone(),
-        troubles: troubles.clone(),
+        health: health.clone(),
         grants: grants.watch(),
         machine: machine.clone(),
         changes: changes.clone(),
@@ -142,7 +143,7 @@ pub async fn start(mut options: Options, consent: Arc<dyn Consent>) -> Result<Da
         changes: changes.clone(),
         last_words: &last_words,
     });
-    let shared = Shared {
+    let services = Services {
         machine,
         programs: ServerPrograms {
             dir: options.programs,
@@ -151,18 +152,18 @@ pub async fn start(mut options: Options, consent: Arc<dyn Consent>) -> Result<Da
         },
         home: options.home,
         config,
-        laws: in_force.laws(),
+        snapshots: reloader.snapshots(),
         audit,
         grants,
         broker: Broker::new(consent),
-        troubles,
+        health,
         autostart,
         last_words,
         changes,
     };
     let inner = Arc::new(Inner {
-        shared,
-        in_force,
+        services,
+        reloader,
         started_ms: crate::clock::now_ms(),
         sessions: Mutex::default(),
         ending,
@@ -184,7 +185,7 @@ impl Daemon {
     /// A counter that moves whenever sessions, questions, grants or activity change.
     #[must_use]
     pub fn changes(&self) -> watch::Receiver<u64> {
-        self.0.shared.changes.subscribe()
+        self.0.services.changes.subscribe()
     }
 
     /// Waits until the trusted process has ended.
@@ -243,13 +244,13 @@ async fn accept(inner: Arc<Inner>, listener: Listener) {
             session.end();
         }
         while !inner.live().is_empty() && peers.join_next().await.is_some() {}
-        inner.shared.last_words.heard().await;
+        inner.services.last_words.heard().await;
     };
     if tokio::time::timeout(ENDING, ended).await.is_err() {
         unheard(&inner).await;
     }
     if let Err(problem) =
-        inner.shared.audit.record(Entry::new(Event::Daemon, "the trusted process ended")).await
+        inner.services.audit.record(Entry::new(Event::Daemon, "the trusted process ended")).await
     {
         tracing::error!(%problem, "the end is not on record");
     }
@@ -260,14 +261,14 @@ async fn accept(inner: Arc<Inner>, listener: Listener) {
 
 /// Puts on record that it ends although not everything was heard.
 async fn unheard(inner: &Inner) {
-    let words = inner.shared.autostart.last_looks().words();
+    let words = inner.services.autostart.last_looks().words();
     let summary = format!(
         "the trusted process ended before the last look at what sandboxes could write to was done ({}); it is done at the next \
          start",
         if words.is_empty() { "one did not end".to_owned() } else { words.join("; ") }
     );
     tracing::error!("{summary}");
-    if let Err(problem) = inner.shared.audit.record(Entry::new(Event::Daemon, summary)).await {
+    if let Err(problem) = inner.services.audit.record(Entry::new(Event::Daemon, summary)).await {
         tracing::error!(%problem, "the end is not on record");
     }
 }
@@ -286,8 +287,8 @@ async fn serve(inner: Arc<Inner>, peer: Peer) {
 }
 
 async fn serve_session(inner: Arc<Inner>, mut peer: Peer, shim: ShimHello) {
-    inner.in_force.look().await;
-    let now = inner.in_force.settings();
+    inner.reloader.look().await;
+    let now = inner.reloader.settings();
     let client = identity::of_shim(peer.pid, shim.label);
     let config = match now.servers.find(shim.server.as_deref()).cloned() {
         Some(config) => config,
@@ -310,8 +311,8 @@ async fn serve_session(inner: Arc<Inner>, mut peer: Peer, shim: ShimHello) {
             return refuse(&inner, &mut peer, &client, RefusalCode::Malformed, problem.to_string()).await;
         }
     };
-    let shared = Shared { config: now.config.clone(), ..inner.shared.clone() };
-    let opened = match Session::open(shared, client.clone(), config).await {
+    let services = Services { config: now.config.clone(), ..inner.services.clone() };
+    let opened = match Session::open(services, client.clone(), config).await {
         Ok(opened) => opened,
         Err(problem) => {
             return refuse(&inner, &mut peer, &client, RefusalCode::Unavailable, problem.to_string()).await;
@@ -335,13 +336,13 @@ async fn serve_session(inner: Arc<Inner>, mut peer: Peer, shim: ShimHello) {
         }
     }
     inner.sessions.lock().unwrap_or_else(PoisonError::into_inner).retain(|s| s.id != session.id);
-    inner.shared.changed();
+    inner.services.changed();
 }
 
 /// The log; what is wrong with it is among the troubles.
-fn open_audit(home: &Home, troubles: &Troubles) -> Result<Audit, AuditError> {
-    let troubles = troubles.clone();
-    Audit::open(&home.audit(), move |trouble| troubles.set(Concern::Audit, trouble))
+fn open_audit(home: &Home, health: &Health) -> Result<Audit, AuditError> {
+    let health = health.clone();
+    Audit::open(&home.audit(), move |trouble| health.set(Concern::Audit, trouble))
 }
 
 /// Refuses a session that has not begun, and puts that on record.
@@ -350,10 +351,10 @@ async fn refuse(inner: &Inner, peer: &mut Peer, client: &Client, code: RefusalCo
     let mut entry = Entry::new(Event::Session, format!("{name} was refused a session: {why}"));
     entry.client = Some(name.clone());
     entry.result = Some("refused".to_owned());
-    if let Err(problem) = inner.shared.audit.record(entry).await {
+    if let Err(problem) = inner.services.audit.record(entry).await {
         tracing::error!(%problem, "the refusal of a session is not on record");
     }
-    inner.shared.changed();
+    inner.services.changed();
     peer.refuse(code, why).await;
 }
 
@@ -368,11 +369,11 @@ async fn end_of_others(inner: Arc<Inner>, unfinished: io::Result<Vec<Unfinished>
         let summary = format!("the session of {name} ended with the trusted process, which did not end it");
         let mut entry = Entry::new(Event::Session, summary);
         (entry.session, entry.client, entry.server_name) = (Some(session), client, server);
-        if let Err(problem) = inner.shared.audit.record(entry).await {
+        if let Err(problem) = inner.services.audit.record(entry).await {
             tracing::error!(%problem, "the end of a session is not on record");
         }
     }
-    inner.shared.changed();
+    inner.services.changed();
 }
 
 async fn note_expiries(inner: Arc<Inner>, mut expiries: mpsc::UnboundedReceiver<Expired>) {
@@ -382,24 +383,24 @@ async fn note_expiries(inner: Arc<Inner>, mut expiries: mpsc::UnboundedReceiver<
         entry.client = Some(grant.subject.client_name);
         entry.server_name = Some(grant.subject.server);
         grant.what.note_in(&mut entry);
-        if let Err(problem) = inner.shared.audit.record(entry).await {
+        if let Err(problem) = inner.services.audit.record(entry).await {
             tracing::error!(%problem, "the end of a grant is not on record");
         }
-        inner.shared.changed();
+        inner.services.changed();
     }
 }
 
 /// What people are shown changes with the questions and the troubles too.
 async fn note_changes(inner: Arc<Inner>) {
-    let (mut open, mut troubles) = (inner.shared.broker.open(), inner.shared.troubles.watch());
+    let (mut open, mut health) = (inner.services.broker.open(), inner.services.health.watch());
     loop {
         let changed = tokio::select! {
             changed = open.changed() => changed,
-            changed = troubles.changed() => changed,
+            changed = health.changed() => changed,
         };
         if changed.is_err() {
             return;
         }
-        inner.shared.changed();
+        inner.services.changed();
     }
 }

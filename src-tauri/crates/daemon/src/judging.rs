@@ -6,8 +6,8 @@
 //! - Git is asked only for a call whose paths are not denied, and only about places that would not be denied either.
 
 use crate::config::{Server, Servers};
-use crate::law::Law;
 use crate::mounts::FileWrites;
+use crate::policy_snapshot::PolicySnapshot;
 use crate::resolve::{self, ResolvedValues};
 use crate::resolved_call::LocatedCall;
 use ironcurtain_git_facts::{Git, RemoteQuestion};
@@ -24,7 +24,7 @@ use std::sync::Arc;
 #[derive(Debug, Clone)]
 pub struct Setting {
     /// Policy, annotations, protected paths and gates.
-    pub law: Arc<Law>,
+    pub snapshot: Arc<PolicySnapshot>,
     /// The server.
     pub server: String,
     /// How its sandbox shows it files; nothing when it has none.
@@ -71,7 +71,7 @@ impl Setting {
         tool: &str,
         arguments: &'a Arc<Map<String, Value>>,
     ) -> Result<Planned<'a>, Denial> {
-        let plan = self.law.annotations.plan(&self.server, tool, arguments)?;
+        let plan = self.snapshot.annotations.plan(&self.server, tool, arguments)?;
         let found = resolve::paths(&plan, &Fact::Plain, |raw| self.resolver.resolve(raw))?;
         let remotes = RemoteQuestion::of(&plan, found.paths.iter().map(|found| &found.path));
         Ok(Planned { plan, found, remotes })
@@ -95,13 +95,13 @@ impl Setting {
             Some(denial) => Explanation { steps: Vec::new(), verdict: Verdict::Deny(denial) },
             None => {
                 let grants = self.grants_where(|path| located.has_folder(path));
-                self.with_context(&grants, |context| explain(&self.law.policy, context, &located.call))
+                self.with_context(&grants, |context| explain(&self.snapshot.policy, context, &located.call))
             }
         }
     }
 
     fn judge_call(&self, grants: &[Grant], call: &ResolvedCall) -> Verdict {
-        self.with_context(grants, |context| judge(&self.law.policy, context, call))
+        self.with_context(grants, |context| judge(&self.snapshot.policy, context, call))
     }
 
     /// The grants that are for what is there now: one for a file is none for a folder in its place.
@@ -114,15 +114,15 @@ impl Setting {
     }
 
     fn uncovers(&self, located: &LocatedCall) -> Option<Denial> {
-        located.uncovers(self.sandbox.as_ref(), self.contained?, &self.law.protected)
+        located.uncovers(self.sandbox.as_ref(), self.contained?, &self.snapshot.protected)
     }
 
     fn with_context<T>(&self, grants: &[Grant], then: impl FnOnce(&Context<'_>) -> T) -> T {
         then(&Context {
             sandbox: self.sandbox.as_ref(),
             sandbox_servers: std::slice::from_ref(&self.server),
-            protected: &self.law.protected,
-            gates: &self.law.gates,
+            protected: &self.snapshot.protected,
+            gates: &self.snapshot.gates,
             grants,
             hosts: &self.hosts,
             approved: &self.approved,
@@ -176,7 +176,7 @@ impl Planned<'_> {
             }
             is_open(facts, Some(place))
         };
-        let git = Git { person: setting.law.home.clone(), in_sandbox: setting.contained.is_some() };
+        let git = Git { person: setting.snapshot.home.clone(), in_sandbox: setting.contained.is_some() };
         question.answer(&git, &may_look)
     }
 }

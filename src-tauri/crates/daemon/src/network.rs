@@ -2,7 +2,7 @@
 //!
 //! - There is none for a server that may reach nothing: its sandbox has no way out at all.
 //! - What may be reached follows from the server's entry, live grants and calls under way, and from nothing else; the list
-//!   of hosts is that of the law in force.
+//!   of hosts is that of the policy in force.
 //! - A grant that was taken back is said to be gone once no connection rests on it.
 
 mod asking;
@@ -127,14 +127,14 @@ impl Network {
 
 /// Tells what is on the list and what is granted, whenever that changes.
 async fn follow(caller: Arc<Caller>, reach: Arc<Reach>) {
-    let (mut grants, mut laws) = (caller.shared.grants.watch(), caller.shared.laws.clone());
+    let (mut grants, mut snapshots) = (caller.services.grants.watch(), caller.services.snapshots.clone());
     loop {
         grants.mark_unchanged();
-        laws.mark_unchanged();
+        snapshots.mark_unchanged();
         caller.tell(&reach);
         let changed = tokio::select! {
             changed = grants.changed() => changed,
-            changed = laws.changed() => changed,
+            changed = snapshots.changed() => changed,
         };
         // Without an owner nothing changes again.
         if changed.is_err() {

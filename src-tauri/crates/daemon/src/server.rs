@@ -2,24 +2,24 @@
 //!
 //! - [`Server`] is the handle a session holds. The process behind it may end and be started again; calls that were
 //!   under way fail, and none runs twice.
-//! - One task ([`leg`]) owns the process and what is mounted; one task per process ([`pump`]) owns the conversation.
+//! - One task ([`actor`]) owns the process and what is mounted; one task per process ([`connection`]) owns the conversation.
 
+mod actor;
+mod connection;
 pub mod control;
-mod leg;
 mod mounted;
 pub mod process;
-mod pump;
 mod roots;
 
+pub use actor::{ActorOptions, Applied, Versions};
+pub use connection::{Answered, AtServer, Held, Outgoing, Pending, ServerConnection, share};
 pub(crate) use control::LISTENING;
-pub use leg::{Applied, LegOptions, Versions};
-pub use process::{Containment, ServerPrograms};
-pub use pump::{Answered, AtServer, Held, Outgoing, Pending, Pump, share};
+pub use process::Containment;
 pub use roots::{Shown, still_there};
 
 use crate::mounts::Need;
+use actor::{Command, Seen, State};
 use ironcurtain_paths::CanonicalPath;
-use leg::{Command, Seen, State};
 use serde_json::value::RawValue;
 use std::sync::Arc;
 use std::time::Duration;
@@ -62,7 +62,7 @@ pub struct Server {
     name: String,
     commands: mpsc::UnboundedSender<Command>,
     seen: Seen,
-    _leg: Arc<AbortOnDrop>,
+    _actor: Arc<AbortOnDrop>,
 }
 
 #[derive(Debug)]
@@ -92,24 +92,24 @@ impl Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        // Without the leg there is nothing mounted.
+        // Without the actor there is nothing mounted.
         let _ = self.commands.send(Command::Release(self.id));
     }
 }
 
 impl Server {
-    /// Starts the leg; the process is started at once.
+    /// Starts the actor; the process is started at once.
     #[must_use]
-    pub fn start(options: LegOptions) -> Self {
+    pub fn start(options: ActorOptions) -> Self {
         let name = options.server.name.clone();
         let (commands, inbox) = mpsc::unbounded_channel();
-        let (seen, task) = leg::start(options, commands.downgrade(), inbox);
-        Self { name, commands, seen, _leg: Arc::new(AbortOnDrop(task)) }
+        let (seen, task) = actor::start(options, commands.downgrade(), inbox);
+        Self { name, commands, seen, _actor: Arc::new(AbortOnDrop(task)) }
     }
 
     /// Keeps the parameters of the client's `initialize`, which the server has answered, so that a restarted server can be greeted the same way.
     pub fn remember_greeting(&self, params: Box<RawValue>) {
-        // Without the leg there is nobody to greet.
+        // Without the actor there is nobody to greet.
         let _ = self.commands.send(Command::Greeting(params));
     }
 
@@ -123,32 +123,35 @@ impl Server {
     ///
     /// # Errors
     /// [`ServerError`], when it does not run and cannot be started.
-    pub async fn pump(&self) -> Result<Pump, ServerError> {
-        self.when(|state| matches!(state, State::Up { pump, .. } if !pump.is_over())).await
+    pub async fn connection(&self) -> Result<ServerConnection, ServerError> {
+        self.when(|state| matches!(state, State::Up { connection, .. } if !connection.is_over())).await
     }
 
     /// The conversation, as soon as the server knows what it may see.
     ///
     /// # Errors
-    /// As [`Server::pump`].
-    pub async fn ready(&self) -> Result<Pump, ServerError> {
-        self.when(|state| matches!(state, State::Up { pump, settled: true, .. } if !pump.is_over())).await
+    /// As [`Server::connection`].
+    pub async fn ready(&self) -> Result<ServerConnection, ServerError> {
+        self.when(
+            |state| matches!(state, State::Up { connection, settled: true, .. } if !connection.is_over()),
+        )
+        .await
     }
 
     /// The conversation, if there is one right now.
     #[must_use]
-    pub fn pump_now(&self) -> Option<Pump> {
+    pub fn connection_now(&self) -> Option<ServerConnection> {
         match &*self.seen.state.borrow() {
-            State::Up { pump, .. } if !pump.is_over() => Some(pump.clone()),
+            State::Up { connection, .. } if !connection.is_over() => Some(connection.clone()),
             State::Up { .. } | State::Starting | State::Down(_) => None,
         }
     }
 
     /// The conversation, if the server can take a call right now.
     #[must_use]
-    pub fn ready_now(&self) -> Option<Pump> {
+    pub fn ready_now(&self) -> Option<ServerConnection> {
         match &*self.seen.state.borrow() {
-            State::Up { pump, settled: true, .. } if !pump.is_over() => Some(pump.clone()),
+            State::Up { connection, settled: true, .. } if !connection.is_over() => Some(connection.clone()),
             State::Up { .. } | State::Starting | State::Down(_) => None,
         }
     }
@@ -164,7 +167,7 @@ impl Server {
         answer.await.map_err(|_| ServerError::Ending)?
     }
 
-    /// Waits until what the server sees follows from these grants and this law, or later ones.
+    /// Waits until what the server sees follows from these grants and this policy, or later ones.
     ///
     /// # Errors
     /// [`ServerError::Ending`], when the session ends meanwhile.
@@ -195,10 +198,10 @@ impl Server {
         }
     }
 
-    async fn when(&self, ready: impl Fn(&State) -> bool) -> Result<Pump, ServerError> {
+    async fn when(&self, ready: impl Fn(&State) -> bool) -> Result<ServerConnection, ServerError> {
         let mut state = self.seen.state.clone();
         let is_down = |s: &State| matches!(s, State::Down(_));
-        let ended = |s: &State| matches!(s, State::Up { pump, .. } if pump.is_over());
+        let ended = |s: &State| matches!(s, State::Up { connection, .. } if connection.is_over());
         // One that has just ended is known to be down in a moment.
         let ended_just_now = ended(&state.borrow());
         if ended_just_now {
@@ -212,7 +215,7 @@ impl Server {
             Err(_) => Err(ServerError::Slow(self.name.clone())),
             Ok(Err(_)) => Err(ServerError::Ending),
             Ok(Ok(state)) => match &*state {
-                State::Up { pump, .. } => Ok(pump.clone()),
+                State::Up { connection, .. } => Ok(connection.clone()),
                 State::Down(reason) => Err(self.down(reason)),
                 State::Starting => Err(self.down("it is still starting")),
             },

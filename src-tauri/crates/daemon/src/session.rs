@@ -8,6 +8,7 @@ mod authorize;
 mod blocked;
 mod call;
 mod client;
+mod containment;
 mod echo;
 mod greeting;
 mod hosts;
@@ -17,10 +18,7 @@ mod one_time;
 mod passing;
 mod refusal;
 mod resource;
-mod shared;
 mod tool_call;
-
-pub use shared::Shared;
 
 use crate::autostart::SessionFacts;
 use crate::config::Server as ServerConfig;
@@ -31,7 +29,8 @@ use crate::home::{HomeError, private_dir};
 use crate::identity::Client;
 use crate::listener::attend;
 use crate::network::{Caller, Network};
-use crate::server::{Containment, LegOptions, Outgoing, Server};
+use crate::server::{ActorOptions, Containment, Outgoing, Server};
+use crate::services::Services;
 use crate::wire::{Id, Input, Output};
 use echo::Echo;
 use in_flight::{InFlight, Requests};
@@ -100,7 +99,7 @@ pub struct Session {
     pub id: String,
     /// Who is calling.
     pub client: Client,
-    shared: Shared,
+    services: Services,
     config: ServerConfig,
     server: Server,
     /// What lets the server reach anything, if anything does.
@@ -141,27 +140,31 @@ impl Session {
     ///
     /// # Errors
     /// [`SessionError`]: nothing was started.
-    pub async fn open(shared: Shared, client: Client, config: ServerConfig) -> Result<Opened, SessionError> {
+    pub async fn open(
+        services: Services,
+        client: Client,
+        config: ServerConfig,
+    ) -> Result<Opened, SessionError> {
         let id = crate::clock::random_name()?;
-        let dir = shared.home.sessions().join(&id);
+        let dir = services.home.sessions().join(&id);
         let sandbox_dir = dir.join("sandbox");
         private_dir(&dir)?;
         private_dir(&sandbox_dir)?;
         let sandbox = canonical(&sandbox_dir)?;
-        let law = shared.law();
-        let resolver = Resolver::new(law.home.clone(), sandbox.clone());
+        let snapshot = services.snapshot();
+        let resolver = Resolver::new(snapshot.home.clone(), sandbox.clone());
         let (to_client, lines) = mpsc::channel(TO_CLIENT);
         let (notes, notes_for_shim) = mpsc::unbounded_channel();
         let client_takes = watch::Sender::new(HashSet::new());
         let log = log::start(dir.join("session.log"));
         let (key, session) = (client.key.clone(), id.clone());
         let server_name = config.name.clone();
-        let around = Surroundings::new(&shared.home, &law.home, &law.protected, &sandbox)
+        let around = Surroundings::new(&services.home, &snapshot.home, &snapshot.protected, &sandbox)
             .map_err(|e| SessionError::Directory { path: dir.clone(), problem: e.to_string() })?;
-        let containment = shared.containment(&config, &around, &id).await;
+        let containment = containment::of(&services, &config, &around, &id).await;
         let says_it_is = Arc::default();
         let caller = Caller {
-            shared: shared.clone(),
+            services: services.clone(),
             session: id.clone(),
             client: client.clone(),
             says_it_is: Arc::clone(&says_it_is),
@@ -176,30 +179,30 @@ impl Session {
             started_ms: crate::clock::now_ms(),
         };
         let started_ms = facts.started_ms;
-        shared.autostart.began(&id, facts);
-        let server = Server::start(LegOptions {
+        services.autostart.began(&id, facts);
+        let server = Server::start(ActorOptions {
             server: config.clone(),
-            programs: shared.programs.clone(),
+            programs: services.programs.clone(),
             containment,
             network: network.clone(),
             around,
             resolver: resolver.clone(),
-            laws: shared.laws.clone(),
+            snapshots: services.snapshots.clone(),
             may_use: Box::new(move |g| g.subject.covers(&key, &server_name, &session)),
-            grants: shared.grants.watch(),
+            grants: services.grants.watch(),
             client: to_client.clone(),
             memory: Arc::new(Semaphore::new(UNREAD_KIB)),
             client_takes: client_takes.subscribe(),
             log: log.clone(),
-            audit: shared.audit.clone(),
-            autostart: shared.autostart.clone(),
+            audit: services.audit.clone(),
+            autostart: services.autostart.clone(),
             session: id.clone(),
-            _awaited: shared.last_words.awaited(),
+            _awaited: services.last_words.awaited(),
         });
         let session = Arc::new(Self {
             id,
             client,
-            shared,
+            services,
             config,
             server,
             network,
@@ -221,9 +224,9 @@ impl Session {
             last_in_line: Mutex::default(),
             end: watch::Sender::new(false),
         });
-        session.shared.audit.record(session.entry(Event::Session, session.began())).await?;
+        session.services.audit.record(session.entry(Event::Session, session.began())).await?;
 
-        session.shared.changed();
+        session.services.changed();
         Ok(Opened { session, lines, notes: notes_for_shim })
     }
 
@@ -258,7 +261,7 @@ impl Session {
             allowed: self.counts.allowed.load(Ordering::Relaxed),
             denied: self.counts.denied.load(Ordering::Relaxed),
             asked: self.counts.asked.load(Ordering::Relaxed),
-            left: self.shared.autostart.undecided(&self.id),
+            left: self.services.autostart.undecided(&self.id),
             roots: self.server.shown().roots.into_iter().map(shown_root).collect(),
         }
     }
@@ -348,17 +351,17 @@ impl Session {
         for (id, call) in &self.in_flight.take_all() {
             self.given_up(id, call, "the session ended before the call was answered").await;
         }
-        self.shared.grants.end_session(&self.id);
-        self.shared.autostart.ended(&self.id);
+        self.services.grants.end_session(&self.id);
+        self.services.autostart.ended(&self.id);
         let name = &self.client.view.name;
         let summary = match why {
             None => format!("{name} ended its session"),
             Some(why) => format!("the session of {name} was ended: {why}"),
         };
-        if let Err(problem) = self.shared.audit.record(self.entry(Event::Session, summary)).await {
+        if let Err(problem) = self.services.audit.record(self.entry(Event::Session, summary)).await {
             tracing::error!(%problem, "the end of a session is not on record");
         }
-        self.shared.changed();
+        self.services.changed();
     }
 }
 
@@ -373,7 +376,7 @@ impl Session {
         entry.request_id = Some(id.as_json().to_owned());
         entry.tool_name = Some(tool.clone());
         entry.result = Some("given up".to_owned());
-        if let Err(problem) = self.shared.audit.record(entry).await {
+        if let Err(problem) = self.services.audit.record(entry).await {
             tracing::error!(%problem, "the end of a call is not on record");
         }
     }

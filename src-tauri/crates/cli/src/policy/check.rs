@@ -4,7 +4,7 @@ use super::files::World;
 use super::{Beside, Report};
 use crate::problem::place_of_load;
 use crate::sheet::{Sheet, counted};
-use ironcurtain_daemon::LawError;
+use ironcurtain_daemon::SnapshotError;
 use ironcurtain_policy::{LoadError, Place};
 use ironcurtain_policy_tools::RuleLines;
 use ironcurtain_policy_tools::lint::{Finding, FindingKind, lint};
@@ -15,31 +15,32 @@ pub fn report(file: &Path, beside: &Beside) -> anyhow::Result<Report> {
     let world = match World::open(Some(file), beside) {
         Ok(world) => world,
         Err(problem) => {
-            return match problem.downcast_ref::<LawError>() {
-                Some(LawError::Load(error)) => Ok(refusal(file, error)),
+            return match problem.downcast_ref::<SnapshotError>() {
+                Some(SnapshotError::Load(error)) => Ok(refusal(file, error)),
                 Some(_) | None => Err(problem),
             };
         }
     };
-    let law = &world.law;
-    let lines = RuleLines::of(law.policy_text());
-    let findings: Vec<Located> = lint(&law.policy, &law.annotations, &law.protected, &law.home)
-        .into_iter()
-        .map(|finding| {
-            let line = finding.rule.as_ref().and_then(|rule| lines.line(rule, &finding.field));
-            Located { finding, line }
-        })
-        .collect();
+    let snapshot = &world.snapshot;
+    let lines = RuleLines::of(snapshot.policy_text());
+    let findings: Vec<Located> =
+        lint(&snapshot.policy, &snapshot.annotations, &snapshot.protected, &snapshot.home)
+            .into_iter()
+            .map(|finding| {
+                let line = finding.rule.as_ref().and_then(|rule| lines.line(rule, &finding.field));
+                Located { finding, line }
+            })
+            .collect();
     let name = file.display().to_string();
     let mut text: Sheet = findings.iter().map(|located| located.in_words(&name)).collect();
     text.line(format_args!(
         "{}, {}.",
-        counted(law.policy.rules().len(), "rule"),
+        counted(snapshot.policy.rules().len(), "rule"),
         counted(findings.len(), "finding")
     ));
     let json = json!({
         "file": name,
-        "rules": law.policy.rules().len(),
+        "rules": snapshot.policy.rules().len(),
         "findings": findings.iter().map(Located::as_json).collect::<Vec<_>>(),
     });
     Ok(Report { text, json, good: findings.is_empty() })

@@ -10,7 +10,7 @@ use std::path::Path;
 
 pub fn report(old: &Path, new: &Path, beside: &Beside) -> anyhow::Result<Report> {
     let (old, new) = (World::open(Some(old), beside)?, World::open(Some(new), beside)?);
-    let difference = diff(&old.law.policy, &new.law.policy, &new.law.annotations);
+    let difference = diff(&old.snapshot.policy, &new.snapshot.policy, &new.snapshot.annotations);
     Ok(Report { text: in_words(&difference), json: as_json(&difference), good: true })
 }
 

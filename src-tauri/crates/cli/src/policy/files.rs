@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use ironcurtain_admin::replay::{Replay, replay};
 use ironcurtain_daemon::judging::Setting;
 use ironcurtain_daemon::resolve::FoundPath;
-use ironcurtain_daemon::{Home, Law, LawFiles, Servers};
+use ironcurtain_daemon::{Home, PolicyFiles, PolicySnapshot, Servers};
 use ironcurtain_paths::{CanonicalPath, Resolver};
 use ironcurtain_policy::{Denial, Explanation};
 use serde_json::{Map, Value};
@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 /// A policy and everything calls are judged with.
 pub struct World {
-    pub law: Arc<Law>,
+    pub snapshot: Arc<PolicySnapshot>,
     ours: Home,
     servers: Servers,
     sandbox: Option<CanonicalPath>,
@@ -34,13 +34,13 @@ impl World {
     pub fn open(policy: Option<&Path>, beside: &Beside) -> anyhow::Result<Self> {
         let ours = Home::from_env()?;
         let servers = Servers::load(&ours)?;
-        let files = LawFiles {
+        let files = PolicyFiles {
             policy: policy.map(Path::to_path_buf),
             annotations: beside.annotations.clone(),
             lists: beside.lists.clone(),
         };
-        let law = Arc::new(Law::from_files(&ours, &servers, &files)?);
-        Ok(Self { law, ours, servers, sandbox: None })
+        let snapshot = Arc::new(PolicySnapshot::from_files(&ours, &servers, &files)?);
+        Ok(Self { snapshot, ours, servers, sandbox: None })
     }
 
     /// With a session sandbox at this folder.
@@ -59,7 +59,7 @@ impl World {
 
     /// Judges the calls of the audit log since a moment.
     pub fn replay(&self, since_ms: u64) -> anyhow::Result<Replay> {
-        Ok(replay(&self.ours, &self.servers, &self.law, since_ms)?)
+        Ok(replay(&self.ours, &self.servers, &self.snapshot, since_ms)?)
     }
 
     /// Judges a call as the trusted process would with what a client holds.
@@ -71,7 +71,7 @@ impl World {
         held: Option<&Held>,
     ) -> anyhow::Result<Judged> {
         let setting = Setting {
-            law: self.law.clone(),
+            snapshot: self.snapshot.clone(),
             server: server.to_owned(),
             contained: Setting::contained_by_name(&self.servers, server),
             sandbox: self.sandbox.clone(),
@@ -97,6 +97,6 @@ impl World {
                 CanonicalPath::assume_canonical(here)?
             }
         };
-        Ok(Resolver::new(self.law.home.clone(), base))
+        Ok(Resolver::new(self.snapshot.home.clone(), base))
     }
 }

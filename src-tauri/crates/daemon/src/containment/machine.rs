@@ -3,7 +3,7 @@
 
 use super::srt;
 use crate::config::{SandboxBackend, SandboxPolicy};
-use crate::troubles::{Concern, Troubles};
+use crate::health::{Concern, Health};
 use ironcurtain_sandbox::Availability;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ pub struct Machine(Arc<Inner>);
 struct Inner {
     options: watch::Sender<MachineOptions>,
     found: watch::Sender<Option<Availability>>,
-    troubles: Troubles,
+    health: Health,
 }
 
 /// What makes sandboxes here, and what becomes of servers where nothing can.
@@ -40,11 +40,11 @@ pub struct MachineOptions {
 impl Machine {
     /// Begins with a trial.
     #[must_use]
-    pub fn new(options: MachineOptions, troubles: Troubles) -> Self {
+    pub fn new(options: MachineOptions, health: Health) -> Self {
         let machine = Self(Arc::new(Inner {
             options: watch::Sender::new(options),
             found: watch::Sender::new(None),
-            troubles,
+            health,
         }));
         tokio::spawn(machine.clone().try_again());
         machine
@@ -92,7 +92,7 @@ impl Machine {
             let found = options.try_it().await;
             // Something else may have been chosen meanwhile.
             if *self.0.options.borrow() == options {
-                self.0.troubles.set(Concern::Sandbox, trouble(&found, options.policy));
+                self.0.health.set(Concern::Sandbox, trouble(&found, options.policy));
                 self.0.found.send_replace(Some(found.clone()));
                 return found;
             }
@@ -155,9 +155,9 @@ mod tests {
             trial: "/nonexistent".into(),
             allow_root: true,
         };
-        let troubles = Troubles::default();
-        let found = Machine::new(options, troubles.clone()).look().await;
-        (found, troubles.all())
+        let health = Health::default();
+        let found = Machine::new(options, health.clone()).look().await;
+        (found, health.all())
     }
 
     #[tokio::test]

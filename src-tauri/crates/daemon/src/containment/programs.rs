@@ -1,7 +1,19 @@
 //! Finding the programs that servers are. One of our own has to be as we installed it.
 
+use crate::packages::Packages;
 use ironcurtain_paths::OwnProgram;
 use std::path::{Path, PathBuf};
+
+/// Our own helper programs, and the packages of others.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerPrograms {
+    /// The directory that has `ironcurtain-sandbox` and `ironcurtain-filesystem`.
+    pub dir: PathBuf,
+    /// Whether sandboxes may be made by uid 0.
+    pub allow_root: bool,
+    /// The packages that servers are started from.
+    pub packages: Packages,
+}
 
 /// The program's real file, or the link that a virtual environment has for it: an absolute path, one of ours, or the first on the path.
 ///

@@ -16,10 +16,10 @@ fn world() -> (tempfile::TempDir, Setting) {
     std::os::unix::fs::symlink("docs/a.txt", base.join("person/link")).unwrap();
     let home = Home::under(&base.join("ic"), &base.join("person"));
     home.prepare().unwrap();
-    let law = Arc::new(Law::load(&home, &Servers::load(&home).unwrap()).unwrap());
-    let resolver = Resolver::new(law.home.clone(), law.home.clone());
+    let snapshot = Arc::new(PolicySnapshot::load(&home, &Servers::load(&home).unwrap()).unwrap());
+    let resolver = Resolver::new(snapshot.home.clone(), snapshot.home.clone());
     let setting = Setting {
-        law,
+        snapshot,
         server: "filesystem".to_owned(),
         contained: Some(FileWrites::InPlace),
         sandbox: CanonicalPath::assume_canonical("/s").ok(),
@@ -46,7 +46,7 @@ fn denial(setting: &Setting, tool: &str, arguments: Value) -> Option<String> {
 #[test]
 fn a_call_needs_what_its_paths_lead_to_outside_the_session_sandbox() {
     let (_dir, setting) = world();
-    let home = &setting.law.home;
+    let home = &setting.snapshot.home;
     let read = located(&setting, "read_text_file", json!({ "path": "~/link" }));
     let path = home.join("docs/a.txt").unwrap();
     assert_eq!(read.paths(), [path.as_str()]);
@@ -80,7 +80,7 @@ fn a_folder_that_holds_credentials_is_not_opened_as_a_whole() {
 #[test]
 fn a_grant_for_a_file_does_not_cover_a_folder_in_its_place() {
     let (_dir, setting) = world();
-    let path = setting.law.home.join("docs/a.txt").unwrap();
+    let path = setting.snapshot.home.join("docs/a.txt").unwrap();
     let granted = |kind| {
         let access = AccessSet::only(Access::Read);
         Setting {

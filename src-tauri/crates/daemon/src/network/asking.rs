@@ -56,7 +56,7 @@ impl Asking {
         if self.is_allowed(target) {
             return Ok(Answer::Granted);
         }
-        let (shared, client) = (&self.caller.shared, self.caller.client_view());
+        let (services, client) = (&self.caller.services, self.caller.client_view());
         let id = crate::clock::random_name().map_err(|e| format!("no question could be made: {e}"))?;
         let question = build_host(AskingHost {
             id: id.clone(),
@@ -65,17 +65,17 @@ impl Asking {
             server: &self.caller.server.name,
             server_command: &self.caller.command(),
             target,
-            deadline: shared.config.question_deadline(),
+            deadline: services.config.question_deadline(),
         });
         let offers = question.offers.clone();
         let mut entry = self.caller.entry(Event::Question, "a question was put to the person", target);
         entry.policy_decision = Some(PolicyDecision::new("escalate", &question.rule, &question.reason));
         entry.question_id = Some(id.clone());
-        shared.audit.record(entry).await.map_err(|e| e.to_string())?;
-        shared.changed();
+        services.audit.record(entry).await.map_err(|e| e.to_string())?;
+        services.changed();
         let asked = Instant::now();
-        let outcome = shared.broker.ask(question, self.settled(target)).await;
-        shared.changed();
+        let outcome = services.broker.ask(question, self.settled(target)).await;
+        services.changed();
         self.answered(target, &id, &outcome, asked).await?;
         match outcome {
             Outcome::Allowed { lifetime: Lifetime::Once, .. } => Ok(Answer::Once),
@@ -87,7 +87,7 @@ impl Asking {
             Outcome::Settled => Ok(Answer::Granted),
             refused
             @ (Outcome::Denied(_) | Outcome::Unavailable(_) | Outcome::Closed | Outcome::TimedOut) => {
-                let why = why(&refused, shared.config.question_deadline_seconds);
+                let why = why(&refused, services.config.question_deadline_seconds);
                 self.note_no(target, &why);
                 Ok(Answer::No { why })
             }
@@ -113,7 +113,7 @@ impl Asking {
         lifetime: Lifetime,
         question: &str,
     ) -> Result<(), String> {
-        let (shared, when) = (&self.caller.shared, (lifetime, crate::clock::now_ms()));
+        let (services, when) = (&self.caller.services, (lifetime, crate::clock::now_ms()));
         let (what, provenance) = (vec![Granted::Host(target.clone())], format!("question {question}"));
         let subject = self.caller.subject();
         let grants = grants_of(what, &subject, when, &provenance, crate::clock::random_name)
@@ -123,11 +123,11 @@ impl Asking {
             let mut entry = self.caller.entry(Event::Grant, summary, target);
             entry.grant_id = Some(grant.id.clone());
             entry.question_id = Some(question.to_owned());
-            shared.audit.record(entry).await.map_err(|e| e.to_string())?;
+            services.audit.record(entry).await.map_err(|e| e.to_string())?;
         }
-        shared.grants.add(grants).await.map_err(|e| format!("the grant could not be kept: {e}"))?;
+        services.grants.add(grants).await.map_err(|e| format!("the grant could not be kept: {e}"))?;
         self.caller.tell(&self.reach);
-        shared.changed();
+        services.changed();
         Ok(())
     }
 
@@ -143,7 +143,7 @@ impl Asking {
         entry.escalation_result = Some(name.to_owned());
         entry.question_id = Some(question.to_owned());
         entry.human_ms = Some(u64::try_from(asked.elapsed().as_millis()).unwrap_or(u64::MAX));
-        self.caller.shared.audit.record(entry).await.map(|_| ()).map_err(|e| e.to_string())
+        self.caller.services.audit.record(entry).await.map(|_| ()).map_err(|e| e.to_string())
     }
 
     /// The no that still holds.

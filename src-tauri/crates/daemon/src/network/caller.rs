@@ -4,8 +4,8 @@ use super::reach::Reach;
 use crate::config::Server;
 use crate::grants::{StandingGrant, Subject};
 use crate::identity::Client;
-use crate::law::Law;
-use crate::session::Shared;
+use crate::policy_snapshot::PolicySnapshot;
+use crate::services::Services;
 use ironcurtain_audit::{Entry, Event};
 use ironcurtain_egress::{Rules, Target};
 use ironcurtain_protocol::ClientView;
@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// One server of one session.
 pub struct Caller {
     /// What all sessions share.
-    pub shared: Shared,
+    pub services: Services,
     /// Session id.
     pub session: String,
     /// Whose session it is.
@@ -48,12 +48,12 @@ impl Caller {
         }
     }
 
-    /// The rules of its entry, with the list of the law in force. Where they are not understood, nothing is allowed.
-    fn rules(&self, law: &Law) -> Rules {
+    /// The rules of its entry, with the list of the policy in force. Where they are not understood, nothing is allowed.
+    fn rules(&self, snapshot: &PolicySnapshot) -> Rules {
         let settings = self.server.sandbox.settings().and_then(|settings| settings.network.as_ref());
         let (denied, ask): (&[String], bool) =
             settings.map_or((&[], false), |network| (&network.denied_domains, network.ask_unknown));
-        Rules::new(law.hosts_of(&self.server.name), denied, ask).unwrap_or_default()
+        Rules::new(snapshot.hosts_of(&self.server.name), denied, ask).unwrap_or_default()
     }
 
     /// An entry about a host.
@@ -69,9 +69,9 @@ impl Caller {
 
     /// Tells what is on its list and what is granted to it now.
     pub(super) fn tell(&self, reach: &Reach) {
-        let law = self.shared.law();
-        reach.obey(law.version, || self.rules(&law));
-        let table = self.shared.grants.now();
+        let snapshot = self.services.snapshot();
+        reach.obey(snapshot.version, || self.rules(&snapshot));
+        let table = self.services.grants.now();
         let covers =
             |grant: &&StandingGrant| grant.subject.covers(&self.client.key, &self.server.name, &self.session);
         let granted = table.grants.iter().filter(covers).filter_map(StandingGrant::for_proxy);

@@ -15,8 +15,8 @@ pub struct Reach {
 
 #[derive(Default)]
 struct Known {
-    /// The law that `entry` is from.
-    law: u64,
+    /// The policy that `entry` is from.
+    snapshot: u64,
     entry: Rules,
     /// The table of grants that `granted` is from.
     version: u64,
@@ -50,11 +50,11 @@ impl Reach {
         self.rules.subscribe()
     }
 
-    /// Takes the rules of the entry by this version of the law, unless a newer one is known.
-    pub(super) fn obey(&self, law: u64, rules: impl FnOnce() -> Rules) {
+    /// Takes the rules of the entry by this version of the policy, unless a newer one is known.
+    pub(super) fn obey(&self, snapshot: u64, rules: impl FnOnce() -> Rules) {
         self.change(|known| {
-            if law > known.law {
-                (known.law, known.entry) = (law, rules());
+            if snapshot > known.snapshot {
+                (known.snapshot, known.entry) = (snapshot, rules());
             }
         });
     }

@@ -26,18 +26,18 @@ impl OnRecord {
 impl Record for OnRecord {
     fn record(&self, event: ironcurtain_egress::Event) -> Boxed<'_, Result<(), String>> {
         Box::pin(async move {
-            let shared = &self.caller.shared;
+            let services = &self.caller.services;
             let entry = entry(&self.caller, &event);
             if !matches!(event.verdict, Verdict::Allowed(_)) {
                 self.pace.turn().await;
             }
-            shared.audit.record(entry).await.map_err(|e| e.to_string())?;
+            services.audit.record(entry).await.map_err(|e| e.to_string())?;
             if let Verdict::Allowed(By::Grant(id)) = event.verdict
                 && lent_to(&id).is_none()
             {
-                shared.grants.used(&[id]);
+                services.grants.used(&[id]);
             }
-            shared.changed();
+            services.changed();
             Ok(())
         })
     }

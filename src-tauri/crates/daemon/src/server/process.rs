@@ -7,28 +7,17 @@ mod srt;
 use super::control::Control;
 use crate::autostart::{Autostart, Watched};
 use crate::config::{FileView, Server};
-use crate::containment::{Profile, Surroundings};
+use crate::containment::{Profile, ServerPrograms, Surroundings};
 
 use crate::mounts::Need;
 use crate::network::{Network, Serving};
-use crate::packages::{FolderLock, PackageError, Packages};
+use crate::packages::{FolderLock, PackageError};
 use crate::wire::{Input, Output};
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_sandbox::{Access, Bound, KillHandle, Mount};
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
-
-/// Where our own helper programs are.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ServerPrograms {
-    /// The directory that has `ironcurtain-sandbox` and `ironcurtain-filesystem`.
-    pub dir: PathBuf,
-    /// Whether sandboxes may be made by uid 0.
-    pub allow_root: bool,
-    /// The packages that servers are started from.
-    pub packages: Packages,
-}
 
 /// How a server is run.
 #[derive(Debug, Clone)]

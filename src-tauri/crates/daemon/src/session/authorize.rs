@@ -6,8 +6,8 @@ use crate::autostart::runs_later;
 use crate::consent::Target;
 use crate::grants::{Files, StandingGrant};
 use crate::judging::{self, Setting};
-use crate::law::Law;
 use crate::mounts::Need;
+use crate::policy_snapshot::PolicySnapshot;
 use crate::resolved_call::LocatedCall;
 use crate::server::{Applied, Versions};
 use ironcurtain_paths::CanonicalPath;
@@ -25,14 +25,14 @@ pub(super) struct Judged {
 /// What a call was judged by.
 #[derive(Clone)]
 pub(super) struct JudgedBy {
-    pub(super) law: Arc<Law>,
+    pub(super) snapshot: Arc<PolicySnapshot>,
     grants: Vec<StandingGrant>,
     grants_version: u64,
 }
 
 impl JudgedBy {
     fn versions(&self) -> Versions {
-        Versions { grants: self.grants_version, law: self.law.version }
+        Versions { grants: self.grants_version, policy: self.snapshot.version }
     }
 }
 
@@ -48,8 +48,8 @@ pub(super) struct Authorization {
     pub(super) approved: Vec<Asked>,
     /// Files of that which run later.
     pub(super) named: Vec<CanonicalPath>,
-    pub(super) law: Arc<Law>,
-    /// Of the grants and of the law it was judged by.
+    pub(super) snapshot: Arc<PolicySnapshot>,
+    /// Of the grants and of the policy it was judged by.
     pub(super) versions: Versions,
 }
 
@@ -72,7 +72,7 @@ impl Session {
     /// Everything a call is judged with right now.
     fn setting(&self, by: &JudgedBy, approved: &[Asked]) -> Arc<Setting> {
         Arc::new(Setting {
-            law: by.law.clone(),
+            snapshot: by.snapshot.clone(),
             server: self.config.name.clone(),
             contained: Setting::contained(&self.config),
             sandbox: Some(self.sandbox.clone()),
@@ -84,10 +84,10 @@ impl Session {
     }
 
     pub(super) async fn judge(&self, tool: &ToolCall, approved: &[Asked]) -> Judged {
-        let table = self.shared.grants.now();
+        let table = self.services.grants.now();
         let grants: Vec<StandingGrant> =
             table.grants.iter().filter(|g| self.may_use(&g.subject)).cloned().collect();
-        let mut by = JudgedBy { law: self.shared.law(), grants, grants_version: table.version };
+        let mut by = JudgedBy { snapshot: self.services.snapshot(), grants, grants_version: table.version };
         let setting = self.setting(&by, approved);
         let (located, verdict) = match judging::locate(&setting, &tool.tool, &tool.arguments).await {
             Err(denial) => (None, Verdict::Deny(denial)),
@@ -114,7 +114,7 @@ impl Session {
         // A grant that would show something protected by now shows nothing by itself.
         let is_withheld = |grant: &StandingGrant| {
             let writes = |f: &Files| f.access.write || f.access.delete;
-            grant.files().is_some_and(|f| by.law.protected.is_uncovered_by(&f.path, writes(f)))
+            grant.files().is_some_and(|f| by.snapshot.protected.is_uncovered_by(&f.path, writes(f)))
         };
         let is_granted = |need: &Need| by.grants.iter().any(|grant| grant.shows(need) && !is_withheld(grant));
         let granted: Vec<Need> = needs.iter().filter(|need| is_granted(need)).cloned().collect();
@@ -122,7 +122,8 @@ impl Session {
         needs.retain(|need| self.sandboxed || !granted.contains(need));
         let wanted = located.wanted(&approved, self.config.file_writes).into_iter();
         let named = wanted.filter(|wanted| wanted.access == Access::Write && wanted.target != Target::Folder);
-        let named = named.map(|wanted| wanted.path).filter(|path| runs_later(path, &by.law.home)).collect();
+        let named =
+            named.map(|wanted| wanted.path).filter(|path| runs_later(path, &by.snapshot.home)).collect();
         Authorization {
             located,
             permit,
@@ -130,7 +131,7 @@ impl Session {
             granted,
             approved,
             named,
-            law: by.law.clone(),
+            snapshot: by.snapshot.clone(),
             versions: by.versions(),
         }
     }
@@ -168,12 +169,15 @@ impl Session {
         (last.replace(receiver), sender)
     }
 
-    /// Completes when a law comes that does not allow a call which was allowed.
+    /// Completes when a policy comes that does not allow a call which was allowed.
     pub(super) async fn forbidden(&self, tool: &ToolCall, authorization: &Authorization) {
-        let mut laws = self.shared.laws.clone();
-        let mut judged_by = authorization.versions.law;
+        let mut snapshots = self.services.snapshots.clone();
+        let mut judged_by = authorization.versions.policy;
         loop {
-            let newer = laws.wait_for(|law| law.version != judged_by).await.map(|law| law.version);
+            let newer = snapshots
+                .wait_for(|snapshot| snapshot.version != judged_by)
+                .await
+                .map(|snapshot| snapshot.version);
             let Ok(newer) = newer else { return std::future::pending().await };
             judged_by = newer;
             let again = self.judge(tool, &authorization.approved).await;
@@ -184,13 +188,13 @@ impl Session {
         }
     }
 
-    /// Completes when the call needs no question any more, because of an answer to another one or of another law.
+    /// Completes when the call needs no question any more, because of an answer to another one or of another policy.
     pub(super) async fn settled(&self, tool: &ToolCall) {
-        let (mut table, mut laws) = (self.shared.grants.watch(), self.shared.laws.clone());
+        let (mut table, mut snapshots) = (self.services.grants.watch(), self.services.snapshots.clone());
         loop {
             let changed = tokio::select! {
                 changed = table.changed() => changed,
-                changed = laws.changed() => changed,
+                changed = snapshots.changed() => changed,
             };
             if changed.is_err() {
                 return std::future::pending().await;

@@ -14,9 +14,9 @@ use super::passing::MALFORMED;
 use super::tool_call::ToolCall;
 use super::{Session, blocked, refusal};
 use crate::consent::{Asking, Lifetime, Outcome, Reach, build, opened_by};
-use crate::law::Law;
+use crate::policy_snapshot::PolicySnapshot;
 use crate::resolved_call::LocatedCall;
-use crate::server::{Answered, AtServer, Held, Lease, Pending, Pump, ServerError};
+use crate::server::{Answered, AtServer, Held, Lease, Pending, ServerConnection, ServerError};
 use crate::wire::Response;
 use ironcurtain_audit::{Event, PolicyDecision};
 use ironcurtain_policy::{Asked, Denial, Escalation, Permit, Verdict};
@@ -58,10 +58,10 @@ pub(super) async fn called(session: &Arc<Session>, ticket: Ticket, params: Optio
     match (judged.verdict, judged.located) {
         (Verdict::Allow(permit), Some(located)) => {
             let authorization = session.authorize(located, permit, &judged.by, Vec::new());
-            let at_once = |_: &Pump| session.shows(&authorization) && session.nobody_in_line();
+            let at_once = |_: &ServerConnection| session.shows(&authorization) && session.nobody_in_line();
             match session.server.ready_now().filter(at_once) {
-                Some(pump) => {
-                    match forward(session, &call, &authorization, &authorization.permit, &pump).await {
+                Some(connection) => {
+                    match forward(session, &call, &authorization, &authorization.permit, &connection).await {
                         Ok(pending) => {
                             let place = pending.place();
                             spawn(session, call, Some(place), |s, c| {
@@ -84,14 +84,14 @@ pub(super) async fn called(session: &Arc<Session>, ticket: Ticket, params: Optio
             }
         }
         (Verdict::Escalate(escalation), Some(located)) => {
-            let law = judged.by.law;
-            spawn(session, call, None, |s, c| ask(s, c, located, escalation, law));
+            let snapshot = judged.by.snapshot;
+            spawn(session, call, None, |s, c| ask(s, c, located, escalation, snapshot));
         }
         (Verdict::Deny(denial), located) => {
-            session.deny(&call, located.as_ref(), &denial, &judged.by.law).await
+            session.deny(&call, located.as_ref(), &denial, &judged.by.snapshot).await
         }
         (Verdict::Allow(_) | Verdict::Escalate(_), None) => {
-            session.deny(&call, None, &unresolved(), &judged.by.law).await;
+            session.deny(&call, None, &unresolved(), &judged.by.snapshot).await;
         }
     }
 }
@@ -112,12 +112,12 @@ async fn ask(
     call: Call,
     mut located: LocatedCall,
     mut escalation: Escalation,
-    mut law: Arc<Law>,
+    mut snapshot: Arc<PolicySnapshot>,
 ) {
     session.counts.asked.fetch_add(1, Ordering::Relaxed);
     let mut approved = Vec::new();
     for _ in 0..MOST_QUESTIONS {
-        match question(&session, &call, &located, &escalation, &law).await {
+        match question(&session, &call, &located, &escalation, &snapshot).await {
             Ok(yes) => approved.extend(yes),
             Err(reason) => return session.refuse(&call, reason).await,
         }
@@ -132,12 +132,14 @@ async fn ask(
                 let authorization = session.authorize(now, permit, &again.by, approved);
                 return proceed(session, call, authorization, None).await;
             }
-            (Verdict::Escalate(next), Some(now)) => (located, escalation, law) = (now, next, again.by.law),
+            (Verdict::Escalate(next), Some(now)) => {
+                (located, escalation, snapshot) = (now, next, again.by.snapshot)
+            }
             (Verdict::Deny(denial), now) => {
-                return session.deny(&call, now.as_ref(), &denial, &again.by.law).await;
+                return session.deny(&call, now.as_ref(), &denial, &again.by.snapshot).await;
             }
             (Verdict::Allow(_) | Verdict::Escalate(_), None) => {
-                return session.deny(&call, None, &unresolved(), &again.by.law).await;
+                return session.deny(&call, None, &unresolved(), &again.by.snapshot).await;
             }
         }
     }
@@ -151,7 +153,7 @@ async fn question(
     call: &Call,
     located: &LocatedCall,
     escalation: &Escalation,
-    law: &Law,
+    snapshot: &PolicySnapshot,
 ) -> Result<Vec<Asked>, String> {
     let id = crate::clock::random_name().map_err(|e| format!("DENIED: no question could be made: {e}"))?;
     let wanted = located.wanted(&escalation.values, session.config.file_writes);
@@ -171,21 +173,21 @@ async fn question(
         call: &located.call,
         found: &located.paths,
         hosts: &hosts,
-        limits: law.limits(),
-        deadline: session.shared.config.question_deadline(),
+        limits: snapshot.limits(),
+        deadline: session.services.config.question_deadline(),
     });
     let offers = question.offers.clone();
     let mut entry = session.about(call, Some(located), Event::Question, "a question was put to the person");
     entry.policy_decision = Some(PolicyDecision::new("escalate", &escalation.by.rule, &escalation.by.reason));
-    entry.policy_hash = Some(law.hash.clone());
+    entry.policy_hash = Some(snapshot.hash.clone());
     entry.question_id = Some(id.clone());
-    session.shared.audit.record(entry).await.map_err(|e| format!("DENIED: {e}"))?;
-    session.shared.changed();
+    session.services.audit.record(entry).await.map_err(|e| format!("DENIED: {e}"))?;
+    session.services.changed();
     let asked = Instant::now();
     let asking = session.asking(&call.ticket.id);
-    let outcome = session.shared.broker.ask(question, session.settled(&call.tool)).await;
+    let outcome = session.services.broker.ask(question, session.settled(&call.tool)).await;
     drop(asking);
-    session.shared.changed();
+    session.services.changed();
     session.answered(call, located, &id, &outcome, asked).await?;
     match outcome {
         Outcome::Allowed { offer, lifetime } => {
@@ -205,7 +207,7 @@ async fn question(
         Outcome::Settled => Ok(Vec::new()),
         refused @ (Outcome::Denied(_) | Outcome::Unavailable(_) | Outcome::Closed | Outcome::TimedOut) => {
             session.counts.denied.fetch_add(1, Ordering::Relaxed);
-            Err(refusal::unanswered(&refused, session.shared.config.question_deadline_seconds))
+            Err(refusal::unanswered(&refused, session.services.config.question_deadline_seconds))
         }
     }
 }
@@ -239,14 +241,14 @@ async fn shown(
     for _ in 0..MOST_ROUNDS {
         let lease = show(session, authorization).await?;
         // Mounting may have had to restart the server.
-        let pump = session.server.ready().await.map_err(not_shown)?;
+        let connection = session.server.ready().await.map_err(not_shown)?;
         let applied = session.server.applied();
         if let Some((path, reason)) = authorization.located.first_of(&applied.failed) {
             return Err(format!(
                 "The call was allowed, but the kernel could not show `{path}` to the server: {reason}."
             ));
         }
-        // While it was waited, a grant may have been taken back, the law or what the call names may have changed.
+        // While it was waited, a grant may have been taken back, the policy or what the call names may have changed.
         let again = session.judge(&call.tool, &authorization.approved).await;
         let now = match (again.verdict, again.located) {
             (Verdict::Allow(permit), Some(now))
@@ -262,7 +264,10 @@ async fn shown(
         let is_shown = now.to_lease(&applied).iter().all(|need| leased.contains(need));
         *authorization = now;
         if is_shown {
-            return Ok((forward(session, call, authorization, &authorization.permit, &pump).await?, lease));
+            return Ok((
+                forward(session, call, authorization, &authorization.permit, &connection).await?,
+                lease,
+            ));
         }
     }
     Err(refusal::changed())
@@ -291,18 +296,18 @@ async fn forward(
     call: &Call,
     authorization: &Authorization,
     permit: &Permit,
-    pump: &Pump,
+    connection: &ServerConnection,
 ) -> Result<Pending, String> {
     let params = call.tool.forwarded(&authorization.located.call).map_err(|e| format!("DENIED: {e}"))?;
     let mut entry = session.about(call, Some(&authorization.located), Event::Decision, "allowed");
     let reason = permit.reasons().first();
     entry.policy_decision = reason.map(|r| PolicyDecision::new("allow", &r.rule, &r.reason));
-    entry.policy_hash = Some(authorization.law.hash.clone());
+    entry.policy_hash = Some(authorization.snapshot.hash.clone());
     entry.grant_id = permit.grants().first().cloned();
-    session.shared.audit.record(entry).await.map_err(|e| format!("DENIED: {e}"))?;
+    session.services.audit.record(entry).await.map_err(|e| format!("DENIED: {e}"))?;
     session.counts.allowed.fetch_add(1, Ordering::Relaxed);
-    session.shared.grants.used(permit.grants());
-    Ok(pump.request_held("tools/call", Some(&params), call.budget.clone()))
+    session.services.grants.used(permit.grants());
+    Ok(connection.request_held("tools/call", Some(&params), call.budget.clone()))
 }
 
 /// Waits for the answer and passes it on; then what was shown and opened for this call alone is taken away.
@@ -328,10 +333,10 @@ async fn deliver(
     entry.result = Some(result.to_owned());
     entry.duration_ms = Some(millis(call.began));
     session.record(entry).await;
-    session.shared.changed();
+    session.services.changed();
 }
 
-/// Waits for the answer. What is shown for this call alone is taken away with it, or when a law comes that does not allow
+/// Waits for the answer. What is shown for this call alone is taken away with it, or when a policy comes that does not allow
 /// the call, or when what the person allowed once has been open long enough, by the person's word or by the clock.
 async fn answer(
     session: &Session,

@@ -85,8 +85,8 @@ async fn heard(session: &Arc<Session>, line: &[u8], budget: Held) -> ControlFlow
         }
         Ok(Incoming::Response { id, response }) => {
             // The process that asked is gone if there is none.
-            if let Some(pump) = session.server.pump_now() {
-                pump.respond(id, response, budget);
+            if let Some(connection) = session.server.connection_now() {
+                connection.respond(id, response, budget);
             }
         }
         Err(problem) => {
@@ -146,14 +146,14 @@ async fn initialize(session: &Arc<Session>, ticket: Ticket, params: Option<&RawV
     }
     *session.says_it_is.lock().unwrap_or_else(PoisonError::into_inner) = greeting.says_it_is;
     session.client_takes.send_replace(greeting.takes);
-    session.shared.changed();
-    match session.server.pump().await {
+    session.services.changed();
+    match session.server.connection().await {
         Err(problem) => {
             session.greeted.store(false, Ordering::Relaxed);
             session.fail(&ticket, ErrorCode::INTERNAL_ERROR, &problem.to_string()).await;
         }
-        Ok(pump) => {
-            let pending = pump.request_held("initialize", Some(&greeting.params), budget.clone());
+        Ok(connection) => {
+            let pending = connection.request_held("initialize", Some(&greeting.params), budget.clone());
             let (waiting, place) = (session.clone(), pending.place());
             session.track(&ticket.clone(), Some(place), async move {
                 waiting.deliver_greeting(&ticket, pending, greeting.params, budget).await;
@@ -179,8 +179,8 @@ async fn pass_on_record(
 
 /// Passes a request on and its answer back.
 async fn pass(session: &Arc<Session>, ticket: Ticket, method: &str, params: Option<&RawValue>, budget: Held) {
-    if let Some(pump) = session.server.pump_now() {
-        let pending = pump.request_held(method, params, budget.clone());
+    if let Some(connection) = session.server.connection_now() {
+        let pending = connection.request_held(method, params, budget.clone());
         let (waiting, place) = (session.clone(), pending.place());
         return session.track(&ticket.clone(), Some(place), async move {
             waiting.deliver(&ticket, pending, budget).await;
@@ -189,10 +189,10 @@ async fn pass(session: &Arc<Session>, ticket: Ticket, method: &str, params: Opti
     // Waiting for the server to start must not keep other messages from being read.
     let (waiting, method, params) = (session.clone(), method.to_owned(), params.map(ToOwned::to_owned));
     session.track(&ticket.clone(), None, async move {
-        match waiting.server.pump().await {
+        match waiting.server.connection().await {
             Err(problem) => waiting.fail(&ticket, ErrorCode::INTERNAL_ERROR, &problem.to_string()).await,
-            Ok(pump) => {
-                let pending = pump.request_held(&method, params.as_deref(), budget.clone());
+            Ok(connection) => {
+                let pending = connection.request_held(&method, params.as_deref(), budget.clone());
                 waiting.forwarded(&ticket, pending.place());
                 waiting.deliver(&ticket, pending, budget).await;
             }
@@ -217,8 +217,8 @@ async fn notified(session: &Arc<Session>, method: &str, params: Option<&RawValue
         "notifications/roots/list_changed" => {}
         _ => {
             // A server that is not there has missed nothing that it could act on.
-            if let Some(pump) = session.server.pump_now() {
-                pump.send(notification_line(method, params), budget);
+            if let Some(connection) = session.server.connection_now() {
+                connection.send(notification_line(method, params), budget);
             }
         }
     }

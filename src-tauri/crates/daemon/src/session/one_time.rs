@@ -1,6 +1,6 @@
 //! What a person allowed once, while the call is at its server: on the list like other grants, and not for ever.
 //!
-//! - INVARIANT: it ends with the answer, when the call is taken back, when the law forbids it, when the person takes it back,
+//! - INVARIANT: it ends with the answer, when the call is taken back, when the policy forbids it, when the person takes it back,
 //!   and after [`LONGEST`] in any case, whether the server answers or not.
 
 use super::Session;
@@ -91,7 +91,7 @@ impl Session {
         end.send_replace(true);
         // The call has let go of it then.
         end.closed().await;
-        // Whatever is asked of the leg now comes after that. A session that ends meanwhile has lost everything.
+        // Whatever is asked of the actor now comes after that. A session that ends meanwhile has lost everything.
         let _ = self.server.lease(Vec::new(), Vec::new()).await;
         Some(grant)
     }
@@ -120,7 +120,7 @@ impl Session {
         };
         let grants = opened.into_iter().map(grant).collect::<io::Result<_>>()?;
         let once = self.one_time.open(grants);
-        self.shared.changed();
+        self.services.changed();
         Ok(once)
     }
 
@@ -131,11 +131,11 @@ impl Session {
             entry.tool_name = Some(tool.to_owned());
             grant.what.note_in(&mut entry);
             entry.grant_id = Some(grant.id);
-            if let Err(problem) = self.shared.audit.record(entry).await {
+            if let Err(problem) = self.services.audit.record(entry).await {
                 tracing::error!(%problem, "what was allowed once is closed, and that is not on record");
             }
         }
-        self.shared.changed();
+        self.services.changed();
     }
 }
 

@@ -42,7 +42,7 @@ impl Session {
         let reason = format!("{} is passed on as it is", named(method, &params));
         entry.policy_decision = Some(PolicyDecision::new("allow", PASSED, &reason));
         entry.arguments = Some(redacted(&params));
-        self.shared.audit.record(entry).await.map(drop)
+        self.services.audit.record(entry).await.map(drop)
     }
 
     /// Turns a request away: on record, and in an answer.
@@ -77,10 +77,10 @@ impl Session {
 
     async fn denied(&self, entry: Entry) {
         self.counts.denied.fetch_add(1, Ordering::Relaxed);
-        if let Err(problem) = self.shared.audit.record(entry).await {
+        if let Err(problem) = self.services.audit.record(entry).await {
             tracing::error!(%problem, "what was turned away is not on record");
         }
-        self.shared.changed();
+        self.services.changed();
     }
 
     fn about_request(&self, id: &Id, method: &str, summary: &str) -> Entry {

@@ -67,7 +67,7 @@ mod tests {
     use crate::config::Servers;
     use crate::home::Home;
     use crate::judging::Setting;
-    use crate::law::Law;
+    use crate::policy_snapshot::PolicySnapshot;
     use ironcurtain_paths::Resolver;
 
     #[test]
@@ -78,11 +78,11 @@ mod tests {
         std::os::unix::fs::symlink("docs/a.txt", base.join("person/link")).unwrap();
         let home = Home::under(&base.join("ic"), &base.join("person"));
         home.prepare().unwrap();
-        let law = Arc::new(Law::load(&home, &Servers::load(&home).unwrap()).unwrap());
-        let resolver = Resolver::new(law.home.clone(), law.home.clone());
-        let path = law.home.join("docs/a.txt").unwrap();
+        let snapshot = Arc::new(PolicySnapshot::load(&home, &Servers::load(&home).unwrap()).unwrap());
+        let resolver = Resolver::new(snapshot.home.clone(), snapshot.home.clone());
+        let path = snapshot.home.join("docs/a.txt").unwrap();
         let setting = Setting {
-            law,
+            snapshot,
             server: "filesystem".to_owned(),
             contained: None,
             sandbox: None,

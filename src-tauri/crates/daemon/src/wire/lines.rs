@@ -6,7 +6,7 @@
 use std::io;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt};
 
-/// The longest message either leg may send: 64 MiB.
+/// The longest message either side may send: 64 MiB.
 pub const MAX_LINE_BYTES: usize = 64 * 1024 * 1024;
 
 /// What was read.

@@ -6,7 +6,7 @@ use serde_json::error::Category;
 use serde_json::value::RawValue;
 use std::fmt;
 
-/// The longest id either leg may give a request, as it is written: 1 KiB.
+/// The longest id either side may give a request, as it is written: 1 KiB.
 const LONGEST_ID: usize = 1024;
 
 /// A request id as it was written: a number or a string, of at most 1 KiB. Equal text is an equal id.

@@ -137,9 +137,9 @@ fn a_mail_names_who_it_goes_to_and_a_share_what_they_may_do() {
     assert_eq!(lines, ["send a message to <x@y.example>", "send a message to <z@y.example>"]);
     assert_eq!(arguments, ["to", "to"], "the body is told beside the lines");
     let roles = json!({ "user": ["email-address"], "role": ["share-permission"] });
-    let shared = Scene::new("add_member", roles, json!({ "user": "x@y.example", "role": "editor" }));
+    let services = Scene::new("add_member", roles, json!({ "user": "x@y.example", "role": "editor" }));
     assert_eq!(
-        shared.told(),
+        services.told(),
         (vec!["share with <x@y.example> as <editor>".into()], vec!["user".into(), "role".into()])
     );
 }

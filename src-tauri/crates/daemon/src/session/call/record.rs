@@ -2,7 +2,7 @@
 
 use super::Call;
 use crate::consent::Outcome;
-use crate::law::Law;
+use crate::policy_snapshot::PolicySnapshot;
 use crate::resolved_call::LocatedCall;
 use crate::session::{Session, refusal};
 use crate::wire::result_line;
@@ -26,18 +26,24 @@ impl Session {
         entry.escalation_result = Some(name.to_owned());
         entry.question_id = Some(question.to_owned());
         entry.human_ms = Some(millis(asked));
-        self.shared.audit.record(entry).await.map(|_| ()).map_err(|e| format!("DENIED: {e}"))
+        self.services.audit.record(entry).await.map(|_| ()).map_err(|e| format!("DENIED: {e}"))
     }
 
     /// The policy says no.
-    pub(super) async fn deny(&self, call: &Call, located: Option<&LocatedCall>, denial: &Denial, law: &Law) {
+    pub(super) async fn deny(
+        &self,
+        call: &Call,
+        located: Option<&LocatedCall>,
+        denial: &Denial,
+        snapshot: &PolicySnapshot,
+    ) {
         self.counts.denied.fetch_add(1, Ordering::Relaxed);
         let mut entry = self.about(call, located, Event::Decision, "denied");
         entry.policy_decision = Some(PolicyDecision::new("deny", &denial.rule, &denial.reason));
-        entry.policy_hash = Some(law.hash.clone());
+        entry.policy_hash = Some(snapshot.hash.clone());
         self.record(entry).await;
         self.refuse(call, refusal::denied(denial)).await;
-        self.shared.changed();
+        self.services.changed();
     }
 
     /// Answers with a tool result that says why not.
@@ -63,7 +69,7 @@ impl Session {
 
     /// For what has happened already and cannot be undone by a failing log.
     pub(super) async fn record(&self, entry: Entry) {
-        if let Err(problem) = self.shared.audit.record(entry).await {
+        if let Err(problem) = self.services.audit.record(entry).await {
             tracing::error!(%problem, "an event is not on record");
         }
     }

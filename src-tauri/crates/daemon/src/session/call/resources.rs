@@ -80,14 +80,14 @@ impl Session {
             grant.what.note_in(&mut entry);
             entry.grant_id = Some(grant.id.clone());
             entry.question_id = Some(question.to_owned());
-            self.shared.audit.record(entry).await.map_err(|e| format!("DENIED: {e}"))?;
+            self.services.audit.record(entry).await.map_err(|e| format!("DENIED: {e}"))?;
         }
-        self.shared
+        self.services
             .grants
             .add(grants)
             .await
             .map_err(|e| format!("DENIED: the grant could not be kept: {e}"))?;
-        self.shared.changed();
+        self.services.changed();
         Ok(())
     }
 }

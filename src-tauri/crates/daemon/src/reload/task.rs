@@ -1,12 +1,12 @@
 //! The owner of what is in force.
 
-use super::aside::{PATIENCE, Waiting, aside};
+use super::blocking::{PATIENCE, Waiting, aside};
+use super::file_watch::{Places, Watching};
 use super::read::{Current, Refused, Weighed, files, weigh};
-use super::watching::{Places, Watching};
-use super::{InForce, Means, Settings, change};
-use crate::law::Law;
+use super::{Means, Reloader, Settings, change};
+use crate::health::Concern;
+use crate::policy_snapshot::PolicySnapshot;
 use crate::protection::watched;
-use crate::troubles::Concern;
 use ironcurtain_audit::{Audit, AuditError, Entry};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,38 +15,38 @@ use tokio::sync::{mpsc, oneshot, watch};
 /// How many may wait for a look at the files.
 const QUEUE: usize = 16;
 
-pub(super) fn start(current: Current, means: Means) -> InForce {
+pub(super) fn start(current: Current, means: Means) -> Reloader {
     let (looks, inbox) = mpsc::channel(QUEUE);
-    let (publish_law, laws) = watch::channel(current.law.clone());
+    let (publish_snapshot, snapshots) = watch::channel(current.snapshot.clone());
     let (publish_settings, settings) = watch::channel(Arc::new(current.settings()));
-    let keeper = Keeper {
+    let task = ReloadTask {
         watching: Watching::new(),
         waiting: Waiting::default(),
-        audit_troubles: means.troubles.watch(),
+        audit_troubles: means.health.watch(),
         unrecorded: false,
         means,
         current,
-        laws: publish_law,
+        snapshots: publish_snapshot,
         settings: publish_settings,
     };
-    tokio::spawn(keeper.run(inbox));
-    InForce { laws, settings, looks }
+    tokio::spawn(task.run(inbox));
+    Reloader { snapshots, settings, looks }
 }
 
-struct Keeper {
+struct ReloadTask {
     means: Means,
     watching: Watching,
     /// For looks at the files.
     waiting: Waiting,
     current: Current,
-    laws: watch::Sender<Arc<Law>>,
+    snapshots: watch::Sender<Arc<PolicySnapshot>>,
     settings: watch::Sender<Arc<Settings>>,
     /// A change could not be put on record, and waits for that.
     unrecorded: bool,
     audit_troubles: watch::Receiver<BTreeMap<Concern, String>>,
 }
 
-impl Keeper {
+impl ReloadTask {
     async fn run(mut self, mut inbox: mpsc::Receiver<oneshot::Sender<()>>) {
         let mut ending = self.means.ending.clone();
         tokio::select! {
@@ -79,35 +79,35 @@ impl Keeper {
     /// Makes what the files say now come into force.
     async fn follow(&mut self) {
         // First the watch, then the look: what changes in between is noticed.
-        let (files, person) = (files(&self.means.home), self.current.law.home.clone());
+        let (files, person) = (files(&self.means.home), self.current.snapshot.home.clone());
         let find = move || Places::find(&files, watched(&person));
         let Some(places) = self.waiting.for_some_time(find).await else {
             return self.looked_in_vain();
         };
         let unwatched = self.watching.arm(places).err();
-        self.means.troubles.set(Concern::Watching, unwatched.map(|why| not_noticed(&why)));
+        self.means.health.set(Concern::Watching, unwatched.map(|why| not_noticed(&why)));
         let (home, before) = (self.means.home.clone(), self.current.clone());
         let grants = self.means.grants.borrow().clone();
         let weighed = self.waiting.for_some_time(move || {
             let weighed = weigh(&home, &before, &grants);
-            let differs = weighed.now.law.version != before.law.version;
-            let entry = differs.then(|| change::of_law(&before.law, &weighed.now.law));
+            let differs = weighed.now.snapshot.version != before.snapshot.version;
+            let entry = differs.then(|| change::of_policy(&before.snapshot, &weighed.now.snapshot));
             (weighed, entry)
         });
         let Some((Weighed { now, refused }, entry)) = weighed.await else {
             return self.looked_in_vain();
         };
-        self.means.troubles.set(Concern::Reading, None);
+        self.means.health.set(Concern::Reading, None);
         self.take(now, refused, entry).await;
     }
 
     fn looked_in_vain(&self) {
-        self.means.troubles.set(Concern::Reading, Some(not_read()));
+        self.means.health.set(Concern::Reading, Some(not_read()));
         self.means.changes.send_modify(|n| *n += 1);
     }
 
-    async fn take(&mut self, now: Current, refused: Refused, law: Option<Entry>) {
-        let recorded = self.publish(now, law).await;
+    async fn take(&mut self, now: Current, refused: Refused, snapshot: Option<Entry>) {
+        let recorded = self.publish(now, snapshot).await;
         self.unrecorded = recorded.is_err();
         let trouble = |what: &str, why: Option<String>| {
             why.map(|why| {
@@ -116,15 +116,15 @@ impl Keeper {
                 )
             })
         };
-        let law = refused.law.or(recorded.err().map(|problem| problem.to_string()));
-        self.means.troubles.set(Concern::Policy, trouble("the policy", law));
-        self.means.troubles.set(Concern::Servers, trouble("the configured servers", refused.servers));
-        self.means.troubles.set(Concern::Settings, trouble("the settings", refused.config));
+        let snapshot = refused.snapshot.or(recorded.err().map(|problem| problem.to_string()));
+        self.means.health.set(Concern::Policy, trouble("the policy", snapshot));
+        self.means.health.set(Concern::Servers, trouble("the configured servers", refused.servers));
+        self.means.health.set(Concern::Settings, trouble("the settings", refused.config));
         self.means.changes.send_modify(|n| *n += 1);
     }
 
     /// Puts it on record, then in force. What cannot be put on record waits.
-    async fn publish(&mut self, now: Current, law: Option<Entry>) -> Result<(), AuditError> {
+    async fn publish(&mut self, now: Current, snapshot: Option<Entry>) -> Result<(), AuditError> {
         let (old, new) = (self.current.settings(), now.settings());
         if old != new {
             self.means.audit.record(change::of_settings(&old, &new)).await?;
@@ -132,18 +132,18 @@ impl Keeper {
             self.settings.send_replace(Arc::new(new));
         }
         (self.current.config, self.current.servers) = (now.config, now.servers);
-        if let Some(entry) = law {
+        if let Some(entry) = snapshot {
             self.means.audit.record(entry).await?;
-            self.laws.send_replace(now.law.clone());
-            let before = std::mem::replace(&mut self.current.law, now.law.clone());
-            tokio::spawn(note_effect(self.means.audit.clone(), before, now.law));
+            self.snapshots.send_replace(now.snapshot.clone());
+            let before = std::mem::replace(&mut self.current.snapshot, now.snapshot.clone());
+            tokio::spawn(note_effect(self.means.audit.clone(), before, now.snapshot));
         }
         Ok(())
     }
 }
 
 /// Nobody waits for it: a change applies whether it is counted or not.
-async fn note_effect(audit: Audit, before: Arc<Law>, now: Arc<Law>) {
+async fn note_effect(audit: Audit, before: Arc<PolicySnapshot>, now: Arc<PolicySnapshot>) {
     if before.policy == now.policy {
         return;
     }
@@ -169,13 +169,13 @@ fn not_read() -> String {
 }
 
 /// Completes when the audit log could be written again.
-async fn recovered(troubles: &mut watch::Receiver<BTreeMap<Concern, String>>) {
+async fn recovered(health: &mut watch::Receiver<BTreeMap<Concern, String>>) {
     loop {
-        if troubles.changed().await.is_err() {
+        if health.changed().await.is_err() {
             // Nothing is told any more.
             return std::future::pending().await;
         }
-        if !troubles.borrow_and_update().contains_key(&Concern::Audit) {
+        if !health.borrow_and_update().contains_key(&Concern::Audit) {
             return;
         }
     }

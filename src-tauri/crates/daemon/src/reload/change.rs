@@ -2,14 +2,14 @@
 
 use super::Settings;
 use crate::config::Servers;
-use crate::law::Law;
+use crate::policy_snapshot::PolicySnapshot;
 use ironcurtain_audit::{Entry, Event, PolicyChange, PolicyEffect};
 use ironcurtain_policy::OpenFolder;
 use ironcurtain_policy_tools::diff::{Difference, diff, diff_rules};
 use std::collections::BTreeSet;
 
-/// Another law.
-pub(super) fn of_law(before: &Law, now: &Law) -> Entry {
+/// Another policy.
+pub(super) fn of_policy(before: &PolicySnapshot, now: &PolicySnapshot) -> Entry {
     let rules = diff_rules(&before.policy, &now.policy);
     let closed = closed(before, now);
     let mut entry = Entry::new(Event::Policy, summary(before, now, &rules, closed.len()));
@@ -25,7 +25,7 @@ pub(super) fn of_law(before: &Law, now: &Law) -> Entry {
 }
 
 /// Folders that were open to some server, and now are not, or no longer for everything.
-fn closed(before: &Law, now: &Law) -> Vec<String> {
+fn closed(before: &PolicySnapshot, now: &PolicySnapshot) -> Vec<String> {
     let closed: BTreeSet<String> = before
         .annotations
         .servers()
@@ -42,7 +42,7 @@ fn closed(before: &Law, now: &Law) -> Vec<String> {
 }
 
 /// What that comes to: made-up calls are judged by both, which takes a while when there are many rules.
-pub(super) fn effect(before: &Law, now: &Law) -> Entry {
+pub(super) fn effect(before: &PolicySnapshot, now: &PolicySnapshot) -> Entry {
     let difference = diff(&before.policy, &now.policy, &now.annotations);
     let looser = difference.decisions.iter().filter(|change| change.is_looser()).count();
     let stricter = difference.decisions.len() - looser;
@@ -65,7 +65,7 @@ pub(super) fn of_settings(before: &Settings, now: &Settings) -> Entry {
     Entry::new(Event::Policy, format!("for new sessions {}", all.join("; ")))
 }
 
-fn summary(before: &Law, now: &Law, rules: &Difference, closed: usize) -> String {
+fn summary(before: &PolicySnapshot, now: &PolicySnapshot, rules: &Difference, closed: usize) -> String {
     let counts = [("new", &rules.added), ("gone", &rules.removed), ("changed", &rules.changed)];
     let counts = counts.into_iter().filter(|(_, names)| !names.is_empty());
     let mut what: Vec<String> =
@@ -112,7 +112,7 @@ mod tests {
     use serde_json::json;
 
     /// Folders that may be read, and the first of them so decided.
-    fn law(home: &Home, folders: usize, first: &str) -> Law {
+    fn snapshot(home: &Home, folders: usize, first: &str) -> PolicySnapshot {
         let rule = |at: usize| {
             let then = if at == 0 { first } else { "escalate" };
             let within = json!({ "roles": ["read-path", "write-path", "delete-path"], "within": format!("/srv/{at}") });
@@ -120,7 +120,7 @@ mod tests {
         };
         let policy = json!({ "rules": (0..folders).map(rule).collect::<Vec<_>>() });
         std::fs::write(home.policy().join("compiled-policy.json"), policy.to_string()).unwrap();
-        Law::load(home, &Servers::load(home).unwrap()).unwrap()
+        PolicySnapshot::load(home, &Servers::load(home).unwrap()).unwrap()
     }
 
     #[test]
@@ -130,7 +130,7 @@ mod tests {
         let home = Home::under(&base.join("ic"), &base);
         home.prepare().unwrap();
         for (folders, cut_short) in [(2, 0), (100, 1)] {
-            let (before, now) = (law(&home, folders, "deny"), law(&home, folders, "escalate"));
+            let (before, now) = (snapshot(&home, folders, "deny"), snapshot(&home, folders, "escalate"));
             let entry = effect(&before, &now);
             let effect = entry.policy_effect.unwrap();
             assert!(effect.looser > 0, "{effect:?}");

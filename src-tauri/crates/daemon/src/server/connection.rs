@@ -102,7 +102,7 @@ impl Pending {
 
 /// A handle to the conversation.
 #[derive(Debug, Clone)]
-pub struct Pump {
+pub struct ServerConnection {
     inbox: mpsc::UnboundedSender<Say>,
     ids: Arc<AtomicU64>,
     /// The newest version of the roots that the server has asked for and been told.
@@ -118,7 +118,7 @@ enum Say {
 }
 
 /// What a conversation needs.
-pub(super) struct PumpOptions {
+pub(super) struct ConnectionOptions {
     pub(super) stdin: Output,
     pub(super) stdout: Input,
     /// Lines for the client.
@@ -133,9 +133,9 @@ pub(super) struct PumpOptions {
     pub(super) noise: mpsc::Sender<String>,
 }
 
-impl Pump {
+impl ServerConnection {
     /// Starts the conversation; `ended` completes when the server's output does.
-    pub(super) fn start(options: PumpOptions) -> (Self, oneshot::Receiver<()>) {
+    pub(super) fn start(options: ConnectionOptions) -> (Self, oneshot::Receiver<()>) {
         let (inbox, says) = mpsc::unbounded_channel();
         let (to_server, lines) = mpsc::unbounded_channel();
         let (told_sender, told) = watch::channel(0);

@@ -1,6 +1,6 @@
-//! The files a law is read from, as they stood at one moment.
+//! The files a policy is read from, as they stood at one moment.
 
-use super::{Hosts, LawError, LawFiles};
+use super::{Hosts, PolicyFiles, SnapshotError};
 use crate::config::{ConfigError, Text};
 use crate::home::Home;
 use ironcurtain_audit::hash_of;
@@ -10,18 +10,18 @@ use std::path::{Path, PathBuf};
 
 /// The three files.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct LawText {
+pub(crate) struct PolicyTexts {
     policy: Text,
     annotations: Text,
     lists: Text,
 }
 
-impl LawText {
+impl PolicyTexts {
     /// Reads those that are named, and the person's where none is.
     ///
     /// # Errors
     /// When one cannot be read, or one that is named is not there.
-    pub(crate) fn read(home: &Home, files: &LawFiles) -> Result<Self, LawError> {
+    pub(crate) fn read(home: &Home, files: &PolicyFiles) -> Result<Self, SnapshotError> {
         let [policy, annotations, lists] = Self::paths(home);
         Ok(Self {
             policy: named_or(files.policy.as_deref(), policy)?,
@@ -70,7 +70,7 @@ impl LawText {
 }
 
 /// The text of one file. One that was named must be there.
-fn named_or(named: Option<&Path>, usual: PathBuf) -> Result<Text, LawError> {
+fn named_or(named: Option<&Path>, usual: PathBuf) -> Result<Text, SnapshotError> {
     let text = Text::read(named.map_or(usual, Path::to_path_buf))?;
     if named.is_some() && text.content.is_none() {
         let source = io::Error::new(io::ErrorKind::NotFound, "there is no such file");

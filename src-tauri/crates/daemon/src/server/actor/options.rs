@@ -1,22 +1,22 @@
-//! What a server's leg is made of.
+//! What a server's actor is made of.
 
 use crate::autostart::Autostart;
 use crate::config::Server;
-use crate::containment::Surroundings;
+use crate::containment::{ServerPrograms, Surroundings};
 use crate::grants::{GrantTable, StandingGrant};
 use crate::last_words::Awaited;
-use crate::law::Law;
 use crate::network::Network;
-use crate::server::process::{Containment, ServerPrograms};
-use crate::server::pump::Outgoing;
+use crate::policy_snapshot::PolicySnapshot;
+use crate::server::connection::Outgoing;
+use crate::server::process::Containment;
 use ironcurtain_audit::Audit;
 use ironcurtain_paths::Resolver;
 use std::collections::HashSet;
 use std::sync::Arc;
 use tokio::sync::{Semaphore, mpsc, watch};
 
-/// What a leg needs.
-pub struct LegOptions {
+/// What an actor needs.
+pub struct ActorOptions {
     /// The server's configuration.
     pub server: Server,
     /// Our helper programs.
@@ -34,7 +34,7 @@ pub struct LegOptions {
     /// The live grants.
     pub grants: watch::Receiver<Arc<GrantTable>>,
     /// What calls are judged by.
-    pub laws: watch::Receiver<Arc<Law>>,
+    pub snapshots: watch::Receiver<Arc<PolicySnapshot>>,
     /// Lines for the client.
     pub client: mpsc::Sender<Outgoing>,
     /// The memory for what the client has not read yet, in KiB.
@@ -49,6 +49,6 @@ pub struct LegOptions {
     pub(crate) autostart: Autostart,
     /// The session's id, for the audit log.
     pub session: String,
-    /// Until the leg is gone, the trusted process does not end.
+    /// Until the actor is gone, the trusted process does not end.
     pub(crate) _awaited: Awaited,
 }

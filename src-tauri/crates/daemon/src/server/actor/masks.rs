@@ -1,11 +1,11 @@
 //! The masks of a sandbox: what is hidden and closed stays so, whatever programs outside do.
 
-use super::{Leg, Running};
+use super::{Actor, Running};
 use crate::server::control::Uncovered;
 use ironcurtain_audit::{Entry, Event};
 use ironcurtain_sandbox::{Answer, ControlOp};
 
-impl Leg {
+impl Actor {
     /// Has the supervisor look whether every mask is in place.
     pub(super) async fn check(&mut self) {
         let Some(control) = self.running.as_mut().and_then(Running::control) else { return };

@@ -1,4 +1,4 @@
-//! What passes a pump, and what does not.
+//! What passes a connection, and what does not.
 
 use super::*;
 use std::io::{BufRead, Write};
@@ -13,7 +13,7 @@ async fn a_server_that_does_not_read_its_answers_is_not_read_either() {
     let (_roots, roots) = watch::channel(Shown::default());
     let (_takes, client_takes) = watch::channel(HashSet::new());
     let (noise, _noise) = mpsc::channel(8);
-    let options = PumpOptions {
+    let options = ConnectionOptions {
         stdin: Output::new(to_server.into()).unwrap(),
         stdout: Input::new(from_server.into()).unwrap(),
         client,
@@ -22,7 +22,7 @@ async fn a_server_that_does_not_read_its_answers_is_not_read_either() {
         client_takes,
         noise,
     };
-    let (_pump, _ended) = Pump::start(options);
+    let (_pump, _ended) = ServerConnection::start(options);
     let mut asking = tokio::task::spawn_blocking(move || {
         for n in 0..PINGS {
             writeln!(stdout, "{{\"jsonrpc\":\"2.0\",\"id\":{n},\"method\":\"ping\"}}").unwrap();

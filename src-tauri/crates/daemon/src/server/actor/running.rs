@@ -1,8 +1,8 @@
 //! The process that runs, and how it ends.
 
+use crate::server::connection::ServerConnection;
 use crate::server::control::Control;
 use crate::server::process::Hold;
-use crate::server::pump::Pump;
 use ironcurtain_sandbox::ControlOp;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ const STOP_BOUND: Duration = Duration::from_secs(5);
 
 /// A process and what holds it.
 pub(super) struct Running {
-    pub(super) pump: Pump,
+    pub(super) connection: ServerConnection,
     pub(super) hold: Hold,
     pub(super) ended: oneshot::Receiver<()>,
 }

@@ -1,33 +1,33 @@
 //! The owner of one server's process and of what it sees.
 //!
 //! - What is mounted follows from the live grants and the leases of calls under way; nothing else adds a mount
-//!   (see [`converge`]).
-//! - Another law is followed as another grant is: what it opens no longer is taken away, with proof.
+//!   (see [`reconcile`]).
+//! - Another policy is followed as another grant is: what it opens no longer is taken away, with proof.
 //! - A process that is started again is greeted as the client greeted the first one.
 
 mod applied;
-mod converge;
 mod files;
 mod masks;
 mod options;
+mod reconcile;
 mod running;
 
 pub use applied::{Applied, Versions};
-pub use options::LegOptions;
+pub use options::ActorOptions;
 
+use super::connection::{Answered, ConnectionOptions, ServerConnection};
 use super::control::Control;
 use super::mounted::Mounted;
 use super::process::{self, Hold, Process, Start, Watch};
-use super::pump::{Answered, Pump, PumpOptions};
 use super::roots::Shown;
 use super::{Lease, ServerError};
 use crate::autostart::Watched;
 use crate::mounts::{Need, united};
 use crate::wire::{Input, Response, notification_line};
-use converge::Lawful;
 use files::SessionFiles;
 use ironcurtain_audit::{Entry, Event};
 use ironcurtain_paths::CanonicalPath;
+use reconcile::ServerRules;
 use running::{Running, ended, uncovered};
 use serde_json::value::RawValue;
 use std::collections::{BTreeMap, BTreeSet};
@@ -46,7 +46,7 @@ const STEADY: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub(super) enum State {
     Starting,
-    Up { pump: Pump, pid: u32, settled: bool },
+    Up { connection: ServerConnection, pid: u32, settled: bool },
     Down(String),
 }
 
@@ -59,19 +59,19 @@ pub(super) enum Command {
     Release(u64),
 }
 
-/// Starts the leg; it ends with the last sender of commands, or when its task is aborted.
+/// Starts the actor; it ends with the last sender of commands, or when its task is aborted.
 pub(super) fn start(
-    options: LegOptions,
+    options: ActorOptions,
     commands: mpsc::WeakUnboundedSender<Command>,
     inbox: mpsc::UnboundedReceiver<Command>,
 ) -> (Seen, AbortHandle) {
     let (state, state_seen) = watch::channel(State::Starting);
     let (applied, applied_seen) = watch::channel(Applied::default());
     let (roots, roots_seen) = watch::channel(Shown::default());
-    let lawful = Lawful::of(&options.laws.borrow(), &options.server.name);
-    let leg = Leg {
+    let server_rules = ServerRules::of(&options.snapshots.borrow(), &options.server.name);
+    let actor = Actor {
         _files: SessionFiles::of(&options.containment),
-        lawful,
+        server_rules,
         hides_too_little: false,
         options,
         commands,
@@ -92,11 +92,11 @@ pub(super) fn start(
         restarts: 0,
         starts: 0,
     };
-    let task = tokio::spawn(leg.run(inbox)).abort_handle();
+    let task = tokio::spawn(actor.run(inbox)).abort_handle();
     (Seen { state: state_seen, applied: applied_seen, roots: roots_seen }, task)
 }
 
-/// What others see of a leg.
+/// What others see of an actor.
 #[derive(Debug, Clone)]
 pub(super) struct Seen {
     pub(super) state: watch::Receiver<State>,
@@ -110,15 +110,15 @@ struct Leased {
     named: Vec<CanonicalPath>,
 }
 
-struct Leg {
-    options: LegOptions,
+struct Actor {
+    options: ActorOptions,
     /// For the leases it gives; weak, so that it does not keep itself alive.
     commands: mpsc::WeakUnboundedSender<Command>,
     state: watch::Sender<State>,
     applied: watch::Sender<Applied>,
     roots: watch::Sender<Shown>,
     running: Option<Running>,
-    lawful: Lawful,
+    server_rules: ServerRules,
     /// What no server may read has changed since the process was started.
     hides_too_little: bool,
     mounted: Vec<Mounted>,
@@ -143,11 +143,11 @@ struct Leg {
     _files: Option<SessionFiles>,
 }
 
-impl Leg {
+impl Actor {
     async fn run(mut self, mut inbox: mpsc::UnboundedReceiver<Command>) {
         self.bring_up().await;
-        self.converge().await;
-        let (mut grants, mut laws) = (self.options.grants.clone(), self.options.laws.clone());
+        self.reconcile().await;
+        let (mut grants, mut snapshots) = (self.options.grants.clone(), self.options.snapshots.clone());
         loop {
             let check = self.running.as_mut().and_then(Running::check);
             tokio::select! {
@@ -162,16 +162,16 @@ impl Leg {
                     let version = grants.borrow_and_update().version;
                     // A use is a change of the table too, but not of what is granted.
                     if version != self.applied.borrow().versions.grants {
-                        self.converge().await;
+                        self.reconcile().await;
                     }
                 }
-                changed = laws.changed() => {
+                changed = snapshots.changed() => {
                     if changed.is_err() {
                         return;
                     }
-                    let version = laws.borrow_and_update().version;
-                    if version != self.applied.borrow().versions.law {
-                        self.converge().await;
+                    let version = snapshots.borrow_and_update().version;
+                    if version != self.applied.borrow().versions.policy {
+                        self.reconcile().await;
                     }
                 }
                 () = uncovered(check) => self.check().await,
@@ -186,14 +186,14 @@ impl Leg {
             Command::Initialized(line) => {
                 self.initialized = true;
                 if let Some(running) = &self.running {
-                    running.pump.send(line, None);
+                    running.connection.send(line, None);
                 }
-                self.converge().await;
+                self.reconcile().await;
             }
             Command::Start(reply) => {
                 if self.running.is_none() {
                     self.bring_up().await;
-                    self.converge().await;
+                    self.reconcile().await;
                 }
                 let outcome = match &*self.state.borrow() {
                     State::Down(reason) => Err(reason.clone()),
@@ -209,7 +209,7 @@ impl Leg {
             }
             Command::Release(id) => {
                 if self.leases.remove(&id).is_some() {
-                    self.converge().await;
+                    self.reconcile().await;
                 }
             }
         }
@@ -221,7 +221,7 @@ impl Leg {
         let commands = self.commands.upgrade().ok_or(ServerError::Ending)?;
         let lease = Lease { id, needs: needs.clone(), commands };
         self.leases.insert(id, Leased { needs: needs.clone(), named });
-        self.converge().await;
+        self.reconcile().await;
         let failed = self.applied.borrow().failed.clone();
         match needs.iter().find_map(|n| failed.get_key_value(&n.path)) {
             None => Ok(lease),
@@ -272,7 +272,7 @@ impl Leg {
     async fn came_up(&mut self, process: Process, mounted: Vec<Mounted>) {
         let Process { pid, stdin, stdout, stderr, hold, mut closed } = process;
         tokio::spawn(copy_stderr(stderr, self.options.log.clone()));
-        let (pump, ended) = Pump::start(PumpOptions {
+        let (connection, ended) = ServerConnection::start(ConnectionOptions {
             stdin,
             stdout,
             client: self.options.client.clone(),
@@ -292,16 +292,16 @@ impl Leg {
             }
             Hold::Plain { .. } => Vec::new(),
         };
-        self.running = Some(Running { pump: pump.clone(), hold, ended });
+        self.running = Some(Running { connection: connection.clone(), hold, ended });
         self.record(format!("the server {} started", self.options.server.name)).await;
         if let Some(greeting) = self.greeting.clone()
-            && let Err(reason) = greet(&pump, &greeting, self.initialized).await
+            && let Err(reason) = greet(&connection, &greeting, self.initialized).await
         {
             self.running = None;
             self.down(reason).await;
             return;
         }
-        self.state.send_replace(State::Up { pump, pid, settled: false });
+        self.state.send_replace(State::Up { connection, pid, settled: false });
     }
 
     /// The process ended by itself.
@@ -357,12 +357,12 @@ impl Leg {
 }
 
 /// Greets a restarted server as far as the client greeted the first one.
-async fn greet(pump: &Pump, params: &RawValue, initialized: bool) -> Result<(), String> {
-    let asked = pump.request("initialize", Some(params));
+async fn greet(connection: &ServerConnection, params: &RawValue, initialized: bool) -> Result<(), String> {
+    let asked = connection.request("initialize", Some(params));
     match tokio::time::timeout(GREETING_BOUND, asked.answer()).await {
         Ok(Answered::Response(Response::Result(_))) => {
             if initialized {
-                pump.send(notification_line("notifications/initialized", None), None);
+                connection.send(notification_line("notifications/initialized", None), None);
             }
             Ok(())
         }

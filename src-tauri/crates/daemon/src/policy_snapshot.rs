@@ -1,11 +1,11 @@
 //! What calls are judged by: policy, annotations and protected paths.
 //!
 //! - A file of the person's replaces the default of the same name; one that is not understood is an error.
-//! - A law never changes: another one takes its place, with a higher version ([`crate::in_force`]).
+//! - A policy never changes: another one takes its place, with a higher version ([`crate::reload`]).
 
-mod text;
+mod texts;
 
-pub(crate) use text::LawText;
+pub(crate) use texts::PolicyTexts;
 
 use crate::config::{ConfigError, Server, Servers};
 use crate::consent::Limits;
@@ -20,7 +20,7 @@ use std::path::PathBuf;
 
 /// Everything judging needs that is the same for all sessions.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Law {
+pub struct PolicySnapshot {
     /// Which one it is, of those that were in force since the trusted process started; from 1.
     pub version: u64,
     /// SHA-256 of what it is made of: the three files as they are written (what ships, where there is none), and the
@@ -36,7 +36,7 @@ pub struct Law {
     pub gates: Gates,
     /// Where `~` is.
     pub home: CanonicalPath,
-    text: LawText,
+    text: PolicyTexts,
     hosts: Hosts,
 }
 
@@ -45,7 +45,7 @@ pub(crate) type Hosts = BTreeMap<String, Vec<String>>;
 
 /// Files that a person names in place of those in force.
 #[derive(Debug, Clone, Default)]
-pub struct LawFiles {
+pub struct PolicyFiles {
     /// The compiled policy.
     pub policy: Option<PathBuf>,
     /// The tool annotations.
@@ -56,7 +56,7 @@ pub struct LawFiles {
 
 /// Why there is no law.
 #[derive(Debug, thiserror::Error)]
-pub enum LawError {
+pub enum SnapshotError {
     /// A file cannot be read.
     #[error("{0}")]
     Config(#[from] ConfigError),
@@ -76,25 +76,25 @@ pub enum LawError {
     },
 }
 
-impl Law {
+impl PolicySnapshot {
     /// Loads the files, and takes the hosts of each server from its configuration.
     ///
     /// # Errors
-    /// [`LawError`], naming file and place.
-    pub fn load(home: &Home, servers: &Servers) -> Result<Self, LawError> {
-        Self::from_files(home, servers, &LawFiles::default())
+    /// [`SnapshotError`], naming file and place.
+    pub fn load(home: &Home, servers: &Servers) -> Result<Self, SnapshotError> {
+        Self::from_files(home, servers, &PolicyFiles::default())
     }
 
-    /// As [`Law::load`], with other files in the places of the person's.
+    /// As [`PolicySnapshot::load`], with other files in the places of the person's.
     ///
     /// # Errors
-    /// [`LawError`], naming file and place.
-    pub fn from_files(home: &Home, servers: &Servers, files: &LawFiles) -> Result<Self, LawError> {
-        Self::of(home, hosts(servers), LawText::read(home, files)?)
+    /// [`SnapshotError`], naming file and place.
+    pub fn from_files(home: &Home, servers: &Servers, files: &PolicyFiles) -> Result<Self, SnapshotError> {
+        Self::of(home, hosts(servers), PolicyTexts::read(home, files)?)
     }
 
-    /// The law that these files make.
-    pub(crate) fn of(home: &Home, hosts: Hosts, text: LawText) -> Result<Self, LawError> {
+    /// The policy that these files make.
+    pub(crate) fn of(home: &Home, hosts: Hosts, text: PolicyTexts) -> Result<Self, SnapshotError> {
         let person = canonical_home(home)?;
         let resolver = Resolver::new(person.clone(), person.clone());
         let within = |raw: &str| resolver.locate(raw).map_err(|e| e.to_string());
@@ -140,12 +140,12 @@ impl Law {
     }
 
     /// The files it was read from.
-    pub(crate) fn text(&self) -> &LawText {
+    pub(crate) fn text(&self) -> &PolicyTexts {
         &self.text
     }
 }
 
-impl Law {
+impl PolicySnapshot {
     /// What may be granted, and opened.
     #[must_use]
     pub fn limits(&self) -> Limits<'_> {
@@ -175,9 +175,9 @@ fn hosts(servers: &Servers) -> Hosts {
 ///
 /// # Errors
 /// When it cannot be resolved.
-pub fn canonical_home(home: &Home) -> Result<CanonicalPath, LawError> {
+pub fn canonical_home(home: &Home) -> Result<CanonicalPath, SnapshotError> {
     let text = home.person.to_string_lossy().into_owned();
-    let problem = |problem: String| LawError::Path { path: text.clone(), problem };
+    let problem = |problem: String| SnapshotError::Path { path: text.clone(), problem };
     let spelled = CanonicalPath::assume_canonical(&text).map_err(|e| problem(e.to_string()))?;
     let found = Resolver::new(spelled.clone(), spelled).resolve(&text).map_err(|e| problem(e.to_string()))?;
     Ok(found.path)
@@ -196,10 +196,10 @@ mod tests {
         std::os::unix::fs::symlink(base.join("person/vault"), base.join("person/.ssh")).unwrap();
         let home = Home::under(&base.join("ic"), &base.join("person"));
         home.prepare().unwrap();
-        let law = Law::load(&home, &Servers::load(&home).unwrap()).unwrap();
+        let snapshot = PolicySnapshot::load(&home, &Servers::load(&home).unwrap()).unwrap();
         for path in ["ic/config", "ic/state", "ic/run", "person/.ssh", "person/vault", "person/.aws"] {
             let path = CanonicalPath::assume_canonical(base.join(path).to_str().unwrap()).unwrap();
-            assert!(law.protected.paths().contains(&path), "{path}");
+            assert!(snapshot.protected.paths().contains(&path), "{path}");
         }
     }
 
@@ -209,7 +209,7 @@ mod tests {
         let home = Home::under(dir.path(), dir.path());
         home.prepare().unwrap();
         std::fs::write(home.policy().join("compiled-policy.json"), "{\"rules\": 3}").unwrap();
-        let error = Law::load(&home, &Servers::load(&home).unwrap()).unwrap_err().to_string();
+        let error = PolicySnapshot::load(&home, &Servers::load(&home).unwrap()).unwrap_err().to_string();
         assert!(error.contains("compiled-policy.json"), "{error}");
     }
 
@@ -224,9 +224,9 @@ mod tests {
             "silent": { "command": "c", "sandbox": {} }, "plain": { "command": "c" },
             "free": { "command": "c", "sandbox": false } }"#;
         std::fs::write(home.config.join("mcp-servers.json"), servers).unwrap();
-        let law = Law::load(&home, &Servers::load(&home).unwrap()).unwrap();
+        let snapshot = PolicySnapshot::load(&home, &Servers::load(&home).unwrap()).unwrap();
         let admits =
-            |server: &str, url: &str| law.gates.admits(server, &Destination::parse(Role::FetchUrl, url));
+            |server: &str, url: &str| snapshot.gates.admits(server, &Destination::parse(Role::FetchUrl, url));
         assert!(admits("net", "https://github.com/x") && admits("net", "https://b.a.example"));
         assert!(!admits("net", "https://evil.example") && !admits("net", "https://github.com.evil.example"));
         assert!(!admits("none", "https://github.com"));

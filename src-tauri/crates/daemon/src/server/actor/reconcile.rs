@@ -6,15 +6,15 @@
 //! - Every wait has a bound, after which the kernel and the server have the last word; a change of the grants or of the
 //!   law ends the wait, so that a server that dawdles cannot put off what is taken back.
 
-use super::{Applied, Leg, Running, State, Versions};
+use super::{Actor, Applied, Running, State, Versions};
 use crate::autostart::runs_later;
 use crate::grants::{GrantTable, StandingGrant};
-use crate::law::Law;
 use crate::mounts::{Need, Step, additions, removals, wanted};
+use crate::policy_snapshot::PolicySnapshot;
+use crate::server::connection::{Answered, ServerConnection};
 use crate::server::control::Control;
 use crate::server::mounted::Mounted;
 use crate::server::process::{self, Containment};
-use crate::server::pump::{Answered, Pump};
 use crate::server::roots::{Shown, shown};
 use crate::wire::{Response, notification_line};
 use ironcurtain_paths::CanonicalPath;
@@ -45,8 +45,8 @@ const LIST_ALLOWED: &str = "list_allowed_directories";
 /// How often in a row the server is started anew because something could not be taken from it.
 const MOST_RESTARTS: usize = 3;
 
-/// What the law says of this server.
-pub(super) struct Lawful {
+/// What the policy says of this server.
+pub(super) struct ServerRules {
     version: u64,
     /// Folders it opens for good.
     opened: Arc<[OpenFolder]>,
@@ -54,12 +54,12 @@ pub(super) struct Lawful {
     lists_allowed: bool,
 }
 
-impl Lawful {
-    pub(super) fn of(law: &Law, server: &str) -> Self {
+impl ServerRules {
+    pub(super) fn of(snapshot: &PolicySnapshot, server: &str) -> Self {
         Self {
-            version: law.version,
-            opened: law.open_folders(server).into(),
-            lists_allowed: law.annotations.get(server, LIST_ALLOWED).is_some(),
+            version: snapshot.version,
+            opened: snapshot.open_folders(server).into(),
+            lists_allowed: snapshot.annotations.get(server, LIST_ALLOWED).is_some(),
         }
     }
 }
@@ -76,10 +76,10 @@ struct Round {
     told: Option<u64>,
 }
 
-impl Leg {
-    /// Goes on until the server sees, and has understood, what follows from the newest grants and the newest law.
-    pub(super) async fn converge(&mut self) {
-        let (mut grants, mut laws) = (self.options.grants.clone(), self.options.laws.clone());
+impl Actor {
+    /// Goes on until the server sees, and has understood, what follows from the newest grants and the newest policy.
+    pub(super) async fn reconcile(&mut self) {
+        let (mut grants, mut snapshots) = (self.options.grants.clone(), self.options.snapshots.clone());
         let mut restarts = 0;
         loop {
             grants.mark_unchanged();
@@ -99,14 +99,14 @@ impl Leg {
             if let Some(told) = round.told {
                 tokio::select! {
                     () = self.understood(told) => {}
-                    () = moved(&mut grants, &mut laws, versions) => continue,
+                    () = moved(&mut grants, &mut snapshots, versions) => continue,
                 }
             }
             self.applied.send_replace(Applied {
                 versions,
                 restarts: self.restarts,
                 failed: round.failed,
-                opened: self.lawful.opened.clone(),
+                opened: self.server_rules.opened.clone(),
                 mounted: self.mounted.clone(),
             });
             break self.settled();
@@ -115,7 +115,7 @@ impl Leg {
 
     /// Works out what is to be seen; gives what it follows from.
     pub(super) fn project(&mut self) -> Versions {
-        self.follow_law();
+        self.follow_policy();
         let table = self.options.grants.borrow().clone();
         let grants: Vec<StandingGrant> =
             table.grants.iter().filter(|g| (self.options.may_use)(g)).cloned().collect();
@@ -124,7 +124,7 @@ impl Leg {
         let o = &self.options;
         let mut new = shown(
             &o.around.session_dir,
-            &self.lawful.opened,
+            &self.server_rules.opened,
             &grants,
             &leases,
             (&o.resolver, &o.around.protected),
@@ -140,7 +140,7 @@ impl Leg {
             *old = Shown { version, ..new };
             true
         });
-        Versions { grants: table.version, law: self.lawful.version }
+        Versions { grants: table.version, policy: self.server_rules.version }
     }
 
     /// Works out the files that run later and that answers of the person named, and tells the watcher of those that are new.
@@ -159,14 +159,14 @@ impl Leg {
         self.named = named;
     }
 
-    fn follow_law(&mut self) {
-        let law = self.options.laws.borrow().clone();
-        if law.version == self.lawful.version {
+    fn follow_policy(&mut self) {
+        let snapshot = self.options.snapshots.borrow().clone();
+        if snapshot.version == self.server_rules.version {
             return;
         }
-        self.lawful = Lawful::of(&law, &self.options.server.name);
-        if self.options.around.protected != law.protected {
-            self.options.around.protected = law.protected.clone();
+        self.server_rules = ServerRules::of(&snapshot, &self.options.server.name);
+        if self.options.around.protected != snapshot.protected {
+            self.options.around.protected = snapshot.protected.clone();
             // What hides them is made with the process.
             self.hides_too_little = self.options.containment.as_ref().is_ok_and(Containment::hides_paths);
         }
@@ -219,8 +219,8 @@ impl Leg {
     /// Tells the server that its roots changed, if it has not heard; gives their version until it has understood.
     fn tell(&self) -> Option<u64> {
         let version = self.roots.borrow().version;
-        let pump = &self.running.as_ref()?.pump;
-        let heard = *pump.told.borrow();
+        let connection = &self.running.as_ref()?.connection;
+        let heard = *connection.told.borrow();
         // One that asked late, after it was given up on, is told all the same.
         let never_asks = self.asks_for_roots == Some(false) && heard == 0;
         if !self.initialized || self.understands == version || never_asks {
@@ -228,34 +228,36 @@ impl Leg {
         }
         // One that has not asked yet is told the newest when it does.
         if heard != version && (self.asks_for_roots.is_some() || heard > 0) {
-            pump.send(notification_line(ROOTS_CHANGED, None), None);
+            connection.send(notification_line(ROOTS_CHANGED, None), None);
         }
         Some(version)
     }
 
     /// Waits until the server has understood its roots, or a bound has passed.
     async fn understood(&mut self, version: u64) {
-        let Some(pump) = self.running.as_ref().map(|r| r.pump.clone()) else { return };
+        let Some(connection) = self.running.as_ref().map(|r| r.connection.clone()) else { return };
         // A server that lists its folders knows of roots; it only may be slow.
-        let may_never_ask = self.asks_for_roots.is_none() && !self.lawful.lists_allowed;
+        let may_never_ask = self.asks_for_roots.is_none() && !self.server_rules.lists_allowed;
         let bound = if may_never_ask { FIRST_ASK_BOUND } else { ROOTS_BOUND };
-        let mut told = pump.told.clone();
+        let mut told = connection.told.clone();
         let asked = tokio::time::timeout(bound, told.wait_for(|v| *v >= version)).await;
         match asked.map(|asked| asked.is_ok()) {
             Ok(true) => self.asks_for_roots = Some(true),
             // It ended, which says nothing about what it would have asked.
             Ok(false) => return,
-            Err(_) if self.asks_for_roots.is_none() => self.asks_for_roots = Some(*pump.told.borrow() > 0),
+            Err(_) if self.asks_for_roots.is_none() => {
+                self.asks_for_roots = Some(*connection.told.borrow() > 0)
+            }
             Err(_) => self.log(format!("the server did not ask for its new roots within {bound:?}")).await,
         }
-        if self.lawful.lists_allowed && self.asks_for_roots == Some(true) {
-            self.lists_all(&pump).await;
+        if self.server_rules.lists_allowed && self.asks_for_roots == Some(true) {
+            self.lists_all(&connection).await;
         }
         self.understands = version;
     }
 
     /// Asks the server itself until it names every root: that it was told is not yet that it has understood.
-    async fn lists_all(&self, pump: &Pump) {
+    async fn lists_all(&self, connection: &ServerConnection) {
         let shown = self.roots.borrow().clone();
         let deadline = Instant::now() + ROOTS_BOUND;
         let mut pause = Duration::from_micros(500);
@@ -263,7 +265,7 @@ impl Leg {
             serde_json::value::to_raw_value(&serde_json::json!({ "name": LIST_ALLOWED, "arguments": {} }))
                 .ok();
         while Instant::now() < deadline {
-            let asked = pump.request("tools/call", params.as_deref());
+            let asked = connection.request("tools/call", params.as_deref());
             let Ok(answer) = tokio::time::timeout_at(deadline, asked.answer()).await else { break };
             match answer {
                 Answered::Response(Response::Result(result)) => {
@@ -278,7 +280,7 @@ impl Leg {
             pause = (pause * 2).min(LONGEST_PAUSE);
             if pause == LONGEST_PAUSE {
                 // It may have taken an answer from before for the newest one, because that took it longer.
-                pump.send(notification_line(ROOTS_CHANGED, None), None);
+                connection.send(notification_line(ROOTS_CHANGED, None), None);
             }
         }
         self.log(format!("the server did not accept all of its roots within {ROOTS_BOUND:?}")).await;
@@ -374,12 +376,12 @@ fn replace(mounted: &mut Vec<Mounted>, new: Mounted) {
 /// Completes when grants or law are not those any more.
 async fn moved(
     grants: &mut watch::Receiver<Arc<GrantTable>>,
-    laws: &mut watch::Receiver<Arc<Law>>,
+    snapshots: &mut watch::Receiver<Arc<PolicySnapshot>>,
     versions: Versions,
 ) {
     let moved = tokio::select! {
         table = grants.wait_for(|table| table.version != versions.grants) => table.is_ok(),
-        law = laws.wait_for(|law| law.version != versions.law) => law.is_ok(),
+        snapshot = snapshots.wait_for(|snapshot| snapshot.version != versions.policy) => snapshot.is_ok(),
     };
     if !moved {
         // Without an owner they never change again.

@@ -1,26 +1,26 @@
-//! What the person writes and everything else follows: settings, servers and the law, read anew when it changes.
+//! What the person writes and everything else follows: settings, servers and the policy, read anew when it changes.
 //!
-//! - One task owns it ([`keeper`]): what is in force changes there and nowhere else.
+//! - One task owns it ([`task`]): what is in force changes there and nowhere else.
 //! - What is not understood, cannot be read or is gone changes nothing. What was in force stays, and that is a trouble
 //!   until it is mended.
 //! - What lies where some server may write is not taken: an agent may have written it.
 //! - A change is on record before it is in force.
 //! - A look that hangs holds up nothing: what was in force stays, that is a trouble, and the next change is looked at.
-//! - A session keeps the settings and the server it began with; the law it is judged by is always the newest.
+//! - A session keeps the settings and the server it began with; the policy it is judged by is always the newest.
 
-mod aside;
+mod blocking;
 mod change;
 mod exposed;
-mod keeper;
+mod file_watch;
 mod read;
-mod watching;
+mod task;
 
 use crate::config::{Config, Servers};
 use crate::containment::Machine;
 use crate::grants::GrantTable;
+use crate::health::Health;
 use crate::home::Home;
-use crate::law::{Law, LawError};
-use crate::troubles::Troubles;
+use crate::policy_snapshot::{PolicySnapshot, SnapshotError};
 use ironcurtain_audit::Audit;
 use read::Current;
 use std::sync::Arc;
@@ -28,8 +28,8 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 /// A handle to what is in force.
 #[derive(Debug, Clone)]
-pub struct InForce {
-    laws: watch::Receiver<Arc<Law>>,
+pub struct Reloader {
+    snapshots: watch::Receiver<Arc<PolicySnapshot>>,
     settings: watch::Receiver<Arc<Settings>>,
     looks: mpsc::Sender<oneshot::Sender<()>>,
 }
@@ -50,7 +50,7 @@ pub struct Means {
     /// Where changes are put on record.
     pub audit: Audit,
     /// Where it tells what is wrong.
-    pub troubles: Troubles,
+    pub health: Health,
     /// What servers may write to by what was granted.
     pub grants: watch::Receiver<Arc<GrantTable>>,
     /// What follows the settings, too.
@@ -69,16 +69,16 @@ impl First {
     /// Reads all files; none of them may be wrong.
     ///
     /// # Errors
-    /// [`LawError`], naming file and place.
-    pub fn read(home: &Home) -> Result<Self, LawError> {
+    /// [`SnapshotError`], naming file and place.
+    pub fn read(home: &Home) -> Result<Self, SnapshotError> {
         Current::read(home).map(Self)
     }
 
     /// Refuses files that lie where a server may write by a standing grant, or by its entry.
     ///
     /// # Errors
-    /// [`LawError::Exposed`], naming the file and the server.
-    pub fn check_places(&self, home: &Home, grants: &GrantTable) -> Result<(), LawError> {
+    /// [`SnapshotError::Exposed`], naming the file and the server.
+    pub fn check_places(&self, home: &Home, grants: &GrantTable) -> Result<(), SnapshotError> {
         self.0.check_places(home, grants)
     }
 
@@ -88,24 +88,24 @@ impl First {
         &self.0.config.1
     }
 
-    /// The law.
+    /// The policy.
     #[must_use]
-    pub fn law(&self) -> &Law {
-        &self.0.law
+    pub fn snapshot(&self) -> &PolicySnapshot {
+        &self.0.snapshot
     }
 
     /// From now on the files are followed.
     #[must_use]
-    pub fn follow(self, means: Means) -> InForce {
-        keeper::start(self.0, means)
+    pub fn follow(self, means: Means) -> Reloader {
+        task::start(self.0, means)
     }
 }
 
-impl InForce {
+impl Reloader {
     /// For following what calls are judged by.
     #[must_use]
-    pub fn laws(&self) -> watch::Receiver<Arc<Law>> {
-        self.laws.clone()
+    pub fn snapshots(&self) -> watch::Receiver<Arc<PolicySnapshot>> {
+        self.snapshots.clone()
     }
 
     /// What a session that begins now begins with.

@@ -5,7 +5,7 @@ use super::exposed::Writable;
 use crate::config::{Config, Servers, Text};
 use crate::grants::GrantTable;
 use crate::home::{Home, HomeError, private_dir};
-use crate::law::{Hosts, Law, LawError, LawFiles, LawText};
+use crate::policy_snapshot::{Hosts, PolicyFiles, PolicySnapshot, PolicyTexts, SnapshotError};
 use crate::protection::protection;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use std::sync::Arc;
 pub(super) struct Current {
     pub(super) config: (Text, Config),
     pub(super) servers: (Text, Servers),
-    pub(super) law: Arc<Law>,
+    pub(super) snapshot: Arc<PolicySnapshot>,
 }
 
 /// What the files come to.
@@ -32,30 +32,30 @@ pub(super) struct Weighed {
 pub(super) struct Refused {
     pub(super) config: Option<String>,
     pub(super) servers: Option<String>,
-    pub(super) law: Option<String>,
+    pub(super) snapshot: Option<String>,
 }
 
 /// Every file that is followed.
 pub(super) fn files(home: &Home) -> Vec<PathBuf> {
     let own = ["config.json", "mcp-servers.json"].map(|name| home.config.join(name));
-    own.into_iter().chain(LawText::paths(home)).collect()
+    own.into_iter().chain(PolicyTexts::paths(home)).collect()
 }
 
 impl Current {
     /// At the start, when nothing is in force yet.
-    pub(super) fn read(home: &Home) -> Result<Self, LawError> {
+    pub(super) fn read(home: &Home) -> Result<Self, SnapshotError> {
         let config = Config::text(home)?;
         let config = (config.clone(), Config::of(&config)?);
         let servers = Servers::text(home)?;
         let servers = (servers.clone(), Servers::of(&servers, &home.person)?);
-        let law = Law::load(home, &servers.1)?;
-        Ok(Self { config, servers, law: law.into() })
+        let snapshot = PolicySnapshot::load(home, &servers.1)?;
+        Ok(Self { config, servers, snapshot: snapshot.into() })
     }
 
     /// Refuses what lies where a server may write.
-    pub(super) fn check_places(&self, home: &Home, grants: &GrantTable) -> Result<(), LawError> {
-        let writable = Writable::by(home, &self.law.home, &self.servers.1, grants);
-        files(home).iter().try_for_each(|file| writable.refuse(file)).map_err(LawError::Exposed)
+    pub(super) fn check_places(&self, home: &Home, grants: &GrantTable) -> Result<(), SnapshotError> {
+        let writable = Writable::by(home, &self.snapshot.home, &self.servers.1, grants);
+        files(home).iter().try_for_each(|file| writable.refuse(file)).map_err(SnapshotError::Exposed)
     }
 
     pub(super) fn settings(&self) -> Settings {
@@ -67,35 +67,35 @@ impl Current {
 pub(super) fn weigh(home: &Home, before: &Current, grants: &GrantTable) -> Weighed {
     if let Err(problem) = [home.config.clone(), home.policy()].iter().try_for_each(|dir| closed(dir)) {
         let why = Some(problem.to_string());
-        let refused = Refused { config: why.clone(), servers: why.clone(), law: why };
+        let refused = Refused { config: why.clone(), servers: why.clone(), snapshot: why };
         return Weighed { now: before.clone(), refused };
     }
-    let writable = Writable::by(home, &before.law.home, &before.servers.1, grants);
+    let writable = Writable::by(home, &before.snapshot.home, &before.servers.1, grants);
     let (config, config_refused) = or_before(config(home, &before.config, &writable), &before.config);
     let (servers, servers_refused) = or_before(servers(home, &before.servers, &writable), &before.servers);
-    let writable = Writable::by(home, &before.law.home, &servers.1, grants);
-    let hosts = before.law.hosts_with(&servers.1);
-    let (mut law, law_refused) = match law(home, &before.law, hosts.clone(), &writable) {
-        Ok(law) => (law, None),
-        Err(why) => (still(home, &before.law, hosts), Some(why)),
+    let writable = Writable::by(home, &before.snapshot.home, &servers.1, grants);
+    let hosts = before.snapshot.hosts_with(&servers.1);
+    let (mut snapshot, policy_refused) = match snapshot(home, &before.snapshot, hosts.clone(), &writable) {
+        Ok(snapshot) => (snapshot, None),
+        Err(why) => (still(home, &before.snapshot, hosts), Some(why)),
     };
-    law.version = before.law.version;
-    let law = if law == *before.law {
-        before.law.clone()
+    snapshot.version = before.snapshot.version;
+    let snapshot = if snapshot == *before.snapshot {
+        before.snapshot.clone()
     } else {
-        law.version += 1;
-        Arc::new(law)
+        snapshot.version += 1;
+        Arc::new(snapshot)
     };
-    let refused = Refused { config: config_refused, servers: servers_refused, law: law_refused };
-    Weighed { now: Current { config, servers, law }, refused }
+    let refused = Refused { config: config_refused, servers: servers_refused, snapshot: policy_refused };
+    Weighed { now: Current { config, servers, snapshot }, refused }
 }
 
-/// The law before, with the hosts and what is protected as they are now.
-fn still(home: &Home, before: &Law, hosts: Hosts) -> Law {
-    let law = before.with_hosts(hosts);
+/// The policy before, with the hosts and what is protected as they are now.
+fn still(home: &Home, before: &PolicySnapshot, hosts: Hosts) -> PolicySnapshot {
+    let snapshot = before.with_hosts(hosts);
     match protection(home, &before.home) {
-        Ok(now) => law.with_protection(now),
-        Err(_) => law,
+        Ok(now) => snapshot.with_protection(now),
+        Err(_) => snapshot,
     }
 }
 
@@ -130,13 +130,18 @@ fn servers(
     Ok((text, servers))
 }
 
-fn law(home: &Home, before: &Law, hosts: Hosts, writable: &Writable<'_>) -> Result<Law, String> {
-    let text = LawText::read(home, &LawFiles::default()).map_err(|e| e.to_string())?;
+fn snapshot(
+    home: &Home,
+    before: &PolicySnapshot,
+    hosts: Hosts,
+    writable: &Writable<'_>,
+) -> Result<PolicySnapshot, String> {
+    let text = PolicyTexts::read(home, &PolicyFiles::default()).map_err(|e| e.to_string())?;
     text.files().into_iter().try_for_each(|file| writable.refuse(&file.path))?;
     for (before, now) in before.text().files().into_iter().zip(text.files()) {
         still_there(before, now)?;
     }
-    Law::of(home, hosts, text).map_err(|e| e.to_string())
+    PolicySnapshot::of(home, hosts, text).map_err(|e| e.to_string())
 }
 
 /// A file that went missing is no wish for what ships, which may be looser.
@@ -184,8 +189,8 @@ mod tests {
         }
     }
 
-    fn admits(law: &Law, server: &str, host: &str) -> bool {
-        law.gates.admits(server, &Destination::parse(Role::FetchUrl, &format!("https://{host}")))
+    fn admits(snapshot: &PolicySnapshot, server: &str, host: &str) -> bool {
+        snapshot.gates.admits(server, &Destination::parse(Role::FetchUrl, &format!("https://{host}")))
     }
 
     const ONE: &str =
@@ -196,7 +201,7 @@ mod tests {
         let scene = Scene::new();
         let before = Current::read(&scene.home).unwrap();
         let weighed = scene.weigh(&before);
-        assert!(Arc::ptr_eq(&weighed.now.law, &before.law));
+        assert!(Arc::ptr_eq(&weighed.now.snapshot, &before.snapshot));
         assert_eq!(weighed.refused, Refused::default());
     }
 
@@ -206,11 +211,11 @@ mod tests {
         let before = Current::read(&scene.home).unwrap();
         let vault = CanonicalPath::assume_canonical(scene.base.join("person/vault").to_str().unwrap());
         let vault = vault.unwrap();
-        assert!(!before.law.protected.paths().contains(&vault));
+        assert!(!before.snapshot.protected.paths().contains(&vault));
         std::os::unix::fs::symlink(vault.as_path(), scene.base.join("person/.ssh")).unwrap();
-        let now = scene.weigh(&before).now.law;
+        let now = scene.weigh(&before).now.snapshot;
         assert!(now.protected.paths().contains(&vault));
-        assert_eq!((now.version, &now.hash), (before.law.version + 1, &before.law.hash));
+        assert_eq!((now.version, &now.hash), (before.snapshot.version + 1, &before.snapshot.hash));
     }
 
     #[test]
@@ -218,14 +223,16 @@ mod tests {
         let scene = Scene::new();
         scene.write("mcp-servers.json", ONE);
         let before = Current::read(&scene.home).unwrap();
-        assert!(admits(&before.law, "net", "a.example") && !admits(&before.law, "net", "b.example"));
+        assert!(
+            admits(&before.snapshot, "net", "a.example") && !admits(&before.snapshot, "net", "b.example")
+        );
         scene.write("mcp-servers.json", &ONE.replace("a.example", "b.example"));
         scene.write("policy/compiled-policy.json", "{}");
         let Weighed { now, refused } = scene.weigh(&before);
-        assert!(!admits(&now.law, "net", "a.example") && admits(&now.law, "net", "b.example"));
-        assert_eq!(now.law.policy, before.law.policy);
-        assert_ne!(now.law.hash, before.law.hash);
-        assert!(refused.law.unwrap().contains("compiled-policy.json"));
+        assert!(!admits(&now.snapshot, "net", "a.example") && admits(&now.snapshot, "net", "b.example"));
+        assert_eq!(now.snapshot.policy, before.snapshot.policy);
+        assert_ne!(now.snapshot.hash, before.snapshot.hash);
+        assert!(refused.snapshot.unwrap().contains("compiled-policy.json"));
         assert_eq!((refused.config, refused.servers), (None, None));
     }
 
@@ -237,10 +244,10 @@ mod tests {
         scene.write("mcp-servers.json", r#"{ "other": { "command": "c" } }"#);
         let now = scene.weigh(&before).now;
         assert!(now.servers.1.find(Some("net")).is_none());
-        assert!(admits(&now.law, "net", "a.example") && !admits(&now.law, "net", "b.example"));
+        assert!(admits(&now.snapshot, "net", "a.example") && !admits(&now.snapshot, "net", "b.example"));
         // One that has no list any more is not asked about.
         scene.write("mcp-servers.json", r#"{ "net": { "command": "c", "sandbox": false } }"#);
-        assert!(admits(&scene.weigh(&before).now.law, "net", "b.example"));
+        assert!(admits(&scene.weigh(&before).now.snapshot, "net", "b.example"));
     }
 
     #[test]
@@ -253,15 +260,15 @@ mod tests {
         std::fs::remove_file(scene.home.config.join("config.json")).unwrap();
         std::fs::write(scene.home.config.join("mcp-servers.json"), [0xff, 0xfe]).unwrap();
         let Weighed { now, refused } = scene.weigh(&before);
-        assert!(Arc::ptr_eq(&now.law, &before.law));
+        assert!(Arc::ptr_eq(&now.snapshot, &before.snapshot));
         assert_eq!(now.settings(), before.settings());
-        assert!(refused.law.unwrap().contains("compiled-policy.json` is gone; put it back"));
+        assert!(refused.snapshot.unwrap().contains("compiled-policy.json` is gone; put it back"));
         assert!(refused.config.unwrap().contains("config.json` is gone; put it back"));
         assert!(refused.servers.unwrap().contains("mcp-servers.json` cannot be read: "));
         std::fs::remove_dir_all(scene.home.policy()).unwrap();
         std::os::unix::fs::symlink(&scene.base, scene.home.policy()).unwrap();
         let elsewhere = scene.weigh(&before);
-        assert!(elsewhere.refused.law.unwrap().contains("it is not a directory"));
-        assert!(Arc::ptr_eq(&elsewhere.now.law, &before.law));
+        assert!(elsewhere.refused.snapshot.unwrap().contains("it is not a directory"));
+        assert!(Arc::ptr_eq(&elsewhere.now.snapshot, &before.snapshot));
     }
 }

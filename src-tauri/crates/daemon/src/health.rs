@@ -24,9 +24,9 @@ pub enum Concern {
 
 /// A handle to the list.
 #[derive(Debug, Clone, Default)]
-pub struct Troubles(watch::Sender<BTreeMap<Concern, String>>);
+pub struct Health(watch::Sender<BTreeMap<Concern, String>>);
 
-impl Troubles {
+impl Health {
     /// Notes what is wrong, or that nothing is any more.
     pub fn set(&self, concern: Concern, trouble: Option<String>) {
         self.0.send_if_modified(|all| match trouble {

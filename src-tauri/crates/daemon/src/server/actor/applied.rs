@@ -1,4 +1,4 @@
-//! How far a server has come with what is granted and what the law says.
+//! How far a server has come with what is granted and what the policy says.
 
 use crate::mounts::Need;
 use crate::server::mounted::{self, Mounted};
@@ -12,15 +12,15 @@ use std::sync::Arc;
 pub struct Versions {
     /// The version of the table of grants.
     pub grants: u64,
-    /// The version of the law.
-    pub law: u64,
+    /// The version of the policy.
+    pub policy: u64,
 }
 
 impl Versions {
     /// Whether neither is older.
     #[must_use]
     pub fn have_reached(self, others: Self) -> bool {
-        self.grants >= others.grants && self.law >= others.law
+        self.grants >= others.grants && self.policy >= others.policy
     }
 }
 
@@ -33,7 +33,7 @@ pub struct Applied {
     pub restarts: u64,
     /// What could not be mounted, and why.
     pub failed: BTreeMap<CanonicalPath, String>,
-    /// Folders that the law opens to the server for good.
+    /// Folders that the policy opens to the server for good.
     pub(super) opened: Arc<[OpenFolder]>,
     /// What is mounted.
     pub(super) mounted: Vec<Mounted>,
@@ -46,7 +46,7 @@ impl Applied {
         mounted::shows(&self.mounted, need)
     }
 
-    /// Whether a path is shown as it is now because the law opens it for good, with the access needed.
+    /// Whether a path is shown as it is now because the policy opens it for good, with the access needed.
     #[must_use]
     pub fn opens(&self, need: &Need) -> bool {
         let opens = |o: &OpenFolder| o.path.contains(&need.path) && (o.writable || !need.writable);

@@ -1,0 +1,58 @@
+//! The services that all sessions are handed: settings, the policy in force, the log, the grants, the person.
+//!
+//! - Knows neither sessions nor servers.
+
+use crate::autostart::Autostart;
+use crate::config::Config;
+use crate::consent::Broker;
+use crate::containment::{Machine, ServerPrograms};
+use crate::grants::Grants;
+use crate::health::Health;
+use crate::home::Home;
+use crate::last_words::LastWords;
+use crate::policy_snapshot::PolicySnapshot;
+use ironcurtain_audit::Audit;
+use std::sync::Arc;
+use tokio::sync::watch;
+
+/// The services that all sessions share.
+#[derive(Clone)]
+pub struct Services {
+    /// Our directories.
+    pub home: Home,
+    /// Settings.
+    pub config: Config,
+    /// What calls are judged by; see [`Services::snapshot`].
+    pub snapshots: watch::Receiver<Arc<PolicySnapshot>>,
+    /// The audit log.
+    pub audit: Audit,
+    /// The grants.
+    pub grants: Grants,
+    /// The questions.
+    pub broker: Broker,
+    /// Our helper programs.
+    pub programs: ServerPrograms,
+    /// What can be sandboxed here.
+    pub machine: Machine,
+    /// What is wrong.
+    pub health: Health,
+    /// Who watches for files that run later.
+    pub(crate) autostart: Autostart,
+    /// What the trusted process waits for when it ends.
+    pub(crate) last_words: LastWords,
+    /// Moves whenever something that people are shown has changed.
+    pub changes: watch::Sender<u64>,
+}
+
+impl Services {
+    /// Tells whoever shows things to look again.
+    pub fn changed(&self) {
+        self.changes.send_modify(|n| *n += 1);
+    }
+
+    /// What calls are judged by right now.
+    #[must_use]
+    pub fn snapshot(&self) -> Arc<PolicySnapshot> {
+        self.snapshots.borrow().clone()
+    }
+}
