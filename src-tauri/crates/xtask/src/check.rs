@@ -4,6 +4,7 @@ mod circles;
 mod layers;
 mod tidy;
 mod tree;
+mod type_names;
 mod workspace;
 
 use crate::arguments::Scope;
@@ -28,9 +29,10 @@ pub(crate) fn run(scope: Scope) -> anyhow::Result<()> {
     let doc = [&["doc", "--workspace", "--no-deps"], app].concat();
     // A workspace of its own, which nothing else compiles.
     let fuzz = ["check", "--manifest-path", fuzz::MANIFEST, "--target-dir", "target/fuzz"];
-    let checks: [(&str, &dyn Fn() -> anyhow::Result<()>); 7] = [
+    let checks: [(&str, &dyn Fn() -> anyhow::Result<()>); 8] = [
         ("Tidiness", &tidy::check),
         ("Imports", &imports),
+        ("Names of types", &type_names),
         ("Formatting", &|| cargo(&["fmt", "--all", "--check"])),
         ("Lints", &|| cargo(&clippy)),
         ("Fuzz targets", &|| cargo(&fuzz)),
@@ -59,6 +61,10 @@ fn imports() -> anyhow::Result<()> {
     layers::check(&packages, &trees)
 }
 
+fn type_names() -> anyhow::Result<()> {
+    type_names::check(&workspace::trees(&workspace::packages()?)?)
+}
+
 /// Licences, sources and known flaws of what we depend on, where the tool for it is installed.
 fn dependencies() -> anyhow::Result<()> {
     if !process::exists("cargo-deny") {
@@ -72,6 +78,13 @@ mod tests {
     #[test]
     fn imports_are_in_order_in_this_checkout() {
         if let Err(problem) = super::imports() {
+            panic!("{problem:#}");
+        }
+    }
+
+    #[test]
+    fn names_of_types_are_in_order_in_this_checkout() {
+        if let Err(problem) = super::type_names() {
             panic!("{problem:#}");
         }
     }

@@ -66,6 +66,14 @@ impl Tree {
         })
     }
 
+    /// The types that are public wherever their module is, each with its module's path.
+    pub(crate) fn public_types(&self) -> impl Iterator<Item = (&str, String)> {
+        self.modules.iter().flat_map(|(path, module)| {
+            let at: String = path.iter().map(|name| format!("::{name}")).collect();
+            words::public_types(&module.words).into_iter().map(move |name| (name, at.clone()))
+        })
+    }
+
     /// The imports between modules of this crate, one for each pair.
     pub(crate) fn arrows(&self) -> Vec<Arrow> {
         let mut arrows: BTreeMap<(&ModulePath, ModulePath), usize> = BTreeMap::new();

@@ -33,6 +33,8 @@ pub(super) struct Declared {
 const DEFINING: [&str; 9] =
     ["struct", "enum", "trait", "type", "fn", "const", "static", "union", "macro_rules"];
 
+const TYPES: [&str; 5] = ["struct", "enum", "trait", "type", "union"];
+
 impl Word {
     pub(crate) fn ident(&self) -> Option<&str> {
         match &self.kind {
@@ -131,6 +133,24 @@ pub(super) fn defines(words: &[Word], name: &str) -> bool {
         [before, word] => named(word) && before.ident().is_some_and(|before| DEFINING.contains(&before)),
         _ => false,
     })
+}
+
+/// The types that are defined at the top with `pub` alone.
+pub(super) fn public_types(words: &[Word]) -> Vec<&str> {
+    let (mut types, mut depth) = (Vec::new(), 0_usize);
+    for (at, word) in words.iter().enumerate() {
+        match &word.kind {
+            Kind::Open(_) => depth += 1,
+            Kind::Close(_) => depth = depth.saturating_sub(1),
+            Kind::Ident(first) if first == "pub" && depth == 0 => {
+                let kind = words.get(at + 1).and_then(Word::ident);
+                let name = words.get(at + 2).and_then(Word::ident);
+                types.extend(name.filter(|_| kind.is_some_and(|kind| TYPES.contains(&kind))));
+            }
+            Kind::Ident(_) | Kind::Punct(_) | Kind::Literal => {}
+        }
+    }
+    types
 }
 
 /// Where the bracket that opens at `at` closes.
