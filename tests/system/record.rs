@@ -30,6 +30,29 @@ fn a_decision_is_on_record_before_the_server_sees_the_call() {
 }
 
 #[test]
+fn a_rule_whose_reason_begins_with_approved_is_not_taken_for_the_persons_answer() {
+    let world = World::with(|w| {
+        hostile::install(w);
+        let open = json!({ "name": "docs", "description": "d", "principle": "p", "reason": "approved: by the team",
+            "if": { "paths": { "roles": ["read-path"], "within": w.home.person.join("docs") } }, "then": "allow" });
+        let file = w.home.policy().join("compiled-policy.json");
+        let mut policy: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+        policy["rules"].as_array_mut().unwrap().insert(0, open);
+        std::fs::write(file, policy.to_string()).unwrap();
+    });
+    let (by_rule, by_answer) = (world.file("docs/a.txt", "a"), world.file("other/b.txt", "b"));
+    let mut client = world.connect("hostile");
+    client.call("open", json!({ "path": by_rule })).ok();
+    world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
+    client.call("open", json!({ "path": by_answer })).ok();
+    let decisions = world.activity().into_iter().filter(|e| e.event == "decision");
+    let told: Vec<_> = decisions.map(|e| (e.decided_by.unwrap(), e.summary)).collect();
+    let expected = [("rule", "Allowed: approved: by the team"), ("answer", "Allowed by your answer")];
+    assert_eq!(told, expected.map(|(by, summary)| (by.to_owned(), summary.to_owned())));
+    assert_eq!(world.person.asked().len(), 1);
+}
+
+#[test]
 fn the_person_sees_what_the_record_leaves_out_and_the_record_proves_it() {
     let world = World::new();
     let script = world.file("docs/run.sh", "old");

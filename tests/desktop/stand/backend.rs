@@ -299,6 +299,7 @@ fn activity(now: u64) -> Vec<ActivityView> {
         server: Some("filesystem".into()),
         tool: Some(tool.into()),
         decision: Some(decision.into()),
+        decided_by: None,
         summary: summary.into(),
         paths: vec![path.into()],
     };

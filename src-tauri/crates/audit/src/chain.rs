@@ -148,3 +148,15 @@ pub fn hash_of(bytes: &[u8]) -> String {
     }
     hex
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_log_of_a_version_without_grounds_holds() {
+        let log = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/without-grounds.jsonl");
+        let checked = check(&log).unwrap();
+        assert_eq!((checked.problem, checked.entries), (None, 20));
+    }
+}

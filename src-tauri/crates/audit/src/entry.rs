@@ -1,6 +1,6 @@
 //! One line of the log. Field names are those of the existing IronCurtain system, with ours beside them.
 
-use crate::{FileDecision, FileFinding};
+use crate::{CallResult, EscalationResult, FileDecision, FileFinding, PolicyDecision};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -63,25 +63,6 @@ impl Event {
             | Self::FilePutBack
             | Self::LookUnfinished => false,
         }
-    }
-}
-
-/// What the policy said.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PolicyDecision {
-    /// `allow`, `escalate` or `deny`.
-    pub status: String,
-    /// The rule that decided.
-    pub rule: String,
-    /// Its reason.
-    pub reason: String,
-}
-
-impl PolicyDecision {
-    /// What the policy said.
-    #[must_use]
-    pub fn new(status: &str, rule: &str, reason: &str) -> Self {
-        Self { status: status.to_owned(), rule: rule.to_owned(), reason: reason.to_owned() }
     }
 }
 
@@ -174,12 +155,12 @@ pub struct Entry {
     /// What that comes to.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub policy_effect: Option<PolicyEffect>,
-    /// What became of the question: `approved`, `denied`, `timeout`, `closed`, `settled`, `unavailable`.
+    /// The end of the question.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub escalation_result: Option<String>,
-    /// What the server answered: `ok`, `error`, and so on.
+    pub escalation_result: Option<EscalationResult>,
+    /// The end of what was allowed.
     #[serde(skip_serializing_if = "Option::is_none", default)]
-    pub result: Option<String>,
+    pub result: Option<CallResult>,
     /// How long it took.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub duration_ms: Option<u64>,

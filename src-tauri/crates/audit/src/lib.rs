@@ -6,6 +6,7 @@
 //!   removed, replaced or cut while it was written is not gone on with.
 
 mod chain;
+mod decision;
 mod entry;
 mod files;
 mod redact;
@@ -14,7 +15,8 @@ mod unfinished;
 mod writer;
 
 pub use chain::{Checked, Written, check, check_written, hash_of};
-pub use entry::{Entry, Event, PolicyChange, PolicyDecision, PolicyEffect};
+pub use decision::{CallResult, DecidedBy, EscalationResult, PolicyDecision, Status};
+pub use entry::{Entry, Event, PolicyChange, PolicyEffect};
 pub use files::{FileChange, FileDecision, FileFinding};
 pub use redact::{is_marked, redacted};
 pub use unfinished::{Unfinished, unfinished};

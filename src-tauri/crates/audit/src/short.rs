@@ -28,7 +28,6 @@ impl Entry {
             &mut self.tool_name,
             &mut self.method,
             &mut self.host,
-            &mut self.result,
         ];
         names.into_iter().flatten().for_each(cut);
         cut(&mut self.summary);
@@ -110,7 +109,7 @@ fn length(value: &impl serde::Serialize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Event, PolicyDecision, is_marked};
+    use crate::{DecidedBy, Event, PolicyDecision, is_marked};
 
     fn shortened(change: impl FnOnce(&mut Entry)) -> Entry {
         let mut entry = Entry::new(Event::Decision, "x");
@@ -139,7 +138,7 @@ mod tests {
         let entry = shortened(|entry| {
             entry.summary = long();
             entry.tool_name = Some(long());
-            entry.policy_decision = Some(PolicyDecision::new("deny", &long(), &long()));
+            entry.policy_decision = Some(PolicyDecision::deny(DecidedBy::Rule, &long(), &long()));
             entry.paths = vec!["/a".repeat(500); 10_000];
             entry.addresses = vec!["10.0.0.1".to_owned(); 10_000];
         });

@@ -17,7 +17,7 @@ use crate::reload::{First, Means, Reloader};
 use crate::server::LISTENING;
 use crate::services::Services;
 use crate::session::{Session, Stdio};
-use ironcurtain_audit::{self as audit, Audit, AuditError, Entry, Event, LOG_NAME, Unfinished};
+use ironcurtain_audit::{self as audit, Audit, AuditError, CallResult, Entry, Event, LOG_NAME, Unfinished};
 use ironcurtain_protocol::{Purpose, RefusalCode, Reply, Request, ShimHello, Stdio as StdioKind};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -350,7 +350,7 @@ async fn refuse(inner: &Inner, peer: &mut Peer, client: &Client, code: RefusalCo
     let name = &client.view.name;
     let mut entry = Entry::new(Event::Session, format!("{name} was refused a session: {why}"));
     entry.client = Some(name.clone());
-    entry.result = Some("refused".to_owned());
+    entry.result = Some(CallResult::Refused);
     if let Err(problem) = inner.services.audit.record(entry).await {
         tracing::error!(%problem, "the refusal of a session is not on record");
     }

@@ -34,7 +34,7 @@ use crate::services::Services;
 use crate::wire::{Id, Input, Output};
 use echo::Echo;
 use in_flight::{InFlight, Requests};
-use ironcurtain_audit::{AuditError, Entry, Event};
+use ironcurtain_audit::{AuditError, CallResult, Entry, Event};
 use ironcurtain_paths::{CanonicalPath, Resolver};
 use ironcurtain_protocol::{ClientView, Note, RootView, SessionView};
 use one_time::OneTimeGrants;
@@ -375,7 +375,7 @@ impl Session {
         let mut entry = self.entry(Event::Outcome, why);
         entry.request_id = Some(id.as_json().to_owned());
         entry.tool_name = Some(tool.clone());
-        entry.result = Some("given up".to_owned());
+        entry.result = Some(CallResult::GivenUp);
         if let Err(problem) = self.services.audit.record(entry).await {
             tracing::error!(%problem, "the end of a call is not on record");
         }

@@ -7,7 +7,7 @@ pub(crate) use activity::activity;
 use crate::consent::{Lifetime, visible};
 use crate::grants::{Files, Granted, StandingGrant};
 use crate::server::still_there;
-use ironcurtain_audit::{Entry, Event, PolicyDecision};
+use ironcurtain_audit::{CallResult, DecidedBy, Entry, EscalationResult, Event, PolicyDecision, Status};
 use ironcurtain_paths::{CanonicalPath, Resolver};
 use ironcurtain_policy::GrantKind;
 use ironcurtain_protocol::GrantView;
@@ -89,30 +89,60 @@ fn concerned(entry: &Entry) -> Vec<String> {
 
 /// The entry in a sentence a person can read without the log's own fields. The tool is not in it: it has its own place.
 fn sentence(entry: &Entry) -> String {
-    let result = entry.escalation_result.as_deref().or(entry.result.as_deref());
-    let fixed = match (entry.event, result) {
-        (Event::Decision, _) => return entry.policy_decision.as_ref().map_or_else(String::new, decided),
-        (Event::Question, _) => "Asked you",
-        (Event::Answer, Some("approved")) => "You allowed it",
-        (Event::Answer, Some("denied")) => "You denied it",
-        (Event::Answer, Some("timeout")) => "You did not answer in time",
-        (Event::Answer, Some("unavailable")) => "Nobody could be asked",
-        (Event::Answer, Some("closed")) => "The question was closed",
-        (Event::Answer, Some("settled")) => "Another answer settled it",
-        (Event::Outcome, Some("ok")) => "Done",
-        (Event::Outcome, Some("error")) => "The server answered with an error",
-        _ => entry.summary.as_str(),
+    let fixed = match entry.event {
+        Event::Decision => return entry.policy_decision.as_ref().map_or_else(String::new, decided),
+        Event::Question => Some("Asked you"),
+        Event::Answer => entry.escalation_result.as_ref().and_then(answered),
+        Event::Outcome => entry.result.as_ref().and_then(ended),
+        Event::Daemon
+        | Event::Session
+        | Event::Server
+        | Event::Grant
+        | Event::Revoked
+        | Event::Policy
+        | Event::Network
+        | Event::BoundaryViolation
+        | Event::FileLeft
+        | Event::FileQuarantined
+        | Event::FilePutBack
+        | Event::LookUnfinished
+        | Event::FileDecided => None,
     };
-    capitalized(fixed)
+    capitalized(fixed.unwrap_or(&entry.summary))
+}
+
+fn answered(end: &EscalationResult) -> Option<&'static str> {
+    match end {
+        EscalationResult::Approved => Some("You allowed it"),
+        EscalationResult::Denied => Some("You denied it"),
+        EscalationResult::TimedOut => Some("You did not answer in time"),
+        EscalationResult::Unavailable => Some("Nobody could be asked"),
+        EscalationResult::Closed => Some("The question was closed"),
+        EscalationResult::Settled => Some("Another answer settled it"),
+        EscalationResult::Other(_) => None,
+    }
+}
+
+fn ended(end: &CallResult) -> Option<&'static str> {
+    match end {
+        CallResult::Ok => Some("Done"),
+        CallResult::Error => Some("The server answered with an error"),
+        CallResult::RefusedByServer
+        | CallResult::BlockedBySandbox
+        | CallResult::NoAnswer
+        | CallResult::GivenUp
+        | CallResult::Refused
+        | CallResult::Other(_) => None,
+    }
 }
 
 fn decided(decision: &PolicyDecision) -> String {
-    match (decision.status.as_str(), decision.rule.as_str()) {
-        ("allow", "grant") => "Allowed by what you granted".to_owned(),
-        ("allow", "structural-sandbox-allow") => "Allowed: in the session's own folder".to_owned(),
-        ("allow", _) if decision.reason.starts_with("approved") => "Allowed by your answer".to_owned(),
-        ("allow", _) => format!("Allowed: {}", decision.reason),
-        _ => format!("Denied: {}", decision.reason),
+    match (&decision.status, decision.ground()) {
+        (Status::Allow, Some(DecidedBy::Grant)) => "Allowed by what you granted".to_owned(),
+        (Status::Allow, Some(DecidedBy::SessionFolder)) => "Allowed: in the session's own folder".to_owned(),
+        (Status::Allow, Some(DecidedBy::Answer)) => "Allowed by your answer".to_owned(),
+        (Status::Allow, _) => format!("Allowed: {}", decision.reason),
+        (Status::Escalate | Status::Deny | Status::Other(_), _) => format!("Denied: {}", decision.reason),
     }
 }
 
@@ -149,18 +179,20 @@ mod tests {
 
     #[test]
     fn entries_are_told_in_words_people_use() {
-        let decision = |status: &str, rule: &str, reason: &str| {
+        let decided = |decision: PolicyDecision| {
             let mut entry = Entry::new(Event::Decision, "x");
-            let (status, rule, reason) = (status.to_owned(), rule.to_owned(), reason.to_owned());
-            entry.policy_decision = Some(PolicyDecision { status, rule, reason });
+            entry.policy_decision = Some(decision);
             sentence(&entry)
         };
-        assert_eq!(decision("allow", "grant", "grant `x`"), "Allowed by what you granted");
-        assert_eq!(decision("allow", "ask-before-reading", "approved: y"), "Allowed by your answer");
-        assert_eq!(decision("allow", "work", "work is free"), "Allowed: work is free");
-        assert_eq!(decision("deny", "r", "it is protected"), "Denied: it is protected");
+        let allowed = |by, rule, reason| decided(PolicyDecision::allow(by, rule, reason));
+        assert_eq!(allowed(DecidedBy::Grant, "grant", "grant `x`"), "Allowed by what you granted");
+        assert_eq!(allowed(DecidedBy::Answer, "ask-first", "approved: y"), "Allowed by your answer");
+        assert_eq!(allowed(DecidedBy::Rule, "work", "work is free"), "Allowed: work is free");
+        assert_eq!(allowed(DecidedBy::Rule, "team", "approved by all"), "Allowed: approved by all");
+        let denied = PolicyDecision::deny(DecidedBy::ProtectedPath, "r", "it is protected");
+        assert_eq!(decided(denied), "Denied: it is protected");
         let mut answer = Entry::new(Event::Answer, "the question ended: timeout");
-        answer.escalation_result = Some("timeout".into());
+        answer.escalation_result = Some(EscalationResult::TimedOut);
         assert_eq!(sentence(&answer), "You did not answer in time");
         assert_eq!(sentence(&Entry::new(Event::Server, "the server x started")), "The server x started");
     }

@@ -229,6 +229,9 @@ pub struct ActivityView {
     pub tool: Option<String>,
     /// `allow`, `deny` or `escalate`, for decisions and answers.
     pub decision: Option<String>,
+    /// The ground of a decision: `rule`, `answer`, `grant`, `session-folder`, ...
+    #[serde(default)]
+    pub decided_by: Option<String>,
     /// The sentence a person reads.
     pub summary: String,
     /// Paths concerned.

@@ -4,7 +4,7 @@
 //!   person answered.
 
 use super::{Recorded, Ruling};
-use ironcurtain_audit::{Entry, Event, PolicyDecision};
+use ironcurtain_audit::{Entry, EscalationResult, Event, PolicyDecision, Status};
 use ironcurtain_paths::bounded_read;
 use ironcurtain_policy::Decision;
 use std::collections::HashSet;
@@ -47,13 +47,13 @@ struct Calls {
 impl Calls {
     fn take(&mut self, entry: Entry) {
         let call = (entry.session.clone(), entry.request_id.clone());
-        match (entry.event, entry.escalation_result.as_deref()) {
+        match (entry.event, &entry.escalation_result) {
             // A request of another kind, which the policy does not judge.
             (Event::Decision, _) if entry.tool_name.is_none() => {}
             // Asked about again, because what it names had changed.
             (Event::Question, _) if !self.asked.insert(call.clone()) => {}
             (Event::Question, _) => self.found.extend(recorded(entry)),
-            (Event::Answer, Some("approved" | "settled")) => {}
+            (Event::Answer, Some(EscalationResult::Approved | EscalationResult::Settled)) => {}
             (Event::Answer, _) => {
                 self.asked.remove(&call);
             }
@@ -97,11 +97,11 @@ fn recorded(entry: Entry) -> Option<Recorded> {
 }
 
 fn ruling(decision: PolicyDecision) -> Option<Ruling> {
-    let status = match decision.status.as_str() {
-        "allow" => Decision::Allow,
-        "escalate" => Decision::Escalate,
-        "deny" => Decision::Deny,
-        _ => return None,
+    let status = match decision.status {
+        Status::Allow => Decision::Allow,
+        Status::Escalate => Decision::Escalate,
+        Status::Deny => Decision::Deny,
+        Status::Other(_) => return None,
     };
     Some(Ruling { decision: status, rule: decision.rule, reason: decision.reason })
 }
@@ -116,10 +116,10 @@ mod tests {
         (entry.session, entry.request_id) = (Some("s".into()), Some(request.into()));
         (entry.server_name, entry.tool_name) = (Some("filesystem".into()), Some("t".into()));
         if event == Event::Answer {
-            entry.escalation_result = Some(word.to_owned());
+            entry.escalation_result = Some(word.to_owned().into());
         } else {
-            let (status, rule) = (word.to_owned(), "r".to_owned());
-            entry.policy_decision = Some(PolicyDecision { status, rule, reason: String::new() });
+            let (status, rule) = (word.to_owned().into(), "r".to_owned());
+            entry.policy_decision = Some(PolicyDecision { status, rule, reason: String::new(), by: None });
         }
         entry
     }
@@ -149,6 +149,25 @@ mod tests {
         let again = [&once[..], &[(6, Decision::Allow)]].concat();
         assert_eq!(found(answered("denied")), again);
         assert_eq!(found(answered("timeout")), again);
+    }
+
+    #[test]
+    fn the_calls_of_a_version_without_grounds_are_found() {
+        let log = Path::new(env!("CARGO_MANIFEST_DIR")).join("../audit/fixtures/without-grounds.jsonl");
+        let calls = read(&log, log.metadata().unwrap().len(), 0).unwrap();
+        let found: Vec<_> = calls
+            .iter()
+            .map(|call| (call.seq, call.then.decision, call.then.rule.as_str(), call.granted))
+            .collect();
+        let expected = [
+            (4, Decision::Allow, "docs", false),
+            (6, Decision::Escalate, "ask", false),
+            (10, Decision::Escalate, "ask", false),
+            (12, Decision::Deny, "structural-protected-path", false),
+            (13, Decision::Escalate, "ask", false),
+            (18, Decision::Allow, "grant", true),
+        ];
+        assert_eq!(found, expected);
     }
 
     #[test]

@@ -6,6 +6,7 @@
 
 use super::showable::Open;
 use super::{Answer, Consent, Lifetime, Question, Slot, Withdrawn};
+use ironcurtain_audit::EscalationResult;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -37,16 +38,16 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// How the audit log names it.
+    /// The end of the question, as it is on record.
     #[must_use]
-    pub fn name(&self) -> &'static str {
+    pub fn on_record(&self) -> EscalationResult {
         match self {
-            Self::Allowed { .. } => "approved",
-            Self::Denied(_) => "denied",
-            Self::Unavailable(_) => "unavailable",
-            Self::Closed => "closed",
-            Self::TimedOut => "timeout",
-            Self::Settled => "settled",
+            Self::Allowed { .. } => EscalationResult::Approved,
+            Self::Denied(_) => EscalationResult::Denied,
+            Self::Unavailable(_) => EscalationResult::Unavailable,
+            Self::Closed => EscalationResult::Closed,
+            Self::TimedOut => EscalationResult::TimedOut,
+            Self::Settled => EscalationResult::Settled,
         }
     }
 }

@@ -69,7 +69,7 @@ impl Asking {
         });
         let offers = question.offers.clone();
         let mut entry = self.caller.entry(Event::Question, "a question was put to the person", target);
-        entry.policy_decision = Some(PolicyDecision::new("escalate", &question.rule, &question.reason));
+        entry.policy_decision = Some(PolicyDecision::escalate(&question.rule, &question.reason));
         entry.question_id = Some(id.clone());
         services.audit.record(entry).await.map_err(|e| e.to_string())?;
         services.changed();
@@ -138,9 +138,9 @@ impl Asking {
         outcome: &Outcome,
         asked: Instant,
     ) -> Result<(), String> {
-        let name = outcome.name();
-        let mut entry = self.caller.entry(Event::Answer, format!("the question ended: {name}"), target);
-        entry.escalation_result = Some(name.to_owned());
+        let end = outcome.on_record();
+        let mut entry = self.caller.entry(Event::Answer, format!("the question ended: {end}"), target);
+        entry.escalation_result = Some(end);
         entry.question_id = Some(question.to_owned());
         entry.human_ms = Some(u64::try_from(asked.elapsed().as_millis()).unwrap_or(u64::MAX));
         self.caller.services.audit.record(entry).await.map(|_| ()).map_err(|e| e.to_string())

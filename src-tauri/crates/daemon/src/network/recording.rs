@@ -7,7 +7,7 @@ use super::caller::Caller;
 use super::pace::Pace;
 use super::reach::lent_to;
 use crate::consent::visible;
-use ironcurtain_audit::{Entry, Event, PolicyDecision};
+use ironcurtain_audit::{CallResult, DecidedBy, Entry, Event, PolicyDecision};
 use ironcurtain_egress::{Boxed, By, Host, Record, Target, Verdict};
 use std::sync::Arc;
 
@@ -53,9 +53,9 @@ fn entry(caller: &Caller, event: &ironcurtain_egress::Event) -> Entry {
     match &event.verdict {
         Verdict::Allowed(by) => allowed(&mut entry, by),
         Verdict::Refused { code, reason } => {
-            entry.policy_decision = Some(PolicyDecision::new("deny", code, reason))
+            entry.policy_decision = Some(PolicyDecision::deny(DecidedBy::Network, code, reason))
         }
-        Verdict::Failed { code, .. } => entry.result = Some((*code).to_owned()),
+        Verdict::Failed { code, .. } => entry.result = Some(CallResult::Other((*code).to_owned())),
     }
     entry
 }
@@ -74,16 +74,18 @@ fn summary(server: &str, target: &Target, verdict: &Verdict) -> String {
 
 fn allowed(entry: &mut Entry, by: &By) {
     entry.policy_decision = Some(match by {
-        By::Rule(rule) => PolicyDecision::new("allow", rule, "the host is on the list of its server"),
-        By::Once => PolicyDecision::new("allow", "once", "approved: once"),
+        By::Rule(rule) => {
+            PolicyDecision::allow(DecidedBy::HostList, rule, "the host is on the list of its server")
+        }
+        By::Once => PolicyDecision::allow(DecidedBy::Answer, "once", "approved: once"),
         By::Grant(id) => match lent_to(id) {
             Some(call) => {
                 entry.request_id = Some(call.to_owned());
-                PolicyDecision::new("allow", "call", "approved: for the call that names it")
+                PolicyDecision::allow(DecidedBy::Answer, "call", "approved: for the call that names it")
             }
             None => {
                 entry.grant_id = Some(id.clone());
-                PolicyDecision::new("allow", "grant", &format!("grant `{id}`"))
+                PolicyDecision::allow(DecidedBy::Grant, "grant", &format!("grant `{id}`"))
             }
         },
     });

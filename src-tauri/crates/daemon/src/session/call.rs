@@ -10,7 +10,7 @@ mod resources;
 
 use super::authorize::Authorization;
 use super::in_flight::Ticket;
-use super::passing::MALFORMED;
+use super::passing::TurnedAway;
 use super::tool_call::ToolCall;
 use super::{Session, blocked, refusal};
 use crate::consent::{Asking, Lifetime, Outcome, Reach, build, opened_by};
@@ -18,9 +18,9 @@ use crate::policy_snapshot::PolicySnapshot;
 use crate::resolved_call::LocatedCall;
 use crate::server::{Answered, AtServer, Held, Lease, Pending, ServerConnection, ServerError};
 use crate::wire::Response;
-use ironcurtain_audit::{Event, PolicyDecision};
+use ironcurtain_audit::{CallResult, Event, PolicyDecision};
 use ironcurtain_policy::{Asked, Denial, Escalation, Permit, Verdict};
-use record::millis;
+use record::{allowed_by, millis};
 use resources::CallResources;
 use rmcp::model::ErrorCode;
 use serde_json::value::RawValue;
@@ -49,7 +49,7 @@ pub(super) async fn called(session: &Arc<Session>, ticket: Ticket, params: Optio
         Ok(tool) => tool,
         Err(problem) => {
             let problem = (ErrorCode::INVALID_PARAMS, problem.as_str());
-            return session.turn_away(&ticket, ("tools/call", params), MALFORMED, problem).await;
+            return session.turn_away(&ticket, ("tools/call", params), TurnedAway::Malformed, problem).await;
         }
     };
     session.calls(&ticket, &tool.tool);
@@ -178,7 +178,7 @@ async fn question(
     });
     let offers = question.offers.clone();
     let mut entry = session.about(call, Some(located), Event::Question, "a question was put to the person");
-    entry.policy_decision = Some(PolicyDecision::new("escalate", &escalation.by.rule, &escalation.by.reason));
+    entry.policy_decision = Some(PolicyDecision::escalate(&escalation.by.rule, &escalation.by.reason));
     entry.policy_hash = Some(snapshot.hash.clone());
     entry.question_id = Some(id.clone());
     session.services.audit.record(entry).await.map_err(|e| format!("DENIED: {e}"))?;
@@ -301,7 +301,8 @@ async fn forward(
     let params = call.tool.forwarded(&authorization.located.call).map_err(|e| format!("DENIED: {e}"))?;
     let mut entry = session.about(call, Some(&authorization.located), Event::Decision, "allowed");
     let reason = permit.reasons().first();
-    entry.policy_decision = reason.map(|r| PolicyDecision::new("allow", &r.rule, &r.reason));
+    entry.policy_decision =
+        reason.map(|r| PolicyDecision::allow(allowed_by(permit.allowed_by()), &r.rule, &r.reason));
     entry.policy_hash = Some(authorization.snapshot.hash.clone());
     entry.grant_id = permit.grants().first().cloned();
     session.services.audit.record(entry).await.map_err(|e| format!("DENIED: {e}"))?;
@@ -321,16 +322,16 @@ async fn deliver(
     let (answered, held) = answer(&session, &call, &authorization, pending, resources).await;
     let blocked = if session.sandboxed { blocked::marked(&answered) } else { None };
     let result = match &answered {
-        _ if blocked.is_some() => "blocked by the sandbox",
-        Answered::Response(Response::Result(result)) if is_error(result) => "error",
-        Answered::Response(Response::Result(_)) => "ok",
-        Answered::Response(Response::Error(_)) => "refused by the server",
-        Answered::Failed(_) => "no answer",
+        _ if blocked.is_some() => CallResult::BlockedBySandbox,
+        Answered::Response(Response::Result(result)) if is_error(result) => CallResult::Error,
+        Answered::Response(Response::Result(_)) => CallResult::Ok,
+        Answered::Response(Response::Error(_)) => CallResult::RefusedByServer,
+        Answered::Failed(_) => CallResult::NoAnswer,
     };
     session.pass_on(&call.ticket, blocked.unwrap_or(answered), held).await;
     let mut entry = session.about(&call, Some(&authorization.located), Event::Outcome, "the server answered");
     entry.arguments = None;
-    entry.result = Some(result.to_owned());
+    entry.result = Some(result);
     entry.duration_ms = Some(millis(call.began));
     session.record(entry).await;
     session.services.changed();

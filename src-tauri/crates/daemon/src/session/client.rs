@@ -3,7 +3,7 @@
 //! - INVARIANT: what has no id is passed on only if it is a notification of the protocol, and only after the greeting.
 
 use super::in_flight::Ticket;
-use super::passing::{MALFORMED, RESOURCE};
+use super::passing::TurnedAway;
 use super::{Session, echo, greeting, resource};
 use crate::consent::visible;
 use crate::server::{Answered, AtServer, Held, Outgoing, Pending, share};
@@ -116,14 +116,14 @@ async fn requested(
         "initialize" => initialize(session, ticket, params.as_deref(), budget).await,
         _ if !session.greeted.load(Ordering::Relaxed) => {
             let problem = (ErrorCode::INVALID_REQUEST, "the first request must be `initialize`");
-            session.turn_away(&ticket, request, MALFORMED, problem).await;
+            session.turn_away(&ticket, request, TurnedAway::Malformed, problem).await;
         }
         "tools/call" => super::call::called(session, ticket, params.as_deref(), budget).await,
         "resources/read" | "resources/subscribe" | "resources/unsubscribe" => {
             match resource::checked(params.as_deref()) {
                 Ok(()) => pass_on_record(session, ticket, request, budget).await,
                 Err((code, problem)) => {
-                    session.turn_away(&ticket, request, RESOURCE, (code, &problem)).await;
+                    session.turn_away(&ticket, request, TurnedAway::Resource, (code, &problem)).await;
                 }
             }
         }
@@ -131,7 +131,9 @@ async fn requested(
         _ if PASSED.contains(&method) => pass(session, ticket, method, params.as_deref(), budget).await,
         _ => {
             let text = format!("`{}` is not available through IronCurtain", clipped(method));
-            session.turn_away(&ticket, request, MALFORMED, (ErrorCode::METHOD_NOT_FOUND, &text)).await;
+            session
+                .turn_away(&ticket, request, TurnedAway::Malformed, (ErrorCode::METHOD_NOT_FOUND, &text))
+                .await;
         }
     }
 }

@@ -7,7 +7,7 @@ use super::Session;
 use super::in_flight::Ticket;
 use crate::consent::visible;
 use crate::wire::Id;
-use ironcurtain_audit::{AuditError, Entry, Event, PolicyDecision, redacted};
+use ironcurtain_audit::{AuditError, DecidedBy, Entry, Event, PolicyDecision, redacted};
 use rmcp::model::ErrorCode;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
@@ -16,11 +16,31 @@ use std::sync::atomic::Ordering;
 /// The rule that passes a request without judging it.
 const PASSED: &str = "structural-passed";
 
-/// The rule that turns away what is not understood, or not taken.
-pub(super) const MALFORMED: &str = "structural-malformed";
+/// Why a request is turned away before it is judged.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum TurnedAway {
+    /// It is not understood, or not taken.
+    Malformed,
+    /// It names a resource that is, or could be, a file.
+    Resource,
+}
 
-/// The rule that refuses a resource that is, or could be, a file.
-pub(super) const RESOURCE: &str = "structural-resource";
+impl TurnedAway {
+    /// The name of the rule, on record.
+    fn rule(self) -> &'static str {
+        match self {
+            Self::Malformed => "structural-malformed",
+            Self::Resource => "structural-resource",
+        }
+    }
+
+    fn ground(self) -> DecidedBy {
+        match self {
+            Self::Malformed => DecidedBy::Malformed,
+            Self::Resource => DecidedBy::Resource,
+        }
+    }
+}
 
 /// How many characters of a name or an address are repeated in a sentence.
 const LONGEST_NAME: usize = 200;
@@ -40,7 +60,7 @@ impl Session {
         let params = read(params);
         let mut entry = self.about_request(&ticket.id, method, "passed on");
         let reason = format!("{} is passed on as it is", named(method, &params));
-        entry.policy_decision = Some(PolicyDecision::new("allow", PASSED, &reason));
+        entry.policy_decision = Some(PolicyDecision::allow(DecidedBy::PassedOn, PASSED, &reason));
         entry.arguments = Some(redacted(&params));
         self.services.audit.record(entry).await.map(drop)
     }
@@ -50,13 +70,13 @@ impl Session {
         &self,
         ticket: &Ticket,
         (method, params): (&str, Option<&RawValue>),
-        rule: &str,
+        kind: TurnedAway,
         (code, problem): (ErrorCode, &str),
     ) {
         let params = read(params);
         let mut entry = self.about_request(&ticket.id, method, "turned away");
         let reason = format!("{}: {problem}", named(method, &params));
-        entry.policy_decision = Some(PolicyDecision::new("deny", rule, &reason));
+        entry.policy_decision = Some(PolicyDecision::deny(kind.ground(), kind.rule(), &reason));
         entry.arguments = Some(redacted(&params));
         self.denied(entry).await;
         self.fail(ticket, code, problem).await;
@@ -71,7 +91,8 @@ impl Session {
         let mut entry = self.entry(Event::Decision, "a message was dropped");
         let more = if before + 1 == MOST_ODDITIES { "; more like it are not put on record" } else { "" };
         let reason = format!("{problem}{more}");
-        entry.policy_decision = Some(PolicyDecision::new("deny", MALFORMED, &reason));
+        entry.policy_decision =
+            Some(PolicyDecision::deny(DecidedBy::Malformed, TurnedAway::Malformed.rule(), &reason));
         self.denied(entry).await;
     }
 

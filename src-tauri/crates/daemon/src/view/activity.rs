@@ -4,7 +4,7 @@
 
 use super::{concerned, event, name, sentence};
 use crate::consent::visible;
-use ironcurtain_audit::Entry;
+use ironcurtain_audit::{CallResult, Entry, EscalationResult, PolicyDecision};
 use ironcurtain_paths::bounded_read;
 use ironcurtain_protocol::{ActivityView, MAX_FRAME_BYTES};
 use std::collections::VecDeque;
@@ -102,7 +102,10 @@ fn entry(entry: Entry) -> ActivityView {
     if more > 0 {
         paths.push(format!("… ({more} more)"));
     }
-    let decision = entry.policy_decision.map(|d| d.status).or(entry.escalation_result).or(entry.result);
+    let decided_by = entry.policy_decision.as_ref().and_then(PolicyDecision::ground);
+    let status = entry.policy_decision.as_ref().map(|decision| decision.status.as_str());
+    let answer = entry.escalation_result.as_ref().map(EscalationResult::as_str);
+    let decision = status.or(answer).or(entry.result.as_ref().map(CallResult::as_str));
     ActivityView {
         seq: entry.seq,
         time_ms: entry.timestamp,
@@ -111,7 +114,8 @@ fn entry(entry: Entry) -> ActivityView {
         client: entry.client.as_deref().map(name),
         server: entry.server_name.as_deref().map(name),
         tool: entry.tool_name.as_deref().map(name),
-        decision: decision.as_deref().map(name),
+        decision: decision.map(name),
+        decided_by: decided_by.map(|by| name(by.as_str())),
         summary,
         paths,
     }
@@ -137,6 +141,7 @@ fn too_long(head: &[u8], bytes: u64) -> Option<ActivityView> {
         server: None,
         tool: None,
         decision: None,
+        decided_by: None,
         summary: format!("An entry of {bytes} bytes, which is too long to be shown"),
         paths: Vec::new(),
     })
@@ -175,6 +180,22 @@ mod tests {
         assert_eq!(shown.server.as_deref(), Some("s\\u{a0}"));
         assert_eq!(shown.tool, Some(format!("{} … (400 characters more)", "t\\u{a}".repeat(100))));
         assert_eq!(shown.paths, ["/docs/x\\u{202e}gpj.sh", "/docs/\\u{5d0}/\\u{5d1}", "/docs/grüße"]);
+    }
+
+    #[test]
+    fn a_log_of_a_version_without_grounds_is_told_without_a_guess() {
+        let log = Path::new(env!("CARGO_MANIFEST_DIR")).join("../audit/fixtures/without-grounds.jsonl");
+        let entries = activity(&log, 100).unwrap();
+        assert_eq!(entries.len(), 20);
+        let told = |seq: u64| {
+            let entry = entries.iter().find(|entry| entry.seq == seq).unwrap();
+            (entry.decision.as_deref().unwrap(), entry.decided_by.as_deref(), entry.summary.as_str())
+        };
+        // Nobody knows any more whether a rule gives that as its reason, or a person approved.
+        assert_eq!(told(4), ("allow", None, "Allowed: approved: by the team"));
+        assert_eq!(told(5), ("ok", None, "Done"));
+        assert_eq!(told(7), ("approved", None, "You allowed it"));
+        assert_eq!(told(18), ("allow", Some("grant"), "Allowed by what you granted"));
     }
 
     #[test]

@@ -6,8 +6,8 @@ use crate::policy_snapshot::PolicySnapshot;
 use crate::resolved_call::LocatedCall;
 use crate::session::{Session, refusal};
 use crate::wire::result_line;
-use ironcurtain_audit::{Entry, Event, PolicyDecision, redacted};
-use ironcurtain_policy::Denial;
+use ironcurtain_audit::{DecidedBy, Entry, Event, PolicyDecision, redacted};
+use ironcurtain_policy::{AllowedBy, Denial, DeniedBy};
 use std::sync::atomic::Ordering;
 use tokio::time::Instant;
 
@@ -20,10 +20,10 @@ impl Session {
         outcome: &Outcome,
         asked: Instant,
     ) -> Result<(), String> {
-        let name = outcome.name();
-        let mut entry = self.about(call, Some(located), Event::Answer, format!("the question ended: {name}"));
+        let end = outcome.on_record();
+        let mut entry = self.about(call, Some(located), Event::Answer, format!("the question ended: {end}"));
         entry.arguments = None;
-        entry.escalation_result = Some(name.to_owned());
+        entry.escalation_result = Some(end);
         entry.question_id = Some(question.to_owned());
         entry.human_ms = Some(millis(asked));
         self.services.audit.record(entry).await.map(|_| ()).map_err(|e| format!("DENIED: {e}"))
@@ -39,7 +39,8 @@ impl Session {
     ) {
         self.counts.denied.fetch_add(1, Ordering::Relaxed);
         let mut entry = self.about(call, located, Event::Decision, "denied");
-        entry.policy_decision = Some(PolicyDecision::new("deny", &denial.rule, &denial.reason));
+        entry.policy_decision =
+            Some(PolicyDecision::deny(denied_by(denial.by), &denial.rule, &denial.reason));
         entry.policy_hash = Some(snapshot.hash.clone());
         self.record(entry).await;
         self.refuse(call, refusal::denied(denial)).await;
@@ -77,4 +78,25 @@ impl Session {
 
 pub(super) fn millis(since: Instant) -> u64 {
     u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX)
+}
+
+/// The judge's ground for allowing, as it is on record.
+pub(super) fn allowed_by(by: AllowedBy) -> DecidedBy {
+    match by {
+        AllowedBy::Rule => DecidedBy::Rule,
+        AllowedBy::Answer => DecidedBy::Answer,
+        AllowedBy::SessionFolder => DecidedBy::SessionFolder,
+        AllowedBy::Grant => DecidedBy::Grant,
+        AllowedBy::Introspection => DecidedBy::Introspection,
+    }
+}
+
+fn denied_by(by: DeniedBy) -> DecidedBy {
+    match by {
+        DeniedBy::Rule => DecidedBy::Rule,
+        DeniedBy::NoRule => DecidedBy::NoRule,
+        DeniedBy::ProtectedPath => DecidedBy::ProtectedPath,
+        DeniedBy::InvalidArgument => DecidedBy::InvalidArgument,
+        DeniedBy::UnknownTool => DecidedBy::UnknownTool,
+    }
 }
