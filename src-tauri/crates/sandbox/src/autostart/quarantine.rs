@@ -4,18 +4,22 @@
 //!   What cannot be moved there gets another name where it is, by which nothing finds it.
 
 use std::{
-    fs::{self, DirBuilder},
-    io,
+    ffi::OsStr,
+    fs::{self, DirBuilder, File, Permissions},
+    io::{self, Read},
     os::{
         fd::{AsRawFd, OwnedFd},
-        unix::fs::{DirBuilderExt, symlink},
+        unix::{
+            ffi::OsStrExt,
+            fs::{DirBuilderExt, MetadataExt, PermissionsExt, symlink},
+        },
     },
     path::{Path, PathBuf},
     sync::atomic::{AtomicU64, Ordering},
 };
 
 use rustix::{
-    fs::{CWD, renameat},
+    fs::{CWD, Dir, Mode, OFlags, openat, readlinkat, renameat},
     io::Errno,
 };
 
@@ -25,6 +29,8 @@ use crate::state::StateDir;
 /// The most bytes that are copied of one name to another file system, which others wait for. What is larger stays beside, under
 /// the name by which nothing finds it.
 const MOST_COPIED: u64 = 16 << 20;
+const MOST_NAMES: usize = 10_000;
+const DEEPEST: usize = 64;
 
 /// The number of the next place. None is tried twice, since a sandbox decides how many files there are to be moved.
 static NEXT: AtomicU64 = AtomicU64::new(0);
@@ -42,7 +48,6 @@ pub fn quarantine(state_dir: &Path, path: &str) -> io::Result<String> {
 #[derive(Debug)]
 pub(super) struct Prepared {
     kept: PathBuf,
-    number: u64,
 }
 
 impl Prepared {
@@ -58,7 +63,7 @@ impl Prepared {
                 Err(error) => return Err(error),
                 Ok(()) => {
                     fs::write(kept.join("origin"), path)?;
-                    return Ok(Self { kept, number });
+                    return Ok(Self { kept });
                 }
             }
         }
@@ -94,50 +99,83 @@ impl Prepared {
             Err(_) => {}
         }
         // From here on nothing finds it, whatever comes of the rest.
-        let disarmed = format!("{name}.quarantined-{}-{}", std::process::id(), self.number);
+        let disarmed = disarmed(name, &self.kept);
         if let Err(error) = renameat(dir, name, dir, &disarmed) {
             let _ = fs::remove_dir_all(&self.kept);
             return Err(error.into());
         }
-        let from = by_descriptor(dir, &disarmed);
-        if copy(&from, &to, &mut { MOST_COPIED }).is_err() {
+        let here = Path::new(&format!("/proc/self/fd/{}", dir.as_raw_fd())).join(&disarmed);
+        let half = self.kept.join("half");
+        let copied = Copying::new().copy(dir, disarmed.as_ref(), &half, 0);
+        if copied.and_then(|()| fs::rename(&half, &to)).is_err() {
             let _ = fs::remove_dir_all(&self.kept);
-            let here = fs::read_link(format!("/proc/self/fd/{}", dir.as_raw_fd()))?;
-            return Ok(here.join(disarmed).display().to_string());
+            return Ok(fs::read_link(format!("/proc/self/fd/{}", dir.as_raw_fd()))?
+                .join(disarmed)
+                .display()
+                .to_string());
         }
         // What is left of it has the other name.
-        let _ = if fs::symlink_metadata(&from)?.is_dir() {
-            fs::remove_dir_all(&from)
-        } else {
-            fs::remove_file(&from)
-        };
+        let _ = fs::remove_dir_all(&here).or_else(|_| fs::remove_file(&here));
         Ok(to.display().to_string())
     }
 }
 
-/// A path by which the standard library finds `name` in a folder, wherever that is.
-pub(super) fn by_descriptor(dir: &OwnedFd, name: &str) -> PathBuf {
-    Path::new(&format!("/proc/self/fd/{}", dir.as_raw_fd())).join(name)
+/// Where a file is that was about to be moved to a path in quarantine, if its move was begun.
+pub(super) fn begun(path: &str, moved_to: &str) -> Option<String> {
+    let begun = disarmed(path, Path::new(moved_to).parent()?);
+    fs::symlink_metadata(&begun).is_ok().then_some(begun)
 }
 
-/// A copy of what people would miss: files, folders and symlinks, of at most so many bytes.
-fn copy(from: &Path, to: &Path, left: &mut u64) -> io::Result<()> {
-    let found = fs::symlink_metadata(from)?;
-    if found.is_symlink() {
-        return symlink(fs::read_link(from)?, to);
+/// The name by which nothing finds a file until it is in its place.
+fn disarmed(name: &str, kept: &Path) -> String {
+    format!("{name}.quarantined-{}", kept.file_name().unwrap_or_default().display())
+}
+
+/// The bounds of a copy, of which others wait for the end. Who wrote what is copied may change it meanwhile.
+struct Copying {
+    bytes: u64,
+    names: usize,
+}
+
+impl Copying {
+    fn new() -> Self {
+        Self { bytes: MOST_COPIED, names: MOST_NAMES }
     }
-    if found.is_file() {
-        *left = left.checked_sub(found.len()).ok_or(io::ErrorKind::FileTooLarge)?;
-        return fs::copy(from, to).map(drop);
-    }
-    if found.is_dir() {
-        DirBuilder::new().mode(0o700).create(to)?;
-        for entry in fs::read_dir(from)? {
-            let entry = entry?;
-            copy(&entry.path(), &to.join(entry.file_name()), left)?;
+
+    /// Copies what people would miss: files, folders and symlinks. Nothing is followed, and nothing waited for.
+    fn copy(&mut self, dir: &OwnedFd, name: &Path, to: &Path, depth: usize) -> io::Result<()> {
+        let too_large = || io::Error::from(io::ErrorKind::FileTooLarge);
+        self.names = self.names.checked_sub(1).filter(|_| depth < DEEPEST).ok_or_else(too_large)?;
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let file = match openat(dir, name, flags, Mode::empty()) {
+            Ok(file) => File::from(file),
+            Err(Errno::LOOP) => {
+                let link = readlinkat(dir, name, Vec::new())?;
+                return symlink(OsStr::from_bytes(link.as_bytes()), to);
+            }
+            // A socket, which is nothing without its program.
+            Err(Errno::NXIO) => return Ok(()),
+            Err(error) => return Err(error.into()),
+        };
+        let about = file.metadata()?;
+        if about.is_file() {
+            let mut copy = File::options().write(true).create_new(true).open(to)?;
+            let copied = io::copy(&mut (&file).take(self.bytes + 1), &mut copy)?;
+            self.bytes = self.bytes.checked_sub(copied).ok_or_else(too_large)?;
+            copy.set_permissions(Permissions::from_mode(about.mode() & 0o777))?;
+        } else if about.is_dir() {
+            DirBuilder::new().mode(0o700).create(to)?;
+            let folder = OwnedFd::from(file);
+            for entry in Dir::read_from(&folder)? {
+                let entry = entry?;
+                let name = OsStr::from_bytes(entry.file_name().to_bytes());
+                if name != "." && name != ".." {
+                    self.copy(&folder, name.as_ref(), &to.join(name), depth + 1)?;
+                }
+            }
         }
+        Ok(())
     }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -180,12 +218,16 @@ mod tests {
         let first = prepared();
         fs::remove_dir_all(&first.kept).unwrap();
         let second = prepared();
-        assert!(second.number > first.number, "{} after {}", second.number, first.number);
-        for number in second.number + 1..second.number + 50 {
+        let number = |place: &Prepared| -> u64 {
+            place.kept.to_str().unwrap().rsplit_once('-').unwrap().1.parse().unwrap()
+        };
+        let last = number(&second);
+        assert!(last > number(&first), "{last} after {first:?}");
+        for number in last + 1..last + 50 {
             let taken = second.kept.with_file_name(format!("{}-{number}", std::process::id()));
             fs::create_dir(taken).unwrap();
         }
-        assert!(prepared().number >= second.number + 50);
+        assert!(number(&prepared()) >= last + 50);
     }
 
     #[test]
@@ -195,10 +237,17 @@ mod tests {
         fs::create_dir(at("folder")).unwrap();
         fs::write(at("folder/a"), "1234").unwrap();
         fs::write(at("folder/b"), "5678").unwrap();
-        let copied =
-            |to: &str, most: u64| copy(&at("folder"), &at(to), &mut { most }).map_err(|error| error.kind());
-        assert_eq!(copied("seven", 7), Err(io::ErrorKind::FileTooLarge));
-        assert_eq!(copied("eight", 8), Ok(()));
+        let here = OwnedFd::from(File::open(dir.path()).unwrap());
+        let copied = |to: &str, bytes: u64, names: usize| {
+            let copied = Copying { bytes, names }.copy(&here, "folder".as_ref(), &at(to), 0);
+            copied.map_err(|error| error.kind())
+        };
+        assert_eq!(copied("seven", 7, 3), Err(io::ErrorKind::FileTooLarge));
+        assert_eq!(copied("two", 8, 2), Err(io::ErrorKind::FileTooLarge));
+        assert_eq!(copied("eight", 8, 3), Ok(()));
         assert_eq!(fs::read_to_string(at("eight/b")).unwrap(), "5678");
+        let deep = "d/".repeat(DEEPEST + 1);
+        fs::create_dir_all(at("folder").join(deep)).unwrap();
+        assert_eq!(copied("deep", 8, 1_000), Err(io::ErrorKind::FileTooLarge));
     }
 }

@@ -25,6 +25,7 @@ use super::{
     draft, git,
     journal::{Journal, Left},
     names::Names,
+    quarantine::begun,
     queue::Queue,
     shut::open_shut,
     walk::open_folder,
@@ -129,9 +130,15 @@ impl Watcher {
         self.hook_folders.extend(hooks);
         let mut found = left.found;
         // Moves and repairs that were noted and not made.
-        found.retain(|finding| match finding {
-            Finding::Quarantined { moved_to, .. } => is_there(moved_to),
-            Finding::Restored { .. } | Finding::Left { .. } | Finding::Unfinished { .. } => true,
+        found.retain_mut(|finding| match finding {
+            Finding::Quarantined { path, moved_to, .. } if !is_there(moved_to) => {
+                let begun = begun(path, moved_to);
+                begun.map(|begun| *moved_to = begun).is_some()
+            }
+            Finding::Quarantined { .. }
+            | Finding::Restored { .. }
+            | Finding::Left { .. }
+            | Finding::Unfinished { .. } => true,
         });
         let restored = left.restored.into_iter().filter(|(_, draft)| !is_there(draft));
         found.extend(restored.map(|(finding, _)| finding));

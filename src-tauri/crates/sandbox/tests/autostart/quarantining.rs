@@ -1,8 +1,17 @@
 //! What runs without being asked.
 
-use std::{fs, io::Write, os::unix::fs::symlink};
+use std::{
+    fs,
+    io::Write,
+    os::unix::fs::symlink,
+    path::Path,
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
 
 use ironcurtain_sandbox::autostart::{Finding, Rules, Watcher, quarantine};
+
+use rustix::fs::{CWD, FileType, RenameFlags, mknodat, renameat_with};
 
 use crate::scene::{Scene, short};
 
@@ -261,4 +270,43 @@ fn what_is_written_through_a_mapping_is_seen_before_long() {
     }
     drop(child.stdin.take());
     child.wait().unwrap();
+}
+
+#[test]
+fn who_swaps_what_is_moved_to_another_file_system_holds_nothing_up() {
+    let scene = Scene::new(Rules::default());
+    let state = tempfile::tempdir_in("/dev/shm").unwrap();
+    scene.write("secret", "secret");
+    for round in 0..200 {
+        let path = scene.text(&format!("root/{round}"));
+        let at = |name: &str| Path::new(&path).join(name);
+        scene.write(&format!("root/{round}/a"), "text");
+        mknodat(CWD, at("b"), FileType::Fifo, rustix::fs::Mode::RWXU, 0).unwrap();
+        symlink(scene.at("secret"), at("c")).unwrap();
+        // Whatever the folder is called, its names change places all the time.
+        let dir = fs::File::open(&path).unwrap();
+        let over = AtomicBool::new(false);
+        let to = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !over.load(Ordering::Relaxed) {
+                    for other in ["b", "c"] {
+                        let _ = renameat_with(&dir, "a", &dir, other, RenameFlags::EXCHANGE);
+                    }
+                }
+            });
+            let (done, moved) = std::sync::mpsc::channel();
+            let (place, path) = (state.path().join("state"), path.clone());
+            std::thread::spawn(move || done.send(quarantine(&place, &path)));
+            let to = moved.recv_timeout(Duration::from_secs(20));
+            over.store(true, Ordering::Relaxed);
+            to.expect("the move waits for who swaps").unwrap()
+        });
+        // One that cannot be copied is beside, under a name by which nothing finds it.
+        assert!(!Path::new(&path).exists());
+        for name in ["a", "b", "c"] {
+            let at = Path::new(&to).join(name);
+            let is_file = at.symlink_metadata().is_ok_and(|about| about.is_file());
+            assert!(!is_file || fs::read(&at).unwrap() == b"text", "a link was followed");
+        }
+    }
 }
