@@ -17,6 +17,8 @@ use crate::place::is_at_or_below;
 
 /// Room for many events at once.
 const ROOM: usize = 64 * 1024;
+/// The most events that are taken at once. Who makes them faster than they are taken has the kernel drop some.
+const MOST_EVENTS: usize = 4_096;
 
 /// Told of every folder.
 const FOLDER: WatchFlags = WatchFlags::CREATE
@@ -43,6 +45,16 @@ const CONTENT: WatchFlags = WatchFlags::MODIFY.union(WatchFlags::CLOSE_WRITE).un
 pub(super) struct Happened {
     pub(super) path: String,
     pub(super) what: ReadFlags,
+}
+
+/// A part of the queue.
+#[derive(Debug)]
+pub(super) struct Read {
+    pub(super) happened: Vec<Happened>,
+    /// Not everything was told.
+    pub(super) lost: bool,
+    /// There may be more.
+    pub(super) more: bool,
 }
 
 /// The queue, and the paths that are watched.
@@ -132,18 +144,22 @@ impl Queue {
         }
     }
 
-    /// What has happened since, in order; nothing where not everything was told.
-    pub(super) fn read(&mut self) -> Option<Vec<Happened>> {
+    /// What has happened since, in order.
+    pub(super) fn read(&mut self) -> Read {
         let mut room = vec![MaybeUninit::uninit(); ROOM];
         let mut events = Reader::new(&self.queue, &mut room);
-        let (mut happened, mut gone, mut lost): (Vec<Happened>, Vec<i32>, bool) = (vec![], vec![], false);
-        loop {
+        let (mut happened, mut gone): (Vec<Happened>, Vec<i32>) = (vec![], vec![]);
+        let (mut lost, mut more) = (false, true);
+        for _ in 0..MOST_EVENTS {
             let event = match events.next() {
                 Ok(event) => event,
-                Err(Errno::WOULDBLOCK) => break,
+                Err(Errno::WOULDBLOCK) => {
+                    more = false;
+                    break;
+                }
                 Err(Errno::INTR) => continue,
                 Err(_) => {
-                    lost = true;
+                    (lost, more) = (true, false);
                     break;
                 }
             };
@@ -171,7 +187,7 @@ impl Queue {
                 self.numbers.remove(&path);
             }
         }
-        (!lost).then_some(happened)
+        Read { happened, lost, more }
     }
 }
 

@@ -17,11 +17,12 @@ use std::{
     time::{Duration, Instant},
 };
 
+use events::Pending;
 use rustix::fs::CWD;
 
 use super::{
     Finding, Rules,
-    baseline::{Baseline, Cover, LONGEST_KEPT, Recording, Stamp, above, content, hook_folder, last},
+    baseline::{Baseline, Cover, Entry, LONGEST_KEPT, Recording, Stamp, above, content, hook_folder, last},
     draft, git,
     journal::{Journal, Left},
     names::Names,
@@ -44,6 +45,7 @@ const MOST_TOLD: usize = 1_000;
 pub struct Watcher {
     state: StateDir,
     queue: Queue,
+    pending: Pending,
     sandboxes: BTreeMap<String, Sandbox>,
     /// Folders of git by their content.
     git_dirs: BTreeSet<String>,
@@ -94,8 +96,8 @@ impl Watcher {
         state.below("autostart")?;
         let (git_dirs, hook_folders) = (BTreeSet::new(), BTreeSet::new());
         let (contents, digests, looked) = (BTreeMap::new(), RandomState::new(), Instant::now());
-        let (queue, sandboxes) = (Queue::new()?, BTreeMap::new());
-        Ok(Self { state, queue, sandboxes, git_dirs, hook_folders, contents, digests, looked })
+        let (queue, pending, sandboxes) = (Queue::new()?, Pending::default(), BTreeMap::new());
+        Ok(Self { state, queue, pending, sandboxes, git_dirs, hook_folders, contents, digests, looked })
     }
 
     /// Finishes for processes that were killed: the names of their sandboxes, and what was found. What they may have told
@@ -258,9 +260,10 @@ impl Watcher {
         }
     }
 
-    /// Drains the queue without waiting, acts, and returns what is new by the names of the sandboxes.
+    /// Drains the queue without waiting, acts for at most a moment, and returns what is new by the names of the sandboxes.
     pub fn read(&mut self) -> Vec<(String, Finding)> {
-        self.react();
+        self.drain();
+        self.work();
         if self.looked.elapsed() >= AGAIN {
             self.look_at_contents();
         }
@@ -273,6 +276,9 @@ impl Watcher {
     /// How long to wait for the queue before [`Watcher::read`] is to be called all the same, if there is something to be looked
     /// at that the queue does not tell.
     pub fn patience(&self) -> Option<Duration> {
+        if !self.pending.is_empty() {
+            return Some(Duration::ZERO);
+        }
         (!self.contents.is_empty()).then_some(AGAIN)
     }
 
@@ -287,16 +293,20 @@ impl Watcher {
 
     /// Takes the word of a sandbox's supervisor that every path is covered again.
     pub fn covered(&mut self, name: &str) {
-        self.react();
-        let Some(sandbox) = self.sandboxes.get_mut(name) else { return };
-        for baseline in sandbox.roots.values_mut() {
-            for (path, entry) in &mut baseline.entries {
-                let is_lost = matches!(entry.cover, Cover::Replaced | Cover::Doubtful);
-                if let Some(stamp) = Stamp::of(CWD, path.as_str()).ok().filter(|_| is_lost) {
-                    let text = open_folder(above(path)).ok();
-                    entry.content = text.and_then(|dir| content(&dir, last(path), LONGEST_KEPT));
-                    (entry.stamp, entry.cover) = (stamp, Cover::Covered);
-                }
+        self.drain();
+        let is_lost = |entry: &Entry| matches!(entry.cover, Cover::Replaced | Cover::Doubtful);
+        let roots = self.sandboxes.get(name).map(|sandbox| sandbox.roots.values()).into_iter().flatten();
+        let lost = roots.flat_map(|baseline| baseline.entries.iter().filter(|(_, entry)| is_lost(entry)));
+        for path in lost.map(|(path, _)| path.clone()).collect::<Vec<_>>() {
+            // What was written before it was covered again counts as always.
+            self.consider_at(&path);
+            let Some(sandbox) = self.sandboxes.get_mut(name) else { return };
+            let entries = sandbox.roots.values_mut().filter_map(|baseline| baseline.entries.get_mut(&path));
+            for entry in entries.filter(|entry| is_lost(entry)) {
+                let Ok(stamp) = Stamp::of(CWD, path.as_str()) else { continue };
+                let dir = open_folder(above(&path)).ok();
+                entry.content = dir.and_then(|dir| content(&dir, last(&path), LONGEST_KEPT));
+                (entry.stamp, entry.cover) = (stamp, Cover::Covered);
             }
         }
     }
@@ -374,6 +384,23 @@ impl Sandbox {
     fn has_cover_below(&self, path: &str) -> bool {
         let closed = self.roots.values().flat_map(Baseline::closed);
         closed.chain(&self.hidden).any(|covered| is_at_or_below(covered, path))
+    }
+
+    /// Lists a file that stays, and has it told by the next reading if it was not before.
+    fn list(&mut self, path: &str, left: Finding) {
+        if self.left.len() >= MOST_TOLD && !self.left.contains_key(path) {
+            // It is one more that is not told.
+            return self.tell(left);
+        }
+        self.left.insert(path.to_owned(), left.clone());
+        if self.is_news(path.to_owned()) {
+            self.tell(left);
+        }
+    }
+
+    /// Whether this was not told before, as far as that is remembered.
+    fn is_news(&mut self, what: String) -> bool {
+        self.told.len() < 2 * MOST_TOLD && self.told.insert(what)
     }
 
     /// Has something told by the next reading.

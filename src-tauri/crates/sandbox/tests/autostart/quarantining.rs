@@ -6,7 +6,7 @@ use std::{
     os::unix::fs::symlink,
     path::Path,
     sync::atomic::{AtomicBool, Ordering},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use ironcurtain_sandbox::autostart::{Finding, Rules, Watcher, quarantine};
@@ -194,6 +194,39 @@ fn what_is_told_is_bounded_and_all_is_moved_away() {
 }
 
 #[test]
+fn what_is_listed_is_bounded_too() {
+    let mut scene = Scene::new(Rules::default());
+    scene.open();
+    for file in 0..1_200 {
+        scene.write(&format!("root/{file}/Makefile"), "all:\n");
+    }
+    let told = scene.happened();
+    assert!(matches!(told.last(), Some(Finding::Unfinished { .. })), "{:?}", told.last());
+    assert_eq!((told.len(), scene.finish().len()), (1_000, 1_000));
+}
+
+#[test]
+fn who_moves_many_folders_at_once_has_nobody_wait_for_all_of_them() {
+    let mut scene = Scene::new(Rules::default());
+    for folder in 0..200 {
+        fs::create_dir_all(scene.at(&format!("outside/{folder}"))).unwrap();
+        for name in 0..500 {
+            fs::write(scene.at(&format!("outside/{folder}/{name}")), "").unwrap();
+        }
+    }
+    scene.write("outside/199/.mcp.json", SERVERS);
+    scene.open();
+    for folder in 0..200 {
+        fs::rename(scene.at(&format!("outside/{folder}")), scene.at(&format!("root/{folder}"))).unwrap();
+    }
+    let first = scene.watcher.read();
+    assert_eq!(scene.watcher.patience(), Some(Duration::ZERO), "all was looked at, and others waited");
+    let mut found: Vec<Finding> = first.into_iter().map(|(_, finding)| finding).collect();
+    found.extend(scene.now());
+    assert_eq!(short(&scene.root(), &found), ["quarantined 199/.mcp.json"]);
+}
+
+#[test]
 fn what_the_queue_has_lost_is_found() {
     let mut scene = Scene::new(Rules::default());
     scene.write("root/sub/x", "");
@@ -263,9 +296,9 @@ fn what_is_written_through_a_mapping_is_seen_before_long() {
         .unwrap();
     assert_eq!(line, "written\n");
     let patience = scene.watcher.patience().unwrap();
-    let deadline = std::time::Instant::now() + patience * 20;
+    let deadline = Instant::now() + patience * 20;
     while scene.exists("root/.mcp.json") {
-        assert!(std::time::Instant::now() < deadline, "it is still there");
+        assert!(Instant::now() < deadline, "it is still there");
         scene.now();
     }
     drop(child.stdin.take());

@@ -5,6 +5,7 @@ use std::{
     os::fd::AsFd,
     path::{Path, PathBuf},
     process::Command,
+    time::Duration,
 };
 
 use ironcurtain_sandbox::autostart::{Change, Finding, GitConfig, Mode, Rules, Watcher};
@@ -82,13 +83,12 @@ impl Scene {
 
     /// What is found now.
     pub(crate) fn now(&mut self) -> Vec<Finding> {
-        let found = self.watcher.read().into_iter();
-        found
-            .map(|(name, finding)| {
-                assert_eq!(name, "s");
-                finding
-            })
-            .collect()
+        let mut found = self.watcher.read();
+        while self.watcher.patience() == Some(Duration::ZERO) {
+            found.extend(self.watcher.read());
+        }
+        assert!(found.iter().all(|(name, _)| name == "s"), "{found:?}");
+        found.into_iter().map(|(_, finding)| finding).collect()
     }
 
     pub(crate) fn finish(&mut self) -> Vec<Finding> {

@@ -56,7 +56,7 @@ impl Watcher {
             Ok(Repaired::Keys(keys)) => {
                 self.watch_content(dir, path);
                 let Some(sandbox) = self.sandboxes.get_mut(name) else { return };
-                if sandbox.told.insert(format!("{path}\0{}", keys.join("\0"))) {
+                if sandbox.is_news(format!("{path}\0{}", keys.join("\0"))) {
                     sandbox.tell(Finding::Restored { path: shown(path), keys });
                 }
             }

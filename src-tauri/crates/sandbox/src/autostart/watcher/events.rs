@@ -1,6 +1,9 @@
 //! Acting upon what has happened to names.
 
-use std::collections::BTreeSet;
+use std::{
+    collections::BTreeSet,
+    time::{Duration, Instant},
+};
 
 use rustix::fs::{CWD, inotify::ReadFlags};
 
@@ -8,12 +11,19 @@ use super::{Watcher, looking::Bounds};
 use crate::{
     autostart::{
         baseline::{Cover, Stamp, above, is_git, last},
-        queue::Happened,
+        queue::{Happened, Read},
         shut::open_shut,
         walk::is_entered,
     },
     place::is_at_or_below,
 };
+
+/// How often the queue is read at once, each time for its part; by then all is read that was there before.
+const MOST_READS: usize = 8;
+/// How many paths are kept. Where there are more, everything is looked at.
+const MOST_PENDING: usize = 20_000;
+/// How long is worked before others have their turn.
+const LONGEST_WORK: Duration = Duration::from_millis(100);
 
 /// A name came, or went.
 const NAMES: ReadFlags =
@@ -21,55 +31,90 @@ const NAMES: ReadFlags =
 const CAME: ReadFlags = ReadFlags::CREATE.union(ReadFlags::MOVED_TO);
 const WENT: ReadFlags = ReadFlags::DELETE.union(ReadFlags::MOVED_FROM);
 
+/// The paths that something has happened to and that are still to be looked at.
+#[derive(Debug, Default)]
+pub(super) struct Pending {
+    folders: BTreeSet<String>,
+    files: BTreeSet<String>,
+}
+
+impl Pending {
+    pub(super) fn is_empty(&self) -> bool {
+        self.folders.is_empty() && self.files.is_empty()
+    }
+
+    /// Folders below one that was looked at were looked at, too.
+    fn forget_below(&mut self, folder: &str) {
+        let below = format!("{folder}/");
+        while let Some(next) =
+            self.folders.range(below.clone()..).next().filter(|next| next.starts_with(&below))
+        {
+            let next = next.clone();
+            self.folders.remove(&next);
+        }
+    }
+}
+
 impl Watcher {
-    /// Drains the queue and acts.
-    pub(super) fn react(&mut self) {
-        match self.queue.read() {
-            Some(happened) => self.act(happened),
-            None => self.look_again(),
+    /// Drains the queue: every name's account is kept afterwards, and what is to be looked at is pending.
+    pub(super) fn drain(&mut self) {
+        for _ in 0..MOST_READS {
+            let Read { happened, lost, more } = self.queue.read();
+            happened.into_iter().for_each(|happened| self.note(happened));
+            if lost || self.pending.folders.len() + self.pending.files.len() > MOST_PENDING {
+                self.look_again();
+            }
+            if !more {
+                return;
+            }
         }
     }
 
-    fn act(&mut self, happened: Vec<Happened>) {
-        let (mut folders, mut files) = (BTreeSet::new(), BTreeSet::new());
-        for Happened { path, what } in happened {
-            self.note_covers(&path, what);
-            if !what.contains(ReadFlags::ISDIR) {
-                if self.completes_repository(&path) {
-                    folders.insert(above(&path).to_owned());
-                }
-                files.insert(path);
-                continue;
-            }
+    fn note(&mut self, Happened { path, what }: Happened) {
+        self.note_covers(&path, what);
+        if what.contains(ReadFlags::ISDIR) {
             if what.intersects(WENT) {
                 self.queue.forget(&path);
-                folders.remove(&path);
+                self.pending.folders.remove(&path);
             }
             if what.contains(ReadFlags::MOVED_TO) {
                 let baselines = self.sandboxes.values_mut().flat_map(|sandbox| sandbox.roots.iter_mut());
                 let around = baselines.filter(|(root, _)| is_at_or_below(&path, root));
                 around.for_each(|(_, baseline)| baseline.moved(&path));
             }
-            if what.intersects(CAME) {
-                if self.completes_repository(&path) {
-                    folders.insert(above(&path).to_owned());
-                }
-                folders.insert(path);
+            if !what.intersects(CAME) {
+                return;
             }
         }
-        let mut looked_at: Option<String> = None;
-        for folder in folders {
-            // Those below one that was looked at were, too.
-            if looked_at.as_ref().is_some_and(|above| is_at_or_below(&folder, above)) {
-                continue;
-            }
-            if self.is_in_root(&folder) && is_entered(&self.git_dirs, &folder) {
-                self.consider_at(&folder);
-                self.look(&folder, Bounds::appeared());
-            }
-            looked_at = Some(folder);
+        if self.completes_repository(&path) {
+            self.pending.folders.insert(above(&path).to_owned());
         }
-        files.iter().for_each(|path| self.consider_at(path));
+        let pending = &mut self.pending;
+        if what.contains(ReadFlags::ISDIR) { &mut pending.folders } else { &mut pending.files }.insert(path);
+    }
+
+    /// Looks at what is pending, for no longer than others can wait.
+    pub(super) fn work(&mut self) {
+        let until = Instant::now() + LONGEST_WORK;
+        while Instant::now() < until {
+            if let Some(folder) = self.pending.folders.pop_first() {
+                self.look_at(&folder);
+                self.pending.forget_below(&folder);
+            } else if let Some(file) = self.pending.files.pop_first() {
+                self.consider_at(&file);
+            } else {
+                return;
+            }
+        }
+    }
+
+    fn look_at(&mut self, folder: &str) {
+        if self.is_root(folder) {
+            self.look(folder, Bounds::again());
+        } else if self.is_in_root(folder) && is_entered(&self.git_dirs, folder) {
+            self.consider_at(folder);
+            self.look(folder, Bounds::appeared());
+        }
     }
 
     /// Whether a name is one of those by which a folder becomes a repository.
@@ -78,7 +123,7 @@ impl Watcher {
     }
 
     /// Judges one path.
-    fn consider_at(&mut self, path: &str) {
+    pub(super) fn consider_at(&mut self, path: &str) {
         if self.is_in_root(path)
             && let Ok((dir, _shut)) = open_shut(above(path))
         {
@@ -115,13 +160,14 @@ impl Watcher {
         }
     }
 
-    /// After something was not told: everything is looked at.
+    /// After something was not told: everything is to be looked at.
     fn look_again(&mut self) {
-        let roots: BTreeSet<String> =
-            self.sandboxes.values().flat_map(|sandbox| sandbox.roots.keys().cloned()).collect();
         self.sandboxes.values_mut().for_each(|sandbox| sandbox.uncovered = true);
-        for root in roots {
-            self.look(&root, Bounds::again());
-        }
+        let roots = self.sandboxes.values().flat_map(|sandbox| sandbox.roots.keys().cloned());
+        self.pending = Pending { folders: roots.collect(), files: BTreeSet::new() };
+    }
+
+    pub(super) fn is_root(&self, path: &str) -> bool {
+        self.sandboxes.values().any(|sandbox| sandbox.roots.contains_key(path))
     }
 }

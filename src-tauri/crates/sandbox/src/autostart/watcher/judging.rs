@@ -196,10 +196,7 @@ impl Watcher {
             let before = if change == Change::New { Some(vec![]) } else { before };
             let diff = before.zip(text()).and_then(|(before, now)| difference(&before, now));
             let left = Finding::Left { path: path.to_owned(), when: row.group.when.to_owned(), change, diff };
-            sandbox.left.insert(path.to_owned(), left.clone());
-            if sandbox.told.insert(path.to_owned()) {
-                sandbox.tell(left);
-            }
+            sandbox.list(path, left);
         }
         false
     }
@@ -259,10 +256,7 @@ impl Watcher {
     /// Moves the nearest folder around a path, below the roots: another user's folder can have been renamed as a whole.
     fn move_around<'a>(&mut self, path: &'a str, when: &str, names: &[&str]) -> Option<(&'a str, String)> {
         let mut around = above(path);
-        let is_root = |watcher: &Self, path: &str| {
-            watcher.sandboxes.values().any(|sandbox| sandbox.roots.contains_key(path))
-        };
-        while self.is_in_root(around) && !is_root(self, around) {
+        while self.is_in_root(around) && !self.is_root(around) {
             if let Ok((dir, _shut)) = open_shut(above(around))
                 && let Ok(moved_to) = self.move_one(&dir, around, when, names)
             {

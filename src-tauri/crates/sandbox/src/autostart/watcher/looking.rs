@@ -73,7 +73,7 @@ impl Watcher {
 
     /// The last look of a sandbox at one of its roots.
     pub(super) fn last_look(&mut self, name: &str, root: &str) -> Vec<Finding> {
-        self.react();
+        self.drain();
         let Some(sandbox) = self.sandboxes.get_mut(name) else { return vec![] };
         let Some(baseline) = sandbox.roots.get(root) else { return vec![] };
         let itself = baseline.itself;
@@ -107,7 +107,7 @@ impl Watcher {
     /// Tells every sandbox that a path concerns why something was not done, once.
     pub(super) fn tell_once(&mut self, path: &str, what: &str, reason: String) {
         for sandbox in self.sandboxes.values_mut() {
-            if sandbox.around(path).next().is_some() && sandbox.told.insert(format!("\0{what}")) {
+            if sandbox.around(path).next().is_some() && sandbox.is_news(format!("\0{what}")) {
                 sandbox.tell(Finding::Unfinished { reason: reason.clone() });
             }
         }
