@@ -1,7 +1,7 @@
 //! Appending to the log.
 
-use super::chain::{self, Checked, Written, check};
-use super::entry::{Entry, Event};
+use crate::verify::{Checked, Written, check};
+use crate::{Entry, Event, chain};
 use ironcurtain_paths::bounded_read;
 use std::fs::File;
 use std::io::{self, Write};

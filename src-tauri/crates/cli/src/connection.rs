@@ -23,8 +23,12 @@ pub struct Connection {
 impl Connection {
     /// Connects to this user's trusted process.
     pub fn open() -> anyhow::Result<Self> {
-        let found = Sockets::of_user()?.connect()?;
-        let stream = found.context("IronCurtain is not running; start the app, or `ironcurtain daemon`")?;
+        Self::open_if_running()?.context("IronCurtain is not running; start the app, or `ironcurtain daemon`")
+    }
+
+    /// Connects to this user's trusted process, if it runs.
+    pub fn open_if_running() -> anyhow::Result<Option<Self>> {
+        let Some(stream) = Sockets::of_user()?.connect()? else { return Ok(None) };
         let peer = rustix::net::sockopt::socket_peercred(&stream)?;
         if peer.uid != rustix::process::geteuid() {
             bail!("user {} listens on the socket of your IronCurtain", peer.uid.as_raw());
@@ -32,7 +36,7 @@ impl Connection {
         let mut connection = Self { stream: BufReader::new(stream) };
         write_frame(connection.stream.get_mut(), &Hello { version: VERSION, purpose: Purpose::Control })?;
         match read_frame(&mut connection.stream).context("no answer to the greeting")? {
-            Welcome::Accepted { .. } => Ok(connection),
+            Welcome::Accepted { .. } => Ok(Some(connection)),
             Welcome::Refused(refusal) => bail!("{}", refusal.message),
         }
     }

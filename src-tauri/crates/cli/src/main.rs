@@ -1,6 +1,7 @@
 //! The `ironcurtain` command: the trusted process without a display, and a person's own look at what it does.
 
 mod arguments;
+mod audit;
 mod connection;
 mod policy;
 mod print;
@@ -43,7 +44,7 @@ fn perform(command: Command, screen: Screen) -> anyhow::Result<ExitCode> {
         Command::Grants { action: Some(GrantsAction::Revoke { id }) } => Request::Revoke { grant: id },
         Command::Audit { action: None } => Request::Activity { limit: arguments::DEFAULT_TAIL },
         Command::Audit { action: Some(AuditAction::Tail { lines }) } => Request::Activity { limit: lines },
-        Command::Audit { action: Some(AuditAction::Verify) } => Request::VerifyAudit,
+        Command::Audit { action: Some(AuditAction::Verify) } => return show(&audit::verify()?, screen),
     };
     show(&Connection::open()?.ask(request)?, screen)
 }

@@ -5,10 +5,9 @@
 
 use super::{Recorded, Ruling};
 use ironcurtain_audit::{Entry, EscalationResult, Event, PolicyDecision, Status};
-use ironcurtain_paths::bounded_read;
 use ironcurtain_policy::Decision;
 use std::collections::HashSet;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io;
 use std::path::Path;
 
 /// The calls in the first `length` bytes of a log that were judged at `since_ms` or later, in order.
@@ -20,18 +19,8 @@ pub(super) fn read(log: &Path, length: u64, since_ms: u64) -> io::Result<Vec<Rec
     if length == 0 {
         return Ok(calls.found);
     }
-    let mut lines = BufReader::new(bounded_read::open(log)?.take(length));
-    let mut line = Vec::new();
-    for number in 1.. {
-        line.clear();
-        if lines.read_until(b'\n', &mut line)? == 0 {
-            break;
-        }
-        let entry: Entry = serde_json::from_slice(&line).map_err(|e| {
-            let problem = format!("line {number} is not understood: {e}");
-            io::Error::new(io::ErrorKind::InvalidData, problem)
-        })?;
-        calls.take(entry);
+    for entry in ironcurtain_audit::all(log, length)? {
+        calls.take(entry?);
     }
     calls.found.retain(|call| call.time_ms >= since_ms);
     Ok(calls.found)

@@ -1,21 +1,13 @@
 //! The newest entries of the log as people are shown them.
 //!
-//! - What is kept and what is answered has a bound, however long lines and their texts are.
+//! - What is answered has a bound, however long the texts of entries are.
 
 use super::{concerned, event, name, sentence};
 use crate::consent::visible;
-use ironcurtain_audit::{CallResult, Entry, EscalationResult, PolicyDecision};
-use ironcurtain_paths::bounded_read;
+use ironcurtain_audit::{CallResult, Entry, EscalationResult, Found, PolicyDecision, newest};
 use ironcurtain_protocol::{ActivityView, MAX_FRAME_BYTES};
-use std::collections::VecDeque;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io;
 use std::path::Path;
-
-/// The longest line that is read whole. No line that this version writes is longer.
-const LONGEST_LINE: usize = 1024 * 1024;
-
-/// How many bytes of lines are kept at once.
-const KEPT: usize = 32 * 1024 * 1024;
 
 /// How many bytes of entries an answer has.
 const LONGEST_ANSWER: usize = MAX_FRAME_BYTES / 2;
@@ -26,34 +18,9 @@ const LONGEST_TEXT: usize = 1000;
 /// How many paths of an entry people are shown.
 const MOST_PATHS: usize = 20;
 
-/// A line of the log.
-enum Line {
-    Whole(Vec<u8>),
-    /// Only its beginning, and how long it is.
-    TooLong(Vec<u8>, u64),
-}
-
-impl Line {
-    fn kept(&self) -> usize {
-        match self {
-            Self::Whole(line) | Self::TooLong(line, _) => line.len(),
-        }
-    }
-}
-
-/// The newest entries of the log, oldest first. A line that is no entry is left out: checking the log names it.
+/// The newest entries of the log, oldest first.
 pub(crate) fn activity(log: &Path, limit: usize) -> io::Result<Vec<ActivityView>> {
-    let mut lines = BufReader::new(bounded_read::open(log)?);
-    let mut newest = VecDeque::new();
-    let mut kept = 0;
-    while let Some(line) = next(&mut lines)? {
-        kept += line.kept();
-        newest.push_back(line);
-        while newest.len() > limit || kept > KEPT {
-            kept -= newest.pop_front().map_or(0, |line| line.kept());
-        }
-    }
-    Ok(fitting(newest.iter().rev().filter_map(view)))
+    Ok(fitting(newest(log, limit)?.map(view)))
 }
 
 /// The first ones that fit into an answer, in the opposite order.
@@ -71,25 +38,10 @@ fn fitting(newest_first: impl Iterator<Item = ActivityView>) -> Vec<ActivityView
     entries
 }
 
-fn next(lines: &mut impl BufRead) -> io::Result<Option<Line>> {
-    let mut line = Vec::new();
-    let read = lines.by_ref().take(LONGEST_LINE as u64).read_until(b'\n', &mut line)?;
-    if read == 0 {
-        return Ok(None);
-    }
-    if read < LONGEST_LINE || line.last() == Some(&b'\n') {
-        return Ok(Some(Line::Whole(line)));
-    }
-    let rest = lines.skip_until(b'\n')?;
-    line.truncate(LONGEST_TEXT);
-    line.shrink_to_fit();
-    Ok(Some(Line::TooLong(line, (read + rest) as u64)))
-}
-
-fn view(line: &Line) -> Option<ActivityView> {
-    match line {
-        Line::Whole(line) => serde_json::from_slice(line).ok().map(entry),
-        Line::TooLong(head, bytes) => too_long(head, *bytes),
+fn view(found: Found) -> ActivityView {
+    match found {
+        Found::Entry(found) => entry(*found),
+        Found::TooLong { seq, timestamp, bytes } => too_long(seq, timestamp, bytes),
     }
 }
 
@@ -125,16 +77,11 @@ fn shown(text: &str) -> String {
     visible::line(&visible::head(text, LONGEST_TEXT))
 }
 
-/// What the beginning of an entry says, which other versions wrote.
-fn too_long(head: &[u8], bytes: u64) -> Option<ActivityView> {
-    let head = String::from_utf8_lossy(head);
-    let number = |field: &str| {
-        let after = head.split_once(field)?.1;
-        after.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
-    };
-    Some(ActivityView {
-        seq: number("\"seq\":")?,
-        time_ms: number("\"timestamp\":")?,
+/// An entry that another version wrote, of which only the beginning was read.
+fn too_long(seq: u64, time_ms: u64, bytes: u64) -> ActivityView {
+    ActivityView {
+        seq,
+        time_ms,
         event: "program".to_owned(),
         session: None,
         client: None,
@@ -144,7 +91,7 @@ fn too_long(head: &[u8], bytes: u64) -> Option<ActivityView> {
         decided_by: None,
         summary: format!("An entry of {bytes} bytes, which is too long to be shown"),
         paths: Vec::new(),
-    })
+    }
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //!
 //! - INVARIANT: an argument that is cut is marked as one that is redacted is, so nobody takes it for what was judged.
 
-use super::entry::Entry;
+use crate::Entry;
 use serde_json::{Map, Value};
 
 /// The longest text, in bytes: a sentence, a reason, a name.
