@@ -15,10 +15,9 @@ use ironcurtain_daemon::consent::visible;
 use ironcurtain_daemon::containment::{Profile, ServerPrograms, Surroundings};
 use ironcurtain_daemon::home::{Home, HomeError};
 use ironcurtain_daemon::packages::Packages;
-use ironcurtain_daemon::policy_snapshot::{SnapshotError, canonical_home};
-use ironcurtain_daemon::protection;
 use ironcurtain_daemon::server::Containment;
 use ironcurtain_daemon::server::process;
+use ironcurtain_daemon::{UnresolvedPath, canonical_home, protection};
 use scratch::Scratch;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -49,7 +48,7 @@ pub enum InspectError {
     Config(#[from] ConfigError),
     /// The home directory cannot be resolved.
     #[error("{0}")]
-    PolicySnapshot(#[from] SnapshotError),
+    PolicySnapshot(#[from] UnresolvedPath),
     /// There is no such server.
     #[error("no server is named `{name}`; there is `{known}`")]
     Unknown {

@@ -23,10 +23,10 @@ pub use update::{ToolChange, Update, Updated, look_for_update};
 
 use crate::inspect::InspectError;
 use crate::json_edit::JsonEditError;
+use ironcurtain_daemon::UnresolvedPath;
 use ironcurtain_daemon::config::ConfigError;
 use ironcurtain_daemon::home::{Home, HomeError};
 use ironcurtain_daemon::packages::PackageError;
-use ironcurtain_daemon::policy_snapshot::SnapshotError;
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -55,7 +55,7 @@ pub enum InstallError {
     Config(#[from] ConfigError),
     /// The home directory cannot be resolved.
     #[error("{0}")]
-    PolicySnapshot(#[from] SnapshotError),
+    PolicySnapshot(#[from] UnresolvedPath),
     /// There is no such server.
     #[error("no server is named `{name}`; there is `{known}`")]
     Unknown {

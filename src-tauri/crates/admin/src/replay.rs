@@ -9,10 +9,11 @@
 mod calls;
 
 use ironcurtain_audit::{self as audit, LOG_NAME};
+use ironcurtain_daemon::UnresolvedPath;
 use ironcurtain_daemon::config::Servers;
 use ironcurtain_daemon::home::Home;
 use ironcurtain_daemon::judging::Setting;
-use ironcurtain_daemon::policy_snapshot::{PolicySnapshot, SnapshotError};
+use ironcurtain_daemon::policy_snapshot::PolicySnapshot;
 use ironcurtain_daemon::resolved_call::LocatedCall;
 use ironcurtain_paths::{CanonicalPath, Resolver, Target};
 use ironcurtain_policy::{
@@ -115,7 +116,7 @@ pub enum ReplayError {
     },
     /// Our directory of sessions cannot be resolved.
     #[error("{0}")]
-    Place(#[from] SnapshotError),
+    Place(#[from] UnresolvedPath),
 }
 
 /// Judges every call of the person's audit log since a moment by a policy.
@@ -139,10 +140,10 @@ pub fn replay(
     Ok(Replay { entries: checked.entries, problem, calls: calls.collect() })
 }
 
-fn sessions(home: &Home, snapshot: &PolicySnapshot) -> Result<CanonicalPath, SnapshotError> {
+fn sessions(home: &Home, snapshot: &PolicySnapshot) -> Result<CanonicalPath, UnresolvedPath> {
     let path = home.sessions().to_string_lossy().into_owned();
     let resolver = Resolver::new(snapshot.home.clone(), snapshot.home.clone());
-    resolver.locate(&path).map_err(|e| SnapshotError::Path { path, problem: e.to_string() })
+    resolver.locate(&path).map_err(|e| UnresolvedPath { path, problem: e.to_string() })
 }
 
 struct Replaying<'a> {

@@ -20,7 +20,6 @@ pub(crate) use watching::{Look, WatchError};
 use crate::config::{AutostartSettings, GitConfigSettings};
 use crate::containment::{Profile, Surroundings};
 use crate::home::Home;
-use crate::last_words::LastWords;
 use ironcurtain_audit::Audit;
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_protocol::{LeftChoice, LeftState, SessionRecordView};
@@ -30,6 +29,7 @@ use session_record::SessionRecord;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use tokio::sync::{mpsc, oneshot, watch};
+use tokio_util::task::TaskTracker;
 use watching::Watching;
 
 /// The most sessions that are shown at once for what they left.
@@ -50,7 +50,7 @@ pub(crate) struct Parts<'a> {
     pub(crate) home: &'a Home,
     pub(crate) audit: Audit,
     pub(crate) changes: watch::Sender<u64>,
-    pub(crate) last_words: &'a LastWords,
+    pub(crate) sandboxes: &'a TaskTracker,
 }
 
 /// A server of a session whose sandbox is watched.
@@ -65,13 +65,13 @@ pub(crate) struct Watched<'a> {
 impl Autostart {
     /// Starts the watch and the recorder, and looks at what a process that was killed has left behind.
     pub(crate) fn start(parts: Parts<'_>) -> Self {
-        let Parts { home, audit, changes, last_words } = parts;
+        let Parts { home, audit, changes, sandboxes } = parts;
         let (found, inbox) = mpsc::unbounded_channel();
         let (counts, undecided) = watch::channel(Undecided::new());
         let (sessions, state) = (home.sessions(), home.sandboxes());
         let watching = Watching::start(&state, found.clone());
         let watching = watching.map_err(|problem| WatchError::NoWatcher(problem.to_string()));
-        let last_looks = LastLooks::new(last_words);
+        let last_looks = LastLooks::new(sandboxes);
         let all = Self { watching, found, undecided, last_looks, sessions: sessions.clone() };
         all.clone().look_after_predecessor(state.clone());
         tokio::spawn(Recorder { sessions, state, audit, undecided: counts, changes }.run(inbox));
@@ -243,10 +243,10 @@ fn checked(session: &str) -> Result<(), DecideError> {
 
 /// A look for tests of others; what is found is thrown away.
 #[cfg(test)]
-pub(crate) async fn look_in(state: &Path, last_words: &LastWords) -> Look {
+pub(crate) async fn look_in(state: &Path, sandboxes: &TaskTracker) -> Look {
     let (found, mut inbox) = mpsc::unbounded_channel();
     tokio::spawn(async move { while inbox.recv().await.is_some() {} });
-    let last = LastLooks::new(last_words).of("a", "session a".to_owned());
+    let last = LastLooks::new(sandboxes).of("a", "session a".to_owned());
     let watching = Watching::start(state, found).unwrap();
     watching.begin(name_of("a", 0), Rules::default(), last).await.unwrap()
 }

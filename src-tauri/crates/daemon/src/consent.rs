@@ -15,11 +15,12 @@ mod terminal;
 pub mod visible;
 mod words;
 
+pub use crate::grants::Lifetime;
 pub use broker::{Broker, Outcome};
 pub(crate) use build::shown_client;
 pub use build::{Asking, build};
 pub use host::{AskingHost, RULE as HOST_RULE, build as build_host};
-pub use offers::{Limits, Wanted, grants_of, offers, opened_by, tilde};
+pub use offers::{Wanted, grants_of, offers, opened_by, tilde};
 pub(crate) use terminal::pieces;
 pub use terminal::{NobodyToAsk, Terminal};
 pub use words::size;
@@ -100,46 +101,6 @@ pub enum Withdrawn {
     SessionEnded,
     /// The answer to another question settled it.
     Settled,
-}
-
-/// How long a permission lasts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Lifetime {
-    /// This call only.
-    Once,
-    /// Until the session ends.
-    Session,
-    /// Fifteen minutes by the clock.
-    QuarterHour,
-    /// One hour by the clock.
-    Hour,
-    /// Until it is taken back.
-    Always,
-}
-
-impl Lifetime {
-    /// The words on the button.
-    #[must_use]
-    pub fn words(self) -> &'static str {
-        match self {
-            Self::Once => "once",
-            Self::Session => "this session",
-            Self::QuarterHour => "15 minutes",
-            Self::Hour => "1 hour",
-            Self::Always => "always",
-        }
-    }
-
-    /// Its length by the clock, where it has one.
-    #[must_use]
-    pub fn length(self) -> Option<Duration> {
-        match self {
-            Self::QuarterHour => Some(Duration::from_secs(15 * 60)),
-            Self::Hour => Some(Duration::from_secs(60 * 60)),
-            Self::Once | Self::Session | Self::Always => None,
-        }
-    }
 }
 
 /// One question, as plain text ready to show. Control and bidirectional characters are already made visible.

@@ -3,7 +3,7 @@
 //! - Nothing here allows anything: there is no request that answers a question or adds a grant.
 
 use crate::autostart::DecideError;
-use crate::daemon::Inner;
+use crate::daemon_state::DaemonState;
 use crate::grants::StandingGrant;
 use crate::listener::{Peer, send};
 use crate::server::Versions;
@@ -21,7 +21,7 @@ use tokio::io::BufReader;
 const MOST_ENTRIES: usize = 10_000;
 
 /// Serves one connection until it hangs up.
-pub(crate) async fn serve(inner: Arc<Inner>, mut peer: Peer) {
+pub(crate) async fn serve(state: Arc<DaemonState>, mut peer: Peer) {
     if peer.welcome(None).await.is_err() {
         return;
     }
@@ -36,7 +36,7 @@ pub(crate) async fn serve(inner: Arc<Inner>, mut peer: Peer) {
             }
         };
         let numbered = match serde_json::from_slice::<Control>(&line) {
-            Ok(Control { id, request }) => Answered { id, reply: answer(&inner, request).await },
+            Ok(Control { id, request }) => Answered { id, reply: answer(&state, request).await },
             Err(problem) => Answered { id: 0, reply: failed(ErrorCode::Malformed, problem.to_string()) },
         };
         if send(&mut stream, &numbered).await.is_err() {
@@ -46,36 +46,36 @@ pub(crate) async fn serve(inner: Arc<Inner>, mut peer: Peer) {
 }
 
 /// Does one thing.
-pub(crate) async fn answer(inner: &Arc<Inner>, request: Request) -> Reply {
+pub(crate) async fn answer(state: &Arc<DaemonState>, request: Request) -> Reply {
     match request {
-        Request::Status => Reply::Status(status(inner)),
-        Request::Sessions => Reply::Sessions(inner.live().iter().map(|s| s.view()).collect()),
-        Request::Session { session } => self::session(inner, &session).await,
+        Request::Status => Reply::Status(status(state)),
+        Request::Sessions => Reply::Sessions(state.live().iter().map(|s| s.view()).collect()),
+        Request::Session { session } => self::session(state, &session).await,
         Request::LeftBehind => {
-            let live: Vec<String> = inner.live().iter().map(|session| session.id.clone()).collect();
-            Reply::LeftBehind(inner.services.autostart.left_behind(&live).await)
+            let live: Vec<String> = state.live().iter().map(|session| session.id.clone()).collect();
+            Reply::LeftBehind(state.services.autostart.left_behind(&live).await)
         }
         Request::DecideLeft { session, path, choice } => {
-            match inner.services.autostart.decide(&session, path, choice).await {
-                Ok(()) => self::session(inner, &session).await,
+            match state.services.autostart.decide(&session, path, choice).await {
+                Ok(()) => self::session(state, &session).await,
                 Err(problem) => undecided(&problem),
             }
         }
-        Request::LastLooks => Reply::LastLooks(inner.services.autostart.last_looks().words()),
-        Request::Grants => Reply::Grants(grants(inner)),
-        Request::Revoke { grant } => revoke(inner, &grant).await,
-        Request::EndSession { session } => end_session(inner, &session),
-        Request::Activity { limit } => activity(inner, limit.min(MOST_ENTRIES)).await,
-        Request::VerifyAudit => verify(inner).await,
+        Request::LastLooks => Reply::LastLooks(state.services.autostart.last_looks().words()),
+        Request::Grants => Reply::Grants(grants(state)),
+        Request::Revoke { grant } => revoke(state, &grant).await,
+        Request::EndSession { session } => end_session(state, &session),
+        Request::Activity { limit } => activity(state, limit.min(MOST_ENTRIES)).await,
+        Request::VerifyAudit => verify(state).await,
         Request::Shutdown => {
-            inner.shut_down();
+            state.services.shutdown.requested.cancel();
             Reply::Done
         }
     }
 }
 
-async fn session(inner: &Inner, id: &str) -> Reply {
-    match inner.services.autostart.session(id).await {
+async fn session(state: &DaemonState, id: &str) -> Reply {
+    match state.services.autostart.session(id).await {
         Ok(found) => Reply::Session(found),
         Err(problem) => undecided(&problem),
     }
@@ -91,9 +91,9 @@ fn undecided(problem: &DecideError) -> Reply {
     failed(code, problem.to_string())
 }
 
-fn status(inner: &Inner) -> StatusView {
-    let questions = *inner.services.broker.open().borrow();
-    let health = inner.services.health.all();
+fn status(state: &DaemonState) -> StatusView {
+    let questions = *state.services.broker.open().borrow();
+    let health = state.services.health.all();
     StatusView {
         protection: match (health.is_empty(), questions) {
             (false, _) => Protection::Degraded,
@@ -102,20 +102,20 @@ fn status(inner: &Inner) -> StatusView {
         },
         pid: std::process::id(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        started_ms: inner.started_ms,
-        sessions: inner.live().len(),
+        started_ms: state.started_ms,
+        sessions: state.live().len(),
         questions,
         troubles: health,
-        servers: inner.reloader.settings().servers.names().map(str::to_owned).collect(),
-        policy: inner.services.snapshot().hash.clone(),
+        servers: state.reloader.settings().servers.names().map(str::to_owned).collect(),
+        policy: state.services.snapshot().hash.clone(),
     }
 }
 
 /// What stands, and what is open for calls under way.
-fn grants(inner: &Inner) -> Vec<GrantView> {
-    let standing = inner.services.grants.now();
-    let once: Vec<_> = inner.live().iter().flat_map(|session| session.allowed_once()).collect();
-    view::grants(standing.grants.iter().chain(&once), &inner.services.snapshot().home)
+fn grants(state: &DaemonState) -> Vec<GrantView> {
+    let standing = state.services.grants.now();
+    let once: Vec<_> = state.live().iter().flat_map(|session| session.allowed_once()).collect();
+    view::grants(standing.grants.iter().chain(&once), &state.services.snapshot().home)
 }
 
 /// Takes back what is open for a call under way; nothing when there is no such thing.
@@ -130,13 +130,13 @@ async fn revoke_once(sessions: &[(u64, Arc<Session>)], id: &str) -> Option<(Stan
 }
 
 /// Denied at once by policy; then every live session that used it is waited for, until its server has lost it.
-async fn revoke(inner: &Arc<Inner>, id: &str) -> Reply {
+async fn revoke(state: &Arc<DaemonState>, id: &str) -> Reply {
     let restarts_before: Vec<_> =
-        inner.live().into_iter().map(|s| (s.server().applied().restarts, s)).collect();
+        state.live().into_iter().map(|s| (s.server().applied().restarts, s)).collect();
     if let Some((grant, restarted)) = revoke_once(&restarts_before, id).await {
-        return revoked(inner, grant, restarted).await;
+        return revoked(state, grant, restarted).await;
     }
-    let (grant, version) = match inner.services.grants.remove(id).await {
+    let (grant, version) = match state.services.grants.remove(id).await {
         Ok(Some(removed)) => removed,
         Ok(None) => return failed(ErrorCode::NotFound, format!("there is no grant `{id}`")),
         Err(problem) => return failed(ErrorCode::Storage, problem.to_string()),
@@ -150,11 +150,11 @@ async fn revoke(inner: &Arc<Inner>, id: &str) -> Reply {
             restarted.push(session.id.clone());
         }
     }
-    revoked(inner, grant, restarted).await
+    revoked(state, grant, restarted).await
 }
 
 /// Puts on record that a grant is gone.
-async fn revoked(inner: &Inner, grant: StandingGrant, restarted: Vec<String>) -> Reply {
+async fn revoked(state: &DaemonState, grant: StandingGrant, restarted: Vec<String>) -> Reply {
     let id = grant.id.clone();
     let mut entry = Entry::new(Event::Revoked, "a grant was taken back");
     entry.grant_id = Some(grant.id);
@@ -162,16 +162,16 @@ async fn revoked(inner: &Inner, grant: StandingGrant, restarted: Vec<String>) ->
     entry.server_name = Some(grant.subject.server);
     entry.session = grant.subject.session;
     grant.what.note_in(&mut entry);
-    let recorded = inner.services.audit.record(entry).await;
-    inner.services.changed();
+    let recorded = state.services.audit.record(entry).await;
+    state.services.changed();
     match recorded {
         Ok(_) => Reply::Revoked { grant: id, restarted },
         Err(problem) => failed(ErrorCode::Storage, format!("the grant is taken back, but {problem}")),
     }
 }
 
-fn end_session(inner: &Inner, id: &str) -> Reply {
-    match inner.live().iter().find(|s| s.id == id) {
+fn end_session(state: &DaemonState, id: &str) -> Reply {
+    match state.live().iter().find(|s| s.id == id) {
         None => failed(ErrorCode::NotFound, format!("there is no live session `{id}`")),
         Some(session) => {
             session.end();
@@ -180,8 +180,8 @@ fn end_session(inner: &Inner, id: &str) -> Reply {
     }
 }
 
-async fn activity(inner: &Inner, limit: usize) -> Reply {
-    let log = inner.services.home.audit().join(LOG_NAME);
+async fn activity(state: &DaemonState, limit: usize) -> Reply {
+    let log = state.services.home.audit().join(LOG_NAME);
     let read = tokio::task::spawn_blocking(move || view::activity(&log, limit)).await;
     match read {
         Ok(Ok(entries)) => Reply::Activity(entries),
@@ -190,9 +190,9 @@ async fn activity(inner: &Inner, limit: usize) -> Reply {
     }
 }
 
-async fn verify(inner: &Inner) -> Reply {
-    let log = inner.services.home.audit().join(LOG_NAME);
-    let (written, stands) = match inner.services.audit.standing().await {
+async fn verify(state: &DaemonState) -> Reply {
+    let log = state.services.home.audit().join(LOG_NAME);
+    let (written, stands) = match state.services.audit.standing().await {
         Ok(standing) => standing,
         Err(problem) => return failed(ErrorCode::Storage, problem.to_string()),
     };

@@ -1,33 +1,30 @@
 //! Starting the trusted process, and the handle to it.
 
+mod accept;
+
 use crate::autostart::{Autostart, Parts};
 use crate::consent::{Broker, Consent};
 use crate::containment::{Machine, MachineOptions, ServerPrograms};
 use crate::control;
+use crate::daemon_state::DaemonState;
 use crate::descriptors;
 use crate::grants::{Expired, Grants, StoreError};
 use crate::health::{Concern, Health};
 use crate::home::{Home, HomeError};
-use crate::identity::{self, Client};
-use crate::last_words::LastWords;
-use crate::listener::{ListenError, Listener, Peer};
+use crate::listener::{ListenError, Listener};
 use crate::packages::Packages;
 use crate::policy_snapshot::SnapshotError;
-use crate::reload::{First, Means, Reloader};
+use crate::reload::{First, Means};
 use crate::server::LISTENING;
 use crate::services::Services;
-use crate::session::{Session, Stdio};
-use ironcurtain_audit::{self as audit, Audit, AuditError, CallResult, Entry, Event, LOG_NAME, Unfinished};
-use ironcurtain_protocol::{Purpose, RefusalCode, Reply, Request, ShimHello, Stdio as StdioKind};
+use crate::shutdown::Shutdown;
+use ironcurtain_audit::{self as audit, Audit, AuditError, Entry, Event, LOG_NAME, Unfinished};
+use ironcurtain_protocol::{Reply, Request};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, watch};
-use tokio::task::JoinSet;
-
-/// How long to wait when no connection can be accepted (out of descriptors, say) before trying again.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// The longest that the trusted process takes to end: every sandbox is ended, and what it has to say is heard.
 pub const ENDING: Duration = LISTENING.saturating_add(Duration::from_secs(2));
@@ -78,16 +75,7 @@ impl StartError {
 
 /// A handle to the running trusted process.
 #[derive(Clone)]
-pub struct Daemon(Arc<Inner>);
-
-pub(crate) struct Inner {
-    pub(crate) services: Services,
-    pub(crate) reloader: Reloader,
-    pub(crate) started_ms: u64,
-    pub(crate) sessions: Mutex<Vec<Arc<Session>>>,
-    ending: watch::Sender<bool>,
-    ended: watch::Sender<bool>,
-}
+pub struct Daemon(Arc<DaemonState>);
 
 /// Starts the trusted process on the current tokio runtime. It runs until [`Request::Shutdown`].
 ///
@@ -125,7 +113,7 @@ pub async fn start(mut options: Options, consent: Arc<dyn Consent>) -> Result<Da
     let mut started = Entry::new(Event::Daemon, "the trusted process started");
     started.policy_hash = Some(first.snapshot().hash.clone());
     audit.record(started).await?;
-    let (changes, ending) = (watch::Sender::new(0), watch::Sender::new(false));
+    let (changes, shutdown) = (watch::Sender::new(0), Shutdown::default());
     let config = first.config().clone();
     let reloader = first.follow(Means {
         home: options.home.clone(),
@@ -134,14 +122,13 @@ pub async fn start(mut options: Options, consent: Arc<dyn Consent>) -> Result<Da
         grants: grants.watch(),
         machine: machine.clone(),
         changes: changes.clone(),
-        ending: ending.subscribe(),
+        ending: shutdown.requested.clone(),
     });
-    let last_words = LastWords::default();
     let autostart = Autostart::start(Parts {
         home: &options.home,
         audit: audit.clone(),
         changes: changes.clone(),
-        last_words: &last_words,
+        sandboxes: &shutdown.sandboxes,
     });
     let services = Services {
         machine,
@@ -158,22 +145,15 @@ pub async fn start(mut options: Options, consent: Arc<dyn Consent>) -> Result<Da
         broker: Broker::new(consent),
         health,
         autostart,
-        last_words,
+        shutdown,
         changes,
     };
-    let inner = Arc::new(Inner {
-        services,
-        reloader,
-        started_ms: crate::clock::now_ms(),
-        sessions: Mutex::default(),
-        ending,
-        ended: watch::Sender::new(false),
-    });
-    tokio::spawn(note_expiries(inner.clone(), expiries));
-    tokio::spawn(note_changes(inner.clone()));
-    tokio::spawn(end_of_others(inner.clone(), unfinished));
-    tokio::spawn(accept(inner.clone(), listener));
-    Ok(Daemon(inner))
+    let state = Arc::new(DaemonState::new(services, reloader));
+    tokio::spawn(note_expiries(state.clone(), expiries));
+    tokio::spawn(note_changes(state.clone()));
+    tokio::spawn(end_of_others(state.clone(), unfinished));
+    tokio::spawn(accept::accept(state.clone(), listener));
+    Ok(Daemon(state))
 }
 
 impl Daemon {
@@ -190,18 +170,7 @@ impl Daemon {
 
     /// Waits until the trusted process has ended.
     pub async fn ended(&self) {
-        is_set(self.0.ended.subscribe()).await;
-    }
-}
-
-impl Inner {
-    pub(crate) fn live(&self) -> Vec<Arc<Session>> {
-        self.sessions.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// Ends every session and stops listening.
-    pub(crate) fn shut_down(&self) {
-        self.ending.send_replace(true);
+        self.0.services.shutdown.ended.cancelled().await;
     }
 }
 
@@ -215,151 +184,14 @@ fn sweep(dir: &Path) -> Result<(), HomeError> {
     }
 }
 
-async fn accept(inner: Arc<Inner>, listener: Listener) {
-    let mut peers = JoinSet::new();
-    loop {
-        tokio::select! {
-            () = is_set(inner.ending.subscribe()) => break,
-            Some(_) = peers.join_next() => {}
-            accepted = listener.accept() => match accepted {
-                Ok(stream) => {
-                    let inner = inner.clone();
-                    peers.spawn(async move {
-                        if let Some(peer) = Peer::meet(stream).await {
-                            serve(inner, peer).await;
-                        }
-                    });
-                }
-                Err(problem) => {
-                    tracing::error!(%problem, "a connection could not be accepted");
-                    tokio::time::sleep(ACCEPT_PAUSE).await;
-                }
-            },
-        }
-    }
-    // The state is ours until all is on record.
-    let locks = listener.close();
-    let ended = async {
-        for session in inner.live() {
-            session.end();
-        }
-        while !inner.live().is_empty() && peers.join_next().await.is_some() {}
-        inner.services.last_words.heard().await;
-    };
-    if tokio::time::timeout(ENDING, ended).await.is_err() {
-        unheard(&inner).await;
-    }
-    if let Err(problem) =
-        inner.services.audit.record(Entry::new(Event::Daemon, "the trusted process ended")).await
-    {
-        tracing::error!(%problem, "the end is not on record");
-    }
-    // Whoever is still connected sees by the connection's end that another one can start.
-    drop(locks);
-    inner.ended.send_replace(true);
-}
-
-/// Puts on record that it ends although not everything was heard.
-async fn unheard(inner: &Inner) {
-    let words = inner.services.autostart.last_looks().words();
-    let summary = format!(
-        "the trusted process ended before the last look at what sandboxes could write to was done ({}); it is done at the next \
-         start",
-        if words.is_empty() { "one did not end".to_owned() } else { words.join("; ") }
-    );
-    tracing::error!("{summary}");
-    if let Err(problem) = inner.services.audit.record(Entry::new(Event::Daemon, summary)).await {
-        tracing::error!(%problem, "the end is not on record");
-    }
-}
-
-/// Completes when the flag is set, or nobody can set it any more.
-async fn is_set(mut flag: watch::Receiver<bool>) {
-    // Either way there is nothing more to wait for.
-    let _ = flag.wait_for(|set| *set).await.is_ok();
-}
-
-async fn serve(inner: Arc<Inner>, peer: Peer) {
-    match peer.hello.purpose.clone() {
-        Purpose::Control => control::serve(inner, peer).await,
-        Purpose::Session(shim) => serve_session(inner, peer, shim).await,
-    }
-}
-
-async fn serve_session(inner: Arc<Inner>, mut peer: Peer, shim: ShimHello) {
-    inner.reloader.look().await;
-    let now = inner.reloader.settings();
-    let client = identity::of_shim(peer.pid, shim.label);
-    let config = match now.servers.find(shim.server.as_deref()).cloned() {
-        Some(config) => config,
-        None => {
-            let names = now.servers.names().collect::<Vec<_>>().join("`, `");
-            let text = match &shim.server {
-                Some(name) => format!("no server is named `{name}`; there is `{names}`"),
-                None => format!("say which server with `--server`; there is `{names}`"),
-            };
-            return refuse(&inner, &mut peer, &client, RefusalCode::UnknownServer, text).await;
-        }
-    };
-    let stdio = match shim.stdio {
-        StdioKind::HandedOver => peer.take_stdio().map(Some),
-        StdioKind::Relayed => Ok(None),
-    };
-    let stdio = match stdio {
-        Ok(stdio) => stdio,
-        Err(problem) => {
-            return refuse(&inner, &mut peer, &client, RefusalCode::Malformed, problem.to_string()).await;
-        }
-    };
-    let services = Services { config: now.config.clone(), ..inner.services.clone() };
-    let opened = match Session::open(services, client.clone(), config).await {
-        Ok(opened) => opened,
-        Err(problem) => {
-            return refuse(&inner, &mut peer, &client, RefusalCode::Unavailable, problem.to_string()).await;
-        }
-    };
-    let session = opened.session.clone();
-    inner.sessions.lock().unwrap_or_else(PoisonError::into_inner).push(session.clone());
-    if *inner.ending.borrow() {
-        // It may have come too late to be ended with the others.
-        session.end();
-    }
-    match (peer.welcome(Some(session.id.clone())).await, stdio) {
-        (Err(problem), _) => {
-            opened.unserved(&format!("its shim was gone before it was served: {problem}")).await
-        }
-        (Ok(()), Some(stdio)) => opened.serve(stdio, Some(peer.stream)).await,
-        (Ok(()), None) => {
-            let (input, output) = peer.stream.into_split();
-            let stdio = Stdio { input: Box::new(input), output: Box::new(output) };
-            opened.serve(stdio, None).await;
-        }
-    }
-    inner.sessions.lock().unwrap_or_else(PoisonError::into_inner).retain(|s| s.id != session.id);
-    inner.services.changed();
-}
-
 /// The log; what is wrong with it is among the troubles.
 fn open_audit(home: &Home, health: &Health) -> Result<Audit, AuditError> {
     let health = health.clone();
     Audit::open(&home.audit(), move |trouble| health.set(Concern::Audit, trouble))
 }
 
-/// Refuses a session that has not begun, and puts that on record.
-async fn refuse(inner: &Inner, peer: &mut Peer, client: &Client, code: RefusalCode, why: String) {
-    let name = &client.view.name;
-    let mut entry = Entry::new(Event::Session, format!("{name} was refused a session: {why}"));
-    entry.client = Some(name.clone());
-    entry.result = Some(CallResult::Refused);
-    if let Err(problem) = inner.services.audit.record(entry).await {
-        tracing::error!(%problem, "the refusal of a session is not on record");
-    }
-    inner.services.changed();
-    peer.refuse(code, why).await;
-}
-
 /// Puts the end of sessions on record whose trusted process was killed before it could.
-async fn end_of_others(inner: Arc<Inner>, unfinished: io::Result<Vec<Unfinished>>) {
+async fn end_of_others(state: Arc<DaemonState>, unfinished: io::Result<Vec<Unfinished>>) {
     let unfinished = match unfinished {
         Ok(unfinished) => unfinished,
         Err(problem) => return tracing::error!(%problem, "which sessions have no end on record is not known"),
@@ -369,30 +201,30 @@ async fn end_of_others(inner: Arc<Inner>, unfinished: io::Result<Vec<Unfinished>
         let summary = format!("the session of {name} ended with the trusted process, which did not end it");
         let mut entry = Entry::new(Event::Session, summary);
         (entry.session, entry.client, entry.server_name) = (Some(session), client, server);
-        if let Err(problem) = inner.services.audit.record(entry).await {
+        if let Err(problem) = state.services.audit.record(entry).await {
             tracing::error!(%problem, "the end of a session is not on record");
         }
     }
-    inner.services.changed();
+    state.services.changed();
 }
 
-async fn note_expiries(inner: Arc<Inner>, mut expiries: mpsc::UnboundedReceiver<Expired>) {
+async fn note_expiries(state: Arc<DaemonState>, mut expiries: mpsc::UnboundedReceiver<Expired>) {
     while let Some(Expired(grant)) = expiries.recv().await {
         let mut entry = Entry::new(Event::Revoked, "a grant ended by the clock");
         entry.grant_id = Some(grant.id);
         entry.client = Some(grant.subject.client_name);
         entry.server_name = Some(grant.subject.server);
         grant.what.note_in(&mut entry);
-        if let Err(problem) = inner.services.audit.record(entry).await {
+        if let Err(problem) = state.services.audit.record(entry).await {
             tracing::error!(%problem, "the end of a grant is not on record");
         }
-        inner.services.changed();
+        state.services.changed();
     }
 }
 
 /// What people are shown changes with the questions and the troubles too.
-async fn note_changes(inner: Arc<Inner>) {
-    let (mut open, mut health) = (inner.services.broker.open(), inner.services.health.watch());
+async fn note_changes(state: Arc<DaemonState>) {
+    let (mut open, mut health) = (state.services.broker.open(), state.services.health.watch());
     loop {
         let changed = tokio::select! {
             changed = open.changed() => changed,
@@ -401,6 +233,6 @@ async fn note_changes(inner: Arc<Inner>) {
         if changed.is_err() {
             return;
         }
-        inner.services.changed();
+        state.services.changed();
     }
 }

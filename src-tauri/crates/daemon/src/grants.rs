@@ -4,12 +4,15 @@
 //! - A grant that has ended is not in the table: nobody has to look at a clock to judge.
 //! - Permissions for one call or one connection are not grants: they live and die with it.
 
+mod lifetime;
+mod limits;
 mod owner;
 mod store;
 
+pub use lifetime::Lifetime;
+pub use limits::GrantLimits;
 pub use store::StoreError;
 
-use crate::consent::Lifetime;
 use crate::mounts::Need;
 use ironcurtain_audit::Entry;
 use ironcurtain_egress::{Host, Target};

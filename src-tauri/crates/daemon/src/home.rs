@@ -1,7 +1,7 @@
 //! Where our files are. Every directory is this user's alone (mode 0700).
 
 use directories::{BaseDirs, ProjectDirs};
-use ironcurtain_paths::{is_trusted_owner, is_written_by_others};
+use ironcurtain_paths::{CanonicalPath, Resolver, is_trusted_owner, is_written_by_others};
 use ironcurtain_protocol::{HOME_VARIABLE, PlaceError, Sockets};
 use rustix::fs::{Mode, OFlags, fchmod, fstat, open};
 use rustix::io::Errno;
@@ -175,6 +175,28 @@ impl Home {
 /// They lie beside the one that runs.
 fn own_programs() -> Option<PathBuf> {
     std::env::current_exe().ok()?.parent().map(Path::to_path_buf)
+}
+
+/// A path of ours, or the home directory, that cannot be resolved.
+#[derive(Debug, thiserror::Error)]
+#[error("`{path}` cannot be resolved: {problem}")]
+pub struct UnresolvedPath {
+    /// The path.
+    pub path: String,
+    /// Why not.
+    pub problem: String,
+}
+
+/// The person's home without symlinks.
+///
+/// # Errors
+/// When it cannot be resolved.
+pub fn canonical_home(home: &Home) -> Result<CanonicalPath, UnresolvedPath> {
+    let text = home.person.to_string_lossy().into_owned();
+    let problem = |problem: String| UnresolvedPath { path: text.clone(), problem };
+    let spelled = CanonicalPath::assume_canonical(&text).map_err(|e| problem(e.to_string()))?;
+    let found = Resolver::new(spelled.clone(), spelled).resolve(&text).map_err(|e| problem(e.to_string()))?;
+    Ok(found.path)
 }
 
 /// Makes a directory only this user can enter, or checks and closes one that exists. It is no link.

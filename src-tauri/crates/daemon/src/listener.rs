@@ -3,7 +3,6 @@
 //! - One daemon per user: whoever holds the lock of the state and that of the socket listens.
 //! - A peer of another user is refused before anything it says is read.
 
-use crate::session::Stdio;
 use crate::wire::{Input, Output};
 use ironcurtain_paths::bounded_read;
 use ironcurtain_protocol::{Hello, MAX_FRAME_BYTES, Note, Refusal, RefusalCode, VERSION, Welcome};
@@ -16,7 +15,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, Interest};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::mpsc;
 
@@ -75,6 +74,22 @@ pub struct Peer {
     /// The connection.
     pub stream: UnixStream,
     descriptors: Vec<OwnedFd>,
+}
+
+/// The streams of a client.
+pub struct ClientStdio {
+    /// From the client.
+    pub input: Box<dyn AsyncRead + Send + Unpin>,
+    /// To the client.
+    pub output: Box<dyn AsyncWrite + Send + Unpin>,
+}
+
+impl ClientStdio {
+    /// The client's own pipes.
+    #[must_use]
+    pub fn handed_over(input: Input, output: Output) -> Self {
+        Self { input: Box::new(input), output: Box::new(output) }
+    }
 }
 
 impl Lock {
@@ -195,11 +210,11 @@ impl Peer {
     ///
     /// # Errors
     /// When there are not exactly two, or they are neither pipes nor sockets.
-    pub fn take_stdio(&mut self) -> io::Result<Stdio> {
+    pub fn take_stdio(&mut self) -> io::Result<ClientStdio> {
         let mut given = std::mem::take(&mut self.descriptors).into_iter();
         match (given.next(), given.next(), given.next()) {
             (Some(input), Some(output), None) => {
-                Ok(Stdio::handed_over(Input::new(input)?, Output::new(output)?))
+                Ok(ClientStdio::handed_over(Input::new(input)?, Output::new(output)?))
             }
             _ => Err(io::Error::new(
                 io::ErrorKind::InvalidData,

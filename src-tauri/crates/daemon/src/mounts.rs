@@ -4,8 +4,7 @@
 //! - Taking a mount away takes away what is mounted below it; what is still wanted there is put back.
 //! - INVARIANT: what is wanted before and after is never taken away in between: calls that need it are under way.
 
-use crate::consent::Target;
-use ironcurtain_paths::CanonicalPath;
+use ironcurtain_paths::{CanonicalPath, Target};
 use ironcurtain_policy::Access;
 
 /// One path a server must see.
@@ -61,8 +60,10 @@ pub fn need(
     match (access, target) {
         (Access::Read, Target::Missing) => None,
         (Access::Read, Target::Folder) => Some(Need::new(path.clone(), false)),
-        (Access::Read, Target::File(_) | Target::Special) => Some(Need::new(path.clone(), false).of_file()),
-        (Access::Write, Target::File(_) | Target::Special) if writes == FileWrites::InPlace => {
+        (Access::Read, Target::File { .. } | Target::Special) => {
+            Some(Need::new(path.clone(), false).of_file())
+        }
+        (Access::Write, Target::File { .. } | Target::Special) if writes == FileWrites::InPlace => {
             Some(Need::new(path.clone(), true).of_file())
         }
         (Access::Write, Target::Folder) => Some(Need::new(path.clone(), true)),
@@ -156,7 +157,7 @@ mod tests {
     fn each_access_needs_no_more_than_it_must() {
         let p = path("/d/f");
         let got = |access, target, writes| need(access, &p, target, writes, Some(path("/d")));
-        let (file, in_place, replace) = (Target::File(1), FileWrites::InPlace, FileWrites::Replace);
+        let (file, in_place, replace) = (Target::File { bytes: 1 }, FileWrites::InPlace, FileWrites::Replace);
         assert_eq!(got(Access::Read, file, in_place), Some(n("/d/f", false).of_file()));
         assert_eq!(got(Access::Read, Target::Folder, in_place), Some(n("/d/f", false)));
         assert_eq!(got(Access::Read, Target::Missing, in_place), None);

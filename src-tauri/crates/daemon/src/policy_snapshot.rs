@@ -8,8 +8,8 @@ mod texts;
 pub(crate) use texts::PolicyTexts;
 
 use crate::config::{ConfigError, Server, Servers};
-use crate::consent::Limits;
-use crate::home::Home;
+use crate::grants::GrantLimits;
+use crate::home::{Home, UnresolvedPath, canonical_home};
 use crate::protection::protection;
 use ironcurtain_paths::{CanonicalPath, Resolver};
 use ironcurtain_policy::{
@@ -67,13 +67,8 @@ pub enum SnapshotError {
     #[error("{0}")]
     Exposed(String),
     /// A path of ours or the home directory cannot be resolved.
-    #[error("`{path}` cannot be resolved: {problem}")]
-    Path {
-        /// The path.
-        path: String,
-        /// Why not.
-        problem: String,
-    },
+    #[error(transparent)]
+    Path(#[from] UnresolvedPath),
 }
 
 impl PolicySnapshot {
@@ -148,8 +143,8 @@ impl PolicySnapshot {
 impl PolicySnapshot {
     /// What may be granted, and opened.
     #[must_use]
-    pub fn limits(&self) -> Limits<'_> {
-        Limits { home: &self.home, protected: self.protected.paths() }
+    pub fn limits(&self) -> GrantLimits<'_> {
+        GrantLimits { home: &self.home, protected: self.protected.paths() }
     }
 
     /// Folders that the rules open to a server for good, without those that cannot be opened as a whole.
@@ -169,18 +164,6 @@ fn hosts(servers: &Servers) -> Hosts {
         Some((server.name.clone(), network.allowed_domains.clone()))
     };
     servers.iter().filter_map(hosts).collect()
-}
-
-/// The person's home without symlinks.
-///
-/// # Errors
-/// When it cannot be resolved.
-pub fn canonical_home(home: &Home) -> Result<CanonicalPath, SnapshotError> {
-    let text = home.person.to_string_lossy().into_owned();
-    let problem = |problem: String| SnapshotError::Path { path: text.clone(), problem };
-    let spelled = CanonicalPath::assume_canonical(&text).map_err(|e| problem(e.to_string()))?;
-    let found = Resolver::new(spelled.clone(), spelled).resolve(&text).map_err(|e| problem(e.to_string()))?;
-    Ok(found.path)
 }
 
 #[cfg(test)]

@@ -6,8 +6,7 @@
 //!   first, in [`MOST_FOLDERS`] folders and among [`MOST_NAMES`] names of each.
 //! - A link closes neither the home, nor what is around it, nor installed software.
 
-use crate::home::Home;
-use crate::policy_snapshot::SnapshotError;
+use crate::home::{Home, UnresolvedPath};
 use ironcurtain_paths::protected::{IN_PROJECT, clients, logins, secrets};
 use ironcurtain_paths::{CanonicalPath, Resolution, Resolver, Target};
 use ironcurtain_policy::{Kept, KeptThing, Protected};
@@ -32,7 +31,7 @@ const SOFTWARE: [&str; 6] = ["/usr", "/bin", "/lib", "/opt", "/nix", "/snap"];
 ///
 /// # Errors
 /// When one of our own folders cannot be resolved.
-pub fn protection(home: &Home, person: &CanonicalPath) -> Result<Protected, SnapshotError> {
+pub fn protection(home: &Home, person: &CanonicalPath) -> Result<Protected, UnresolvedPath> {
     let mut following = Following::new(person);
     // Packages are shown to the servers that are started from them, and to nobody else.
     for own in home.own().into_iter().chain([home.installs()]) {
@@ -74,10 +73,9 @@ fn kept(home: &Home, person: &CanonicalPath, resolver: &Resolver) -> Vec<Kept> {
     programs.chain(clients).collect()
 }
 
-fn own_folder(path: &std::path::Path, resolver: &Resolver) -> Result<CanonicalPath, SnapshotError> {
+fn own_folder(path: &std::path::Path, resolver: &Resolver) -> Result<CanonicalPath, UnresolvedPath> {
     let text = path.to_string_lossy().into_owned();
-    let found =
-        resolver.resolve(&text).map_err(|e| SnapshotError::Path { path: text, problem: e.to_string() })?;
+    let found = resolver.resolve(&text).map_err(|e| UnresolvedPath { path: text, problem: e.to_string() })?;
     Ok(found.path)
 }
 

@@ -25,6 +25,7 @@ use ironcurtain_audit::Audit;
 use read::Current;
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot, watch};
+use tokio_util::sync::CancellationToken;
 
 /// A handle to what is in force.
 #[derive(Debug, Clone)]
@@ -57,8 +58,8 @@ pub struct Means {
     pub machine: Machine,
     /// Moves when something that people are shown has changed.
     pub changes: watch::Sender<u64>,
-    /// Set when the trusted process ends.
-    pub ending: watch::Receiver<bool>,
+    /// Cancelled when the trusted process ends.
+    pub ending: CancellationToken,
 }
 
 /// What is in force at the start.

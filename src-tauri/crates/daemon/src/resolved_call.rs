@@ -100,7 +100,7 @@ impl LocatedCall {
         let paths = self.call.paths().filter(|(_, _, path)| !is_inside(path));
         let needs = paths.filter_map(|(role, argument, path)| {
             let value = self.paths.iter().find(|p| p.argument == argument && p.path == *path)?;
-            need(role.access()?, path, value.target.into(), writes, nearest_folder(path))
+            need(role.access()?, path, value.target, writes, nearest_folder(path))
         });
         crate::mounts::united(needs)
     }
@@ -114,9 +114,8 @@ impl LocatedCall {
         let Subject::Path(path) = &asked.subject else { return None };
         let access: Access = asked.role?.access()?;
         let value = self.paths.iter().find(|p| *p.argument == *asked.argument && p.path == *path)?;
-        let target = value.target.into();
-        let need = need(access, path, target, writes, nearest_folder(path));
-        Some(Wanted { access, path: path.clone(), target, need })
+        let need = need(access, path, value.target, writes, nearest_folder(path));
+        Some(Wanted { access, path: path.clone(), target: value.target.into(), need })
     }
 }
 

@@ -9,8 +9,8 @@ use crate::containment::{Machine, ServerPrograms};
 use crate::grants::Grants;
 use crate::health::Health;
 use crate::home::Home;
-use crate::last_words::LastWords;
 use crate::policy_snapshot::PolicySnapshot;
+use crate::shutdown::Shutdown;
 use ironcurtain_audit::Audit;
 use std::sync::Arc;
 use tokio::sync::watch;
@@ -38,8 +38,8 @@ pub struct Services {
     pub health: Health,
     /// Who watches for files that run later.
     pub(crate) autostart: Autostart,
-    /// What the trusted process waits for when it ends.
-    pub(crate) last_words: LastWords,
+    /// The end of the trusted process.
+    pub(crate) shutdown: Shutdown,
     /// Moves whenever something that people are shown has changed.
     pub changes: watch::Sender<u64>,
 }

@@ -27,11 +27,11 @@ use crate::containment::Surroundings;
 use crate::grants::Subject;
 use crate::home::{HomeError, private_dir};
 use crate::identity::Client;
-use crate::listener::attend;
+use crate::listener::{ClientStdio, attend};
 use crate::network::{Caller, Network};
 use crate::server::{ActorOptions, Containment, Outgoing, Server};
 use crate::services::Services;
-use crate::wire::{Id, Input, Output};
+use crate::wire::Id;
 use echo::Echo;
 use in_flight::{InFlight, Requests};
 use ironcurtain_audit::{AuditError, CallResult, Entry, Event};
@@ -42,9 +42,9 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::UnixStream;
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
+use tokio_util::sync::CancellationToken;
 
 /// How many lines may wait for a client that does not read.
 const TO_CLIENT: usize = 256;
@@ -77,22 +77,6 @@ pub enum SessionError {
     Name(#[from] std::io::Error),
 }
 
-/// How a client's bytes come and go.
-pub struct Stdio {
-    /// From the client.
-    pub input: Box<dyn AsyncRead + Send + Unpin>,
-    /// To the client.
-    pub output: Box<dyn AsyncWrite + Send + Unpin>,
-}
-
-impl Stdio {
-    /// The client's own pipes.
-    #[must_use]
-    pub fn handed_over(input: Input, output: Output) -> Self {
-        Self { input: Box::new(input), output: Box::new(output) }
-    }
-}
-
 /// One session.
 pub struct Session {
     /// Names it everywhere.
@@ -123,7 +107,7 @@ pub struct Session {
     budget: Arc<Semaphore>,
     /// Completes when the last call that had to wait for the server is forwarded, or never will be.
     last_in_line: Mutex<Option<oneshot::Receiver<()>>>,
-    end: watch::Sender<bool>,
+    end: CancellationToken,
 }
 
 #[derive(Default)]
@@ -197,7 +181,7 @@ impl Session {
             audit: services.audit.clone(),
             autostart: services.autostart.clone(),
             session: id.clone(),
-            _awaited: services.last_words.awaited(),
+            _waited_for: services.shutdown.sandboxes.token(),
         });
         let session = Arc::new(Self {
             id,
@@ -222,7 +206,7 @@ impl Session {
             greeted: AtomicBool::new(false),
             budget: Arc::new(Semaphore::new(BUDGET_KIB)),
             last_in_line: Mutex::default(),
-            end: watch::Sender::new(false),
+            end: CancellationToken::new(),
         });
         session.services.audit.record(session.entry(Event::Session, session.began())).await?;
 
@@ -232,7 +216,7 @@ impl Session {
 
     /// Ends the session from our side.
     pub fn end(&self) {
-        self.end.send_replace(true);
+        self.end.cancel();
     }
 
     /// The session's server.
@@ -320,7 +304,7 @@ pub struct Opened {
 impl Opened {
     /// Serves the client until it hangs up, the shim does, or the session is ended; then nothing of it is left but its
     /// record. `shim` is the connection to a shim that waits.
-    pub async fn serve(self, stdio: Stdio, shim: Option<UnixStream>) {
+    pub async fn serve(self, stdio: ClientStdio, shim: Option<UnixStream>) {
         let Self { session, lines, notes } = self;
         let hung_up = async {
             match shim {
@@ -328,12 +312,11 @@ impl Opened {
                 None => std::future::pending().await,
             }
         };
-        let mut end = session.end.subscribe();
         let writer = tokio::spawn(client::write(stdio.output, lines));
         let why = tokio::select! {
             why = client::read(&session, stdio.input) => why,
             () = hung_up => None,
-            _ = end.wait_for(|end| *end) => None,
+            () = session.end.cancelled() => None,
         };
         writer.abort();
         session.close(why).await;

@@ -3,6 +3,7 @@
 use super::declared::same_arguments;
 use super::entry::{Draft, DraftTool};
 use ironcurtain_policy::{Annotations, ArgumentRoles, Guard, Role, ToolAnnotation};
+use ironcurtain_policy_tools::propose::Proposal;
 use serde_json::Value;
 
 /// What becomes of one tool.
@@ -49,6 +50,24 @@ impl Changes {
         self.gone.is_empty()
             && self.unchanged == Some(true)
             && self.tools.iter().all(|(_, change)| matches!(change, Change::Same | Change::StillLeftOut))
+    }
+}
+
+impl Draft {
+    /// Leaves out the tools with an argument about which nothing tells anything: for when nobody looks. One that is
+    /// annotated in just that way was looked at.
+    pub fn leave_out_unknown(&mut self, changes: &Changes) {
+        for tool in &mut self.tools {
+            let stays = changes.of(&tool.listed.name) == Some(&Change::Same);
+            let unknown = tool.unknown().map(|name| format!("`{name}`")).collect::<Vec<_>>();
+            if !stays && !unknown.is_empty() {
+                let reason = format!(
+                    "nothing tells what {} is, and nobody looked; annotate without `--yes`, or with `--unknown-as-text`",
+                    unknown.join(", ")
+                );
+                tool.proposal = Proposal::LeftOut { reason };
+            }
+        }
     }
 }
 

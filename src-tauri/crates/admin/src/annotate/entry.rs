@@ -1,6 +1,5 @@
 //! Proposed annotations of one server, as they are shown and as they are written.
 
-use super::compare::{Change, Changes};
 use crate::inspect::{ListedTool, fingerprint};
 use ironcurtain_daemon::consent::visible;
 use ironcurtain_policy_tools::propose::{Confidence, Hints, Proposal, Tool, propose};
@@ -50,22 +49,6 @@ impl Draft {
         Self { server: server.to_owned(), input_hash, tools: tools.collect() }
     }
 
-    /// Leaves out the tools with an argument about which nothing tells anything: for when nobody looks. One that is
-    /// annotated in just that way was looked at.
-    pub fn leave_out_unknown(&mut self, changes: &Changes) {
-        for tool in &mut self.tools {
-            let stays = changes.of(&tool.listed.name) == Some(&Change::Same);
-            let unknown = tool.unknown().map(|name| format!("`{name}`")).collect::<Vec<_>>();
-            if !stays && !unknown.is_empty() {
-                let reason = format!(
-                    "nothing tells what {} is, and nobody looked; annotate without `--yes`, or with `--unknown-as-text`",
-                    unknown.join(", ")
-                );
-                tool.proposal = Proposal::LeftOut { reason };
-            }
-        }
-    }
-
     /// As the annotations file has it. Tools that are left out are not in it.
     #[must_use]
     pub fn to_json(&self) -> Value {
@@ -83,7 +66,7 @@ impl DraftTool {
     }
 
     /// The arguments about which nothing tells anything.
-    fn unknown(&self) -> impl Iterator<Item = &str> {
+    pub(super) fn unknown(&self) -> impl Iterator<Item = &str> {
         let arguments = match &self.proposal {
             Proposal::Annotated { arguments, .. } => arguments.as_slice(),
             Proposal::LeftOut { .. } => &[],

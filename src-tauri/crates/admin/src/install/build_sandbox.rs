@@ -4,12 +4,12 @@
 use super::registry;
 use super::sandboxed_run::{Finished, Job, Stage, run};
 use super::{InstallError, Installer};
+use ironcurtain_daemon::canonical_home;
 use ironcurtain_daemon::clock::random_name;
 use ironcurtain_daemon::consent::visible;
 use ironcurtain_daemon::containment::Surroundings;
 use ironcurtain_daemon::home::private_dir;
 use ironcurtain_daemon::packages::{Packages, tree};
-use ironcurtain_daemon::policy_snapshot::canonical_home;
 use ironcurtain_daemon::protection;
 use ironcurtain_egress::Rules;
 use ironcurtain_paths::CanonicalPath;

@@ -1,14 +1,15 @@
 //! The last looks at what sandboxes could write to, which the trusted process waits for when it ends.
 
-use crate::last_words::{Awaited, LastWords};
 use std::collections::BTreeMap;
 use tokio::sync::watch;
+use tokio_util::task::TaskTracker;
+use tokio_util::task::task_tracker::TaskTrackerToken;
 
 /// The last looks that are under way, each with a few words that name its sandbox.
 #[derive(Debug, Clone)]
 pub(crate) struct LastLooks {
     under_way: watch::Sender<BTreeMap<u64, Sandbox>>,
-    last_words: LastWords,
+    sandboxes: TaskTracker,
 }
 
 #[derive(Debug, Clone)]
@@ -23,18 +24,18 @@ pub(crate) struct LastLook {
     looks: LastLooks,
     sandbox: Sandbox,
     number: Option<u64>,
-    _awaited: Awaited,
+    _waited_for: TaskTrackerToken,
 }
 
 impl LastLooks {
-    pub(super) fn new(last_words: &LastWords) -> Self {
-        Self { under_way: watch::Sender::default(), last_words: last_words.clone() }
+    pub(super) fn new(sandboxes: &TaskTracker) -> Self {
+        Self { under_way: watch::Sender::default(), sandboxes: sandboxes.clone() }
     }
 
     /// One that is to come.
     pub(super) fn of(&self, session: &str, words: String) -> LastLook {
         let sandbox = Sandbox { session: session.to_owned(), words };
-        LastLook { looks: self.clone(), sandbox, number: None, _awaited: self.last_words.awaited() }
+        LastLook { looks: self.clone(), sandbox, number: None, _waited_for: self.sandboxes.token() }
     }
 
     /// The words for each that is under way.
@@ -76,8 +77,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_last_look_is_named_while_it_is_under_way_and_waited_for_from_the_start() {
-        let words = LastWords::default();
-        let looks = LastLooks::new(&words);
+        let sandboxes = TaskTracker::new();
+        let looks = LastLooks::new(&sandboxes);
         let (mut one, other) = (looks.of("a", "session a".into()), looks.of("b", "session b".into()));
         assert_eq!(looks.words(), [""; 0]);
         one.begins();
@@ -85,7 +86,8 @@ mod tests {
         assert_eq!(looks.words(), ["session a"]);
         assert_eq!((looks.is_of("a"), looks.is_of("b")), (true, false));
         drop(other);
-        let heard = tokio::spawn(async move { words.heard().await });
+        sandboxes.close();
+        let heard = tokio::spawn(async move { sandboxes.wait().await });
         tokio::task::yield_now().await;
         assert!(!heard.is_finished());
         drop(one);

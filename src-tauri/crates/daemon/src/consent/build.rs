@@ -5,9 +5,10 @@
 //! - What is left out of a long text is told by its length.
 
 use super::consequence::{Deeds, Told, told};
-use super::offers::{Limits, Wanted, offers, opened_beside};
+use super::offers::{Wanted, offers, opened_beside};
 use super::preview::{Previewed, preview};
 use super::{Question, Target, beyond, host, visible};
+use crate::grants::GrantLimits;
 use crate::resolve::FoundPath;
 use ironcurtain_policy::{Asked, Escalation, ResolvedCall, Role};
 use ironcurtain_protocol::ClientView;
@@ -49,7 +50,7 @@ pub struct Asking<'a> {
     /// Hosts that can be granted; none unless the call is asked about for nothing else.
     pub hosts: &'a [ironcurtain_egress::Target],
     /// What may never be granted.
-    pub limits: Limits<'a>,
+    pub limits: GrantLimits<'a>,
     /// How long the question waits.
     pub deadline: Duration,
 }

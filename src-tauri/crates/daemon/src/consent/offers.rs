@@ -1,12 +1,12 @@
 //! What a person can allow, from what a call wants. Pure: the same call always gives the same offers.
 //!
 //! - The narrowest offer comes first.
-//! - A folder is offered only where [`Limits::may_be_granted`] says so: never `/`, the home directory, or
+//! - A folder is offered only where [`GrantLimits::may_be_granted`] says so: never `/`, the home directory, or
 //!   anything that holds or lies in a protected path.
 //! - Nothing that removes is offered for always.
 
 use super::{Lifetime, Offer, Reach, Target};
-use crate::grants::{Files, Granted, StandingGrant, Subject};
+use crate::grants::{Files, GrantLimits, Granted, StandingGrant, Subject};
 use crate::mounts::Need;
 use ironcurtain_egress::Target as HostTarget;
 use ironcurtain_paths::CanonicalPath;
@@ -25,30 +25,12 @@ pub struct Wanted {
     pub need: Option<Need>,
 }
 
-/// What must never be granted.
-#[derive(Debug, Clone, Copy)]
-pub struct Limits<'a> {
-    /// The person's home.
-    pub home: &'a CanonicalPath,
-    /// Protected paths.
-    pub protected: &'a [CanonicalPath],
-}
-
-impl Limits<'_> {
-    /// Whether a folder and everything below it may be granted at all.
-    #[must_use]
-    pub fn may_be_granted(&self, folder: &CanonicalPath) -> bool {
-        let touches = |p: &CanonicalPath| p.contains(folder) || folder.contains(p);
-        !folder.contains(self.home) && !self.protected.iter().any(touches)
-    }
-}
-
 pub(super) const STANDING: [Lifetime; 4] =
     [Lifetime::Session, Lifetime::QuarterHour, Lifetime::Hour, Lifetime::Always];
 
 /// The offers for a call of `client`. With something in `wanted` that is no path (`only_once`), nothing stands.
 #[must_use]
-pub fn offers(client: &str, wanted: &[Wanted], only_once: bool, limits: Limits<'_>) -> Vec<Offer> {
+pub fn offers(client: &str, wanted: &[Wanted], only_once: bool, limits: GrantLimits<'_>) -> Vec<Offer> {
     let removes = wanted.iter().any(|w| w.access == Access::Delete);
     let standing = STANDING.into_iter().filter(|l| !(removes && *l == Lifetime::Always));
     let mut offers = vec![Offer {
@@ -211,7 +193,7 @@ mod tests {
 
     fn offered(wanted: &[Wanted], only_once: bool) -> Vec<Offer> {
         let protected = [path("/home/u/.ssh"), path("/home/u/work/secret")];
-        offers("claude", wanted, only_once, Limits { home: &path("/home/u"), protected: &protected })
+        offers("claude", wanted, only_once, GrantLimits { home: &path("/home/u"), protected: &protected })
     }
 
     #[test]

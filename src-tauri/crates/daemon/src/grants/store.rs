@@ -4,8 +4,8 @@ mod schema;
 
 pub use schema::StoreError;
 
+use super::Lifetime;
 use super::{Files, Granted, StandingGrant, Subject};
-use crate::consent::Lifetime;
 use ironcurtain_egress::{Host, Target};
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::{AccessSet, GrantKind};

@@ -48,9 +48,9 @@ struct ReloadTask {
 
 impl ReloadTask {
     async fn run(mut self, mut inbox: mpsc::Receiver<oneshot::Sender<()>>) {
-        let mut ending = self.means.ending.clone();
+        let ending = self.means.ending.clone();
         tokio::select! {
-            _ = ending.wait_for(|ending| *ending) => {}
+            () = ending.cancelled() => {}
             () = self.keep(&mut inbox) => {}
         }
     }

@@ -3,7 +3,6 @@
 //! - INVARIANT: the sandbox is watched for as long as anything may run in it: the last look begins when the supervisor has ended,
 //!   also when the conversation was given up before. Dropping it has the sandbox end.
 
-use super::process::CLEANING;
 use crate::autostart::Look;
 use ironcurtain_sandbox::{Answer, ControlOp, ControlRequest, Event, FromSupervisor};
 use std::collections::VecDeque;
@@ -15,6 +14,9 @@ use tokio::net::unix::OwnedReadHalf;
 
 /// How long the supervisor may take to do one thing. It waits for nobody, so one that takes longer is out of order.
 const ANSWER_BOUND: Duration = Duration::from_secs(10);
+
+/// How long a supervisor may take to end its sandbox.
+pub(super) const CLEANING: Duration = Duration::from_secs(5);
 
 /// Longer than a supervisor can live once it is to end.
 pub(crate) const LISTENING: Duration = CLEANING.saturating_add(Duration::from_secs(5));
@@ -188,9 +190,9 @@ impl Lines {
 mod tests {
     use super::*;
     use crate::autostart::look_in;
-    use crate::last_words::LastWords;
     use std::io::{Read, Write};
     use std::os::unix::net::UnixStream as Stream;
+    use tokio_util::task::TaskTracker;
 
     fn say(supervisor: &mut Stream, event: &Event) {
         let mut line = serde_json::to_vec(event).unwrap();
@@ -202,8 +204,8 @@ mod tests {
     async fn the_last_look_begins_when_the_supervisor_has_ended_and_not_before() {
         for is_given_up in [false, true] {
             let dir = tempfile::tempdir().unwrap();
-            let last_words = LastWords::default();
-            let look = look_in(&dir.path().join("state"), &last_words).await;
+            let sandboxes = TaskTracker::new();
+            let look = look_in(&dir.path().join("state"), &sandboxes).await;
             let (ours, mut supervisor) = Stream::pair().unwrap();
             let mut control = Some(Control::new(ours, Some(look)).unwrap());
             if is_given_up {
@@ -211,10 +213,8 @@ mod tests {
                 // The supervisor is told that it is over.
                 assert_eq!(supervisor.read(&mut [0]).unwrap(), 0);
             }
-            let done = {
-                let last_words = last_words.clone();
-                tokio::spawn(async move { last_words.heard().await })
-            };
+            sandboxes.close();
+            let done = tokio::spawn(async move { sandboxes.wait().await });
             say(&mut supervisor, &Event::Uncovered { path: "/p/.envrc".into(), hidden: false });
             tokio::task::yield_now().await;
             assert!(!done.is_finished());

@@ -4,7 +4,7 @@ mod native;
 mod plain;
 mod srt;
 
-use super::control::Control;
+use super::control::{CLEANING, Control};
 use crate::autostart::{Autostart, Watched};
 use crate::config::{FileView, Server};
 use crate::containment::{Profile, ServerPrograms, Surroundings};
@@ -146,9 +146,6 @@ impl Hold {
         }
     }
 }
-
-/// How long a supervisor may take to end its sandbox.
-pub(super) const CLEANING: std::time::Duration = std::time::Duration::from_secs(5);
 
 /// Kills the supervisor if it has not ended by itself well after this was dropped.
 #[derive(Debug)]

@@ -34,7 +34,6 @@ const SHARED: &[(&str, &str)] = &[
     ("Rules", "still to be told apart"),
     ("Server", "still to be told apart"),
     ("Settings", "still to be told apart"),
-    ("Stdio", "still to be told apart"),
     ("Step", "still to be told apart"),
     ("Subject", "still to be told apart"),
     ("Target", "still to be told apart"),

@@ -4,7 +4,6 @@ use crate::autostart::Autostart;
 use crate::config::Server;
 use crate::containment::{ServerPrograms, Surroundings};
 use crate::grants::{GrantTable, StandingGrant};
-use crate::last_words::Awaited;
 use crate::network::Network;
 use crate::policy_snapshot::PolicySnapshot;
 use crate::server::connection::Outgoing;
@@ -14,6 +13,7 @@ use ironcurtain_paths::Resolver;
 use std::collections::HashSet;
 use std::sync::Arc;
 use tokio::sync::{Semaphore, mpsc, watch};
+use tokio_util::task::task_tracker::TaskTrackerToken;
 
 /// What an actor needs.
 pub struct ActorOptions {
@@ -50,5 +50,5 @@ pub struct ActorOptions {
     /// The session's id, for the audit log.
     pub session: String,
     /// Until the actor is gone, the trusted process does not end.
-    pub(crate) _awaited: Awaited,
+    pub(crate) _waited_for: TaskTrackerToken,
 }

@@ -1,0 +1,144 @@
+//! The connections of shims and of the person's own programs.
+
+use super::ENDING;
+use crate::control;
+use crate::daemon_state::DaemonState;
+use crate::identity::{self, Client};
+use crate::listener::{ClientStdio, Listener, Peer};
+use crate::services::Services;
+use crate::session::Session;
+use ironcurtain_audit::{CallResult, Entry, Event};
+use ironcurtain_protocol::{Purpose, RefusalCode, ShimHello, Stdio as StdioKind};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::task::JoinSet;
+
+/// How long to wait when no connection can be accepted (out of descriptors, say) before trying again.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// Serves everybody who connects, until the trusted process is to end; then ends every session and waits for them.
+pub(super) async fn accept(state: Arc<DaemonState>, listener: Listener) {
+    let mut peers = JoinSet::new();
+    loop {
+        tokio::select! {
+            () = state.services.shutdown.requested.cancelled() => break,
+            Some(_) = peers.join_next() => {}
+            accepted = listener.accept() => match accepted {
+                Ok(stream) => {
+                    let state = state.clone();
+                    peers.spawn(async move {
+                        if let Some(peer) = Peer::meet(stream).await {
+                            serve(state, peer).await;
+                        }
+                    });
+                }
+                Err(problem) => {
+                    tracing::error!(%problem, "a connection could not be accepted");
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
+            },
+        }
+    }
+    // The state is ours until all is on record.
+    let locks = listener.close();
+    let ended = async {
+        for session in state.live() {
+            session.end();
+        }
+        while !state.live().is_empty() && peers.join_next().await.is_some() {}
+        state.services.shutdown.sandboxes_gone().await;
+    };
+    if tokio::time::timeout(ENDING, ended).await.is_err() {
+        unheard(&state).await;
+    }
+    if let Err(problem) =
+        state.services.audit.record(Entry::new(Event::Daemon, "the trusted process ended")).await
+    {
+        tracing::error!(%problem, "the end is not on record");
+    }
+    // Whoever is still connected sees by the connection's end that another one can start.
+    drop(locks);
+    state.services.shutdown.ended.cancel();
+}
+
+/// Puts on record that it ends although not everything was heard.
+async fn unheard(state: &DaemonState) {
+    let words = state.services.autostart.last_looks().words();
+    let summary = format!(
+        "the trusted process ended before the last look at what sandboxes could write to was done ({}); it is done at the next \
+         start",
+        if words.is_empty() { "one did not end".to_owned() } else { words.join("; ") }
+    );
+    tracing::error!("{summary}");
+    if let Err(problem) = state.services.audit.record(Entry::new(Event::Daemon, summary)).await {
+        tracing::error!(%problem, "the end is not on record");
+    }
+}
+
+async fn serve(state: Arc<DaemonState>, peer: Peer) {
+    match peer.hello.purpose.clone() {
+        Purpose::Control => control::serve(state, peer).await,
+        Purpose::Session(shim) => serve_session(state, peer, shim).await,
+    }
+}
+
+async fn serve_session(state: Arc<DaemonState>, mut peer: Peer, shim: ShimHello) {
+    state.reloader.look().await;
+    let now = state.reloader.settings();
+    let client = identity::of_shim(peer.pid, shim.label);
+    let config = match now.servers.find(shim.server.as_deref()).cloned() {
+        Some(config) => config,
+        None => {
+            let names = now.servers.names().collect::<Vec<_>>().join("`, `");
+            let text = match &shim.server {
+                Some(name) => format!("no server is named `{name}`; there is `{names}`"),
+                None => format!("say which server with `--server`; there is `{names}`"),
+            };
+            return refuse(&state, &mut peer, &client, RefusalCode::UnknownServer, text).await;
+        }
+    };
+    let stdio = match shim.stdio {
+        StdioKind::HandedOver => peer.take_stdio().map(Some),
+        StdioKind::Relayed => Ok(None),
+    };
+    let stdio = match stdio {
+        Ok(stdio) => stdio,
+        Err(problem) => {
+            return refuse(&state, &mut peer, &client, RefusalCode::Malformed, problem.to_string()).await;
+        }
+    };
+    let services = Services { config: now.config.clone(), ..state.services.clone() };
+    let opened = match Session::open(services, client.clone(), config).await {
+        Ok(opened) => opened,
+        Err(problem) => {
+            return refuse(&state, &mut peer, &client, RefusalCode::Unavailable, problem.to_string()).await;
+        }
+    };
+    let session = opened.session.clone();
+    state.began(session.clone());
+    match (peer.welcome(Some(session.id.clone())).await, stdio) {
+        (Err(problem), _) => {
+            opened.unserved(&format!("its shim was gone before it was served: {problem}")).await
+        }
+        (Ok(()), Some(stdio)) => opened.serve(stdio, Some(peer.stream)).await,
+        (Ok(()), None) => {
+            let (input, output) = peer.stream.into_split();
+            let stdio = ClientStdio { input: Box::new(input), output: Box::new(output) };
+            opened.serve(stdio, None).await;
+        }
+    }
+    state.ended(&session.id);
+}
+
+/// Refuses a session that has not begun, and puts that on record.
+async fn refuse(state: &DaemonState, peer: &mut Peer, client: &Client, code: RefusalCode, why: String) {
+    let name = &client.view.name;
+    let mut entry = Entry::new(Event::Session, format!("{name} was refused a session: {why}"));
+    entry.client = Some(name.clone());
+    entry.result = Some(CallResult::Refused);
+    if let Err(problem) = state.services.audit.record(entry).await {
+        tracing::error!(%problem, "the refusal of a session is not on record");
+    }
+    state.services.changed();
+    peer.refuse(code, why).await;
+}

@@ -1,0 +1,25 @@
+//! The end of the trusted process: it is asked to end, waits for the last word of every sandbox, and has ended.
+//!
+//! - INVARIANT: whoever owns a sandbox, or still listens to one, holds a token of `sandboxes` for as long as that is so.
+
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+/// The steps of the end.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Shutdown {
+    /// Cancelled when the trusted process is to end.
+    pub(crate) requested: CancellationToken,
+    /// The sandboxes that are waited for.
+    pub(crate) sandboxes: TaskTracker,
+    /// Cancelled when it has ended.
+    pub(crate) ended: CancellationToken,
+}
+
+impl Shutdown {
+    /// Waits until no sandbox is left that could have something to say.
+    pub(crate) async fn sandboxes_gone(&self) {
+        self.sandboxes.close();
+        self.sandboxes.wait().await;
+    }
+}
