@@ -5,7 +5,7 @@
 use arbitrary::Arbitrary;
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::{
-    Access, AccessSet, Annotations, Context, Decision, DynamicLists, Fact, Gates, Grant, GrantKind, LoadError, Policy, Protected,
+    Access, AccessSet, Annotations, Context, Decision, DynamicLists, Fact, AllowedHosts, Grant, GrantKind, LoadError, Policy, ProtectedPaths,
     ResolvedCall, explain, judge,
 };
 use libfuzzer_sys::fuzz_target;
@@ -88,9 +88,9 @@ fuzz_target!(|scene: Scene<'_>| {
     // A rule that may be meant for anything is refused when it is loaded.
     let Ok(policy) = load(&rules) else { return };
     let grants: Vec<Grant> = scene.grants.iter().enumerate().map(|(at, grant)| self::grant(at, grant)).collect();
-    let protected: Protected = scene.protected.iter().map(|at| path(*at)).collect();
+    let protected: ProtectedPaths = scene.protected.iter().map(|at| path(*at)).collect();
     let gates = scene.gate.map(|host| BTreeMap::from([("other".to_owned(), vec![(*pick(&HOSTS, host)).to_owned()])]));
-    let gates = gates.map(|gates| Gates::new(&gates)).unwrap_or_default();
+    let gates = gates.map(|gates| AllowedHosts::new(&gates)).unwrap_or_default();
     let sandbox = scene.sandbox.map(path);
     let context = Context {
         sandbox: sandbox.as_ref(),
@@ -110,7 +110,7 @@ fuzz_target!(|scene: Scene<'_>| {
     };
     never_looser(&policy, &Context { grants: &[], ..context }, "no grants");
     never_looser(&policy, &Context { sandbox_servers: &[], ..context }, "no sandbox");
-    let more: Protected = protected.paths().iter().cloned().chain([path(3)]).collect();
+    let more: ProtectedPaths = protected.paths().iter().cloned().chain([path(3)]).collect();
     never_looser(&policy, &Context { protected: &more, ..context }, "another protected path");
     let mut forbidding = rules.clone();
     let at = usize::from(scene.forbidden) % (rules.len() + 1);
@@ -141,7 +141,7 @@ fn call(scene: &Scene<'_>) -> Option<ResolvedCall> {
         Some(_) | None => Some(Fact::Plain),
     });
     let facts = facts.collect::<Option<Vec<_>>>()?;
-    plan.with_facts(facts).ok()
+    plan.resolve(facts).ok()
 }
 
 impl Rule {

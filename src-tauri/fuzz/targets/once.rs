@@ -3,12 +3,12 @@
 
 #![no_main]
 
-use ironcurtain_policy::strict::{Once, exact};
+use ironcurtain_policy::strict::{UniqueNames, exact};
 use libfuzzer_sys::fuzz_target;
 use serde_json::Value;
 
 fuzz_target!(|text: &str| {
-    let Ok(Once(value)) = serde_json::from_str(text) else { return };
+    let Ok(UniqueNames(value)) = serde_json::from_str(text) else { return };
     assert_eq!(serde_json::from_str::<Value>(text).unwrap(), value, "the library reads it otherwise");
     assert_eq!(
         serde_json::from_value::<Value>(value.clone()).unwrap(),
@@ -16,7 +16,7 @@ fuzz_target!(|text: &str| {
         "the library takes it otherwise"
     );
     let written = value.to_string();
-    let Once(again) = serde_json::from_str(&written).unwrap();
+    let UniqueNames(again) = serde_json::from_str(&written).unwrap();
     assert_eq!(again, value, "written down it is another");
     assert_eq!(exact(&written), Ok(()), "a number was lost");
     let numbers = (value.as_f64(), text.trim().parse::<f64>());

@@ -2,13 +2,13 @@
 
 #![no_main]
 
-use ironcurtain_policy::{Destination, Gates, Pattern, Role, is_ip_address};
+use ironcurtain_policy::{Destination, AllowedHosts, HostPattern, Role, is_ip_address};
 use libfuzzer_sys::fuzz_target;
 use std::collections::BTreeMap;
 
 fuzz_target!(|pair: (&str, &str)| {
     let (address, pattern) = pair;
-    let pattern_of = Pattern::parse(pattern);
+    let pattern_of = HostPattern::parse(pattern);
     for role in [Role::FetchUrl, Role::GitRemoteUrl] {
         let judged = Destination::parse(role, address);
         let sent = Destination::parse(role, judged.text());
@@ -16,14 +16,14 @@ fuzz_target!(|pair: (&str, &str)| {
         // What leads nowhere is covered by nothing, however often it is normalized.
         assert!(judged.domain().is_none() || sent.text() == judged.text());
         let gate = BTreeMap::from([("s".to_owned(), vec![pattern.to_owned()])]);
-        let admitted = Gates::new(&gate).admits("s", &judged);
+        let admitted = AllowedHosts::new(&gate).admits("s", &judged);
         match judged.domain() {
             Some(domain) => {
                 assert_eq!(pattern_of.covers(domain), admitted);
                 let host = domain.split('/').next().unwrap_or_default();
                 assert!(!host.is_empty());
                 if is_ip_address(host) || host == "localhost" {
-                    assert!(!Pattern::Any.covers(domain));
+                    assert!(!HostPattern::Any.covers(domain));
                 }
             }
             None => assert!(!admitted),

@@ -5,7 +5,7 @@
 #![no_main]
 
 use ironcurtain_paths::CanonicalPath;
-use ironcurtain_policy::{Annotations, DynamicLists, Policy, Protected, defaults, lint::lint};
+use ironcurtain_policy::{Annotations, DynamicLists, Policy, ProtectedPaths, defaults, lint::lint};
 use libfuzzer_sys::fuzz_target;
 use std::collections::BTreeSet;
 
@@ -26,7 +26,7 @@ fuzz_target!(|text: &str| {
             if let Err(error) = policy.check_examples("the file", &annotations, &home) {
                 assert!(error.to_string().starts_with("`the file`, line "), "{error}");
             }
-            let protected: Protected = ironcurtain_paths::protected::secrets(&home).into_iter().collect();
+            let protected: ProtectedPaths = ironcurtain_paths::protected::secrets(&home).into_iter().collect();
             for finding in lint(&policy, &annotations, &protected, &home) {
                 assert!(!finding.to_string().is_empty());
             }

@@ -17,8 +17,8 @@ use ironcurtain_daemon::policy_snapshot::PolicySnapshot;
 use ironcurtain_daemon::resolved_call::LocatedCall;
 use ironcurtain_paths::{CanonicalPath, Resolver, Target};
 use ironcurtain_policy::{
-    AccessSet, Decision, Denial, DeniedBy, Destination, Grant, GrantKind, HostGrant, Role, SharedStr,
-    ToolAnnotation, Verdict,
+    AccessSet, Decision, Denial, DeniedBy, Destination, Grant, GrantKind, HostGrant, Role, ToolAnnotation,
+    Verdict,
 };
 use serde_json::{Map, Value};
 use std::io;
@@ -173,7 +173,7 @@ impl Replaying<'_> {
         };
         match has_changed(call, &located, asks_git) {
             Some(obstacle) => Err(obstacle),
-            None => Ok(ruling(setting.judge(&located))),
+            None => Ok(ruling(setting.judge(located).verdict)),
         }
     }
 
@@ -204,7 +204,7 @@ impl Replaying<'_> {
 fn is_looked_at(tool: &ToolAnnotation, name: &str) -> bool {
     tool.arguments.iter().any(|(argument, roles)| {
         let mut given = roles.default.iter().chain(roles.when.iter().flat_map(|guard| &guard.roles));
-        let means = argument.as_str() == name && given.any(|role| *role != Role::None);
+        let means = **argument == *name && given.any(|role| *role != Role::None);
         means || roles.when.iter().any(|guard| guard.argument == name)
     })
 }
@@ -253,15 +253,13 @@ fn has_changed(call: &Recorded, located: &LocatedCall, asks_git: bool) -> Option
 
 fn ruling(verdict: Verdict) -> Ruling {
     let decision = verdict.decision();
-    let (rule, reason): (SharedStr, SharedStr) = match verdict {
-        Verdict::Allow(permit) => {
-            let first = permit.reasons().first();
-            first.map(|by| (by.rule.clone(), by.reason.clone())).unwrap_or_default()
-        }
-        Verdict::Escalate(escalation) => (escalation.by.rule.clone(), escalation.by.reason.clone()),
+    let by = match verdict {
+        Verdict::Allow(permit) => permit.reasons().first().cloned(),
+        Verdict::Escalate(escalation) => Some(escalation.by),
         Verdict::Deny(denial) => return denied(denial),
     };
-    Ruling { decision, rule: rule.to_string(), reason: reason.to_string() }
+    let (rule, reason) = by.map(|by| (by.rule.to_string(), by.reason.to_string())).unwrap_or_default();
+    Ruling { decision, rule, reason }
 }
 
 fn denied(Denial { rule, reason, .. }: Denial) -> Ruling {

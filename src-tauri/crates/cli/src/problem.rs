@@ -6,7 +6,7 @@ use crate::sheet::Sheet;
 use clap::error::{ContextKind, ContextValue};
 use ironcurtain_daemon::ConfigError;
 use ironcurtain_daemon::consent::visible;
-use ironcurtain_policy::{LoadError, Place};
+use ironcurtain_policy::{LoadError, SourceLocation};
 use ironcurtain_protocol::ErrorCode;
 use serde_json::{Map, Value, json};
 use std::error::Error;
@@ -124,13 +124,13 @@ pub fn place_of_load(error: &LoadError) -> Map<String, Value> {
 fn place_of_config(error: &ConfigError) -> Map<String, Value> {
     match error {
         ConfigError::Io { path, .. } => {
-            file_and_line(&Place { file: path.display().to_string(), line: None })
+            file_and_line(&SourceLocation { file: path.display().to_string(), line: None })
         }
         ConfigError::Invalid { place, .. } => file_and_line(place),
     }
 }
 
-fn file_and_line(place: &Place) -> Map<String, Value> {
+fn file_and_line(place: &SourceLocation) -> Map<String, Value> {
     let file = ("file".to_owned(), place.file.as_str().into());
     let line = place.line.map(|line| ("line".to_owned(), line.into()));
     [file].into_iter().chain(line).collect()

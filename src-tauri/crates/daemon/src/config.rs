@@ -15,7 +15,7 @@ pub use servers::{Server, Servers};
 
 use crate::home::Home;
 use ironcurtain_paths::bounded_read;
-use ironcurtain_policy::{Place, strict};
+use ironcurtain_policy::{SourceLocation, strict};
 use serde::Deserialize;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -36,7 +36,7 @@ pub enum ConfigError {
     #[error("{place}: {problem}")]
     Invalid {
         /// The file and the line.
-        place: Place,
+        place: SourceLocation,
         /// What is wrong.
         problem: String,
     },
@@ -45,7 +45,7 @@ pub enum ConfigError {
 impl ConfigError {
     /// What is wrong with a text that was read from this file.
     fn invalid(path: &Path, line: Option<usize>, problem: impl Into<String>) -> Self {
-        let place = Place { file: path.display().to_string(), line };
+        let place = SourceLocation { file: path.display().to_string(), line };
         Self::Invalid { place, problem: problem.into() }
     }
 }

@@ -8,13 +8,13 @@
 use crate::config::{Server, Servers};
 use crate::mounts::FileWrites;
 use crate::policy_snapshot::PolicySnapshot;
-use crate::resolve::{self, ResolvedValues};
+use crate::resolve::{self, FoundPaths, ResolvedValues};
 use crate::resolved_call::LocatedCall;
 use ironcurtain_git_facts::{Git, RemoteQuestion};
 use ironcurtain_paths::{CanonicalPath, Resolver};
 use ironcurtain_policy::{
-    Asked, CallPlan, Context, Denial, Explanation, Fact, Grant, GrantKind, HostGrant, ResolvedCall, Verdict,
-    explain, judge,
+    CallPlan, Context, Denial, Explanation, Fact, Grant, GrantKind, HostGrant, PendingApproval, ResolvedCall,
+    Verdict, explain, judge,
 };
 use serde_json::{Map, Value};
 use std::borrow::Cow;
@@ -38,7 +38,32 @@ pub struct Setting {
     /// Live grants of hosts for this client and this server.
     pub hosts: Vec<HostGrant>,
     /// What a person said yes to for this very call.
-    pub approved: Vec<Asked>,
+    pub approved: Vec<PendingApproval>,
+}
+
+/// A verdict, and the call as it was looked at for it.
+#[derive(Debug)]
+pub struct Judged {
+    /// The verdict.
+    pub verdict: Verdict,
+    /// What goes on record of the call.
+    pub looked: LookedAt,
+}
+
+/// A call as it was looked at: as the client wrote it, where it was not understood.
+#[derive(Debug)]
+pub struct LookedAt {
+    /// Its arguments, canonical where they name something.
+    pub arguments: Arc<Map<String, Value>>,
+    /// What was found at its paths.
+    pub paths: FoundPaths,
+}
+
+impl LookedAt {
+    /// A call as the client wrote it.
+    pub(crate) fn as_written(arguments: &Arc<Map<String, Value>>) -> Self {
+        Self { arguments: Arc::clone(arguments), paths: FoundPaths::default() }
+    }
 }
 
 /// A call that is understood, and what the disk says about it.
@@ -78,29 +103,30 @@ impl Setting {
     }
 
     /// Judges a call.
-    pub fn judge(&self, located: &LocatedCall) -> Verdict {
-        match self.uncovers(located) {
+    #[must_use]
+    pub fn judge(&self, located: LocatedCall) -> Judged {
+        let denial = self.uncovers(&located);
+        let LocatedCall { call, paths } = located;
+        let arguments = call.shared_arguments();
+        let verdict = match denial {
             Some(denial) => Verdict::Deny(denial),
-            None => {
-                let grants = self.grants_where(|path| located.has_folder(path));
-                self.judge_call(&grants, &located.call)
-            }
-        }
+            None => self.judge_call(&self.grants_where(|path| paths.has_folder(path)), call),
+        };
+        Judged { verdict, looked: LookedAt { arguments, paths } }
     }
 
     /// Judges a call and tells the way to the verdict.
     #[must_use]
-    pub fn explain(&self, located: &LocatedCall) -> Explanation {
-        match self.uncovers(located) {
-            Some(denial) => Explanation { steps: Vec::new(), verdict: Verdict::Deny(denial) },
-            None => {
-                let grants = self.grants_where(|path| located.has_folder(path));
-                self.with_context(&grants, |context| explain(&self.snapshot.policy, context, &located.call))
-            }
+    pub fn explain(&self, located: LocatedCall) -> Explanation {
+        if let Some(denial) = self.uncovers(&located) {
+            return Explanation { steps: Vec::new(), verdict: Verdict::Deny(denial) };
         }
+        let LocatedCall { call, paths } = located;
+        let grants = self.grants_where(|path| paths.has_folder(path));
+        self.with_context(&grants, |context| explain(&self.snapshot.policy, context, call))
     }
 
-    fn judge_call(&self, grants: &[Grant], call: &ResolvedCall) -> Verdict {
+    fn judge_call(&self, grants: &[Grant], call: ResolvedCall) -> Verdict {
         self.with_context(grants, |context| judge(&self.snapshot.policy, context, call))
     }
 
@@ -149,17 +175,16 @@ impl Planned<'_> {
                 }
             }
         }
-        Ok(LocatedCall { call: self.plan.with_facts(self.found.facts)?, paths: self.found.paths })
+        Ok(LocatedCall { call: self.plan.resolve(self.found.facts)?, paths: self.found.paths })
     }
 
     fn remotes(&self, question: &RemoteQuestion, setting: &Setting) -> Vec<(usize, Fact)> {
         let (plan, facts) = resolve::without_remotes(&self.plan, &self.found.facts);
         // A place that git would look at is a folder.
         let is_open = |facts: Vec<Fact>, place: Option<&CanonicalPath>| {
-            let is_folder =
-                |path: &CanonicalPath| place == Some(path) || resolve::has_folder(&self.found.paths, path);
-            let (grants, call) = (setting.grants_where(is_folder), plan.with_facts(facts));
-            call.is_ok_and(|call| !matches!(setting.judge_call(&grants, &call), Verdict::Deny(_)))
+            let is_folder = |path: &CanonicalPath| place == Some(path) || self.found.paths.has_folder(path);
+            let (grants, call) = (setting.grants_where(is_folder), plan.resolve(facts));
+            call.is_ok_and(|call| !matches!(setting.judge_call(&grants, call), Verdict::Deny(_)))
         };
         if !self.found.paths.is_empty() && !is_open(facts.clone(), None) {
             return question.refused();

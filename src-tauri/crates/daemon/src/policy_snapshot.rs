@@ -13,7 +13,7 @@ use crate::home::{Home, UnresolvedPath, canonical_home};
 use crate::protection::protection;
 use ironcurtain_paths::{CanonicalPath, Resolver};
 use ironcurtain_policy::{
-    Annotations, DynamicLists, Gates, LoadError, OpenFolder, Policy, Protected, open_folders,
+    AllowedHosts, Annotations, DynamicLists, LoadError, OpenFolder, Policy, ProtectedPaths, open_folders,
 };
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -31,9 +31,9 @@ pub struct PolicySnapshot {
     /// What tools and their arguments mean.
     pub annotations: Annotations,
     /// Paths no call touches.
-    pub protected: Protected,
+    pub protected: ProtectedPaths,
     /// Hosts each server may reach without a question.
-    pub gates: Gates,
+    pub gates: AllowedHosts,
     /// Where `~` is.
     pub home: CanonicalPath,
     text: PolicyTexts,
@@ -102,18 +102,18 @@ impl PolicySnapshot {
         let annotations = Annotations::from_json(annotations, &annotations_file)?;
         policy.check_examples(&policy_file, &annotations, &person)?;
         let protected = protection(home, &person)?;
-        let (hash, gates) = (text.hash(&hosts), Gates::new(&hosts));
+        let (hash, gates) = (text.hash(&hosts), AllowedHosts::new(&hosts));
         Ok(Self { version: 1, hash, policy, annotations, protected, gates, home: person, text, hosts })
     }
 
     /// The same with other hosts.
     pub(crate) fn with_hosts(&self, hosts: Hosts) -> Self {
-        let (hash, gates) = (self.text.hash(&hosts), Gates::new(&hosts));
+        let (hash, gates) = (self.text.hash(&hosts), AllowedHosts::new(&hosts));
         Self { hash, gates, hosts, ..self.clone() }
     }
 
     /// The same with what is protected now.
-    pub(crate) fn with_protection(&self, protected: Protected) -> Self {
+    pub(crate) fn with_protection(&self, protected: ProtectedPaths) -> Self {
         Self { protected, ..self.clone() }
     }
 

@@ -9,7 +9,7 @@
 use crate::home::{Home, UnresolvedPath};
 use ironcurtain_paths::protected::{IN_PROJECT, clients, logins, secrets};
 use ironcurtain_paths::{CanonicalPath, Resolution, Resolver, Target};
-use ironcurtain_policy::{Kept, KeptThing, Protected};
+use ironcurtain_policy::{ProtectedPaths, ReadOnlyPath, ReadOnlyReason};
 use std::collections::{BTreeSet, VecDeque};
 use std::fs::read_dir;
 use std::os::unix::fs::MetadataExt;
@@ -31,7 +31,7 @@ const SOFTWARE: [&str; 6] = ["/usr", "/bin", "/lib", "/opt", "/nix", "/snap"];
 ///
 /// # Errors
 /// When one of our own folders cannot be resolved.
-pub fn protection(home: &Home, person: &CanonicalPath) -> Result<Protected, UnresolvedPath> {
+pub fn protection(home: &Home, person: &CanonicalPath) -> Result<ProtectedPaths, UnresolvedPath> {
     let mut following = Following::new(person);
     // Packages are shown to the servers that are started from them, and to nobody else.
     for own in home.own().into_iter().chain([home.installs()]) {
@@ -49,7 +49,7 @@ pub fn protection(home: &Home, person: &CanonicalPath) -> Result<Protected, Unre
         }
     }
     let kept = kept(home, person, &following.resolver);
-    Ok(following.closed.into_iter().collect::<Protected>().keeping(kept).asking_about(IN_PROJECT))
+    Ok(following.closed.into_iter().collect::<ProtectedPaths>().with_read_only(kept).asking_about(IN_PROJECT))
 }
 
 /// The folders of secrets in which a new link counts at once: those in which names seldom change. Blocking.
@@ -62,13 +62,13 @@ pub(crate) fn watched(person: &CanonicalPath) -> Vec<PathBuf> {
 }
 
 /// What nobody changes: our programs, and the configuration of clients.
-fn kept(home: &Home, person: &CanonicalPath, resolver: &Resolver) -> Vec<Kept> {
+fn kept(home: &Home, person: &CanonicalPath, resolver: &Resolver) -> Vec<ReadOnlyPath> {
     let programs = home.programs.iter().filter_map(|dir| resolver.resolve(dir.to_str()?).ok());
-    let programs = programs.map(|found| Kept { path: found.path, is: KeptThing::OurPrograms });
+    let programs = programs.map(|found| ReadOnlyPath { path: found.path, is: ReadOnlyReason::OurPrograms });
     let clients = clients(person).into_iter().flat_map(|client| {
         let found = resolver.resolve(client.as_str()).ok().map(places).unwrap_or_default();
         let all: BTreeSet<CanonicalPath> = found.into_iter().chain([client]).collect();
-        all.into_iter().map(|path| Kept { path, is: KeptThing::ClientConfiguration })
+        all.into_iter().map(|path| ReadOnlyPath { path, is: ReadOnlyReason::ClientConfiguration })
     });
     programs.chain(clients).collect()
 }
@@ -196,7 +196,7 @@ mod tests {
             symlink(self.base.join(to), from).unwrap();
         }
 
-        fn protection(&self) -> Protected {
+        fn protection(&self) -> ProtectedPaths {
             protection(&self.home, &self.at("person")).unwrap()
         }
 
@@ -274,11 +274,11 @@ mod tests {
         scene.home.programs = Some(scene.base.join("person/built/debug"));
         let protection = scene.protection();
         let kept = |below: &str| {
-            protection.kept().iter().find(|kept| kept.path == scene.at(below)).map(|kept| kept.is)
+            protection.read_only().iter().find(|kept| kept.path == scene.at(below)).map(|kept| kept.is)
         };
-        assert_eq!(kept("person/checkout/target/debug"), Some(KeptThing::OurPrograms));
-        assert_eq!(kept("person/.cursor/mcp.json"), Some(KeptThing::ClientConfiguration));
-        assert_eq!(kept("person/dotfiles/cursor.json"), Some(KeptThing::ClientConfiguration));
+        assert_eq!(kept("person/checkout/target/debug"), Some(ReadOnlyReason::OurPrograms));
+        assert_eq!(kept("person/.cursor/mcp.json"), Some(ReadOnlyReason::ClientConfiguration));
+        assert_eq!(kept("person/dotfiles/cursor.json"), Some(ReadOnlyReason::ClientConfiguration));
         assert_eq!(kept("person/checkout"), None);
     }
 }

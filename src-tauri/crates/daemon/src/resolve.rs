@@ -5,14 +5,16 @@
 
 use ironcurtain_paths::{CanonicalPath, Link, PathError, Resolution, Target};
 use ironcurtain_policy::{CallPlan, Denial, Fact, Role};
+use std::collections::BTreeMap;
+use std::mem::discriminant;
 
 /// The facts of a call: one for each planned value, in order.
 #[derive(Debug)]
 pub struct ResolvedValues {
-    /// What goes to [`CallPlan::with_facts`].
+    /// What goes to [`CallPlan::resolve`].
     pub facts: Vec<Fact>,
     /// What was found at each path.
-    pub paths: Vec<FoundPath>,
+    pub paths: FoundPaths,
 }
 
 /// Where one path of a call leads.
@@ -30,10 +32,61 @@ pub struct FoundPath {
     pub target: Target,
 }
 
-/// Whether a folder was found at a path.
-#[must_use]
-pub fn has_folder(found: &[FoundPath], path: &CanonicalPath) -> bool {
-    found.iter().any(|f| f.path == *path && matches!(f.target, Target::Folder))
+/// Every path of a call, in the order of its values.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct FoundPaths(Vec<FoundPath>);
+
+impl FoundPaths {
+    /// Each of them.
+    pub fn iter(&self) -> std::slice::Iter<'_, FoundPath> {
+        self.0.iter()
+    }
+
+    /// Whether the call names no path.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Every canonical path, once.
+    #[must_use]
+    pub fn texts(&self) -> Vec<String> {
+        let mut all: Vec<String> = self.iter().map(|found| found.path.as_str().to_owned()).collect();
+        all.dedup();
+        all
+    }
+
+    /// The path of an argument that leads there.
+    #[must_use]
+    pub fn find(&self, argument: &str, path: &CanonicalPath) -> Option<&FoundPath> {
+        self.iter().find(|found| found.argument == argument && found.path == *path)
+    }
+
+    /// Whether the call names this path, and a folder is there: a grant for a file says nothing of what lies in that.
+    #[must_use]
+    pub fn has_folder(&self, path: &CanonicalPath) -> bool {
+        self.iter().any(|found| found.path == *path && matches!(found.target, Target::Folder))
+    }
+
+    /// Whether at every path in common with an earlier look stands what stood there then: a file is a file, a folder a
+    /// folder, and what is missing is missing.
+    pub(crate) fn stands_as(&self, before: &Self) -> bool {
+        let is_same = |now: &FoundPath, then: &FoundPath| {
+            now.argument != then.argument
+                || now.path != then.path
+                || discriminant(&now.target) == discriminant(&then.target)
+        };
+        self.iter().all(|now| before.iter().all(|then| is_same(now, then)))
+    }
+
+    /// The first path of a map that is one of them, or holds one.
+    pub(crate) fn first_of<'a>(
+        &self,
+        failed: &'a BTreeMap<CanonicalPath, String>,
+    ) -> Option<(&'a CanonicalPath, &'a str)> {
+        let concerns = |path: &CanonicalPath| self.iter().any(|found| path.contains(&found.path));
+        failed.iter().find(|(path, _)| concerns(path)).map(|(path, reason)| (path, reason.as_str()))
+    }
 }
 
 /// Finds where every path of a call leads; every other value gets `other`.
@@ -45,7 +98,7 @@ pub fn paths(
     other: &Fact,
     resolve: impl Fn(&str) -> Result<Resolution, PathError>,
 ) -> Result<ResolvedValues, Denial> {
-    let mut found = ResolvedValues { facts: Vec::new(), paths: Vec::new() };
+    let mut found = ResolvedValues { facts: Vec::new(), paths: FoundPaths::default() };
     for value in plan.values() {
         let (true, Some(raw)) = (value.is_path(), value.raw) else {
             found.facts.push(other.clone());
@@ -57,7 +110,7 @@ pub fn paths(
         }
         found.facts.push(Fact::Path(led.path.clone()));
         let (argument, written) = (value.argument.to_string(), raw.to_owned());
-        found.paths.push(FoundPath {
+        found.paths.0.push(FoundPath {
             argument,
             written,
             path: led.path,
@@ -110,7 +163,7 @@ mod tests {
             let found =
                 planned(&json!({ "path": "x" }), |plan| paths(&plan, &Fact::Plain, |_| Ok(led.clone())));
             found
-                .map(|found| assert_eq!(found.paths[0].path, path))
+                .map(|found| assert_eq!(found.paths.0[0].path, path))
                 .map_err(|denial| denial.reason.to_string())
         };
         let refused = Err("the path in `path` is longer than a path can be".to_owned());
@@ -135,7 +188,7 @@ mod tests {
         let call = planned(&arguments, |plan| {
             let (plan, facts) =
                 without_remotes(&plan, &[Fact::Path(path.clone()), Fact::Remotes(Vec::new())]);
-            plan.with_facts(facts).unwrap()
+            plan.resolve(facts).unwrap()
         });
         assert_eq!(call.roles(), [Role::ReadPath]);
         assert_eq!(call.paths().collect::<Vec<_>>(), [(Role::ReadPath, "path", &path)]);

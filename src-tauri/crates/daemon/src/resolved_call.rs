@@ -2,11 +2,9 @@
 
 use crate::consent::{Target, Wanted};
 use crate::mounts::{FileWrites, Need, need};
-use crate::resolve::{FoundPath, has_folder};
+use crate::resolve::{FoundPath, FoundPaths};
 use ironcurtain_paths::CanonicalPath;
-use ironcurtain_policy::{Access, Asked, Denial, Protected, ResolvedCall, Subject};
-use std::collections::BTreeMap;
-use std::mem::discriminant;
+use ironcurtain_policy::{Access, ApprovalSubject, Denial, PendingApproval, ProtectedPaths, ResolvedCall};
 
 /// A call whose values are canonical as of now.
 #[derive(Debug)]
@@ -14,51 +12,17 @@ pub struct LocatedCall {
     /// What is judged and sent.
     pub call: ResolvedCall,
     /// What was found at each of its paths.
-    pub paths: Vec<FoundPath>,
+    pub paths: FoundPaths,
 }
 
 impl LocatedCall {
-    /// Every canonical path of the call, once.
-    #[must_use]
-    pub fn paths(&self) -> Vec<String> {
-        let mut all: Vec<String> = self.paths.iter().map(|p| p.path.as_str().to_owned()).collect();
-        all.dedup();
-        all
-    }
-
-    /// Whether the call names this path, and a folder is there: a grant for a file says nothing of what lies in that.
-    #[must_use]
-    pub fn has_folder(&self, path: &CanonicalPath) -> bool {
-        has_folder(&self.paths, path)
-    }
-
-    /// Whether at every path that it has in common with an earlier look stands what stood there then: a file is a file,
-    /// a folder a folder, and what is missing is missing.
-    pub(crate) fn stands_as(&self, before: &Self) -> bool {
-        let is_same = |now: &FoundPath, then: &FoundPath| {
-            now.argument != then.argument
-                || now.path != then.path
-                || discriminant(&now.target) == discriminant(&then.target)
-        };
-        self.paths.iter().all(|now| before.paths.iter().all(|then| is_same(now, then)))
-    }
-
-    /// The first path of the call that is in a map, or lies below one that is.
-    pub(crate) fn first_of<'a>(
-        &self,
-        failed: &'a BTreeMap<CanonicalPath, String>,
-    ) -> Option<(&'a CanonicalPath, &'a str)> {
-        let concerns = |path: &CanonicalPath| self.paths.iter().any(|p| path.contains(&p.path));
-        failed.iter().find(|(path, _)| concerns(path)).map(|(path, reason)| (path, reason.as_str()))
-    }
-
     /// What a sandboxed server cannot be given without showing it something protected, too.
     #[must_use]
     pub fn uncovers(
         &self,
         sandbox: Option<&CanonicalPath>,
         writes: FileWrites,
-        protected: &Protected,
+        protected: &ProtectedPaths,
     ) -> Option<Denial> {
         let opens =
             || self.opens(sandbox, writes, protected).map(|(folder, inside)| opens_too_much(&folder, inside));
@@ -79,43 +43,51 @@ impl LocatedCall {
         &self,
         sandbox: Option<&CanonicalPath>,
         writes: FileWrites,
-        protected: &'a Protected,
+        protected: &'a ProtectedPaths,
     ) -> Option<(CanonicalPath, &'a CanonicalPath)> {
-        let open = self.needs(sandbox, writes).into_iter().filter(|n| n.writable).map(|n| n.path);
+        let open =
+            self.paths.needs(&self.call, sandbox, writes).into_iter().filter(|n| n.writable).map(|n| n.path);
         open.into_iter().find_map(|folder| {
             // What does not exist yet could be made there.
             // To change what is kept itself is refused by the judge, who says why.
             let masked = protected.masked_in(&folder);
-            let kept = protected.kept().iter().map(|kept| &kept.path);
+            let kept = protected.read_only().iter().map(|kept| &kept.path);
             let kept = kept.filter(|p| folder.strictly_contains(p) && !masked.contains(p));
             let inside = protected.paths().iter().filter(|p| folder.contains(p)).chain(kept).next()?;
             Some((folder, inside))
         })
     }
+}
 
+impl FoundPaths {
     /// What the kernel must show for the whole call, beside the session sandbox.
     #[must_use]
-    pub fn needs(&self, sandbox: Option<&CanonicalPath>, writes: FileWrites) -> Vec<Need> {
+    pub fn needs(
+        &self,
+        call: &ResolvedCall,
+        sandbox: Option<&CanonicalPath>,
+        writes: FileWrites,
+    ) -> Vec<Need> {
         let is_inside = |path: &CanonicalPath| sandbox.is_some_and(|sandbox| sandbox.contains(path));
-        let paths = self.call.paths().filter(|(_, _, path)| !is_inside(path));
+        let paths = call.paths().filter(|(_, _, path)| !is_inside(path));
         let needs = paths.filter_map(|(role, argument, path)| {
-            let value = self.paths.iter().find(|p| p.argument == argument && p.path == *path)?;
-            need(role.access()?, path, value.target, writes, nearest_folder(path))
+            let found = self.find(argument, path)?;
+            need(role.access()?, path, found.target, writes, nearest_folder(path))
         });
         crate::mounts::united(needs)
     }
 
-    /// What of an escalation is a path.
-    pub(crate) fn wanted(&self, asked: &[Asked], writes: FileWrites) -> Vec<Wanted> {
-        asked.iter().filter_map(|asked| self.wanted_path(asked, writes)).collect()
+    /// What of the approvals is a path.
+    pub(crate) fn wanted(&self, approvals: &[PendingApproval], writes: FileWrites) -> Vec<Wanted> {
+        approvals.iter().filter_map(|approval| self.wanted_path(approval, writes)).collect()
     }
 
-    fn wanted_path(&self, asked: &Asked, writes: FileWrites) -> Option<Wanted> {
-        let Subject::Path(path) = &asked.subject else { return None };
-        let access: Access = asked.role?.access()?;
-        let value = self.paths.iter().find(|p| *p.argument == *asked.argument && p.path == *path)?;
-        let need = need(access, path, value.target, writes, nearest_folder(path));
-        Some(Wanted { access, path: path.clone(), target: value.target.into(), need })
+    fn wanted_path(&self, approval: &PendingApproval, writes: FileWrites) -> Option<Wanted> {
+        let ApprovalSubject::Path(path) = &approval.subject else { return None };
+        let access: Access = approval.role?.access()?;
+        let found = self.find(&approval.argument, path)?;
+        let need = need(access, path, found.target, writes, nearest_folder(path));
+        Some(Wanted { access, path: path.clone(), target: found.target.into(), need })
     }
 }
 

@@ -107,13 +107,13 @@ fn rules(old: &[Rule], new: &[Rule]) -> Difference {
     let named = |rules: &'_ [Rule]| rules.iter().map(|rule| rule.name().to_string()).collect::<BTreeSet<_>>();
     let (of_old, of_new) = (named(old), named(new));
     let names = |rules: &[Rule], among: &BTreeSet<String>, there: bool| -> Vec<String> {
-        let found = rules.iter().filter(|rule| among.contains(rule.name().as_str()) == there);
+        let found = rules.iter().filter(|rule| among.contains(rule.name().as_ref()) == there);
         found.map(|rule| rule.name().to_string()).collect()
     };
-    let known: BTreeMap<&str, &Rule> = old.iter().map(|rule| (rule.name().as_str(), rule)).collect();
+    let known: BTreeMap<&str, &Rule> = old.iter().map(|rule| (rule.name().as_ref(), rule)).collect();
     let says_otherwise = |rule: &&Rule| {
         known
-            .get(rule.name().as_str())
+            .get(rule.name().as_ref())
             .is_some_and(|other| other.condition != rule.condition || other.then != rule.then)
     };
     Difference {

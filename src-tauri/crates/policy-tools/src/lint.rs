@@ -9,7 +9,7 @@ mod shadow;
 mod uncovered;
 
 use ironcurtain_paths::CanonicalPath;
-use ironcurtain_policy::{Annotations, Policy, Protected, Role, Rule, RuleCondition, ToolAnnotation};
+use ironcurtain_policy::{Annotations, Policy, ProtectedPaths, Role, Rule, RuleCondition, ToolAnnotation};
 use std::fmt;
 pub use uncovered::Gap;
 
@@ -59,7 +59,7 @@ pub enum FindingKind {
 pub fn lint(
     policy: &Policy,
     annotations: &Annotations,
-    protected: &Protected,
+    protected: &ProtectedPaths,
     home: &CanonicalPath,
 ) -> Vec<Finding> {
     let tools = Tools::of(annotations);

@@ -128,7 +128,7 @@ impl<'a> Work<'a> {
     }
 
     fn judge(&self, call: &ResolvedCall) {
-        drop(black_box(judge(&self.world.policy, &self.world.context(), black_box(call))));
+        drop(black_box(judge(&self.world.policy, &self.world.context(), black_box(call).clone())));
     }
 }
 

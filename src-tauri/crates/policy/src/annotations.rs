@@ -8,24 +8,23 @@
 pub(crate) mod load;
 mod taken;
 
-use crate::fields::field;
-use crate::names::Names;
-use crate::{Roles, SharedStr};
+use crate::Roles;
 use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 pub(crate) use taken::{Taken, Values};
 
 /// The annotated tools, by server.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Annotations {
-    servers: Names<Names<Arc<KnownTool>>>,
+    servers: BTreeMap<String, BTreeMap<String, Arc<KnownTool>>>,
 }
 
 /// A tool with its names. Shared with the calls of it.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct KnownTool {
-    pub(crate) server: SharedStr,
-    pub(crate) name: SharedStr,
+    pub(crate) server: Arc<str>,
+    pub(crate) name: Arc<str>,
     pub(crate) annotation: ToolAnnotation,
 }
 
@@ -33,13 +32,13 @@ pub(crate) struct KnownTool {
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ToolAnnotation {
     /// Roles of each argument, in the order of the file.
-    pub arguments: Vec<(SharedStr, ArgumentRoles)>,
+    pub arguments: Vec<(Arc<str>, ArgumentRoles)>,
     /// The shape of the arguments as the server declares it, where it is known.
     pub input_schema: Option<Value>,
     /// Whether a folder given to the tool stands for all that is in it: what the file says, else what its name says.
     pub descends: bool,
     /// The arguments that say so of a call, where they are given and not false, by their names.
-    pub(crate) deep: Vec<SharedStr>,
+    pub(crate) deep: Vec<Arc<str>>,
     /// What a call may give for them.
     pub(crate) taken: Taken,
 }
@@ -50,23 +49,23 @@ pub struct ArgumentRoles {
     /// When no condition holds.
     pub default: Roles,
     /// RuleCondition, the first that holds decides.
-    pub when: Vec<Guard>,
+    pub when: Vec<ConditionalRoles>,
 }
 
 /// Roles under a condition.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Guard {
+pub struct ConditionalRoles {
     /// The argument that is looked at.
     pub argument: String,
     /// What it must be.
-    pub condition: Condition,
+    pub condition: ArgumentCondition,
     /// The roles then.
     pub roles: Roles,
 }
 
 /// What an argument must be for a guard to hold.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Condition {
+pub enum ArgumentCondition {
     /// Exactly this value.
     Equals(Value),
     /// Exactly one of these.
@@ -97,16 +96,12 @@ impl Annotations {
 
     /// The tools of a server, by name.
     pub fn tools(&self, server: &str) -> impl Iterator<Item = (&str, &ToolAnnotation)> {
-        self.servers
-            .get(server)
-            .into_iter()
-            .flat_map(Names::iter)
-            .map(|(name, known)| (name.as_str(), &known.annotation))
+        self.servers.get(server).into_iter().flatten().map(|(name, known)| (name.as_str(), &known.annotation))
     }
 
     /// The servers that have annotated tools.
     pub fn servers(&self) -> impl Iterator<Item = &str> {
-        self.servers.iter().map(|(name, _)| name.as_str())
+        self.servers.keys().map(String::as_str)
     }
 }
 
@@ -121,7 +116,7 @@ impl ToolAnnotation {
     pub fn roles<'a>(
         &'a self,
         arguments: &'a Map<String, Value>,
-    ) -> impl Iterator<Item = (&'a SharedStr, &'a Roles)> + 'a {
+    ) -> impl Iterator<Item = (&'a Arc<str>, &'a Roles)> + 'a {
         self.arguments.iter().map(|(name, roles)| (name, roles.given(arguments)))
     }
 }
@@ -134,19 +129,19 @@ impl ArgumentRoles {
     }
 }
 
-impl Guard {
+impl ConditionalRoles {
     /// Whether it holds for a call with these arguments.
     #[must_use]
     pub fn holds(&self, arguments: &Map<String, Value>) -> bool {
-        let value = field(arguments, &self.argument).unwrap_or(&Value::Null);
+        let value = arguments.get(&self.argument).unwrap_or(&Value::Null);
         match &self.condition {
-            Condition::Equals(wanted) => is_same(value, wanted),
-            Condition::In(wanted) => wanted.iter().any(|wanted| is_same(value, wanted)),
-            Condition::Present => !value.is_null(),
-            Condition::Absent => value.is_null(),
-            Condition::Truthy => is_truthy(value),
-            Condition::Falsy => !is_truthy(value),
-            Condition::Never => false,
+            ArgumentCondition::Equals(wanted) => is_same(value, wanted),
+            ArgumentCondition::In(wanted) => wanted.iter().any(|wanted| is_same(value, wanted)),
+            ArgumentCondition::Present => !value.is_null(),
+            ArgumentCondition::Absent => value.is_null(),
+            ArgumentCondition::Truthy => is_truthy(value),
+            ArgumentCondition::Falsy => !is_truthy(value),
+            ArgumentCondition::Never => false,
         }
     }
 }

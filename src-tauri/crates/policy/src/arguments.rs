@@ -5,10 +5,8 @@
 
 use crate::annotations::{KnownTool, Values};
 use crate::call::{Fact, ResolvedCall};
-use crate::fields::field;
-use crate::{Annotations, Denial, Role, RoleSet, Roles, SharedStr};
+use crate::{Annotations, Denial, Role, RoleSet, Roles};
 use serde_json::{Map, Value};
-use smallvec::SmallVec;
 use std::sync::Arc;
 
 /// A call whose arguments are understood, and whose values wait for facts.
@@ -17,20 +15,15 @@ pub struct CallPlan<'a> {
     pub(crate) tool: &'a Arc<KnownTool>,
     pub(crate) arguments: &'a Arc<Map<String, Value>>,
     pub(crate) carried: RoleSet,
-    pub(crate) judged: RoleList,
-    pub(crate) values: SmallVec<[PlannedValue<'a>; 2]>,
+    pub(crate) judged: Vec<Role>,
+    pub(crate) values: Vec<PlannedValue<'a>>,
 }
-
-/// Roles in the order in which the arguments of a tool carry them.
-pub(crate) type RoleList = SmallVec<[Role; 8]>;
 
 /// One value of the call that means something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PlannedValue<'a> {
     /// The argument.
-    pub argument: &'a SharedStr,
-    /// Its place in the annotation of the tool.
-    pub(crate) place: usize,
+    pub argument: &'a Arc<str>,
     /// Its place in the argument, when that is a list.
     pub index: Option<usize>,
     /// What it means. Never empty.
@@ -67,7 +60,7 @@ impl Annotations {
     ) -> Result<CallPlan<'a>, Denial> {
         let known = self.known_or_denied(server, tool)?;
         let values: Values<'_> =
-            known.annotation.arguments.iter().map(|(name, _)| field(arguments, name)).collect();
+            known.annotation.arguments.iter().map(|(name, _)| arguments.get(&**name)).collect();
         build(known, arguments, &values)
     }
 
@@ -116,7 +109,7 @@ impl<'a> CallPlan<'a> {
     ///
     /// # Errors
     /// A denial when the facts are not those the plan asks for.
-    pub fn with_facts(&self, facts: impl IntoIterator<Item = Fact>) -> Result<ResolvedCall, Denial> {
+    pub fn resolve(&self, facts: impl IntoIterator<Item = Fact>) -> Result<ResolvedCall, Denial> {
         ResolvedCall::new(self, facts.into_iter())
     }
 }
@@ -144,16 +137,11 @@ fn build<'a>(
     arguments: &'a Arc<Map<String, Value>>,
     values: &[Option<&'a Value>],
 ) -> Result<CallPlan<'a>, Denial> {
-    let mut plan = CallPlan {
-        tool,
-        arguments,
-        carried: RoleSet::default(),
-        judged: RoleList::new(),
-        values: SmallVec::new(),
-    };
-    for (place, ((name, roles), value)) in tool.annotation.roles(arguments).zip(values).enumerate() {
+    let mut plan =
+        CallPlan { tool, arguments, carried: RoleSet::default(), judged: Vec::new(), values: Vec::new() };
+    for ((name, roles), value) in tool.annotation.roles(arguments).zip(values) {
         plan.carry(roles);
-        plan.collect((place, name), roles.meant, *value)?;
+        plan.collect(name, roles.meant, *value)?;
     }
     Ok(plan)
 }
@@ -175,15 +163,14 @@ impl<'a> CallPlan<'a> {
     /// Takes the values of one argument.
     fn collect(
         &mut self,
-        (place, argument): (usize, &'a SharedStr),
+        argument: &'a Arc<str>,
         meant: RoleSet,
         value: Option<&'a Value>,
     ) -> Result<(), Denial> {
         if meant.is_empty() {
             return Ok(());
         }
-        let mut push =
-            |index, raw| self.values.push(PlannedValue { argument, place, index, roles: meant, raw });
+        let mut push = |index, raw| self.values.push(PlannedValue { argument, index, roles: meant, raw });
         let is_remote = meant.contains(Role::GitRemoteUrl);
         let is_path = meant.meets(RoleSet::PATHS);
         match value {

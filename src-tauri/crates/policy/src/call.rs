@@ -1,12 +1,10 @@
 //! A call with every value in its canonical form: what is judged, and what is sent.
 
 use crate::annotations::{KnownTool, is_truthy};
-use crate::arguments::RoleList;
 use crate::domains::Destination;
-use crate::{CallPlan, Category, Denial, PlannedValue, Role, RoleSet, SharedStr};
+use crate::{CallPlan, Category, Denial, PlannedValue, Role, RoleSet};
 use ironcurtain_paths::CanonicalPath;
 use serde_json::{Map, Value as Json};
-use smallvec::SmallVec;
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -31,16 +29,16 @@ pub struct ResolvedCall {
     /// Every role any argument of the tool carries.
     pub(crate) carried: RoleSet,
     /// Every judged role of the tool, also those the call gives no value for.
-    judged: RoleList,
+    judged: Vec<Role>,
     /// Every value that means something.
-    given: SmallVec<[Given; 2]>,
+    given: Vec<ResolvedValue>,
 }
 
 /// One value of the call, in canonical form.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Given {
-    /// The place of its argument in the annotation of the tool.
-    argument: usize,
+pub struct ResolvedValue {
+    /// The argument that it came in.
+    argument: Arc<str>,
     /// What it means.
     pub roles: RoleSet,
     /// What it is.
@@ -55,7 +53,7 @@ pub enum Resource {
     /// An address.
     Url(Arc<Destination>),
     /// A text.
-    Text(SharedStr),
+    Text(Arc<str>),
     /// Not a text: no list covers it.
     Shapeless,
 }
@@ -66,8 +64,8 @@ impl ResolvedCall {
             tool: Arc::clone(plan.tool),
             arguments: Arc::clone(plan.arguments),
             carried: plan.carried,
-            judged: RoleList::from_slice(&plan.judged),
-            given: SmallVec::new(),
+            judged: plan.judged.clone(),
+            given: Vec::new(),
         };
         for planned in &plan.values {
             call.resolve(planned, facts.next().ok_or_else(not_one_each)?)?;
@@ -93,6 +91,12 @@ impl ResolvedCall {
         &self.arguments
     }
 
+    /// The arguments to send, shared.
+    #[must_use]
+    pub fn shared_arguments(&self) -> Arc<Map<String, Json>> {
+        Arc::clone(&self.arguments)
+    }
+
     /// Whether the call itself gives an argument, with something in it.
     pub(crate) fn gives(&self, argument: &str) -> bool {
         match self.arguments.get(argument) {
@@ -112,24 +116,23 @@ impl ResolvedCall {
     pub(crate) fn descends(&self) -> bool {
         let annotation = &self.tool.annotation;
         annotation.descends
-            || annotation.deep.iter().any(|name| self.arguments.get(name.as_str()).is_some_and(is_truthy))
+            || annotation.deep.iter().any(|name| self.arguments.get(&**name).is_some_and(is_truthy))
     }
 
     /// The argument that a value came in.
     #[must_use]
-    pub fn argument(&self, given: &Given) -> &SharedStr {
-        const NONE: &SharedStr = &SharedStr::fixed("");
-        self.tool.annotation.arguments.get(given.argument).map_or(NONE, |(name, _)| name)
+    pub fn argument<'a>(&self, value: &'a ResolvedValue) -> &'a Arc<str> {
+        &value.argument
     }
 
     /// Every value that means something.
     #[must_use]
-    pub fn given(&self) -> &[Given] {
+    pub fn given(&self) -> &[ResolvedValue] {
         &self.given
     }
 
     /// The values of a role, judged or not.
-    pub fn values(&self, role: Role) -> impl Iterator<Item = &Given> + Clone {
+    pub fn values(&self, role: Role) -> impl Iterator<Item = &ResolvedValue> + Clone {
         self.given.iter().filter(move |given| given.roles.contains(role))
     }
 
@@ -137,7 +140,7 @@ impl ResolvedCall {
     pub fn paths(&self) -> impl Iterator<Item = (Role, &str, &CanonicalPath)> {
         self.judged.iter().flat_map(|role| {
             self.values(*role).filter_map(|given| match &given.value {
-                Resource::Path(path) => Some((*role, self.argument(given).as_str(), path)),
+                Resource::Path(path) => Some((*role, &**self.argument(given), path)),
                 Resource::Url(_) | Resource::Text(_) | Resource::Shapeless => None,
             })
         })
@@ -193,7 +196,7 @@ impl ResolvedCall {
     fn give_address(&mut self, planned: &PlannedValue<'_>) {
         let Some(raw) = planned.raw else {
             // An empty address is one all the same; an argument that is not there is not.
-            if self.arguments.get(planned.argument.as_str()).is_some_and(Json::is_string) {
+            if self.arguments.get(&**planned.argument).is_some_and(Json::is_string) {
                 self.give(planned, Resource::Url(Destination::unknown("(unknown)").into()));
             }
             return;
@@ -209,7 +212,7 @@ impl ResolvedCall {
             return;
         }
         let arguments = Arc::make_mut(&mut self.arguments);
-        let Some(argument) = arguments.get_mut(planned.argument.as_str()) else { return };
+        let Some(argument) = arguments.get_mut(&**planned.argument) else { return };
         let place = match planned.index {
             Some(index) => argument.get_mut(index),
             None => Some(argument),
@@ -220,7 +223,11 @@ impl ResolvedCall {
     }
 
     fn give(&mut self, planned: &PlannedValue<'_>, value: Resource) {
-        self.given.push(Given { argument: planned.place, roles: planned.roles, value });
+        self.given.push(ResolvedValue {
+            argument: Arc::clone(planned.argument),
+            roles: planned.roles,
+            value,
+        });
     }
 }
 

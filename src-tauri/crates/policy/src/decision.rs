@@ -1,8 +1,8 @@
 //! The decisions of the judge, and their grounds as values: the record keeps them, and whoever tells a person matches on
 //! them.
 
-use crate::{Shared, SharedStr};
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// What a rule decides, the strictest last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -60,26 +60,31 @@ impl DeniedBy {
     }
 }
 
-/// A rule that spoke, and why. Shared, since it goes into every verdict.
-pub type Reason = Shared<Spoken>;
-
-/// What a [`Reason`] holds.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Spoken {
-    /// Its name, or the name of a structural answer.
-    pub rule: SharedStr,
-    /// Why.
-    pub reason: SharedStr,
+/// A rule that spoke, or a structural answer, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RuleReason {
+    /// The name of the rule, or of the structural answer.
+    pub rule: Arc<str>,
+    /// Why, as told to the agent and the person.
+    pub reason: Arc<str>,
 }
 
-/// Rule name: what is written has a program of the person's start others.
-pub(crate) const STARTS_PROGRAMS: SharedStr = SharedStr::fixed("structural-starts-programs");
-/// Rule name: an address outside the hosts of its server.
-pub(crate) const DOMAIN_GATE: SharedStr = SharedStr::fixed("structural-domain-escalate");
-/// Rule name: a grant.
-pub(crate) const GRANT: SharedStr = SharedStr::fixed("grant");
+impl RuleReason {
+    /// A rule and its reason.
+    #[must_use]
+    pub fn new(rule: impl Into<Arc<str>>, reason: impl Into<Arc<str>>) -> Self {
+        Self { rule: rule.into(), reason: reason.into() }
+    }
+}
+
+/// The name of the answer that asks about what has a program of the person's start others.
+pub(crate) const STARTS_PROGRAMS: &str = "structural-starts-programs";
+/// The name of the answer that asks about an address outside the hosts of its server.
+pub(crate) const DOMAIN_GATE: &str = "structural-domain-escalate";
+/// The name of the answer that allows what a grant covers.
+pub(crate) const GRANT: &str = "grant";
 
 /// Whether a name is one that verdicts give to what no rule decides.
 pub(crate) fn is_our_own(name: &str) -> bool {
-    name.starts_with("structural-") || [&*GRANT, DeniedBy::NoRule.name()].contains(&name)
+    name.starts_with("structural-") || [GRANT, DeniedBy::NoRule.name()].contains(&name)
 }

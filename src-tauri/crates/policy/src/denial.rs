@@ -1,8 +1,8 @@
 //! The refusal of a call.
 
-use crate::decision::{DeniedBy, Reason, Spoken};
-use crate::{Few, SharedStr};
+use crate::decision::{DeniedBy, RuleReason};
 use std::fmt;
+use std::sync::Arc;
 
 /// A call that is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -10,27 +10,27 @@ pub struct Denial {
     /// The ground on which it is refused.
     pub by: DeniedBy,
     /// Name of the rule that refuses, or of the structural answer.
-    pub rule: SharedStr,
+    pub rule: Arc<str>,
     /// Its reason.
-    pub reason: SharedStr,
+    pub reason: Arc<str>,
     /// Every other rule that refuses.
-    pub others: Few<Reason>,
+    pub others: Vec<RuleReason>,
 }
 
 impl Denial {
-    fn structural(by: DeniedBy, reason: impl Into<SharedStr>) -> Self {
-        Self { by, rule: SharedStr::fixed(by.name()), reason: reason.into(), others: Few::new() }
+    fn structural(by: DeniedBy, reason: impl Into<Arc<str>>) -> Self {
+        Self { by, rule: by.name().into(), reason: reason.into(), others: Vec::new() }
     }
 
     /// Refuses a call whose arguments cannot be understood.
     #[must_use]
-    pub fn invalid(reason: impl Into<SharedStr>) -> Self {
+    pub fn invalid(reason: impl Into<Arc<str>>) -> Self {
         Self::structural(DeniedBy::InvalidArgument, reason)
     }
 
     /// Refuses a call that would touch a protected path, or uncover one.
     #[must_use]
-    pub fn protected(reason: impl Into<SharedStr>) -> Self {
+    pub fn protected(reason: impl Into<Arc<str>>) -> Self {
         Self::structural(DeniedBy::ProtectedPath, reason)
     }
 
@@ -45,7 +45,7 @@ impl Denial {
     }
 
     /// Refuses a call that a rule denies, and perhaps others.
-    pub(crate) fn by_rules(first: &Spoken, others: Few<Reason>) -> Self {
+    pub(crate) fn by_rules(first: &RuleReason, others: Vec<RuleReason>) -> Self {
         Self { by: DeniedBy::Rule, rule: first.rule.clone(), reason: first.reason.clone(), others }
     }
 

@@ -12,11 +12,10 @@ mod pattern;
 mod patterns;
 
 pub use host::is_ip_address;
-pub use pattern::Pattern;
-pub use patterns::Patterns;
+pub use pattern::HostPattern;
+pub use patterns::HostPatterns;
 
 use crate::Role;
-use crate::names::Names;
 use host::{CleanHost, HostKind};
 use std::collections::BTreeMap;
 use url::Url;
@@ -25,7 +24,7 @@ use url::Url;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Destination {
     text: String,
-    place: Option<Place>,
+    site: Option<Site>,
     port: Option<u16>,
 }
 
@@ -34,7 +33,7 @@ const SSH: u16 = 22;
 
 /// A host, or a repository on one.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Place {
+struct Site {
     domain: String,
     /// How much of `domain` is the host.
     host: usize,
@@ -43,15 +42,15 @@ struct Place {
 
 /// The hosts each server may reach without a question. A server that is not listed has no gate.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Gates {
-    servers: Names<Gate>,
+pub struct AllowedHosts {
+    servers: BTreeMap<String, Gate>,
 }
 
 /// What one server may reach.
 #[derive(Debug, Clone, PartialEq, Default)]
 struct Gate {
-    hosts: Patterns,
-    ports: Vec<(Pattern, u16)>,
+    hosts: HostPatterns,
+    ports: Vec<(HostPattern, u16)>,
 }
 
 impl Destination {
@@ -70,23 +69,23 @@ impl Destination {
     /// The place, where there is one on a host: `host` for the web, `host/path` for a git remote.
     #[must_use]
     pub fn domain(&self) -> Option<&str> {
-        self.place.as_ref().map(|place| place.domain.as_str()).filter(|domain| !domain.is_empty())
+        self.site.as_ref().map(|site| site.domain.as_str()).filter(|domain| !domain.is_empty())
     }
 
     /// The host and the port that a connection there goes to, where both are known.
     #[must_use]
     pub fn host_and_port(&self) -> Option<(&str, u16)> {
-        Some((self.place.as_ref()?.host(), self.port?))
+        Some((self.site.as_ref()?.host(), self.port?))
     }
 
     fn web(raw: &str) -> Self {
         let Ok(url) = Url::parse(raw) else { return Self::nowhere(raw) };
-        let place = match url.scheme() {
-            "http" | "https" => CleanHost::of(&url).map(|host| Place::below(host, "")),
-            "file" if url.host().is_none() => Some(Place::here()),
+        let site = match url.scheme() {
+            "http" | "https" => CleanHost::of(&url).map(|host| Site::below(host, "")),
+            "file" if url.host().is_none() => Some(Site::here()),
             _ => None,
         };
-        Self { place, port: url.port_or_known_default(), text: spell(url) }
+        Self { site, port: url.port_or_known_default(), text: spell(url) }
     }
 
     fn remote(raw: &str) -> Self {
@@ -94,7 +93,7 @@ impl Destination {
             return Self::remote_url(raw);
         }
         if ["/", "./", "../"].iter().any(|start| raw.starts_with(start)) {
-            return Self { text: raw.to_owned(), place: Some(Place::here()), port: None };
+            return Self { text: raw.to_owned(), site: Some(Site::here()), port: None };
         }
         // No name that git knows and no address has a blank in it.
         if raw.contains(char::is_whitespace) {
@@ -110,8 +109,8 @@ impl Destination {
             return Self::nowhere(raw);
         };
         let host = login.rsplit_once('@').map_or(login, |(_, host)| host);
-        let place = CleanHost::parse(host).map(|host| Place::below(host, path));
-        Self { text: raw.to_owned(), place, port: Some(SSH) }
+        let site = CleanHost::parse(host).map(|host| Site::below(host, path));
+        Self { text: raw.to_owned(), site, port: Some(SSH) }
     }
 
     /// Only what leads somewhere is normalized: anything else git could take for something else then. A place is known only
@@ -120,27 +119,27 @@ impl Destination {
         let Ok(url) = Url::parse(raw) else { return Self::nowhere(raw) };
         let is_web = matches!(url.scheme(), "http" | "https");
         let known = is_web || matches!(url.scheme(), "ssh" | "git");
-        let place = CleanHost::of(&url).map(|host| Place::below(host, url.path()));
+        let site = CleanHost::of(&url).map(|host| Site::below(host, url.path()));
         let port = url.port_or_known_default().or_else(|| usual_port(url.scheme()));
         let text = spell(url);
-        match place.filter(|_| known && is_plain(raw, is_web) && is_plain(&text, is_web)) {
-            Some(place) => Self { text, place: Some(place), port },
+        match site.filter(|_| known && is_plain(raw, is_web) && is_plain(&text, is_web)) {
+            Some(site) => Self { text, site: Some(site), port },
             None => Self::nowhere(raw),
         }
     }
 
     /// An address that nobody knows, and what is said instead.
     pub(crate) fn unknown(said: &str) -> Self {
-        let place = Place { domain: String::new(), host: 0, kind: HostKind::Odd };
-        Self { text: said.to_owned(), place: Some(place), port: None }
+        let site = Site { domain: String::new(), host: 0, kind: HostKind::Odd };
+        Self { text: said.to_owned(), site: Some(site), port: None }
     }
 
     fn nowhere(raw: &str) -> Self {
-        Self { text: raw.to_owned(), place: None, port: None }
+        Self { text: raw.to_owned(), site: None, port: None }
     }
 }
 
-impl Place {
+impl Site {
     /// A file or folder of this machine, which no host is asked for.
     fn here() -> Self {
         Self { domain: String::new(), host: 0, kind: HostKind::Local }
@@ -175,17 +174,12 @@ impl Place {
     }
 }
 
-impl Gates {
+impl AllowedHosts {
     /// Gates from the patterns of each server.
     #[must_use]
     pub fn new(servers: &BTreeMap<String, Vec<String>>) -> Self {
-        let mut gates = Self::default();
-        for (server, texts) in servers {
-            if let Some(gate) = gates.servers.entry(server) {
-                *gate = Gate::new(texts);
-            }
-        }
-        gates
+        let servers = servers.iter().map(|(server, texts)| (server.clone(), Gate::new(texts)));
+        Self { servers: servers.collect() }
     }
 
     /// Whether a server may reach a place without a question.
@@ -198,8 +192,8 @@ impl Gates {
     /// name of this machine where every host is open, nor for a foreign address that names a host which is open.
     pub(crate) fn understand(&self, server: &str, destination: &Destination) -> bool {
         let Some(gate) = self.servers.get(server) else { return true };
-        let opens_all = || gate.hosts.all().contains(&Pattern::Any);
-        match destination.place.as_ref().map(|place| place.kind) {
+        let opens_all = || gate.hosts.all().contains(&HostPattern::Any);
+        match destination.site.as_ref().map(|site| site.kind) {
             Some(HostKind::Public | HostKind::Address) => true,
             Some(HostKind::Local) => !opens_all(),
             Some(HostKind::Odd) => false,
@@ -219,18 +213,18 @@ impl Gate {
             let (host, port) = text.rsplit_once(':')?;
             // What stands behind the last colon of an address without brackets is a part of it.
             let is_host = !host.contains(':') || host.ends_with(']');
-            Some((Pattern::parse(host), port.parse().ok().filter(|_| is_host)?))
+            Some((HostPattern::parse(host), port.parse().ok().filter(|_| is_host)?))
         };
         Self {
-            hosts: texts.iter().map(|text| Pattern::parse(text)).collect(),
+            hosts: texts.iter().map(|text| HostPattern::parse(text)).collect(),
             ports: texts.iter().filter_map(with_port).collect(),
         }
     }
 
     fn admits(&self, destination: &Destination) -> bool {
-        let on_port = |(pattern, port): &(Pattern, u16)| {
+        let on_port = |(pattern, port): &(HostPattern, u16)| {
             destination.port == Some(*port)
-                && destination.place.as_ref().is_some_and(|place| pattern.covers_place(place))
+                && destination.site.as_ref().is_some_and(|site| pattern.covers_site(site))
         };
         self.hosts.cover(destination) || self.ports.iter().any(on_port)
     }

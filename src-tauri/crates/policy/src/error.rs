@@ -10,7 +10,7 @@ pub enum LoadError {
     #[error("{place}: {message}")]
     Shape {
         /// The file and the line.
-        place: Box<Place>,
+        place: Box<SourceLocation>,
         /// What is wrong; with the column when it is not JSON.
         message: String,
     },
@@ -18,7 +18,7 @@ pub enum LoadError {
     #[error("{place}, rule `{rule}`, field `{field}`: {message}")]
     Rule {
         /// The file and the line.
-        place: Box<Place>,
+        place: Box<SourceLocation>,
         /// Name of the rule, or its place in the file.
         rule: String,
         /// The field, dotted.
@@ -30,7 +30,7 @@ pub enum LoadError {
     #[error("{place}, tool `{server}/{tool}`, field `{field}`: {message}")]
     Tool {
         /// The file and the line.
-        place: Box<Place>,
+        place: Box<SourceLocation>,
         /// The server.
         server: String,
         /// Name of the tool, or its place in the file.
@@ -44,7 +44,7 @@ pub enum LoadError {
     #[error("{place}, list `{list}`, field `{field}`: {message}")]
     List {
         /// The file and the line.
-        place: Box<Place>,
+        place: Box<SourceLocation>,
         /// The list.
         list: String,
         /// The field.
@@ -56,14 +56,14 @@ pub enum LoadError {
 
 /// A line of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct SourceLocation {
     /// The file.
     pub file: String,
     /// The line, counted from 1, where it is known.
     pub line: Option<usize>,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for SourceLocation {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.line {
             Some(line) => write!(formatter, "`{}`, line {line}", self.file),
@@ -74,8 +74,8 @@ impl fmt::Display for Place {
 
 impl Source<'_> {
     /// A place below another one, as an error names it.
-    pub(crate) fn place(&self, base: Spot<'_>, below: Spot<'_>) -> Box<Place> {
-        Box::new(Place { file: self.file.to_owned(), line: self.line(base, below) })
+    pub(crate) fn place(&self, base: Spot<'_>, below: Spot<'_>) -> Box<SourceLocation> {
+        Box::new(SourceLocation { file: self.file.to_owned(), line: self.line(base, below) })
     }
 
     /// Refuses a file of a version that is not understood.

@@ -5,31 +5,31 @@
 //!   down into it.
 //! - The session sandbox lies in a protected folder of ours: that folder does not close it, one inside it does.
 
-use crate::names::Names;
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_paths::protected::Known;
+use std::collections::BTreeMap;
 
 /// The protected paths. Built once, asked for every path of every call.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Protected {
+pub struct ProtectedPaths {
     paths: Vec<CanonicalPath>,
     root: Node,
-    kept: Vec<Kept>,
+    kept: Vec<ReadOnlyPath>,
     starting: &'static [Known],
 }
 
 /// A path that may be read by the rules, and that no call changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Kept {
+pub struct ReadOnlyPath {
     /// The file or folder.
     pub path: CanonicalPath,
     /// What it is.
-    pub is: KeptThing,
+    pub is: ReadOnlyReason,
 }
 
 /// What a path is that no call changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum KeptThing {
+pub enum ReadOnlyReason {
     /// The folder of our own programs, which run outside every sandbox.
     OurPrograms,
     /// Where an agent's client is told what to start.
@@ -40,7 +40,7 @@ pub enum KeptThing {
 #[derive(Debug, Clone, PartialEq)]
 struct Node {
     is_protected: bool,
-    below: Names<Self>,
+    below: BTreeMap<String, Self>,
 }
 
 /// Why a path is closed.
@@ -52,14 +52,14 @@ pub(crate) enum Closed {
     Above,
 }
 
-impl Protected {
+impl ProtectedPaths {
     /// Nothing is protected.
     pub const NOTHING: &'static Self =
         &Self { paths: Vec::new(), root: Node::BARE, kept: Vec::new(), starting: &[] };
 
     /// The same, where these are not changed either.
     #[must_use]
-    pub fn keeping(self, kept: Vec<Kept>) -> Self {
+    pub fn with_read_only(self, kept: Vec<ReadOnlyPath>) -> Self {
         Self { kept, ..self }
     }
 
@@ -71,16 +71,16 @@ impl Protected {
 
     /// The paths that no call changes.
     #[must_use]
-    pub fn kept(&self) -> &[Kept] {
+    pub fn read_only(&self) -> &[ReadOnlyPath] {
         &self.kept
     }
 
     /// Whether showing a path as a whole would show something that is closed, or let something change that is kept.
     #[must_use]
-    pub fn is_uncovered_by(&self, path: &CanonicalPath, writable: bool) -> bool {
+    pub fn would_be_exposed_by(&self, path: &CanonicalPath, writable: bool) -> bool {
         let touches = |inside: &CanonicalPath| inside.contains(path) || path.contains(inside);
         let masked = self.masked_in(path);
-        let is_changed = |kept: &Kept| touches(&kept.path) && !masked.contains(&&kept.path);
+        let is_changed = |kept: &ReadOnlyPath| touches(&kept.path) && !masked.contains(&&kept.path);
         self.paths.iter().any(touches) || (writable && self.kept.iter().any(is_changed))
     }
 
@@ -88,13 +88,14 @@ impl Protected {
     /// there whenever we run.
     #[must_use]
     pub fn masked_in(&self, folder: &CanonicalPath) -> Vec<&CanonicalPath> {
-        let is_masked =
-            |kept: &&Kept| kept.is == KeptThing::OurPrograms && folder.strictly_contains(&kept.path);
+        let is_masked = |kept: &&ReadOnlyPath| {
+            kept.is == ReadOnlyReason::OurPrograms && folder.strictly_contains(&kept.path)
+        };
         self.kept.iter().filter(is_masked).map(|kept| &kept.path).collect()
     }
 
     /// The kept path that holds a path; or, for a call that takes the path away, one that lies in it.
-    pub(crate) fn keeps(&self, path: &CanonicalPath, taken_away: bool) -> Option<&Kept> {
+    pub(crate) fn keeps(&self, path: &CanonicalPath, taken_away: bool) -> Option<&ReadOnlyPath> {
         self.kept.iter().find(|kept| kept.path.contains(path) || (taken_away && path.contains(&kept.path)))
     }
 
@@ -164,7 +165,7 @@ struct Way<'a> {
 }
 
 impl Node {
-    const BARE: Self = Self { is_protected: false, below: Names::NONE };
+    const BARE: Self = Self { is_protected: false, below: BTreeMap::new() };
 }
 
 impl Default for Node {
@@ -173,17 +174,15 @@ impl Default for Node {
     }
 }
 
-impl FromIterator<CanonicalPath> for Protected {
+impl FromIterator<CanonicalPath> for ProtectedPaths {
     fn from_iter<I: IntoIterator<Item = CanonicalPath>>(paths: I) -> Self {
         let mut protected = Self { paths: paths.into_iter().collect(), ..Self::default() };
         for path in &protected.paths {
-            let mut node = Some(&mut protected.root);
+            let mut node = &mut protected.root;
             for name in path.components() {
-                node = node.and_then(|node| node.below.entry(name));
+                node = node.below.entry(name.to_owned()).or_default();
             }
-            if let Some(node) = node {
-                node.is_protected = true;
-            }
+            node.is_protected = true;
         }
         protected
     }
@@ -216,7 +215,7 @@ mod tests {
     #[test]
     fn what_is_protected_in_the_session_sandbox_is_closed_however_short_its_name() {
         let at = |text| CanonicalPath::assume_canonical(text).unwrap();
-        let (sandbox, protected) = (at("/s/b"), Protected::from_iter([at("/s"), at("/s/b/k")]));
+        let (sandbox, protected) = (at("/s/b"), ProtectedPaths::from_iter([at("/s"), at("/s/b/k")]));
         let closes = |path| protected.closes(&at(path), false, Some(&sandbox));
         assert_eq!([closes("/s/b/k"), closes("/s/b/k/x"), closes("/s/x")], [Some(Closed::Inside); 3]);
         assert_eq!([closes("/s/b"), closes("/s/b/x"), closes("/s/b/kk")], [None; 3]);
@@ -229,7 +228,7 @@ mod tests {
             paths in prop::collection::vec(place(), 0..5), path in place(), descends in any::<bool>(),
             sandbox in prop::option::of(place()),
         ) {
-            let protected: Protected = paths.iter().cloned().collect();
+            let protected: ProtectedPaths = paths.iter().cloned().collect();
             let closed = protected.closes(&path, descends, sandbox.as_ref());
             prop_assert_eq!(closed.is_some(), looked(&paths, &path, descends, sandbox.as_ref()));
             let inside = paths.iter().any(|protected| protected.contains(&path));

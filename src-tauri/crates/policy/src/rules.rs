@@ -8,11 +8,12 @@ pub(crate) mod examples;
 mod index;
 pub(crate) mod load;
 
-use crate::{Decision, Reason, Role, SharedStr};
+use crate::{Decision, Role, RuleReason};
 pub use condition::{DomainsCondition, ListCondition, ListEntry, PathsCondition, RuleCondition};
 use examples::Example;
-use index::{Index, Places};
+use index::{Index, RuleNumbers};
 use ironcurtain_paths::CanonicalPath;
+use std::sync::Arc;
 
 /// A compiled policy.
 #[derive(Debug, Clone, PartialEq)]
@@ -29,7 +30,7 @@ pub struct Rule {
     /// The principle it comes from, for people.
     pub principle: String,
     /// Its name, and why, as it is told to the agent and the person.
-    pub(crate) said: Reason,
+    pub(crate) reason: RuleReason,
     /// What it decides.
     pub then: Decision,
     /// Its `if`.
@@ -67,7 +68,7 @@ impl Policy {
 #[derive(Debug, Clone, Copy)]
 pub struct RulesFor<'a> {
     rules: &'a [Rule],
-    places: Places<'a>,
+    places: RuleNumbers<'a>,
 }
 
 impl RulesFor<'_> {
@@ -91,14 +92,14 @@ pub type ResolveWithin<'a> = dyn Fn(&str) -> Result<CanonicalPath, String> + 'a;
 impl Rule {
     /// Its name, unique in the policy.
     #[must_use]
-    pub fn name(&self) -> &SharedStr {
-        &self.said.rule
+    pub fn name(&self) -> &Arc<str> {
+        &self.reason.rule
     }
 
     /// Why, as told to the agent and the person.
     #[must_use]
-    pub fn reason(&self) -> &SharedStr {
-        &self.said.reason
+    pub fn reason(&self) -> &Arc<str> {
+        &self.reason.reason
     }
 
     /// Whether it denies what it covers.

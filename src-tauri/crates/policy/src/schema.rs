@@ -7,29 +7,28 @@
 //! - A shape is understood once, when it is loaded; a call that fits costs no memory, but for alternatives
 //!   that do not.
 
-use crate::SharedStr;
-use crate::fields::field;
-use crate::names::Names;
 use crate::spot::Spot;
 use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
 /// Where arguments do not fit.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Misfit {
+pub struct SchemaMismatch {
     /// The argument, or nothing for all of them. An argument may have an empty name.
     path: Option<String>,
     message: String,
 }
 
-impl Misfit {
+impl SchemaMismatch {
     /// A field is not there that must be.
     pub(crate) fn missing(at: Spot<'_>, name: &str) -> Self {
         Spot::Field(&at, name).misfit("is missing")
     }
 }
 
-impl fmt::Display for Misfit {
+impl fmt::Display for SchemaMismatch {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.path {
             None => write!(formatter, "the arguments {}", self.message),
@@ -42,7 +41,7 @@ impl fmt::Display for Misfit {
 ///
 /// # Errors
 /// The first place where they do not fit.
-pub fn check(schema: &Value, arguments: &Map<String, Value>) -> Result<(), Misfit> {
+pub fn check(schema: &Value, arguments: &Map<String, Value>) -> Result<(), SchemaMismatch> {
     let shape = Schema::of_arguments(schema);
     shape.check_whole(arguments)?;
     shape.check_fields(arguments, Spot::Whole)
@@ -61,8 +60,8 @@ pub struct Schema {
     any_of: Vec<Vec<Self>>,
     /// `allOf`: each of these fits.
     all_of: Vec<Self>,
-    properties: Names<Self>,
-    required: Vec<SharedStr>,
+    properties: BTreeMap<String, Self>,
+    required: Vec<Arc<str>>,
     others: Others,
     items: Option<Box<Self>>,
 }
@@ -102,12 +101,7 @@ impl Schema {
     /// Understands a JSON Schema. What is not a schema allows everything.
     #[must_use]
     pub fn of(schema: &Value) -> Self {
-        let mut properties = Names::default();
-        for (name, schema) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
-            if let Some(property) = properties.entry(name) {
-                *property = Self::of(schema);
-            }
-        }
+        let properties = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
         let list = |field: &str| schema.get(field).and_then(Value::as_array);
         let texts = |field: &str| list(field).into_iter().flatten().filter_map(Value::as_str);
         let shapes = |list: &Vec<Value>| list.iter().map(Self::of).collect();
@@ -122,8 +116,8 @@ impl Schema {
             allowed: list("enum").cloned().into_iter().chain(constant).collect(),
             any_of: ["anyOf", "oneOf"].into_iter().filter_map(list).map(shapes).collect(),
             all_of: list("allOf").map(shapes).unwrap_or_default(),
-            properties,
-            required: texts("required").map(SharedStr::from).collect(),
+            properties: properties.map(|(name, schema)| (name.clone(), Self::of(schema))).collect(),
+            required: texts("required").map(Arc::<str>::from).collect(),
             others: match schema.get("additionalProperties") {
                 Some(Value::Bool(false)) => Others::None,
                 Some(extra @ Value::Object(_)) => Others::Of(Box::new(Self::of(extra))),
@@ -156,12 +150,12 @@ impl Schema {
     ///
     /// # Errors
     /// The first place where it does not fit.
-    pub fn check_field(&self, name: &str, value: &Value) -> Result<(), Misfit> {
+    pub fn check_field(&self, name: &str, value: &Value) -> Result<(), SchemaMismatch> {
         self.check_value(value, Spot::Field(&Spot::Whole, name))
     }
 
     /// Whether what a schema says of all arguments together holds, but for the fields themselves.
-    pub(crate) fn check_whole(&self, arguments: &Map<String, Value>) -> Result<(), Misfit> {
+    pub(crate) fn check_whole(&self, arguments: &Map<String, Value>) -> Result<(), SchemaMismatch> {
         if self.is_plain() {
             return Ok(());
         }
@@ -180,7 +174,7 @@ impl Schema {
             && self.all_of.is_empty()
     }
 
-    fn check_value(&self, value: &Value, at: Spot<'_>) -> Result<(), Misfit> {
+    fn check_value(&self, value: &Value, at: Spot<'_>) -> Result<(), SchemaMismatch> {
         self.check_kind(value, at)?;
         self.check_composed(value, at)?;
         match value {
@@ -190,7 +184,7 @@ impl Schema {
         }
     }
 
-    fn check_kind(&self, value: &Value, at: Spot<'_>) -> Result<(), Misfit> {
+    fn check_kind(&self, value: &Value, at: Spot<'_>) -> Result<(), SchemaMismatch> {
         if self.never {
             return Err(at.misfit("may have no value at all"));
         }
@@ -206,7 +200,7 @@ impl Schema {
         Ok(())
     }
 
-    fn check_composed(&self, value: &Value, at: Spot<'_>) -> Result<(), Misfit> {
+    fn check_composed(&self, value: &Value, at: Spot<'_>) -> Result<(), SchemaMismatch> {
         let fits = |one: &Self| one.check_value(value, at).is_ok();
         if !self.any_of.iter().all(|alternatives| alternatives.iter().any(fits)) {
             return Err(at.misfit("must fit one of the alternatives of the schema"));
@@ -214,7 +208,7 @@ impl Schema {
         self.all_of.iter().try_for_each(|part| part.check_value(value, at))
     }
 
-    fn check_fields(&self, fields: &Map<String, Value>, at: Spot<'_>) -> Result<(), Misfit> {
+    fn check_fields(&self, fields: &Map<String, Value>, at: Spot<'_>) -> Result<(), SchemaMismatch> {
         self.check_required(fields, at)?;
         for (name, value) in fields {
             let here = Spot::Field(&at, name);
@@ -228,19 +222,19 @@ impl Schema {
     }
 
     /// Whether every field is there that must be.
-    fn check_required(&self, fields: &Map<String, Value>, at: Spot<'_>) -> Result<(), Misfit> {
-        match self.required.iter().find(|name| field(fields, name).is_none()) {
-            Some(missing) => Err(Misfit::missing(at, missing)),
+    fn check_required(&self, fields: &Map<String, Value>, at: Spot<'_>) -> Result<(), SchemaMismatch> {
+        match self.required.iter().find(|name| !fields.contains_key(&***name)) {
+            Some(missing) => Err(SchemaMismatch::missing(at, missing)),
             None => Ok(()),
         }
     }
 
     /// The fields that must be there.
-    pub(crate) fn required(&self) -> &[SharedStr] {
+    pub(crate) fn required(&self) -> &[Arc<str>] {
         &self.required
     }
 
-    fn check_items(&self, items: &[Value], at: Spot<'_>) -> Result<(), Misfit> {
+    fn check_items(&self, items: &[Value], at: Spot<'_>) -> Result<(), SchemaMismatch> {
         let Some(shape) = &self.items else { return Ok(()) };
         let mut items = items.iter().enumerate();
         items.try_for_each(|(index, item)| shape.check_value(item, Spot::Item(&at, index)))
@@ -289,11 +283,11 @@ impl Type {
 }
 
 impl Spot<'_> {
-    fn misfit(self, message: impl Into<String>) -> Misfit {
+    fn misfit(self, message: impl Into<String>) -> SchemaMismatch {
         let path = match self {
             Spot::Whole => None,
             Spot::Field(..) | Spot::Item(..) => Some(self.to_string()),
         };
-        Misfit { path, message: message.into() }
+        SchemaMismatch { path, message: message.into() }
     }
 }

@@ -10,11 +10,11 @@ mod once;
 mod values;
 
 pub use exact::exact;
-pub use once::Once;
+pub use once::UniqueNames;
 pub(crate) use values::take;
 
 use crate::spot::{Source, Spot};
-use crate::{LoadError, Place};
+use crate::{LoadError, SourceLocation};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::fmt;
@@ -22,7 +22,7 @@ use values::Wrong;
 
 /// Why a text is not taken.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Misread {
+pub struct ReadError {
     /// The line, counted from 1, where it is known.
     pub line: Option<usize>,
     /// The way to what is wrong, dotted; empty when it is the whole.
@@ -34,20 +34,20 @@ pub struct Misread {
 /// Reads a text.
 ///
 /// # Errors
-/// [`Misread`], when it is not JSON, not strict, or not what is wanted.
-pub fn read<T: DeserializeOwned>(text: &str) -> Result<T, Misread> {
+/// [`ReadError`], when it is not JSON, not strict, or not what is wanted.
+pub fn read<T: DeserializeOwned>(text: &str) -> Result<T, ReadError> {
     read_part(text, &[], parse(text)?)
 }
 
 /// Reads a value that stands in a text where the names of these fields lead.
 ///
 /// # Errors
-/// [`Misread`], when it is not what is wanted: the field is below that place.
-pub fn read_part<T: DeserializeOwned>(text: &str, way: &[&str], value: Value) -> Result<T, Misread> {
+/// [`ReadError`], when it is not what is wanted: the field is below that place.
+pub fn read_part<T: DeserializeOwned>(text: &str, way: &[&str], value: Value) -> Result<T, ReadError> {
     take(value).map_err(|wrong: Wrong| {
         let line = Spot::Whole
             .follow(way, |base| wrong.at(Spot::Whole, |spot| Source { file: "", text }.line(base, spot)));
-        Misread { line, field: wrong.at(Spot::Whole, |spot| spot.to_string()), message: wrong.message }
+        ReadError { line, field: wrong.at(Spot::Whole, |spot| spot.to_string()), message: wrong.message }
     })
 }
 
@@ -60,18 +60,18 @@ pub fn line_of(text: &str, way: &[&str]) -> Option<usize> {
 /// The content of a file.
 pub(crate) fn read_file<T: DeserializeOwned>(source: Source<'_>) -> Result<T, LoadError> {
     read(source.text).map_err(|misread| LoadError::Shape {
-        place: Box::new(Place { file: source.file.to_owned(), line: misread.line }),
+        place: Box::new(SourceLocation { file: source.file.to_owned(), line: misread.line }),
         message: misread.to_string(),
     })
 }
 
-fn parse(text: &str) -> Result<Value, Misread> {
-    let misread = |line, message| Misread { line, field: String::new(), message };
+fn parse(text: &str) -> Result<Value, ReadError> {
+    let misread = |line, message| ReadError { line, field: String::new(), message };
     if text.starts_with('\u{feff}') {
         let message = "it begins with a byte order mark: save it as UTF-8 without one";
         return Err(misread(Some(1), message.to_owned()));
     }
-    serde_json::from_str(text).map(|Once(value)| value).map_err(|error| {
+    serde_json::from_str(text).map(|UniqueNames(value)| value).map_err(|error| {
         let told = error.to_string();
         let (line, column) = (error.line(), error.column());
         match told.strip_suffix(&format!(" at line {line} column {column}")) {
@@ -81,7 +81,7 @@ fn parse(text: &str) -> Result<Value, Misread> {
     })
 }
 
-impl fmt::Display for Misread {
+impl fmt::Display for ReadError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.field.as_str() {
             "" => formatter.write_str(&self.message),

@@ -4,12 +4,13 @@
 //! - An [`Escalation`] names every value that needs a person's word: approving exactly those lets the call through.
 
 use crate::decision::STARTS_PROGRAMS;
-use crate::{AllowedBy, Decision, Denial, Destination, Few, Reason, Role, SharedStr};
+use crate::{AllowedBy, Decision, Denial, Destination, ResolvedCall, Role, RuleReason};
 use ironcurtain_paths::CanonicalPath;
 use std::fmt;
+use std::sync::Arc;
 
 /// The judge's answer.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 #[must_use]
 pub enum Verdict {
     /// The call may happen.
@@ -35,53 +36,56 @@ impl Verdict {
     #[must_use]
     pub fn rule(&self) -> &str {
         match self {
-            Self::Allow(permit) => permit.reasons().first().map_or("", |reason| reason.rule.as_str()),
+            Self::Allow(permit) => permit.reasons().first().map_or("", |reason| &*reason.rule),
             Self::Escalate(escalation) => &escalation.by.rule,
             Self::Deny(denial) => &denial.rule,
         }
     }
 }
 
-/// Leave for one call.
-#[derive(Debug, PartialEq, Eq)]
+/// The permission for one call, which it holds as it was judged and as it is sent.
+#[derive(Debug, PartialEq)]
 #[must_use = "a permit is what forwarding a call takes"]
 pub struct Permit {
+    call: ResolvedCall,
     by: AllowedBy,
-    reasons: Few<Reason>,
+    reasons: Vec<RuleReason>,
     grants: Vec<String>,
 }
 
 /// A call that a person must decide.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Escalation {
+    /// The call as it was judged.
+    pub call: ResolvedCall,
     /// The first rule that asks.
-    pub by: Reason,
+    pub by: RuleReason,
     /// Every value that needs the person's word. Never empty.
-    pub values: Few<Asked>,
+    pub values: Vec<PendingApproval>,
     /// Every rule that spoke besides those that ask.
-    pub others: Few<Reason>,
+    pub others: Vec<RuleReason>,
 }
 
 /// One thing that needs a person's word, and was given it when passed back as approved.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Asked {
+pub struct PendingApproval {
     /// In which role; nothing when the call itself is asked about.
     pub role: Option<Role>,
     /// The argument it came in; empty when the call itself is asked about.
-    pub argument: SharedStr,
+    pub argument: Arc<str>,
     /// What it is.
-    pub subject: Subject,
+    pub subject: ApprovalSubject,
     /// The rule that asks.
-    pub by: Reason,
+    pub by: RuleReason,
 }
 
 /// What a person is asked about.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Subject {
+pub enum ApprovalSubject {
     /// A path.
     Path(CanonicalPath),
     /// A URL or a name.
-    Text(SharedStr),
+    Text(Arc<str>),
     /// A role of the tool for which the call gives no value.
     Absent,
     /// The call as a whole: its tool names no resource.
@@ -89,8 +93,19 @@ pub enum Subject {
 }
 
 impl Permit {
-    pub(crate) fn new(by: AllowedBy, reasons: Few<Reason>, grants: Vec<String>) -> Self {
-        Self { by, reasons, grants }
+    pub(crate) fn new(
+        call: ResolvedCall,
+        by: AllowedBy,
+        reasons: Vec<RuleReason>,
+        grants: Vec<String>,
+    ) -> Self {
+        Self { call, by, reasons, grants }
+    }
+
+    /// The call that may happen.
+    #[must_use]
+    pub fn call(&self) -> &ResolvedCall {
+        &self.call
     }
 
     /// The ground on which the call is allowed: that of the first reason.
@@ -101,7 +116,7 @@ impl Permit {
 
     /// Every rule that spoke, the first one first.
     #[must_use]
-    pub fn reasons(&self) -> &[Reason] {
+    pub fn reasons(&self) -> &[RuleReason] {
         &self.reasons
     }
 
@@ -112,25 +127,23 @@ impl Permit {
     }
 }
 
-impl Asked {
+impl PendingApproval {
     /// Whether `approved` is a yes to this: the same thing in the same role and argument.
     #[must_use]
     pub fn is_answered_by(&self, approved: &Self) -> bool {
         self.role == approved.role && self.argument == approved.argument && self.subject == approved.subject
     }
-}
 
-impl Asked {
     /// Whether it is about what a client is told to start: that is asked about every time.
     #[must_use]
     pub fn is_about_a_start(&self) -> bool {
-        self.by.rule == STARTS_PROGRAMS
+        *self.by.rule == *STARTS_PROGRAMS
     }
 
     /// The host and the port it leads to, when it is an address.
     #[must_use]
     pub fn host_and_port(&self) -> Option<(String, u16)> {
-        let (Subject::Text(text), Some(role @ (Role::FetchUrl | Role::GitRemoteUrl))) =
+        let (ApprovalSubject::Text(text), Some(role @ (Role::FetchUrl | Role::GitRemoteUrl))) =
             (&self.subject, self.role)
         else {
             return None;
@@ -140,7 +153,7 @@ impl Asked {
     }
 }
 
-impl fmt::Display for Subject {
+impl fmt::Display for ApprovalSubject {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Path(path) => path.fmt(formatter),

@@ -2,7 +2,7 @@
 
 use super::declared::same_arguments;
 use super::entry::{Draft, DraftTool};
-use ironcurtain_policy::{Annotations, ArgumentRoles, Guard, Role, ToolAnnotation};
+use ironcurtain_policy::{Annotations, ArgumentRoles, ConditionalRoles, Role, ToolAnnotation};
 use ironcurtain_policy_tools::propose::Proposal;
 use serde_json::Value;
 
@@ -137,7 +137,9 @@ fn same(one: &[Role], other: &[Role]) -> bool {
 /// not weighed: where the new ones are not those of before, each of them counts.
 fn is_looser(old: &ArgumentRoles, new: &ArgumentRoles) -> bool {
     let lost = |old: &[Role], new: &[Role]| old.iter().any(|role| *role != Role::None && !new.contains(role));
-    let alike = |(old, new): (&Guard, &Guard)| old.argument == new.argument && old.condition == new.condition;
+    let alike = |(old, new): (&ConditionalRoles, &ConditionalRoles)| {
+        old.argument == new.argument && old.condition == new.condition
+    };
     if old.when.len() == new.when.len() && old.when.iter().zip(&new.when).all(alike) {
         return ways(old).zip(ways(new)).any(|(old, new)| lost(old, new));
     }
@@ -174,7 +176,7 @@ mod tests {
         let file = json!({ "servers": { "s": { "tools": [{ "toolName": "t", "args": args }] } } });
         let annotations = Annotations::from_json(&file.to_string(), "f").unwrap();
         let tool = annotations.get("s", "t").unwrap();
-        tool.arguments.iter().find(|(name, _)| *name == "p").unwrap().1.clone()
+        tool.arguments.iter().find(|(name, _)| **name == *"p").unwrap().1.clone()
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::talk::Talk;
 use ironcurtain_daemon::consent::visible;
-use ironcurtain_policy::strict::Once;
+use ironcurtain_policy::strict::UniqueNames;
 use rmcp::model::ProtocolVersion;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
@@ -83,7 +83,7 @@ fn page(raw: &RawValue) -> Result<Page, String> {
     let not_understood = |e: serde_json::Error| {
         format!("lists its tools in a way that is not understood: {}", visible::line(&e.to_string()))
     };
-    let Once(page) = serde_json::from_str(raw.get()).map_err(not_understood)?;
+    let UniqueNames(page) = serde_json::from_str(raw.get()).map_err(not_understood)?;
     serde_json::from_value(page).map_err(not_understood)
 }
 

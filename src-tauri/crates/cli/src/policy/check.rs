@@ -5,7 +5,7 @@ use super::{Beside, Report};
 use crate::problem::place_of_load;
 use crate::sheet::{Sheet, counted};
 use ironcurtain_daemon::SnapshotError;
-use ironcurtain_policy::{LoadError, Place};
+use ironcurtain_policy::{LoadError, SourceLocation};
 use ironcurtain_policy_tools::RuleLines;
 use ironcurtain_policy_tools::lint::{Finding, FindingKind, lint};
 use serde_json::{Map, Value, json};
@@ -54,7 +54,7 @@ struct Located {
 
 impl Located {
     fn in_words(&self, file: &str) -> String {
-        format!("{}, {}", Place { file: file.to_owned(), line: self.line }, self.finding)
+        format!("{}, {}", SourceLocation { file: file.to_owned(), line: self.line }, self.finding)
     }
 
     fn as_json(&self) -> Value {

@@ -6,8 +6,11 @@ use super::files::{Judged, World};
 use crate::sheet::Sheet;
 use anyhow::anyhow;
 use ironcurtain_daemon::resolve::FoundPath;
-use ironcurtain_policy::{Decision, Denial, Miss, Reason, Settled, SharedStr, Step, Verdict, strict};
+use ironcurtain_policy::{
+    Decision, Denial, ExplanationStep, Mismatch, RuleReason, SettledBy, Verdict, strict,
+};
 use serde_json::{Map, Value, json};
+use std::sync::Arc;
 
 const NO_GRANTS: &str = "Grants are not part of this; `--client` says whose are to count.";
 
@@ -62,8 +65,8 @@ fn path_in_words(text: &mut Sheet, found: &FoundPath) {
     }
 }
 
-fn step_in_words(text: &mut Sheet, step: &Step) {
-    text.line(match (step.role, step.argument.as_str()) {
+fn step_in_words(text: &mut Sheet, step: &ExplanationStep) {
+    text.line(match (step.role, &*step.argument) {
         (None, _) => "  the call as a whole".to_owned(),
         (Some(role), "") => format!("  {role}: {}", step.subject),
         (Some(role), argument) => format!("  {role} in `{argument}`: {}", step.subject),
@@ -75,49 +78,49 @@ fn step_in_words(text: &mut Sheet, step: &Step) {
 }
 
 /// What a step comes to: a gate asks about what no rule denies.
-fn decision_of(step: &Step) -> Decision {
-    let settled = match &step.settled {
-        Settled::Sandbox | Settled::Grant(_) => Decision::Allow,
-        Settled::Rule { then, .. } => *then,
-        Settled::Nothing if step.gated => Decision::Escalate,
-        Settled::Nothing => Decision::Deny,
+fn decision_of(step: &ExplanationStep) -> Decision {
+    let settled = match &step.settled_by {
+        SettledBy::SessionFolder | SettledBy::Grant(_) => Decision::Allow,
+        SettledBy::Rule { then, .. } => *then,
+        SettledBy::NoRule if step.gated => Decision::Escalate,
+        SettledBy::NoRule => Decision::Deny,
     };
     if step.gated { settled.max(Decision::Escalate) } else { settled }
 }
 
 /// Whether the gate is what a step comes to its decision by.
-fn is_by_gate(step: &Step) -> bool {
-    let by_rule = matches!(&step.settled, Settled::Rule { then, .. } if *then != Decision::Allow);
+fn is_by_gate(step: &ExplanationStep) -> bool {
+    let by_rule = matches!(&step.settled_by, SettledBy::Rule { then, .. } if *then != Decision::Allow);
     step.gated && !by_rule
 }
 
-fn settled_in_words(step: &Step) -> String {
+fn settled_in_words(step: &ExplanationStep) -> String {
     const OUTSIDE: &str = "it is not among the hosts of this server";
-    match &step.settled {
-        Settled::Sandbox => "it is inside the session sandbox".to_owned(),
-        Settled::Grant(id) => format!("by the grant `{id}`"),
-        Settled::Rule { name, .. } if is_by_gate(step) => {
+    match &step.settled_by {
+        SettledBy::SessionFolder => "it is inside the session sandbox".to_owned(),
+        SettledBy::Grant(id) => format!("by the grant `{id}`"),
+        SettledBy::Rule { name, .. } if is_by_gate(step) => {
             format!("{OUTSIDE}, although the rule `{name}` allows it")
         }
-        Settled::Rule { name, reason, .. } if step.gated => {
+        SettledBy::Rule { name, reason, .. } if step.gated => {
             format!("by the rule `{name}`: {reason}; and {OUTSIDE}")
         }
-        Settled::Rule { name, reason, .. } => format!("by the rule `{name}`: {reason}"),
-        Settled::Nothing if step.gated => format!("{OUTSIDE}, and no rule covers it"),
-        Settled::Nothing => "no rule covers it".to_owned(),
+        SettledBy::Rule { name, reason, .. } => format!("by the rule `{name}`: {reason}"),
+        SettledBy::NoRule if step.gated => format!("{OUTSIDE}, and no rule covers it"),
+        SettledBy::NoRule => "no rule covers it".to_owned(),
     }
 }
 
-fn miss_in_words(miss: Miss) -> &'static str {
+fn miss_in_words(miss: Mismatch) -> &'static str {
     match miss {
-        Miss::OtherRoles => "it does not speak about this role",
-        Miss::NotWithin => "the path is not in its folder",
-        Miss::NotInDomains => "a value of this role leads to none of its hosts",
-        Miss::NotListed => "a value is not on its list",
-        Miss::InDoubt => {
+        Mismatch::OtherRoles => "it does not speak about this role",
+        Mismatch::NotWithin => "the path is not in its folder",
+        Mismatch::NotInDomains => "a value of this role leads to none of its hosts",
+        Mismatch::NotListed => "a value is not on its list",
+        Mismatch::InDoubt => {
             "whether it is meant for the value is not known, and in doubt the stricter rule decides"
         }
-        Miss::NoResource => "the conditions do not hold for a tool that names no resource",
+        Mismatch::NoResource => "the conditions do not hold for a tool that names no resource",
     }
 }
 
@@ -144,7 +147,7 @@ fn verdict_in_words(text: &mut Sheet, verdict: &Verdict) {
     }
 }
 
-fn name(reason: &Reason) -> String {
+fn name(reason: &RuleReason) -> String {
     format!("`{}`", reason.rule)
 }
 
@@ -202,7 +205,7 @@ fn others(verdict: &Verdict) -> Vec<Value> {
 }
 
 /// The reason of a verdict.
-pub fn reason(verdict: &Verdict) -> SharedStr {
+pub fn reason(verdict: &Verdict) -> Arc<str> {
     match verdict {
         Verdict::Allow(permit) => {
             permit.reasons().first().map(|first| first.reason.clone()).unwrap_or_default()
@@ -212,22 +215,22 @@ pub fn reason(verdict: &Verdict) -> SharedStr {
     }
 }
 
-fn step_as_json(step: &Step) -> Value {
+fn step_as_json(step: &ExplanationStep) -> Value {
     let decision = word(decision_of(step));
-    let settled = match &step.settled {
-        Settled::Sandbox => json!({ "by": "sandbox", "decision": decision }),
-        Settled::Grant(id) => json!({ "by": "grant", "grant": id, "decision": decision }),
+    let settled = match &step.settled_by {
+        SettledBy::SessionFolder => json!({ "by": "sandbox", "decision": decision }),
+        SettledBy::Grant(id) => json!({ "by": "grant", "grant": id, "decision": decision }),
         // The rule that covers it does not come to bear.
-        Settled::Rule { name, .. } if is_by_gate(step) => {
+        SettledBy::Rule { name, .. } if is_by_gate(step) => {
             json!({ "by": "gate", "rule": name, "decision": decision })
         }
-        Settled::Rule { name, reason, .. } => {
+        SettledBy::Rule { name, reason, .. } => {
             json!({ "by": "rule", "rule": name, "decision": decision, "reason": reason })
         }
-        Settled::Nothing if step.gated => json!({ "by": "gate", "decision": decision }),
-        Settled::Nothing => json!({ "by": "nothing", "decision": decision }),
+        SettledBy::NoRule if step.gated => json!({ "by": "gate", "decision": decision }),
+        SettledBy::NoRule => json!({ "by": "nothing", "decision": decision }),
     };
-    let passed = |(rule, miss): &(SharedStr, Miss)| json!({ "rule": rule, "why": miss_in_words(*miss) });
+    let passed = |(rule, miss): &(Arc<str>, Mismatch)| json!({ "rule": rule, "why": miss_in_words(*miss) });
     json!({
         "role": step.role.map(|role| role.name()), "argument": step.argument, "subject": step.subject.to_string(),
         "settled": settled, "gated": step.gated, "passed": step.passed.iter().map(passed).collect::<Vec<_>>(),

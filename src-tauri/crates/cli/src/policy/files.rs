@@ -5,7 +5,7 @@ use super::client::Held;
 use anyhow::Context as _;
 use ironcurtain_admin::replay::{Replay, replay};
 use ironcurtain_daemon::judging::Setting;
-use ironcurtain_daemon::resolve::FoundPath;
+use ironcurtain_daemon::resolve::FoundPaths;
 use ironcurtain_daemon::{Home, PolicyFiles, PolicySnapshot, Servers};
 use ironcurtain_paths::{CanonicalPath, Resolver};
 use ironcurtain_policy::{Denial, Explanation};
@@ -24,7 +24,7 @@ pub struct World {
 /// A call with what was found out about it.
 pub struct Judged {
     /// Each path, where it leads, and over which links.
-    pub paths: Vec<FoundPath>,
+    pub paths: FoundPaths,
     /// The way to the verdict; a denial when the call was not even understood.
     pub outcome: Result<Explanation, Denial>,
 }
@@ -83,8 +83,11 @@ impl World {
         let arguments = Arc::new(arguments.clone());
         let located = setting.plan(tool, &arguments).and_then(|planned| planned.locate(&setting));
         Ok(match located {
-            Err(denial) => Judged { paths: Vec::new(), outcome: Err(denial) },
-            Ok(located) => Judged { outcome: Ok(setting.explain(&located)), paths: located.paths },
+            Err(denial) => Judged { paths: FoundPaths::default(), outcome: Err(denial) },
+            Ok(located) => {
+                let paths = located.paths.clone();
+                Judged { outcome: Ok(setting.explain(located)), paths }
+            }
         })
     }
 

@@ -6,7 +6,7 @@ use super::files::World;
 use crate::sheet::{Sheet, counted};
 use ironcurtain_daemon::ConfigError;
 use ironcurtain_paths::bounded_read;
-use ironcurtain_policy::{Decision, Denial, Place, strict};
+use ironcurtain_policy::{Decision, Denial, SourceLocation, strict};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::io;
@@ -66,8 +66,7 @@ pub fn report(world: World, file: &Path) -> anyhow::Result<Report> {
             Err(Denial { rule, reason, .. }) => (Decision::Deny, rule.clone(), reason.clone()),
         };
         let expected = decision_of(scenario.expect);
-        let good =
-            decision == expected && scenario.rule.as_ref().is_none_or(|wanted| rule == wanted.as_str());
+        let good = decision == expected && scenario.rule.as_ref().is_none_or(|wanted| *rule == **wanted);
         if !good {
             failed += 1;
             let by = scenario.rule.as_ref().map(|rule| format!(" by `{rule}`")).unwrap_or_default();
@@ -94,7 +93,7 @@ fn read(file: &Path) -> anyhow::Result<Scenarios> {
     let text =
         text.ok_or_else(|| unread(io::Error::new(io::ErrorKind::NotFound, "there is no such file")))?;
     let invalid = |line: Option<usize>, problem: String| ConfigError::Invalid {
-        place: Place { file: file.display().to_string(), line },
+        place: SourceLocation { file: file.display().to_string(), line },
         problem,
     };
     let stored = strict::read(&text).and_then(|stored| strict::exact(&text).map(|()| stored));

@@ -8,7 +8,7 @@ use ironcurtain_daemon::resolve;
 use ironcurtain_git_facts::{Git, RemoteQuestion};
 use ironcurtain_paths::{CanonicalPath, PathError, Resolution, Target};
 use ironcurtain_policy::{
-    CallPlan, Category, Context, Denial, Fact, Gates, Protected, ResolvedCall, Verdict, judge,
+    AllowedHosts, CallPlan, Category, Context, Denial, Fact, ProtectedPaths, ResolvedCall, Verdict, judge,
 };
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -26,20 +26,20 @@ pub fn evaluate(ground: &Ground, request: &Value, prepare: bool) -> anyhow::Resu
         Err(denial) => return Ok(refused(&denial)),
     };
     let protected = list("protectedPaths").filter_map(Value::as_str).map(|raw| ground.place(raw));
-    let protected: Protected = protected.collect::<Result<_, _>>()?;
+    let protected: ProtectedPaths = protected.collect::<Result<_, _>>()?;
     let gates: Option<BTreeMap<String, Vec<String>>> =
         serde_json::from_value(request.get("serverDomainAllowlists").cloned().unwrap_or_default())?;
     let context = Context {
         sandbox: sandbox.as_ref(),
         sandbox_servers: &["filesystem".to_owned(), "git".to_owned()],
         protected: &protected,
-        gates: &gates.map(|gates| Gates::new(&gates)).unwrap_or_default(),
+        gates: &gates.map(|gates| AllowedHosts::new(&gates)).unwrap_or_default(),
         grants: &[],
         hosts: &[],
         approved: &[],
     };
     let policy = ground.policy(request)?;
-    Ok(match judge(&policy, &context, &resolved) {
+    Ok(match judge(&policy, &context, resolved) {
         Verdict::Allow(permit) => {
             let first =
                 permit.reasons().first().with_context(|| format!("`{server}/{tool}` needs no rule"))?;
@@ -94,7 +94,7 @@ fn without_slashes(
     let mut told = judged.clone();
     for (name, roles) in annotations.get(server, tool).into_iter().flat_map(|known| known.roles(judged)) {
         if roles.iter().any(|role| role.category() == Category::Url) {
-            told.get_mut(name.as_str()).into_iter().for_each(without_slash);
+            told.get_mut(&**name).into_iter().for_each(without_slash);
         }
     }
     Ok(told)
@@ -151,7 +151,7 @@ fn resolve(
     let plan = annotations.plan_recorded(server, tool, &arguments);
     Ok(plan.and_then(|plan| {
         let facts = ways.facts(&plan, prepare)?;
-        plan.with_facts(facts)
+        plan.resolve(facts)
     }))
 }
 

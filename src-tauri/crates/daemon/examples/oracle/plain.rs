@@ -5,7 +5,7 @@ use crate::text;
 use anyhow::Context;
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::{
-    Category, Destination, Pattern, Role, Root, check_schema, file_uri, is_ip_address, policy_roots,
+    Category, Destination, HostPattern, Role, Root, check_schema, file_uri, is_ip_address, policy_roots,
 };
 use serde_json::{Value, json};
 use url::Url;
@@ -99,7 +99,7 @@ pub fn domain_of(ground: &Ground, request: &Value) -> anyhow::Result<Value> {
 pub fn domain_matches(request: &Value) -> anyhow::Result<Value> {
     let domain = text(request, "domain")?;
     let patterns = request.get("allowed").and_then(Value::as_array).context("`allowed` is missing")?;
-    let covers = |pattern: &str| Pattern::parse(pattern).covers(domain);
+    let covers = |pattern: &str| HostPattern::parse(pattern).covers(domain);
     Ok(json!({ "value": patterns.iter().filter_map(Value::as_str).any(covers) }))
 }
 

@@ -3,17 +3,17 @@
 use super::offers::tilde;
 use super::visible;
 use ironcurtain_paths::CanonicalPath;
-use ironcurtain_policy::{Escalation, Reason, ResolvedCall, Role};
+use ironcurtain_policy::{Escalation, ResolvedCall, Role, RuleReason};
 use ironcurtain_sandbox::autostart;
 
 /// The reason for the worst that is asked about. Several for the same thing are in the order of the judge.
-pub(super) fn worst_reason(escalation: &Escalation) -> &Reason {
+pub(super) fn worst_reason(escalation: &Escalation) -> &RuleReason {
     let worst = escalation.values.iter().rev().max_by_key(|asked| asked.role.and_then(Role::verb));
     worst.map_or(&escalation.by, |asked| &asked.by)
 }
 
 /// What the judge itself finds wrong besides the worst.
-pub(super) fn other_reasons(escalation: &Escalation, worst: &Reason) -> Vec<String> {
+pub(super) fn other_reasons(escalation: &Escalation, worst: &RuleReason) -> Vec<String> {
     let mut sentences: Vec<String> = Vec::new();
     let reasons = escalation.values.iter().map(|asked| &asked.by);
     for reason in reasons.filter(|by| is_structural(&by.rule) && by.reason != worst.reason) {
@@ -47,7 +47,7 @@ pub(super) fn runs_later(call: &ResolvedCall, home: &CanonicalPath) -> Vec<Strin
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ironcurtain_policy::{Annotations, Asked, Escalation, Fact, Few, Spoken, Subject};
+    use ironcurtain_policy::{Annotations, ApprovalSubject, Escalation, Fact, PendingApproval, RuleReason};
     use serde_json::json;
     use std::sync::Arc;
 
@@ -60,7 +60,7 @@ mod tests {
         let text = json!({ "servers": { "s": { "tools": tools } } }).to_string();
         let annotations = Annotations::from_json(&text, "tools").unwrap();
         let arguments = Arc::new(json!({ "path": at }).as_object().unwrap().clone());
-        annotations.plan("s", "t", &arguments).unwrap().with_facts([Fact::Path(path(at))]).unwrap()
+        annotations.plan("s", "t", &arguments).unwrap().resolve([Fact::Path(path(at))]).unwrap()
     }
 
     #[test]
@@ -79,13 +79,13 @@ mod tests {
 
     #[test]
     fn the_reason_is_that_of_the_worst_and_the_judges_own_are_all_told() {
-        let asked = |role: Role, rule: &'static str, reason: &'static str| Asked {
+        let asked = |role: Role, rule: &'static str, reason: &'static str| PendingApproval {
             role: Some(role),
             argument: "a".into(),
-            subject: Subject::Absent,
-            by: Spoken { rule: rule.into(), reason: reason.into() }.into(),
+            subject: ApprovalSubject::Absent,
+            by: RuleReason::new(rule, reason),
         };
-        let values: Few<Asked> = [
+        let values: Vec<PendingApproval> = [
             asked(Role::ReadPath, "ask-before-reading", "It is outside."),
             asked(Role::GitRemoteUrl, "structural-domain-escalate", "It is no host of the server."),
             asked(Role::GitRemoteUrl, "ask-before-connecting", "It needs your word."),
@@ -93,7 +93,12 @@ mod tests {
         ]
         .into_iter()
         .collect();
-        let escalation = Escalation { by: values[0].by.clone(), values, others: Few::new() };
+        let escalation = Escalation {
+            call: call("read-path", "/a"),
+            by: values[0].by.clone(),
+            values,
+            others: Vec::new(),
+        };
         let worst = worst_reason(&escalation);
         assert_eq!(&*worst.reason, "It is no host of the server.");
         assert_eq!(other_reasons(&escalation, worst), ["It starts programs."]);

@@ -9,8 +9,8 @@ use super::offers::{Wanted, offers, opened_beside};
 use super::preview::{Previewed, preview};
 use super::{Question, Target, beyond, host, visible};
 use crate::grants::GrantLimits;
-use crate::resolve::FoundPath;
-use ironcurtain_policy::{Asked, Escalation, ResolvedCall, Role};
+use crate::resolve::FoundPaths;
+use ironcurtain_policy::{Escalation, PendingApproval, ResolvedCall, Role};
 use ironcurtain_protocol::ClientView;
 use serde_json::Value;
 use std::time::Duration;
@@ -43,10 +43,8 @@ pub struct Asking<'a> {
     pub escalation: &'a Escalation,
     /// Each path that escalates.
     pub wanted: &'a [Wanted],
-    /// The call as it would be sent.
-    pub call: &'a ResolvedCall,
     /// What was found at each of its paths.
-    pub found: &'a [FoundPath],
+    pub found: &'a FoundPaths,
     /// Hosts that can be granted; none unless the call is asked about for nothing else.
     pub hosts: &'a [ironcurtain_egress::Target],
     /// What may never be granted.
@@ -60,22 +58,22 @@ pub struct Asking<'a> {
 pub fn build(asking: Asking<'_>) -> Question {
     let wanted = asking.wanted;
     let values = &asking.escalation.values;
-    let only_once = wanted.len() != values.len() || values.iter().any(Asked::is_about_a_start);
+    let only_once = wanted.len() != values.len() || values.iter().any(PendingApproval::is_about_a_start);
     let client = shown_client(asking.client);
     let mut offers = offers(&client.name, wanted, only_once, asking.limits);
     offers.extend(host::standing(&client.name, &visible::line(asking.server), asking.hosts));
-    let arguments = asking.call.transport_arguments();
+    let arguments = asking.escalation.call.transport_arguments();
     // What is written elsewhere than to a file is told as any other argument is.
-    let writes = asking.call.values(Role::WritePath).next().is_some();
+    let writes = asking.escalation.call.values(Role::WritePath).next().is_some();
     let preview = if writes { preview(arguments) } else { None };
     let told = told(&Deeds {
-        call: asking.call,
+        call: &asking.escalation.call,
         found: asking.found,
         asked: &asking.escalation.values,
         amount: preview.as_ref().map(|preview| preview.amount.clone()),
     });
     let worst = beyond::worst_reason(asking.escalation);
-    let mut also = beyond::runs_later(asking.call, asking.limits.home);
+    let mut also = beyond::runs_later(&asking.escalation.call, asking.limits.home);
     // Without a sandbox everything is open as it is.
     if asking.sandboxed {
         also.extend(opened_beside(wanted, asking.limits.home));
@@ -89,7 +87,7 @@ pub fn build(asking: Asking<'_>) -> Question {
         server_command: visible::line(asking.server_command),
         sandboxed: asking.sandboxed,
         tool: Some(visible::line(asking.tool)),
-        with: beside(&told, preview.as_ref(), asking.call),
+        with: beside(&told, preview.as_ref(), &asking.escalation.call),
         consequences: told.lines,
         rule: visible::line(&worst.rule),
         reason: visible::line(&worst.reason),

@@ -6,8 +6,10 @@
 
 use super::words::note;
 use super::{Consequence, Piece, Target, visible};
-use crate::resolve::FoundPath;
-use ironcurtain_policy::{Asked, Given, ResolvedCall, Resource, Role, RoleSet, Subject, Verb};
+use crate::resolve::{FoundPath, FoundPaths};
+use ironcurtain_policy::{
+    ApprovalSubject, PendingApproval, ResolvedCall, ResolvedValue, Resource, Role, RoleSet, Verb,
+};
 use serde_json::Value;
 use std::cmp::Reverse;
 
@@ -19,8 +21,8 @@ const LONGEST_TITLE: usize = 120;
 /// A call as its lines are drawn from.
 pub(super) struct Deeds<'a> {
     pub(super) call: &'a ResolvedCall,
-    pub(super) found: &'a [FoundPath],
-    pub(super) asked: &'a [Asked],
+    pub(super) found: &'a FoundPaths,
+    pub(super) asked: &'a [PendingApproval],
     /// How much would be written, or changed: in words.
     pub(super) amount: Option<String>,
 }
@@ -40,7 +42,7 @@ pub(super) fn told<'a>(deeds: &Deeds<'a>) -> Told<'a> {
     deeds.people(&mut told);
     deeds.github(&mut told);
     // What it does where it gives no value, only the tool knows.
-    let absent = |asked: &Asked| asked.subject == Subject::Absent;
+    let absent = |asked: &PendingApproval| asked.subject == ApprovalSubject::Absent;
     if told.lines.is_empty() || deeds.asked.iter().any(absent) {
         told.lines.push(line(Verb::Use, vec![foreign(deeds.call.tool())]));
     }
@@ -49,7 +51,7 @@ pub(super) fn told<'a>(deeds: &Deeds<'a>) -> Told<'a> {
 }
 
 impl<'a> Deeds<'a> {
-    fn of(&self, role: Role) -> Vec<&'a Given> {
+    fn of(&self, role: Role) -> Vec<&'a ResolvedValue> {
         self.call.values(role).collect()
     }
 
@@ -57,15 +59,16 @@ impl<'a> Deeds<'a> {
         Verb::of_tool(self.call.tool())
     }
 
-    fn is_allowed(&self, given: &Given) -> bool {
+    fn is_allowed(&self, given: &ResolvedValue) -> bool {
         let argument = self.call.argument(given);
-        let is_asked = |asked: &Asked| {
+        let is_asked = |asked: &PendingApproval| {
             let is_it = match (&asked.subject, &given.value) {
-                (Subject::Path(asked), Resource::Path(path)) => asked == path,
-                (Subject::Text(asked), Resource::Url(url)) => *asked == *url.text(),
-                (Subject::Text(asked), Resource::Text(text)) => asked == text,
-                (Subject::Text(_), Resource::Shapeless) | (Subject::Absent | Subject::Call, _) => true,
-                (Subject::Path(_) | Subject::Text(_), _) => false,
+                (ApprovalSubject::Path(asked), Resource::Path(path)) => asked == path,
+                (ApprovalSubject::Text(asked), Resource::Url(url)) => **asked == *url.text(),
+                (ApprovalSubject::Text(asked), Resource::Text(text)) => asked == text,
+                (ApprovalSubject::Text(_), Resource::Shapeless)
+                | (ApprovalSubject::Absent | ApprovalSubject::Call, _) => true,
+                (ApprovalSubject::Path(_) | ApprovalSubject::Text(_), _) => false,
             };
             asked.argument == *argument && is_it
         };
@@ -74,15 +77,15 @@ impl<'a> Deeds<'a> {
 
     /// Every path, once; a file that is moved, together with where it is moved to.
     fn paths(&self, told: &mut Told<'a>) {
-        let mut paths: Vec<&Given> = Vec::new();
+        let mut paths: Vec<&ResolvedValue> = Vec::new();
         for given in self.call.given().iter().filter(|given| given.roles.meets(RoleSet::PATHS)) {
             told.arguments.push(self.call.argument(given));
             if !paths.iter().any(|other| other.value == given.value && other.roles == given.roles) {
                 paths.push(given);
             }
         }
-        let goes = |given: &&Given| given.roles.contains(Role::DeletePath);
-        let (gone, rest): (Vec<&Given>, Vec<&Given>) = paths.iter().copied().partition(goes);
+        let goes = |given: &&ResolvedValue| given.roles.contains(Role::DeletePath);
+        let (gone, rest): (Vec<&ResolvedValue>, Vec<&ResolvedValue>) = paths.iter().copied().partition(goes);
         let to = match rest.as_slice() {
             [to] if self.said() == Some(Verb::Move) && to.roles.contains(Role::WritePath) => Some(*to),
             [] | [_, ..] => None,
@@ -97,13 +100,13 @@ impl<'a> Deeds<'a> {
             told.lines.push(line);
         }
         // What a move replaces is a line of its own.
-        let replaces = |given: &Given| to.is_none() || self.target(given) != Some(Target::Missing);
+        let replaces = |given: &ResolvedValue| to.is_none() || self.target(given) != Some(Target::Missing);
         let lines: Vec<Consequence> =
             rest.into_iter().filter(|given| replaces(given)).map(|given| self.path(given, told)).collect();
         told.lines.extend(lines);
     }
 
-    fn path(&self, given: &Given, told: &mut Told<'a>) -> Consequence {
+    fn path(&self, given: &ResolvedValue, told: &mut Told<'a>) -> Consequence {
         let Resource::Path(path) = &given.value else { return line(Verb::Use, Vec::new()) };
         let target = self.target(given);
         let verb = self.verb_of_path(given.roles, target);
@@ -146,13 +149,13 @@ impl<'a> Deeds<'a> {
         }
     }
 
-    fn found(&self, given: &Given) -> Option<&'a FoundPath> {
+    fn found(&self, given: &ResolvedValue) -> Option<&'a FoundPath> {
         let Resource::Path(path) = &given.value else { return None };
         let argument = self.call.argument(given);
-        self.found.iter().find(|found| found.argument == **argument && found.path == *path)
+        self.found.find(argument, path)
     }
 
-    fn target(&self, given: &Given) -> Option<Target> {
+    fn target(&self, given: &ResolvedValue) -> Option<Target> {
         self.found(given).map(|found| found.target.into())
     }
 
@@ -223,9 +226,9 @@ impl<'a> Deeds<'a> {
     /// What is acted on at GitHub: repositories, or an account.
     fn github(&self, told: &mut Told<'a>) {
         let (owners, repos) = (self.of(Role::GithubOwner), self.of(Role::GithubRepo));
-        let given: Vec<&Given> = owners.iter().chain(&repos).copied().collect();
-        let texts = |of: &[&Given]| -> Vec<String> {
-            let text = |given: &&Given| match &given.value {
+        let given: Vec<&ResolvedValue> = owners.iter().chain(&repos).copied().collect();
+        let texts = |of: &[&ResolvedValue]| -> Vec<String> {
+            let text = |given: &&ResolvedValue| match &given.value {
                 Resource::Text(text) => Some(text.to_string()),
                 Resource::Path(_) | Resource::Url(_) | Resource::Shapeless => None,
             };
@@ -247,7 +250,7 @@ impl<'a> Deeds<'a> {
                 (Verb::Publish, vec![Piece::Ours("to "), foreign(&name), Piece::Ours(" on GitHub")])
             }
         };
-        told.arguments.extend(given.iter().map(|given| self.call.argument(given).as_str()));
+        told.arguments.extend(given.iter().map(|given| self.call.argument(given).as_ref()));
         let allowed = given.iter().all(|given| self.is_allowed(given));
         told.lines.push(Consequence { allowed, ..line(verb, object) });
     }

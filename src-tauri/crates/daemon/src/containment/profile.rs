@@ -8,7 +8,7 @@ use crate::config::{FileView, GitConfigSettings, LimitSettings};
 use crate::home::Home;
 use crate::mounts::Need;
 use ironcurtain_paths::CanonicalPath;
-use ironcurtain_policy::{Annotations, Category, Protected, Role};
+use ironcurtain_policy::{Annotations, Category, ProtectedPaths, Role};
 use ironcurtain_sandbox::{Limits, View};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ pub struct Surroundings {
     /// Our own folders.
     pub own: Vec<CanonicalPath>,
     /// What no server may read, our own folders among it, or change.
-    pub protected: Protected,
+    pub protected: ProtectedPaths,
     /// What all sandboxes share: journals, and what was moved away.
     pub sandboxes: CanonicalPath,
 }
@@ -72,7 +72,7 @@ impl Surroundings {
     pub fn new(
         ours: &Home,
         home: &CanonicalPath,
-        protected: &Protected,
+        protected: &ProtectedPaths,
         session_dir: &CanonicalPath,
     ) -> io::Result<Self> {
         let canonical = |dir: PathBuf| {
@@ -136,7 +136,7 @@ impl Surroundings {
     #[must_use]
     pub fn not_written(&self, profile: &Profile) -> Vec<String> {
         let there =
-            self.protected.kept().iter().map(|kept| &kept.path).filter(|kept| kept.as_path().exists());
+            self.protected.read_only().iter().map(|kept| &kept.path).filter(|kept| kept.as_path().exists());
         self.paths(&profile.deny_write)
             .into_iter()
             .chain(there.map(|kept| kept.as_str().to_owned()))
@@ -212,7 +212,7 @@ impl Surroundings {
         let Some(real) = Path::new(path).canonicalize().ok() else { return Ok(()) };
         let folder = real.to_str().and_then(|real| CanonicalPath::assume_canonical(real).ok());
         let masked = folder.as_ref().map(|folder| self.protected.masked_in(folder)).unwrap_or_default();
-        let kept = self.protected.kept().iter().map(|kept| &kept.path).find(|kept| {
+        let kept = self.protected.read_only().iter().map(|kept| &kept.path).find(|kept| {
             let holds_it = kept.as_path().starts_with(&real) && kept.as_path().exists();
             real.starts_with(kept.as_path())
                 || (kind == FileView::Roots && holds_it && !masked.contains(kept))

@@ -37,7 +37,7 @@ fn located(setting: &Setting, tool: &str, arguments: Value) -> LocatedCall {
 }
 
 fn denial(setting: &Setting, tool: &str, arguments: Value) -> Option<String> {
-    match setting.judge(&located(setting, tool, arguments)) {
+    match setting.judge(located(setting, tool, arguments)).verdict {
         Verdict::Deny(denial) => Some(denial.reason.to_string()),
         Verdict::Allow(_) | Verdict::Escalate(_) => None,
     }
@@ -49,13 +49,13 @@ fn a_call_needs_what_its_paths_lead_to_outside_the_session_sandbox() {
     let home = &setting.snapshot.home;
     let read = located(&setting, "read_text_file", json!({ "path": "~/link" }));
     let path = home.join("docs/a.txt").unwrap();
-    assert_eq!(read.paths(), [path.as_str()]);
+    assert_eq!(read.paths.texts(), [path.as_str()]);
     let expected = [Need::new(path, false).of_file()];
-    assert_eq!(read.needs(setting.sandbox.as_ref(), FileWrites::InPlace), expected);
-    assert_eq!(read.needs(Some(home), FileWrites::InPlace), []);
+    assert_eq!(read.paths.needs(&read.call, setting.sandbox.as_ref(), FileWrites::InPlace), expected);
+    assert_eq!(read.paths.needs(&read.call, Some(home), FileWrites::InPlace), []);
     let new = located(&setting, "write_file", json!({ "path": "~/docs/x/y/z", "content": "" }));
     let expected = [Need::new(home.join("docs").unwrap(), true)];
-    assert_eq!(new.needs(setting.sandbox.as_ref(), FileWrites::InPlace), expected);
+    assert_eq!(new.paths.needs(&new.call, setting.sandbox.as_ref(), FileWrites::InPlace), expected);
 }
 
 #[test]
@@ -90,8 +90,8 @@ fn a_grant_for_a_file_does_not_cover_a_folder_in_its_place() {
     };
     let verdict = |kind, tool: &str| {
         let setting = granted(kind);
-        let located = located(&setting, tool, json!({ "path": "~/docs/a.txt" }));
-        (setting.judge(&located), setting.explain(&located).verdict)
+        let located = || located(&setting, tool, json!({ "path": "~/docs/a.txt" }));
+        (setting.judge(located()).verdict, setting.explain(located()).verdict)
     };
     let is_allowed = |(judged, explained): (Verdict, Verdict)| {
         assert_eq!(judged, explained);

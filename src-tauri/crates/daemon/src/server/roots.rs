@@ -5,7 +5,7 @@
 use crate::grants::{Files, StandingGrant};
 use crate::mounts::Need;
 use ironcurtain_paths::{CanonicalPath, Resolver, Target};
-use ironcurtain_policy::{GrantKind, OpenFolder, Protected, file_uri};
+use ironcurtain_policy::{GrantKind, OpenFolder, ProtectedPaths, file_uri};
 use ironcurtain_protocol::RootView;
 use rmcp::model::{ListRootsResult, Root};
 
@@ -45,7 +45,7 @@ pub fn shown(
     opened: &[OpenFolder],
     grants: &[StandingGrant],
     leases: &[Need],
-    (resolver, protected): (&Resolver, &Protected),
+    (resolver, protected): (&Resolver, &ProtectedPaths),
 ) -> Shown {
     let mut needs = Vec::new();
     let sandbox_root = RootView {
@@ -77,7 +77,7 @@ pub fn shown(
             file: files.kind == GrantKind::File,
             named: false,
         };
-        if protected.is_uncovered_by(&need.path, need.writable) {
+        if protected.would_be_exposed_by(&need.path, need.writable) {
             continue;
         }
         match (target, files.kind) {
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
     use crate::consent::Lifetime;
     use crate::grants::{Granted, Subject};
-    use ironcurtain_policy::{AccessSet, Kept, KeptThing};
+    use ironcurtain_policy::{AccessSet, ReadOnlyPath, ReadOnlyReason};
 
     fn grant(path: &CanonicalPath, kind: GrantKind, access: AccessSet) -> StandingGrant {
         let subject = Subject {
@@ -178,7 +178,7 @@ mod tests {
             &[],
             &grants,
             &[Need::new(at("tree/new"), true)],
-            (&resolver, Protected::NOTHING),
+            (&resolver, ProtectedPaths::NOTHING),
         );
         let need = |name: &str, writable| Need::new(at(name), writable);
         assert_eq!(got.needs, [need("tree", false), need("file", true).of_file(), need("tree/new", true)]);
@@ -198,8 +198,13 @@ mod tests {
             |name: &str| OpenFolder { path: base.join(name).unwrap(), writable: false, rule: "r".into() };
         let sandbox = CanonicalPath::assume_canonical("/s").unwrap();
         let resolver = Resolver::new(base.clone(), base.clone());
-        let got =
-            shown(&sandbox, &[folder("open"), folder("gone")], &[], &[], (&resolver, Protected::NOTHING));
+        let got = shown(
+            &sandbox,
+            &[folder("open"), folder("gone")],
+            &[],
+            &[],
+            (&resolver, ProtectedPaths::NOTHING),
+        );
         assert_eq!(got.needs, [Need::new(base.join("open").unwrap(), false)]);
         let roots: Vec<_> = got.roots.iter().map(|r| (r.path.as_str(), r.source.as_str())).collect();
         assert_eq!(
@@ -219,16 +224,18 @@ mod tests {
         let grants =
             [grant(&at("tree"), GrantKind::Tree, access), grant(&at("other"), GrantKind::Tree, access)];
         let resolver = Resolver::new(at("other"), at("other"));
-        let needs = |protected: &Protected| {
+        let needs = |protected: &ProtectedPaths| {
             let shown = shown(&at("s"), &[], &grants, &[], (&resolver, protected));
             shown.needs.into_iter().map(|need| need.path).collect::<Vec<_>>()
         };
-        assert_eq!(needs(Protected::NOTHING), [at("tree"), at("other")]);
+        assert_eq!(needs(ProtectedPaths::NOTHING), [at("tree"), at("other")]);
         assert_eq!(needs(&[at("tree/keys")].into_iter().collect()), [at("other")]);
-        let keeping = |is| needs(&Protected::default().keeping(vec![Kept { path: at("tree/keys"), is }]));
-        assert_eq!(keeping(KeptThing::ClientConfiguration), [at("other")]);
+        let keeping = |is| {
+            needs(&ProtectedPaths::default().with_read_only(vec![ReadOnlyPath { path: at("tree/keys"), is }]))
+        };
+        assert_eq!(keeping(ReadOnlyReason::ClientConfiguration), [at("other")]);
         // These are masked in it.
-        assert_eq!(keeping(KeptThing::OurPrograms), [at("tree"), at("other")]);
+        assert_eq!(keeping(ReadOnlyReason::OurPrograms), [at("tree"), at("other")]);
     }
 
     #[test]
@@ -236,7 +243,7 @@ mod tests {
         let sandbox = CanonicalPath::assume_canonical("/s").unwrap();
         let resolver = Resolver::new(sandbox.clone(), sandbox.clone());
         let inside = Need::new(sandbox.join("x").unwrap(), true);
-        let got = shown(&sandbox, &[], &[], &[inside], (&resolver, Protected::NOTHING));
+        let got = shown(&sandbox, &[], &[], &[inside], (&resolver, ProtectedPaths::NOTHING));
         assert_eq!((got.needs.len(), got.roots.len()), (0, 1));
         assert_eq!(got.mcp_roots().roots[0].uri, "file:///s");
     }

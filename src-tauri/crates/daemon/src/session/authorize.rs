@@ -5,20 +5,19 @@ use super::tool_call::ToolCall;
 use crate::autostart::runs_later;
 use crate::consent::Target;
 use crate::grants::{Files, StandingGrant};
-use crate::judging::{self, Setting};
+use crate::judging::{self, LookedAt, Setting};
 use crate::mounts::Need;
 use crate::policy_snapshot::PolicySnapshot;
-use crate::resolved_call::LocatedCall;
 use crate::server::{Applied, Versions};
 use ironcurtain_paths::CanonicalPath;
-use ironcurtain_policy::{Access, Asked, GrantKind, Permit, Verdict};
+use ironcurtain_policy::{Access, GrantKind, PendingApproval, Permit, Verdict};
 use std::sync::{Arc, PoisonError};
 use tokio::sync::oneshot::{self, error::TryRecvError};
 
-/// What the judge said, and about what.
+/// A verdict, the call as it was looked at, and what it was judged by.
 pub(super) struct Judged {
-    pub(super) located: Option<LocatedCall>,
     pub(super) verdict: Verdict,
+    pub(super) looked: LookedAt,
     pub(super) by: JudgedBy,
 }
 
@@ -36,16 +35,16 @@ impl JudgedBy {
     }
 }
 
-/// A permit for a call, with what it was given for and what must be shown for it.
+/// A permit for a call, with what was found at its paths and what must be shown for it.
 pub(super) struct Authorization {
-    pub(super) located: LocatedCall,
     pub(super) permit: Permit,
+    pub(super) looked: LookedAt,
     /// What must be shown for it, as far as it is not there in any case.
     pub(super) needs: Vec<Need>,
     /// What of that standing grants show.
     granted: Vec<Need>,
     /// What the person said yes to for this call.
-    pub(super) approved: Vec<Asked>,
+    pub(super) approved: Vec<PendingApproval>,
     /// Files of that which run later.
     pub(super) named: Vec<CanonicalPath>,
     pub(super) snapshot: Arc<PolicySnapshot>,
@@ -70,7 +69,7 @@ impl Authorization {
 
 impl Session {
     /// Everything a call is judged with right now.
-    fn setting(&self, by: &JudgedBy, approved: &[Asked]) -> Arc<Setting> {
+    fn setting(&self, by: &JudgedBy, approved: &[PendingApproval]) -> Arc<Setting> {
         Arc::new(Setting {
             snapshot: by.snapshot.clone(),
             server: self.config.name.clone(),
@@ -83,50 +82,51 @@ impl Session {
         })
     }
 
-    pub(super) async fn judge(&self, tool: &ToolCall, approved: &[Asked]) -> Judged {
+    pub(super) async fn judge(&self, tool: &ToolCall, approved: &[PendingApproval]) -> Judged {
         let table = self.services.grants.now();
         let grants: Vec<StandingGrant> =
             table.grants.iter().filter(|g| self.may_use(&g.subject)).cloned().collect();
         let mut by = JudgedBy { snapshot: self.services.snapshot(), grants, grants_version: table.version };
         let setting = self.setting(&by, approved);
-        let (located, verdict) = match judging::locate(&setting, &tool.tool, &tool.arguments).await {
-            Err(denial) => (None, Verdict::Deny(denial)),
-            Ok(located) => {
-                let verdict = setting.judge(&located);
-                by.grants.retain(|grant| {
-                    !grant.files().is_some_and(|f| f.kind == GrantKind::File && located.has_folder(&f.path))
-                });
-                (Some(located), verdict)
-            }
-        };
-        Judged { located, verdict, by }
+        let judging::Judged { verdict, looked } =
+            match judging::locate(&setting, &tool.tool, &tool.arguments).await {
+                Ok(located) => setting.judge(located),
+                Err(denial) => {
+                    let looked = LookedAt::as_written(&tool.arguments);
+                    judging::Judged { verdict: Verdict::Deny(denial), looked }
+                }
+            };
+        let is_outgrown = |f: &Files| f.kind == GrantKind::File && looked.paths.has_folder(&f.path);
+        by.grants.retain(|grant| !grant.files().is_some_and(is_outgrown));
+        Judged { verdict, looked, by }
     }
 
     /// What a permitted call needs, and what of it standing grants show.
     pub(super) fn authorize(
         &self,
-        located: LocatedCall,
         permit: Permit,
+        looked: LookedAt,
         by: &JudgedBy,
-        approved: Vec<Asked>,
+        approved: Vec<PendingApproval>,
     ) -> Authorization {
-        let mut needs = located.needs(Some(&self.sandbox), self.config.file_writes);
+        let writes = self.config.file_writes;
+        let mut needs = looked.paths.needs(permit.call(), Some(&self.sandbox), writes);
         // A grant that would show something protected by now shows nothing by itself.
         let is_withheld = |grant: &StandingGrant| {
-            let writes = |f: &Files| f.access.write || f.access.delete;
-            grant.files().is_some_and(|f| by.snapshot.protected.is_uncovered_by(&f.path, writes(f)))
+            let is_written = |f: &Files| f.access.write || f.access.delete;
+            grant.files().is_some_and(|f| by.snapshot.protected.would_be_exposed_by(&f.path, is_written(f)))
         };
         let is_granted = |need: &Need| by.grants.iter().any(|grant| grant.shows(need) && !is_withheld(grant));
         let granted: Vec<Need> = needs.iter().filter(|need| is_granted(need)).cloned().collect();
         // A server that opted out of the sandbox sees everything as it is.
         needs.retain(|need| self.sandboxed || !granted.contains(need));
-        let wanted = located.wanted(&approved, self.config.file_writes).into_iter();
+        let wanted = looked.paths.wanted(&approved, writes).into_iter();
         let named = wanted.filter(|wanted| wanted.access == Access::Write && wanted.target != Target::Folder);
         let named =
             named.map(|wanted| wanted.path).filter(|path| runs_later(path, &by.snapshot.home)).collect();
         Authorization {
-            located,
             permit,
+            looked,
             needs,
             granted,
             approved,
@@ -139,7 +139,7 @@ impl Session {
     /// Whether the server sees everything the call needs right now, as it is now.
     pub(super) fn shows(&self, authorization: &Authorization) -> bool {
         let applied = self.server.applied();
-        if !authorization.located.call.paths().all(|(_, _, path)| applied.is_current(path)) {
+        if !authorization.permit.call().paths().all(|(_, _, path)| applied.is_current(path)) {
             return false;
         }
         if authorization.needs_nothing() {
@@ -148,7 +148,7 @@ impl Session {
         applied.versions.have_reached(authorization.versions)
             && authorization.to_lease(&applied).is_empty()
             && authorization.needs.iter().all(|need| applied.shows(need))
-            && authorization.located.first_of(&applied.failed).is_none()
+            && authorization.looked.paths.first_of(&applied.failed).is_none()
     }
 
     /// Whether every call that had to wait for the server is forwarded.
@@ -181,9 +181,9 @@ impl Session {
             let Ok(newer) = newer else { return std::future::pending().await };
             judged_by = newer;
             let again = self.judge(tool, &authorization.approved).await;
-            let is_same = again.located.is_some_and(|now| now.call == authorization.located.call);
-            if !is_same || !matches!(again.verdict, Verdict::Allow(_)) {
-                return;
+            match again.verdict {
+                Verdict::Allow(permit) if permit.call() == authorization.permit.call() => {}
+                Verdict::Allow(_) | Verdict::Escalate(_) | Verdict::Deny(_) => return,
             }
         }
     }

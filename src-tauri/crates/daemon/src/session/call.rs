@@ -14,12 +14,12 @@ use super::passing::TurnedAway;
 use super::tool_call::ToolCall;
 use super::{Session, blocked, refusal};
 use crate::consent::{Asking, Lifetime, Outcome, Reach, build, opened_by};
+use crate::judging::LookedAt;
 use crate::policy_snapshot::PolicySnapshot;
-use crate::resolved_call::LocatedCall;
 use crate::server::{Answered, AtServer, Held, Lease, Pending, ServerConnection, ServerError};
 use crate::wire::Response;
 use ironcurtain_audit::{CallResult, Event, PolicyDecision};
-use ironcurtain_policy::{Asked, Denial, Escalation, Permit, Verdict};
+use ironcurtain_policy::{Escalation, PendingApproval, Permit, Verdict};
 use record::{allowed_by, millis};
 use resources::CallResources;
 use rmcp::model::ErrorCode;
@@ -55,45 +55,47 @@ pub(super) async fn called(session: &Arc<Session>, ticket: Ticket, params: Optio
     session.calls(&ticket, &tool.tool);
     let call = Call { ticket, tool, began: Instant::now(), budget };
     let judged = session.judge(&call.tool, &[]).await;
-    match (judged.verdict, judged.located) {
-        (Verdict::Allow(permit), Some(located)) => {
-            let authorization = session.authorize(located, permit, &judged.by, Vec::new());
-            let at_once = |_: &ServerConnection| session.shows(&authorization) && session.nobody_in_line();
-            match session.server.ready_now().filter(at_once) {
-                Some(connection) => {
-                    match forward(session, &call, &authorization, &authorization.permit, &connection).await {
-                        Ok(pending) => {
-                            let place = pending.place();
-                            spawn(session, call, Some(place), |s, c| {
-                                deliver(s, c, authorization, pending, CallResources::default())
-                            });
-                        }
-                        Err(reason) => session.refuse(&call, reason).await,
-                    }
-                }
-                None => {
-                    let (turn, next) = session.stand_in_line();
-                    spawn(session, call, None, |s, c| async move {
-                        if let Some(turn) = turn {
-                            // Whatever became of the one before, it is this one's turn.
-                            let _ = turn.await;
-                        }
-                        proceed(s, c, authorization, Some(next)).await;
-                    });
-                }
-            }
+    match judged.verdict {
+        Verdict::Allow(permit) => {
+            let authorization = session.authorize(permit, judged.looked, &judged.by, Vec::new());
+            allowed(session, call, authorization).await;
         }
-        (Verdict::Escalate(escalation), Some(located)) => {
-            let snapshot = judged.by.snapshot;
-            spawn(session, call, None, |s, c| ask(s, c, located, escalation, snapshot));
+        Verdict::Escalate(escalation) => {
+            spawn(session, call, None, |s, c| ask(s, c, judged.looked, escalation, judged.by.snapshot));
         }
-        (Verdict::Deny(denial), located) => {
-            session.deny(&call, located.as_ref(), &denial, &judged.by.snapshot).await
-        }
-        (Verdict::Allow(_) | Verdict::Escalate(_), None) => {
-            session.deny(&call, None, &unresolved(), &judged.by.snapshot).await;
-        }
+        Verdict::Deny(denial) => session.deny(&call, &judged.looked, &denial, &judged.by.snapshot).await,
     }
+}
+
+/// Forwards at once where the server sees what the call needs and nobody waits; else the call stands in line.
+async fn allowed(session: &Arc<Session>, call: Call, authorization: Authorization) {
+    let at_once = |_: &ServerConnection| session.shows(&authorization) && session.nobody_in_line();
+    let Some(connection) = session.server.ready_now().filter(at_once) else {
+        let (turn, next) = session.stand_in_line();
+        return spawn(session, call, None, |s, c| wait_in_line(s, c, authorization, turn, next));
+    };
+    match forward(session, &call, &authorization, &connection).await {
+        Ok(pending) => {
+            let place = pending.place();
+            let resources = CallResources::default();
+            spawn(session, call, Some(place), |s, c| deliver(s, c, authorization, pending, resources));
+        }
+        Err(reason) => session.refuse(&call, reason).await,
+    }
+}
+
+async fn wait_in_line(
+    session: Arc<Session>,
+    call: Call,
+    authorization: Authorization,
+    turn: Option<oneshot::Receiver<()>>,
+    next: oneshot::Sender<()>,
+) {
+    if let Some(turn) = turn {
+        // Whatever became of the one before, it is this one's turn.
+        let _ = turn.await;
+    }
+    proceed(session, call, authorization, Some(next)).await;
 }
 
 fn spawn<F: Future<Output = ()> + Send + 'static>(
@@ -110,36 +112,33 @@ fn spawn<F: Future<Output = ()> + Send + 'static>(
 async fn ask(
     session: Arc<Session>,
     call: Call,
-    mut located: LocatedCall,
+    mut looked: LookedAt,
     mut escalation: Escalation,
     mut snapshot: Arc<PolicySnapshot>,
 ) {
     session.counts.asked.fetch_add(1, Ordering::Relaxed);
     let mut approved = Vec::new();
     for _ in 0..MOST_QUESTIONS {
-        match question(&session, &call, &located, &escalation, &snapshot).await {
+        match question(&session, &call, &looked, &escalation, &snapshot).await {
             Ok(yes) => approved.extend(yes),
             Err(reason) => return session.refuse(&call, reason).await,
         }
         let mut again = session.judge(&call.tool, &approved).await;
-        if !again.located.as_ref().is_none_or(|now| now.stands_as(&located)) {
+        if !again.looked.paths.stands_as(&looked.paths) {
             // What was said was said about something else.
             approved.clear();
             again = session.judge(&call.tool, &[]).await;
         }
-        match (again.verdict, again.located) {
-            (Verdict::Allow(permit), Some(now)) => {
-                let authorization = session.authorize(now, permit, &again.by, approved);
+        match again.verdict {
+            Verdict::Allow(permit) => {
+                let authorization = session.authorize(permit, again.looked, &again.by, approved);
                 return proceed(session, call, authorization, None).await;
             }
-            (Verdict::Escalate(next), Some(now)) => {
-                (located, escalation, snapshot) = (now, next, again.by.snapshot)
+            Verdict::Escalate(next) => {
+                (looked, escalation, snapshot) = (again.looked, next, again.by.snapshot)
             }
-            (Verdict::Deny(denial), now) => {
-                return session.deny(&call, now.as_ref(), &denial, &again.by.snapshot).await;
-            }
-            (Verdict::Allow(_) | Verdict::Escalate(_), None) => {
-                return session.deny(&call, None, &unresolved(), &again.by.snapshot).await;
+            Verdict::Deny(denial) => {
+                return session.deny(&call, &again.looked, &denial, &again.by.snapshot).await;
             }
         }
     }
@@ -151,12 +150,12 @@ async fn ask(
 async fn question(
     session: &Arc<Session>,
     call: &Call,
-    located: &LocatedCall,
+    looked: &LookedAt,
     escalation: &Escalation,
     snapshot: &PolicySnapshot,
-) -> Result<Vec<Asked>, String> {
+) -> Result<Vec<PendingApproval>, String> {
     let id = crate::clock::random_name().map_err(|e| format!("DENIED: no question could be made: {e}"))?;
-    let wanted = located.wanted(&escalation.values, session.config.file_writes);
+    let wanted = looked.paths.wanted(&escalation.values, session.config.file_writes);
     let hosts = session.grantable_hosts(escalation);
     let client = session.client_view();
     let command = std::iter::once(&session.config.command).chain(&session.config.args);
@@ -170,14 +169,13 @@ async fn question(
         tool: &call.tool.tool,
         escalation,
         wanted: &wanted,
-        call: &located.call,
-        found: &located.paths,
+        found: &looked.paths,
         hosts: &hosts,
         limits: snapshot.limits(),
         deadline: session.services.config.question_deadline(),
     });
     let offers = question.offers.clone();
-    let mut entry = session.about(call, Some(located), Event::Question, "a question was put to the person");
+    let mut entry = session.about(call, looked, Event::Question, "a question was put to the person");
     entry.policy_decision = Some(PolicyDecision::escalate(&escalation.by.rule, &escalation.by.reason));
     entry.policy_hash = Some(snapshot.hash.clone());
     entry.question_id = Some(id.clone());
@@ -188,12 +186,13 @@ async fn question(
     let outcome = session.services.broker.ask(question, session.settled(&call.tool)).await;
     drop(asking);
     session.services.changed();
-    session.answered(call, located, &id, &outcome, asked).await?;
+    session.answered(call, looked, &id, &outcome, asked).await?;
     match outcome {
         Outcome::Allowed { offer, lifetime } => {
             let offer = offers.get(offer).ok_or("DENIED: the answer names no offer.")?;
-            let now = session.judge(&call.tool, &[]).await.located;
-            if !now.is_some_and(|now| now.stands_as(located)) {
+            let now = session.judge(&call.tool, &[]).await;
+            // A call that is denied by now, or is about something else, is given nothing.
+            if matches!(now.verdict, Verdict::Deny(_)) || !now.looked.paths.stands_as(&looked.paths) {
                 return Ok(Vec::new());
             }
             if lifetime == Lifetime::Once {
@@ -243,34 +242,34 @@ async fn shown(
         // Mounting may have had to restart the server.
         let connection = session.server.ready().await.map_err(not_shown)?;
         let applied = session.server.applied();
-        if let Some((path, reason)) = authorization.located.first_of(&applied.failed) {
+        if let Some((path, reason)) = authorization.looked.paths.first_of(&applied.failed) {
             return Err(format!(
                 "The call was allowed, but the kernel could not show `{path}` to the server: {reason}."
             ));
         }
         // While it was waited, a grant may have been taken back, the policy or what the call names may have changed.
         let again = session.judge(&call.tool, &authorization.approved).await;
-        let now = match (again.verdict, again.located) {
-            (Verdict::Allow(permit), Some(now))
-                if now.call == authorization.located.call
-                    && (authorization.approved.is_empty() || now.stands_as(&authorization.located)) =>
-            {
-                session.authorize(now, permit, &again.by, authorization.approved.clone())
+        let now = match again.verdict {
+            Verdict::Allow(permit) if is_as_authorized(&permit, &again.looked, authorization) => {
+                session.authorize(permit, again.looked, &again.by, authorization.approved.clone())
             }
-            (Verdict::Deny(denial), _) => return Err(refusal::denied(&denial)),
-            (Verdict::Allow(_) | Verdict::Escalate(_), _) => return Err(refusal::changed()),
+            Verdict::Deny(denial) => return Err(refusal::denied(&denial)),
+            Verdict::Allow(_) | Verdict::Escalate(_) => return Err(refusal::changed()),
         };
         let leased = lease.as_ref().map_or(&[][..], Lease::needs);
         let is_shown = now.to_lease(&applied).iter().all(|need| leased.contains(need));
         *authorization = now;
         if is_shown {
-            return Ok((
-                forward(session, call, authorization, &authorization.permit, &connection).await?,
-                lease,
-            ));
+            return Ok((forward(session, call, authorization, &connection).await?, lease));
         }
     }
     Err(refusal::changed())
+}
+
+/// Whether a permit is for the call that was authorized; and where a person approved it, for what stood there then.
+fn is_as_authorized(permit: &Permit, looked: &LookedAt, authorization: &Authorization) -> bool {
+    let stands = || looked.paths.stands_as(&authorization.looked.paths);
+    permit.call() == authorization.permit.call() && (authorization.approved.is_empty() || stands())
 }
 
 /// Waits until the server sees what stands, and shows it what the call needs beside that.
@@ -295,11 +294,11 @@ async fn forward(
     session: &Session,
     call: &Call,
     authorization: &Authorization,
-    permit: &Permit,
     connection: &ServerConnection,
 ) -> Result<Pending, String> {
-    let params = call.tool.forwarded(&authorization.located.call).map_err(|e| format!("DENIED: {e}"))?;
-    let mut entry = session.about(call, Some(&authorization.located), Event::Decision, "allowed");
+    let permit = &authorization.permit;
+    let params = call.tool.forwarded(permit.call()).map_err(|e| format!("DENIED: {e}"))?;
+    let mut entry = session.about(call, &authorization.looked, Event::Decision, "allowed");
     let reason = permit.reasons().first();
     entry.policy_decision =
         reason.map(|r| PolicyDecision::allow(allowed_by(permit.allowed_by()), &r.rule, &r.reason));
@@ -329,7 +328,7 @@ async fn deliver(
         Answered::Failed(_) => CallResult::NoAnswer,
     };
     session.pass_on(&call.ticket, blocked.unwrap_or(answered), held).await;
-    let mut entry = session.about(&call, Some(&authorization.located), Event::Outcome, "the server answered");
+    let mut entry = session.about(&call, &authorization.looked, Event::Outcome, "the server answered");
     entry.arguments = None;
     entry.result = Some(result);
     entry.duration_ms = Some(millis(call.began));
@@ -359,11 +358,6 @@ async fn answer(
         session.closed_early(&call.tool.tool, closed, why).await;
     }
     answer.await
-}
-
-/// A verdict other than deny about a call that was never resolved cannot be; if it is, the call is denied.
-fn unresolved() -> Denial {
-    Denial::invalid("the call was not resolved")
 }
 
 fn is_error(result: &RawValue) -> bool {

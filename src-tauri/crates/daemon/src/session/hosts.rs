@@ -4,14 +4,14 @@ use super::Session;
 use crate::network::Loan;
 use crate::wire::Id;
 use ironcurtain_egress::Target;
-use ironcurtain_policy::{Asked, Escalation, Role};
+use ironcurtain_policy::{Escalation, PendingApproval, Role};
 
 impl Session {
     /// The hosts that a call is asked about, when it is about fetching from hosts and nothing else, and the server's proxy
     /// could let each through.
     pub(super) fn grantable_hosts(&self, escalation: &Escalation) -> Vec<Target> {
         let Some(network) = &self.network else { return Vec::new() };
-        let host = |asked: &Asked| {
+        let host = |asked: &PendingApproval| {
             let fetched = asked.role == Some(Role::FetchUrl);
             target(asked).filter(|target| fetched && network.could_reach(target))
         };
@@ -22,21 +22,21 @@ impl Session {
     }
 
     /// Opens what the person said yes to for a call, for as long as that is under way.
-    pub(super) fn lend(&self, call: &Id, approved: &[Asked]) -> Option<Loan> {
+    pub(super) fn lend(&self, call: &Id, approved: &[PendingApproval]) -> Option<Loan> {
         let network = self.network.as_ref()?;
         let targets = self.hosts_of(approved);
         (!targets.is_empty()).then(|| network.lend(call.as_json(), targets))
     }
 
     /// The hosts that the person said yes to for a call, and that the server's proxy could let through.
-    pub(super) fn hosts_of(&self, approved: &[Asked]) -> Vec<Target> {
+    pub(super) fn hosts_of(&self, approved: &[PendingApproval]) -> Vec<Target> {
         let Some(network) = &self.network else { return Vec::new() };
         approved.iter().filter_map(target).filter(|target| network.could_reach(target)).collect()
     }
 }
 
 /// Where an address leads, as the proxy spells it.
-fn target(asked: &Asked) -> Option<Target> {
+fn target(asked: &PendingApproval) -> Option<Target> {
     let (host, port) = asked.host_and_port()?;
     Target::parse(&format!("{host}:{port}"), None).ok()
 }

@@ -2,7 +2,7 @@
 
 use crate::wire::Fields;
 use ironcurtain_policy::ResolvedCall;
-use ironcurtain_policy::strict::{Once, exact};
+use ironcurtain_policy::strict::{UniqueNames, exact};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -36,7 +36,7 @@ impl ToolCall {
         };
         let mut arguments = Map::new();
         for (name, raw) in raw_arguments.iter() {
-            let Once(value) = parse(raw, name)?;
+            let UniqueNames(value) = parse(raw, name)?;
             exact(raw.get()).map_err(|misread| format!("`{name}`: {misread}"))?;
             arguments.insert(name.to_owned(), value);
         }

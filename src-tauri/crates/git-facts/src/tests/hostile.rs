@@ -146,7 +146,7 @@ fn what_is_looked_up_is_what_is_sent() {
             if is_remote(at) { Fact::Remotes(vec![GITHUB.to_owned()]) } else { Fact::Path(path.clone()) }
         };
         let facts: Vec<Fact> = (0..plan.values().len()).map(fact).collect();
-        let call = plan.with_facts(facts).unwrap();
+        let call = plan.resolve(facts).unwrap();
         let sent = |argument: &str| call.transport_arguments()[argument].as_str().unwrap().to_owned();
         let looked_up: Vec<_> = question.values.into_iter().map(|(_, value)| value).collect();
         assert_eq!(looked_up, [Some(sent("remote"))]);

@@ -4,8 +4,8 @@ use super::slots::{self, Slot};
 use super::{Change, Difference, Outcome, probes};
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::{
-    Annotations, Context, Decision, Fact, Gates, Policy, Protected, ResolvedCall, RoleSet, Rule, Settled,
-    SharedStr, ToolAnnotation, explain, judge,
+    AllowedHosts, Annotations, Context, Decision, Fact, Policy, ProtectedPaths, ResolvedCall, RoleSet, Rule,
+    SettledBy, ToolAnnotation, explain, judge,
 };
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
@@ -71,7 +71,7 @@ impl<'a> Comparing<'a> {
     fn rules_about(&self, server: &str, tool: &str, differing: &BTreeSet<String>) -> Vec<&'a Rule> {
         let of = |policy: &'a Policy, differs: bool| {
             let about = policy.rules_for(server, tool);
-            about.filter(move |rule| differing.contains(rule.name().as_str()) == differs)
+            about.filter(move |rule| differing.contains(rule.name().as_ref()) == differs)
         };
         of(self.new, true).chain(of(self.old, true)).chain(of(self.new, false)).collect()
     }
@@ -84,7 +84,7 @@ impl<'a> Comparing<'a> {
             Some(_) | None => Some(Fact::Plain),
         });
         let facts = facts.collect::<Option<Vec<_>>>()?;
-        plan.with_facts(facts).ok()
+        plan.resolve(facts).ok()
     }
 
     /// Values of an argument beside which a difference in another one shows: those that come out loosest, and no two
@@ -104,7 +104,7 @@ impl<'a> Comparing<'a> {
         let mut ranked = BTreeMap::new();
         for value in slot.values.iter().step_by(step).chain(last) {
             let mut arguments = others.clone();
-            arguments.remove(slot.name.as_str());
+            arguments.remove(slot.name.as_ref());
             arguments.extend(value.iter().map(|value| (slot.name.to_string(), value.clone())));
             if let Some(call) = self.resolve(server, tool, &Arc::new(arguments)) {
                 let worst = |policy| worst(policy, &call, slot.name);
@@ -136,29 +136,31 @@ pub(crate) fn situations(
 }
 
 /// What becomes of the values of one argument, whatever becomes of the others.
-fn worst(policy: &Policy, call: &ResolvedCall, argument: &SharedStr) -> Outcome {
-    let steps = explain(policy, &by_the_rules_alone(&Gates::default()), call).steps;
+fn worst(policy: &Policy, call: &ResolvedCall, argument: &Arc<str>) -> Outcome {
+    let steps = explain(policy, &by_the_rules_alone(&AllowedHosts::default()), call.clone()).steps;
     let of_argument = steps.iter().filter(|step| step.argument == *argument);
-    let outcomes = of_argument.map(|step| match &step.settled {
-        Settled::Rule { then: Decision::Allow, .. } | Settled::Sandbox | Settled::Grant(_) => Outcome::Allow,
-        Settled::Rule { then: Decision::Escalate, .. } => Outcome::Escalate,
-        Settled::Rule { then: Decision::Deny, .. } => Outcome::Deny,
-        Settled::Nothing => Outcome::Uncovered,
+    let outcomes = of_argument.map(|step| match &step.settled_by {
+        SettledBy::Rule { then: Decision::Allow, .. } | SettledBy::SessionFolder | SettledBy::Grant(_) => {
+            Outcome::Allow
+        }
+        SettledBy::Rule { then: Decision::Escalate, .. } => Outcome::Escalate,
+        SettledBy::Rule { then: Decision::Deny, .. } => Outcome::Deny,
+        SettledBy::NoRule => Outcome::Uncovered,
     });
     outcomes.max().unwrap_or(Outcome::Allow)
 }
 
-fn decide(policy: &Policy, call: &ResolvedCall) -> (Outcome, SharedStr) {
-    let verdict = judge(policy, &by_the_rules_alone(&Gates::default()), call);
+fn decide(policy: &Policy, call: &ResolvedCall) -> (Outcome, Arc<str>) {
+    let verdict = judge(policy, &by_the_rules_alone(&AllowedHosts::default()), call.clone());
     (Outcome::of(&verdict), verdict.rule().into())
 }
 
 /// Without session sandbox, grants, gates and protected paths, which no policy changes.
-fn by_the_rules_alone(gates: &Gates) -> Context<'_> {
+fn by_the_rules_alone(gates: &AllowedHosts) -> Context<'_> {
     Context {
         sandbox: None,
         sandbox_servers: &[],
-        protected: Protected::NOTHING,
+        protected: ProtectedPaths::NOTHING,
         gates,
         grants: &[],
         hosts: &[],

@@ -95,13 +95,13 @@ impl Calls {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ironcurtain_policy::SharedStr;
     use serde_json::json;
+    use std::sync::Arc;
 
     /// The calls of a tool whose arguments have so many values, as the values of `w`, `x`, `y` and `z`, and whether they
     /// were cut short. Two values of each stand beside those of another.
     fn made_up(counts: [usize; 4], most: usize) -> (String, bool) {
-        let names = ["w", "x", "y", "z"].map(SharedStr::fixed);
+        let names = ["w", "x", "y", "z"].map(Arc::<str>::from);
         let slot = |(name, count)| Slot {
             name,
             values: (0..count).map(|value| Some(json!(value))).collect(),

@@ -2,15 +2,16 @@
 
 use super::values::Texts;
 use ironcurtain_policy::Schema;
-use ironcurtain_policy::{Condition, Role, Rule, SharedStr, ToolAnnotation};
+use ironcurtain_policy::{ArgumentCondition, Role, Rule, ToolAnnotation};
 use serde_json::{Map, Value, json};
+use std::sync::Arc;
 
 /// The most values that a shape lists and that are tried.
 const MOST_WORDS: usize = 64;
 
 /// One argument.
 pub(super) struct Slot<'a> {
-    pub(super) name: &'a SharedStr,
+    pub(super) name: &'a Arc<str>,
     /// What it may hold; nothing where it is left out. Never empty.
     pub(super) values: Vec<Option<Value>>,
     pub(super) cut_short: bool,
@@ -23,7 +24,7 @@ pub(super) fn slots<'a>(tool: &'a ToolAnnotation, rules: &[&Rule]) -> Vec<Slot<'
 }
 
 impl<'a> Slot<'a> {
-    fn new(tool: &'a ToolAnnotation, name: &'a SharedStr, rules: &[&Rule]) -> Self {
+    fn new(tool: &'a ToolAnnotation, name: &'a Arc<str>, rules: &[&Rule]) -> Self {
         let declared = Declared::of(tool, name);
         let roles = roles_of(tool, name);
         let texts = Texts::of(rules, &roles);
@@ -62,13 +63,13 @@ impl<'a> Slot<'a> {
         let mut values: Vec<Value> = guards
             .iter()
             .flat_map(|guard| match &guard.condition {
-                Condition::Equals(value) => std::slice::from_ref(value),
-                Condition::In(values) => values.as_slice(),
-                Condition::Present
-                | Condition::Absent
-                | Condition::Truthy
-                | Condition::Falsy
-                | Condition::Never => &[],
+                ArgumentCondition::Equals(value) => std::slice::from_ref(value),
+                ArgumentCondition::In(values) => values.as_slice(),
+                ArgumentCondition::Present
+                | ArgumentCondition::Absent
+                | ArgumentCondition::Truthy
+                | ArgumentCondition::Falsy
+                | ArgumentCondition::Never => &[],
             })
             .cloned()
             .collect();
@@ -87,7 +88,7 @@ impl<'a> Slot<'a> {
 }
 
 /// Every role that an argument can carry and that some rule can look at.
-fn roles_of(tool: &ToolAnnotation, name: &SharedStr) -> Vec<Role> {
+fn roles_of(tool: &ToolAnnotation, name: &Arc<str>) -> Vec<Role> {
     let here = tool.arguments.iter().filter(|(known, _)| known == name);
     let all =
         here.flat_map(|(_, roles)| roles.default.iter().chain(roles.when.iter().flat_map(|g| &g.roles)));
@@ -96,17 +97,17 @@ fn roles_of(tool: &ToolAnnotation, name: &SharedStr) -> Vec<Role> {
 
 /// What the server declares of an argument.
 struct Declared<'a> {
-    name: &'a SharedStr,
+    name: &'a Arc<str>,
     schema: &'a Value,
     shape: Schema,
     required: bool,
 }
 
 impl<'a> Declared<'a> {
-    fn of(tool: &'a ToolAnnotation, name: &'a SharedStr) -> Self {
+    fn of(tool: &'a ToolAnnotation, name: &'a Arc<str>) -> Self {
         const ANYTHING: &Value = &Value::Null;
         let whole = tool.input_schema.as_ref();
-        let named = whole.and_then(|whole| whole.get("properties")?.get(name.as_str()));
+        let named = whole.and_then(|whole| whole.get("properties")?.get(name.as_ref()));
         let schema = named.or_else(|| whole?.get("additionalProperties")).unwrap_or(ANYTHING);
         let required = whole.and_then(|whole| whole.get("required")?.as_array()).into_iter().flatten();
         let required = required.filter_map(Value::as_str).any(|required| *required == **name);

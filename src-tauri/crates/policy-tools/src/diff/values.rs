@@ -4,8 +4,8 @@
 //!   there are values for which it holds, values for which it may be meant, and besides some for which none does.
 //! - What rules that differ name comes first: it is judged, however much is cut short.
 
+use ironcurtain_policy::HostPattern;
 use ironcurtain_policy::ListEntry;
-use ironcurtain_policy::Pattern;
 use ironcurtain_policy::{Category, Role, Rule};
 use std::collections::HashSet;
 
@@ -146,11 +146,11 @@ impl Collector {
 }
 
 /// Places that a pattern covers, and one that it may be meant for.
-fn places(pattern: &Pattern) -> Vec<String> {
+fn places(pattern: &HostPattern) -> Vec<String> {
     match pattern {
-        Pattern::Any => vec!["elsewhere.example".to_owned()],
-        Pattern::Below(host) => vec![host.clone(), format!("below.{host}")],
-        Pattern::Exact(place) if place.contains('/') => vec![place.clone(), format!("{place}.git")],
-        Pattern::Exact(place) => vec![place.clone()],
+        HostPattern::Any => vec!["elsewhere.example".to_owned()],
+        HostPattern::Below(host) => vec![host.clone(), format!("below.{host}")],
+        HostPattern::Exact(place) if place.contains('/') => vec![place.clone(), format!("{place}.git")],
+        HostPattern::Exact(place) => vec![place.clone()],
     }
 }

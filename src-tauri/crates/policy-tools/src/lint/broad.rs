@@ -2,8 +2,8 @@
 
 use super::{FindingKind, Tools, shadow};
 use ironcurtain_paths::CanonicalPath;
+use ironcurtain_policy::HostPattern;
 use ironcurtain_policy::ListEntry;
-use ironcurtain_policy::Pattern;
 use ironcurtain_policy::{Category, Decision, Role, Rule};
 
 /// What a rule opens too wide after those before it, and the fields that say so.
@@ -21,7 +21,7 @@ pub(super) fn find(
     if let Some(within) = rule.within().filter(|within| within.contains(home)) {
         found.push(("if.paths.within", FindingKind::BroadFolder(within.clone())));
     }
-    let any = |pattern: &Pattern| *pattern == Pattern::Any;
+    let any = |pattern: &HostPattern| *pattern == HostPattern::Any;
     if condition.domains.as_ref().is_some_and(|domains| domains.allowed.all().iter().any(any)) {
         found.push(("if.domains.allowed", FindingKind::AnyHost));
     }

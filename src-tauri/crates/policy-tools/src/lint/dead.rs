@@ -2,7 +2,7 @@
 
 use super::{FindingKind, Tool, Tools};
 use ironcurtain_paths::CanonicalPath;
-use ironcurtain_policy::{Decision, Protected, Role, Rule};
+use ironcurtain_policy::{Decision, ProtectedPaths, Role, Rule};
 use ironcurtain_policy::{ListEntry, RuleCondition};
 
 /// Letters that are wildcards elsewhere.
@@ -12,7 +12,7 @@ const WILDCARDS: [char; 3] = ['*', '?', '$'];
 pub(super) fn find(
     rule: &Rule,
     tools: &Tools<'_>,
-    protected: &Protected,
+    protected: &ProtectedPaths,
 ) -> Option<(&'static str, FindingKind)> {
     let condition = &rule.condition;
     let dead = |field: &'static str, why: &str| Some((field, FindingKind::Dead(why.to_owned())));

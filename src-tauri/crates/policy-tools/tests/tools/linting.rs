@@ -1,7 +1,7 @@
 //! What is said about policies that load and are questionable all the same.
 
 use crate::scene::{Scene, path, policy, spelled};
-use ironcurtain_policy::{Annotations, DynamicLists, Policy, Protected, defaults};
+use ironcurtain_policy::{Annotations, DynamicLists, Policy, ProtectedPaths, defaults};
 use ironcurtain_policy_tools::lint::lint;
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ fn findings(rules: &[(&str, Value, &str)], about_rules: bool) -> Vec<String> {
         .collect()
 }
 
-fn protected() -> Protected {
+fn protected() -> ProtectedPaths {
     [path("/home/ann/.ssh")].into_iter().collect()
 }
 

@@ -3,7 +3,8 @@
 use crate::mix::Call;
 use ironcurtain_paths::{CanonicalPath, Resolver};
 use ironcurtain_policy::{
-    Annotations, Context, DynamicLists, Fact, Gates, PlannedValue, Policy, Protected, ResolvedCall, defaults,
+    AllowedHosts, Annotations, Context, DynamicLists, Fact, PlannedValue, Policy, ProtectedPaths,
+    ResolvedCall, defaults,
 };
 use serde_json::{Value, json};
 use std::hint::black_box;
@@ -14,8 +15,8 @@ pub struct World {
     pub name: String,
     pub policy: Policy,
     annotations: Annotations,
-    protected: Protected,
-    gates: Gates,
+    protected: ProtectedPaths,
+    gates: AllowedHosts,
     sandbox: CanonicalPath,
     servers: [String; 2],
     resolver: Resolver,
@@ -92,11 +93,11 @@ fn world(disk: &Disk, name: String, policy: &str, annotations: &str, lists: Opti
     let policy = Policy::from_json(policy, "policy", &within, &lists).expect("a policy");
     let annotations = Annotations::from_json(annotations, "annotations").expect("annotations");
     let sandbox = home.join("box").expect("a folder");
-    let protected: Protected = ironcurtain_paths::protected::secrets(&home).into_iter().collect();
+    let protected: ProtectedPaths = ironcurtain_paths::protected::secrets(&home).into_iter().collect();
     let name = format!("{name} ({} rules)", policy.rules().len());
     let resolver = Resolver::new(home, sandbox.clone());
     let servers = ["filesystem".to_owned(), "git".to_owned()];
-    World { name, policy, annotations, protected, gates: Gates::default(), sandbox, servers, resolver }
+    World { name, policy, annotations, protected, gates: AllowedHosts::default(), sandbox, servers, resolver }
 }
 
 impl World {
@@ -119,7 +120,7 @@ impl World {
             Some(raw) if value.is_path() => Fact::Path(find(self, raw)),
             Some(_) | None => Fact::Plain,
         };
-        plan.with_facts(plan.values().iter().map(fact)).expect("a call")
+        plan.resolve(plan.values().iter().map(fact)).expect("a call")
     }
 
     /// The paths that a call gives.

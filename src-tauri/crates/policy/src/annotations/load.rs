@@ -6,9 +6,8 @@
 pub(crate) mod guards;
 
 use super::{Annotations, ArgumentRoles, KnownTool, Taken, ToolAnnotation};
-use crate::names::Names;
 use crate::spot::{Source, Spot};
-use crate::{LoadError, Role, Roles, SharedStr, strict};
+use crate::{LoadError, Role, Roles, strict};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -25,19 +24,18 @@ impl Annotations {
         let source = Source { file, text };
         let stored: StoredFile = strict::read_file(source)?;
         source.check_version(stored.schema_version)?;
-        let mut servers: Names<Names<Arc<KnownTool>>> = Names::default();
+        let mut servers: BTreeMap<String, BTreeMap<String, Arc<KnownTool>>> = BTreeMap::new();
         for (server, stored) in stored.servers {
-            let Some(tools) = servers.entry(&server) else { continue };
+            let tools = servers.entry(server.clone()).or_default();
             for (index, tool) in stored.tools.into_iter().enumerate() {
                 let at = Reading { source, server: &server, index, tool: tool_name(&tool, index) };
                 let (name, annotation) = at.tool(tool)?;
-                if tools.has(&name) {
+                if tools.contains_key(&name) {
                     return Err(at.error(TOOL_NAME, "the tool is annotated twice"));
                 }
-                if let Some(place) = tools.entry(&name) {
-                    let (server, name) = (server.as_str().into(), name.into());
-                    *place = Arc::new(KnownTool { server, name, annotation });
-                }
+                let known =
+                    KnownTool { server: server.as_str().into(), name: name.as_str().into(), annotation };
+                tools.insert(name, Arc::new(known));
             }
         }
         Ok(Self { servers })
@@ -122,7 +120,7 @@ impl Reading<'_> {
         }
         let taken = Taken::new(&arguments, input_schema.as_ref());
         self.check_conditions(&arguments, &taken)?;
-        let deep = arguments.iter().map(|(name, _): &(SharedStr, _)| name).filter(|name| says_how_deep(name));
+        let deep = arguments.iter().map(|(name, _): &(Arc<str>, _)| name).filter(|name| says_how_deep(name));
         let annotation = ToolAnnotation {
             descends: descends.unwrap_or_else(|| names_a_recursive_tool(&name)),
             deep: if descends.is_none() { deep.cloned().collect() } else { Vec::new() },

@@ -3,33 +3,33 @@
 //! - An argument is known when it is annotated, and declared where the server declares which there are.
 
 use super::ArgumentRoles;
-use crate::names::Names;
-use crate::schema::{Expected, Misfit, Schema};
+use crate::Denial;
+use crate::schema::{Expected, Schema, SchemaMismatch};
 use crate::spot::Spot;
-use crate::{Denial, SharedStr};
 use serde_json::{Map, Value};
-use smallvec::{SmallVec, smallvec};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// What each argument may be. Understood once, when it is loaded; a call that fits costs no memory.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Taken {
     /// The place of each argument that a call may give.
-    places: Names<usize>,
+    places: BTreeMap<String, usize>,
     /// What each annotated argument may be, with its name; nothing where the server does not say.
-    shapes: Vec<Option<(SharedStr, Schema)>>,
+    shapes: Vec<Option<(Arc<str>, Schema)>>,
     /// The arguments that must be given, and the place of each. One without a place no call may give: none fits.
-    required: Vec<(SharedStr, Option<usize>)>,
+    required: Vec<(Arc<str>, Option<usize>)>,
     /// What is said of all of them together.
     whole: Schema,
 }
 
 /// What a call gives for each annotated argument.
-pub(crate) type Values<'a> = SmallVec<[Option<&'a Value>; 8]>;
+pub(crate) type Values<'a> = Vec<Option<&'a Value>>;
 
 impl Taken {
-    pub(super) fn new(arguments: &[(SharedStr, ArgumentRoles)], input_schema: Option<&Value>) -> Self {
+    pub(super) fn new(arguments: &[(Arc<str>, ArgumentRoles)], input_schema: Option<&Value>) -> Self {
         let whole = input_schema.map(Schema::of_arguments).unwrap_or_default();
-        let mut places: Names<usize> = Names::default();
+        let mut places: BTreeMap<String, usize> = BTreeMap::new();
         let mut shapes = Vec::with_capacity(arguments.len());
         for (at, (name, _)) in arguments.iter().enumerate() {
             let (is_known, shape) = match whole.expects(name) {
@@ -37,19 +37,19 @@ impl Taken {
                 Expected::Nothing => (false, None),
                 Expected::This(shape) => (true, Some((name.clone(), shape.clone()))),
             };
-            if let Some(place) = is_known.then(|| places.entry(name)).flatten() {
-                *place = at;
+            if is_known {
+                places.insert(name.to_string(), at);
             }
             shapes.push(shape);
         }
         let required =
-            whole.required().iter().map(|name| (name.clone(), places.get(name).copied())).collect();
+            whole.required().iter().map(|name| (name.clone(), places.get(&**name).copied())).collect();
         Self { places, shapes, required, whole }
     }
 
     /// Whether a call may give an argument of this name.
     pub(crate) fn knows(&self, name: &str) -> bool {
-        self.places.has(name)
+        self.places.contains_key(name)
     }
 
     /// Puts what a call gives in order.
@@ -57,7 +57,7 @@ impl Taken {
     /// # Errors
     /// A denial when an argument is not known, is missing, or has the wrong shape.
     pub(crate) fn take<'a>(&self, arguments: &'a Map<String, Value>) -> Result<Values<'a>, Denial> {
-        let mut values: Values<'_> = smallvec![None; self.shapes.len()];
+        let mut values: Values<'_> = vec![None; self.shapes.len()];
         for (name, value) in arguments {
             let place = self.places.get(name).and_then(|place| values.get_mut(*place));
             *place.ok_or_else(|| Denial::invalid(format!("the tool has no argument `{name}`")))? =
@@ -70,10 +70,10 @@ impl Taken {
         Ok(values)
     }
 
-    fn check(&self, values: &[Option<&Value>]) -> Result<(), Misfit> {
+    fn check(&self, values: &[Option<&Value>]) -> Result<(), SchemaMismatch> {
         let given = |place: Option<usize>| place.and_then(|place| *values.get(place)?);
         if let Some((missing, _)) = self.required.iter().find(|(_, place)| given(*place).is_none()) {
-            return Err(Misfit::missing(Spot::Whole, missing));
+            return Err(SchemaMismatch::missing(Spot::Whole, missing));
         }
         let mut given =
             values.iter().zip(&self.shapes).filter_map(|(value, shape)| value.zip(shape.as_ref()));

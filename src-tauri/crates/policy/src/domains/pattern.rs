@@ -1,12 +1,12 @@
 //! What one pattern covers.
 
 use super::host::{CleanHost, HostKind, is_below};
-use super::{Destination, Place};
+use super::{Destination, Site};
 use percent_encoding::percent_decode_str;
 
 /// A pattern for places.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Pattern {
+pub enum HostPattern {
     /// Any named public host.
     Any,
     /// A host and what is below it.
@@ -15,7 +15,7 @@ pub enum Pattern {
     Exact(String),
 }
 
-impl Pattern {
+impl HostPattern {
     /// Takes a pattern as it is spelled. One that no host can match covers what is spelled like it.
     #[must_use]
     pub fn parse(text: &str) -> Self {
@@ -24,7 +24,7 @@ impl Pattern {
         }
         match text.strip_prefix("*.") {
             Some(below) => Self::Below(CleanHost::spelled(below).name),
-            None => Self::Exact(Place::new(text).domain),
+            None => Self::Exact(Site::new(text).domain),
         }
     }
 
@@ -55,7 +55,7 @@ impl Pattern {
     /// Whether it covers a place, given as `host` or `host/path`.
     #[must_use]
     pub fn covers(&self, domain: &str) -> bool {
-        self.covers_place(&Place::new(domain))
+        self.covers_site(&Site::new(domain))
     }
 
     /// Whether it covers all that another pattern covers.
@@ -69,12 +69,12 @@ impl Pattern {
         }
     }
 
-    pub(super) fn covers_place(&self, place: &Place) -> bool {
-        let host = place.host();
+    pub(super) fn covers_site(&self, site: &Site) -> bool {
+        let host = site.host();
         match self {
-            Self::Any => !host.is_empty() && place.kind == HostKind::Public,
-            Self::Below(parent) => place.has_name() && is_below(host, parent),
-            Self::Exact(wanted) if wanted.contains('/') => *wanted == place.domain,
+            Self::Any => !host.is_empty() && site.kind == HostKind::Public,
+            Self::Below(parent) => site.has_name() && is_below(host, parent),
+            Self::Exact(wanted) if wanted.contains('/') => *wanted == site.domain,
             Self::Exact(wanted) => !wanted.is_empty() && wanted == host,
         }
     }
@@ -82,21 +82,21 @@ impl Pattern {
     /// Whether it may be meant for where a value leads, which it does not cover. Nobody knows where one without a place
     /// leads.
     pub(crate) fn may_mean(&self, destination: &Destination) -> bool {
-        destination.place.as_ref().is_none_or(|place| self.may_mean_place(place))
+        destination.site.as_ref().is_none_or(|site| self.may_mean_site(site))
     }
 
     /// Whether it may be meant for a host given as text, which it does not cover.
     pub(crate) fn may_mean_host(&self, host: &str) -> bool {
-        self.may_mean_place(&Place::new(host))
+        self.may_mean_site(&Site::new(host))
     }
 
     /// It may be for a name of this machine or an address as `*`, for a repository in another spelling as an exact one, and for
     /// anything that is no host.
-    fn may_mean_place(&self, place: &Place) -> bool {
-        match (self, place.kind) {
+    fn may_mean_site(&self, site: &Site) -> bool {
+        match (self, site.kind) {
             (_, HostKind::Odd) => true,
             (Self::Any, HostKind::Local | HostKind::Address) => true,
-            (Self::Exact(wanted), _) => wanted.contains('/') && loosely(wanted) == loosely(&place.domain),
+            (Self::Exact(wanted), _) => wanted.contains('/') && loosely(wanted) == loosely(&site.domain),
             (Self::Any | Self::Below(_), _) => false,
         }
     }

@@ -5,39 +5,39 @@
 //! - In doubt a rule that allows does not cover a value, and a rule that asks or denies does: an address that nobody
 //!   understands, or a repository in another spelling, does not slip past a rule that is meant for it.
 
-use super::tally::Finding;
+use super::value::JudgedValue;
 use crate::{
-    Decision, DomainsCondition, Given, ListCondition, Miss, PathsCondition, ResolvedCall, Resource, Role,
-    RoleSet, Rule,
+    Decision, DomainsCondition, ListCondition, Mismatch, PathsCondition, ResolvedCall, ResolvedValue,
+    Resource, Role, RoleSet, Rule,
 };
 
 /// One value that is judged in one role; a role of the tool that the call gives no value for has none.
 #[derive(Clone, Copy)]
-pub(super) struct Scope<'a> {
+pub(super) struct ValueInRole<'a> {
     pub(super) role: Role,
-    pub(super) given: Option<&'a Given>,
+    pub(super) given: Option<&'a ResolvedValue>,
 }
 
-/// How surely a condition holds, the least sure first.
+/// How certainly a condition is met, the least certain first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Holds {
+pub(crate) enum Match {
     /// It may be meant for the value, which it does not name.
-    InDoubt,
+    Possible,
     /// It names the value.
-    Surely,
+    Certain,
 }
 
 /// The rule that decides, of the rules about something in their order: the first one that covers it. One that asks in
 /// doubt decides only where a rule after it would allow: it never stands before one that denies.
 pub(super) fn first<'a>(
     rules: impl Iterator<Item = &'a Rule>,
-    mut cover: impl FnMut(&'a Rule) -> Option<Holds>,
+    mut cover: impl FnMut(&'a Rule) -> Option<Match>,
 ) -> Option<&'a Rule> {
     let mut asks = None;
     for rule in rules {
         match (cover(rule), rule.then) {
             (None, _) => {}
-            (Some(Holds::InDoubt), Decision::Escalate) => drop(asks.get_or_insert(rule)),
+            (Some(Match::Possible), Decision::Escalate) => drop(asks.get_or_insert(rule)),
             (Some(_), Decision::Deny) => return Some(rule),
             (Some(_), Decision::Allow | Decision::Escalate) => return asks.or(Some(rule)),
         }
@@ -45,84 +45,88 @@ pub(super) fn first<'a>(
     None
 }
 
-impl<'a> Scope<'a> {
+impl<'a> ValueInRole<'a> {
     /// Whether a rule covers the value, and if not, why.
-    pub(super) fn cover(&self, rule: &Rule, call: &ResolvedCall) -> Result<Holds, Miss> {
+    pub(super) fn cover(&self, rule: &Rule, call: &ResolvedCall) -> Result<Match, Mismatch> {
         let condition = &rule.condition;
         if !condition.speaks_about(self.role) {
-            return Err(Miss::OtherRoles);
+            return Err(Mismatch::OtherRoles);
         }
-        let doubt = Doubt::of(rule);
-        let paths = all(condition.paths.iter().map(|paths| self.within(paths, call, doubt)))
-            .ok_or(Miss::NotWithin)?;
+        let possible = PossibleMatch::of(rule);
+        let paths = all(condition.paths.iter().map(|paths| self.within(paths, call, possible)))
+            .ok_or(Mismatch::NotWithin)?;
         let values = || call.values(self.role);
         let domains = condition.domains.iter();
         let in_domains =
-            |domains| doubt.hold_for(self.given, values(), |value| doubt.in_domains(domains, value));
-        let domains = all(domains.map(in_domains)).ok_or(Miss::NotInDomains)?;
+            |domains| possible.hold_for(self.given, values(), |value| possible.in_domains(domains, value));
+        let domains = all(domains.map(in_domains)).ok_or(Mismatch::NotInDomains)?;
         // A list about the judged role is about its values; a list about other roles is about theirs.
         let listed = |list: &ListCondition| match list.roles.contains(&self.role) {
-            true => doubt.hold_for(self.given, values(), |value| doubt.on_list(list, value)),
-            false => doubt.hold_for(None, of_roles(list, call), |value| doubt.on_list(list, value)),
+            true => possible.hold_for(self.given, values(), |value| possible.on_list(list, value)),
+            false => possible.hold_for(None, of_roles(list, call), |value| possible.on_list(list, value)),
         };
-        let lists = all(condition.lists.iter().flatten().map(listed)).ok_or(Miss::NotListed)?;
+        let lists = all(condition.lists.iter().flatten().map(listed)).ok_or(Mismatch::NotListed)?;
         Ok(paths.min(domains).min(lists))
     }
 
-    pub(super) fn finding(&self) -> Finding<'a> {
-        Finding { role: Some(self.role), given: self.given }
+    pub(super) fn judged(&self) -> JudgedValue<'a> {
+        JudgedValue { role: Some(self.role), given: self.given }
     }
 
     /// A folder that is moved, removed or gone through takes along what lies in it: a rule that asks or denies about that is
     /// meant, too.
-    fn within(&self, paths: &PathsCondition, call: &ResolvedCall, doubt: Doubt) -> Option<Holds> {
+    fn within(&self, paths: &PathsCondition, call: &ResolvedCall, possible: PossibleMatch) -> Option<Match> {
         let given = self.given?;
         let Resource::Path(path) = &given.value else { return None };
         let goes_down = || given.roles.meets(RoleSet::DESCENDING) || call.descends();
-        doubt.holds(paths.within.contains(path), || path.contains(&paths.within) && goes_down())
+        possible.holds(paths.within.contains(path), || path.contains(&paths.within) && goes_down())
     }
 }
 
 /// Whether a rule covers a call of a tool that names no resource.
-pub(super) fn cover_call(rule: &Rule, call: &ResolvedCall) -> Option<Holds> {
+pub(super) fn cover_call(rule: &Rule, call: &ResolvedCall) -> Option<Match> {
     let condition = &rule.condition;
     let has_role = |roles: &Vec<Role>| roles.iter().any(|role| call.carried.contains(*role));
     let is_about_calls = condition.roles.as_ref().is_none_or(has_role)
         && condition.paths.is_none()
         && condition.domains.is_none();
-    let doubt = Doubt::of(rule);
-    let listed =
-        |list: &ListCondition| doubt.hold_for(None, of_roles(list, call), |value| doubt.on_list(list, value));
+    let possible = PossibleMatch::of(rule);
+    let listed = |list: &ListCondition| {
+        possible.hold_for(None, of_roles(list, call), |value| possible.on_list(list, value))
+    };
     is_about_calls.then(|| all(condition.lists.iter().flatten().map(listed)))?
 }
 
 /// Whether a rule covers one of the values of a call, or the call as a whole when it names no resource.
 pub(crate) fn covers_some(rule: &Rule, call: &ResolvedCall) -> bool {
     let covers = |role: &Role| {
-        let is_covered = |given| Scope { role: *role, given }.cover(rule, call).is_ok();
+        let is_covered = |given| ValueInRole { role: *role, given }.cover(rule, call).is_ok();
         let mut values = call.values(*role).map(Some).peekable();
         if values.peek().is_none() { is_covered(None) } else { values.any(is_covered) }
     };
     if call.roles().is_empty() { cover_call(rule, call).is_some() } else { call.roles().iter().any(covers) }
 }
 
-fn of_roles<'a>(list: &'a ListCondition, call: &'a ResolvedCall) -> impl Iterator<Item = &'a Given> + Clone {
+fn of_roles<'a>(
+    list: &'a ListCondition,
+    call: &'a ResolvedCall,
+) -> impl Iterator<Item = &'a ResolvedValue> + Clone {
     list.roles.iter().flat_map(|role| call.values(*role))
 }
 
-/// What becomes of what a rule may be meant for.
+/// The weight of a possible match, by what its rule decides.
 #[derive(Clone, Copy, PartialEq)]
-enum Doubt {
-    /// It is covered.
+enum PossibleMatch {
+    /// The rule covers the value.
     Counts,
-    /// It is not.
-    DoesNot,
+    /// It does not.
+    CountsNot,
 }
 
-impl Doubt {
+impl PossibleMatch {
     fn of(rule: &Rule) -> Self {
         match rule.then {
-            Decision::Allow => Self::DoesNot,
+            Decision::Allow => Self::CountsNot,
             Decision::Escalate | Decision::Deny => Self::Counts,
         }
     }
@@ -131,20 +135,20 @@ impl Doubt {
     /// hide it: it is enough that the condition holds for the value that is judged, or for any where none of them is.
     fn hold_for<'a>(
         self,
-        judged: Option<&'a Given>,
-        values: impl Iterator<Item = &'a Given> + Clone,
-        holds: impl Fn(&Resource) -> Option<Holds>,
-    ) -> Option<Holds> {
+        judged: Option<&'a ResolvedValue>,
+        values: impl Iterator<Item = &'a ResolvedValue> + Clone,
+        holds: impl Fn(&Resource) -> Option<Match>,
+    ) -> Option<Match> {
         let mut held = values.clone().map(|given| holds(&given.value)).peekable();
         held.peek()?;
         all(held).or_else(|| {
-            let holds = |given: &Given| holds(&given.value).is_some();
+            let holds = |given: &ResolvedValue| holds(&given.value).is_some();
             let some = judged.map_or_else(|| values.clone().any(holds), holds);
-            (self == Self::Counts && some).then_some(Holds::InDoubt)
+            (self == Self::Counts && some).then_some(Match::Possible)
         })
     }
 
-    fn in_domains(self, condition: &DomainsCondition, value: &Resource) -> Option<Holds> {
+    fn in_domains(self, condition: &DomainsCondition, value: &Resource) -> Option<Match> {
         let allowed = &condition.allowed;
         match value {
             Resource::Url(destination) => {
@@ -156,22 +160,22 @@ impl Doubt {
         }
     }
 
-    fn on_list(self, list: &ListCondition, value: &Resource) -> Option<Holds> {
+    fn on_list(self, list: &ListCondition, value: &Resource) -> Option<Match> {
         let entries = || list.allowed.iter();
         self.holds(entries().any(|entry| entry.covers(value)), || {
             entries().any(|entry| entry.may_mean(value))
         })
     }
 
-    fn holds(self, surely: bool, in_doubt: impl FnOnce() -> bool) -> Option<Holds> {
+    fn holds(self, surely: bool, in_doubt: impl FnOnce() -> bool) -> Option<Match> {
         if surely {
-            return Some(Holds::Surely);
+            return Some(Match::Certain);
         }
-        (self == Self::Counts && in_doubt()).then_some(Holds::InDoubt)
+        (self == Self::Counts && in_doubt()).then_some(Match::Possible)
     }
 }
 
 /// As surely as the least sure of them; surely when there is none.
-fn all(mut conditions: impl Iterator<Item = Option<Holds>>) -> Option<Holds> {
-    conditions.try_fold(Holds::Surely, |sure, holds| Some(sure.min(holds?)))
+fn all(mut conditions: impl Iterator<Item = Option<Match>>) -> Option<Match> {
+    conditions.try_fold(Match::Certain, |sure, holds| Some(sure.min(holds?)))
 }

@@ -6,7 +6,7 @@
 
 use super::cover::covers_some;
 use crate::rules::examples::Example;
-use crate::{Annotations, Fact, LoadError, Place, PlannedValue, Policy, ResolvedCall, Rule};
+use crate::{Annotations, Fact, LoadError, PlannedValue, Policy, ResolvedCall, Rule, SourceLocation};
 use ironcurtain_paths::CanonicalPath;
 
 impl Policy {
@@ -23,7 +23,7 @@ impl Policy {
         for rule in self.rules() {
             for example in &rule.examples {
                 example.check(rule, annotations, home).map_err(|message| LoadError::Rule {
-                    place: Box::new(Place { file: file.to_owned(), line: example.line }),
+                    place: Box::new(SourceLocation { file: file.to_owned(), line: example.line }),
                     rule: rule.name().to_string(),
                     field: example.field.clone(),
                     message,
@@ -54,7 +54,7 @@ impl Example {
             Some(_) | None => Ok(Fact::Plain),
         };
         let facts = plan.values().iter().map(fact).collect::<Result<Vec<_>, _>>()?;
-        plan.with_facts(facts).map_err(|denial| denial.reason.to_string())
+        plan.resolve(facts).map_err(|denial| denial.reason.to_string())
     }
 }
 

@@ -1,61 +1,63 @@
-//! What settled each value of a call, and why the rules before did not: the judge's own way, written down.
+//! The ground on which each value of a call was decided, and why the rules before did not: the judge's own way, written
+//! down.
 //!
 //! - Asks the same questions as judging, so that it cannot tell another story.
 
 use super::Judging;
-use super::cover::{self, Holds, Scope};
-use super::tally::Finding;
-use crate::{Decision, Given, Role, Rule, SharedStr, Subject, Verdict};
+use super::cover::{self, Match, ValueInRole};
+use super::value::JudgedValue;
+use crate::{ApprovalSubject, Decision, ResolvedValue, Role, Rule, Verdict};
+use std::sync::Arc;
 
 /// A verdict and the way to it.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 pub struct Explanation {
     /// One for each value of each judged role; none when structure alone decided.
-    pub steps: Vec<Step>,
+    pub steps: Vec<ExplanationStep>,
     /// The verdict of them all.
     pub verdict: Verdict,
 }
 
 /// What became of one value.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Step {
+pub struct ExplanationStep {
     /// In which role; nothing when the call is judged as a whole.
     pub role: Option<Role>,
     /// The argument it came in; empty when the call gives none.
-    pub argument: SharedStr,
+    pub argument: Arc<str>,
     /// What is judged.
-    pub subject: Subject,
-    /// What settled it.
-    pub settled: Settled,
+    pub subject: ApprovalSubject,
+    /// The ground on which it was decided.
+    pub settled_by: SettledBy,
     /// Whether it leads outside the hosts of its server, which asks besides.
     pub gated: bool,
     /// The rules about the tool that came before and did not cover it.
-    pub passed: Vec<(SharedStr, Miss)>,
+    pub passed: Vec<(Arc<str>, Mismatch)>,
 }
 
-/// What settled a value.
+/// The ground on which a value was decided.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Settled {
+pub enum SettledBy {
     /// It is in the session sandbox, like all others of its role.
-    Sandbox,
+    SessionFolder,
     /// The grant with this id.
     Grant(String),
     /// The first rule that covers it.
     Rule {
         /// Its name.
-        name: SharedStr,
+        name: Arc<str>,
         /// What it decides.
         then: Decision,
         /// Why.
-        reason: SharedStr,
+        reason: Arc<str>,
     },
     /// No rule: denied.
-    Nothing,
+    NoRule,
 }
 
 /// Why a rule does not cover a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Miss {
+pub enum Mismatch {
     /// It is about other roles.
     OtherRoles,
     /// It is about another folder.
@@ -71,62 +73,73 @@ pub enum Miss {
 }
 
 impl<'a> Judging<'a> {
-    pub(super) fn steps(&self) -> Vec<Step> {
+    pub(super) fn steps(&self) -> Vec<ExplanationStep> {
         if self.call.roles().is_empty() {
             return vec![self.whole()];
         }
         self.call.roles().iter().flat_map(|role| self.role(*role)).collect()
     }
 
-    fn whole(&self) -> Step {
-        let whole = Finding::WHOLE;
-        self.by_rules(&whole, |rule| cover::cover_call(rule, self.call).ok_or(Miss::NoResource))
+    fn whole(&self) -> ExplanationStep {
+        let whole = JudgedValue::WHOLE_CALL;
+        self.by_rules(&whole, |rule| cover::cover_call(rule, self.call).ok_or(Mismatch::NoResource))
     }
 
-    fn role(&self, role: Role) -> Vec<Step> {
+    fn role(&self, role: Role) -> Vec<ExplanationStep> {
         let open = self.is_open(role);
-        let steps: Vec<Step> = self.call.values(role).map(|given| self.value(role, given, open)).collect();
+        let steps: Vec<ExplanationStep> =
+            self.call.values(role).map(|given| self.value(role, given, open)).collect();
         if !steps.is_empty() {
             return steps;
         }
-        let scope = Scope { role, given: None };
-        vec![self.by_rules(&scope.finding(), |rule| scope.cover(rule, self.call))]
+        let value = ValueInRole { role, given: None };
+        vec![self.by_rules(&value.judged(), |rule| value.cover(rule, self.call))]
     }
 
-    fn value(&self, role: Role, given: &'a Given, open: bool) -> Step {
-        let scope = Scope { role, given: Some(given) };
-        let finding = scope.finding();
+    fn value(&self, role: Role, given: &'a ResolvedValue, open: bool) -> ExplanationStep {
+        let value = ValueInRole { role, given: Some(given) };
+        let judged = value.judged();
         if open && self.is_in_sandbox(given) {
-            return self.step(&finding, Settled::Sandbox, Vec::new());
+            return self.step(&judged, SettledBy::SessionFolder, Vec::new());
         }
-        if let Some(grant) = self.grant_for(&scope) {
-            return self.step(&finding, Settled::Grant(grant.id.clone()), Vec::new());
+        if let Some(grant) = self.grant_for(&value) {
+            return self.step(&judged, SettledBy::Grant(grant.id.clone()), Vec::new());
         }
-        if let Some(grant) = self.host_grant_for(&scope) {
-            return self.step(&finding, Settled::Grant(grant.id.clone()), Vec::new());
+        if let Some(grant) = self.host_grant_for(&value) {
+            return self.step(&judged, SettledBy::Grant(grant.id.clone()), Vec::new());
         }
-        let gated = self.is_outside_gate(&scope, self.rule_for(&scope));
-        Step { gated, ..self.by_rules(&finding, |rule| scope.cover(rule, self.call)) }
+        let gated = self.is_outside_hosts(&value, self.rule_for(&value));
+        ExplanationStep { gated, ..self.by_rules(&judged, |rule| value.cover(rule, self.call)) }
     }
 
     /// Goes through the rules until one decides about what is judged.
-    fn by_rules(&self, finding: &Finding<'_>, cover: impl Fn(&Rule) -> Result<Holds, Miss>) -> Step {
+    fn by_rules(
+        &self,
+        judged: &JudgedValue<'_>,
+        cover: impl Fn(&Rule) -> Result<Match, Mismatch>,
+    ) -> ExplanationStep {
         let mut passed = Vec::new();
         let decides = cover::first(self.rules(), |rule| {
             let covers = cover(rule);
-            let miss = covers.map_or_else(Some, |holds| (holds == Holds::InDoubt).then_some(Miss::InDoubt));
+            let miss =
+                covers.map_or_else(Some, |holds| (holds == Match::Possible).then_some(Mismatch::InDoubt));
             passed.extend(miss.map(|miss| (rule.name().clone(), miss)));
             covers.ok()
         });
-        let Some(rule) = decides else { return self.step(finding, Settled::Nothing, passed) };
+        let Some(rule) = decides else { return self.step(judged, SettledBy::NoRule, passed) };
         let (name, reason) = (rule.name().clone(), rule.reason().clone());
         // What was passed on the way to a rule ends there.
         let before = passed.into_iter().take_while(|(passed, _)| *passed != name).collect();
-        self.step(finding, Settled::Rule { name, then: rule.then, reason }, before)
+        self.step(judged, SettledBy::Rule { name, then: rule.then, reason }, before)
     }
 
-    fn step(&self, finding: &Finding<'_>, settled: Settled, passed: Vec<(SharedStr, Miss)>) -> Step {
-        let (role, argument) = (finding.role, finding.argument(self.call));
-        Step { role, argument, subject: finding.subject(), settled, gated: false, passed }
+    fn step(
+        &self,
+        judged: &JudgedValue<'_>,
+        settled_by: SettledBy,
+        passed: Vec<(Arc<str>, Mismatch)>,
+    ) -> ExplanationStep {
+        let (role, argument) = (judged.role, judged.argument(self.call));
+        ExplanationStep { role, argument, subject: judged.subject(), settled_by, gated: false, passed }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::Context;
 use crate::protected::Closed;
-use crate::{Access, Denial, KeptThing, ResolvedCall, Resource, Role, RoleSet};
+use crate::{Access, Denial, ReadOnlyReason, ResolvedCall, Resource, Role, RoleSet};
 use ironcurtain_paths::CanonicalPath;
 
 /// Why the call is refused, when it is.
@@ -17,10 +17,10 @@ fn changed(context: &Context<'_>, call: &ResolvedCall) -> Option<Denial> {
     let mut kept = written.filter_map(|(role, argument, path)| {
         let kept = context.protected.keeps(path, role.descends())?;
         let why = match kept.is {
-            KeptThing::OurPrograms => {
+            ReadOnlyReason::OurPrograms => {
                 "IronCurtain's own programs are started from there, outside every sandbox"
             }
-            KeptThing::ClientConfiguration => {
+            ReadOnlyReason::ClientConfiguration => {
                 "it says which programs an agent's client starts, and what is started from there could go around IronCurtain"
             }
         };

@@ -1,6 +1,6 @@
 //! The conditions of a rule, read and ready to be held against values.
 
-use crate::{Pattern, Patterns, Resource, Role};
+use crate::{HostPattern, HostPatterns, Resource, Role};
 use ironcurtain_paths::CanonicalPath;
 
 /// The `if` of a rule: every part that is there must hold.
@@ -37,7 +37,7 @@ pub struct DomainsCondition {
     /// The roles.
     pub roles: Vec<Role>,
     /// The places.
-    pub allowed: Patterns,
+    pub allowed: HostPatterns,
 }
 
 /// A list, for values of these roles.
@@ -53,7 +53,7 @@ pub struct ListCondition {
 #[derive(Debug, Clone, PartialEq)]
 pub enum ListEntry {
     /// A host or a repository.
-    Domain(Pattern),
+    Domain(HostPattern),
     /// An address of mail, in lower case.
     Email(String),
     /// Exactly this.
@@ -96,7 +96,7 @@ impl ListEntry {
 
     pub(crate) fn covers(&self, value: &Resource) -> bool {
         let text = match value {
-            Resource::Text(text) => text.as_str(),
+            Resource::Text(text) => &**text,
             Resource::Path(path) => path.as_str(),
             Resource::Url(destination) => match (self, destination.domain()) {
                 (Self::Domain(_), Some(domain)) => domain,

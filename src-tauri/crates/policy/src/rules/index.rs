@@ -1,27 +1,27 @@
 //! Finds the rules that can speak about a tool without looking at all of them.
 
 use super::Rule;
-use crate::names::Names;
 use crate::{Role, RoleSet};
+use std::collections::BTreeMap;
 
 /// Places of rules, by what they name. Each list ascends.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Index {
-    any: Vec<Place>,
-    tool: Names<Vec<Place>>,
-    server: Names<OfServer>,
+    any: Vec<RuleEntry>,
+    tool: BTreeMap<String, Vec<RuleEntry>>,
+    server: BTreeMap<String, OfServer>,
 }
 
 /// Places of the rules that name a server.
 #[derive(Debug, Clone, PartialEq, Default)]
 struct OfServer {
-    any: Vec<Place>,
-    tool: Names<Vec<Place>>,
+    any: Vec<RuleEntry>,
+    tool: BTreeMap<String, Vec<RuleEntry>>,
 }
 
 /// Where a rule is, and which judged roles it speaks about.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Place {
+pub(super) struct RuleEntry {
     at: usize,
     speaks: RoleSet,
 }
@@ -30,16 +30,16 @@ impl Index {
     pub(super) fn new(rules: &[Rule]) -> Self {
         let mut index = Self::default();
         for (at, rule) in rules.iter().enumerate() {
-            let place = Place { at, speaks: rule.judged_roles().collect() };
+            let place = RuleEntry { at, speaks: rule.judged_roles().collect() };
             match (&rule.condition.server, &rule.condition.tool) {
                 (None, None) => push(&mut index.any, place),
                 (None, Some(tools)) => push_each(&mut index.tool, tools, place),
                 (Some(servers), tools) => {
                     for server in servers {
-                        match (index.server.entry(server), tools) {
-                            (Some(of_server), None) => push(&mut of_server.any, place),
-                            (Some(of_server), Some(tools)) => push_each(&mut of_server.tool, tools, place),
-                            (None, _) => {}
+                        let of_server = index.server.entry(server.clone()).or_default();
+                        match tools {
+                            None => push(&mut of_server.any, place),
+                            Some(tools) => push_each(&mut of_server.tool, tools, place),
                         }
                     }
                 }
@@ -49,30 +49,30 @@ impl Index {
     }
 
     /// The places of the rules about a tool, ascending.
-    pub(super) fn about(&self, server: &str, tool: &str) -> Places<'_> {
+    pub(super) fn about(&self, server: &str, tool: &str) -> RuleNumbers<'_> {
         let of_server = self.server.get(server);
         let of_both = of_server.and_then(|of_server| of_server.tool.get(tool));
         let of_server = of_server.map(|of_server| &of_server.any);
         let lists = [Some(&self.any), of_server, self.tool.get(tool), of_both];
-        Places { lists: lists.map(|list| list.map(Vec::as_slice).unwrap_or_default()), role: None }
+        RuleNumbers { lists: lists.map(|list| list.map(Vec::as_slice).unwrap_or_default()), role: None }
     }
 }
 
 /// Ascending lists of places that have none in common, taken as one. Going through them costs no memory.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Places<'a> {
-    lists: [&'a [Place]; 4],
+pub(super) struct RuleNumbers<'a> {
+    lists: [&'a [RuleEntry]; 4],
     role: Option<Role>,
 }
 
-impl Places<'_> {
+impl RuleNumbers<'_> {
     /// Those of the rules that speak about a role.
     pub(super) fn speaking(self, role: Role) -> Self {
         Self { role: Some(role), ..self }
     }
 }
 
-impl Iterator for Places<'_> {
+impl Iterator for RuleNumbers<'_> {
     type Item = usize;
 
     fn next(&mut self) -> Option<usize> {
@@ -88,16 +88,14 @@ impl Iterator for Places<'_> {
     }
 }
 
-fn push_each(places: &mut Names<Vec<Place>>, names: &[String], place: Place) {
+fn push_each(places: &mut BTreeMap<String, Vec<RuleEntry>>, names: &[String], place: RuleEntry) {
     for name in names {
-        if let Some(places) = places.entry(name) {
-            push(places, place);
-        }
+        push(places.entry(name.clone()).or_default(), place);
     }
 }
 
 /// A name given twice in one rule counts once.
-fn push(places: &mut Vec<Place>, place: Place) {
+fn push(places: &mut Vec<RuleEntry>, place: RuleEntry) {
     if places.last().is_none_or(|last| last.at != place.at) {
         places.push(place);
     }

@@ -5,7 +5,7 @@ pub(crate) mod conditions;
 use super::index::Index;
 use super::{Decision, Policy, ResolveWithin, Rule};
 use crate::spot::{Source, Spot};
-use crate::{DynamicLists, LoadError, Spoken, strict};
+use crate::{DynamicLists, LoadError, RuleReason, strict};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -156,7 +156,7 @@ impl Loading<'_> {
         }
         let condition = self.conditions(then, condition)?;
         let reason = if reason.trim().is_empty() { UNSAID.to_owned() } else { reason };
-        let said = Spoken { rule: name.into(), reason: reason.into() }.into();
-        Ok(Rule { said, description, principle, then, condition, examples })
+        let reason = RuleReason::new(name, reason);
+        Ok(Rule { reason, description, principle, then, condition, examples })
     }
 }

@@ -5,13 +5,13 @@
 //! - One with a fraction or an exponent is the nearest `f64` to every program. One beyond all of them is no number to the
 //!   reader of JSON.
 
-use super::Misread;
+use super::ReadError;
 
 /// Checks that every number of a JSON text is held exactly when it is read.
 ///
 /// # Errors
-/// [`Misread`], for the first that is not.
-pub fn exact(json: &str) -> Result<(), Misread> {
+/// [`ReadError`], for the first that is not.
+pub fn exact(json: &str) -> Result<(), ReadError> {
     let mut rest = json;
     while let Some(at) = rest.find(|c: char| c == '"' || c == '-' || c.is_ascii_digit()) {
         let (_, here) = rest.split_at(at);
@@ -52,21 +52,21 @@ fn is_exact(number: &str) -> bool {
     number.contains(['.', 'e', 'E']) || !is_long() || !rounds()
 }
 
-fn misread(number: &str, at: usize, json: &str) -> Misread {
+fn misread(number: &str, at: usize, json: &str) -> ReadError {
     let digits = number.trim_start_matches('-').len();
     let line = json.bytes().take(at).filter(|byte| *byte == b'\n').count() + 1;
     let message = format!("a whole number of {digits} digits is more than is read exactly");
-    Misread { line: Some(line), field: String::new(), message }
+    ReadError { line: Some(line), field: String::new(), message }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::strict::Once;
+    use crate::strict::UniqueNames;
     use serde_json::Value;
 
     fn read(json: &str) -> Value {
-        let Once(value) = serde_json::from_str(json).unwrap();
+        let UniqueNames(value) = serde_json::from_str(json).unwrap();
         value
     }
 
@@ -122,7 +122,7 @@ mod tests {
     #[test]
     fn what_is_beyond_every_number_is_not_read() {
         for number in ["1e400", "-1e400", &"9".repeat(400)] {
-            let error = serde_json::from_str::<Once>(number).unwrap_err().to_string();
+            let error = serde_json::from_str::<UniqueNames>(number).unwrap_err().to_string();
             assert!(error.starts_with("number out of range"), "{error}");
         }
         assert_eq!(read("1e-400"), 0.0, "what is too small is nothing to everybody");

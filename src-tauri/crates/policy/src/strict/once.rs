@@ -13,9 +13,9 @@ const RESERVED: &str = "$serde_json::private::";
 
 /// Any JSON value in which each object has each name once.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Once(pub Value);
+pub struct UniqueNames(pub Value);
 
-impl<'de> Deserialize<'de> for Once {
+impl<'de> Deserialize<'de> for UniqueNames {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(Reader).map(Self)
     }
@@ -39,7 +39,7 @@ impl<'de> Visitor<'de> for Reader {
             if fields.contains_key(&name) {
                 return Err(A::Error::custom(format_args!("`{name}` comes twice")));
             }
-            let Once(value) = map.next_value()?;
+            let UniqueNames(value) = map.next_value()?;
             fields.insert(name, value);
         }
         Ok(Value::Object(fields))
@@ -47,7 +47,7 @@ impl<'de> Visitor<'de> for Reader {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Value, A::Error> {
         let mut items = Vec::new();
-        while let Some(Once(item)) = list.next_element()? {
+        while let Some(UniqueNames(item)) = list.next_element()? {
             items.push(item);
         }
         Ok(Value::Array(items))
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> Result<Value, String> {
-        serde_json::from_str(text).map(|Once(value)| value).map_err(|error| error.to_string())
+        serde_json::from_str(text).map(|UniqueNames(value)| value).map_err(|error| error.to_string())
     }
 
     #[test]

@@ -2,11 +2,12 @@
 
 use crate::scene::{Scene, grant, path};
 use ironcurtain_policy::{
-    Access, AllowedBy, Asked, Decision, DeniedBy, Gates, GrantKind, Miss, Reason, Role, Settled, SharedStr,
-    Spoken, Subject, Verdict,
+    Access, AllowedBy, AllowedHosts, ApprovalSubject, Decision, DeniedBy, GrantKind, Mismatch,
+    PendingApproval, Role, RuleReason, SettledBy, Verdict,
 };
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 #[test]
 fn a_grant_covers_its_access_and_its_reach_and_nothing_else() {
@@ -37,28 +38,28 @@ fn a_deny_rule_holds_against_a_grant_and_against_an_answer() {
     ];
     let mut scene = Scene::new(&rules);
     scene.grants = vec![grant("tree", "/t", GrantKind::Tree, &[Access::Read])];
-    scene.approved = vec![asked(Role::ReadPath, "path", Subject::Path(path("/t/secret/k")))];
+    scene.approved = vec![asked(Role::ReadPath, "path", ApprovalSubject::Path(path("/t/secret/k")))];
     assert_eq!(scene.says("filesystem", "read", &json!({ "path": "/t/secret/k" })), "deny never");
     assert_eq!(scene.says("filesystem", "read", &json!({ "path": "/t/open" })), "allow grant");
 }
 
-fn asked(role: Role, argument: &str, subject: Subject) -> Asked {
-    let by = Spoken { rule: SharedStr::default(), reason: SharedStr::default() }.into();
-    Asked { role: Some(role), argument: argument.into(), subject, by }
+fn asked(role: Role, argument: &str, subject: ApprovalSubject) -> PendingApproval {
+    let by = RuleReason { rule: Arc::<str>::default(), reason: Arc::<str>::default() }.into();
+    PendingApproval { role: Some(role), argument: argument.into(), subject, by }
 }
 
 #[test]
 fn what_was_asked_has_a_host_where_it_is_an_address() {
     let place = |role: Role, text: &str| {
-        let text = SharedStr::from(text);
-        asked(role, "a", Subject::Text(text)).host_and_port()
+        let text = Arc::<str>::from(text);
+        asked(role, "a", ApprovalSubject::Text(text)).host_and_port()
     };
     let at = |host: &str, port| Some((host.to_owned(), port));
     assert_eq!(place(Role::FetchUrl, "https://A.org/x"), at("a.org", 443));
     assert_eq!(place(Role::FetchUrl, "http://a.org:8080/"), at("a.org", 8080));
     assert_eq!(place(Role::GitRemoteUrl, "git@a.org:x/y.git"), at("a.org", 22));
     assert_eq!(place(Role::GithubOwner, "https://a.org/"), None);
-    assert_eq!(asked(Role::FetchUrl, "a", Subject::Absent).host_and_port(), None);
+    assert_eq!(asked(Role::FetchUrl, "a", ApprovalSubject::Absent).host_and_port(), None);
 }
 
 #[test]
@@ -69,7 +70,7 @@ fn an_answer_lets_exactly_what_was_asked_through() {
     let values: Vec<_> = escalation
         .values
         .iter()
-        .map(|asked| (asked.role.unwrap(), asked.argument.as_str(), asked.subject.to_string()))
+        .map(|asked| (asked.role.unwrap(), asked.argument.as_ref(), asked.subject.to_string()))
         .collect();
     assert_eq!(
         values,
@@ -79,7 +80,7 @@ fn an_answer_lets_exactly_what_was_asked_through() {
             (Role::WritePath, "destination", "/b".to_owned()),
         ]
     );
-    scene.approved = escalation.values.into_vec();
+    scene.approved = escalation.values;
     assert_eq!(scene.says("filesystem", "move", &arguments), "allow ask");
     let swapped = json!({ "source": "/c", "destination": "/b" });
     assert_eq!(scene.says("filesystem", "move", &swapped), "escalate ask");
@@ -93,15 +94,15 @@ fn a_tool_without_resources_is_asked_about_as_a_whole() {
     let arguments = json!({ "to": "bob@example.com", "body": "hi" });
     let Verdict::Escalate(escalation) = scene.judge("other", "mail", &arguments) else { panic!() };
     assert_eq!(escalation.values.len(), 1);
-    assert_eq!((escalation.values[0].role, &escalation.values[0].subject), (None, &Subject::Call));
-    scene.approved = escalation.values.into_vec();
+    assert_eq!((escalation.values[0].role, &escalation.values[0].subject), (None, &ApprovalSubject::Call));
+    scene.approved = escalation.values;
     assert_eq!(scene.says("other", "mail", &arguments), "allow ask");
 }
 
 #[test]
 fn a_yes_is_for_one_argument() {
     let mut scene = Scene::new(&[("ask", json!({}), "escalate")]);
-    scene.approved = vec![asked(Role::ReadPath, "left", Subject::Path(path("/a")))];
+    scene.approved = vec![asked(Role::ReadPath, "left", ApprovalSubject::Path(path("/a")))];
     let said = |arguments: Value| scene.says("filesystem", "compare", &arguments);
     assert_eq!(said(json!({ "left": "/a" })), "allow ask");
     assert_eq!(said(json!({ "left": "/a", "right": "/a" })), "escalate ask");
@@ -135,7 +136,10 @@ fn a_permit_tells_every_reason_once() {
     let Verdict::Allow(permit) = scene.judge("filesystem", "many", &json!({ "paths": ["/a", "/b"] })) else {
         panic!()
     };
-    assert_eq!(permit.reasons(), [Reason::from(Spoken { rule: "reads".into(), reason: "reads".into() })]);
+    assert_eq!(
+        permit.reasons(),
+        [RuleReason::from(RuleReason { rule: "reads".into(), reason: "reads".into() })]
+    );
     assert_eq!(permit.grants(), [""; 0]);
 }
 
@@ -151,21 +155,24 @@ fn an_explanation_says_what_settled_each_value_and_why_not_earlier() {
     let call = scene.call("filesystem", "many", &json!({ "paths": ["/a/x", "/b/y", "/g/z", "/n"] })).unwrap();
     let explanation = scene.explain(&call);
     assert_eq!(explanation.verdict, scene.judge_call(&call));
-    let settled: Vec<_> = explanation.steps.iter().map(|step| step.settled.clone()).collect();
-    let rule = |name: &str, then| Settled::Rule { name: name.into(), then, reason: name.into() };
+    let settled: Vec<_> = explanation.steps.iter().map(|step| step.settled_by.clone()).collect();
+    let rule = |name: &str, then| SettledBy::Rule { name: name.into(), then, reason: name.into() };
     let expected = [
         rule("a", Decision::Allow),
         rule("b", Decision::Escalate),
-        Settled::Grant("g".to_owned()),
-        Settled::Nothing,
+        SettledBy::Grant("g".to_owned()),
+        SettledBy::NoRule,
     ];
     assert_eq!(settled, expected);
-    let passed = |names: &[(&str, Miss)]| {
-        names.iter().map(|(n, miss)| (SharedStr::from(*n), *miss)).collect::<Vec<_>>()
+    let passed = |names: &[(&str, Mismatch)]| {
+        names.iter().map(|(n, miss)| (Arc::<str>::from(*n), *miss)).collect::<Vec<_>>()
     };
-    assert_eq!(explanation.steps[1].passed, passed(&[("hosts", Miss::OtherRoles), ("a", Miss::NotWithin)]));
+    assert_eq!(
+        explanation.steps[1].passed,
+        passed(&[("hosts", Mismatch::OtherRoles), ("a", Mismatch::NotWithin)])
+    );
     let call = scene.call("filesystem", "read", &json!({ "path": "/box/x" })).unwrap();
-    assert_eq!(scene.explain(&call).steps[0].settled, Settled::Sandbox);
+    assert_eq!(scene.explain(&call).steps[0].settled_by, SettledBy::SessionFolder);
 }
 
 #[test]
@@ -175,23 +182,23 @@ fn a_trace_of_a_tool_without_resources_tells_which_rules_are_about_some() {
     let call = scene.call("other", "mail", &json!({ "to": "bob@example.com", "body": "hi" })).unwrap();
     let explanation = scene.explain(&call);
     let [step] = explanation.steps.as_slice() else { panic!("{:?}", explanation.steps) };
-    assert_eq!(step.passed, [("paths".into(), Miss::NoResource)]);
-    let Settled::Rule { name, then, .. } = &step.settled else { panic!("{:?}", step.settled) };
-    assert_eq!((name.as_str(), *then), ("ask", Decision::Escalate));
+    assert_eq!(step.passed, [("paths".into(), Mismatch::NoResource)]);
+    let SettledBy::Rule { name, then, .. } = &step.settled_by else { panic!("{:?}", step.settled_by) };
+    assert_eq!((name.as_ref(), *then), ("ask", Decision::Escalate));
 }
 
 #[test]
 fn a_trace_tells_of_the_gate_and_of_a_path_in_the_sandbox_beside_one_that_is_not() {
     let mut scene = Scene::allowing_all();
-    scene.gates = Gates::new(&BTreeMap::from([("other".to_owned(), vec!["a.org".to_owned()])]));
+    scene.gates = AllowedHosts::new(&BTreeMap::from([("other".to_owned(), vec!["a.org".to_owned()])]));
     let gated = |url: &str| {
         let call = scene.call("other", "get", &json!({ "url": url })).unwrap();
         scene.explain(&call).steps[0].gated
     };
     assert_eq!([gated("https://a.org/"), gated("https://b.org/")], [false, true]);
     let call = scene.call("filesystem", "many", &json!({ "paths": ["/box/x", "/n"] })).unwrap();
-    let settled: Vec<_> = scene.explain(&call).steps.into_iter().map(|step| step.settled).collect();
-    let all = Settled::Rule { name: "all".into(), then: Decision::Allow, reason: "all".into() };
+    let settled: Vec<_> = scene.explain(&call).steps.into_iter().map(|step| step.settled_by).collect();
+    let all = SettledBy::Rule { name: "all".into(), then: Decision::Allow, reason: "all".into() };
     assert_eq!(settled, [all.clone(), all]);
 }
 
@@ -202,8 +209,8 @@ fn a_question_about_what_a_call_leaves_out_says_so() {
         panic!()
     };
     let asked: Vec<_> = escalation.values.iter().map(|asked| (asked.role, asked.subject.clone())).collect();
-    let owner = (Some(Role::GithubOwner), Subject::Text("acme".into()));
-    assert_eq!(asked, [owner, (Some(Role::GithubRepo), Subject::Absent)]);
+    let owner = (Some(Role::GithubOwner), ApprovalSubject::Text("acme".into()));
+    assert_eq!(asked, [owner, (Some(Role::GithubRepo), ApprovalSubject::Absent)]);
 }
 
 #[test]
@@ -229,7 +236,7 @@ fn a_verdict_says_who_decided_as_a_value() {
     ];
     let mut scene = Scene::new(&rules);
     scene.grants = vec![grant("tree", "/t", GrantKind::Tree, &[Access::Read])];
-    scene.approved = vec![asked(Role::ReadPath, "path", Subject::Path(path("/a")))];
+    scene.approved = vec![asked(Role::ReadPath, "path", ApprovalSubject::Path(path("/a")))];
     scene.protected = [path("/p")].into_iter().collect();
     let by = |tool: &str, arguments: Value| match scene.judge("filesystem", tool, &arguments) {
         Verdict::Allow(permit) => Ok(permit.allowed_by()),

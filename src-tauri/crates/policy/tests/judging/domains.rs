@@ -1,17 +1,17 @@
 //! Which places patterns cover, and which texts are places at all.
 
-use ironcurtain_policy::{Destination, Pattern, Role, is_ip_address};
+use ironcurtain_policy::{Destination, HostPattern, Role, is_ip_address};
 
 fn covers(pattern: &str, url: &str) -> bool {
     Destination::parse(Role::FetchUrl, url)
         .domain()
-        .is_some_and(|domain| Pattern::parse(pattern).covers(domain))
+        .is_some_and(|domain| HostPattern::parse(pattern).covers(domain))
 }
 
 fn covers_remote(pattern: &str, url: &str) -> bool {
     Destination::parse(Role::GitRemoteUrl, url)
         .domain()
-        .is_some_and(|domain| Pattern::parse(pattern).covers(domain))
+        .is_some_and(|domain| HostPattern::parse(pattern).covers(domain))
 }
 
 #[test]
@@ -173,7 +173,7 @@ fn dots_at_the_end_of_a_host_mean_nothing_in_any_script() {
     ] {
         let web = Destination::parse(Role::FetchUrl, raw);
         assert_eq!(web.domain(), Some(host), "{raw}");
-        assert_eq!(Pattern::Any.covers(host), host == "ok.org");
+        assert_eq!(HostPattern::Any.covers(host), host == "ok.org");
     }
 }
 

@@ -1,7 +1,7 @@
 //! Values of which nobody knows for certain what they are: they do not slip past a rule that asks or denies.
 
 use crate::scene::{Scene, load, spelled};
-use ironcurtain_policy::{Destination, DynamicLists, LoadError, Miss, Policy, Role, Settled};
+use ironcurtain_policy::{Destination, DynamicLists, LoadError, Mismatch, Policy, Role, SettledBy};
 use serde_json::{Value, json};
 
 /// What an agent may write for a host it wants to hide.
@@ -346,13 +346,13 @@ fn an_explanation_says_where_it_was_in_doubt() {
         let scene = Scene::new(rules);
         let call = scene.call("other", "get", &json!({ "url": "ftp://evil.example/" })).unwrap();
         let step = scene.explain(&call).steps.remove(0);
-        let Settled::Rule { name, .. } = step.settled else { panic!("{:?}", step.settled) };
-        let passed: Vec<(String, Miss)> =
+        let SettledBy::Rule { name, .. } = step.settled_by else { panic!("{:?}", step.settled_by) };
+        let passed: Vec<(String, Mismatch)> =
             step.passed.iter().map(|(rule, miss)| (rule.to_string(), *miss)).collect();
         (name.to_string(), passed)
     };
-    let elsewhere = ("good".to_owned(), Miss::NotInDomains);
-    let in_doubt = ("asks".to_owned(), Miss::InDoubt);
+    let elsewhere = ("good".to_owned(), Mismatch::NotInDomains);
+    let in_doubt = ("asks".to_owned(), Mismatch::InDoubt);
     assert_eq!(explain(&rules), ("never".to_owned(), vec![elsewhere.clone(), in_doubt]));
     let without = [rules[0].clone(), rules[1].clone(), rules[3].clone()];
     assert_eq!(explain(&without), ("asks".to_owned(), vec![elsewhere]));

@@ -13,7 +13,6 @@ mod domains;
 mod doubt;
 mod files;
 mod loading;
-mod memory;
 mod peer;
 mod properties;
 mod rules;

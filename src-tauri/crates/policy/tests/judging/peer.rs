@@ -9,8 +9,8 @@ mod facts;
 use facts::Ground;
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::{
-    Annotations, Context, Destination, DynamicLists, Gates, Pattern, Policy, Protected, Role, Verdict,
-    check_schema, file_uri, is_ip_address, judge, policy_roots,
+    AllowedHosts, Annotations, Context, Destination, DynamicLists, HostPattern, Policy, ProtectedPaths, Role,
+    Verdict, check_schema, file_uri, is_ip_address, judge, policy_roots,
 };
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -121,7 +121,7 @@ fn answer(ground: &Ground, case: &Value) -> Option<Value> {
             let allowed = case["allowed"].as_array().unwrap();
             let matches = allowed
                 .iter()
-                .any(|pattern| Pattern::parse(pattern.as_str().unwrap()).covers(text("domain")));
+                .any(|pattern| HostPattern::parse(pattern.as_str().unwrap()).covers(text("domain")));
             Some(json!({ "value": matches }))
         }
         "isIpAddress" => Some(json!({ "value": is_ip_address(text("input")) })),
@@ -193,13 +193,13 @@ fn decide(ground: &Ground, case: &Value, prepare: bool) -> Value {
     let (annotations, given) = (annotations(ground, case), arguments.clone().into());
     let call = annotations.plan_recorded(server, tool, &given).and_then(|plan| {
         let facts = ground.facts(&plan, arguments, &base, prepare)?;
-        plan.with_facts(facts)
+        plan.resolve(facts)
     });
     let call = match call {
         Ok(call) => call,
         Err(denial) => return json!({ "decision": "deny", "rule": denial.rule, "reason": denial.reason }),
     };
-    let protected: Protected = case["protectedPaths"]
+    let protected: ProtectedPaths = case["protectedPaths"]
         .as_array()
         .unwrap()
         .iter()
@@ -211,12 +211,12 @@ fn decide(ground: &Ground, case: &Value, prepare: bool) -> Value {
         sandbox: sandbox.as_ref(),
         sandbox_servers: &["filesystem".to_owned(), "git".to_owned()],
         protected: &protected,
-        gates: &Gates::new(&gates),
+        gates: &AllowedHosts::new(&gates),
         grants: &[],
         hosts: &[],
         approved: &[],
     };
-    match judge(&policy(ground, case), &context, &call) {
+    match judge(&policy(ground, case), &context, call) {
         Verdict::Allow(permit) => json!({ "decision": "allow", "rule": permit.reasons()[0].rule }),
         Verdict::Escalate(escalation) => json!({ "decision": "escalate", "rule": escalation.by.rule }),
         Verdict::Deny(denial) => json!({ "decision": "deny", "rule": denial.rule, "reason": denial.reason }),

@@ -1,7 +1,7 @@
 //! What holds for every policy, every context and every call.
 
 use crate::scene::{Scene, fields, grant, path, policy, severity};
-use ironcurtain_policy::{Access, Gates, Grant, GrantKind, Subject, Verdict};
+use ironcurtain_policy::{Access, AllowedHosts, ApprovalSubject, Grant, GrantKind, Verdict};
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
 use serde_json::{Value, json};
@@ -61,7 +61,7 @@ fn load(rules: &[RuleParts]) -> ironcurtain_policy::Policy {
     let rules: Vec<_> = names
         .iter()
         .zip(rules)
-        .map(|(name, (conditions, then))| (name.as_str(), conditions.clone(), *then))
+        .map(|(name, (conditions, then))| (name.as_ref(), conditions.clone(), *then))
         .collect();
     policy(&rules)
 }
@@ -108,7 +108,7 @@ prop_compose! {
         scene.grants = grants;
         scene.protected = protected.into_iter().map(path).collect();
         if gated {
-            scene.gates = Gates::new(&BTreeMap::from([("other".to_owned(), vec!["ok.org".to_owned()])]));
+            scene.gates = AllowedHosts::new(&BTreeMap::from([("other".to_owned(), vec!["ok.org".to_owned()])]));
         }
         if !boxed {
             scene.sandbox = None;
@@ -227,7 +227,7 @@ proptest! {
         let after = scene.judge(server, tool, &arguments);
         prop_assert!(!matches!(after, Verdict::Escalate(_)), "{after:?}");
         // Where a gate asked, a yes can uncover that nothing allows another part of the call.
-        let gated = escalation.values.iter().any(|asked| asked.by.rule == "structural-domain-escalate");
+        let gated = escalation.values.iter().any(|asked| *asked.by.rule == *"structural-domain-escalate");
         prop_assert!(gated || matches!(after, Verdict::Allow(_)), "{after:?}");
         // Less one of them, it is asked about again, unless another of them is about the same.
         let left_out = scene.approved.pop().unwrap();
@@ -245,12 +245,12 @@ proptest! {
     ) {
         let Verdict::Escalate(escalation) = scene.judge(server, tool, &arguments) else { return Ok(()) };
         for asked in &escalation.values {
-            if let (Some(access), Subject::Path(at)) = (asked.role.and_then(|role| role.access()), &asked.subject) {
+            if let (Some(access), ApprovalSubject::Path(at)) = (asked.role.and_then(|role| role.access()), &asked.subject) {
                 scene.grants.push(grant("new", at.as_str(), GrantKind::File, &[access]));
             }
         }
         if let Verdict::Escalate(after) = scene.judge(server, tool, &arguments) {
-            prop_assert!(after.values.iter().all(|asked| !matches!(asked.subject, Subject::Path(_))));
+            prop_assert!(after.values.iter().all(|asked| !matches!(asked.subject, ApprovalSubject::Path(_))));
         }
     }
 

@@ -72,7 +72,7 @@ fn every_address_of_a_remote_must_be_covered() {
         let arguments = fields(&json!({ "path": "/r", "remote": "origin" }));
         let plan = scene.annotations.plan("other", "push", &arguments).unwrap();
         let urls = urls.iter().map(|url| (*url).to_owned()).collect();
-        let call = plan.with_facts(vec![Fact::Path(path("/r")), Fact::Remotes(urls)]).unwrap();
+        let call = plan.resolve(vec![Fact::Path(path("/r")), Fact::Remotes(urls)]).unwrap();
         assert_eq!(call.transport_arguments()["remote"], "origin");
         severity(&scene.judge_call(&call))
     };

@@ -2,8 +2,8 @@
 
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::{
-    Access, AccessSet, Annotations, Asked, Context, Denial, DynamicLists, Explanation, Fact, Gates, Grant,
-    GrantKind, HostGrant, Policy, Protected, ResolvedCall, Verdict, explain, judge,
+    Access, AccessSet, AllowedHosts, Annotations, Context, Denial, DynamicLists, Explanation, Fact, Grant,
+    GrantKind, HostGrant, PendingApproval, Policy, ProtectedPaths, ResolvedCall, Verdict, explain, judge,
 };
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -13,11 +13,11 @@ pub(crate) struct Scene {
     pub(crate) annotations: Annotations,
     pub(crate) policy: Policy,
     pub(crate) sandbox: Option<CanonicalPath>,
-    pub(crate) protected: Protected,
-    pub(crate) gates: Gates,
+    pub(crate) protected: ProtectedPaths,
+    pub(crate) gates: AllowedHosts,
     pub(crate) grants: Vec<Grant>,
     pub(crate) hosts: Vec<HostGrant>,
-    pub(crate) approved: Vec<Asked>,
+    pub(crate) approved: Vec<PendingApproval>,
 }
 
 /// How strict a verdict is.
@@ -70,8 +70,8 @@ impl Scene {
             annotations: Annotations::from_json(&tools().to_string(), "annotations.json").unwrap(),
             policy: policy(rules),
             sandbox: Some(path("/box")),
-            protected: Protected::default(),
-            gates: Gates::default(),
+            protected: ProtectedPaths::default(),
+            gates: AllowedHosts::default(),
             grants: Vec::new(),
             hosts: Vec::new(),
             approved: Vec::new(),
@@ -92,7 +92,7 @@ impl Scene {
             _ => Fact::Plain,
         });
         let facts: Vec<Fact> = facts.collect();
-        plan.with_facts(facts)
+        plan.resolve(facts)
     }
 
     pub(crate) fn judge(&self, server: &str, tool: &str, arguments: &Value) -> Verdict {
@@ -103,11 +103,11 @@ impl Scene {
     }
 
     pub(crate) fn judge_call(&self, call: &ResolvedCall) -> Verdict {
-        judge(&self.policy, &self.context(), call)
+        judge(&self.policy, &self.context(), call.clone())
     }
 
     pub(crate) fn explain(&self, call: &ResolvedCall) -> Explanation {
-        explain(&self.policy, &self.context(), call)
+        explain(&self.policy, &self.context(), call.clone())
     }
 
     fn context(&self) -> Context<'_> {
@@ -137,7 +137,7 @@ impl Scene {
 fn in_words(verdict: Verdict) -> String {
     match verdict {
         Verdict::Allow(permit) => {
-            let rules: Vec<&str> = permit.reasons().iter().map(|reason| reason.rule.as_str()).collect();
+            let rules: Vec<&str> = permit.reasons().iter().map(|reason| reason.rule.as_ref()).collect();
             format!("allow {}", rules.join("+"))
         }
         Verdict::Escalate(escalation) => format!("escalate {}", escalation.by.rule),

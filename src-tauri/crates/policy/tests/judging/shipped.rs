@@ -41,7 +41,7 @@ fn the_fourteen_tools_of_the_reference_server_are_annotated_with_their_shapes() 
         let schema = tool.input_schema.as_ref().unwrap();
         let declared: Vec<&str> =
             schema["properties"].as_object().unwrap().keys().map(String::as_str).collect();
-        let annotated: Vec<&str> = tool.arguments.iter().map(|(argument, _)| argument.as_str()).collect();
+        let annotated: Vec<&str> = tool.arguments.iter().map(|(argument, _)| argument.as_ref()).collect();
         assert_eq!(declared, annotated, "{name}");
     }
 }
@@ -64,7 +64,7 @@ fn the_sandbox_is_free_and_everything_else_asks_by_what_is_done() {
     let ironcurtain_policy::Verdict::Escalate(asked) = scene.judge("filesystem", "move_file", &moved) else {
         panic!()
     };
-    let rules: Vec<&str> = asked.values.iter().map(|asked| asked.by.rule.as_str()).collect();
+    let rules: Vec<&str> = asked.values.iter().map(|asked| asked.by.rule.as_ref()).collect();
     assert_eq!(rules, ["ask-before-reading", "ask-before-deleting"]);
 }
 

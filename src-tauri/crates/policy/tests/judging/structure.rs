@@ -2,7 +2,9 @@
 
 use crate::scene::{Scene, fields, grant, path, severity};
 use ironcurtain_paths::protected::IN_PROJECT;
-use ironcurtain_policy::{Access, Fact, Gates, GrantKind, HostGrant, Kept, KeptThing, Protected, Verdict};
+use ironcurtain_policy::{
+    Access, AllowedHosts, Fact, GrantKind, HostGrant, ProtectedPaths, ReadOnlyPath, ReadOnlyReason, Verdict,
+};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -59,11 +61,11 @@ fn what_goes_down_into_a_folder_is_refused_above_a_protected_path() {
 fn what_is_kept_is_read_and_not_changed_and_not_taken_away_with_a_folder_around_it() {
     let mut scene = Scene::allowing_all();
     let kept = [
-        (path("/w/app/target/debug"), KeptThing::OurPrograms),
-        (path("/home/ann/.cursor/mcp.json"), KeptThing::ClientConfiguration),
+        (path("/w/app/target/debug"), ReadOnlyReason::OurPrograms),
+        (path("/home/ann/.cursor/mcp.json"), ReadOnlyReason::ClientConfiguration),
     ];
-    let kept = kept.map(|(path, is)| Kept { path, is });
-    scene.protected = Protected::default().keeping(kept.into());
+    let kept = kept.map(|(path, is)| ReadOnlyPath { path, is });
+    scene.protected = ProtectedPaths::default().with_read_only(kept.into());
     scene.grants = vec![grant("g", "/", GrantKind::Tree, &[Access::Read, Access::Write, Access::Delete])];
     let denied = |tool, arguments: Value| match scene.judge("filesystem", tool, &arguments) {
         Verdict::Deny(denial) => format!("{}: {}", denial.rule, denial.reason),
@@ -93,14 +95,14 @@ fn what_a_client_starts_in_a_project_is_asked_about_whatever_rules_and_grants_al
     let asks = "escalate structural-starts-programs";
     let write = |scene: &Scene, at: &str| scene.says("filesystem", "write", &json!({ "path": at }));
     assert_eq!(write(&scene, "/w/app/.mcp.json"), "allow all");
-    scene.protected = Protected::default().asking_about(IN_PROJECT);
+    scene.protected = ProtectedPaths::default().asking_about(IN_PROJECT);
     for name in [".mcp.json", ".vscode/mcp.json", ".cursor/mcp.json"] {
         assert_eq!(write(&scene, &format!("/w/app/{name}")), asks, "{name}");
     }
     let verdict = scene.judge("filesystem", "write", &json!({ "path": "/w/app/.cursor/mcp.json" }));
     let Verdict::Escalate(escalation) = verdict else { panic!("{verdict:?}") };
     assert_eq!(
-        escalation.by.reason,
+        &*escalation.by.reason,
         "`/w/app/.cursor/mcp.json` starts programs outside IronCurtain's care when this folder is opened with Cursor"
     );
     scene.grants = vec![grant("g", "/w", GrantKind::Tree, &[Access::Read, Access::Write])];
@@ -149,7 +151,7 @@ fn asking_for_the_open_folders_is_allowed_on_the_filesystem_server_alone() {
     assert_eq!(ask("other"), "deny default-deny");
     let more = fields(&json!({ "x": 1 }));
     let plan = scene.annotations.plan_recorded("filesystem", "list_allowed_directories", &more).unwrap();
-    let with_more = plan.with_facts([]).unwrap();
+    let with_more = plan.resolve([]).unwrap();
     assert_eq!(severity(&scene.judge_call(&with_more)), 2);
 }
 
@@ -179,18 +181,18 @@ fn a_path_in_the_sandbox_is_judged_like_the_others_it_comes_with() {
 #[test]
 fn what_a_gate_and_a_rule_ask_about_is_asked_once() {
     let mut scene = Scene::new(&[("ask", json!({}), "escalate")]);
-    scene.gates = Gates::new(&BTreeMap::from([("other".to_owned(), vec![])]));
+    scene.gates = AllowedHosts::new(&BTreeMap::from([("other".to_owned(), vec![])]));
     let Verdict::Escalate(escalation) = scene.judge("other", "get", &json!({ "url": "https://a.org/" }))
     else {
         panic!()
     };
-    let rules: Vec<&str> = escalation.values.iter().map(|asked| asked.by.rule.as_str()).collect();
+    let rules: Vec<&str> = escalation.values.iter().map(|asked| asked.by.rule.as_ref()).collect();
     assert_eq!(rules, ["structural-domain-escalate"]);
 }
 
 #[test]
 fn an_address_outside_the_gate_is_asked_about_and_only_a_deny_rule_is_stronger() {
-    let gates = Gates::new(&BTreeMap::from([("other".to_owned(), vec!["ok.org".to_owned()])]));
+    let gates = AllowedHosts::new(&BTreeMap::from([("other".to_owned(), vec!["ok.org".to_owned()])]));
     let evil = json!({ "url": "https://evil.net/x" });
     let with = |rules: &[(&str, Value, &str)]| {
         let mut scene = Scene::new(rules);
@@ -214,7 +216,7 @@ fn an_address_outside_the_gate_is_asked_about_and_only_a_deny_rule_is_stronger()
     let mut uncovered = with(&[]);
     assert_eq!(uncovered.says("other", "get", &evil), "escalate structural-domain-escalate");
     let Verdict::Escalate(escalation) = uncovered.judge("other", "get", &evil) else { panic!() };
-    uncovered.approved = escalation.values.into_vec();
+    uncovered.approved = escalation.values;
     assert_eq!(uncovered.says("other", "get", &evil), "allow structural-domain-escalate");
     let other = json!({ "url": "https://worse.net/x" });
     assert_eq!(uncovered.says("other", "get", &other), "escalate structural-domain-escalate");
@@ -226,7 +228,7 @@ fn a_granted_host_is_not_asked_about_on_its_port_and_a_deny_rule_is_stronger() {
     let get = |url: &str| json!({ "url": url });
     let granting = |rules: &[(&str, Value, &str)], port: u16| {
         let mut scene = Scene::new(rules);
-        scene.gates = Gates::new(&BTreeMap::from([("other".to_owned(), vec![])]));
+        scene.gates = AllowedHosts::new(&BTreeMap::from([("other".to_owned(), vec![])]));
         scene.hosts = vec![HostGrant { id: "g".into(), host: "a.org".into(), port }];
         scene
     };
@@ -244,7 +246,7 @@ fn a_granted_host_is_not_asked_about_on_its_port_and_a_deny_rule_is_stronger() {
         let arguments = fields(&json!({ "path": "/r", "remote": "git@a.org:o/r" }));
         let plan = scene.annotations.plan("other", "push", &arguments).unwrap();
         let remotes = Fact::Remotes(vec!["git@a.org:o/r".into()]);
-        let call = plan.with_facts(vec![Fact::Path(path("/r")), remotes]).unwrap();
+        let call = plan.resolve(vec![Fact::Path(path("/r")), remotes]).unwrap();
         let Verdict::Escalate(escalation) = scene.judge_call(&call) else { panic!() };
         escalation.values.iter().map(|asked| asked.by.rule.to_string()).collect::<Vec<_>>()
     };
@@ -256,7 +258,7 @@ fn a_granted_host_is_not_asked_about_on_its_port_and_a_deny_rule_is_stronger() {
 fn a_host_with_a_port_is_open_on_that_port_alone() {
     let mut scene = Scene::allowing_all();
     let hosts = ["a.org:8443", "*.b.org:80", "[::1]:3000", "localhost:3000", "c.org"].map(str::to_owned);
-    scene.gates = Gates::new(&BTreeMap::from([("other".to_owned(), hosts.into())]));
+    scene.gates = AllowedHosts::new(&BTreeMap::from([("other".to_owned(), hosts.into())]));
     let said = |url: &str| scene.says("other", "get", &json!({ "url": url }));
     for url in [
         "https://a.org:8443/",
@@ -276,7 +278,7 @@ fn a_host_with_a_port_is_open_on_that_port_alone() {
 fn a_remote_without_a_port_is_on_that_of_its_scheme() {
     let mut scene = Scene::allowing_all();
     let hosts = ["ssh.org:22", "git.org:9418", "web.org:443"].map(str::to_owned);
-    scene.gates = Gates::new(&BTreeMap::from([("other".to_owned(), hosts.into())]));
+    scene.gates = AllowedHosts::new(&BTreeMap::from([("other".to_owned(), hosts.into())]));
     let said = |url: &str| scene.says("other", "push", &json!({ "path": "/r", "remote": url }));
     // The last one ends in the full stop of another script, which for ssh would be sent with escapes in the host.
     let known = [
@@ -306,13 +308,13 @@ fn a_remote_that_git_does_not_know_does_not_slip_past_the_gate() {
     let said = |scene: &Scene, remote: Option<&str>| {
         let arguments = fields(&json!({ "path": "/r", "remote": remote }));
         let plan = scene.annotations.plan("other", "push", &arguments).unwrap();
-        let call = plan.with_facts(vec![Fact::Path(path("/r")), Fact::Remotes(vec![])]).unwrap();
+        let call = plan.resolve(vec![Fact::Path(path("/r")), Fact::Remotes(vec![])]).unwrap();
         severity(&scene.judge_call(&call))
     };
     for remote in [Some("nowhere"), Some(""), None] {
         assert_eq!(said(&scene, remote), 0, "{remote:?} without a gate");
     }
-    scene.gates = Gates::new(&BTreeMap::from([("other".to_owned(), vec!["*".to_owned()])]));
+    scene.gates = AllowedHosts::new(&BTreeMap::from([("other".to_owned(), vec!["*".to_owned()])]));
     for remote in [Some("nowhere"), Some(""), None] {
         assert_eq!(said(&scene, remote), 1, "{remote:?}");
     }
@@ -323,7 +325,7 @@ fn the_gate_does_not_ask_about_what_nobody_understands_where_no_rule_speaks_abou
     let said = |rules: &[(&str, Value, &str)], hosts: &[&str], url: &str| {
         let mut scene = Scene::new(rules);
         let hosts = hosts.iter().map(|host| (*host).to_owned()).collect();
-        scene.gates = Gates::new(&BTreeMap::from([("other".to_owned(), hosts)]));
+        scene.gates = AllowedHosts::new(&BTreeMap::from([("other".to_owned(), hosts)]));
         scene.says("other", "get", &json!({ "url": url }))
     };
     let (asked, refused) = ("escalate structural-domain-escalate", "deny default-deny");
@@ -346,11 +348,11 @@ fn the_gate_does_not_ask_about_what_nobody_understands_where_something_else_is_r
     let remotes = json!({ "roles": ["git-remote-url"] });
     let said = |then: &str, facts: &[&str]| {
         let mut scene = Scene::new(&[("remotes", remotes.clone(), then)]);
-        scene.gates = Gates::new(&BTreeMap::from([("other".to_owned(), vec!["ok.org".to_owned()])]));
+        scene.gates = AllowedHosts::new(&BTreeMap::from([("other".to_owned(), vec!["ok.org".to_owned()])]));
         let arguments = fields(&json!({ "path": "/r", "remote": "https://ok.org/x" }));
         let plan = scene.annotations.plan("other", "push", &arguments).unwrap();
         let remotes = facts.iter().map(|text| (*text).to_owned()).collect();
-        let call = plan.with_facts(vec![Fact::Path(path("/r")), Fact::Remotes(remotes)]).unwrap();
+        let call = plan.resolve(vec![Fact::Path(path("/r")), Fact::Remotes(remotes)]).unwrap();
         scene.says_of(&call)
     };
     for then in ["allow", "escalate"] {
@@ -368,7 +370,7 @@ fn an_empty_address_does_not_slip_past_the_gate_where_git_is_not_asked() {
         severity(&scene.judge("other", "push", &json!({ "path": "/r", "remote": remote })))
     };
     assert_eq!(push(&scene, &json!("")), 0);
-    scene.gates = Gates::new(&BTreeMap::from([("other".to_owned(), vec!["*".to_owned()])]));
+    scene.gates = AllowedHosts::new(&BTreeMap::from([("other".to_owned(), vec!["*".to_owned()])]));
     assert_eq!(push(&scene, &json!("")), 1);
     assert_eq!(push(&scene, &Value::Null), 0);
 }
@@ -378,11 +380,11 @@ fn the_gate_asks_about_a_remote_that_only_git_knows_where_a_rule_speaks_about_it
     let path_only = [("path", json!({ "roles": ["read-path"] }), "allow")];
     let said = |rules: &[(&str, Value, &str)], remote: &Value| {
         let mut scene = Scene::new(rules);
-        scene.gates = Gates::new(&BTreeMap::from([("other".to_owned(), vec!["ok.org".to_owned()])]));
+        scene.gates = AllowedHosts::new(&BTreeMap::from([("other".to_owned(), vec!["ok.org".to_owned()])]));
         let arguments = fields(&json!({ "path": "/r", "remote": remote }));
         let plan = scene.annotations.plan("other", "push", &arguments).unwrap();
         let facts = vec![Fact::Path(path("/r")), Fact::Remotes(vec!["https://evil.net/x".to_owned()])];
-        severity(&scene.judge_call(&plan.with_facts(facts).unwrap()))
+        severity(&scene.judge_call(&plan.resolve(facts).unwrap()))
     };
     for absent in [Value::Null, json!("")] {
         assert_eq!(said(&[("all", json!({}), "allow")], &absent), 1);

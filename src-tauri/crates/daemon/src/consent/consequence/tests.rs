@@ -3,7 +3,7 @@
 use super::*;
 use ironcurtain_paths::{CanonicalPath, Link, Resolution, Target as Found};
 use ironcurtain_policy::{
-    Annotations, Context, DynamicLists, Fact, Gates, Policy, Protected, Verdict, judge,
+    AllowedHosts, Annotations, Context, DynamicLists, Fact, Policy, ProtectedPaths, Verdict, judge,
 };
 use serde_json::json;
 use std::sync::Arc;
@@ -42,7 +42,7 @@ impl<'a> Scene<'a> {
                     Fact::Remotes(known.then(|| "https://evil.example/x".to_owned()).into_iter().collect());
             }
         }
-        let call = plan.with_facts(found.facts).unwrap();
+        let call = plan.resolve(found.facts).unwrap();
         let rules = json!({ "rules": [
             { "name": "open", "if": { "paths": { "roles": ["read-path"], "within": "/open" } }, "then": "allow" },
             { "name": "ask", "if": {}, "then": "escalate" },
@@ -53,15 +53,16 @@ impl<'a> Scene<'a> {
         let context = Context {
             sandbox: None,
             sandbox_servers: &[],
-            protected: &Protected::default(),
-            gates: &Gates::default(),
+            protected: &ProtectedPaths::default(),
+            gates: &AllowedHosts::default(),
             grants: &[],
             hosts: &[],
             approved: &[],
         };
-        let Verdict::Escalate(escalation) = judge(&policy, &context, &call) else { panic!("not asked") };
+        let Verdict::Escalate(escalation) = judge(&policy, &context, call) else { panic!("not asked") };
         let amount = self.amount.map(str::to_owned);
-        let told = told(&Deeds { call: &call, found: &found.paths, asked: &escalation.values, amount });
+        let told =
+            told(&Deeds { call: &escalation.call, found: &found.paths, asked: &escalation.values, amount });
         let lines = told.lines.iter().map(read).collect();
         (lines, told.arguments.into_iter().map(str::to_owned).collect())
     }

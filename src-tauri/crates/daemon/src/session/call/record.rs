@@ -2,8 +2,8 @@
 
 use super::Call;
 use crate::consent::Outcome;
+use crate::judging::LookedAt;
 use crate::policy_snapshot::PolicySnapshot;
-use crate::resolved_call::LocatedCall;
 use crate::session::{Session, refusal};
 use crate::wire::result_line;
 use ironcurtain_audit::{DecidedBy, Entry, Event, PolicyDecision, redacted};
@@ -15,13 +15,13 @@ impl Session {
     pub(super) async fn answered(
         &self,
         call: &Call,
-        located: &LocatedCall,
+        looked: &LookedAt,
         question: &str,
         outcome: &Outcome,
         asked: Instant,
     ) -> Result<(), String> {
         let end = outcome.on_record();
-        let mut entry = self.about(call, Some(located), Event::Answer, format!("the question ended: {end}"));
+        let mut entry = self.about(call, looked, Event::Answer, format!("the question ended: {end}"));
         entry.arguments = None;
         entry.escalation_result = Some(end);
         entry.question_id = Some(question.to_owned());
@@ -33,12 +33,12 @@ impl Session {
     pub(super) async fn deny(
         &self,
         call: &Call,
-        located: Option<&LocatedCall>,
+        looked: &LookedAt,
         denial: &Denial,
         snapshot: &PolicySnapshot,
     ) {
         self.counts.denied.fetch_add(1, Ordering::Relaxed);
-        let mut entry = self.about(call, located, Event::Decision, "denied");
+        let mut entry = self.about(call, looked, Event::Decision, "denied");
         entry.policy_decision =
             Some(PolicyDecision::deny(denied_by(denial.by), &denial.rule, &denial.reason));
         entry.policy_hash = Some(snapshot.hash.clone());
@@ -55,16 +55,15 @@ impl Session {
     pub(super) fn about(
         &self,
         call: &Call,
-        located: Option<&LocatedCall>,
+        looked: &LookedAt,
         event: Event,
         summary: impl Into<String>,
     ) -> Entry {
         let mut entry = self.entry(event, summary);
         entry.request_id = Some(call.ticket.id.as_json().to_owned());
         entry.tool_name = Some(call.tool.tool.clone());
-        entry.paths = located.map(LocatedCall::paths).unwrap_or_default();
-        let arguments = located.map_or(&*call.tool.arguments, |p| p.call.transport_arguments());
-        entry.arguments = Some(redacted(arguments));
+        entry.paths = looked.paths.texts();
+        entry.arguments = Some(redacted(&looked.arguments));
         entry
     }
 

@@ -5,6 +5,7 @@
 use super::Call;
 use crate::consent::{Lifetime, Offer, grants_of};
 use crate::grants::{Granted, Subject};
+use crate::judging::LookedAt;
 use crate::network::Loan;
 use crate::server::Lease;
 use crate::session::Session;
@@ -41,7 +42,7 @@ impl Session {
         if authorization.approved.is_empty() || !resources.is_some() {
             return resources;
         }
-        let wanted = authorization.located.wanted(&authorization.approved, self.config.file_writes);
+        let wanted = authorization.looked.paths.wanted(&authorization.approved, self.config.file_writes);
         let mut open: Vec<Granted> = wanted.iter().map(opened).collect();
         if resources.loan.is_some() {
             open.extend(self.hosts_of(&authorization.approved).into_iter().map(Granted::Host));
@@ -74,9 +75,10 @@ impl Session {
         let when = (lifetime, crate::clock::now_ms());
         let grants = grants_of(opened, &subject, when, &provenance, crate::clock::random_name)
             .map_err(|e| format!("DENIED: no grant could be made: {e}"))?;
+        let looked = LookedAt::as_written(&call.tool.arguments);
         for grant in &grants {
             let summary = format!("{}, {}", offer.sentence, lifetime.words());
-            let mut entry = self.about(call, None, Event::Grant, summary);
+            let mut entry = self.about(call, &looked, Event::Grant, summary);
             grant.what.note_in(&mut entry);
             entry.grant_id = Some(grant.id.clone());
             entry.question_id = Some(question.to_owned());

@@ -3,7 +3,7 @@
 
 use crate::scene::{fields, policy};
 use ironcurtain_paths::CanonicalPath;
-use ironcurtain_policy::{Annotations, Context, Fact, Gates, Policy, Protected, judge};
+use ironcurtain_policy::{AllowedHosts, Annotations, Context, Fact, Policy, ProtectedPaths, judge};
 use ironcurtain_policy_tools::diff::{Outcome, diff};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
@@ -174,17 +174,17 @@ fn outcome(
         Some(raw) if value.is_path() => CanonicalPath::assume_canonical(raw).ok().map(Fact::Path),
         _ => Some(Fact::Plain),
     });
-    let call = plan.with_facts(facts.collect::<Option<Vec<_>>>()?).ok()?;
+    let call = plan.resolve(facts.collect::<Option<Vec<_>>>()?).ok()?;
     let context = Context {
         sandbox: None,
         sandbox_servers: &[],
-        protected: Protected::NOTHING,
-        gates: &Gates::default(),
+        protected: ProtectedPaths::NOTHING,
+        gates: &AllowedHosts::default(),
         grants: &[],
         hosts: &[],
         approved: &[],
     };
-    let verdict = judge(policy, &context, &call);
+    let verdict = judge(policy, &context, call);
     Some((Outcome::of(&verdict), verdict.rule().to_owned()))
 }
 

@@ -5,12 +5,13 @@
 //!   that misses the condition would not be judged by what it names.
 //! - A number in it is one that every program tells from its neighbours: the server must see the condition as we do.
 
-use super::super::{ArgumentRoles, Condition, Guard, Taken};
+use super::super::{ArgumentCondition, ArgumentRoles, ConditionalRoles, Taken};
 use super::{ARGUMENTS, Reading};
 use crate::spot::Spot;
-use crate::{LoadError, Role, SharedStr};
+use crate::{LoadError, Role};
 use serde::Deserialize;
 use serde_json::{Map, Value};
+use std::sync::Arc;
 
 #[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -46,7 +47,7 @@ impl Reading<'_> {
             let roles = self.roles(of_roles, &guard.roles)?;
             belong(&roles, &default).map_err(|message| self.error(of_roles, message))?;
             let (argument, condition) = self.condition(Spot::Field(&at, "condition"), guard.condition)?;
-            Ok(Guard { argument, condition, roles })
+            Ok(ConditionalRoles { argument, condition, roles })
         });
         Ok(ArgumentRoles { when: when.collect::<Result<_, _>>()?, default })
     }
@@ -54,7 +55,7 @@ impl Reading<'_> {
     /// Checks that every condition is about an argument that a call can have.
     pub(super) fn check_conditions(
         &self,
-        arguments: &[(SharedStr, ArgumentRoles)],
+        arguments: &[(Arc<str>, ArgumentRoles)],
         taken: &Taken,
     ) -> Result<(), LoadError> {
         for (name, roles) in arguments {
@@ -75,13 +76,13 @@ impl Reading<'_> {
         &self,
         at: Spot<'_>,
         mut stored: Map<String, Value>,
-    ) -> Result<(String, Condition), LoadError> {
+    ) -> Result<(String, ArgumentCondition), LoadError> {
         let of_argument = Spot::Field(&at, "arg");
         let argument = stored.remove("arg").ok_or_else(|| self.error(of_argument, "is missing"))?;
         let argument: String = self.read(of_argument, argument)?;
         let mut operators = stored.into_iter();
         let condition = match (operators.next(), operators.next()) {
-            (None, _) => Condition::Never,
+            (None, _) => ArgumentCondition::Never,
             (Some((name, wanted)), None) => self.operator(Spot::Field(&at, &name), &name, wanted)?,
             (Some((one, _)), Some((other, _))) => {
                 let message = format!("has `{one}` and `{other}`: write one condition");
@@ -91,7 +92,7 @@ impl Reading<'_> {
         Ok((argument, condition))
     }
 
-    fn operator(&self, at: Spot<'_>, name: &str, wanted: Value) -> Result<Condition, LoadError> {
+    fn operator(&self, at: Spot<'_>, name: &str, wanted: Value) -> Result<ArgumentCondition, LoadError> {
         if let Some(number) = all_of(&wanted).find(|number| is_beside_others(number)) {
             return Err(self.error(at, format!("some programs take `{number}` for another number")));
         }
@@ -106,8 +107,8 @@ impl Reading<'_> {
             ("equals" | "in" | "is", Value::Null) => {
                 Err(self.error(at, "is null, which nothing equals: `is` may be `absent`"))
             }
-            ("equals", wanted) => Ok(Condition::Equals(wanted)),
-            ("in", wanted) => Ok(Condition::In(self.read(at, wanted)?)),
+            ("equals", wanted) => Ok(ArgumentCondition::Equals(wanted)),
+            ("in", wanted) => Ok(ArgumentCondition::In(self.read(at, wanted)?)),
             ("is", wanted) => {
                 let word: String = self.read(at, wanted)?;
                 state(&word).ok_or_else(|| {
@@ -132,12 +133,12 @@ fn is_beside_others(value: &Value) -> bool {
     value.as_f64().is_some_and(|number| number.abs() >= FIRST)
 }
 
-fn state(word: &str) -> Option<Condition> {
+fn state(word: &str) -> Option<ArgumentCondition> {
     match word {
-        "present" => Some(Condition::Present),
-        "absent" => Some(Condition::Absent),
-        "truthy" => Some(Condition::Truthy),
-        "falsy" => Some(Condition::Falsy),
+        "present" => Some(ArgumentCondition::Present),
+        "absent" => Some(ArgumentCondition::Absent),
+        "truthy" => Some(ArgumentCondition::Truthy),
+        "falsy" => Some(ArgumentCondition::Falsy),
         _ => None,
     }
 }

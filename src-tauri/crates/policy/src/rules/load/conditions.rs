@@ -2,9 +2,8 @@
 
 use super::super::{DomainsCondition, ListCondition, ListEntry, PathsCondition, RuleCondition};
 use super::{Loading, Reading, field};
-use crate::domains::Pattern;
 use crate::spot::Spot;
-use crate::{Category, Decision, LoadError, Role};
+use crate::{Category, Decision, HostPattern, LoadError, Role};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -128,10 +127,10 @@ impl Loading<'_> {
 
     /// A pattern for places. One that no host can match only makes a rule that allows useless; a rule that asks or denies
     /// would let through what it is meant for.
-    fn pattern(&self, then: Decision, at: Spot<'_>, text: &str) -> Result<Pattern, LoadError> {
-        match (Pattern::read(text), then) {
+    fn pattern(&self, then: Decision, at: Spot<'_>, text: &str) -> Result<HostPattern, LoadError> {
+        match (HostPattern::read(text), then) {
             (Ok(pattern), _) => Ok(pattern),
-            (Err(_), Decision::Allow) => Ok(Pattern::parse(text)),
+            (Err(_), Decision::Allow) => Ok(HostPattern::parse(text)),
             (Err(message), Decision::Escalate | Decision::Deny) => Err(self.reading.error(at, message)),
         }
     }

@@ -1,0 +1,213 @@
+//! The findings about the values of a call, and the verdict that comes of them: the strictest wins.
+
+use super::{JudgedValue, session_folder};
+use crate::decision::{DOMAIN_GATE, GRANT, STARTS_PROGRAMS};
+use crate::{
+    AllowedBy, Decision, Denial, Escalation, Grant, HostGrant, PendingApproval, Permit, ResolvedCall,
+    Resource, Rule, RuleReason, Verdict,
+};
+use ironcurtain_paths::protected::Known;
+
+/// The findings about a call so far.
+#[derive(Default)]
+pub(super) struct Evaluation<'a> {
+    denied: Vec<&'a Rule>,
+    uncovered: Option<JudgedValue<'a>>,
+    starts_programs: Vec<(JudgedValue<'a>, &'static Known)>,
+    gated: Vec<Gated<'a>>,
+    escalated: Vec<(JudgedValue<'a>, &'a Rule)>,
+    allowed: Vec<&'a Rule>,
+    discharged: Vec<Discharge<'a>>,
+}
+
+/// An address outside the hosts that its server may reach.
+struct Gated<'a> {
+    value: JudgedValue<'a>,
+    /// Whether it is certain that it is not meant to be open, so that there is something to ask about.
+    is_certain: bool,
+}
+
+/// The ground on which a value needs no rule.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Discharge<'a> {
+    /// It is in the session's own folder.
+    SessionFolder,
+    /// A grant covers it.
+    Grant(&'a Grant),
+    /// A grant opens the host of the address to its server.
+    Host(&'a HostGrant),
+}
+
+impl<'a> Evaluation<'a> {
+    /// The first rule that covers the value decides; without one it is left over.
+    pub(super) fn by_rule(&mut self, value: JudgedValue<'a>, rule: Option<&'a Rule>) {
+        let Some(rule) = rule else {
+            self.uncovered.get_or_insert(value);
+            return;
+        };
+        match rule.then {
+            Decision::Allow => self.allowed.push(rule),
+            Decision::Escalate => self.escalated.push((value, rule)),
+            Decision::Deny => self.denied.push(rule),
+        }
+    }
+
+    /// A value needs nothing more.
+    pub(super) fn discharge(&mut self, by: Discharge<'a>) {
+        if !self.discharged.contains(&by) {
+            self.discharged.push(by);
+        }
+    }
+
+    /// What is written says what a client starts. That is asked about whatever allows it.
+    pub(super) fn starts_programs(&mut self, value: JudgedValue<'a>, known: &'static Known) {
+        self.starts_programs.push((value, known));
+    }
+
+    /// An address is outside the hosts its server may reach.
+    pub(super) fn gate(&mut self, value: JudgedValue<'a>, is_certain: bool) {
+        self.gated.push(Gated { value, is_certain });
+    }
+
+    /// The conclusion about the call, less what a person approved.
+    ///
+    /// # Errors
+    /// A denial, when a rule denies the call or nothing covers a value of it.
+    pub(super) fn conclude<'b>(
+        &self,
+        call: &ResolvedCall,
+        approved: &'b [PendingApproval],
+    ) -> Result<Conclusion<'b>, Denial> {
+        if let [first, rest @ ..] = self.denied.as_slice() {
+            return Err(denial(first, rest));
+        }
+        let mut conclusion = Conclusion { approved, grants: self.grants(), ..Conclusion::default() };
+        self.allowed.iter().for_each(|rule| conclusion.allow(AllowedBy::Rule, rule.reason.clone()));
+        for (value, known) in &self.starts_programs {
+            conclusion.ask(value.pending(call, starts_programs(value, known)));
+        }
+        // A gate asks about a value before a rule does. It goes before what no rule covers where it knows what it asks about.
+        let mut asks_for_certain = false;
+        for gated in &self.gated {
+            let asks = conclusion.ask(gated.value.pending(call, outside_hosts(&gated.value, call)));
+            asks_for_certain |= asks && gated.is_certain;
+        }
+        for (value, rule) in &self.escalated {
+            conclusion.ask(value.pending(call, rule.reason.clone()));
+        }
+        if let Some(value) = self.uncovered.as_ref().filter(|_| !asks_for_certain) {
+            return Err(Denial::uncovered(format!("no rule covers {value}")));
+        }
+        self.discharged.iter().for_each(|by| conclusion.allow(by.allowed_by(), by.reason()));
+        Ok(conclusion)
+    }
+
+    /// The grants that discharged something. Each did so once, and no two have an id in common.
+    fn grants(&self) -> Vec<String> {
+        self.discharged.iter().filter_map(Discharge::grant).cloned().collect()
+    }
+}
+
+/// The reasons that allow the call, each once, and the approvals that it still needs.
+#[derive(Default)]
+pub(super) struct Conclusion<'a> {
+    approved: &'a [PendingApproval],
+    pending: Vec<PendingApproval>,
+    /// The ground of the first reason.
+    by: Option<AllowedBy>,
+    reasons: Vec<RuleReason>,
+    /// The grants it rests on.
+    grants: Vec<String>,
+}
+
+impl Conclusion<'_> {
+    fn allow(&mut self, by: AllowedBy, reason: RuleReason) {
+        self.by.get_or_insert(by);
+        if !self.reasons.contains(&reason) {
+            self.reasons.push(reason);
+        }
+    }
+
+    /// Takes what needs an approval. True when none was given yet.
+    fn ask(&mut self, wanted: PendingApproval) -> bool {
+        if self.approved.iter().any(|approved| wanted.is_answered_by(approved)) {
+            let reason = format!("approved: {}", wanted.by.reason);
+            self.allow(AllowedBy::Answer, RuleReason::new(wanted.by.rule, reason));
+            return false;
+        }
+        if !self.pending.iter().any(|pending| wanted.is_answered_by(pending)) {
+            self.pending.push(wanted);
+        }
+        true
+    }
+
+    /// The verdict about the call.
+    pub(super) fn verdict(self, call: ResolvedCall) -> Verdict {
+        let Self { pending, by, reasons, grants, .. } = self;
+        match (pending.first().map(|first| first.by.clone()), by) {
+            (Some(first), _) => {
+                Verdict::Escalate(Escalation { call, by: first, values: pending, others: reasons })
+            }
+            (None, Some(by)) => Verdict::Allow(Permit::new(call, by, reasons, grants)),
+            (None, None) => Verdict::Deny(Denial::uncovered("no rule covers this call".to_owned())),
+        }
+    }
+}
+
+impl Discharge<'_> {
+    fn allowed_by(&self) -> AllowedBy {
+        match self {
+            Self::SessionFolder => AllowedBy::SessionFolder,
+            Self::Grant(_) | Self::Host(_) => AllowedBy::Grant,
+        }
+    }
+
+    fn reason(&self) -> RuleReason {
+        match self {
+            Self::SessionFolder => session_folder(),
+            Self::Grant(grant) => {
+                RuleReason::new(GRANT, format!("grant `{}` for `{}`", grant.id, grant.path))
+            }
+            Self::Host(grant) => {
+                RuleReason::new(GRANT, format!("grant `{}` for `{}:{}`", grant.id, grant.host, grant.port))
+            }
+        }
+    }
+
+    fn grant(&self) -> Option<&String> {
+        match self {
+            Self::SessionFolder => None,
+            Self::Grant(grant) => Some(&grant.id),
+            Self::Host(grant) => Some(&grant.id),
+        }
+    }
+}
+
+/// A refusal by each of these rules.
+fn denial(first: &Rule, rest: &[&Rule]) -> Denial {
+    let mut others: Vec<RuleReason> = Vec::new();
+    for rule in rest.iter().filter(|rule| rule.name() != first.name()) {
+        if !others.contains(&rule.reason) {
+            others.push(rule.reason.clone());
+        }
+    }
+    Denial::by_rules(&first.reason, others)
+}
+
+fn starts_programs(value: &JudgedValue<'_>, known: &Known) -> RuleReason {
+    let reason = format!(
+        "`{}` starts programs outside IronCurtain's care when this folder is opened with {}",
+        value.subject(),
+        known.what
+    );
+    RuleReason::new(STARTS_PROGRAMS, reason)
+}
+
+fn outside_hosts(value: &JudgedValue<'_>, call: &ResolvedCall) -> RuleReason {
+    let place = match value.given.map(|given| &given.value) {
+        Some(Resource::Url(destination)) => destination.domain().unwrap_or(destination.text()),
+        Some(Resource::Path(_) | Resource::Text(_) | Resource::Shapeless) | None => "",
+    };
+    let reason = format!("`{place}` is not among the hosts of the server `{}`", call.server());
+    RuleReason::new(DOMAIN_GATE, reason)
+}

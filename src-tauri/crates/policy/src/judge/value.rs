@@ -1,0 +1,48 @@
+//! The value that is judged, or the call as a whole.
+
+use crate::{ApprovalSubject, PendingApproval, ResolvedCall, ResolvedValue, Resource, Role, RuleReason};
+use std::fmt;
+use std::sync::Arc;
+
+/// One value that is judged in one role.
+#[derive(Clone, Copy)]
+pub(super) struct JudgedValue<'a> {
+    /// The role; nothing when the call is judged as a whole.
+    pub(super) role: Option<Role>,
+    /// The value; nothing when the call gives none.
+    pub(super) given: Option<&'a ResolvedValue>,
+}
+
+impl JudgedValue<'_> {
+    /// The call as a whole: its tool names no resource.
+    pub(super) const WHOLE_CALL: Self = Self { role: None, given: None };
+
+    /// The approval it needs.
+    pub(super) fn pending(&self, call: &ResolvedCall, by: RuleReason) -> PendingApproval {
+        PendingApproval { role: self.role, argument: self.argument(call), subject: self.subject(), by }
+    }
+
+    pub(super) fn argument(&self, call: &ResolvedCall) -> Arc<str> {
+        self.given.map(|given| call.argument(given).clone()).unwrap_or_default()
+    }
+
+    pub(super) fn subject(&self) -> ApprovalSubject {
+        match self.given.map(|given| &given.value) {
+            None if self.role.is_none() => ApprovalSubject::Call,
+            None => ApprovalSubject::Absent,
+            Some(Resource::Path(path)) => ApprovalSubject::Path(path.clone()),
+            Some(Resource::Url(destination)) => ApprovalSubject::Text(destination.text().into()),
+            Some(Resource::Text(text)) => ApprovalSubject::Text(text.clone()),
+            Some(Resource::Shapeless) => ApprovalSubject::Text(Arc::default()),
+        }
+    }
+}
+
+impl fmt::Display for JudgedValue<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.role {
+            Some(role) => write!(formatter, "`{}` as `{role}`", self.subject()),
+            None => formatter.write_str("this tool"),
+        }
+    }
+}
