@@ -256,6 +256,42 @@ mod tests {
     use super::*;
 
     #[test]
+    fn sessions_of_a_killed_predecessor_are_named_and_waited_for_until_they_were_looked_at() {
+        let dir = tempfile::tempdir().unwrap();
+        let home = Home::under(&dir.path().join("ic"), &dir.path().join("person"));
+        home.prepare().unwrap();
+        let journals = home.sandboxes().join("autostart");
+        for dir in [&journals, &home.sessions().join("abc2")] {
+            std::fs::create_dir_all(dir).unwrap();
+        }
+        // Of another one nothing is left but its journal.
+        for name in ["abc2.0", "gone3.0"] {
+            std::fs::write(journals.join(name), "").unwrap();
+        }
+        // One thread for what blocks, which is taken: the look has to wait for it.
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().max_blocking_threads(1).enable_all().build();
+        runtime.unwrap().block_on(async {
+            let (release, held) = std::sync::mpsc::channel::<()>();
+            let taken = tokio::task::spawn_blocking(move || held.recv());
+            let sandboxes = TaskTracker::new();
+            let audit = Audit::open(&home.audit(), |_| ()).unwrap();
+            let changes = watch::Sender::new(0);
+            let all = Autostart::start(Parts { home: &home, audit, changes, sandboxes: &sandboxes });
+            let named = "session abc2, which was open when IronCurtain was killed";
+            assert_eq!(all.last_looks().words(), [named]);
+            sandboxes.close();
+            let heard = tokio::spawn(async move { sandboxes.wait().await });
+            tokio::task::yield_now().await;
+            assert!(!heard.is_finished());
+            release.send(()).unwrap();
+            taken.await.unwrap().unwrap();
+            heard.await.unwrap();
+            assert_eq!(all.last_looks().words(), [""; 0]);
+        });
+    }
+
+    #[test]
     fn a_sandbox_is_named_by_its_session_and_no_path_is_an_id() {
         assert_eq!(session_of(&name_of("abc2", 3)), "abc2");
         assert_eq!(checked("abc2"), Ok(()));

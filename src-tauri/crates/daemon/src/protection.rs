@@ -232,8 +232,14 @@ mod tests {
         let scene = Scene::new();
         scene.put("person/dotfiles/policy.json");
         scene.link("person/dotfiles/policy.json", "ic/config/policy/compiled-policy.json");
+        scene.put("person/records/old.jsonl");
+        scene.put("person/grants.bak");
+        scene.link("person/records/old.jsonl", "ic/state/audit/old.jsonl");
+        scene.link("person/grants.bak", "ic/state/state.db.bak");
         scene.link("person/photos", "ic/state/sessions/s/sandbox/link");
-        assert!(scene.closes("person/dotfiles/policy.json"));
+        for closed in ["dotfiles/policy.json", "records/old.jsonl", "grants.bak"] {
+            assert!(scene.closes(&format!("person/{closed}")), "{closed}");
+        }
         assert!(!scene.closes("person/dotfiles/other") && !scene.closes("person/photos"));
     }
 

@@ -9,7 +9,7 @@ use person::{BOUND, Person};
 use rustix::termios::{LocalModes, tcgetattr};
 use std::io::{Read, Write};
 use std::time::{Duration, Instant};
-use tokio::sync::oneshot;
+use tokio::sync::oneshot::{self, error::TryRecvError};
 
 fn slot() -> (Slot, oneshot::Receiver<Answer>) {
     let (answer, answered) = oneshot::channel();
@@ -17,7 +17,20 @@ fn slot() -> (Slot, oneshot::Receiver<Answer>) {
 }
 
 fn said(answer: oneshot::Receiver<Answer>) -> Answer {
-    answer.blocking_recv().unwrap()
+    ended(answer).expect("its slot was dropped")
+}
+
+/// The answer to a question that is over; nothing when its slot was dropped.
+fn ended(mut answer: oneshot::Receiver<Answer>) -> Option<Answer> {
+    let deadline = Instant::now() + BOUND;
+    loop {
+        match answer.try_recv() {
+            Ok(answer) => return Some(answer),
+            Err(TryRecvError::Closed) => return None,
+            Err(TryRecvError::Empty) => assert!(Instant::now() < deadline, "the question is kept"),
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
 }
 
 const ONCE: Answer = Answer::Allow { offer: 0, lifetime: Lifetime::Once };
@@ -206,6 +219,21 @@ fn the_worst_stands_beside_the_answer_however_long_the_question_is() {
 }
 
 #[test]
+fn what_a_yes_means_is_never_cut() {
+    let folder = format!("~/{}/the last of it", "x".repeat(600));
+    let mut asked = question("q");
+    asked.also = vec![format!("Opens {folder}")];
+    asked.offers[0].sentence = format!("claude may write {folder}");
+    let lines = rows::question(&asked, &choices(&asked), 60);
+    let told = |label: &str| {
+        let mark = format!(" {label:<10} | ");
+        lines.iter().filter_map(|line| line.strip_prefix(&mark)).collect::<String>()
+    };
+    assert_eq!(told("means also"), asked.also[0]);
+    assert_eq!(told("a yes:"), asked.offers[0].sentence);
+}
+
+#[test]
 fn a_long_preview_is_cut_and_says_how_much_is_left_out() {
     let asked = |lines: usize| {
         let preview = Some(Preview::Content("x\n".repeat(lines)));
@@ -220,6 +248,14 @@ fn a_long_preview_is_cut_and_says_how_much_is_left_out() {
 #[test]
 fn what_was_typed_before_the_question_stood_there_counts_for_nothing() {
     let person = Person::at(80);
+    // As it is drawn.
+    let answer = person.is_asked(question("q"));
+    person.sees("anything else denies.");
+    let drawn = Instant::now();
+    person.sees(PROMPT);
+    assert!(drawn.elapsed() >= Duration::from_millis(450), "{:?}", drawn.elapsed());
+    person.types("\n");
+    assert_eq!(said(answer), NO);
     // Before, whole and not; and in the half second, until it is quiet.
     person.types("1\n1");
     let answer = person.is_asked(question("q"));
@@ -252,7 +288,7 @@ fn a_question_that_is_over_is_withdrawn_and_the_next_one_drawn() {
     person.terminal.withdraw("first", Withdrawn::Cancelled);
     // Taken from the screen, and said in its place.
     person.sees("\u{1b}[J A question is over: its call was taken back.");
-    assert!(first.blocking_recv().is_err());
+    assert_eq!(ended(first), None);
     let shown = person.sees(PROMPT);
     assert!(shown.contains("/home/u/second.txt") && !shown.contains("first"), "{shown}");
     // The answer that was begun is no part of this one.
@@ -271,7 +307,7 @@ fn what_waits_unseen_is_dropped_when_it_is_over() {
     }
     // While the first one still stands there.
     for answer in waiting {
-        assert!(answer.blocking_recv().is_err());
+        assert_eq!(ended(answer), None);
     }
     person.types("1\n");
     assert_eq!(said(drawn), ONCE);
