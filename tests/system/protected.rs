@@ -4,12 +4,14 @@ use crate::client::BOUND;
 use crate::consent::Next;
 use crate::contained::refusal;
 use crate::hostile;
+use crate::machine::Machine;
 use crate::world::{World, eventually, programs};
 use ironcurtain_daemon::consent::{Lifetime, Reach};
 use serde_json::json;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use tempfile::TempDir;
 
 const POLICY: &str = "policy/compiled-policy.json";
@@ -54,6 +56,100 @@ fn a_policy_that_comes_to_lie_in_a_granted_folder_is_not_taken_and_is_out_of_rea
         .unwrap();
     eventually("no trouble", BOUND, || world.status().troubles.is_empty());
     client.call("change", json!({ "path": target })).refused("structural-protected-path");
+}
+
+#[test]
+fn settings_and_servers_that_come_to_lie_in_a_granted_folder_are_not_taken_either() {
+    let world = hostile::world();
+    let other = world.file("dotfiles/other.txt", "other");
+    world.person.will(Next::Allow(Reach::Folders, Lifetime::Session));
+    let mut client = world.connect("hostile");
+    client.call("change", json!({ "path": other })).ok();
+    world.person.asked();
+    let servers =
+        json!({ "hostile": { "command": hostile::program() }, "more": { "command": hostile::program() } });
+    let files = [
+        ("config.json", json!({ "questionDeadlineSeconds": 7 }), "the settings"),
+        ("mcp-servers.json", servers, "the configured servers"),
+    ];
+    // How long a question waits, and whether there is another server: by the settings and the servers in force.
+    let in_force = || {
+        world.connect("hostile").open(&world.path("docs/x")).refused("the user denied this call");
+        let is_there = world.start("more").request("initialize", json!({}))["error"].is_null();
+        (world.person.asked()[0].deadline.as_secs(), is_there)
+    };
+    for (file, content, what) in &files {
+        let target = world.path("dotfiles").join(file);
+        fs::write(&target, content.to_string()).unwrap();
+        links(&world, file, &target);
+        let refused = format!("The last change of {what} is not in force: ");
+        let names =
+            format!("is at `{}`, where the server `hostile`, by what you granted for", target.display());
+        let is_told = |trouble: &String| trouble.starts_with(&refused) && trouble.contains(&names);
+        eventually("the trouble", BOUND, || world.status().troubles.iter().any(is_told));
+    }
+    assert_eq!(in_force(), (45, false));
+    // The files themselves, in their place.
+    for (file, content, _) in &files {
+        let beside = world.home.config.join("beside");
+        fs::write(&beside, content.to_string()).unwrap();
+        fs::rename(beside, world.home.config.join(file)).unwrap();
+    }
+    eventually("no trouble", BOUND, || world.status().troubles.is_empty());
+    assert_eq!(in_force(), (7, true));
+}
+
+/// Why the trusted process does not start on this machine.
+fn not_started(machine: &Machine) -> String {
+    let mut daemon = Command::new("timeout");
+    daemon.arg(BOUND.as_secs().to_string()).arg(programs().join("ironcurtain"));
+    daemon.args(["daemon", "--ask", "terminal", "--allow-root"]);
+    daemon.env("IRONCURTAIN_HOME", machine.ours()).env("HOME", &machine.home.person);
+    let ended = daemon.output().unwrap();
+    let said = String::from_utf8(ended.stderr).unwrap();
+    // One that runs until the time is over has another status.
+    assert_eq!(ended.status.code(), Some(1), "{said}");
+    said
+}
+
+#[test]
+fn what_lies_where_a_server_may_write_does_not_begin_to_be_in_force_either() {
+    let mut machine = Machine::new(|w| {
+        hostile::install_contained(w, &json!({ "filesystem": { "allowWrite": ["~/dotfiles"] } }));
+    });
+    let policy = machine.home.config.join(POLICY);
+    let target = machine.file("dotfiles/policy.json", &fs::read_to_string(&policy).unwrap());
+    let ours = policy.with_file_name("ours");
+    fs::rename(&policy, &ours).unwrap();
+    symlink(&target, &policy).unwrap();
+    let said = not_started(&machine);
+    let by = "where the server `hostile`, by `~/dotfiles` in its `allowWrite`";
+    assert!(said.contains(&format!("is at `{}`, {by}", target.display())), "{said}");
+    fs::rename(&ours, &policy).unwrap();
+    machine.start();
+    machine.connect().plain("heard").ok();
+}
+
+#[test]
+fn what_is_made_at_the_first_start_is_made_through_no_link_and_in_no_folder_of_others() {
+    let mut machine = Machine::new(hostile::install);
+    let planted = machine.home.person.join("planted");
+    for file in [machine.home.audit().join("audit.jsonl"), machine.home.database()] {
+        symlink(&planted, &file).unwrap();
+        let said = not_started(&machine);
+        assert!(said.contains(file.to_str().unwrap()) && said.contains("it is a link"), "{said}");
+        assert!(!planted.exists(), "{} was made through a link", file.display());
+        fs::remove_file(file).unwrap();
+    }
+    let state = machine.home.state.clone();
+    let mode = |mode| fs::set_permissions(&state, fs::Permissions::from_mode(mode)).unwrap();
+    mode(0o777);
+    let said = not_started(&machine);
+    assert!(said.contains(&format!("other users can write `{}`", state.display())), "{said}");
+    mode(0o755);
+    machine.start();
+    machine.connect().plain("heard").ok();
+    assert!(machine.home.database().is_file());
 }
 
 #[test]
@@ -110,6 +206,51 @@ fn a_program_of_ours_that_others_can_write_is_not_started() {
         mode(name, 0o755);
         world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
         assert_eq!(world.connect("filesystem").read(&note).ok(), "note");
+    }
+}
+
+#[test]
+fn a_program_that_another_server_may_write_is_not_started_with_a_sandbox_or_without() {
+    for sandbox in [json!({}), json!(false)] {
+        let world = World::with(|w| {
+            let tool = w.home.person.join("tools/own");
+            hostile::install(w);
+            fs::create_dir_all(tool.parent().unwrap()).unwrap();
+            fs::copy(hostile::program(), &tool).unwrap();
+            let link = tool.with_file_name("link");
+            symlink(hostile::program(), &link).unwrap();
+            let [own, linked] = [&tool, &link].map(|at| json!({ "command": at, "sandbox": sandbox }));
+            let hostile = json!({ "command": hostile::program() });
+            let servers = json!({ "hostile": hostile, "own": own, "linked": linked });
+            fs::write(w.home.config.join("mcp-servers.json"), servers.to_string()).unwrap();
+        });
+        let folder = world.path("tools");
+        world.connect("own").hang_up();
+        let mut client = world.connect("hostile");
+        world.person.will(Next::Allow(Reach::Folders, Lifetime::Session));
+        client.call("change", json!({ "path": folder.join("notes") })).ok();
+        let at = folder.join("own");
+        for (server, place) in [("own", &at), ("linked", &folder.join("link"))] {
+            let message = refusal(&mut world.start(server));
+            let why = format!(
+                "is not started: it is at `{}`, where the server `hostile`, by what you granted for `{}`, may write; move it",
+                place.display(),
+                folder.display()
+            );
+            assert!(message.contains(&why), "{message}");
+        }
+        world.revoke_only_grant();
+        for server in ["own", "linked"] {
+            world.connect(server).hang_up();
+        }
+        // What other users can write is started in a sandbox at most.
+        fs::set_permissions(&at, fs::Permissions::from_mode(0o757)).unwrap();
+        if sandbox == json!(false) {
+            let message = refusal(&mut world.start("own"));
+            assert!(message.contains("own` is not started: other users can write it"), "{message}");
+        } else {
+            world.connect("own").hang_up();
+        }
     }
 }
 

@@ -140,6 +140,7 @@ pub async fn start(mut options: Options, consent: Arc<dyn Consent>) -> Result<Da
         home: options.home,
         config,
         snapshots: reloader.snapshots(),
+        settings: reloader.follow_settings(),
         audit,
         grants,
         broker: Broker::new(consent),

@@ -21,6 +21,7 @@ use crate::grants::GrantTable;
 use crate::health::Health;
 use crate::home::Home;
 use crate::policy_snapshot::{PolicySnapshot, SnapshotError};
+pub(crate) use exposed::Writable;
 use ironcurtain_audit::Audit;
 use read::Current;
 use std::sync::Arc;
@@ -113,6 +114,12 @@ impl Reloader {
     #[must_use]
     pub fn settings(&self) -> Arc<Settings> {
         self.settings.borrow().clone()
+    }
+
+    /// For following the settings and the servers.
+    #[must_use]
+    pub fn follow_settings(&self) -> watch::Receiver<Arc<Settings>> {
+        self.settings.clone()
     }
 
     /// Looks at the files now, and waits until what they say is in force.

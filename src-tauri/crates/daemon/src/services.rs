@@ -10,8 +10,10 @@ use crate::grants::Grants;
 use crate::health::Health;
 use crate::home::Home;
 use crate::policy_snapshot::PolicySnapshot;
+use crate::reload::{Settings, Writable};
 use crate::shutdown::Shutdown;
 use ironcurtain_audit::Audit;
+use std::path::Path;
 use std::sync::Arc;
 use tokio::sync::watch;
 
@@ -24,6 +26,8 @@ pub struct Services {
     pub config: Config,
     /// What calls are judged by; see [`Services::snapshot`].
     pub snapshots: watch::Receiver<Arc<PolicySnapshot>>,
+    /// The settings and the servers in force, which may be newer than what a session began with.
+    pub settings: watch::Receiver<Arc<Settings>>,
     /// The audit log.
     pub audit: Audit,
     /// The grants.
@@ -54,5 +58,19 @@ impl Services {
     #[must_use]
     pub fn snapshot(&self) -> Arc<PolicySnapshot> {
         self.snapshots.borrow().clone()
+    }
+
+    /// Refuses the program of a server that another server may change at that moment.
+    pub(crate) fn refuses_program(
+        &self,
+        server: &str,
+    ) -> impl Fn(&Path) -> Result<(), String> + Send + Sync + use<> {
+        let (services, server) = (self.clone(), server.to_owned());
+        move |program| {
+            let (settings, grants) = (services.settings.borrow().clone(), services.grants.now());
+            let snapshot = services.snapshot();
+            let writable = Writable::by(&services.home, &snapshot.home, &settings.servers, &grants);
+            writable.refuse_program(program, &server, &snapshot.protected)
+        }
     }
 }

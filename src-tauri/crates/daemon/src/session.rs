@@ -172,6 +172,7 @@ impl Session {
             around,
             resolver: resolver.clone(),
             snapshots: services.snapshots.clone(),
+            refuses_program: Box::new(services.refuses_program(&config.name)),
             may_use: Box::new(move |g| g.subject.covers(&key, &server_name, &session)),
             grants: services.grants.watch(),
             client: to_client.clone(),

@@ -20,16 +20,7 @@ pub struct ServerPrograms {
 /// # Errors
 /// A sentence that names the program.
 pub fn find_program(command: &str, ours: &Path) -> Result<PathBuf, String> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let found = if command.starts_with('/') {
-        Some(PathBuf::from(command))
-    } else if command.contains('/') {
-        return Err(format!("`{command}` is a relative path; write the whole path or a name"));
-    } else {
-        let dirs = std::iter::once(ours.to_path_buf()).chain(std::env::split_paths(&path));
-        dirs.map(|dir| dir.join(command)).find(|p| p.is_file())
-    };
-    let found = found.ok_or_else(|| format!("the program `{command}` is nowhere on the path"))?;
+    let found = named_program(command, ours)?;
     let real = |path: &Path| {
         path.canonicalize().map_err(|e| format!("the program `{}` cannot be used: {e}", found.display()))
     };
@@ -42,6 +33,23 @@ pub fn find_program(command: &str, ours: &Path) -> Result<PathBuf, String> {
         (Some(bin), Some(name)) if bin.join("../pyvenv.cfg").is_file() => Ok(real(bin)?.join(name)),
         (Some(_) | None, _) => Ok(file),
     }
+}
+
+/// The program as it is named: the path of it, of one of ours, or of the first on the path; links are not followed.
+///
+/// # Errors
+/// A sentence that names the program.
+pub(crate) fn named_program(command: &str, ours: &Path) -> Result<PathBuf, String> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = if command.starts_with('/') {
+        Some(PathBuf::from(command))
+    } else if command.contains('/') {
+        return Err(format!("`{command}` is a relative path; write the whole path or a name"));
+    } else {
+        let dirs = std::iter::once(ours.to_path_buf()).chain(std::env::split_paths(&path));
+        dirs.map(|dir| dir.join(command)).find(|p| p.is_file())
+    };
+    found.ok_or_else(|| format!("the program `{command}` is nowhere on the path"))
 }
 
 #[cfg(test)]

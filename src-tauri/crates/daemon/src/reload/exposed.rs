@@ -1,4 +1,4 @@
-//! Files that say what is in force, and lie where some server may write: what they say may be the agent's.
+//! Files that say what is in force, and programs that are started, where some server may write: they may be the agent's.
 //!
 //! - A file counts with where it really is and with every link on the way there.
 
@@ -8,10 +8,11 @@ use crate::grants::GrantTable;
 use crate::home::Home;
 use crate::protection::places;
 use ironcurtain_paths::{CanonicalPath, Resolver};
+use ironcurtain_policy::ProtectedPaths;
 use std::path::Path;
 
 /// What servers may write to, as far as it matters here.
-pub(super) struct Writable<'a> {
+pub(crate) struct Writable<'a> {
     home: &'a Home,
     servers: &'a Servers,
     grants: &'a GrantTable,
@@ -21,7 +22,7 @@ pub(super) struct Writable<'a> {
 }
 
 impl<'a> Writable<'a> {
-    pub(super) fn by(
+    pub(crate) fn by(
         home: &'a Home,
         person: &CanonicalPath,
         servers: &'a Servers,
@@ -34,27 +35,51 @@ impl<'a> Writable<'a> {
 
     /// Nothing when no server may write to a file; else a sentence that says which one, and by what.
     pub(super) fn refuse(&self, file: &Path) -> Result<(), String> {
-        // What cannot be resolved cannot be read either, which says why.
-        let Some(found) = file.to_str().and_then(|text| self.resolver.resolve(text).ok()) else {
-            return Ok(());
-        };
-        for place in places(found) {
-            if let Some(by) = self.writes(&place) {
-                return Err(format!(
-                    "`{}` is at `{place}`, where {by} may write; put the file itself in its place, or take that from the server",
-                    file.display()
-                ));
-            }
-        }
-        Ok(())
+        let writable =
+            self.places(file).into_iter().find_map(|place| Some((self.writes(&place, None)?, place)));
+        writable.map_or(Ok(()), |(by, place)| {
+            Err(format!(
+                "`{}` is at `{place}`, where {by} may write; put the file itself in its place, or take that from the server",
+                file.display()
+            ))
+        })
     }
 
-    fn writes(&self, place: &CanonicalPath) -> Option<String> {
-        self.granted(place).or_else(|| self.of_sessions(place)).or_else(|| self.configured(place))
+    /// Nothing when no other server may change the program of one; else a sentence that says which one, and by what. What is
+    /// protected is out of every server's reach, whatever it may write around it.
+    pub(crate) fn refuse_program(
+        &self,
+        program: &Path,
+        server: &str,
+        protected: &ProtectedPaths,
+    ) -> Result<(), String> {
+        let kept = protected.read_only().iter().map(|kept| &kept.path);
+        let out_of_reach: Vec<&CanonicalPath> = protected.paths().iter().chain(kept).collect();
+        let mut places = self.places(program);
+        places.retain(|place| !out_of_reach.iter().any(|closed| closed.contains(place)));
+        let writable = places.into_iter().find_map(|place| Some((self.writes(&place, Some(server))?, place)));
+        writable.map_or(Ok(()), |(by, place)| {
+            Err(format!(
+                "`{}` is not started: it is at `{place}`, where {by} may write; move it to where no server may write, or take that from the server",
+                program.display()
+            ))
+        })
     }
 
-    fn granted(&self, place: &CanonicalPath) -> Option<String> {
-        self.grants.grants.iter().find_map(|grant| {
+    /// Where a file is, and the links on the way. What cannot be resolved cannot be opened either, which says why.
+    fn places(&self, file: &Path) -> Vec<CanonicalPath> {
+        file.to_str().and_then(|text| self.resolver.resolve(text).ok()).map(places).unwrap_or_default()
+    }
+
+    /// Who may write to a place, and by what; but for the server of this name.
+    fn writes(&self, place: &CanonicalPath, but: Option<&str>) -> Option<String> {
+        let granted = || self.granted(place, but);
+        granted().or_else(|| self.of_sessions(place)).or_else(|| self.configured(place, but))
+    }
+
+    fn granted(&self, place: &CanonicalPath, but: Option<&str>) -> Option<String> {
+        let others = self.grants.grants.iter().filter(|grant| but != Some(&*grant.subject.server));
+        others.into_iter().find_map(|grant| {
             let files = grant.files()?;
             let writes = files.access.write || files.access.delete;
             (writes && files.path.contains(place)).then(|| {
@@ -73,7 +98,7 @@ impl<'a> Writable<'a> {
     }
 
     /// By `allowWrite`. Our own folders stay hidden in what that opens.
-    fn configured(&self, place: &CanonicalPath) -> Option<String> {
+    fn configured(&self, place: &CanonicalPath, but: Option<&str>) -> Option<String> {
         if self.own.iter().any(|own| own.contains(place)) {
             return None;
         }
@@ -85,7 +110,7 @@ impl<'a> Writable<'a> {
             let open = server.sandbox.settings()?.filesystem.allow_write.iter().find(|open| opens(open))?;
             Some(format!("the server `{}`, by `{open}` in its `allowWrite`,", server.name))
         };
-        self.servers.iter().find_map(opened)
+        self.servers.iter().filter(|server| but != Some(&*server.name)).find_map(opened)
     }
 }
 
@@ -119,6 +144,41 @@ mod tests {
             uses: 0,
             provenance: "question q".into(),
         }
+    }
+
+    #[test]
+    fn a_program_is_refused_where_another_server_may_write_it_or_a_link_to_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let base = dir.path().canonicalize().unwrap();
+        let at = |below: &str| base.join(below);
+        for folder in ["person/bin", "person/tools"] {
+            create_dir_all(at(folder)).unwrap();
+        }
+        let home = Home::under(&at("ic"), &at("person"));
+        home.prepare().unwrap();
+        let canonical = |below: &str| CanonicalPath::assume_canonical(at(below).to_str().unwrap()).unwrap();
+        let person = canonical("person");
+        write(at("person/tools/run"), "").unwrap();
+        symlink(at("person/tools/run"), at("person/bin/npx")).unwrap();
+        let servers = Servers::parse("{}", Path::new("f"), &home.person).unwrap();
+        let check = |program: &str, folder: &str, server: &str, protected: &ProtectedPaths| {
+            let grants = vec![grant(at(folder).to_str().unwrap(), true)];
+            let table = GrantTable { version: 1, grants };
+            Writable::by(&home, &person, &servers, &table).refuse_program(&at(program), server, protected)
+        };
+        let none = ProtectedPaths::default();
+        let refused = check("person/tools/run", "person/tools", "other", &none).unwrap_err();
+        assert!(refused.contains("tools/run` is not started: it is at `"), "{refused}");
+        assert!(refused.contains("where the server `files`, by what you granted for `"), "{refused}");
+        // The name alone, which leads wherever that server likes.
+        let refused = check("person/bin/npx", "person/bin", "other", &none).unwrap_err();
+        assert!(refused.contains("bin/npx`, where the server `files`"), "{refused}");
+        assert_eq!(check("person/tools/run", "person/bin", "other", &none), Ok(()));
+        // What a server makes of its own program it is anyway.
+        assert_eq!(check("person/tools/run", "person/tools", "files", &none), Ok(()));
+        // What is protected is kept in what is granted around it.
+        let kept = ProtectedPaths::from_iter([canonical("person/tools/run")]);
+        assert_eq!(check("person/tools/run", "person/tools", "other", &kept), Ok(()));
     }
 
     #[test]

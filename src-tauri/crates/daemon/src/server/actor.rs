@@ -264,8 +264,15 @@ impl Actor {
         let network = o.network.as_deref();
         let watched = Watched { session: &o.session, server: &o.server.name, before };
         let watch = Some(Watch { autostart: &o.autostart, watched, named: &self.named });
-        let start =
-            Start { server: &o.server, programs: &o.programs, around: &o.around, network, needs, watch };
+        let start = Start {
+            server: &o.server,
+            programs: &o.programs,
+            refuses_program: Some(&*o.refuses_program),
+            around: &o.around,
+            network,
+            needs,
+            watch,
+        };
         process::start(containment, start).await
     }
 

@@ -7,8 +7,7 @@ mod srt;
 use super::control::{CLEANING, Control};
 use crate::autostart::{Autostart, Watched};
 use crate::config::{FileView, Server};
-use crate::containment::{Profile, ServerPrograms, Surroundings};
-
+use crate::containment::{Profile, ServerPrograms, Surroundings, find_program, named_program};
 use crate::mounts::Need;
 use crate::network::{Network, Serving};
 use crate::packages::{FolderLock, PackageError};
@@ -17,7 +16,7 @@ use ironcurtain_paths::CanonicalPath;
 use ironcurtain_sandbox::{Access, Bound, KillHandle, Mount};
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// How a server is run.
 #[derive(Debug, Clone)]
@@ -71,6 +70,8 @@ impl Containment {
 pub(super) struct Start<'a> {
     pub(super) server: &'a Server,
     pub(super) programs: &'a ServerPrograms,
+    /// What refuses programs that another server may change; nothing where no other server runs.
+    pub(super) refuses_program: Option<&'a (dyn Fn(&Path) -> Result<(), String> + Send + Sync)>,
     pub(super) around: &'a Surroundings,
     /// What lets it reach anything, if anything does.
     pub(super) network: Option<&'a Network>,
@@ -78,6 +79,25 @@ pub(super) struct Start<'a> {
     pub(super) needs: &'a [Need],
     /// Who watches its sandbox for files that run later; nobody where all that it can write to goes with it.
     pub(super) watch: Option<Watch<'a>>,
+}
+
+impl Start<'_> {
+    /// The program that it is started as.
+    ///
+    /// # Errors
+    /// A sentence for people, when there is none or it must not be started.
+    fn program(&self) -> Result<PathBuf, String> {
+        self.find(&self.server.command)
+    }
+
+    /// The same of another program that is started for it.
+    fn find(&self, command: &str) -> Result<PathBuf, String> {
+        let ours = &self.programs.dir;
+        if let Some(refuses) = self.refuses_program {
+            refuses(&named_program(command, ours)?)?;
+        }
+        find_program(command, ours)
+    }
 }
 
 /// How a sandbox is watched.
@@ -168,7 +188,9 @@ pub async fn start_alone(
     programs: &ServerPrograms,
     around: &Surroundings,
 ) -> Result<Process, String> {
-    start(containment, Start { server, programs, around, network: None, needs: &[], watch: None }).await
+    let start_it =
+        Start { server, programs, refuses_program: None, around, network: None, needs: &[], watch: None };
+    start(containment, start_it).await
 }
 
 /// Starts the server, from its package where its entry names a package runner; the error is a sentence for people.

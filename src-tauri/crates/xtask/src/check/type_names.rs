@@ -6,7 +6,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The names that several types share, and why.
 const SHARED: &[(&str, &str)] = &[
-    ("Judged", "still to be told apart"),
     ("Access", "still to be told apart"),
     ("Answer", "still to be told apart"),
     ("Answered", "still to be told apart"),
@@ -29,11 +28,14 @@ const SHARED: &[(&str, &str)] = &[
     ("Options", "still to be told apart"),
     ("Outcome", "still to be told apart"),
     ("Pending", "still to be told apart"),
+    ("Place", "still to be told apart"),
     ("Reach", "still to be told apart"),
     ("Refusal", "still to be told apart"),
     ("Rules", "still to be told apart"),
     ("Server", "still to be told apart"),
     ("Settings", "still to be told apart"),
+    ("Step", "still to be told apart"),
+    ("Subject", "still to be told apart"),
     ("Target", "still to be told apart"),
     ("Verdict", "still to be told apart"),
     ("Wanted", "still to be told apart"),

@@ -11,6 +11,7 @@ use crate::server::process::Containment;
 use ironcurtain_audit::Audit;
 use ironcurtain_paths::Resolver;
 use std::collections::HashSet;
+use std::path::Path;
 use std::sync::Arc;
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio_util::task::task_tracker::TaskTrackerToken;
@@ -31,6 +32,8 @@ pub struct ActorOptions {
     pub resolver: Resolver,
     /// The grants this server may use, out of all.
     pub may_use: Box<dyn Fn(&StandingGrant) -> bool + Send + Sync>,
+    /// Refuses to start a program that another server may change.
+    pub refuses_program: Box<dyn Fn(&Path) -> Result<(), String> + Send + Sync>,
     /// The live grants.
     pub grants: watch::Receiver<Arc<GrantTable>>,
     /// What calls are judged by.

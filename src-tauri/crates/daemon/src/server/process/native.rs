@@ -3,7 +3,7 @@
 use super::{Hold, Killer, Process, Start, Watch, mount, process};
 use crate::autostart::{Look, rules};
 use crate::config::FileView;
-use crate::containment::{Profile, environment, find_program, limits};
+use crate::containment::{Profile, environment, limits};
 use crate::server::control::Control;
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_sandbox::{Mount, Network, PROXY_PORT, Spec, launch};
@@ -75,7 +75,7 @@ fn spec(
     start: &Start<'_>,
     closed: &BTreeMap<CanonicalPath, Vec<String>>,
 ) -> Result<Spec, String> {
-    let program = text(&find_program(&start.server.command, &start.programs.dir)?)?;
+    let program = text(&start.program()?)?;
     let own = start.around.writable(profile, view);
     let mut shown = start.around.view(profile, view, &program)?;
     let connector = text(&start.programs.dir.join("ironcurtain-sandbox"))?;

@@ -1,11 +1,16 @@
 //! A server the person trusts with everything: the whole environment, and what its entry sets.
+//!
+//! - Its program belongs to root or to this user, and nobody else can write it: no sandbox holds back what it was made into.
 
 use super::{Hold, Process, Start, bound};
-use crate::containment::find_program;
+use ironcurtain_paths::OwnProgram;
 use std::process::Command;
 
 pub(super) async fn start(start: Start<'_>) -> Result<Process, String> {
-    let mut command = Command::new(find_program(&start.server.command, &start.programs.dir)?);
+    let program = start.program()?;
+    // Looked at, and started by its name: most are scripts, which their interpreter opens by name in any case.
+    OwnProgram::open(&program).map_err(|e| format!("`{}` is not started: {e}", program.display()))?;
+    let mut command = Command::new(program);
     command.args(&start.server.args).envs(&start.server.env).current_dir(start.around.session_dir.as_path());
     bound(command, |hold| Hold::Plain { _hold: hold, package: None }).await
 }

@@ -3,9 +3,7 @@
 
 use super::{Hold, Process, Start, bound};
 use crate::config::PassEnv;
-use crate::containment::{
-    Launch, Profile, ServerFiles, Settings, Surroundings, environment, find_program, launch,
-};
+use crate::containment::{Launch, Profile, ServerFiles, Settings, Surroundings, environment, launch};
 use crate::home::private_dir;
 use crate::mounts::Need;
 use std::path::{Path, PathBuf};
@@ -16,11 +14,8 @@ const AGENT: &str = "SSH_AUTH_SOCK";
 
 pub(super) async fn start(profile: &Profile, dir: &Path, start: Start<'_>) -> Result<Process, String> {
     let words = |path: PathBuf| path.to_string_lossy().into_owned();
-    let program = Launch {
-        command: words(find_program(&start.server.command, &start.programs.dir)?),
-        args: start.server.args.clone(),
-    };
-    let srt = words(find_program("srt", &start.programs.dir)?);
+    let program = Launch { command: words(start.program()?), args: start.server.args.clone() };
+    let srt = words(start.find("srt")?);
     private_dir(dir).map_err(|e| e.to_string())?;
     let files = ServerFiles::of(&start.server.name, dir).map_err(|e| e.to_string())?;
     let mut env = environment(start.server, start.around.home.as_path(), None, std::env::vars_os());
