@@ -62,7 +62,7 @@ fn app(options: Options) -> Result<(), AppError> {
     let person = home.person.clone();
     let (desktop, seat) = Desktop::new(person.clone());
     let settings =
-        ironcurtain_daemon::Options { home, programs: programs()?, allow_root: options.allow_root };
+        ironcurtain_daemon::DaemonOptions { home, programs: programs()?, allow_root: options.allow_root };
     let trusted = Trusted::start(settings, Arc::new(desktop.clone()))?;
     shell::run(options, Arc::new(trusted), desktop, seat, person)?;
     Ok(())

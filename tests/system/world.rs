@@ -3,7 +3,7 @@
 use crate::client::Client;
 use crate::consent::Person;
 use crate::place::{Place, Prepared};
-use ironcurtain_daemon::{Daemon, Home, Options, start};
+use ironcurtain_daemon::{Daemon, DaemonOptions, Home, start};
 use ironcurtain_protocol::{
     ActivityView, AuditCheckView, GrantView, Reply, Request, SessionView, StatusView,
 };
@@ -182,7 +182,8 @@ impl World {
 
 fn begin(home: &Home, programs: &Path, person: &Arc<Person>) -> (Runtime, Daemon) {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    let options = Options { home: home.clone(), programs: programs.to_path_buf(), allow_root: is_root() };
+    let options =
+        DaemonOptions { home: home.clone(), programs: programs.to_path_buf(), allow_root: is_root() };
     let daemon = runtime.block_on(start(options, person.clone())).unwrap();
     (runtime, daemon)
 }

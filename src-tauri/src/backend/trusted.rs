@@ -2,7 +2,7 @@
 
 use super::{Backend, Pending};
 use ironcurtain_daemon::consent::Consent;
-use ironcurtain_daemon::{Daemon, Options, StartError, start};
+use ironcurtain_daemon::{Daemon, DaemonOptions, StartError, start};
 use ironcurtain_protocol::{ErrorCode, Reply, Request};
 use std::io;
 use std::sync::{Arc, mpsc};
@@ -44,7 +44,7 @@ impl TrustedError {
 
 impl Trusted {
     /// Starts it and waits until it serves, or says why not.
-    pub(crate) fn start(options: Options, consent: Arc<dyn Consent>) -> Result<Self, TrustedError> {
+    pub(crate) fn start(options: DaemonOptions, consent: Arc<dyn Consent>) -> Result<Self, TrustedError> {
         let (tell, told) = mpsc::channel();
         std::thread::Builder::new().name("trusted".into()).spawn(move || {
             let runtime = match Builder::new_multi_thread().worker_threads(WORKERS).enable_all().build() {

@@ -8,7 +8,7 @@ mod compare;
 mod declared;
 mod entry;
 
-pub use compare::{Change, Changes};
+pub use compare::{AnnotationChange, AnnotationChanges};
 pub use entry::{Draft, DraftTool};
 
 use crate::json_edit;
@@ -94,7 +94,7 @@ impl AnnotationsFile {
     ///
     /// # Errors
     /// [`AnnotateError`], when the file would not be understood with the draft in it.
-    pub fn compare(&self, draft: &Draft) -> Result<Changes, AnnotateError> {
+    pub fn compare(&self, draft: &Draft) -> Result<AnnotationChanges, AnnotateError> {
         let (_, new) = self.with(draft)?;
         Ok(compare::changes(&self.annotations, &new, self.stored(&draft.server).as_ref(), draft))
     }

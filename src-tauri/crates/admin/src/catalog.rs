@@ -1,4 +1,4 @@
-//! Known servers: what each is, where it comes from, an entry of `mcp-servers.json` that lets it do its work and no
+//! KnownServer servers: what each is, where it comes from, an entry of `mcp-servers.json` that lets it do its work and no
 //! more, and what its tools mean. Shipped inside of the program.
 //!
 //! - Plain data and pure functions: nothing is looked up or installed here, and only `add` writes.
@@ -74,7 +74,7 @@ pub enum CatalogError {
 
 /// All known servers, in the order they are shown.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Catalog(Vec<Known>);
+pub struct Catalog(Vec<KnownServer>);
 
 impl Catalog {
     /// What ships.
@@ -82,17 +82,17 @@ impl Catalog {
     /// # Errors
     /// [`CatalogError::Damaged`].
     pub fn shipped() -> Result<Self, CatalogError> {
-        SHIPPED.iter().map(|(id, text)| Known::read(id, text)).collect::<Result<_, _>>().map(Self)
+        SHIPPED.iter().map(|(id, text)| KnownServer::read(id, text)).collect::<Result<_, _>>().map(Self)
     }
 
     /// The known server of this id.
     #[must_use]
-    pub fn find(&self, id: &str) -> Option<&Known> {
+    pub fn find(&self, id: &str) -> Option<&KnownServer> {
         self.0.iter().find(|known| known.id == id)
     }
 
     /// All of them.
-    pub fn iter(&self) -> impl Iterator<Item = &Known> {
+    pub fn iter(&self) -> impl Iterator<Item = &KnownServer> {
         self.0.iter()
     }
 }
@@ -101,7 +101,7 @@ impl Catalog {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Known {
+pub struct KnownServer {
     /// Version of the format; 1.
     #[cfg_attr(test, schemars(extend("const" = 1)))]
     schema_version: u32,
@@ -194,7 +194,7 @@ struct Template {
     sandbox: Map<String, Value>,
 }
 
-impl Known {
+impl KnownServer {
     fn read(id: &str, text: &str) -> Result<Self, CatalogError> {
         let damaged = |problem: String| CatalogError::Damaged { id: id.to_owned(), problem };
         let known: Self = serde_json::from_str(text).map_err(|e| damaged(e.to_string()))?;
@@ -270,7 +270,7 @@ mod tests {
     fn the_shipped_schema_is_that_of_the_type() {
         let schemas = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/schemas");
         let file = format!("{schemas}/catalog.schema.json");
-        let text = serde_json::to_string_pretty(&schema_for!(Known)).unwrap() + "\n";
+        let text = serde_json::to_string_pretty(&schema_for!(KnownServer)).unwrap() + "\n";
         if std::env::var_os("IRONCURTAIN_WRITE_SCHEMAS").is_some() {
             std::fs::write(&file, &text).unwrap();
         }
@@ -316,7 +316,7 @@ mod tests {
     #[test]
     fn what_is_not_understood_refuses_the_entry() {
         let time = SHIPPED.iter().find(|(id, _)| *id == "time").unwrap().1;
-        assert!(Known::read("time", time).is_ok());
+        assert!(KnownServer::read("time", time).is_ok());
         for (from, to, problem) in [
             ("\"title\"", "\"titel\"", "unknown field `titel`"),
             ("\"module\"", "\"modul\"", "unknown field `modul`"),
@@ -325,7 +325,7 @@ mod tests {
             ("\"id\": \"time\"", "\"id\": \"thyme\"", "its id is `thyme`"),
             ("\"schemaVersion\": 1", "\"schemaVersion\": 2", "`schemaVersion` is 2"),
         ] {
-            let error = Known::read("time", &time.replacen(from, to, 1)).unwrap_err().to_string();
+            let error = KnownServer::read("time", &time.replacen(from, to, 1)).unwrap_err().to_string();
             assert!(error.contains(problem), "{error}");
         }
     }

@@ -21,7 +21,7 @@ pub struct Arguments {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Run the trusted process without the desktop app.
-    Daemon(DaemonOptions),
+    Daemon(DaemonArguments),
     /// Show whether you are protected, and by whom.
     Status,
     /// Show live sessions, and how many files they left that run later.
@@ -58,7 +58,7 @@ pub enum Command {
 
 /// Options of `daemon`.
 #[derive(Debug, Args)]
-pub struct DaemonOptions {
+pub struct DaemonArguments {
     /// What to do when a call must be asked about.
     #[arg(long, value_enum, default_value_t = Ask::Deny)]
     pub ask: Ask,

@@ -1,9 +1,9 @@
 //! Running the trusted process in this program.
 
-use crate::arguments::{Ask, DaemonOptions};
+use crate::arguments::{Ask, DaemonArguments};
 use anyhow::Context;
 use ironcurtain_daemon::consent::{Consent, NobodyToAsk, Terminal};
-use ironcurtain_daemon::{EventLog, Home, Options, start};
+use ironcurtain_daemon::{DaemonOptions, EventLog, Home, start};
 use ironcurtain_protocol::Request;
 use std::io;
 use std::os::fd::AsFd;
@@ -15,7 +15,7 @@ use tokio::signal::unix::{SignalKind, signal};
 const LAST_WORK: Duration = Duration::from_secs(2);
 
 /// Runs until it is stopped by a signal or by request.
-pub fn daemon(options: &DaemonOptions) -> anyhow::Result<()> {
+pub fn daemon(options: &DaemonArguments) -> anyhow::Result<()> {
     if options.detach {
         // Already a leader of its own: then there is no terminal to leave.
         let _ = rustix::process::setsid();
@@ -35,14 +35,14 @@ pub fn daemon(options: &DaemonOptions) -> anyhow::Result<()> {
         )?),
     };
     let programs = std::env::current_exe()?.parent().context("this program has no directory")?.to_path_buf();
-    let options = Options { home: Home::from_env()?, programs, allow_root: options.allow_root };
+    let options = DaemonOptions { home: Home::from_env()?, programs, allow_root: options.allow_root };
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let ended = runtime.block_on(serve(options, consent));
     runtime.shutdown_timeout(LAST_WORK);
     ended
 }
 
-async fn serve(options: Options, consent: Arc<dyn Consent>) -> anyhow::Result<()> {
+async fn serve(options: DaemonOptions, consent: Arc<dyn Consent>) -> anyhow::Result<()> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let daemon = start(options, consent).await?;

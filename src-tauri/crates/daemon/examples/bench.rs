@@ -9,7 +9,7 @@ mod parts;
 use anyhow::{Context, bail, ensure};
 use figures::{Row, Sample, table};
 use ironcurtain_daemon::consent::{Answer, Consent, Lifetime, Question, Slot, Withdrawn};
-use ironcurtain_daemon::{Home, Options, start};
+use ironcurtain_daemon::{DaemonOptions, Home, start};
 use ironcurtain_protocol::{Reply, Request};
 use parts::{Conversation, programs, rss_kib};
 use serde_json::json;
@@ -43,7 +43,7 @@ fn main() -> anyhow::Result<()> {
     let person = Arc::new(YesOnce::default());
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let allow_root = rustix::process::geteuid().is_root();
-    let options = Options { home: home.clone(), programs: programs()?, allow_root };
+    let options = DaemonOptions { home: home.clone(), programs: programs()?, allow_root };
     let daemon = runtime.block_on(start(options, person.clone()))?;
 
     let mut rows = vec![shim_start(rounds.starts)?];

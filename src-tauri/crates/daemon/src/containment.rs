@@ -22,4 +22,4 @@ pub use profile::{Surroundings, default_git_config, default_view, limits};
 pub(crate) use programs::named_program;
 pub use programs::{ServerPrograms, find_program};
 pub use resolve::{Exemption, Profile, Resolved, Unavailable, absolute, expand_home, resolve};
-pub use settings::{ServerFiles, Settings, SettingsError};
+pub use settings::{ServerFiles, SrtSettings, SrtSettingsError};

@@ -14,7 +14,7 @@ use crate::home::{Home, HomeError};
 use crate::listener::{ListenError, Listener};
 use crate::packages::Packages;
 use crate::policy_snapshot::SnapshotError;
-use crate::reload::{First, Means};
+use crate::reload::{InitialState, ReloaderParts};
 use crate::server::LISTENING;
 use crate::services::Services;
 use crate::shutdown::Shutdown;
@@ -31,7 +31,7 @@ pub const ENDING: Duration = LISTENING.saturating_add(Duration::from_secs(2));
 
 /// What the trusted process is started with.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct DaemonOptions {
     /// Where its files are.
     pub home: Home,
     /// The directory that has `ironcurtain-sandbox` and `ironcurtain-filesystem`.
@@ -81,7 +81,7 @@ pub struct Daemon(Arc<DaemonState>);
 ///
 /// # Errors
 /// [`StartError`]: nothing was started.
-pub async fn start(mut options: Options, consent: Arc<dyn Consent>) -> Result<Daemon, StartError> {
+pub async fn start(mut options: DaemonOptions, consent: Arc<dyn Consent>) -> Result<Daemon, StartError> {
     if rustix::process::geteuid().is_root() && !options.allow_root {
         return Err(StartError::Root);
     }
@@ -93,7 +93,7 @@ pub async fn start(mut options: Options, consent: Arc<dyn Consent>) -> Result<Da
     options.home.prepare()?;
     // The lock first: what follows must not be done by two.
     let listener = Listener::bind(&options.home.socket, &options.home.state)?;
-    let first = First::read(&options.home)?;
+    let first = InitialState::read(&options.home)?;
     let health = Health::default();
     let audit = open_audit(&options.home, &health)?;
     let (expired, expiries) = mpsc::unbounded_channel();
@@ -115,7 +115,7 @@ pub async fn start(mut options: Options, consent: Arc<dyn Consent>) -> Result<Da
     audit.record(started).await?;
     let (changes, shutdown) = (watch::Sender::new(0), Shutdown::default());
     let config = first.config().clone();
-    let reloader = first.follow(Means {
+    let reloader = first.follow(ReloaderParts {
         home: options.home.clone(),
         audit: audit.clone(),
         health: health.clone(),

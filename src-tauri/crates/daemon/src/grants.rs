@@ -31,7 +31,7 @@ pub struct StandingGrant {
     /// Names it everywhere.
     pub id: String,
     /// Who may use it.
-    pub subject: Subject,
+    pub subject: GrantSubject,
     /// What it is for.
     pub what: Granted,
     /// How long it lasts.
@@ -159,7 +159,7 @@ impl Files {
 
 /// Who a grant is for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Subject {
+pub struct GrantSubject {
     /// The client, by the key the kernel proved: its executable.
     pub client: String,
     /// Its name for people.
@@ -170,7 +170,7 @@ pub struct Subject {
     pub session: Option<String>,
 }
 
-impl Subject {
+impl GrantSubject {
     /// Whether a session of `client` with `server` may use a grant of this subject.
     #[must_use]
     pub fn covers(&self, client: &str, server: &str, session: &str) -> bool {
@@ -275,7 +275,7 @@ mod tests {
     fn grant(id: &str, lifetime: Lifetime, session: Option<&str>) -> StandingGrant {
         StandingGrant {
             id: id.into(),
-            subject: Subject {
+            subject: GrantSubject {
                 client: "/usr/bin/claude".into(),
                 client_name: "claude".into(),
                 server: "filesystem".into(),

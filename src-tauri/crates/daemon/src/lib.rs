@@ -40,9 +40,9 @@ pub use config::{
     AutostartSettings, Config, ConfigError, FileView, FilesystemSettings, GitConfigSettings, LimitSettings,
     NetworkSettings, PassEnv, Sandbox, SandboxBackend, SandboxPolicy, SandboxSettings, Server, Servers,
 };
-pub use daemon::{Daemon, ENDING, Options, StartError, start};
+pub use daemon::{Daemon, DaemonOptions, ENDING, StartError, start};
 pub use event_log::EventLog;
-pub use grants::{StandingGrant, StoreError, Subject};
+pub use grants::{GrantSubject, StandingGrant, StoreError};
 pub use home::{Home, HomeError, UnresolvedPath, canonical_home};
 pub use listener::ListenError;
 pub use policy_snapshot::{PolicyFiles, PolicySnapshot, SnapshotError};

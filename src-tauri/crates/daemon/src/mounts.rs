@@ -92,7 +92,7 @@ pub fn united(needs: impl IntoIterator<Item = Need>) -> Vec<Need> {
 
 /// A change of what is mounted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Step {
+pub enum MountStep {
     /// Show it.
     Add(Need),
     /// Show it for reading only, which was shown for writing.
@@ -119,21 +119,21 @@ pub fn wanted(now: &[Need], needs: &[Need]) -> Vec<Need> {
 /// The steps to show what is newly wanted. What is to be written below a path that is to be written no more comes before that
 /// is narrowed; what lies on a mount stays on it.
 #[must_use]
-pub fn additions(now: &[Need], wanted: &[Need]) -> Vec<Step> {
+pub fn additions(now: &[Need], wanted: &[Need]) -> Vec<MountStep> {
     let new: Vec<&Need> = wanted.iter().filter(|w| !now.contains(w)).collect();
     let narrows = |n: &&Need| !n.writable && now.iter().any(|m| m.path == n.path && m.writable);
     let (narrowed, mut come): (Vec<&Need>, Vec<&Need>) = new.into_iter().partition(narrows);
     come.sort_by_key(|n| depth(&n.path));
-    let added = come.into_iter().cloned().map(Step::Add);
-    added.chain(narrowed.into_iter().cloned().map(Step::Narrow)).collect()
+    let added = come.into_iter().cloned().map(MountStep::Add);
+    added.chain(narrowed.into_iter().cloned().map(MountStep::Narrow)).collect()
 }
 
 /// The steps to take away what is not wanted any more, the deepest first.
 #[must_use]
-pub fn removals(now: &[Need], wanted: &[Need]) -> Vec<Step> {
+pub fn removals(now: &[Need], wanted: &[Need]) -> Vec<MountStep> {
     let mut gone: Vec<&Need> = now.iter().filter(|m| !wanted.iter().any(|w| w.path == m.path)).collect();
     gone.sort_by_key(|n| std::cmp::Reverse(depth(&n.path)));
-    gone.into_iter().map(|n| Step::Remove(n.path.clone())).collect()
+    gone.into_iter().map(|n| MountStep::Remove(n.path.clone())).collect()
 }
 
 fn depth(path: &CanonicalPath) -> usize {
@@ -182,17 +182,17 @@ mod tests {
     #[test]
     fn wider_mounts_come_beneath_and_go_without_touching_what_lies_on_them() {
         let now = [n("/d", false), n("/d/f", true), n("/e", false)];
-        assert_eq!(removals(&now, &[n("/d/f", true), n("/e", false)]), [Step::Remove(path("/d"))]);
+        assert_eq!(removals(&now, &[n("/d/f", true), n("/e", false)]), [MountStep::Remove(path("/d"))]);
         assert_eq!(
             additions(&[n("/d/f", true)], &[n("/d", false), n("/d/f", true)]),
-            [Step::Add(n("/d", false))]
+            [MountStep::Add(n("/d", false))]
         );
-        assert_eq!(additions(&now, &[n("/d", true)]), [Step::Add(n("/d", true))]);
-        assert_eq!(additions(&now, &[n("/d/f", false)]), [Step::Narrow(n("/d/f", false))]);
+        assert_eq!(additions(&now, &[n("/d", true)]), [MountStep::Add(n("/d", true))]);
+        assert_eq!(additions(&now, &[n("/d/f", false)]), [MountStep::Narrow(n("/d/f", false))]);
         let (inner, outer) = (n("/d/f", true), n("/d", false));
         assert_eq!(
             additions(&[n("/d", true)], &[outer.clone(), inner.clone()]),
-            [Step::Add(inner), Step::Narrow(outer)]
+            [MountStep::Add(inner), MountStep::Narrow(outer)]
         );
         assert_eq!((removals(&now, &now), additions(&now, &now)), (vec![], vec![]));
     }
@@ -207,21 +207,21 @@ mod tests {
         assert_eq!(wanted(&mounted, std::slice::from_ref(&read)), [read]);
     }
 
-    fn applied(now: &[Need], steps: &[Step]) -> Vec<Need> {
+    fn applied(now: &[Need], steps: &[MountStep]) -> Vec<Need> {
         let mut mounted = now.to_vec();
         for step in steps {
             match step {
-                Step::Add(need) => {
+                MountStep::Add(need) => {
                     let narrows = |m: &&Need| m.path == need.path && m.writable && !need.writable;
                     assert_eq!(mounted.iter().find(narrows), None, "the sandbox refuses to narrow");
                     mounted.retain(|m| m.path != need.path);
                     mounted.push(need.clone());
                 }
-                Step::Narrow(need) => {
+                MountStep::Narrow(need) => {
                     let is_wider = |m: &&mut Need| m.path == need.path && m.writable && !need.writable;
                     *mounted.iter_mut().find(is_wider).unwrap() = need.clone();
                 }
-                Step::Remove(path) => {
+                MountStep::Remove(path) => {
                     let before = mounted.len();
                     mounted.retain(|m| m.path != *path);
                     assert_eq!(before - 1, mounted.len(), "{path} is not mounted");

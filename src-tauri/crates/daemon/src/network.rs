@@ -15,12 +15,12 @@ pub use caller::Caller;
 pub use reach::Loan;
 
 use crate::config::NetworkSettings;
-use asking::Person;
+use asking::HostAsker;
 use ironcurtain_egress::{
     Ask, Connections, Limits, Proxy, Record, RuleError, Rules, SystemResolver, Target, serve,
 };
-use reach::Reach;
-use recording::OnRecord;
+use reach::ReachableHosts;
+use recording::ConnectionRecorder;
 use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,9 +30,9 @@ use tokio::task::AbortHandle;
 const CUT_BOUND: Duration = Duration::from_secs(5);
 
 /// The network of one server.
-pub struct Network {
+pub struct ServerNetwork {
     caller: Arc<Caller>,
-    reach: Arc<Reach>,
+    reach: Arc<ReachableHosts>,
     connections: Connections,
     ask: Option<Arc<dyn Ask>>,
     record: Arc<dyn Record>,
@@ -62,7 +62,7 @@ pub fn rules(settings: &NetworkSettings) -> Result<Rules, RuleError> {
     Rules::new(&settings.allowed_domains, &settings.denied_domains, settings.ask_unknown)
 }
 
-impl Network {
+impl ServerNetwork {
     /// The network that a server's entry gives it; none when that is nothing.
     ///
     /// # Errors
@@ -72,12 +72,12 @@ impl Network {
         if rules.is_closed() {
             return Ok(None);
         }
-        let (caller, reach) = (Arc::new(caller), Arc::new(Reach::new(rules)));
+        let (caller, reach) = (Arc::new(caller), Arc::new(ReachableHosts::new(rules)));
         let following = tokio::spawn(follow(caller.clone(), reach.clone())).abort_handle();
-        let person = || -> Arc<dyn Ask> { Arc::new(Person::new(caller.clone(), reach.clone())) };
+        let person = || -> Arc<dyn Ask> { Arc::new(HostAsker::new(caller.clone(), reach.clone())) };
         Ok(Some(Arc::new(Self {
             ask: settings.ask_unknown.then(person),
-            record: Arc::new(OnRecord::new(caller.clone())),
+            record: Arc::new(ConnectionRecorder::new(caller.clone())),
             connections: Connections::default(),
             caller,
             reach,
@@ -114,24 +114,24 @@ impl Network {
     /// Lets the server reach these while one call of it is under way.
     #[must_use]
     pub fn lend(&self, call: &str, targets: Vec<Target>) -> Loan {
-        Reach::lend(&self.reach, call, targets)
+        ReachableHosts::lend(&self.reach, call, targets)
     }
 
     /// Takes what is on the list and granted now; whether every connection that rests on something else has ended.
     pub async fn is_within_grants(&self) -> bool {
-        self.caller.tell(&self.reach);
+        self.caller.publish_rules(&self.reach);
         let rules = self.reach.rules().borrow().clone();
         tokio::time::timeout(CUT_BOUND, self.connections.all_within(&rules)).await.is_ok()
     }
 }
 
 /// Tells what is on the list and what is granted, whenever that changes.
-async fn follow(caller: Arc<Caller>, reach: Arc<Reach>) {
+async fn follow(caller: Arc<Caller>, reach: Arc<ReachableHosts>) {
     let (mut grants, mut snapshots) = (caller.services.grants.watch(), caller.services.snapshots.clone());
     loop {
         grants.mark_unchanged();
         snapshots.mark_unchanged();
-        caller.tell(&reach);
+        caller.publish_rules(&reach);
         let changed = tokio::select! {
             changed = grants.changed() => changed,
             changed = snapshots.changed() => changed,

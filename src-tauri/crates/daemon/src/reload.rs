@@ -32,21 +32,21 @@ use tokio_util::sync::CancellationToken;
 #[derive(Debug, Clone)]
 pub struct Reloader {
     snapshots: watch::Receiver<Arc<PolicySnapshot>>,
-    settings: watch::Receiver<Arc<Settings>>,
+    settings: watch::Receiver<Arc<SessionSettings>>,
     looks: mpsc::Sender<oneshot::Sender<()>>,
 }
 
 /// What a session begins with.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Settings {
-    /// Settings.
+pub struct SessionSettings {
+    /// The settings.
     pub config: Config,
     /// The configured servers.
     pub servers: Servers,
 }
 
 /// What the owner of all this needs.
-pub struct Means {
+pub struct ReloaderParts {
     /// Where the files are.
     pub home: Home,
     /// Where changes are put on record.
@@ -65,9 +65,9 @@ pub struct Means {
 
 /// What is in force at the start.
 #[derive(Debug)]
-pub struct First(Current);
+pub struct InitialState(Current);
 
-impl First {
+impl InitialState {
     /// Reads all files; none of them may be wrong.
     ///
     /// # Errors
@@ -98,8 +98,8 @@ impl First {
 
     /// From now on the files are followed.
     #[must_use]
-    pub fn follow(self, means: Means) -> Reloader {
-        task::start(self.0, means)
+    pub fn follow(self, parts: ReloaderParts) -> Reloader {
+        task::start(self.0, parts)
     }
 }
 
@@ -112,13 +112,13 @@ impl Reloader {
 
     /// What a session that begins now begins with.
     #[must_use]
-    pub fn settings(&self) -> Arc<Settings> {
+    pub fn settings(&self) -> Arc<SessionSettings> {
         self.settings.borrow().clone()
     }
 
     /// For following the settings and the servers.
     #[must_use]
-    pub fn follow_settings(&self) -> watch::Receiver<Arc<Settings>> {
+    pub fn follow_settings(&self) -> watch::Receiver<Arc<SessionSettings>> {
         self.settings.clone()
     }
 

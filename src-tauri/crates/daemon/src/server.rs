@@ -1,6 +1,6 @@
 //! One MCP server of one session: its process, what it can see, and the conversation with it.
 //!
-//! - [`Server`] is the handle a session holds. The process behind it may end and be started again; calls that were
+//! - [`ServerHandle`] is the handle a session holds. The process behind it may end and be started again; calls that were
 //!   under way fail, and none runs twice.
 //! - One task ([`actor`]) owns the process and what is mounted; one task per process ([`connection`]) owns the conversation.
 
@@ -12,13 +12,15 @@ pub mod process;
 mod roots;
 
 pub use actor::{ActorOptions, Applied, Versions};
-pub use connection::{Answered, AtServer, Held, Outgoing, Pending, ServerConnection, share};
+pub use connection::{
+    AtServer, MemoryShare, Outgoing, PendingRequest, ServerAnswer, ServerConnection, share,
+};
 pub(crate) use control::LISTENING;
 pub use process::Containment;
 pub use roots::{Shown, still_there};
 
 use crate::mounts::Need;
-use actor::{Command, Seen, State};
+use actor::{ActorView, Command, ServerState};
 use ironcurtain_paths::CanonicalPath;
 use serde_json::value::RawValue;
 use std::sync::Arc;
@@ -58,10 +60,10 @@ pub enum ServerError {
 
 /// A handle to one server of one session. When the last one is dropped the server is killed, whatever it is doing.
 #[derive(Debug, Clone)]
-pub struct Server {
+pub struct ServerHandle {
     name: String,
     commands: mpsc::UnboundedSender<Command>,
-    seen: Seen,
+    seen: ActorView,
     _actor: Arc<AbortOnDrop>,
 }
 
@@ -76,13 +78,13 @@ impl Drop for AbortOnDrop {
 
 /// What one call under way needs to see. Dropped, it is taken away again.
 #[derive(Debug)]
-pub struct Lease {
+pub struct MountLease {
     id: u64,
     needs: Vec<Need>,
     commands: mpsc::UnboundedSender<Command>,
 }
 
-impl Lease {
+impl MountLease {
     /// What is shown by it.
     #[must_use]
     pub fn needs(&self) -> &[Need] {
@@ -90,14 +92,14 @@ impl Lease {
     }
 }
 
-impl Drop for Lease {
+impl Drop for MountLease {
     fn drop(&mut self) {
         // Without the actor there is nothing mounted.
         let _ = self.commands.send(Command::Release(self.id));
     }
 }
 
-impl Server {
+impl ServerHandle {
     /// Starts the actor; the process is started at once.
     #[must_use]
     pub fn start(options: ActorOptions) -> Self {
@@ -124,16 +126,16 @@ impl Server {
     /// # Errors
     /// [`ServerError`], when it does not run and cannot be started.
     pub async fn connection(&self) -> Result<ServerConnection, ServerError> {
-        self.when(|state| matches!(state, State::Up { connection, .. } if !connection.is_over())).await
+        self.when(|state| matches!(state, ServerState::Up { connection, .. } if !connection.is_over())).await
     }
 
     /// The conversation, as soon as the server knows what it may see.
     ///
     /// # Errors
-    /// As [`Server::connection`].
+    /// As [`ServerHandle::connection`].
     pub async fn ready(&self) -> Result<ServerConnection, ServerError> {
         self.when(
-            |state| matches!(state, State::Up { connection, settled: true, .. } if !connection.is_over()),
+            |state| matches!(state, ServerState::Up { connection, ready: true, .. } if !connection.is_over()),
         )
         .await
     }
@@ -142,8 +144,8 @@ impl Server {
     #[must_use]
     pub fn connection_now(&self) -> Option<ServerConnection> {
         match &*self.seen.state.borrow() {
-            State::Up { connection, .. } if !connection.is_over() => Some(connection.clone()),
-            State::Up { .. } | State::Starting | State::Down(_) => None,
+            ServerState::Up { connection, .. } if !connection.is_over() => Some(connection.clone()),
+            ServerState::Up { .. } | ServerState::Starting | ServerState::Down(_) => None,
         }
     }
 
@@ -151,8 +153,10 @@ impl Server {
     #[must_use]
     pub fn ready_now(&self) -> Option<ServerConnection> {
         match &*self.seen.state.borrow() {
-            State::Up { connection, settled: true, .. } if !connection.is_over() => Some(connection.clone()),
-            State::Up { .. } | State::Starting | State::Down(_) => None,
+            ServerState::Up { connection, ready: true, .. } if !connection.is_over() => {
+                Some(connection.clone())
+            }
+            ServerState::Up { .. } | ServerState::Starting | ServerState::Down(_) => None,
         }
     }
 
@@ -161,7 +165,11 @@ impl Server {
     ///
     /// # Errors
     /// [`ServerError::NotShown`]: the call must not be forwarded.
-    pub async fn lease(&self, needs: Vec<Need>, named: Vec<CanonicalPath>) -> Result<Lease, ServerError> {
+    pub async fn lease(
+        &self,
+        needs: Vec<Need>,
+        named: Vec<CanonicalPath>,
+    ) -> Result<MountLease, ServerError> {
         let (reply, answer) = oneshot::channel();
         self.commands.send(Command::Lease(needs, named, reply)).map_err(|_| ServerError::Ending)?;
         answer.await.map_err(|_| ServerError::Ending)?
@@ -193,15 +201,15 @@ impl Server {
     #[must_use]
     pub fn pid(&self) -> Option<u32> {
         match &*self.seen.state.borrow() {
-            State::Up { pid, .. } => Some(*pid),
-            State::Starting | State::Down(_) => None,
+            ServerState::Up { pid, .. } => Some(*pid),
+            ServerState::Starting | ServerState::Down(_) => None,
         }
     }
 
-    async fn when(&self, ready: impl Fn(&State) -> bool) -> Result<ServerConnection, ServerError> {
+    async fn when(&self, ready: impl Fn(&ServerState) -> bool) -> Result<ServerConnection, ServerError> {
         let mut state = self.seen.state.clone();
-        let is_down = |s: &State| matches!(s, State::Down(_));
-        let ended = |s: &State| matches!(s, State::Up { connection, .. } if connection.is_over());
+        let is_down = |s: &ServerState| matches!(s, ServerState::Down(_));
+        let ended = |s: &ServerState| matches!(s, ServerState::Up { connection, .. } if connection.is_over());
         // One that has just ended is known to be down in a moment.
         let ended_just_now = ended(&state.borrow());
         if ended_just_now {
@@ -215,14 +223,14 @@ impl Server {
             Err(_) => Err(ServerError::Slow(self.name.clone())),
             Ok(Err(_)) => Err(ServerError::Ending),
             Ok(Ok(state)) => match &*state {
-                State::Up { connection, .. } => Ok(connection.clone()),
-                State::Down(reason) => Err(self.down(reason)),
-                State::Starting => Err(self.down("it is still starting")),
+                ServerState::Up { connection, .. } => Ok(connection.clone()),
+                ServerState::Down(reason) => Err(self.down(reason)),
+                ServerState::Starting => Err(self.down("it is still starting")),
             },
         }
     }
 
-    async fn restart(&self, state: &mut watch::Receiver<State>) -> Result<(), ServerError> {
+    async fn restart(&self, state: &mut watch::Receiver<ServerState>) -> Result<(), ServerError> {
         let (reply, answer) = oneshot::channel();
         self.commands.send(Command::Start(reply)).map_err(|_| ServerError::Ending)?;
         let started = answer.await.map_err(|_| ServerError::Ending)?;

@@ -10,7 +10,7 @@ use crate::grants::Grants;
 use crate::health::Health;
 use crate::home::Home;
 use crate::policy_snapshot::PolicySnapshot;
-use crate::reload::{Settings, Writable};
+use crate::reload::{SessionSettings, Writable};
 use crate::shutdown::Shutdown;
 use ironcurtain_audit::Audit;
 use std::path::Path;
@@ -22,12 +22,12 @@ use tokio::sync::watch;
 pub struct Services {
     /// Our directories.
     pub home: Home,
-    /// Settings.
+    /// The settings and servers of new sessions.
     pub config: Config,
     /// What calls are judged by; see [`Services::snapshot`].
     pub snapshots: watch::Receiver<Arc<PolicySnapshot>>,
     /// The settings and the servers in force, which may be newer than what a session began with.
-    pub settings: watch::Receiver<Arc<Settings>>,
+    pub settings: watch::Receiver<Arc<SessionSettings>>,
     /// The audit log.
     pub audit: Audit,
     /// The grants.

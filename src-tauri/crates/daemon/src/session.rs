@@ -24,12 +24,12 @@ use crate::autostart::SessionFacts;
 use crate::config::Server as ServerConfig;
 use crate::consent::{shown_client, visible};
 use crate::containment::Surroundings;
-use crate::grants::Subject;
+use crate::grants::GrantSubject;
 use crate::home::{HomeError, private_dir};
 use crate::identity::Client;
 use crate::listener::{ClientStdio, attend};
-use crate::network::{Caller, Network};
-use crate::server::{ActorOptions, Containment, Outgoing, Server};
+use crate::network::{Caller, ServerNetwork};
+use crate::server::{ActorOptions, Containment, Outgoing, ServerHandle};
 use crate::services::Services;
 use crate::wire::Id;
 use echo::Echo;
@@ -85,9 +85,9 @@ pub struct Session {
     pub client: Client,
     services: Services,
     config: ServerConfig,
-    server: Server,
+    server: ServerHandle,
     /// What lets the server reach anything, if anything does.
-    network: Option<Arc<Network>>,
+    network: Option<Arc<ServerNetwork>>,
     /// Whether the server runs in a sandbox, if it runs.
     sandboxed: bool,
     sandbox: CanonicalPath,
@@ -164,7 +164,7 @@ impl Session {
         };
         let started_ms = facts.started_ms;
         services.autostart.began(&id, facts);
-        let server = Server::start(ActorOptions {
+        let server = ServerHandle::start(ActorOptions {
             server: config.clone(),
             programs: services.programs.clone(),
             containment,
@@ -222,13 +222,13 @@ impl Session {
 
     /// The session's server.
     #[must_use]
-    pub fn server(&self) -> &Server {
+    pub fn server(&self) -> &ServerHandle {
         &self.server
     }
 
     /// Whether a grant of this subject concerns this session.
     #[must_use]
-    pub fn may_use(&self, subject: &Subject) -> bool {
+    pub fn may_use(&self, subject: &GrantSubject) -> bool {
         subject.covers(&self.client.key, &self.config.name, &self.id)
     }
 
@@ -333,7 +333,7 @@ impl Session {
     /// Ends what is under way and puts the end on record, with the reason where it is ours.
     async fn close(&self, why: Option<&str>) {
         for (id, call) in &self.in_flight.take_all() {
-            self.given_up(id, call, "the session ended before the call was answered").await;
+            self.abandon(id, call, "the session ended before the call was answered").await;
         }
         self.services.grants.end_session(&self.id);
         self.services.autostart.ended(&self.id);
@@ -351,7 +351,7 @@ impl Session {
 
 impl Session {
     /// Ends what waits for a request that nobody wants answered any more, and puts that on record.
-    async fn given_up(&self, id: &Id, call: &InFlight, why: &str) {
+    async fn abandon(&self, id: &Id, call: &InFlight, why: &str) {
         if let Some(task) = &call.task {
             task.abort();
         }
@@ -370,10 +370,10 @@ impl Session {
 fn with_network(
     containment: Result<Containment, String>,
     caller: Caller,
-) -> (Result<Containment, String>, Option<Arc<Network>>) {
+) -> (Result<Containment, String>, Option<Arc<ServerNetwork>>) {
     let network = match &containment {
         Ok(Containment::Native(profile, _)) => {
-            profile.network.as_ref().map_or(Ok(None), |settings| Network::of(settings, caller))
+            profile.network.as_ref().map_or(Ok(None), |settings| ServerNetwork::of(settings, caller))
         }
         // The other kind has a proxy of its own.
         Ok(Containment::Srt(..) | Containment::Plain) | Err(_) => Ok(None),

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 /// What becomes of one tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Change {
+pub enum AnnotationChange {
     /// It was not annotated.
     New,
     /// It stays as it is.
@@ -28,19 +28,19 @@ pub enum Change {
 
 /// What a draft changes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Changes {
+pub struct AnnotationChanges {
     /// For each tool of the draft, in its order.
-    pub tools: Vec<(String, Change)>,
+    pub tools: Vec<(String, AnnotationChange)>,
     /// Annotated tools that the server does not list any more.
     pub gone: Vec<String>,
     /// Whether the server says the very same of its tools as when they were annotated; nothing when that was not kept.
     pub unchanged: Option<bool>,
 }
 
-impl Changes {
+impl AnnotationChanges {
     /// What becomes of a tool of the draft.
     #[must_use]
-    pub fn of(&self, tool: &str) -> Option<&Change> {
+    pub fn of(&self, tool: &str) -> Option<&AnnotationChange> {
         self.tools.iter().find(|(name, _)| name == tool).map(|(_, change)| change)
     }
 
@@ -49,16 +49,19 @@ impl Changes {
     pub fn is_empty(&self) -> bool {
         self.gone.is_empty()
             && self.unchanged == Some(true)
-            && self.tools.iter().all(|(_, change)| matches!(change, Change::Same | Change::StillLeftOut))
+            && self
+                .tools
+                .iter()
+                .all(|(_, change)| matches!(change, AnnotationChange::Same | AnnotationChange::StillLeftOut))
     }
 }
 
 impl Draft {
     /// Leaves out the tools with an argument about which nothing tells anything: for when nobody looks. One that is
     /// annotated in just that way was looked at.
-    pub fn leave_out_unknown(&mut self, changes: &Changes) {
+    pub fn leave_out_unknown(&mut self, changes: &AnnotationChanges) {
         for tool in &mut self.tools {
-            let stays = changes.of(&tool.listed.name) == Some(&Change::Same);
+            let stays = changes.of(&tool.listed.name) == Some(&AnnotationChange::Same);
             let unknown = tool.unknown().map(|name| format!("`{name}`")).collect::<Vec<_>>();
             if !stays && !unknown.is_empty() {
                 let reason = format!(
@@ -76,7 +79,7 @@ pub(super) fn changes(
     new: &Annotations,
     stored: Option<&Value>,
     draft: &Draft,
-) -> Changes {
+) -> AnnotationChanges {
     let tools = draft.tools.iter().map(|tool| {
         let name = tool.listed.name.clone();
         let change = change(known.get(&draft.server, &name), new.get(&draft.server, &name), tool);
@@ -85,18 +88,22 @@ pub(super) fn changes(
     let listed = |name: &str| draft.tools.iter().any(|tool| tool.listed.name == name);
     let gone = known.tools(&draft.server).map(|(name, _)| name).filter(|name| !listed(name));
     let hash = stored.and_then(|stored| stored.get("inputHash")?.as_str());
-    Changes {
+    AnnotationChanges {
         tools: tools.collect(),
         gone: gone.map(str::to_owned).collect(),
         unchanged: hash.filter(|hash| hash.starts_with("sha256:")).map(|hash| hash == draft.input_hash),
     }
 }
 
-fn change(known: Option<&ToolAnnotation>, new: Option<&ToolAnnotation>, tool: &DraftTool) -> Change {
+fn change(
+    known: Option<&ToolAnnotation>,
+    new: Option<&ToolAnnotation>,
+    tool: &DraftTool,
+) -> AnnotationChange {
     let (known, new) = match (known, new) {
-        (None, Some(_)) => return Change::New,
-        (None, None) => return Change::StillLeftOut,
-        (Some(_), None) => return Change::LeftOut,
+        (None, Some(_)) => return AnnotationChange::New,
+        (None, None) => return AnnotationChange::StillLeftOut,
+        (Some(_), None) => return AnnotationChange::LeftOut,
         (Some(known), Some(new)) => (known, new),
     };
     let declared = known.input_schema.as_ref();
@@ -116,9 +123,9 @@ fn change(known: Option<&ToolAnnotation>, new: Option<&ToolAnnotation>, tool: &D
         (true, true) | (false, false) => {}
     }
     if words.is_empty() && !schema_changed && known.input_schema.is_some() {
-        return Change::Same;
+        return AnnotationChange::Same;
     }
-    Change::Other { schema_changed, arguments: words }
+    AnnotationChange::Other { schema_changed, arguments: words }
 }
 
 fn other_roles(name: &str, old: &ArgumentRoles, new: &ArgumentRoles) -> Option<String> {

@@ -3,7 +3,7 @@
 //! - What is there stays; what would be replaced is refused, unless the person says so.
 //! - Both files are read the strict way before anything is written, as they are and as they will be.
 
-use super::{CatalogError, Filling, Known};
+use super::{CatalogError, Filling, KnownServer};
 use crate::json_edit::{self, JsonEditError};
 use ironcurtain_daemon::atomic_file;
 use ironcurtain_daemon::config::{ConfigError, Servers, read};
@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Clone, Copy)]
 pub struct Adding<'a> {
     /// The known server.
-    pub known: &'a Known,
+    pub known: &'a KnownServer,
     /// What it is to be called.
     pub name: &'a str,
     /// The folder its package is installed in; without one, its entry names the package, to be installed.

@@ -1,6 +1,6 @@
 //! An entry of `mcp-servers.json` for one person's machine, from what the catalog says.
 
-use super::{CatalogError, Known, Source};
+use super::{CatalogError, KnownServer, Source};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -19,7 +19,7 @@ pub struct Filling<'a> {
     pub settings: &'a BTreeMap<String, String>,
 }
 
-impl Known {
+impl KnownServer {
     /// Its entry, complete.
     ///
     /// # Errors

@@ -1,7 +1,7 @@
 //! The conversation with a server that is only asked for its tools.
 
 use ironcurtain_daemon::consent::visible;
-use ironcurtain_daemon::server::process::{Hold, Process};
+use ironcurtain_daemon::server::process::{Process, ProcessHold};
 use ironcurtain_daemon::wire::{Id, Incoming, Input, Line, Lines, Output, Response};
 use ironcurtain_daemon::wire::{error_line, notification_line, request_line, result_line};
 use ironcurtain_paths::CanonicalPath;
@@ -32,7 +32,7 @@ pub(super) struct Talk {
     stdin: Output,
     stdout: Lines<BufReader<Input>>,
     stderr: JoinHandle<String>,
-    hold: Hold,
+    hold: ProcessHold,
     root: String,
     next: u64,
     heard: u64,

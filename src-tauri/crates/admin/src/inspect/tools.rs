@@ -32,13 +32,13 @@ pub struct ListedTool {
     pub input_schema: Value,
     /// What else is said of it.
     #[serde(default, deserialize_with = "or_default")]
-    pub annotations: Hints,
+    pub annotations: ToolHints,
 }
 
-/// Hints that are heard.
+/// ToolHints that are heard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Hints {
+pub struct ToolHints {
     /// Whether it says that it changes nothing.
     pub read_only_hint: Option<bool>,
     /// Whether it says that it may destroy.

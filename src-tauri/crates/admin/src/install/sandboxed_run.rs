@@ -6,7 +6,7 @@
 use ironcurtain_daemon::config::{FileView, LimitSettings};
 use ironcurtain_daemon::containment::Surroundings;
 use ironcurtain_daemon::containment::{Profile, limits};
-use ironcurtain_daemon::server::control::Control;
+use ironcurtain_daemon::server::control::SupervisorControl;
 use ironcurtain_daemon::wire::Input;
 use ironcurtain_egress::{
     Boxed, Connections, Event, Limits, Proxy, Record, Rules, SystemResolver, Verdict, serve,
@@ -110,7 +110,7 @@ async fn attend(launched: Launched, rules: Rules) -> Result<Finished, String> {
     let Launched { stdin, stdout, stderr, control, egress, .. } = launched;
     drop(stdin);
     let said = [stdout, stderr].map(|stream| Input::new(stream).map(|input| tokio::spawn(last_words(input))));
-    let mut control = Control::unwatched(control).map_err(|e| e.to_string())?;
+    let mut control = SupervisorControl::unwatched(control).map_err(|e| e.to_string())?;
     control.started().await?;
     let seen = Arc::new(Seen::default());
     let status = match egress {

@@ -1,10 +1,10 @@
-//! Known servers: what there is, and adding one.
+//! KnownServer servers: what there is, and adding one.
 
 use crate::screen::Screen;
 use crate::sheet::Sheet;
 use anyhow::Context;
 use clap::Args;
-use ironcurtain_admin::catalog::{Added, Adding, Catalog, Known, Source, add};
+use ironcurtain_admin::catalog::{Added, Adding, Catalog, KnownServer, Source, add};
 use ironcurtain_daemon::Home;
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -71,7 +71,7 @@ fn setting(text: &str) -> Result<(String, String), String> {
     Ok((name.to_owned(), value.to_owned()))
 }
 
-fn described(text: &mut Sheet, known: &Known) {
+fn described(text: &mut Sheet, known: &KnownServer) {
     let from = match &known.source {
         Source::Own { .. } => "comes with IronCurtain".to_owned(),
         Source::Npm { package, version, .. } => format!("npm package {package} {version}"),
@@ -91,7 +91,7 @@ fn described(text: &mut Sheet, known: &Known) {
     text.line("");
 }
 
-fn told(known: &Known, name: &str, added: &Added, installed: bool) -> Sheet {
+fn told(known: &KnownServer, name: &str, added: &Added, installed: bool) -> Sheet {
     let mut lines = vec![format!("`{name}` is in `{}`.", added.servers.display())];
     match &added.annotations {
         Some(file) => lines.push(format!("What its tools mean is in `{}`.", file.display())),

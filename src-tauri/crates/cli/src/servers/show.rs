@@ -1,7 +1,7 @@
 //! What is proposed for a server, for people and for programs.
 
 use crate::sheet::{Sheet, counted};
-use ironcurtain_admin::annotate::{AnnotationsFile, Change, Changes, Draft, DraftTool};
+use ironcurtain_admin::annotate::{AnnotationChange, AnnotationChanges, AnnotationsFile, Draft, DraftTool};
 use ironcurtain_daemon::consent::visible;
 use ironcurtain_daemon::packages::{PackageState, Packages};
 use ironcurtain_daemon::{AutostartSettings, GitConfigSettings, Sandbox, Server, Servers};
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 const REASON: usize = 160;
 
 /// For people: tool by tool, what is unsure marked, and what is to change.
-pub fn text(draft: &Draft, changes: &Changes) -> Sheet {
+pub fn text(draft: &Draft, changes: &AnnotationChanges) -> Sheet {
     let mut out = Sheet::default();
     for tool in &draft.tools {
         tool_text(&mut out, tool, changes.of(&tool.listed.name));
@@ -46,7 +46,7 @@ pub fn text(draft: &Draft, changes: &Changes) -> Sheet {
     out
 }
 
-fn tool_text(out: &mut Sheet, tool: &DraftTool, change: Option<&Change>) {
+fn tool_text(out: &mut Sheet, tool: &DraftTool, change: Option<&AnnotationChange>) {
     let summary = tool.summary();
     let dash = if summary.is_empty() { "" } else { " - " };
     out.line(format_args!("{}{dash}{summary}", tool.listed.name));
@@ -68,20 +68,20 @@ fn tool_text(out: &mut Sheet, tool: &DraftTool, change: Option<&Change>) {
         out.line("  a folder stands for all that is in it");
     }
     match change {
-        Some(Change::Other { schema_changed, arguments }) => {
+        Some(AnnotationChange::Other { schema_changed, arguments }) => {
             if *schema_changed {
                 out.line("  CHANGED by the server since it was annotated: the shape of its arguments");
             }
             arguments.iter().for_each(|words| out.line(format_args!("  change: {words}")));
         }
-        Some(Change::LeftOut) => out.line("  change: it was annotated, and will be refused"),
-        Some(Change::New | Change::Same | Change::StillLeftOut) | None => {}
+        Some(AnnotationChange::LeftOut) => out.line("  change: it was annotated, and will be refused"),
+        Some(AnnotationChange::New | AnnotationChange::Same | AnnotationChange::StillLeftOut) | None => {}
     }
     out.line("");
 }
 
 /// For programs.
-pub fn json(file: &AnnotationsFile, draft: &Draft, changes: &Changes) -> Value {
+pub fn json(file: &AnnotationsFile, draft: &Draft, changes: &AnnotationChanges) -> Value {
     let tools = draft.tools.iter().zip(&changes.tools).map(|(tool, (_, change))| {
         let arguments = arguments(tool).map(|argument| {
             json!({
@@ -108,15 +108,15 @@ pub fn json(file: &AnnotationsFile, draft: &Draft, changes: &Changes) -> Value {
     })
 }
 
-fn change_json(change: &Change) -> Value {
+fn change_json(change: &AnnotationChange) -> Value {
     match change {
-        Change::New => json!({ "kind": "new" }),
-        Change::Same => json!({ "kind": "same" }),
-        Change::Other { schema_changed, arguments } => {
+        AnnotationChange::New => json!({ "kind": "new" }),
+        AnnotationChange::Same => json!({ "kind": "same" }),
+        AnnotationChange::Other { schema_changed, arguments } => {
             json!({ "kind": "other", "schemaChanged": schema_changed, "arguments": arguments })
         }
-        Change::LeftOut => json!({ "kind": "left-out" }),
-        Change::StillLeftOut => json!({ "kind": "still-left-out" }),
+        AnnotationChange::LeftOut => json!({ "kind": "left-out" }),
+        AnnotationChange::StillLeftOut => json!({ "kind": "still-left-out" }),
     }
 }
 

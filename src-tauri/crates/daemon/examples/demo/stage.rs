@@ -4,7 +4,7 @@ use crate::AnswerAll;
 use crate::person::Scripted;
 use anyhow::{Context, ensure};
 use ironcurtain_daemon::consent::{Consent, Terminal};
-use ironcurtain_daemon::{Daemon, Home, Options, start};
+use ironcurtain_daemon::{Daemon, DaemonOptions, Home, start};
 use serde_json::Value;
 use std::io::Write;
 use std::os::fd::AsFd;
@@ -90,8 +90,11 @@ impl Stage {
                 Arc::new(Terminal::new(input, output)?)
             }
         };
-        let options =
-            Options { home: self.home.clone(), programs: self.programs.clone(), allow_root: allow_root() };
+        let options = DaemonOptions {
+            home: self.home.clone(),
+            programs: self.programs.clone(),
+            allow_root: allow_root(),
+        };
         Ok(TrustedProcess::Here(start(options, consent).await?))
     }
 

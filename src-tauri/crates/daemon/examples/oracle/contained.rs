@@ -4,7 +4,7 @@ use crate::ground::Ground;
 use crate::text;
 use anyhow::Context;
 use ironcurtain_daemon::containment::{
-    self, Exemption, Launch, Profile, Resolved, ServerFiles, Settings, absolute, annotate,
+    self, Exemption, Launch, Profile, Resolved, ServerFiles, SrtSettings, absolute, annotate,
 };
 use ironcurtain_daemon::{NetworkSettings, Sandbox, SandboxPolicy};
 use ironcurtain_sandbox::Availability;
@@ -49,7 +49,7 @@ pub fn write(request: &Value) -> anyhow::Result<Value> {
     let agent = request.pointer("/env/SSH_AUTH_SOCK").and_then(Value::as_str).filter(|path| !path.is_empty());
     let profile = profile(request.get("config").context("`config` is missing")?)?;
     let denied = profile.deny_read.clone().unwrap_or_default();
-    Settings::new(&profile, denied, &files.cwd, agent.map(Path::new)).write(&files)?;
+    SrtSettings::new(&profile, denied, &files.cwd, agent.map(Path::new)).write(&files)?;
     let written: Value = serde_json::from_slice(&std::fs::read(&files.settings)?)?;
     Ok(json!({
         "result": { "settingsPath": files.settings, "cwdPath": files.cwd },
@@ -59,7 +59,7 @@ pub fn write(request: &Value) -> anyhow::Result<Value> {
 }
 
 pub fn rewrite(request: &Value) -> anyhow::Result<Value> {
-    let mut settings: Settings = field(request, "settings")?;
+    let mut settings: SrtSettings = field(request, "settings")?;
     let additions = request.get("additions").context("`additions` is missing")?;
     settings.extend(&or_none(additions, "allowRead")?, &or_none(additions, "allowWrite")?);
     Ok(json!({ "settings": settings }))

@@ -6,7 +6,7 @@
 //! - Nothing that removes is offered for always.
 
 use super::{Lifetime, Offer, Reach, Target};
-use crate::grants::{Files, GrantLimits, Granted, StandingGrant, Subject};
+use crate::grants::{Files, GrantLimits, GrantSubject, Granted, StandingGrant};
 use crate::mounts::Need;
 use ironcurtain_egress::Target as HostTarget;
 use ironcurtain_paths::CanonicalPath;
@@ -75,7 +75,7 @@ pub fn opened_by(reach: Reach, wanted: &[Wanted], hosts: &[HostTarget]) -> Vec<G
 /// Grants of this. `name` gives each its id.
 pub fn grants_of<E>(
     opened: Vec<Granted>,
-    subject: &Subject,
+    subject: &GrantSubject,
     (lifetime, now_ms): (Lifetime, u64),
     provenance: &str,
     mut name: impl FnMut() -> Result<String, E>,
@@ -86,7 +86,7 @@ pub fn grants_of<E>(
     let grant = |what| {
         Ok(StandingGrant {
             id: name()?,
-            subject: Subject { session: session.clone(), ..subject.clone() },
+            subject: GrantSubject { session: session.clone(), ..subject.clone() },
             what,
             lifetime,
             expires_ms,
@@ -251,7 +251,7 @@ mod tests {
             wanted(Access::Write, "/home/u/docs/a", Target::File(1)),
             wanted(Access::Read, "/home/u/pics/b", Target::File(1)),
         ];
-        let subject = Subject {
+        let subject = GrantSubject {
             client: "k".into(),
             client_name: "n".into(),
             server: "s".into(),

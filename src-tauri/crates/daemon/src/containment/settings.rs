@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 /// What is in the file. Whatever else a file has is kept as it is.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Settings {
+pub struct SrtSettings {
     #[serde(skip_serializing_if = "Option::is_none", default)]
     network: Option<Network>,
     #[serde(default)]
@@ -58,7 +58,7 @@ pub struct ServerFiles {
 
 /// Why there is no settings file.
 #[derive(Debug, thiserror::Error)]
-pub enum SettingsError {
+pub enum SrtSettingsError {
     /// The name of the server is no name of a file.
     #[error("`{0}` cannot be the name of a file")]
     Name(String),
@@ -79,10 +79,10 @@ impl ServerFiles {
     /// The names of a server's files in a directory.
     ///
     /// # Errors
-    /// [`SettingsError::Name`], when the name leads elsewhere.
-    pub fn of(server: &str, dir: &Path) -> Result<Self, SettingsError> {
+    /// [`SrtSettingsError::Name`], when the name leads elsewhere.
+    pub fn of(server: &str, dir: &Path) -> Result<Self, SrtSettingsError> {
         if server.is_empty() || server.contains(['/', '\0']) {
-            return Err(SettingsError::Name(server.escape_default().to_string()));
+            return Err(SrtSettingsError::Name(server.escape_default().to_string()));
         }
         Ok(Self {
             settings: dir.join(format!("{server}.srt-settings.json")),
@@ -91,7 +91,7 @@ impl ServerFiles {
     }
 }
 
-impl Settings {
+impl SrtSettings {
     /// What a profile comes to. `agent` is the socket of the person's key agent, where the server is given it.
     #[must_use]
     pub fn new(profile: &Profile, deny_read: Vec<String>, cwd: &Path, agent: Option<&Path>) -> Self {
@@ -121,10 +121,10 @@ impl Settings {
     /// Writes the file, closed to others, and makes the directory the server starts in.
     ///
     /// # Errors
-    /// [`SettingsError`].
-    pub fn write(&self, files: &ServerFiles) -> Result<(), SettingsError> {
+    /// [`SrtSettingsError`].
+    pub fn write(&self, files: &ServerFiles) -> Result<(), SrtSettingsError> {
         private_dir(&files.cwd)?;
-        let problem = |source: io::Error| SettingsError::Write { path: files.settings.clone(), source };
+        let problem = |source: io::Error| SrtSettingsError::Write { path: files.settings.clone(), source };
         let text = serde_json::to_string_pretty(self).map_err(|e| problem(e.into()))?;
         atomic_file::replace(&files.settings, &text).map_err(problem)
     }
@@ -173,8 +173,12 @@ mod tests {
     fn what_is_written_is_what_was_resolved_and_closed_to_others() {
         let dir = tempfile::tempdir().unwrap();
         let files = ServerFiles::of("git", dir.path()).unwrap();
-        let settings =
-            Settings::new(&profile(None), vec!["~/.ssh".into()], &files.cwd, Some(Path::new("/run/a/sock")));
+        let settings = SrtSettings::new(
+            &profile(None),
+            vec!["~/.ssh".into()],
+            &files.cwd,
+            Some(Path::new("/run/a/sock")),
+        );
         settings.write(&files).unwrap();
         settings.write(&files).unwrap();
         let written: Value = serde_json::from_slice(&std::fs::read(&files.settings).unwrap()).unwrap();
@@ -193,8 +197,12 @@ mod tests {
     fn a_server_with_a_network_may_be_given_the_key_agent() {
         let network =
             NetworkSettings { allowed_domains: vec!["a.example".into()], ..NetworkSettings::default() };
-        let settings =
-            Settings::new(&profile(Some(network)), vec![], Path::new("/c"), Some(Path::new("/run/a/sock")));
+        let settings = SrtSettings::new(
+            &profile(Some(network)),
+            vec![],
+            Path::new("/c"),
+            Some(Path::new("/run/a/sock")),
+        );
         let network = serde_json::to_value(settings).unwrap()["network"].take();
         let expected =
             json!({ "allowedDomains": ["a.example"], "deniedDomains": [], "allowUnixSockets": ["/run/a"] });
@@ -204,7 +212,7 @@ mod tests {
     #[test]
     fn more_paths_are_added_once_and_nothing_else_is_touched() {
         let text = json!({ "x": 1, "network": { "y": 2 }, "filesystem": { "denyRead": ["d"], "allowRead": ["a", "a"], "z": 3 } });
-        let mut settings: Settings = serde_json::from_value(text).unwrap();
+        let mut settings: SrtSettings = serde_json::from_value(text).unwrap();
         settings.extend(&["b".into(), "a".into()], &["w".into(), "w".into()]);
         let expected = json!({ "x": 1, "network": { "y": 2 },
             "filesystem": { "denyRead": ["d"], "allowRead": ["a", "b"], "allowWrite": ["w"], "z": 3 } });
@@ -217,7 +225,7 @@ mod tests {
     fn a_name_that_leads_elsewhere_is_refused() {
         for name in ["", "../x", "a/b", "a\0"] {
             assert!(
-                matches!(ServerFiles::of(name, Path::new("/d")), Err(SettingsError::Name(_))),
+                matches!(ServerFiles::of(name, Path::new("/d")), Err(SrtSettingsError::Name(_))),
                 "{name:?}"
             );
         }

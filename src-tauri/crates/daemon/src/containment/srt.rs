@@ -3,7 +3,7 @@
 //! - One process of it for each server, each with settings of its own.
 
 use super::command::{Launch, launch};
-use super::settings::{ServerFiles, Settings};
+use super::settings::{ServerFiles, SrtSettings};
 use super::{Profile, find_program};
 use crate::home::private_dir;
 use ironcurtain_sandbox::Availability;
@@ -48,7 +48,9 @@ async fn try_it(programs: &Path, trial: &Path) -> Result<(), String> {
     let srt = find_program("srt", programs)?;
     private_dir(trial).map_err(|e| e.to_string())?;
     let files = ServerFiles::of("trial", trial).map_err(|e| e.to_string())?;
-    Settings::new(&Profile::default(), vec![], &files.cwd, None).write(&files).map_err(|e| e.to_string())?;
+    SrtSettings::new(&Profile::default(), vec![], &files.cwd, None)
+        .write(&files)
+        .map_err(|e| e.to_string())?;
     let nothing = Launch { command: "true".to_owned(), args: vec![] };
     let line = launch(&srt.to_string_lossy(), &nothing, &files).map_err(|e| e.to_string())?;
     let mut command = Command::new(&line.command);

@@ -5,7 +5,7 @@ mod schema;
 pub use schema::StoreError;
 
 use super::Lifetime;
-use super::{Files, Granted, StandingGrant, Subject};
+use super::{Files, GrantSubject, Granted, StandingGrant};
 use ironcurtain_egress::{Host, Target};
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::{AccessSet, GrantKind};
@@ -161,7 +161,7 @@ fn read(row: &Row<'_>) -> Result<StandingGrant, String> {
     };
     Ok(StandingGrant {
         id: row.get("id").map_err(problem)?,
-        subject: Subject {
+        subject: GrantSubject {
             client: row.get("client").map_err(problem)?,
             client_name: row.get("client_name").map_err(problem)?,
             server: row.get("server").map_err(problem)?,

@@ -5,7 +5,7 @@
 //! - A no holds for a moment: programs try again by themselves, and a person must not have to say it five times.
 
 use super::caller::Caller;
-use super::reach::Reach;
+use super::reach::ReachableHosts;
 use crate::consent::{AskingHost, Lifetime, Offer, Outcome, build_host, grants_of};
 use crate::grants::Granted;
 use ironcurtain_audit::{Event, PolicyDecision};
@@ -23,23 +23,23 @@ const MOST_OPEN: usize = 4;
 const NO_HOLDS: Duration = Duration::from_secs(30);
 
 /// Asks the person on behalf of one server.
-pub(super) struct Person(Arc<Asking>);
+pub(super) struct HostAsker(Arc<Asking>);
 
 struct Asking {
     caller: Arc<Caller>,
-    reach: Arc<Reach>,
+    reach: Arc<ReachableHosts>,
     places: Semaphore,
     refused: Mutex<HashMap<Target, (Instant, String)>>,
 }
 
-impl Person {
-    pub(super) fn new(caller: Arc<Caller>, reach: Arc<Reach>) -> Self {
+impl HostAsker {
+    pub(super) fn new(caller: Arc<Caller>, reach: Arc<ReachableHosts>) -> Self {
         let (places, refused) = (Semaphore::new(MOST_OPEN), Mutex::default());
         Self(Arc::new(Asking { caller, reach, places, refused }))
     }
 }
 
-impl Ask for Person {
+impl Ask for HostAsker {
     fn ask(&self, target: Target) -> Boxed<'static, Answer> {
         let asking = self.0.clone();
         Box::pin(async move { asking.ask(&target).await.unwrap_or_else(|why| Answer::No { why }) })
@@ -126,7 +126,7 @@ impl Asking {
             services.audit.record(entry).await.map_err(|e| e.to_string())?;
         }
         services.grants.add(grants).await.map_err(|e| format!("the grant could not be kept: {e}"))?;
-        self.caller.tell(&self.reach);
+        self.caller.publish_rules(&self.reach);
         services.changed();
         Ok(())
     }

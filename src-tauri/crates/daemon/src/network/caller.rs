@@ -1,8 +1,8 @@
 //! On whose behalf a server reaches something: for questions, for the record and for grants.
 
-use super::reach::Reach;
+use super::reach::ReachableHosts;
 use crate::config::Server;
-use crate::grants::{StandingGrant, Subject};
+use crate::grants::{GrantSubject, StandingGrant};
 use crate::identity::Client;
 use crate::policy_snapshot::PolicySnapshot;
 use crate::services::Services;
@@ -39,8 +39,8 @@ impl Caller {
     }
 
     /// Who a grant is given to here.
-    pub(super) fn subject(&self) -> Subject {
-        Subject {
+    pub(super) fn subject(&self) -> GrantSubject {
+        GrantSubject {
             client: self.client.key.clone(),
             client_name: self.client.view.name.clone(),
             server: self.server.name.clone(),
@@ -68,9 +68,9 @@ impl Caller {
     }
 
     /// Tells what is on its list and what is granted to it now.
-    pub(super) fn tell(&self, reach: &Reach) {
+    pub(super) fn publish_rules(&self, reach: &ReachableHosts) {
         let snapshot = self.services.snapshot();
-        reach.obey(snapshot.version, || self.rules(&snapshot));
+        reach.set_entry_rules(snapshot.version, || self.rules(&snapshot));
         let table = self.services.grants.now();
         let covers =
             |grant: &&StandingGrant| grant.subject.covers(&self.client.key, &self.server.name, &self.session);

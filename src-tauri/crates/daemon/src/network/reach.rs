@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::watch;
 
 /// The rules of a server's entry, with what is granted and lent.
-pub struct Reach {
+pub struct ReachableHosts {
     known: Mutex<Known>,
     rules: watch::Sender<Arc<Rules>>,
 }
@@ -28,7 +28,7 @@ struct Known {
 /// Hosts that may be reached for as long as this is kept.
 pub struct Loan {
     number: u64,
-    of: Arc<Reach>,
+    of: Arc<ReachableHosts>,
 }
 
 /// Begins the id of what is lent to a call; no grant's id has a space.
@@ -39,7 +39,7 @@ pub(super) fn lent_to(grant: &str) -> Option<&str> {
     grant.strip_prefix(LENT)
 }
 
-impl Reach {
+impl ReachableHosts {
     pub(super) fn new(entry: Rules) -> Self {
         let rules = watch::Sender::new(Arc::new(entry.clone()));
         Self { rules, known: Mutex::new(Known { entry, ..Known::default() }) }
@@ -51,7 +51,7 @@ impl Reach {
     }
 
     /// Takes the rules of the entry by this version of the policy, unless a newer one is known.
-    pub(super) fn obey(&self, snapshot: u64, rules: impl FnOnce() -> Rules) {
+    pub(super) fn set_entry_rules(&self, snapshot: u64, rules: impl FnOnce() -> Rules) {
         self.change(|known| {
             if snapshot > known.snapshot {
                 (known.snapshot, known.entry) = (snapshot, rules());
@@ -120,17 +120,17 @@ mod tests {
         Target::parse(text, None).unwrap()
     }
 
-    fn allows(reach: &Reach, text: &str) -> bool {
+    fn allows(reach: &ReachableHosts, text: &str) -> bool {
         matches!(reach.rules().borrow().judge(&target(text)), Decision::Allow { .. })
     }
 
     #[test]
     fn what_is_open_is_the_entry_what_is_granted_and_what_is_lent() {
-        let reach = Arc::new(Reach::new(Rules::new(["a.test"], ["*.bad.test"], true).unwrap()));
+        let reach = Arc::new(ReachableHosts::new(Rules::new(["a.test"], ["*.bad.test"], true).unwrap()));
         assert!(allows(&reach, "a.test:443") && !allows(&reach, "b.test:443"));
         let grant = |text| Grant { id: "g".into(), target: target(text) };
         reach.follow(2, vec![grant("b.test:443"), grant("x.bad.test:443")]);
-        let loan = Reach::lend(&reach, "7", vec![target("c.test:80")]);
+        let loan = ReachableHosts::lend(&reach, "7", vec![target("c.test:80")]);
         assert!(["a.test:443", "b.test:443", "c.test:80"].iter().all(|text| allows(&reach, text)));
         assert!(!allows(&reach, "x.bad.test:443"), "denied comes first");
         reach.follow(1, vec![]);
@@ -143,14 +143,14 @@ mod tests {
         assert!(!rules.has_changed().unwrap(), "nothing is told twice");
         reach.follow(4, vec![]);
         assert!(!allows(&reach, "b.test:443"));
-        reach.obey(2, || Rules::new(["b.test"], [""; 0], true).unwrap());
-        reach.obey(1, Rules::default);
+        reach.set_entry_rules(2, || Rules::new(["b.test"], [""; 0], true).unwrap());
+        reach.set_entry_rules(1, Rules::default);
         assert!(allows(&reach, "b.test:443") && !allows(&reach, "a.test:443"));
     }
 
     #[test]
     fn what_is_denied_or_of_this_machine_cannot_be_opened() {
-        let reach = Reach::new(Rules::new(["a.test"], ["*.bad.test"], false).unwrap());
+        let reach = ReachableHosts::new(Rules::new(["a.test"], ["*.bad.test"], false).unwrap());
         assert!(reach.could_open(&target("new.test:443")));
         for text in ["x.bad.test:443", "localhost:80", "printer.local:80", "router:80"] {
             assert!(!reach.could_open(&target(text)), "{text}");

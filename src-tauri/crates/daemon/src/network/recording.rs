@@ -12,18 +12,18 @@ use ironcurtain_egress::{Boxed, By, Host, Record, Target, Verdict};
 use std::sync::Arc;
 
 /// Writes down what is decided.
-pub(super) struct OnRecord {
+pub(super) struct ConnectionRecorder {
     caller: Arc<Caller>,
     pace: Pace,
 }
 
-impl OnRecord {
+impl ConnectionRecorder {
     pub(super) fn new(caller: Arc<Caller>) -> Self {
         Self { caller, pace: Pace::new() }
     }
 }
 
-impl Record for OnRecord {
+impl Record for ConnectionRecorder {
     fn record(&self, event: ironcurtain_egress::Event) -> Boxed<'_, Result<(), String>> {
         Box::pin(async move {
             let services = &self.caller.services;

@@ -12,9 +12,11 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 const MOST_LATE: usize = 4;
 
 /// Does it. What it comes to is missing when it panics, or no thread can be started.
-pub(super) fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> oneshot::Receiver<T> {
+pub(super) fn spawn_thread<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> oneshot::Receiver<T> {
     let (send, done) = oneshot::channel();
-    let thread = std::thread::Builder::new().name("aside".to_owned());
+    let thread = std::thread::Builder::new().name("spawn_thread".to_owned());
     let started = thread.spawn(move || {
         // Nobody may be waiting any more.
         let _ = send.send(work());
@@ -27,20 +29,20 @@ pub(super) fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static
 
 /// Work that is waited for, but not for ever.
 #[derive(Default)]
-pub(super) struct Waiting {
+pub(super) struct BoundedWork {
     late: JoinSet<()>,
 }
 
-impl Waiting {
+impl BoundedWork {
     /// What it comes to; nothing when it takes too long, panics, or too much is late already.
-    pub(super) async fn for_some_time<T: Send + 'static>(
+    pub(super) async fn run<T: Send + 'static>(
         &mut self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Option<T> {
         if self.late.len() >= MOST_LATE {
             return None;
         }
-        let mut done = aside(work);
+        let mut done = spawn_thread(work);
         match timeout(PATIENCE, &mut done).await {
             Ok(done) => done.ok(),
             Err(_) => {
@@ -71,32 +73,32 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn what_hangs_is_waited_for_no_longer_than_it_takes_and_holds_up_nothing() {
-        let mut waiting = Waiting::default();
+        let mut bounded = BoundedWork::default();
         let mut held = Vec::new();
         for _ in 0..MOST_LATE {
             let (go, work) = hanging();
             held.push(go);
-            assert_eq!(waiting.for_some_time(work).await, None);
+            assert_eq!(bounded.run(work).await, None);
             let next = if held.len() < MOST_LATE { Some(1) } else { None };
-            assert_eq!(done(&mut waiting).await, next);
+            assert_eq!(done(&mut bounded).await, next);
         }
         held.pop().unwrap().send(()).unwrap();
-        waiting.over().await;
-        assert_eq!(done(&mut waiting).await, Some(1));
+        bounded.over().await;
+        assert_eq!(done(&mut bounded).await, Some(1));
     }
 
     #[tokio::test]
     async fn what_panics_comes_to_nothing() {
-        let mut waiting = Waiting::default();
+        let mut bounded = BoundedWork::default();
         let panicking = || -> u8 { panic!("as the test wants") };
-        assert_eq!(waiting.for_some_time(panicking).await, None);
-        assert_eq!(waiting.for_some_time(|| 1).await, Some(1));
+        assert_eq!(bounded.run(panicking).await, None);
+        assert_eq!(bounded.run(|| 1).await, Some(1));
     }
 
     /// Work that ends by itself, in real time.
-    async fn done(waiting: &mut Waiting) -> Option<u8> {
+    async fn done(bounded: &mut BoundedWork) -> Option<u8> {
         tokio::time::resume();
-        let done = waiting.for_some_time(|| 1).await;
+        let done = bounded.run(|| 1).await;
         tokio::time::pause();
         done
     }

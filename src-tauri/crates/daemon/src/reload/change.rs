@@ -1,6 +1,6 @@
 //! How a change of what is in force is told in the audit log.
 
-use super::Settings;
+use super::SessionSettings;
 use crate::config::Servers;
 use crate::policy_snapshot::PolicySnapshot;
 use ironcurtain_audit::{Entry, Event, PolicyChange, PolicyEffect};
@@ -30,9 +30,11 @@ fn closed(before: &PolicySnapshot, now: &PolicySnapshot) -> Vec<String> {
         .annotations
         .servers()
         .flat_map(|server| {
-            let still = now.open_folders(server);
+            let with_hosts_of_now = now.open_folders(server);
             let stays = move |open: &OpenFolder| {
-                still.iter().any(|now| now.path.contains(&open.path) && (now.writable || !open.writable))
+                with_hosts_of_now
+                    .iter()
+                    .any(|now| now.path.contains(&open.path) && (now.writable || !open.writable))
             };
             before.open_folders(server).into_iter().filter(move |open| !stays(open))
         })
@@ -58,7 +60,7 @@ pub(super) fn effect(before: &PolicySnapshot, now: &PolicySnapshot) -> Entry {
 }
 
 /// Other settings, or other servers.
-pub(super) fn of_settings(before: &Settings, now: &Settings) -> Entry {
+pub(super) fn of_settings(before: &SessionSettings, now: &SessionSettings) -> Entry {
     let servers = (before.servers != now.servers).then(|| servers(&before.servers, &now.servers));
     let settings = (before.config != now.config).then(|| "the settings changed".to_owned());
     let all: Vec<String> = servers.into_iter().chain(settings).collect();

@@ -118,7 +118,7 @@ impl<'a> Writable<'a> {
 mod tests {
     use super::*;
     use crate::consent::Lifetime;
-    use crate::grants::{Files, Granted, StandingGrant, Subject};
+    use crate::grants::{Files, GrantSubject, Granted, StandingGrant};
     use ironcurtain_policy::{AccessSet, GrantKind};
     use std::fs::{create_dir_all, write};
     use std::os::unix::fs::symlink;
@@ -126,7 +126,7 @@ mod tests {
     fn grant(path: &str, writes: bool) -> StandingGrant {
         StandingGrant {
             id: "g".into(),
-            subject: Subject {
+            subject: GrantSubject {
                 client: "c".into(),
                 client_name: "c".into(),
                 server: "files".into(),

@@ -24,7 +24,7 @@ const LONGEST: Duration = Duration::from_secs(1);
 type Identity = (u64, u64);
 
 /// Where files really are.
-pub(super) struct Places {
+pub(super) struct WatchedPaths {
     files: BTreeSet<PathBuf>,
     /// Those in which a new link counts.
     secret: BTreeSet<PathBuf>,
@@ -33,7 +33,7 @@ pub(super) struct Places {
 }
 
 /// Watches files.
-pub(super) struct Watching {
+pub(super) struct FileWatch {
     watcher: Result<RecommendedWatcher, String>,
     events: mpsc::UnboundedReceiver<Vec<PathBuf>>,
     watched: BTreeMap<PathBuf, Identity>,
@@ -43,8 +43,8 @@ pub(super) struct Watching {
     secret: BTreeSet<PathBuf>,
 }
 
-impl Watching {
-    /// Watches nothing yet: see [`Watching::arm`].
+impl FileWatch {
+    /// Watches nothing yet: see [`FileWatch::arm`].
     pub(super) fn new() -> Self {
         let (send, events) = mpsc::unbounded_channel();
         let tell = move |event: notify::Result<Event>| {
@@ -61,8 +61,8 @@ impl Watching {
     ///
     /// # Errors
     /// A sentence: some of it is not noticed.
-    pub(super) fn arm(&mut self, found: Places) -> Result<(), String> {
-        let Places { files, secret, mut directories } = found;
+    pub(super) fn arm(&mut self, found: WatchedPaths) -> Result<(), String> {
+        let WatchedPaths { files, secret, mut directories } = found;
         (self.places, self.secret) = (files, secret);
         let watcher = self.watcher.as_mut().map_err(|e| e.clone())?;
         let stale: Vec<PathBuf> = self
@@ -133,7 +133,7 @@ fn touched(event: notify::Result<Event>) -> Option<Vec<PathBuf>> {
     }
 }
 
-impl Places {
+impl WatchedPaths {
     /// Where they are now. Blocking.
     pub(super) fn find(files: &[PathBuf], secret: Vec<PathBuf>) -> Self {
         let directories = secret.iter().filter_map(|dir| there(dir)).collect();

@@ -1,6 +1,6 @@
 //! Reading the files, and what they come to beside what is in force. Blocking; nothing is changed here.
 
-use super::Settings;
+use super::SessionSettings;
 use super::exposed::Writable;
 use crate::config::{Config, Servers, Text};
 use crate::grants::GrantTable;
@@ -20,7 +20,7 @@ pub(super) struct Current {
 
 /// What the files come to.
 #[derive(Debug)]
-pub(super) struct Weighed {
+pub(super) struct Reading {
     /// Where a file is refused, what was in force before stands in its place.
     pub(super) now: Current,
     /// Why settings, servers and policy files are refused.
@@ -58,17 +58,17 @@ impl Current {
         files(home).iter().try_for_each(|file| writable.refuse(file)).map_err(SnapshotError::Exposed)
     }
 
-    pub(super) fn settings(&self) -> Settings {
-        Settings { config: self.config.1.clone(), servers: self.servers.1.clone() }
+    pub(super) fn settings(&self) -> SessionSettings {
+        SessionSettings { config: self.config.1.clone(), servers: self.servers.1.clone() }
     }
 }
 
 /// Reads the files anew. What is protected follows the disk whether the files are taken or not.
-pub(super) fn weigh(home: &Home, before: &Current, grants: &GrantTable) -> Weighed {
+pub(super) fn read_again(home: &Home, before: &Current, grants: &GrantTable) -> Reading {
     if let Err(problem) = [home.config.clone(), home.policy()].iter().try_for_each(|dir| closed(dir)) {
         let why = Some(problem.to_string());
         let refused = Refused { config: why.clone(), servers: why.clone(), snapshot: why };
-        return Weighed { now: before.clone(), refused };
+        return Reading { now: before.clone(), refused };
     }
     let writable = Writable::by(home, &before.snapshot.home, &before.servers.1, grants);
     let (config, config_refused) = or_before(config(home, &before.config, &writable), &before.config);
@@ -77,7 +77,7 @@ pub(super) fn weigh(home: &Home, before: &Current, grants: &GrantTable) -> Weigh
     let hosts = before.snapshot.hosts_with(&servers.1);
     let (mut snapshot, policy_refused) = match snapshot(home, &before.snapshot, hosts.clone(), &writable) {
         Ok(snapshot) => (snapshot, None),
-        Err(why) => (still(home, &before.snapshot, hosts), Some(why)),
+        Err(why) => (with_hosts_of_now(home, &before.snapshot, hosts), Some(why)),
     };
     snapshot.version = before.snapshot.version;
     let snapshot = if snapshot == *before.snapshot {
@@ -87,11 +87,11 @@ pub(super) fn weigh(home: &Home, before: &Current, grants: &GrantTable) -> Weigh
         Arc::new(snapshot)
     };
     let refused = Refused { config: config_refused, servers: servers_refused, snapshot: policy_refused };
-    Weighed { now: Current { config, servers, snapshot }, refused }
+    Reading { now: Current { config, servers, snapshot }, refused }
 }
 
 /// The policy before, with the hosts and what is protected as they are now.
-fn still(home: &Home, before: &PolicySnapshot, hosts: Hosts) -> PolicySnapshot {
+fn with_hosts_of_now(home: &Home, before: &PolicySnapshot, hosts: Hosts) -> PolicySnapshot {
     let snapshot = before.with_hosts(hosts);
     match protection(home, &before.home) {
         Ok(now) => snapshot.with_protection(now),
@@ -184,8 +184,8 @@ mod tests {
             std::fs::write(self.home.config.join(below), text).unwrap();
         }
 
-        fn weigh(&self, before: &Current) -> Weighed {
-            weigh(&self.home, before, &GrantTable::default())
+        fn read_again(&self, before: &Current) -> Reading {
+            read_again(&self.home, before, &GrantTable::default())
         }
     }
 
@@ -200,9 +200,9 @@ mod tests {
     fn nothing_new_is_no_other_law() {
         let scene = Scene::new();
         let before = Current::read(&scene.home).unwrap();
-        let weighed = scene.weigh(&before);
-        assert!(Arc::ptr_eq(&weighed.now.snapshot, &before.snapshot));
-        assert_eq!(weighed.refused, Refused::default());
+        let reading = scene.read_again(&before);
+        assert!(Arc::ptr_eq(&reading.now.snapshot, &before.snapshot));
+        assert_eq!(reading.refused, Refused::default());
     }
 
     #[test]
@@ -213,7 +213,7 @@ mod tests {
         let vault = vault.unwrap();
         assert!(!before.snapshot.protected.paths().contains(&vault));
         std::os::unix::fs::symlink(vault.as_path(), scene.base.join("person/.ssh")).unwrap();
-        let now = scene.weigh(&before).now.snapshot;
+        let now = scene.read_again(&before).now.snapshot;
         assert!(now.protected.paths().contains(&vault));
         assert_eq!((now.version, &now.hash), (before.snapshot.version + 1, &before.snapshot.hash));
     }
@@ -228,7 +228,7 @@ mod tests {
         );
         scene.write("mcp-servers.json", &ONE.replace("a.example", "b.example"));
         scene.write("policy/compiled-policy.json", "{}");
-        let Weighed { now, refused } = scene.weigh(&before);
+        let Reading { now, refused } = scene.read_again(&before);
         assert!(!admits(&now.snapshot, "net", "a.example") && admits(&now.snapshot, "net", "b.example"));
         assert_eq!(now.snapshot.policy, before.snapshot.policy);
         assert_ne!(now.snapshot.hash, before.snapshot.hash);
@@ -242,12 +242,12 @@ mod tests {
         scene.write("mcp-servers.json", ONE);
         let before = Current::read(&scene.home).unwrap();
         scene.write("mcp-servers.json", r#"{ "other": { "command": "c" } }"#);
-        let now = scene.weigh(&before).now;
+        let now = scene.read_again(&before).now;
         assert!(now.servers.1.find(Some("net")).is_none());
         assert!(admits(&now.snapshot, "net", "a.example") && !admits(&now.snapshot, "net", "b.example"));
         // One that has no list any more is not asked about.
         scene.write("mcp-servers.json", r#"{ "net": { "command": "c", "sandbox": false } }"#);
-        assert!(admits(&scene.weigh(&before).now.snapshot, "net", "b.example"));
+        assert!(admits(&scene.read_again(&before).now.snapshot, "net", "b.example"));
     }
 
     #[test]
@@ -259,7 +259,7 @@ mod tests {
         std::fs::remove_file(scene.home.policy().join("compiled-policy.json")).unwrap();
         std::fs::remove_file(scene.home.config.join("config.json")).unwrap();
         std::fs::write(scene.home.config.join("mcp-servers.json"), [0xff, 0xfe]).unwrap();
-        let Weighed { now, refused } = scene.weigh(&before);
+        let Reading { now, refused } = scene.read_again(&before);
         assert!(Arc::ptr_eq(&now.snapshot, &before.snapshot));
         assert_eq!(now.settings(), before.settings());
         assert!(refused.snapshot.unwrap().contains("compiled-policy.json` is gone; put it back"));
@@ -267,7 +267,7 @@ mod tests {
         assert!(refused.servers.unwrap().contains("mcp-servers.json` cannot be read: "));
         std::fs::remove_dir_all(scene.home.policy()).unwrap();
         std::os::unix::fs::symlink(&scene.base, scene.home.policy()).unwrap();
-        let elsewhere = scene.weigh(&before);
+        let elsewhere = scene.read_again(&before);
         assert!(elsewhere.refused.snapshot.unwrap().contains("it is not a directory"));
         assert!(Arc::ptr_eq(&elsewhere.now.snapshot, &before.snapshot));
     }

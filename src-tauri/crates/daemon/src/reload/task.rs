@@ -1,9 +1,9 @@
 //! The owner of what is in force.
 
-use super::blocking::{PATIENCE, Waiting, aside};
-use super::file_watch::{Places, Watching};
-use super::read::{Current, Refused, Weighed, files, weigh};
-use super::{Means, Reloader, Settings, change};
+use super::blocking::{BoundedWork, PATIENCE, spawn_thread};
+use super::file_watch::{FileWatch, WatchedPaths};
+use super::read::{Current, Reading, Refused, files, read_again};
+use super::{Reloader, ReloaderParts, SessionSettings, change};
 use crate::health::Concern;
 use crate::policy_snapshot::PolicySnapshot;
 use crate::protection::watched;
@@ -15,16 +15,16 @@ use tokio::sync::{mpsc, oneshot, watch};
 /// How many may wait for a look at the files.
 const QUEUE: usize = 16;
 
-pub(super) fn start(current: Current, means: Means) -> Reloader {
+pub(super) fn start(current: Current, parts: ReloaderParts) -> Reloader {
     let (looks, inbox) = mpsc::channel(QUEUE);
     let (publish_snapshot, snapshots) = watch::channel(current.snapshot.clone());
     let (publish_settings, settings) = watch::channel(Arc::new(current.settings()));
     let task = ReloadTask {
-        watching: Watching::new(),
-        waiting: Waiting::default(),
-        audit_troubles: means.health.watch(),
+        file_watch: FileWatch::new(),
+        work: BoundedWork::default(),
+        audit_troubles: parts.health.watch(),
         unrecorded: false,
-        means,
+        parts,
         current,
         snapshots: publish_snapshot,
         settings: publish_settings,
@@ -34,13 +34,13 @@ pub(super) fn start(current: Current, means: Means) -> Reloader {
 }
 
 struct ReloadTask {
-    means: Means,
-    watching: Watching,
+    parts: ReloaderParts,
+    file_watch: FileWatch,
     /// For looks at the files.
-    waiting: Waiting,
+    work: BoundedWork,
     current: Current,
     snapshots: watch::Sender<Arc<PolicySnapshot>>,
-    settings: watch::Sender<Arc<Settings>>,
+    settings: watch::Sender<Arc<SessionSettings>>,
     /// A change could not be put on record, and waits for that.
     unrecorded: bool,
     audit_troubles: watch::Receiver<BTreeMap<Concern, String>>,
@@ -48,7 +48,7 @@ struct ReloadTask {
 
 impl ReloadTask {
     async fn run(mut self, mut inbox: mpsc::Receiver<oneshot::Sender<()>>) {
-        let ending = self.means.ending.clone();
+        let ending = self.parts.ending.clone();
         tokio::select! {
             () = ending.cancelled() => {}
             () = self.keep(&mut inbox) => {}
@@ -64,8 +64,8 @@ impl ReloadTask {
                     Some(asked) => Some(asked),
                     None => return,
                 },
-                () = self.watching.changed() => None,
-                () = self.waiting.over() => None,
+                () = self.file_watch.changed() => None,
+                () = self.work.over() => None,
                 () = recovered(&mut self.audit_troubles), if self.unrecorded => None,
             };
             self.follow().await;
@@ -79,31 +79,31 @@ impl ReloadTask {
     /// Makes what the files say now come into force.
     async fn follow(&mut self) {
         // First the watch, then the look: what changes in between is noticed.
-        let (files, person) = (files(&self.means.home), self.current.snapshot.home.clone());
-        let find = move || Places::find(&files, watched(&person));
-        let Some(places) = self.waiting.for_some_time(find).await else {
-            return self.looked_in_vain();
+        let (files, person) = (files(&self.parts.home), self.current.snapshot.home.clone());
+        let find = move || WatchedPaths::find(&files, watched(&person));
+        let Some(places) = self.work.run(find).await else {
+            return self.timed_out();
         };
-        let unwatched = self.watching.arm(places).err();
-        self.means.health.set(Concern::Watching, unwatched.map(|why| not_noticed(&why)));
-        let (home, before) = (self.means.home.clone(), self.current.clone());
-        let grants = self.means.grants.borrow().clone();
-        let weighed = self.waiting.for_some_time(move || {
-            let weighed = weigh(&home, &before, &grants);
-            let differs = weighed.now.snapshot.version != before.snapshot.version;
-            let entry = differs.then(|| change::of_policy(&before.snapshot, &weighed.now.snapshot));
-            (weighed, entry)
+        let unwatched = self.file_watch.arm(places).err();
+        self.parts.health.set(Concern::Watching, unwatched.map(|why| not_noticed(&why)));
+        let (home, before) = (self.parts.home.clone(), self.current.clone());
+        let grants = self.parts.grants.borrow().clone();
+        let reading = self.work.run(move || {
+            let reading = read_again(&home, &before, &grants);
+            let differs = reading.now.snapshot.version != before.snapshot.version;
+            let entry = differs.then(|| change::of_policy(&before.snapshot, &reading.now.snapshot));
+            (reading, entry)
         });
-        let Some((Weighed { now, refused }, entry)) = weighed.await else {
-            return self.looked_in_vain();
+        let Some((Reading { now, refused }, entry)) = reading.await else {
+            return self.timed_out();
         };
-        self.means.health.set(Concern::Reading, None);
+        self.parts.health.set(Concern::Reading, None);
         self.take(now, refused, entry).await;
     }
 
-    fn looked_in_vain(&self) {
-        self.means.health.set(Concern::Reading, Some(not_read()));
-        self.means.changes.send_modify(|n| *n += 1);
+    fn timed_out(&self) {
+        self.parts.health.set(Concern::Reading, Some(not_read()));
+        self.parts.changes.send_modify(|n| *n += 1);
     }
 
     async fn take(&mut self, now: Current, refused: Refused, snapshot: Option<Entry>) {
@@ -117,26 +117,26 @@ impl ReloadTask {
             })
         };
         let snapshot = refused.snapshot.or(recorded.err().map(|problem| problem.to_string()));
-        self.means.health.set(Concern::Policy, trouble("the policy", snapshot));
-        self.means.health.set(Concern::Servers, trouble("the configured servers", refused.servers));
-        self.means.health.set(Concern::Settings, trouble("the settings", refused.config));
-        self.means.changes.send_modify(|n| *n += 1);
+        self.parts.health.set(Concern::Policy, trouble("the policy", snapshot));
+        self.parts.health.set(Concern::Servers, trouble("the configured servers", refused.servers));
+        self.parts.health.set(Concern::Settings, trouble("the settings", refused.config));
+        self.parts.changes.send_modify(|n| *n += 1);
     }
 
     /// Puts it on record, then in force. What cannot be put on record waits.
     async fn publish(&mut self, now: Current, snapshot: Option<Entry>) -> Result<(), AuditError> {
         let (old, new) = (self.current.settings(), now.settings());
         if old != new {
-            self.means.audit.record(change::of_settings(&old, &new)).await?;
-            self.means.machine.choose(new.config.sandbox_backend, new.config.sandbox_policy);
+            self.parts.audit.record(change::of_settings(&old, &new)).await?;
+            self.parts.machine.choose(new.config.sandbox_backend, new.config.sandbox_policy);
             self.settings.send_replace(Arc::new(new));
         }
         (self.current.config, self.current.servers) = (now.config, now.servers);
         if let Some(entry) = snapshot {
-            self.means.audit.record(entry).await?;
+            self.parts.audit.record(entry).await?;
             self.snapshots.send_replace(now.snapshot.clone());
             let before = std::mem::replace(&mut self.current.snapshot, now.snapshot.clone());
-            tokio::spawn(note_effect(self.means.audit.clone(), before, now.snapshot));
+            tokio::spawn(note_effect(self.parts.audit.clone(), before, now.snapshot));
         }
         Ok(())
     }
@@ -147,7 +147,7 @@ async fn note_effect(audit: Audit, before: Arc<PolicySnapshot>, now: Arc<PolicyS
     if before.policy == now.policy {
         return;
     }
-    let counted = aside(move || change::effect(&before, &now)).await;
+    let counted = spawn_thread(move || change::effect(&before, &now)).await;
     let recorded = match counted {
         Ok(entry) => audit.record(entry).await.map(|_| ()).map_err(|e| e.to_string()),
         Err(problem) => Err(problem.to_string()),

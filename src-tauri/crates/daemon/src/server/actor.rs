@@ -15,12 +15,12 @@ mod running;
 pub use applied::{Applied, Versions};
 pub use options::ActorOptions;
 
-use super::connection::{Answered, ConnectionOptions, ServerConnection};
-use super::control::Control;
+use super::connection::{ConnectionOptions, ServerAnswer, ServerConnection};
+use super::control::SupervisorControl;
 use super::mounted::Mounted;
-use super::process::{self, Hold, Process, Start, Watch};
+use super::process::{self, Process, ProcessHold, Start, Watch};
 use super::roots::Shown;
-use super::{Lease, ServerError};
+use super::{MountLease, ServerError};
 use crate::autostart::Watched;
 use crate::mounts::{Need, united};
 use crate::wire::{Input, Response, notification_line};
@@ -44,9 +44,9 @@ const GREETING_BOUND: Duration = Duration::from_secs(30);
 const STEADY: Duration = Duration::from_secs(2);
 
 #[derive(Debug)]
-pub(super) enum State {
+pub(super) enum ServerState {
     Starting,
-    Up { connection: ServerConnection, pid: u32, settled: bool },
+    Up { connection: ServerConnection, pid: u32, ready: bool },
     Down(String),
 }
 
@@ -55,7 +55,7 @@ pub(super) enum Command {
     Greeting(Box<RawValue>),
     Initialized(Vec<u8>),
     Start(oneshot::Sender<Result<(), String>>),
-    Lease(Vec<Need>, Vec<CanonicalPath>, oneshot::Sender<Result<Lease, ServerError>>),
+    Lease(Vec<Need>, Vec<CanonicalPath>, oneshot::Sender<Result<MountLease, ServerError>>),
     Release(u64),
 }
 
@@ -64,8 +64,8 @@ pub(super) fn start(
     options: ActorOptions,
     commands: mpsc::WeakUnboundedSender<Command>,
     inbox: mpsc::UnboundedReceiver<Command>,
-) -> (Seen, AbortHandle) {
-    let (state, state_seen) = watch::channel(State::Starting);
+) -> (ActorView, AbortHandle) {
+    let (state, state_seen) = watch::channel(ServerState::Starting);
     let (applied, applied_seen) = watch::channel(Applied::default());
     let (roots, roots_seen) = watch::channel(Shown::default());
     let server_rules = ServerRules::of(&options.snapshots.borrow(), &options.server.name);
@@ -93,13 +93,13 @@ pub(super) fn start(
         starts: 0,
     };
     let task = tokio::spawn(actor.run(inbox)).abort_handle();
-    (Seen { state: state_seen, applied: applied_seen, roots: roots_seen }, task)
+    (ActorView { state: state_seen, applied: applied_seen, roots: roots_seen }, task)
 }
 
 /// What others see of an actor.
 #[derive(Debug, Clone)]
-pub(super) struct Seen {
-    pub(super) state: watch::Receiver<State>,
+pub(super) struct ActorView {
+    pub(super) state: watch::Receiver<ServerState>,
     pub(super) applied: watch::Receiver<Applied>,
     pub(super) roots: watch::Receiver<Shown>,
 }
@@ -114,7 +114,7 @@ struct Actor {
     options: ActorOptions,
     /// For the leases it gives; weak, so that it does not keep itself alive.
     commands: mpsc::WeakUnboundedSender<Command>,
-    state: watch::Sender<State>,
+    state: watch::Sender<ServerState>,
     applied: watch::Sender<Applied>,
     roots: watch::Sender<Shown>,
     running: Option<Running>,
@@ -145,14 +145,14 @@ struct Actor {
 
 impl Actor {
     async fn run(mut self, mut inbox: mpsc::UnboundedReceiver<Command>) {
-        self.bring_up().await;
+        self.start_server().await;
         self.reconcile().await;
         let (mut grants, mut snapshots) = (self.options.grants.clone(), self.options.snapshots.clone());
         loop {
             let check = self.running.as_mut().and_then(Running::check);
             tokio::select! {
                 command = inbox.recv() => match command {
-                    Some(command) => self.obey(command).await,
+                    Some(command) => self.handle(command).await,
                     None => return,
                 },
                 changed = grants.changed() => {
@@ -175,12 +175,12 @@ impl Actor {
                     }
                 }
                 () = uncovered(check) => self.check().await,
-                () = ended(self.running.as_mut()) => self.fell().await,
+                () = ended(self.running.as_mut()) => self.process_ended().await,
             }
         }
     }
 
-    async fn obey(&mut self, command: Command) {
+    async fn handle(&mut self, command: Command) {
         match command {
             Command::Greeting(params) => self.greeting = Some(params),
             Command::Initialized(line) => {
@@ -192,12 +192,12 @@ impl Actor {
             }
             Command::Start(reply) => {
                 if self.running.is_none() {
-                    self.bring_up().await;
+                    self.start_server().await;
                     self.reconcile().await;
                 }
                 let outcome = match &*self.state.borrow() {
-                    State::Down(reason) => Err(reason.clone()),
-                    State::Up { .. } | State::Starting => Ok(()),
+                    ServerState::Down(reason) => Err(reason.clone()),
+                    ServerState::Up { .. } | ServerState::Starting => Ok(()),
                 };
                 // Who no longer waits was cancelled.
                 let _ = reply.send(outcome);
@@ -215,11 +215,15 @@ impl Actor {
         }
     }
 
-    async fn lease(&mut self, needs: Vec<Need>, named: Vec<CanonicalPath>) -> Result<Lease, ServerError> {
+    async fn lease(
+        &mut self,
+        needs: Vec<Need>,
+        named: Vec<CanonicalPath>,
+    ) -> Result<MountLease, ServerError> {
         self.next_lease += 1;
         let id = self.next_lease;
         let commands = self.commands.upgrade().ok_or(ServerError::Ending)?;
-        let lease = Lease { id, needs: needs.clone(), commands };
+        let lease = MountLease { id, needs: needs.clone(), commands };
         self.leases.insert(id, Leased { needs: needs.clone(), named });
         self.reconcile().await;
         let failed = self.applied.borrow().failed.clone();
@@ -232,24 +236,24 @@ impl Actor {
     }
 
     /// Starts the process with everything mounted that is to be seen, and greets it if the client has.
-    async fn bring_up(&mut self) {
+    async fn start_server(&mut self) {
         if self.quick_ends >= 3 && self.started.elapsed() < STEADY * self.quick_ends.min(15) {
             let reason =
                 format!("it ended {} times right after its start; it is tried again later", self.quick_ends);
-            self.state.send_replace(State::Down(reason));
+            self.state.send_replace(ServerState::Down(reason));
             return;
         }
-        self.state.send_replace(State::Starting);
+        self.state.send_replace(ServerState::Starting);
         self.started = Instant::now();
         self.project();
         self.hides_too_little = false;
         let needs = united(self.roots.borrow().needs.clone());
         let mounted = needs.iter().cloned().map(Mounted::about_to_be).collect();
         match self.start_process(&needs).await {
-            Ok(process) => self.came_up(process, mounted).await,
+            Ok(process) => self.process_started(process, mounted).await,
             // One grant that cannot be shown must not keep the server down: it is added, and refused, by itself.
             Err(_) if !needs.is_empty() => match self.start_process(&[]).await {
-                Ok(process) => self.came_up(process, Vec::new()).await,
+                Ok(process) => self.process_started(process, Vec::new()).await,
                 Err(reason) => self.down(reason).await,
             },
             Err(reason) => self.down(reason).await,
@@ -276,7 +280,7 @@ impl Actor {
         process::start(containment, start).await
     }
 
-    async fn came_up(&mut self, process: Process, mounted: Vec<Mounted>) {
+    async fn process_started(&mut self, process: Process, mounted: Vec<Mounted>) {
         let Process { pid, stdin, stdout, stderr, hold, mut closed } = process;
         tokio::spawn(copy_stderr(stderr, self.options.log.clone()));
         let (connection, ended) = ServerConnection::start(ConnectionOptions {
@@ -290,14 +294,14 @@ impl Actor {
         });
         self.understands = 0;
         self.mounted = match hold {
-            Hold::Live { .. } | Hold::Fixed { .. } => {
+            ProcessHold::Live { .. } | ProcessHold::Fixed { .. } => {
                 let closing = |m: Mounted| {
                     let closed = closed.remove(&m.need.path).unwrap_or_default();
                     m.closing(closed)
                 };
                 mounted.into_iter().map(closing).collect()
             }
-            Hold::Plain { .. } => Vec::new(),
+            ProcessHold::Plain { .. } => Vec::new(),
         };
         self.running = Some(Running { connection: connection.clone(), hold, ended });
         self.record(format!("the server {} started", self.options.server.name)).await;
@@ -308,11 +312,11 @@ impl Actor {
             self.down(reason).await;
             return;
         }
-        self.state.send_replace(State::Up { connection, pid, settled: false });
+        self.state.send_replace(ServerState::Up { connection, pid, ready: false });
     }
 
     /// The process ended by itself.
-    async fn fell(&mut self) {
+    async fn process_ended(&mut self) {
         let Some(mut running) = self.running.take() else { return };
         let status = match running.control() {
             Some(control) => {
@@ -320,7 +324,7 @@ impl Actor {
             }
             None => None,
         };
-        let lost = running.control().map(Control::uncovered).unwrap_or_default();
+        let lost = running.control().map(SupervisorControl::uncovered).unwrap_or_default();
         drop(running);
         self.tell_uncovered(lost).await;
         self.quick_ends = if self.started.elapsed() < STEADY { self.quick_ends + 1 } else { 0 };
@@ -335,14 +339,14 @@ impl Actor {
         self.mounted.clear();
         self.record(format!("the server {} was stopped: {why}", self.options.server.name)).await;
         self.quick_ends = 0;
-        self.bring_up().await;
+        self.start_server().await;
     }
 
     async fn down(&mut self, reason: String) {
         self.mounted.clear();
         self.log(format!("the server is down: {reason}")).await;
         self.record(format!("the server {} is not running: {reason}", self.options.server.name)).await;
-        self.state.send_replace(State::Down(reason));
+        self.state.send_replace(ServerState::Down(reason));
     }
 
     async fn record(&self, summary: String) {
@@ -367,16 +371,16 @@ impl Actor {
 async fn greet(connection: &ServerConnection, params: &RawValue, initialized: bool) -> Result<(), String> {
     let asked = connection.request("initialize", Some(params));
     match tokio::time::timeout(GREETING_BOUND, asked.answer()).await {
-        Ok(Answered::Response(Response::Result(_))) => {
+        Ok(ServerAnswer::Response(Response::Result(_))) => {
             if initialized {
                 connection.send(notification_line("notifications/initialized", None), None);
             }
             Ok(())
         }
-        Ok(Answered::Response(Response::Error(error))) => {
+        Ok(ServerAnswer::Response(Response::Error(error))) => {
             Err(format!("it refused the greeting: {}", error.get()))
         }
-        Ok(Answered::Failed(reason)) => Err(reason),
+        Ok(ServerAnswer::Failed(reason)) => Err(reason),
         Err(_) => Err(format!("it did not answer the greeting within {} s", GREETING_BOUND.as_secs())),
     }
 }

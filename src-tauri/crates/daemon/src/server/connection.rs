@@ -23,7 +23,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
 const READ_BUFFER: usize = 64 * 1024;
 
 /// How many answers of ours may wait for a server that does not read.
-const MOST_OWED: usize = 256;
+const MOST_UNWRITTEN: usize = 256;
 
 /// How many characters of a client's reason for taking a request back are passed on.
 const LONGEST_REASON: usize = 1000;
@@ -33,7 +33,7 @@ const LONGEST_METHOD: usize = 100;
 
 /// A share of a session's memory. It is given back when the last holder lets go: when the bytes it stands for are
 /// written, or nobody wants them any more.
-pub type Held = Option<Arc<OwnedSemaphorePermit>>;
+pub type MemoryShare = Option<Arc<OwnedSemaphorePermit>>;
 
 /// A line on its way to the client.
 #[derive(Debug)]
@@ -41,7 +41,7 @@ pub struct Outgoing {
     /// With its line feed.
     pub line: Vec<u8>,
     /// Its share.
-    pub held: Held,
+    pub held: MemoryShare,
 }
 
 /// The share that so many bytes need, in KiB, of which the semaphores are made.
@@ -52,7 +52,7 @@ pub fn share(bytes: usize) -> u32 {
 
 /// What came of a request.
 #[derive(Debug, Clone)]
-pub enum Answered {
+pub enum ServerAnswer {
     /// The server answered.
     Response(Response),
     /// It cannot have: the reason is for the client.
@@ -61,27 +61,27 @@ pub enum Answered {
 
 /// A request under way. Dropped, its answer is ignored.
 #[derive(Debug)]
-pub struct Pending {
+pub struct PendingRequest {
     place: AtServer,
-    answer: oneshot::Receiver<(Answered, Held)>,
+    answer: oneshot::Receiver<(ServerAnswer, MemoryShare)>,
 }
 
 /// Where a request is: which conversation, and its id there.
 #[derive(Debug, Clone)]
 pub struct AtServer {
     id: u64,
-    inbox: mpsc::UnboundedSender<Say>,
+    inbox: mpsc::UnboundedSender<ConnectionCommand>,
 }
 
 impl AtServer {
     /// Tells the server that the request is taken back. Another process than the one that has it is not told.
     pub fn cancel(&self, reason: Option<&str>) {
         // A conversation that is over has forgotten the request.
-        let _ = self.inbox.send(Say::Cancel { id: self.id, reason: reason.map(str::to_owned) });
+        let _ = self.inbox.send(ConnectionCommand::Cancel { id: self.id, reason: reason.map(str::to_owned) });
     }
 }
 
-impl Pending {
+impl PendingRequest {
     /// Where it is.
     #[must_use]
     pub fn place(&self) -> AtServer {
@@ -89,13 +89,13 @@ impl Pending {
     }
 
     /// Waits for the answer.
-    pub async fn answer(self) -> Answered {
+    pub async fn answer(self) -> ServerAnswer {
         self.answer_held().await.0
     }
 
     /// Waits for the answer, with its share of the memory.
-    pub async fn answer_held(self) -> (Answered, Held) {
-        let ended = || Answered::Failed("the server ended before it answered".to_owned());
+    pub async fn answer_held(self) -> (ServerAnswer, MemoryShare) {
+        let ended = || ServerAnswer::Failed("the server ended before it answered".to_owned());
         self.answer.await.unwrap_or_else(|_| (ended(), None))
     }
 }
@@ -103,18 +103,30 @@ impl Pending {
 /// A handle to the conversation.
 #[derive(Debug, Clone)]
 pub struct ServerConnection {
-    inbox: mpsc::UnboundedSender<Say>,
+    inbox: mpsc::UnboundedSender<ConnectionCommand>,
     ids: Arc<AtomicU64>,
     /// The newest version of the roots that the server has asked for and been told.
     pub(super) told: watch::Receiver<u64>,
 }
 
 #[derive(Debug)]
-enum Say {
-    Cancel { id: u64, reason: Option<String> },
-    Request { id: u64, line: Vec<u8>, held: Held, answer: oneshot::Sender<(Answered, Held)> },
-    Line(Vec<u8>, Held),
-    Respond { id: Id, response: Response, held: Held },
+enum ConnectionCommand {
+    Cancel {
+        id: u64,
+        reason: Option<String>,
+    },
+    Request {
+        id: u64,
+        line: Vec<u8>,
+        held: MemoryShare,
+        answer: oneshot::Sender<(ServerAnswer, MemoryShare)>,
+    },
+    Line(Vec<u8>, MemoryShare),
+    Respond {
+        id: Id,
+        response: Response,
+        held: MemoryShare,
+    },
 }
 
 /// What a conversation needs.
@@ -136,12 +148,12 @@ pub(super) struct ConnectionOptions {
 impl ServerConnection {
     /// Starts the conversation; `ended` completes when the server's output does.
     pub(super) fn start(options: ConnectionOptions) -> (Self, oneshot::Receiver<()>) {
-        let (inbox, says) = mpsc::unbounded_channel();
+        let (inbox, commands) = mpsc::unbounded_channel();
         let (to_server, lines) = mpsc::unbounded_channel();
         let (told_sender, told) = watch::channel(0);
         let (end, ended) = oneshot::channel();
         tokio::spawn(write(options.stdin, lines));
-        let task = Task {
+        let task = ConnectionTask {
             to_server,
             client: options.client,
             memory: options.memory,
@@ -151,10 +163,10 @@ impl ServerConnection {
             told: told_sender,
             pending: HashMap::new(),
             asked_client: HashSet::new(),
-            owed: Arc::new(Semaphore::new(MOST_OWED)),
+            unwritten: Arc::new(Semaphore::new(MOST_UNWRITTEN)),
         };
         let stdout = Lines::new(BufReader::with_capacity(READ_BUFFER, options.stdout), MAX_LINE_BYTES);
-        tokio::spawn(task.run(says, stdout, end));
+        tokio::spawn(task.run(commands, stdout, end));
         (Self { inbox, ids: Arc::default(), told }, ended)
     }
 
@@ -166,67 +178,67 @@ impl ServerConnection {
 
     /// Sends a request.
     #[must_use]
-    pub fn request(&self, method: &str, params: Option<&RawValue>) -> Pending {
+    pub fn request(&self, method: &str, params: Option<&RawValue>) -> PendingRequest {
         self.request_held(method, params, None)
     }
 
     /// Sends a request whose bytes are a share of the client's memory until they are written.
     #[must_use]
-    pub fn request_held(&self, method: &str, params: Option<&RawValue>, held: Held) -> Pending {
+    pub fn request_held(&self, method: &str, params: Option<&RawValue>, held: MemoryShare) -> PendingRequest {
         let id = self.ids.fetch_add(1, Ordering::Relaxed) + 1;
         let (answer, answered) = oneshot::channel();
         let line = request_line(&Id::from(id), method, params);
         // A conversation that is over drops the other end, which is an answer too.
-        let _ = self.inbox.send(Say::Request { id, line, held, answer });
-        Pending { place: AtServer { id, inbox: self.inbox.clone() }, answer: answered }
+        let _ = self.inbox.send(ConnectionCommand::Request { id, line, held, answer });
+        PendingRequest { place: AtServer { id, inbox: self.inbox.clone() }, answer: answered }
     }
 
     /// Sends a line as it is.
-    pub fn send(&self, line: Vec<u8>, held: Held) {
+    pub fn send(&self, line: Vec<u8>, held: MemoryShare) {
         // As above.
-        let _ = self.inbox.send(Say::Line(line, held));
+        let _ = self.inbox.send(ConnectionCommand::Line(line, held));
     }
 
     /// Gives the client's answer to a request of the server. One it did not make is dropped.
-    pub fn respond(&self, id: Id, response: Response, held: Held) {
+    pub fn respond(&self, id: Id, response: Response, held: MemoryShare) {
         // As above.
-        let _ = self.inbox.send(Say::Respond { id, response, held });
+        let _ = self.inbox.send(ConnectionCommand::Respond { id, response, held });
     }
 }
 
-struct Task {
-    to_server: mpsc::UnboundedSender<(Vec<u8>, Held)>,
+struct ConnectionTask {
+    to_server: mpsc::UnboundedSender<(Vec<u8>, MemoryShare)>,
     client: mpsc::Sender<Outgoing>,
     memory: Arc<Semaphore>,
     roots: watch::Receiver<Shown>,
     client_takes: watch::Receiver<HashSet<String>>,
     noise: mpsc::Sender<String>,
     told: watch::Sender<u64>,
-    pending: HashMap<u64, oneshot::Sender<(Answered, Held)>>,
+    pending: HashMap<u64, oneshot::Sender<(ServerAnswer, MemoryShare)>>,
     asked_client: HashSet<Id>,
     /// Has a permit for every answer of ours that may wait still.
-    owed: Arc<Semaphore>,
+    unwritten: Arc<Semaphore>,
 }
 
-impl Task {
+impl ConnectionTask {
     async fn run(
         mut self,
-        mut says: mpsc::UnboundedReceiver<Say>,
+        mut commands: mpsc::UnboundedReceiver<ConnectionCommand>,
         mut stdout: Lines<BufReader<Input>>,
         end: oneshot::Sender<()>,
     ) {
-        let owed = self.owed.clone();
+        let unwritten = self.unwritten.clone();
         loop {
-            let has_room = owed.available_permits() > 0;
+            let has_room = unwritten.available_permits() > 0;
             tokio::select! {
-                say = says.recv() => match say {
-                    Some(say) => self.say(say),
+                command = commands.recv() => match command {
+                    Some(command) => self.handle(command),
                     None => break,
                 },
                 // The semaphore is never closed.
-                _ = owed.acquire(), if !has_room => {}
+                _ = unwritten.acquire(), if !has_room => {}
                 line = stdout.next(), if has_room => match line {
-                    Ok(Some(Line::Whole(line))) => self.heard(&line).await,
+                    Ok(Some(Line::Whole(line))) => self.receive(&line).await,
                     Ok(Some(Line::TooLong { length, .. })) => self.too_long(length).await,
                     Ok(None) | Err(_) => break,
                 },
@@ -236,20 +248,20 @@ impl Task {
         let _ = end.send(());
     }
 
-    fn say(&mut self, say: Say) {
-        match say {
-            Say::Request { id, line, held, answer } => {
+    fn handle(&mut self, command: ConnectionCommand) {
+        match command {
+            ConnectionCommand::Request { id, line, held, answer } => {
                 self.pending.insert(id, answer);
                 self.write(line, held);
             }
-            Say::Cancel { id, reason } => {
+            ConnectionCommand::Cancel { id, reason } => {
                 // One that was answered meanwhile is over.
                 if self.pending.remove(&id).is_some() {
                     self.write(cancelled_line(id, reason), None);
                 }
             }
-            Say::Line(line, held) => self.write(line, held),
-            Say::Respond { id, response, held } => {
+            ConnectionCommand::Line(line, held) => self.write(line, held),
+            ConnectionCommand::Respond { id, response, held } => {
                 if self.asked_client.remove(&id) {
                     self.write(response_line(&id, &response), held);
                 }
@@ -257,16 +269,18 @@ impl Task {
         }
     }
 
-    async fn heard(&mut self, line: &[u8]) {
+    async fn receive(&mut self, line: &[u8]) {
         if line.iter().all(u8::is_ascii_whitespace) {
             return;
         }
         match Incoming::parse(line) {
             Ok(Incoming::Response { id, response }) => {
                 let held = self.hold(line.len()).await;
-                self.answered(&id, response, held).await;
+                self.handle_response(&id, response, held).await;
             }
-            Ok(Incoming::Request { id, method, params }) => self.asked(id, &method, params.as_deref()).await,
+            Ok(Incoming::Request { id, method, params }) => {
+                self.handle_request(id, &method, params.as_deref()).await
+            }
             Ok(Incoming::Notification { method, params }) if server_may_tell(&method) => {
                 self.to_client(notification_line(&method, params.as_deref())).await;
             }
@@ -285,16 +299,16 @@ impl Task {
         }
     }
 
-    async fn answered(&mut self, id: &Id, response: Response, held: Held) {
+    async fn handle_response(&mut self, id: &Id, response: Response, held: MemoryShare) {
         let waiting = id.as_json().parse().ok().and_then(|id: u64| self.pending.remove(&id));
         match waiting {
             // Who no longer waits was cancelled.
-            Some(answer) => drop(answer.send((Answered::Response(response), held))),
+            Some(answer) => drop(answer.send((ServerAnswer::Response(response), held))),
             None => self.note(format!("an answer to a request that was not made: {}", id.as_json())).await,
         }
     }
 
-    async fn asked(&mut self, id: Id, method: &str, params: Option<&RawValue>) {
+    async fn handle_request(&mut self, id: Id, method: &str, params: Option<&RawValue>) {
         match method {
             "ping" => self.answer(result_line(&id, &serde_json::Map::new())),
             "roots/list" => {
@@ -320,17 +334,17 @@ impl Task {
         self.note(text.clone()).await;
         for (_, answer) in self.pending.drain() {
             // Who no longer waits was cancelled.
-            let _ = answer.send((Answered::Failed(text.clone()), None));
+            let _ = answer.send((ServerAnswer::Failed(text.clone()), None));
         }
     }
 
     /// Answers the server. One line of it has one answer at most, and it is read only while there is a permit.
     fn answer(&self, line: Vec<u8>) {
-        let owed = self.owed.clone().try_acquire_owned().ok().map(Arc::new);
-        self.write(line, owed);
+        let unwritten = self.unwritten.clone().try_acquire_owned().ok().map(Arc::new);
+        self.write(line, unwritten);
     }
 
-    fn write(&self, line: Vec<u8>, held: Held) {
+    fn write(&self, line: Vec<u8>, held: MemoryShare) {
         // A server that takes no more input ends its output too, which is seen there.
         let _ = self.to_server.send((line, held));
     }
@@ -342,7 +356,7 @@ impl Task {
     }
 
     /// Waits until there is memory for so many bytes. The semaphore is never closed.
-    async fn hold(&self, bytes: usize) -> Held {
+    async fn hold(&self, bytes: usize) -> MemoryShare {
         self.memory.clone().acquire_many_owned(share(bytes)).await.ok().map(Arc::new)
     }
 
@@ -363,7 +377,7 @@ fn cancelled_line(id: u64, reason: Option<String>) -> Vec<u8> {
     notification_line("notifications/cancelled", serde_json::value::to_raw_value(&params).ok().as_deref())
 }
 
-async fn write(mut stdin: Output, mut lines: mpsc::UnboundedReceiver<(Vec<u8>, Held)>) {
+async fn write(mut stdin: Output, mut lines: mpsc::UnboundedReceiver<(Vec<u8>, MemoryShare)>) {
     while let Some((line, held)) = lines.recv().await {
         if stdin.write_all(&line).await.is_err() {
             return;

@@ -23,7 +23,7 @@ pub(crate) const LISTENING: Duration = CLEANING.saturating_add(Duration::from_se
 
 /// The control conversation. One request at a time; events in between are kept.
 #[derive(Debug)]
-pub struct Control {
+pub struct SupervisorControl {
     lines: Lines,
     write: tokio::net::unix::OwnedWriteHalf,
     next: u64,
@@ -46,7 +46,7 @@ pub(crate) struct Uncovered {
 #[derive(Debug)]
 struct Lines(Option<BufReader<OwnedReadHalf>>);
 
-impl Control {
+impl SupervisorControl {
     /// A conversation with the supervisor of a sandbox that nobody watches.
     ///
     /// # Errors
@@ -154,7 +154,7 @@ impl Control {
     }
 }
 
-impl Drop for Control {
+impl Drop for SupervisorControl {
     fn drop(&mut self) {
         let (Some(mut look), Some(lines)) = (self.look.take(), self.lines.0.take()) else { return };
         look.ending();
@@ -207,7 +207,7 @@ mod tests {
             let sandboxes = TaskTracker::new();
             let look = look_in(&dir.path().join("state"), &sandboxes).await;
             let (ours, mut supervisor) = Stream::pair().unwrap();
-            let mut control = Some(Control::new(ours, Some(look)).unwrap());
+            let mut control = Some(SupervisorControl::new(ours, Some(look)).unwrap());
             if is_given_up {
                 control = None;
                 // The supervisor is told that it is over.

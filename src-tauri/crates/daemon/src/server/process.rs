@@ -4,12 +4,12 @@ mod native;
 mod plain;
 mod srt;
 
-use super::control::{CLEANING, Control};
+use super::control::{CLEANING, SupervisorControl};
 use crate::autostart::{Autostart, Watched};
 use crate::config::{FileView, Server};
 use crate::containment::{Profile, ServerPrograms, Surroundings, find_program, named_program};
 use crate::mounts::Need;
-use crate::network::{Network, Serving};
+use crate::network::{ServerNetwork, Serving};
 use crate::packages::{FolderLock, PackageError};
 use crate::wire::{Input, Output};
 use ironcurtain_paths::CanonicalPath;
@@ -74,7 +74,7 @@ pub(super) struct Start<'a> {
     pub(super) refuses_program: Option<&'a (dyn Fn(&Path) -> Result<(), String> + Send + Sync)>,
     pub(super) around: &'a Surroundings,
     /// What lets it reach anything, if anything does.
-    pub(super) network: Option<&'a Network>,
+    pub(super) network: Option<&'a ServerNetwork>,
     /// Everything it is to see beside the session sandbox.
     pub(super) needs: &'a [Need],
     /// Who watches its sandbox for files that run later; nobody where all that it can write to goes with it.
@@ -121,18 +121,18 @@ pub struct Process {
     /// Its standard error.
     pub stderr: Input,
     /// Ends it on drop.
-    pub hold: Hold,
+    pub hold: ProcessHold,
     /// What is closed in each path that it may write to.
     pub(super) closed: BTreeMap<CanonicalPath, Vec<String>>,
 }
 
 /// What keeps a process alive, and what can be changed about what it sees.
 #[derive(Debug)]
-pub enum Hold {
+pub enum ProcessHold {
     /// The supervisor's control conversation; its end is the sandbox's end.
     Live {
         /// For changing what it sees.
-        control: Box<Control>,
+        control: Box<SupervisorControl>,
         /// Kept for its drop.
         _serving: Option<Serving>,
         /// Kept for its drop.
@@ -156,7 +156,7 @@ pub enum Hold {
     },
 }
 
-impl Hold {
+impl ProcessHold {
     /// Keeps the folder it was started from there for as long as it runs.
     fn keep(&mut self, lock: FolderLock) {
         match self {
@@ -231,7 +231,7 @@ pub(super) fn mount(need: &Need, closed: Vec<String>) -> Mount {
 /// Starts a program that ends with us.
 async fn bound(
     command: std::process::Command,
-    hold: impl FnOnce(ironcurtain_sandbox::Hold) -> Hold,
+    hold: impl FnOnce(ironcurtain_sandbox::Hold) -> ProcessHold,
 ) -> Result<Process, String> {
     let program = PathBuf::from(command.get_program());
     let started = tokio::task::spawn_blocking(move || ironcurtain_sandbox::spawn_bound(command)).await;
@@ -241,7 +241,7 @@ async fn bound(
     process(pid, [stdin, stdout, stderr], hold(held))
 }
 
-fn process(pid: u32, [stdin, stdout, stderr]: [OwnedFd; 3], hold: Hold) -> Result<Process, String> {
+fn process(pid: u32, [stdin, stdout, stderr]: [OwnedFd; 3], hold: ProcessHold) -> Result<Process, String> {
     let own = |e: std::io::Error| e.to_string();
     Ok(Process {
         pid,

@@ -126,11 +126,11 @@ fn folder_of(path: &CanonicalPath, target: Target) -> Option<CanonicalPath> {
 mod tests {
     use super::*;
     use crate::consent::Lifetime;
-    use crate::grants::{Granted, Subject};
+    use crate::grants::{GrantSubject, Granted};
     use ironcurtain_policy::{AccessSet, ReadOnlyPath, ReadOnlyReason};
 
     fn grant(path: &CanonicalPath, kind: GrantKind, access: AccessSet) -> StandingGrant {
-        let subject = Subject {
+        let subject = GrantSubject {
             client: String::new(),
             client_name: String::new(),
             server: String::new(),

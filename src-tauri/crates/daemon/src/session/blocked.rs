@@ -2,20 +2,20 @@
 //! changes at all.
 
 use crate::containment::annotate;
-use crate::server::Answered;
+use crate::server::ServerAnswer;
 use crate::wire::{Fields, Response};
 use serde_json::value::{RawValue, to_raw_value};
 
 /// The answer with the mark, if it is to have one.
-pub(super) fn marked(answered: &Answered) -> Option<Answered> {
+pub(super) fn marked(answered: &ServerAnswer) -> Option<ServerAnswer> {
     match answered {
-        Answered::Response(Response::Result(result)) => {
-            marked_result(result).map(|result| Answered::Response(Response::Result(result)))
+        ServerAnswer::Response(Response::Result(result)) => {
+            marked_result(result).map(|result| ServerAnswer::Response(Response::Result(result)))
         }
-        Answered::Response(Response::Error(error)) => {
-            marked_text(error, "message").map(|error| Answered::Response(Response::Error(error)))
+        ServerAnswer::Response(Response::Error(error)) => {
+            marked_text(error, "message").map(|error| ServerAnswer::Response(Response::Error(error)))
         }
-        Answered::Failed(_) => None,
+        ServerAnswer::Failed(_) => None,
     }
 }
 
@@ -47,9 +47,11 @@ mod tests {
 
     fn result(text: &str) -> Option<String> {
         let raw = RawValue::from_string(text.to_owned()).unwrap();
-        match marked(&Answered::Response(Response::Result(raw)))? {
-            Answered::Response(Response::Result(result)) => Some(result.get().to_owned()),
-            other @ (Answered::Response(Response::Error(_)) | Answered::Failed(_)) => panic!("{other:?}"),
+        match marked(&ServerAnswer::Response(Response::Result(raw)))? {
+            ServerAnswer::Response(Response::Result(result)) => Some(result.get().to_owned()),
+            other @ (ServerAnswer::Response(Response::Error(_)) | ServerAnswer::Failed(_)) => {
+                panic!("{other:?}")
+            }
         }
     }
 
@@ -73,13 +75,13 @@ mod tests {
     fn an_error_of_the_protocol_is_marked_too() {
         let error = r#"{"code":-32603,"message":"spawn: Permission denied","data":[1]}"#;
         let raw = RawValue::from_string(error.to_owned()).unwrap();
-        let Some(Answered::Response(Response::Error(marked))) =
-            marked(&Answered::Response(Response::Error(raw)))
+        let Some(ServerAnswer::Response(Response::Error(marked))) =
+            marked(&ServerAnswer::Response(Response::Error(raw)))
         else {
             panic!("it is not marked");
         };
         let expected = r#"{"code":-32603,"message":"[SANDBOX BLOCKED] spawn: Permission denied","data":[1]}"#;
         assert_eq!(marked.get(), expected);
-        assert!(super::marked(&Answered::Failed("EPERM".into())).is_none());
+        assert!(super::marked(&ServerAnswer::Failed("EPERM".into())).is_none());
     }
 }

@@ -16,7 +16,9 @@ use super::{Session, blocked, refusal};
 use crate::consent::{Asking, Lifetime, Outcome, Reach, build, opened_by};
 use crate::judging::LookedAt;
 use crate::policy_snapshot::PolicySnapshot;
-use crate::server::{Answered, AtServer, Held, Lease, Pending, ServerConnection, ServerError};
+use crate::server::{
+    AtServer, MemoryShare, MountLease, PendingRequest, ServerAnswer, ServerConnection, ServerError,
+};
 use crate::wire::Response;
 use ironcurtain_audit::{CallResult, Event, PolicyDecision};
 use ironcurtain_policy::{Escalation, PendingApproval, Permit, Verdict};
@@ -40,11 +42,16 @@ struct Call {
     ticket: Ticket,
     tool: ToolCall,
     began: Instant,
-    budget: Held,
+    budget: MemoryShare,
 }
 
 /// Takes one `tools/call`. Only what must wait is left to a task of its own, so calls are forwarded in their order.
-pub(super) async fn called(session: &Arc<Session>, ticket: Ticket, params: Option<&RawValue>, budget: Held) {
+pub(super) async fn called(
+    session: &Arc<Session>,
+    ticket: Ticket,
+    params: Option<&RawValue>,
+    budget: MemoryShare,
+) {
     let tool = match ToolCall::read(params) {
         Ok(tool) => tool,
         Err(problem) => {
@@ -236,7 +243,7 @@ async fn shown(
     session: &Arc<Session>,
     call: &Call,
     authorization: &mut Authorization,
-) -> Result<(Pending, Option<Lease>), String> {
+) -> Result<(PendingRequest, Option<MountLease>), String> {
     for _ in 0..MOST_ROUNDS {
         let lease = show(session, authorization).await?;
         // Mounting may have had to restart the server.
@@ -256,7 +263,7 @@ async fn shown(
             Verdict::Deny(denial) => return Err(refusal::denied(&denial)),
             Verdict::Allow(_) | Verdict::Escalate(_) => return Err(refusal::changed()),
         };
-        let leased = lease.as_ref().map_or(&[][..], Lease::needs);
+        let leased = lease.as_ref().map_or(&[][..], MountLease::needs);
         let is_shown = now.to_lease(&applied).iter().all(|need| leased.contains(need));
         *authorization = now;
         if is_shown {
@@ -273,7 +280,7 @@ fn is_as_authorized(permit: &Permit, looked: &LookedAt, authorization: &Authoriz
 }
 
 /// Waits until the server sees what stands, and shows it what the call needs beside that.
-async fn show(session: &Arc<Session>, authorization: &Authorization) -> Result<Option<Lease>, String> {
+async fn show(session: &Arc<Session>, authorization: &Authorization) -> Result<Option<MountLease>, String> {
     session.server.ready().await.map_err(not_shown)?;
     if !authorization.needs_nothing() {
         session.server.caught_up(authorization.versions).await.map_err(not_shown)?;
@@ -295,7 +302,7 @@ async fn forward(
     call: &Call,
     authorization: &Authorization,
     connection: &ServerConnection,
-) -> Result<Pending, String> {
+) -> Result<PendingRequest, String> {
     let permit = &authorization.permit;
     let params = call.tool.forwarded(permit.call()).map_err(|e| format!("DENIED: {e}"))?;
     let mut entry = session.about(call, &authorization.looked, Event::Decision, "allowed");
@@ -315,17 +322,17 @@ async fn deliver(
     session: Arc<Session>,
     call: Call,
     authorization: Authorization,
-    pending: Pending,
+    pending: PendingRequest,
     resources: CallResources,
 ) {
     let (answered, held) = answer(&session, &call, &authorization, pending, resources).await;
     let blocked = if session.sandboxed { blocked::marked(&answered) } else { None };
     let result = match &answered {
         _ if blocked.is_some() => CallResult::BlockedBySandbox,
-        Answered::Response(Response::Result(result)) if is_error(result) => CallResult::Error,
-        Answered::Response(Response::Result(_)) => CallResult::Ok,
-        Answered::Response(Response::Error(_)) => CallResult::RefusedByServer,
-        Answered::Failed(_) => CallResult::NoAnswer,
+        ServerAnswer::Response(Response::Result(result)) if is_error(result) => CallResult::Error,
+        ServerAnswer::Response(Response::Result(_)) => CallResult::Ok,
+        ServerAnswer::Response(Response::Error(_)) => CallResult::RefusedByServer,
+        ServerAnswer::Failed(_) => CallResult::NoAnswer,
     };
     session.pass_on(&call.ticket, blocked.unwrap_or(answered), held).await;
     let mut entry = session.about(&call, &authorization.looked, Event::Outcome, "the server answered");
@@ -342,9 +349,9 @@ async fn answer(
     session: &Session,
     call: &Call,
     authorization: &Authorization,
-    pending: Pending,
+    pending: PendingRequest,
     mut resources: CallResources,
-) -> (Answered, Held) {
+) -> (ServerAnswer, MemoryShare) {
     let answer = pending.answer_held();
     tokio::pin!(answer);
     if resources.is_some() {

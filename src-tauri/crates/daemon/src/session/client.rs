@@ -6,7 +6,7 @@ use super::in_flight::Ticket;
 use super::passing::TurnedAway;
 use super::{Session, echo, greeting, resource};
 use crate::consent::visible;
-use crate::server::{Answered, AtServer, Held, Outgoing, Pending, share};
+use crate::server::{AtServer, MemoryShare, Outgoing, PendingRequest, ServerAnswer, share};
 use crate::wire::{Id, Incoming, Line, Lines, MAX_LINE_BYTES, Response};
 use crate::wire::{client_may_tell, error_line, notification_line, response_line, result_line};
 use rmcp::model::ErrorCode;
@@ -72,7 +72,7 @@ pub(super) async fn read(
 }
 
 /// Does what a line says; breaks off where the session hears itself.
-async fn heard(session: &Arc<Session>, line: &[u8], budget: Held) -> ControlFlow<()> {
+async fn heard(session: &Arc<Session>, line: &[u8], budget: MemoryShare) -> ControlFlow<()> {
     let incoming = Incoming::parse(line);
     let is_asked = matches!(incoming, Ok(Incoming::Request { .. } | Incoming::Notification { .. }));
     if !is_asked && session.echo.lock().unwrap_or_else(PoisonError::into_inner).hears_itself(line) {
@@ -102,7 +102,7 @@ async fn requested(
     id: Id,
     method: &str,
     params: Option<Box<RawValue>>,
-    budget: Held,
+    budget: MemoryShare,
 ) {
     let Some(ticket) = session.in_flight.enter(&id) else {
         let text = format!("the id {} is in use by a request that has no answer yet", id.as_json());
@@ -138,7 +138,7 @@ async fn requested(
     }
 }
 
-async fn initialize(session: &Arc<Session>, ticket: Ticket, params: Option<&RawValue>, budget: Held) {
+async fn initialize(session: &Arc<Session>, ticket: Ticket, params: Option<&RawValue>, budget: MemoryShare) {
     let greeting = match greeting::rewrite(params) {
         Ok(greeting) => greeting,
         Err(problem) => return session.fail(&ticket, ErrorCode::INVALID_PARAMS, &problem).await,
@@ -169,7 +169,7 @@ async fn pass_on_record(
     session: &Arc<Session>,
     ticket: Ticket,
     (method, params): (&str, Option<&RawValue>),
-    budget: Held,
+    budget: MemoryShare,
 ) {
     match session.passes(&ticket, method, params).await {
         Ok(()) => pass(session, ticket, method, params, budget).await,
@@ -180,7 +180,13 @@ async fn pass_on_record(
 }
 
 /// Passes a request on and its answer back.
-async fn pass(session: &Arc<Session>, ticket: Ticket, method: &str, params: Option<&RawValue>, budget: Held) {
+async fn pass(
+    session: &Arc<Session>,
+    ticket: Ticket,
+    method: &str,
+    params: Option<&RawValue>,
+    budget: MemoryShare,
+) {
     if let Some(connection) = session.server.connection_now() {
         let pending = connection.request_held(method, params, budget.clone());
         let (waiting, place) = (session.clone(), pending.place());
@@ -202,7 +208,7 @@ async fn pass(session: &Arc<Session>, ticket: Ticket, method: &str, params: Opti
     });
 }
 
-async fn notified(session: &Arc<Session>, method: &str, params: Option<&RawValue>, budget: Held) {
+async fn notified(session: &Arc<Session>, method: &str, params: Option<&RawValue>, budget: MemoryShare) {
     if !client_may_tell(method) {
         let text = "a message without an id that is no notification of a client was dropped";
         let text = format!("{text}: {}", clipped(method));
@@ -237,7 +243,7 @@ impl Session {
         self.send(line, None).await;
     }
 
-    async fn send(&self, line: Vec<u8>, held: Held) {
+    async fn send(&self, line: Vec<u8>, held: MemoryShare) {
         self.echo.lock().unwrap_or_else(PoisonError::into_inner).sent(&line);
         // A client that is gone ends the session.
         let _ = self.to_client.send(Outgoing { line, held }).await;
@@ -259,14 +265,14 @@ impl Session {
         self.finish_held(ticket, line, None).await;
     }
 
-    async fn finish_held(&self, ticket: &Ticket, line: Vec<u8>, held: Held) {
+    async fn finish_held(&self, ticket: &Ticket, line: Vec<u8>, held: MemoryShare) {
         if self.in_flight.finish(ticket) {
             self.send(line, held).await;
         }
     }
 
     /// Waits for the server's answer and passes it to the client.
-    async fn deliver(&self, ticket: &Ticket, pending: Pending, _budget: Held) {
+    async fn deliver(&self, ticket: &Ticket, pending: PendingRequest, _budget: MemoryShare) {
         let (answered, held) = pending.answer_held().await;
         self.pass_on(ticket, answered, held).await;
     }
@@ -275,14 +281,14 @@ impl Session {
     async fn deliver_greeting(
         &self,
         ticket: &Ticket,
-        pending: Pending,
+        pending: PendingRequest,
         params: Box<RawValue>,
-        _budget: Held,
+        _budget: MemoryShare,
     ) {
         let (answered, held) = pending.answer_held().await;
         match &answered {
-            Answered::Response(Response::Result(_)) => self.server.remember_greeting(params),
-            Answered::Response(Response::Error(_)) | Answered::Failed(_) => {
+            ServerAnswer::Response(Response::Result(_)) => self.server.remember_greeting(params),
+            ServerAnswer::Response(Response::Error(_)) | ServerAnswer::Failed(_) => {
                 self.greeted.store(false, Ordering::Relaxed);
             }
         }
@@ -290,12 +296,12 @@ impl Session {
     }
 
     /// Answers a request with what the server said.
-    pub(super) async fn pass_on(&self, ticket: &Ticket, answered: Answered, held: Held) {
+    pub(super) async fn pass_on(&self, ticket: &Ticket, answered: ServerAnswer, held: MemoryShare) {
         match answered {
-            Answered::Response(response) => {
+            ServerAnswer::Response(response) => {
                 self.finish_held(ticket, response_line(&ticket.id, &response), held).await
             }
-            Answered::Failed(reason) => self.fail(ticket, ErrorCode::INTERNAL_ERROR, &reason).await,
+            ServerAnswer::Failed(reason) => self.fail(ticket, ErrorCode::INTERNAL_ERROR, &reason).await,
         }
     }
 
@@ -335,7 +341,7 @@ impl Session {
         };
         let Ok(id) = Id::try_from(&*cancelled.request_id) else { return };
         let Some(call) = self.in_flight.take_back(&id) else { return };
-        self.given_up(&id, &call, "the client took the call back").await;
+        self.abandon(&id, &call, "the client took the call back").await;
         if let Some(at_server) = call.at_server {
             at_server.cancel(cancelled.reason.as_deref());
         }

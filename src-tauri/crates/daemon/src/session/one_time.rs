@@ -5,7 +5,7 @@
 
 use super::Session;
 use crate::consent::{Lifetime, Target, Wanted};
-use crate::grants::{Files, Granted, StandingGrant, Subject};
+use crate::grants::{Files, GrantSubject, Granted, StandingGrant};
 use ironcurtain_audit::Event;
 use ironcurtain_policy::{AccessSet, GrantKind};
 use std::collections::BTreeMap;
@@ -103,7 +103,7 @@ impl Session {
         let grant = |what| {
             Ok(StandingGrant {
                 id: crate::clock::random_name()?,
-                subject: Subject {
+                subject: GrantSubject {
                     client: self.client.key.clone(),
                     client_name: self.client.view.name.clone(),
                     server: self.config.name.clone(),
@@ -156,7 +156,7 @@ mod tests {
         let access = AccessSet { read: true, ..AccessSet::default() };
         StandingGrant {
             id: id.to_owned(),
-            subject: Subject {
+            subject: GrantSubject {
                 client: "c".into(),
                 client_name: "c".into(),
                 server: "s".into(),

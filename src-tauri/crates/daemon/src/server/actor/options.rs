@@ -4,7 +4,7 @@ use crate::autostart::Autostart;
 use crate::config::Server;
 use crate::containment::{ServerPrograms, Surroundings};
 use crate::grants::{GrantTable, StandingGrant};
-use crate::network::Network;
+use crate::network::ServerNetwork;
 use crate::policy_snapshot::PolicySnapshot;
 use crate::server::connection::Outgoing;
 use crate::server::process::Containment;
@@ -25,7 +25,7 @@ pub struct ActorOptions {
     /// How it is run; or why it is not.
     pub containment: Result<Containment, String>,
     /// What lets it reach anything, if anything does.
-    pub network: Option<Arc<Network>>,
+    pub network: Option<Arc<ServerNetwork>>,
     /// Where its sandbox is made.
     pub around: Surroundings,
     /// For looking at granted paths.

@@ -6,13 +6,13 @@
 //! - Every wait has a bound, after which the kernel and the server have the last word; a change of the grants or of the
 //!   law ends the wait, so that a server that dawdles cannot put off what is taken back.
 
-use super::{Actor, Applied, Running, State, Versions};
+use super::{Actor, Applied, Running, ServerState, Versions};
 use crate::autostart::runs_later;
 use crate::grants::{GrantTable, StandingGrant};
-use crate::mounts::{Need, Step, additions, removals, wanted};
+use crate::mounts::{MountStep, Need, additions, removals, wanted};
 use crate::policy_snapshot::PolicySnapshot;
-use crate::server::connection::{Answered, ServerConnection};
-use crate::server::control::Control;
+use crate::server::connection::{ServerAnswer, ServerConnection};
+use crate::server::control::SupervisorControl;
 use crate::server::mounted::Mounted;
 use crate::server::process::{self, Containment};
 use crate::server::roots::{Shown, shown};
@@ -66,7 +66,7 @@ impl ServerRules {
 
 /// How a round of mounting went.
 #[derive(Default)]
-struct Round {
+struct Outcome {
     /// Something that was taken away is still held, or the sandbox is not known to be as it should.
     held: bool,
     /// What it sees is not what it is to see, and cannot be changed while it runs.
@@ -98,8 +98,8 @@ impl Actor {
             }
             if let Some(told) = round.told {
                 tokio::select! {
-                    () = self.understood(told) => {}
-                    () = moved(&mut grants, &mut snapshots, versions) => continue,
+                    () = self.await_understanding(told) => {}
+                    () = versions_moved(&mut grants, &mut snapshots, versions) => continue,
                 }
             }
             self.applied.send_replace(Applied {
@@ -109,7 +109,7 @@ impl Actor {
                 opened: self.server_rules.opened.clone(),
                 mounted: self.mounted.clone(),
             });
-            break self.settled();
+            break self.mark_ready();
         }
     }
 
@@ -120,7 +120,7 @@ impl Actor {
         let grants: Vec<StandingGrant> =
             table.grants.iter().filter(|g| (self.options.may_use)(g)).cloned().collect();
         let leases: Vec<Need> = self.leases.values().flat_map(|leased| &leased.needs).cloned().collect();
-        self.name(&grants);
+        self.update_named(&grants);
         let o = &self.options;
         let mut new = shown(
             &o.around.session_dir,
@@ -144,7 +144,7 @@ impl Actor {
     }
 
     /// Works out the files that run later and that answers of the person named, and tells the watcher of those that are new.
-    fn name(&mut self, grants: &[StandingGrant]) {
+    fn update_named(&mut self, grants: &[StandingGrant]) {
         let granted = grants.iter().filter_map(StandingGrant::files);
         let granted = granted.filter(|files| files.kind == GrantKind::File && files.access.write);
         let leased = self.leases.values().flat_map(|leased| &leased.named);
@@ -172,52 +172,52 @@ impl Actor {
         }
     }
 
-    async fn mount(&mut self) -> Round {
+    async fn mount(&mut self) -> Outcome {
         let outdated = self.hides_too_little && self.running.is_some();
-        let mut round = Round { outdated, ..Round::default() };
+        let mut round = Outcome { outdated, ..Outcome::default() };
         let stale =
-            self.mounted.iter().filter(|m| !m.is_current()).map(|m| Step::Remove(m.need.path.clone()));
+            self.mounted.iter().filter(|m| !m.is_current()).map(|m| MountStep::Remove(m.need.path.clone()));
         let stale = stale.collect();
-        self.take(stale, &mut round).await;
+        self.apply(stale, &mut round).await;
         let needs = self.roots.borrow().needs.clone();
         let now: Vec<Need> = self.mounted.iter().map(|m| m.need.clone()).collect();
         let wanted = wanted(&now, &needs);
-        self.take(additions(&now, &wanted), &mut round).await;
-        round.told = self.tell();
+        self.apply(additions(&now, &wanted), &mut round).await;
+        round.told = self.announce_roots();
         let now: Vec<Need> = self.mounted.iter().map(|m| m.need.clone()).collect();
-        self.take(removals(&now, &wanted), &mut round).await;
-        round.held |= !self.is_cut_off().await;
-        let lost = self.running.as_mut().and_then(Running::control).map(Control::uncovered);
+        self.apply(removals(&now, &wanted), &mut round).await;
+        round.held |= !self.network_is_cut_off().await;
+        let lost = self.running.as_mut().and_then(Running::control).map(SupervisorControl::uncovered);
         self.tell_uncovered(lost.unwrap_or_default()).await;
         round
     }
 
     /// Whether no connection of it rests on what was taken back.
-    async fn is_cut_off(&self) -> bool {
+    async fn network_is_cut_off(&self) -> bool {
         match &self.options.network {
             Some(network) => network.is_within_grants().await,
             None => true,
         }
     }
 
-    async fn take(&mut self, steps: Vec<Step>, round: &mut Round) {
+    async fn apply(&mut self, steps: Vec<MountStep>, round: &mut Outcome) {
         let Some(running) = self.running.as_mut() else { return };
         round.outdated |= running.is_fixed() && !steps.is_empty();
         let Some(control) = running.control() else { return };
         for step in steps {
             match step {
-                Step::Add(need) => {
+                MountStep::Add(need) => {
                     let kept = self.options.around.kept_in(&need.path);
                     add(control, &mut self.mounted, need, kept, round).await;
                 }
-                Step::Narrow(need) => narrow(control, &mut self.mounted, need, round).await,
-                Step::Remove(path) => remove(control, &mut self.mounted, &path, round).await,
+                MountStep::Narrow(need) => narrow(control, &mut self.mounted, need, round).await,
+                MountStep::Remove(path) => remove(control, &mut self.mounted, &path, round).await,
             }
         }
     }
 
     /// Tells the server that its roots changed, if it has not heard; gives their version until it has understood.
-    fn tell(&self) -> Option<u64> {
+    fn announce_roots(&self) -> Option<u64> {
         let version = self.roots.borrow().version;
         let connection = &self.running.as_ref()?.connection;
         let heard = *connection.told.borrow();
@@ -234,7 +234,7 @@ impl Actor {
     }
 
     /// Waits until the server has understood its roots, or a bound has passed.
-    async fn understood(&mut self, version: u64) {
+    async fn await_understanding(&mut self, version: u64) {
         let Some(connection) = self.running.as_ref().map(|r| r.connection.clone()) else { return };
         // A server that lists its folders knows of roots; it only may be slow.
         let may_never_ask = self.asks_for_roots.is_none() && !self.server_rules.lists_allowed;
@@ -251,13 +251,13 @@ impl Actor {
             Err(_) => self.log(format!("the server did not ask for its new roots within {bound:?}")).await,
         }
         if self.server_rules.lists_allowed && self.asks_for_roots == Some(true) {
-            self.lists_all(&connection).await;
+            self.confirm_roots(&connection).await;
         }
         self.understands = version;
     }
 
     /// Asks the server itself until it names every root: that it was told is not yet that it has understood.
-    async fn lists_all(&self, connection: &ServerConnection) {
+    async fn confirm_roots(&self, connection: &ServerConnection) {
         let shown = self.roots.borrow().clone();
         let deadline = Instant::now() + ROOTS_BOUND;
         let mut pause = Duration::from_micros(500);
@@ -268,13 +268,13 @@ impl Actor {
             let asked = connection.request("tools/call", params.as_deref());
             let Ok(answer) = tokio::time::timeout_at(deadline, asked.answer()).await else { break };
             match answer {
-                Answered::Response(Response::Result(result)) => {
+                ServerAnswer::Response(Response::Result(result)) => {
                     let text = result_text(&result);
                     if shown.is_told_by(&text.lines().map(str::trim).collect::<Vec<_>>()) {
                         return;
                     }
                 }
-                Answered::Response(Response::Error(_)) | Answered::Failed(_) => return,
+                ServerAnswer::Response(Response::Error(_)) | ServerAnswer::Failed(_) => return,
             }
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(LONGEST_PAUSE);
@@ -287,26 +287,26 @@ impl Actor {
     }
 
     /// From now on it takes calls.
-    fn settled(&self) {
+    fn mark_ready(&self) {
         if !self.initialized || self.running.is_none() {
             return;
         }
         self.state.send_if_modified(|state| match state {
-            State::Up { settled, .. } if !*settled => {
-                *settled = true;
+            ServerState::Up { ready, .. } if !*ready => {
+                *ready = true;
                 true
             }
-            State::Up { .. } | State::Starting | State::Down(_) => false,
+            ServerState::Up { .. } | ServerState::Starting | ServerState::Down(_) => false,
         });
     }
 }
 
 async fn add(
-    control: &mut Control,
+    control: &mut SupervisorControl,
     mounted: &mut Vec<Mounted>,
     need: Need,
     kept: Vec<String>,
-    round: &mut Round,
+    round: &mut Outcome,
 ) {
     let closed = match control.look().filter(|_| need.writable) {
         Some(look) => match look.open(need.path.as_str()).await {
@@ -330,7 +330,12 @@ async fn add(
     }
 }
 
-async fn narrow(control: &mut Control, mounted: &mut Vec<Mounted>, need: Need, round: &mut Round) {
+async fn narrow(
+    control: &mut SupervisorControl,
+    mounted: &mut Vec<Mounted>,
+    need: Need,
+    round: &mut Outcome,
+) {
     let new = Mounted::about_to_be(need.clone());
     let op = ControlOp::Narrow { path: need.path.as_str().to_owned(), file: need.file };
     match control.ask(op).await {
@@ -351,7 +356,12 @@ async fn narrow(control: &mut Control, mounted: &mut Vec<Mounted>, need: Need, r
     }
 }
 
-async fn remove(control: &mut Control, mounted: &mut Vec<Mounted>, path: &CanonicalPath, round: &mut Round) {
+async fn remove(
+    control: &mut SupervisorControl,
+    mounted: &mut Vec<Mounted>,
+    path: &CanonicalPath,
+    round: &mut Outcome,
+) {
     let answer = control.ask(ControlOp::Remove { path: path.as_str().to_owned() }).await;
     // Without proof that it is gone the server is started anew, and what it wrote until then is looked at when it has ended.
     let is_gone = matches!(answer, Ok(Answer::Removed { proof: Proof::Proved }));
@@ -362,7 +372,7 @@ async fn remove(control: &mut Control, mounted: &mut Vec<Mounted>, path: &Canoni
 }
 
 /// What was writable is so no longer.
-fn closed_again(control: &Control, need: &Need) {
+fn closed_again(control: &SupervisorControl, need: &Need) {
     if let Some(look) = control.look().filter(|_| need.writable) {
         look.close(need.path.as_str());
     }
@@ -374,16 +384,16 @@ fn replace(mounted: &mut Vec<Mounted>, new: Mounted) {
 }
 
 /// Completes when grants or law are not those any more.
-async fn moved(
+async fn versions_moved(
     grants: &mut watch::Receiver<Arc<GrantTable>>,
     snapshots: &mut watch::Receiver<Arc<PolicySnapshot>>,
     versions: Versions,
 ) {
-    let moved = tokio::select! {
+    let versions_moved = tokio::select! {
         table = grants.wait_for(|table| table.version != versions.grants) => table.is_ok(),
         snapshot = snapshots.wait_for(|snapshot| snapshot.version != versions.policy) => snapshot.is_ok(),
     };
-    if !moved {
+    if !versions_moved {
         // Without an owner they never change again.
         std::future::pending().await
     }

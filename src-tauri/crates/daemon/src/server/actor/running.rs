@@ -1,8 +1,8 @@
 //! The process that runs, and how it ends.
 
 use crate::server::connection::ServerConnection;
-use crate::server::control::Control;
-use crate::server::process::Hold;
+use crate::server::control::SupervisorControl;
+use crate::server::process::ProcessHold;
 use ironcurtain_sandbox::ControlOp;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,15 +14,15 @@ const STOP_BOUND: Duration = Duration::from_secs(5);
 /// A process and what holds it.
 pub(super) struct Running {
     pub(super) connection: ServerConnection,
-    pub(super) hold: Hold,
+    pub(super) hold: ProcessHold,
     pub(super) ended: oneshot::Receiver<()>,
 }
 
 impl Running {
-    pub(super) fn control(&mut self) -> Option<&mut Control> {
+    pub(super) fn control(&mut self) -> Option<&mut SupervisorControl> {
         match &mut self.hold {
-            Hold::Live { control, .. } => Some(control),
-            Hold::Fixed { .. } | Hold::Plain { .. } => None,
+            ProcessHold::Live { control, .. } => Some(control),
+            ProcessHold::Fixed { .. } | ProcessHold::Plain { .. } => None,
         }
     }
 
@@ -46,7 +46,7 @@ impl Running {
 
     /// Whether what it sees can only be changed by starting it anew.
     pub(super) fn is_fixed(&self) -> bool {
-        matches!(self.hold, Hold::Fixed { .. })
+        matches!(self.hold, ProcessHold::Fixed { .. })
     }
 }
 

@@ -1,10 +1,10 @@
 //! A server in a sandbox of ours.
 
-use super::{Hold, Killer, Process, Start, Watch, mount, process};
+use super::{Killer, Process, ProcessHold, Start, Watch, mount, process};
 use crate::autostart::{Look, rules};
 use crate::config::FileView;
 use crate::containment::{Profile, environment, limits};
-use crate::server::control::Control;
+use crate::server::control::SupervisorControl;
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_sandbox::{Mount, Network, PROXY_PORT, Spec, launch};
 use std::collections::BTreeMap;
@@ -21,7 +21,7 @@ pub(super) async fn start(profile: &Profile, view: FileView, start: Start<'_>) -
     let launched = tokio::task::spawn_blocking(move || launch(&spec, &supervisor, |_| ())).await;
     let launched = launched.map_err(|e| e.to_string())?.map_err(|e| e.to_string())?;
     let killer = Killer(launched.kill);
-    let mut control = Control::new(launched.control, look).map_err(|e| e.to_string())?;
+    let mut control = SupervisorControl::new(launched.control, look).map_err(|e| e.to_string())?;
     control.started().await?;
     let serving = match start.network.zip(launched.egress) {
         Some((network, egress)) => {
@@ -32,7 +32,8 @@ pub(super) async fn start(profile: &Profile, view: FileView, start: Start<'_>) -
         None => None,
     };
     let streams = [launched.stdin, launched.stdout, launched.stderr];
-    let hold = Hold::Live { control: Box::new(control), _serving: serving, _killer: killer, package: None };
+    let hold =
+        ProcessHold::Live { control: Box::new(control), _serving: serving, _killer: killer, package: None };
     Ok(Process { closed, ..process(launched.pid, streams, hold)? })
 }
 

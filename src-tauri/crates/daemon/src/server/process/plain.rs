@@ -2,7 +2,7 @@
 //!
 //! - Its program belongs to root or to this user, and nobody else can write it: no sandbox holds back what it was made into.
 
-use super::{Hold, Process, Start, bound};
+use super::{Process, ProcessHold, Start, bound};
 use ironcurtain_paths::OwnProgram;
 use std::process::Command;
 
@@ -12,5 +12,5 @@ pub(super) async fn start(start: Start<'_>) -> Result<Process, String> {
     OwnProgram::open(&program).map_err(|e| format!("`{}` is not started: {e}", program.display()))?;
     let mut command = Command::new(program);
     command.args(&start.server.args).envs(&start.server.env).current_dir(start.around.session_dir.as_path());
-    bound(command, |hold| Hold::Plain { _hold: hold, package: None }).await
+    bound(command, |hold| ProcessHold::Plain { _hold: hold, package: None }).await
 }

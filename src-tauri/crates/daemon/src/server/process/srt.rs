@@ -1,9 +1,9 @@
 //! A server in a sandbox that `srt` makes, by settings of its own. Grants are part of the settings: what is granted later
 //! needs another sandbox.
 
-use super::{Hold, Process, Start, bound};
+use super::{Process, ProcessHold, Start, bound};
 use crate::config::PassEnv;
-use crate::containment::{Launch, Profile, ServerFiles, Settings, Surroundings, environment, launch};
+use crate::containment::{Launch, Profile, ServerFiles, SrtSettings, Surroundings, environment, launch};
 use crate::home::private_dir;
 use crate::mounts::Need;
 use std::path::{Path, PathBuf};
@@ -31,7 +31,7 @@ pub(super) async fn start(profile: &Profile, dir: &Path, start: Start<'_>) -> Re
     let line = launch(&srt, &program, &files).map_err(|e| e.to_string())?;
     let mut command = Command::new(line.command);
     command.args(line.args).env_clear().envs(env).current_dir(files.cwd);
-    bound(command, |hold| Hold::Fixed { _hold: hold, package: None }).await
+    bound(command, |hold| ProcessHold::Fixed { _hold: hold, package: None }).await
 }
 
 /// The whole sandbox as a plain value. What it may read inside of what is denied is named, its own folders too.
@@ -41,12 +41,12 @@ fn settings(
     needs: &[Need],
     files: &ServerFiles,
     agent: Option<&Path>,
-) -> Settings {
+) -> SrtSettings {
     // A path that is not there denies nothing, and each one costs `srt` time.
     let there = |path: &String| Path::new(path).exists();
     let denied = around.denied(profile).into_iter().filter(there).collect();
     let profile = &Profile { deny_write: around.not_written(profile), ..profile.clone() };
-    let mut settings = Settings::new(profile, denied, &files.cwd, agent);
+    let mut settings = SrtSettings::new(profile, denied, &files.cwd, agent);
     let path = |need: &Need| need.path.as_str().to_owned();
     let writable: Vec<String> = needs.iter().filter(|need| need.writable).map(path).collect();
     let own = [around.session_dir.as_str().to_owned(), files.cwd.display().to_string()];

@@ -4,10 +4,10 @@
 
 use super::Call;
 use crate::consent::{Lifetime, Offer, grants_of};
-use crate::grants::{Granted, Subject};
+use crate::grants::{GrantSubject, Granted};
 use crate::judging::LookedAt;
 use crate::network::Loan;
-use crate::server::Lease;
+use crate::server::MountLease;
 use crate::session::Session;
 use crate::session::authorize::Authorization;
 use crate::session::one_time::{OneTimeGrant, opened};
@@ -16,7 +16,7 @@ use ironcurtain_audit::Event;
 /// What is shown and opened for one call alone.
 #[derive(Default)]
 pub(super) struct CallResources {
-    pub(super) lease: Option<Lease>,
+    pub(super) lease: Option<MountLease>,
     pub(super) loan: Option<Loan>,
     /// Where the person said yes to it. It is dropped after what it is about.
     pub(super) one_time: Option<OneTimeGrant>,
@@ -65,7 +65,7 @@ impl Session {
         opened: Vec<Granted>,
         question: &str,
     ) -> Result<(), String> {
-        let subject = Subject {
+        let subject = GrantSubject {
             client: self.client.key.clone(),
             client_name: self.client.view.name.clone(),
             server: self.config.name.clone(),
