@@ -20,6 +20,8 @@ mod draft;
 mod git;
 #[cfg(target_os = "linux")]
 mod journal;
+#[cfg(target_os = "linux")]
+mod led;
 mod names;
 #[cfg(target_os = "linux")]
 mod quarantine;

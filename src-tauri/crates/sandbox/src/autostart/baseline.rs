@@ -21,7 +21,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     GitConfig, git,
-    names::{Judge, Names, Row, is_git_by_name},
+    led::Led,
+    names::{Judge, Names, Row, config_row, is_git_by_name},
     walk::{Most, Walk, has_signs, is_entered, open_folder},
 };
 use crate::place::{is_at_or_below, is_below};
@@ -140,9 +141,9 @@ pub(super) struct Baseline {
 pub(super) struct Recording<'a> {
     pub(super) names: &'a Names,
     pub(super) git_config: GitConfig,
-    /// Folders of git by their content, and folders in which a repository's hooks are by its configuration.
+    /// Folders of git by their content.
     pub(super) git_dirs: &'a mut BTreeSet<String>,
-    pub(super) hook_folders: &'a mut BTreeSet<String>,
+    pub(super) led: &'a mut Led,
     /// Watches a folder, before it is read.
     pub(super) watch: &'a mut dyn FnMut(&str, &OwnedFd) -> io::Result<()>,
 }
@@ -171,9 +172,7 @@ impl Baseline {
             baseline.add(&open_folder(above(root))?, root, &row, root, &mut recording);
         } else if itself.is_dir {
             baseline.walk(root, &mut recording)?;
-            for folder in recording.hook_folders.clone() {
-                baseline.cover(Some(folder), root);
-            }
+            baseline.add_led(root, &mut recording);
         }
         // Files are stamped with a clock that is behind by some thousandths of a second, or with a finer one. What was written
         // before we began has an earlier stamp than this; what will be written has none.
@@ -227,13 +226,34 @@ impl Baseline {
         // Without what it was, a repository's configuration could not be put back.
         self.kept += content.as_ref().filter(|_| !is_config).map_or(0, Vec::len);
         let config = content.clone().filter(|_| is_config).and_then(|text| String::from_utf8(text).ok());
-        let hooks = config.as_ref().and_then(|text| hook_folder(path, &git::hooks_path(text.as_bytes())?));
-        recording.hook_folders.extend(hooks);
+        if let Some(text) = content.as_ref().filter(|_| is_config || row.name == ".gitconfig") {
+            recording.led.add(path, text, recording.names.home());
+        }
         self.insert(path.to_owned(), Entry { stamp, cover, content, config });
         if !stamp.is_dir && !stamp.is_file && cover == Cover::Covered {
             let real =
                 std::fs::canonicalize(path).ok().and_then(|real| real.into_os_string().into_string().ok());
             self.cover(real, root);
+        }
+    }
+
+    /// Notes what configurations lead to, which may lead further.
+    fn add_led(&mut self, root: &str, recording: &mut Recording<'_>) {
+        let mut looked_at = BTreeSet::new();
+        loop {
+            let is_new = |path: &&String| {
+                is_below(path, root) && !self.entries.contains_key(*path) && !looked_at.contains(*path)
+            };
+            let Some(path) = recording.led.configs().find(is_new).cloned() else { break };
+            if let Ok(dir) = open_folder(above(&path)) {
+                // One that is not watched is looked at in the end.
+                let _ = (recording.watch)(above(&path), &dir);
+                self.add(&dir, &path, &config_row(), root, recording);
+            }
+            looked_at.insert(path);
+        }
+        for folder in recording.led.hooks().cloned().collect::<Vec<_>>() {
+            self.cover(Some(folder), root);
         }
     }
 
@@ -358,9 +378,14 @@ impl Baseline {
         if last(hooks) == "hooks" && Stamp::of(CWD, hooks).is_ok_and(|stamp| stamp.changed >= self.since) {
             return true;
         }
-        let folders = path.rmatch_indices('/').filter_map(|(at, _)| path.get(..at));
-        let mut folders = folders.take_while(|folder| is_below(folder, &self.root));
-        folders.any(|folder| {
+        self.came(above(path))
+    }
+
+    /// Whether a folder, or one around it, was made since or moved to where it is.
+    pub(super) fn came(&self, folder: &str) -> bool {
+        let ends = std::iter::once(folder.len()).chain(folder.rmatch_indices('/').map(|(at, _)| at));
+        let folders = ends.filter_map(|end| folder.get(..end));
+        folders.take_while(|folder| is_below(folder, &self.root)).any(|folder| {
             let is_born = |stamp: Stamp| stamp.born.is_some_and(|born| born >= self.since);
             self.moved.contains(folder) || Stamp::of(CWD, folder).is_ok_and(is_born)
         })
@@ -380,14 +405,6 @@ fn time(clock: ClockId) -> (i64, u32) {
 /// Whether git's own names count in a folder.
 pub(super) fn is_git(git_dirs: &BTreeSet<String>, path: &str) -> bool {
     is_git_by_name(path) || git_dirs.contains(path)
-}
-
-/// The folder that a repository's configuration names for its hooks.
-pub(super) fn hook_folder(config: &str, hooks_path: &str) -> Option<String> {
-    let git_dir = config.rsplit_once('/')?.0;
-    // Relative to the folder in which hooks run.
-    let folder = git_dir.strip_suffix("/.git").unwrap_or(git_dir);
-    git::resolve(folder, hooks_path)
 }
 
 /// The content of a file that is no longer than so; nothing of what is no plain file.

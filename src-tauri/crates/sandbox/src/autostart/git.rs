@@ -104,10 +104,19 @@ fn put_back(now: &[u8], old: &Settings, keys: &[String], scratch: &Path) -> io::
     text
 }
 
-/// The folder that a configuration names for hooks.
-pub(super) fn hooks_path(text: &[u8]) -> Option<String> {
-    let mentions = text.to_ascii_lowercase().windows(b"hookspath".len()).any(|part| part == b"hookspath");
-    mentions.then(|| settings(text)?.remove("core.hookspath")?.pop()).flatten()
+/// The folders that a configuration names for hooks, and the further configurations.
+pub(super) fn named(text: &[u8]) -> (Vec<String>, Vec<String>) {
+    let lower = text.to_ascii_lowercase();
+    let mentions = |word: &[u8]| lower.windows(word.len()).any(|part| part == word);
+    if !mentions(b"hookspath") && !mentions(b"include") {
+        return (vec![], vec![]);
+    }
+    let mut settings = settings(text).unwrap_or_default();
+    let hooks = settings.remove("core.hookspath").and_then(|mut paths| paths.pop());
+    let is_include =
+        |key: &str| key == "include.path" || key.starts_with("includeif.") && key.ends_with(".path");
+    let configs = settings.into_iter().filter(|(key, _)| is_include(key)).flat_map(|(_, paths)| paths);
+    (hooks.into_iter().collect(), configs.collect())
 }
 
 /// What git reads in a text; nothing where it does not.

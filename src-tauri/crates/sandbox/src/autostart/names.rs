@@ -73,6 +73,9 @@ pub(super) struct Row {
     pub(super) group: &'static Group,
 }
 
+/// Folders in which package managers install.
+const DEPENDENCIES: &[&str] = &["/node_modules/", "/site-packages/"];
+
 /// The most components that a name has.
 const DEEPEST: usize = 3;
 
@@ -118,6 +121,11 @@ impl Names {
         Self { home: home.map(str::to_owned), ..Self::default() }
     }
 
+    /// The person's home.
+    pub(super) fn home(&self) -> Option<&str> {
+        self.home.as_deref()
+    }
+
     /// The line for a path itself.
     pub(super) fn exactly(&self, path: &str, is_git: impl Fn(&str) -> bool) -> Option<Row> {
         if self.denied.iter().any(|denied| denied == path) {
@@ -140,7 +148,14 @@ impl Names {
             found = rows.copied().or(found);
             end = start;
         }
-        found.filter(|row| !self.allows(row))
+        found.filter(|row| !self.allows(row) && !self.is_a_dependencys(row, path))
+    }
+
+    /// Whether a file is one of what a package manager has installed. Nobody opens or builds these by themselves, and they are to
+    /// be listed no more than the code beside them.
+    fn is_a_dependencys(&self, row: &Row, path: &str) -> bool {
+        let is_inside = |folder: &str| path.contains(folder);
+        row.group.new == Class::Listed && !self.strict && DEPENDENCIES.iter().any(|folder| is_inside(folder))
     }
 
     /// The line for a path, or for a folder above it that counts with all that is in it, and where that ends.
@@ -174,6 +189,12 @@ impl Names {
 pub(super) fn hook_row() -> Row {
     static HOOKS: Group = table::HOOKS;
     Row { name: "hooks", folder: true, group: &HOOKS }
+}
+
+/// The line for a further configuration that a repository's names.
+pub(super) fn config_row() -> Row {
+    static CONFIG: Group = table::CONFIG;
+    Row { name: "config", folder: false, group: &CONFIG }
 }
 
 /// Whether a folder is git's by its name, or by that of one in which git keeps further repositories.
@@ -220,6 +241,7 @@ mod tests {
             ("/p/.git/modules/m/hooks/x", true),
             ("/p/.git", true),
             ("/p/.mcp.json", true),
+            ("/p/node_modules/a/.mcp.json", true),
             ("/p/.cursor/mcp.json", true),
             ("/p/.cursor/rules/a.mdc", false),
             ("/p/.vscode/tasks.json", false),
@@ -240,6 +262,8 @@ mod tests {
             "/p/hooks/x",
             "/p/.envrc/x",
             "/p/config",
+            "/p/node_modules/a/package.json",
+            "/p/node_modules/a/.vscode/settings.json",
         ] {
             assert_eq!(when(path), None, "{path}");
         }

@@ -22,9 +22,10 @@ use rustix::fs::CWD;
 
 use super::{
     Finding, Rules,
-    baseline::{Baseline, Cover, Entry, LONGEST_KEPT, Recording, Stamp, above, content, hook_folder, last},
+    baseline::{Baseline, Cover, Entry, LONGEST_KEPT, Recording, Stamp, above, content, last},
     draft, git,
     journal::{Journal, Left},
+    led::Led,
     names::Names,
     quarantine::begun,
     queue::Queue,
@@ -49,8 +50,7 @@ pub struct Watcher {
     sandboxes: BTreeMap<String, Sandbox>,
     /// Folders of git by their content.
     git_dirs: BTreeSet<String>,
-    /// Folders in which hooks are by a repository's configuration.
-    hook_folders: BTreeSet<String>,
+    led: Led,
     /// Files whose content decides, with a digest of it.
     contents: BTreeMap<String, Option<u64>>,
     digests: RandomState,
@@ -94,10 +94,10 @@ impl Watcher {
         let path = state_dir.to_str().ok_or(io::ErrorKind::InvalidInput)?;
         let state = StateDir::open(path, rustix::process::getuid().as_raw())?;
         state.below("autostart")?;
-        let (git_dirs, hook_folders) = (BTreeSet::new(), BTreeSet::new());
+        let (git_dirs, led) = (BTreeSet::new(), Led::default());
         let (contents, digests, looked) = (BTreeMap::new(), RandomState::new(), Instant::now());
         let (queue, pending, sandboxes) = (Queue::new()?, Pending::default(), BTreeMap::new());
-        Ok(Self { state, queue, pending, sandboxes, git_dirs, hook_folders, contents, digests, looked })
+        Ok(Self { state, queue, pending, sandboxes, git_dirs, led, contents, digests, looked })
     }
 
     /// Finishes for processes that were killed: the names of their sandboxes, and what was found. What they may have told
@@ -125,11 +125,11 @@ impl Watcher {
     fn finish_left(&mut self, left: Left) -> (String, Vec<Finding>, Option<Done>) {
         // No sandbox of a launcher's is called that.
         let key = format!("\0{}", left.journal.scratch().display());
-        let configs = left.roots.values().flat_map(|baseline| &baseline.entries);
-        let hooks = configs.filter_map(|(path, entry)| {
-            hook_folder(path, &git::hooks_path(entry.config.as_ref()?.as_bytes())?)
-        });
-        self.hook_folders.extend(hooks);
+        for (path, entry) in left.roots.values().flat_map(|baseline| &baseline.entries) {
+            if let Some(text) = &entry.config {
+                self.led.add(path, text.as_bytes(), left.rules.home.as_deref());
+            }
+        }
         let mut found = left.found;
         // Moves and repairs that were noted and not made.
         found.retain_mut(|finding| match finding {
@@ -197,7 +197,7 @@ impl Watcher {
                 names: &sandbox.names,
                 git_config: sandbox.rules.git_config,
                 git_dirs: &mut self.git_dirs,
-                hook_folders: &mut self.hook_folders,
+                led: &mut self.led,
                 watch: &mut watch,
             },
         )?;
@@ -361,7 +361,7 @@ impl Watcher {
         let in_root = |path: &str| roots.iter().any(|root| is_at_or_below(path, root) || *root == "/");
         self.queue.keep(|path| in_root(path) || ways.contains(path));
         self.git_dirs.retain(|path| in_root(path));
-        self.hook_folders.retain(|path| in_root(path));
+        self.led.retain(in_root);
         self.contents.retain(|path, _| in_root(path));
     }
 }

@@ -84,6 +84,17 @@ fn a_root_that_is_itself_such_a_folder_or_file_is_closed() {
 }
 
 #[test]
+fn what_a_package_manager_has_installed_can_be_installed_anew() {
+    let mut scene = Scene::new(Rules::default());
+    for path in [".vscode/settings.json", ".idea/x", "package.json", ".mcp.json"] {
+        scene.write(&format!("root/node_modules/a/{path}"), r#"{"scripts":{"install":"x"}}"#);
+    }
+    assert_eq!(scene.open(), ["node_modules/a/.mcp.json"]);
+    scene.write("root/node_modules/b/package.json", r#"{"scripts":{"install":"x"}}"#);
+    assert_eq!(scene.finish(), []);
+}
+
+#[test]
 fn nothing_is_created_in_the_persons_tree() {
     let mut scene = Scene::guarded();
     scene.git("root", &["init", "-q"]);

@@ -410,3 +410,30 @@ fn a_configuration_from_which_keys_are_taken_out_is_kept_as_it_was() {
     assert_eq!(fs::read_to_string(kept.join("config")).unwrap(), written);
     assert_eq!(fs::read_to_string(kept.join("origin")).unwrap(), scene.text("root/repo/.git/config"));
 }
+
+#[test]
+fn a_further_configuration_that_the_persons_own_names_counts_like_it() {
+    for is_guarded in [true, false] {
+        let mut scene = if is_guarded { Scene::guarded() } else { Scene::new(Rules::default()) };
+        repository(&scene, "root/repo");
+        scene.git("root/repo", &["config", "include.path", "../shared.cfg"]);
+        scene.write("root/repo/shared.cfg", "[include]\n\tpath = more/cfg\n[core]\n\tpager = mine\n");
+        scene.write("root/repo/more/cfg", "[user]\n\tname = Me\n");
+        let closed = scene.open();
+        assert_eq!(closed.contains(&"repo/shared.cfg".to_owned()), !is_guarded, "{closed:?}");
+        assert_eq!(closed.contains(&"repo/more/cfg".to_owned()), !is_guarded, "{closed:?}");
+        if is_guarded {
+            let before = scene.read("root/repo/shared.cfg");
+            for name in ["shared.cfg", "more/cfg"] {
+                let text = scene.read(&format!("root/repo/{name}"));
+                scene.write(&format!("root/repo/{name}"), &format!("{text}[core]\n\tfsmonitor = evil\n"));
+            }
+            let root = scene.root();
+            let expected =
+                ["restored repo/more/cfg core.fsmonitor", "restored repo/shared.cfg core.fsmonitor"];
+            assert_eq!(short(&root, &scene.happened()), expected);
+            assert_eq!(scene.read("root/repo/shared.cfg"), before);
+            assert_eq!(scene.git("root/repo", &["config", "--includes", "core.pager"]), "mine\n");
+        }
+    }
+}

@@ -15,7 +15,7 @@ const SERVERS: &str = r#"{"mcpServers":{"evil":{"command":"evil"}}}"#;
 const HOOKS: &str = r#"{"hooks":{"SessionStart":[{"hooks":[{"type":"command","command":"evil"}]}]}}"#;
 /// No such user need exist.
 const USER: u32 = 64_322;
-/// The folder that root has made for the other run.
+/// The place that root has made for the other run.
 const FOREIGN: &str = "AUTOSTART_TEST_FOREIGN";
 
 fn mode(scene: &Scene, path: &str, mode: u32) {
@@ -28,56 +28,84 @@ fn mode_of(scene: &Scene, path: &str) -> u32 {
 
 #[test]
 fn all_of_it_holds_for_an_ordinary_user_too() {
-    if !rustix::process::getuid().is_root() {
-        // Then every other test of this suite has just shown it.
+    if let Ok(place) = std::env::var(FOREIGN) {
+        folders_of_another_user(place.as_ref());
         return;
+    }
+    let own = std::env::current_exe().unwrap();
+    if !rustix::process::getuid().is_root() {
+        // Every other test of this suite has just shown the rest; folders of two users need what looks like root.
+        let mut run = Command::new("unshare");
+        run.args(["--user", "--map-root-user", "--map-auto"]).arg(own);
+        return ran(run.args(["--exact", "shut::all_of_it_holds_for_an_ordinary_user_too"]), 1);
     }
     let place = tempfile::Builder::new().prefix("as").tempdir_in("/var/tmp").unwrap();
     chown(place.path(), Some(USER), Some(USER)).unwrap();
     fs::set_permissions(place.path(), Permissions::from_mode(0o755)).unwrap();
-    // A folder of root's in one of theirs.
-    let foreign = place.path().join("foreign");
-    fs::create_dir_all(foreign.join("root/p/g/x")).unwrap();
-    fs::write(foreign.join("root/p/g/x/pre-commit"), "evil").unwrap();
-    for folder in ["", "root", "root/p", "root/p/g"] {
-        chown(foreign.join(folder), Some(USER), Some(USER)).unwrap();
+    for scene in ["seen", "unseen"] {
+        let root = place.path().join(scene).join("root");
+        fs::create_dir_all(root.join("p/g/x")).unwrap();
+        fs::write(root.join("p/g/x/pre-commit"), "evil").unwrap();
+        for folder in ["p/g", "p", "", ".."] {
+            chown(root.join(folder), Some(USER), Some(USER)).unwrap();
+        }
     }
-    let own = place.path().join("autostart");
-    fs::copy(std::env::current_exe().unwrap(), &own).unwrap();
+    let copy = place.path().join("autostart");
+    fs::copy(own, &copy).unwrap();
     let id = USER.to_string();
-    let run = Command::new("setpriv")
-        .args(["--reuid", &id, "--regid", &id, "--clear-groups", "--"])
-        .arg(own)
-        .args(["shut::", "--skip", "all_of_it_holds_for_an_ordinary_user_too"])
-        .env("TMPDIR", place.path())
-        .env(FOREIGN, &foreign)
-        .current_dir(place.path())
-        .output()
-        .unwrap();
-    let said = String::from_utf8_lossy(&run.stdout);
-    assert!(run.status.success(), "{said}\n{}", String::from_utf8_lossy(&run.stderr));
-    assert!(said.contains("shut::a_hook_in_a_folder_that_is_shut_is_moved_away ... ok"), "{said}");
-    assert!(!foreign.join("root/p/.git/hooks").exists(), "{said}");
+    let as_user = || {
+        let mut run = Command::new("setpriv");
+        run.args(["--reuid", &id, "--regid", &id, "--clear-groups", "--"]).arg(&copy);
+        run.env("TMPDIR", place.path()).current_dir(place.path());
+        run
+    };
+    let itself = "shut::all_of_it_holds_for_an_ordinary_user_too";
+    ran(as_user().args(["shut::", "--skip", itself]), 6);
+    ran(as_user().args(["--exact", itself]).env(FOREIGN, place.path()), 1);
 }
 
-#[test]
-fn the_nearest_folder_that_can_be_moved_is_moved_where_nothing_in_it_can_be() {
-    // Only root can make a folder that is another's.
-    let Ok(foreign) = std::env::var(FOREIGN) else { return };
-    let root = format!("{foreign}/root");
-    let mut watcher = Watcher::new(format!("{foreign}/state").as_ref()).unwrap();
-    watcher.begin("s", Rules::default()).unwrap();
-    watcher.open("s", &root).unwrap();
-    fs::write(format!("{root}/p/kept"), "text").unwrap();
-    let g = |name: &str| format!("{root}/p/g/{name}");
-    fs::rename(g("x"), g("hooks")).unwrap();
-    fs::create_dir(g("objects")).unwrap();
-    fs::create_dir(g("refs")).unwrap();
-    fs::write(g("HEAD"), "ref: refs/heads/main").unwrap();
-    fs::rename(g(""), format!("{root}/p/.git")).unwrap();
+/// Runs tests of this suite, of which so many have to pass.
+fn ran(run: &mut Command, tests: usize) {
+    let run = run.output().unwrap();
+    let said = String::from_utf8_lossy(&run.stdout);
+    let all = format!("test result: ok. {tests} passed; 0 failed; 0 ignored;");
+    assert!(run.status.success() && said.contains(&all), "{said}\n{}", String::from_utf8_lossy(&run.stderr));
+}
+
+/// A folder of another user's in ours, `p/g/x`, becomes a repository's hooks.
+fn folders_of_another_user(place: &Path) {
+    let plant = |root: &str| {
+        fs::write(format!("{root}/p/kept"), "text").unwrap();
+        let g = |name: &str| format!("{root}/p/g/{name}");
+        fs::rename(g("x"), g("hooks")).unwrap();
+        fs::create_dir(g("objects")).unwrap();
+        fs::create_dir(g("refs")).unwrap();
+        fs::write(g("HEAD"), "ref: refs/heads/main").unwrap();
+        fs::rename(g(""), format!("{root}/p/.git")).unwrap();
+    };
+    let opened = |scene: &str| {
+        let (root, state) = (place.join(scene).join("root"), place.join(scene).join("state"));
+        let mut watcher = Watcher::new(&state).unwrap();
+        watcher.begin("s", Rules::default()).unwrap();
+        let root = root.to_str().unwrap().to_owned();
+        watcher.open("s", &root).unwrap();
+        plant(&root);
+        (watcher, state, root)
+    };
+    // What came since is moved, and no more than that.
+    let (mut watcher, _, root) = opened("seen");
     assert_eq!(short(&root, &watcher.finish("s")), ["quarantined p/.git/hooks"]);
     assert_eq!(fs::read_to_string(format!("{root}/p/kept")).unwrap(), "text");
     assert!(fs::exists(format!("{root}/p/.git/refs")).unwrap());
+    // Where nobody saw it come, it may have been there: it is told of, and stays.
+    let (watcher, state, root) = opened("unseen");
+    drop(watcher);
+    let swept = Watcher::new(&state).unwrap().sweep();
+    let [(_, found)] = swept.as_slice() else { panic!("{swept:?}") };
+    let told = short(&root, found);
+    let expected = format!("unfinished `{root}/p/.git/hooks/pre-commit` is new, and could not be moved away");
+    assert!(matches!(told.as_slice(), [one] if one.starts_with(&expected)), "{told:?}");
+    assert!(fs::exists(format!("{root}/p/.git/hooks/pre-commit")).unwrap());
 }
 
 #[test]

@@ -18,6 +18,9 @@ const HOME: Group = Group { place: Place::Home, closed: true, new: Class::Unaske
 const GIT: Group = Group { place: Place::Git, when: "when you use git in this repository", ..HOME };
 /// Hooks.
 pub(super) const HOOKS: Group = Group { judge: Judge::Hook, folders: &["hooks"], ..GIT };
+/// Configurations of repositories.
+pub(super) const CONFIG: Group =
+    Group { judge: Judge::GitConfig, files: &["config", "config.worktree"], ..GIT };
 /// What the person has said is not to be there.
 pub(super) static DENIED: Group =
     Group { place: Place::Any, when: "where you said that nothing may be", ..HOME };
@@ -104,7 +107,7 @@ pub(super) const TABLE: &[Group] = &[
     },
     // Git. A `.git` that is a file, and `commondir`, say where the repository is.
     HOOKS,
-    Group { judge: Judge::GitConfig, files: &["config", "config.worktree"], ..GIT },
+    CONFIG,
     Group { judge: Judge::Redirect, files: &["commondir"], ..GIT },
     Group { place: Place::Any, judge: Judge::Redirect, files: &[".git"], ..GIT },
     Group { new: Class::Listed, files: &["info/attributes"], ..GIT },

@@ -11,7 +11,7 @@ use crate::{
         baseline::{LONGEST_KEPT, Stamp, Standing, above, content, is_git, last},
         content::{Seen, Verdict, judge},
         git,
-        names::{Class, Judge, Row, hook_row},
+        names::{Class, Judge, Row},
         quarantine::Prepared,
         shut::open_shut,
         walk::{open_folder, shown},
@@ -92,12 +92,10 @@ impl Watcher {
 
     /// The lines for a path, by the sandboxes that can write there, and where the part ends that they are for.
     fn rows(&self, path: &str) -> Vec<(String, Row, usize)> {
-        let hooks = self.hook_folders.iter().find(|folder| is_at_or_below(path, folder));
+        let led = self.led.row(path);
         let sandboxes = self.sandboxes.iter().filter(|(_, sandbox)| sandbox.around(path).next().is_some());
         let rows = sandboxes.filter_map(|(name, sandbox)| {
-            let hook = hooks.map(|folder| (hook_row(), folder.len()));
-            let (row, end) =
-                hook.or_else(|| sandbox.names.find(path, |path| is_git(&self.git_dirs, path)))?;
+            let (row, end) = led.or_else(|| sandbox.names.find(path, |path| is_git(&self.git_dirs, path)))?;
             Some((name.clone(), row, end))
         });
         rows.collect()
@@ -253,11 +251,14 @@ impl Watcher {
         prepared.move_away(dir, last(path))
     }
 
-    /// Moves the nearest folder around a path, below the roots: another user's folder can have been renamed as a whole.
+    /// Moves the nearest folder around a path that has come since, as another user's can have that was renamed as a whole. One
+    /// that was there is nobody's to take away.
     fn move_around<'a>(&mut self, path: &'a str, when: &str, names: &[&str]) -> Option<(&'a str, String)> {
         let mut around = above(path);
         while self.is_in_root(around) && !self.is_root(around) {
-            if let Ok((dir, _shut)) = open_shut(above(around))
+            let came = |sandbox: &Sandbox| sandbox.around(around).any(|(_, baseline)| baseline.came(around));
+            if self.sandboxes.values().any(came)
+                && let Ok((dir, _shut)) = open_shut(above(around))
                 && let Ok(moved_to) = self.move_one(&dir, around, when, names)
             {
                 return Some((around, moved_to));
