@@ -24,6 +24,8 @@ mod journal;
 mod led;
 mod names;
 #[cfg(target_os = "linux")]
+mod paths;
+#[cfg(target_os = "linux")]
 mod quarantine;
 #[cfg(target_os = "linux")]
 mod queue;

@@ -23,6 +23,7 @@ use super::{
     GitConfig, git,
     led::Led,
     names::{Judge, Names, Row, config_row, is_git_by_name},
+    paths::{above, is_git, join, last},
     walk::{Most, Walk, has_signs, is_entered, open_folder},
 };
 use crate::place::{is_at_or_below, is_below};
@@ -402,11 +403,6 @@ fn time(clock: ClockId) -> (i64, u32) {
     (now.tv_sec, u32::try_from(now.tv_nsec).unwrap_or_default())
 }
 
-/// Whether git's own names count in a folder.
-pub(super) fn is_git(git_dirs: &BTreeSet<String>, path: &str) -> bool {
-    is_git_by_name(path) || git_dirs.contains(path)
-}
-
 /// The content of a file that is no longer than so; nothing of what is no plain file.
 pub(super) fn content(dir: &OwnedFd, name: &str, longest: usize) -> Option<Vec<u8>> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
@@ -417,18 +413,4 @@ pub(super) fn content(dir: &OwnedFd, name: &str, longest: usize) -> Option<Vec<u
     let mut content = Vec::new();
     let read = file.take(longest as u64 + 1).read_to_end(&mut content).ok()?;
     (read <= longest).then_some(content)
-}
-
-pub(super) fn join(folder: &str, name: &str) -> String {
-    format!("{}/{name}", folder.trim_end_matches('/'))
-}
-
-/// The last name of a path.
-pub(super) fn last(path: &str) -> &str {
-    path.rsplit('/').next().unwrap_or_default()
-}
-
-/// The folder in which a path is.
-pub(super) fn above(path: &str) -> &str {
-    path.rsplit_once('/').map(|(above, _)| above).filter(|above| !above.is_empty()).unwrap_or("/")
 }

@@ -4,9 +4,9 @@
 use std::collections::BTreeSet;
 
 use super::{
-    baseline::above,
     git,
     names::{Row, config_row, hook_row},
+    paths::above,
 };
 use crate::place::is_at_or_below;
 

@@ -16,7 +16,7 @@ use rustix::{
 };
 
 use super::{
-    baseline::{above, is_git, last},
+    paths::{above, is_git, last},
     shut::{Shut, open_shut},
 };
 use crate::place::is_at_or_below;

@@ -22,11 +22,12 @@ use rustix::fs::CWD;
 
 use super::{
     Finding, Rules,
-    baseline::{Baseline, Cover, Entry, LONGEST_KEPT, Recording, Stamp, above, content, last},
+    baseline::{Baseline, Cover, Entry, LONGEST_KEPT, Recording, Stamp, content},
     draft, git,
     journal::{Journal, Left},
     led::Led,
     names::Names,
+    paths::{above, last},
     quarantine::begun,
     queue::Queue,
     shut::open_shut,

@@ -15,7 +15,6 @@ const KNOWN: &[&str] = &[
     "ironcurtain_egress::{gate, http, serve, socks, tunnel}",
     "ironcurtain_policy::judge::{cover, explain}",
     "ironcurtain_sandbox::{masks, mounts}",
-    "ironcurtain_sandbox::autostart::{baseline, walk}",
     "ironcurtain_sandbox::supervisor::{bwrap, owner, start, terminal}",
 ];
 

@@ -15,10 +15,11 @@ use rustix::fs::{AtFlags, statat};
 use super::Watcher;
 use crate::autostart::{
     Finding,
-    baseline::{above, content, join, last},
+    baseline::content,
     content::Verdict,
     draft::Draft,
     git::{self, Leads, Mended},
+    paths::{above, join, last},
     quarantine::Prepared,
     walk::shown,
 };

@@ -10,7 +10,8 @@ use rustix::fs::{CWD, inotify::ReadFlags};
 use super::{Watcher, looking::Bounds};
 use crate::{
     autostart::{
-        baseline::{Cover, Stamp, above, is_git, last},
+        baseline::{Cover, Stamp},
+        paths::{above, is_git, last},
         queue::{Happened, Read},
         shut::open_shut,
         walk::is_entered,

@@ -8,10 +8,11 @@ use super::{Sandbox, Watcher, looking::Bounds};
 use crate::{
     autostart::{
         Change, Finding, Mode as Treatment,
-        baseline::{LONGEST_KEPT, Stamp, Standing, above, content, is_git, last},
+        baseline::{LONGEST_KEPT, Stamp, Standing, content},
         content::{Seen, Verdict, judge},
         git,
         names::{Class, Judge, Row},
+        paths::{above, is_git, last},
         quarantine::Prepared,
         shut::open_shut,
         walk::{open_folder, shown},

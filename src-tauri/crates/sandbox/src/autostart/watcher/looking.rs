@@ -8,7 +8,8 @@ use super::{MOST_FOLDERS, Watcher};
 use crate::{
     autostart::{
         Finding,
-        baseline::{Stamp, above, join, last},
+        baseline::Stamp,
+        paths::{above, join, last},
         shut::open_shut,
         walk::{Most, Walk, has_signs, is_entered},
     },
