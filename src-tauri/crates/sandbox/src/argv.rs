@@ -14,6 +14,7 @@ use crate::{
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Descriptors {
     pub(crate) info: i32,
+    pub(crate) frame: i32,
     pub(crate) seccomp: [i32; PROGRAMS],
     pub(crate) passwd: i32,
     pub(crate) group: i32,
@@ -24,7 +25,7 @@ pub(crate) fn bwrap_argv(spec: &Spec, host: &Host, fds: Descriptors) -> Vec<Stri
     let mut argv = Argv::default();
     argv.add(["--unshare-all", "--unshare-user", "--disable-userns"]);
     argv.add(["--cap-drop", "ALL", "--new-session", "--die-with-parent", "--hostname", "sandbox"]);
-    argv.add(["--info-fd", &fds.info.to_string()]);
+    argv.add(["--info-fd", &fds.info.to_string(), "--block-fd", &fds.frame.to_string()]);
     for fd in fds.seccomp {
         argv.add(["--add-seccomp-fd", &fd.to_string()]);
     }
@@ -55,19 +56,19 @@ pub(crate) fn bwrap_argv(spec: &Spec, host: &Host, fds: Descriptors) -> Vec<Stri
 }
 
 /// `/etc/passwd` inside: the one user there is.
-pub(crate) fn passwd(spec: &Spec, host: &Host) -> String {
+pub(crate) fn passwd(spec: &Spec, uid: u32, gid: u32) -> String {
     let home = spec.env.get("HOME").map_or("/", String::as_str);
     let home = if home.contains([':', '\n']) { "/" } else { home };
-    format!("{}:x:{}:{}::{home}:/bin/sh\n", user_name(host), host.uid, host.gid)
+    format!("{}:x:{uid}:{gid}::{home}:/bin/sh\n", user_name(uid))
 }
 
 /// `/etc/group` inside: the one group there is.
-pub(crate) fn group(host: &Host) -> String {
-    format!("{}:x:{}:\n", user_name(host), host.gid)
+pub(crate) fn group(uid: u32, gid: u32) -> String {
+    format!("{}:x:{gid}:\n", user_name(uid))
 }
 
-fn user_name(host: &Host) -> &'static str {
-    if host.uid == 0 { "root" } else { "user" }
+fn user_name(uid: u32) -> &'static str {
+    if uid == 0 { "root" } else { "user" }
 }
 
 #[derive(Default)]
@@ -105,21 +106,19 @@ mod tests {
             ..host()
         };
         let expected = "--unshare-all --unshare-user --disable-userns --cap-drop ALL --new-session --die-with-parent \
-            --hostname sandbox --info-fd 20 --add-seccomp-fd 21 --add-seccomp-fd 22 --add-seccomp-fd 25 --clearenv \
+            --hostname sandbox --info-fd 20 --block-fd 26 --add-seccomp-fd 21 --add-seccomp-fd 22 --add-seccomp-fd 25 --clearenv \
             --setenv HOME /s --setenv TOKEN secret --ro-bind /usr /usr --symlink usr/bin /bin --ro-bind /lib64 /lib64 \
             --perms 0444 --file 23 /etc/passwd --perms 0444 --file 24 /etc/group --dir /run \
             --proc /proc --dev /dev --size 4096 --perms 1777 --tmpfs /dev/shm \
             --size 4096 --perms 1777 --tmpfs /tmp --remount-ro /dev --remount-ro / --chdir /";
         assert_eq!(bwrap_argv(&spec(), &host, FDS).join(" "), expected);
-        assert_eq!(passwd(&spec(), &host), "user:x:1000:1001::/s:/bin/sh\n");
-        assert_eq!(group(&host), "user:x:1001:\n");
+        assert_eq!(passwd(&spec(), 1000, 1001), "user:x:1000:1001::/s:/bin/sh\n");
+        assert_eq!(group(1000, 1001), "user:x:1001:\n");
     }
 
     #[test]
     fn of_the_hosts_tree_only_what_the_first_program_needs_is_there() {
         let host = Host {
-            uid: 0,
-            gid: 0,
             tops: vec![
                 ("/bin".into(), Top::Link("usr/bin".into())),
                 ("/etc".into(), Top::There),
@@ -143,13 +142,14 @@ mod tests {
         let (_, from_tree) = argv.split_at(argv.find("--symlink").unwrap());
         assert_eq!(from_tree, expected);
         assert_eq!(host.rest().collect::<Vec<_>>(), ["/etc", "/home"]);
-        assert_eq!(passwd(&spec(), &host), "root:x:0:0::/s:/bin/sh\n");
+        assert_eq!(passwd(&spec(), 0, 0), "root:x:0:0::/s:/bin/sh\n");
     }
 
-    const FDS: Descriptors = Descriptors { info: 20, seccomp: [21, 22, 25], passwd: 23, group: 24 };
+    const FDS: Descriptors =
+        Descriptors { info: 20, frame: 26, seccomp: [21, 22, 25], passwd: 23, group: 24 };
 
     fn host() -> Host {
-        Host { uid: 1000, gid: 1001, tops: vec![], etc: vec![], masked: vec![], frozen: vec![] }
+        Host { tops: vec![], etc: vec![], masked: vec![], frozen: vec![] }
     }
 
     fn spec() -> Spec {

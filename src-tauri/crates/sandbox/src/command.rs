@@ -1,7 +1,6 @@
 //! `ironcurtain-sandbox -s SETTINGS -c COMMAND`: one command in a sandbox, in place of `srt`.
 //!
-//! - A program of its own, which plans and then becomes `ironcurtain-sandbox` again, in the same process: what reads
-//!   settings does not stay in memory.
+//! - It reads the settings and plans, and then is the supervisor, in the same process.
 //! - What the settings do not allow is not there; a settings file that is not understood whole runs nothing.
 //! - Beyond the settings, and whatever they say: what no server may read is hidden, files that run later are closed or
 //!   quarantined, the environment is an allow-list, limits hold.
@@ -17,29 +16,19 @@ mod proxy;
 
 use std::{
     io::{self, Write},
-    os::{
-        fd::{AsFd, AsRawFd, OwnedFd},
-        unix::process::CommandExt,
-    },
-    path::{Path, PathBuf},
+    path::PathBuf,
     process::ExitCode,
 };
-
-use ironcurtain_paths::OwnProgram;
 
 use arguments::{Arguments, HELP, Run, Task, UsageError};
 use plan::{PlanError, Surroundings};
 use proxy::ProxyError;
 
 use crate::{
-    enter::{FAILED, NONE},
-    launch::memory_file,
+    enter::FAILED,
     settings::{Settings, SettingsError},
-    supervisor::{DEBUG, FOREGROUND, Foreground, NAME},
-    sys::{
-        process::{close_on_exec_from, inherit},
-        signals,
-    },
+    supervisor::{NAME, run_in_foreground},
+    sys::{process::close_from, signals::Signals},
 };
 
 /// Why a command was not run.
@@ -55,17 +44,13 @@ enum CommandError {
     Proxy(#[from] ProxyError),
     #[error("the sandbox could not be prepared: {0}")]
     Prepare(#[from] io::Error),
-    #[error("the sandbox program `{program}` could not be started: {source}")]
-    Start { program: String, source: io::Error },
 }
 
-/// Does what the command line says: the place of `ironcurtain-sandbox`, and then its words.
-pub fn command_program(mut args: impl Iterator<Item = String>) -> ExitCode {
-    let Some(program) = args.next() else { return ExitCode::from(FAILED) };
-    let words: Vec<String> = args.collect();
+/// Does what the words of the command line say.
+pub(crate) fn run(words: Vec<String>) -> ExitCode {
     let done = match words.split_first() {
-        Some((part, options)) if part == "--check" => checking::say_check(program, options),
-        Some(_) | None => obey(program, words),
+        Some((part, options)) if part == "--check" => checking::say_check(options),
+        Some(_) | None => obey(words),
     };
     done.unwrap_or_else(|error| {
         complain(&error.to_string());
@@ -73,52 +58,29 @@ pub fn command_program(mut args: impl Iterator<Item = String>) -> ExitCode {
     })
 }
 
-fn obey(program: String, words: Vec<String>) -> Result<ExitCode, CommandError> {
+fn obey(words: Vec<String>) -> Result<ExitCode, CommandError> {
     let arguments = Arguments::read(words)?;
     match arguments.task {
         Task::Help => say(HELP),
         Task::Version => say(concat!(env!("CARGO_PKG_NAME"), " ", env!("CARGO_PKG_VERSION"), "\n")),
-        Task::Run(ref run) => run_command(program, run, &arguments),
+        Task::Run(ref run) => run_command(run, &arguments),
     }
 }
 
-fn run_command(program: String, run: &Run, arguments: &Arguments) -> Result<ExitCode, CommandError> {
-    close_on_exec_from(3).map_err(io::Error::from)?;
-    let surroundings = Surroundings::look(program)?;
+fn run_command(run: &Run, arguments: &Arguments) -> Result<ExitCode, CommandError> {
+    let surroundings = Surroundings::look()?;
     let settings = settings(arguments, &surroundings)?;
     let plan = plan::plan(run, arguments, &settings, &surroundings)?;
+    // The settings may have come through one of them.
+    close_from(3).map_err(io::Error::from)?;
     plan.notes.iter().for_each(|note| complain(note));
     if arguments.debug {
-        complain(&serde_json::to_string(&plan.orders.spec.view).map_err(io::Error::from)?);
+        complain(&serde_json::to_string(&plan.foreground.spec.view).map_err(io::Error::from)?);
     }
     // From here on a signal no longer ends us before what we made is taken away again.
-    signals::hold_back()?;
+    let signals = Signals::hold()?;
     let egress = plan.proxy.map(|orders| proxy::start(&orders, &surroundings.program)).transpose()?;
-    Err(become_supervisor(&surroundings.program, &plan.orders, egress.as_ref(), arguments.debug))
-}
-
-/// Becomes `program` in the foreground; returns why it did not.
-fn become_supervisor(
-    program: &str,
-    orders: &Foreground,
-    egress: Option<&OwnedFd>,
-    debug: bool,
-) -> CommandError {
-    let orders = match memory_file(orders) {
-        Ok(orders) => orders,
-        Err(error) => return error.into(),
-    };
-    let opened = match OwnProgram::open(Path::new(program)) {
-        Ok(opened) => opened,
-        Err(source) => return CommandError::Start { program: program.to_owned(), source },
-    };
-    let mut command = opened.command();
-    command.arg(FOREGROUND).arg(orders.as_raw_fd().to_string());
-    command.arg(egress.map_or(NONE.to_owned(), |egress| egress.as_raw_fd().to_string()));
-    command.arg(if debug { DEBUG } else { NONE }).env_clear();
-    let needed: Vec<_> = std::iter::once(orders.as_fd()).chain(egress.map(AsFd::as_fd)).collect();
-    inherit(&mut command, &needed);
-    CommandError::Start { program: program.to_owned(), source: command.exec() }
+    Ok(run_in_foreground(plan.foreground, egress, signals, arguments.debug)?)
 }
 
 /// From the file that was named, or from the one in the home where there is one.

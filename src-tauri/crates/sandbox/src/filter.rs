@@ -12,8 +12,8 @@ use std::collections::BTreeMap;
 
 use libc::c_long;
 use seccompiler::{
-    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
-    TargetArch,
+    BackendError, BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
+    SeccompRule, TargetArch,
 };
 
 type Rules = BTreeMap<c_long, Vec<SeccompRule>>;
@@ -182,11 +182,7 @@ fn refused(unix_sockets: bool) -> Result<Rules, seccompiler::Error> {
     Ok(rules)
 }
 
-fn condition(
-    argument: u8,
-    op: SeccompCmpOp,
-    value: i32,
-) -> Result<SeccompCondition, seccompiler::BackendError> {
+fn condition(argument: u8, op: SeccompCmpOp, value: i32) -> Result<SeccompCondition, BackendError> {
     SeccompCondition::new(argument, SeccompCmpArgLen::Dword, op, wide(value))
 }
 
@@ -195,10 +191,7 @@ fn wide(value: i32) -> u64 {
 }
 
 fn assemble(rules: Rules, errno: i32) -> Result<Vec<u8>, seccompiler::Error> {
-    let architecture = TargetArch::try_from(std::env::consts::ARCH)?;
-    let action = SeccompAction::Errno(errno.cast_unsigned());
-    let filter = SeccompFilter::new(rules, SeccompAction::Allow, action, architecture)?;
-    let program = without_x32(BpfProgram::try_from(filter)?);
+    let program = without_x32(divided(rules, SeccompAction::Errno(errno.cast_unsigned()))?);
     Ok(program
         .iter()
         .flat_map(|step| {
@@ -209,14 +202,31 @@ fn assemble(rules: Rules, errno: i32) -> Result<Vec<u8>, seccompiler::Error> {
         .collect())
 }
 
+/// A program that goes to the rules of lower or of higher calls first, in halves of halves: the kernel runs it for every call there
+/// is when it is applied.
+fn divided(mut rules: Rules, action: SeccompAction) -> Result<BpfProgram, seccompiler::Error> {
+    const FEW: usize = 8;
+    let Some(middle) = rules.keys().nth(rules.len() / 2).copied().filter(|_| rules.len() > FEW) else {
+        let architecture = TargetArch::try_from(std::env::consts::ARCH)?;
+        let filter = SeccompFilter::new(rules, SeccompAction::Allow, action, architecture)?;
+        return Ok(BpfProgram::try_from(filter)?);
+    };
+    let higher = divided(rules.split_off(&middle), action.clone())?;
+    let lower = divided(rules, action)?;
+    let too_large = |_| seccompiler::Error::from(BackendError::FilterTooLarge(lower.len()));
+    let middle = u32::try_from(middle).map_err(too_large)?;
+    // Only a plain jump goes far.
+    let over = step(JUMP, 0, u32::try_from(lower.len()).map_err(too_large)?);
+    let mut whole = vec![step(LOAD, 0, 0), step(JUMP_IF_AT_LEAST, 1, middle), over];
+    whole.extend(lower);
+    whole.extend(higher);
+    Ok(whole)
+}
+
 /// Puts a refusal of x32 numbers, which the architecture check lets through, in front.
 #[cfg(target_arch = "x86_64")]
 fn without_x32(program: BpfProgram) -> BpfProgram {
-    const LOAD: u16 = 0x20;
-    const JUMP_IF_AT_LEAST: u16 = 0x35;
-    const RETURN: u16 = 0x06;
     const X32: u32 = 0x4000_0000;
-    let step = |code, jf, k| seccompiler::sock_filter { code, jt: 0, jf, k };
     let refuse = libc::SECCOMP_RET_ERRNO | libc::ENOSYS.cast_unsigned();
     let mut whole = vec![step(LOAD, 0, 0), step(JUMP_IF_AT_LEAST, 1, X32), step(RETURN, 0, refuse)];
     whole.extend(program);
@@ -228,6 +238,18 @@ fn without_x32(program: BpfProgram) -> BpfProgram {
     program
 }
 
+/// Loads a word of what is told of the call, the first of which is its number.
+const LOAD: u16 = 0x20;
+const JUMP: u16 = 0x05;
+const JUMP_IF_AT_LEAST: u16 = 0x35;
+#[cfg(target_arch = "x86_64")]
+const RETURN: u16 = 0x06;
+
+/// One step; a jump that is not taken goes on after `jf` others.
+fn step(code: u16, jf: u8, k: u32) -> seccompiler::sock_filter {
+    seccompiler::sock_filter { code, jt: 0, jf, k }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -237,6 +259,56 @@ mod tests {
         for program in programs(true).unwrap().into_iter().chain(programs(false).unwrap()) {
             assert_eq!(program.len() % 8, 0);
             assert!((8 * 5..8 * 4096).contains(&program.len()));
+        }
+    }
+
+    #[test]
+    fn a_divided_program_says_what_the_whole_one_says() {
+        let action = || SeccompAction::Errno(libc::EPERM.cast_unsigned());
+        let rules = refused(false).unwrap();
+        let architecture = TargetArch::try_from(std::env::consts::ARCH).unwrap();
+        let whole = SeccompFilter::new(rules.clone(), SeccompAction::Allow, action(), architecture).unwrap();
+        let whole = BpfProgram::try_from(whole).unwrap();
+        let divided = divided(rules, action()).unwrap();
+        assert!(divided.len() > whole.len());
+        let arch = whole.iter().find(|step| step.code == EQUAL).unwrap().k;
+        let mut refusals = 0;
+        for number in 0..1000 {
+            for argument in [0, 1, 2, 8, 16, 0o4000, 0o2000, 0x5412, 0x1000_0000, u32::MAX] {
+                let said = verdict(&whole, number, arch, argument);
+                assert_eq!(verdict(&divided, number, arch, argument), said, "{number} {argument:#x}");
+                refusals += u32::from(said != libc::SECCOMP_RET_ALLOW);
+            }
+            assert_eq!(verdict(&divided, number, arch + 1, 0), libc::SECCOMP_RET_KILL_PROCESS);
+        }
+        assert!(refusals > 400, "{refusals}");
+    }
+
+    const EQUAL: u16 = 0x15;
+
+    /// Runs a program as the kernel does, with the same word for every half of an argument.
+    fn verdict(program: &BpfProgram, number: u32, arch: u32, argument: u32) -> u32 {
+        let (mut place, mut word) = (0, 0);
+        loop {
+            let step = &program[place];
+            let branch = |taken: bool| usize::from(if taken { step.jt } else { step.jf });
+            place += 1 + match step.code {
+                LOAD => {
+                    word = [number, arch].get(step.k as usize / 4).copied().unwrap_or(argument);
+                    0
+                }
+                // And.
+                0x54 => {
+                    word &= step.k;
+                    0
+                }
+                JUMP => step.k as usize,
+                EQUAL => branch(word == step.k),
+                0x25 => branch(word > step.k),
+                JUMP_IF_AT_LEAST => branch(word >= step.k),
+                0x06 => return step.k,
+                other => panic!("{other:#x}"),
+            };
         }
     }
 }

@@ -9,10 +9,6 @@ use crate::spec::View;
 /// The parts of the host a sandbox is built from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Host {
-    /// Whose sandbox it is.
-    pub(crate) uid: u32,
-    /// Their group.
-    pub(crate) gid: u32,
     /// `/bin` and its like, or all of the host's root, as they are on the host.
     pub(crate) tops: Vec<(String, Top)>,
     /// Files and directories below `/etc` that programs need to run, in the roots view.
@@ -90,19 +86,19 @@ const FROZEN: &[&str] = &[
 
 impl Host {
     /// Looks at this machine.
-    pub(crate) fn look(uid: u32, gid: u32, view: &View) -> io::Result<Self> {
+    pub(crate) fn look(is_root: bool, view: &View) -> io::Result<Self> {
         let tops = match view {
             View::Roots { .. } => Self::system(),
             View::HostRead { private_tmp, .. } => Self::whole(*private_tmp)?,
         };
         // For an ordinary user the kernel's own file modes guard these; global root walks past modes.
-        let guard = |list: &[&str]| if uid == 0 { existing(list) } else { vec![] };
-        let masked = existing(if uid == 0 { MASKED } else { TELLING });
+        let guard = |list: &[&str]| if is_root { existing(list) } else { vec![] };
+        let masked = existing(if is_root { MASKED } else { TELLING });
         let etc = match view {
             View::Roots { .. } => existing(ETC),
             View::HostRead { .. } => vec![],
         };
-        Ok(Self { uid, gid, tops, etc, masked, frozen: guard(FROZEN) })
+        Ok(Self { tops, etc, masked, frozen: guard(FROZEN) })
     }
 
     /// The tops that the first program needs, which are made before it runs.

@@ -237,7 +237,7 @@ fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
 }
 
 /// A value as a descriptor, since an environment with tokens in it does not belong on a command line.
-pub(crate) fn memory_file(value: &impl Serialize) -> io::Result<File> {
+fn memory_file(value: &impl Serialize) -> io::Result<File> {
     let mut file = File::from(memfd_create(c"ironcurtain-spec", MemfdFlags::CLOEXEC)?);
     file.write_all(&serde_json::to_vec(value)?)?;
     file.rewind()?;

@@ -72,8 +72,6 @@ pub use bound::{Bound, Hold, spawn_bound};
 pub use cgroup::prepare_control_groups;
 #[cfg(target_os = "linux")]
 pub use check::{Availability, check};
-#[cfg(target_os = "linux")]
-pub use command::command_program;
 pub use control::{
     Answer, ControlOp, ControlReply, ControlRequest, Enforcement, Event, FromSupervisor, Proof, Refusal,
 };
@@ -85,12 +83,12 @@ pub use launch::{Egress, Ended, KillHandle, Launched, launch};
 #[cfg(target_os = "linux")]
 pub use orders::{AddressRange, PROXY_PROGRAM, ProxyOrders, RangeError};
 #[cfg(target_os = "linux")]
-pub use program::{COMMAND_PROGRAM, program};
+pub use program::program;
 pub use spec::{Access, Limits, Mount, Network, PROXY_PORT, Spec, SpecError, View};
 #[cfg(target_os = "linux")]
 pub use sys::memory::give_large_blocks_back;
 #[cfg(not(target_os = "linux"))]
 pub use unsupported::{
-    Availability, Egress, Ended, KillHandle, Launched, check, command_program, give_large_blocks_back,
-    launch, prepare_control_groups, program,
+    Availability, Egress, Ended, KillHandle, Launched, check, give_large_blocks_back, launch,
+    prepare_control_groups, program,
 };

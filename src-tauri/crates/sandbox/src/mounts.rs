@@ -93,6 +93,11 @@ impl Mounts {
         Ok(Self { sandbox, view, fixed, granted, under, loose, made: Vec::new(), masks })
     }
 
+    /// The sandbox they are in.
+    pub(crate) fn sandbox(&self) -> &Sandbox {
+        &self.sandbox
+    }
+
     /// Has news when a path may not be masked any more.
     pub(crate) fn news(&self) -> PollFd<'_> {
         self.masks.news()

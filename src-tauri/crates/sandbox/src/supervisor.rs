@@ -25,20 +25,19 @@ use std::{
 };
 
 use rustix::{
-    event::{PollFd, PollFlags, poll},
+    event::{PollFd, PollFlags, Timespec, poll},
     process::Pid,
 };
 
 pub(crate) use bwrap::find_bwrap;
-pub(crate) use terminal::{DEBUG, FOREGROUND, Foreground, NAME, run_in_foreground};
+pub(crate) use terminal::{Foreground, NAME, run_in_foreground};
 
 use self::{
-    bwrap::Bwrap,
+    bwrap::{Bwrap, take_streams},
     lines::{Lines, say},
     owner::Owner,
     start::{Given, start},
 };
-use serde::de::DeserializeOwned;
 
 use crate::{
     cgroup::Controlled,
@@ -50,6 +49,9 @@ use crate::{
     spec::{Spec, SpecError},
     sys::{self, signals::Signals},
 };
+
+/// After so long without news, what was only needed to start is given back.
+const QUIET: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 
 /// Why a server was not started.
 #[derive(Debug, thiserror::Error)]
@@ -70,6 +72,8 @@ pub(crate) enum StartError {
     Mount(#[from] MountError),
     #[error("{problem}")]
     Program { status: u8, problem: String },
+    #[error("bubblewrap changed the sandbox after its frame was complete")]
+    Frame,
     #[error("the sandbox was not ready in time")]
     TooSlow,
     #[error("the sandbox was given up before it was ready")]
@@ -93,11 +97,11 @@ pub(crate) fn run(args: &[String]) -> ExitCode {
         return ExitCode::from(2);
     };
     let (Ok(egress), Ok(group)) = (taken(egress), door(group)) else { return ExitCode::from(2) };
-    let given = Given { egress, group };
     let control = UnixStream::from(control);
     let owner = Owner::Control(&control);
     let started = ordered(parent, File::from(spec)).and_then(|spec| {
         let closed = spec.closed.clone();
+        let given = Given { streams: take_streams()?, egress, group };
         start(Some(parent), &spec, &owner, given, |_| Ok(closed))
     });
     let (mut bwrap, mut mounts) = match started {
@@ -132,16 +136,12 @@ fn door(group: &[String]) -> io::Result<Option<(OwnedFd, Controlled)>> {
 }
 
 /// What the launcher wants.
-fn ordered(parent: Pid, spec: File) -> Result<Spec, StartError> {
+fn ordered(parent: Pid, mut spec: File) -> Result<Spec, StartError> {
     sys::process::bind_to_parent(parent).map_err(io::Error::from)?;
     sys::process::close_on_exec_from(3).map_err(io::Error::from)?;
     sys::process::leave_keyring()?;
-    read(spec)
-}
-
-fn read<T: DeserializeOwned>(mut file: File) -> Result<T, StartError> {
     let mut text = String::new();
-    file.read_to_string(&mut text)?;
+    spec.read_to_string(&mut text)?;
     Ok(serde_json::from_str(&text)?)
 }
 
@@ -154,11 +154,17 @@ fn converse(bwrap: &mut Bwrap, mounts: &mut Mounts, control: &UnixStream) -> io:
     // When a person's session ends, every process is told at once.
     let signals = Signals::hold()?;
     let mut lines = Lines::default();
-    sys::memory::let_go_of_code();
+    let mut quiet = Some(QUIET);
     loop {
         let [asked, ended, told_to_end] = [control.as_fd(), bwrap.ended(), signals.as_fd()]
             .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
-        let [asked, ended, told_to_end, mounted] = wait([asked, ended, told_to_end, mounts.news()])?;
+        let mut polled = [asked, ended, told_to_end, mounts.news()];
+        if !wait(&mut polled, quiet.as_ref())? {
+            quiet = None;
+            bwrap.settle();
+            continue;
+        }
+        let [asked, ended, told_to_end, mounted] = polled.map(|polled| !polled.revents().is_empty());
         if ended {
             return Ok(bwrap.reap());
         }
@@ -189,13 +195,13 @@ fn restore(mounts: &mut Mounts, control: &UnixStream) -> io::Result<()> {
         .try_for_each(|Restored { path, hidden }| say(control, &Event::Uncovered { path, hidden }))
 }
 
-/// Waits until one of them has something, and tells which.
-fn wait<const N: usize>(mut polled: [PollFd<'_>; N]) -> io::Result<[bool; N]> {
-    match poll(&mut polled, None) {
-        Ok(_) | Err(rustix::io::Errno::INTR) => {}
-        Err(error) => return Err(error.into()),
+/// Waits until one of them has something, and tells whether it has, or the time is over.
+fn wait(polled: &mut [PollFd<'_>], at_most: Option<&Timespec>) -> io::Result<bool> {
+    match poll(polled, at_most) {
+        Ok(ready) => Ok(ready > 0),
+        Err(rustix::io::Errno::INTR) => Ok(true),
+        Err(error) => Err(error.into()),
     }
-    Ok(polled.map(|polled| !polled.revents().is_empty()))
 }
 
 fn answer(line: &str, mounts: &mut Mounts) -> ControlReply {

@@ -104,11 +104,6 @@ pub fn program(_args: impl Iterator<Item = String>) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// Refuses.
-pub fn command_program(args: impl Iterator<Item = String>) -> ExitCode {
-    program(args)
-}
-
 /// Makes sure that limits hold for all processes of a sandbox together: there is none on this platform.
 pub fn prepare_control_groups() {}
 

@@ -15,7 +15,9 @@ pub(crate) struct Tree {
 /// The tree from `pid` down.
 pub(crate) fn below(pid: u32) -> Fallible<Tree> {
     let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
-    let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).ok_or("no VmRSS")?;
+    // One that has ended has none.
+    let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let Some(resident) = resident else { return Ok(Tree::default()) };
     let mut tree = Tree { processes: 1, resident_kib: resident.trim().trim_end_matches(" kB").parse()? };
     for task in fs::read_dir(format!("/proc/{pid}/task"))? {
         for child in fs::read_to_string(task?.path().join("children"))?.split_whitespace() {

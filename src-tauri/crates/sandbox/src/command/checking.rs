@@ -19,8 +19,8 @@ Tells whether this machine can sandbox, what is missing, the command that instal
 The exit status is 0 when it can and 1 when it cannot.
 ";
 
-/// Checks with `program`, and says what came of it.
-pub(super) fn say_check(program: String, options: &[String]) -> Result<ExitCode, CommandError> {
+/// Checks with this program, and says what came of it.
+pub(super) fn say_check(options: &[String]) -> Result<ExitCode, CommandError> {
     let (mut json, mut allow_root) = (false, false);
     for option in options {
         match option.as_str() {
@@ -29,7 +29,7 @@ pub(super) fn say_check(program: String, options: &[String]) -> Result<ExitCode,
             _ => return Ok(usage()),
         }
     }
-    let around = Surroundings::look(program)?;
+    let around = Surroundings::look()?;
     let (found, limits) = check_with_limits(Path::new(&around.program), &around.state_dir()?, allow_root);
     let text = if json {
         serde_json::to_string_pretty(&Told { found: &found, limits: &limits }).map_err(io::Error::from)?

@@ -34,7 +34,7 @@ const OWN_TEMPORARY: &str = "/dev/shm";
 /// What is run.
 #[derive(Debug)]
 pub(super) struct Plan {
-    pub(super) orders: Foreground,
+    pub(super) foreground: Foreground,
     /// What of the network is reached, where something is.
     pub(super) proxy: Option<ProxyOrders>,
     /// What a person should know.
@@ -68,15 +68,15 @@ pub(super) enum PlanError {
 }
 
 impl Surroundings {
-    /// Looks at this process; `program` is `ironcurtain-sandbox`.
-    pub(super) fn look(program: String) -> Result<Self, PlanError> {
+    /// Looks at this process.
+    pub(super) fn look() -> Result<Self, PlanError> {
         let home = env::home_dir().and_then(|home| home.canonicalize().ok()).ok_or(PlanError::Home)?;
         // What is not text cannot be written down in a specification.
         let text =
             |(name, value): (OsString, OsString)| Some((name.into_string().ok()?, value.into_string().ok()?));
         Ok(Self {
             home: text_of(&home)?,
-            program,
+            program: text_of(&env::current_exe()?)?,
             cwd: text_of(&env::current_dir()?)?,
             env: env::vars_os().filter_map(text).collect(),
         })
@@ -168,7 +168,7 @@ pub(super) fn plan(
         state_dir: around.state_dir()?,
         allow_root: arguments.allow_root,
     };
-    Ok(Plan { orders: Foreground { spec, autostart }, proxy, notes })
+    Ok(Plan { foreground: Foreground { spec, autostart }, proxy, notes })
 }
 
 const UNLIMITED: Limits =

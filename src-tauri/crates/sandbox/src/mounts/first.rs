@@ -7,8 +7,9 @@
 
 use std::{
     collections::BTreeMap,
-    fs,
-    io::{self, Read},
+    fs::{self, File},
+    io::{self, Read, Write},
+    net::Shutdown,
     os::{
         fd::{AsFd, OwnedFd},
         unix::net::UnixStream,
@@ -50,7 +51,7 @@ pub(crate) struct First {
     pub(crate) own_tmp: bool,
 }
 
-/// The child that has them ready.
+/// The child that has them ready. It may take some milliseconds to end when all is done, for which whoever drops this waits.
 #[derive(Debug)]
 pub(crate) struct Preparing {
     conversation: UnixStream,
@@ -66,14 +67,15 @@ impl Preparing {
         let (conversation, theirs) = UnixStream::pair()?;
         let child = fork(theirs.as_fd(), || {
             let said: Said = first.make(&theirs).map_err(|error| error.to_string());
+            let said = serde_json::to_vec(&said).unwrap_or_default();
             // Nobody listens when the supervisor is gone.
-            let _ = serde_json::to_writer(&theirs, &said);
+            let _ = (&theirs).write_all(&said).and_then(|()| theirs.shutdown(Shutdown::Write));
         })?;
         Ok(Self { conversation, _child: child })
     }
 
     /// Has them moved into the sandbox whose first process is `process`; returns their mount ids.
-    pub(crate) fn finish(mut self, process: &OwnedFd) -> io::Result<BTreeMap<String, u64>> {
+    pub(crate) fn finish(&mut self, process: &OwnedFd) -> io::Result<BTreeMap<String, u64>> {
         self.conversation.set_read_timeout(Some(PATIENCE))?;
         // Neither succeeds when the child has given up already; what it said is the reason.
         let sent = handover::send(&self.conversation, process);
@@ -99,6 +101,7 @@ impl First {
     fn make(&self, conversation: &UnixStream) -> io::Result<BTreeMap<String, u64>> {
         unshare(UnshareFlags::NEWNS)?;
         mount_change(c"/", MountPropagationFlags::REC | MountPropagationFlags::PRIVATE)?;
+        let own = File::open("/proc/self/ns/mnt")?;
         self.shape.hide()?;
         let mut trees = self.trees(false)?;
         self.shape.close()?;
@@ -111,7 +114,11 @@ impl First {
         let mut inside = sandbox.enter().map_err(io::Error::other)?;
         self.frozen.iter().try_for_each(|path| over_itself(path, true).map_err(at(path)))?;
         masks.iter().try_for_each(|mask| mask.put(&mut inside).map(drop))?;
-        trees.iter().map(|tree| Ok((tree.put(&mut inside)?, mount_id(&tree.tree)?))).collect()
+        let shown = trees.iter().map(|tree| Ok((tree.put(&mut inside)?, mount_id(&tree.tree)?))).collect();
+        // To end a namespace and a copy of a root takes the kernel up to some milliseconds: they end with this child, when
+        // nobody waits for them any more.
+        std::mem::forget((own, inside));
+        shown
     }
 
     fn trees(&self, writable: bool) -> io::Result<Vec<Tree>> {

@@ -10,7 +10,7 @@ mod release;
 use std::{
     fs::File,
     io::{self, Read},
-    os::fd::{AsFd, OwnedFd},
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
     os::unix::net::UnixStream,
 };
 
@@ -40,6 +40,8 @@ pub(crate) struct Sandbox {
     mounts: OwnedFd,
     /// `/proc/PID` of its first process, seen from outside.
     process: OwnedFd,
+    /// The mount id of its root.
+    root_id: u64,
     /// The mount id of its private `/tmp`.
     tmp_id: Option<u64>,
 }
@@ -87,12 +89,21 @@ impl Sandbox {
         let flags = OFlags::RDONLY | OFlags::CLOEXEC;
         let mounts = openat(&process, "ns/mnt", flags, Mode::empty())?;
         let user = sys::mount::owning_user_namespace(&mounts)?;
-        let tmp = || -> io::Result<u64> {
-            // Through the process's root, so that it is the sandbox's.
-            Ok(mount_id(openat(&process, "root/tmp", OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?)?)
-        };
-        let tmp_id = own_tmp.then(tmp).transpose()?;
-        Ok(Self { user, mounts, process, tmp_id })
+        let root_id = mount_id_of(&process, "root")?;
+        // Through the process's root, so that it is the sandbox's.
+        let tmp_id = own_tmp.then(|| mount_id_of(&process, "root/tmp")).transpose()?;
+        Ok(Self { user, mounts, process, root_id, tmp_id })
+    }
+
+    /// Its mount namespace.
+    pub(crate) fn namespace(&self) -> BorrowedFd<'_> {
+        self.mounts.as_fd()
+    }
+
+    /// Whether its first process still has the root that it had. One that has been moved to another root, or to other namespaces,
+    /// has another.
+    pub(crate) fn is_as_entered(&self) -> io::Result<bool> {
+        Ok(mount_id_of(&self.process, "root")? == self.root_id)
     }
 
     /// Carries out `change`, whose new mount is `tree`; gives the place of the sandbox's own root that it was put on, if it
@@ -136,8 +147,7 @@ impl Sandbox {
             move_into_link_name_space(self.user.as_fd(), Some(LinkNameSpaceType::User))?;
             move_into_link_name_space(self.mounts.as_fd(), Some(LinkNameSpaceType::Mount))?;
             let root = open("/", OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
-            let root_id = mount_id(&root)?;
-            Ok(Inside { sandbox: self, root, root_id, writable_root: None, made: Vec::new() })
+            Ok(Inside { sandbox: self, root, writable_root: None, made: Vec::new() })
         };
         entered().map_err(|error| MountError::kernel("entering", "the sandbox", error))
     }
@@ -169,7 +179,6 @@ impl Sandbox {
 pub(super) struct Inside<'a> {
     sandbox: &'a Sandbox,
     root: OwnedFd,
-    root_id: u64,
     /// A detached copy of the root that can be written, and that only this process sees.
     writable_root: Option<OwnedFd>,
     made: Vec<Made>,
@@ -234,7 +243,7 @@ impl Inside<'_> {
     fn put(&mut self, new: &Incoming, tree: &OwnedFd, door: &UnixStream) -> Result<(), MountError> {
         let point = self.mount_point(&new.path, new.kind)?;
         // Nobody in the sandbox can move anything there.
-        let is_root = mount_id(&point).is_ok_and(|id| id == self.root_id);
+        let is_root = mount_id(&point).is_ok_and(|id| id == self.sandbox.root_id);
         tree::attach(tree, &point).map_err(|error| MountError::kernel("mounting", &new.path, error))?;
         if is_root {
             // Without it, what lies on this mount is put back a moment after that has gone.
@@ -302,6 +311,11 @@ impl Inside<'_> {
         tree::attach(&carried.mount, &target)
             .map_err(|error| MountError::kernel("keeping", &carried.path, error))
     }
+}
+
+/// The mount id of a place as a process sees it, which is a directory of `/proc`.
+fn mount_id_of(process: &OwnedFd, place: &str) -> io::Result<u64> {
+    Ok(mount_id(openat(process, place, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?)?)
 }
 
 /// Whether a process ends, by its line in `/proc`: proc_pid_stat(5). It gives up its mounts before it is a zombie.

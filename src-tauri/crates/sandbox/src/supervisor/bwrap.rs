@@ -2,7 +2,9 @@
 //!
 //! - Options, filters and user names reach bubblewrap by descriptor. What it says on standard error goes to us, not to
 //!   the server's stream.
-//! - The gate is a socket whose other end only [`enter`](crate::enter) has; exec closes that.
+//! - Bubblewrap reads a byte when its frame is complete, and then starts [`enter`](crate::enter). What is mounted on the frame is
+//!   mounted beside that: the server starts after both.
+//! - The gate is a socket whose other end only `enter` has; exec closes that.
 
 use std::{
     collections::BTreeMap,
@@ -22,8 +24,11 @@ use rustix::{
     fs::{MemfdFlags, Mode, OFlags, memfd_create, open},
     mount::{MountFlags, MountPropagationFlags, mount, mount_change},
     net::sockopt::set_socket_passcred,
-    pipe::{PipeFlags, pipe_with},
-    process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open, set_parent_process_death_signal},
+    pipe::{PipeFlags, fcntl_setpipe_size, pipe_with},
+    process::{
+        Pid, PidfdFlags, Signal, getgid, getuid, kill_process_group, pidfd_open,
+        set_parent_process_death_signal,
+    },
     stdio::{dup2_stderr, dup2_stdin, dup2_stdout, stderr, stdin, stdout},
     thread::UnshareFlags,
 };
@@ -52,75 +57,99 @@ pub(super) struct Bwrap {
     child: FirstProcess,
     /// Readable when it has ended.
     ended: OwnedFd,
+    numbers: Descriptors,
+    /// Where it reads its options from, until it has them.
+    options: Option<File>,
+    /// Can be written when bubblewrap has read what is in it.
+    frame: File,
     gate: UnixStream,
     /// The process that becomes the server, and leads its process group.
     server: Option<Pid>,
     /// Where it tells the process id of the sandbox's first process.
     info: File,
     complaints: File,
+    /// Its own mount namespace, which takes the kernel long to end.
+    namespace: Option<OwnedFd>,
     /// What is mounted when bubblewrap is ready.
     first: Option<Preparing>,
 }
 
 impl Bwrap {
-    /// Starts bubblewrap with this process's standard streams as the server's, and lets go of them. `hidden` is what it is
-    /// not to see itself.
-    pub(super) fn start(spec: &Spec, host: &Host, hidden: Shape, given: Given) -> Result<Self, StartError> {
-        let Given { egress, group: control_group, .. } = given;
+    /// Starts bubblewrap, which then waits for its options. `hidden` is what it is not to see itself.
+    pub(super) fn start(spec: &Spec, given: &Given, hidden: Shape) -> Result<Self, StartError> {
         let own_program = File::open("/proc/self/exe")?;
-        let [refused, absent, copied] = filter::programs(spec.unix_sockets)?;
-        let seccomp = [memory(&refused)?, memory(&absent)?, memory(&copied)?];
-        let passwd = memory(argv::passwd(spec, host).as_bytes())?;
-        let group = memory(argv::group(host).as_bytes())?;
+        let seccomp = [memory()?, memory()?, memory()?];
+        let (passwd, group) = (memory()?, memory()?);
         let (info, info_theirs) = pipe_with(PipeFlags::CLOEXEC).map_err(io::Error::from)?;
+        let (options_theirs, options) = pipe_with(PipeFlags::CLOEXEC).map_err(io::Error::from)?;
         let (complaints, complaints_theirs) =
             pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK).map_err(io::Error::from)?;
-        let complaints = File::from(complaints);
+        let (frame, frame_theirs) = frame_pipe()?;
         let (gate, gate_theirs) = UnixStream::pair()?;
         set_socket_passcred(&gate, true).map_err(io::Error::from)?;
-        let streams = take_streams()?;
-
         let numbers = Descriptors {
             info: info_theirs.as_raw_fd(),
+            frame: frame_theirs.as_raw_fd(),
             seccomp: seccomp.each_ref().map(AsRawFd::as_raw_fd),
             passwd: passwd.as_raw_fd(),
             group: group.as_raw_fd(),
         };
-        let mut options = argv::bwrap_argv(spec, host, numbers).join("\0");
-        options.push('\0');
-        let options = memory(options.as_bytes())?;
 
         let mut command = Command::new(find_bwrap().ok_or(StartError::NoBwrap)?);
         // By descriptor, since our own program may well be in a place that the sandbox does not show.
         let enter = format!("/proc/self/fd/{}", own_program.as_raw_fd());
-        command.args(["--args", &options.as_raw_fd().to_string(), "--", &enter, "--enter"]);
-        command.args(streams.each_ref().map(|stream| stream.as_raw_fd().to_string()));
+        command.args(["--args", &options_theirs.as_raw_fd().to_string(), "--", &enter, "--enter"]);
+        command.args(given.streams.each_ref().map(|stream| stream.as_raw_fd().to_string()));
         command.arg(gate_theirs.as_raw_fd().to_string());
-        command.arg(egress.as_ref().map_or(NONE.to_owned(), |egress| egress.as_raw_fd().to_string()));
+        command.arg(given.egress.as_ref().map_or(NONE.to_owned(), |egress| egress.as_raw_fd().to_string()));
         command.arg(serde_json::to_string(&spec.limits)?);
         command.arg(spec.working_dir()).args(&spec.argv);
         command.env_clear().stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::from(complaints_theirs));
-        let [stdin, stdout, stderr] = streams.each_ref().map(AsFd::as_fd);
-        let [info_fd, gate_fd] = [info_theirs.as_fd(), gate_theirs.as_fd()];
-        let [passwd, group, options] = [passwd.as_fd(), group.as_fd(), options.as_fd()];
-        let mut needed =
-            vec![own_program.as_fd(), stdin, stdout, stderr, info_fd, gate_fd, passwd, group, options];
+        let mut needed = vec![own_program.as_fd(), options_theirs.as_fd(), passwd.as_fd(), group.as_fd()];
+        needed.extend([info_theirs.as_fd(), frame_theirs.as_fd(), gate_theirs.as_fd()]);
         needed.extend(seccomp.iter().map(AsFd::as_fd));
-        needed.extend(egress.iter().map(AsFd::as_fd));
+        needed.extend(given.streams.iter().chain(&given.egress).map(AsFd::as_fd));
         sys::process::inherit(&mut command, &needed);
+        let control_group = given.group.as_ref().map(|(door, _)| door.try_clone()).transpose()?;
         sys::process::prepare(&mut command, move || {
-            let joined = control_group.as_ref().map_or(Ok(()), |(door, _)| cgroup::join(door));
+            let joined = control_group.as_ref().map_or(Ok(()), cgroup::join);
             joined.and_then(|()| become_first(&hidden)).inspect_err(|error| {
                 // Standard error is the pipe for complaints by now; the number that is left of the error says less.
                 let _ = writeln!(io::stderr(), "{error}");
             })
         });
-        let child = spawn_first(&mut command).map_err(|error| match complaints_of(&complaints) {
-            said if said.is_empty() => StartError::Prepare(error),
-            said => StartError::Setup(said),
-        })?;
+        let child = spawn_first(&mut command)?;
         let ended = pidfd_open(child.pid(), PidfdFlags::empty()).map_err(io::Error::from)?;
-        Ok(Self { child, ended, gate, server: None, info: info.into(), complaints, first: None })
+        let started = Self {
+            child,
+            ended,
+            numbers,
+            options: Some(options.into()),
+            frame,
+            gate,
+            server: None,
+            info: info.into(),
+            complaints: complaints.into(),
+            namespace: None,
+            first: None,
+        };
+        // None of it is read before there are options.
+        let (uid, gid) = (getuid().as_raw(), getgid().as_raw());
+        fill(passwd, argv::passwd(spec, uid, gid).as_bytes())?;
+        fill(group, argv::group(uid, gid).as_bytes())?;
+        for (file, program) in seccomp.into_iter().zip(filter::programs(spec.unix_sockets)?) {
+            fill(file, &program)?;
+        }
+        Ok(started)
+    }
+
+    /// Tells bubblewrap what to do.
+    pub(super) fn give_options(&mut self, spec: &Spec, host: &Host) -> Result<(), StartError> {
+        let mut words = argv::bwrap_argv(spec, host, self.numbers).join("\0");
+        words.push('\0');
+        // It reads to the end.
+        let Some(mut options) = self.options.take() else { return Ok(()) };
+        options.write_all(words.as_bytes()).map_err(|_| self.setup_failed())
     }
 
     /// Prepares what is mounted first, beside bubblewrap.
@@ -129,25 +158,36 @@ impl Bwrap {
         Ok(())
     }
 
-    /// Waits until the sandbox is complete, with only the server missing. Also tells the mounts that it has, by id.
-    pub(super) fn wait_until_ready(
+    /// Waits for the frame, and has mounted on it what was prepared. Also tells those mounts, by id.
+    pub(super) fn wait_for_frame(
         &mut self,
         owner: &Owner,
         own_tmp: bool,
     ) -> Result<(Sandbox, BTreeMap<String, u64>), StartError> {
-        self.wait_for_gate(owner)?;
+        self.wait_for(PollFd::new(&self.frame, PollFlags::OUT), owner)?;
+        if !is_complete(&self.frame)? {
+            return Err(self.setup_failed());
+        }
+        let first = self.first_process()?;
+        let own = format!("/proc/{}", self.child.pid().as_raw_nonzero());
+        self.namespace = open(format!("{own}/ns/mnt"), OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok();
+        // Seen through bubblewrap's own `/proc`, where the number it told is the right one.
+        let path = format!("{own}/root/proc/{first}");
+        let process = open(path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
+        let process = process.map_err(io::Error::from)?;
+        let shown = self.first.as_mut().map(|first| first.finish(&process)).transpose();
+        let shown = shown.map_err(|error| StartError::Setup(error.to_string()))?;
+        Ok((Sandbox::of(process, own_tmp)?, shown.unwrap_or_default()))
+    }
+
+    /// Waits until only the server is missing, in the sandbox that was mounted.
+    pub(super) fn wait_until_ready(&mut self, owner: &Owner, sandbox: &Sandbox) -> Result<(), StartError> {
+        self.wait_for(PollFd::new(&self.gate, PollFlags::IN), owner)?;
         match handover::word_and_sender(&self.gate)? {
             (Some(READY), server) => self.server = server,
             _ => return Err(self.setup_failed()),
         }
-        let first = self.first_process()?;
-        // Seen through bubblewrap's own `/proc`, where the number it told is the right one.
-        let path = format!("/proc/{}/root/proc/{first}", self.child.pid().as_raw_nonzero());
-        let process = open(path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
-        let process = process.map_err(io::Error::from)?;
-        let shown = self.first.take().map(|first| first.finish(&process)).transpose();
-        let shown = shown.map_err(|error| StartError::Setup(error.to_string()))?;
-        Ok((Sandbox::of(process, own_tmp)?, shown.unwrap_or_default()))
+        if sandbox.is_as_entered()? { Ok(()) } else { Err(StartError::Frame) }
     }
 
     /// Lets the server start, unless it was given up meanwhile, and returns when its program runs.
@@ -163,10 +203,21 @@ impl Bwrap {
         Err(StartError::Program { status, problem: problem.to_owned() })
     }
 
+    /// Gives back what was only needed to start: the child that mounted, which takes some milliseconds to end, and our code.
+    pub(super) fn settle(&mut self) {
+        self.first = None;
+        sys::memory::let_go_of_code();
+    }
+
     /// Sends the server, and what it started, a signal.
     pub(super) fn signal(&self, signal: Signal) {
         // It can only fail because it has ended already.
         let _ = self.server.map(|server| kill_process_group(server, signal));
+    }
+
+    /// Bubblewrap's own mount namespace.
+    pub(super) fn namespace(&self) -> Option<BorrowedFd<'_>> {
+        self.namespace.as_ref().map(AsFd::as_fd)
     }
 
     /// A descriptor that is readable when bubblewrap has ended.
@@ -186,14 +237,11 @@ impl Bwrap {
         self.child.wait().unwrap_or(125)
     }
 
-    fn wait_for_gate(&self, owner: &Owner) -> Result<(), StartError> {
+    /// Waits for news, or for bubblewrap's end.
+    fn wait_for(&self, news: PollFd<'_>, owner: &Owner) -> Result<(), StartError> {
         let deadline = Instant::now() + PATIENCE;
+        let mut polled = [news, PollFd::new(&self.ended, PollFlags::IN), owner.giving_up()];
         loop {
-            let mut polled = [
-                PollFd::new(&self.gate, PollFlags::IN),
-                PollFd::new(&self.ended, PollFlags::IN),
-                owner.giving_up(),
-            ];
             let left = deadline.saturating_duration_since(Instant::now());
             let left = Timespec::try_from(left).map_err(|_| StartError::TooSlow)?;
             match poll(&mut polled, Some(&left)) {
@@ -202,7 +250,7 @@ impl Bwrap {
                 Err(rustix::io::Errno::INTR) => continue,
                 Err(error) => return Err(io::Error::from(error).into()),
             }
-            let [ready, ended, hung_up] = polled.map(|polled| !polled.revents().is_empty());
+            let [ready, ended, hung_up] = polled.each_ref().map(|polled| !polled.revents().is_empty());
             if hung_up {
                 return Err(StartError::HungUp);
             }
@@ -226,12 +274,11 @@ impl Bwrap {
     /// What bubblewrap had to say about it.
     fn setup_failed(&mut self) -> StartError {
         let status = self.kill();
-        let said = complaints_of(&self.complaints);
-        StartError::Setup(if said.is_empty() {
-            format!("bubblewrap ended with status {status}")
-        } else {
-            said
-        })
+        match (complaints_of(&self.complaints), self.child.exec_error()) {
+            (said, _) if !said.is_empty() => StartError::Setup(said),
+            (_, Some(error)) => StartError::Prepare(error),
+            (_, None) => StartError::Setup(format!("bubblewrap ended with status {status}")),
+        }
     }
 }
 
@@ -246,6 +293,24 @@ fn complaints_of(mut complaints: &File) -> String {
     let mut said = [0; 4096];
     let count = complaints.read(&mut said).unwrap_or_default();
     String::from_utf8_lossy(said.get(..count).unwrap_or_default()).trim().to_owned()
+}
+
+/// A pipe with room for one write and a byte in it, so that its end can be written again when that has been read. Its own end
+/// comes first.
+fn frame_pipe() -> io::Result<(File, OwnedFd)> {
+    let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
+    fcntl_setpipe_size(&write, 1)?;
+    let mut write = File::from(write);
+    write.write_all(&[GO])?;
+    Ok((write, read))
+}
+
+/// Whether the byte has been read.
+fn is_complete(frame: &File) -> io::Result<bool> {
+    let mut polled = [PollFd::new(frame, PollFlags::OUT)];
+    poll(&mut polled, Some(&Timespec::default()))?;
+    let [polled] = polled;
+    Ok(polled.revents().contains(PollFlags::OUT))
 }
 
 /// In the child that becomes bubblewrap, as the first process of its pid namespace.
@@ -264,7 +329,7 @@ fn become_first(hidden: &Shape) -> io::Result<()> {
 }
 
 /// The server's standard streams, which this process has as its own and gives up.
-fn take_streams() -> io::Result<[OwnedFd; 3]> {
+pub(super) fn take_streams() -> io::Result<[OwnedFd; 3]> {
     let streams = [dup_above(stdin())?, dup_above(stdout())?, dup_above(stderr())?];
     let null = open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
     dup2_stdin(&null)?;
@@ -277,11 +342,14 @@ fn dup_above(stream: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     Ok(rustix::io::fcntl_dupfd_cloexec(stream, 3)?)
 }
 
-fn memory(content: &[u8]) -> io::Result<File> {
-    let mut file = File::from(memfd_create(c"ironcurtain", MemfdFlags::CLOEXEC)?);
+fn memory() -> io::Result<File> {
+    Ok(memfd_create(c"ironcurtain", MemfdFlags::CLOEXEC)?.into())
+}
+
+/// Writes what whoever has the file too reads from its beginning.
+fn fill(mut file: File, content: &[u8]) -> io::Result<()> {
     file.write_all(content)?;
-    file.rewind()?;
-    Ok(file)
+    file.rewind()
 }
 
 /// Where distributions install it; the launcher's environment has no say.

@@ -5,7 +5,10 @@
 
 use std::{collections::BTreeMap, io, os::fd::OwnedFd};
 
-use rustix::process::{Pid, getgid, getuid};
+use rustix::{
+    event::{PollFd, Timespec, poll},
+    process::{Pid, getgid, getuid},
+};
 
 use super::{StartError, bwrap::Bwrap, namespaces, owner::Owner};
 use crate::{
@@ -15,13 +18,15 @@ use crate::{
     mountinfo::MountInfo,
     mounts::{First, Mounts},
     place::is_at_or_below,
-    shape::Layout,
+    shape::{Layout, Shape},
     spec::{Spec, View},
     state::StateDir,
 };
 
-/// What came with exec beside what every supervisor gets.
+/// What is handed on to bubblewrap, and let go when that has it.
 pub(super) struct Given {
+    /// The server's standard streams.
+    pub(super) streams: [OwnedFd; 3],
     /// Where the proxy's listener is to go.
     pub(super) egress: Option<OwnedFd>,
     /// The door of a control group, and its limits.
@@ -44,13 +49,23 @@ pub(super) fn start(
     }
     namespaces::enter(parent, uid, gid).map_err(StartError::Namespaces)?;
 
+    // Bubblewrap starts while the host is looked at, and waits for its options.
+    let bwrap = Bwrap::start(spec, &given, Shape::default())?;
     let state = StateDir::open(&spec.state_dir, uid.as_raw())?;
     let table = MountInfo::parse(&std::fs::read("/proc/self/mountinfo")?);
     let mut layout = Layout::of(spec, &table, &state.path().to_string_lossy())?;
-    let host = Host::look(uid.as_raw(), gid.as_raw(), &spec.view)?;
+    let host = Host::look(uid.is_root(), &spec.view)?;
     let controlled = given.group.as_ref().map(|(_, controlled)| *controlled).unwrap_or_default();
     let frame: Vec<String> = host.frame().map(|(path, _)| path.clone()).collect();
-    let mut bwrap = Bwrap::start(spec, &host, layout.shape.hidden_within(&frame), given)?;
+    let hidden = layout.shape.hidden_within(&frame);
+    let mut bwrap = if hidden.is_empty() {
+        bwrap
+    } else {
+        drop(bwrap);
+        Bwrap::start(spec, &given, hidden)?
+    };
+    bwrap.give_options(spec, &host)?;
+    drop(given);
 
     let closed = closed(&layout)?;
     close(&mut layout, &closed, &spec.kept);
@@ -81,7 +96,7 @@ fn furnish(
     let first = first(spec, &layout, host);
     shown.extend(first.shown.clone());
     bwrap.prepare(first)?;
-    let (sandbox, mut fixed) = bwrap.wait_until_ready(owner, spec.view.has_own_tmp())?;
+    let (sandbox, mut fixed) = bwrap.wait_for_frame(owner, spec.view.has_own_tmp())?;
     fixed.retain(|path, _| match &spec.view {
         View::Roots { programs, .. } => layout.writable.contains(path) || programs.contains(path),
         View::HostRead { .. } => layout.writable.contains(path),
@@ -91,9 +106,21 @@ fn furnish(
         mounts.add(mount)?;
     }
     mounts.restore_masks()?;
+    bwrap.wait_until_ready(owner, mounts.sandbox())?;
+    if has_news(mounts.news())? {
+        mounts.restore_masks()?;
+    }
     bwrap.start_server(owner)?;
     owner.say(&Event::Started)?;
     Ok(mounts)
+}
+
+/// Whether there is news now.
+fn has_news(news: PollFd<'_>) -> io::Result<bool> {
+    let mut polled = [news];
+    poll(&mut polled, Some(&Timespec::default()))?;
+    let [polled] = polled;
+    Ok(!polled.revents().is_empty())
 }
 
 /// What is mounted when bubblewrap is ready.

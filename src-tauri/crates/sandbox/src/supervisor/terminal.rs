@@ -14,19 +14,18 @@ use std::{
 };
 
 use rustix::{
-    event::{PollFd, PollFlags, Timespec, poll},
-    io::{Errno, fcntl_dupfd_cloexec},
+    event::{PollFd, PollFlags, Timespec},
+    io::fcntl_dupfd_cloexec,
     stdio::stderr,
 };
-use serde::{Deserialize, Serialize};
 
 use super::{
-    Owner, StartError,
-    bwrap::Bwrap,
-    exit_code, read,
+    Owner, QUIET, StartError,
+    bwrap::{Bwrap, take_streams},
+    exit_code,
     start::{Given, start},
     streams::Streams,
-    taken,
+    wait,
 };
 use crate::{
     autostart::{Change, Finding, Rules, Watcher},
@@ -35,27 +34,17 @@ use crate::{
     masks::Restored,
     mounts::Mounts,
     spec::Spec,
-    sys::{
-        memory::let_go_of_code,
-        process::{close_on_exec_from, take_descriptor},
-        signals::Signals,
-    },
+    sys::{process::close_beside, signals::Signals},
 };
 
 /// What stands in front of everything we say.
 pub(crate) const NAME: &str = "ironcurtain-sandbox";
 
-/// The first word that has a command run in the foreground.
-pub(crate) const FOREGROUND: &str = "--foreground";
-/// In place of nothing: tell what is done.
-pub(crate) const DEBUG: &str = "debug";
-
 /// How the command's sandbox is called in the journal of what it can write to; there is one in this process.
 const SANDBOX: &str = "command";
 
 /// What a person's command is run in.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug)]
 pub(crate) struct Foreground {
     pub(crate) spec: Spec,
     /// The treatment of files that run later.
@@ -69,40 +58,34 @@ pub(super) struct Terminal {
     debug: bool,
 }
 
-/// Runs a command to its end. Arguments: the descriptors of the spec and of the socket which the proxy's listener goes
-/// through, or nothing; and whether to tell what is done. Signals are held back already.
-pub(crate) fn run_in_foreground(args: &[String]) -> ExitCode {
-    let [spec, egress, debug] = args else { return ExitCode::from(2) };
-    let (Ok(spec), Ok(egress)) = (take_descriptor(spec), taken(egress)) else { return ExitCode::from(2) };
-    in_foreground(spec.into(), egress, debug == DEBUG).unwrap_or_else(|error| {
-        // If standard error is closed, the exit status still says it.
-        let _ = writeln!(io::stderr(), "{NAME}: the sandbox could not be prepared: {error}");
-        ExitCode::from(FAILED)
-    })
-}
-
-fn in_foreground(spec: File, egress: Option<OwnedFd>, debug: bool) -> io::Result<ExitCode> {
-    let terminal =
-        Terminal { signals: Signals::hold()?, messages: fcntl_dupfd_cloexec(stderr(), 3)?.into(), debug };
-    close_on_exec_from(3)?;
+/// Runs a command to its end. `egress` is the socket that the proxy's listener goes through, where there is one.
+pub(crate) fn run_in_foreground(
+    foreground: Foreground,
+    egress: Option<OwnedFd>,
+    signals: Signals,
+    debug: bool,
+) -> io::Result<ExitCode> {
+    let terminal = Terminal { signals, messages: fcntl_dupfd_cloexec(stderr(), 3)?.into(), debug };
     let mut streams = match Streams::take() {
         Ok(streams) => streams,
         Err(error) => return terminal.failed(&StartError::Setup(error.to_string())),
     };
-    let (mut bwrap, mut mounts, mut watcher) = match terminal.start(spec, egress) {
+    let (mut bwrap, mut mounts, mut watcher) = match terminal.start(foreground, egress) {
         Ok(started) => started,
         Err(error) => return terminal.failed(&error),
     };
     let end = terminal.watch(&mut bwrap, &mut mounts, &mut watcher, &mut streams);
     let status = end.unwrap_or_else(|_| bwrap.kill());
     let lost = streams.finish();
-    drop(mounts);
     // All of it is looked at before anybody is told, which can fail.
     let found = watcher.finish(SANDBOX);
     found.iter().try_for_each(|finding| terminal.find(finding))?;
     for (name, error) in &lost {
         terminal.tell(&format!("{name} could not be written: {error}"))?;
     }
+    // The kernel takes some ten milliseconds to end watches and namespaces. If nobody else can wait for that, we do.
+    let slow = [watcher.as_fd(), mounts.sandbox().namespace()].into_iter().chain(bwrap.namespace());
+    let _ = close_beside(&slow.collect::<Vec<_>>());
     // A command that did not notice has not succeeded.
     Ok(if status == 0 && !lost.is_empty() { ExitCode::from(FAILED) } else { exit_code(status) })
 }
@@ -157,10 +140,13 @@ impl Terminal {
     }
 
     /// Starts the command in its sandbox, with an eye on what it can write to.
-    fn start(&self, orders: File, egress: Option<OwnedFd>) -> Result<(Bwrap, Mounts, Watcher), StartError> {
-        let Foreground { spec, autostart } = read(orders)?;
+    fn start(
+        &self,
+        Foreground { spec, autostart }: Foreground,
+        egress: Option<OwnedFd>,
+    ) -> Result<(Bwrap, Mounts, Watcher), StartError> {
         let mut watcher = None;
-        let given = Given { egress, group: None };
+        let given = Given { streams: take_streams()?, egress, group: None };
         let (bwrap, mounts) = start(None, &spec, &Owner::Terminal(self), given, |layout| {
             let watcher = watcher.insert(Watcher::new(spec.state_dir.as_ref())?);
             for finding in watcher.sweep().into_iter().flat_map(|(_, found)| found) {
@@ -183,10 +169,16 @@ impl Terminal {
         watcher: &mut Watcher,
         streams: &mut Streams,
     ) -> io::Result<i32> {
-        let_go_of_code();
+        let mut quiet = Some(QUIET);
         loop {
-            let [ended, mounted, named] =
-                wait(self.signals.as_fd(), bwrap.ended(), mounts, watcher, streams)?;
+            let signals = self.signals.as_fd();
+            let Some([ended, mounted, named]) =
+                wait_for_news(signals, bwrap.ended(), mounts, watcher, streams, quiet)?
+            else {
+                quiet = None;
+                bwrap.settle();
+                continue;
+            };
             if ended {
                 return Ok(bwrap.reap());
             }
@@ -221,23 +213,23 @@ impl Terminal {
 }
 
 /// Waits until there is a signal, news of `mounts` or `watcher`, or something to copy, or the command has ended; tells whether
-/// it has, and which news there is.
-fn wait(
+/// it has, and which news there is. Nothing when it has been `quiet`.
+fn wait_for_news(
     signals: BorrowedFd<'_>,
     ended: BorrowedFd<'_>,
     mounts: &Mounts,
     watcher: &Watcher,
     streams: &Streams,
-) -> io::Result<[bool; 3]> {
+    quiet: Option<Timespec>,
+) -> io::Result<Option<[bool; 3]>> {
     let [ended, signals, watched] =
         [ended, signals, watcher.as_fd()].map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
     let mut polled = vec![ended, mounts.news(), watched, signals];
     polled.extend(streams.polled());
     let patience = watcher.patience().and_then(|patience| Timespec::try_from(patience).ok());
-    match poll(&mut polled, patience.as_ref()) {
-        Ok(_) | Err(Errno::INTR) => {}
-        Err(error) => return Err(error.into()),
+    if !wait(&mut polled, quiet.or(patience).as_ref())? && quiet.is_some() {
+        return Ok(None);
     }
     let has = |place: usize| polled.get(place).is_some_and(|polled| !polled.revents().is_empty());
-    Ok([has(0), has(1), has(2)])
+    Ok(Some([has(0), has(1), has(2)]))
 }

@@ -94,6 +94,8 @@ pub(crate) struct FirstProcess {
     pid: Pid,
     /// Its exit status, once it was waited for: then the number may be another's.
     ended: Option<i32>,
+    /// Through this it tells why it could not become the program.
+    exec: File,
 }
 
 impl FirstProcess {
@@ -124,10 +126,17 @@ impl FirstProcess {
         let code = status.exit_status().or_else(|| Some(128 + status.terminating_signal()?));
         Ok(*self.ended.insert(code.unwrap_or(128)))
     }
+
+    /// The reason why it did not become the program, if it did not. Waits until that is known.
+    pub(crate) fn exec_error(&self) -> Option<io::Error> {
+        let mut said = [0; 4];
+        (&self.exec).read_exact(&mut said).ok()?;
+        Some(io::Error::from_raw_os_error(i32::from_le_bytes(said)))
+    }
 }
 
-/// Runs `command` as the first process of a new pid namespace. This process's other children stay in its own, unlike after
-/// `unshare`. Only for a process with one thread.
+/// Has a child run `command` as the first process of a new pid namespace. This process's other children stay in its own, unlike
+/// after `unshare`. Only for a process with one thread.
 pub(crate) fn spawn_first(command: &mut Command) -> io::Result<FirstProcess> {
     let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
     // SAFETY: without a stack, memory or settings to share it is `fork` with a flag more; as there, the supervisor, the only
@@ -139,23 +148,13 @@ pub(crate) fn spawn_first(command: &mut Command) -> io::Result<FirstProcess> {
     if child == 0 {
         drop(read);
         let error = command.exec().raw_os_error().unwrap_or(libc::EINVAL);
-        // Exec has closed the pipe if it worked; who reads this is told why it did not.
+        // Exec has closed the pipe if it worked.
         let _ = File::from(write).write_all(&error.to_le_bytes());
         // SAFETY: ends the calling process and touches no memory.
         unsafe { libc::_exit(1) }
     }
-    drop(write);
     let pid = i32::try_from(child).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::InvalidData)?;
-    let mut first = FirstProcess { pid, ended: None };
-    let mut said = Vec::new();
-    File::from(read).read_to_end(&mut said)?;
-    match <[u8; 4]>::try_from(said.as_slice()) {
-        Err(_) => Ok(first),
-        Ok(error) => {
-            first.wait()?;
-            Err(io::Error::from_raw_os_error(i32::from_le_bytes(error)))
-        }
-    }
+    Ok(FirstProcess { pid, ended: None, exec: read.into() })
 }
 
 /// A forked child that does not outlive this value.
@@ -176,8 +175,8 @@ pub(crate) fn fork(kept: BorrowedFd<'_>, work: impl FnOnce()) -> io::Result<Fork
     // SAFETY: as in `in_fork`.
     match unsafe { libc::fork() } {
         0 => {
-            let bound = set_parent_process_death_signal(Some(Signal::KILL)).map_err(io::Error::from);
-            let alone = bound.and_then(|()| close_all_but(kept));
+            let bound = set_parent_process_death_signal(Some(Signal::KILL));
+            let alone = bound.and_then(|()| close_all_but(3, &[kept]));
             if alone.is_ok() {
                 work();
             }
@@ -188,17 +187,33 @@ pub(crate) fn fork(kept: BorrowedFd<'_>, work: impl FnOnce()) -> io::Result<Fork
     }
 }
 
-/// In a forked child that never drops what its parent owns.
-fn close_all_but(kept: BorrowedFd<'_>) -> io::Result<()> {
-    let number = kept.as_raw_fd().cast_unsigned();
-    for (first, last) in [(3, number.saturating_sub(1)), (number + 1, u32::MAX)] {
-        // SAFETY: whoever owns these descriptors is in a copy of memory that nothing runs in any more: the child runs one
-        // closure, which has none of them, and leaves by `_exit`.
-        if first <= last && unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) } != 0 {
-            return Err(io::Error::last_os_error());
+/// Has a child close `descriptors` for the last time, when this process has ended: those that the kernel takes long to close. Only
+/// for a process with one thread, at its end.
+pub(crate) fn close_beside(descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
+    // SAFETY: as in `in_fork`. The child does nothing but leave.
+    match unsafe { libc::fork() } {
+        -1 => Err(io::Error::last_os_error()),
+        0 => {
+            let closed = close_all_but(0, descriptors);
+            // SAFETY: ends the calling process and touches no memory.
+            unsafe { libc::_exit(i32::from(closed.is_err())) }
         }
+        _ => Ok(()),
     }
-    Ok(())
+}
+
+/// Closes every descriptor from `first` on that is not `kept`, in a forked child that never drops what its parent owns.
+fn close_all_but(first: u32, kept: &[BorrowedFd<'_>]) -> Result<(), Errno> {
+    let mut kept: Vec<u32> = kept.iter().map(|kept| kept.as_raw_fd().cast_unsigned()).collect();
+    kept.sort_unstable();
+    let mut first = first;
+    for number in kept {
+        if first < number {
+            close_range(first, number - 1, 0)?;
+        }
+        first = number + 1;
+    }
+    close_range(first, u32::MAX, 0)
 }
 
 /// Enters new namespaces.
@@ -232,10 +247,20 @@ pub(crate) fn take_descriptor(number: &str) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(number) })
 }
 
+/// Closes every descriptor from `first` on. Only for a program that has opened none yet, or none any more.
+pub(crate) fn close_from(first: u32) -> Result<(), Errno> {
+    close_range(first, u32::MAX, 0)
+}
+
 /// Marks every descriptor from `first` on to be closed by exec.
 pub(crate) fn close_on_exec_from(first: u32) -> Result<(), Errno> {
-    // SAFETY: changes flags only; no descriptor is closed under its owner.
-    let done = unsafe { libc::syscall(libc::SYS_close_range, first, u32::MAX, libc::CLOSE_RANGE_CLOEXEC) };
+    close_range(first, u32::MAX, libc::CLOSE_RANGE_CLOEXEC)
+}
+
+fn close_range(first: u32, last: u32, flags: libc::c_uint) -> Result<(), Errno> {
+    // SAFETY: every caller either changes flags only, or is at a place where nobody owns the descriptors: before this program
+    // has opened any, or in a copy of memory that nothing else runs in, which is left by `_exit`.
+    let done = unsafe { libc::syscall(libc::SYS_close_range, first, last, flags) };
     if done == 0 {
         Ok(())
     } else {

@@ -22,7 +22,7 @@ pub(crate) struct Signals(File);
 impl Signals {
     /// Holds them back from now on. What is ignored already stays so.
     pub(crate) fn hold() -> io::Result<Self> {
-        hold_back()?;
+        mask(libc::SIG_BLOCK)?;
         let set = set();
         // SAFETY: makes a new descriptor for a set that is whole.
         let descriptor =
@@ -52,11 +52,6 @@ impl AsFd for Signals {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
-}
-
-/// Holds them back from now on, also in a program that this process becomes.
-pub(crate) fn hold_back() -> io::Result<()> {
-    mask(libc::SIG_BLOCK)
 }
 
 /// Holds them back no longer: for a child before exec, which would take the mask along.

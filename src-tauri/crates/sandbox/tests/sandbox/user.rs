@@ -7,7 +7,7 @@ use std::{
     process::Command,
 };
 
-use ironcurtain_sandbox::{COMMAND_PROGRAM, PROXY_PROGRAM};
+use ironcurtain_sandbox::PROXY_PROGRAM;
 
 use crate::harness::{PROGRAMS, launcher, probe, supervisor};
 
@@ -23,9 +23,8 @@ fn everything_holds_for_an_ordinary_user_too() {
     let copies = tempfile::Builder::new().prefix("sb").tempdir_in("/var/tmp").unwrap();
     fs::set_permissions(copies.path(), fs::Permissions::from_mode(0o755)).unwrap();
     let own = std::env::current_exe().unwrap();
-    let beside = [COMMAND_PROGRAM, PROXY_PROGRAM].map(|name| supervisor().with_file_name(name));
-    let [command, proxy] = &beside;
-    for program in [own.as_path(), &supervisor(), command, proxy, Path::new(&probe()), &launcher()] {
+    let proxy = supervisor().with_file_name(PROXY_PROGRAM);
+    for program in [own.as_path(), &supervisor(), &proxy, Path::new(&probe()), &launcher()] {
         fs::copy(program, copies.path().join(program.file_name().unwrap())).unwrap();
     }
     let place = copies.path().join("tmp");

@@ -68,7 +68,7 @@ impl Inside<'_> {
     /// Makes `path`, called `name` in `place`.
     pub(super) fn make(&mut self, place: &OwnedFd, path: &str, name: &str, kind: Kind) -> Result<(), Errno> {
         let on = mount_id(place)?;
-        if on == self.root_id {
+        if on == self.sandbox.root_id {
             create(self.writable_root()?, path.trim_start_matches('/'), kind)?;
         } else if Some(on) == self.sandbox.tmp_id {
             create(place, name, kind)?;

@@ -3,7 +3,7 @@
 use std::{
     fs::{self, File, OpenOptions},
     io::{BufRead, BufReader, Read, Write},
-    process::Stdio,
+    process::{Command, Stdio},
 };
 
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
@@ -143,4 +143,23 @@ fn a_limit_on_the_size_of_files_ends_the_command_and_not_who_writes_for_it() {
         assert!(said.contains("standard output could not be written: File too large"), "{said}");
     }
     assert_eq!(run("true", "true", 100_000), (Some(0), "ready\n".to_owned(), 100_000));
+}
+
+#[test]
+fn a_descriptor_that_came_along_is_let_go_at_once() {
+    let desk = Desk::new();
+    let fifo = desk.path("home/fifo");
+    assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    let ours = desk.command(&["cat"]);
+    let mut command = Command::new("sh");
+    command.args(["-c", r#"exec 9>"$0"; exec "$@""#, &fifo]).arg(ours.get_program()).args(ours.get_args());
+    command.envs(ours.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    command.current_dir(desk.path("work")).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    // This ends when nobody has its other end any more; the command still runs.
+    assert_eq!(fs::read_to_string(&fifo).unwrap(), "");
+    child.stdin.take().unwrap().write_all(b"said\n").unwrap();
+    let mut said = String::new();
+    child.stdout.take().unwrap().read_to_string(&mut said).unwrap();
+    assert_eq!((said.as_str(), child.wait().unwrap().code()), ("said\n", Some(0)));
 }
