@@ -19,6 +19,7 @@ mod hello;
 mod host;
 mod http;
 mod io;
+mod proxy;
 mod record;
 mod refusal;
 mod resolve;
@@ -32,11 +33,12 @@ pub use connections::Connections;
 pub use environment::environment;
 pub use hello::{Hello, HelloError, inspect};
 pub use host::{Host, HostError, Target};
+pub use proxy::{Limits, Proxy};
 pub use record::{Event, Protocol, Record, Verdict};
 pub use refusal::Refusal;
 pub use resolve::{Resolve, SystemResolver};
 pub use rules::{By, Decision, Grant, RuleError, Rules};
-pub use serve::{Limits, Proxy, serve};
+pub use serve::serve;
 
 /// The port the proxy has inside the sandbox's network namespace.
 pub const PORT: u16 = 3128;

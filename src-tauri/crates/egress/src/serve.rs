@@ -1,72 +1,16 @@
 //! Accepts what the sandbox opens, finds out which language it speaks, and keeps every bound.
 
-use crate::ask::Ask;
-use crate::connections::Connections;
 use crate::gate::Gate;
 use crate::io::Watched;
-use crate::record::Record;
-use crate::resolve::Resolve;
-use crate::rules::Rules;
+use crate::proxy::Proxy;
 use crate::{http, socks};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
-
-/// What one proxy needs.
-pub struct Proxy {
-    /// The server behind it, for the record.
-    pub server: String,
-    /// What may be reached. It may change at any time: connections that it no longer allows are cut. When its sender is
-    /// gone, so is every permission.
-    pub rules: watch::Receiver<Arc<Rules>>,
-    /// Who is asked about what the rules do not know; without anybody, it is refused.
-    pub ask: Option<Arc<dyn Ask>>,
-    /// Where decisions are written down.
-    pub record: Arc<dyn Record>,
-    /// Who knows the addresses of names.
-    pub resolve: Arc<dyn Resolve>,
-    /// Where open connections are counted.
-    pub connections: Connections,
-    /// The bounds.
-    pub limits: Limits,
-}
-
-/// How much and how long.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
-    /// Connections at a time; more wait in the kernel's queue.
-    pub connections: usize,
-    /// The longest head of a request, in bytes.
-    pub head: usize,
-    /// For each step in which the client has to say something: first byte, head, SOCKS greeting, ClientHello.
-    pub handshake: Duration,
-    /// For one look-up of a name.
-    pub resolve: Duration,
-    /// For each address that is dialled.
-    pub dial: Duration,
-    /// For an answer to a question; whoever asks has a shorter one.
-    pub answer: Duration,
-    /// For a connection on which nothing passes.
-    pub idle: Duration,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            connections: 256,
-            head: 64 * 1024,
-            handshake: Duration::from_secs(20),
-            resolve: Duration::from_secs(15),
-            dial: Duration::from_secs(15),
-            answer: Duration::from_secs(40 * 60),
-            idle: Duration::from_secs(60 * 60),
-        }
-    }
-}
 
 /// Serves the listener until it fails; the error says how. Dropping the future ends every connection.
 pub async fn serve(listener: std::net::TcpListener, proxy: Proxy) -> io::Error {

@@ -12,7 +12,6 @@ const KNOWN: &[&str] = &[
     "ironcurtain_policy::{arguments, call}",
     "ironcurtain_policy_tools::propose::{meaning, named, unclear}",
     "ironcurtain_daemon::consent::{build, host}",
-    "ironcurtain_egress::{gate, http, serve, socks, tunnel}",
     "ironcurtain_policy::judge::{cover, explain}",
     "ironcurtain_sandbox::{masks, mounts}",
     "ironcurtain_sandbox::supervisor::{bwrap, owner, start, terminal}",
