@@ -15,7 +15,7 @@ pub use store::StoreError;
 
 use crate::mounts::Need;
 use ironcurtain_audit::Entry;
-use ironcurtain_egress::{Host, Target};
+use ironcurtain_egress::{Host, HostPort};
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::{AccessSet, GrantKind};
 use std::fmt;
@@ -54,7 +54,7 @@ pub enum Granted {
     /// Files, by path.
     Files(Files),
     /// One port of one host.
-    Host(Target),
+    Host(HostPort),
 }
 
 /// Files that are granted.
@@ -112,11 +112,11 @@ impl StandingGrant {
 
     /// The host it opens, if it does, as the proxy needs it.
     #[must_use]
-    pub fn for_proxy(&self) -> Option<ironcurtain_egress::Grant> {
+    pub fn for_proxy(&self) -> Option<ironcurtain_egress::GrantedHost> {
         match &self.what {
             Granted::Files(_) => None,
             Granted::Host(target) => {
-                Some(ironcurtain_egress::Grant { id: self.id.clone(), target: target.clone() })
+                Some(ironcurtain_egress::GrantedHost { id: self.id.clone(), target: target.clone() })
             }
         }
     }
@@ -322,13 +322,13 @@ mod tests {
     #[tokio::test]
     async fn a_host_is_granted_like_files_are() {
         let dir = tempfile::tempdir().unwrap();
-        let target = Target::parse("docs.example.org:443", None).unwrap();
+        let target = HostPort::parse("docs.example.org:443", None).unwrap();
         let host =
             StandingGrant { what: Granted::Host(target.clone()), ..grant("h", Lifetime::Always, None) };
         open(dir.path()).0.add(vec![host.clone()]).await.unwrap();
         let grants = open(dir.path()).0;
         assert_eq!(grants.now().grants, std::slice::from_ref(&host));
-        assert_eq!(host.for_proxy(), Some(ironcurtain_egress::Grant { id: "h".into(), target }));
+        assert_eq!(host.for_proxy(), Some(ironcurtain_egress::GrantedHost { id: "h".into(), target }));
         let gate = host.for_gate().map(|gate| (gate.host, gate.port));
         assert_eq!(gate, Some(("docs.example.org".to_owned(), 443)));
         assert_eq!((host.for_judging(), host.what.to_string()), (None, "docs.example.org:443".to_owned()));

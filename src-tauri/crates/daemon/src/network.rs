@@ -17,7 +17,7 @@ pub use reach::Loan;
 use crate::config::NetworkSettings;
 use asking::HostAsker;
 use ironcurtain_egress::{
-    Ask, Connections, Limits, Proxy, Record, RuleError, Rules, SystemResolver, Target, serve,
+    AskHost, Connections, HostPort, HostRules, Proxy, ProxyLimits, Record, RuleError, SystemResolver, serve,
 };
 use reach::ReachableHosts;
 use recording::ConnectionRecorder;
@@ -34,7 +34,7 @@ pub struct ServerNetwork {
     caller: Arc<Caller>,
     reach: Arc<ReachableHosts>,
     connections: Connections,
-    ask: Option<Arc<dyn Ask>>,
+    ask: Option<Arc<dyn AskHost>>,
     record: Arc<dyn Record>,
     _following: EndOnDrop,
 }
@@ -58,8 +58,8 @@ impl Drop for EndOnDrop {
 ///
 /// # Errors
 /// [`RuleError`], naming the pattern.
-pub fn rules(settings: &NetworkSettings) -> Result<Rules, RuleError> {
-    Rules::new(&settings.allowed_domains, &settings.denied_domains, settings.ask_unknown)
+pub fn rules(settings: &NetworkSettings) -> Result<HostRules, RuleError> {
+    HostRules::new(&settings.allowed_domains, &settings.denied_domains, settings.ask_unknown)
 }
 
 impl ServerNetwork {
@@ -74,7 +74,7 @@ impl ServerNetwork {
         }
         let (caller, reach) = (Arc::new(caller), Arc::new(ReachableHosts::new(rules)));
         let following = tokio::spawn(follow(caller.clone(), reach.clone())).abort_handle();
-        let person = || -> Arc<dyn Ask> { Arc::new(HostAsker::new(caller.clone(), reach.clone())) };
+        let person = || -> Arc<dyn AskHost> { Arc::new(HostAsker::new(caller.clone(), reach.clone())) };
         Ok(Some(Arc::new(Self {
             ask: settings.ask_unknown.then(person),
             record: Arc::new(ConnectionRecorder::new(caller.clone())),
@@ -96,7 +96,7 @@ impl ServerNetwork {
             record: self.record.clone(),
             resolve: Arc::new(SystemResolver),
             connections: self.connections.clone(),
-            limits: Limits::default(),
+            limits: ProxyLimits::default(),
         };
         let task = tokio::spawn(async move {
             let problem = serve(listener, proxy).await;
@@ -107,13 +107,13 @@ impl ServerNetwork {
 
     /// Whether the person could let the server reach this.
     #[must_use]
-    pub fn could_reach(&self, target: &Target) -> bool {
+    pub fn could_reach(&self, target: &HostPort) -> bool {
         self.reach.could_open(target)
     }
 
     /// Lets the server reach these while one call of it is under way.
     #[must_use]
-    pub fn lend(&self, call: &str, targets: Vec<Target>) -> Loan {
+    pub fn lend(&self, call: &str, targets: Vec<HostPort>) -> Loan {
         ReachableHosts::lend(&self.reach, call, targets)
     }
 

@@ -1,11 +1,11 @@
 //! `egress-connect --connect HOST PORT`: what ssh's `ProxyCommand` is given, by itself.
 
-use ironcurtain_egress::connect::{ConnectError, run};
+use ironcurtain_egress::connect::{ProxyConnectError, run};
 
-fn main() -> Result<(), ConnectError> {
+fn main() -> Result<(), ProxyConnectError> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [_, host, port] = arguments.as_slice() else {
-        return Err(ConnectError::Target(arguments.join(" ")));
+        return Err(ProxyConnectError::Target(arguments.join(" ")));
     };
     run(host, port, std::env::var("HTTP_PROXY").ok().as_deref())
 }

@@ -9,7 +9,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
 /// Why an address is not public.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Place {
+pub enum AddressScope {
     /// It stands for no address at all.
     Unspecified,
     /// This machine.
@@ -30,7 +30,7 @@ pub enum Place {
     Own,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for AddressScope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Unspecified => "stands for no machine",
@@ -48,10 +48,10 @@ impl fmt::Display for Place {
 
 /// What is wrong with an address; nothing when it is public.
 #[must_use]
-pub fn place(address: IpAddr) -> Option<Place> {
+pub fn scope(address: IpAddr) -> Option<AddressScope> {
     match address {
-        IpAddr::V4(v4) => place_v4(v4),
-        IpAddr::V6(v6) => place_v6(v6),
+        IpAddr::V4(v4) => scope_v4(v4),
+        IpAddr::V6(v6) => scope_v6(v6),
     }
 }
 
@@ -71,49 +71,49 @@ pub fn is_own(address: IpAddr) -> bool {
     route().is_ok_and(|source| source == address)
 }
 
-fn place_v4(address: Ipv4Addr) -> Option<Place> {
+fn scope_v4(address: Ipv4Addr) -> Option<AddressScope> {
     match address.octets() {
         // Azure's is a public address; the others are in ranges that are refused below as well.
         [168, 63, 129, 16]
         | [169, 254, 169, 254]
         | [169, 254, 170, 2 | 23]
         | [100, 100, 100, 200]
-        | [192, 0, 0, 192] => Some(Place::Metadata),
-        [0, ..] => Some(Place::Unspecified),
-        [127, ..] => Some(Place::Loopback),
-        [169, 254, ..] => Some(Place::LinkLocal),
-        [10, ..] | [172, 16..=31, ..] | [192, 168, ..] => Some(Place::Private),
-        [100, 64..=127, ..] => Some(Place::Shared),
-        [224..=239, ..] => Some(Place::Multicast),
+        | [192, 0, 0, 192] => Some(AddressScope::Metadata),
+        [0, ..] => Some(AddressScope::Unspecified),
+        [127, ..] => Some(AddressScope::Loopback),
+        [169, 254, ..] => Some(AddressScope::LinkLocal),
+        [10, ..] | [172, 16..=31, ..] | [192, 168, ..] => Some(AddressScope::Private),
+        [100, 64..=127, ..] => Some(AddressScope::Shared),
+        [224..=239, ..] => Some(AddressScope::Multicast),
         [192, 0, 0 | 2, _]
         | [192, 88, 99, _]
         | [198, 18 | 19, ..]
         | [198, 51, 100, _]
         | [203, 0, 113, _]
-        | [240..=255, ..] => Some(Place::Reserved),
+        | [240..=255, ..] => Some(AddressScope::Reserved),
         _ => None,
     }
 }
 
-fn place_v6(address: Ipv6Addr) -> Option<Place> {
+fn scope_v6(address: Ipv6Addr) -> Option<AddressScope> {
     if let Some(inner) = carried(address) {
-        return place_v4(inner);
+        return scope_v4(inner);
     }
     match address.segments() {
-        [0, 0, 0, 0, 0, 0, 0, 0] => Some(Place::Unspecified),
-        [0, 0, 0, 0, 0, 0, 0, 1] => Some(Place::Loopback),
+        [0, 0, 0, 0, 0, 0, 0, 0] => Some(AddressScope::Unspecified),
+        [0, 0, 0, 0, 0, 0, 0, 1] => Some(AddressScope::Loopback),
         [0xfd00, 0x0ec2, 0, 0, 0, 0, 0, 0x0254] | [0xfd20, 0x00ce, 0, 0, 0, 0, 0, 0x0254] => {
-            Some(Place::Metadata)
+            Some(AddressScope::Metadata)
         }
-        [0xfe80..=0xfeff, ..] => Some(Place::LinkLocal),
-        [0xfc00..=0xfdff, ..] => Some(Place::Private),
-        [0xff00..=0xffff, ..] => Some(Place::Multicast),
+        [0xfe80..=0xfeff, ..] => Some(AddressScope::LinkLocal),
+        [0xfc00..=0xfdff, ..] => Some(AddressScope::Private),
+        [0xff00..=0xffff, ..] => Some(AddressScope::Multicast),
         // Teredo, ORCHID, benchmarks and documentation, within global unicast.
         [0x2001, 0x0000 | 0x0002 | 0x0010..=0x002f | 0x0db8, ..] | [0x3fff, 0x0000..=0x0fff, ..] => {
-            Some(Place::Reserved)
+            Some(AddressScope::Reserved)
         }
         [0x2000..=0x3fff, ..] => None,
-        _ => Some(Place::Reserved),
+        _ => Some(AddressScope::Reserved),
     }
 }
 
@@ -133,35 +133,65 @@ fn carried(address: Ipv6Addr) -> Option<Ipv4Addr> {
 mod tests {
     use super::*;
 
-    fn of(text: &str) -> Option<Place> {
-        place(text.parse().unwrap())
+    fn of(text: &str) -> Option<AddressScope> {
+        scope(text.parse().unwrap())
     }
 
     #[test]
     fn each_range_is_known_at_both_ends_and_the_neighbours_are_public() {
         for (first, last, place, before, after) in [
-            ("10.0.0.0", "10.255.255.255", Place::Private, Some("9.255.255.255"), Some("11.0.0.0")),
-            ("172.16.0.0", "172.31.255.255", Place::Private, Some("172.15.255.255"), Some("172.32.0.0")),
-            ("192.168.0.0", "192.168.255.255", Place::Private, Some("192.167.255.255"), Some("192.169.0.0")),
-            ("100.64.0.0", "100.127.255.255", Place::Shared, Some("100.63.255.255"), Some("100.128.0.0")),
-            ("127.0.0.0", "127.255.255.255", Place::Loopback, Some("126.255.255.255"), Some("128.0.0.0")),
+            ("10.0.0.0", "10.255.255.255", AddressScope::Private, Some("9.255.255.255"), Some("11.0.0.0")),
+            (
+                "172.16.0.0",
+                "172.31.255.255",
+                AddressScope::Private,
+                Some("172.15.255.255"),
+                Some("172.32.0.0"),
+            ),
+            (
+                "192.168.0.0",
+                "192.168.255.255",
+                AddressScope::Private,
+                Some("192.167.255.255"),
+                Some("192.169.0.0"),
+            ),
+            (
+                "100.64.0.0",
+                "100.127.255.255",
+                AddressScope::Shared,
+                Some("100.63.255.255"),
+                Some("100.128.0.0"),
+            ),
+            (
+                "127.0.0.0",
+                "127.255.255.255",
+                AddressScope::Loopback,
+                Some("126.255.255.255"),
+                Some("128.0.0.0"),
+            ),
             (
                 "169.254.0.0",
                 "169.254.255.255",
-                Place::LinkLocal,
+                AddressScope::LinkLocal,
                 Some("169.253.255.255"),
                 Some("169.255.0.0"),
             ),
-            ("0.0.0.0", "0.255.255.255", Place::Unspecified, None, Some("1.0.0.0")),
-            ("224.0.0.0", "239.255.255.255", Place::Multicast, Some("223.255.255.255"), None),
-            ("198.18.0.0", "198.19.255.255", Place::Reserved, Some("198.17.255.255"), Some("198.20.0.0")),
-            ("240.0.0.0", "255.255.255.255", Place::Reserved, None, None),
-            ("fc00::", "fdff:ffff::", Place::Private, None, None),
-            ("fe80::", "febf::", Place::LinkLocal, None, None),
-            ("ff00::", "ffff::", Place::Multicast, None, None),
-            ("2001:db8::", "2001:db8:ffff::", Place::Reserved, Some("2001:db7::"), Some("2001:db9::")),
-            ("2001::", "2001:0:ffff::", Place::Reserved, None, Some("2001:1::")),
-            ("64:ff9b:1::", "64:ff9b:1:ffff::", Place::Reserved, None, None),
+            ("0.0.0.0", "0.255.255.255", AddressScope::Unspecified, None, Some("1.0.0.0")),
+            ("224.0.0.0", "239.255.255.255", AddressScope::Multicast, Some("223.255.255.255"), None),
+            (
+                "198.18.0.0",
+                "198.19.255.255",
+                AddressScope::Reserved,
+                Some("198.17.255.255"),
+                Some("198.20.0.0"),
+            ),
+            ("240.0.0.0", "255.255.255.255", AddressScope::Reserved, None, None),
+            ("fc00::", "fdff:ffff::", AddressScope::Private, None, None),
+            ("fe80::", "febf::", AddressScope::LinkLocal, None, None),
+            ("ff00::", "ffff::", AddressScope::Multicast, None, None),
+            ("2001:db8::", "2001:db8:ffff::", AddressScope::Reserved, Some("2001:db7::"), Some("2001:db9::")),
+            ("2001::", "2001:0:ffff::", AddressScope::Reserved, None, Some("2001:1::")),
+            ("64:ff9b:1::", "64:ff9b:1:ffff::", AddressScope::Reserved, None, None),
         ] {
             assert_eq!((of(first), of(last)), (Some(place), Some(place)), "{first}");
             for neighbour in [before, after].into_iter().flatten() {
@@ -175,7 +205,7 @@ mod tests {
         for text in
             ["169.254.169.254", "fd00:ec2::254", "100.100.100.200", "168.63.129.16", "::ffff:169.254.169.254"]
         {
-            assert_eq!(of(text), Some(Place::Metadata), "{text}");
+            assert_eq!(of(text), Some(AddressScope::Metadata), "{text}");
         }
     }
 
@@ -183,16 +213,16 @@ mod tests {
     fn what_carries_an_address_is_that_address() {
         for form in ["::ffff:{}", "::ffff:0:{}", "64:ff9b::{}"] {
             let carrying = |inner: &str| of(&form.replace("{}", inner));
-            assert_eq!(carrying("127.0.0.1"), Some(Place::Loopback), "{form}");
-            assert_eq!(carrying("10.1.2.3"), Some(Place::Private), "{form}");
+            assert_eq!(carrying("127.0.0.1"), Some(AddressScope::Loopback), "{form}");
+            assert_eq!(carrying("10.1.2.3"), Some(AddressScope::Private), "{form}");
             assert_eq!(carrying("1.1.1.1"), None, "{form}");
         }
         assert_eq!(
             (of("2002:7f00:1::"), of("2002:a01:203::1")),
-            (Some(Place::Loopback), Some(Place::Private))
+            (Some(AddressScope::Loopback), Some(AddressScope::Private))
         );
-        assert_eq!((of("2002:101:101::1"), of("::127.0.0.1")), (None, Some(Place::Reserved)));
-        assert_eq!((of("::1"), of("::")), (Some(Place::Loopback), Some(Place::Unspecified)));
+        assert_eq!((of("2002:101:101::1"), of("::127.0.0.1")), (None, Some(AddressScope::Reserved)));
+        assert_eq!((of("::1"), of("::")), (Some(AddressScope::Loopback), Some(AddressScope::Unspecified)));
         assert_eq!(of("2606:4700::1111"), None);
     }
 

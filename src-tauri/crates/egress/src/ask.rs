@@ -3,8 +3,8 @@
 //! - Connections that wait for the same target share one question; it is taken away when the last of them is gone.
 //! - Whatever the answer, the rules have the last word after it.
 
-use crate::Boxed;
-use crate::host::Target;
+use crate::BoxFuture;
+use crate::host::HostPort;
 use futures_util::FutureExt;
 use futures_util::future::{Shared, WeakShared};
 use std::collections::HashMap;
@@ -12,14 +12,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// Whoever can decide on a target that the rules do not know.
-pub trait Ask: Send + Sync + 'static {
+pub trait AskHost: Send + Sync + 'static {
     /// Asks. Dropping the future takes the question away.
-    fn ask(&self, target: Target) -> Boxed<'static, Answer>;
+    fn ask(&self, target: HostPort) -> BoxFuture<'static, HostAnswer>;
 }
 
 /// What the answer was.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Answer {
+pub enum HostAnswer {
     /// The connections that waited for it may go.
     Once,
     /// The rules know the target by now; they are asked again.
@@ -31,27 +31,27 @@ pub enum Answer {
     },
 }
 
-type Question = Shared<Boxed<'static, Answer>>;
-type Open = HashMap<Target, WeakShared<Boxed<'static, Answer>>>;
+type Question = Shared<BoxFuture<'static, HostAnswer>>;
+type Open = HashMap<HostPort, WeakShared<BoxFuture<'static, HostAnswer>>>;
 
 /// The questions of one server.
-pub(crate) struct Questions {
-    ask: Arc<dyn Ask>,
+pub(crate) struct PendingQuestions {
+    ask: Arc<dyn AskHost>,
     open: Mutex<Open>,
     bound: Duration,
 }
 
-impl Questions {
-    pub(crate) fn new(ask: Arc<dyn Ask>, bound: Duration) -> Self {
+impl PendingQuestions {
+    pub(crate) fn new(ask: Arc<dyn AskHost>, bound: Duration) -> Self {
         Self { ask, open: Mutex::default(), bound }
     }
 
     /// The answer, by joining a question that is open already or by asking.
-    pub(crate) async fn ask(&self, target: &Target) -> Answer {
+    pub(crate) async fn ask(&self, target: &HostPort) -> HostAnswer {
         self.question(target).await
     }
 
-    fn question(&self, target: &Target) -> Question {
+    fn question(&self, target: &HostPort) -> Question {
         // A map is whole after every step of its owner.
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let joined =
@@ -62,10 +62,10 @@ impl Questions {
         open.retain(|_, question| question.upgrade().is_some());
         let (asked, bound) = (self.ask.ask(target.clone()), self.bound);
         let question = async move {
-            let late = Answer::No { why: "nobody answered in time".to_owned() };
+            let late = HostAnswer::No { why: "nobody answered in time".to_owned() };
             tokio::time::timeout(bound, asked).await.unwrap_or(late)
         };
-        let question: Boxed<'static, Answer> = Box::pin(question);
+        let question: BoxFuture<'static, HostAnswer> = Box::pin(question);
         let question = question.shared();
         if let Some(weak) = question.downgrade() {
             open.insert(target.clone(), weak);
@@ -84,7 +84,7 @@ mod tests {
     struct Person {
         asked: AtomicUsize,
         open: Arc<AtomicUsize>,
-        answer: watch::Sender<Option<Answer>>,
+        answer: watch::Sender<Option<HostAnswer>>,
     }
 
     struct Open(Arc<AtomicUsize>);
@@ -95,8 +95,8 @@ mod tests {
         }
     }
 
-    impl Ask for Person {
-        fn ask(&self, _: Target) -> Boxed<'static, Answer> {
+    impl AskHost for Person {
+        fn ask(&self, _: HostPort) -> BoxFuture<'static, HostAnswer> {
             self.asked.fetch_add(1, Ordering::SeqCst);
             self.open.fetch_add(1, Ordering::SeqCst);
             let (open, mut answer) = (Open(self.open.clone()), self.answer.subscribe());
@@ -108,14 +108,14 @@ mod tests {
         }
     }
 
-    fn person() -> (Arc<Person>, Questions) {
+    fn person() -> (Arc<Person>, PendingQuestions) {
         let answer = watch::channel(None).0;
         let person = Arc::new(Person { asked: AtomicUsize::new(0), open: Arc::default(), answer });
-        (person.clone(), Questions::new(person, Duration::from_secs(60)))
+        (person.clone(), PendingQuestions::new(person, Duration::from_secs(60)))
     }
 
-    fn target(text: &str) -> Target {
-        Target::parse(text, None).unwrap()
+    fn target(text: &str) -> HostPort {
+        HostPort::parse(text, None).unwrap()
     }
 
     #[tokio::test(start_paused = true)]
@@ -125,12 +125,12 @@ mod tests {
         let tell = async {
             tokio::task::yield_now().await;
             assert_eq!(person.asked.load(Ordering::SeqCst), 2);
-            person.answer.send_replace(Some(Answer::Once));
+            person.answer.send_replace(Some(HostAnswer::Once));
         };
         let (a, b, c, ()) =
             tokio::join!(questions.ask(&one), questions.ask(&one), questions.ask(&other), tell);
-        assert_eq!([a, b, c], [Answer::Once, Answer::Once, Answer::Once]);
-        assert_eq!(questions.ask(&one).await, Answer::Once);
+        assert_eq!([a, b, c], [HostAnswer::Once, HostAnswer::Once, HostAnswer::Once]);
+        assert_eq!(questions.ask(&one).await, HostAnswer::Once);
         assert_eq!(person.asked.load(Ordering::SeqCst), 3, "an answer for once is not kept");
     }
 
@@ -146,7 +146,7 @@ mod tests {
         assert_eq!(open(), 1);
         drop(second);
         assert_eq!(open(), 0);
-        assert_eq!(questions.ask(&one).await, Answer::No { why: "nobody answered in time".into() });
+        assert_eq!(questions.ask(&one).await, HostAnswer::No { why: "nobody answered in time".into() });
         assert_eq!((open(), person.asked.load(Ordering::SeqCst)), (0, 2));
     }
 }

@@ -14,7 +14,7 @@ const ANSWER_BOUND: Duration = Duration::from_secs(45 * 60);
 
 /// Why there is no connection.
 #[derive(Debug, thiserror::Error)]
-pub enum ConnectError {
+pub enum ProxyConnectError {
     /// Host or port cannot stand in a request.
     #[error("`{0}` is not a host and port")]
     Target(String),
@@ -35,26 +35,26 @@ pub enum ConnectError {
 /// `http_proxy` is the value of `HTTP_PROXY`, which says where the proxy is; without one it is where the sandbox has it.
 ///
 /// # Errors
-/// [`ConnectError`], for whoever reads the program's error output.
-pub fn run(host: &str, port: &str, http_proxy: Option<&str>) -> Result<(), ConnectError> {
+/// [`ProxyConnectError`], for whoever reads the program's error output.
+pub fn run(host: &str, port: &str, http_proxy: Option<&str>) -> Result<(), ProxyConnectError> {
     let proxy = http_proxy
         .and_then(|url| url.strip_prefix("http://")?.trim_end_matches('/').parse().ok())
         .unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], crate::PORT)));
     let stream = connect(proxy, host, port)?;
-    copy(stream, io::stdin(), io::stdout().lock()).map_err(|source| ConnectError::Io { proxy, source })
+    copy(stream, io::stdin(), io::stdout().lock()).map_err(|source| ProxyConnectError::Io { proxy, source })
 }
 
 /// Connects to `host` and `port` by way of the proxy.
 ///
 /// # Errors
-/// [`ConnectError`], for whoever reads the program's error output.
-pub fn connect(proxy: SocketAddr, host: &str, port: &str) -> Result<TcpStream, ConnectError> {
+/// [`ProxyConnectError`], for whoever reads the program's error output.
+pub fn connect(proxy: SocketAddr, host: &str, port: &str) -> Result<TcpStream, ProxyConnectError> {
     let target = if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
     let clean = target.bytes().all(|b| b.is_ascii_graphic()) && port.parse::<u16>().is_ok_and(|p| p != 0);
     if !clean {
-        return Err(ConnectError::Target(target.escape_debug().to_string()));
+        return Err(ProxyConnectError::Target(target.escape_debug().to_string()));
     }
-    let io = |source| ConnectError::Io { proxy, source };
+    let io = |source| ProxyConnectError::Io { proxy, source };
     let mut stream = TcpStream::connect(proxy).map_err(io)?;
     stream.set_read_timeout(Some(ANSWER_BOUND)).map_err(io)?;
     stream
@@ -69,7 +69,11 @@ pub fn connect(proxy: SocketAddr, host: &str, port: &str) -> Result<TcpStream, C
     // Without its words the status line has to do.
     let _ = stream.take(LONGEST_ANSWER as u64).read_to_string(&mut why);
     let status = head.lines().next().unwrap_or_default();
-    Err(ConnectError::Refused(if why.trim().is_empty() { status.to_owned() } else { why.trim().to_owned() }))
+    Err(ProxyConnectError::Refused(if why.trim().is_empty() {
+        status.to_owned()
+    } else {
+        why.trim().to_owned()
+    }))
 }
 
 /// Copies both ways between a connection and a pair of streams, until the other side has ended.
@@ -172,8 +176,11 @@ mod tests {
         for (host, port) in
             [("a b", "22"), ("a\r\nX: y", "22"), ("a", "0"), ("a", "x"), ("a", "70000"), ("\u{e9}", "22")]
         {
-            assert!(matches!(connect(nowhere, host, port), Err(ConnectError::Target(_))), "{host}:{port}");
+            assert!(
+                matches!(connect(nowhere, host, port), Err(ProxyConnectError::Target(_))),
+                "{host}:{port}"
+            );
         }
-        assert!(matches!(connect(nowhere, "a", "22"), Err(ConnectError::Io { .. })));
+        assert!(matches!(connect(nowhere, "a", "22"), Err(ProxyConnectError::Io { .. })));
     }
 }

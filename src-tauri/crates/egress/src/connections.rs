@@ -2,49 +2,50 @@
 //!
 //! - A connection is counted before the rules are asked about it for the last time, so that none is missed.
 
-use crate::host::Target;
-use crate::rules::{By, Rules};
+use crate::host::HostPort;
+use crate::rules::{HostRules, PermittedBy};
 use std::collections::BTreeMap;
 use tokio::sync::watch;
 
 /// The open connections of one proxy; clones are the same.
 #[derive(Debug, Clone, Default)]
-pub struct Connections(watch::Sender<Counted>);
+pub struct Connections(watch::Sender<OpenSet>);
 
 #[derive(Debug, Default)]
-struct Counted {
+struct OpenSet {
     next: u64,
-    open: BTreeMap<u64, (Target, By)>,
+    open: BTreeMap<u64, (HostPort, PermittedBy)>,
 }
 
 /// One connection, for as long as it is kept.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct CountedConnection {
     number: u64,
     all: Connections,
 }
 
 impl Connections {
     /// Completes when no connection is open but those that these rules go on allowing.
-    pub async fn all_within(&self, rules: &Rules) {
+    pub async fn all_within(&self, rules: &HostRules) {
         let mut counted = self.0.subscribe();
-        let only_allowed = |counted: &Counted| counted.open.values().all(|(to, by)| rules.go_on(to, by));
+        let only_allowed =
+            |counted: &OpenSet| counted.open.values().all(|(to, by)| rules.still_allows(to, by));
         // Its sender is borrowed for as long as this runs.
         let _ = counted.wait_for(only_allowed).await.is_ok();
     }
 
-    pub(crate) fn count(&self, target: Target, by: By) -> Place {
+    pub(crate) fn count(&self, target: HostPort, by: PermittedBy) -> CountedConnection {
         let mut number = 0;
         self.0.send_modify(|counted| {
             number = counted.next;
             counted.next += 1;
             counted.open.insert(number, (target, by));
         });
-        Place { number, all: self.clone() }
+        CountedConnection { number, all: self.clone() }
     }
 }
 
-impl Drop for Place {
+impl Drop for CountedConnection {
     fn drop(&mut self) {
         self.all.0.send_modify(|counted| drop(counted.open.remove(&self.number)));
     }
@@ -58,16 +59,16 @@ mod tests {
     #[tokio::test]
     async fn what_is_no_longer_allowed_is_waited_for_and_what_is_allowed_is_not() {
         let all = Connections::default();
-        let target = |text| Target::parse(text, None).unwrap();
-        let allowed = all.count(target("a.test:443"), By::Rule("a.test".into()));
-        let granted = all.count(target("b.test:443"), By::Grant("g".into()));
-        let once = all.count(target("b.test:443"), By::Once);
-        let rules = Rules::new(["a.test"], [""; 0], true).unwrap();
+        let target = |text| HostPort::parse(text, None).unwrap();
+        let allowed = all.count(target("a.test:443"), PermittedBy::Rule("a.test".into()));
+        let granted = all.count(target("b.test:443"), PermittedBy::Grant("g".into()));
+        let once = all.count(target("b.test:443"), PermittedBy::Once);
+        let rules = HostRules::new(["a.test"], [""; 0], true).unwrap();
         assert!(all.all_within(&rules).now_or_never().is_none());
         drop(granted);
         assert!(all.all_within(&rules).now_or_never().is_some(), "what was allowed once stays");
-        assert!(all.all_within(&Rules::default()).now_or_never().is_none());
+        assert!(all.all_within(&HostRules::default()).now_or_never().is_none());
         drop((allowed, once));
-        assert!(all.all_within(&Rules::default()).now_or_never().is_some());
+        assert!(all.all_within(&HostRules::default()).now_or_never().is_some());
     }
 }

@@ -14,14 +14,14 @@ const LONGEST_NAME: usize = 255;
 
 /// A ClientHello, as far as it matters here.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Hello {
+pub struct ClientHello {
     /// The host it names, as written; nothing when it names none.
     pub name: Option<String>,
 }
 
 /// Why bytes are not a ClientHello that can be judged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum HelloError {
+pub enum ClientHelloError {
     /// Something else than TLS.
     #[error("what was sent is not TLS, which port 443 is for")]
     NotTls,
@@ -42,8 +42,8 @@ pub enum HelloError {
 /// Reads what has come so far; nothing as long as more is needed.
 ///
 /// # Errors
-/// [`HelloError`], as soon as it is certain.
-pub fn inspect(bytes: &[u8]) -> Result<Option<Hello>, HelloError> {
+/// [`ClientHelloError`], as soon as it is certain.
+pub fn inspect(bytes: &[u8]) -> Result<Option<ClientHello>, ClientHelloError> {
     let mut message = Vec::new();
     let mut rest = bytes;
     while !rest.is_empty() {
@@ -51,7 +51,7 @@ pub fn inspect(bytes: &[u8]) -> Result<Option<Hello>, HelloError> {
         message.extend_from_slice(record);
         if let Some(length) = message_length(&message)? {
             if message.len() > length {
-                return Err(HelloError::Malformed);
+                return Err(ClientHelloError::Malformed);
             }
             if message.len() == length {
                 return body(&message).map(Some);
@@ -61,35 +61,35 @@ pub fn inspect(bytes: &[u8]) -> Result<Option<Hello>, HelloError> {
     }
     // Also what is announced, so that nobody waits for what will be refused.
     let announced = message_length(&message)?.unwrap_or_default();
-    if bytes.len().max(announced) > LONGEST { Err(HelloError::TooLong) } else { Ok(None) }
+    if bytes.len().max(announced) > LONGEST { Err(ClientHelloError::TooLong) } else { Ok(None) }
 }
 
 /// A part, and what follows it.
 type Cut<'a> = (&'a [u8], &'a [u8]);
 
 /// The payload of the first record and what follows it; nothing when it is not whole yet.
-fn record(bytes: &[u8]) -> Result<Option<Cut<'_>>, HelloError> {
+fn record(bytes: &[u8]) -> Result<Option<Cut<'_>>, ClientHelloError> {
     let known = |at: usize, is: fn(u8) -> bool| bytes.get(at).is_none_or(|b| is(*b));
     if !known(0, |b| b == HANDSHAKE) || !known(1, |b| b == 3) || !known(2, |b| b <= 4) {
-        return Err(HelloError::NotTls);
+        return Err(ClientHelloError::NotTls);
     }
     let Some(header) = bytes.first_chunk::<5>() else { return Ok(None) };
     let length = usize::from(u16::from_be_bytes([header[3], header[4]]));
     if length == 0 || length > LONGEST_RECORD {
-        return Err(HelloError::Malformed);
+        return Err(ClientHelloError::Malformed);
     }
     Ok(bytes.get(5..).and_then(|rest| rest.split_at_checked(length)))
 }
 
 /// How long the message is with its own header, once that is there.
-fn message_length(message: &[u8]) -> Result<Option<usize>, HelloError> {
+fn message_length(message: &[u8]) -> Result<Option<usize>, ClientHelloError> {
     if message.first().is_some_and(|kind| *kind != CLIENT_HELLO) {
-        return Err(HelloError::NotTls);
+        return Err(ClientHelloError::NotTls);
     }
     Ok(message.first_chunk::<4>().map(|[_, a, b, c]| 4 + u32::from_be_bytes([0, *a, *b, *c]) as usize))
 }
 
-fn body(message: &[u8]) -> Result<Hello, HelloError> {
+fn body(message: &[u8]) -> Result<ClientHello, ClientHelloError> {
     let mut body = Reader(message);
     body.take(4)?; // kind and length
     let major = body.take(2)?.first().copied();
@@ -99,10 +99,10 @@ fn body(message: &[u8]) -> Result<Hello, HelloError> {
     let compression = body.short()?;
     let sound = session.len() <= 32 && !suites.is_empty() && suites.len() % 2 == 0 && !compression.is_empty();
     if major != Some(3) || !sound {
-        return Err(HelloError::Malformed);
+        return Err(ClientHelloError::Malformed);
     }
     if body.0.is_empty() {
-        return Ok(Hello { name: None });
+        return Ok(ClientHello { name: None });
     }
     let mut extensions = Reader(body.long()?);
     body.end()?;
@@ -112,17 +112,17 @@ fn body(message: &[u8]) -> Result<Hello, HelloError> {
         let kind = extensions.number()?;
         let content = extensions.long()?;
         if !seen.insert(kind) {
-            return Err(HelloError::Malformed);
+            return Err(ClientHelloError::Malformed);
         }
         if kind == SERVER_NAME {
             names.push(server_name(content)?);
         }
     }
-    Ok(Hello { name: names.pop() })
+    Ok(ClientHello { name: names.pop() })
 }
 
 /// The one name in the list. RFC 6066 has one kind of name, once.
-fn server_name(content: &[u8]) -> Result<String, HelloError> {
+fn server_name(content: &[u8]) -> Result<String, ClientHelloError> {
     let mut content = Reader(content);
     let mut list = Reader(content.long()?);
     content.end()?;
@@ -133,7 +133,7 @@ fn server_name(content: &[u8]) -> Result<String, HelloError> {
         kind == Some(0) && (1..=LONGEST_NAME).contains(&name.len()) && name.iter().all(u8::is_ascii_graphic);
     match std::str::from_utf8(name) {
         Ok(name) if sound => Ok(name.to_owned()),
-        Ok(_) | Err(_) => Err(HelloError::Malformed),
+        Ok(_) | Err(_) => Err(ClientHelloError::Malformed),
     }
 }
 
@@ -141,31 +141,31 @@ fn server_name(content: &[u8]) -> Result<String, HelloError> {
 struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
-    fn take(&mut self, n: usize) -> Result<&'a [u8], HelloError> {
-        let (taken, rest) = self.0.split_at_checked(n).ok_or(HelloError::Malformed)?;
+    fn take(&mut self, n: usize) -> Result<&'a [u8], ClientHelloError> {
+        let (taken, rest) = self.0.split_at_checked(n).ok_or(ClientHelloError::Malformed)?;
         self.0 = rest;
         Ok(taken)
     }
 
-    fn number(&mut self) -> Result<u16, HelloError> {
-        let bytes = self.take(2)?.first_chunk::<2>().ok_or(HelloError::Malformed)?;
+    fn number(&mut self) -> Result<u16, ClientHelloError> {
+        let bytes = self.take(2)?.first_chunk::<2>().ok_or(ClientHelloError::Malformed)?;
         Ok(u16::from_be_bytes(*bytes))
     }
 
     /// A vector with one byte of length.
-    fn short(&mut self) -> Result<&'a [u8], HelloError> {
-        let n = self.take(1)?.first().copied().ok_or(HelloError::Malformed)?;
+    fn short(&mut self) -> Result<&'a [u8], ClientHelloError> {
+        let n = self.take(1)?.first().copied().ok_or(ClientHelloError::Malformed)?;
         self.take(n.into())
     }
 
     /// A vector with two bytes of length.
-    fn long(&mut self) -> Result<&'a [u8], HelloError> {
+    fn long(&mut self) -> Result<&'a [u8], ClientHelloError> {
         let n = self.number()?;
         self.take(n.into())
     }
 
-    fn end(&self) -> Result<(), HelloError> {
-        if self.0.is_empty() { Ok(()) } else { Err(HelloError::Malformed) }
+    fn end(&self) -> Result<(), ClientHelloError> {
+        if self.0.is_empty() { Ok(()) } else { Err(ClientHelloError::Malformed) }
     }
 }
 

@@ -21,7 +21,7 @@ pub enum Host {
 
 /// A host and a port.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Target {
+pub struct HostPort {
     /// Where.
     pub host: Host,
     /// Which service there.
@@ -51,7 +51,7 @@ impl Host {
     }
 }
 
-impl Target {
+impl HostPort {
     /// Reads `host:port`; without a port, `default` is meant.
     ///
     /// # Errors
@@ -82,7 +82,7 @@ impl fmt::Display for Host {
     }
 }
 
-impl fmt::Display for Target {
+impl fmt::Display for HostPort {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.host {
             Host::Name(name) => write!(f, "{name}:{}", self.port),
@@ -227,7 +227,7 @@ mod tests {
 
     #[test]
     fn a_target_is_a_host_and_a_port() {
-        let parse = |text| Target::parse(text, Some(80)).map(|t| t.to_string()).ok();
+        let parse = |text| HostPort::parse(text, Some(80)).map(|t| t.to_string()).ok();
         assert_eq!(parse("A.example:443").as_deref(), Some("a.example:443"));
         assert_eq!(parse("a.example").as_deref(), Some("a.example:80"));
         assert_eq!(parse("[::1]:8080").as_deref(), Some("[::1]:8080"));
@@ -237,7 +237,7 @@ mod tests {
         {
             assert_eq!(parse(text), None, "{text}");
         }
-        assert_eq!(Target::parse("a.b", None), Err(HostError("a.b".into())));
+        assert_eq!(HostPort::parse("a.b", None), Err(HostError("a.b".into())));
     }
 
     #[test]

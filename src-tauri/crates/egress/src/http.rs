@@ -5,10 +5,10 @@
 
 mod forward;
 
-use crate::gate::{Gate, Passage, Permit};
-use crate::host::Target;
+use crate::gate::{Gate, OpenConnection, Permit};
+use crate::host::HostPort;
 use crate::record::Protocol;
-use crate::refusal::Refusal;
+use crate::refusal::ConnectionRefusal;
 use crate::tunnel;
 use forward::Body;
 use http_body_util::{BodyExt, Full};
@@ -31,7 +31,7 @@ const REASON: &str = "x-ironcurtain-reason";
 struct State<'a> {
     gate: &'a Gate,
     /// A tunnel that begins when the answer to its CONNECT is out.
-    tunnel: Mutex<Option<(OnUpgrade, Passage)>>,
+    tunnel: Mutex<Option<(OnUpgrade, OpenConnection)>>,
     /// Under which permit something passes now.
     permit: watch::Sender<Option<Permit>>,
 }
@@ -71,9 +71,12 @@ async fn answer(request: Request<Incoming>, state: &State<'_>) -> Result<Respons
     Ok(answered.unwrap_or_else(|refusal| refused(&refusal)))
 }
 
-async fn connect(mut request: Request<Incoming>, state: &State<'_>) -> Result<Response<Body>, Refusal> {
+async fn connect(
+    mut request: Request<Incoming>,
+    state: &State<'_>,
+) -> Result<Response<Body>, ConnectionRefusal> {
     let asked_for = request.uri().to_string();
-    let target = match Target::parse(&asked_for, None) {
+    let target = match HostPort::parse(&asked_for, None) {
         Ok(target) => target,
         Err(problem) => return turn_away(state, Protocol::Connect, &asked_for, problem.into()).await,
     };
@@ -84,13 +87,13 @@ async fn connect(mut request: Request<Incoming>, state: &State<'_>) -> Result<Re
     Ok(Response::new(Full::default().map_err(|never| match never {}).boxed()))
 }
 
-async fn plain(request: Request<Incoming>, state: &State<'_>) -> Result<Response<Body>, Refusal> {
+async fn plain(request: Request<Incoming>, state: &State<'_>) -> Result<Response<Body>, ConnectionRefusal> {
     let asked_for = request.uri().to_string();
     let target = match forward::target(&request) {
         Ok(target) => target,
         Err(refusal) => return turn_away(state, Protocol::Http, &asked_for, refusal).await,
     };
-    let Passage { stream, permit } = state.gate.open(Protocol::Http, target.clone()).await?;
+    let OpenConnection { stream, permit } = state.gate.open(Protocol::Http, target.clone()).await?;
     state.permit.send_replace(Some(permit));
     forward::send(request, &target, stream).await
 }
@@ -99,14 +102,14 @@ async fn turn_away(
     state: &State<'_>,
     protocol: Protocol,
     asked_for: &str,
-    refusal: Refusal,
-) -> Result<Response<Body>, Refusal> {
-    state.gate.turned_away(protocol, asked_for, &refusal).await;
+    refusal: ConnectionRefusal,
+) -> Result<Response<Body>, ConnectionRefusal> {
+    state.gate.refuse_unparsed(protocol, asked_for, &refusal).await;
     Err(refusal)
 }
 
 /// Completes when the rules no longer allow what passes.
-async fn withdrawn(permit: &watch::Sender<Option<Permit>>) -> (Permit, Refusal) {
+async fn withdrawn(permit: &watch::Sender<Option<Permit>>) -> (Permit, ConnectionRefusal) {
     let mut changes = permit.subscribe();
     loop {
         let current = changes.borrow_and_update().clone();
@@ -124,8 +127,8 @@ async fn withdrawn(permit: &watch::Sender<Option<Permit>>) -> (Permit, Refusal) 
     }
 }
 
-fn refused(refusal: &Refusal) -> Response<Body> {
-    let status = if matches!(refusal, Refusal::Request(_) | Refusal::Host(_)) {
+fn refused(refusal: &ConnectionRefusal) -> Response<Body> {
+    let status = if matches!(refusal, ConnectionRefusal::Request(_) | ConnectionRefusal::Host(_)) {
         StatusCode::BAD_REQUEST
     } else if refusal.is_failure() {
         StatusCode::BAD_GATEWAY

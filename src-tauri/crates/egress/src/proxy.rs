@@ -1,10 +1,10 @@
 //! The parts that one proxy is made of, and its bounds.
 
-use crate::ask::Ask;
+use crate::ask::AskHost;
 use crate::connections::Connections;
 use crate::record::Record;
 use crate::resolve::Resolve;
-use crate::rules::Rules;
+use crate::rules::HostRules;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -15,9 +15,9 @@ pub struct Proxy {
     pub server: String,
     /// What may be reached. It may change at any time: connections that it no longer allows are cut. When its sender is
     /// gone, so is every permission.
-    pub rules: watch::Receiver<Arc<Rules>>,
+    pub rules: watch::Receiver<Arc<HostRules>>,
     /// Who is asked about what the rules do not know; without anybody, it is refused.
-    pub ask: Option<Arc<dyn Ask>>,
+    pub ask: Option<Arc<dyn AskHost>>,
     /// Where decisions are written down.
     pub record: Arc<dyn Record>,
     /// Who knows the addresses of names.
@@ -25,12 +25,12 @@ pub struct Proxy {
     /// Where open connections are counted.
     pub connections: Connections,
     /// The bounds.
-    pub limits: Limits,
+    pub limits: ProxyLimits,
 }
 
 /// The bounds of a proxy: how much, and how long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct ProxyLimits {
     /// Connections at a time; more wait in the kernel's queue.
     pub connections: usize,
     /// The longest head of a request, in bytes.
@@ -47,7 +47,7 @@ pub struct Limits {
     pub idle: Duration,
 }
 
-impl Default for Limits {
+impl Default for ProxyLimits {
     fn default() -> Self {
         Self {
             connections: 256,

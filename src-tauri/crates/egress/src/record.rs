@@ -1,7 +1,7 @@
 //! What is told of every connection that was decided on.
 
-use crate::Boxed;
-use crate::rules::By;
+use crate::BoxFuture;
+use crate::rules::PermittedBy;
 use std::fmt;
 use std::net::IpAddr;
 
@@ -11,12 +11,12 @@ pub trait Record: Send + Sync + 'static {
     ///
     /// # Errors
     /// A sentence: nothing goes out.
-    fn record(&self, event: Event) -> Boxed<'_, Result<(), String>>;
+    fn record(&self, event: ConnectionEvent) -> BoxFuture<'_, Result<(), String>>;
 }
 
 /// One decision on one connection or plain request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Event {
+pub struct ConnectionEvent {
     /// The server that called.
     pub server: String,
     /// How it asked.
@@ -26,16 +26,16 @@ pub struct Event {
     /// The port.
     pub port: u16,
     /// The decision.
-    pub verdict: Verdict,
+    pub verdict: ConnectionVerdict,
     /// Where the name led, as far as it was resolved. What is dialled is one of these.
     pub addresses: Vec<IpAddr>,
 }
 
 /// How a connection was decided.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
+pub enum ConnectionVerdict {
     /// It may go out.
-    Allowed(By),
+    Allowed(PermittedBy),
     /// It may not, and why.
     Refused {
         /// A short name that does not change.

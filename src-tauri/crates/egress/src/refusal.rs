@@ -1,12 +1,12 @@
 //! Why a connection does not happen, in words for people and in a code for programs.
 
-use crate::address::Place;
-use crate::hello::HelloError;
+use crate::address::AddressScope;
+use crate::hello::ClientHelloError;
 use std::net::IpAddr;
 
 /// Why a connection does not happen.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
+pub enum ConnectionRefusal {
     /// A denied entry covers it.
     #[error("`{0}` is on the list of denied domains")]
     Denied(String),
@@ -43,7 +43,7 @@ pub enum Refusal {
         /// Where it leads.
         address: IpAddr,
         /// What is there.
-        place: Place,
+        place: AddressScope,
     },
     /// The name leads to a denied address.
     #[error("`{target}` leads to {address}, which is on the list of denied domains")]
@@ -67,7 +67,7 @@ pub enum Refusal {
         /// What was allowed.
         target: String,
         /// What came instead.
-        why: HelloError,
+        why: ClientHelloError,
     },
     /// The TLS conversation is meant for somebody else.
     #[error("the connection to `{target}` was cut: it asks for `{named}` there")]
@@ -93,7 +93,7 @@ pub enum Refusal {
     Request(&'static str),
 }
 
-impl Refusal {
+impl ConnectionRefusal {
     /// A short name that does not change, for the reason header and the audit log.
     #[must_use]
     pub fn code(&self) -> &'static str {

@@ -3,7 +3,7 @@
 //! The system's own resolver is used: its hosts file, its search order, its VPN's split view and its cache are what the
 //! person's other programs see, and a second resolver would see something else.
 
-use crate::Boxed;
+use crate::BoxFuture;
 use std::collections::BTreeSet;
 use std::io;
 use std::net::IpAddr;
@@ -14,7 +14,7 @@ pub trait Resolve: Send + Sync + 'static {
     ///
     /// # Errors
     /// The name has none, or could not be asked for.
-    fn resolve<'a>(&'a self, name: &'a str) -> Boxed<'a, io::Result<Vec<IpAddr>>>;
+    fn resolve<'a>(&'a self, name: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>>;
 }
 
 /// The resolver of this machine (`getaddrinfo`).
@@ -22,7 +22,7 @@ pub trait Resolve: Send + Sync + 'static {
 pub struct SystemResolver;
 
 impl Resolve for SystemResolver {
-    fn resolve<'a>(&'a self, name: &'a str) -> Boxed<'a, io::Result<Vec<IpAddr>>> {
+    fn resolve<'a>(&'a self, name: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>> {
         Box::pin(async move {
             let found = tokio::net::lookup_host((name, 0)).await?;
             let mut seen = BTreeSet::new();

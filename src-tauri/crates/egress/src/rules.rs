@@ -6,8 +6,8 @@
 //! - A pattern for names never covers an address, and no pattern covers a name whose address is not public: such an address
 //!   is spelled out.
 
-use crate::host::{Host, Target, is_below, parse_port};
-use crate::refusal::Refusal;
+use crate::host::{Host, HostPort, is_below, parse_port};
+use crate::refusal::ConnectionRefusal;
 use std::net::IpAddr;
 
 /// The ports of an allowed entry that spells none.
@@ -15,30 +15,30 @@ const USUAL_PORTS: [u16; 2] = [80, 443];
 
 /// What one server may reach.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Rules {
+pub struct HostRules {
     denied: Vec<Entry>,
     allowed: Vec<Entry>,
-    granted: Vec<Grant>,
+    granted: Vec<GrantedHost>,
     ask_unknown: bool,
 }
 
 /// One target that a person allowed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Grant {
+pub struct GrantedHost {
     /// Names the grant wherever grants are listed.
     pub id: String,
     /// What it opens.
-    pub target: Target,
+    pub target: HostPort,
 }
 
 /// What the rules say of a target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use]
-pub enum Decision {
+pub enum HostDecision {
     /// No, and why.
     Deny {
         /// Why.
-        reason: Refusal,
+        reason: ConnectionRefusal,
     },
     /// Somebody is to be asked about this.
     Ask {
@@ -50,13 +50,13 @@ pub enum Decision {
     /// Yes.
     Allow {
         /// What allows it.
-        by: By,
+        by: PermittedBy,
     },
 }
 
 /// What allowed a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum By {
+pub enum PermittedBy {
     /// An allowed entry, as it was written.
     Rule(String),
     /// The grant of this id.
@@ -114,8 +114,8 @@ enum Hosts {
     Address(IpAddr),
 }
 
-impl Rules {
-    /// Rules from patterns. With `ask_unknown`, a name that no pattern knows is asked about instead of denied.
+impl HostRules {
+    /// HostRules from patterns. With `ask_unknown`, a name that no pattern knows is asked about instead of denied.
     ///
     /// # Errors
     /// [`RuleError`], naming the pattern.
@@ -132,7 +132,7 @@ impl Rules {
 
     /// The same rules with exactly these grants.
     #[must_use]
-    pub fn with_grants(&self, granted: Vec<Grant>) -> Self {
+    pub fn with_grants(&self, granted: Vec<GrantedHost>) -> Self {
         Self { granted, ..self.clone() }
     }
 
@@ -143,32 +143,32 @@ impl Rules {
     }
 
     /// The decision on a target, before it is resolved.
-    pub fn judge(&self, target: &Target) -> Decision {
+    pub fn judge(&self, target: &HostPort) -> HostDecision {
         if let Some(entry) = self.denied.iter().find(|entry| entry.denies(target)) {
-            return Decision::Deny { reason: Refusal::Denied(entry.text.clone()) };
+            return HostDecision::Deny { reason: ConnectionRefusal::Denied(entry.text.clone()) };
         }
         if let Some(entry) = self.allowed.iter().find(|entry| entry.allows(target)) {
-            return Decision::Allow { by: By::Rule(entry.text.clone()) };
+            return HostDecision::Allow { by: PermittedBy::Rule(entry.text.clone()) };
         }
         if let Some(grant) = self.granted.iter().find(|grant| grant.target == *target) {
-            return Decision::Allow { by: By::Grant(grant.id.clone()) };
+            return HostDecision::Allow { by: PermittedBy::Grant(grant.id.clone()) };
         }
         match &target.host {
-            Host::Address(_) => Decision::Deny { reason: Refusal::Address(target.to_string()) },
+            Host::Address(_) => HostDecision::Deny { reason: ConnectionRefusal::Address(target.to_string()) },
             Host::Name(name) if self.ask_unknown && !target.host.is_local() => {
-                Decision::Ask { host: name.clone(), port: target.port }
+                HostDecision::Ask { host: name.clone(), port: target.port }
             }
-            Host::Name(_) => Decision::Deny { reason: Refusal::NotAllowed(target.to_string()) },
+            Host::Name(_) => HostDecision::Deny { reason: ConnectionRefusal::NotAllowed(target.to_string()) },
         }
     }
 
     /// Whether an open connection may stay. What was allowed once needs no rule, and no rule against it.
     #[must_use]
-    pub fn go_on(&self, target: &Target, by: &By) -> bool {
+    pub fn still_allows(&self, target: &HostPort, by: &PermittedBy) -> bool {
         match self.judge(target) {
-            Decision::Allow { .. } => true,
-            Decision::Ask { .. } => *by == By::Once,
-            Decision::Deny { .. } => false,
+            HostDecision::Allow { .. } => true,
+            HostDecision::Ask { .. } => *by == PermittedBy::Once,
+            HostDecision::Deny { .. } => false,
         }
     }
 
@@ -177,26 +177,26 @@ impl Rules {
     pub fn denies_address(&self, address: IpAddr, port: u16) -> bool {
         self.denied
             .iter()
-            .any(|entry| entry.denies(&Target { host: Host::Address(address.to_canonical()), port }))
+            .any(|entry| entry.denies(&HostPort { host: Host::Address(address.to_canonical()), port }))
     }
 
     /// Whether an address that is not public may be dialled for a target: it is spelled out itself, or it is loopback and
     /// the target is `localhost`.
     #[must_use]
-    pub fn spells_out(&self, target: &Target, address: IpAddr) -> bool {
-        let literal = Target { host: Host::Address(address.to_canonical()), port: target.port };
+    pub fn spells_out(&self, target: &HostPort, address: IpAddr) -> bool {
+        let literal = HostPort { host: Host::Address(address.to_canonical()), port: target.port };
         let localhost = || target.host == Host::Name("localhost".to_owned()) && address.is_loopback();
         self.allowed.iter().any(|entry| entry.allows(&literal) || (localhost() && entry.allows(target)))
     }
 }
 
 impl Entry {
-    fn allows(&self, target: &Target) -> bool {
+    fn allows(&self, target: &HostPort) -> bool {
         let port = self.port.map_or_else(|| USUAL_PORTS.contains(&target.port), |port| port == target.port);
         port && self.hosts.cover(&target.host)
     }
 
-    fn denies(&self, target: &Target) -> bool {
+    fn denies(&self, target: &HostPort) -> bool {
         self.port.is_none_or(|port| port == target.port) && self.hosts.cover(&target.host)
     }
 }

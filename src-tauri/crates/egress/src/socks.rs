@@ -1,9 +1,9 @@
 //! SOCKS version 5 (RFC 1928): no login, CONNECT only.
 
 use crate::gate::Gate;
-use crate::host::{Host, Target};
+use crate::host::{Host, HostPort};
 use crate::record::Protocol;
-use crate::refusal::Refusal;
+use crate::refusal::ConnectionRefusal;
 use crate::tunnel;
 use std::io;
 use std::net::IpAddr;
@@ -30,9 +30,9 @@ enum Reply {
 
 /// What a request asks for.
 enum Request {
-    To(Target),
-    Bad(String, Refusal),
-    Unknown(Reply, Refusal),
+    To(HostPort),
+    Bad(String, ConnectionRefusal),
+    Unknown(Reply, ConnectionRefusal),
 }
 
 pub(crate) async fn serve(mut client: impl AsyncRead + AsyncWrite + Unpin, gate: &Gate) {
@@ -41,11 +41,11 @@ pub(crate) async fn serve(mut client: impl AsyncRead + AsyncWrite + Unpin, gate:
     let target = match request {
         Request::To(target) => target,
         Request::Bad(asked_for, refusal) => {
-            gate.turned_away(Protocol::Socks5, &asked_for, &refusal).await;
+            gate.refuse_unparsed(Protocol::Socks5, &asked_for, &refusal).await;
             return finish(&mut client, Reply::NotAllowed, gate).await;
         }
         Request::Unknown(reply, refusal) => {
-            gate.turned_away(Protocol::Socks5, "", &refusal).await;
+            gate.refuse_unparsed(Protocol::Socks5, "", &refusal).await;
             return finish(&mut client, reply, gate).await;
         }
     };
@@ -80,7 +80,7 @@ async fn request(client: &mut (impl AsyncRead + Unpin)) -> io::Result<Request> {
     client.read_exact(&mut head).await?;
     let [version, command, _, kind] = head;
     if version != VERSION || command != CONNECT {
-        let refusal = Refusal::Request("of SOCKS, only version 5 and its CONNECT are known here");
+        let refusal = ConnectionRefusal::Request("of SOCKS, only version 5 and its CONNECT are known here");
         return Ok(Request::Unknown(Reply::CommandUnknown, refusal));
     }
     let text = match kind {
@@ -99,13 +99,13 @@ async fn request(client: &mut (impl AsyncRead + Unpin)) -> io::Result<Request> {
             IpAddr::from(octets).to_string()
         }
         _ => {
-            let refusal = Refusal::Request("this kind of SOCKS address is not known here");
+            let refusal = ConnectionRefusal::Request("this kind of SOCKS address is not known here");
             return Ok(Request::Unknown(Reply::AddressUnknown, refusal));
         }
     };
     let port = client.read_u16().await?;
     Ok(match Host::parse(&text) {
-        Ok(host) => Request::To(Target { host, port }),
+        Ok(host) => Request::To(HostPort { host, port }),
         Err(problem) => Request::Bad(format!("{text}:{port}"), problem.into()),
     })
 }

@@ -1,9 +1,9 @@
 //! Bytes both ways, once it is certain whom they are for.
 
-use crate::gate::{Gate, Passage, Permit};
-use crate::hello::{self, HelloError};
+use crate::gate::{Gate, OpenConnection, Permit};
+use crate::hello::{self, ClientHelloError};
 use crate::host::Host;
-use crate::refusal::Refusal;
+use crate::refusal::ConnectionRefusal;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, copy_bidirectional};
 use tokio::time::timeout;
 
@@ -11,8 +11,12 @@ use tokio::time::timeout;
 pub(crate) const HTTPS: u16 = 443;
 
 /// Carries a tunnel from its first byte to its end.
-pub(crate) async fn run(mut client: impl AsyncRead + AsyncWrite + Unpin, passage: Passage, gate: &Gate) {
-    let Passage { mut stream, mut permit } = passage;
+pub(crate) async fn run(
+    mut client: impl AsyncRead + AsyncWrite + Unpin,
+    passage: OpenConnection,
+    gate: &Gate,
+) {
+    let OpenConnection { mut stream, mut permit } = passage;
     let watched = permit.clone();
     let carried = async {
         if watched.target.port == HTTPS {
@@ -44,27 +48,31 @@ async fn greeting(
     client: &mut (impl AsyncRead + Unpin),
     permit: &Permit,
     gate: &Gate,
-) -> Result<Vec<u8>, Refusal> {
+) -> Result<Vec<u8>, ConnectionRefusal> {
     let target = permit.target.to_string();
-    let wrong = |why| Refusal::Hello { target: target.clone(), why };
+    let wrong = |why| ConnectionRefusal::Hello { target: target.clone(), why };
     let mut bytes = Vec::with_capacity(4096);
     let read = async {
         loop {
             if client.read_buf(&mut bytes).await.unwrap_or(0) == 0 {
-                return Err(HelloError::Missing);
+                return Err(ClientHelloError::Missing);
             }
             if let Some(hello) = hello::inspect(&bytes)? {
                 return Ok(hello);
             }
         }
     };
-    let hello =
-        timeout(gate.limits.handshake, read).await.unwrap_or(Err(HelloError::Missing)).map_err(wrong)?;
+    let hello = timeout(gate.limits.handshake, read)
+        .await
+        .unwrap_or(Err(ClientHelloError::Missing))
+        .map_err(wrong)?;
     match (&permit.target.host, hello.name) {
         (Host::Name(name), Some(named)) if named.eq_ignore_ascii_case(name) => Ok(bytes),
-        (Host::Name(_), None) => Err(wrong(HelloError::NoName)),
+        (Host::Name(_), None) => Err(wrong(ClientHelloError::NoName)),
         // An address was spelled out by the person; there is no name to compare it with.
         (Host::Address(_), None) => Ok(bytes),
-        (Host::Name(_) | Host::Address(_), Some(named)) => Err(Refusal::OtherName { target, named }),
+        (Host::Name(_) | Host::Address(_), Some(named)) => {
+            Err(ConnectionRefusal::OtherName { target, named })
+        }
     }
 }

@@ -11,7 +11,7 @@ use ironcurtain_daemon::containment::Surroundings;
 use ironcurtain_daemon::home::private_dir;
 use ironcurtain_daemon::packages::{Packages, tree};
 use ironcurtain_daemon::protection;
-use ironcurtain_egress::Rules;
+use ironcurtain_egress::HostRules;
 use ironcurtain_paths::CanonicalPath;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -68,7 +68,7 @@ impl BuildSandbox {
         &self,
         argv: &[&OsStr],
         env: BTreeMap<String, String>,
-        rules: &Rules,
+        rules: &HostRules,
     ) -> Result<Finished, String> {
         let argv = argv.iter().map(|word| text(Path::new(word))).collect::<Result<Vec<_>, _>>()?;
         let job =

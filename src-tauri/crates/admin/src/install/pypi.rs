@@ -6,7 +6,7 @@
 use super::build_sandbox::{BuildSandbox, text};
 use super::registry;
 use ironcurtain_daemon::packages::{EntryPoint, PackageRecord, RequestedPackage, Runtime, system_python};
-use ironcurtain_egress::Rules;
+use ironcurtain_egress::HostRules;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -24,7 +24,7 @@ pub(super) async fn build(
     let venv = sandbox.tree.join("venv");
     let make = ["-I", "-m", "venv", "--without-pip"].map(OsStr::new);
     let make: Vec<&OsStr> = [python].into_iter().chain(make).chain([venv.as_os_str()]).collect();
-    sandbox.run(&make, BTreeMap::new(), &Rules::default()).await?;
+    sandbox.run(&make, BTreeMap::new(), &HostRules::default()).await?;
     let (own, report) = (venv.join("bin/python"), sandbox.path("report.json"));
     let package = requested.spelled(version);
     let argv = [

@@ -4,8 +4,8 @@
 //! - Whoever is configured counts as spelled out, so a registry in a private network, or on this machine, is reached.
 
 use ironcurtain_daemon::packages::Registry;
-use ironcurtain_egress::address::{self, Place};
-use ironcurtain_egress::{Resolve, Rules, SystemResolver};
+use ironcurtain_egress::address::{self, AddressScope};
+use ironcurtain_egress::{HostRules, Resolve, SystemResolver};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -25,7 +25,7 @@ const TRUST: [&str; 4] = ["NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "SSL_CERT_DIR"
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Source {
     /// What it may reach.
-    pub(super) rules: Rules,
+    pub(super) rules: HostRules,
     /// The part of its configuration that goes along, as it wants it: lines of an `npmrc`, or variables.
     pub(super) settings: BTreeMap<String, String>,
 }
@@ -116,7 +116,7 @@ fn npm_settings(all: &Map<String, Value>) -> (Vec<String>, BTreeMap<String, Stri
 }
 
 /// What may be reached: the hosts of these addresses, and where they are if that is not public.
-async fn rules(urls: &[String]) -> Result<Rules, String> {
+async fn rules(urls: &[String]) -> Result<HostRules, String> {
     let mut allowed = Vec::new();
     for text in urls {
         // pip takes folders, too.
@@ -126,7 +126,7 @@ async fn rules(urls: &[String]) -> Result<Rules, String> {
             allowed.extend(spelled_out(address).map(|address| format!("{address}:{port}")));
         }
     }
-    Rules::new(&allowed, &[] as &[&str], false)
+    HostRules::new(&allowed, &[] as &[&str], false)
         .map_err(|e| format!("the configured registry is refused: {e}"))
 }
 
@@ -138,15 +138,15 @@ fn host(url: &str) -> Option<(String, u16)> {
 
 /// An address that no name may lead to unless it is spelled out. What hands out this machine's credentials never is.
 fn spelled_out(address: IpAddr) -> Option<String> {
-    let place = address::place(address).or_else(|| address::is_own(address).then_some(Place::Own))?;
+    let place = address::scope(address).or_else(|| address::is_own(address).then_some(AddressScope::Own))?;
     match place {
-        Place::Unspecified | Place::Metadata | Place::Multicast => None,
-        Place::Loopback
-        | Place::LinkLocal
-        | Place::Private
-        | Place::Shared
-        | Place::Reserved
-        | Place::Own => Some(match address {
+        AddressScope::Unspecified | AddressScope::Metadata | AddressScope::Multicast => None,
+        AddressScope::Loopback
+        | AddressScope::LinkLocal
+        | AddressScope::Private
+        | AddressScope::Shared
+        | AddressScope::Reserved
+        | AddressScope::Own => Some(match address {
             IpAddr::V4(v4) => v4.to_string(),
             IpAddr::V6(v6) => format!("[{v6}]"),
         }),
@@ -188,7 +188,7 @@ fn not_understood(registry: Registry, problem: &serde_json::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ironcurtain_egress::{Decision, Target};
+    use ironcurtain_egress::{HostDecision, HostPort};
     use serde_json::json;
 
     #[test]
@@ -238,7 +238,7 @@ mod tests {
         let urls = ["http://localhost:4873/npm/", "https://u:p@a.invalid/x", "/opt"].map(str::to_owned);
         let rules = rules(&urls).await.unwrap();
         let allows = |target: &str| {
-            matches!(rules.judge(&Target::parse(target, None).unwrap()), Decision::Allow { .. })
+            matches!(rules.judge(&HostPort::parse(target, None).unwrap()), HostDecision::Allow { .. })
         };
         assert!(allows("localhost:4873") && allows("127.0.0.1:4873") && allows("a.invalid:443"));
         assert!(!allows("localhost:80") && !allows("a.invalid:80") && !allows("b.invalid:443"));

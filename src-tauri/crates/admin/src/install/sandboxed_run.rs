@@ -9,7 +9,8 @@ use ironcurtain_daemon::containment::{Profile, limits};
 use ironcurtain_daemon::server::control::SupervisorControl;
 use ironcurtain_daemon::wire::Input;
 use ironcurtain_egress::{
-    Boxed, Connections, Event, Limits, Proxy, Record, Rules, SystemResolver, Verdict, serve,
+    BoxFuture, ConnectionEvent, ConnectionVerdict, Connections, HostRules, Proxy, ProxyLimits, Record,
+    SystemResolver, serve,
 };
 use ironcurtain_sandbox::{KillHandle, Launched, Network, Spec, launch};
 use std::collections::{BTreeMap, BTreeSet};
@@ -34,7 +35,7 @@ pub(super) struct Job<'a> {
     /// Where it starts.
     pub(super) cwd: &'a Path,
     /// What it may reach.
-    pub(super) rules: &'a Rules,
+    pub(super) rules: &'a HostRules,
     /// How long it may take.
     pub(super) patience: Duration,
 }
@@ -106,7 +107,7 @@ impl Stage<'_> {
 }
 
 /// From the start of the sandbox to the end of what runs in it.
-async fn attend(launched: Launched, rules: Rules) -> Result<Finished, String> {
+async fn attend(launched: Launched, rules: HostRules) -> Result<Finished, String> {
     let Launched { stdin, stdout, stderr, control, egress, .. } = launched;
     drop(stdin);
     let said = [stdout, stderr].map(|stream| Input::new(stream).map(|input| tokio::spawn(last_words(input))));
@@ -125,7 +126,7 @@ async fn attend(launched: Launched, rules: Rules) -> Result<Finished, String> {
                 ask: None,
                 record: seen.clone(),
                 resolve: Arc::new(SystemResolver),
-                limits: Limits::default(),
+                limits: ProxyLimits::default(),
                 connections: Connections::default(),
             };
             tokio::select! {
@@ -160,12 +161,14 @@ async fn last_words(mut stream: Input) -> String {
 struct Seen(Mutex<BTreeSet<String>>);
 
 impl Record for Seen {
-    fn record(&self, event: Event) -> Boxed<'_, Result<(), String>> {
+    fn record(&self, event: ConnectionEvent) -> BoxFuture<'_, Result<(), String>> {
         match event.verdict {
-            Verdict::Refused { reason, .. } | Verdict::Failed { reason, .. } => {
+            ConnectionVerdict::Refused { reason, .. } | ConnectionVerdict::Failed { reason, .. } => {
                 self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(reason);
             }
-            Verdict::Allowed(by) => tracing::info!(host = event.host, port = event.port, ?by, "reached"),
+            ConnectionVerdict::Allowed(by) => {
+                tracing::info!(host = event.host, port = event.port, ?by, "reached")
+            }
         }
         Box::pin(std::future::ready(Ok(())))
     }

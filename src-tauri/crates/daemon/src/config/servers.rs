@@ -7,7 +7,7 @@ use super::sandbox::{PassEnv, Sandbox, SandboxSettings};
 use super::{ConfigError, Text};
 use crate::home::Home;
 use crate::mounts::FileWrites;
-use ironcurtain_egress::Rules;
+use ironcurtain_egress::HostRules;
 use ironcurtain_policy::strict;
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -202,7 +202,7 @@ fn checked(settings: &SandboxSettings) -> Result<(), String> {
         ("allowedDomains", network.allowed_domains.as_slice(), none),
         ("deniedDomains", none, network.denied_domains.as_slice()),
     ] {
-        Rules::new(allowed, denied, false).map_err(|e| format!("`sandbox.network.{list}`: {e}"))?;
+        HostRules::new(allowed, denied, false).map_err(|e| format!("`sandbox.network.{list}`: {e}"))?;
     }
     Ok(())
 }

@@ -46,7 +46,7 @@ pub struct Asking<'a> {
     /// What was found at each of its paths.
     pub found: &'a FoundPaths,
     /// Hosts that can be granted; none unless the call is asked about for nothing else.
-    pub hosts: &'a [ironcurtain_egress::Target],
+    pub hosts: &'a [ironcurtain_egress::HostPort],
     /// What may never be granted.
     pub limits: GrantLimits<'a>,
     /// How long the question waits.

@@ -3,7 +3,7 @@
 use super::build::shown_client;
 use super::offers::{STANDING, joined};
 use super::{Consequence, Lifetime, Offer, Piece, Question, Reach, Verb, visible};
-use ironcurtain_egress::Target;
+use ironcurtain_egress::HostPort;
 use ironcurtain_protocol::ClientView;
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ pub struct AskingHost<'a> {
     /// Its command line.
     pub server_command: &'a str,
     /// Where it wants to go.
-    pub target: &'a Target,
+    pub target: &'a HostPort,
     /// How long the question waits.
     pub deadline: Duration,
 }
@@ -69,7 +69,7 @@ pub fn build(asking: AskingHost<'_>) -> Question {
 
 /// The offer to let `server` reach hosts for longer than a call; none where there is no host.
 #[must_use]
-pub fn standing(client: &str, server: &str, hosts: &[Target]) -> Option<Offer> {
+pub fn standing(client: &str, server: &str, hosts: &[HostPort]) -> Option<Offer> {
     let mut names: Vec<String> = hosts.iter().map(|host| visible::line(&host.to_string())).collect();
     names.dedup();
     let label = match names.len() {
@@ -98,7 +98,7 @@ mod tests {
             client: &question("q").client,
             server: "fetch",
             server_command: "npx fetch",
-            target: &Target::parse("B\u{fc}cher.example:443", None).unwrap(),
+            target: &HostPort::parse("B\u{fc}cher.example:443", None).unwrap(),
             deadline: Duration::from_secs(45),
         });
         let expected = Question {
@@ -131,7 +131,7 @@ mod tests {
 
     #[test]
     fn hosts_of_a_call_are_offered_for_longer_than_the_call() {
-        let hosts = ["a.test:443", "b.test:80"].map(|text| Target::parse(text, None).unwrap());
+        let hosts = ["a.test:443", "b.test:80"].map(|text| HostPort::parse(text, None).unwrap());
         assert_eq!(standing("claude", "fetch", &[]), None);
         let expected = Offer {
             reach: Reach::Host,

@@ -8,7 +8,7 @@
 use super::{Lifetime, Offer, Reach, Target};
 use crate::grants::{Files, GrantLimits, GrantSubject, Granted, StandingGrant};
 use crate::mounts::Need;
-use ironcurtain_egress::Target as HostTarget;
+use ironcurtain_egress::HostPort;
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::{Access, AccessSet, GrantKind};
 
@@ -60,7 +60,7 @@ pub fn offers(client: &str, wanted: &[Wanted], only_once: bool, limits: GrantLim
 
 /// What an offer opens.
 #[must_use]
-pub fn opened_by(reach: Reach, wanted: &[Wanted], hosts: &[HostTarget]) -> Vec<Granted> {
+pub fn opened_by(reach: Reach, wanted: &[Wanted], hosts: &[HostPort]) -> Vec<Granted> {
     let files = |kind: GrantKind, paths: Vec<(CanonicalPath, AccessSet)>| {
         let files = |(path, access)| Granted::Files(Files { path, kind, access });
         paths.into_iter().map(files).collect()

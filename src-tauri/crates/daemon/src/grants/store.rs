@@ -6,7 +6,7 @@ pub use schema::StoreError;
 
 use super::Lifetime;
 use super::{Files, GrantSubject, Granted, StandingGrant};
-use ironcurtain_egress::{Host, Target};
+use ironcurtain_egress::{Host, HostPort};
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::{AccessSet, GrantKind};
 use rusqlite::{Connection, Row, params};
@@ -146,7 +146,7 @@ fn granted(row: &Row<'_>) -> Result<Granted, String> {
         "host" => {
             let host: String = row.get("host").map_err(problem)?;
             let port: u16 = row.get("port").map_err(problem)?;
-            Ok(Granted::Host(Target { host: Host::parse(&host).map_err(|e| e.to_string())?, port }))
+            Ok(Granted::Host(HostPort { host: Host::parse(&host).map_err(|e| e.to_string())?, port }))
         }
         other => Err(format!("unknown kind `{other}`")),
     }

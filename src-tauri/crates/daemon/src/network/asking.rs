@@ -9,7 +9,7 @@ use super::reach::ReachableHosts;
 use crate::consent::{AskingHost, Lifetime, Offer, Outcome, build_host, grants_of};
 use crate::grants::Granted;
 use ironcurtain_audit::{Event, PolicyDecision};
-use ironcurtain_egress::{Answer, Ask, Boxed, Decision, Rules, Target};
+use ironcurtain_egress::{AskHost, BoxFuture, HostAnswer, HostDecision, HostPort, HostRules};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -29,7 +29,7 @@ struct Asking {
     caller: Arc<Caller>,
     reach: Arc<ReachableHosts>,
     places: Semaphore,
-    refused: Mutex<HashMap<Target, (Instant, String)>>,
+    refused: Mutex<HashMap<HostPort, (Instant, String)>>,
 }
 
 impl HostAsker {
@@ -39,22 +39,22 @@ impl HostAsker {
     }
 }
 
-impl Ask for HostAsker {
-    fn ask(&self, target: Target) -> Boxed<'static, Answer> {
+impl AskHost for HostAsker {
+    fn ask(&self, target: HostPort) -> BoxFuture<'static, HostAnswer> {
         let asking = self.0.clone();
-        Box::pin(async move { asking.ask(&target).await.unwrap_or_else(|why| Answer::No { why }) })
+        Box::pin(async move { asking.ask(&target).await.unwrap_or_else(|why| HostAnswer::No { why }) })
     }
 }
 
 impl Asking {
     /// The answer; the error is why there was none, for the agent.
-    async fn ask(&self, target: &Target) -> Result<Answer, String> {
+    async fn ask(&self, target: &HostPort) -> Result<HostAnswer, String> {
         if let Some(why) = self.said_no(target) {
-            return Ok(Answer::No { why });
+            return Ok(HostAnswer::No { why });
         }
         let _place = self.places.acquire().await.map_err(|e| e.to_string())?;
         if self.is_allowed(target) {
-            return Ok(Answer::Granted);
+            return Ok(HostAnswer::Granted);
         }
         let (services, client) = (&self.caller.services, self.caller.client_view());
         let id = crate::clock::random_name().map_err(|e| format!("no question could be made: {e}"))?;
@@ -78,37 +78,37 @@ impl Asking {
         services.changed();
         self.answered(target, &id, &outcome, asked).await?;
         match outcome {
-            Outcome::Allowed { lifetime: Lifetime::Once, .. } => Ok(Answer::Once),
+            Outcome::Allowed { lifetime: Lifetime::Once, .. } => Ok(HostAnswer::Once),
             Outcome::Allowed { offer, lifetime } => {
                 let offer = offers.get(offer).ok_or("the answer names no offer")?;
                 self.grant(target, offer, lifetime, &id).await?;
-                Ok(Answer::Granted)
+                Ok(HostAnswer::Granted)
             }
-            Outcome::Settled => Ok(Answer::Granted),
+            Outcome::Settled => Ok(HostAnswer::Granted),
             refused
             @ (Outcome::Denied(_) | Outcome::Unavailable(_) | Outcome::Closed | Outcome::TimedOut) => {
                 let why = why(&refused, services.config.question_deadline_seconds);
                 self.note_no(target, &why);
-                Ok(Answer::No { why })
+                Ok(HostAnswer::No { why })
             }
         }
     }
 
     /// Completes when the target is allowed by something else.
-    async fn settled(&self, target: &Target) {
+    async fn settled(&self, target: &HostPort) {
         let mut rules = self.reach.rules();
         if rules.wait_for(|rules| allow(rules, target)).await.is_err() {
             std::future::pending().await
         }
     }
 
-    fn is_allowed(&self, target: &Target) -> bool {
+    fn is_allowed(&self, target: &HostPort) -> bool {
         allow(&self.reach.rules().borrow(), target)
     }
 
     async fn grant(
         &self,
-        target: &Target,
+        target: &HostPort,
         offer: &Offer,
         lifetime: Lifetime,
         question: &str,
@@ -133,7 +133,7 @@ impl Asking {
 
     async fn answered(
         &self,
-        target: &Target,
+        target: &HostPort,
         question: &str,
         outcome: &Outcome,
         asked: Instant,
@@ -147,20 +147,20 @@ impl Asking {
     }
 
     /// The no that still holds.
-    fn said_no(&self, target: &Target) -> Option<String> {
+    fn said_no(&self, target: &HostPort) -> Option<String> {
         let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
         refused.retain(|_, (at, _)| at.elapsed() < NO_HOLDS);
         refused.get(target).map(|(_, why)| why.clone())
     }
 
-    fn note_no(&self, target: &Target, why: &str) {
+    fn note_no(&self, target: &HostPort, why: &str) {
         let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
         refused.insert(target.clone(), (Instant::now(), why.to_owned()));
     }
 }
 
-fn allow(rules: &Rules, target: &Target) -> bool {
-    matches!(rules.judge(target), Decision::Allow { .. })
+fn allow(rules: &HostRules, target: &HostPort) -> bool {
+    matches!(rules.judge(target), HostDecision::Allow { .. })
 }
 
 /// Why it was not allowed, for the program that wanted to go there.

@@ -7,7 +7,7 @@ use crate::identity::Client;
 use crate::policy_snapshot::PolicySnapshot;
 use crate::services::Services;
 use ironcurtain_audit::{Entry, Event};
-use ironcurtain_egress::{Rules, Target};
+use ironcurtain_egress::{HostPort, HostRules};
 use ironcurtain_protocol::ClientView;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -49,15 +49,15 @@ impl Caller {
     }
 
     /// The rules of its entry, with the list of the policy in force. Where they are not understood, nothing is allowed.
-    fn rules(&self, snapshot: &PolicySnapshot) -> Rules {
+    fn rules(&self, snapshot: &PolicySnapshot) -> HostRules {
         let settings = self.server.sandbox.settings().and_then(|settings| settings.network.as_ref());
         let (denied, ask): (&[String], bool) =
             settings.map_or((&[], false), |network| (&network.denied_domains, network.ask_unknown));
-        Rules::new(snapshot.hosts_of(&self.server.name), denied, ask).unwrap_or_default()
+        HostRules::new(snapshot.hosts_of(&self.server.name), denied, ask).unwrap_or_default()
     }
 
     /// An entry about a host.
-    pub(super) fn entry(&self, event: Event, summary: impl Into<String>, target: &Target) -> Entry {
+    pub(super) fn entry(&self, event: Event, summary: impl Into<String>, target: &HostPort) -> Entry {
         let mut entry = Entry::new(event, summary);
         entry.session = Some(self.session.clone());
         entry.client = Some(self.client.view.name.clone());

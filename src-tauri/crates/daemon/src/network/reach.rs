@@ -2,7 +2,7 @@
 //!
 //! - Every change is published as a whole: no connection is judged by half of it.
 
-use ironcurtain_egress::{Decision, Grant, Rules, Target};
+use ironcurtain_egress::{GrantedHost, HostDecision, HostPort, HostRules};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::watch;
@@ -10,19 +10,19 @@ use tokio::sync::watch;
 /// The rules of a server's entry, with what is granted and lent.
 pub struct ReachableHosts {
     known: Mutex<Known>,
-    rules: watch::Sender<Arc<Rules>>,
+    rules: watch::Sender<Arc<HostRules>>,
 }
 
 #[derive(Default)]
 struct Known {
     /// The policy that `entry` is from.
     snapshot: u64,
-    entry: Rules,
+    entry: HostRules,
     /// The table of grants that `granted` is from.
     version: u64,
-    granted: Vec<Grant>,
+    granted: Vec<GrantedHost>,
     next: u64,
-    lent: BTreeMap<u64, Vec<Grant>>,
+    lent: BTreeMap<u64, Vec<GrantedHost>>,
 }
 
 /// Hosts that may be reached for as long as this is kept.
@@ -40,18 +40,18 @@ pub(super) fn lent_to(grant: &str) -> Option<&str> {
 }
 
 impl ReachableHosts {
-    pub(super) fn new(entry: Rules) -> Self {
+    pub(super) fn new(entry: HostRules) -> Self {
         let rules = watch::Sender::new(Arc::new(entry.clone()));
         Self { rules, known: Mutex::new(Known { entry, ..Known::default() }) }
     }
 
     /// For judging, and for waiting until it changes.
-    pub(super) fn rules(&self) -> watch::Receiver<Arc<Rules>> {
+    pub(super) fn rules(&self) -> watch::Receiver<Arc<HostRules>> {
         self.rules.subscribe()
     }
 
     /// Takes the rules of the entry by this version of the policy, unless a newer one is known.
-    pub(super) fn set_entry_rules(&self, snapshot: u64, rules: impl FnOnce() -> Rules) {
+    pub(super) fn set_entry_rules(&self, snapshot: u64, rules: impl FnOnce() -> HostRules) {
         self.change(|known| {
             if snapshot > known.snapshot {
                 (known.snapshot, known.entry) = (snapshot, rules());
@@ -60,7 +60,7 @@ impl ReachableHosts {
     }
 
     /// Takes what is granted by this version of the table, unless a newer one is known.
-    pub(super) fn follow(&self, version: u64, granted: Vec<Grant>) {
+    pub(super) fn follow(&self, version: u64, granted: Vec<GrantedHost>) {
         self.change(|known| {
             if version > known.version {
                 (known.version, known.granted) = (version, granted);
@@ -69,17 +69,17 @@ impl ReachableHosts {
     }
 
     /// Whether a grant would let this through: nothing denies it.
-    pub(super) fn could_open(&self, target: &Target) -> bool {
-        let grant = Grant { id: String::new(), target: target.clone() };
+    pub(super) fn could_open(&self, target: &HostPort) -> bool {
+        let grant = GrantedHost { id: String::new(), target: target.clone() };
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         !target.host.is_local()
-            && matches!(known.entry.with_grants(vec![grant]).judge(target), Decision::Allow { .. })
+            && matches!(known.entry.with_grants(vec![grant]).judge(target), HostDecision::Allow { .. })
     }
 
     /// Opens these for a call.
-    pub(super) fn lend(this: &Arc<Self>, call: &str, targets: Vec<Target>) -> Loan {
+    pub(super) fn lend(this: &Arc<Self>, call: &str, targets: Vec<HostPort>) -> Loan {
         let id = format!("{LENT}{call}");
-        let lent = targets.into_iter().map(|target| Grant { id: id.clone(), target }).collect();
+        let lent = targets.into_iter().map(|target| GrantedHost { id: id.clone(), target }).collect();
         let number = this.change(|known| {
             known.next += 1;
             known.lent.insert(known.next, lent);
@@ -116,19 +116,19 @@ impl Drop for Loan {
 mod tests {
     use super::*;
 
-    fn target(text: &str) -> Target {
-        Target::parse(text, None).unwrap()
+    fn target(text: &str) -> HostPort {
+        HostPort::parse(text, None).unwrap()
     }
 
     fn allows(reach: &ReachableHosts, text: &str) -> bool {
-        matches!(reach.rules().borrow().judge(&target(text)), Decision::Allow { .. })
+        matches!(reach.rules().borrow().judge(&target(text)), HostDecision::Allow { .. })
     }
 
     #[test]
     fn what_is_open_is_the_entry_what_is_granted_and_what_is_lent() {
-        let reach = Arc::new(ReachableHosts::new(Rules::new(["a.test"], ["*.bad.test"], true).unwrap()));
+        let reach = Arc::new(ReachableHosts::new(HostRules::new(["a.test"], ["*.bad.test"], true).unwrap()));
         assert!(allows(&reach, "a.test:443") && !allows(&reach, "b.test:443"));
-        let grant = |text| Grant { id: "g".into(), target: target(text) };
+        let grant = |text| GrantedHost { id: "g".into(), target: target(text) };
         reach.follow(2, vec![grant("b.test:443"), grant("x.bad.test:443")]);
         let loan = ReachableHosts::lend(&reach, "7", vec![target("c.test:80")]);
         assert!(["a.test:443", "b.test:443", "c.test:80"].iter().all(|text| allows(&reach, text)));
@@ -143,14 +143,14 @@ mod tests {
         assert!(!rules.has_changed().unwrap(), "nothing is told twice");
         reach.follow(4, vec![]);
         assert!(!allows(&reach, "b.test:443"));
-        reach.set_entry_rules(2, || Rules::new(["b.test"], [""; 0], true).unwrap());
-        reach.set_entry_rules(1, Rules::default);
+        reach.set_entry_rules(2, || HostRules::new(["b.test"], [""; 0], true).unwrap());
+        reach.set_entry_rules(1, HostRules::default);
         assert!(allows(&reach, "b.test:443") && !allows(&reach, "a.test:443"));
     }
 
     #[test]
     fn what_is_denied_or_of_this_machine_cannot_be_opened() {
-        let reach = ReachableHosts::new(Rules::new(["a.test"], ["*.bad.test"], false).unwrap());
+        let reach = ReachableHosts::new(HostRules::new(["a.test"], ["*.bad.test"], false).unwrap());
         assert!(reach.could_open(&target("new.test:443")));
         for text in ["x.bad.test:443", "localhost:80", "printer.local:80", "router:80"] {
             assert!(!reach.could_open(&target(text)), "{text}");

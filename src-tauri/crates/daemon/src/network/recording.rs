@@ -8,7 +8,7 @@ use super::pace::Pace;
 use super::reach::lent_to;
 use crate::consent::visible;
 use ironcurtain_audit::{CallResult, DecidedBy, Entry, Event, PolicyDecision};
-use ironcurtain_egress::{Boxed, By, Host, Record, Target, Verdict};
+use ironcurtain_egress::{BoxFuture, ConnectionVerdict, Host, HostPort, PermittedBy, Record};
 use std::sync::Arc;
 
 /// Writes down what is decided.
@@ -24,15 +24,15 @@ impl ConnectionRecorder {
 }
 
 impl Record for ConnectionRecorder {
-    fn record(&self, event: ironcurtain_egress::Event) -> Boxed<'_, Result<(), String>> {
+    fn record(&self, event: ironcurtain_egress::ConnectionEvent) -> BoxFuture<'_, Result<(), String>> {
         Box::pin(async move {
             let services = &self.caller.services;
             let entry = entry(&self.caller, &event);
-            if !matches!(event.verdict, Verdict::Allowed(_)) {
+            if !matches!(event.verdict, ConnectionVerdict::Allowed(_)) {
                 self.pace.turn().await;
             }
             services.audit.record(entry).await.map_err(|e| e.to_string())?;
-            if let Verdict::Allowed(By::Grant(id)) = event.verdict
+            if let ConnectionVerdict::Allowed(PermittedBy::Grant(id)) = event.verdict
                 && lent_to(&id).is_none()
             {
                 services.grants.used(&[id]);
@@ -43,42 +43,42 @@ impl Record for ConnectionRecorder {
     }
 }
 
-fn entry(caller: &Caller, event: &ironcurtain_egress::Event) -> Entry {
+fn entry(caller: &Caller, event: &ironcurtain_egress::ConnectionEvent) -> Entry {
     // What is no host is written down as it was asked for.
     let host = Host::parse(&event.host).unwrap_or_else(|_| Host::Name(visible::line(&event.host)));
-    let target = Target { host, port: event.port };
+    let target = HostPort { host, port: event.port };
     let server = &caller.server.name;
     let mut entry = caller.entry(Event::Network, summary(server, &target, &event.verdict), &target);
     entry.addresses = event.addresses.iter().map(ToString::to_string).collect();
     match &event.verdict {
-        Verdict::Allowed(by) => allowed(&mut entry, by),
-        Verdict::Refused { code, reason } => {
+        ConnectionVerdict::Allowed(by) => allowed(&mut entry, by),
+        ConnectionVerdict::Refused { code, reason } => {
             entry.policy_decision = Some(PolicyDecision::deny(DecidedBy::Network, code, reason))
         }
-        Verdict::Failed { code, .. } => entry.result = Some(CallResult::Other((*code).to_owned())),
+        ConnectionVerdict::Failed { code, .. } => entry.result = Some(CallResult::Other((*code).to_owned())),
     }
     entry
 }
 
-fn summary(server: &str, target: &Target, verdict: &Verdict) -> String {
+fn summary(server: &str, target: &HostPort, verdict: &ConnectionVerdict) -> String {
     match verdict {
-        Verdict::Allowed(_) => format!("the server {server} reached {target}"),
-        Verdict::Refused { reason, .. } => {
+        ConnectionVerdict::Allowed(_) => format!("the server {server} reached {target}"),
+        ConnectionVerdict::Refused { reason, .. } => {
             format!("the server {server} was kept from {target}: {}", visible::line(reason))
         }
-        Verdict::Failed { reason, .. } => {
+        ConnectionVerdict::Failed { reason, .. } => {
             format!("the server {server} could not reach {target}: {}", visible::line(reason))
         }
     }
 }
 
-fn allowed(entry: &mut Entry, by: &By) {
+fn allowed(entry: &mut Entry, by: &PermittedBy) {
     entry.policy_decision = Some(match by {
-        By::Rule(rule) => {
+        PermittedBy::Rule(rule) => {
             PolicyDecision::allow(DecidedBy::HostList, rule, "the host is on the list of its server")
         }
-        By::Once => PolicyDecision::allow(DecidedBy::Answer, "once", "approved: once"),
-        By::Grant(id) => match lent_to(id) {
+        PermittedBy::Once => PolicyDecision::allow(DecidedBy::Answer, "once", "approved: once"),
+        PermittedBy::Grant(id) => match lent_to(id) {
             Some(call) => {
                 entry.request_id = Some(call.to_owned());
                 PolicyDecision::allow(DecidedBy::Answer, "call", "approved: for the call that names it")

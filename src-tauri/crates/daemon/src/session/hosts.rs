@@ -3,19 +3,19 @@
 use super::Session;
 use crate::network::Loan;
 use crate::wire::Id;
-use ironcurtain_egress::Target;
+use ironcurtain_egress::HostPort;
 use ironcurtain_policy::{Escalation, PendingApproval, Role};
 
 impl Session {
     /// The hosts that a call is asked about, when it is about fetching from hosts and nothing else, and the server's proxy
     /// could let each through.
-    pub(super) fn grantable_hosts(&self, escalation: &Escalation) -> Vec<Target> {
+    pub(super) fn grantable_hosts(&self, escalation: &Escalation) -> Vec<HostPort> {
         let Some(network) = &self.network else { return Vec::new() };
         let host = |asked: &PendingApproval| {
             let fetched = asked.role == Some(Role::FetchUrl);
             target(asked).filter(|target| fetched && network.could_reach(target))
         };
-        let mut hosts: Vec<Target> =
+        let mut hosts: Vec<HostPort> =
             escalation.values.iter().map(host).collect::<Option<_>>().unwrap_or_default();
         hosts.dedup();
         hosts
@@ -29,14 +29,14 @@ impl Session {
     }
 
     /// The hosts that the person said yes to for a call, and that the server's proxy could let through.
-    pub(super) fn hosts_of(&self, approved: &[PendingApproval]) -> Vec<Target> {
+    pub(super) fn hosts_of(&self, approved: &[PendingApproval]) -> Vec<HostPort> {
         let Some(network) = &self.network else { return Vec::new() };
         approved.iter().filter_map(target).filter(|target| network.could_reach(target)).collect()
     }
 }
 
 /// Where an address leads, as the proxy spells it.
-fn target(asked: &PendingApproval) -> Option<Target> {
+fn target(asked: &PendingApproval) -> Option<HostPort> {
     let (host, port) = asked.host_and_port()?;
-    Target::parse(&format!("{host}:{port}"), None).ok()
+    HostPort::parse(&format!("{host}:{port}"), None).ok()
 }

@@ -13,8 +13,8 @@ const CLIENTS: [(&str, &[u8]); 4] = [
 ];
 const NAMELESS: &[u8] = include_bytes!("captured/openssl-no-name.bin");
 
-fn named() -> Result<Option<Hello>, HelloError> {
-    Ok(Some(Hello { name: Some(NAME.into()) }))
+fn named() -> Result<Option<ClientHello>, ClientHelloError> {
+    Ok(Some(ClientHello { name: Some(NAME.into()) }))
 }
 
 /// The same message in records of so many bytes.
@@ -63,7 +63,7 @@ fn real_clients_are_understood_however_they_are_cut() {
             "{client} and what follows"
         );
     }
-    assert_eq!(inspect(NAMELESS), Ok(Some(Hello { name: None })));
+    assert_eq!(inspect(NAMELESS), Ok(Some(ClientHello { name: None })));
 }
 
 #[test]
@@ -76,22 +76,22 @@ fn what_is_not_a_greeting_is_refused_at_its_first_byte() {
         b"\x16\x04",
         b"\x15\x03\x03",
     ] {
-        assert_eq!(inspect(bytes), Err(HelloError::NotTls), "{bytes:?}");
+        assert_eq!(inspect(bytes), Err(ClientHelloError::NotTls), "{bytes:?}");
     }
     // A ServerHello in a handshake record, an empty record, one that is too long.
-    assert_eq!(inspect(b"\x16\x03\x01\x00\x05\x02\x00\x00\x01\x00"), Err(HelloError::NotTls));
-    assert_eq!(inspect(b"\x16\x03\x01\x00\x00"), Err(HelloError::Malformed));
-    assert_eq!(inspect(b"\x16\x03\x01\x40\x01"), Err(HelloError::Malformed));
+    assert_eq!(inspect(b"\x16\x03\x01\x00\x05\x02\x00\x00\x01\x00"), Err(ClientHelloError::NotTls));
+    assert_eq!(inspect(b"\x16\x03\x01\x00\x00"), Err(ClientHelloError::Malformed));
+    assert_eq!(inspect(b"\x16\x03\x01\x40\x01"), Err(ClientHelloError::Malformed));
     // Sixteen megabytes are announced, one record of them has come.
-    assert_eq!(inspect(b"\x16\x03\x01\x00\x05\x01\xff\xff\xff\x03"), Err(HelloError::TooLong));
+    assert_eq!(inspect(b"\x16\x03\x01\x00\x05\x01\xff\xff\xff\x03"), Err(ClientHelloError::TooLong));
 }
 
 #[test]
 fn there_is_one_name_or_none() {
     let one = names(&[name(0, b"a.test")]);
     let greeted = |extensions: &[u8]| inspect(&with_extensions(extensions));
-    assert_eq!(greeted(&one), Ok(Some(Hello { name: Some("a.test".into()) })));
-    assert_eq!(greeted(&extension(43, b"\x02\x03\x04")), Ok(Some(Hello { name: None })));
+    assert_eq!(greeted(&one), Ok(Some(ClientHello { name: Some("a.test".into()) })));
+    assert_eq!(greeted(&extension(43, b"\x02\x03\x04")), Ok(Some(ClientHello { name: None })));
     let other = names(&[name(0, b"b.test")]);
     for (what, extensions) in [
         ("two lists", [one.clone(), other].concat()),
@@ -105,19 +105,19 @@ fn there_is_one_name_or_none() {
         ("less than the list", extension(0, b"\x00\x0a\x00\x00\x06a.test")),
         ("a cut extension", one[..one.len() - 1].to_vec()),
     ] {
-        assert_eq!(greeted(&extensions), Err(HelloError::Malformed), "{what}");
+        assert_eq!(greeted(&extensions), Err(ClientHelloError::Malformed), "{what}");
     }
     let long = with_extensions(&extension(21, &vec![0; 40_000]));
-    assert_eq!(inspect(&cut(&long, 16384)), Ok(Some(Hello { name: None })), "padding may be long");
+    assert_eq!(inspect(&cut(&long, 16384)), Ok(Some(ClientHello { name: None })), "padding may be long");
 }
 
 #[test]
 fn a_greeting_ends_where_it_says() {
     let hello = with_extensions(&names(&[name(0, b"a.test")]));
     let mut longer = cut(&[&hello[..], b"more"].concat(), 16384);
-    assert_eq!(inspect(&longer), Err(HelloError::Malformed), "something after it in its record");
+    assert_eq!(inspect(&longer), Err(ClientHelloError::Malformed), "something after it in its record");
     longer[8] += 4;
-    assert_eq!(inspect(&longer), Err(HelloError::Malformed), "something after its extensions");
+    assert_eq!(inspect(&longer), Err(ClientHelloError::Malformed), "something after its extensions");
 }
 
 proptest! {
@@ -138,7 +138,7 @@ proptest! {
             bytes[at] = byte;
         }
         bytes.truncate(end);
-        if let Ok(Some(Hello { name: Some(name) })) = inspect(&bytes) {
+        if let Ok(Some(ClientHello { name: Some(name) })) = inspect(&bytes) {
             prop_assert!(bytes.windows(name.len()).any(|part| part == name.as_bytes()));
         }
     }

@@ -1,7 +1,7 @@
 //! One plain request, sent on to where it was allowed to go.
 
-use crate::host::Target;
-use crate::refusal::Refusal;
+use crate::host::HostPort;
+use crate::refusal::ConnectionRefusal;
 use crate::tunnel::HTTPS;
 use http_body_util::BodyExt;
 use http_body_util::combinators::BoxBody;
@@ -20,39 +20,41 @@ use tokio::task::AbortHandle;
 pub(super) type Body = BoxBody<Bytes, hyper::Error>;
 
 /// Where a request wants to go: its URL, which its `Host` must not contradict.
-pub(super) fn target(request: &Request<Incoming>) -> Result<Target, Refusal> {
+pub(super) fn target(request: &Request<Incoming>) -> Result<HostPort, ConnectionRefusal> {
     let uri = request.uri();
     if uri.scheme() != Some(&Scheme::HTTP) {
-        return Err(Refusal::Request(
+        return Err(ConnectionRefusal::Request(
             "this is a proxy: ask for a whole URL that begins with `http://`, or CONNECT",
         ));
     }
     let authority = uri.authority().map(|a| a.as_str()).unwrap_or_default();
-    let target = Target::parse(authority, Some(80))?;
+    let target = HostPort::parse(authority, Some(80))?;
     if target.port == HTTPS {
-        return Err(Refusal::Request("port 443 is for TLS: ask for it with CONNECT"));
+        return Err(ConnectionRefusal::Request("port 443 is for TLS: ask for it with CONNECT"));
     }
     let mut hosts = request.headers().get_all(header::HOST).iter();
     let named = match (hosts.next(), hosts.next()) {
         (None, _) if request.version() == Version::HTTP_10 => return Ok(target),
-        (Some(host), None) => host.to_str().ok().and_then(|host| Target::parse(host, Some(80)).ok()),
+        (Some(host), None) => host.to_str().ok().and_then(|host| HostPort::parse(host, Some(80)).ok()),
         (None, _) | (Some(_), Some(_)) => None,
     };
     if named.as_ref() == Some(&target) {
         Ok(target)
     } else {
-        Err(Refusal::Request("the request has to have one `Host` header, which names the host of its URL"))
+        Err(ConnectionRefusal::Request(
+            "the request has to have one `Host` header, which names the host of its URL",
+        ))
     }
 }
 
 /// Sends the request and brings the answer.
 pub(super) async fn send(
     request: Request<Incoming>,
-    target: &Target,
+    target: &HostPort,
     stream: TcpStream,
-) -> Result<Response<Body>, Refusal> {
+) -> Result<Response<Body>, ConnectionRefusal> {
     let unreachable =
-        |e: hyper::Error| Refusal::Unreachable { target: target.to_string(), why: e.to_string() };
+        |e: hyper::Error| ConnectionRefusal::Unreachable { target: target.to_string(), why: e.to_string() };
     let (mut sender, connection) = http1::Builder::new()
         .preserve_header_case(true)
         .handshake(TokioIo::new(stream))
@@ -67,7 +69,7 @@ pub(super) async fn send(
 }
 
 /// As the other side reads it: its path alone, its host in the one spelling, nothing that was meant for us.
-fn rewritten(request: Request<Incoming>, target: &Target) -> Request<Incoming> {
+fn rewritten(request: Request<Incoming>, target: &HostPort) -> Request<Incoming> {
     let (mut head, body) = request.into_parts();
     let path = head.uri.path_and_query().cloned().unwrap_or_else(|| PathAndQuery::from_static("/"));
     head.uri = Uri::from(path);
@@ -81,7 +83,7 @@ fn rewritten(request: Request<Incoming>, target: &Target) -> Request<Incoming> {
     Request::from_parts(head, body)
 }
 
-fn host_alone(target: &Target) -> String {
+fn host_alone(target: &HostPort) -> String {
     target.to_string().trim_end_matches(":80").to_owned()
 }
 

@@ -2,16 +2,16 @@
 
 use super::*;
 
-fn rules(allowed: &[&str], denied: &[&str]) -> Rules {
-    Rules::new(allowed, denied, false).unwrap()
+fn rules(allowed: &[&str], denied: &[&str]) -> HostRules {
+    HostRules::new(allowed, denied, false).unwrap()
 }
 
-fn target(text: &str) -> Target {
-    Target::parse(text, None).unwrap()
+fn target(text: &str) -> HostPort {
+    HostPort::parse(text, None).unwrap()
 }
 
-fn allowed(rules: &Rules, text: &str) -> bool {
-    matches!(rules.judge(&target(text)), Decision::Allow { .. })
+fn allowed(rules: &HostRules, text: &str) -> bool {
+    matches!(rules.judge(&target(text)), HostDecision::Allow { .. })
 }
 
 #[test]
@@ -33,8 +33,8 @@ fn a_name_covers_itself_and_a_star_what_is_below() {
         "example.com.evil.test:443",
         "xexample.com:443",
     ] {
-        let reason = Refusal::NotAllowed(text.to_owned());
-        assert_eq!(rules.judge(&target(text)), Decision::Deny { reason }, "{text}");
+        let reason = ConnectionRefusal::NotAllowed(text.to_owned());
+        assert_eq!(rules.judge(&target(text)), HostDecision::Deny { reason }, "{text}");
     }
 }
 
@@ -53,7 +53,7 @@ fn ports_are_the_usual_two_unless_spelled() {
 fn denied_comes_first_on_every_port() {
     let rules = rules(&["*.a.test", "x.a.test:22", "c.test"], &["x.a.test", "*:443"]);
     let denied = |text| rules.judge(&target(text));
-    let by = |pattern: &str| Decision::Deny { reason: Refusal::Denied(pattern.into()) };
+    let by = |pattern: &str| HostDecision::Deny { reason: ConnectionRefusal::Denied(pattern.into()) };
     assert_eq!(denied("x.a.test:22"), by("x.a.test"));
     assert_eq!(denied("c.test:443"), by("*:443"));
     assert!(allowed(&rules, "c.test:80") && allowed(&rules, "y.a.test:80"));
@@ -65,7 +65,7 @@ fn an_address_in_any_notation_is_allowed_only_where_it_is_spelled_out() {
     let rules = rules(&["127.0.0.1:8080", "*.pkg.test", "localhost:3000"], &["9.9.9.9"]);
     for host in ["127.0.0.1", "127.1", "2130706433", "0177.1", "0x7f.0.0.1", "[::ffff:127.0.0.1]"] {
         assert!(allowed(&rules, &format!("{host}:8080")), "{host}");
-        let expected = Decision::Deny { reason: Refusal::Address("127.0.0.1:80".into()) };
+        let expected = HostDecision::Deny { reason: ConnectionRefusal::Address("127.0.0.1:80".into()) };
         assert_eq!(rules.judge(&target(&format!("{host}:80"))), expected, "{host}");
     }
     let loopback = "127.0.0.1".parse().unwrap();
@@ -78,29 +78,37 @@ fn an_address_in_any_notation_is_allowed_only_where_it_is_spelled_out() {
 
 #[test]
 fn what_is_unknown_is_asked_about_when_that_is_wanted() {
-    let rules = Rules::new(["a.test"], ["*.evil.test"], true).unwrap();
-    assert_eq!(rules.judge(&target("New.test:8080")), Decision::Ask { host: "new.test".into(), port: 8080 });
+    let rules = HostRules::new(["a.test"], ["*.evil.test"], true).unwrap();
+    assert_eq!(
+        rules.judge(&target("New.test:8080")),
+        HostDecision::Ask { host: "new.test".into(), port: 8080 }
+    );
     for text in ["x.evil.test:443", "1.2.3.4:443", "printer.local:443", "localhost:80", "intranet:443"] {
-        assert!(matches!(rules.judge(&target(text)), Decision::Deny { .. }), "{text}");
+        assert!(matches!(rules.judge(&target(text)), HostDecision::Deny { .. }), "{text}");
     }
     let granted = rules.with_grants(vec![
-        Grant { id: "g1".into(), target: target("new.test:8080") },
-        Grant { id: "g2".into(), target: target("x.evil.test:443") },
+        GrantedHost { id: "g1".into(), target: target("new.test:8080") },
+        GrantedHost { id: "g2".into(), target: target("x.evil.test:443") },
     ]);
-    assert_eq!(granted.judge(&target("new.test:8080")), Decision::Allow { by: By::Grant("g1".into()) });
-    assert!(matches!(granted.judge(&target("new.test:443")), Decision::Ask { .. }));
-    assert!(matches!(granted.judge(&target("x.evil.test:443")), Decision::Deny { .. }));
+    assert_eq!(
+        granted.judge(&target("new.test:8080")),
+        HostDecision::Allow { by: PermittedBy::Grant("g1".into()) }
+    );
+    assert!(matches!(granted.judge(&target("new.test:443")), HostDecision::Ask { .. }));
+    assert!(matches!(granted.judge(&target("x.evil.test:443")), HostDecision::Deny { .. }));
 }
 
 #[test]
 fn rules_that_open_nothing_need_no_proxy() {
-    assert!(Rules::default().is_closed() && rules(&[], &["a.test"]).is_closed());
-    assert!(!rules(&["a.test"], &[]).is_closed() && !Rules::new([""; 0], [""; 0], true).unwrap().is_closed());
+    assert!(HostRules::default().is_closed() && rules(&[], &["a.test"]).is_closed());
+    assert!(
+        !rules(&["a.test"], &[]).is_closed() && !HostRules::new([""; 0], [""; 0], true).unwrap().is_closed()
+    );
 }
 
 #[test]
 fn a_bad_pattern_is_refused_by_name() {
-    let problem = |text: &str| Rules::new([text], [""; 0], false).unwrap_err();
+    let problem = |text: &str| HostRules::new([text], [""; 0], false).unwrap_err();
     for text in ["https://a.test", "a.test/x", "u@a.test", "a.test?x", "a\\b.test"] {
         assert_eq!(problem(text), RuleError::Url(text.into()));
     }
@@ -122,5 +130,5 @@ fn a_bad_pattern_is_refused_by_name() {
     assert_eq!(problem("intranet"), RuleError::Short("intranet".into()));
     let canonical = "127.0.0.1".to_owned();
     assert_eq!(problem("127.1:80"), RuleError::Notation { pattern: "127.1:80".into(), canonical });
-    assert!(Rules::new([""; 0], ["*", "*:22"], false).is_ok());
+    assert!(HostRules::new([""; 0], ["*", "*:22"], false).is_ok());
 }

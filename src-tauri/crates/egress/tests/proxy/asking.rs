@@ -1,7 +1,7 @@
 //! Questions, grants, and taking them back while something passes.
 
 use crate::stage::{BOUND, Options, Peer, Person, Stage, refusal_of, rest};
-use ironcurtain_egress::{Answer, Grant, Limits, Rules, Target};
+use ironcurtain_egress::{GrantedHost, HostAnswer, HostPort, HostRules, ProxyLimits};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -11,15 +11,15 @@ use tokio::time::timeout;
 /// A proxy that asks, a person, and a server whose address is spelled out and whose name is unknown.
 async fn stage(denied: &[&str]) -> (Stage, Arc<Person>, Peer, String) {
     let (person, peer) = (Person::new(), Peer::echo().await);
-    let rules = Rules::new([format!("127.0.0.1:{}", peer.port)], denied, true).unwrap();
-    let stage = Stage::with(Options { rules, limits: Limits::default(), ask: Some(person.clone()) });
+    let rules = HostRules::new([format!("127.0.0.1:{}", peer.port)], denied, true).unwrap();
+    let stage = Stage::with(Options { rules, limits: ProxyLimits::default(), ask: Some(person.clone()) });
     stage.names.set("new.example.test", &["127.0.0.1"]);
     let target = format!("new.example.test:{}", peer.port);
     (stage, person, peer, target)
 }
 
-fn granted(stage: &Stage, target: &str) -> Rules {
-    let grant = Grant { id: "g1".into(), target: Target::parse(target, None).unwrap() };
+fn granted(stage: &Stage, target: &str) -> HostRules {
+    let grant = GrantedHost { id: "g1".into(), target: HostPort::parse(target, None).unwrap() };
     stage.rules.borrow().with_grants(vec![grant])
 }
 
@@ -31,9 +31,9 @@ async fn works(tunnel: &mut TcpStream) {
 #[tokio::test]
 async fn an_unknown_name_is_asked_about_and_the_answer_holds_for_this_connection() {
     let (stage, person, _peer, target) = stage(&[]).await;
-    person.says(Some(Answer::Once));
+    person.says(Some(HostAnswer::Once));
     works(&mut stage.tunnel(&target).await).await;
-    person.says(Some(Answer::No { why: "the person said no".into() }));
+    person.says(Some(HostAnswer::No { why: "the person said no".into() }));
     let (status, code, text) = stage.refusal(&target).await;
     assert_eq!((status, code.as_str()), (403, "said-no"));
     assert_eq!(text, format!("IronCurtain: `{target}` was not allowed: the person said no.\n"));
@@ -48,7 +48,7 @@ async fn an_unknown_name_is_asked_about_and_the_answer_holds_for_this_connection
 #[tokio::test]
 async fn nobody_is_asked_about_what_cannot_be_allowed() {
     let (stage, person, _peer, _) = stage(&["*.evil.test"]).await;
-    person.says(Some(Answer::Once));
+    person.says(Some(HostAnswer::Once));
     for (target, code) in [
         ("x.evil.test:443", "denied-domain"),
         ("8.8.8.8:443", "address-literal"),
@@ -65,7 +65,7 @@ async fn nobody_is_asked_about_what_cannot_be_allowed() {
 async fn a_yes_does_not_open_what_no_name_may_lead_to() {
     let (stage, person, _peer, _) = stage(&[]).await;
     stage.names.set("sly.example.test", &["10.0.0.1"]);
-    person.says(Some(Answer::Once));
+    person.says(Some(HostAnswer::Once));
     assert_eq!(stage.refusal("sly.example.test:443").await.1, "not-public");
 }
 
@@ -77,7 +77,7 @@ async fn connections_at_the_same_time_share_a_question() {
             tokio::task::yield_now().await;
         }
         stage.rules.send_replace(Arc::new(granted(&stage, &target)));
-        person.says(Some(Answer::Granted));
+        person.says(Some(HostAnswer::Granted));
     };
     let (mut one, mut two, ()) = tokio::join!(stage.tunnel(&target), stage.tunnel(&target), answer);
     works(&mut one).await;
@@ -102,20 +102,20 @@ async fn what_is_taken_back_is_cut_and_asked_about_again() {
     assert_eq!(rest(&mut tunnel).await, "");
     works(&mut kept).await;
     assert_eq!(stage.events.lines(3).await[2], format!("connect {target} refused withdrawn [127.0.0.1]"));
-    person.says(Some(Answer::No { why: "no".into() }));
+    person.says(Some(HostAnswer::No { why: "no".into() }));
     assert_eq!(stage.refusal(&target).await.1, "said-no");
     // A grant that is not in the rules is none, whatever the answer says.
-    person.says(Some(Answer::Granted));
+    person.says(Some(HostAnswer::Granted));
     assert_eq!(stage.refusal(&target).await.1, "withdrawn");
 }
 
 #[tokio::test]
 async fn what_was_allowed_once_ends_when_it_is_denied_and_when_nobody_owns_the_rules() {
     let (mut stage, person, peer, target) = stage(&[]).await;
-    person.says(Some(Answer::Once));
+    person.says(Some(HostAnswer::Once));
     let mut tunnel = stage.tunnel(&target).await;
     let address = format!("127.0.0.1:{}", peer.port);
-    let rules = |denied: &[&str]| Arc::new(Rules::new([&address], denied, true).unwrap());
+    let rules = |denied: &[&str]| Arc::new(HostRules::new([&address], denied, true).unwrap());
     stage.rules.send_replace(rules(&["other.test"]));
     works(&mut tunnel).await;
     stage.rules.send_replace(rules(&["*.example.test"]));
@@ -136,7 +136,7 @@ async fn a_plain_request_under_way_is_cut_too() {
     let stage = Stage::new(&[&spelled], &[]);
     let slow = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let target = slow.local_addr().unwrap().to_string();
-    stage.rules.send_replace(Arc::new(Rules::new([&target], [""; 0], false).unwrap()));
+    stage.rules.send_replace(Arc::new(HostRules::new([&target], [""; 0], false).unwrap()));
     let mut stream = stage.connect().await;
     let request = format!("GET http://{target}/ HTTP/1.1\r\nHost: {target}\r\n\r\n");
     stream.write_all(request.as_bytes()).await.unwrap();
@@ -146,7 +146,7 @@ async fn a_plain_request_under_way_is_cut_too() {
     while !begun.ends_with(b"begun") {
         begun.push(stream.read_u8().await.unwrap());
     }
-    stage.rules.send_replace(Arc::new(Rules::default()));
+    stage.rules.send_replace(Arc::new(HostRules::default()));
     assert_eq!(rest(&mut stream).await, "");
     assert_eq!(stage.events.lines(2).await[1], format!("http {target} refused withdrawn [127.0.0.1]"));
     let (status, code, _) = refusal_of(&stage.say(request.as_bytes()).await);

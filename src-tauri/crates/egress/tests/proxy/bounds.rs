@@ -1,21 +1,21 @@
 //! What is too long, too slow or too much.
 
 use crate::stage::{BOUND, Options, Peer, Stage, head, refusal_of, rest};
-use ironcurtain_egress::{Limits, Rules};
+use ironcurtain_egress::{HostRules, ProxyLimits};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::{Instant, timeout};
 
 /// A proxy to one echoing server, with short bounds.
-async fn stage(limits: Limits) -> (Stage, Peer, String) {
+async fn stage(limits: ProxyLimits) -> (Stage, Peer, String) {
     let peer = Peer::echo().await;
     let target = format!("127.0.0.1:{}", peer.port);
-    let rules = Rules::new([&target], [""; 0], false).unwrap();
+    let rules = HostRules::new([&target], [""; 0], false).unwrap();
     (Stage::with(Options { rules, limits, ask: None }), peer, target)
 }
 
-fn short() -> Limits {
-    Limits { handshake: Duration::from_millis(300), ..Limits::default() }
+fn short() -> ProxyLimits {
+    ProxyLimits { handshake: Duration::from_millis(300), ..ProxyLimits::default() }
 }
 
 #[tokio::test]
@@ -50,7 +50,7 @@ async fn whoever_does_not_get_on_is_hung_up_on() {
 
 #[tokio::test]
 async fn a_head_has_a_longest_length() {
-    let (stage, _peer, target) = stage(Limits::default()).await;
+    let (stage, _peer, target) = stage(ProxyLimits::default()).await;
     let long =
         |n: usize| format!("CONNECT {target} HTTP/1.1\r\nHost: {target}\r\nX: {}\r\n\r\n", "a".repeat(n));
     let mut stream = stage.connect().await;
@@ -69,7 +69,7 @@ async fn a_head_has_a_longest_length() {
 #[tokio::test]
 async fn a_tunnel_that_is_silent_ends_and_one_that_is_not_stays() {
     let (stage, _peer, target) =
-        stage(Limits { idle: Duration::from_millis(600), ..Limits::default() }).await;
+        stage(ProxyLimits { idle: Duration::from_millis(600), ..ProxyLimits::default() }).await;
     let (mut silent, mut lively) = (stage.tunnel(&target).await, stage.tunnel(&target).await);
     let ends = Instant::now() + Duration::from_millis(1500);
     let talk = async {
@@ -85,7 +85,7 @@ async fn a_tunnel_that_is_silent_ends_and_one_that_is_not_stays() {
 
 #[tokio::test]
 async fn each_half_of_a_tunnel_ends_by_itself() {
-    let (stage, peer, target) = stage(Limits::default()).await;
+    let (stage, peer, target) = stage(ProxyLimits::default()).await;
     let mut tunnel = stage.tunnel(&target).await;
     let sent = "0123456789".repeat(100_000);
     let (mut read, mut write) = tunnel.split();
@@ -101,7 +101,7 @@ async fn each_half_of_a_tunnel_ends_by_itself() {
 
 #[tokio::test]
 async fn more_connections_than_there_are_places_wait_for_one() {
-    let (stage, _peer, target) = stage(Limits { connections: 2, ..Limits::default() }).await;
+    let (stage, _peer, target) = stage(ProxyLimits { connections: 2, ..ProxyLimits::default() }).await;
     let (first, second) = (stage.tunnel(&target).await, stage.tunnel(&target).await);
     let mut third = Box::pin(stage.tunnel(&target));
     assert!(timeout(Duration::from_millis(200), &mut third).await.is_err(), "no place is free");
@@ -112,7 +112,7 @@ async fn more_connections_than_there_are_places_wait_for_one() {
 
 #[tokio::test]
 async fn a_proxy_that_ends_takes_its_connections_with_it() {
-    let (stage, peer, target) = stage(Limits::default()).await;
+    let (stage, peer, target) = stage(ProxyLimits::default()).await;
     let mut tunnel = stage.tunnel(&target).await;
     tunnel.write_all(b"x").await.unwrap();
     assert_eq!(tunnel.read_u8().await.unwrap(), b'x');

@@ -1,7 +1,8 @@
 //! A proxy with names, a person and a record that the test writes and reads.
 
 use ironcurtain_egress::{
-    Answer, Ask, Boxed, By, Connections, Event, Limits, Proxy, Record, Resolve, Rules, Target, Verdict, serve,
+    AskHost, BoxFuture, ConnectionEvent, ConnectionVerdict, Connections, HostAnswer, HostPort, HostRules,
+    PermittedBy, Proxy, ProxyLimits, Record, Resolve, serve,
 };
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -19,7 +20,7 @@ pub const BOUND: Duration = Duration::from_secs(30);
 
 pub struct Stage {
     pub address: SocketAddr,
-    pub rules: watch::Sender<Arc<Rules>>,
+    pub rules: watch::Sender<Arc<HostRules>>,
     pub names: Arc<Names>,
     pub events: Arc<Events>,
     pub connections: Connections,
@@ -28,9 +29,9 @@ pub struct Stage {
 
 /// What the test chooses.
 pub struct Options {
-    pub rules: Rules,
-    pub limits: Limits,
-    pub ask: Option<Arc<dyn Ask>>,
+    pub rules: HostRules,
+    pub limits: ProxyLimits,
+    pub ask: Option<Arc<dyn AskHost>>,
 }
 
 impl Drop for Stage {
@@ -42,8 +43,8 @@ impl Drop for Stage {
 impl Stage {
     /// A proxy that allows these and denies those.
     pub fn new(allowed: &[&str], denied: &[&str]) -> Self {
-        let rules = Rules::new(allowed, denied, false).unwrap();
-        Self::with(Options { rules, limits: Limits::default(), ask: None })
+        let rules = HostRules::new(allowed, denied, false).unwrap();
+        Self::with(Options { rules, limits: ProxyLimits::default(), ask: None })
     }
 
     pub fn with(options: Options) -> Self {
@@ -203,7 +204,7 @@ impl Names {
 }
 
 impl Resolve for Names {
-    fn resolve<'a>(&'a self, name: &'a str) -> Boxed<'a, io::Result<Vec<IpAddr>>> {
+    fn resolve<'a>(&'a self, name: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>> {
         self.1.lock().unwrap().push(name.into());
         let mut names = self.0.lock().unwrap();
         let answer = match names.get_mut(name) {
@@ -218,7 +219,7 @@ impl Resolve for Names {
 
 /// Everything that was recorded.
 pub struct Events {
-    all: watch::Sender<Vec<Event>>,
+    all: watch::Sender<Vec<ConnectionEvent>>,
     /// Why nothing can be recorded, if so.
     pub broken: Mutex<Option<String>>,
 }
@@ -230,7 +231,7 @@ impl Default for Events {
 }
 
 impl Record for Events {
-    fn record(&self, event: Event) -> Boxed<'_, Result<(), String>> {
+    fn record(&self, event: ConnectionEvent) -> BoxFuture<'_, Result<(), String>> {
         let broken = self.broken.lock().unwrap().clone();
         if broken.is_none() {
             self.all.send_modify(|all| all.push(event));
@@ -249,13 +250,13 @@ impl Events {
     }
 }
 
-fn line(event: &Event) -> String {
+fn line(event: &ConnectionEvent) -> String {
     let verdict = match &event.verdict {
-        Verdict::Allowed(By::Rule(rule)) => format!("allowed by {rule}"),
-        Verdict::Allowed(By::Grant(grant)) => format!("allowed by grant {grant}"),
-        Verdict::Allowed(By::Once) => "allowed once".to_owned(),
-        Verdict::Refused { code, .. } => format!("refused {code}"),
-        Verdict::Failed { code, .. } => format!("failed {code}"),
+        ConnectionVerdict::Allowed(PermittedBy::Rule(rule)) => format!("allowed by {rule}"),
+        ConnectionVerdict::Allowed(PermittedBy::Grant(grant)) => format!("allowed by grant {grant}"),
+        ConnectionVerdict::Allowed(PermittedBy::Once) => "allowed once".to_owned(),
+        ConnectionVerdict::Refused { code, .. } => format!("refused {code}"),
+        ConnectionVerdict::Failed { code, .. } => format!("failed {code}"),
     };
     let addresses: Vec<_> = event.addresses.iter().map(ToString::to_string).collect();
     assert_eq!(event.server, "fetch");
@@ -264,7 +265,7 @@ fn line(event: &Event) -> String {
 
 /// A person who answers from a list and notes what was asked.
 pub struct Person {
-    answer: watch::Sender<Option<Answer>>,
+    answer: watch::Sender<Option<HostAnswer>>,
     pub asked: Mutex<Vec<String>>,
 }
 
@@ -274,13 +275,13 @@ impl Person {
     }
 
     /// Answers what is open and what comes.
-    pub fn says(&self, answer: Option<Answer>) {
+    pub fn says(&self, answer: Option<HostAnswer>) {
         self.answer.send_replace(answer);
     }
 }
 
-impl Ask for Person {
-    fn ask(&self, target: Target) -> Boxed<'static, Answer> {
+impl AskHost for Person {
+    fn ask(&self, target: HostPort) -> BoxFuture<'static, HostAnswer> {
         self.asked.lock().unwrap().push(target.to_string());
         let mut answer = self.answer.subscribe();
         Box::pin(async move { answer.wait_for(Option::is_some).await.unwrap().clone().unwrap() })

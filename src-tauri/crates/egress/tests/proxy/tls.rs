@@ -2,7 +2,7 @@
 
 use crate::namespace::{PUBLIC, World, inside};
 use crate::stage::{Options, Stage, rest};
-use ironcurtain_egress::{Limits, Rules};
+use ironcurtain_egress::{HostRules, ProxyLimits};
 use std::process::Command;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -11,8 +11,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 const CURL: &[u8] = include_bytes!("../../src/hello/captured/curl.bin");
 
 fn stage() -> Stage {
-    let rules = Rules::new(["*.example.test", "*.example.test:8443", "9.9.9.9"], [""; 0], false).unwrap();
-    let limits = Limits { handshake: Duration::from_secs(2), ..Limits::default() };
+    let rules = HostRules::new(["*.example.test", "*.example.test:8443", "9.9.9.9"], [""; 0], false).unwrap();
+    let limits = ProxyLimits { handshake: Duration::from_secs(2), ..ProxyLimits::default() };
     let stage = Stage::with(Options { rules, limits, ask: None });
     stage.names.set("files.example.test", &[PUBLIC]);
     stage.names.set("other.example.test", &[PUBLIC]);

@@ -8,7 +8,9 @@ use std::{
     time::Duration,
 };
 
-use ironcurtain_egress::{Boxed, Connections, Event, Limits, Proxy, Record, Resolve, RuleError, Rules};
+use ironcurtain_egress::{
+    BoxFuture, ConnectionEvent, Connections, HostRules, Proxy, ProxyLimits, Record, Resolve, RuleError,
+};
 use ironcurtain_sandbox::Egress;
 use tokio::{runtime::Runtime, sync::watch};
 
@@ -24,16 +26,19 @@ pub(crate) struct Written {
 pub(crate) struct Served {
     runtime: Option<Runtime>,
     /// Without it, no rule holds.
-    _rules: watch::Sender<Arc<Rules>>,
+    _rules: watch::Sender<Arc<HostRules>>,
 }
 
 /// Serves what `egress` hands out.
 pub(crate) fn serve(egress: Egress, written: Written) -> io::Result<Served> {
-    let rules = Rules::new(&written.allowed, &written.denied, false);
+    let rules = HostRules::new(&written.allowed, &written.denied, false);
     let (sender, rules) =
         watch::channel(Arc::new(rules.map_err(|error: RuleError| io::Error::other(error.to_string()))?));
-    let limits =
-        Limits { handshake: Duration::from_secs(2), dial: Duration::from_secs(2), ..Limits::default() };
+    let limits = ProxyLimits {
+        handshake: Duration::from_secs(2),
+        dial: Duration::from_secs(2),
+        ..ProxyLimits::default()
+    };
     let proxy = Proxy {
         server: "probe".into(),
         rules,
@@ -63,7 +68,7 @@ impl Drop for Served {
 struct Nobody;
 
 impl Record for Nobody {
-    fn record(&self, _: Event) -> Boxed<'_, Result<(), String>> {
+    fn record(&self, _: ConnectionEvent) -> BoxFuture<'_, Result<(), String>> {
         Box::pin(std::future::ready(Ok(())))
     }
 }
@@ -71,7 +76,7 @@ impl Record for Nobody {
 struct Names(Mutex<HashMap<String, VecDeque<Vec<IpAddr>>>>);
 
 impl Resolve for Names {
-    fn resolve<'a>(&'a self, name: &'a str) -> Boxed<'a, io::Result<Vec<IpAddr>>> {
+    fn resolve<'a>(&'a self, name: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>> {
         let mut names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let answer = match names.get_mut(name) {
             Some(answers) if answers.len() > 1 => answers.pop_front(),

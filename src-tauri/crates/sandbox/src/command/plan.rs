@@ -8,7 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use ironcurtain_egress::{RuleError, Rules};
+use ironcurtain_egress::{HostRules, RuleError};
 
 use super::{
     arguments::{Arguments, Run},
@@ -190,8 +190,8 @@ fn orders(settings: &Settings, debug: bool) -> Result<Option<ProxyOrders>, PlanE
     let none: [&str; 0] = [];
     let problem = |key| move |problem| PlanError::Domain { key, problem };
     let (allowed, denied) = (network.allowed_domains.clone(), network.denied_domains.clone());
-    Rules::new(&allowed, none, false).map_err(problem("allowedDomains"))?;
-    Rules::new(none, &denied, false).map_err(problem("deniedDomains"))?;
+    HostRules::new(&allowed, none, false).map_err(problem("allowedDomains"))?;
+    HostRules::new(none, &denied, false).map_err(problem("deniedDomains"))?;
     let ranges = network.denied_resolved_addresses.iter().map(|range| AddressRange::parse(range));
     let denied_addresses = ranges.collect::<Result<_, _>>()?;
     Ok((!allowed.is_empty()).then_some(ProxyOrders { allowed, denied, denied_addresses, debug }))

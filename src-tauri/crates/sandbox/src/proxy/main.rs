@@ -15,7 +15,7 @@ use std::{
     sync::Arc,
 };
 
-use ironcurtain_egress::{Connections, Limits, Proxy, Rules, SystemResolver, serve};
+use ironcurtain_egress::{Connections, HostRules, Proxy, ProxyLimits, SystemResolver, serve};
 use ironcurtain_sandbox::{ProxyOrders, receive_listener};
 use tokio::{runtime, sync::watch};
 
@@ -37,7 +37,7 @@ fn run() -> Result<io::Error, Box<dyn std::error::Error>> {
     let mut text = String::new();
     io::stdin().read_to_string(&mut text)?;
     let orders: ProxyOrders = serde_json::from_str(&text)?;
-    let rules = Rules::new(&orders.allowed, &orders.denied, false)?;
+    let rules = HostRules::new(&orders.allowed, &orders.denied, false)?;
     let listener: TcpListener = match receive_listener(&descriptor) {
         Ok(listener) => listener,
         // The sandbox was not made, which is told by whoever was to make it.
@@ -51,7 +51,7 @@ fn run() -> Result<io::Error, Box<dyn std::error::Error>> {
         ask: None,
         record: Arc::new(Teller { tells: orders.debug }),
         resolve: Arc::new(Outside { denied: orders.denied_addresses, resolver: SystemResolver }),
-        limits: Limits::default(),
+        limits: ProxyLimits::default(),
         connections: Connections::default(),
     };
     let runtime = runtime::Builder::new_current_thread().enable_all().build()?;

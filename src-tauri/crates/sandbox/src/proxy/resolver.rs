@@ -2,7 +2,7 @@
 
 use std::{io, net::IpAddr};
 
-use ironcurtain_egress::{Boxed, Resolve, SystemResolver};
+use ironcurtain_egress::{BoxFuture, Resolve, SystemResolver};
 use ironcurtain_sandbox::AddressRange;
 
 /// The machine's resolver, less what is denied.
@@ -12,7 +12,7 @@ pub(crate) struct Outside {
 }
 
 impl Resolve for Outside {
-    fn resolve<'a>(&'a self, name: &'a str) -> Boxed<'a, io::Result<Vec<IpAddr>>> {
+    fn resolve<'a>(&'a self, name: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>> {
         Box::pin(async move {
             let mut found = self.resolver.resolve(name).await?;
             let some = !found.is_empty();

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use ironcurtain_egress::{Boxed, By, Event, Record, Verdict};
+use ironcurtain_egress::{BoxFuture, ConnectionEvent, ConnectionVerdict, PermittedBy, Record};
 
 /// Tells on standard error, or keeps quiet.
 pub(crate) struct Teller {
@@ -10,17 +10,17 @@ pub(crate) struct Teller {
 }
 
 impl Record for Teller {
-    fn record(&self, event: Event) -> Boxed<'_, Result<(), String>> {
+    fn record(&self, event: ConnectionEvent) -> BoxFuture<'_, Result<(), String>> {
         Box::pin(async move {
             if !self.tells {
                 return Ok(());
             }
-            let Event { protocol, host, port, verdict, .. } = event;
+            let ConnectionEvent { protocol, host, port, verdict, .. } = event;
             let told = match verdict {
-                Verdict::Allowed(By::Rule(entry)) => format!("allowed by `{entry}`"),
-                Verdict::Allowed(By::Grant(_) | By::Once) => "allowed".to_owned(),
-                Verdict::Refused { reason, .. } => format!("refused: {reason}"),
-                Verdict::Failed { reason, .. } => format!("failed: {reason}"),
+                ConnectionVerdict::Allowed(PermittedBy::Rule(entry)) => format!("allowed by `{entry}`"),
+                ConnectionVerdict::Allowed(PermittedBy::Grant(_) | PermittedBy::Once) => "allowed".to_owned(),
+                ConnectionVerdict::Refused { reason, .. } => format!("refused: {reason}"),
+                ConnectionVerdict::Failed { reason, .. } => format!("failed: {reason}"),
             };
             writeln!(io::stderr(), "ironcurtain-sandbox: {protocol} {host}:{port} {told}")
                 .map_err(|error| error.to_string())
