@@ -38,6 +38,25 @@ macro_rules! groups {
 
 groups! { writing reading processes sockets kernel namespaces network proxied persistence load lifetime }
 
+#[test]
+fn the_documentation_has_the_number_of_ways_in_each_group() {
+    let page =
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/security.md")).unwrap();
+    let table = page
+        .split("| group | ways |")
+        .nth(1)
+        .unwrap()
+        .lines()
+        .skip(2)
+        .take_while(|line| line.starts_with('|'));
+    let documented: Vec<usize> =
+        table.map(|line| line.split('|').nth(2).unwrap().trim().parse().unwrap()).collect();
+    let there: Vec<usize> = groups::ALL.iter().map(|group| group.rows.len()).collect();
+    assert_eq!(documented, there);
+    let sum: usize = there.iter().sum();
+    assert!(page.contains(&format!("`tests/sandbox/` has {sum} ways out")), "there are {sum} ways out");
+}
+
 fn holds(name: &str) {
     let group = groups::ALL.iter().find(|group| group.name == name).unwrap();
     let tools = Tools::find();

@@ -1,6 +1,7 @@
 //! `cargo xtask check`: what must hold before a commit, besides the tests.
 
 mod circles;
+mod documentation;
 mod layers;
 mod tidy;
 mod tree;
@@ -29,10 +30,11 @@ pub(crate) fn run(scope: Scope) -> anyhow::Result<()> {
     let doc = [&["doc", "--workspace", "--no-deps"], app].concat();
     // A workspace of its own, which nothing else compiles.
     let fuzz = ["check", "--manifest-path", fuzz::MANIFEST, "--target-dir", "target/fuzz"];
-    let checks: [(&str, &dyn Fn() -> anyhow::Result<()>); 8] = [
+    let checks: [(&str, &dyn Fn() -> anyhow::Result<()>); 9] = [
         ("Tidiness", &tidy::check),
         ("Imports", &imports),
         ("Names of types", &type_names),
+        ("Pages", &documentation::check),
         ("Formatting", &|| cargo(&["fmt", "--all", "--check"])),
         ("Lints", &|| cargo(&clippy)),
         ("Fuzz targets", &|| cargo(&fuzz)),
@@ -78,6 +80,13 @@ mod tests {
     #[test]
     fn imports_are_in_order_in_this_checkout() {
         if let Err(problem) = super::imports() {
+            panic!("{problem:#}");
+        }
+    }
+
+    #[test]
+    fn pages_are_in_order_in_this_checkout() {
+        if let Err(problem) = super::documentation::check() {
             panic!("{problem:#}");
         }
     }

@@ -1,0 +1,160 @@
+//! The documentation says of the checkout only what is there.
+//!
+//! - A link leads to a file, and its anchor to a heading. A test that is named exists.
+//! - A command that a person is told to type is one that we have: `cargo xtask` is read here, `ironcurtain` by its own tests.
+//! - Measured figures stand in `docs/benchmarks.md` alone.
+
+use crate::{arguments, parts, process};
+use anyhow::{Context, bail};
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::Command;
+
+/// The page that figures come from, which is written by `cargo xtask bench --write`.
+const FIGURES: &str = "docs/benchmarks.md";
+
+/// The page that tells of what is no more.
+const HISTORY: &str = "CHANGELOG.md";
+
+/// The page that is for newcomers, and the lines it may have.
+const SHORT: (&str, usize) = ("README.md", 150);
+
+/// Looks at every page.
+pub(crate) fn check() -> anyhow::Result<()> {
+    let root = parts::root();
+    let list = |pattern: &str| {
+        let mut list = Command::new("git");
+        list.current_dir(&root).args(["ls-files", "--cached", "--others", "--exclude-standard", pattern]);
+        process::answer(&mut list).context("`git` does not list the files")
+    };
+    let mut functions = BTreeSet::new();
+    for file in list("*.rs")?.lines() {
+        let text = std::fs::read_to_string(root.join(file)).unwrap_or_default();
+        functions.extend(text.lines().filter_map(function).map(str::to_owned));
+    }
+    let mut problems = Vec::new();
+    for page in list("*.md")?.lines() {
+        let Ok(text) = std::fs::read_to_string(root.join(page)) else { continue };
+        let mut found = links(&root, page, &text);
+        found.extend(commands(&text));
+        if page != HISTORY {
+            found.extend(tests(&text, &functions));
+        }
+        if page != FIGURES {
+            found.extend(figures(&text));
+        }
+        if page == SHORT.0 && text.lines().count() > SHORT.1 {
+            found.push(format!("it has more than {} lines", SHORT.1));
+        }
+        problems.extend(found.into_iter().map(|problem| format!("{page}: {problem}")));
+    }
+    if !problems.is_empty() {
+        bail!("{}", problems.join("\n"));
+    }
+    Ok(())
+}
+
+/// The name of the function that this line begins.
+fn function(line: &str) -> Option<&str> {
+    let words =
+        line.trim_start().strip_prefix("fn ").or_else(|| line.trim_start().strip_prefix("async fn "))?;
+    words.split(|c: char| c != '_' && !c.is_ascii_alphanumeric()).next()
+}
+
+/// The links to files that are not there, and to headings that their page does not have.
+fn links(root: &Path, page: &str, text: &str) -> Vec<String> {
+    let folder = root.join(page);
+    let folder = folder.parent().unwrap_or(root);
+    let targets = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+    let ours = targets.filter(|target| !target.contains("://"));
+    ours.filter_map(|target| {
+        let (file, anchor) = target.split_once('#').unwrap_or((target, ""));
+        let file = if file.is_empty() { root.join(page) } else { folder.join(file) };
+        if !file.exists() {
+            return Some(format!("`{target}` leads to nothing"));
+        }
+        let there = std::fs::read_to_string(&file).unwrap_or_default();
+        let found = anchor.is_empty() || there.lines().filter_map(heading).any(|heading| heading == anchor);
+        (!found).then(|| format!("`{target}` leads to a heading that is not there"))
+    })
+    .collect()
+}
+
+/// The anchor of a heading, as it is made where the pages are shown.
+fn heading(line: &str) -> Option<String> {
+    let title = line.starts_with('#').then(|| line.trim_start_matches('#').trim())?;
+    let kept = title.chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
+    Some(kept.collect::<String>().to_lowercase().replace(' ', "-"))
+}
+
+/// The names of tests in backticks that no function has.
+fn tests(text: &str, functions: &BTreeSet<String>) -> Vec<String> {
+    let is_test = |word: &&str| {
+        word.matches('_').count() > 2
+            && word.chars().all(|c| c == '_' || c.is_ascii_lowercase() || c.is_ascii_digit())
+    };
+    let named = text.split('`').skip(1).step_by(2).filter(is_test);
+    named.filter(|name| !functions.contains(*name)).map(|name| format!("there is no `{name}`")).collect()
+}
+
+/// The `cargo xtask` that we would refuse.
+fn commands(text: &str) -> Vec<String> {
+    let lines = text.lines().filter_map(|line| line.strip_prefix("$ "));
+    let quoted = text.split('`').skip(1).step_by(2);
+    let tasks = lines.chain(quoted).filter_map(|command| command.strip_prefix("cargo xtask "));
+    let words = |task: &str| {
+        task.split_whitespace().take_while(|word| *word != "#").map(str::to_owned).collect::<Vec<_>>()
+    };
+    // `[OPTION]` and `a|b` say what may be typed, and are not typed.
+    let refused = tasks.filter(|task| !task.contains(['|', '[']) && arguments::read(words(task)).is_err());
+    refused.map(|task| format!("`cargo xtask {task}` is no task")).collect()
+}
+
+/// The words that look like something that was measured.
+fn figures(text: &str) -> Vec<String> {
+    let units = ["us", "µs"];
+    let pairs = text.split_whitespace().zip(text.split_whitespace().skip(1));
+    let measured = pairs.filter(|(number, unit)| {
+        let unit = unit.trim_end_matches(|c: char| !c.is_alphanumeric());
+        units.contains(&unit) && number.chars().next().is_some_and(|c| c.is_ascii_digit())
+    });
+    measured
+        .map(|(number, unit)| format!("`{number} {unit}` was measured: name it in {FIGURES} only"))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NONE: [&str; 0] = [];
+
+    #[test]
+    fn a_link_leads_to_a_file_and_a_heading() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("b.md"), "# A title, of sorts\n").unwrap();
+        let of = |text: &str| links(folder.path(), "a.md", text);
+        assert_eq!(of("[b](b.md), [title](b.md#a-title-of-sorts), [away](https://example.com/x)"), NONE);
+        assert_eq!(of("[c](c.md)"), ["`c.md` leads to nothing"]);
+        assert_eq!(of("[b](b.md#another)"), ["`b.md#another` leads to a heading that is not there"]);
+    }
+
+    #[test]
+    fn a_test_that_is_named_exists() {
+        let functions = BTreeSet::from([function("    fn once_is_really_once() {").unwrap().to_owned()]);
+        assert_eq!(tests("`once_is_really_once`, `some_name` and `cargo`", &functions), NONE);
+        assert_eq!(tests("`twice_is_really_once`", &functions), ["there is no `twice_is_really_once`"]);
+    }
+
+    #[test]
+    fn a_task_is_one_that_we_have() {
+        assert_eq!(commands("$ cargo xtask test --fast   # all\n`cargo xtask run`, `cargo build`"), NONE);
+        assert_eq!(commands("$ cargo xtask tset\n"), ["`cargo xtask tset` is no task"]);
+    }
+
+    #[test]
+    fn a_figure_stands_where_it_is_measured() {
+        assert_eq!(figures("within 100 ms, which is a promise"), NONE);
+        assert_eq!(figures("takes 2.2 us."), ["`2.2 us.` was measured: name it in docs/benchmarks.md only"]);
+    }
+}
