@@ -30,6 +30,8 @@ mod quarantine;
 #[cfg(target_os = "linux")]
 mod queue;
 #[cfg(target_os = "linux")]
+mod raw;
+#[cfg(target_os = "linux")]
 mod shut;
 #[cfg(not(target_os = "linux"))]
 mod unsupported;
@@ -43,8 +45,10 @@ use serde::{Deserialize, Serialize};
 pub use names::{runs_later, strict_names};
 #[cfg(target_os = "linux")]
 pub use quarantine::quarantine;
+#[cfg(target_os = "linux")]
+pub use raw::real_path;
 #[cfg(not(target_os = "linux"))]
-pub use unsupported::{Done, Watcher, quarantine};
+pub use unsupported::{Done, Watcher, quarantine, real_path};
 #[cfg(target_os = "linux")]
 pub use watcher::{Done, Watcher};
 

@@ -6,7 +6,7 @@
 use crate::atomic_file;
 use ironcurtain_audit::FileDecision;
 use ironcurtain_paths::bounded_read;
-use ironcurtain_sandbox::autostart::Finding;
+use ironcurtain_sandbox::autostart::{Finding, real_path};
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -78,7 +78,7 @@ impl LeftFile {
     pub(crate) fn is_undecided(&self) -> bool {
         match &self.finding {
             Finding::Left { path, .. } => {
-                self.decided.is_none() && Path::new(path).symlink_metadata().is_ok()
+                self.decided.is_none() && real_path(path).symlink_metadata().is_ok()
             }
             Finding::Quarantined { .. } | Finding::Restored { .. } | Finding::Unfinished { .. } => false,
         }

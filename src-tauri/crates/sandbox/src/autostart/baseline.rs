@@ -14,7 +14,6 @@ use std::{
 use rustix::{
     fs::{AtFlags, CWD, FileType, Mode, OFlags, Statx, StatxFlags, makedev, openat, statx},
     io::Errno,
-    path::Arg,
     time::{ClockId, clock_gettime},
 };
 use serde::{Deserialize, Serialize};
@@ -24,6 +23,7 @@ use super::{
     led::Led,
     names::{Judge, Names, Row, config_row, is_git_by_name},
     paths::{above, is_git, join, last},
+    raw::{path_text, raw},
     walk::{Most, Walk, has_signs, is_entered, open_folder},
 };
 use crate::place::{is_at_or_below, is_below};
@@ -52,9 +52,9 @@ pub(super) struct Stamp {
 type Identity = (u64, u64, Option<(i64, u32)>);
 
 impl Stamp {
-    pub(super) fn of(dir: impl rustix::fd::AsFd, name: impl Arg) -> Result<Self, Errno> {
+    pub(super) fn of(dir: impl rustix::fd::AsFd, name: &str) -> Result<Self, Errno> {
         let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::EMPTY_PATH | AtFlags::NO_AUTOMOUNT;
-        let about = statx(dir, name, flags, StatxFlags::BASIC_STATS | StatxFlags::BTIME)?;
+        let about = statx(dir, &*raw(name), flags, StatxFlags::BASIC_STATS | StatxFlags::BTIME)?;
         Ok(Self::from(&about))
     }
 
@@ -232,8 +232,7 @@ impl Baseline {
         }
         self.insert(path.to_owned(), Entry { stamp, cover, content, config });
         if !stamp.is_dir && !stamp.is_file && cover == Cover::Covered {
-            let real =
-                std::fs::canonicalize(path).ok().and_then(|real| real.into_os_string().into_string().ok());
+            let real = std::fs::canonicalize(&*raw(path)).ok().map(|real| path_text(&real));
             self.cover(real, root);
         }
     }
@@ -261,7 +260,7 @@ impl Baseline {
     /// Closes a path as well, if it is in the root.
     fn cover(&mut self, path: Option<String>, root: &str) {
         let Some(path) = path.filter(|path| is_at_or_below(path, root) && path != root) else { return };
-        if let Ok(stamp) = Stamp::of(CWD, path.as_str()) {
+        if let Ok(stamp) = Stamp::of(CWD, &path) {
             self.insert(path, Entry { stamp, cover: Cover::Covered, content: None, config: None });
         }
     }
@@ -406,7 +405,7 @@ fn time(clock: ClockId) -> (i64, u32) {
 /// The content of a file that is no longer than so; nothing of what is no plain file.
 pub(super) fn content(dir: &OwnedFd, name: &str, longest: usize) -> Option<Vec<u8>> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let file = File::from(openat(dir, name, flags, Mode::empty()).ok()?);
+    let file = File::from(openat(dir, &*raw(name), flags, Mode::empty()).ok()?);
     if !file.metadata().ok()?.is_file() {
         return None;
     }

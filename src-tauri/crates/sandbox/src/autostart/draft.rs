@@ -15,7 +15,7 @@ use rustix::{
     io::Errno,
 };
 
-use super::baseline::Stamp;
+use super::{baseline::Stamp, raw::raw};
 
 /// How long git's lock is waited for.
 const PATIENCE: Duration = Duration::from_millis(200);
@@ -33,7 +33,7 @@ impl<'a> Draft<'a> {
     /// A new version of `target`, by this name until it is in place.
     pub(super) fn new(dir: &'a OwnedFd, target: &'a str, name: String) -> io::Result<Self> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = File::from(openat(dir, name.as_str(), flags, Mode::from_raw_mode(0o600))?);
+        let file = File::from(openat(dir, &*raw(&name), flags, Mode::from_raw_mode(0o600))?);
         Ok(Self { dir, target, name, file })
     }
 
@@ -44,7 +44,8 @@ impl<'a> Draft<'a> {
     /// Waits for git's lock and takes it; goes on without it where somebody does not give it back, or a file has but one name.
     pub(super) fn lock(&mut self) {
         let until = Instant::now() + PATIENCE;
-        let link = || linkat(self.dir, &*self.name, self.dir, lock_of(self.target), AtFlags::empty());
+        let link =
+            || linkat(self.dir, &*raw(&self.name), self.dir, &*raw(&lock_of(self.target)), AtFlags::empty());
         while link() == Err(Errno::EXIST) && Instant::now() < until {
             std::thread::sleep(Duration::from_millis(10));
         }
@@ -57,7 +58,7 @@ impl<'a> Draft<'a> {
 
     /// Puts it in the place of what is there.
     pub(super) fn place(&self) -> io::Result<()> {
-        Ok(renameat(self.dir, &*self.name, self.dir, self.target)?)
+        Ok(renameat(self.dir, &*raw(&self.name), self.dir, &*raw(self.target))?)
     }
 }
 
@@ -70,14 +71,14 @@ impl Drop for Draft<'_> {
 /// Removes what is left of a draft of `target`, and its lock.
 pub(super) fn remove(dir: &OwnedFd, target: &str, name: &str) {
     let lock = lock_of(target);
-    if let Ok(locked) = Stamp::of(dir, lock.as_str()) {
+    if let Ok(locked) = Stamp::of(dir, &lock) {
         // Before it was put in place and after it.
         let is_ours = |name: &str| Stamp::of(dir, name).is_ok_and(|draft| draft.is_same_file(&locked));
         if is_ours(name) || is_ours(target) {
-            let _ = unlinkat(dir, lock, AtFlags::empty());
+            let _ = unlinkat(dir, &*raw(&lock), AtFlags::empty());
         }
     }
-    let _ = unlinkat(dir, name, AtFlags::empty());
+    let _ = unlinkat(dir, &*raw(name), AtFlags::empty());
 }
 
 fn lock_of(target: &str) -> String {

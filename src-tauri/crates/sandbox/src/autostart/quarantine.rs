@@ -23,7 +23,10 @@ use rustix::{
     io::Errno,
 };
 
-use super::shut::{Shut, open_shut};
+use super::{
+    raw::{path_text, raw},
+    shut::{Shut, open_shut},
+};
 use crate::state::StateDir;
 
 /// The most bytes that are copied of one name to another file system, which others wait for. What is larger stays beside, under
@@ -62,7 +65,7 @@ impl Prepared {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(error),
                 Ok(()) => {
-                    fs::write(kept.join("origin"), path)?;
+                    fs::write(kept.join("origin"), raw(path).as_bytes())?;
                     return Ok(Self { kept });
                 }
             }
@@ -71,7 +74,7 @@ impl Prepared {
 
     /// Where a name will be.
     pub(super) fn to(&self, name: &str) -> PathBuf {
-        self.kept.join(name)
+        self.kept.join(&*raw(name))
     }
 
     /// Keeps a text there.
@@ -83,14 +86,14 @@ impl Prepared {
     pub(super) fn move_away(self, dir: &OwnedFd, name: &str) -> io::Result<String> {
         let to = self.to(name);
         let mut shut = Shut::default();
-        let mut moved = renameat(dir, name, CWD, &to);
+        let mut moved = renameat(dir, &*raw(name), CWD, &to);
         // Whatever the reason, since another file system is told of before the modes are.
         if moved.is_err_and(|error| error != Errno::NOENT) {
             shut.unshut_for_moving(dir, name);
-            moved = renameat(dir, name, CWD, &to);
+            moved = renameat(dir, &*raw(name), CWD, &to);
         }
         match moved {
-            Ok(()) => return Ok(to.display().to_string()),
+            Ok(()) => return Ok(path_text(&to)),
             Err(Errno::NOENT) => {
                 // It is ours, and there is nothing in it but the origin.
                 let _ = fs::remove_dir_all(&self.kept);
@@ -100,30 +103,28 @@ impl Prepared {
         }
         // From here on nothing finds it, whatever comes of the rest.
         let disarmed = disarmed(name, &self.kept);
-        if let Err(error) = renameat(dir, name, dir, &disarmed) {
+        if let Err(error) = renameat(dir, &*raw(name), dir, &*raw(&disarmed)) {
             let _ = fs::remove_dir_all(&self.kept);
             return Err(error.into());
         }
-        let here = Path::new(&format!("/proc/self/fd/{}", dir.as_raw_fd())).join(&disarmed);
+        let here = Path::new(&format!("/proc/self/fd/{}", dir.as_raw_fd())).join(&*raw(&disarmed));
         let half = self.kept.join("half");
-        let copied = Copying::new().copy(dir, disarmed.as_ref(), &half, 0);
+        let copied = Copying::new().copy(dir, Path::new(&*raw(&disarmed)), &half, 0);
         if copied.and_then(|()| fs::rename(&half, &to)).is_err() {
             let _ = fs::remove_dir_all(&self.kept);
-            return Ok(fs::read_link(format!("/proc/self/fd/{}", dir.as_raw_fd()))?
-                .join(disarmed)
-                .display()
-                .to_string());
+            let folder = fs::read_link(format!("/proc/self/fd/{}", dir.as_raw_fd()))?;
+            return Ok(path_text(&folder.join(&*raw(&disarmed))));
         }
         // What is left of it has the other name.
         let _ = fs::remove_dir_all(&here).or_else(|_| fs::remove_file(&here));
-        Ok(to.display().to_string())
+        Ok(path_text(&to))
     }
 }
 
 /// Where a file is that was about to be moved to a path in quarantine, if its move was begun.
 pub(super) fn begun(path: &str, moved_to: &str) -> Option<String> {
     let begun = disarmed(path, Path::new(moved_to).parent()?);
-    fs::symlink_metadata(&begun).is_ok().then_some(begun)
+    fs::symlink_metadata(&*raw(&begun)).is_ok().then_some(begun)
 }
 
 /// The name by which nothing finds a file until it is in its place.

@@ -12,7 +12,7 @@ use rustix::{
     io::Errno,
 };
 
-use super::walk::limited;
+use super::{paths::join, raw::text, walk::limited};
 use crate::place::is_at_or_below;
 
 /// Room for many events at once.
@@ -169,12 +169,8 @@ impl Queue {
                 continue;
             }
             let Some(folder) = self.paths.get(&event.wd()) else { continue };
-            let path = match event.file_name().map(|name| name.to_str()) {
-                None => folder.clone(),
-                Some(Ok(name)) => format!("{}/{name}", folder.trim_end_matches('/')),
-                // What is not text is told of at the end.
-                Some(Err(_)) => continue,
-            };
+            let name = event.file_name().map(|name| text(name.to_bytes()));
+            let path = name.map_or_else(|| folder.clone(), |name| join(folder, &name));
             let now = Happened { path, what: event.events() };
             if happened.last() != Some(&now) {
                 happened.push(now);

@@ -13,6 +13,8 @@ use rustix::{
     process::getuid,
 };
 
+use super::raw::raw;
+
 /// How many folders are shut again. A sandbox that shuts more finds them open.
 const MOST_SHUT: usize = 256;
 /// Listed, entered, and with names that can be moved.
@@ -33,8 +35,9 @@ impl Shut {
     ) -> Result<OwnedFd, Errno> {
         let resolve = resolve | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
         let folder = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let open =
-            || openat2(&root, path, folder | OFlags::RDONLY | OFlags::NONBLOCK, Mode::empty(), resolve);
+        let open = || {
+            openat2(&root, &*raw(path), folder | OFlags::RDONLY | OFlags::NONBLOCK, Mode::empty(), resolve)
+        };
         let first = open();
         let is_shut = match &first {
             // One that can be listed but not entered.
@@ -47,7 +50,7 @@ impl Shut {
         let ways = path.match_indices('/').map(|(at, _)| (at.max(1), ENTERED));
         for (end, needed) in ways.chain([(path.len(), WHOLE)]) {
             let way = path.get(..end).unwrap_or_default();
-            if let Ok(way) = openat2(&root, way, folder | OFlags::PATH, Mode::empty(), resolve) {
+            if let Ok(way) = openat2(&root, &*raw(way), folder | OFlags::PATH, Mode::empty(), resolve) {
                 self.unshut(way, needed);
             }
         }
@@ -61,7 +64,7 @@ impl Shut {
         }
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
-        if let Ok(folder) = openat2(dir, name, flags, Mode::empty(), resolve) {
+        if let Ok(folder) = openat2(dir, &*raw(name), flags, Mode::empty(), resolve) {
             self.unshut(folder, WHOLE);
         }
     }

@@ -17,6 +17,7 @@ use rustix::{
 
 use super::{
     paths::{above, is_git, last},
+    raw::{raw, text},
     shut::{Shut, open_shut},
 };
 use crate::place::is_at_or_below;
@@ -81,7 +82,7 @@ impl Walk {
             let below = if below.is_empty() { "." } else { below };
             let opened = match &mut self.shut {
                 Some(shut) => shut.open(&self.root, below, ResolveFlags::BENEATH),
-                None => openat2(&self.root, below, flags, Mode::empty(), resolve),
+                None => openat2(&self.root, &*raw(below), flags, Mode::empty(), resolve),
             };
             match opened {
                 Ok(dir) => return Some((path, dir)),
@@ -97,16 +98,10 @@ impl Walk {
         let read = Dir::read_from(dir).and_then(|entries| {
             for entry in entries {
                 let entry = entry?;
-                let (Ok(name), kind) = (entry.file_name().to_str(), entry.file_type()) else {
-                    self.miss(format!(
-                        "`{}` has names that are not text, which were not looked at",
-                        shown(path)
-                    ));
-                    continue;
-                };
+                let (name, kind) = (text(entry.file_name().to_bytes()), entry.file_type());
                 if name != "." && name != ".." {
-                    let is_dir = kind.is_dir() || kind == FileType::Unknown && is_folder(dir, name);
-                    names.push((name.to_owned(), is_dir));
+                    let is_dir = kind.is_dir() || kind == FileType::Unknown && is_folder(dir, &name);
+                    names.push((name, is_dir));
                 }
             }
             Ok(())
@@ -130,7 +125,8 @@ impl Walk {
 
     /// Whether a folder is one's own and closed by its mode, as who put something in it may have done.
     fn is_shut(&self, below: &str) -> bool {
-        let about = statx(&self.root, below, AtFlags::SYMLINK_NOFOLLOW, StatxFlags::TYPE | StatxFlags::UID);
+        let about =
+            statx(&self.root, &*raw(below), AtFlags::SYMLINK_NOFOLLOW, StatxFlags::TYPE | StatxFlags::UID);
         about.is_ok_and(|about| {
             FileType::from_raw_mode(about.stx_mode.into()).is_dir() && about.stx_uid == getuid().as_raw()
         })
@@ -146,7 +142,7 @@ impl Walk {
 /// Opens a folder at a path in which no symlink is.
 pub(super) fn open_folder(path: &str) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
-    openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS)
+    openat2(CWD, &*raw(path), flags, Mode::empty(), ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS)
 }
 
 /// Whether git takes a folder with these names for a repository, whatever its name. What is missing beside `HEAD` may be in
@@ -191,7 +187,7 @@ pub(super) fn limited(error: Errno, limit: &str) -> io::Error {
 }
 
 fn is_folder(dir: &OwnedFd, name: &str) -> bool {
-    statx(dir, name, AtFlags::SYMLINK_NOFOLLOW, StatxFlags::TYPE)
+    statx(dir, &*raw(name), AtFlags::SYMLINK_NOFOLLOW, StatxFlags::TYPE)
         .is_ok_and(|about| FileType::from_raw_mode(about.stx_mode.into()).is_dir())
 }
 

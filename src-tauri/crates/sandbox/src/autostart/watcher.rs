@@ -30,6 +30,7 @@ use super::{
     paths::{above, last},
     quarantine::begun,
     queue::Queue,
+    raw::raw,
     shut::open_shut,
     walk::open_folder,
 };
@@ -304,7 +305,7 @@ impl Watcher {
             let Some(sandbox) = self.sandboxes.get_mut(name) else { return };
             let entries = sandbox.roots.values_mut().filter_map(|baseline| baseline.entries.get_mut(&path));
             for entry in entries.filter(|entry| is_lost(entry)) {
-                let Ok(stamp) = Stamp::of(CWD, path.as_str()) else { continue };
+                let Ok(stamp) = Stamp::of(CWD, &path) else { continue };
                 let dir = open_folder(above(&path)).ok();
                 entry.content = dir.and_then(|dir| content(&dir, last(&path), LONGEST_KEPT));
                 (entry.stamp, entry.cover) = (stamp, Cover::Covered);
@@ -421,7 +422,7 @@ fn is_in(path: &str, root: &str) -> bool {
 }
 
 fn is_there(path: &str) -> bool {
-    std::fs::symlink_metadata(path).is_ok()
+    std::fs::symlink_metadata(&*raw(path)).is_ok()
 }
 
 impl AsFd for Watcher {

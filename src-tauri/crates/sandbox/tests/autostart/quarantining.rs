@@ -1,15 +1,16 @@
 //! What runs without being asked.
 
 use std::{
+    ffi::OsStr,
     fs,
     io::Write,
-    os::unix::fs::symlink,
+    os::unix::{ffi::OsStrExt, fs::symlink},
     path::Path,
     sync::atomic::{AtomicBool, Ordering},
     time::{Duration, Instant},
 };
 
-use ironcurtain_sandbox::autostart::{Finding, Rules, Watcher, quarantine};
+use ironcurtain_sandbox::autostart::{Finding, Rules, Watcher, quarantine, real_path};
 
 use rustix::fs::{CWD, FileType, RenameFlags, mknodat, renameat_with};
 
@@ -104,6 +105,57 @@ fn a_named_file_that_was_there_may_be_changed() {
     let found = scene.finish();
     let [Finding::Left { diff: Some(diff), .. }] = found.as_slice() else { panic!("{found:?}") };
     assert!(diff.contains("-a\n+b\n"), "{diff}");
+}
+
+#[test]
+fn nothing_is_hidden_by_a_name_that_is_not_text() {
+    for is_seen in [true, false] {
+        let mut scene = Scene::guarded();
+        scene.open();
+        let folder = scene.at("root").join(OsStr::from_bytes(b"bad\xff"));
+        fs::create_dir(&folder).unwrap();
+        crate::scene::git(&folder, &["init", "-q"]);
+        crate::scene::git(&folder, &["config", "core.fsmonitor", "evil"]);
+        let planted =
+            [".git/hooks/pre-commit", ".mcp.json", ".claude/settings.json"].map(|name| folder.join(name));
+        fs::create_dir(folder.join(".claude")).unwrap();
+        planted.iter().for_each(|path| fs::write(path, SERVERS).unwrap());
+        fs::write(folder.join("Makefile"), "all:\n").unwrap();
+        let found = if is_seen { scene.happened() } else { scene.finish() };
+        let root = scene.root();
+        let expected = [
+            "new bad\u{10ffff}/Makefile",
+            "quarantined bad\u{10ffff}/.claude/settings.json",
+            "quarantined bad\u{10ffff}/.git/hooks/pre-commit",
+            "quarantined bad\u{10ffff}/.mcp.json",
+            "restored bad\u{10ffff}/.git/config core.fsmonitor",
+        ];
+        assert_eq!(short(&root, &found), expected);
+        assert!(planted.iter().all(|path| !path.exists()));
+        assert!(!fs::read_to_string(folder.join(".git/config")).unwrap().contains("evil"));
+        // The person can still have what is listed moved.
+        let listed = format!("{root}/bad\u{10ffff}/Makefile");
+        assert_eq!(real_path(&listed), folder.join("Makefile"));
+        let to = quarantine(&scene.at("state"), &listed).unwrap();
+        assert_eq!(
+            (fs::read_to_string(to).unwrap().as_str(), folder.join("Makefile").exists()),
+            ("all:\n", false)
+        );
+    }
+}
+
+#[test]
+fn a_name_that_is_not_text_itself_is_moved_with_its_folder_or_alone() {
+    let mut scene = Scene::guarded();
+    scene.git("root", &["init", "-q", "repo"]);
+    fs::remove_dir_all(scene.at("root/repo/.git/hooks")).unwrap();
+    scene.open();
+    let hook = scene.at("root/repo/.git/hooks").join(OsStr::from_bytes(b"post-\xff"));
+    fs::create_dir(hook.parent().unwrap()).unwrap();
+    fs::write(&hook, "evil").unwrap();
+    let found = scene.happened();
+    let [Finding::Quarantined { moved_to, .. }] = found.as_slice() else { panic!("{found:?}") };
+    assert_eq!((fs::read_to_string(real_path(moved_to)).unwrap().as_str(), hook.exists()), ("evil", false));
 }
 
 #[test]

@@ -21,6 +21,7 @@ use crate::autostart::{
     git::{self, Leads, Mended},
     paths::{above, join, last},
     quarantine::Prepared,
+    raw::raw,
     walk::shown,
 };
 
@@ -105,7 +106,8 @@ impl Watcher {
         if let Some(now) = now {
             Prepared::new(&self.state, path)?.keep(last(path), &now)?;
         }
-        let mode = statat(dir, last(path), AtFlags::SYMLINK_NOFOLLOW).map_or(0o644, |about| about.st_mode);
+        let mode =
+            statat(dir, &*raw(last(path)), AtFlags::SYMLINK_NOFOLLOW).map_or(0o644, |about| about.st_mode);
         draft.write(&text, mode & 0o777)?;
         let finding = Finding::Restored { path: shown(path), keys: keys.clone() };
         if let Some(sandbox) = self.sandboxes.get(name) {

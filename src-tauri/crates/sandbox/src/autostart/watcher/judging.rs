@@ -14,6 +14,7 @@ use crate::{
         names::{Class, Judge, Row},
         paths::{above, is_git, last},
         quarantine::Prepared,
+        raw::{path_text, raw, text},
         shut::open_shut,
         walk::{open_folder, shown},
     },
@@ -143,7 +144,7 @@ impl Watcher {
             self.contents.insert(path.to_owned(), self.digest(dir, path));
         }
         if let Ok(file) =
-            openat(dir, last(path), OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())
+            openat(dir, &*raw(last(path)), OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())
             && let Err(error) = self.queue.content(path, &file)
         {
             self.tell_once(path, "watch", error.to_string());
@@ -241,7 +242,7 @@ impl Watcher {
 
     fn move_one(&mut self, dir: &OwnedFd, path: &str, when: &str, names: &[&str]) -> std::io::Result<String> {
         let prepared = Prepared::new(&self.state, path)?;
-        let moved_to = prepared.to(last(path)).display().to_string();
+        let moved_to = path_text(&prepared.to(last(path)));
         let finding = Finding::Quarantined { path: shown(path), moved_to, when: when.to_owned() };
         for name in names {
             if let Some(sandbox) = self.sandboxes.get_mut(*name) {
@@ -324,7 +325,7 @@ fn target(dir: &OwnedFd, path: &str, now: Option<&[u8]>) -> Target {
     let text = match now {
         Some(now) => std::str::from_utf8(now).ok(),
         None => {
-            link = readlinkat(dir, last(path), Vec::new()).ok().and_then(|link| link.into_string().ok());
+            link = readlinkat(dir, &*raw(last(path)), Vec::new()).ok().map(|link| text(link.as_bytes()));
             link.as_deref()
         }
     };
@@ -346,7 +347,7 @@ fn target(dir: &OwnedFd, path: &str, now: Option<&[u8]>) -> Target {
 /// Whether no symlink is on the way to a path, as far as that is there.
 fn is_plain(path: &str) -> bool {
     path.match_indices('/').skip(1).map(|(at, _)| at).chain([path.len()]).all(|end| {
-        let about = path.get(..end).map(std::fs::symlink_metadata);
+        let about = path.get(..end).map(|path| std::fs::symlink_metadata(&*raw(path)));
         !about.is_some_and(|about| about.is_ok_and(|about| about.is_symlink()))
     })
 }
