@@ -18,6 +18,8 @@ mod ground;
 mod lines;
 #[path = "oracle/plain.rs"]
 mod plain;
+#[path = "../../policy/tests/judging/peer/recorded.rs"]
+mod recorded;
 
 use anyhow::{Context, bail};
 use ground::Ground;

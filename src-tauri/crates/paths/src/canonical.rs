@@ -37,7 +37,7 @@ impl CanonicalPath {
     /// When the spelling is not canonical. Symlinks are *not* looked for: resolve a path that comes from outside.
     pub fn assume_canonical(text: &str) -> Result<Self, NotCanonicalError> {
         match text.strip_prefix('/') {
-            Some(relative) if is_canonical(relative.as_bytes()) => Ok(Self(text.into())),
+            Some(relative) if is_canonical(relative) => Ok(Self(text.into())),
             _ if text.contains('\0') => Err(NotCanonicalError::Nul(text.replace('\0', "\\0"))),
             Some(_) => Err(NotCanonicalError::Form(text.to_owned())),
             None => Err(NotCanonicalError::Relative(text.to_owned())),
@@ -71,12 +71,8 @@ impl CanonicalPath {
     /// Whether `other` is this path or lies below it. The root contains everything.
     #[must_use]
     pub fn contains(&self, other: &Self) -> bool {
-        // Most pairs part at the one byte that would have to end a component, which is cheaper than to compare all.
-        match other.0.as_bytes().get(self.0.len()) {
-            None => self.0 == other.0,
-            Some(b'/') => other.0.starts_with(&*self.0),
-            Some(_) => self.is_root(),
-        }
+        let below = other.0.strip_prefix(&*self.0);
+        below.is_some_and(|below| below.is_empty() || below.starts_with('/') || self.is_root())
     }
 
     /// Whether `other` lies below this path and is not this path.
@@ -106,14 +102,22 @@ impl CanonicalPath {
 
     /// The components below the root, outermost first.
     pub fn components(&self) -> impl Iterator<Item = &str> {
-        let mut left = self.0.get(1..).unwrap_or_default();
-        std::iter::from_fn(move || {
-            // Bytes are looked through faster than characters, and a slash is one byte.
-            let end = left.bytes().position(|byte| byte == b'/').unwrap_or(left.len());
-            let (part, rest) = left.split_at_checked(end).filter(|(part, _)| !part.is_empty())?;
-            left = rest.get(1..).unwrap_or_default();
-            Some(part)
-        })
+        self.0.split('/').filter(|part| !part.is_empty())
+    }
+
+    /// The `file` URI of the path, as RFC 8089 and RFC 3986 spell it.
+    #[must_use]
+    pub fn file_uri(&self) -> String {
+        let mut uri = String::from("file://");
+        for byte in self.as_str().bytes() {
+            match byte {
+                b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' => {
+                    uri.push(char::from(byte));
+                }
+                _ => uri.push_str(&format!("%{byte:02X}")),
+            }
+        }
+        uri
     }
 
     /// This path with components appended, by spelling alone: a component that is a symlink stays one.
@@ -126,20 +130,10 @@ impl CanonicalPath {
     }
 }
 
-/// Whether no component is empty, `.` or `..`, or has a NUL; the root has none. Looks at bytes, which are gone through
-/// faster than characters, and once: this is asked of every path of every call.
-fn is_canonical(relative: &[u8]) -> bool {
-    let mut left = relative;
-    while !left.is_empty() {
-        let end = left.iter().position(|byte| matches!(byte, b'/' | 0));
-        let (part, rest) = left.split_at(end.unwrap_or(left.len()));
-        left = match (part, rest) {
-            (b"" | b"." | b"..", _) | (_, b"/" | [0, ..]) => return false,
-            (_, [_, rest @ ..]) => rest,
-            (_, []) => rest,
-        };
-    }
-    true
+/// Whether no component is empty, `.` or `..`, or has a NUL; the root has none.
+fn is_canonical(relative: &str) -> bool {
+    let is_plain = |part: &str| !matches!(part, "" | "." | "..") && !part.contains('\0');
+    relative.is_empty() || relative.split('/').all(is_plain)
 }
 
 impl fmt::Display for CanonicalPath {
@@ -172,5 +166,24 @@ impl<'de> Deserialize<'de> for CanonicalPath {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
         Self::assume_canonical(&text).map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn file_uris_are_percent_encoded() {
+        for (path, uri) in [
+            ("/", "file:///"),
+            ("/a b/c", "file:///a%20b/c"),
+            ("/a#b?c%d", "file:///a%23b%3Fc%25d"),
+            ("/a\\b", "file:///a%5Cb"),
+            ("/é", "file:///%C3%A9"),
+            ("/~x/-_.", "file:///~x/-_."),
+        ] {
+            assert_eq!(CanonicalPath::assume_canonical(path).unwrap().file_uri(), uri);
+        }
     }
 }

@@ -8,19 +8,15 @@
 //!   not be searched are errors: the caller denies.
 //! - The answer is true for the moment it was found. Whoever uses it later resolves again.
 
-mod forms;
-#[cfg(target_os = "linux")]
-mod straight;
+mod unicode_twins;
 mod walk;
+#[cfg(target_os = "linux")]
+mod without_links;
 
 /// Elsewhere the walk finds out.
 #[cfg(not(target_os = "linux"))]
-mod straight {
+mod without_links {
     pub(super) fn resolve(_: &str) -> Option<super::Resolution> {
-        None
-    }
-
-    pub(super) fn locate(_: &str) -> Option<crate::CanonicalPath> {
         None
     }
 
@@ -150,22 +146,18 @@ impl Resolver {
     /// See [`PathError`]: whatever is in doubt is an error, and the caller denies.
     pub fn resolve(&self, raw: &str) -> Result<Resolution, PathError> {
         let absolute = self.start(raw)?;
-        match straight::resolve(&absolute) {
+        match without_links::resolve(&absolute) {
             Some(resolution) => Ok(resolution),
             None => Walk::new(raw).run(&absolute),
         }
     }
 
-    /// Finds where `raw` leads, and does not look at what is there.
+    /// Finds where `raw` leads, whatever is there.
     ///
     /// # Errors
     /// Those of [`Resolver::resolve`].
     pub fn locate(&self, raw: &str) -> Result<CanonicalPath, PathError> {
-        let absolute = self.start(raw)?;
-        match straight::locate(&absolute) {
-            Some(path) => Ok(path),
-            None => Walk::new(raw).run(&absolute).map(|found| found.path),
-        }
+        self.resolve(raw).map(|found| found.path)
     }
 
     /// Writes the person's home for the `~` of `~` and `~/x`, and resolves nothing; nothing for any other spelling.

@@ -5,24 +5,24 @@
 //!   condition without operator never holds. A condition takes roles away from the default or adds to it; it never
 //!   puts others in their place.
 
+mod accepted;
 pub(crate) mod load;
-mod taken;
 
 use crate::Roles;
+pub(crate) use accepted::AcceptedArguments;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-pub(crate) use taken::{Taken, Values};
 
 /// The annotated tools, by server.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Annotations {
-    servers: BTreeMap<String, BTreeMap<String, Arc<KnownTool>>>,
+    servers: BTreeMap<String, BTreeMap<String, Arc<AnnotatedTool>>>,
 }
 
 /// A tool with its names. Shared with the calls of it.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub(crate) struct KnownTool {
+pub(crate) struct AnnotatedTool {
     pub(crate) server: Arc<str>,
     pub(crate) name: Arc<str>,
     pub(crate) annotation: ToolAnnotation,
@@ -40,7 +40,7 @@ pub struct ToolAnnotation {
     /// The arguments that say so of a call, where they are given and not false, by their names.
     pub(crate) deep: Vec<Arc<str>>,
     /// What a call may give for them.
-    pub(crate) taken: Taken,
+    pub(crate) accepted: AcceptedArguments,
 }
 
 /// The roles of one argument.
@@ -90,7 +90,7 @@ impl Annotations {
     }
 
     /// What is known of a tool, with the names it is known by.
-    pub(crate) fn known(&self, server: &str, tool: &str) -> Option<&Arc<KnownTool>> {
+    pub(crate) fn known(&self, server: &str, tool: &str) -> Option<&Arc<AnnotatedTool>> {
         self.servers.get(server)?.get(tool)
     }
 
@@ -109,7 +109,7 @@ impl ToolAnnotation {
     /// Whether a call may give an argument of this name.
     #[must_use]
     pub fn accepts(&self, argument: &str) -> bool {
-        self.taken.knows(argument)
+        self.accepted.knows(argument)
     }
 
     /// The roles of every argument for a call with these arguments, in the order of the file.

@@ -1,6 +1,6 @@
 //! A call with every value in its canonical form: what is judged, and what is sent.
 
-use crate::annotations::{KnownTool, is_truthy};
+use crate::annotations::{AnnotatedTool, is_truthy};
 use crate::domains::Destination;
 use crate::{CallPlan, Category, Denial, PlannedValue, Role, RoleSet};
 use ironcurtain_paths::CanonicalPath;
@@ -24,7 +24,7 @@ pub enum Fact {
 /// A call ready to be judged and sent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ResolvedCall {
-    tool: Arc<KnownTool>,
+    tool: Arc<AnnotatedTool>,
     pub(crate) arguments: Arc<Map<String, Json>>,
     /// Every role any argument of the tool carries.
     pub(crate) carried: RoleSet,
@@ -58,8 +58,18 @@ pub enum Resource {
     Shapeless,
 }
 
+impl CallPlan<'_> {
+    /// Puts in what was found out, one fact for each value, and the canonical values into the arguments.
+    ///
+    /// # Errors
+    /// A denial when the facts are not those the plan asks for.
+    pub fn resolve(&self, facts: impl IntoIterator<Item = Fact>) -> Result<ResolvedCall, Denial> {
+        ResolvedCall::new(self, facts.into_iter())
+    }
+}
+
 impl ResolvedCall {
-    pub(crate) fn new(plan: &CallPlan<'_>, mut facts: impl Iterator<Item = Fact>) -> Result<Self, Denial> {
+    fn new(plan: &CallPlan<'_>, mut facts: impl Iterator<Item = Fact>) -> Result<Self, Denial> {
         let mut call = Self {
             tool: Arc::clone(plan.tool),
             arguments: Arc::clone(plan.arguments),

@@ -1,6 +1,6 @@
 //! Why a policy file is refused. The policy before it stays in force.
 
-use crate::spot::{Source, Spot};
+use crate::json_location::{JsonLocation, SourceFile};
 use std::fmt;
 
 /// A file that was not taken, and where it is wrong.
@@ -72,9 +72,9 @@ impl fmt::Display for SourceLocation {
     }
 }
 
-impl Source<'_> {
+impl SourceFile<'_> {
     /// A place below another one, as an error names it.
-    pub(crate) fn place(&self, base: Spot<'_>, below: Spot<'_>) -> Box<SourceLocation> {
+    pub(crate) fn place(&self, base: JsonLocation<'_>, below: JsonLocation<'_>) -> Box<SourceLocation> {
         Box::new(SourceLocation { file: self.file.to_owned(), line: self.line(base, below) })
     }
 
@@ -83,7 +83,8 @@ impl Source<'_> {
         if version == SCHEMA_VERSION {
             return Ok(());
         }
-        let place = self.place(Spot::Whole, Spot::Field(&Spot::Whole, "schemaVersion"));
+        let place =
+            self.place(JsonLocation::Whole, JsonLocation::Field(&JsonLocation::Whole, "schemaVersion"));
         let message = format!("`schemaVersion` must be {SCHEMA_VERSION}: update IronCurtain, or the file");
         Err(LoadError::Shape { place, message })
     }

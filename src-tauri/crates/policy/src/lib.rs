@@ -12,28 +12,27 @@ pub mod strict;
 pub mod words;
 
 mod annotations;
-mod arguments;
 mod call;
 mod decision;
 mod denial;
 mod domains;
 mod error;
 mod grants;
+mod json_location;
 mod judge;
 mod lists;
+mod open_folders;
+mod plan;
 mod protected;
 mod roles;
-mod roots;
 mod rules;
 mod schema;
 #[cfg(test)]
 mod schemas;
-mod spot;
 mod verbs;
 mod verdict;
 
 pub use annotations::{Annotations, ArgumentCondition, ArgumentRoles, ConditionalRoles, ToolAnnotation};
-pub use arguments::{CallPlan, PlannedValue};
 pub use call::{Fact, ResolvedCall, ResolvedValue, Resource};
 pub use decision::{AllowedBy, Decision, DeniedBy, RuleReason};
 pub use denial::Denial;
@@ -42,9 +41,10 @@ pub use error::{LoadError, SourceLocation};
 pub use grants::{AccessSet, Grant, GrantKind, HostGrant};
 pub use judge::{Context, Explanation, ExplanationStep, Mismatch, SettledBy, explain, judge};
 pub use lists::DynamicLists;
+pub use open_folders::{OpenFolder, open_folders};
+pub use plan::{CallPlan, PlannedValue};
 pub use protected::{ProtectedPaths, ReadOnlyPath, ReadOnlyReason};
 pub use roles::{Access, Category, Role, RoleSet, Roles};
-pub use roots::{OpenFolder, Root, file_uri, open_folders, policy_roots};
 pub use rules::{
     DomainsCondition, ListCondition, ListEntry, PathsCondition, Policy, ResolveWithin, Rule, RuleCondition,
     RulesFor,

@@ -6,7 +6,7 @@
 //! - A policy that names a list which is not defined is refused: a deny rule over a list that went missing would no
 //!   longer deny.
 
-use crate::spot::{Source, Spot};
+use crate::json_location::{JsonLocation, SourceFile};
 use crate::{Decision, LoadError, strict};
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -16,7 +16,6 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DynamicLists {
     lists: BTreeMap<String, List>,
-    missing_is_empty: bool,
 }
 
 /// What is in force for a list.
@@ -34,7 +33,7 @@ impl DynamicLists {
     /// # Errors
     /// When the text is not such a file.
     pub fn from_json(text: &str, file: &str) -> Result<Self, LoadError> {
-        let source = Source { file, text };
+        let source = SourceFile { file, text };
         let stored: StoredFile = strict::read_file(source)?;
         source.check_version(stored.schema_version)?;
         let mut lists = BTreeMap::new();
@@ -42,13 +41,7 @@ impl DynamicLists {
             let list = read_list(source, &name, list)?.in_force();
             lists.insert(name, list);
         }
-        Ok(Self { lists, missing_is_empty: false })
-    }
-
-    /// Takes lists that are not defined for empty ones: for replaying recorded calls. The policy in force goes without.
-    #[must_use]
-    pub fn missing_as_empty(self) -> Self {
-        Self { missing_is_empty: true, ..self }
+        Ok(Self { lists })
     }
 
     /// What is in force for the list of this name.
@@ -59,11 +52,10 @@ impl DynamicLists {
 
     /// What is in force for the list of this name in a rule that decides so; nothing when there is no such list.
     pub(crate) fn find(&self, name: &str, then: Decision) -> Option<&[String]> {
-        let found = self.lists.get(name).map(|list| match then {
+        self.lists.get(name).map(|list| match then {
             Decision::Allow => list.certain.as_slice(),
             Decision::Escalate | Decision::Deny => list.values.as_slice(),
-        });
-        found.or_else(|| self.missing_is_empty.then_some(&[]))
+        })
     }
 }
 
@@ -86,13 +78,13 @@ const FOR_OTHERS: [&str; 2] = ["inputHash", "resolvedAt"];
 
 /// Reads a list field by field, so that an error names the field.
 fn read_list(
-    source: Source<'_>,
+    source: SourceFile<'_>,
     list: &str,
     mut stored: Map<String, Value>,
 ) -> Result<StoredList, LoadError> {
-    let lists = Spot::Field(&Spot::Whole, "lists");
-    let error = |at: Spot<'_>, message: &str| LoadError::List {
-        place: source.place(Spot::Field(&lists, list), at),
+    let lists = JsonLocation::Field(&JsonLocation::Whole, "lists");
+    let error = |at: JsonLocation<'_>, message: &str| LoadError::List {
+        place: source.place(JsonLocation::Field(&lists, list), at),
         list: list.to_owned(),
         field: at.to_string(),
         message: message.to_owned(),
@@ -103,7 +95,9 @@ fn read_list(
             None if needed => Err(serde::de::Error::custom("is missing")),
             None => Ok(Vec::new()),
         };
-        read.map_err(|wrong| wrong.at(Spot::Field(&Spot::Whole, field), |at| error(at, &wrong.message)))
+        read.map_err(|wrong| {
+            wrong.at(JsonLocation::Field(&JsonLocation::Whole, field), |at| error(at, &wrong.message))
+        })
     };
     let read = StoredList {
         values: texts("values", true)?,
@@ -111,7 +105,9 @@ fn read_list(
         manual_removals: texts("manualRemovals", false)?,
     };
     match stored.keys().find(|field| !FOR_OTHERS.contains(&field.as_str())) {
-        Some(unknown) => Err(error(Spot::Field(&Spot::Whole, unknown), "this field is not known")),
+        Some(unknown) => {
+            Err(error(JsonLocation::Field(&JsonLocation::Whole, unknown), "this field is not known"))
+        }
         None => Ok(read),
     }
 }

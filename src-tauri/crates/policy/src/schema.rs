@@ -7,7 +7,7 @@
 //! - A shape is understood once, when it is loaded; a call that fits costs no memory, but for alternatives
 //!   that do not.
 
-use crate::spot::Spot;
+use crate::json_location::JsonLocation;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -23,8 +23,8 @@ pub struct SchemaMismatch {
 
 impl SchemaMismatch {
     /// A field is not there that must be.
-    pub(crate) fn missing(at: Spot<'_>, name: &str) -> Self {
-        Spot::Field(&at, name).misfit("is missing")
+    pub(crate) fn missing(at: JsonLocation<'_>, name: &str) -> Self {
+        JsonLocation::Field(&at, name).misfit("is missing")
     }
 }
 
@@ -44,7 +44,7 @@ impl fmt::Display for SchemaMismatch {
 pub fn check(schema: &Value, arguments: &Map<String, Value>) -> Result<(), SchemaMismatch> {
     let shape = Schema::of_arguments(schema);
     shape.check_whole(arguments)?;
-    shape.check_fields(arguments, Spot::Whole)
+    shape.check_fields(arguments, JsonLocation::Whole)
 }
 
 /// A JSON Schema, as far as it is understood.
@@ -151,7 +151,7 @@ impl Schema {
     /// # Errors
     /// The first place where it does not fit.
     pub fn check_field(&self, name: &str, value: &Value) -> Result<(), SchemaMismatch> {
-        self.check_value(value, Spot::Field(&Spot::Whole, name))
+        self.check_value(value, JsonLocation::Field(&JsonLocation::Whole, name))
     }
 
     /// Whether what a schema says of all arguments together holds, but for the fields themselves.
@@ -160,8 +160,8 @@ impl Schema {
             return Ok(());
         }
         let whole = Value::Object(arguments.clone());
-        self.check_kind(&whole, Spot::Whole)?;
-        self.check_composed(&whole, Spot::Whole)
+        self.check_kind(&whole, JsonLocation::Whole)?;
+        self.check_composed(&whole, JsonLocation::Whole)
     }
 
     /// Whether it is told by its fields alone.
@@ -174,7 +174,7 @@ impl Schema {
             && self.all_of.is_empty()
     }
 
-    fn check_value(&self, value: &Value, at: Spot<'_>) -> Result<(), SchemaMismatch> {
+    fn check_value(&self, value: &Value, at: JsonLocation<'_>) -> Result<(), SchemaMismatch> {
         self.check_kind(value, at)?;
         self.check_composed(value, at)?;
         match value {
@@ -184,7 +184,7 @@ impl Schema {
         }
     }
 
-    fn check_kind(&self, value: &Value, at: Spot<'_>) -> Result<(), SchemaMismatch> {
+    fn check_kind(&self, value: &Value, at: JsonLocation<'_>) -> Result<(), SchemaMismatch> {
         if self.never {
             return Err(at.misfit("may have no value at all"));
         }
@@ -200,7 +200,7 @@ impl Schema {
         Ok(())
     }
 
-    fn check_composed(&self, value: &Value, at: Spot<'_>) -> Result<(), SchemaMismatch> {
+    fn check_composed(&self, value: &Value, at: JsonLocation<'_>) -> Result<(), SchemaMismatch> {
         let fits = |one: &Self| one.check_value(value, at).is_ok();
         if !self.any_of.iter().all(|alternatives| alternatives.iter().any(fits)) {
             return Err(at.misfit("must fit one of the alternatives of the schema"));
@@ -208,10 +208,10 @@ impl Schema {
         self.all_of.iter().try_for_each(|part| part.check_value(value, at))
     }
 
-    fn check_fields(&self, fields: &Map<String, Value>, at: Spot<'_>) -> Result<(), SchemaMismatch> {
+    fn check_fields(&self, fields: &Map<String, Value>, at: JsonLocation<'_>) -> Result<(), SchemaMismatch> {
         self.check_required(fields, at)?;
         for (name, value) in fields {
-            let here = Spot::Field(&at, name);
+            let here = JsonLocation::Field(&at, name);
             match self.expects(name) {
                 Expected::This(shape) => shape.check_value(value, here)?,
                 Expected::Nothing => return Err(here.misfit("is not known")),
@@ -222,7 +222,11 @@ impl Schema {
     }
 
     /// Whether every field is there that must be.
-    fn check_required(&self, fields: &Map<String, Value>, at: Spot<'_>) -> Result<(), SchemaMismatch> {
+    fn check_required(
+        &self,
+        fields: &Map<String, Value>,
+        at: JsonLocation<'_>,
+    ) -> Result<(), SchemaMismatch> {
         match self.required.iter().find(|name| !fields.contains_key(&***name)) {
             Some(missing) => Err(SchemaMismatch::missing(at, missing)),
             None => Ok(()),
@@ -234,10 +238,10 @@ impl Schema {
         &self.required
     }
 
-    fn check_items(&self, items: &[Value], at: Spot<'_>) -> Result<(), SchemaMismatch> {
+    fn check_items(&self, items: &[Value], at: JsonLocation<'_>) -> Result<(), SchemaMismatch> {
         let Some(shape) = &self.items else { return Ok(()) };
         let mut items = items.iter().enumerate();
-        items.try_for_each(|(index, item)| shape.check_value(item, Spot::Item(&at, index)))
+        items.try_for_each(|(index, item)| shape.check_value(item, JsonLocation::Item(&at, index)))
     }
 }
 
@@ -282,11 +286,11 @@ impl Type {
     }
 }
 
-impl Spot<'_> {
+impl JsonLocation<'_> {
     fn misfit(self, message: impl Into<String>) -> SchemaMismatch {
         let path = match self {
-            Spot::Whole => None,
-            Spot::Field(..) | Spot::Item(..) => Some(self.to_string()),
+            JsonLocation::Whole => None,
+            JsonLocation::Field(..) | JsonLocation::Item(..) => Some(self.to_string()),
         };
         SchemaMismatch { path, message: message.into() }
     }

@@ -13,7 +13,7 @@ pub use exact::exact;
 pub use once::UniqueNames;
 pub(crate) use values::take;
 
-use crate::spot::{Source, Spot};
+use crate::json_location::{JsonLocation, SourceFile};
 use crate::{LoadError, SourceLocation};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -45,20 +45,26 @@ pub fn read<T: DeserializeOwned>(text: &str) -> Result<T, ReadError> {
 /// [`ReadError`], when it is not what is wanted: the field is below that place.
 pub fn read_part<T: DeserializeOwned>(text: &str, way: &[&str], value: Value) -> Result<T, ReadError> {
     take(value).map_err(|wrong: Wrong| {
-        let line = Spot::Whole
-            .follow(way, |base| wrong.at(Spot::Whole, |spot| Source { file: "", text }.line(base, spot)));
-        ReadError { line, field: wrong.at(Spot::Whole, |spot| spot.to_string()), message: wrong.message }
+        let line = JsonLocation::Whole.follow(way, |base| {
+            wrong.at(JsonLocation::Whole, |location| SourceFile { file: "", text }.line(base, location))
+        });
+        ReadError {
+            line,
+            field: wrong.at(JsonLocation::Whole, |location| location.to_string()),
+            message: wrong.message,
+        }
     })
 }
 
 /// The line on which stands what the names of these fields lead to, or what would hold it.
 #[must_use]
 pub fn line_of(text: &str, way: &[&str]) -> Option<usize> {
-    Spot::Whole.follow(way, |spot| Source { file: "", text }.line(Spot::Whole, spot))
+    JsonLocation::Whole
+        .follow(way, |location| SourceFile { file: "", text }.line(JsonLocation::Whole, location))
 }
 
 /// The content of a file.
-pub(crate) fn read_file<T: DeserializeOwned>(source: Source<'_>) -> Result<T, LoadError> {
+pub(crate) fn read_file<T: DeserializeOwned>(source: SourceFile<'_>) -> Result<T, LoadError> {
     read(source.text).map_err(|misread| LoadError::Shape {
         place: Box::new(SourceLocation { file: source.file.to_owned(), line: misread.line }),
         message: misread.to_string(),

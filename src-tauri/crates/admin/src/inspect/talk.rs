@@ -5,7 +5,6 @@ use ironcurtain_daemon::server::process::{Process, ProcessHold};
 use ironcurtain_daemon::wire::{Id, Incoming, Input, Line, Lines, Output, Response};
 use ironcurtain_daemon::wire::{error_line, notification_line, request_line, result_line};
 use ironcurtain_paths::CanonicalPath;
-use ironcurtain_policy::file_uri;
 use rmcp::model::ErrorCode;
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -48,7 +47,7 @@ impl Talk {
             stdout: Lines::new(BufReader::new(process.stdout), MESSAGE),
             stderr: tokio::spawn(last_words(process.stderr)),
             hold: process.hold,
-            root: file_uri(folder),
+            root: folder.file_uri(),
             next: 0,
             heard: 0,
             noise: 0,

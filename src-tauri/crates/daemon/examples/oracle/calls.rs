@@ -147,8 +147,8 @@ fn resolve(
     let base = sandbox.filter(|_| prepare).unwrap_or(&ground.here);
     let inside = request.get("containerWorkspaceDir").and_then(Value::as_str).filter(|_| prepare);
     let ways = Ways { ground, base, container: inside.zip(sandbox) };
-    let (annotations, arguments) = (ground.annotations(request)?, arguments.clone().into());
-    let plan = annotations.plan_recorded(server, tool, &arguments);
+    let (annotations, arguments) = (ground.annotations_taking(request)?, arguments.clone().into());
+    let plan = annotations.plan(server, tool, &arguments);
     Ok(plan.and_then(|plan| {
         let facts = ways.facts(&plan, prepare)?;
         plan.resolve(facts)

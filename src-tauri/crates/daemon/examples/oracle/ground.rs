@@ -1,6 +1,6 @@
 //! The files and folders that requests speak of.
 
-use crate::text;
+use crate::{recorded, text};
 use anyhow::Context;
 use ironcurtain_daemon::containment::{absolute, expand_home};
 use ironcurtain_paths::{CanonicalPath, PathError, Resolver};
@@ -18,6 +18,8 @@ pub struct Ground {
     pub here: CanonicalPath,
     policies: Known<Policy>,
     annotations: Known<Annotations>,
+    /// Files of annotations as they are.
+    files: Known<Value>,
 }
 
 /// What was read before, by the name or the content that a request has for it.
@@ -42,7 +44,14 @@ impl Ground {
         let here = std::env::current_dir()?.canonicalize()?;
         let here = CanonicalPath::assume_canonical(here.to_str().context("this folder is not UTF-8")?)?;
         let home = CanonicalPath::assume_canonical(&home)?;
-        Ok(Self { data, home, here, policies: Known::default(), annotations: Known::default() })
+        Ok(Self {
+            data,
+            home,
+            here,
+            policies: Known::default(),
+            annotations: Known::default(),
+            files: Known::default(),
+        })
     }
 
     /// Resolves from a folder.
@@ -92,12 +101,14 @@ impl Ground {
         let policy = request.get("policy").context("`policy` is missing")?;
         let lists = request.get("lists").filter(|lists| !lists.is_null());
         known(&self.policies, format!("{policy} {}", lists.unwrap_or(&Value::Null)), || {
+            let policy = self.content("policies", policy)?;
             let lists = match lists {
-                None => DynamicLists::default().missing_as_empty(),
-                Some(lists) => DynamicLists::from_json(&self.content("lists", lists)?, "lists")?,
+                None => recorded::with_empty_lists(&serde_json::from_str(&policy)?, None).to_string(),
+                Some(lists) => self.content("lists", lists)?,
             };
+            let lists = DynamicLists::from_json(&lists, "lists")?;
             let within = |raw: &str| self.place(raw).map_err(|e| e.to_string());
-            Ok(Policy::from_json(&self.content("policies", policy)?, "policy", &within, &lists)?)
+            Ok(Policy::from_json(&policy, "policy", &within, &lists)?)
         })
     }
 
@@ -106,6 +117,17 @@ impl Ground {
         known(&self.annotations, named.to_string(), || {
             Ok(Annotations::from_json(&self.content("annotations", named)?, "annotations")?)
         })
+    }
+
+    /// The annotations of a request, in which the tool takes whatever the recorded call gives.
+    pub fn annotations_taking(&self, request: &Value) -> anyhow::Result<Annotations> {
+        let named = request.get("annotations").context("`annotations` is missing")?;
+        let (server, tool, arguments) = call(request)?;
+        let file = known(&self.files, named.to_string(), || {
+            Ok(serde_json::from_str(&self.content("annotations", named)?)?)
+        })?;
+        let taking = recorded::taking(&file, server, tool, arguments).to_string();
+        Ok(Annotations::from_json(&taking, "annotations")?)
     }
 
     /// A data file by name, or the content itself.

@@ -4,18 +4,21 @@ use crate::ground::Ground;
 use crate::text;
 use anyhow::Context;
 use ironcurtain_paths::CanonicalPath;
-use ironcurtain_policy::{
-    Category, Destination, HostPattern, Role, Root, check_schema, file_uri, is_ip_address, policy_roots,
-};
+use ironcurtain_policy::{Category, Decision, Destination, HostPattern, Role, check_schema, is_ip_address};
 use serde_json::{Value, json};
 use url::Url;
 
 pub fn roots(ground: &Ground, request: &Value) -> anyhow::Result<Value> {
     let sandbox = ground.sandbox(request)?;
-    let found = policy_roots(&*ground.policy(request)?, sandbox.as_ref());
-    let roots: Vec<Value> =
-        found.iter().map(|root| json!({ "path": root.path, "name": root.name })).collect();
-    let told: Vec<Value> = found.iter().map(|Root { path, name }| told(path, name)).collect();
+    let policy = ground.policy(request)?;
+    // The session sandbox, then the folder of every rule that does not deny; each once.
+    let mut found: Vec<(&CanonicalPath, &str)> = sandbox.iter().map(|path| (path, "sandbox")).collect();
+    for rule in policy.rules().iter().filter(|rule| rule.then != Decision::Deny) {
+        let folder = rule.within().filter(|path| !found.iter().any(|(known, _)| known == path));
+        found.extend(folder.map(|path| (path, &**rule.name())));
+    }
+    let roots: Vec<Value> = found.iter().map(|(path, name)| json!({ "path": path, "name": name })).collect();
+    let told: Vec<Value> = found.iter().map(|(path, name)| told(path, name)).collect();
     Ok(json!({ "roots": roots, "mcpRoots": told }))
 }
 
@@ -28,7 +31,7 @@ pub fn to_mcp_roots(request: &Value) -> anyhow::Result<Value> {
 }
 
 fn told(path: &CanonicalPath, name: &str) -> Value {
-    json!({ "uri": file_uri(path), "name": name })
+    json!({ "uri": path.file_uri(), "name": name })
 }
 
 /// `proxy` is a part of the other system and no server.

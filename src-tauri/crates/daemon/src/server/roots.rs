@@ -5,7 +5,7 @@
 use crate::grants::{Files, StandingGrant};
 use crate::mounts::Need;
 use ironcurtain_paths::{CanonicalPath, Resolver, Target};
-use ironcurtain_policy::{GrantKind, OpenFolder, ProtectedPaths, file_uri};
+use ironcurtain_policy::{GrantKind, OpenFolder, ProtectedPaths};
 use ironcurtain_protocol::RootView;
 use rmcp::model::{ListRootsResult, Root};
 
@@ -26,7 +26,7 @@ impl Shown {
         let canonical =
             self.roots.iter().filter_map(|r| CanonicalPath::assume_canonical(&r.path).ok().zip(Some(r)));
         let root = |(path, root): (CanonicalPath, &RootView)| {
-            Root::new(file_uri(&path)).with_name(root.source.clone())
+            Root::new(path.file_uri()).with_name(root.source.clone())
         };
         ListRootsResult::new(canonical.map(root).collect())
     }

@@ -82,7 +82,7 @@ impl<'a> Walk<'a> {
         let found = match std::fs::symlink_metadata(&self.done) {
             Ok(found) => found,
             Err(error) if error.kind() == io::ErrorKind::NotFound || name.len() > LONGEST_NAME => {
-                super::forms::refuse_twin(&self.done)?;
+                super::unicode_twins::refuse_twin(&self.done)?;
                 self.beyond = 1;
                 return Ok(None);
             }
@@ -107,7 +107,7 @@ impl<'a> Walk<'a> {
             return Err(PathError::NotText(self.done.clone()));
         };
         let at = CanonicalPath::from_walk(&self.done);
-        if super::straight::is_magic(&self.done) {
+        if super::without_links::is_magic(&self.done) {
             return Err(PathError::Magic(self.done.clone()));
         }
         self.links.push(Link { at, target: target.clone() });

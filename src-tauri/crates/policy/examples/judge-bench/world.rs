@@ -7,7 +7,6 @@ use ironcurtain_policy::{
     ResolvedCall, defaults,
 };
 use serde_json::{Value, json};
-use std::hint::black_box;
 use std::path::PathBuf;
 
 /// A policy and all that belongs to judging by it.
@@ -138,11 +137,6 @@ impl World {
     /// Finds where a path leads on disk.
     pub fn located(&self, raw: &str) -> CanonicalPath {
         self.resolver.locate(raw).expect("a path that is there")
-    }
-
-    /// Finds where a path leads on disk, and what is there.
-    pub fn looked(&self, raw: &str) -> CanonicalPath {
-        black_box(self.resolver.resolve(raw).expect("a path that is there")).path
     }
 }
 

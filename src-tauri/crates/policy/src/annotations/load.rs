@@ -5,8 +5,8 @@
 
 pub(crate) mod guards;
 
-use super::{Annotations, ArgumentRoles, KnownTool, Taken, ToolAnnotation};
-use crate::spot::{Source, Spot};
+use super::{AcceptedArguments, AnnotatedTool, Annotations, ArgumentRoles, ToolAnnotation};
+use crate::json_location::{JsonLocation, SourceFile};
 use crate::{LoadError, Role, Roles, strict};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -21,10 +21,10 @@ impl Annotations {
     /// When the text is not such a file, names a role that does not exist, annotates a tool twice, has a field that
     /// is not known, or a condition that cannot be met or gives roles that the default has no part in.
     pub fn from_json(text: &str, file: &str) -> Result<Self, LoadError> {
-        let source = Source { file, text };
+        let source = SourceFile { file, text };
         let stored: StoredFile = strict::read_file(source)?;
         source.check_version(stored.schema_version)?;
-        let mut servers: BTreeMap<String, BTreeMap<String, Arc<KnownTool>>> = BTreeMap::new();
+        let mut servers: BTreeMap<String, BTreeMap<String, Arc<AnnotatedTool>>> = BTreeMap::new();
         for (server, stored) in stored.servers {
             let tools = servers.entry(server.clone()).or_default();
             for (index, tool) in stored.tools.into_iter().enumerate() {
@@ -34,7 +34,7 @@ impl Annotations {
                     return Err(at.error(TOOL_NAME, "the tool is annotated twice"));
                 }
                 let known =
-                    KnownTool { server: server.as_str().into(), name: name.as_str().into(), annotation };
+                    AnnotatedTool { server: server.as_str().into(), name: name.as_str().into(), annotation };
                 tools.insert(name, Arc::new(known));
             }
         }
@@ -42,9 +42,9 @@ impl Annotations {
     }
 }
 
-const TOOL_NAME: Spot<'static> = Spot::Field(&Spot::Whole, "toolName");
-const SERVER_NAME: Spot<'static> = Spot::Field(&Spot::Whole, "serverName");
-const ARGUMENTS: Spot<'static> = Spot::Field(&Spot::Whole, "args");
+const TOOL_NAME: JsonLocation<'static> = JsonLocation::Field(&JsonLocation::Whole, "toolName");
+const SERVER_NAME: JsonLocation<'static> = JsonLocation::Field(&JsonLocation::Whole, "serverName");
+const ARGUMENTS: JsonLocation<'static> = JsonLocation::Field(&JsonLocation::Whole, "args");
 
 /// What else a tool may have, of which nothing is read here.
 const FOR_PEOPLE: &str = "comment";
@@ -83,19 +83,19 @@ struct StoredServer {
 
 /// The tool that is being read. Places are below it.
 struct Reading<'a> {
-    source: Source<'a>,
+    source: SourceFile<'a>,
     server: &'a str,
     index: usize,
     tool: String,
 }
 
 impl Reading<'_> {
-    fn error(&self, at: Spot<'_>, message: impl Into<String>) -> LoadError {
-        let servers = Spot::Field(&Spot::Whole, "servers");
-        let server = Spot::Field(&servers, self.server);
-        let tools = Spot::Field(&server, "tools");
+    fn error(&self, at: JsonLocation<'_>, message: impl Into<String>) -> LoadError {
+        let servers = JsonLocation::Field(&JsonLocation::Whole, "servers");
+        let server = JsonLocation::Field(&servers, self.server);
+        let tools = JsonLocation::Field(&server, "tools");
         LoadError::Tool {
-            place: self.source.place(Spot::Item(&tools, self.index), at),
+            place: self.source.place(JsonLocation::Item(&tools, self.index), at),
             server: self.server.to_owned(),
             tool: self.tool.clone(),
             field: at.to_string(),
@@ -107,24 +107,28 @@ impl Reading<'_> {
         let name = self.names(&mut stored)?;
         let args = stored.remove("args").ok_or_else(|| self.error(ARGUMENTS, "is missing"))?;
         let args: Map<String, Value> = self.read(ARGUMENTS, args)?;
-        let descends: Option<bool> =
-            self.read(Spot::Field(&Spot::Whole, "descends"), stored.remove("descends").unwrap_or_default())?;
+        let descends: Option<bool> = self.read(
+            JsonLocation::Field(&JsonLocation::Whole, "descends"),
+            stored.remove("descends").unwrap_or_default(),
+        )?;
         let input_schema = stored.remove("inputSchema").filter(|schema| !schema.is_null());
         if let Some(unknown) = stored.keys().find(|field| *field != FOR_PEOPLE) {
-            return Err(self.error(Spot::Field(&Spot::Whole, unknown), "this field is not known"));
+            return Err(
+                self.error(JsonLocation::Field(&JsonLocation::Whole, unknown), "this field is not known")
+            );
         }
         let mut arguments = Vec::with_capacity(args.len());
         for (name, stored) in args {
-            let roles = self.argument(Spot::Field(&ARGUMENTS, &name), stored)?;
+            let roles = self.argument(JsonLocation::Field(&ARGUMENTS, &name), stored)?;
             arguments.push((name.into(), roles));
         }
-        let taken = Taken::new(&arguments, input_schema.as_ref());
-        self.check_conditions(&arguments, &taken)?;
+        let accepted = AcceptedArguments::new(&arguments, input_schema.as_ref());
+        self.check_conditions(&arguments, &accepted)?;
         let deep = arguments.iter().map(|(name, _): &(Arc<str>, _)| name).filter(|name| says_how_deep(name));
         let annotation = ToolAnnotation {
             descends: descends.unwrap_or_else(|| names_a_recursive_tool(&name)),
             deep: if descends.is_none() { deep.cloned().collect() } else { Vec::new() },
-            taken,
+            accepted,
             arguments,
             input_schema,
         };
@@ -149,7 +153,7 @@ impl Reading<'_> {
         }
     }
 
-    fn argument(&self, at: Spot<'_>, stored: Value) -> Result<ArgumentRoles, LoadError> {
+    fn argument(&self, at: JsonLocation<'_>, stored: Value) -> Result<ArgumentRoles, LoadError> {
         let roles = if stored.is_array() {
             let names: Vec<String> = self.read(at, stored)?;
             ArgumentRoles { default: self.roles(at, &names)?, when: Vec::new() }
@@ -160,15 +164,15 @@ impl Reading<'_> {
         Ok(roles)
     }
 
-    fn roles(&self, at: Spot<'_>, names: &[String]) -> Result<Roles, LoadError> {
+    fn roles(&self, at: JsonLocation<'_>, names: &[String]) -> Result<Roles, LoadError> {
         let role = |(index, name): (usize, &String)| {
-            let unknown = || self.error(Spot::Item(&at, index), format!("there is no role `{name}`"));
+            let unknown = || self.error(JsonLocation::Item(&at, index), format!("there is no role `{name}`"));
             Role::parse(name).ok_or_else(unknown)
         };
         names.iter().enumerate().map(role).collect::<Result<Vec<Role>, _>>().map(Roles::from)
     }
 
-    fn read<T: DeserializeOwned>(&self, at: Spot<'_>, value: Value) -> Result<T, LoadError> {
+    fn read<T: DeserializeOwned>(&self, at: JsonLocation<'_>, value: Value) -> Result<T, LoadError> {
         strict::take(value).map_err(|wrong| wrong.at(at, |place| self.error(place, wrong.message.as_str())))
     }
 }

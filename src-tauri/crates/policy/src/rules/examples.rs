@@ -2,7 +2,7 @@
 
 use super::load::Reading;
 use crate::LoadError;
-use crate::spot::Spot;
+use crate::json_location::JsonLocation;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -49,13 +49,13 @@ impl Reading<'_> {
     /// The examples of the rule, those that match first.
     pub(super) fn examples(&self, stored: Option<Value>) -> Result<Vec<Example>, LoadError> {
         let Some(stored) = stored else { return Ok(Vec::new()) };
-        let at = Spot::Field(&Spot::Whole, "examples");
+        let at = JsonLocation::Field(&JsonLocation::Whole, "examples");
         let stored: StoredExamples = self.read(at, stored)?;
         let mut examples = Vec::new();
         for (name, calls, matches) in [("match", stored.matching, true), ("noMatch", stored.others, false)] {
-            let all = Spot::Field(&at, name);
+            let all = JsonLocation::Field(&at, name);
             for (index, call) in calls.into_iter().enumerate() {
-                let at = Spot::Item(&all, index);
+                let at = JsonLocation::Item(&all, index);
                 let StoredExample { server, tool, arguments } = self.read(at, call)?;
                 let (arguments, field, line) = (arguments.into(), at.to_string(), self.line(at));
                 examples.push(Example { server, tool, arguments, matches, field, line });

@@ -19,6 +19,15 @@ struct OfServer {
     tool: BTreeMap<String, Vec<RuleEntry>>,
 }
 
+impl OfServer {
+    fn add(&mut self, tools: Option<&[String]>, entry: RuleEntry) {
+        match tools {
+            None => push(&mut self.any, entry),
+            Some(tools) => push_each(&mut self.tool, tools, entry),
+        }
+    }
+}
+
 /// Where a rule is, and which judged roles it speaks about.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct RuleEntry {
@@ -34,15 +43,9 @@ impl Index {
             match (&rule.condition.server, &rule.condition.tool) {
                 (None, None) => push(&mut index.any, place),
                 (None, Some(tools)) => push_each(&mut index.tool, tools, place),
-                (Some(servers), tools) => {
-                    for server in servers {
-                        let of_server = index.server.entry(server.clone()).or_default();
-                        match tools {
-                            None => push(&mut of_server.any, place),
-                            Some(tools) => push_each(&mut of_server.tool, tools, place),
-                        }
-                    }
-                }
+                (Some(servers), tools) => servers.iter().for_each(|server| {
+                    index.server.entry(server.clone()).or_default().add(tools.as_deref(), place);
+                }),
             }
         }
         index

@@ -4,7 +4,7 @@ pub(crate) mod conditions;
 
 use super::index::Index;
 use super::{Decision, Policy, ResolveWithin, Rule};
-use crate::spot::{Source, Spot};
+use crate::json_location::{JsonLocation, SourceFile};
 use crate::{DynamicLists, LoadError, RuleReason, strict};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -23,7 +23,7 @@ impl Policy {
         resolve: &ResolveWithin<'_>,
         lists: &DynamicLists,
     ) -> Result<Self, LoadError> {
-        let source = Source { file, text };
+        let source = SourceFile { file, text };
         let stored: StoredFile = strict::read_file(source)?;
         source.check_version(stored.schema_version)?;
         let mut names = BTreeSet::new();
@@ -52,16 +52,16 @@ fn rule_name(stored: &Map<String, Value>, index: usize) -> String {
 /// The reason of a rule that gives none.
 const UNSAID: &str = "the rule gives no reason";
 
-const RULES: Spot<'static> = Spot::Field(&Spot::Whole, "rules");
+const RULES: JsonLocation<'static> = JsonLocation::Field(&JsonLocation::Whole, "rules");
 
 /// A field of the rule.
-const fn field(name: &str) -> Spot<'_> {
-    Spot::Field(&Spot::Whole, name)
+const fn field(name: &str) -> JsonLocation<'_> {
+    JsonLocation::Field(&JsonLocation::Whole, name)
 }
 
 /// The rule that is being read. Places are below it.
 pub(super) struct Reading<'a> {
-    source: Source<'a>,
+    source: SourceFile<'a>,
     index: usize,
     rule: String,
 }
@@ -72,18 +72,22 @@ impl Reading<'_> {
         self.read(field(name), value)
     }
 
-    pub(super) fn read<T: DeserializeOwned>(&self, at: Spot<'_>, value: Value) -> Result<T, LoadError> {
+    pub(super) fn read<T: DeserializeOwned>(
+        &self,
+        at: JsonLocation<'_>,
+        value: Value,
+    ) -> Result<T, LoadError> {
         strict::take(value).map_err(|wrong| wrong.at(at, |place| self.error(place, wrong.message.as_str())))
     }
 
     /// The line of a place in the rule.
-    pub(super) fn line(&self, at: Spot<'_>) -> Option<usize> {
-        self.source.line(Spot::Item(&RULES, self.index), at)
+    pub(super) fn line(&self, at: JsonLocation<'_>) -> Option<usize> {
+        self.source.line(JsonLocation::Item(&RULES, self.index), at)
     }
 
-    fn error(&self, at: Spot<'_>, message: impl Into<String>) -> LoadError {
+    fn error(&self, at: JsonLocation<'_>, message: impl Into<String>) -> LoadError {
         LoadError::Rule {
-            place: self.source.place(Spot::Item(&RULES, self.index), at),
+            place: self.source.place(JsonLocation::Item(&RULES, self.index), at),
             rule: self.rule.clone(),
             field: at.to_string(),
             message: message.into(),

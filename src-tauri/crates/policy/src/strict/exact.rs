@@ -19,10 +19,8 @@ pub fn exact(json: &str) -> Result<(), ReadError> {
             Some(text) => after_text(text),
             None => {
                 let (number, after) = here.split_at(here.find(is_past_number).unwrap_or(here.len()));
-                if !is_exact(number) {
-                    return Err(misread(number, json.len() - here.len(), json));
-                }
-                after
+                let inexact = || misread(number, json.len() - here.len(), json);
+                is_exact(number).then_some(after).ok_or_else(inexact)?
             }
         };
     }

@@ -2,7 +2,7 @@
 //!
 //! - What is wrong is told with the way to it.
 
-use crate::spot::Spot;
+use crate::json_location::JsonLocation;
 use serde::de::value::StringDeserializer;
 use serde::de::{
     self, DeserializeOwned, DeserializeSeed, Deserializer, Expected, IntoDeserializer, MapAccess, SeqAccess,
@@ -34,12 +34,12 @@ enum Step {
 
 impl Wrong {
     /// Looks at the place that is wrong in a value that is at this one.
-    pub(crate) fn at<R>(&self, base: Spot<'_>, look: impl FnOnce(Spot<'_>) -> R) -> R {
-        fn down<R>(way: &[Step], at: Spot<'_>, look: impl FnOnce(Spot<'_>) -> R) -> R {
+    pub(crate) fn at<R>(&self, base: JsonLocation<'_>, look: impl FnOnce(JsonLocation<'_>) -> R) -> R {
+        fn down<R>(way: &[Step], at: JsonLocation<'_>, look: impl FnOnce(JsonLocation<'_>) -> R) -> R {
             match way.split_last() {
                 None => look(at),
-                Some((Step::Field(name), rest)) => down(rest, Spot::Field(&at, name), look),
-                Some((Step::Item(index), rest)) => down(rest, Spot::Item(&at, *index), look),
+                Some((Step::Field(name), rest)) => down(rest, JsonLocation::Field(&at, name), look),
+                Some((Step::Item(index), rest)) => down(rest, JsonLocation::Item(&at, *index), look),
             }
         }
         down(&self.way, base, look)

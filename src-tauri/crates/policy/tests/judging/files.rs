@@ -2,7 +2,7 @@
 
 use crate::scene::{Scene, load, spelled};
 use ironcurtain_paths::CanonicalPath;
-use ironcurtain_policy::{Annotations, DynamicLists, Policy, file_uri, open_folders, policy_roots};
+use ironcurtain_policy::{Annotations, DynamicLists, Policy, open_folders};
 use serde_json::{Value, json};
 
 fn policy_error(rule: &Value) -> String {
@@ -103,8 +103,6 @@ fn a_list_that_is_used_and_not_defined_refuses_the_policy() {
     let lists = DynamicLists::from_json(&lists, "l").unwrap();
     let file = json!({ "rules": [rule] }).to_string();
     assert!(Policy::from_json(&file, "p.json", &spelled, &lists).is_ok());
-    let replayed = DynamicLists::default().missing_as_empty();
-    assert!(Policy::from_json(&file, "p.json", &spelled, &replayed).is_ok());
 }
 
 #[test]
@@ -261,37 +259,6 @@ fn a_tool_annotated_twice_refuses_the_file() {
     let tool = json!({ "toolName": "t", "serverName": "s", "args": {} });
     let file = json!({ "servers": { "s": { "tools": [tool, tool] } } }).to_string();
     assert!(Annotations::from_json(&file, "a.json").unwrap_err().to_string().contains("annotated twice"));
-}
-
-#[test]
-fn roots_are_the_sandbox_and_the_folders_that_rules_open() {
-    let rule = |name: &str, within: &str, then: &str| json!({ "name": name, "if": { "paths": { "roles": ["read-path"], "within": within } }, "then": then });
-    let file = json!({ "rules": [
-        rule("a", "/a", "allow"), rule("b", "/b", "deny"), rule("c", "~/c", "escalate"), rule("again", "/a/", "allow"),
-        rule("box", "/box", "allow"), { "name": "all", "if": {}, "then": "allow" },
-    ] });
-    let policy = load(&file, &DynamicLists::default());
-    let sandbox = CanonicalPath::assume_canonical("/box").unwrap();
-    let roots: Vec<_> = policy_roots(&policy, Some(&sandbox))
-        .into_iter()
-        .map(|root| (root.path.to_string(), root.name))
-        .collect();
-    let expected = [("/box", "sandbox"), ("/a", "a"), ("/home/ann/c", "c")];
-    assert_eq!(roots, expected.map(|(path, name)| (path.to_owned(), name.to_owned())));
-}
-
-#[test]
-fn file_uris_are_percent_encoded() {
-    for (path, uri) in [
-        ("/", "file:///"),
-        ("/a b/c", "file:///a%20b/c"),
-        ("/a#b?c%d", "file:///a%23b%3Fc%25d"),
-        ("/a\\b", "file:///a%5Cb"),
-        ("/é", "file:///%C3%A9"),
-        ("/~x/-_.", "file:///~x/-_."),
-    ] {
-        assert_eq!(file_uri(&CanonicalPath::assume_canonical(path).unwrap()), uri);
-    }
 }
 
 #[test]

@@ -5,12 +5,13 @@
 //! - Only pure operations are compared here, and decisions with the facts that the disk and git give.
 
 mod facts;
+mod recorded;
 
 use facts::Ground;
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::{
-    AllowedHosts, Annotations, Context, Destination, DynamicLists, HostPattern, Policy, ProtectedPaths, Role,
-    Verdict, check_schema, file_uri, is_ip_address, judge, policy_roots,
+    AllowedHosts, Annotations, Context, Decision, Destination, DynamicLists, HostPattern, Policy,
+    ProtectedPaths, Role, Verdict, check_schema, is_ip_address, judge,
 };
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -158,14 +159,19 @@ fn canonical(case: &Value) -> Option<(String, Option<String>)> {
 
 fn mcp_root(root: &Value) -> Value {
     let path = CanonicalPath::assume_canonical(root["path"].as_str().unwrap()).unwrap();
-    json!({ "uri": file_uri(&path), "name": root["name"] })
+    json!({ "uri": path.file_uri(), "name": root["name"] })
 }
 
 fn roots(ground: &Ground, case: &Value) -> Value {
     let sandbox = ground.resolve(case["allowedDirectory"].as_str().unwrap(), &ground.cwd()).unwrap();
-    let roots = policy_roots(&policy(ground, case), Some(&sandbox));
-    let roots: Vec<Value> =
-        roots.iter().map(|root| json!({ "path": root.path, "name": root.name })).collect();
+    let policy = policy(ground, case);
+    let mut roots = vec![json!({ "path": sandbox, "name": "sandbox" })];
+    for rule in policy.rules().iter().filter(|rule| rule.then != Decision::Deny) {
+        if let Some(path) = rule.within().filter(|path| roots.iter().all(|root| root["path"] != json!(path)))
+        {
+            roots.push(json!({ "path": path, "name": rule.name() }));
+        }
+    }
     json!({ "mcpRoots": roots.iter().map(mcp_root).collect::<Vec<_>>(), "roots": roots })
 }
 
@@ -190,8 +196,8 @@ fn decide(ground: &Ground, case: &Value, prepare: bool) -> Value {
     }
     let sandbox = case["allowedDirectory"].as_str().map(|path| ground.resolve(path, &ground.cwd()).unwrap());
     let base = if prepare { sandbox.clone().unwrap_or_else(|| ground.cwd()) } else { ground.cwd() };
-    let (annotations, given) = (annotations(ground, case), arguments.clone().into());
-    let call = annotations.plan_recorded(server, tool, &given).and_then(|plan| {
+    let (annotations, given) = (annotations_taking(ground, case), arguments.clone().into());
+    let call = annotations.plan(server, tool, &given).and_then(|plan| {
         let facts = ground.facts(&plan, arguments, &base, prepare)?;
         plan.resolve(facts)
     });
@@ -236,11 +242,19 @@ fn annotations(ground: &Ground, case: &Value) -> Annotations {
     Annotations::from_json(&ground.content("annotations", &case["annotations"]), "annotations").unwrap()
 }
 
+fn annotations_taking(ground: &Ground, case: &Value) -> Annotations {
+    let (server, tool, arguments) = request(case);
+    let file = serde_json::from_str(&ground.content("annotations", &case["annotations"])).unwrap();
+    Annotations::from_json(&recorded::taking(&file, server, tool, arguments).to_string(), "annotations")
+        .unwrap()
+}
+
 fn policy(ground: &Ground, case: &Value) -> Policy {
-    let lists = match case.get("lists") {
-        Some(Value::Null) | None => DynamicLists::default(),
-        Some(lists) => DynamicLists::from_json(&ground.content("lists", lists), "lists").unwrap(),
-    };
+    let text = ground.content("policies", &case["policy"]);
+    let lists = case.get("lists").filter(|lists| !lists.is_null());
+    let lists = lists.map(|lists| serde_json::from_str(&ground.content("lists", lists)).unwrap());
+    let lists = recorded::with_empty_lists(&serde_json::from_str(&text).unwrap(), lists).to_string();
+    let lists = DynamicLists::from_json(&lists, "lists").unwrap();
     let resolve = |raw: &str| {
         // A folder that is a loop holds nothing, and stays where it is written.
         ground
@@ -248,6 +262,5 @@ fn policy(ground: &Ground, case: &Value) -> Policy {
             .or_else(|_| CanonicalPath::assume_canonical(raw))
             .map_err(|e| e.to_string())
     };
-    let lists = lists.missing_as_empty();
-    Policy::from_json(&ground.content("policies", &case["policy"]), "policy", &resolve, &lists).unwrap()
+    Policy::from_json(&text, "policy", &resolve, &lists).unwrap()
 }

@@ -284,6 +284,6 @@ proptest! {
         let scene = Scene::new(&[("all", json!({}), "allow")]);
         let value: Value = serde_json::from_str(&text).unwrap_or(Value::String(text));
         let arguments = json!({ "path": value, "paths": value, "source": value, "destination": value });
-        let _ = scene.annotations.plan_recorded("filesystem", tool, &fields(&arguments));
+        let _ = scene.annotations.plan("filesystem", tool, &fields(&arguments));
     }
 }

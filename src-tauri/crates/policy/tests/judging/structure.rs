@@ -3,7 +3,8 @@
 use crate::scene::{Scene, fields, grant, path, severity};
 use ironcurtain_paths::protected::IN_PROJECT;
 use ironcurtain_policy::{
-    Access, AllowedHosts, Fact, GrantKind, HostGrant, ProtectedPaths, ReadOnlyPath, ReadOnlyReason, Verdict,
+    Access, AllowedHosts, Annotations, Fact, GrantKind, HostGrant, ProtectedPaths, ReadOnlyPath,
+    ReadOnlyReason, Verdict,
 };
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -145,14 +146,15 @@ fn a_sandbox_in_a_protected_folder_is_open_and_its_neighbours_are_not() {
 
 #[test]
 fn asking_for_the_open_folders_is_allowed_on_the_filesystem_server_alone() {
-    let scene = Scene::new(&[]);
-    let ask = |server: &str| scene.says(server, "list_allowed_directories", &json!({}));
-    assert_eq!(ask("filesystem"), "allow structural-introspection-allow");
-    assert_eq!(ask("other"), "deny default-deny");
-    let more = fields(&json!({ "x": 1 }));
-    let plan = scene.annotations.plan_recorded("filesystem", "list_allowed_directories", &more).unwrap();
-    let with_more = plan.resolve([]).unwrap();
-    assert_eq!(severity(&scene.judge_call(&with_more)), 2);
+    let mut scene = Scene::new(&[]);
+    let tool = json!({ "toolName": "list_allowed_directories", "args": { "x": ["none"] } });
+    let servers = json!({ "filesystem": { "tools": [tool] }, "other": { "tools": [tool] } });
+    let file = json!({ "servers": servers }).to_string();
+    scene.annotations = Annotations::from_json(&file, "annotations.json").unwrap();
+    let ask = |server: &str, arguments| scene.says(server, "list_allowed_directories", &arguments);
+    assert_eq!(ask("filesystem", json!({})), "allow structural-introspection-allow");
+    assert_eq!(ask("other", json!({})), "deny default-deny");
+    assert_eq!(ask("filesystem", json!({ "x": 1 })), "deny default-deny");
 }
 
 #[test]

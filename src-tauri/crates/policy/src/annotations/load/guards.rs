@@ -5,9 +5,9 @@
 //!   that misses the condition would not be judged by what it names.
 //! - A number in it is one that every program tells from its neighbours: the server must see the condition as we do.
 
-use super::super::{ArgumentCondition, ArgumentRoles, ConditionalRoles, Taken};
+use super::super::{AcceptedArguments, ArgumentCondition, ArgumentRoles, ConditionalRoles};
 use super::{ARGUMENTS, Reading};
-use crate::spot::Spot;
+use crate::json_location::JsonLocation;
 use crate::{LoadError, Role};
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -35,18 +35,23 @@ struct StoredGuard {
 
 impl Reading<'_> {
     /// An argument with roles under conditions.
-    pub(super) fn conditional(&self, at: Spot<'_>, stored: Value) -> Result<ArgumentRoles, LoadError> {
+    pub(super) fn conditional(
+        &self,
+        at: JsonLocation<'_>,
+        stored: Value,
+    ) -> Result<ArgumentRoles, LoadError> {
         let stored: StoredConditional = self.read(at, stored)?;
-        let default = self.roles(Spot::Field(&at, "default"), &stored.default)?;
-        let whens = Spot::Field(&at, "when");
+        let default = self.roles(JsonLocation::Field(&at, "default"), &stored.default)?;
+        let whens = JsonLocation::Field(&at, "when");
         let guards = stored.when.into_iter().enumerate();
         let when = guards.map(|(index, guard)| {
-            let at = Spot::Item(&whens, index);
+            let at = JsonLocation::Item(&whens, index);
             let guard: StoredGuard = self.read(at, Value::Object(guard))?;
-            let of_roles = Spot::Field(&at, "roles");
+            let of_roles = JsonLocation::Field(&at, "roles");
             let roles = self.roles(of_roles, &guard.roles)?;
             belong(&roles, &default).map_err(|message| self.error(of_roles, message))?;
-            let (argument, condition) = self.condition(Spot::Field(&at, "condition"), guard.condition)?;
+            let (argument, condition) =
+                self.condition(JsonLocation::Field(&at, "condition"), guard.condition)?;
             Ok(ConditionalRoles { argument, condition, roles })
         });
         Ok(ArgumentRoles { when: when.collect::<Result<_, _>>()?, default })
@@ -56,17 +61,17 @@ impl Reading<'_> {
     pub(super) fn check_conditions(
         &self,
         arguments: &[(Arc<str>, ArgumentRoles)],
-        taken: &Taken,
+        accepted: &AcceptedArguments,
     ) -> Result<(), LoadError> {
         for (name, roles) in arguments {
-            let of_argument = Spot::Field(&ARGUMENTS, name);
-            let whens = Spot::Field(&of_argument, "when");
+            let of_argument = JsonLocation::Field(&ARGUMENTS, name);
+            let whens = JsonLocation::Field(&of_argument, "when");
             let mut guards = roles.when.iter().enumerate();
-            if let Some((index, guard)) = guards.find(|(_, guard)| !taken.knows(&guard.argument)) {
-                let at = Spot::Item(&whens, index);
-                let condition = Spot::Field(&at, "condition");
+            if let Some((index, guard)) = guards.find(|(_, guard)| !accepted.knows(&guard.argument)) {
+                let at = JsonLocation::Item(&whens, index);
+                let condition = JsonLocation::Field(&at, "condition");
                 let message = format!("a call of the tool has no argument `{}`", guard.argument);
-                return Err(self.error(Spot::Field(&condition, "arg"), message));
+                return Err(self.error(JsonLocation::Field(&condition, "arg"), message));
             }
         }
         Ok(())
@@ -74,16 +79,16 @@ impl Reading<'_> {
 
     fn condition(
         &self,
-        at: Spot<'_>,
+        at: JsonLocation<'_>,
         mut stored: Map<String, Value>,
     ) -> Result<(String, ArgumentCondition), LoadError> {
-        let of_argument = Spot::Field(&at, "arg");
+        let of_argument = JsonLocation::Field(&at, "arg");
         let argument = stored.remove("arg").ok_or_else(|| self.error(of_argument, "is missing"))?;
         let argument: String = self.read(of_argument, argument)?;
         let mut operators = stored.into_iter();
         let condition = match (operators.next(), operators.next()) {
             (None, _) => ArgumentCondition::Never,
-            (Some((name, wanted)), None) => self.operator(Spot::Field(&at, &name), &name, wanted)?,
+            (Some((name, wanted)), None) => self.operator(JsonLocation::Field(&at, &name), &name, wanted)?,
             (Some((one, _)), Some((other, _))) => {
                 let message = format!("has `{one}` and `{other}`: write one condition");
                 return Err(self.error(at, message));
@@ -92,16 +97,22 @@ impl Reading<'_> {
         Ok((argument, condition))
     }
 
-    fn operator(&self, at: Spot<'_>, name: &str, wanted: Value) -> Result<ArgumentCondition, LoadError> {
+    fn operator(
+        &self,
+        at: JsonLocation<'_>,
+        name: &str,
+        wanted: Value,
+    ) -> Result<ArgumentCondition, LoadError> {
         if let Some(number) = all_of(&wanted).find(|number| is_beside_others(number)) {
             return Err(self.error(at, format!("some programs take `{number}` for another number")));
         }
         if let ("in", Value::Array(listed)) = (name, &wanted)
             && let Some(index) = listed.iter().position(Value::is_null)
         {
-            return Err(
-                self.error(Spot::Item(&at, index), "is null, which nothing equals: `is` may be `absent`")
-            );
+            return Err(self.error(
+                JsonLocation::Item(&at, index),
+                "is null, which nothing equals: `is` may be `absent`",
+            ));
         }
         match (name, wanted) {
             ("equals" | "in" | "is", Value::Null) => {

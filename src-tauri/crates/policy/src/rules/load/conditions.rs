@@ -2,7 +2,7 @@
 
 use super::super::{DomainsCondition, ListCondition, ListEntry, PathsCondition, RuleCondition};
 use super::{Loading, Reading, field};
-use crate::spot::Spot;
+use crate::json_location::JsonLocation;
 use crate::{Category, Decision, HostPattern, LoadError, Role};
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -47,7 +47,7 @@ impl Loading<'_> {
         let of_rule = field("if");
         let mut conditions = RuleCondition::default();
         for (key, value) in stored {
-            let at = Spot::Field(&of_rule, &key);
+            let at = JsonLocation::Field(&of_rule, &key);
             match key.as_str() {
                 "roles" => {
                     let names: Vec<String> = reading.read(at, value)?;
@@ -64,9 +64,9 @@ impl Loading<'_> {
         Ok(conditions)
     }
 
-    fn paths(&self, at: Spot<'_>, value: Value) -> Result<PathsCondition, LoadError> {
+    fn paths(&self, at: JsonLocation<'_>, value: Value) -> Result<PathsCondition, LoadError> {
         let stored: StoredPaths = self.reading.read(at, value)?;
-        let of_within = Spot::Field(&at, "within");
+        let of_within = JsonLocation::Field(&at, "within");
         let is_rooted =
             stored.within.starts_with('/') || stored.within == "~" || stored.within.starts_with("~/");
         if !is_rooted {
@@ -75,7 +75,7 @@ impl Loading<'_> {
         }
         let within =
             (self.resolve)(&stored.within).map_err(|message| self.reading.error(of_within, message))?;
-        let of_roles = Spot::Field(&at, "roles");
+        let of_roles = JsonLocation::Field(&at, "roles");
         let roles = self.reading.roles(of_roles, &stored.roles)?;
         if let Some(role) = roles.iter().find(|role| role.category() != Category::Path) {
             return Err(self.reading.error(of_roles, format!("`{role}` names no path")));
@@ -83,33 +83,44 @@ impl Loading<'_> {
         Ok(PathsCondition { roles, written: stored.within, within })
     }
 
-    fn domains(&self, then: Decision, at: Spot<'_>, value: Value) -> Result<DomainsCondition, LoadError> {
+    fn domains(
+        &self,
+        then: Decision,
+        at: JsonLocation<'_>,
+        value: Value,
+    ) -> Result<DomainsCondition, LoadError> {
         let stored: StoredDomains = self.reading.read(at, value)?;
-        let of_roles = Spot::Field(&at, "roles");
+        let of_roles = JsonLocation::Field(&at, "roles");
         let roles = self.reading.roles(of_roles, &stored.roles)?;
         if let Some(role) = roles.iter().find(|role| !names_a_host(**role)) {
             return Err(self.reading.error(of_roles, format!("`{role}` names no host")));
         }
-        let allowed = self.fill_in(then, Spot::Field(&at, "allowed"), stored.allowed)?;
-        let allowed = allowed.iter().map(|text| self.pattern(then, Spot::Field(&at, "allowed"), text));
+        let allowed = self.fill_in(then, JsonLocation::Field(&at, "allowed"), stored.allowed)?;
+        let allowed =
+            allowed.iter().map(|text| self.pattern(then, JsonLocation::Field(&at, "allowed"), text));
         Ok(DomainsCondition { roles, allowed: allowed.collect::<Result<_, _>>()? })
     }
 
     fn list_conditions(
         &self,
         then: Decision,
-        at: Spot<'_>,
+        at: JsonLocation<'_>,
         value: Value,
     ) -> Result<Vec<ListCondition>, LoadError> {
         let stored: Vec<Value> = self.reading.read(at, value)?;
         let lists = stored.into_iter().enumerate();
-        lists.map(|(index, list)| self.list_condition(then, Spot::Item(&at, index), list)).collect()
+        lists.map(|(index, list)| self.list_condition(then, JsonLocation::Item(&at, index), list)).collect()
     }
 
-    fn list_condition(&self, then: Decision, at: Spot<'_>, value: Value) -> Result<ListCondition, LoadError> {
+    fn list_condition(
+        &self,
+        then: Decision,
+        at: JsonLocation<'_>,
+        value: Value,
+    ) -> Result<ListCondition, LoadError> {
         let stored: StoredList = self.reading.read(at, value)?;
-        let roles = self.reading.roles(Spot::Field(&at, "roles"), &stored.roles)?;
-        let of_allowed = Spot::Field(&at, "allowed");
+        let roles = self.reading.roles(JsonLocation::Field(&at, "roles"), &stored.roles)?;
+        let of_allowed = JsonLocation::Field(&at, "allowed");
         type Read<'a> = &'a dyn Fn(String) -> Result<ListEntry, LoadError>;
         let entry: Read<'_> = match stored.match_type.as_str() {
             "domains" => &|text| self.pattern(then, of_allowed, &text).map(ListEntry::Domain),
@@ -118,7 +129,7 @@ impl Loading<'_> {
             other => {
                 let message =
                     format!("`{other}` is not a way to match: write `domains`, `emails` or `identifiers`");
-                return Err(self.reading.error(Spot::Field(&at, "matchType"), message));
+                return Err(self.reading.error(JsonLocation::Field(&at, "matchType"), message));
             }
         };
         let allowed = self.fill_in(then, of_allowed, stored.allowed)?;
@@ -127,7 +138,7 @@ impl Loading<'_> {
 
     /// A pattern for places. One that no host can match only makes a rule that allows useless; a rule that asks or denies
     /// would let through what it is meant for.
-    fn pattern(&self, then: Decision, at: Spot<'_>, text: &str) -> Result<HostPattern, LoadError> {
+    fn pattern(&self, then: Decision, at: JsonLocation<'_>, text: &str) -> Result<HostPattern, LoadError> {
         match (HostPattern::read(text), then) {
             (Ok(pattern), _) => Ok(pattern),
             (Err(_), Decision::Allow) => Ok(HostPattern::parse(text)),
@@ -136,14 +147,20 @@ impl Loading<'_> {
     }
 
     /// Puts the values of a list where its `@name` stands.
-    fn fill_in(&self, then: Decision, at: Spot<'_>, allowed: Vec<String>) -> Result<Vec<String>, LoadError> {
+    fn fill_in(
+        &self,
+        then: Decision,
+        at: JsonLocation<'_>,
+        allowed: Vec<String>,
+    ) -> Result<Vec<String>, LoadError> {
         let mut filled = Vec::with_capacity(allowed.len());
         for (index, entry) in allowed.into_iter().enumerate() {
             let Some(name) = entry.strip_prefix('@') else {
                 filled.push(entry);
                 continue;
             };
-            let unknown = || self.reading.error(Spot::Item(&at, index), format!("there is no list `{name}`"));
+            let unknown =
+                || self.reading.error(JsonLocation::Item(&at, index), format!("there is no list `{name}`"));
             filled.extend_from_slice(self.lists.find(name, then).ok_or_else(unknown)?);
         }
         Ok(filled)
@@ -151,9 +168,9 @@ impl Loading<'_> {
 }
 
 impl Reading<'_> {
-    fn roles(&self, at: Spot<'_>, names: &[String]) -> Result<Vec<Role>, LoadError> {
+    fn roles(&self, at: JsonLocation<'_>, names: &[String]) -> Result<Vec<Role>, LoadError> {
         let role = |(index, name): (usize, &String)| {
-            let unknown = || self.error(Spot::Item(&at, index), format!("there is no role `{name}`"));
+            let unknown = || self.error(JsonLocation::Item(&at, index), format!("there is no role `{name}`"));
             Role::parse(name).ok_or_else(unknown)
         };
         names.iter().enumerate().map(role).collect()

@@ -8,21 +8,21 @@ use std::fmt;
 
 /// A place in a value. Written dotted: `if.lists[0].roles`.
 #[derive(Clone, Copy)]
-pub(crate) enum Spot<'a> {
+pub(crate) enum JsonLocation<'a> {
     /// The value itself.
     Whole,
     /// A field of what is at a place.
-    Field(&'a Spot<'a>, &'a str),
+    Field(&'a JsonLocation<'a>, &'a str),
     /// An item of the list that is at a place.
-    Item(&'a Spot<'a>, usize),
+    Item(&'a JsonLocation<'a>, usize),
 }
 
-impl Spot<'_> {
+impl JsonLocation<'_> {
     /// Goes down these fields and looks there.
-    pub(crate) fn follow<R>(self, way: &[&str], look: impl FnOnce(Spot<'_>) -> R) -> R {
+    pub(crate) fn follow<R>(self, way: &[&str], look: impl FnOnce(JsonLocation<'_>) -> R) -> R {
         match way.split_first() {
             None => look(self),
-            Some((name, rest)) => Spot::Field(&self, name).follow(rest, look),
+            Some((name, rest)) => JsonLocation::Field(&self, name).follow(rest, look),
         }
     }
 
@@ -44,7 +44,7 @@ impl Spot<'_> {
     }
 }
 
-impl fmt::Display for Spot<'_> {
+impl fmt::Display for JsonLocation<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Whole => Ok(()),
@@ -57,16 +57,16 @@ impl fmt::Display for Spot<'_> {
 
 /// A file that is being read.
 #[derive(Clone, Copy)]
-pub(crate) struct Source<'a> {
+pub(crate) struct SourceFile<'a> {
     /// Its name.
     pub(crate) file: &'a str,
     /// Its content.
     pub(crate) text: &'a str,
 }
 
-impl Source<'_> {
+impl SourceFile<'_> {
     /// The line of a place below another one.
-    pub(crate) fn line(&self, base: Spot<'_>, below: Spot<'_>) -> Option<usize> {
+    pub(crate) fn line(&self, base: JsonLocation<'_>, below: JsonLocation<'_>) -> Option<usize> {
         let root: &RawValue = serde_json::from_str(self.text).ok()?;
         let found = below.find(base.find(root)).get();
         let offset = found.as_ptr().addr().checked_sub(self.text.as_ptr().addr())?;
@@ -82,19 +82,19 @@ mod tests {
     #[test]
     fn a_place_is_on_the_line_where_its_value_begins() {
         let text = "{\n \"a\": [\n  {\"b\": 1},\n  {\n\"b\\u0063\":\n\n 2}\n ]\n}";
-        let source = Source { file: "f", text };
-        let (a, whole) = (Spot::Field(&Spot::Whole, "a"), Spot::Whole);
-        let second = Spot::Item(&a, 1);
+        let source = SourceFile { file: "f", text };
+        let (a, whole) = (JsonLocation::Field(&JsonLocation::Whole, "a"), JsonLocation::Whole);
+        let second = JsonLocation::Item(&a, 1);
         assert_eq!(source.line(whole, whole), Some(1));
         assert_eq!(source.line(whole, a), Some(2));
-        assert_eq!(source.line(whole, Spot::Item(&a, 0)), Some(3));
+        assert_eq!(source.line(whole, JsonLocation::Item(&a, 0)), Some(3));
         assert_eq!(source.line(second, whole), Some(4));
-        assert_eq!(source.line(second, Spot::Field(&whole, "bc")), Some(7));
+        assert_eq!(source.line(second, JsonLocation::Field(&whole, "bc")), Some(7));
         // What is not there is where it would be.
-        assert_eq!(source.line(second, Spot::Field(&whole, "x")), Some(4));
-        assert_eq!(source.line(whole, Spot::Item(&a, 9)), Some(2));
-        assert_eq!(source.line(whole, Spot::Item(&whole, 0)), Some(1));
-        assert_eq!(Source { file: "f", text: "{" }.line(whole, whole), None);
-        assert_eq!(Spot::Field(&second, "b").to_string(), "a[1].b");
+        assert_eq!(source.line(second, JsonLocation::Field(&whole, "x")), Some(4));
+        assert_eq!(source.line(whole, JsonLocation::Item(&a, 9)), Some(2));
+        assert_eq!(source.line(whole, JsonLocation::Item(&whole, 0)), Some(1));
+        assert_eq!(SourceFile { file: "f", text: "{" }.line(whole, whole), None);
+        assert_eq!(JsonLocation::Field(&second, "b").to_string(), "a[1].b");
     }
 }

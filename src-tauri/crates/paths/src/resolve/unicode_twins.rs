@@ -12,8 +12,7 @@ const ASCII_WITH_TWINS: [u8; 3] = *b"K;`";
 
 /// Whether there is another form of the text.
 pub(super) fn may_have_twin(text: &str) -> bool {
-    // Without a way out before the end, many bytes are looked at in one step.
-    text.bytes().fold(false, |found, byte| found | !byte.is_ascii() | ASCII_WITH_TWINS.contains(&byte))
+    text.bytes().any(|byte| !byte.is_ascii() || ASCII_WITH_TWINS.contains(&byte))
 }
 
 /// Refuses the missing `path` when its folder holds the same name in another form.

@@ -6,7 +6,7 @@
 //! - `None` when a symlink is in the way, when the spelling is not canonical, and when the kernel says anything else:
 //!   then the walk finds out.
 
-use super::forms::may_have_twin;
+use super::unicode_twins::may_have_twin;
 use super::{Resolution, Target};
 use crate::CanonicalPath;
 use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, fstat, openat2};
@@ -16,19 +16,11 @@ use std::os::fd::OwnedFd;
 /// Where the path leads and what is there.
 pub(super) fn resolve(absolute: &str) -> Option<Resolution> {
     let path = CanonicalPath::assume_canonical(absolute).ok()?;
-    let target = match ask(absolute, OFlags::PATH) {
+    let target = match look(absolute) {
         Ok(found) => target(&found)?,
         Err(refused) => is_the_end(refused, absolute).then_some(Target::Missing)?,
     };
     Some(Resolution { path, links: Vec::new(), target })
-}
-
-/// Where the path leads. Asked for a folder to write in, the kernel opens nothing, which costs less: it refuses a folder
-/// since none can be written (`EISDIR` in open(2)), and whatever else stands there since it is no folder (`ENOTDIR`).
-pub(super) fn locate(absolute: &str) -> Option<CanonicalPath> {
-    let path = CanonicalPath::assume_canonical(absolute).ok()?;
-    let refused = ask(absolute, OFlags::WRONLY | OFlags::DIRECTORY).err()?;
-    (refused == Errno::ISDIR || is_the_end(refused, absolute)).then_some(path)
 }
 
 /// Whether a symlink leads by one of the kernel's own, which leads to something that is open and not where its text says. The
@@ -44,8 +36,9 @@ pub(super) fn is_magic(link: &str) -> bool {
     }
 }
 
-fn ask(absolute: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
-    openat2(CWD, absolute, flags | OFlags::CLOEXEC, Mode::empty(), ResolveFlags::NO_SYMLINKS)
+/// What stands at a path that has no symlink in it, without opening it.
+fn look(absolute: &str) -> Result<OwnedFd, Errno> {
+    openat2(CWD, absolute, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), ResolveFlags::NO_SYMLINKS)
 }
 
 /// Whether the kernel walked to the end of what there is. A symlink on the way would have been `LOOP`.
@@ -111,7 +104,6 @@ mod tests {
         let ours = there.iter().chain(&missing).map(|name| format!("{base}/{name}"));
         for path in ours.chain(["/", "/dev/null", "/missing"].map(str::to_owned)) {
             let walked = Walk::new(&path).run(&path).unwrap();
-            assert_eq!(locate(&path).as_ref(), Some(&walked.path), "{path}");
             assert_eq!(resolve(&path), Some(walked), "{path}");
         }
     }
@@ -125,7 +117,6 @@ mod tests {
         let ours = linked.iter().chain(&spelled).copied().chain([long.as_str()]);
         let ours = ours.map(|name| format!("{base}/{name}"));
         for path in ours.chain(["/proc/self", "/proc/self/status", "/proc/self/none"].map(str::to_owned)) {
-            assert_eq!(locate(&path), None, "{path}");
             assert_eq!(resolve(&path), None, "{path}");
         }
     }
@@ -136,7 +127,6 @@ mod tests {
             let (_kept, base) = ground();
             for path in all.iter().map(|below| format!("{base}/{below}")) {
                 let Some(short) = resolve(&path) else { continue };
-                prop_assert_eq!(locate(&path), Some(short.path.clone()));
                 prop_assert_eq!(short, Walk::new(&path).run(&path).unwrap());
             }
         }
@@ -148,13 +138,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_found_is_handed_to_no_program_and_what_is_looked_for_is_not_opened() {
+    fn what_is_found_is_handed_to_no_program() {
         let (_kept, base) = ground();
         for path in ["/", "/proc/version", &base, &format!("{base}/file")] {
-            let found = ask(path, OFlags::PATH).unwrap();
+            let found = look(path).unwrap();
             assert_eq!(rustix::io::fcntl_getfd(&found).unwrap(), rustix::io::FdFlags::CLOEXEC, "{path}");
-            let refused = ask(path, OFlags::WRONLY | OFlags::DIRECTORY).unwrap_err();
-            assert!([Errno::ISDIR, Errno::NOTDIR].contains(&refused), "{path}: {refused}");
         }
     }
 }

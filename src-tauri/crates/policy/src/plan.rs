@@ -3,8 +3,7 @@
 //! - An unknown tool, an unknown argument and an argument of the wrong shape are denied here.
 //! - A value of a judged role is a text or a flat list of texts; anything else is denied, never skipped.
 
-use crate::annotations::{KnownTool, Values};
-use crate::call::{Fact, ResolvedCall};
+use crate::annotations::AnnotatedTool;
 use crate::{Annotations, Denial, Role, RoleSet, Roles};
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -12,7 +11,7 @@ use std::sync::Arc;
 /// A call whose arguments are understood, and whose values wait for facts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CallPlan<'a> {
-    pub(crate) tool: &'a Arc<KnownTool>,
+    pub(crate) tool: &'a Arc<AnnotatedTool>,
     pub(crate) arguments: &'a Arc<Map<String, Value>>,
     pub(crate) carried: RoleSet,
     pub(crate) judged: Vec<Role>,
@@ -44,27 +43,10 @@ impl Annotations {
         arguments: &'a Arc<Map<String, Value>>,
     ) -> Result<CallPlan<'a>, Denial> {
         let known = self.known_or_denied(server, tool)?;
-        build(known, arguments, &known.annotation.taken.take(arguments)?)
+        build(known, arguments, &known.annotation.accepted.take(arguments)?)
     }
 
-    /// Understands a call without checking that its argument names and shapes are those the tool declares: for
-    /// replaying recorded calls. A live call goes through [`Annotations::plan`].
-    ///
-    /// # Errors
-    /// A denial when the tool is not known or a judged value is not text.
-    pub fn plan_recorded<'a>(
-        &'a self,
-        server: &str,
-        tool: &str,
-        arguments: &'a Arc<Map<String, Value>>,
-    ) -> Result<CallPlan<'a>, Denial> {
-        let known = self.known_or_denied(server, tool)?;
-        let values: Values<'_> =
-            known.annotation.arguments.iter().map(|(name, _)| arguments.get(&**name)).collect();
-        build(known, arguments, &values)
-    }
-
-    fn known_or_denied(&self, server: &str, tool: &str) -> Result<&Arc<KnownTool>, Denial> {
+    fn known_or_denied(&self, server: &str, tool: &str) -> Result<&Arc<AnnotatedTool>, Denial> {
         self.known(server, tool)
             .ok_or_else(|| Denial::unknown_tool(format!("the tool `{server}/{tool}` is not known")))
     }
@@ -104,14 +86,6 @@ impl<'a> CallPlan<'a> {
         plan.judged.retain(|judged| *judged != role);
         plan
     }
-
-    /// Puts in what was found out, one fact for each value, and the canonical values into the arguments.
-    ///
-    /// # Errors
-    /// A denial when the facts are not those the plan asks for.
-    pub fn resolve(&self, facts: impl IntoIterator<Item = Fact>) -> Result<ResolvedCall, Denial> {
-        ResolvedCall::new(self, facts.into_iter())
-    }
 }
 
 impl PlannedValue<'_> {
@@ -133,7 +107,7 @@ impl PlannedValue<'_> {
 }
 
 fn build<'a>(
-    tool: &'a Arc<KnownTool>,
+    tool: &'a Arc<AnnotatedTool>,
     arguments: &'a Arc<Map<String, Value>>,
     values: &[Option<&'a Value>],
 ) -> Result<CallPlan<'a>, Denial> {
@@ -174,31 +148,21 @@ impl<'a> CallPlan<'a> {
         let is_remote = meant.contains(Role::GitRemoteUrl);
         let is_path = meant.meets(RoleSet::PATHS);
         match value {
-            None => {
-                if is_remote {
-                    push(None, None);
-                }
-            }
-            Some(Value::Null) if !is_path => {
-                if is_remote {
-                    push(None, None);
-                }
-            }
-            Some(Value::String(text)) if text.is_empty() && is_remote => push(None, None),
-            Some(Value::String(text)) => push(None, Some(text)),
+            Some(Value::String(text)) if !text.is_empty() || !is_remote => push(None, Some(text)),
+            // Git knows a default for a remote that the call leaves out.
+            None | Some(Value::Null | Value::String(_)) if is_remote => push(None, None),
+            None => {}
+            Some(Value::Null) if !is_path => {}
             Some(Value::Array(items)) if items.iter().all(Value::is_string) => {
-                for (index, text) in items.iter().filter_map(Value::as_str).enumerate() {
-                    push(Some(index), Some(text));
-                }
+                let texts = items.iter().filter_map(Value::as_str).enumerate();
+                texts.for_each(|(index, text)| push(Some(index), Some(text)));
             }
-            Some(Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => {
-                // What is only looked at by list conditions may have any shape, and then no list covers it.
-                if meant.meets(RoleSet::RESOURCES) {
-                    let reason = format!("argument `{argument}` must be a text or a flat list of texts");
-                    return Err(Denial::invalid(reason));
-                }
-                push(None, None);
+            Some(_) if meant.meets(RoleSet::RESOURCES) => {
+                let reason = format!("argument `{argument}` must be a text or a flat list of texts");
+                return Err(Denial::invalid(reason));
             }
+            // What is only looked at by list conditions may have any shape, and then no list covers it.
+            Some(_) => push(None, None),
         }
         Ok(())
     }

@@ -4,15 +4,15 @@
 
 use super::ArgumentRoles;
 use crate::Denial;
+use crate::json_location::JsonLocation;
 use crate::schema::{Expected, Schema, SchemaMismatch};
-use crate::spot::Spot;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// What each argument may be. Understood once, when it is loaded; a call that fits costs no memory.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub(crate) struct Taken {
+pub(crate) struct AcceptedArguments {
     /// The place of each argument that a call may give.
     places: BTreeMap<String, usize>,
     /// What each annotated argument may be, with its name; nothing where the server does not say.
@@ -26,7 +26,7 @@ pub(crate) struct Taken {
 /// What a call gives for each annotated argument.
 pub(crate) type Values<'a> = Vec<Option<&'a Value>>;
 
-impl Taken {
+impl AcceptedArguments {
     pub(super) fn new(arguments: &[(Arc<str>, ArgumentRoles)], input_schema: Option<&Value>) -> Self {
         let whole = input_schema.map(Schema::of_arguments).unwrap_or_default();
         let mut places: BTreeMap<String, usize> = BTreeMap::new();
@@ -73,7 +73,7 @@ impl Taken {
     fn check(&self, values: &[Option<&Value>]) -> Result<(), SchemaMismatch> {
         let given = |place: Option<usize>| place.and_then(|place| *values.get(place)?);
         if let Some((missing, _)) = self.required.iter().find(|(_, place)| given(*place).is_none()) {
-            return Err(SchemaMismatch::missing(Spot::Whole, missing));
+            return Err(SchemaMismatch::missing(JsonLocation::Whole, missing));
         }
         let mut given =
             values.iter().zip(&self.shapes).filter_map(|(value, shape)| value.zip(shape.as_ref()));

@@ -1,0 +1,45 @@
+//! The files that recorded calls of the existing system are judged by: it checks neither the names and shapes of arguments
+//! nor that a list is defined.
+
+use serde_json::{Map, Value, json};
+
+/// Annotations of one tool, which takes whatever a call gives it: an argument that is not annotated means nothing.
+pub fn taking(annotations: &Value, server: &str, tool: &str, arguments: &Map<String, Value>) -> Value {
+    let tools = annotations.get("servers").and_then(|servers| servers.get(server)?.get("tools")?.as_array());
+    let named = tools.into_iter().flatten().find(|known| known.get("toolName") == Some(&json!(tool)));
+    let taking = named.map(|known| {
+        let mut args = known.get("args").and_then(Value::as_object).cloned().unwrap_or_default();
+        for name in arguments.keys() {
+            args.entry(name.clone()).or_insert_with(|| json!([]));
+        }
+        json!({ "toolName": tool, "args": args })
+    });
+    json!({ "servers": { server: { "tools": taking.into_iter().collect::<Vec<Value>>() } } })
+}
+
+/// The lists, and an empty one for every other that a policy names.
+pub fn with_empty_lists(policy: &Value, lists: Option<Value>) -> Value {
+    let mut file = lists.unwrap_or_else(|| json!({ "lists": {} }));
+    let mut names = Vec::new();
+    collect_names(policy, &mut names);
+    if let Some(lists) = file.get_mut("lists").and_then(Value::as_object_mut) {
+        for name in names {
+            lists.entry(name).or_insert_with(|| json!({ "values": [] }));
+        }
+    }
+    file
+}
+
+/// Every text of a list of allowed entries that stands for a list.
+fn collect_names(value: &Value, names: &mut Vec<String>) {
+    match value {
+        Value::Object(fields) => {
+            let allowed = fields.get("allowed").and_then(Value::as_array).into_iter().flatten();
+            let named = allowed.filter_map(|entry| entry.as_str()?.strip_prefix('@'));
+            names.extend(named.map(str::to_owned));
+            fields.values().for_each(|value| collect_names(value, names));
+        }
+        Value::Array(items) => items.iter().for_each(|item| collect_names(item, names)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
