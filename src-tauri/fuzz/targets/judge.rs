@@ -5,8 +5,8 @@
 use arbitrary::Arbitrary;
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::{
-    Access, AccessSet, Annotations, Context, Decision, DynamicLists, Fact, AllowedHosts, Grant, GrantKind, LoadError, Policy, ProtectedPaths,
-    ResolvedCall, explain, judge,
+    Access, AccessSet, AllowedHosts, Annotations, Context, Decision, DynamicLists, Fact, Grant, GrantKind,
+    LoadError, Policy, ProtectedPaths, ResolvedCall, explain, judge,
 };
 use libfuzzer_sys::fuzz_target;
 use serde_json::{Map, Value, json};
@@ -46,13 +46,21 @@ enum Text<'a> {
 /// Loading rules is what takes time here.
 const MOST_RULES: usize = 8;
 
-const PATHS: [&str; 10] = ["/", "/a", "/a/b", "/a/b/c", "/ab", "/box", "/box/x", "/box/.keys", "/c", "/a/b c"];
+const PATHS: [&str; 10] =
+    ["/", "/a", "/a/b", "/a/b/c", "/ab", "/box", "/box/x", "/box/.keys", "/c", "/a/b c"];
 /// The last ones are hosts of nobody: a gate takes them.
 const HOSTS: [&str; 8] = ["*", "ok.org", "*.ok.org", "ok.org/o/r", "127.0.0.1", "localhost", "*.", ""];
 const HOSTS_OF_RULES: &[&str] = HOSTS.split_at(6).0;
 const SERVERS: [&str; 3] = ["filesystem", "other", "third"];
 const TEXTS: [&str; 8] = [
-    "https://ok.org/", "https://a.ok.org/x", "git@ok.org:o/r.git", "http://127.1/", "ok.org", "ann@ok.org", "origin", "",
+    "https://ok.org/",
+    "https://a.ok.org/x",
+    "git@ok.org:o/r.git",
+    "http://127.1/",
+    "ok.org",
+    "ann@ok.org",
+    "origin",
+    "",
 ];
 const DECISIONS: [&str; 3] = ["allow", "escalate", "deny"];
 
@@ -63,7 +71,11 @@ const TOOLS: [(&str, &str, &[(&str, &[&str])]); 8] = [
     ("filesystem", "move", &[("source", &["read-path", "delete-path"]), ("destination", &["write-path"])]),
     ("other", "save", &[("url", &["fetch-url"]), ("path", &["write-path", "write-history"])]),
     ("other", "push", &[("path", &["read-path", "delete-history"]), ("remote", &["git-remote-url"])]),
-    ("other", "repo", &[("owner", &["github-owner"]), ("repo", &["github-repo"]), ("host", &["proxy-domain"])]),
+    (
+        "other",
+        "repo",
+        &[("owner", &["github-owner"]), ("repo", &["github-repo"]), ("host", &["proxy-domain"])],
+    ),
     ("third", "mail", &[("to", &["email-address"]), ("body", &["email-body", "share-permission"])]),
     ("third", "plain", &[("text", &["none"]), ("branch", &["branch-name", "commit-message"])]),
 ];
@@ -71,7 +83,8 @@ const TOOLS: [(&str, &str, &[(&str, &[&str])]); 8] = [
 static ANNOTATIONS: LazyLock<Annotations> = LazyLock::new(|| {
     let mut servers = json!({});
     for (server, tool, arguments) in TOOLS {
-        let arguments: Map<String, Value> = arguments.iter().map(|(name, roles)| ((*name).to_owned(), json!(roles))).collect();
+        let arguments: Map<String, Value> =
+            arguments.iter().map(|(name, roles)| ((*name).to_owned(), json!(roles))).collect();
         if servers[server].is_null() {
             servers[server] = json!({ "tools": [] });
         }
@@ -84,12 +97,15 @@ static NO_RULES: LazyLock<Policy> = LazyLock::new(|| load(&[]).unwrap());
 
 fuzz_target!(|scene: Scene<'_>| {
     let Some(call) = call(&scene) else { return };
-    let rules: Vec<Value> = scene.rules.iter().take(MOST_RULES).enumerate().map(|(at, rule)| rule.json(at)).collect();
+    let rules: Vec<Value> =
+        scene.rules.iter().take(MOST_RULES).enumerate().map(|(at, rule)| rule.json(at)).collect();
     // A rule that may be meant for anything is refused when it is loaded.
     let Ok(policy) = load(&rules) else { return };
-    let grants: Vec<Grant> = scene.grants.iter().enumerate().map(|(at, grant)| self::grant(at, grant)).collect();
+    let grants: Vec<Grant> =
+        scene.grants.iter().enumerate().map(|(at, grant)| self::grant(at, grant)).collect();
     let protected: ProtectedPaths = scene.protected.iter().map(|at| path(*at)).collect();
-    let gates = scene.gate.map(|host| BTreeMap::from([("other".to_owned(), vec![(*pick(&HOSTS, host)).to_owned()])]));
+    let gates =
+        scene.gate.map(|host| BTreeMap::from([("other".to_owned(), vec![(*pick(&HOSTS, host)).to_owned()])]));
     let gates = gates.map(|gates| AllowedHosts::new(&gates)).unwrap_or_default();
     let sandbox = scene.sandbox.map(path);
     let context = Context {
@@ -101,11 +117,11 @@ fuzz_target!(|scene: Scene<'_>| {
         hosts: &[],
         approved: &[],
     };
-    let verdict = judge(&policy, &context, &call);
-    assert_eq!(explain(&policy, &context, &call).verdict, verdict);
+    let verdict = judge(&policy, &context, call.clone());
+    assert_eq!(explain(&policy, &context, call.clone()).verdict, verdict);
     let before = verdict.decision();
     let never_looser = |policy: &Policy, context: &Context<'_>, what: &str| {
-        let after = judge(policy, context, &call).decision();
+        let after = judge(policy, context, call.clone()).decision();
         assert!(after >= before, "{what}: {before:?} became {after:?}");
     };
     never_looser(&policy, &Context { grants: &[], ..context }, "no grants");
@@ -116,7 +132,8 @@ fuzz_target!(|scene: Scene<'_>| {
     let at = usize::from(scene.forbidden) % (rules.len() + 1);
     forbidding.insert(at, json!({ "name": "more", "if": { "server": [call.server()] }, "then": "deny" }));
     never_looser(&load(&forbidding).unwrap(), &context, "another deny rule");
-    let without = judge(&NO_RULES, &Context { sandbox_servers: &[], grants: &[], ..context }, &call).decision();
+    let without =
+        judge(&NO_RULES, &Context { sandbox_servers: &[], grants: &[], ..context }, call.clone()).decision();
     let introspection = call.tool() == "list_allowed_directories" && call.transport_arguments().is_empty();
     assert!(introspection || without != Decision::Allow, "allowed by nothing");
 });
@@ -177,7 +194,9 @@ impl Rule {
 
 fn roles_of(bits: u16, fits: impl Fn(ironcurtain_policy::Role) -> bool) -> Value {
     let all = ironcurtain_policy::Role::ALL.iter().copied().enumerate();
-    all.filter(|(at, role)| bits & (1 << at) != 0 && fits(*role)).map(|(_, role)| json!(role.name())).collect()
+    all.filter(|(at, role)| bits & (1 << at) != 0 && fits(*role))
+        .map(|(_, role)| json!(role.name()))
+        .collect()
 }
 
 fn grant(at: usize, (place, tree, access): &(u8, bool, u8)) -> Grant {

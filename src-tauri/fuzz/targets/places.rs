@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use ironcurtain_policy::{Destination, AllowedHosts, HostPattern, Role, is_ip_address};
+use ironcurtain_policy::{AllowedHosts, Destination, HostPattern, Role, is_ip_address};
 use libfuzzer_sys::fuzz_target;
 use std::collections::BTreeMap;
 

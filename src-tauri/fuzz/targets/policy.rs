@@ -5,7 +5,8 @@
 #![no_main]
 
 use ironcurtain_paths::CanonicalPath;
-use ironcurtain_policy::{Annotations, DynamicLists, Policy, ProtectedPaths, defaults, lint::lint};
+use ironcurtain_policy::{Annotations, DynamicLists, Policy, ProtectedPaths, defaults};
+use ironcurtain_policy_tools::lint::lint;
 use libfuzzer_sys::fuzz_target;
 use std::collections::BTreeSet;
 
@@ -15,10 +16,11 @@ fuzz_target!(|text: &str| {
         let absolute = raw.strip_prefix('~').map_or_else(|| raw.to_owned(), |rest| format!("{home}{rest}"));
         CanonicalPath::assume_canonical(&absolute).map_err(|error| error.to_string())
     };
-    let lists = DynamicLists::from_json(r#"{"lists":{"hosts":{"values":["a.org","*.b.org"]}}}"#, "l").unwrap();
+    let lists =
+        DynamicLists::from_json(r#"{"lists":{"hosts":{"values":["a.org","*.b.org"]}}}"#, "l").unwrap();
     match Policy::from_json(text, "the file", &within, &lists) {
         Ok(policy) => {
-            let names: BTreeSet<&str> = policy.rules().iter().map(|rule| rule.name().as_str()).collect();
+            let names: BTreeSet<&str> = policy.rules().iter().map(|rule| rule.name().as_ref()).collect();
             assert_eq!(names.len(), policy.rules().len());
             assert!(!names.contains(""));
             let annotations = Annotations::from_json(defaults::ANNOTATIONS_JSON, "a").unwrap();
@@ -26,7 +28,8 @@ fuzz_target!(|text: &str| {
             if let Err(error) = policy.check_examples("the file", &annotations, &home) {
                 assert!(error.to_string().starts_with("`the file`, line "), "{error}");
             }
-            let protected: ProtectedPaths = ironcurtain_paths::protected::secrets(&home).into_iter().collect();
+            let protected: ProtectedPaths =
+                ironcurtain_paths::protected::secrets(&home).into_iter().collect();
             for finding in lint(&policy, &annotations, &protected, &home) {
                 assert!(!finding.to_string().is_empty());
             }

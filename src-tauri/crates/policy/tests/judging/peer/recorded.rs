@@ -12,7 +12,10 @@ pub fn taking(annotations: &Value, server: &str, tool: &str, arguments: &Map<Str
         for name in arguments.keys() {
             args.entry(name.clone()).or_insert_with(|| json!([]));
         }
-        json!({ "toolName": tool, "args": args })
+        let mut taking = known.clone();
+        taking["inputSchema"] = Value::Null;
+        taking["args"] = args.into();
+        taking
     });
     json!({ "servers": { server: { "tools": taking.into_iter().collect::<Vec<Value>>() } } })
 }
