@@ -19,7 +19,7 @@ pub use command::{Launch, QuoteError, launch};
 pub(crate) use environment::environment;
 pub use machine::{Machine, MachineOptions};
 pub use profile::{Surroundings, default_git_config, default_view, limits};
-pub(crate) use programs::named_program;
+pub(crate) use programs::{RefusesProgram, named_program};
 pub use programs::{ServerPrograms, find_program};
 pub use resolve::{Exemption, Profile, Resolved, Unavailable, absolute, expand_home, resolve};
 pub use settings::{ServerFiles, SrtSettings, SrtSettingsError};

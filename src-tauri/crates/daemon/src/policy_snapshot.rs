@@ -1,7 +1,7 @@
 //! What calls are judged by: policy, annotations and protected paths.
 //!
 //! - A file of the person's replaces the default of the same name; one that is not understood is an error.
-//! - A policy never changes: another one takes its place, with a higher version ([`crate::reload`]).
+//! - A policy never changes: another one takes its place, with a higher version (`reload`).
 
 mod texts;
 

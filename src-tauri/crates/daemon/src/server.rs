@@ -2,7 +2,7 @@
 //!
 //! - [`ServerHandle`] is the handle a session holds. The process behind it may end and be started again; calls that were
 //!   under way fail, and none runs twice.
-//! - One task ([`actor`]) owns the process and what is mounted; one task per process ([`connection`]) owns the conversation.
+//! - One task (`actor`) owns the process and what is mounted; one task per process (`connection`) owns the conversation.
 
 mod actor;
 mod connection;

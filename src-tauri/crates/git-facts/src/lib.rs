@@ -6,7 +6,7 @@
 //! - The person's and the machine's own configuration is read by git itself (`git config --file` and `--system`),
 //!   because it decides what git really does. With `GIT_DIR` named, git looks at `HEAD` and `config` there for the
 //!   conditions of includes, and at nothing else.
-//! - Every run is bounded in time, memory and output ([`run`]). What is not found out is an address that no pattern
+//! - Every run is bounded in time, memory and output (`run`). What is not found out is an address that no pattern
 //!   covers: the call is then asked about or refused, never waved through.
 //! - Never decides, never connects to anything, never writes: it says where the caller may be led.
 //! - All addresses count: of every push URL, and as git has them with and without the person's own configuration where

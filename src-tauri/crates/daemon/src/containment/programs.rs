@@ -4,6 +4,9 @@ use crate::packages::Packages;
 use ironcurtain_paths::OwnProgram;
 use std::path::{Path, PathBuf};
 
+/// Says why the program at a path is not started, where another server may change it.
+pub(crate) type RefusesProgram = dyn Fn(&Path) -> Result<(), String> + Send + Sync;
+
 /// Our own helper programs, and the packages of others.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerPrograms {

@@ -7,7 +7,9 @@ mod srt;
 use super::control::{CLEANING, SupervisorControl};
 use crate::autostart::{Autostart, Watched};
 use crate::config::{FileView, Server};
-use crate::containment::{Profile, ServerPrograms, Surroundings, find_program, named_program};
+use crate::containment::{
+    Profile, RefusesProgram, ServerPrograms, Surroundings, find_program, named_program,
+};
 use crate::mounts::Need;
 use crate::network::{ServerNetwork, Serving};
 use crate::packages::{FolderLock, PackageError};
@@ -16,7 +18,7 @@ use ironcurtain_paths::CanonicalPath;
 use ironcurtain_sandbox::{Access, Bound, KillHandle, Mount};
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::OwnedFd;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// How a server is run.
 #[derive(Debug, Clone)]
@@ -71,7 +73,7 @@ pub(super) struct Start<'a> {
     pub(super) server: &'a Server,
     pub(super) programs: &'a ServerPrograms,
     /// What refuses programs that another server may change; nothing where no other server runs.
-    pub(super) refuses_program: Option<&'a (dyn Fn(&Path) -> Result<(), String> + Send + Sync)>,
+    pub(super) refuses_program: Option<&'a RefusesProgram>,
     pub(super) around: &'a Surroundings,
     /// What lets it reach anything, if anything does.
     pub(super) network: Option<&'a ServerNetwork>,

@@ -128,7 +128,7 @@ impl Incoming {
     /// Reads one line.
     ///
     /// # Errors
-    /// [`MessageError`], whose text is for whoever sent it.
+    /// `MessageError`, whose text is for whoever sent it.
     pub fn parse(line: &[u8]) -> Result<Self, MessageError> {
         let first = line.iter().find(|b| !b.is_ascii_whitespace());
         if first == Some(&b'[') {

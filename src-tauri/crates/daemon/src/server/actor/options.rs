@@ -2,7 +2,7 @@
 
 use crate::autostart::Autostart;
 use crate::config::Server;
-use crate::containment::{ServerPrograms, Surroundings};
+use crate::containment::{RefusesProgram, ServerPrograms, Surroundings};
 use crate::grants::{GrantTable, StandingGrant};
 use crate::network::ServerNetwork;
 use crate::policy_snapshot::PolicySnapshot;
@@ -11,7 +11,6 @@ use crate::server::process::Containment;
 use ironcurtain_audit::Audit;
 use ironcurtain_paths::Resolver;
 use std::collections::HashSet;
-use std::path::Path;
 use std::sync::Arc;
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio_util::task::task_tracker::TaskTrackerToken;
@@ -33,7 +32,7 @@ pub struct ActorOptions {
     /// The grants this server may use, out of all.
     pub may_use: Box<dyn Fn(&StandingGrant) -> bool + Send + Sync>,
     /// Refuses to start a program that another server may change.
-    pub refuses_program: Box<dyn Fn(&Path) -> Result<(), String> + Send + Sync>,
+    pub refuses_program: Box<RefusesProgram>,
     /// The live grants.
     pub grants: watch::Receiver<Arc<GrantTable>>,
     /// What calls are judged by.
