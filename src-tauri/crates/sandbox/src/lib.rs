@@ -18,6 +18,7 @@ mod bound;
 pub mod client;
 pub mod control;
 mod error;
+#[cfg(any(target_os = "macos", test))]
 pub mod seatbelt;
 mod spec;
 
@@ -39,8 +40,6 @@ mod handover;
 mod host;
 #[cfg(target_os = "linux")]
 mod launch;
-#[cfg(target_os = "linux")]
-mod masks;
 #[cfg(target_os = "linux")]
 mod mountinfo;
 #[cfg(target_os = "linux")]

@@ -8,6 +8,7 @@
 
 mod first;
 mod inside;
+mod masks;
 mod source;
 
 use std::{
@@ -22,11 +23,12 @@ use serde::{Deserialize, Serialize};
 pub(crate) use first::{First, Preparing};
 pub(crate) use inside::Sandbox;
 use inside::{Change, Incoming, LetGo, Made, Placed};
+use masks::Masks;
+pub(crate) use masks::Restored;
 use source::Source;
 
 use crate::{
     control::{Proof, Refusal},
-    masks::{Masks, Restored},
     place::{Identity, is_at_or_below, is_below},
     shape::Shape,
     spec::{Access, Mount, is_normal},

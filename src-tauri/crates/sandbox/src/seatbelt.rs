@@ -1,4 +1,5 @@
-//! The sandbox of macOS as a value: a Seatbelt profile, and what is passed to it.
+//! The sandbox of macOS as a value: a Seatbelt profile, and what is passed to it. Nothing runs it yet: on macOS no sandbox is
+//! launched, and elsewhere only its tests are built.
 //!
 //! - INVARIANT: no path and no word of a [`Spec`] is part of the profile's text. Each is a parameter, so that no name can
 //!   change what the profile says.

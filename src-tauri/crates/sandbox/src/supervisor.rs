@@ -33,18 +33,17 @@ pub(crate) use bwrap::find_bwrap;
 pub(crate) use terminal::{Foreground, NAME, run_in_foreground};
 
 use self::{
-    bwrap::{Bwrap, take_streams},
+    bwrap::{Bwrap, Given, take_streams},
     lines::{Lines, say},
     owner::Owner,
-    start::{Given, start},
+    start::start,
 };
 
 use crate::{
     cgroup::Controlled,
     control::{Answer, ControlOp, ControlReply, ControlRequest, Event, Refusal},
     enter::{FAILED, NONE},
-    masks::Restored,
-    mounts::{MountError, Mounts},
+    mounts::{MountError, Mounts, Restored},
     shape::LayoutError,
     spec::{Spec, SpecError},
     sys::{self, signals::Signals},
@@ -98,11 +97,11 @@ pub(crate) fn run(args: &[String]) -> ExitCode {
     };
     let (Ok(egress), Ok(group)) = (taken(egress), door(group)) else { return ExitCode::from(2) };
     let control = UnixStream::from(control);
-    let owner = Owner::Control(&control);
+    let owner: &dyn Owner = &control;
     let started = ordered(parent, File::from(spec)).and_then(|spec| {
         let closed = spec.closed.clone();
         let given = Given { streams: take_streams()?, egress, group };
-        start(Some(parent), &spec, &owner, given, |_| Ok(closed))
+        start(Some(parent), &spec, owner, given, |_| Ok(closed))
     });
     let (mut bwrap, mut mounts) = match started {
         Ok(started) => started,

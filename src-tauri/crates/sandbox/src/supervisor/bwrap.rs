@@ -33,10 +33,10 @@ use rustix::{
     thread::UnshareFlags,
 };
 
-use super::{StartError, owner::Owner, start::Given};
+use super::{StartError, owner::Owner};
 use crate::{
     argv::{self, Descriptors},
-    cgroup,
+    cgroup::{self, Controlled},
     enter::{FAILED, GO, NONE, READY},
     filter, handover,
     host::Host,
@@ -50,6 +50,16 @@ use crate::{
 };
 
 const PATIENCE: Duration = Duration::from_secs(20);
+
+/// What is handed on to bubblewrap, and let go when that has it.
+pub(super) struct Given {
+    /// The server's standard streams.
+    pub(super) streams: [OwnedFd; 3],
+    /// Where the proxy's listener is to go.
+    pub(super) egress: Option<OwnedFd>,
+    /// The door of a control group, and its limits.
+    pub(super) group: Option<(OwnedFd, Controlled)>,
+}
 
 /// A running bubblewrap.
 #[derive(Debug)]
@@ -161,7 +171,7 @@ impl Bwrap {
     /// Waits for the frame, and has mounted on it what was prepared. Also tells those mounts, by id.
     pub(super) fn wait_for_frame(
         &mut self,
-        owner: &Owner,
+        owner: &dyn Owner,
         own_tmp: bool,
     ) -> Result<(Sandbox, BTreeMap<String, u64>), StartError> {
         self.wait_for(PollFd::new(&self.frame, PollFlags::OUT), owner)?;
@@ -181,7 +191,11 @@ impl Bwrap {
     }
 
     /// Waits until only the server is missing, in the sandbox that was mounted.
-    pub(super) fn wait_until_ready(&mut self, owner: &Owner, sandbox: &Sandbox) -> Result<(), StartError> {
+    pub(super) fn wait_until_ready(
+        &mut self,
+        owner: &dyn Owner,
+        sandbox: &Sandbox,
+    ) -> Result<(), StartError> {
         self.wait_for(PollFd::new(&self.gate, PollFlags::IN), owner)?;
         match handover::word_and_sender(&self.gate)? {
             (Some(READY), server) => self.server = server,
@@ -191,7 +205,7 @@ impl Bwrap {
     }
 
     /// Lets the server start, unless it was given up meanwhile, and returns when its program runs.
-    pub(super) fn start_server(&mut self, owner: &Owner) -> Result<(), StartError> {
+    pub(super) fn start_server(&mut self, owner: &dyn Owner) -> Result<(), StartError> {
         if poll(&mut [owner.giving_up()], Some(&Timespec::default())).is_ok_and(|ready| ready > 0) {
             return Err(StartError::HungUp);
         }
@@ -238,7 +252,7 @@ impl Bwrap {
     }
 
     /// Waits for news, or for bubblewrap's end.
-    fn wait_for(&self, news: PollFd<'_>, owner: &Owner) -> Result<(), StartError> {
+    fn wait_for(&self, news: PollFd<'_>, owner: &dyn Owner) -> Result<(), StartError> {
         let deadline = Instant::now() + PATIENCE;
         let mut polled = [news, PollFd::new(&self.ended, PollFlags::IN), owner.giving_up()];
         loop {

@@ -3,14 +3,19 @@
 //! - Bubblewrap sets up while what is closed is found and what is mounted first is prepared.
 //! - INVARIANT: the server starts when all of that is done, and every mask is in place. If any of it fails, bubblewrap ends.
 
-use std::{collections::BTreeMap, io, os::fd::OwnedFd};
+use std::{collections::BTreeMap, io};
 
 use rustix::{
     event::{PollFd, Timespec, poll},
     process::{Pid, getgid, getuid},
 };
 
-use super::{StartError, bwrap::Bwrap, namespaces, owner::Owner};
+use super::{
+    StartError,
+    bwrap::{Bwrap, Given},
+    namespaces,
+    owner::Owner,
+};
 use crate::{
     cgroup::Controlled,
     control::{Enforcement, Event},
@@ -23,22 +28,12 @@ use crate::{
     state::StateDir,
 };
 
-/// What is handed on to bubblewrap, and let go when that has it.
-pub(super) struct Given {
-    /// The server's standard streams.
-    pub(super) streams: [OwnedFd; 3],
-    /// Where the proxy's listener is to go.
-    pub(super) egress: Option<OwnedFd>,
-    /// The door of a control group, and its limits.
-    pub(super) group: Option<(OwnedFd, Controlled)>,
-}
-
 /// Starts the server; the sandbox ends with `parent` if there is one. `closed` says what is not to be written in the writable
 /// paths of the view.
 pub(super) fn start(
     parent: Option<Pid>,
     spec: &Spec,
-    owner: &Owner<'_>,
+    owner: &dyn Owner,
     given: Given,
     closed: impl FnOnce(&Layout) -> io::Result<Vec<String>>,
 ) -> Result<(Bwrap, Mounts), StartError> {
@@ -89,7 +84,7 @@ fn furnish(
     layout: Layout,
     host: Host,
     bwrap: &mut Bwrap,
-    owner: &Owner<'_>,
+    owner: &dyn Owner,
 ) -> Result<Mounts, StartError> {
     let frame = host.frame().filter(|(_, top)| *top == Top::There).map(|(path, _)| (path.clone(), false));
     let mut shown: BTreeMap<String, bool> = frame.collect();

@@ -20,10 +20,11 @@ use rustix::{
 };
 
 use super::{
-    Owner, QUIET, StartError,
-    bwrap::{Bwrap, take_streams},
+    QUIET, StartError,
+    bwrap::{Bwrap, Given, take_streams},
     exit_code,
-    start::{Given, start},
+    owner::Owner,
+    start::start,
     streams::Streams,
     wait,
 };
@@ -31,8 +32,7 @@ use crate::{
     autostart::{Change, Finding, Rules, Watcher},
     control::Event,
     enter::FAILED,
-    masks::Restored,
-    mounts::Mounts,
+    mounts::{Mounts, Restored},
     spec::Spec,
     sys::{process::close_beside, signals::Signals},
 };
@@ -90,13 +90,9 @@ pub(crate) fn run_in_foreground(
     Ok(if status == 0 && !lost.is_empty() { ExitCode::from(FAILED) } else { exit_code(status) })
 }
 
-impl Terminal {
-    pub(super) fn signals(&self) -> &Signals {
-        &self.signals
-    }
-
+impl Owner for Terminal {
     /// Tells what a person has to know.
-    pub(super) fn say(&self, event: &Event) -> io::Result<()> {
+    fn say(&self, event: &Event) -> io::Result<()> {
         let text = match event {
             Event::Failed { reason } => reason.clone(),
             Event::Uncovered { path, hidden } => {
@@ -115,6 +111,12 @@ impl Terminal {
         self.tell(&text)
     }
 
+    fn giving_up(&self) -> PollFd<'_> {
+        PollFd::new(&self.signals, PollFlags::IN)
+    }
+}
+
+impl Terminal {
     /// Tells what was found of files that run later.
     fn find(&self, finding: &Finding) -> io::Result<()> {
         let text = match finding {
@@ -147,7 +149,7 @@ impl Terminal {
     ) -> Result<(Bwrap, Mounts, Watcher), StartError> {
         let mut watcher = None;
         let given = Given { streams: take_streams()?, egress, group: None };
-        let (bwrap, mounts) = start(None, &spec, &Owner::Terminal(self), given, |layout| {
+        let (bwrap, mounts) = start(None, &spec, self, given, |layout| {
             let watcher = watcher.insert(Watcher::new(spec.state_dir.as_ref())?);
             for finding in watcher.sweep().into_iter().flat_map(|(_, found)| found) {
                 self.find(&finding)?;

@@ -13,8 +13,6 @@ const KNOWN: &[&str] = &[
     "ironcurtain_policy_tools::propose::{meaning, named, unclear}",
     "ironcurtain_daemon::consent::{build, host}",
     "ironcurtain_policy::judge::{cover, explain}",
-    "ironcurtain_sandbox::{masks, mounts}",
-    "ironcurtain_sandbox::supervisor::{bwrap, owner, start, terminal}",
 ];
 
 /// Modules with the same parent, each of which imports the others by way of each other.

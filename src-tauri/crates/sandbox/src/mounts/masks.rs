@@ -24,10 +24,10 @@ use rustix::{
     thread::UnshareFlags,
 };
 
+use super::inside::Sandbox;
 use crate::{
     handover,
     mountinfo::MountInfo,
-    mounts::Sandbox,
     place::{Identity, is_below, open_plain, open_plain_end},
     shape::{Shape, Step},
     sys, tree,
