@@ -1,12 +1,12 @@
 //! The control conversation: JSON lines over a unix stream between the trusted process and a supervisor.
 //!
 //! - Each request has an id of the asker's choosing and gets exactly one [`ControlReply`] with that id, in order.
-//! - [`Event`]s come in between: first [`Event::Started`] or [`Event::Failed`], at the end [`Event::Exited`].
+//! - [`SandboxEvent`]s come in between: first [`SandboxEvent::Started`] or [`SandboxEvent::Failed`], at the end [`SandboxEvent::Exited`].
 //! - Hanging up is `shutdown`: the supervisor kills the sandbox and ends.
 
 use serde::{Deserialize, Serialize};
 
-use crate::spec::{Access, Mount};
+use crate::spec::{Mount, MountAccess};
 
 /// A request line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -54,7 +54,7 @@ pub enum FromSupervisor {
     /// The answer to a request.
     Reply(ControlReply),
     /// News.
-    Event(Event),
+    Event(SandboxEvent),
 }
 
 /// The answer to one request.
@@ -64,13 +64,13 @@ pub struct ControlReply {
     pub id: u64,
     /// How it went.
     #[serde(flatten)]
-    pub answer: Answer,
+    pub answer: ControlAnswer,
 }
 
 /// How a request went.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "answer", rename_all = "kebab-case")]
-pub enum Answer {
+pub enum ControlAnswer {
     /// The path is mounted with the access asked for.
     Added,
     /// The path is mounted read-only.
@@ -88,7 +88,7 @@ pub enum Answer {
         /// What is mounted.
         mounts: Vec<Mount>,
     },
-    /// Every mask is in place; [`Event::Uncovered`] came before this for each that was not.
+    /// Every mask is in place; [`SandboxEvent::Uncovered`] came before this for each that was not.
     Checked,
     /// The sandbox is being ended.
     Closing,
@@ -100,7 +100,7 @@ pub enum Answer {
     /// Not done, and nothing changed.
     Refused {
         /// For programs.
-        code: Refusal,
+        code: MountRefusal,
         /// For people: one sentence.
         message: String,
     },
@@ -122,7 +122,7 @@ pub enum Proof {
 /// Why a request was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Refusal {
+pub enum MountRefusal {
     /// The line is not a request.
     BadRequest,
     /// The path is not absolute and normal.
@@ -152,7 +152,7 @@ pub enum Refusal {
 /// News of the sandbox.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
-pub enum Event {
+pub enum SandboxEvent {
     /// The initial mounts are made and the server's program runs.
     Started,
     /// The server never ran; nothing is left.
@@ -160,7 +160,7 @@ pub enum Event {
         /// One sentence for people.
         reason: String,
     },
-    /// Which limits are in force, and by what; follows [`Event::Started`].
+    /// Which limits are in force, and by what; follows [`SandboxEvent::Started`].
     Limited {
         /// Of memory.
         memory: Enforcement,
@@ -202,7 +202,7 @@ pub enum Enforcement {
 
 impl Mount {
     /// A mount of `path`, whatever stands there.
-    pub fn new(path: impl Into<String>, access: Access) -> Self {
+    pub fn new(path: impl Into<String>, access: MountAccess) -> Self {
         Self { path: path.into(), access, file: false, closed: vec![], kept: vec![], named: false }
     }
 
@@ -231,7 +231,7 @@ mod tests {
 
     #[test]
     fn the_lines_are_stable() {
-        let add = ControlRequest { id: 7, op: ControlOp::Add(Mount::new("/a", Access::ReadOnly)) };
+        let add = ControlRequest { id: 7, op: ControlOp::Add(Mount::new("/a", MountAccess::ReadOnly)) };
         same(&add, r#"{"id":7,"op":"add","path":"/a","access":"read-only"}"#);
         same(
             &ControlRequest { id: 8, op: ControlOp::Remove { path: "/a".into() } },
@@ -243,16 +243,16 @@ mod tests {
         );
         same(&ControlRequest { id: 9, op: ControlOp::List }, r#"{"id":9,"op":"list"}"#);
         same(
-            &ControlReply { id: 8, answer: Answer::Removed { proof: Proof::Held } },
+            &ControlReply { id: 8, answer: ControlAnswer::Removed { proof: Proof::Held } },
             r#"{"id":8,"answer":"removed","proof":"held"}"#,
         );
-        let refused = Answer::Refused { code: Refusal::NoMountPoint, message: "no".into() };
+        let refused = ControlAnswer::Refused { code: MountRefusal::NoMountPoint, message: "no".into() };
         same(
             &ControlReply { id: 1, answer: refused },
             r#"{"id":1,"answer":"refused","code":"no-mount-point","message":"no"}"#,
         );
-        same(&FromSupervisor::Event(Event::Exited { status: 3 }), r#"{"event":"exited","status":3}"#);
-        same(&FromSupervisor::Event(Event::Started), r#"{"event":"started"}"#);
+        same(&FromSupervisor::Event(SandboxEvent::Exited { status: 3 }), r#"{"event":"exited","status":3}"#);
+        same(&FromSupervisor::Event(SandboxEvent::Started), r#"{"event":"started"}"#);
     }
 
     fn same<T: Serialize + for<'a> Deserialize<'a> + PartialEq + std::fmt::Debug>(value: &T, line: &str) {

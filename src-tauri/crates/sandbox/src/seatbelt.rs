@@ -9,7 +9,7 @@
 
 mod rules;
 
-use crate::spec::{Network, Spec, SpecError};
+use crate::spec::{NetworkAccess, Spec, SpecError};
 use rules::Rules;
 
 /// A profile and its parameters.
@@ -60,7 +60,7 @@ impl Seatbelt {
         let mut rules = Rules::new(BASE);
         rules.view(&spec.view, &spec.mounts);
         rules.close(&spec.closed);
-        if spec.network == Network::Proxied {
+        if spec.network == NetworkAccess::Proxied {
             rules.proxy(proxy_port);
         }
         Ok(rules.finish())
@@ -81,14 +81,14 @@ impl Seatbelt {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spec::{Access, Mount, View};
+    use crate::spec::{Mount, MountAccess, View};
 
     #[test]
     fn roots_show_the_system_and_what_is_granted() {
         let spec = Spec {
             mounts: vec![
-                Mount::new("/Users/u/notes", Access::ReadOnly),
-                Mount::new("/Users/u/work", Access::ReadWrite),
+                Mount::new("/Users/u/notes", MountAccess::ReadOnly),
+                Mount::new("/Users/u/work", MountAccess::ReadWrite),
             ],
             ..spec(View::Roots { session_dir: "/Users/u/ic/s".into(), programs: vec!["/opt/srv".into()] })
         };
@@ -178,7 +178,7 @@ mod tests {
         let view = || View::Roots { session_dir: "/s".into(), programs: vec![] };
         let without = Seatbelt::of(&spec(view()), 4711).unwrap();
         assert!(!without.profile.contains("network"), "{}", without.profile);
-        let with = Seatbelt::of(&Spec { network: Network::Proxied, ..spec(view()) }, 4711).unwrap();
+        let with = Seatbelt::of(&Spec { network: NetworkAccess::Proxied, ..spec(view()) }, 4711).unwrap();
         let rule =
             "(allow network-outbound (remote tcp (string-append \"localhost:\" (param \"PROXY_PORT\"))))\n";
         assert_eq!(with.profile, format!("{}{rule}", without.profile));
@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn what_is_closed_is_not_written_whatever_is_granted_around_it() {
-        let mounts = vec![Mount::new("/p", Access::ReadWrite)];
+        let mounts = vec![Mount::new("/p", MountAccess::ReadWrite)];
         let spec = Spec { mounts, ..spec(View::Roots { session_dir: "/s".into(), programs: vec![] }) };
         let open = Seatbelt::of(&spec, 0).unwrap();
         let closed = Seatbelt::of(&Spec { closed: vec!["/p/.git/hooks".into()], ..spec }, 0).unwrap();

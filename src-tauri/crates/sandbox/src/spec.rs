@@ -32,13 +32,13 @@ pub struct Spec {
     pub kept: Vec<String>,
     /// What of the network it reaches.
     #[serde(default)]
-    pub network: Network,
+    pub network: NetworkAccess,
     /// Whether it may use unix sockets: those whose paths the view shows. Without it there are none but pairs.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unix_sockets: bool,
     /// Resource limits of every process in the sandbox.
     #[serde(default)]
-    pub limits: Limits,
+    pub limits: ResourceLimits,
     /// The directory with what outlives a sandbox ([`autostart`](crate::autostart)): one private directory for all sandboxes
     /// of a user, which is made if it is not there, and is hidden in the sandbox. Only the user may be able to make it, so it
     /// does not belong where everybody can.
@@ -92,7 +92,7 @@ fn yes() -> bool {
 /// What of the network a sandbox reaches. It has a network namespace of its own in any case.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Network {
+pub enum NetworkAccess {
     /// Its own loopback and nothing else.
     #[default]
     None,
@@ -111,7 +111,7 @@ pub struct Mount {
     /// Where it is on the host and in the sandbox alike.
     pub path: String,
     /// What the sandbox may do with it.
-    pub access: Access,
+    pub access: MountAccess,
     /// Whether it is given as a file: a folder that stands there is not it, and is refused.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub file: bool,
@@ -129,7 +129,7 @@ pub struct Mount {
 /// What a mount lets the sandbox do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Access {
+pub enum MountAccess {
     /// Look, do not touch: writes fail with `EROFS`.
     ReadOnly,
     /// Whatever the person's own rights allow.
@@ -137,10 +137,10 @@ pub enum Access {
 }
 
 /// Resource limits; `None` leaves the launcher's own. Which are in force, and by what, is told by
-/// [`Event::Limited`](crate::Event::Limited).
+/// [`SandboxEvent::Limited`](crate::SandboxEvent::Limited).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-pub struct Limits {
+pub struct ResourceLimits {
     /// Memory in bytes: of all processes together where there is a control group to be had, of each process otherwise.
     pub memory: Option<u64>,
     /// Processor time in percent of one processor, all processes together; needs a control group.
@@ -156,7 +156,7 @@ pub struct Limits {
     pub tmp_size: Option<u64>,
 }
 
-impl Default for Limits {
+impl Default for ResourceLimits {
     /// Generous enough for node with its worker threads and a compiler or two.
     fn default() -> Self {
         Self {
@@ -284,7 +284,7 @@ mod tests {
     fn each_fault_is_named() {
         assert_eq!(spec().validate(), Ok(()));
         assert_eq!(Spec { argv: vec![], ..spec() }.validate(), Err(SpecError::NoProgram));
-        let mounts = vec![Mount::new("/a/../b", Access::ReadOnly)];
+        let mounts = vec![Mount::new("/a/../b", MountAccess::ReadOnly)];
         assert_eq!(Spec { mounts, ..spec() }.validate(), Err(SpecError::Path("/a/../b".into())));
         assert_eq!(
             Spec { state_dir: "state".into(), ..spec() }.validate(),
@@ -348,11 +348,11 @@ mod tests {
             cwd: None,
             view: View::Roots { session_dir: "/s".into(), programs: vec![] },
             mounts: vec![],
-            network: Network::None,
+            network: NetworkAccess::None,
             unix_sockets: false,
             closed: vec![],
             kept: vec![],
-            limits: Limits::default(),
+            limits: ResourceLimits::default(),
             state_dir: "/state".into(),
             allow_root: false,
         }

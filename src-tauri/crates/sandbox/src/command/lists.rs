@@ -11,9 +11,9 @@ use super::{
     pattern::is_pattern,
 };
 use crate::{
+    mount_plan::{LayoutError, real},
     place::is_at_or_below,
     settings::{Entry, Settings},
-    shape::{LayoutError, real},
 };
 
 /// The lists, as a view has them.

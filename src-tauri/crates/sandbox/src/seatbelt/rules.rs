@@ -1,7 +1,7 @@
 //! The rules of a profile, one after the other.
 
 use super::{EVERYTHING, SYSTEM, Seatbelt};
-use crate::spec::{Access, Mount, View};
+use crate::spec::{Mount, MountAccess, View};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A profile in the making.
@@ -121,10 +121,10 @@ impl Rules {
     }
 }
 
-fn of(access: Access) -> Say {
+fn of(access: MountAccess) -> Say {
     match access {
-        Access::ReadOnly => Say::Read,
-        Access::ReadWrite => Say::Write,
+        MountAccess::ReadOnly => Say::Read,
+        MountAccess::ReadWrite => Say::Write,
     }
 }
 

@@ -36,35 +36,36 @@ use rustix::{
 use super::{StartError, owner::Owner};
 use crate::{
     argv::{self, Descriptors},
-    cgroup::{self, Controlled},
+    cgroup::{self, CgroupLimits},
     enter::{FAILED, GO, NONE, READY},
-    filter, handover,
+    fd_passing,
     host::Host,
-    mounts::{First, Preparing, Sandbox},
-    shape::Shape,
+    mount_plan::MountPlan,
+    mounts::{InitialMounts, InitialMountsChild, Sandbox},
+    seccomp,
     spec::Spec,
     sys::{
         self,
-        process::{FirstProcess, spawn_first},
+        process::{NamespaceInit, spawn_namespace_init},
     },
 };
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// What is handed on to bubblewrap, and let go when that has it.
-pub(super) struct Given {
+pub(super) struct InheritedDescriptors {
     /// The server's standard streams.
     pub(super) streams: [OwnedFd; 3],
     /// Where the proxy's listener is to go.
     pub(super) egress: Option<OwnedFd>,
     /// The door of a control group, and its limits.
-    pub(super) group: Option<(OwnedFd, Controlled)>,
+    pub(super) group: Option<(OwnedFd, CgroupLimits)>,
 }
 
 /// A running bubblewrap.
 #[derive(Debug)]
 pub(super) struct Bwrap {
-    child: FirstProcess,
+    child: NamespaceInit,
     /// Readable when it has ended.
     ended: OwnedFd,
     numbers: Descriptors,
@@ -81,12 +82,16 @@ pub(super) struct Bwrap {
     /// Its own mount namespace, which takes the kernel long to end.
     namespace: Option<OwnedFd>,
     /// What is mounted when bubblewrap is ready.
-    first: Option<Preparing>,
+    first: Option<InitialMountsChild>,
 }
 
 impl Bwrap {
     /// Starts bubblewrap, which then waits for its options. `hidden` is what it is not to see itself.
-    pub(super) fn start(spec: &Spec, given: &Given, hidden: Shape) -> Result<Self, StartError> {
+    pub(super) fn start(
+        spec: &Spec,
+        given: &InheritedDescriptors,
+        hidden: MountPlan,
+    ) -> Result<Self, StartError> {
         let own_program = File::open("/proc/self/exe")?;
         let seccomp = [memory()?, memory()?, memory()?];
         let (passwd, group) = (memory()?, memory()?);
@@ -123,12 +128,12 @@ impl Bwrap {
         let control_group = given.group.as_ref().map(|(door, _)| door.try_clone()).transpose()?;
         sys::process::prepare(&mut command, move || {
             let joined = control_group.as_ref().map_or(Ok(()), cgroup::join);
-            joined.and_then(|()| become_first(&hidden)).inspect_err(|error| {
+            joined.and_then(|()| prepare_namespace_init(&hidden)).inspect_err(|error| {
                 // Standard error is the pipe for complaints by now; the number that is left of the error says less.
                 let _ = writeln!(io::stderr(), "{error}");
             })
         });
-        let child = spawn_first(&mut command)?;
+        let child = spawn_namespace_init(&mut command)?;
         let ended = pidfd_open(child.pid(), PidfdFlags::empty()).map_err(io::Error::from)?;
         let started = Self {
             child,
@@ -147,7 +152,7 @@ impl Bwrap {
         let (uid, gid) = (getuid().as_raw(), getgid().as_raw());
         fill(passwd, argv::passwd(spec, uid, gid).as_bytes())?;
         fill(group, argv::group(uid, gid).as_bytes())?;
-        for (file, program) in seccomp.into_iter().zip(filter::programs(spec.unix_sockets)?) {
+        for (file, program) in seccomp.into_iter().zip(seccomp::programs(spec.unix_sockets)?) {
             fill(file, &program)?;
         }
         Ok(started)
@@ -163,8 +168,8 @@ impl Bwrap {
     }
 
     /// Prepares what is mounted first, beside bubblewrap.
-    pub(super) fn prepare(&mut self, first: First) -> io::Result<()> {
-        self.first = Some(Preparing::start(first)?);
+    pub(super) fn prepare(&mut self, first: InitialMounts) -> io::Result<()> {
+        self.first = Some(InitialMountsChild::start(first)?);
         Ok(())
     }
 
@@ -197,7 +202,7 @@ impl Bwrap {
         sandbox: &Sandbox,
     ) -> Result<(), StartError> {
         self.wait_for(PollFd::new(&self.gate, PollFlags::IN), owner)?;
-        match handover::word_and_sender(&self.gate)? {
+        match fd_passing::word_and_sender(&self.gate)? {
             (Some(READY), server) => self.server = server,
             _ => return Err(self.setup_failed()),
         }
@@ -328,7 +333,7 @@ fn is_complete(frame: &File) -> io::Result<bool> {
 }
 
 /// In the child that becomes bubblewrap, as the first process of its pid namespace.
-fn become_first(hidden: &Shape) -> io::Result<()> {
+fn prepare_namespace_init(hidden: &MountPlan) -> io::Result<()> {
     // A supervisor that dies before this cannot open the gate any more, so the server does not start, and all ends.
     set_parent_process_death_signal(Some(Signal::KILL))?;
     sys::signals::let_go()?;

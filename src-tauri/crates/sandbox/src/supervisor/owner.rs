@@ -5,12 +5,12 @@ use std::{io, os::unix::net::UnixStream};
 use rustix::event::{PollFd, PollFlags};
 
 use super::lines::say;
-use crate::control::Event;
+use crate::control::SandboxEvent;
 
 /// Whoever it is.
 pub(super) trait Owner {
     /// Tells the news.
-    fn say(&self, event: &Event) -> io::Result<()>;
+    fn say(&self, event: &SandboxEvent) -> io::Result<()>;
 
     /// What has something to say when the sandbox is given up before it is ready.
     fn giving_up(&self) -> PollFd<'_>;
@@ -18,7 +18,7 @@ pub(super) trait Owner {
 
 /// The trusted process, at the other end of the control stream.
 impl Owner for UnixStream {
-    fn say(&self, event: &Event) -> io::Result<()> {
+    fn say(&self, event: &SandboxEvent) -> io::Result<()> {
         say(self, event)
     }
 

@@ -65,7 +65,7 @@ struct Outgoing {
 
 /// How far a copy came.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Came {
+enum CopyProgress {
     /// There may be more at once.
     Further,
     /// Nothing can be copied now.
@@ -75,7 +75,7 @@ enum Came {
 }
 
 /// What is done about one stream.
-enum Kind {
+enum Passing {
     HandOn,
     Copy,
 }
@@ -86,7 +86,7 @@ impl Streams {
         let [name_in, name_out, name_err] = NAMES;
         let kinds = [kind(stdin(), name_in)?, kind(stdout(), name_out)?, kind(stderr(), name_err)?];
         let mut streams = Self::default();
-        let [copies_in, copies_out, copies_err] = kinds.map(|kind| matches!(kind, Kind::Copy));
+        let [copies_in, copies_out, copies_err] = kinds.map(|kind| matches!(kind, Passing::Copy));
         if copies_in {
             let (theirs, ours) = pipe()?;
             let file = file(stdin())?;
@@ -119,11 +119,11 @@ impl Streams {
     /// Copies what can be copied now; the error is that of reading the command's input.
     pub(super) fn copy(&mut self) -> io::Result<()> {
         if let Some(input) = &mut self.input
-            && input.copy()? == Came::Home
+            && input.copy()? == CopyProgress::Home
         {
             self.input = None;
         }
-        self.copy_out(|came| came != Came::Home);
+        self.copy_out(|came| came != CopyProgress::Home);
         Ok(())
     }
 
@@ -131,13 +131,13 @@ impl Streams {
     pub(super) fn finish(mut self) -> Vec<(&'static str, io::Error)> {
         // Nobody writes to the other ends any more.
         while !self.outputs.is_empty() {
-            self.copy_out(|came| came == Came::Further);
+            self.copy_out(|came| came == CopyProgress::Further);
         }
         self.lost
     }
 
     /// One step for each output; those stay that are to go on.
-    fn copy_out(&mut self, goes_on: impl Fn(Came) -> bool) {
+    fn copy_out(&mut self, goes_on: impl Fn(CopyProgress) -> bool) {
         let lost = &mut self.lost;
         self.outputs.retain_mut(|output| match output.copy() {
             Ok(came) => goes_on(came),
@@ -151,36 +151,38 @@ impl Streams {
 }
 
 impl Incoming {
-    fn copy(&mut self) -> io::Result<Came> {
+    fn copy(&mut self) -> io::Result<CopyProgress> {
         if self.written == self.read.len() {
             self.read.resize(MOST, 0);
             self.written = 0;
             let count = self.file.read(&mut self.read)?;
             self.read.truncate(count);
             if count == 0 {
-                return Ok(Came::Home);
+                return Ok(CopyProgress::Home);
             }
         }
         match self.pipe.write(self.read.get(self.written..).unwrap_or_default()) {
             Ok(count) => {
                 self.written += count;
-                Ok(Came::Further)
+                Ok(CopyProgress::Further)
             }
-            Err(error) if is_not_now(&error) => Ok(Came::NotNow),
+            Err(error) if is_not_now(&error) => Ok(CopyProgress::NotNow),
             // The command takes no more.
-            Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(Came::Home),
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(CopyProgress::Home),
             Err(error) => Err(error),
         }
     }
 }
 
 impl Outgoing {
-    fn copy(&mut self) -> io::Result<Came> {
+    fn copy(&mut self) -> io::Result<CopyProgress> {
         let mut said = vec![0; MOST];
         match self.pipe.read(&mut said) {
-            Ok(0) => Ok(Came::Home),
-            Ok(count) => self.file.write_all(said.get(..count).unwrap_or_default()).map(|()| Came::Further),
-            Err(error) if is_not_now(&error) => Ok(Came::NotNow),
+            Ok(0) => Ok(CopyProgress::Home),
+            Ok(count) => {
+                self.file.write_all(said.get(..count).unwrap_or_default()).map(|()| CopyProgress::Further)
+            }
+            Err(error) if is_not_now(&error) => Ok(CopyProgress::NotNow),
             Err(error) => Err(error),
         }
     }
@@ -190,7 +192,7 @@ fn is_not_now(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
 }
 
-fn kind(stream: BorrowedFd<'_>, name: &'static str) -> Result<Kind, StreamError> {
+fn kind(stream: BorrowedFd<'_>, name: &'static str) -> Result<Passing, StreamError> {
     let about = fstat(stream).map_err(io::Error::from)?;
     if fcntl_getfl(stream).map_err(io::Error::from)?.contains(OFlags::PATH) {
         return Err(StreamError::NotOpen(name));
@@ -198,8 +200,10 @@ fn kind(stream: BorrowedFd<'_>, name: &'static str) -> Result<Kind, StreamError>
     match FileType::from_raw_mode(about.st_mode) {
         FileType::Directory => Err(StreamError::Folder(name)),
         FileType::Symlink => Err(StreamError::NotOpen(name)),
-        FileType::RegularFile | FileType::BlockDevice => Ok(Kind::Copy),
-        FileType::Fifo | FileType::Socket | FileType::CharacterDevice | FileType::Unknown => Ok(Kind::HandOn),
+        FileType::RegularFile | FileType::BlockDevice => Ok(Passing::Copy),
+        FileType::Fifo | FileType::Socket | FileType::CharacterDevice | FileType::Unknown => {
+            Ok(Passing::HandOn)
+        }
     }
 }
 

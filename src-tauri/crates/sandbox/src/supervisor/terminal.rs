@@ -21,7 +21,7 @@ use rustix::{
 
 use super::{
     QUIET, StartError,
-    bwrap::{Bwrap, Given, take_streams},
+    bwrap::{Bwrap, InheritedDescriptors, take_streams},
     exit_code,
     owner::Owner,
     start::start,
@@ -30,9 +30,9 @@ use super::{
 };
 use crate::{
     autostart::{Change, Finding, Rules, Watcher},
-    control::Event,
+    control::SandboxEvent,
     enter::FAILED,
-    mounts::{Mounts, Restored},
+    mounts::{Mounts, RestoredMask},
     spec::Spec,
     sys::{process::close_beside, signals::Signals},
 };
@@ -45,7 +45,7 @@ const SANDBOX: &str = "command";
 
 /// What a person's command is run in.
 #[derive(Debug)]
-pub(crate) struct Foreground {
+pub(crate) struct ForegroundCommand {
     pub(crate) spec: Spec,
     /// The treatment of files that run later.
     pub(crate) autostart: Rules,
@@ -60,7 +60,7 @@ pub(super) struct Terminal {
 
 /// Runs a command to its end. `egress` is the socket that the proxy's listener goes through, where there is one.
 pub(crate) fn run_in_foreground(
-    foreground: Foreground,
+    foreground: ForegroundCommand,
     egress: Option<OwnedFd>,
     signals: Signals,
     debug: bool,
@@ -92,10 +92,10 @@ pub(crate) fn run_in_foreground(
 
 impl Owner for Terminal {
     /// Tells what a person has to know.
-    fn say(&self, event: &Event) -> io::Result<()> {
+    fn say(&self, event: &SandboxEvent) -> io::Result<()> {
         let text = match event {
-            Event::Failed { reason } => reason.clone(),
-            Event::Uncovered { path, hidden } => {
+            SandboxEvent::Failed { reason } => reason.clone(),
+            SandboxEvent::Uncovered { path, hidden } => {
                 let could = if *hidden {
                     "hidden from the command, and could be read"
                 } else {
@@ -103,10 +103,14 @@ impl Owner for Terminal {
                 };
                 format!("`{path}` is {could} for a moment, since a program outside replaced it")
             }
-            Event::Started | Event::Limited { .. } | Event::Exited { .. } if self.debug => {
+            SandboxEvent::Started | SandboxEvent::Limited { .. } | SandboxEvent::Exited { .. }
+                if self.debug =>
+            {
                 serde_json::to_string(event)?
             }
-            Event::Started | Event::Limited { .. } | Event::Exited { .. } => return Ok(()),
+            SandboxEvent::Started | SandboxEvent::Limited { .. } | SandboxEvent::Exited { .. } => {
+                return Ok(());
+            }
         };
         self.tell(&text)
     }
@@ -144,18 +148,18 @@ impl Terminal {
     /// Starts the command in its sandbox, with an eye on what it can write to.
     fn start(
         &self,
-        Foreground { spec, autostart }: Foreground,
+        ForegroundCommand { spec, autostart }: ForegroundCommand,
         egress: Option<OwnedFd>,
     ) -> Result<(Bwrap, Mounts, Watcher), StartError> {
         let mut watcher = None;
-        let given = Given { streams: take_streams()?, egress, group: None };
+        let given = InheritedDescriptors { streams: take_streams()?, egress, group: None };
         let (bwrap, mounts) = start(None, &spec, self, given, |layout| {
             let watcher = watcher.insert(Watcher::new(spec.state_dir.as_ref())?);
             for finding in watcher.sweep().into_iter().flat_map(|(_, found)| found) {
                 self.find(&finding)?;
             }
             watcher.begin(SANDBOX, autostart)?;
-            watcher.hidden(SANDBOX, &layout.shape.hidden().cloned().collect::<Vec<_>>());
+            watcher.hidden(SANDBOX, &layout.plan.hidden().cloned().collect::<Vec<_>>());
             let closed = layout.writable.iter().map(|root| watcher.open(SANDBOX, root));
             Ok(closed.collect::<io::Result<Vec<_>>>()?.into_iter().flatten().collect())
         })?;
@@ -188,8 +192,8 @@ impl Terminal {
                 watcher.read().iter().try_for_each(|(_, finding)| self.find(finding))?;
             }
             if mounted || !watcher.uncovered().is_empty() {
-                for Restored { path, hidden } in mounts.restore_masks()? {
-                    self.say(&Event::Uncovered { path, hidden })?;
+                for RestoredMask { path, hidden } in mounts.restore_masks()? {
+                    self.say(&SandboxEvent::Uncovered { path, hidden })?;
                 }
                 watcher.covered(SANDBOX);
             }
@@ -208,7 +212,7 @@ impl Terminal {
         if let Some(signal) = self.signals.next()? {
             return Ok(exit_code(128 + signal.as_raw()));
         }
-        self.say(&Event::Failed { reason: error.to_string() })?;
+        self.say(&SandboxEvent::Failed { reason: error.to_string() })?;
         let StartError::Program { status, .. } = error else { return Ok(ExitCode::from(FAILED)) };
         Ok(ExitCode::from(*status))
     }

@@ -10,7 +10,7 @@ pub const PROXY_PROGRAM: &str = "ironcurtain-sandbox-proxy";
 /// What may be reached.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct ProxyOrders {
+pub struct ProxyConfig {
     /// Domains, as in the settings.
     pub allowed: Vec<String>,
     /// Domains that are not, whatever is allowed.
