@@ -29,11 +29,11 @@ pub struct BoundChild {
     pub stderr: OwnedFd,
     /// Its process id, for display.
     pub pid: u32,
-    /// What keeps it alive.
+    /// The guard that keeps it alive.
     pub hold: Hold,
 }
 
-/// What keeps a [`BoundChild`] alive. Dropped, the child is killed with everything in its process group.
+/// The guard that keeps a [`BoundChild`] alive. Dropped, the child is killed with everything in its process group.
 #[derive(Debug)]
 pub struct Hold {
     leader: Option<Pid>,

@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::spec::ResourceLimits;
 
-/// Which limits a control group has.
+/// The limits that a control group has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct CgroupLimits {
     pub(crate) memory: bool,
@@ -33,7 +33,7 @@ pub(crate) struct CgroupLimits {
     pub(crate) processes: bool,
 }
 
-/// Where this process may make control groups.
+/// The part of the hierarchy in which this process may make control groups.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct CgroupRoot {
     dir: PathBuf,
@@ -47,7 +47,7 @@ pub(crate) struct Cgroup {
     has: CgroupLimits,
 }
 
-/// How long the kernel may take for the last process to be gone, in steps of [`STEP_NANOSECONDS`].
+/// The time that the kernel may take for the last process to be gone, in steps of [`STEP_NANOSECONDS`].
 const STEPS: u32 = 100;
 const STEP_NANOSECONDS: i64 = 20_000_000;
 
@@ -124,12 +124,12 @@ impl CgroupRoot {
 }
 
 impl Cgroup {
-    /// Which limits it has.
+    /// The limits that it has.
     pub(crate) fn has(&self) -> CgroupLimits {
         self.has
     }
 
-    /// What to write `0` to in order to join.
+    /// The file that a process writes `0` to in order to join.
     pub(crate) fn door(&self) -> io::Result<OwnedFd> {
         Ok(OpenOptions::new().write(true).open(self.dir.join("cgroup.procs"))?.into())
     }

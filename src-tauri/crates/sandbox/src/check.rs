@@ -25,17 +25,17 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// The folder of the state that a trial may write to, and does not.
 const TRIAL: &str = "trial";
 
-/// What this machine can do.
+/// The ability of this machine to make sandboxes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Availability {
-    /// Whether a sandbox was launched just now.
+    /// True when a sandbox was launched just now.
     pub usable: bool,
-    /// What is missing, one sentence each.
+    /// The things that are missing, one sentence each.
     pub missing: Vec<String>,
     /// The command a person can run to get what is missing, where there is one.
     pub fix_command: Option<String>,
-    /// What works, but not as well as it should.
+    /// The things that work, but not as well as they should.
     pub warnings: Vec<String>,
 }
 

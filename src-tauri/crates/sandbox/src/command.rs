@@ -31,7 +31,7 @@ use crate::{
     sys::{process::close_from, signals::Signals},
 };
 
-/// Why a command was not run.
+/// The reasons why a command is not run.
 #[derive(Debug, thiserror::Error)]
 enum CommandError {
     #[error(transparent)]

@@ -13,12 +13,12 @@ use crate::spec::{Mount, MountAccess};
 pub struct ControlRequest {
     /// Echoed in the reply.
     pub id: u64,
-    /// What to do.
+    /// The change, or the question.
     #[serde(flatten)]
     pub op: ControlOp,
 }
 
-/// What can be asked of a running sandbox.
+/// The requests to a running sandbox.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "op", rename_all = "kebab-case")]
 pub enum ControlOp {
@@ -29,7 +29,7 @@ pub enum ControlOp {
     Narrow {
         /// A path that was added.
         path: String,
-        /// Whether it is to be a file.
+        /// True when it is to be a file.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         file: bool,
     },
@@ -62,12 +62,12 @@ pub enum FromSupervisor {
 pub struct ControlReply {
     /// The id of the request.
     pub id: u64,
-    /// How it went.
+    /// The outcome.
     #[serde(flatten)]
     pub answer: ControlAnswer,
 }
 
-/// How a request went.
+/// The outcome of a request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "answer", rename_all = "kebab-case")]
 pub enum ControlAnswer {
@@ -75,17 +75,17 @@ pub enum ControlAnswer {
     Added,
     /// The path is mounted read-only.
     Narrowed {
-        /// Whether nothing in the sandbox can write there any more.
+        /// The proof that nothing in the sandbox can write there any more.
         proof: Proof,
     },
     /// The path is no longer mounted.
     Removed {
-        /// Whether nothing of it is left in the sandbox.
+        /// The proof that nothing of it is left in the sandbox.
         proof: Proof,
     },
     /// The granted paths, in path order.
     Mounts {
-        /// What is mounted.
+        /// The mounts.
         mounts: Vec<Mount>,
     },
     /// Every mask is in place; [`SandboxEvent::Uncovered`] came before this for each that was not.
@@ -106,7 +106,7 @@ pub enum ControlAnswer {
     },
 }
 
-/// What is known after a path was taken away, or narrowed. Where something else that is granted still shows the same file,
+/// The knowledge after a path was taken away, or narrowed. Where something else that is granted still shows the same file,
 /// what was taken is only what that does not give.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -119,7 +119,7 @@ pub enum Proof {
     Held,
 }
 
-/// Why a request was refused.
+/// The reasons why a request is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MountRefusal {
@@ -160,7 +160,7 @@ pub enum SandboxEvent {
         /// One sentence for people.
         reason: String,
     },
-    /// Which limits are in force, and by what; follows [`SandboxEvent::Started`].
+    /// The limits in force, and what enforces each; follows [`SandboxEvent::Started`].
     Limited {
         /// Of memory.
         memory: Enforcement,
@@ -174,7 +174,7 @@ pub enum SandboxEvent {
     Uncovered {
         /// The path.
         path: String,
-        /// Whether it is hidden, and could be read; else it is closed, and could be written.
+        /// True when it is hidden, and could be read; else it is closed, and could be written.
         hidden: bool,
     },
     /// The server ended.

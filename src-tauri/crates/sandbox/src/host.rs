@@ -19,7 +19,7 @@ pub(crate) struct Host {
     pub(crate) read_only_paths: Vec<String>,
 }
 
-/// How a top-level entry is on the host.
+/// The kind of an entry of the host's root.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum RootEntry {
     /// A symlink, nowadays mostly into `/usr`.
@@ -30,10 +30,10 @@ pub(crate) enum RootEntry {
 
 const TOPS: &[&str] = &["/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"];
 
-/// Where programs and libraries are, but for `/usr`, on systems that have them elsewhere.
+/// The folders of programs and libraries, but for `/usr`, on systems that have them elsewhere.
 const STORES: &[&str] = &["/nix", "/gnu"];
 
-/// What of `/sys` programs ask for: processors and pages. The rest tells of the machine and of its network, whatever
+/// The parts of `/sys` that programs ask for: processors and pages. The rest tells of the machine and of its network, whatever
 /// network namespace one is in.
 const SYS: &[&str] = &["/sys/devices/system", "/sys/kernel/mm"];
 

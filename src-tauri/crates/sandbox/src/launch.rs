@@ -57,7 +57,7 @@ pub struct Launched {
     pub pid: u32,
     /// Kills the sandbox.
     pub kill: KillHandle,
-    /// Where the proxy's listener comes from, when the spec's network is [`NetworkAccess::Proxied`].
+    /// The source of the proxy's listener, when the spec's network is [`NetworkAccess::Proxied`].
     pub egress: Option<Egress>,
 }
 
@@ -103,7 +103,7 @@ impl KillHandle {
     }
 }
 
-/// How a supervisor ended.
+/// The end of a supervisor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ended {
     /// The server's exit status (128 + signal), when the supervisor ended by itself.
@@ -179,7 +179,7 @@ fn launch_in(
     Ok(Launched { stdin, stdout, stderr, control, pid, kill, egress })
 }
 
-/// What goes to the supervisor.
+/// The program and descriptors that go to the supervisor.
 struct SupervisorInputs {
     program: OwnProgram,
     spec: File,

@@ -25,7 +25,7 @@ use crate::{
 pub(crate) use apply::over_itself;
 pub(crate) use resolve::{LayoutError, real, real_kind};
 
-/// What is done at one path.
+/// The treatment of one path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     /// Put something empty and closed over it; `points` are the paths below it that something is mounted on later.
@@ -39,7 +39,7 @@ pub(crate) enum Step {
 }
 
 impl Step {
-    /// Whether it says what is shown, and not what is written.
+    /// True when it says what is shown, and not what is written.
     fn shows(&self) -> bool {
         match self {
             Self::Hide { .. } | Self::Reopen { .. } => true,
@@ -107,7 +107,7 @@ impl Layout {
     }
 }
 
-/// Why a path is to be there although what is around it may be hidden.
+/// The reason for a path to be there although what is around it may be hidden.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Want {
     Read,
@@ -130,7 +130,7 @@ fn hide(
     Ok(())
 }
 
-/// What is there of `paths` to be closed for writing.
+/// The existing ones of `paths`, to be closed for writing.
 fn closed(paths: &[String]) -> Result<Vec<String>, LayoutError> {
     let mut there = Vec::new();
     for path in paths {
@@ -209,7 +209,7 @@ impl MountPlan {
         between.collect::<BTreeSet<_>>().into_iter().for_each(|path| self.pin(path));
     }
 
-    /// Whether a path is hidden and not shown again.
+    /// True when a path is hidden and not shown again.
     pub(crate) fn hides(&self, path: &str) -> bool {
         match self.0.get(path).or(self.around(path).map(|(_, step)| step)) {
             Some(Step::Hide { .. }) => true,
@@ -255,7 +255,7 @@ impl MountPlan {
         }
     }
 
-    /// What of this concerns the tree below `path`.
+    /// The part of this that concerns the tree below `path`.
     pub(crate) fn below(&self, path: &str) -> Self {
         Self(
             self.0
@@ -266,7 +266,7 @@ impl MountPlan {
         )
     }
 
-    /// What of this is hidden, or shown again, at or below one of `paths`.
+    /// The part of this that is hidden, or shown again, at or below one of `paths`.
     pub(crate) fn hidden_within(&self, paths: &[String]) -> Self {
         let within = |path: &String| paths.iter().any(|above| is_at_or_below(path, above));
         let steps = self.0.iter().filter(|(path, step)| step.shows() && within(path));

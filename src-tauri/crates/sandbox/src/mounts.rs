@@ -38,12 +38,12 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct Mounts {
     sandbox: Sandbox,
-    /// What of the host is hidden or closed, for whatever is granted around it.
+    /// The parts of the host that are hidden or closed, for whatever is granted around it.
     view: MountPlan,
     /// The session directory and the programs, by path: part of the sandbox, kept on top of wider grants.
     fixed: BTreeMap<String, u64>,
     granted: BTreeMap<String, Granted>,
-    /// Where they are put on the sandbox's own root.
+    /// The places of those that are put on the sandbox's own root.
     under: BTreeMap<String, OwnedFd>,
     /// Granted paths that something may still hold a file of from before, for reading.
     loose: BTreeSet<String>,
@@ -59,7 +59,7 @@ struct Granted {
     identity: Identity,
 }
 
-/// Why a mount did not change.
+/// The reasons why a mount did not change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 pub(crate) enum MountError {
     /// Nothing changed.
@@ -140,7 +140,7 @@ impl Mounts {
         Ok(())
     }
 
-    /// Whether anything has changed by it.
+    /// True when anything has changed by it.
     fn add_planned(&mut self, mount: &Mount, plan: &MountPlan) -> Result<bool, MountError> {
         let Mount { path, access, file, .. } = mount;
         let source = Source::open(path, *access, plan)?;
@@ -227,7 +227,7 @@ impl Mounts {
         Ok(outcome.let_go.map(|let_go| self.account(path, comes, let_go)))
     }
 
-    /// What is known of a mount that was at `path`, and of those that were there before it. What is still shown there by another
+    /// The knowledge of a mount that was at `path`, and of those that were there before it. What is still shown there by another
     /// one is not taken away until that is.
     fn account(&mut self, path: &str, comes: Option<u64>, let_go: UnmountOutcome) -> Proof {
         let held_before = self.loose.remove(path);

@@ -17,11 +17,11 @@ use rules::Rules;
 pub struct Seatbelt {
     /// The text of the profile, the same for all paths.
     pub profile: String,
-    /// What `(param "NAME")` stands for in it.
+    /// The values that `(param "NAME")` stands for in it.
     pub parameters: Vec<(String, String)>,
 }
 
-/// What every program needs to run at all: itself, what it starts, a few devices, and facts about the machine.
+/// The rules that every program needs to run at all: itself, what it starts, a few devices, and facts about the machine.
 const BASE: &str = r#"(version 1)
 (deny default)
 (allow process-exec process-fork)

@@ -52,7 +52,7 @@ use crate::{
 /// After so long without news, what was only needed to start is given back.
 const QUIET: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 
-/// Why a server was not started.
+/// The reasons why a server is not started.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum StartError {
     #[error(transparent)]
@@ -134,7 +134,7 @@ fn door(group: &[String]) -> io::Result<Option<(OwnedFd, CgroupLimits)>> {
     }
 }
 
-/// What the launcher wants.
+/// The specification that the launcher hands over.
 fn ordered(parent: Pid, mut spec: File) -> Result<Spec, StartError> {
     sys::process::bind_to_parent(parent).map_err(io::Error::from)?;
     sys::process::close_on_exec_from(3).map_err(io::Error::from)?;

@@ -22,7 +22,7 @@ const PASSED: [&str; 11] = [
     "USER",
 ];
 
-/// What decides on it.
+/// The values that decide on it.
 pub(super) struct EnvironmentSources<'a> {
     /// Ours.
     pub(super) ours: &'a BTreeMap<String, String>,

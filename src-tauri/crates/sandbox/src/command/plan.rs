@@ -28,20 +28,20 @@ use crate::{
 /// The variable that puts all of IronCurtain's directories under one.
 const HOME_VARIABLE: &str = "IRONCURTAIN_HOME";
 
-/// Where the sandbox always has room for temporary files.
+/// The folder in which the sandbox always has room for temporary files.
 const OWN_TEMPORARY: &str = "/dev/shm";
 
-/// What is run.
+/// The sandbox to be made, and the proxy beside it.
 #[derive(Debug)]
 pub(super) struct Plan {
     pub(super) foreground: ForegroundCommand,
-    /// What of the network is reached, where something is.
+    /// The hosts that are reached, where some are.
     pub(super) proxy: Option<ProxyConfig>,
-    /// What a person should know.
+    /// The notes that a person should read.
     pub(super) notes: Vec<String>,
 }
 
-/// Where a command is run.
+/// The surroundings of a command.
 #[derive(Debug)]
 pub(super) struct CommandContext {
     pub(super) home: String,
@@ -50,7 +50,7 @@ pub(super) struct CommandContext {
     env: BTreeMap<String, String>,
 }
 
-/// Why a command is not run.
+/// The reasons why a command is not run.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum PlanError {
     #[error("the home directory is not known: set `HOME` to a directory that is there")]
@@ -95,7 +95,7 @@ impl CommandContext {
 }
 
 impl CommandContext {
-    /// Where the trusted process keeps what its sandboxes share, which a command's sandbox shares with them.
+    /// The folder in which the trusted process keeps what its sandboxes share, which a command's sandbox shares with them.
     pub(super) fn state_dir(&self) -> Result<String, PlanError> {
         let placed = |variable: &str| self.env.get(variable).filter(|dir| !dir.is_empty()).map(PathBuf::from);
         let state = match placed(HOME_VARIABLE) {
@@ -190,7 +190,7 @@ fn argv(run: &Run) -> Vec<String> {
     }
 }
 
-/// What the proxy is told; there is none where nothing is reached.
+/// The configuration of the proxy; there is none where nothing is reached.
 fn orders(settings: &Settings, debug: bool) -> Result<Option<ProxyConfig>, PlanError> {
     let network = &settings.network;
     let none: [&str; 0] = [];

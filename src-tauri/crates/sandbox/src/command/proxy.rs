@@ -20,7 +20,7 @@ use crate::{
     sys,
 };
 
-/// Why there is no proxy.
+/// The reasons why there is no proxy.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ProxyError {
     #[error(

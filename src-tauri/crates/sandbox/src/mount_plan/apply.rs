@@ -21,7 +21,7 @@ use crate::{
     tree::{attach, copy},
 };
 
-/// Where empty covers are made, before anything of the plan is in place. Nobody looks for anything else there in the
+/// The place where empty covers are made, before anything of the plan is in place. Nobody looks for anything else there in the
 /// namespaces that plans are carried out in, so it stays: to unmount something takes the kernel milliseconds.
 const WORKSHOP: &str = "/proc";
 
@@ -72,7 +72,7 @@ impl MountPlan {
     }
 }
 
-/// What is gone by now needs no closing; should it come back, it is closed like what a program outside replaced.
+/// A path that is gone by now needs no closing; should it come back, it is closed like what a program outside replaced.
 fn unless_gone(done: Result<(), Errno>) -> Result<(), Errno> {
     match done {
         Err(Errno::NOENT | Errno::NOTDIR) => Ok(()),

@@ -36,10 +36,10 @@ use crate::{
 /// As long as bubblewrap may take.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// What they are.
+/// The mounts that a sandbox starts with.
 #[derive(Clone, Debug)]
 pub(crate) struct InitialMounts {
-    /// What is hidden and closed in the trees below.
+    /// The paths that are hidden and closed in the trees below.
     pub(crate) plan: MountPlan,
     /// Shown, and whether to be written.
     pub(crate) shown: BTreeMap<String, bool>,
@@ -47,7 +47,7 @@ pub(crate) struct InitialMounts {
     pub(crate) read_only_paths: Vec<String>,
     /// Files of the sandbox's own that nobody is to open.
     pub(crate) masked: Vec<String>,
-    /// Whether the sandbox has a `/tmp` of its own.
+    /// True when the sandbox has a `/tmp` of its own.
     pub(crate) own_tmp: bool,
 }
 
@@ -91,7 +91,7 @@ impl InitialMountsChild {
 /// A tree with the place it goes to.
 struct Tree {
     path: String,
-    /// What `path` really is.
+    /// The canonical path of `path`.
     real: PathBuf,
     kind: Kind,
     tree: OwnedFd,

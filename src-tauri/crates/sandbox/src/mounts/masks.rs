@@ -33,7 +33,7 @@ use crate::{
     sys, tree,
 };
 
-/// How often a mask is put back whose path changes at that very moment.
+/// The number of times that a mask is put back whose path changes at that very moment.
 const TRIES: usize = 20;
 
 /// The masks of one sandbox.
@@ -61,7 +61,7 @@ struct Mask {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RestoredMask {
     pub(crate) path: String,
-    /// Whether the path is hidden; else it is closed for writing.
+    /// True when the path is hidden; else it is closed for writing.
     pub(crate) hidden: bool,
 }
 
@@ -81,7 +81,7 @@ impl Masks {
         self.trees.insert(path.to_owned(), masks);
     }
 
-    /// What was mounted at `path` is not any more.
+    /// The tree at `path` is not mounted any more.
     pub(crate) fn take_away(&mut self, path: &str) {
         self.trees.remove(path);
     }
@@ -179,7 +179,7 @@ impl Mask {
         open_plain_end(root, relative(&self.path)).is_ok()
     }
 
-    /// What goes over the path, made of what is there.
+    /// The tree that goes over the path, made of what is there.
     fn tree(&self) -> io::Result<OwnedFd> {
         match &self.step {
             Step::Pin | Step::Reopen { .. } => {

@@ -8,11 +8,11 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) struct Rules {
     profile: String,
     parameters: Vec<(String, String)>,
-    /// How many parameters there are of each kind.
+    /// The number of parameters of each kind.
     counts: BTreeMap<&'static str, usize>,
 }
 
-/// What is said about one path and all below it, in the order of rules about the same path.
+/// The rule about one path and all below it, in the order of rules about the same path.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Say {
     Read,

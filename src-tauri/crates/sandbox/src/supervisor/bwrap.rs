@@ -52,11 +52,11 @@ use crate::{
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// What is handed on to bubblewrap, and let go when that has it.
+/// The descriptors that are handed on to bubblewrap, and closed here when it has them.
 pub(super) struct InheritedDescriptors {
     /// The server's standard streams.
     pub(super) streams: [OwnedFd; 3],
-    /// Where the proxy's listener is to go.
+    /// The socket that the proxy's listener is sent through.
     pub(super) egress: Option<OwnedFd>,
     /// The door of a control group, and its limits.
     pub(super) group: Option<(OwnedFd, CgroupLimits)>,
@@ -69,19 +69,19 @@ pub(super) struct Bwrap {
     /// Readable when it has ended.
     ended: OwnedFd,
     numbers: Descriptors,
-    /// Where it reads its options from, until it has them.
+    /// The pipe that it reads its options from, until it has them.
     options: Option<File>,
     /// Can be written when bubblewrap has read what is in it.
     frame: File,
     gate: UnixStream,
     /// The process that becomes the server, and leads its process group.
     server: Option<Pid>,
-    /// Where it tells the process id of the sandbox's first process.
+    /// The pipe through which it tells the process id of the sandbox's first process.
     info: File,
     complaints: File,
     /// Its own mount namespace, which takes the kernel long to end.
     namespace: Option<OwnedFd>,
-    /// What is mounted when bubblewrap is ready.
+    /// The child that makes the initial mounts.
     first: Option<InitialMountsChild>,
 }
 
@@ -290,7 +290,7 @@ impl Bwrap {
         Ok(serde_json::from_str::<Info>(&text)?.child_pid)
     }
 
-    /// What bubblewrap had to say about it.
+    /// The reason that bubblewrap gave.
     fn setup_failed(&mut self) -> StartError {
         let status = self.kill();
         match (complaints_of(&self.complaints), self.child.exec_error()) {
@@ -307,7 +307,7 @@ impl Drop for Bwrap {
     }
 }
 
-/// What has been said so far; the pipe does not block.
+/// The complaints so far; the pipe does not block.
 fn complaints_of(mut complaints: &File) -> String {
     let mut said = [0; 4096];
     let count = complaints.read(&mut said).unwrap_or_default();
@@ -324,7 +324,7 @@ fn frame_pipe() -> io::Result<(File, OwnedFd)> {
     Ok((write, read))
 }
 
-/// Whether the byte has been read.
+/// True when the byte has been read.
 fn is_complete(frame: &File) -> io::Result<bool> {
     let mut polled = [PollFd::new(frame, PollFlags::OUT)];
     poll(&mut polled, Some(&Timespec::default()))?;
@@ -371,7 +371,7 @@ fn fill(mut file: File, content: &[u8]) -> io::Result<()> {
     file.rewind()
 }
 
-/// Where distributions install it; the launcher's environment has no say.
+/// The path at which distributions install it; the launcher's environment has no say.
 pub(crate) fn find_bwrap() -> Option<PathBuf> {
     let places = ["/usr/bin/bwrap", "/usr/local/bin/bwrap", "/bin/bwrap", "/run/current-system/sw/bin/bwrap"];
     places.into_iter().map(PathBuf::from).find(|path| path.is_file())

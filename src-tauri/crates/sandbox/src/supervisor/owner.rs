@@ -12,7 +12,7 @@ pub(super) trait Owner {
     /// Tells the news.
     fn say(&self, event: &SandboxEvent) -> io::Result<()>;
 
-    /// What has something to say when the sandbox is given up before it is ready.
+    /// The descriptor that has news when the sandbox is given up before it is ready.
     fn giving_up(&self) -> PollFd<'_>;
 }
 

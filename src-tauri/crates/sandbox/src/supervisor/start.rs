@@ -111,7 +111,7 @@ fn mount_and_start(
     Ok(mounts)
 }
 
-/// Whether there is news now.
+/// True when there is news now.
 fn has_news(news: PollFd<'_>) -> io::Result<bool> {
     let mut polled = [news];
     poll(&mut polled, Some(&Timespec::default()))?;
@@ -119,7 +119,7 @@ fn has_news(news: PollFd<'_>) -> io::Result<bool> {
     Ok(!polled.revents().is_empty())
 }
 
-/// What is mounted when bubblewrap is ready.
+/// The mounts that are made when the frame is complete.
 fn first(spec: &Spec, layout: &Layout, host: Host) -> InitialMounts {
     let own_tmp = spec.view.has_own_tmp();
     let on_tmp = layout.shown.iter().filter(|path| own_tmp && path.starts_with("/tmp/"));
@@ -139,7 +139,7 @@ fn first(spec: &Spec, layout: &Layout, host: Host) -> InitialMounts {
     }
 }
 
-/// Which limits hold, and by what.
+/// The limits in force, and what enforces each.
 fn in_force(spec: &Spec, group: CgroupLimits) -> SandboxEvent {
     let by = |asked: bool, in_group: bool, otherwise| match (asked, in_group) {
         (false, _) => Enforcement::Unlimited,

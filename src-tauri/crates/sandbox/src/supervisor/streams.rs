@@ -20,13 +20,13 @@ use rustix::{
     stdio::{dup2_stderr, dup2_stdin, dup2_stdout, stderr, stdin, stdout},
 };
 
-/// How much is copied at once: what a pipe takes.
+/// The number of bytes copied at once: what a pipe takes.
 const MOST: usize = 64 * 1024;
 
 /// The names of the streams, by number.
 const NAMES: [&str; 3] = ["standard input", "standard output", "standard error"];
 
-/// Why a command is not given its streams.
+/// The reasons why a command is not given its streams.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum StreamError {
     #[error("{0} is a folder, which the command could open further: give it a file or a pipe")]
@@ -37,12 +37,12 @@ pub(super) enum StreamError {
     Prepare(#[from] io::Error),
 }
 
-/// What is copied while the command runs.
+/// The streams that are copied while the command runs.
 #[derive(Debug, Default)]
 pub(super) struct Streams {
     input: Option<Incoming>,
     outputs: Vec<Outgoing>,
-    /// What could not be written.
+    /// The streams that could not be written.
     lost: Vec<(&'static str, io::Error)>,
 }
 
@@ -63,7 +63,7 @@ struct Outgoing {
     file: File,
 }
 
-/// How far a copy came.
+/// The progress of a copy.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum CopyProgress {
     /// There may be more at once.
@@ -74,7 +74,7 @@ enum CopyProgress {
     Home,
 }
 
-/// What is done about one stream.
+/// The treatment of one stream.
 enum Passing {
     HandOn,
     Copy,
@@ -110,7 +110,7 @@ impl Streams {
         Ok(streams)
     }
 
-    /// What is to be waited for, so that there is something to copy.
+    /// The descriptors to wait for, so that there is something to copy.
     pub(super) fn polled(&self) -> impl Iterator<Item = PollFd<'_>> {
         let input = self.input.iter().map(|input| PollFd::new(&input.pipe, PollFlags::OUT));
         input.chain(self.outputs.iter().map(|output| PollFd::new(&output.pipe, PollFlags::IN)))
@@ -207,7 +207,7 @@ fn kind(stream: BorrowedFd<'_>, name: &'static str) -> Result<Passing, StreamErr
     }
 }
 
-/// Whether what is written to one goes where that of the other goes.
+/// True when both write to the same place.
 fn is_same(one: BorrowedFd<'_>, other: BorrowedFd<'_>) -> io::Result<bool> {
     let about = |stream| -> io::Result<_> {
         let about = fstat(stream)?;
@@ -220,14 +220,14 @@ fn file(stream: BorrowedFd<'_>) -> io::Result<File> {
     Ok(fcntl_dupfd_cloexec(stream, 3)?.into())
 }
 
-/// What the command reads, and what we write to without waiting.
+/// A pipe: the end that the command reads, and the one that we write to without waiting.
 fn pipe() -> io::Result<(OwnedFd, File)> {
     let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
     without_waiting(&write)?;
     Ok((read, write.into()))
 }
 
-/// What we read from without waiting, and what the command writes to.
+/// A pipe: the end that we read from without waiting, and the one that the command writes to.
 fn pipe_out() -> io::Result<(File, OwnedFd)> {
     let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
     without_waiting(&read)?;

@@ -37,13 +37,13 @@ use crate::{
     sys::{process::close_beside, signals::Signals},
 };
 
-/// What stands in front of everything we say.
+/// The name in front of every message.
 pub(crate) const NAME: &str = "ironcurtain-sandbox";
 
-/// How the command's sandbox is called in the journal of what it can write to; there is one in this process.
+/// The name of the command's sandbox in the journal of what it can write to; there is one in this process.
 const SANDBOX: &str = "command";
 
-/// What a person's command is run in.
+/// The sandbox of a person's command, and how files that run later are treated.
 #[derive(Debug)]
 pub(crate) struct ForegroundCommand {
     pub(crate) spec: Spec,
