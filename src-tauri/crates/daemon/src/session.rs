@@ -36,7 +36,7 @@ use echo::Echo;
 use in_flight::{InFlight, Requests};
 use ironcurtain_audit::{AuditError, CallResult, Entry, Event};
 use ironcurtain_paths::{CanonicalPath, Resolver};
-use ironcurtain_protocol::{ClientView, Note, RootView, SessionView};
+use ironcurtain_protocol::{ClientView, QuestionNote, RootView, SessionView};
 use one_time::OneTimeGrants;
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -96,7 +96,7 @@ pub struct Session {
     says_it_is: Arc<Mutex<Option<String>>>,
     counts: Counts,
     to_client: mpsc::Sender<Outgoing>,
-    notes: mpsc::UnboundedSender<Note>,
+    notes: mpsc::UnboundedSender<QuestionNote>,
     /// For what is odd about the client.
     log: mpsc::Sender<String>,
     client_takes: watch::Sender<HashSet<String>>,
@@ -255,7 +255,7 @@ impl Session {
     fn asking(&self, id: &Id) -> AskingGuard<'_> {
         let request = id.as_json().to_owned();
         // A shim that relays has no ear for it.
-        let _ = self.notes.send(Note::Asking { request: request.clone() });
+        let _ = self.notes.send(QuestionNote::Asking { request: request.clone() });
         AskingGuard { notes: &self.notes, request }
     }
 
@@ -283,14 +283,14 @@ fn shown_root(root: RootView) -> RootView {
 }
 
 struct AskingGuard<'a> {
-    notes: &'a mpsc::UnboundedSender<Note>,
+    notes: &'a mpsc::UnboundedSender<QuestionNote>,
     request: String,
 }
 
 impl Drop for AskingGuard<'_> {
     fn drop(&mut self) {
         // As above.
-        let _ = self.notes.send(Note::Settled { request: std::mem::take(&mut self.request) });
+        let _ = self.notes.send(QuestionNote::Settled { request: std::mem::take(&mut self.request) });
     }
 }
 
@@ -298,7 +298,7 @@ impl Drop for AskingGuard<'_> {
 pub struct Opened {
     /// The session.
     pub session: Arc<Session>,
-    notes: mpsc::UnboundedReceiver<Note>,
+    notes: mpsc::UnboundedReceiver<QuestionNote>,
     lines: mpsc::Receiver<Outgoing>,
 }
 
