@@ -10,7 +10,7 @@ mod hello;
 mod socket;
 mod view;
 
-pub use control::{ControlReply, ControlRequest, ErrorCode, Reply, Request};
+pub use control::{ErrorCode, Reply, ReplyFrame, Request, RequestFrame};
 pub use framing::{FrameError, MAX_FRAME_BYTES, read_frame, write_frame};
 pub use hello::{Hello, HelloRefusal, Purpose, QuestionNote, RefusalCode, ShimHello, StdioMode, Welcome};
 pub use socket::{ConnectError, HOME_VARIABLE, SocketPathError, Sockets};

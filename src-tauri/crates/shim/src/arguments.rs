@@ -6,14 +6,14 @@ use std::ffi::OsString;
 #[derive(Debug, PartialEq, Eq)]
 pub enum Invocation {
     /// Open a session.
-    Run(SessionOptions),
+    Run(ShimOptions),
     /// Print this and stop.
     Say(String),
 }
 
 /// The session wanted.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct SessionOptions {
+pub struct ShimOptions {
     /// Name of the server in `mcp-servers.json`.
     pub server: Option<String>,
     /// The person's name for this entry.
@@ -26,7 +26,7 @@ const USAGE: &str = "usage: ironcurtain-shim [--server NAME] [--label TEXT]\n\n\
 
 /// Reads the command line; the error is a sentence for the person.
 pub fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Invocation, String> {
-    let mut wanted = SessionOptions::default();
+    let mut wanted = ShimOptions::default();
     let mut arguments =
         arguments.map(|a| a.into_string().map_err(|a| format!("`{}` is not UTF-8", a.display())));
     while let Some(argument) = arguments.next() {
@@ -58,9 +58,9 @@ mod tests {
 
     #[test]
     fn names_a_server_and_a_label() {
-        let wanted = SessionOptions { server: Some("filesystem".into()), label: Some("Work".into()) };
+        let wanted = ShimOptions { server: Some("filesystem".into()), label: Some("Work".into()) };
         assert_eq!(parsed(&["--server", "filesystem", "--label", "Work"]), Ok(Invocation::Run(wanted)));
-        assert_eq!(parsed(&[]), Ok(Invocation::Run(SessionOptions::default())));
+        assert_eq!(parsed(&[]), Ok(Invocation::Run(ShimOptions::default())));
     }
 
     #[test]
