@@ -131,6 +131,11 @@ impl Screen {
     /// Gives a window the keyboard, as the person does.
     pub(crate) fn activate(&self, window: &str) {
         self.xdotool(&["windowactivate", window]);
+        self.is_focused(window);
+    }
+
+    /// Waits until a window is in front and has the keyboard. It is in front first: a key in between goes to another one.
+    pub(crate) fn is_focused(&self, window: &str) {
         until("the focus", || {
             let active = self.xdotool(&["getactivewindow"]) == window;
             (active && self.xdotool(&["getwindowfocus"]) == window).then_some(())

@@ -55,7 +55,7 @@ fn its_lines_bring_the_question_end_a_session_open_the_window_and_quit() {
     menu(&screen, "1 question waits for you");
     let dialog = screen.window(DIALOG);
     press(&screen, "Questions (1)");
-    until("the dialog in front", || (screen.xdotool(&["getactivewindow"]) == dialog).then_some(()));
+    screen.is_focused(&dialog);
     screen.key("Escape");
     assert_eq!(stand.event(), "q1 deny");
 
