@@ -85,6 +85,18 @@ mod tests {
     }
 
     #[test]
+    fn no_line_lies_in_a_folder_in_which_people_work() {
+        // To make a file in a folder that holds a protected path is refused, whether that is there or not.
+        for folder in
+            ["Desktop", "Documents", "Downloads", "Music", "Pictures", "Public", "Templates", "Videos", "src"]
+        {
+            let folder = path(&format!("/home/ann/{folder}"));
+            let inside = secrets(&path("/home/ann")).into_iter().find(|secret| folder.contains(secret));
+            assert_eq!(inside, None, "{folder}");
+        }
+    }
+
+    #[test]
     fn the_logins_of_every_client_and_of_browsers_in_all_channels_are_among_the_secrets() {
         let all = secrets(&path("/home/ann"));
         for below in [

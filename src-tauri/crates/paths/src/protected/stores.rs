@@ -28,7 +28,6 @@ pub(super) const STORES: &[Known] = &[
     known(".config/Proton Pass", "Proton Pass", "proton.me/support/pass"),
     known(".local/share/Enpass", "Enpass", "github.com/netblue30/firejail etc/profile-a-l/enpass.profile"),
     known(".config/sinew.in", "which vaults Enpass opens", "github.com/netblue30/firejail etc/profile-a-l/enpass.profile"),
-    known("Documents/Enpass", "vaults of Enpass", "support.enpass.io"),
     known(".var/app/org.keepassxc.KeePassXC", "KeePassXC from Flathub", "flathub.org/apps/org.keepassxc.KeePassXC"),
     known(".var/app/com.bitwarden.desktop", "Bitwarden from Flathub", "flathub.org/apps/com.bitwarden.desktop"),
     known(".var/app/com.onepassword.OnePassword", "1Password from Flathub", "flathub.org/apps/com.onepassword.OnePassword"),
