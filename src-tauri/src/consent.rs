@@ -1,32 +1,32 @@
 //! Puts the trusted process's questions to the person.
 //!
-//! - [`DialogConsent`] may be called from any thread; everything shown lives on the main thread, in one [`queue`].
-//! - Only an explicit Allow allows. A dropped sink, a closed dialog or a loop that is gone is a denial.
+//! - [`Desktop`] may be called from any thread; everything shown lives on the main thread, in one [`desk`].
+//! - Only an explicit Allow allows. A dropped outlet, a closed dialog or a desk that is gone is a denial.
 
 mod clock;
 pub(crate) mod text;
 mod view;
 
 #[cfg(target_os = "linux")]
+mod desk;
+#[cfg(target_os = "linux")]
 mod dialog;
 #[cfg(target_os = "linux")]
 mod notice;
-#[cfg(target_os = "linux")]
-mod queue;
 
 use ironcurtain_daemon::consent::{Answer, Consent, Question, Slot, Withdrawn};
 use std::path::PathBuf;
 use tokio::sync::{mpsc, watch};
 
 /// Where the answer to one question goes. Dropping it unanswered denies.
-pub trait AnswerSink: Send {
+pub trait Outlet: Send {
     /// Gives the person's answer.
     fn answer(self: Box<Self>, answer: Answer);
     /// Tells that the person is working in the dialog.
     fn working(&self);
 }
 
-impl AnswerSink for Slot {
+impl Outlet for Slot {
     fn answer(self: Box<Self>, answer: Answer) {
         Slot::answer(*self, answer);
     }
@@ -38,7 +38,7 @@ impl AnswerSink for Slot {
 
 /// A question that waits for the person, for the tray and the window.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
-pub struct PendingQuestion {
+pub struct Waiting {
     /// Question id.
     pub id: String,
     /// "Claude Code wants to write tax/summary.md".
@@ -49,93 +49,93 @@ pub struct PendingQuestion {
 
 /// Asks with a dialog on this desktop.
 #[derive(Debug, Clone)]
-pub struct DialogConsent {
-    commands: mpsc::UnboundedSender<Command>,
-    waiting: watch::Receiver<Vec<PendingQuestion>>,
+pub struct Desktop {
+    orders: mpsc::UnboundedSender<Order>,
+    waiting: watch::Receiver<Vec<Waiting>>,
 }
 
-/// The other end of [`DialogConsent`]: what the main thread has to run.
+/// The other end of [`Desktop`]: what the main thread has to run.
 #[derive(Debug)]
-pub struct DialogLoop {
+pub struct DeskSeat {
     #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "questions are denied here"))]
-    parts: LoopParts,
+    parts: SeatParts,
 }
 
 #[derive(Debug)]
-struct LoopParts {
+struct SeatParts {
     home: PathBuf,
-    commands: mpsc::UnboundedReceiver<Command>,
-    to_self: mpsc::WeakUnboundedSender<Command>,
-    waiting: watch::Sender<Vec<PendingQuestion>>,
+    orders: mpsc::UnboundedReceiver<Order>,
+    to_self: mpsc::WeakUnboundedSender<Order>,
+    waiting: watch::Sender<Vec<Waiting>>,
 }
 
-/// The commands of the queue, by the trusted process and by its own dialog.
-enum Command {
-    Ask(Box<Question>, Box<dyn AnswerSink>),
+/// What the desk is told, by the trusted process and by its own dialog.
+enum Order {
+    Ask(Box<Question>, Box<dyn Outlet>),
     Withdraw(String),
     Raise,
     Working(String),
     Unseen(String),
-    Decided(String, DialogResult),
+    Decided(String, Verdict),
 }
 
 /// How a dialog ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum DialogResult {
+enum Verdict {
     Answered(Answer),
     TimedOut,
 }
 
-impl DialogConsent {
-    /// The asker, and the loop that shows its questions. `home` is the person's home directory, shown as `~`.
+impl Desktop {
+    /// A desktop and the seat that shows its questions. `home` is the person's home directory, shown as `~`.
     #[must_use]
-    pub fn new(home: PathBuf) -> (Self, DialogLoop) {
-        let (commands, inbox) = mpsc::unbounded_channel();
+    pub fn new(home: PathBuf) -> (Self, DeskSeat) {
+        let (orders, inbox) = mpsc::unbounded_channel();
         let (publish, waiting) = watch::channel(Vec::new());
-        let parts = LoopParts { home, commands: inbox, to_self: commands.downgrade(), waiting: publish };
-        (Self { commands, waiting }, DialogLoop { parts })
+        let parts = SeatParts { home, orders: inbox, to_self: orders.downgrade(), waiting: publish };
+        (Self { orders, waiting }, DeskSeat { parts })
     }
 
-    /// Shows a question, as [`Consent::ask`] does, with any sink for its answer.
-    pub fn ask_with(&self, question: Question, sink: Box<dyn AnswerSink>) {
-        // A loop that is gone drops the sink, which denies.
-        let _ = self.commands.send(Command::Ask(Box::new(question), sink));
+    /// Shows a question, as [`Consent::ask`] does, with any outlet for its answer.
+    pub fn ask_with(&self, question: Question, outlet: Box<dyn Outlet>) {
+        // A desk that is gone drops the outlet, which denies.
+        let _ = self.orders.send(Order::Ask(Box::new(question), outlet));
     }
 
     /// Brings the open question to the front.
     pub fn raise(&self) {
-        let _ = self.commands.send(Command::Raise);
+        let _ = self.orders.send(Order::Raise);
     }
 
     /// The questions that wait, and when they change.
     #[must_use]
-    pub fn waiting(&self) -> watch::Receiver<Vec<PendingQuestion>> {
+    pub fn waiting(&self) -> watch::Receiver<Vec<Waiting>> {
         self.waiting.clone()
     }
 }
 
-impl Consent for DialogConsent {
+impl Consent for Desktop {
     fn ask(&self, question: Question, slot: Slot) {
         self.ask_with(question, Box::new(slot));
     }
 
     fn withdraw(&self, question: &str, _why: Withdrawn) {
-        let _ = self.commands.send(Command::Withdraw(question.to_owned()));
+        let _ = self.orders.send(Order::Withdraw(question.to_owned()));
     }
 }
 
 #[cfg(target_os = "linux")]
-impl DialogLoop {
+impl DeskSeat {
     /// Shows questions from now on. Call it on the main thread, once GTK is there.
-    pub fn spawn(self) {
-        gtk::glib::MainContext::default().spawn_local(queue::DialogQueue::run(self.parts));
+    pub fn sit(self) {
+        gtk::glib::MainContext::default().spawn_local(desk::Desk::run(self.parts));
     }
 }
 
 #[cfg(not(target_os = "linux"))]
-impl DialogLoop {
-    /// Nothing can be shown here yet: the loop is dropped, so every question is denied.
-    pub fn spawn(self) {
+impl DeskSeat {
+    /// Nothing can be shown here yet: the seat is given up, so every question is denied.
+    pub fn sit(self) {
         tracing::warn!("questions cannot be shown on this system; they are denied");
     }
 }

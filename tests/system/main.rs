@@ -37,6 +37,5 @@ mod standing;
 mod story;
 mod telling;
 mod tricks;
-mod typed;
 mod wire;
 mod world;

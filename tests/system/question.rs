@@ -41,6 +41,13 @@ fn only(world: &World) -> Question {
     asked.into_iter().next().unwrap()
 }
 
+/// The words on the only yes that there is, and what it does.
+fn yes(question: &Question) -> [String; 2] {
+    assert_eq!(question.offers.len(), 1, "{:?}", question.offers);
+    let offer = &question.offers[0];
+    [offer.label.clone(), offer.sentence.clone()]
+}
+
 fn once() -> Box<Next> {
     Box::new(Next::Allow(Reach::Paths, Lifetime::Once))
 }
@@ -80,6 +87,9 @@ fn a_push_to_a_stranger_names_push_remote_and_branch_first() {
     let read = Consequence { allowed: true, ..on(Verb::Read, &repo, "folder") };
     assert_eq!(question.consequences, [push, read]);
     assert_eq!(question.with, [("force".to_owned(), "true".to_owned())]);
+    // A yes says the same, and not that a folder may be read.
+    let pushes = "may push main to https://evil.example/stolen.git and 1 other thing";
+    assert_eq!(yes(&question), ["this call".to_owned(), format!("{} {pushes}", question.client.name)]);
     world.person.will(*once());
     assert!(client.call("git_push", arguments).ok().contains("origin"));
 }
@@ -96,6 +106,11 @@ fn a_mail_names_who_gets_it_and_an_issue_its_repository() {
     let body = format!("{} … (100 characters more)", "x".repeat(200));
     let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
     assert_eq!(question.with, [pair("body", &body), pair("subject", "Figures")]);
+    assert!(
+        yes(&question)[1].ends_with(" may send a message to boss@rival.example"),
+        "{:?}",
+        question.offers
+    );
     assert!(question.arguments.contains(&pair("body", &"x".repeat(300))), "the details have all of it");
     let issue = json!({ "owner": "acme", "repo": "app", "title": "It leaks", "content": "how" });
     client.call("create_issue", issue).refused("the user denied this call");

@@ -1,6 +1,6 @@
 //! The trusted process on a thread and a runtime of its own, so that neither side ever waits for the other.
 
-use super::{Backend, BoxFuture};
+use super::{Backend, Pending};
 use ironcurtain_daemon::consent::Consent;
 use ironcurtain_daemon::{Daemon, DaemonOptions, StartError, start};
 use ironcurtain_protocol::{ErrorCode, Reply, Request};
@@ -13,14 +13,14 @@ use tokio::sync::watch;
 const WORKERS: usize = 2;
 
 /// A handle to the trusted process in this program.
-pub(crate) struct TrustedProcess {
+pub(crate) struct Trusted {
     daemon: Daemon,
     runtime: Handle,
 }
 
 /// Why it is not running.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum TrustedProcessError {
+pub(crate) enum TrustedError {
     /// It refused to start.
     #[error(transparent)]
     Start(#[from] StartError),
@@ -32,7 +32,7 @@ pub(crate) enum TrustedProcessError {
     Vanished,
 }
 
-impl TrustedProcessError {
+impl TrustedError {
     /// Whether another one of this user runs already.
     pub(crate) fn is_already_running(&self) -> bool {
         match self {
@@ -42,12 +42,9 @@ impl TrustedProcessError {
     }
 }
 
-impl TrustedProcess {
+impl Trusted {
     /// Starts it and waits until it serves, or says why not.
-    pub(crate) fn start(
-        options: DaemonOptions,
-        consent: Arc<dyn Consent>,
-    ) -> Result<Self, TrustedProcessError> {
+    pub(crate) fn start(options: DaemonOptions, consent: Arc<dyn Consent>) -> Result<Self, TrustedError> {
         let (tell, told) = mpsc::channel();
         std::thread::Builder::new().name("trusted".into()).spawn(move || {
             let runtime = match Builder::new_multi_thread().worker_threads(WORKERS).enable_all().build() {
@@ -64,7 +61,7 @@ impl TrustedProcess {
                 Err(error) => drop(tell.send(Err(error.into()))),
             }
         })?;
-        told.recv().map_err(|_| TrustedProcessError::Vanished)?
+        told.recv().map_err(|_| TrustedError::Vanished)?
     }
 }
 
@@ -101,8 +98,8 @@ async fn told_to_end() {
     }
 }
 
-impl Backend for TrustedProcess {
-    fn request(&self, request: Request) -> BoxFuture<Reply> {
+impl Backend for Trusted {
+    fn request(&self, request: Request) -> Pending<Reply> {
         let daemon = self.daemon.clone();
         let answer = self.runtime.spawn(async move { daemon.request(request).await });
         Box::pin(async move {
@@ -117,7 +114,7 @@ impl Backend for TrustedProcess {
         self.daemon.changes()
     }
 
-    fn ended(&self) -> BoxFuture<()> {
+    fn ended(&self) -> Pending<()> {
         let daemon = self.daemon.clone();
         Box::pin(async move { daemon.ended().await })
     }

@@ -7,7 +7,7 @@ mod details;
 mod facts;
 
 use super::text;
-use ironcurtain_daemon::consent::{Consequence, Lifetime, Piece, Preview, Question};
+use ironcurtain_daemon::consent::{Consequence, Lifetime, Piece, Preview, Question, visible};
 use std::path::Path;
 use std::time::Duration;
 
@@ -221,10 +221,9 @@ fn line(consequence: &Consequence, home: &Path) -> LineView {
     }
 }
 
-/// A text of the agent's within a line of ours. One of several words is quoted, since it could go on as ours do.
+/// A text of the agent's within a line of ours.
 fn quoted(said: &str, limit: usize) -> String {
-    let said = text::clip(&text::line(said), limit);
-    if said.contains(char::is_whitespace) { format!("\u{201c}{said}\u{201d}") } else { said }
+    visible::quoted(&text::clip(&text::line(said), limit))
 }
 
 fn argument(name: &str, value: &str) -> LineView {

@@ -10,7 +10,7 @@ const SESSIONS: usize = 12;
 
 /// What the menu is made of.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct TrayState {
+pub(crate) struct Facts {
     /// State of the trusted process, once it is known.
     pub(crate) status: Option<StatusView>,
     /// Live sessions.
@@ -26,28 +26,28 @@ pub(crate) struct TrayMenu {
     pub(crate) tooltip: String,
     /// Text beside the icon: the count of questions, or nothing.
     pub(crate) badge: String,
-    pub(crate) entries: Vec<MenuEntry>,
+    pub(crate) entries: Vec<Entry>,
 }
 
 /// One line of the menu.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum MenuEntry {
+pub(crate) enum Entry {
     Line(String),
     Separator,
-    Press { text: String, action: MenuAction },
-    Sub { text: String, presses: Vec<(String, MenuAction)> },
+    Press { text: String, choice: Choice },
+    Sub { text: String, presses: Vec<(String, Choice)> },
 }
 
 /// What a press asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum MenuAction {
+pub(crate) enum Choice {
     Questions,
     End { session: String },
     Open,
     Quit,
 }
 
-impl MenuAction {
+impl Choice {
     /// The id the menu carries.
     pub(crate) fn id(&self) -> String {
         match self {
@@ -58,7 +58,7 @@ impl MenuAction {
         }
     }
 
-    /// The action of an id, if it is one of ours.
+    /// The choice of an id, if it is one of ours.
     pub(crate) fn from_id(id: &str) -> Option<Self> {
         match id {
             "questions" => Some(Self::Questions),
@@ -70,54 +70,51 @@ impl MenuAction {
 }
 
 impl TrayMenu {
-    pub(crate) fn new(state: &TrayState) -> Self {
-        let protection = protection(state);
-        let headline = headline(protection, state);
-        let mut entries = vec![MenuEntry::Line(headline.clone()), MenuEntry::Separator];
-        entries.push(if state.questions == 0 {
-            MenuEntry::Line("No questions".to_owned())
+    pub(crate) fn new(facts: &Facts) -> Self {
+        let protection = protection(facts);
+        let state = state(protection, facts);
+        let mut entries = vec![Entry::Line(state.clone()), Entry::Separator];
+        entries.push(if facts.questions == 0 {
+            Entry::Line("No questions".to_owned())
         } else {
-            MenuEntry::Press {
-                text: format!("Questions ({})", state.questions),
-                action: MenuAction::Questions,
-            }
+            Entry::Press { text: format!("Questions ({})", facts.questions), choice: Choice::Questions }
         });
-        entries.push(sessions(&state.sessions));
-        entries.push(MenuEntry::Separator);
-        entries.push(MenuEntry::Press { text: "Open IronCurtain".to_owned(), action: MenuAction::Open });
-        entries.push(MenuEntry::Press { text: quit(state.sessions.len()), action: MenuAction::Quit });
-        let badge = if state.questions == 0 { String::new() } else { state.questions.to_string() };
-        Self { protection, tooltip: format!("IronCurtain: {headline}"), badge, entries }
+        entries.push(sessions(&facts.sessions));
+        entries.push(Entry::Separator);
+        entries.push(Entry::Press { text: "Open IronCurtain".to_owned(), choice: Choice::Open });
+        entries.push(Entry::Press { text: quit(facts.sessions.len()), choice: Choice::Quit });
+        let badge = if facts.questions == 0 { String::new() } else { facts.questions.to_string() };
+        Self { protection, tooltip: format!("IronCurtain: {state}"), badge, entries }
     }
 }
 
 /// Trouble is shown before questions: while something is wrong, an answer may not help.
-fn protection(state: &TrayState) -> Protection {
-    match &state.status {
+fn protection(facts: &Facts) -> Protection {
+    match &facts.status {
         None => Protection::Degraded,
         Some(status) if status.protection == Protection::Degraded => Protection::Degraded,
-        Some(_) if state.questions > 0 => Protection::Asking,
+        Some(_) if facts.questions > 0 => Protection::Asking,
         Some(_) => Protection::Protecting,
     }
 }
 
-fn headline(protection: Protection, state: &TrayState) -> String {
+fn state(protection: Protection, facts: &Facts) -> String {
     match protection {
-        Protection::Protecting if state.sessions.is_empty() => "Protecting, no agent connected".to_owned(),
-        Protection::Protecting => format!("Protecting {}", count(state.sessions.len(), "session")),
-        Protection::Asking if state.questions == 1 => "1 question waits for you".to_owned(),
-        Protection::Asking => format!("{} questions wait for you", state.questions),
+        Protection::Protecting if facts.sessions.is_empty() => "Protecting, no agent connected".to_owned(),
+        Protection::Protecting => format!("Protecting {}", count(facts.sessions.len(), "session")),
+        Protection::Asking if facts.questions == 1 => "1 question waits for you".to_owned(),
+        Protection::Asking => format!("{} questions wait for you", facts.questions),
         Protection::Degraded => {
-            let trouble = state.status.as_ref().and_then(|status| status.troubles.first());
+            let trouble = facts.status.as_ref().and_then(|status| status.troubles.first());
             let words = trouble.map_or_else(|| "not ready yet".to_owned(), |trouble| text::line(trouble));
             format!("Something is wrong: {}", text::clip(&words, 120))
         }
     }
 }
 
-fn sessions(sessions: &[SessionView]) -> MenuEntry {
+fn sessions(sessions: &[SessionView]) -> Entry {
     if sessions.is_empty() {
-        return MenuEntry::Line("No sessions".to_owned());
+        return Entry::Line("No sessions".to_owned());
     }
     let presses = sessions
         .iter()
@@ -125,10 +122,10 @@ fn sessions(sessions: &[SessionView]) -> MenuEntry {
         .map(|session| {
             let who = text::name(&session.client.name);
             let text = format!("End {who} \u{2192} {}", text::name(&session.server));
-            (mnemonics_off(&text), MenuAction::End { session: session.id.clone() })
+            (mnemonics_off(&text), Choice::End { session: session.id.clone() })
         })
         .collect();
-    MenuEntry::Sub { text: format!("Sessions ({})", sessions.len()), presses }
+    Entry::Sub { text: format!("Sessions ({})", sessions.len()), presses }
 }
 
 fn quit(sessions: usize) -> String {
@@ -154,21 +151,21 @@ mod tests {
 
     #[test]
     fn at_rest() {
-        let state = TrayState { status: Some(status(Protection::Protecting, &[])), ..TrayState::default() };
+        let facts = Facts { status: Some(status(Protection::Protecting, &[])), ..Facts::default() };
         assert_eq!(
-            TrayMenu::new(&state),
+            TrayMenu::new(&facts),
             TrayMenu {
                 protection: Protection::Protecting,
                 tooltip: "IronCurtain: Protecting, no agent connected".into(),
                 badge: String::new(),
                 entries: vec![
-                    MenuEntry::Line("Protecting, no agent connected".into()),
-                    MenuEntry::Separator,
-                    MenuEntry::Line("No questions".into()),
-                    MenuEntry::Line("No sessions".into()),
-                    MenuEntry::Separator,
-                    MenuEntry::Press { text: "Open IronCurtain".into(), action: MenuAction::Open },
-                    MenuEntry::Press { text: "Quit".into(), action: MenuAction::Quit },
+                    Entry::Line("Protecting, no agent connected".into()),
+                    Entry::Separator,
+                    Entry::Line("No questions".into()),
+                    Entry::Line("No sessions".into()),
+                    Entry::Separator,
+                    Entry::Press { text: "Open IronCurtain".into(), choice: Choice::Open },
+                    Entry::Press { text: "Quit".into(), choice: Choice::Quit },
                 ],
             }
         );
@@ -176,34 +173,34 @@ mod tests {
 
     #[test]
     fn with_two_sessions_and_a_question() {
-        let state = TrayState {
+        let facts = Facts {
             status: Some(status(Protection::Asking, &[])),
             sessions: vec![session("s1", "Claude Code", "filesystem"), session("s2", "R&D", "git")],
             questions: 1,
         };
         assert_eq!(
-            TrayMenu::new(&state),
+            TrayMenu::new(&facts),
             TrayMenu {
                 protection: Protection::Asking,
                 tooltip: "IronCurtain: 1 question waits for you".into(),
                 badge: "1".into(),
                 entries: vec![
-                    MenuEntry::Line("1 question waits for you".into()),
-                    MenuEntry::Separator,
-                    MenuEntry::Press { text: "Questions (1)".into(), action: MenuAction::Questions },
-                    MenuEntry::Sub {
+                    Entry::Line("1 question waits for you".into()),
+                    Entry::Separator,
+                    Entry::Press { text: "Questions (1)".into(), choice: Choice::Questions },
+                    Entry::Sub {
                         text: "Sessions (2)".into(),
                         presses: vec![
                             (
                                 "End Claude Code \u{2192} filesystem".into(),
-                                MenuAction::End { session: "s1".into() }
+                                Choice::End { session: "s1".into() }
                             ),
-                            ("End R&&D \u{2192} git".into(), MenuAction::End { session: "s2".into() }),
+                            ("End R&&D \u{2192} git".into(), Choice::End { session: "s2".into() }),
                         ],
                     },
-                    MenuEntry::Separator,
-                    MenuEntry::Press { text: "Open IronCurtain".into(), action: MenuAction::Open },
-                    MenuEntry::Press { text: "Quit (ends 2 sessions)".into(), action: MenuAction::Quit },
+                    Entry::Separator,
+                    Entry::Press { text: "Open IronCurtain".into(), choice: Choice::Open },
+                    Entry::Press { text: "Quit (ends 2 sessions)".into(), choice: Choice::Quit },
                 ],
             }
         );
@@ -211,35 +208,26 @@ mod tests {
 
     #[test]
     fn trouble_comes_before_questions() {
-        let state = TrayState {
+        let facts = Facts {
             status: Some(status(Protection::Degraded, &["the audit log cannot be written"])),
             sessions: vec![],
             questions: 3,
         };
-        let menu = TrayMenu::new(&state);
+        let menu = TrayMenu::new(&facts);
         assert_eq!(
             (menu.protection, menu.tooltip.as_str(), menu.badge.as_str()),
             (Protection::Degraded, "IronCurtain: Something is wrong: the audit log cannot be written", "3")
         );
-        assert_eq!(
-            TrayMenu::new(&TrayState::default()).protection,
-            Protection::Degraded,
-            "unknown is not fine"
-        );
+        assert_eq!(TrayMenu::new(&Facts::default()).protection, Protection::Degraded, "unknown is not fine");
     }
 
     #[test]
     fn ids_name_their_choice() {
-        let all = [
-            MenuAction::Questions,
-            MenuAction::End { session: "s:1".into() },
-            MenuAction::Open,
-            MenuAction::Quit,
-        ];
-        for action in all {
-            assert_eq!(MenuAction::from_id(&action.id()), Some(action));
+        let all = [Choice::Questions, Choice::End { session: "s:1".into() }, Choice::Open, Choice::Quit];
+        for choice in all {
+            assert_eq!(Choice::from_id(&choice.id()), Some(choice));
         }
-        assert_eq!(MenuAction::from_id("else"), None);
+        assert_eq!(Choice::from_id("else"), None);
     }
 
     fn status(protection: Protection, troubles: &[&str]) -> StatusView {

@@ -13,16 +13,16 @@ use tokio::sync::watch;
 pub struct Proxy {
     /// The server behind it, for the record.
     pub server: String,
-    /// The hosts that may be reached. They may change at any time: connections that it no longer allows are cut. When its sender is
+    /// What may be reached. It may change at any time: connections that it no longer allows are cut. When its sender is
     /// gone, so is every permission.
     pub rules: watch::Receiver<Arc<HostRules>>,
-    /// The one who is asked about what the rules do not know; without anybody, it is refused.
+    /// Who is asked about what the rules do not know; without anybody, it is refused.
     pub ask: Option<Arc<dyn AskHost>>,
-    /// The record that decisions are written to.
+    /// Where decisions are written down.
     pub record: Arc<dyn Record>,
-    /// The resolver of names.
+    /// Who knows the addresses of names.
     pub resolve: Arc<dyn Resolve>,
-    /// The count of open connections.
+    /// Where open connections are counted.
     pub connections: Connections,
     /// The bounds.
     pub limits: ProxyLimits,

@@ -13,7 +13,7 @@ use std::net::IpAddr;
 /// The ports of an allowed entry that spells none.
 const USUAL_PORTS: [u16; 2] = [80, 443];
 
-/// The hosts that one server may reach.
+/// What one server may reach.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct HostRules {
     denied: Vec<Entry>,
@@ -27,11 +27,11 @@ pub struct HostRules {
 pub struct GrantedHost {
     /// Names the grant wherever grants are listed.
     pub id: String,
-    /// The target that it opens.
+    /// What it opens.
     pub target: HostPort,
 }
 
-/// The decision of the rules on a target.
+/// What the rules say of a target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use]
 pub enum HostDecision {
@@ -49,12 +49,12 @@ pub enum HostDecision {
     },
     /// Yes.
     Allow {
-        /// The entry, or grant, that allows it.
+        /// What allows it.
         by: PermittedBy,
     },
 }
 
-/// The grounds on which a connection is allowed.
+/// What allowed a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PermittedBy {
     /// An allowed entry, as it was written.
@@ -65,7 +65,7 @@ pub enum PermittedBy {
     Once,
 }
 
-/// The reasons why a pattern is refused.
+/// Why a pattern is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RuleError {
     /// A whole URL, or part of one.
@@ -83,9 +83,9 @@ pub enum RuleError {
     /// An address in an unusual notation.
     #[error("`{pattern}` is an address: write it as `{canonical}`")]
     Notation {
-        /// The text as written.
+        /// What was written.
         pattern: String,
-        /// The spelling that is meant.
+        /// How it is written.
         canonical: String,
     },
     /// A name without a dot.
@@ -136,7 +136,7 @@ impl HostRules {
         Self { granted, ..self.clone() }
     }
 
-    /// True when nothing can ever be reached, so that no proxy is needed.
+    /// Whether nothing can ever be reached, so that no proxy is needed.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.allowed.is_empty() && self.granted.is_empty() && !self.ask_unknown
@@ -162,7 +162,7 @@ impl HostRules {
         }
     }
 
-    /// True when an open connection may stay. What was allowed once needs no rule, and no rule against it.
+    /// Whether an open connection may stay. What was allowed once needs no rule, and no rule against it.
     #[must_use]
     pub fn still_allows(&self, target: &HostPort, by: &PermittedBy) -> bool {
         match self.judge(target) {
@@ -172,7 +172,7 @@ impl HostRules {
         }
     }
 
-    /// True when a name that was resolved to this address is denied by that.
+    /// Whether a name that was resolved to this address is denied by that.
     #[must_use]
     pub fn denies_address(&self, address: IpAddr, port: u16) -> bool {
         self.denied
@@ -180,7 +180,7 @@ impl HostRules {
             .any(|entry| entry.denies(&HostPort { host: Host::Address(address.to_canonical()), port }))
     }
 
-    /// True when an address that is not public may be dialled for a target: it is spelled out itself, or it is loopback and
+    /// Whether an address that is not public may be dialled for a target: it is spelled out itself, or it is loopback and
     /// the target is `localhost`.
     #[must_use]
     pub fn spells_out(&self, target: &HostPort, address: IpAddr) -> bool {

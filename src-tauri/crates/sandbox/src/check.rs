@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     client::ControlClient,
-    control::SandboxEvent,
+    control::Event,
     launch::launch,
-    spec::{NetworkAccess, ResourceLimits, Spec, View},
+    spec::{Limits, Network, Spec, View},
     state::StateDir,
 };
 
@@ -25,17 +25,17 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// The folder of the state that a trial may write to, and does not.
 const TRIAL: &str = "trial";
 
-/// The ability of this machine to make sandboxes.
+/// What this machine can do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Availability {
-    /// True when a sandbox was launched just now.
+    /// Whether a sandbox was launched just now.
     pub usable: bool,
-    /// The things that are missing, one sentence each.
+    /// What is missing, one sentence each.
     pub missing: Vec<String>,
     /// The command a person can run to get what is missing, where there is one.
     pub fix_command: Option<String>,
-    /// The things that work, but not as well as they should.
+    /// What works, but not as well as it should.
     pub warnings: Vec<String>,
 }
 
@@ -50,7 +50,7 @@ pub(crate) fn check_with_limits(
     supervisor_program: &Path,
     state_dir: &str,
     allow_root: bool,
-) -> (Availability, Option<SandboxEvent>) {
+) -> (Availability, Option<Event>) {
     let facts = Facts::find();
     let mut found = facts.judge();
     match try_it(supervisor_program, state_dir, allow_root) {
@@ -67,7 +67,7 @@ pub(crate) fn check_with_limits(
     }
 }
 
-fn try_it(supervisor_program: &Path, state_dir: &str, allow_root: bool) -> io::Result<SandboxEvent> {
+fn try_it(supervisor_program: &Path, state_dir: &str, allow_root: bool) -> io::Result<Event> {
     StateDir::open(state_dir, getuid().as_raw())?.below(TRIAL)?;
     let spec = Spec {
         argv: vec!["true".into()],
@@ -75,31 +75,31 @@ fn try_it(supervisor_program: &Path, state_dir: &str, allow_root: bool) -> io::R
         cwd: None,
         view: View::Roots { session_dir: format!("{state_dir}/{TRIAL}"), programs: vec![] },
         mounts: vec![],
-        network: NetworkAccess::None,
+        network: Network::None,
         unix_sockets: false,
         closed: vec![],
         kept: vec![],
-        limits: ResourceLimits { cpu: Some(100), ..ResourceLimits::default() },
+        limits: Limits { cpu: Some(100), ..Limits::default() },
         state_dir: state_dir.to_owned(),
         allow_root,
     };
     let launched = launch(&spec, supervisor_program, |_| ()).map_err(io::Error::other)?;
     let mut control = ControlClient::new(launched.control, PATIENCE)?;
-    let mut next = |expected: fn(&SandboxEvent) -> bool| {
+    let mut next = |expected: fn(&Event) -> bool| {
         let event = control.event()?;
         if expected(&event) { Ok(event) } else { Err(io::Error::other(otherwise(event))) }
     };
-    next(|event| *event == SandboxEvent::Started)?;
-    let limited = next(|event| matches!(event, SandboxEvent::Limited { .. }))?;
-    next(|event| *event == SandboxEvent::Exited { status: 0 })?;
+    next(|event| *event == Event::Started)?;
+    let limited = next(|event| matches!(event, Event::Limited { .. }))?;
+    next(|event| *event == Event::Exited { status: 0 })?;
     Ok(limited)
 }
 
-fn otherwise(event: SandboxEvent) -> String {
+fn otherwise(event: Event) -> String {
     match event {
-        SandboxEvent::Failed { reason } => reason,
-        SandboxEvent::Exited { status } => format!("a trial ended with status {status}"),
-        SandboxEvent::Started | SandboxEvent::Limited { .. } | SandboxEvent::Uncovered { .. } => {
+        Event::Failed { reason } => reason,
+        Event::Exited { status } => format!("a trial ended with status {status}"),
+        Event::Started | Event::Limited { .. } | Event::Uncovered { .. } => {
             format!("a trial went otherwise: {event:?}")
         }
     }

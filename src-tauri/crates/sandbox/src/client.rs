@@ -9,13 +9,13 @@ use std::{
     time::Duration,
 };
 
-use crate::control::{ControlAnswer, ControlOp, ControlRequest, FromSupervisor, SandboxEvent};
+use crate::control::{Answer, ControlOp, ControlRequest, Event, FromSupervisor};
 
 /// The asking side of a control stream.
 #[derive(Debug)]
 pub struct ControlClient {
     lines: BufReader<UnixStream>,
-    events: VecDeque<SandboxEvent>,
+    events: VecDeque<Event>,
     last_id: u64,
 }
 
@@ -28,7 +28,7 @@ impl ControlClient {
     }
 
     /// Asks and waits for the answer.
-    pub fn ask(&mut self, op: ControlOp) -> io::Result<ControlAnswer> {
+    pub fn ask(&mut self, op: ControlOp) -> io::Result<Answer> {
         self.last_id += 1;
         let request = ControlRequest { id: self.last_id, op };
         let mut line = serde_json::to_vec(&request)?;
@@ -49,12 +49,12 @@ impl ControlClient {
     }
 
     /// The events that have come with the answers so far, and nobody has taken yet.
-    pub fn told(&mut self) -> Vec<SandboxEvent> {
+    pub fn told(&mut self) -> Vec<Event> {
         self.events.drain(..).collect()
     }
 
     /// The next event, in the order they happened.
-    pub fn event(&mut self) -> io::Result<SandboxEvent> {
+    pub fn event(&mut self) -> io::Result<Event> {
         if let Some(event) = self.events.pop_front() {
             return Ok(event);
         }

@@ -25,7 +25,7 @@ pub struct Launched {
     pub pid: u32,
     /// Kills the sandbox.
     pub kill: KillHandle,
-    /// The source of the proxy's listener.
+    /// Where the proxy's listener comes from.
     pub egress: Option<Egress>,
 }
 
@@ -58,7 +58,7 @@ impl KillHandle {
     }
 }
 
-/// The end of a supervisor.
+/// How a supervisor ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ended {
     /// The server's exit status (128 + signal), when the supervisor ended by itself.
@@ -67,17 +67,17 @@ pub struct Ended {
     pub signal: Option<i32>,
 }
 
-/// The ability of this machine to make sandboxes.
+/// What this machine can do.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Availability {
-    /// True when a sandbox was launched just now.
+    /// Whether a sandbox was launched just now.
     pub usable: bool,
-    /// The things that are missing, one sentence each.
+    /// What is missing, one sentence each.
     pub missing: Vec<String>,
     /// The command a person can run to get what is missing, where there is one.
     pub fix_command: Option<String>,
-    /// The things that work, but not as well as they should.
+    /// What works, but not as well as it should.
     pub warnings: Vec<String>,
 }
 

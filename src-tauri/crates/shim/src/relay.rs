@@ -2,7 +2,7 @@
 
 use crate::connect::can_be_handed_over;
 use crate::refuse;
-use ironcurtain_protocol::{QuestionNote, StdioMode, read_frame};
+use ironcurtain_protocol::{Note, Stdio, read_frame};
 use std::collections::BTreeSet;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::Shutdown;
@@ -11,10 +11,10 @@ use std::process::ExitCode;
 use std::thread;
 
 /// How this process's standard input and output can reach the daemon.
-pub fn how() -> StdioMode {
+pub fn how() -> Stdio {
     let both =
         cfg!(target_os = "linux") && can_be_handed_over(io::stdin()) && can_be_handed_over(io::stdout());
-    if both { StdioMode::HandedOver } else { StdioMode::Relayed }
+    if both { Stdio::HandedOver } else { Stdio::Relayed }
 }
 
 /// Lets go of standard input, and waits until the daemon ends the session.
@@ -35,10 +35,10 @@ pub fn wait(stream: &UnixStream) -> ExitCode {
 fn follow(mut notes: impl BufRead) -> BTreeSet<String> {
     let mut asking = BTreeSet::new();
     // Any end of the notes is the end of the session.
-    while let Ok(note) = read_frame::<QuestionNote>(&mut notes) {
+    while let Ok(note) = read_frame::<Note>(&mut notes) {
         match note {
-            QuestionNote::Asking { request } => asking.insert(request),
-            QuestionNote::Settled { request } => asking.remove(&request),
+            Note::Asking { request } => asking.insert(request),
+            Note::Settled { request } => asking.remove(&request),
         };
     }
     asking

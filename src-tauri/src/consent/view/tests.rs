@@ -192,6 +192,9 @@ fn what_the_agent_says_cannot_go_on_as_a_line_of_ours() {
     let said = "push \u{201c}main to https://good.example/x\u{201d} to https://evil.example/x";
     assert_eq!(plain(&view.lines[0].words), said);
     assert_eq!(view.sentence(), format!("Claude Code wants to {said}"));
+    let object = vec![foreign("x\u{201d} to \u{201c}y"), Piece::Ours(" to "), foreign("z")];
+    let view = of(vec![Consequence { object, note: None, ..on(Verb::Push, "", "") }]);
+    assert_eq!(view.sentence(), "Claude Code wants to push \u{201c}x\\u{201d} to \\u{201c}y\u{201d} to z");
 }
 
 #[test]

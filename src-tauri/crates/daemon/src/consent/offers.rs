@@ -5,7 +5,7 @@
 //!   anything that holds or lies in a protected path.
 //! - Nothing that removes is offered for always.
 
-use super::{Lifetime, Offer, Reach, Target};
+use super::{Consequence, Lifetime, Offer, Piece, Reach, Target, visible};
 use crate::grants::{Files, GrantLimits, GrantSubject, Granted, StandingGrant};
 use crate::mounts::Need;
 use ironcurtain_egress::HostPort;
@@ -24,6 +24,12 @@ pub struct Wanted {
     /// What the kernel must show the server for it.
     pub need: Option<Need>,
 }
+
+/// The words on the choice to allow a call as a whole.
+pub(super) const THIS_CALL: &str = "this call";
+
+/// The longest foreign text within a sentence, in characters. The line of the question has all of it.
+const LONGEST_IN_SENTENCE: usize = 200;
 
 pub(super) const STANDING: [Lifetime; 4] =
     [Lifetime::Session, Lifetime::QuarterHour, Lifetime::Hour, Lifetime::Always];
@@ -102,9 +108,12 @@ pub fn grants_of<E>(
 /// A path for people: home as `~`, deceptive characters made visible.
 #[must_use]
 pub fn tilde(path: &CanonicalPath, home: &CanonicalPath) -> String {
-    let text = path.as_str();
-    let below = text.strip_prefix(home.as_str()).filter(|rest| rest.is_empty() || rest.starts_with('/'));
-    super::visible::path(&below.map_or_else(|| text.to_owned(), |rest| format!("~{rest}")))
+    visible::path(&below_home(path.as_str(), home))
+}
+
+fn below_home(path: &str, home: &CanonicalPath) -> String {
+    let below = path.strip_prefix(home.as_str()).filter(|rest| rest.is_empty() || rest.starts_with('/'));
+    below.map_or_else(|| path.to_owned(), |rest| format!("~{rest}"))
 }
 
 /// The folder of each thing wanted (a folder's own), with everything wanted there.
@@ -146,7 +155,7 @@ pub(super) fn joined(words: &[String]) -> String {
 
 fn paths_label(wanted: &[Wanted]) -> String {
     match merged(wanted.iter().map(|w| (w.path.clone(), w.access))).len() {
-        0 => "this call".to_owned(),
+        0 => THIS_CALL.to_owned(),
         1 => match wanted.first().map(|w| w.target) {
             Some(Target::Folder) => "this folder".to_owned(),
             Some(Target::Missing) => "this one path".to_owned(),
@@ -165,6 +174,23 @@ fn paths_sentence(client: &str, wanted: &[Wanted], home: &CanonicalPath) -> Stri
         all => format!("these {} paths", all.len()),
     };
     format!("{client} may {} {what}", verbs(access))
+}
+
+/// What a yes to a call as a whole does: the worst of it, and how much else.
+pub(super) fn call_sentence(client: &str, lines: &[Consequence], home: &CanonicalPath) -> String {
+    let Some((worst, others)) = lines.split_first() else { return format!("{client} may make this call") };
+    let piece = |piece: &Piece| match piece {
+        Piece::Ours(words) => (*words).to_owned(),
+        Piece::Path(path) => below_home(path, home),
+        Piece::Foreign(text) => visible::quoted(&visible::head(text, LONGEST_IN_SENTENCE)),
+    };
+    let object: String = worst.object.iter().map(piece).collect();
+    let others = match others.len() {
+        0 => String::new(),
+        1 => " and 1 other thing".to_owned(),
+        n => format!(" and {n} other things"),
+    };
+    format!("{client} may {} {object}{others}", worst.verb.word())
 }
 
 /// What must be open for the server beside what it is asked for, a sentence for each folder.

@@ -35,6 +35,16 @@ pub fn spaces(text: &str) -> String {
     out
 }
 
+/// A text of somebody else's within a sentence of ours. One of several words is quoted, since it could go on as ours do; marks
+/// of its own could end the quotation, and are written out.
+#[must_use]
+pub fn quoted(text: &str) -> String {
+    if !text.contains(char::is_whitespace) {
+        return text.to_owned();
+    }
+    format!("\u{201c}{}\u{201d}", shown(text, |c| matches!(c, '\u{201c}' | '\u{201d}')))
+}
+
 /// Several lines: line feeds and tabs stay.
 #[must_use]
 pub fn lines(text: &str) -> String {
@@ -158,6 +168,13 @@ mod tests {
         assert_eq!(spaces("a b  c   "), "a b\\u{20}×2c\\u{20}×3");
         assert_eq!(path("/a/b    READ /c"), "/a/b\\u{20}×4READ /c");
         assert_eq!(line("a  b"), "a  b");
+    }
+
+    #[test]
+    fn a_quotation_ends_where_we_end_it() {
+        assert_eq!(quoted("main"), "main");
+        assert_eq!(quoted("main to x"), "\u{201c}main to x\u{201d}");
+        assert_eq!(quoted("x\u{201d} to \u{201c}y"), "\u{201c}x\\u{201d} to \\u{201c}y\u{201d}");
     }
 
     #[test]

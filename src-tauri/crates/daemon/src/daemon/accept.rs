@@ -8,7 +8,7 @@ use crate::listener::{ClientStdio, Listener, Peer};
 use crate::services::Services;
 use crate::session::Session;
 use ironcurtain_audit::{CallResult, Entry, Event};
-use ironcurtain_protocol::{Purpose, RefusalCode, ShimHello, StdioMode};
+use ironcurtain_protocol::{Purpose, RefusalCode, ShimHello, Stdio as StdioKind};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinSet;
@@ -98,8 +98,8 @@ async fn serve_session(state: Arc<DaemonState>, mut peer: Peer, shim: ShimHello)
         }
     };
     let stdio = match shim.stdio {
-        StdioMode::HandedOver => peer.take_stdio().map(Some),
-        StdioMode::Relayed => Ok(None),
+        StdioKind::HandedOver => peer.take_stdio().map(Some),
+        StdioKind::Relayed => Ok(None),
     };
     let stdio = match stdio {
         Ok(stdio) => stdio,

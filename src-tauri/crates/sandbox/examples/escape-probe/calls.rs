@@ -22,9 +22,9 @@ pub(crate) fn act(words: &[&str]) -> Option<Outcome> {
     })
 }
 
-type ControlAnswer = Result<i64, Box<dyn std::error::Error>>;
+type Answer = Result<i64, Box<dyn std::error::Error>>;
 
-fn call(name: &str) -> ControlAnswer {
+fn call(name: &str) -> Answer {
     let own = || -> Result<OwnedFd, Box<dyn std::error::Error>> {
         // SAFETY: makes a descriptor.
         descriptor(unsafe { libc::syscall(libc::SYS_pidfd_open, libc::getpid(), 0) })

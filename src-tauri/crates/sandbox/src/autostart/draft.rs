@@ -15,7 +15,7 @@ use rustix::{
     io::Errno,
 };
 
-use super::{raw::raw, stamp::Stamp};
+use super::{baseline::Stamp, raw::raw};
 
 /// How long git's lock is waited for.
 const PATIENCE: Duration = Duration::from_millis(200);

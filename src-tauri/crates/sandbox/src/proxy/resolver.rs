@@ -6,12 +6,12 @@ use ironcurtain_egress::{BoxFuture, Resolve, SystemResolver};
 use ironcurtain_sandbox::AddressRange;
 
 /// The machine's resolver, less what is denied.
-pub(crate) struct FilteredResolver {
+pub(crate) struct Outside {
     pub(crate) denied: Vec<AddressRange>,
     pub(crate) resolver: SystemResolver,
 }
 
-impl Resolve for FilteredResolver {
+impl Resolve for Outside {
     fn resolve<'a>(&'a self, name: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>> {
         Box::pin(async move {
             let mut found = self.resolver.resolve(name).await?;

@@ -1,18 +1,18 @@
 //! The rules of a profile, one after the other.
 
 use super::{EVERYTHING, SYSTEM, Seatbelt};
-use crate::spec::{Mount, MountAccess, View};
+use crate::spec::{Access, Mount, View};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A profile in the making.
 pub(super) struct Rules {
     profile: String,
     parameters: Vec<(String, String)>,
-    /// The number of parameters of each kind.
+    /// How many parameters there are of each kind.
     counts: BTreeMap<&'static str, usize>,
 }
 
-/// The rule about one path and all below it, in the order of rules about the same path.
+/// What is said about one path and all below it, in the order of rules about the same path.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Say {
     Read,
@@ -121,10 +121,10 @@ impl Rules {
     }
 }
 
-fn of(access: MountAccess) -> Say {
+fn of(access: Access) -> Say {
     match access {
-        MountAccess::ReadOnly => Say::Read,
-        MountAccess::ReadWrite => Say::Write,
+        Access::ReadOnly => Say::Read,
+        Access::ReadWrite => Say::Write,
     }
 }
 

@@ -3,38 +3,43 @@
 //! - Bubblewrap sets up while what is closed is found and what is mounted first is prepared.
 //! - INVARIANT: the server starts when all of that is done, and every mask is in place. If any of it fails, bubblewrap ends.
 
-use std::{collections::BTreeMap, io};
+use std::{collections::BTreeMap, io, os::fd::OwnedFd};
 
 use rustix::{
     event::{PollFd, Timespec, poll},
     process::{Pid, getgid, getuid},
 };
 
-use super::{
-    StartError,
-    bwrap::{Bwrap, InheritedDescriptors},
-    namespaces,
-    owner::Owner,
-};
+use super::{StartError, bwrap::Bwrap, namespaces, owner::Owner};
 use crate::{
-    cgroup::CgroupLimits,
-    control::{Enforcement, SandboxEvent},
-    host::{Host, RootEntry},
-    mount_plan::{Layout, MountPlan},
+    cgroup::Controlled,
+    control::{Enforcement, Event},
+    host::{Host, Top},
     mountinfo::MountInfo,
-    mounts::{InitialMounts, Mounts},
+    mounts::{First, Mounts},
     place::is_at_or_below,
+    shape::{Layout, Shape},
     spec::{Spec, View},
     state::StateDir,
 };
+
+/// What is handed on to bubblewrap, and let go when that has it.
+pub(super) struct Given {
+    /// The server's standard streams.
+    pub(super) streams: [OwnedFd; 3],
+    /// Where the proxy's listener is to go.
+    pub(super) egress: Option<OwnedFd>,
+    /// The door of a control group, and its limits.
+    pub(super) group: Option<(OwnedFd, Controlled)>,
+}
 
 /// Starts the server; the sandbox ends with `parent` if there is one. `closed` says what is not to be written in the writable
 /// paths of the view.
 pub(super) fn start(
     parent: Option<Pid>,
     spec: &Spec,
-    owner: &dyn Owner,
-    given: InheritedDescriptors,
+    owner: &Owner<'_>,
+    given: Given,
     closed: impl FnOnce(&Layout) -> io::Result<Vec<String>>,
 ) -> Result<(Bwrap, Mounts), StartError> {
     spec.validate()?;
@@ -45,14 +50,14 @@ pub(super) fn start(
     namespaces::enter(parent, uid, gid).map_err(StartError::Namespaces)?;
 
     // Bubblewrap starts while the host is looked at, and waits for its options.
-    let bwrap = Bwrap::start(spec, &given, MountPlan::default())?;
+    let bwrap = Bwrap::start(spec, &given, Shape::default())?;
     let state = StateDir::open(&spec.state_dir, uid.as_raw())?;
     let table = MountInfo::parse(&std::fs::read("/proc/self/mountinfo")?);
     let mut layout = Layout::of(spec, &table, &state.path().to_string_lossy())?;
     let host = Host::look(uid.is_root(), &spec.view)?;
     let controlled = given.group.as_ref().map(|(_, controlled)| *controlled).unwrap_or_default();
     let frame: Vec<String> = host.frame().map(|(path, _)| path.clone()).collect();
-    let hidden = layout.plan.hidden_within(&frame);
+    let hidden = layout.shape.hidden_within(&frame);
     let mut bwrap = if hidden.is_empty() {
         bwrap
     } else {
@@ -64,7 +69,7 @@ pub(super) fn start(
 
     let closed = closed(&layout)?;
     close(&mut layout, &closed, &spec.kept);
-    let mounts = mount_and_start(spec, layout, host, &mut bwrap, owner)?;
+    let mounts = furnish(spec, layout, host, &mut bwrap, owner)?;
     owner.say(&in_force(spec, controlled))?;
     Ok((bwrap, mounts))
 }
@@ -73,21 +78,20 @@ pub(super) fn start(
 fn close(layout: &mut Layout, closed: &[String], kept: &[String]) {
     layout.writable.retain(|root| !closed.iter().chain(kept).any(|closed| is_at_or_below(root, closed)));
     for root in &layout.writable {
-        layout.plan.close_in(root, closed);
-        layout.plan.keep_in(root, kept);
+        layout.shape.close_in(root, closed);
+        layout.shape.keep_in(root, kept);
     }
 }
 
 /// Mounts what is shown, and lets the server start.
-fn mount_and_start(
+fn furnish(
     spec: &Spec,
     layout: Layout,
     host: Host,
     bwrap: &mut Bwrap,
-    owner: &dyn Owner,
+    owner: &Owner<'_>,
 ) -> Result<Mounts, StartError> {
-    let frame =
-        host.frame().filter(|(_, top)| *top == RootEntry::There).map(|(path, _)| (path.clone(), false));
+    let frame = host.frame().filter(|(_, top)| *top == Top::There).map(|(path, _)| (path.clone(), false));
     let mut shown: BTreeMap<String, bool> = frame.collect();
     let first = first(spec, &layout, host);
     shown.extend(first.shown.clone());
@@ -97,7 +101,7 @@ fn mount_and_start(
         View::Roots { programs, .. } => layout.writable.contains(path) || programs.contains(path),
         View::HostRead { .. } => layout.writable.contains(path),
     });
-    let mut mounts = Mounts::new(sandbox, fixed, layout.plan, &shown)?;
+    let mut mounts = Mounts::new(sandbox, fixed, layout.shape, &shown)?;
     for mount in &spec.mounts {
         mounts.add(mount)?;
     }
@@ -107,11 +111,11 @@ fn mount_and_start(
         mounts.restore_masks()?;
     }
     bwrap.start_server(owner)?;
-    owner.say(&SandboxEvent::Started)?;
+    owner.say(&Event::Started)?;
     Ok(mounts)
 }
 
-/// True when there is news now.
+/// Whether there is news now.
 fn has_news(news: PollFd<'_>) -> io::Result<bool> {
     let mut polled = [news];
     poll(&mut polled, Some(&Timespec::default()))?;
@@ -119,8 +123,8 @@ fn has_news(news: PollFd<'_>) -> io::Result<bool> {
     Ok(!polled.revents().is_empty())
 }
 
-/// The mounts that are made when the frame is complete.
-fn first(spec: &Spec, layout: &Layout, host: Host) -> InitialMounts {
+/// What is mounted when bubblewrap is ready.
+fn first(spec: &Spec, layout: &Layout, host: Host) -> First {
     let own_tmp = spec.view.has_own_tmp();
     let on_tmp = layout.shown.iter().filter(|path| own_tmp && path.starts_with("/tmp/"));
     let read = host.rest().chain(&host.etc).chain(on_tmp);
@@ -130,24 +134,18 @@ fn first(spec: &Spec, layout: &Layout, host: Host) -> InitialMounts {
     };
     let read = read.chain(programs).map(|path| (path.clone(), false));
     let shown = read.chain(layout.writable.iter().map(|path| (path.clone(), true))).collect();
-    InitialMounts {
-        plan: layout.plan.clone(),
-        shown,
-        read_only_paths: host.read_only_paths,
-        masked: host.masked,
-        own_tmp,
-    }
+    First { shape: layout.shape.clone(), shown, frozen: host.frozen, masked: host.masked, own_tmp }
 }
 
-/// The limits in force, and what enforces each.
-fn in_force(spec: &Spec, group: CgroupLimits) -> SandboxEvent {
+/// Which limits hold, and by what.
+fn in_force(spec: &Spec, group: Controlled) -> Event {
     let by = |asked: bool, in_group: bool, otherwise| match (asked, in_group) {
         (false, _) => Enforcement::Unlimited,
         (true, true) => Enforcement::Cgroup,
         (true, false) => otherwise,
     };
     let of_processes = if getuid().is_root() { Enforcement::Unenforced } else { Enforcement::Sandbox };
-    SandboxEvent::Limited {
+    Event::Limited {
         memory: by(spec.limits.memory.is_some(), group.memory, Enforcement::Process),
         cpu: by(spec.limits.cpu.is_some(), group.cpu, Enforcement::Unenforced),
         processes: by(spec.limits.processes.is_some(), group.processes, of_processes),

@@ -225,12 +225,9 @@ fn what_a_yes_means_is_never_cut() {
     asked.also = vec![format!("Opens {folder}")];
     asked.offers[0].sentence = format!("claude may write {folder}");
     let lines = rows::question(&asked, &choices(&asked), 60);
-    let told = |label: &str| {
-        let mark = format!(" {label:<10} | ");
-        lines.iter().filter_map(|line| line.strip_prefix(&mark)).collect::<String>()
-    };
-    assert_eq!(told("means also"), asked.also[0]);
-    assert_eq!(told("a yes:"), asked.offers[0].sentence);
+    let told = |mark: &str| lines.iter().filter_map(|line| line.strip_prefix(mark)).collect::<String>();
+    assert_eq!(told(" means also | "), asked.also[0]);
+    assert_eq!(told(" a yes:     | "), asked.offers[0].sentence);
 }
 
 #[test]

@@ -1,40 +1,40 @@
 //! The questions that wait, and the one dialog that shows the first of them.
 //!
-//! - Runs on the main thread as one loop over commands; dialogs send commands back, so nothing is entered twice.
-//! - A question leaves the queue once: answered, withdrawn, or dropped, which denies.
+//! - Runs on the main thread as one loop over orders; dialogs send orders back, so nothing is entered twice.
+//! - A question leaves the desk once: answered, withdrawn, or dropped, which denies.
 
 use super::clock::Countdown;
 use super::dialog::Dialog;
 use super::notice::Notices;
 use super::view::{ConsentView, plain};
-use super::{AnswerSink, Command, DialogResult, LoopParts, PendingQuestion};
+use super::{Order, Outlet, SeatParts, Verdict, Waiting};
 use ironcurtain_daemon::consent::Question;
 use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::time::Instant;
 use tokio::sync::{mpsc, watch};
 
-pub(super) struct DialogQueue {
+pub(super) struct Desk {
     home: PathBuf,
-    to_self: mpsc::WeakUnboundedSender<Command>,
-    publish: watch::Sender<Vec<PendingQuestion>>,
+    to_self: mpsc::WeakUnboundedSender<Order>,
+    publish: watch::Sender<Vec<Waiting>>,
     notices: Notices,
     /// The first is the one in the dialog.
-    queue: VecDeque<QueuedQuestion>,
+    queue: VecDeque<Entry>,
     dialog: Option<Dialog>,
 }
 
-struct QueuedQuestion {
+struct Entry {
     view: ConsentView,
-    sink: Box<dyn AnswerSink>,
+    outlet: Box<dyn Outlet>,
     countdown: Countdown,
 }
 
-impl DialogQueue {
+impl Desk {
     /// Serves until everyone who could ask is gone.
-    pub(super) async fn run(parts: LoopParts) {
-        let LoopParts { home, mut commands, to_self, waiting } = parts;
-        let mut queue = Self {
+    pub(super) async fn run(parts: SeatParts) {
+        let SeatParts { home, mut orders, to_self, waiting } = parts;
+        let mut desk = Self {
             home,
             to_self,
             publish: waiting,
@@ -42,19 +42,19 @@ impl DialogQueue {
             queue: VecDeque::new(),
             dialog: None,
         };
-        while let Some(command) = commands.recv().await {
-            queue.handle(command);
+        while let Some(order) = orders.recv().await {
+            desk.obey(order);
         }
     }
 
-    fn handle(&mut self, command: Command) {
-        match command {
-            Command::Ask(question, sink) => self.ask(&question, sink),
-            Command::Withdraw(id) => self.remove(&id, None),
-            Command::Decided(id, verdict) => self.remove(&id, Some(verdict)),
-            Command::Working(id) => self.prolong_all(&id),
-            Command::Unseen(id) => self.notify(&id),
-            Command::Raise => {
+    fn obey(&mut self, order: Order) {
+        match order {
+            Order::Ask(question, outlet) => self.ask(&question, outlet),
+            Order::Withdraw(id) => self.leave(&id, None),
+            Order::Decided(id, verdict) => self.leave(&id, Some(verdict)),
+            Order::Working(id) => self.work(&id),
+            Order::Unseen(id) => self.tell(&id),
+            Order::Raise => {
                 if let Some(dialog) = &self.dialog {
                     dialog.raise();
                 }
@@ -62,14 +62,14 @@ impl DialogQueue {
         }
     }
 
-    fn ask(&mut self, question: &Question, sink: Box<dyn AnswerSink>) {
+    fn ask(&mut self, question: &Question, outlet: Box<dyn Outlet>) {
         let view = ConsentView::new(question, &self.home);
         let countdown = Countdown::new(view.deadline, Instant::now());
-        self.queue.push_back(QueuedQuestion { view, sink, countdown });
+        self.queue.push_back(Entry { view, outlet, countdown });
         self.show();
     }
 
-    fn remove(&mut self, id: &str, verdict: Option<DialogResult>) {
+    fn leave(&mut self, id: &str, verdict: Option<Verdict>) {
         let Some(at) = self.queue.iter().position(|entry| entry.view.id == id) else { return };
         if at == 0
             && let Some(dialog) = self.dialog.take()
@@ -78,25 +78,25 @@ impl DialogQueue {
         }
         self.notices.close(id);
         if let Some(entry) = self.queue.remove(at)
-            && let Some(DialogResult::Answered(answer)) = verdict
+            && let Some(Verdict::Answered(answer)) = verdict
         {
-            entry.sink.answer(answer);
+            entry.outlet.answer(answer);
         }
         self.show();
     }
 
     /// Whoever works in the first dialog will come to the others: all of them wait longer.
-    fn prolong_all(&mut self, id: &str) {
+    fn work(&mut self, id: &str) {
         if self.queue.front().is_some_and(|first| first.view.id == id) {
             let now = Instant::now();
             for entry in &mut self.queue {
                 entry.countdown.work(now);
-                entry.sink.working();
+                entry.outlet.working();
             }
         }
     }
 
-    fn notify(&self, id: &str) {
+    fn tell(&self, id: &str) {
         if let Some(entry) = self.queue.iter().find(|entry| entry.view.id == id) {
             self.notices.show(id, &entry.view.sentence());
         }
@@ -121,8 +121,8 @@ impl DialogQueue {
     }
 }
 
-fn waiting(view: &ConsentView) -> PendingQuestion {
-    PendingQuestion {
+fn waiting(view: &ConsentView) -> Waiting {
+    Waiting {
         id: view.id.clone(),
         sentence: view.sentence(),
         line: view.lines.first().map(|line| plain(&line.words)),

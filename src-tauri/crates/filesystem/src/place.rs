@@ -15,13 +15,13 @@ use crate::error::ToolError;
 
 /// An open allowed directory and a path below it.
 #[derive(Debug)]
-pub(crate) struct ResolvedPath {
+pub(crate) struct Place {
     directory: Dir,
     below: PathBuf,
     path: PathBuf,
 }
 
-impl ResolvedPath {
+impl Place {
     /// Opens the allowed directory `base`, which is above the real path `path`.
     pub(crate) fn open(base: &Path, path: PathBuf) -> Result<Self, ToolError> {
         let directory = open_directory(base).map_err(|error| ToolError::io(error, "open", base))?;
