@@ -1,6 +1,7 @@
 //! `cargo xtask check`: what must hold before a commit, besides the tests.
 
 mod circles;
+mod doc_lines;
 mod documentation;
 mod layers;
 mod tidy;
@@ -30,11 +31,12 @@ pub(crate) fn run(scope: Scope) -> anyhow::Result<()> {
     let doc = [&["doc", "--workspace", "--no-deps"], app].concat();
     // A workspace of its own, which nothing else compiles.
     let fuzz = ["check", "--manifest-path", fuzz::MANIFEST, "--target-dir", "target/fuzz"];
-    let checks: [(&str, &dyn Fn() -> anyhow::Result<()>); 9] = [
+    let checks: [(&str, &dyn Fn() -> anyhow::Result<()>); 10] = [
         ("Tidiness", &tidy::check),
         ("Imports", &imports),
         ("Names of types", &type_names),
         ("Pages", &documentation::check),
+        ("Lines of documentation", &doc_lines::check),
         ("Formatting", &|| cargo(&["fmt", "--all", "--check"])),
         ("Lints", &|| cargo(&clippy)),
         ("Fuzz targets", &|| cargo(&fuzz)),
@@ -80,6 +82,13 @@ mod tests {
     #[test]
     fn imports_are_in_order_in_this_checkout() {
         if let Err(problem) = super::imports() {
+            panic!("{problem:#}");
+        }
+    }
+
+    #[test]
+    fn lines_of_documentation_are_in_order_in_this_checkout() {
+        if let Err(problem) = super::doc_lines::check() {
             panic!("{problem:#}");
         }
     }

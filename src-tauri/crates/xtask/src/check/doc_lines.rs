@@ -1,0 +1,58 @@
+//! A line of documentation begins with the thing: "The grants that ...", and not "What ...".
+//!
+//! - The help of the command line speaks to the person, and is left alone.
+
+use crate::{parts, process};
+use anyhow::{Context, bail};
+use std::process::Command;
+
+/// The words that no first line begins with.
+const REFUSED: [&str; 4] = ["What", "Whether", "Where", "How"];
+
+/// The first lines that still begin so. Mend some, and lower it; it never goes up.
+const STILL: usize = 0;
+
+/// Looks at every Rust file.
+pub(crate) fn check() -> anyhow::Result<()> {
+    let root = parts::root();
+    let mut list = Command::new("git");
+    list.current_dir(&root).args(["ls-files", "--cached", "--others", "--exclude-standard", "*.rs"]);
+    let files = process::answer(&mut list).context("`git` does not list the files")?;
+    let mut found = Vec::new();
+    for file in files.lines() {
+        let text = std::fs::read_to_string(root.join(file)).unwrap_or_default();
+        if !text.contains("clap::") {
+            let refused = first_words(&text).into_iter().filter(|(_, word)| REFUSED.contains(word));
+            found.extend(refused.map(|(number, word)| format!("{file}:{number}: `{word}`")));
+        }
+    }
+    if found.len() != STILL {
+        bail!("{} first lines do not begin with the thing, and {STILL} are known:\n{}", found.len(), found.join("\n"));
+    }
+    Ok(())
+}
+
+/// The first word of each block of documentation, with its line.
+fn first_words(text: &str) -> Vec<(usize, &str)> {
+    let mut words = Vec::new();
+    let mut inside = false;
+    for (number, line) in (1..).zip(text.lines().map(str::trim_start)) {
+        let said = line.strip_prefix("/// ").or_else(|| line.strip_prefix("//! "));
+        if let Some(said) = said.filter(|_| !inside) {
+            words.extend(said.split_whitespace().next().map(|word| (number, word)));
+        }
+        inside = said.is_some();
+    }
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_first_line_of_a_block_counts() {
+        let text = "//! Head.\n//!\n//! How more.\nfn a() {}\n\n    /// What it does\n    /// Where it goes\n    b();\n/// The c.\n";
+        assert_eq!(first_words(text), [(1, "Head."), (3, "How"), (6, "What"), (9, "The")]);
+    }
+}
