@@ -18,8 +18,13 @@ use ironcurtain_daemon::consent::{Answer, Consent, Question, Slot, Withdrawn};
 use std::path::PathBuf;
 use tokio::sync::{mpsc, watch};
 
+<<<<<<< HEAD
 /// Where the answer to one question goes. Dropping it unanswered denies.
 pub trait Outlet: Send {
+=======
+/// The place where the answer to one question goes. Dropping it unanswered denies.
+pub trait AnswerSink: Send {
+>>>>>>> 5f9163b (docs: first lines of documentation begin with the thing)
     /// Gives the person's answer.
     fn answer(self: Box<Self>, answer: Answer);
     /// Tells that the person is working in the dialog.
@@ -79,7 +84,7 @@ enum Order {
     Decided(String, Verdict),
 }
 
-/// How a dialog ended.
+/// The outcome of a dialog.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Verdict {
     Answered(Answer),

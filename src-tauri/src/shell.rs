@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tauri::{AppHandle, Manager, RunEvent};
 
-/// How long Quit waits for the sessions to end.
+/// The time for which Quit waits for the sessions to end.
 const ENDING: Duration = ironcurtain_daemon::ENDING.saturating_add(Duration::from_secs(1));
 /// Changes that come faster than this are shown together.
 const SETTLE: Duration = Duration::from_millis(30);

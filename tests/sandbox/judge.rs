@@ -53,7 +53,7 @@ pub(crate) fn picture(tools: &Tools, scene: &Scene) -> Picture {
     seen
 }
 
-/// Whether a path is, or lies within, something that the person's own programs act upon.
+/// True if a path is, or lies within, something that the person's own programs act upon.
 fn is_persistence(path: &Path, name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     // A `.git` is looked at by what it is, below.
@@ -170,7 +170,7 @@ fn writable(scene: &Scene) -> Vec<String> {
     found
 }
 
-/// Whether the twin has worked.
+/// True if the twin has worked.
 pub(crate) fn twin_worked(scene: &Scene, row: &Row, said: &str) -> bool {
     match row.works {
         Sign::Said => said.contains(&scene.open),

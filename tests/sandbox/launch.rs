@@ -110,7 +110,7 @@ impl Executor {
         }
     }
 
-    /// Whether every name that runs later is quarantined, and not only those that run unasked.
+    /// True if every name that runs later is quarantined, and not only those that run unasked.
     pub(crate) fn is_strict(&self) -> bool {
         *self != Self::Roots
     }
@@ -267,7 +267,7 @@ fn command_line(pid: u32) -> String {
     String::from_utf8_lossy(&line).replace('\0', " ")
 }
 
-/// Whether a process is in the middle of `execve`, where the arguments of the old program are gone and those of the new
+/// True if a process is in the middle of `execve`, where the arguments of the old program are gone and those of the new
 /// one are not there yet. The kernel tells it only of processes that are one's own.
 fn is_between_programs(pid: u32) -> bool {
     /// Number of `arg_end` among the fields behind the program's name, from 0 (proc_pid_stat(5)).

@@ -34,7 +34,8 @@ impl Left {
         left
     }
 
-    /// Whether a new file, or one that was changed or removed where it is not closed, is in order. In the strict mode it has to
+    /// True if a new file, or one that was changed or removed where it is not closed, is in order. In the strict mode
+    /// it has to
     /// be one that nothing runs at all.
     pub(crate) fn is_in_order(&self, scene: &Scene, path: &str, is_strict: bool) -> bool {
         let real = scene.path(path);
@@ -66,7 +67,7 @@ impl Left {
         is_listed && (self.listed.contains(path) || fs::symlink_metadata(&real).is_err())
     }
 
-    /// Whether the person was told that nobody could look into a folder around a path.
+    /// True if the person was told that nobody could look into a folder around a path.
     fn is_unseen(&self, path: &str) -> bool {
         let folders = Path::new(path).ancestors().skip(1).filter(|folder| folder.components().count() > 1);
         folders.into_iter().any(|folder| {
@@ -81,7 +82,7 @@ impl Left {
     }
 }
 
-/// Whether a `.git` that is a file or a symlink leads to where a sandbox can write, which is looked at.
+/// True if a `.git` that is a file or a symlink leads to where a sandbox can write, which is looked at.
 fn leads_inside(scene: &Scene, path: &str) -> bool {
     let link = fs::read_link(scene.path(path)).ok().and_then(|link| link.into_os_string().into_string().ok());
     let text = link.or_else(|| scene.text(path)).unwrap_or_default();

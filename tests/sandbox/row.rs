@@ -28,14 +28,14 @@ pub(crate) struct Row {
     pub(crate) twin: &'static str,
     pub(crate) works: Sign,
     pub(crate) bare: Bare,
-    /// How many breaches it makes without a sandbox at least.
+    /// The number of breaches it makes without a sandbox at least.
     pub(crate) ways: usize,
     pub(crate) views: Views,
     pub(crate) terminal: bool,
     pub(crate) also: Option<fn(&Scene) -> Option<String>>,
 }
 
-/// How the host sees that a twin has worked.
+/// The way in which the host sees that a twin has worked.
 #[derive(Clone, Copy)]
 pub(crate) enum Sign {
     /// The open secret, which only `$R/secret` has, came out.

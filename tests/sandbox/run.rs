@@ -32,7 +32,7 @@ pub(crate) struct Verdict {
 }
 
 impl Row {
-    /// Whether the row makes sense in this executor.
+    /// True if the row makes sense in this executor.
     pub(crate) fn is_for(&self, executor: &Executor) -> bool {
         match (self.views, executor) {
             (Views::Both, _) | (_, Executor::Bare) => true,
@@ -121,7 +121,7 @@ fn without(tools: &Tools, group: &Group, row: &Row) -> Option<String> {
     }
 }
 
-/// Whether the kernel's list of sockets, as it was copied into the claim, has one of the host's in it.
+/// True if the kernel's list of sockets, as it was copied into the claim, has one of the host's in it.
 pub(crate) fn listening(scene: &Scene) -> Option<String> {
     let port = scene.listeners.as_ref()?.port_in_table();
     scene

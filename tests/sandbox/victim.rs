@@ -11,15 +11,15 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::{scene::Scene, tools::Tools};
 
-/// How long it may take to answer.
+/// The time that it may take to answer.
 const BOUND: Timespec = Timespec { tv_sec: 10, tv_nsec: 0 };
 
 pub(crate) struct Victim {
     child: Child,
     said: BufReader<ChildStdout>,
-    /// Where in its memory it keeps the secret.
+    /// The place where in its memory it keeps the secret.
     pub(crate) address: String,
-    /// How the kernel runs it.
+    /// The way in which the kernel runs it.
     terms: Vec<String>,
     /// Takes away what it leaves when it is killed.
     forget: Command,
@@ -92,7 +92,7 @@ impl Drop for Victim {
     }
 }
 
-/// How the kernel runs a process, as far as another process may change it.
+/// The way in which the kernel runs a process, as far as another process may change it.
 fn terms(pid: u32) -> Vec<String> {
     let read = |name: &str| fs::read_to_string(format!("/proc/{pid}/{name}")).unwrap_or_default();
     let status = read("status");

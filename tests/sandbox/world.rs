@@ -18,11 +18,11 @@ use crate::tools::Tools;
 /// Set in the second start.
 const INSIDE: &str = "ESCAPE_SUITE_INSIDE";
 
-/// Where twins may go, and nobody minds.
+/// The places that twins may go to, and nobody minds.
 pub(crate) const FREE: &str = "9.9.9.10";
-/// Where the allowed name leads: nothing may be said there but by the rules.
+/// The place where the allowed name leads: nothing may be said there but by the rules.
 pub(crate) const ALLOWED: &str = "9.9.9.9";
-/// Where no rule leads.
+/// The place where no rule leads.
 const OTHERS: [&str; 3] = ["9.9.9.66/24", "10.9.9.9/24", "169.254.169.254/24"];
 const OTHER_V6: &str = "2620:fe::66/64";
 /// This side's public address.
@@ -34,7 +34,7 @@ static WORLD: OnceLock<World> = OnceLock::new();
 
 struct World {
     log: PathBuf,
-    /// How much of the log has been told of.
+    /// The part of the log that has been told of.
     told: AtomicUsize,
 }
 

@@ -8,10 +8,10 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::Duration;
 
-/// How long a test waits for anything.
+/// The time for which a test waits for anything.
 pub const BOUND: Duration = Duration::from_secs(20);
 
-/// How many messages are read before anybody wants them.
+/// The number of messages that are read before anybody wants them.
 const READ_AHEAD: usize = 10_000;
 
 pub struct Client {
@@ -195,7 +195,7 @@ impl Client {
         assert!(self.wait_until_ended(), "the shim did not end within {BOUND:?}");
     }
 
-    /// Whether the conversation ends within the bound: the shim's output is closed.
+    /// True if the conversation ends within the bound: the shim's output is closed.
     pub fn wait_until_ended(&mut self) -> bool {
         loop {
             match self.lines.recv_timeout(BOUND) {

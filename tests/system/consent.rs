@@ -49,7 +49,7 @@ impl Person {
         std::mem::take(&mut self.asked.lock().unwrap())
     }
 
-    /// How many questions there were since the last look.
+    /// The number of questions that there were since the last look.
     pub fn count(&self) -> usize {
         self.asked.lock().unwrap().len()
     }

@@ -1,4 +1,5 @@
-//! How servers are contained: what the agent is told of it, what becomes of a machine that cannot, and `srt`.
+//! The way in which servers are contained: what the agent is told of it, what becomes of a machine that cannot, and
+//! `srt`.
 
 use crate::client::Client;
 use crate::consent::Next;

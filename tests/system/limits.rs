@@ -1,4 +1,4 @@
-//! Where something runs out or runs in a circle: it ends at once, and says why.
+//! Things that run out or run in a circle: they end at once, and say why.
 
 use crate::client::BOUND;
 use crate::hostile;

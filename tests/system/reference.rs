@@ -48,7 +48,7 @@ pub fn script(package: &str) -> PathBuf {
     script
 }
 
-/// Where the packages from npm are.
+/// The place where the packages from npm are.
 pub fn modules() -> PathBuf {
     installed("npm").join("node_modules")
 }

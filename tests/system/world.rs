@@ -198,7 +198,8 @@ pub fn programs() -> PathBuf {
     dir
 }
 
-/// Where `cargo xtask test` installs the packages of a registry: beside the programs under test, or in the checkout.
+/// The folder in which `cargo xtask test` installs the packages of a registry: beside the programs under test, or in
+/// the checkout.
 pub fn installed(registry: &str) -> PathBuf {
     let checkout = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../target");
     let places = [programs().with_file_name(registry), checkout.join(registry)];

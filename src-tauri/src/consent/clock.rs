@@ -5,14 +5,14 @@
 
 use std::time::{Duration, Instant};
 
-/// How long the dialog must rest before Allow can be pressed: longer than a keystroke or a click meant for
+/// The time for which the dialog must rest before Allow can be pressed: longer than a keystroke or a click meant for
 /// something else.
 pub(crate) const SETTLE: Duration = Duration::from_millis(800);
 
-/// How often the trusted process is told that the person works in the dialog.
+/// The time after which the trusted process is told that the person works in the dialog.
 const TELL_EVERY: Duration = Duration::from_secs(1);
 
-/// Whether Allow can be pressed.
+/// True if Allow can be pressed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Arming {
     focused: bool,
@@ -47,13 +47,13 @@ impl Arming {
         self.since = now;
     }
 
-    /// Whether Allow can be pressed.
+    /// True if Allow can be pressed.
     pub(crate) fn armed(&self, now: Instant) -> bool {
         self.focused && self.in_view && now.saturating_duration_since(self.since) >= SETTLE
     }
 }
 
-/// How long the question still waits.
+/// The time that the question still waits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Countdown {
     length: Duration,
@@ -82,7 +82,7 @@ impl Countdown {
         self.ends.saturating_duration_since(now)
     }
 
-    /// Whether nobody answered in time.
+    /// True if nobody answered in time.
     pub(crate) fn is_over(&self, now: Instant) -> bool {
         now >= self.ends
     }

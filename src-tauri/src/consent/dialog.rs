@@ -22,9 +22,9 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::WeakUnboundedSender;
 
-/// How often the countdown and the Allow button are brought up to date.
+/// The time after which the countdown and the Allow button are brought up to date.
 const TICK: Duration = Duration::from_millis(100);
-/// How long the dialog may be without the focus before a notification tells of it.
+/// The time for which the dialog may be without the focus before a notification tells of it.
 const UNSEEN: Duration = Duration::from_secs(1);
 
 /// One open dialog.
@@ -38,7 +38,7 @@ struct Inner {
     countdown: RefCell<Countdown>,
     orders: WeakUnboundedSender<Order>,
     told: Cell<bool>,
-    /// Whether the end of what would be done was in view.
+    /// True if the end of what would be done was in view.
     read: Cell<bool>,
     over: Cell<bool>,
 }
@@ -73,7 +73,7 @@ impl Dialog {
         Self(inner)
     }
 
-    /// How many questions wait behind this one.
+    /// The number of questions that wait behind this one.
     pub(super) fn set_more(&self, more: usize) {
         let text = if more == 0 { String::new() } else { format!("{more} more waiting") };
         self.0.layout.more.set_text(&text);

@@ -15,7 +15,7 @@ pub struct Package<'a> {
     pub scripts: Value,
     /// Its dependencies.
     pub dependencies: Value,
-    /// Where its archive is said to be, instead of here.
+    /// The place where its archive is said to be, instead of here.
     pub elsewhere: Option<&'a str>,
     /// What its tools are said to do.
     pub description: &'a str,

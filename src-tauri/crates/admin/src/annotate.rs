@@ -72,7 +72,7 @@ impl AnnotationsFile {
         Ok(Self { path, found, annotations })
     }
 
-    /// Where it is.
+    /// The place where it is.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
@@ -84,7 +84,7 @@ impl AnnotationsFile {
         default_git_config(server, &self.annotations)
     }
 
-    /// How many tools of a server are annotated.
+    /// The number of tools of a server that are annotated.
     #[must_use]
     pub fn tools(&self, server: &str) -> usize {
         self.annotations.tools(server).count()

@@ -27,13 +27,13 @@ use talk::Talk;
 /// What is needed to ask a server.
 #[derive(Debug, Clone)]
 pub struct Inspection {
-    /// Where our files are.
+    /// The place where our files are.
     pub home: Home,
     /// The directory that has `ironcurtain-sandbox` and `ironcurtain-filesystem`.
     pub programs: PathBuf,
-    /// Whether a sandbox may be made by uid 0.
+    /// True if a sandbox may be made by uid 0.
     pub allow_root: bool,
-    /// How long the server may take for everything.
+    /// The time that the server may take for everything.
     pub patience: Duration,
 }
 

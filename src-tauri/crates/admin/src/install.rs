@@ -34,13 +34,13 @@ use std::time::Duration;
 /// What is needed to install.
 #[derive(Debug, Clone)]
 pub struct Installer {
-    /// Where our files are.
+    /// The place where our files are.
     pub home: Home,
     /// The directory that has `ironcurtain-sandbox`.
     pub programs: PathBuf,
-    /// Whether a sandbox may be made by uid 0.
+    /// True if a sandbox may be made by uid 0.
     pub allow_root: bool,
-    /// How long each run of a package manager, and each look at a server, may take.
+    /// The time that each run of a package manager, and each look at a server, may take.
     pub patience: Duration,
 }
 

@@ -45,7 +45,7 @@ pub enum Event {
 }
 
 impl Event {
-    /// Whether a person decided it, so that it must survive a power cut.
+    /// True if a person decided it, so that it must survive a power cut.
     #[must_use]
     pub fn is_a_persons(self) -> bool {
         match self {
@@ -66,7 +66,7 @@ impl Event {
     }
 }
 
-/// How another policy differs from the one before.
+/// The way in which another policy differs from the one before.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PolicyChange {
@@ -140,7 +140,7 @@ pub struct Entry {
     /// Its port.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub port: Option<u16>,
-    /// Where its name led.
+    /// The place where its name led.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub addresses: Vec<String>,
     /// What the policy said.
@@ -149,7 +149,7 @@ pub struct Entry {
     /// The hash of the policy by which it was judged, or which is in force from now on.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub policy_hash: Option<String>,
-    /// How the policy changed.
+    /// The way in which the policy changed.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub policy_change: Option<PolicyChange>,
     /// What that comes to.
@@ -161,10 +161,10 @@ pub struct Entry {
     /// The end of what was allowed.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub result: Option<CallResult>,
-    /// How long it took.
+    /// The time that it took.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub duration_ms: Option<u64>,
-    /// Whether the server really ran in an OS sandbox.
+    /// True if the server really ran in an OS sandbox.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub sandboxed: Option<bool>,
     /// The question concerned.
@@ -179,7 +179,7 @@ pub struct Entry {
     /// What the person said to such a file.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub file_decision: Option<FileDecision>,
-    /// How long the person took.
+    /// The time that the person took.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub human_ms: Option<u64>,
     /// Hash of the entry before; given by the writer.

@@ -16,7 +16,7 @@ use tokio::time::Instant;
 /// waits for the disk.
 const FLUSH: Duration = Duration::from_millis(200);
 
-/// How many entries may wait for the writer.
+/// The number of entries that may that wait for the writer.
 const QUEUE: usize = 256;
 
 /// A handle to the audit log.

@@ -20,7 +20,7 @@ const SECRET_NAMES: [&str; 8] =
 const SECRET_PREFIXES: [&str; 11] =
     ["ghp_", "gho_", "ghs_", "ghu_", "github_pat_", "glpat-", "sk-", "xoxb-", "xoxp-", "AKIA", "eyJhbGciOi"];
 
-/// How a private key begins and ends in a text, and what its label holds.
+/// The way in which a private key begins and ends in a text, and what its label holds.
 const KEY_BEGINS: &str = "-----BEGIN";
 const KEY_ENDS: &str = "-----END";
 const KEY_EDGE: &str = "-----";
@@ -30,10 +30,10 @@ const LONGEST_LABEL: usize = 64;
 /// The shortest secret, in bytes, that is taken to be no guess away from its digest.
 const UNGUESSABLE: usize = 32;
 
-/// How a mark begins that stands for something else.
+/// The way in which a mark begins that stands for something else.
 const MARKS: [&str; 2] = ["[redacted: ", "[cut: "];
 
-/// Whether a value on record may stand for another one.
+/// True if a value on record may stand for another one.
 #[must_use]
 pub fn is_marked(value: &Value) -> bool {
     match value {
@@ -103,7 +103,7 @@ fn without_keys(text: &str) -> String {
     kept
 }
 
-/// Whether the label that follows is that of a private key.
+/// True if the label that follows is that of a private key.
 fn is_key(begun: &str) -> bool {
     let label = begun.split(KEY_EDGE).next().unwrap_or_default();
     label.len() <= LONGEST_LABEL && label.contains(KEY_LABEL)

@@ -12,10 +12,10 @@ use std::path::Path;
 /// The longest line that is read whole. No line that this version writes is longer.
 const LONGEST_LINE: usize = 1024 * 1024;
 
-/// How many bytes of a longer line are looked at.
+/// The number of bytes of a longer line that are looked at.
 const HEAD: usize = 1000;
 
-/// How many bytes of lines are kept at once.
+/// The number of bytes of lines that are kept at once.
 const KEPT: usize = 32 * 1024 * 1024;
 
 /// An entry that was found.

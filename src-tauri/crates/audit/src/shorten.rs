@@ -8,13 +8,13 @@ use serde_json::{Map, Value};
 /// The longest text, in bytes: a sentence, a reason, a name.
 const LONGEST_TEXT: usize = 2048;
 
-/// How many bytes the paths of an entry may have.
+/// The number of bytes the paths of an entry may have.
 const LONGEST_PATHS: usize = 64 * 1024;
 
-/// How many bytes the arguments of an entry may have, as they are written.
+/// The number of bytes the arguments of an entry may have, as they that are written.
 const LONGEST_ARGUMENTS: usize = 64 * 1024;
 
-/// How many addresses an entry may have.
+/// The number of addresses an entry may have.
 const MOST_ADDRESSES: usize = 64;
 
 impl Entry {
@@ -100,7 +100,7 @@ fn cut_arguments(arguments: &mut Map<String, Value>) {
     *arguments = kept;
 }
 
-/// How many bytes it has as JSON.
+/// The number of bytes it has as JSON.
 fn length(value: &impl serde::Serialize) -> usize {
     // What cannot be written is cut.
     serde_json::to_string(value).map_or(usize::MAX / 4, |text| text.len())

@@ -16,7 +16,7 @@ pub struct Checked {
     pub length: u64,
     /// The first problem, with its line.
     pub problem: Option<String>,
-    /// Whether that problem is a last line without its line feed, as a crash leaves it.
+    /// True if that problem is a last line without its line feed, as a crash leaves it.
     pub torn: bool,
 }
 
@@ -26,7 +26,7 @@ impl Checked {
         Self { entries: 0, head: GENESIS.to_owned(), length: 0, problem: None, torn: false }
     }
 
-    /// Whether the whole log holds.
+    /// True if the whole log holds.
     #[must_use]
     pub fn intact(&self) -> bool {
         self.problem.is_none()
@@ -36,7 +36,7 @@ impl Checked {
 /// The extent of what a writer has put into a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Written {
-    /// How many entries.
+    /// The number of entries.
     pub entries: u64,
     /// Hash of the last one.
     pub head: String,

@@ -52,7 +52,7 @@ impl AuditError {
 pub struct Writer {
     path: PathBuf,
     file: File,
-    /// Whether it is a file, of which it can be told whether it is still the one that was written.
+    /// True if it is a file, of which it can be told whether it is still the one that was written.
     regular: bool,
     length: u64,
     entries: u64,
@@ -116,7 +116,7 @@ impl Writer {
         Ok(entry.seq)
     }
 
-    /// Whether the log is still there, under its name, as long as it was written.
+    /// True if the log is still there, under its name, as long as it was written.
     ///
     /// # Errors
     /// [`AuditError::Lost`].

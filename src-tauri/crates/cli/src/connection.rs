@@ -9,10 +9,10 @@ use std::io::{self, BufReader, Read};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-/// How long to wait for the end of the trusted process: a little longer than it takes at most.
+/// The time for which to wait for the end of the trusted process: a little longer than it takes at most.
 const LONGEST_END: Duration = ironcurtain_daemon::ENDING.saturating_add(Duration::from_secs(3));
 
-/// How long it may be silent until it is asked what it waits for.
+/// The time for which it may be silent until it is asked what it waits for.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
 /// A greeted connection.

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// How long work that is under way at the end may take.
+/// The time that work that is under way at the end may take.
 const LAST_WORK: Duration = Duration::from_secs(2);
 
 /// Runs until it is stopped by a signal or by request.

@@ -17,7 +17,7 @@ use std::io::{self, BufRead, IsTerminal, Write};
 #[error("nobody reads what is printed")]
 pub struct Unread;
 
-/// Where a command prints.
+/// The place where a command prints.
 #[derive(Debug, Clone, Copy)]
 pub struct Screen {
     /// For programs.
@@ -30,7 +30,7 @@ impl Screen {
         Self { json }
     }
 
-    /// Whether it is for programs.
+    /// True if it is for programs.
     pub fn is_for_programs(self) -> bool {
         self.json
     }

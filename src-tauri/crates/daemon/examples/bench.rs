@@ -19,7 +19,7 @@ use std::process::Command;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-/// How often everything is done.
+/// The number of times that everything is done.
 struct Rounds {
     /// Calls per latency row.
     calls: usize,

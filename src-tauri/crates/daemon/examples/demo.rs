@@ -29,7 +29,7 @@ struct Arguments {
     desktop: bool,
 }
 
-/// How questions are answered without a person.
+/// The way in which questions are answered without a person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum AnswerAll {
     /// Yes once, then yes to the folder; no after it was taken back.

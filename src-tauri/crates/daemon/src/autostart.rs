@@ -58,7 +58,7 @@ pub(crate) struct Parts<'a> {
 pub(crate) struct Watched<'a> {
     pub(crate) session: &'a str,
     pub(crate) server: &'a str,
-    /// How many processes of it there were before.
+    /// The number of processes of it there were before.
     pub(crate) before: u64,
 }
 
@@ -98,7 +98,7 @@ impl Autostart {
         self.tell(Found::Ended { session: session.to_owned() });
     }
 
-    /// How many files of a session wait for the person's word.
+    /// The number of files of a session that wait for the person's word.
     pub(crate) fn undecided(&self, session: &str) -> usize {
         self.undecided.borrow().get(session).copied().unwrap_or_default()
     }
@@ -216,7 +216,7 @@ pub(crate) fn rules(profile: &Profile, around: &Surroundings) -> Rules {
     }
 }
 
-/// Whether programs of the person run what is in this file.
+/// True if programs of the person run what is in this file.
 pub(crate) fn runs_later(path: &CanonicalPath, home: &CanonicalPath) -> bool {
     ironcurtain_sandbox::autostart::runs_later(path.as_str(), Some(home.as_str())).is_some()
 }

@@ -40,7 +40,7 @@ pub trait Consent: Send + Sync + 'static {
     fn withdraw(&self, question: &str, why: Withdrawn);
 }
 
-/// Where the answer to one question goes. Dropping it unanswered denies, as a closed dialog does.
+/// The place where the answer to one question goes. Dropping it unanswered denies, as a closed dialog does.
 #[derive(Debug)]
 #[must_use = "dropping the slot denies the call"]
 pub struct Slot {
@@ -55,7 +55,7 @@ impl Slot {
         let _ = self.answer.send(answer);
     }
 
-    /// Whether the question is over: nobody waits for its answer any more.
+    /// True if the question is over: nobody waits for its answer any more.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.answer.is_closed()
@@ -116,7 +116,7 @@ pub struct Question {
     pub server: String,
     /// Its command line, for the details.
     pub server_command: String,
-    /// Whether it runs in an OS sandbox.
+    /// True if it runs in an OS sandbox.
     pub sandboxed: bool,
     /// The tool; none when the server asks for something by itself.
     pub tool: Option<String>,
@@ -136,7 +136,7 @@ pub struct Question {
     pub preview: Option<Preview>,
     /// What the person can allow, the narrowest first. Never empty.
     pub offers: Vec<Offer>,
-    /// How long the question waits; starts anew while the person works in it.
+    /// The time for which the question waits; starts anew while the person works in it.
     pub deadline: Duration,
 }
 
@@ -151,7 +151,7 @@ pub struct Consequence {
     pub note: Option<String>,
     /// What the agent wrote for it, when a link or the name of a remote leads there.
     pub asked_for: Option<String>,
-    /// Whether the call could do this without the person's word.
+    /// True if the call could do this without the person's word.
     pub allowed: bool,
 }
 
@@ -194,7 +194,7 @@ pub enum Preview {
 /// One thing the person can allow.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Offer {
-    /// How far it reaches.
+    /// The extent to which it reaches.
     pub reach: Reach,
     /// The words on the choice ("this file", "~/Documents/tax and below").
     pub label: String,
@@ -204,7 +204,7 @@ pub struct Offer {
     pub lifetimes: Vec<Lifetime>,
 }
 
-/// How far an offer reaches.
+/// The extent to which an offer reaches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reach {

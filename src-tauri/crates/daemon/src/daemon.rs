@@ -32,11 +32,11 @@ pub const ENDING: Duration = LISTENING.saturating_add(Duration::from_secs(2));
 /// What the trusted process is started with.
 #[derive(Debug, Clone)]
 pub struct DaemonOptions {
-    /// Where its files are.
+    /// The place where its files are.
     pub home: Home,
     /// The directory that has `ironcurtain-sandbox` and `ironcurtain-filesystem`.
     pub programs: PathBuf,
-    /// Whether it may run, and make sandboxes, as uid 0.
+    /// True if it may run, and make sandboxes, as uid 0.
     pub allow_root: bool,
 }
 
@@ -66,7 +66,7 @@ pub enum StartError {
 }
 
 impl StartError {
-    /// Whether another one of this user runs already.
+    /// True if another one of this user runs already.
     #[must_use]
     pub fn is_already_running(&self) -> bool {
         matches!(self, Self::Listen(ListenError::AlreadyRunning(_)))

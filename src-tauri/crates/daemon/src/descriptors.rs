@@ -1,4 +1,4 @@
-//! How many descriptors this process may have.
+//! The number of descriptors that this process may have.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 

@@ -1,4 +1,4 @@
-//! Where events are told, a line for each: much of what is in one comes from agents and servers.
+//! The log of events, a line for each: much of what is in one comes from agents and servers.
 //!
 //! - On a terminal, where questions may be drawn too, the terminal breaks no line: what goes on in the next has a mark.
 
@@ -7,7 +7,7 @@ use rustix::termios::tcgetwinsize;
 use std::io::{self, Write};
 use std::os::fd::AsFd;
 
-/// Where a line goes on, before what is in it.
+/// The place where a line goes on, before what is in it.
 const GOES_ON: &str = "           | ";
 
 /// The narrowest terminal that is gone by.

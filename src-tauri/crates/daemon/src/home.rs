@@ -1,4 +1,4 @@
-//! Where our files are. Every directory is this user's alone (mode 0700).
+//! The place where our files are. Every directory is this user's alone (mode 0700).
 
 use directories::{BaseDirs, ProjectDirs};
 use ironcurtain_paths::{CanonicalPath, Resolver, is_trusted_owner, is_written_by_others};

@@ -5,7 +5,7 @@
 use ironcurtain_protocol::{ClientView, ProcessView};
 use std::path::{Path, PathBuf};
 
-/// How far up the chain is followed.
+/// The extent to which the chain is followed up.
 const LONGEST_CHAIN: usize = 12;
 
 /// Programs that only start others: the client is whoever stands behind them.

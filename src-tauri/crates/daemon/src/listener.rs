@@ -19,7 +19,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, Interest};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::mpsc;
 
-/// How long a peer may take to say hello.
+/// The time that a peer may take to say hello.
 const HELLO_BOUND: Duration = Duration::from_secs(10);
 
 /// The longest hello.
@@ -49,7 +49,7 @@ pub struct Listener {
     locks: Locks,
 }
 
-/// Where the socket is, which is removed on drop.
+/// The place where the socket is, which is removed on drop.
 #[derive(Debug)]
 struct Place(PathBuf);
 

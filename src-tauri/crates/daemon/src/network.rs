@@ -26,7 +26,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::AbortHandle;
 
-/// How long connections may take to end that are no longer allowed.
+/// The time that connections may take to end that are no longer allowed.
 const CUT_BOUND: Duration = Duration::from_secs(5);
 
 /// The network of one server.
@@ -105,7 +105,7 @@ impl ServerNetwork {
         Serving { _task: EndOnDrop(task.abort_handle()) }
     }
 
-    /// Whether the person could let the server reach this.
+    /// True if the person could let the server reach this.
     #[must_use]
     pub fn could_reach(&self, target: &HostPort) -> bool {
         self.reach.could_open(target)

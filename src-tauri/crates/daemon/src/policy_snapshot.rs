@@ -34,7 +34,7 @@ pub struct PolicySnapshot {
     pub protected: ProtectedPaths,
     /// Hosts each server may reach without a question.
     pub gates: AllowedHosts,
-    /// Where `~` is.
+    /// The place where `~` is.
     pub home: CanonicalPath,
     text: PolicyTexts,
     hosts: Hosts,

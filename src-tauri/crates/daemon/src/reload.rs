@@ -47,11 +47,11 @@ pub struct SessionSettings {
 
 /// What the owner of all this needs.
 pub struct ReloaderParts {
-    /// Where the files are.
+    /// The place where the files are.
     pub home: Home,
-    /// Where changes are put on record.
+    /// The place where changes are put on record.
     pub audit: Audit,
-    /// Where it tells what is wrong.
+    /// The place where it tells what is wrong.
     pub health: Health,
     /// What servers may write to by what was granted.
     pub grants: watch::Receiver<Arc<GrantTable>>,

@@ -28,7 +28,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::AbortHandle;
 
-/// How long a call waits for its server to be up.
+/// The time for which a call waits for its server to be up.
 const START_BOUND: Duration = Duration::from_secs(30);
 
 /// Why a server cannot take a call.

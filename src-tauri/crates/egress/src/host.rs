@@ -1,4 +1,4 @@
-//! Where a connection wants to go, in the one spelling that is judged, resolved and compared.
+//! The place where a connection wants to go, in the one spelling that is judged, resolved and compared.
 //!
 //! - A name is ASCII, lower case, without the dot that ends a full name.
 //! - What a resolver would take for an address, in any notation, is a [`Host::Address`] and never a name.
@@ -22,7 +22,7 @@ pub enum Host {
 /// A host and a port.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct HostPort {
-    /// Where.
+    /// The place.
     pub host: Host,
     /// Which service there.
     pub port: u16,

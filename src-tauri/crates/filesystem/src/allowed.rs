@@ -44,7 +44,7 @@ impl Allowed {
         }
     }
 
-    /// Whether a directory of this state is no longer allowed.
+    /// True if a directory of this state is no longer allowed.
     pub(crate) fn narrowed(&self) -> bool {
         self.narrowed.load(Ordering::Acquire)
     }

@@ -19,7 +19,7 @@ use tokio::time::timeout;
 use crate::allowed::Allowed;
 use crate::{note, paths, root_uri};
 
-/// How long the client may take to tell its roots.
+/// The time that the client may take to tell its roots.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The allowed directories over time.

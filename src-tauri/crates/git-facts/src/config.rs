@@ -11,7 +11,7 @@ use super::run::Runner;
 use super::settings::Settings;
 use std::path::Path;
 
-/// How deep files may include each other, as git has it.
+/// The depth to which files may include each other, as git has it.
 const DEEPEST: usize = 10;
 
 /// The most settings of one repository.
@@ -45,7 +45,7 @@ pub(super) fn read_settings(
     }
 }
 
-/// Whether worktrees have settings of their own, by the extensions of a repository that every git understands. A
+/// True if worktrees have settings of their own, by the extensions of a repository that every git understands. A
 /// repository that git does not understand it may pass over.
 fn has_worktree_settings(own: &Settings) -> Result<bool, Unknown> {
     let version = own.last("core.repositoryformatversion");

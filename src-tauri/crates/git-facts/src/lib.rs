@@ -1,4 +1,4 @@
-//! Where the git remotes of a call lead, by the configuration of the repository and the person's own.
+//! The addresses that the git remotes of a call lead to, by the configuration of the repository and the person's own.
 //!
 //! - Git never works in the repository: its configuration is read here, bounded and only from regular files at places
 //!   that the caller lets be looked at, and git only spells it out (`git config --file -`). No hook, file system
@@ -28,12 +28,12 @@ use remotes::{Remotes, Way};
 use run::Runner;
 use settings::Settings;
 
-/// How git is asked.
+/// The way in which git is asked.
 #[derive(Debug, Clone)]
 pub struct Git {
     /// The person's home.
     pub person: CanonicalPath,
-    /// Whether the server's git may be without the person's own configuration.
+    /// True if the server's git may be without the person's own configuration.
     pub in_sandbox: bool,
 }
 
@@ -83,7 +83,7 @@ enum Unknown {
 /// What git knows of remotes.
 #[derive(Default)]
 struct Known {
-    /// Where the call works.
+    /// The place where the call works.
     there: Vec<Remotes>,
     /// Without a repository, where git may also go by that.
     anywhere: Vec<Remotes>,

@@ -1,4 +1,4 @@
-//! Where a repository keeps its own files, and which branch is checked out there.
+//! The folder of a repository's own files, and the branch that is checked out there.
 //!
 //! - Found as git finds it: `.git` in the folder or the nearest one above, a `.git` file that leads elsewhere, a bare
 //!   repository, a linked worktree. What git passes over is passed over; what it might take or not is not known.
@@ -62,7 +62,7 @@ impl Place {
         }
     }
 
-    /// Whether a name could be that of a repository, or of a bundle, beside the files of this one.
+    /// True if a name could be that of a repository, or of a bundle, beside the files of this one.
     pub(super) fn may_hold(&self, name: &str, may_look: &MayLook<'_>) -> bool {
         let Some(top) = &self.top else { return true };
         let may_be =
@@ -111,14 +111,14 @@ impl Place {
     }
 }
 
-/// Whether a text is the name of a commit and nothing else.
+/// True if a text is the name of a commit and nothing else.
 fn is_object_name(text: &str, settings: &Settings) -> bool {
     let digits = if settings.last("extensions.objectformat") == Some("sha256") { 64 } else { 40 };
     let name = text.trim_end_matches(BLANKS);
     name.len() == digits && name.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// Whether git takes a text for the name of a branch: any other makes it ignore the branch.
+/// True if git takes a text for the name of a branch: any other makes it ignore the branch.
 fn is_branch_name(name: &str) -> bool {
     let odd = |c: char| c.is_ascii_control() || " ~^:?*[\\".contains(c);
     let fits = |part: &str| !part.is_empty() && !part.starts_with('.') && !part.ends_with(".lock");

@@ -81,7 +81,7 @@ impl Remotes {
         Ok(all)
     }
 
-    /// Whether a remote has the objects that a partial clone left out.
+    /// True if a remote has the objects that a partial clone left out.
     fn has_missing(&self, name: &str) -> bool {
         let is_named = self.settings.all("extensions.partialclone").any(|partial| partial == name);
         is_named || self.of_remote(name).any(|(key, _)| matches!(key, "promisor" | "partialclonefilter"))
@@ -180,7 +180,7 @@ impl Remotes {
         if all.iter().any(String::is_empty) { Err(Unknown::Empty) } else { Ok(all) }
     }
 
-    /// Whether a name is neither a remote nor, by what is found for it, an address.
+    /// True if a name is neither a remote nor, by what is found for it, an address.
     fn is_unknown(&self, name: &str, found: &[String]) -> bool {
         let is_plain = !name.is_empty() && !name.contains(['/', ':', '.', '\\']);
         is_plain && !self.is_configured(name) && found == [name]

@@ -15,7 +15,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-/// How long all runs for one call may take together.
+/// The time that all runs for one call may take together.
 const BOUND: Duration = Duration::from_secs(2);
 
 /// The most bytes of output.
@@ -93,7 +93,7 @@ impl Runner {
         Settings::parse(&self.run(&arguments, None, text)?.ok_or(Unknown::NotUnderstood)?)
     }
 
-    /// Where an include of a file in `folder` leads, by name: git follows no link on the way to a name.
+    /// The file that an include in `folder` leads to, by name: git follows no link on the way to a name.
     pub(super) fn included(&self, folder: &Path, written: &str) -> Result<PathBuf, Unknown> {
         // What git gives a meaning of its own is not guessed.
         if written.starts_with("%(") || written.starts_with(":(") {
@@ -160,7 +160,7 @@ impl Runner {
     }
 }
 
-/// Whether git may pass over the machine's configuration.
+/// True if git may pass over the machine's configuration.
 pub(super) fn may_pass_over_machine() -> bool {
     std::env::var_os(NO_MACHINE).is_some()
 }

@@ -27,7 +27,7 @@ impl Settings {
         self.all(name).last()
     }
 
-    /// Whether a truth value is set. Git takes many more spellings than are taken here.
+    /// True if a truth value is set. Git takes many more spellings than are taken here.
     pub(super) fn is_on(&self, name: &str) -> Result<bool, Unknown> {
         let Some((_, value)) = self.0.iter().rfind(|(known, _)| known == name) else { return Ok(false) };
         let Some(value) = value else { return Ok(true) };

@@ -1,4 +1,4 @@
-//! Where rules stand in the text of a policy.
+//! The place where rules stand in the text of a policy.
 //!
 //! - The text is read once, however many places are asked for.
 
@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, HashMap};
 pub struct RuleLines<'a> {
     text: &'a str,
     rules: HashMap<String, &'a RawValue>,
-    /// Where each line begins.
+    /// The place where each line begins.
     begins: Vec<usize>,
 }
 

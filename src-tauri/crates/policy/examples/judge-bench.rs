@@ -31,7 +31,7 @@ use std::io::Write;
 use std::time::{Duration, Instant};
 use world::World;
 
-/// How many times the mix is judged in one batch: less than a scheduler's slice of time.
+/// The number of times the mix is judged in one batch: less than a scheduler's slice of time.
 const BATCH: u32 = 20;
 const BATCHES: usize = 2_000;
 
@@ -53,7 +53,7 @@ fn main() {
     }
 }
 
-/// How much of the way of a call is measured.
+/// The stretch of a call that is measured.
 #[derive(Clone, Copy, PartialEq)]
 enum Figure {
     /// Judging alone.

@@ -11,7 +11,7 @@ use std::sync::Arc;
 /// What the caller found out about one planned value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fact {
-    /// Where a path leads. The only fact a path takes.
+    /// The place where a path leads. The only fact a path takes.
     Path(CanonicalPath),
     /// Every address a git remote stands for, by the word of git; none when git knows none.
     Remotes(Vec<String>),
@@ -107,7 +107,7 @@ impl ResolvedCall {
         Arc::clone(&self.arguments)
     }
 
-    /// Whether the call itself gives an argument, with something in it.
+    /// True if the call itself gives an argument, with something in it.
     pub(crate) fn gives(&self, argument: &str) -> bool {
         match self.arguments.get(argument) {
             None | Some(Json::Null) => false,
@@ -122,7 +122,7 @@ impl ResolvedCall {
         &self.judged
     }
 
-    /// Whether a folder given to the tool stands for all that is in it.
+    /// True if a folder given to the tool stands for all that is in it.
     pub(crate) fn descends(&self) -> bool {
         let annotation = &self.tool.annotation;
         annotation.descends

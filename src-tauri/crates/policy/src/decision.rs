@@ -84,7 +84,7 @@ pub(crate) const DOMAIN_GATE: &str = "structural-domain-escalate";
 /// The name of the answer that allows what a grant covers.
 pub(crate) const GRANT: &str = "grant";
 
-/// Whether a name is one that verdicts give to what no rule decides.
+/// True if a name is one that verdicts give to what no rule decides.
 pub(crate) fn is_our_own(name: &str) -> bool {
     name.starts_with("structural-") || [GRANT, DeniedBy::NoRule.name()].contains(&name)
 }

@@ -20,7 +20,7 @@ use host::{CleanHost, HostKind};
 use std::collections::BTreeMap;
 use url::Url;
 
-/// Where a value of a URL role leads.
+/// The place where a value of a URL role leads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Destination {
     text: String,
@@ -28,14 +28,14 @@ pub struct Destination {
     port: Option<u16>,
 }
 
-/// Where ssh is served.
+/// The place where ssh is served.
 const SSH: u16 = 22;
 
 /// A host, or a repository on one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Site {
     domain: String,
-    /// How much of `domain` is the host.
+    /// The part of `domain` that is the host.
     host: usize,
     kind: HostKind,
 }
@@ -164,7 +164,7 @@ impl Site {
         Self { domain, host, kind }
     }
 
-    /// Whether the host is a name, so that others may be below it.
+    /// True if the host is a name, so that others may be below it.
     fn has_name(&self) -> bool {
         matches!(self.kind, HostKind::Public | HostKind::Local)
     }
@@ -182,13 +182,14 @@ impl AllowedHosts {
         Self { servers: servers.collect() }
     }
 
-    /// Whether a server may reach a place without a question.
+    /// True if a server may reach a place without a question.
     #[must_use]
     pub fn admits(&self, server: &str, destination: &Destination) -> bool {
         self.servers.get(server).is_none_or(|gate| gate.admits(destination))
     }
 
-    /// Whether it is certain that an address is not meant to be open to a server: it is not for one that nobody knows, for a
+    /// True if it is certain that an address is not meant to be open to a server: it is not for one that nobody knows,
+    /// for a
     /// name of this machine where every host is open, nor for a foreign address that names a host which is open.
     pub(crate) fn understand(&self, server: &str, destination: &Destination) -> bool {
         let Some(gate) = self.servers.get(server) else { return true };
@@ -230,7 +231,8 @@ impl Gate {
     }
 }
 
-/// Whether git, the programs it starts and the parser of URLs agree where the host of a remote begins and ends. Of `ssh`
+/// True if git, the programs it starts and the parser of URLs agree where the host of a remote begins and ends. Of
+/// `ssh`
 /// and `git` git takes the escapes apart before it looks for the host, and only a slash ends it; to `curl` a backslash is
 /// no slash.
 fn is_plain(remote: &str, is_web: bool) -> bool {

@@ -66,7 +66,7 @@ macro_rules! roles {
                 match self { $(Self::$role => $description,)+ }
             }
 
-            /// How its values are made canonical and judged.
+            /// The way in which its values are made canonical and judged.
             #[must_use]
             pub const fn category(self) -> Category {
                 match self { $(Self::$role => Category::$category,)+ }
@@ -107,13 +107,13 @@ roles! {
 }
 
 impl Role {
-    /// Whether a folder in this role always stands for all that is in it: taking a folder away takes its content.
+    /// True if a folder in this role always stands for all that is in it: taking a folder away takes its content.
     #[must_use]
     pub fn descends(self) -> bool {
         RoleSet::DESCENDING.contains(self)
     }
 
-    /// Whether it names something that is judged by itself.
+    /// True if it names something that is judged by itself.
     #[must_use]
     pub fn is_resource(self) -> bool {
         match self.category() {
@@ -153,19 +153,19 @@ impl RoleSet {
         Self(set)
     }
 
-    /// Whether a role is among them.
+    /// True if a role is among them.
     #[must_use]
     pub fn contains(self, role: Role) -> bool {
         self.0 & Self::bit(role) != 0
     }
 
-    /// Whether both have a role in common.
+    /// True if both have a role in common.
     #[must_use]
     pub fn meets(self, other: Self) -> bool {
         self.0 & other.0 != 0
     }
 
-    /// Whether there is none.
+    /// True if there is none.
     #[must_use]
     pub fn is_empty(self) -> bool {
         self.0 == 0
@@ -181,7 +181,7 @@ impl RoleSet {
         })
     }
 
-    /// Whether all of the other's are among them.
+    /// True if all of the other's are among them.
     #[must_use]
     pub fn includes(self, other: Self) -> bool {
         self.0 & other.0 == other.0

@@ -102,7 +102,7 @@ impl Rule {
         &self.reason.reason
     }
 
-    /// Whether it denies what it covers.
+    /// True if it denies what it covers.
     #[must_use]
     pub fn denies(&self) -> bool {
         self.then == Decision::Deny

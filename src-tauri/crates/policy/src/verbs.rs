@@ -118,7 +118,7 @@ impl Verb {
         heard(&SAID).or_else(|| heard(&PERHAPS))
     }
 
-    /// Whether it leaves everything as it is.
+    /// True if it leaves everything as it is.
     #[must_use]
     pub fn only_looks(self) -> bool {
         self <= Self::Fetch

@@ -128,13 +128,13 @@ impl Permit {
 }
 
 impl PendingApproval {
-    /// Whether `approved` is a yes to this: the same thing in the same role and argument.
+    /// True if `approved` is a yes to this: the same thing in the same role and argument.
     #[must_use]
     pub fn is_answered_by(&self, approved: &Self) -> bool {
         self.role == approved.role && self.argument == approved.argument && self.subject == approved.subject
     }
 
-    /// Whether it is about what a client is told to start: that is asked about every time.
+    /// True if it is about what a client is told to start: that is asked about every time.
     #[must_use]
     pub fn is_about_a_start(&self) -> bool {
         *self.by.rule == *STARTS_PROGRAMS

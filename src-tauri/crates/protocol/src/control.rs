@@ -55,7 +55,7 @@ pub enum Request {
     },
     /// The newest entries of the audit log, oldest first.
     Activity {
-        /// How many at most.
+        /// The greatest number.
         limit: usize,
     },
     /// Checks the whole audit log's hash chain.

@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// How well the person is protected right now.
+/// The state of protection right now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Protection {
@@ -72,7 +72,7 @@ pub struct ClientView {
 pub struct RootView {
     /// The directory.
     pub path: String,
-    /// Where it comes from, in words ("what you granted for this session").
+    /// Its origin, in words ("what you granted for this session").
     pub source: String,
     /// The grant behind it, if one is: revoking it takes the root away.
     pub grant: Option<String>,
@@ -87,7 +87,7 @@ pub struct SessionView {
     pub client: ClientView,
     /// The server it uses.
     pub server: String,
-    /// Whether that server runs in an OS sandbox.
+    /// True if that server runs in an OS sandbox.
     pub sandboxed: bool,
     /// Process id of the server's sandbox supervisor, while it runs.
     pub server_pid: Option<u32>,
@@ -116,13 +116,13 @@ pub struct SessionRecordView {
     pub client: String,
     /// The server it used.
     pub server: String,
-    /// Whether that server ran in an OS sandbox.
+    /// True if that server ran in an OS sandbox.
     pub sandboxed: bool,
     /// When it began.
     pub started_ms: u64,
     /// When it ended, if it has.
     pub ended_ms: Option<u64>,
-    /// Whether its folders are still being looked at.
+    /// True if its folders are still being looked at.
     pub looking: bool,
     /// Files that it left or changed and that the person's own programs run later.
     pub files: Vec<LeftFileView>,
@@ -139,13 +139,13 @@ pub struct LeftFileView {
     pub shown: String,
     /// Words that end the sentence "this runs ...".
     pub when: String,
-    /// Whether it is new.
+    /// True if it is new.
     pub is_new: bool,
     /// The difference in its text, where it is known.
     pub diff: Option<String>,
     /// What became of it.
     pub state: LeftState,
-    /// Where it is now, if it was moved to quarantine.
+    /// The place where it is now, if it was moved to quarantine.
     pub moved_to: Option<String>,
     /// Keys of a git configuration that were put back.
     pub keys: Vec<String>,
@@ -194,7 +194,7 @@ pub struct GrantView {
     pub kind: String,
     /// Any of `read`, `write`, `delete`; for a host, `reach`.
     pub access: Vec<String>,
-    /// How long, in words ("this session", "until 14:05", "always").
+    /// The lifetime, in words ("this session", "until 14:05", "always").
     pub lifetime: String,
     /// When it ends by the clock, if it does.
     pub expires_ms: Option<u64>,
@@ -202,9 +202,9 @@ pub struct GrantView {
     pub created_ms: u64,
     /// When it last let a call through.
     pub last_used_ms: Option<u64>,
-    /// How many calls it let through.
+    /// The number of calls it let through.
     pub uses: u64,
-    /// Where it comes from, in words.
+    /// Its origin, in words.
     pub provenance: String,
     /// Why it does not apply just now (its path vanished or became a link), if so.
     pub suspended: Option<String>,
@@ -241,7 +241,7 @@ pub struct ActivityView {
 /// Result of checking the audit log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AuditCheckView {
-    /// Whether every link of the chain holds.
+    /// True if every link of the chain holds.
     pub intact: bool,
     /// Entries read.
     pub entries: u64,

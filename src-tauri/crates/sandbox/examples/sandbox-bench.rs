@@ -27,7 +27,7 @@ use std::{
 
 type Fallible<T> = Result<T, Box<dyn Error>>;
 
-/// How often everything is done.
+/// The number of times that everything is done.
 struct Rounds {
     /// Launches of each; `srt` takes its time.
     launches: usize,

@@ -14,10 +14,10 @@ use std::path::{Path, PathBuf};
 use std::process::Child;
 use std::time::{Duration, Instant};
 
-/// How long a daemon that was just started may take before it listens.
+/// The time that a daemon that was just started may take before it listens.
 const START_DEADLINE: Duration = Duration::from_secs(10);
 
-/// How long another daemon, that won the race to start, may take before it listens once ours has given up.
+/// The time that another daemon, that won the race to start, may take before it listens once ours has given up.
 const RACE_DEADLINE: Duration = Duration::from_secs(1);
 
 /// First pause between two attempts to connect; doubles up to [`LONGEST_PAUSE`].
@@ -159,7 +159,7 @@ fn same_user(stream: &UnixStream) -> Result<(), String> {
     Err(format!("user {} listens on IronCurtain's socket, not you; nothing was sent", peer.uid.as_raw()))
 }
 
-/// Whether a descriptor can be given to the daemon: a pipe or a socket. Non-blocking mode, which the daemon
+/// True if a descriptor can be given to the daemon: a pipe or a socket. Non-blocking mode, which the daemon
 /// needs, would leak to the other users of a terminal or a file.
 pub fn can_be_handed_over(descriptor: impl AsFd) -> bool {
     use rustix::fs::{FileType, fcntl_getfl, fstat};

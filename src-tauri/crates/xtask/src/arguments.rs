@@ -36,7 +36,7 @@ pub(crate) enum Task {
     Check(Scope),
 }
 
-/// How the benchmarks are run.
+/// The way in which the benchmarks are run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Measuring {
     /// The tables become a page of the documentation.
@@ -47,7 +47,7 @@ pub(crate) struct Measuring {
     pub(crate) smoke: bool,
 }
 
-/// How much of the project a task is about.
+/// The part of the project that a task is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Scope {
     /// All of it.

@@ -14,9 +14,9 @@ pub(crate) struct Built {
     pub(crate) package: PathBuf,
     /// Its name: of the binary, example, test or library.
     pub(crate) name: String,
-    /// Whether it is a collection of tests.
+    /// True if it is a collection of tests.
     pub(crate) test: bool,
-    /// Where it is.
+    /// The place where it is.
     pub(crate) program: PathBuf,
 }
 

@@ -46,7 +46,7 @@ fn manager() -> Manager {
         .map_or(Manager::Unknown, |(_, manager)| *manager)
 }
 
-/// Whether a package is installed, or what it is for is there by another way.
+/// True if a package is installed, or what it is for is there by another way.
 fn is_there(package: &Package, manager: Manager) -> bool {
     if manager == Manager::Apt && installed_by_apt(package.apt) {
         return true;

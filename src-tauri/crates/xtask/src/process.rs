@@ -6,7 +6,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-/// How long silence lasts before we look whether the program is still there.
+/// The time for which silence lasts before we look whether the program is still there.
 const GLANCE: Duration = Duration::from_millis(100);
 
 /// A command at the root of the checkout, without the variables that `cargo run` gave to us alone.
@@ -38,7 +38,7 @@ pub(crate) fn answer(command: &mut Command) -> Option<String> {
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// Whether there is such a program.
+/// True if there is such a program.
 pub(crate) fn exists(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).any(|dir| dir.join(program).is_file())

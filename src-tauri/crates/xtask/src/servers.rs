@@ -14,7 +14,7 @@ struct Pinned {
     pins: &'static str,
     /// What else of `tests/` the installer reads beside it.
     beside: &'static [&'static str],
-    /// Where they go, below `target`.
+    /// The place where they go, below `target`.
     to: &'static str,
     install: fn() -> Command,
 }

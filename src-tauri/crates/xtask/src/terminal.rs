@@ -21,7 +21,7 @@ pub(crate) fn complain(problem: &str) {
     let _ = writeln!(io::stderr(), "\nxtask: {problem}");
 }
 
-/// Whether somebody can be asked for a password.
+/// True if somebody can be asked for a password.
 pub(crate) fn somebody_is_there() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }

@@ -1,4 +1,4 @@
-//! How far and for how long: the two choices of the dialog.
+//! The reach and the lifetime: the two choices of the dialog.
 //!
 //! - The narrowest and shortest is chosen at first; what is chosen is always one that was offered.
 

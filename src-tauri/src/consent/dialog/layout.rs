@@ -81,7 +81,7 @@ impl Layout {
 }
 
 impl Layout {
-    /// Whether the end of what stands above the choices is in view.
+    /// True if the end of what stands above the choices is in view.
     pub(super) fn shows_the_end(&self) -> bool {
         let at = self.upper.vadjustment();
         // Before it is laid out it has no height.

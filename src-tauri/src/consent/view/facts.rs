@@ -6,7 +6,7 @@ use ironcurtain_daemon::consent::Question;
 use ironcurtain_protocol::ClientView;
 use std::path::Path;
 
-/// How many of the programs that started the client are named; the details have all.
+/// The number of the programs that started the client that are named; the details have all.
 const PARENTS: usize = 2;
 /// Longest path in a row.
 const PATH_CHARS: usize = 160;

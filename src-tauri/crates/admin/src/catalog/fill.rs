@@ -53,7 +53,7 @@ impl KnownServer {
         Ok(entry)
     }
 
-    /// Whether it keeps something in a folder of its own.
+    /// True if it keeps something in a folder of its own.
     #[must_use]
     pub fn keeps_data(&self) -> bool {
         let files = self.entry.sandbox.get("filesystem").and_then(|files| files.get("allowWrite"));

@@ -15,16 +15,16 @@ use tokio::task::JoinHandle;
 /// The longest message: 8 MiB.
 const MESSAGE: usize = 8 * 1024 * 1024;
 
-/// How much it may say in all: 32 MiB.
+/// The amount that it may say in all: 32 MiB.
 const IN_ALL: u64 = 32 * 1024 * 1024;
 
-/// How many lines that are no messages are passed over.
+/// The number of lines that are no messages that are passed over.
 const NOISE: usize = 100;
 
-/// How long its end may take.
+/// The time that its end may take.
 const END: Duration = Duration::from_secs(5);
 
-/// How much of its standard error is kept.
+/// The part of its standard error that is kept.
 const KEPT: usize = 2000;
 
 pub(super) struct Talk {

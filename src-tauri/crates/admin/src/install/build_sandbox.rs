@@ -18,7 +18,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How its name begins, which the name of no registry does.
+/// The way in which its name begins, which the name of no registry does.
 pub(super) const STAGING: &str = ".staging-";
 
 /// A folder to work in. Gone when dropped.

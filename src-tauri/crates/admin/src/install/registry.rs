@@ -1,4 +1,4 @@
-//! Where packages come from: what npm and pip say that this person has configured. No host is named here.
+//! The place where packages come from: what npm and pip say that this person has configured. No host is named here.
 //!
 //! - npm and pip themselves are asked, outside of any sandbox, with the person's configuration; they are the person's programs.
 //! - Whoever is configured counts as spelled out, so a registry in a private network, or on this machine, is reached.
@@ -15,13 +15,13 @@ use std::time::Duration;
 use tokio::process::Command;
 use url::Url;
 
-/// How long npm or pip may take to tell their configuration.
+/// The time that npm or pip may take to tell their configuration.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Variables of ours that say whom to trust.
 const TRUST: [&str; 4] = ["NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE"];
 
-/// Where one package manager gets its packages.
+/// The place where one package manager gets its packages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Source {
     /// What it may reach.

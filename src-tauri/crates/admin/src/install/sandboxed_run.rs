@@ -20,10 +20,10 @@ use std::time::Duration;
 use tokio::io::AsyncReadExt;
 use tokio::sync::{oneshot, watch};
 
-/// How much of what it says is kept.
+/// The part of what it says that is kept.
 const KEPT: usize = 4000;
 
-/// How long the end of a sandbox may take.
+/// The time that the end of a sandbox may take.
 const END: Duration = Duration::from_secs(10);
 
 /// What is run.
@@ -32,25 +32,25 @@ pub(super) struct Job<'a> {
     pub(super) argv: Vec<String>,
     /// Its whole environment.
     pub(super) env: BTreeMap<String, String>,
-    /// Where it starts.
+    /// The place where it starts.
     pub(super) cwd: &'a Path,
     /// What it may reach.
     pub(super) rules: &'a HostRules,
-    /// How long it may take.
+    /// The time that it may take.
     pub(super) patience: Duration,
 }
 
-/// Where it is run.
+/// The place where it is run.
 pub(super) struct Stage<'a> {
     /// The directory that has `ironcurtain-sandbox`.
     pub(super) programs: &'a Path,
-    /// Whether a sandbox may be made by uid 0.
+    /// True if a sandbox may be made by uid 0.
     pub(super) allow_root: bool,
     /// What is around the sandbox; the session's folder is the one that may be written.
     pub(super) around: &'a Surroundings,
 }
 
-/// How it went.
+/// The outcome.
 #[derive(Debug)]
 pub(super) struct Finished {
     /// Its exit status.

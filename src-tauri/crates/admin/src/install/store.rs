@@ -13,7 +13,7 @@ use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-/// How much of the hash is in a folder's name.
+/// The part of the hash that is in a folder's name.
 const SHORT: usize = 12;
 
 /// The folders and records of packages. Nobody else installs or removes while one is there.

@@ -88,7 +88,7 @@ fn decision_of(step: &ExplanationStep) -> Decision {
     if step.gated { settled.max(Decision::Escalate) } else { settled }
 }
 
-/// Whether the gate is what a step comes to its decision by.
+/// True if the gate is what a step comes to its decision by.
 fn is_by_gate(step: &ExplanationStep) -> bool {
     let by_rule = matches!(&step.settled_by, SettledBy::Rule { then, .. } if *then != Decision::Allow);
     step.gated && !by_rule

@@ -10,7 +10,7 @@ use ironcurtain_policy::Decision;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// How many entries are named of calls that are alike.
+/// The number of entries that are named of calls that are alike.
 const NAMED: usize = 5;
 
 pub fn report(world: &World, since_ms: u64) -> anyhow::Result<Report> {

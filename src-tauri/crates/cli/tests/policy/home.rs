@@ -6,7 +6,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// How long anything may take.
+/// The time that anything may take.
 const LONGEST: Duration = Duration::from_secs(20);
 
 /// A person's home with a document, a link to it and a key, and ours beside it.
@@ -115,7 +115,7 @@ impl Drop for Running<'_> {
     }
 }
 
-/// Whether it went well, and all that was printed.
+/// True if it went well, and all that was printed.
 pub(crate) fn said(output: &Output) -> (bool, String) {
     let text = [&output.stdout[..], &output.stderr[..]].concat();
     (output.status.success(), String::from_utf8(text).unwrap())

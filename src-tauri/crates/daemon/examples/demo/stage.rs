@@ -14,10 +14,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// How long the app may take to listen.
+/// The time that the app may take to listen.
 const APP_BOUND: Duration = Duration::from_secs(20);
 
-/// How long a question waits when nobody answers it.
+/// The time that a question waits when nobody answers it.
 const SHORT_DEADLINE: &str = r#"{ "questionDeadlineSeconds": 2 }"#;
 
 /// The temporary home.

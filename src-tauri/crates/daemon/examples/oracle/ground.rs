@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-/// Where data files are, where `~` is, and where relative paths start.
+/// The places of data files, of `~`, and of the start of relative paths.
 pub struct Ground {
     data: PathBuf,
     pub home: CanonicalPath,
@@ -59,7 +59,7 @@ impl Ground {
         Resolver::new(self.home.clone(), base.clone())
     }
 
-    /// Where a path leads, as far as the disk says: what is behind a loop of links stays as it is spelled.
+    /// The end of a path, as far as the disk says: what is behind a loop of links stays as it is spelled.
     pub fn place(&self, raw: &str) -> anyhow::Result<CanonicalPath> {
         Ok(self.from(&self.here, raw)?)
     }

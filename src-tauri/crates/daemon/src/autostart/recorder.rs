@@ -67,14 +67,14 @@ pub(super) enum Found {
     },
 }
 
-/// How many files of each session wait for the person's word; none of the sessions that are not named.
+/// The number of files of each session that wait for the person's word; none of the sessions that are not named.
 pub(super) type Undecided = BTreeMap<String, usize>;
 
 /// What the task owns.
 pub(super) struct Recorder {
     /// The folders of the sessions.
     pub(super) sessions: PathBuf,
-    /// Where quarantine is.
+    /// The place where quarantine is.
     pub(super) state: PathBuf,
     pub(super) audit: Audit,
     pub(super) undecided: watch::Sender<Undecided>,

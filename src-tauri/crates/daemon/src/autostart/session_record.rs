@@ -28,7 +28,7 @@ pub(crate) struct SessionFacts {
     pub(crate) client: String,
     /// The server.
     pub(crate) server: String,
-    /// Whether the server runs in a sandbox.
+    /// True if the server runs in a sandbox.
     pub(crate) sandboxed: bool,
     /// When it began.
     pub(crate) started_ms: u64,
@@ -47,7 +47,7 @@ pub(crate) struct SessionRecord {
     /// The files it left, as they were found.
     #[serde(default)]
     pub(crate) files: Vec<LeftFile>,
-    /// How many more there were.
+    /// The number of more that there were.
     #[serde(default)]
     pub(crate) more: usize,
     /// Why not all could be looked at.
@@ -69,12 +69,12 @@ pub(crate) struct LeftFile {
 }
 
 impl LeftFile {
-    /// Where it is, or was.
+    /// The place where it is, or was.
     pub(crate) fn path(&self) -> Option<&str> {
         path(&self.finding)
     }
 
-    /// Whether the person has still to say something to it, and it is still there.
+    /// True if the person has still to say something to it, and it is still there.
     pub(crate) fn is_undecided(&self) -> bool {
         match &self.finding {
             Finding::Left { path, .. } => {
@@ -137,7 +137,7 @@ impl SessionRecord {
         self.files.iter_mut().find(|file| file.path() == Some(path) && file.is_undecided())
     }
 
-    /// How many files the person has still to say something to.
+    /// The number of files the person has still to say something to.
     pub(crate) fn count(&self) -> usize {
         self.files.iter().filter(|file| file.is_undecided()).count()
     }
@@ -156,7 +156,7 @@ fn path(finding: &Finding) -> Option<&str> {
     }
 }
 
-/// Whether a file is as it was when it was found before. One that is new stays so however often it is changed.
+/// True if a file is as it was when it was found before. One that is new stays so however often it is changed.
 fn says_the_same(before: &Finding, now: &Finding) -> bool {
     match (before, now) {
         (Finding::Left { diff: before, .. }, Finding::Left { diff: now, .. }) => before == now,

@@ -16,7 +16,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 use tokio::sync::{Notify, mpsc, oneshot};
 
-/// How long an order may take. The walk of one root is bounded; it may stand behind those of others.
+/// The time that an order may take. The walk of one root is bounded; it may stand behind those of others.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Why a sandbox cannot be watched.

@@ -25,7 +25,7 @@ pub(super) fn other_reasons(escalation: &Escalation, worst: &RuleReason) -> Vec<
     sentences
 }
 
-/// Whether a name is one of the judge's own, and not of a rule in the policy.
+/// True if a name is one of the judge's own, and not of a rule in the policy.
 fn is_structural(rule: &str) -> bool {
     rule.starts_with("structural-")
 }

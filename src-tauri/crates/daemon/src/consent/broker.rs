@@ -15,14 +15,14 @@ use tokio::time::Instant;
 /// However long a person works in a dialog, it ends then.
 const LONGEST: Duration = Duration::from_secs(30 * 60);
 
-/// How a question ended.
+/// The outcome of a question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
     /// The person allowed it.
     Allowed {
         /// Index into the question's offers.
         offer: usize,
-        /// How long.
+        /// The way in which long.
         lifetime: Lifetime,
     },
     /// The person denied it, perhaps with a note for the agent.
@@ -67,7 +67,7 @@ impl Broker {
         Self { consent, open: watch::Sender::new(0), by_session: Arc::default() }
     }
 
-    /// How many questions wait for the person.
+    /// The number of questions that wait for the person.
     #[must_use]
     pub fn open(&self) -> watch::Receiver<usize> {
         self.open.subscribe()

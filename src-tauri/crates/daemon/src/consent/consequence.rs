@@ -23,7 +23,7 @@ pub(super) struct Deeds<'a> {
     pub(super) call: &'a ResolvedCall,
     pub(super) found: &'a FoundPaths,
     pub(super) asked: &'a [PendingApproval],
-    /// How much would be written, or changed: in words.
+    /// The amount that would be written, or changed: in words.
     pub(super) amount: Option<String>,
 }
 

@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io;
 use std::sync::{Mutex, PoisonError};
 
-/// How many questions of one session wait at a time. Nobody answers more of them before the last is over.
+/// The number of questions of one session that wait at a time. Nobody answers more of them before the last is over.
 const MOST_OF_A_SESSION: usize = 100;
 
 /// The longest question, in bytes of its text.

@@ -5,7 +5,7 @@
 /// What stands before such an error.
 const PREFIX: &str = "[SANDBOX BLOCKED] ";
 
-/// How operating systems, and programs on them, say it; in lower case.
+/// The way in which operating systems, and programs on them, say it; in lower case.
 const SIGNS: [&str; 6] =
     ["eacces", "eperm", "erofs", "operation not permitted", "permission denied", "read-only file system"];
 

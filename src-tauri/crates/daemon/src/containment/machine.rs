@@ -1,4 +1,4 @@
-//! Whether this machine can make sandboxes: tried when the trusted process starts, and again at each need while it
+//! True if this machine can make sandboxes: tried when the trusted process starts, and again at each need while it
 //! cannot, so that installing what is missing is enough.
 
 use super::srt;
@@ -33,7 +33,7 @@ pub struct MachineOptions {
     pub sandboxes: PathBuf,
     /// A private directory for what a trial of `srt` needs.
     pub trial: PathBuf,
-    /// Whether sandboxes may be made by uid 0.
+    /// True if sandboxes may be made by uid 0.
     pub allow_root: bool,
 }
 

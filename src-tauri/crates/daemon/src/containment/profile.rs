@@ -13,7 +13,7 @@ use ironcurtain_sandbox::{Limits, View};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Where a sandbox is made.
+/// The place where a sandbox is made.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Surroundings {
     /// The session sandbox directory.

@@ -8,7 +8,7 @@ use crate::config::{
 use ironcurtain_sandbox::Availability;
 use std::path::{Component, Path, PathBuf};
 
-/// How a server is to run.
+/// The way in which a server is to run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Resolved {
     /// In this sandbox.
@@ -29,7 +29,7 @@ pub enum Exemption {
 /// What a sandbox lets a server do, with paths as absolute as they were written. The default lets it do nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Profile {
-    /// Where it may write; the session's own folder comes first.
+    /// The place where it may write; the session's own folder comes first.
     pub allow_write: Vec<String>,
     /// What it may read in any view.
     pub allow_read: Vec<String>,
@@ -45,7 +45,7 @@ pub struct Profile {
     pub git_config: Option<GitConfigSettings>,
     /// Which hosts it reaches; none without it.
     pub network: Option<NetworkSettings>,
-    /// How much it may use.
+    /// The amount that it may use.
     pub limits: LimitSettings,
 }
 

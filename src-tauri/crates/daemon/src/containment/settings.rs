@@ -47,7 +47,7 @@ struct Filesystem {
     other: Map<String, Value>,
 }
 
-/// Where one server's files are.
+/// The place where one server's files are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerFiles {
     /// The settings.

@@ -18,7 +18,7 @@ const INSTALL: &str = "npm install -g @anthropic-ai/sandbox-runtime";
 /// The command that installs what it needs.
 const INSTALL_HELPERS: &str = "sudo apt-get install -y bubblewrap socat ripgrep";
 
-/// How long a trial may take.
+/// The time that a trial may take.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Tries whether it can sandbox; names what is missing when it cannot.

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinSet;
 
-/// How long to wait when no connection can be accepted (out of descriptors, say) before trying again.
+/// The time for which to wait when no connection can be accepted (out of descriptors, say) before trying again.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Serves everybody who connects, until the trusted process is to end; then ends every session and waits for them.

@@ -1,4 +1,4 @@
-//! How long a permission lasts.
+//! The time that a permission lasts.
 
 use serde::Serialize;
 use std::time::Duration;

@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::watch;
 
-/// How long the owner sleeps at most. The wall clock may be set, or the machine suspended, meanwhile.
+/// The time for which the owner sleeps at most. The wall clock may be set, or the machine suspended, meanwhile.
 const LONGEST_SLEEP: Duration = Duration::from_secs(20);
 
 struct Owner {

@@ -16,10 +16,10 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
-/// How many questions of one server may be open at once.
+/// The number of questions of one server that may be open at once.
 const MOST_OPEN: usize = 4;
 
-/// How long a no holds.
+/// The time for which a no holds.
 const NO_HOLDS: Duration = Duration::from_secs(30);
 
 /// Asks the person on behalf of one server.

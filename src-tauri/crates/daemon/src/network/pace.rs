@@ -4,7 +4,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::{Instant, sleep_until};
 
-/// How many may come at once.
+/// The number that may come at once.
 const BURST: u32 = 100;
 
 /// One more comes each time this has passed.

@@ -68,7 +68,7 @@ impl ReachableHosts {
         });
     }
 
-    /// Whether a grant would let this through: nothing denies it.
+    /// True if a grant would let this through: nothing denies it.
     pub(super) fn could_open(&self, target: &HostPort) -> bool {
         let grant = GrantedHost { id: String::new(), target: target.clone() };
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);

@@ -11,7 +11,7 @@ use std::fmt;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RequestedPackage {
-    /// Where it comes from.
+    /// The place where it comes from.
     pub registry: Registry,
     /// Its name there.
     pub package: String,

@@ -5,10 +5,10 @@ use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-/// How long a piece of work is waited for.
+/// The time for which a piece of work is waited for.
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How many pieces may be late before no other is begun.
+/// The number of pieces that may be late before no other is begun.
 const MOST_LATE: usize = 4;
 
 /// Does it. What it comes to is missing when it panics, or no thread can be started.

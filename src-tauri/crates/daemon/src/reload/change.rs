@@ -1,4 +1,4 @@
-//! How a change of what is in force is told in the audit log.
+//! The way in which a change of what is in force is told in the audit log.
 
 use super::SessionSettings;
 use crate::config::Servers;

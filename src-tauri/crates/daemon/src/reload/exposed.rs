@@ -66,7 +66,8 @@ impl<'a> Writable<'a> {
         })
     }
 
-    /// Where a file is, and the links on the way. What cannot be resolved cannot be opened either, which says why.
+    /// The place where a file is, and the links on the way. What cannot be resolved cannot be opened either, which
+    /// says why.
     fn places(&self, file: &Path) -> Vec<CanonicalPath> {
         file.to_str().and_then(|text| self.resolver.resolve(text).ok()).map(places).unwrap_or_default()
     }

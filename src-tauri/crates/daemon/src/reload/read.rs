@@ -21,7 +21,7 @@ pub(super) struct Current {
 /// What the files come to.
 #[derive(Debug)]
 pub(super) struct Reading {
-    /// Where a file is refused, what was in force before stands in its place.
+    /// The place where a file is refused, what was in force before stands in its place.
     pub(super) now: Current,
     /// Why settings, servers and policy files are refused.
     pub(super) refused: Refused,

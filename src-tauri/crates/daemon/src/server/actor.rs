@@ -37,7 +37,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
-/// How long a restarted server may take to answer its greeting.
+/// The time that a restarted server may take to answer its greeting.
 const GREETING_BOUND: Duration = Duration::from_secs(30);
 
 /// A server that ends sooner than this after its start is not started again at once.
@@ -126,18 +126,18 @@ struct Actor {
     /// Files that run later and that an answer of the person named.
     named: BTreeSet<CanonicalPath>,
     next_lease: u64,
-    /// How the client greeted the server, once that was answered.
+    /// The way in which the client greeted the server, once that was answered.
     greeting: Option<Box<RawValue>>,
     initialized: bool,
-    /// Whether the server asks for roots; unknown at first.
+    /// True if the server asks for roots; unknown at first.
     asks_for_roots: Option<bool>,
     /// The version of the roots that this process has understood, or been given time to.
     understands: u64,
     started: Instant,
     quick_ends: u32,
-    /// How often the server was restarted because it still held something that was taken away.
+    /// The number of times that the server was restarted because it still held something that was taken away.
     restarts: u64,
-    /// How often a process was started.
+    /// The number of times that a process was started.
     starts: u64,
     /// Its files, removed after the process is killed.
     _files: Option<SessionFiles>,

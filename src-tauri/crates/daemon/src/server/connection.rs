@@ -19,16 +19,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::io::{AsyncWriteExt, BufReader};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
 
-/// How many bytes are read from a server at once.
+/// The number of bytes that are read from a server at once.
 const READ_BUFFER: usize = 64 * 1024;
 
-/// How many answers of ours may wait for a server that does not read.
+/// The number of answers of ours that may that wait for a server that does not read.
 const MOST_UNWRITTEN: usize = 256;
 
-/// How many characters of a client's reason for taking a request back are passed on.
+/// The number of characters of a client's reason for taking a request back that are passed on.
 const LONGEST_REASON: usize = 1000;
 
-/// How many characters of a method that is not taken are repeated.
+/// The number of characters of a method that is not taken that are repeated.
 const LONGEST_METHOD: usize = 100;
 
 /// A share of a session's memory. It is given back when the last holder lets go: when the bytes it stands for are
@@ -66,7 +66,7 @@ pub struct PendingRequest {
     answer: oneshot::Receiver<(ServerAnswer, MemoryShare)>,
 }
 
-/// Where a request is: which conversation, and its id there.
+/// The place where a request is: which conversation, and its id there.
 #[derive(Debug, Clone)]
 pub struct AtServer {
     id: u64,
@@ -82,7 +82,7 @@ impl AtServer {
 }
 
 impl PendingRequest {
-    /// Where it is.
+    /// The place where it is.
     #[must_use]
     pub fn place(&self) -> AtServer {
         self.place.clone()
@@ -141,7 +141,7 @@ pub(super) struct ConnectionOptions {
     pub(super) roots: watch::Receiver<Shown>,
     /// Methods the client takes from a server.
     pub(super) client_takes: watch::Receiver<HashSet<String>>,
-    /// Where lines that are no messages go.
+    /// The place where lines that are no messages go.
     pub(super) noise: mpsc::Sender<String>,
 }
 
@@ -170,7 +170,7 @@ impl ServerConnection {
         (Self { inbox, ids: Arc::default(), told }, ended)
     }
 
-    /// Whether the server's output has ended: it takes nothing any more.
+    /// True if the server's output has ended: it takes nothing any more.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.inbox.is_closed()

@@ -12,10 +12,11 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
 use tokio::net::unix::OwnedReadHalf;
 
-/// How long the supervisor may take to do one thing. It waits for nobody, so one that takes longer is out of order.
+/// The time that the supervisor may take to do one thing. It waits for nobody, so one that takes longer is out of
+/// order.
 const ANSWER_BOUND: Duration = Duration::from_secs(10);
 
-/// How long a supervisor may take to end its sandbox.
+/// The time that a supervisor may take to end its sandbox.
 pub(super) const CLEANING: Duration = Duration::from_secs(5);
 
 /// Longer than a supervisor can live once it is to end.
@@ -38,7 +39,7 @@ pub struct SupervisorControl {
 pub(crate) struct Uncovered {
     /// The path.
     pub(crate) path: String,
-    /// Whether it is hidden; else it is closed for writing.
+    /// True if it is hidden; else it is closed for writing.
     pub(crate) hidden: bool,
 }
 

@@ -30,25 +30,25 @@ impl Mounted {
         Self { closed, ..self }
     }
 
-    /// Whether a path in it can be written, as far as the mount goes.
+    /// True if a path in it can be written, as far as the mount goes.
     fn opens(&self, path: &CanonicalPath) -> bool {
         let is_named = self.need.named && self.need.path == *path;
         let is_closed = |closed: &String| path.as_path().starts_with(closed);
         self.need.writable && (is_named || !self.closed.iter().any(is_closed))
     }
 
-    /// Whether what it shows is what stands at its path now.
+    /// True if what it shows is what stands at its path now.
     pub(super) fn is_current(&self) -> bool {
         self.identity.is_some() && identity(&self.need.path) == self.identity
     }
 }
 
-/// Whether nothing is mounted there, or what is mounted is what stands there now.
+/// True if nothing is mounted there, or what is mounted is what stands there now.
 pub(super) fn is_current(mounted: &[Mounted], path: &CanonicalPath) -> bool {
     mounted.iter().filter(|m| m.need.path.contains(path)).all(Mounted::is_current)
 }
 
-/// Whether these mounts show a path as it is now, with the access needed.
+/// True if these mounts show a path as it is now, with the access needed.
 pub(super) fn shows(mounted: &[Mounted], need: &Need) -> bool {
     let above = mounted.iter().filter(|m| m.need.path.contains(&need.path));
     let nearest = above.max_by_key(|m| m.need.path.components().count());

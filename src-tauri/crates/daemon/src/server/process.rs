@@ -20,7 +20,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
-/// How a server is run.
+/// The way in which a server is run.
 #[derive(Debug, Clone)]
 pub enum Containment {
     /// In a sandbox of ours, which grows and shrinks with grants.
@@ -32,7 +32,7 @@ pub enum Containment {
 }
 
 impl Containment {
-    /// Whether it is in a sandbox.
+    /// True if it is in a sandbox.
     #[must_use]
     pub fn is_sandboxed(&self) -> bool {
         match self {
@@ -41,7 +41,7 @@ impl Containment {
         }
     }
 
-    /// Whether it hides paths that it would show otherwise.
+    /// True if it hides paths that it would show otherwise.
     pub(super) fn hides_paths(&self) -> bool {
         match self {
             Self::Native(_, FileView::HostRead) | Self::Srt(..) => true,
@@ -102,7 +102,7 @@ impl Start<'_> {
     }
 }
 
-/// How a sandbox is watched.
+/// The way in which a sandbox is watched.
 #[derive(Clone, Copy)]
 pub(super) struct Watch<'a> {
     pub(super) autostart: &'a Autostart,

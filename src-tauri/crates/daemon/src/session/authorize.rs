@@ -53,7 +53,7 @@ pub(super) struct Authorization {
 }
 
 impl Authorization {
-    /// Whether it is all the same to the call what is granted and mounted.
+    /// True if it is all the same to the call what is granted and mounted.
     pub(super) fn needs_nothing(&self) -> bool {
         self.needs.is_empty()
     }
@@ -136,7 +136,7 @@ impl Session {
         }
     }
 
-    /// Whether the server sees everything the call needs right now, as it is now.
+    /// True if the server sees everything the call needs right now, as it is now.
     pub(super) fn shows(&self, authorization: &Authorization) -> bool {
         let applied = self.server.applied();
         if !authorization.permit.call().paths().all(|(_, _, path)| applied.is_current(path)) {
@@ -151,7 +151,7 @@ impl Session {
             && authorization.looked.paths.first_of(&applied.failed).is_none()
     }
 
-    /// Whether every call that had to wait for the server is forwarded.
+    /// True if every call that had to wait for the server is forwarded.
     pub(super) fn nobody_in_line(&self) -> bool {
         let mut last = self.last_in_line.lock().unwrap_or_else(PoisonError::into_inner);
         if last.as_mut().is_some_and(|last| matches!(last.try_recv(), Err(TryRecvError::Empty))) {

@@ -18,10 +18,10 @@ use std::sync::{Arc, PoisonError};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::sync::mpsc;
 
-/// How many bytes are read from a client at once.
+/// The number of bytes that are read from a client at once.
 const READ_BUFFER: usize = 64 * 1024;
 
-/// How many characters of a method that is not taken are repeated.
+/// The number of characters of a method that is not taken that are repeated.
 const LONGEST_METHOD: usize = 100;
 
 /// Requests that are passed to the server without being judged: they name no resource of the person's.

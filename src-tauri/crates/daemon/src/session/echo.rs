@@ -5,13 +5,14 @@
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// How many lines of ours may come back before the session ends. One alone may be a client that is confused.
+/// The number of lines of ours that may that come back before the session ends. One alone may be a client that is
+/// confused.
 const MOST: u8 = 3;
 
-/// How many lines of ours are remembered: more than are on their way in a pipe that nobody reads fast.
+/// The number of lines of ours that are remembered: more than are on their way in a pipe that nobody reads fast.
 const REMEMBERED: usize = 64;
 
-/// How much of a line is told from others by its bytes; the rest by its length.
+/// The part of a line that is told from others by its bytes; the rest by its length.
 const COMPARED: usize = 1024;
 
 /// Why such a session is ended, for the record and its log.

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::value::{RawValue, to_raw_value};
 use std::collections::HashSet;
 
-/// How many characters of what a client calls itself, or of its version, people are shown.
+/// The number of characters of what a client calls itself, or of its version, people are shown.
 const LONGEST_NAME: usize = 100;
 
 /// What was found in the client's greeting.

@@ -35,7 +35,7 @@ impl Session {
     }
 }
 
-/// Where an address leads, as the proxy spells it.
+/// The host that an address leads to, as the proxy spells it.
 fn target(asked: &PendingApproval) -> Option<HostPort> {
     let (host, port) = asked.host_and_port()?;
     HostPort::parse(&format!("{host}:{port}"), None).ok()

@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 /// The longest a log gets; what comes after is counted, not kept.
 const LONGEST: usize = 4 * 1024 * 1024;
 
-/// How many lines may wait to be written.
+/// The number of lines that may that wait to be written.
 const QUEUE: usize = 256;
 
 /// Starts the log's owner. The file is made with the first line.

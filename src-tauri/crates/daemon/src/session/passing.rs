@@ -42,10 +42,11 @@ impl TurnedAway {
     }
 }
 
-/// How many characters of a name or an address are repeated in a sentence.
+/// The number of characters of a name or an address that are repeated in a sentence.
 const LONGEST_NAME: usize = 200;
 
-/// How many messages that are no requests a session has on record, so that a client cannot fill the disk with next to
+/// The number of messages that are no requests a session has on record, so that a client cannot fill the disk with
+/// next to
 /// nothing.
 const MOST_ODDITIES: u64 = 100;
 

@@ -9,10 +9,10 @@ use crate::wire::Fields;
 use rmcp::model::ErrorCode;
 use serde_json::value::RawValue;
 
-/// How many characters of an address are repeated.
+/// The number of characters of an address that are repeated.
 const LONGEST_ADDRESS: usize = 200;
 
-/// Whether the resource that the parameters name may be asked for; the error is for the client.
+/// True if the resource that the parameters name may be asked for; the error is for the client.
 pub(super) fn checked(params: Option<&RawValue>) -> Result<(), (ErrorCode, String)> {
     let uri = uri(params).map_err(|problem| (ErrorCode::INVALID_PARAMS, problem))?;
     let shown = visible::head(&visible::line(&uri), LONGEST_ADDRESS);
@@ -37,13 +37,13 @@ fn uri(params: Option<&RawValue>) -> Result<String, String> {
     serde_json::from_str(params.get("uri").ok_or_else(problem)?.get()).map_err(|_| problem())
 }
 
-/// Whether nothing stands in the scheme, or before it, that a reader could pass over.
+/// True if nothing stands in the scheme, or before it, that a reader could pass over.
 fn has_plain_scheme(uri: &str) -> bool {
     let scheme = uri.split_once(':').map_or(uri, |(scheme, _)| scheme);
     scheme.chars().all(|c| c.is_ascii_graphic())
 }
 
-/// Whether the scheme, or one that it wraps, is `file`.
+/// True if the scheme, or one that it wraps, is `file`.
 fn names_a_file(uri: &str) -> bool {
     let before_path = uri.split(['/', '\\', '?', '#']).next().unwrap_or_default();
     let Some((schemes, _)) = before_path.rsplit_once(':') else { return false };

@@ -9,13 +9,13 @@ use ironcurtain_protocol::{ActivityView, MAX_FRAME_BYTES};
 use std::io;
 use std::path::Path;
 
-/// How many bytes of entries an answer has.
+/// The number of bytes of entries an answer has.
 const LONGEST_ANSWER: usize = MAX_FRAME_BYTES / 2;
 
-/// How many characters of a text people are shown.
+/// The number of characters of a text people are shown.
 const LONGEST_TEXT: usize = 1000;
 
-/// How many paths of an entry people are shown.
+/// The number of paths of an entry people are shown.
 const MOST_PATHS: usize = 20;
 
 /// The newest entries of the log, oldest first.

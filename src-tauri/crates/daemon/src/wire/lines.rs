@@ -23,7 +23,7 @@ pub enum Line {
     },
 }
 
-/// How much of an overlong line is kept.
+/// The part of an overlong line that is kept.
 const HEAD_BYTES: usize = 64 * 1024;
 
 /// A reader of bounded lines.
@@ -33,7 +33,7 @@ pub struct Lines<R> {
     bound: usize,
     /// What is read of the line so far, or its beginning.
     kept: Vec<u8>,
-    /// How long it is so far.
+    /// The time that it is so far.
     length: u64,
 }
 

@@ -22,13 +22,13 @@ const OF_SERVERS: [&str; 9] = [
     "notifications/tasks/status",
 ];
 
-/// Whether a client may tell this.
+/// True if a client may tell this.
 #[must_use]
 pub fn client_may_tell(method: &str) -> bool {
     OF_CLIENTS.contains(&method)
 }
 
-/// Whether a server may tell this.
+/// True if a server may tell this.
 #[must_use]
 pub fn server_may_tell(method: &str) -> bool {
     OF_SERVERS.contains(&method)

@@ -103,7 +103,7 @@ impl World {
         log.lines().map(line).collect()
     }
 
-    /// How many connections got a byte to the servers.
+    /// The number of connections that got a byte to the servers.
     pub fn talks(&self) -> usize {
         self.log().iter().filter(|(_, _, bytes)| *bytes).count()
     }

@@ -1,4 +1,4 @@
-//! Where names lead: rebinding, redirects, private and own addresses.
+//! The addresses that names lead to: rebinding, redirects, private and own addresses.
 
 use crate::namespace::{OWN, PRIVATE, PUBLIC, PUBLIC_V6, inside};
 use crate::stage::{Stage, refusal_of};

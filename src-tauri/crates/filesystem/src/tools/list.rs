@@ -14,9 +14,9 @@ pub(super) struct Entry {
     pub(super) name: String,
     /// The name as it is.
     pub(super) file_name: std::ffi::OsString,
-    /// Whether it is a directory; a link to one is not.
+    /// True if it is a directory; a link to one is not.
     pub(super) is_directory: bool,
-    /// Whether it is a link.
+    /// True if it is a link.
     pub(super) is_link: bool,
 }
 

@@ -15,7 +15,7 @@ use super::list::{self, Entry};
 use crate::error::ToolError;
 use crate::files::TEXT_LIMIT;
 
-/// How deep to go below the first directory.
+/// The depth to go below the first directory.
 const DEPTH_LIMIT: usize = 200;
 
 pub(super) fn tree(arguments: &Arguments<'_>, call: &Call<'_>) -> Result<String, ToolError> {

@@ -1,4 +1,4 @@
-//! How much of a repository is read, and of which formats, with what lies just beyond.
+//! The part of a repository that is read, and of which formats, with what lies just beyond.
 
 use super::parts::{EVIL, FOREIGN, GITHUB, NOT_PLAIN, NOT_UNDERSTOOD, ORIGIN};
 use super::*;

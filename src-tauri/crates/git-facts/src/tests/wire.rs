@@ -35,7 +35,7 @@ impl<'a> Wire<'a> {
         Self { person }
     }
 
-    /// Where git goes with these arguments in a folder: a place, or nothing for one on this machine.
+    /// The place that git goes to with these arguments in a folder, or nothing for one on this machine.
     pub(super) fn goes_to(&self, folder: &str, arguments: &[&str]) -> Vec<Option<String>> {
         let log = self.person.path("wire/log");
         let _ = std::fs::remove_file(log.as_path());

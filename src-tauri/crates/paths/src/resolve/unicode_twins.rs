@@ -10,7 +10,7 @@ use unicode_normalization::UnicodeNormalization as _;
 /// What some character beyond ASCII is another form of: the Kelvin sign, the Greek question mark, the Greek varia.
 const ASCII_WITH_TWINS: [u8; 3] = *b"K;`";
 
-/// Whether there is another form of the text.
+/// True if there is another form of the text.
 pub(super) fn may_have_twin(text: &str) -> bool {
     text.bytes().any(|byte| !byte.is_ascii() || ASCII_WITH_TWINS.contains(&byte))
 }

@@ -71,22 +71,22 @@ impl Setting {
         Self { server, words: name, text, said, intent, git, arguments }
     }
 
-    /// Whether it works on repositories of a hosting service.
+    /// True if it works on repositories of a hosting service.
     pub(super) fn is_forge(&self) -> bool {
         names(&self.server, &FORGES) || names(&self.words, &FORGES) || has_pair(&self.arguments)
     }
 
-    /// Whether it works on one repository of a hosting service, named by owner and name.
+    /// True if it works on one repository of a hosting service, named by owner and name.
     pub(super) fn has_owner_and_repository(&self) -> bool {
         has_pair(&self.arguments)
     }
 
-    /// Whether it works on a service that keeps documents of its own.
+    /// True if it works on a service that keeps documents of its own.
     pub(super) fn is_service(&self) -> bool {
         names(&self.server, &SERVICES) || self.is_forge()
     }
 
-    /// Whether the tool's or the server's name has one of these words.
+    /// True if the tool's or the server's name has one of these words.
     pub(super) fn speaks_of(&self, wanted: &[&str]) -> bool {
         names(&self.words, wanted) || names(&self.server, wanted)
     }
@@ -131,22 +131,22 @@ impl<'a> Argument<'a> {
         head.map_or("", String::as_str)
     }
 
-    /// Whether its name has one of these words.
+    /// True if its name has one of these words.
     pub(super) fn is_named(&self, wanted: &[&str]) -> bool {
         names(&self.words, wanted)
     }
 
-    /// Whether its name has a word of a list.
+    /// True if its name has a word of a list.
     pub(super) fn is_named_in(&self, list: &str) -> bool {
         self.words.iter().any(|word| is_in(list, word))
     }
 
-    /// Whether what is said of it has one of these words.
+    /// True if what is said of it has one of these words.
     pub(super) fn is_said(&self, wanted: &[&str]) -> bool {
         names(&self.said, wanted)
     }
 
-    /// Whether what is said of it has one of these phrases.
+    /// True if what is said of it has one of these phrases.
     pub(super) fn tells(&self, phrases: &[&str]) -> bool {
         phrases.iter().any(|phrase| self.text.contains(phrase))
     }

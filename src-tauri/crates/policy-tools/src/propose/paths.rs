@@ -166,7 +166,7 @@ fn directed(intent: Intent, argument: &Argument<'_>) -> Option<PathRoles> {
     Some(PathRoles { roles: does.roles(), confidence: Confidence::High, reason: reason.to_owned() })
 }
 
-/// Whether a name is that of the path something is moved or copied to.
+/// True if a name is that of the path something is moved or copied to.
 fn is_out(words: &[String]) -> bool {
     let names_one = words.last().is_some_and(|word| word != "name");
     names_one && words.iter().any(|word| ALWAYS_OUT.contains(&word.as_str()) || OUT.contains(&word.as_str()))
@@ -187,7 +187,7 @@ impl Does {
     }
 }
 
-/// Whether the tool goes down into the folders it is given, by more than its name, which is heard anyway.
+/// True if the tool goes down into the folders it is given, by more than its name, which is heard anyway.
 pub(super) fn descends(setting: &Setting, arguments: &[ProposedArgument]) -> bool {
     const DEEP: [&str; 4] = ["recursive", "recursively", "depth", "descend"];
     let has_path = arguments.iter().any(|a| a.roles.iter().any(|role| role.category() == Category::Path));

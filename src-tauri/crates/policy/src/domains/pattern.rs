@@ -52,13 +52,13 @@ impl HostPattern {
         Err(format!("`{text}` {wrong}"))
     }
 
-    /// Whether it covers a place, given as `host` or `host/path`.
+    /// True if it covers a place, given as `host` or `host/path`.
     #[must_use]
     pub fn covers(&self, domain: &str) -> bool {
         self.covers_site(&Site::new(domain))
     }
 
-    /// Whether it covers all that another pattern covers.
+    /// True if it covers all that another pattern covers.
     #[must_use]
     pub fn includes(&self, other: &Self) -> bool {
         match (self, other) {
@@ -79,13 +79,13 @@ impl HostPattern {
         }
     }
 
-    /// Whether it may be meant for where a value leads, which it does not cover. Nobody knows where one without a place
+    /// True if it may be meant for where a value leads, which it does not cover. Nobody knows where one without a place
     /// leads.
     pub(crate) fn may_mean(&self, destination: &Destination) -> bool {
         destination.site.as_ref().is_none_or(|site| self.may_mean_site(site))
     }
 
-    /// Whether it may be meant for a host given as text, which it does not cover.
+    /// True if it may be meant for a host given as text, which it does not cover.
     pub(crate) fn may_mean_host(&self, host: &str) -> bool {
         self.may_mean_site(&Site::new(host))
     }

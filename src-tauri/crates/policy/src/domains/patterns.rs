@@ -13,22 +13,22 @@ impl HostPatterns {
         &self.0
     }
 
-    /// Whether one of them covers the place a value leads to.
+    /// True if one of them covers the place a value leads to.
     pub(crate) fn cover(&self, destination: &Destination) -> bool {
         destination.site.as_ref().is_some_and(|site| self.cover_site(site))
     }
 
-    /// Whether one of them covers a host given as text.
+    /// True if one of them covers a host given as text.
     pub(crate) fn cover_host(&self, host: &str) -> bool {
         self.cover_site(&Site::new(host))
     }
 
-    /// Whether one of them may be meant for where a value leads, which none covers.
+    /// True if one of them may be meant for where a value leads, which none covers.
     pub(crate) fn may_mean(&self, destination: &Destination) -> bool {
         self.0.iter().any(|pattern| pattern.may_mean(destination))
     }
 
-    /// Whether one of them may be meant for a host given as text, which none covers.
+    /// True if one of them may be meant for a host given as text, which none covers.
     pub(crate) fn may_mean_host(&self, host: &str) -> bool {
         self.0.iter().any(|pattern| pattern.may_mean_host(host))
     }

@@ -28,7 +28,7 @@ impl OfServer {
     }
 }
 
-/// Where a rule is, and which judged roles it speaks about.
+/// The place where a rule is, and which judged roles it speaks about.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct RuleEntry {
     at: usize,

@@ -13,7 +13,7 @@ use ironcurtain_sandbox::{
 };
 use rustix::event::{PollFd, PollFlags, poll};
 
-/// How the one sandbox is called.
+/// The way in which the one sandbox is called.
 const NAME: &str = "escape";
 
 /// A watcher at work.

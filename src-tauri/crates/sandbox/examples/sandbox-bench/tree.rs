@@ -6,7 +6,7 @@ use std::fs;
 /// What a tree of processes takes.
 #[derive(Default)]
 pub(crate) struct Tree {
-    /// How many there are.
+    /// The number of them.
     pub(crate) processes: usize,
     /// What is resident of all of them, in KiB; what they share counts for each.
     pub(crate) resident_kib: u64,

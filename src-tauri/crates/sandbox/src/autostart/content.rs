@@ -62,7 +62,7 @@ pub(super) fn judge(row: &Row, seen: Seen<'_>) -> Verdict {
     }
 }
 
-/// Whether direnv has allowed a file: it keeps a file for every one, by the digest of its path and content.
+/// True if direnv has allowed a file: it keeps a file for every one, by the digest of its path and content.
 fn is_allowed(path: &str, text: &[u8], home: Option<&str>) -> bool {
     // Nobody knows whose allowances count.
     let Some(home) = home.map(Path::new) else { return true };
@@ -110,7 +110,7 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
-/// Whether a text has any of the keys in it, or ways of writing that could hide one.
+/// True if a text has any of the keys in it, or ways of writing that could hide one.
 fn mentions(text: &[u8]) -> bool {
     let text = String::from_utf8_lossy(text).to_lowercase();
     let whole = WHOLE_KEYS.iter().any(|key| text.contains(&format!("\"{key}\"")));

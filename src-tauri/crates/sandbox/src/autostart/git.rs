@@ -27,11 +27,12 @@ pub(super) use keys::{Leads, resolve};
 pub(super) const LONGEST: usize = 1 << 20;
 /// The most that git tells about one.
 const MOST_OUTPUT: usize = 4 << 20;
-/// How long git is waited for.
+/// The time for which git is waited for.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// The most keys that are put back one by one.
 const MOST_KEYS: usize = 16;
-/// Where git is looked for: not where the person's own programs are, since a sandbox may have written there.
+/// The folders in which git is looked for: not where the person's own programs are, since a sandbox may have written
+/// there.
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin:/run/current-system/sw/bin";
 
 /// The values of every key, in order.

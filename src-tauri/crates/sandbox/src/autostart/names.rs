@@ -45,7 +45,7 @@ pub(super) enum Class {
     Listed,
 }
 
-/// How the content tells more than the name.
+/// The way in which the content tells more than the name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Judge {
     /// It does not.
@@ -151,7 +151,8 @@ impl Names {
         found.filter(|row| !self.allows(row) && !self.is_a_dependencys(row, path))
     }
 
-    /// Whether a file is one of what a package manager has installed. Nobody opens or builds these by themselves, and they are to
+    /// True if a file is one of what a package manager has installed. Nobody opens or builds these by themselves, and
+    /// they are to
     /// be listed no more than the code beside them.
     fn is_a_dependencys(&self, row: &Row, path: &str) -> bool {
         let is_inside = |folder: &str| path.contains(folder);
@@ -165,7 +166,7 @@ impl Names {
             .find(|(row, end)| row.folder || *end == path.len())
     }
 
-    /// Whether what is there is not to be written: in the strict mode all that it would quarantine.
+    /// True if what is there is not to be written: in the strict mode all that it would quarantine.
     pub(super) fn closes(&self, row: &Row) -> bool {
         row.group.closed || self.strict && row.group.strict
     }
@@ -197,7 +198,7 @@ pub(super) fn config_row() -> Row {
     Row { name: "config", folder: false, group: &CONFIG }
 }
 
-/// Whether a folder is git's by its name, or by that of one in which git keeps further repositories.
+/// True if a folder is git's by its name, or by that of one in which git keeps further repositories.
 pub(super) fn is_git_by_name(path: &str) -> bool {
     let mut above = path.rsplit('/');
     above.next().is_some_and(|name| name.eq_ignore_ascii_case(".git"))

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::names::is_git_by_name;
 
-/// Whether git's own names count in a folder.
+/// True if git's own names count in a folder.
 pub(super) fn is_git(git_dirs: &BTreeSet<String>, path: &str) -> bool {
     is_git_by_name(path) || git_dirs.contains(path)
 }

@@ -112,7 +112,7 @@ impl Queue {
         }
     }
 
-    /// How many folders and files are watched at or below a path.
+    /// The number of folders and files that are watched at or below a path.
     pub(super) fn count(&self, path: &str) -> usize {
         self.below(path).len()
     }

@@ -15,7 +15,7 @@ use rustix::{
 
 use super::raw::raw;
 
-/// How many folders are shut again. A sandbox that shuts more finds them open.
+/// The number of folders that are shut again. A sandbox that shuts more finds them open.
 const MOST_SHUT: usize = 256;
 /// Listed, entered, and with names that can be moved.
 const WHOLE: u32 = 0o700;

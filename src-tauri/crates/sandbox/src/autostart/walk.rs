@@ -46,7 +46,7 @@ pub(super) struct Most {
 /// A name in a folder, and whether it is itself one.
 pub(super) type Name = (String, bool);
 
-/// How many reasons are kept.
+/// The number of reasons that are kept.
 const MOST_REASONS: usize = 4;
 
 impl Walk {
@@ -123,7 +123,7 @@ impl Walk {
         self.waiting.push_back(path);
     }
 
-    /// Whether a folder is one's own and closed by its mode, as who put something in it may have done.
+    /// True if a folder is one's own and closed by its mode, as who put something in it may have done.
     fn is_shut(&self, below: &str) -> bool {
         let about =
             statx(&self.root, &*raw(below), AtFlags::SYMLINK_NOFOLLOW, StatxFlags::TYPE | StatxFlags::UID);
@@ -145,14 +145,16 @@ pub(super) fn open_folder(path: &str) -> Result<OwnedFd, Errno> {
     openat2(CWD, &*raw(path), flags, Mode::empty(), ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS)
 }
 
-/// Whether git takes a folder with these names for a repository, whatever its name. What is missing beside `HEAD` may be in
+/// True if git takes a folder with these names for a repository, whatever its name. What is missing beside `HEAD` may
+/// be in
 /// another folder, which `commondir` names.
 pub(super) fn has_signs(names: &[Name]) -> bool {
     let has = |sign: &str| names.iter().any(|(name, _)| name == sign);
     has("HEAD") && (has("commondir") || has("objects") && has("refs"))
 }
 
-/// Whether to look into a folder: not where git stores what it keeps, unless a repository is known to be there. What is only
+/// The decision to look into a folder: not where git stores what it keeps, unless a repository is known to be there.
+/// What is only
 /// taken for git's by its content is looked into but for the objects, since anything can be made to look like it.
 pub(super) fn is_entered(git_dirs: &BTreeSet<String>, path: &str) -> bool {
     let (folder, name) = (above(path), last(path));
@@ -161,7 +163,7 @@ pub(super) fn is_entered(git_dirs: &BTreeSet<String>, path: &str) -> bool {
     !is_store || git_dirs.iter().any(|dir| is_at_or_below(dir, path))
 }
 
-/// Whether a name is one of the many folders by which git tells objects apart.
+/// True if a name is one of the many folders by which git tells objects apart.
 fn is_object_folder(folder: &str, name: &str) -> bool {
     let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
     last(folder) == "objects" && name.len() == 2 && name.bytes().all(is_digit)

@@ -11,7 +11,7 @@ use ironcurtain_sandbox::autostart::{Finding, GitConfig, Rules, Watcher};
 
 use crate::scene::{Scene, short};
 
-/// Where the process that is killed keeps its journal, and what it watches.
+/// The place where the process that is killed keeps its journal, and what it watches.
 const STATE: &str = "AUTOSTART_TEST_STATE";
 const ROOT: &str = "AUTOSTART_TEST_ROOT";
 

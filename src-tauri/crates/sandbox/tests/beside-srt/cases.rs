@@ -9,7 +9,7 @@ pub(crate) struct Case {
     pub(crate) expected: Expected,
 }
 
-/// How the two compare.
+/// The way in which the two compare.
 pub(crate) enum Expected {
     Same,
     /// Status and first line of each.

@@ -18,7 +18,7 @@ use tempfile::TempDir;
 /// Longer than anything under test takes; only a failure waits so long.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Where the programs under test are, when the suite was copied somewhere else.
+/// The place where the programs under test are, when the suite was copied somewhere else.
 pub(crate) const PROGRAMS: &str = "SANDBOX_TEST_PROGRAMS";
 
 /// A directory of the host with a session sandbox directory in it.
@@ -178,7 +178,7 @@ impl Probe {
         mounts
     }
 
-    /// How the supervisor ended; waits for it.
+    /// The outcome of the supervisor; waits for it.
     pub(crate) fn end(&self) -> Ended {
         self.ended.recv_timeout(PATIENCE).unwrap()
     }

@@ -7,7 +7,7 @@ use ironcurtain_sandbox::{Access::*, Answer, ControlOp, Mount, Proof, Refusal};
 
 use crate::harness::{Place, Probe};
 
-/// How often something comes and goes.
+/// The number of times that something comes and goes.
 const ROUNDS: usize = 20;
 
 #[test]

@@ -68,7 +68,7 @@ fn look(file: &str, text: &str) -> Vec<String> {
     problems
 }
 
-/// Whether the word stands there on its own, not inside a longer one.
+/// True if the word stands there on its own, not inside a longer one.
 fn has_word(text: &str, word: &str) -> bool {
     text.match_indices(word).any(|(at, _)| {
         let before = text.get(..at).and_then(|t| t.chars().next_back());

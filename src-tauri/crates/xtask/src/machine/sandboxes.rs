@@ -1,4 +1,4 @@
-//! Whether this machine lets bubblewrap make sandboxes.
+//! True if this machine lets bubblewrap make sandboxes.
 
 use anyhow::{Context, bail};
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! How many tests passed and failed, as the test programs tell it.
+//! The number of tests passed and failed, as the test programs tell it.
 
 use std::fmt::{self, Display, Formatter};
 

@@ -10,7 +10,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Where questions are put in.
+/// The place where questions are put in.
 #[derive(Debug)]
 pub(super) struct Outbox {
     waiting: Arc<Mutex<Waiting>>,
@@ -18,7 +18,7 @@ pub(super) struct Outbox {
     wakes: UnixStream,
 }
 
-/// Where they are taken out, one at a time.
+/// The place where they are taken out, one at a time.
 #[derive(Debug)]
 pub(super) struct Inbox {
     waiting: Arc<Mutex<Waiting>>,
@@ -95,7 +95,7 @@ impl Inbox {
         }
     }
 
-    /// Whether the question that is drawn is over; what woke us for it is forgotten.
+    /// True if the question that is drawn is over; what woke us for it is forgotten.
     pub(super) fn is_over(&self) -> bool {
         self.drain();
         let waiting = lock(&self.waiting);

@@ -57,7 +57,7 @@ pub(crate) fn pieces(text: &str, width: usize) -> Vec<String> {
     all
 }
 
-/// How wide a text is at most.
+/// The greatest width of a text.
 pub(super) fn columns(text: &str) -> usize {
     text.chars().map(width_of).sum()
 }

@@ -13,10 +13,10 @@ pub(super) const NARROWEST: usize = 36;
 /// The widest label.
 const LABEL: usize = 10;
 
-/// How much of it is on the first screen; the rest is shown on request.
+/// The part of it that is on the first screen; the rest is shown on request.
 const MOST_LINES: usize = 12;
 const MOST_DEEDS: usize = 20;
-/// How many lines one thing that would be done has at most.
+/// The number of lines one thing that would be done has at most.
 const LINES_OF_A_DEED: usize = 4;
 const MOST_ARGUMENTS: usize = 12;
 

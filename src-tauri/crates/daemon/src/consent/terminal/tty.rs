@@ -16,35 +16,35 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long nothing may come in before an answer counts: nobody reads a question faster.
+/// The time for which nothing may come in before an answer counts: nobody reads a question faster.
 const QUIET: Duration = Duration::from_millis(500);
 
-/// How often it is looked for another size, and whether the terminal is ours.
+/// The time after which it is looked for another size, and whether the terminal is ours.
 const TICK: Duration = Duration::from_millis(200);
 
 /// The longest answer. More is none.
 const LONGEST: usize = 4096;
 
-/// Where nothing says how large a terminal is.
+/// The place where nothing says how large a terminal is.
 const USUAL: Size = Size { columns: 80, rows: 24 };
 
-/// How large the terminal is.
+/// The size of the terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Size {
     pub(super) columns: usize,
     pub(super) rows: usize,
 }
 
-/// Where questions are drawn and answered.
+/// The place where questions are drawn and answered.
 #[derive(Debug)]
 pub(super) struct Tty {
     input: File,
     output: File,
     /// Its modes, while they are changed.
     own: Mutex<Option<Termios>>,
-    /// Whether the cursor can be moved.
+    /// True if the cursor can be moved.
     moves: bool,
-    /// How many lines were drawn last.
+    /// The number of lines that were drawn last.
     drawn: AtomicUsize,
 }
 
@@ -180,7 +180,8 @@ impl Tty {
         }
     }
 
-    /// Whether what is typed is typed for us. Another program's terminal is neither read nor changed, which would stop us.
+    /// True if what is typed is typed for us. Another program's terminal is neither read nor changed, which would stop
+    /// us.
     fn is_ours(&self) -> bool {
         tcgetpgrp(&self.input).map_or(true, |group| group == rustix::process::getpgrp())
     }

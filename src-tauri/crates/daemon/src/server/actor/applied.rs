@@ -1,4 +1,4 @@
-//! How far a server has come with what is granted and what the policy says.
+//! The extent to which a server has come with what is granted and what the policy says.
 
 use crate::mounts::Need;
 use crate::server::mounted::{self, Mounted};
@@ -17,19 +17,19 @@ pub struct Versions {
 }
 
 impl Versions {
-    /// Whether neither is older.
+    /// True if neither is older.
     #[must_use]
     pub fn have_reached(self, others: Self) -> bool {
         self.grants >= others.grants && self.policy >= others.policy
     }
 }
 
-/// How far the projection has come.
+/// The extent to which the projection has come.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Applied {
     /// What it follows from.
     pub versions: Versions,
-    /// How often the server was restarted because it still held something that was taken away.
+    /// The number of times that the server was restarted because it still held something that was taken away.
     pub restarts: u64,
     /// What could not be mounted, and why.
     pub failed: BTreeMap<CanonicalPath, String>,
@@ -40,20 +40,20 @@ pub struct Applied {
 }
 
 impl Applied {
-    /// Whether a path is shown as it is now, with the access needed.
+    /// True if a path is shown as it is now, with the access needed.
     #[must_use]
     pub fn shows(&self, need: &Need) -> bool {
         mounted::shows(&self.mounted, need)
     }
 
-    /// Whether a path is shown as it is now because the policy opens it for good, with the access needed.
+    /// True if a path is shown as it is now because the policy opens it for good, with the access needed.
     #[must_use]
     pub fn opens(&self, need: &Need) -> bool {
         let opens = |o: &OpenFolder| o.path.contains(&need.path) && (o.writable || !need.writable);
         self.opened.iter().any(opens) && self.shows(need)
     }
 
-    /// Whether nothing is shown of a path, or what is shown is what stands there now.
+    /// True if nothing is shown of a path, or what is shown is what stands there now.
     #[must_use]
     pub fn is_current(&self, path: &CanonicalPath) -> bool {
         mounted::is_current(&self.mounted, path)

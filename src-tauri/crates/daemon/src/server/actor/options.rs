@@ -21,11 +21,11 @@ pub struct ActorOptions {
     pub server: Server,
     /// Our helper programs.
     pub programs: ServerPrograms,
-    /// How it is run; or why it is not.
+    /// The way in which it is run; or why it is not.
     pub containment: Result<Containment, String>,
     /// What lets it reach anything, if anything does.
     pub network: Option<Arc<ServerNetwork>>,
-    /// Where its sandbox is made.
+    /// The place where its sandbox is made.
     pub around: Surroundings,
     /// For looking at granted paths.
     pub resolver: Resolver,

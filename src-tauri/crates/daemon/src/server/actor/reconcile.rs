@@ -27,10 +27,10 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-/// How long the server may take to understand a change of its roots.
+/// The time that the server may take to understand a change of its roots.
 const ROOTS_BOUND: Duration = Duration::from_secs(5);
 
-/// How long a server that may know nothing of roots is waited for, once.
+/// The time for which a server that may know nothing of roots is waited for, once.
 const FIRST_ASK_BOUND: Duration = Duration::from_millis(500);
 
 /// The longest pause between two questions to a server about its roots.
@@ -42,7 +42,7 @@ const ROOTS_CHANGED: &str = "notifications/roots/list_changed";
 /// The tool by which file servers tell what they accept.
 const LIST_ALLOWED: &str = "list_allowed_directories";
 
-/// How often in a row the server is started anew because something could not be taken from it.
+/// The number of times in a row that the server is started anew because something could not be taken from it.
 const MOST_RESTARTS: usize = 3;
 
 /// What the policy says of this server.
@@ -50,7 +50,7 @@ pub(super) struct ServerRules {
     version: u64,
     /// Folders it opens for good.
     opened: Arc<[OpenFolder]>,
-    /// Whether the server has `list_allowed_directories`.
+    /// True if the server has `list_allowed_directories`.
     lists_allowed: bool,
 }
 
@@ -64,7 +64,7 @@ impl ServerRules {
     }
 }
 
-/// How a round of mounting went.
+/// The outcome of a round of mounting.
 #[derive(Default)]
 struct Outcome {
     /// Something that was taken away is still held, or the sandbox is not known to be as it should.
@@ -192,7 +192,7 @@ impl Actor {
         round
     }
 
-    /// Whether no connection of it rests on what was taken back.
+    /// True if no connection of it rests on what was taken back.
     async fn network_is_cut_off(&self) -> bool {
         match &self.options.network {
             Some(network) => network.is_within_grants().await,

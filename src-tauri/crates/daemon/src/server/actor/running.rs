@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Notify, oneshot};
 
-/// How long a server that is to be started anew may take to be gone, with all that its sandbox had made.
+/// The time that a server that is to be started anew may take to be gone, with all that its sandbox had made.
 const STOP_BOUND: Duration = Duration::from_secs(5);
 
 /// A process and what holds it.
@@ -44,7 +44,7 @@ impl Running {
         Some(self.control()?.look()?.check())
     }
 
-    /// Whether what it sees can only be changed by starting it anew.
+    /// True if what it sees can only be changed by starting it anew.
     pub(super) fn is_fixed(&self) -> bool {
         matches!(self.hold, ProcessHold::Fixed { .. })
     }

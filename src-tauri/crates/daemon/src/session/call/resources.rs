@@ -18,7 +18,7 @@ use ironcurtain_audit::Event;
 pub(super) struct CallResources {
     pub(super) lease: Option<MountLease>,
     pub(super) loan: Option<Loan>,
-    /// Where the person said yes to it. It is dropped after what it is about.
+    /// The place where the person said yes to it. It is dropped after what it is about.
     pub(super) one_time: Option<OneTimeGrant>,
 }
 

@@ -1,4 +1,4 @@
-//! How one list of lines becomes another with the fewest changes.
+//! The way in which one list of lines becomes another with the fewest changes.
 //!
 //! - Myers' greedy search. Of several shortest ways it takes the one that the reference takes.
 //! - Bounded: after [`CHANGE_LIMIT`] changed lines a search that gives up in time takes over, whose

@@ -8,7 +8,7 @@ const COUNT_LIMIT: usize = 2000;
 /// The most characters that these patterns have together.
 const SIZE_LIMIT: usize = 256 * 1024;
 
-/// How deep braces may nest; what is deeper is taken literally.
+/// The depth to which braces may nest; what is deeper is taken literally.
 const DEPTH_LIMIT: usize = 32;
 
 /// The patterns without braces that a pattern stands for.

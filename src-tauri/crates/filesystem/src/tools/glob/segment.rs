@@ -5,13 +5,13 @@
 
 use std::cell::Cell;
 
-/// How deep groups may nest; what is deeper is taken literally.
+/// The depth to which groups may nest; what is deeper is taken literally.
 const DEPTH_LIMIT: usize = 8;
 
 /// The most steps that one match may take.
 const STEP_LIMIT: usize = 20_000;
 
-/// Whether a character belongs to a named set, as `[:digit:]`.
+/// True if a character belongs to a named set, as `[:digit:]`.
 type Set = fn(char) -> bool;
 
 /// A pattern for one name.

@@ -13,7 +13,7 @@ use super::Failure;
 use crate::error::ToolError;
 use crate::tools::{Call, list};
 
-/// How deep a tree may be.
+/// The greatest depth of a tree.
 const DEPTH_LIMIT: usize = 200;
 
 /// Moves `from/from_name` to `to/to_name`, which must not exist.
@@ -45,7 +45,7 @@ pub(super) fn across(
 
 struct Copy<'a> {
     call: &'a Call<'a>,
-    /// Whether the destination is of our making.
+    /// True if the destination is of our making.
     made: bool,
 }
 

@@ -1,8 +1,8 @@
 //! The keys by which git runs something, or reads more configuration, as git-config(1) has them.
 
-/// Where paths in a configuration lead.
+/// The place where paths in a configuration lead.
 pub(in crate::autostart) struct Leads<'a> {
-    /// Whether a path lies where everything is looked at.
+    /// True if a path lies where everything is looked at.
     pub(in crate::autostart) inside: &'a dyn Fn(&str) -> bool,
     /// The folder of the configuration.
     pub(in crate::autostart) folder: &'a str,
@@ -99,7 +99,7 @@ const OPTIONS: &[&str] = &[
     "--stat",
 ];
 
-/// Whether a key with this value makes git run something; the key as git lists it.
+/// True if a key with this value makes git run something; the key as git lists it.
 pub(super) fn runs(key: &str, value: &str, leads: &Leads<'_>) -> bool {
     let (section, rest) = key.split_once('.').unwrap_or((key, ""));
     let name = rest.rsplit('.').next().unwrap_or_default();
@@ -129,7 +129,7 @@ pub(super) fn runs(key: &str, value: &str, leads: &Leads<'_>) -> bool {
     named && !(says_whether && is_boolean(value)) && !(short == "credential.helper" && value.is_empty())
 }
 
-/// Whether an address names a program that is to talk for git, as `ext::` does.
+/// True if an address names a program that is to talk for git, as `ext::` does.
 fn has_helper(address: &str) -> bool {
     address.split_once("::").is_some_and(|(helper, _)| !helper.contains(['/', '[', '@']))
         || address.starts_with('-')
@@ -148,7 +148,7 @@ fn is_boolean(value: &str) -> bool {
 }
 
 impl Leads<'_> {
-    /// Whether a path in the configuration leads to where everything is looked at.
+    /// True if a path in the configuration leads to where everything is looked at.
     pub(in crate::autostart) fn lead_inside(&self, path: &str) -> bool {
         resolve(self.folder, path).is_some_and(|path| (self.inside)(&path))
     }

@@ -23,7 +23,7 @@ const HARMLESS: &[(&str, &[&str])] = &[
     ("branch", &["merge", "rebase"]),
 ];
 
-/// Whether nothing in a configuration makes git run something; no answer is no.
+/// True if nothing in a configuration makes git run something; no answer is no.
 pub(super) fn is_harmless(text: &[u8]) -> bool {
     std::str::from_utf8(text).is_ok_and(lines_are_harmless)
 }

@@ -1,4 +1,4 @@
-//! How a command runs: its words, its streams, its status, its directory.
+//! The way in which a command runs: its words, its streams, its status, its directory.
 
 use std::{
     fs,

@@ -153,7 +153,7 @@ pub(super) fn public_types(words: &[Word]) -> Vec<&str> {
     types
 }
 
-/// Where the bracket that opens at `at` closes.
+/// The place where the bracket that opens at `at` closes.
 pub(super) fn closing(words: &[Word], at: usize) -> Option<usize> {
     let mut depth = 0_usize;
     for (index, word) in words.iter().enumerate().skip(at) {

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 
-/// How long a test waits for anything.
+/// The time for which a test waits for anything.
 pub(super) const BOUND: Duration = Duration::from_secs(10);
 
 /// A person at a terminal.
