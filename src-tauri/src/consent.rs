@@ -18,13 +18,8 @@ use ironcurtain_daemon::consent::{Answer, Consent, Question, Slot, Withdrawn};
 use std::path::PathBuf;
 use tokio::sync::{mpsc, watch};
 
-<<<<<<< HEAD
 /// Where the answer to one question goes. Dropping it unanswered denies.
 pub trait Outlet: Send {
-=======
-/// The place where the answer to one question goes. Dropping it unanswered denies.
-pub trait AnswerSink: Send {
->>>>>>> 5f9163b (docs: first lines of documentation begin with the thing)
     /// Gives the person's answer.
     fn answer(self: Box<Self>, answer: Answer);
     /// Tells that the person is working in the dialog.
@@ -84,7 +79,7 @@ enum Order {
     Decided(String, Verdict),
 }
 
-/// The outcome of a dialog.
+/// How a dialog ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Verdict {
     Answered(Answer),

@@ -32,13 +32,8 @@ pub(crate) enum TrustedError {
     Vanished,
 }
 
-<<<<<<< HEAD
 impl TrustedError {
     /// Whether another one of this user runs already.
-=======
-impl TrustedProcessError {
-    /// True if another one of this user runs already.
->>>>>>> 5f9163b (docs: first lines of documentation begin with the thing)
     pub(crate) fn is_already_running(&self) -> bool {
         match self {
             Self::Start(error) => error.is_already_running(),

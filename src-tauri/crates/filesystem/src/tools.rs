@@ -38,13 +38,8 @@ pub(crate) enum Answer {
 /// The circumstances of one call.
 pub(crate) struct Call<'a> {
     /// The allowed directories that the call is judged by.
-<<<<<<< HEAD
     pub(crate) allowed: &'a Allowed,
     /// Whether the client has cancelled the call.
-=======
-    pub(crate) allowed: &'a AllowedDirectories,
-    /// True if the client has cancelled the call.
->>>>>>> 5f9163b (docs: first lines of documentation begin with the thing)
     pub(crate) cancelled: &'a dyn Fn() -> bool,
 }
 

@@ -92,13 +92,8 @@ fn begin_to_stare(path: &str) -> Result<Stare, Box<dyn Error>> {
 }
 
 impl Stare {
-<<<<<<< HEAD
     /// How often it looked.
     fn end(self) -> Answer {
-=======
-    /// The number of times that it looked.
-    fn end(self) -> ControlAnswer {
->>>>>>> 5f9163b (docs: first lines of documentation begin with the thing)
         self.stop.store(true, Ordering::Relaxed);
         let looked = self.looks.join().map_err(|_| "the thread ended")?;
         Ok(looked.map_or_else(|missed| format!("missed: {missed}"), |looks| looks.to_string()))

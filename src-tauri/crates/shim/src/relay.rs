@@ -10,13 +10,8 @@ use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
 use std::thread;
 
-<<<<<<< HEAD
 /// How this process's standard input and output can reach the daemon.
 pub fn how() -> Stdio {
-=======
-/// The way in which this process's standard input and output can reach the daemon.
-pub fn how() -> StdioMode {
->>>>>>> 5f9163b (docs: first lines of documentation begin with the thing)
     let both =
         cfg!(target_os = "linux") && can_be_handed_over(io::stdin()) && can_be_handed_over(io::stdout());
     if both { Stdio::HandedOver } else { Stdio::Relayed }

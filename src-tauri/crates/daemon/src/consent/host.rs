@@ -15,7 +15,6 @@ pub const RULE: &str = "network.askUnknown";
 pub struct AskingHost<'a> {
     /// Question id.
     pub id: String,
-<<<<<<< HEAD
     /// Session id.
     pub session: &'a str,
     /// Whose session it is.
@@ -25,13 +24,8 @@ pub struct AskingHost<'a> {
     /// Its command line.
     pub server_command: &'a str,
     /// Where it wants to go.
-=======
-    /// The server that wants to reach it, on behalf of whom.
-    pub principal: &'a Principal,
-    /// The place where it wants to go.
->>>>>>> 5f9163b (docs: first lines of documentation begin with the thing)
     pub target: &'a HostPort,
-    /// The time for which the question waits.
+    /// How long the question waits.
     pub deadline: Duration,
 }
 
