@@ -18,7 +18,7 @@ use ironcurtain_daemon::consent::{Answer, Consent, Question, Slot, Withdrawn};
 use std::path::PathBuf;
 use tokio::sync::{mpsc, watch};
 
-/// Where the answer to one question goes. Dropping it unanswered denies.
+/// The place where the answer to one question goes. Dropping it unanswered denies.
 pub trait Outlet: Send {
     /// Gives the person's answer.
     fn answer(self: Box<Self>, answer: Answer);
@@ -79,7 +79,7 @@ enum Order {
     Decided(String, Verdict),
 }
 
-/// How a dialog ended.
+/// The outcome of a dialog.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Verdict {
     Answered(Answer),

@@ -46,7 +46,7 @@ pub(crate) struct ConsentView {
     pub(crate) details: String,
     /// What can be allowed, the narrowest first.
     pub(crate) choices: Vec<Choice>,
-    /// How long the question waits.
+    /// The time for which the question waits.
     pub(crate) deadline: Duration,
 }
 
@@ -57,7 +57,7 @@ pub(crate) struct Span {
     pub(crate) tone: Tone,
 }
 
-/// How a piece of text stands out. Every tone but `Plain` is also told by its words.
+/// The way in which a piece of text stands out. Every tone but `Plain` is also told by its words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tone {
     /// Proved and ordinary.
@@ -91,7 +91,7 @@ pub(crate) struct Fact {
 pub(crate) struct PreviewView {
     pub(crate) title: &'static str,
     pub(crate) text: String,
-    /// Whether lines begin with `+` and `-`.
+    /// True if lines begin with `+` and `-`.
     pub(crate) diff: bool,
 }
 

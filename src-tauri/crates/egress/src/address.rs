@@ -55,7 +55,7 @@ pub fn scope(address: IpAddr) -> Option<AddressScope> {
     }
 }
 
-/// Whether an address is this machine's own: the way to it begins at itself. Asks the kernel's routes; sends nothing.
+/// True if an address is this machine's own: the way to it begins at itself. Asks the kernel's routes; sends nothing.
 #[must_use]
 pub fn is_own(address: IpAddr) -> bool {
     let from: SocketAddr = match address {

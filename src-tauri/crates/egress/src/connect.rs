@@ -24,7 +24,7 @@ pub enum ProxyConnectError {
     /// The conversation broke.
     #[error("the proxy at {proxy} cannot be used: {source}")]
     Io {
-        /// Where it is.
+        /// The place where it is.
         proxy: SocketAddr,
         /// What happened.
         source: io::Error,

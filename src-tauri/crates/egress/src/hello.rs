@@ -81,7 +81,7 @@ fn record(bytes: &[u8]) -> Result<Option<Cut<'_>>, ClientHelloError> {
     Ok(bytes.get(5..).and_then(|rest| rest.split_at_checked(length)))
 }
 
-/// How long the message is with its own header, once that is there.
+/// The time that the message is with its own header, once that is there.
 fn message_length(message: &[u8]) -> Result<Option<usize>, ClientHelloError> {
     if message.first().is_some_and(|kind| *kind != CLIENT_HELLO) {
         return Err(ClientHelloError::NotTls);

@@ -42,7 +42,7 @@ impl Host {
         read(text).ok_or_else(|| HostError(text.chars().take(LONGEST_NAME).collect()))
     }
 
-    /// Whether it is a name of this machine or of its own network.
+    /// True if it is a name of this machine or of its own network.
     #[must_use]
     pub fn is_local(&self) -> bool {
         const LOCAL: [&str; 6] = ["localhost", "local", "internal", "home.arpa", "lan", "localdomain"];
@@ -91,7 +91,7 @@ impl fmt::Display for HostPort {
     }
 }
 
-/// Whether `name` is below `parent`, at any depth, and not the parent itself.
+/// True if `name` is below `parent`, at any depth, and not the parent itself.
 pub(crate) fn is_below(name: &str, parent: &str) -> bool {
     name.strip_suffix(parent).is_some_and(|rest| rest.len() > 1 && rest.ends_with('.'))
 }

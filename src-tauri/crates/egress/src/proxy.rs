@@ -18,11 +18,11 @@ pub struct Proxy {
     pub rules: watch::Receiver<Arc<HostRules>>,
     /// Who is asked about what the rules do not know; without anybody, it is refused.
     pub ask: Option<Arc<dyn AskHost>>,
-    /// Where decisions are written down.
+    /// The place where decisions are written down.
     pub record: Arc<dyn Record>,
     /// Who knows the addresses of names.
     pub resolve: Arc<dyn Resolve>,
-    /// Where open connections are counted.
+    /// The place where open connections are counted.
     pub connections: Connections,
     /// The bounds.
     pub limits: ProxyLimits,

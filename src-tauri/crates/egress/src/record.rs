@@ -19,7 +19,7 @@ pub trait Record: Send + Sync + 'static {
 pub struct ConnectionEvent {
     /// The server that called.
     pub server: String,
-    /// How it asked.
+    /// The way in which it asked.
     pub protocol: Protocol,
     /// The host, in canonical spelling where it has one, as it was written where not.
     pub host: String,
@@ -27,11 +27,11 @@ pub struct ConnectionEvent {
     pub port: u16,
     /// The decision.
     pub verdict: ConnectionVerdict,
-    /// Where the name led, as far as it was resolved. What is dialled is one of these.
+    /// The addresses of the name, as far as it was resolved. What is dialled is one of these.
     pub addresses: Vec<IpAddr>,
 }
 
-/// How a connection was decided.
+/// The way in which a connection was decided.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ConnectionVerdict {
     /// It may go out.
@@ -52,7 +52,7 @@ pub enum ConnectionVerdict {
     },
 }
 
-/// How a program asks for a connection.
+/// The way in which a program asks for a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Protocol {
     /// HTTP's CONNECT.

@@ -40,7 +40,7 @@ pub enum ConnectionRefusal {
     NotPublic {
         /// What was asked for.
         target: String,
-        /// Where it leads.
+        /// The place where it leads.
         address: IpAddr,
         /// What is there.
         place: AddressScope,
@@ -50,7 +50,7 @@ pub enum ConnectionRefusal {
     DeniedAddress {
         /// What was asked for.
         target: String,
-        /// Where it leads.
+        /// The place where it leads.
         address: IpAddr,
     },
     /// Nobody answers there.
@@ -115,7 +115,7 @@ impl ConnectionRefusal {
         }
     }
 
-    /// Whether nobody decided against it: the way there is broken, or the request is.
+    /// True if nobody decided against it: the way there is broken, or the request is.
     #[must_use]
     pub fn is_failure(&self) -> bool {
         matches!(self, Self::Unresolvable { .. } | Self::Unreachable { .. })

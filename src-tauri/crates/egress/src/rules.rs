@@ -85,7 +85,7 @@ pub enum RuleError {
     Notation {
         /// What was written.
         pattern: String,
-        /// How it is written.
+        /// The way in which it is written.
         canonical: String,
     },
     /// A name without a dot.
@@ -136,7 +136,7 @@ impl HostRules {
         Self { granted, ..self.clone() }
     }
 
-    /// Whether nothing can ever be reached, so that no proxy is needed.
+    /// True if nothing can ever be reached, so that no proxy is needed.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.allowed.is_empty() && self.granted.is_empty() && !self.ask_unknown
@@ -162,7 +162,7 @@ impl HostRules {
         }
     }
 
-    /// Whether an open connection may stay. What was allowed once needs no rule, and no rule against it.
+    /// True if an open connection may stay. What was allowed once needs no rule, and no rule against it.
     #[must_use]
     pub fn still_allows(&self, target: &HostPort, by: &PermittedBy) -> bool {
         match self.judge(target) {
@@ -172,7 +172,7 @@ impl HostRules {
         }
     }
 
-    /// Whether a name that was resolved to this address is denied by that.
+    /// True if a name that was resolved to this address is denied by that.
     #[must_use]
     pub fn denies_address(&self, address: IpAddr, port: u16) -> bool {
         self.denied
@@ -180,7 +180,8 @@ impl HostRules {
             .any(|entry| entry.denies(&HostPort { host: Host::Address(address.to_canonical()), port }))
     }
 
-    /// Whether an address that is not public may be dialled for a target: it is spelled out itself, or it is loopback and
+    /// True if an address that is not public may be dialled for a target: it is spelled out itself, or it is loopback
+    /// and
     /// the target is `localhost`.
     #[must_use]
     pub fn spells_out(&self, target: &HostPort, address: IpAddr) -> bool {

@@ -30,11 +30,11 @@ pub struct ShimHello {
     pub server: Option<String>,
     /// A name the person gave this entry in the client's configuration.
     pub label: Option<String>,
-    /// How the conversation reaches the daemon.
+    /// The way in which the conversation reaches the daemon.
     pub stdio: Stdio,
 }
 
-/// How the client's standard input and output reach the daemon.
+/// The way in which the client's standard input and output reach the daemon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Stdio {

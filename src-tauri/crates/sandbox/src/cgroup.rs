@@ -33,7 +33,7 @@ pub(crate) struct Controlled {
     pub(crate) processes: bool,
 }
 
-/// Where this process may make control groups.
+/// The place where this process may make control groups.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     dir: PathBuf,
@@ -47,7 +47,7 @@ pub(crate) struct Group {
     has: Controlled,
 }
 
-/// How long the kernel may take for the last process to be gone, in steps of [`STEP_NANOSECONDS`].
+/// The time that the kernel may take for the last process to be gone, in steps of [`STEP_NANOSECONDS`].
 const STEPS: u32 = 100;
 const STEP_NANOSECONDS: i64 = 20_000_000;
 

@@ -29,7 +29,7 @@ const TRIAL: &str = "trial";
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Availability {
-    /// Whether a sandbox was launched just now.
+    /// True if a sandbox was launched just now.
     pub usable: bool,
     /// What is missing, one sentence each.
     pub missing: Vec<String>,

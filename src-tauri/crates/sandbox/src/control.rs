@@ -29,7 +29,7 @@ pub enum ControlOp {
     Narrow {
         /// A path that was added.
         path: String,
-        /// Whether it is to be a file.
+        /// True if it is to be a file.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         file: bool,
     },
@@ -62,12 +62,12 @@ pub enum FromSupervisor {
 pub struct ControlReply {
     /// The id of the request.
     pub id: u64,
-    /// How it went.
+    /// The outcome.
     #[serde(flatten)]
     pub answer: Answer,
 }
 
-/// How a request went.
+/// The outcome of a request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "answer", rename_all = "kebab-case")]
 pub enum Answer {
@@ -75,12 +75,12 @@ pub enum Answer {
     Added,
     /// The path is mounted read-only.
     Narrowed {
-        /// Whether nothing in the sandbox can write there any more.
+        /// True if nothing in the sandbox can write there any more.
         proof: Proof,
     },
     /// The path is no longer mounted.
     Removed {
-        /// Whether nothing of it is left in the sandbox.
+        /// True if nothing of it is left in the sandbox.
         proof: Proof,
     },
     /// The granted paths, in path order.
@@ -174,7 +174,7 @@ pub enum Event {
     Uncovered {
         /// The path.
         path: String,
-        /// Whether it is hidden, and could be read; else it is closed, and could be written.
+        /// True if it is hidden, and could be read; else it is closed, and could be written.
         hidden: bool,
     },
     /// The server ended.

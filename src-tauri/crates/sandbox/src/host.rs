@@ -19,7 +19,7 @@ pub(crate) struct Host {
     pub(crate) frozen: Vec<String>,
 }
 
-/// How a top-level entry is on the host.
+/// The way in which a top-level entry is on the host.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Top {
     /// A symlink, nowadays mostly into `/usr`.
@@ -30,7 +30,7 @@ pub(crate) enum Top {
 
 const TOPS: &[&str] = &["/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"];
 
-/// Where programs and libraries are, but for `/usr`, on systems that have them elsewhere.
+/// The places of programs and libraries, but for `/usr`, on systems that have them elsewhere.
 const STORES: &[&str] = &["/nix", "/gnu"];
 
 /// What of `/sys` programs ask for: processors and pages. The rest tells of the machine and of its network, whatever

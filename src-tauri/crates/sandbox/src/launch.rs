@@ -57,7 +57,7 @@ pub struct Launched {
     pub pid: u32,
     /// Kills the sandbox.
     pub kill: KillHandle,
-    /// Where the proxy's listener comes from, when the spec's network is [`Network::Proxied`].
+    /// The source of the proxy's listener, when the spec's network is [`Network::Proxied`].
     pub egress: Option<Egress>,
 }
 
@@ -103,7 +103,7 @@ impl KillHandle {
     }
 }
 
-/// How a supervisor ended.
+/// The outcome of a supervisor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ended {
     /// The server's exit status (128 + signal), when the supervisor ended by itself.

@@ -33,7 +33,7 @@ use crate::{
     sys, tree,
 };
 
-/// How often a mask is put back whose path changes at that very moment.
+/// The number of times that a mask is put back whose path changes at that very moment.
 const TRIES: usize = 20;
 
 /// The masks of one sandbox.
@@ -61,7 +61,7 @@ struct Mask {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Restored {
     pub(crate) path: String,
-    /// Whether the path is hidden; else it is closed for writing.
+    /// True if the path is hidden; else it is closed for writing.
     pub(crate) hidden: bool,
 }
 

@@ -41,7 +41,7 @@ pub(crate) struct Mounts {
     /// The session directory and the programs, by path: part of the sandbox, kept on top of wider grants.
     fixed: BTreeMap<String, u64>,
     granted: BTreeMap<String, Granted>,
-    /// Where they are put on the sandbox's own root.
+    /// The place where they are put on the sandbox's own root.
     under: BTreeMap<String, OwnedFd>,
     /// Granted paths that something may still hold a file of from before, for reading.
     loose: BTreeSet<String>,
@@ -138,7 +138,7 @@ impl Mounts {
         Ok(())
     }
 
-    /// Whether anything has changed by it.
+    /// True if anything has changed by it.
     fn add_shaped(&mut self, mount: &Mount, shape: &Shape) -> Result<bool, MountError> {
         let Mount { path, access, file, .. } = mount;
         let source = Source::open(path, *access, shape)?;

@@ -15,9 +15,9 @@ pub struct ProxyOrders {
     pub allowed: Vec<String>,
     /// Domains that are not, whatever is allowed.
     pub denied: Vec<String>,
-    /// Where no name may lead.
+    /// The place where no name may lead.
     pub denied_addresses: Vec<AddressRange>,
-    /// Whether every decision is told on standard error.
+    /// True if every decision is told on standard error.
     pub debug: bool,
 }
 
@@ -54,7 +54,7 @@ impl AddressRange {
         read().ok_or_else(|| RangeError(text.to_owned()))
     }
 
-    /// Whether an address is in it; IPv4 in IPv6's mapped form is IPv4.
+    /// True if an address is in it; IPv4 in IPv6's mapped form is IPv4.
     #[must_use]
     pub fn contains(&self, address: IpAddr) -> bool {
         match (self.first, address.to_canonical()) {

@@ -58,12 +58,12 @@ pub(crate) fn mount_id(place: impl AsFd) -> Result<u64, Errno> {
     Ok(statx(place, "", AtFlags::EMPTY_PATH, StatxFlags::MNT_ID)?.stx_mnt_id)
 }
 
-/// Whether `path` lies strictly below `above`.
+/// True if `path` lies strictly below `above`.
 pub(crate) fn is_below(path: &str, above: &str) -> bool {
     path.strip_prefix(above).is_some_and(|rest| rest.starts_with('/'))
 }
 
-/// Whether `path` is `above` or lies below it.
+/// True if `path` is `above` or lies below it.
 pub(crate) fn is_at_or_below(path: &str, above: &str) -> bool {
     path == above || is_below(path, above)
 }

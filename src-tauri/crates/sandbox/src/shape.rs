@@ -39,7 +39,7 @@ pub(crate) enum Step {
 }
 
 impl Step {
-    /// Whether it says what is shown, and not what is written.
+    /// True if it says what is shown, and not what is written.
     fn shows(&self) -> bool {
         match self {
             Self::Hide { .. } | Self::Reopen { .. } => true,
@@ -209,7 +209,7 @@ impl Shape {
         between.collect::<BTreeSet<_>>().into_iter().for_each(|path| self.pin(path));
     }
 
-    /// Whether a path is hidden and not shown again.
+    /// True if a path is hidden and not shown again.
     pub(crate) fn hides(&self, path: &str) -> bool {
         match self.0.get(path).or(self.around(path).map(|(_, step)| step)) {
             Some(Step::Hide { .. }) => true,

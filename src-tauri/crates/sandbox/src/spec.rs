@@ -33,7 +33,7 @@ pub struct Spec {
     /// What of the network it reaches.
     #[serde(default)]
     pub network: Network,
-    /// Whether it may use unix sockets: those whose paths the view shows. Without it there are none but pairs.
+    /// True if it may use unix sockets: those whose paths the view shows. Without it there are none but pairs.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unix_sockets: bool,
     /// Resource limits of every process in the sandbox.
@@ -108,11 +108,11 @@ pub const PROXY_PORT: u16 = 3128;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Mount {
-    /// Where it is on the host and in the sandbox alike.
+    /// The place where it is on the host and in the sandbox alike.
     pub path: String,
     /// What the sandbox may do with it.
     pub access: Access,
-    /// Whether it is given as a file: a folder that stands there is not it, and is refused.
+    /// True if it is given as a file: a folder that stands there is not it, and is refused.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub file: bool,
     /// Paths at or below it that are not to be written although it is; each exists, or closes nothing.
@@ -121,7 +121,7 @@ pub struct Mount {
     /// The same, where every folder on the way to it also stays where it is.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kept: Vec<String>,
-    /// Whether an answer of the person named this very path: then it is written although it is closed itself.
+    /// True if an answer of the person named this very path: then it is written although it is closed itself.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub named: bool,
 }
@@ -217,7 +217,7 @@ impl Spec {
         }
     }
 
-    /// Where the server starts.
+    /// The place where the server starts.
     pub fn working_dir(&self) -> &str {
         let session_dir = match &self.view {
             View::Roots { session_dir, .. } => Some(session_dir),
@@ -242,7 +242,7 @@ impl View {
         }
     }
 
-    /// Whether there is a `/tmp` that only the sandbox has.
+    /// True if there is a `/tmp` that only the sandbox has.
     #[cfg(target_os = "linux")]
     pub(crate) fn has_own_tmp(&self) -> bool {
         match self {
@@ -262,7 +262,7 @@ impl View {
     }
 }
 
-/// Whether `path` is absolute, normal and not the root itself.
+/// True if `path` is absolute, normal and not the root itself.
 pub(crate) fn is_normal(path: &str) -> bool {
     let Some(rest) = path.strip_prefix('/') else { return false };
     !path.contains('\0') && rest.split('/').all(|name| !matches!(name, "" | "." | ".."))

@@ -25,7 +25,7 @@ pub struct Launched {
     pub pid: u32,
     /// Kills the sandbox.
     pub kill: KillHandle,
-    /// Where the proxy's listener comes from.
+    /// The place where the proxy's listener comes from.
     pub egress: Option<Egress>,
 }
 
@@ -58,7 +58,7 @@ impl KillHandle {
     }
 }
 
-/// How a supervisor ended.
+/// The outcome of a supervisor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ended {
     /// The server's exit status (128 + signal), when the supervisor ended by itself.
@@ -71,7 +71,7 @@ pub struct Ended {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Availability {
-    /// Whether a sandbox was launched just now.
+    /// True if a sandbox was launched just now.
     pub usable: bool,
     /// What is missing, one sentence each.
     pub missing: Vec<String>,

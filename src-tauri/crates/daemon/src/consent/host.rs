@@ -23,9 +23,9 @@ pub struct AskingHost<'a> {
     pub server: &'a str,
     /// Its command line.
     pub server_command: &'a str,
-    /// Where it wants to go.
+    /// The place where it wants to go.
     pub target: &'a HostPort,
-    /// How long the question waits.
+    /// The time for which the question waits.
     pub deadline: Duration,
 }
 

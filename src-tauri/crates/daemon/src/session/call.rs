@@ -31,10 +31,10 @@ use std::sync::atomic::Ordering;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-/// How often one call may become a new question because what it names changed under the last one.
+/// The number of times that one call may become a new question because what it names changed under the last one.
 const MOST_QUESTIONS: usize = 3;
 
-/// How often what stands may change while a call waits for what it needs.
+/// The number of times that what stands may change while a call waits for what it needs.
 const MOST_ROUNDS: usize = 3;
 
 /// A call with everything it needs until its answer.
@@ -273,7 +273,7 @@ async fn shown(
     Err(refusal::changed())
 }
 
-/// Whether a permit is for the call that was authorized; and where a person approved it, for what stood there then.
+/// True if a permit is for the call that was authorized; and where a person approved it, for what stood there then.
 fn is_as_authorized(permit: &Permit, looked: &LookedAt, authorization: &Authorization) -> bool {
     let stands = || looked.paths.stands_as(&authorization.looked.paths);
     permit.call() == authorization.permit.call() && (authorization.approved.is_empty() || stands())

@@ -19,7 +19,7 @@ use tokio::task::AbortHandle;
 /// What is answered.
 pub(super) type Body = BoxBody<Bytes, hyper::Error>;
 
-/// Where a request wants to go: its URL, which its `Host` must not contradict.
+/// The place where a request wants to go: its URL, which its `Host` must not contradict.
 pub(super) fn target(request: &Request<Incoming>) -> Result<HostPort, ConnectionRefusal> {
     let uri = request.uri();
     if uri.scheme() != Some(&Scheme::HTTP) {

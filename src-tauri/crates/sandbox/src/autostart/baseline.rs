@@ -82,7 +82,7 @@ impl Stamp {
     }
 }
 
-/// How far a file is out of the sandbox's reach.
+/// The extent to which a file is out of the sandbox's reach.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Cover {
@@ -304,7 +304,8 @@ impl Baseline {
         self.entries.get(path)?.content.as_deref()
     }
 
-    /// How what is at `path` now stands to what was there. `named` paths can be written whatever is closed around them;
+    /// The way in which what is at `path` now stands to what was there. `named` paths can be written whatever is
+    /// closed around them;
     /// `is_config` says that it is a configuration of git's, which is written anew whenever a line of it changes.
     pub(super) fn standing<'a>(
         &self,
@@ -341,7 +342,8 @@ impl Baseline {
         }
     }
 
-    /// Whether a file or its name was written since. That something has merely touched it, as a backup does with a hard link or
+    /// True if a file or its name was written since. That something has merely touched it, as a backup does with a
+    /// hard link or
     /// a program with its mode, says less.
     fn is_written_since(&self, path: &str, now: &Stamp) -> bool {
         now.written >= self.since
@@ -349,7 +351,7 @@ impl Baseline {
             || Stamp::of(CWD, above(path)).is_ok_and(|folder| folder.changed >= self.since)
     }
 
-    /// Whether a path lies in a folder that was closed and is still there.
+    /// True if a path lies in a folder that was closed and is still there.
     fn is_below_cover(&self, path: &str) -> bool {
         path.rmatch_indices('/').filter_map(|(at, _)| path.get(..at)).any(|above| {
             let here = Stamp::of(CWD, above);
@@ -362,7 +364,7 @@ impl Baseline {
         })
     }
 
-    /// Whether a file or folder came from another path, where it was closed or is known as it is.
+    /// True if a file or folder came from another path, where it was closed or is known as it is.
     fn was_elsewhere(&self, now: &Stamp) -> bool {
         let before = self.files.get(&now.identity()).and_then(|path| self.entries.get(path));
         before.is_some_and(|entry| match entry.cover {
@@ -371,7 +373,8 @@ impl Baseline {
         })
     }
 
-    /// Whether a folder that a path is in was made since, or moved to where it is. That something in it has changed says
+    /// True if a folder that a path is in was made since, or moved to where it is. That something in it has changed
+    /// says
     /// nothing: git writes in its own all the time, but for the one with hooks.
     fn came_with_its_folder(&self, path: &str) -> bool {
         let hooks = above(path);
@@ -381,7 +384,7 @@ impl Baseline {
         self.came(above(path))
     }
 
-    /// Whether a folder, or one around it, was made since or moved to where it is.
+    /// True if a folder, or one around it, was made since or moved to where it is.
     pub(super) fn came(&self, folder: &str) -> bool {
         let ends = std::iter::once(folder.len()).chain(folder.rmatch_indices('/').map(|(at, _)| at));
         let folders = ends.filter_map(|end| folder.get(..end));

@@ -17,7 +17,7 @@ use rustix::{
 
 use super::{baseline::Stamp, raw::raw};
 
-/// How long git's lock is waited for.
+/// The time for which git's lock is waited for.
 const PATIENCE: Duration = Duration::from_millis(200);
 
 /// The new version. When it is dropped, nothing of it is left but what was put in place.

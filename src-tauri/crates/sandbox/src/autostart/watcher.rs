@@ -36,11 +36,11 @@ use super::{
 };
 use crate::{place::is_at_or_below, state::StateDir};
 
-/// How often files are looked at whose content decides.
+/// The time after which files are looked at whose content decides.
 const AGAIN: Duration = Duration::from_secs(1);
-/// How many folders of one root are watched.
+/// The number of folders of one root that are watched.
 const MOST_FOLDERS: usize = 8_192;
-/// How many findings of one sandbox are told.
+/// The number of findings of one sandbox that are told.
 const MOST_TOLD: usize = 1_000;
 
 /// Watches what sandboxes can write.
@@ -275,7 +275,8 @@ impl Watcher {
         told.collect()
     }
 
-    /// How long to wait for the queue before [`Watcher::read`] is to be called all the same, if there is something to be looked
+    /// The time for which to wait for the queue before [`Watcher::read`] is to be called all the same, if there is
+    /// something to be looked
     /// at that the queue does not tell.
     pub fn patience(&self) -> Option<Duration> {
         if !self.pending.is_empty() {
@@ -382,7 +383,7 @@ impl Sandbox {
         self.roots.iter().filter(move |(root, _)| is_in(path, root))
     }
 
-    /// Whether anything at or below a path is closed or hidden.
+    /// True if anything at or below a path is closed or hidden.
     fn has_cover_below(&self, path: &str) -> bool {
         let closed = self.roots.values().flat_map(Baseline::closed);
         closed.chain(&self.hidden).any(|covered| is_at_or_below(covered, path))
@@ -400,7 +401,7 @@ impl Sandbox {
         }
     }
 
-    /// Whether this was not told before, as far as that is remembered.
+    /// True if this was not told before, as far as that is remembered.
     fn is_news(&mut self, what: String) -> bool {
         self.told.len() < 2 * MOST_TOLD && self.told.insert(what)
     }

@@ -106,7 +106,7 @@ impl Lists {
         Ok(paths)
     }
 
-    /// Whether a directory can be seen: of what covers it, the deepest decides.
+    /// True if a directory can be seen: of what covers it, the deepest decides.
     pub(super) fn shows(&self, dir: &str) -> Result<bool, LayoutError> {
         let covers = |path: &String| is_at_or_below(dir, path).then_some(path.len());
         let allowed = self.allow_read.iter().chain(&self.allow_write).filter_map(covers).max();

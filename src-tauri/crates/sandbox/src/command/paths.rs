@@ -34,7 +34,7 @@ pub(super) enum EntryError {
     Root(std::io::Error),
 }
 
-/// Where relative paths and `~` begin.
+/// The place where relative paths and `~` begin.
 #[derive(Debug, Clone)]
 pub(super) struct Base {
     pub(super) cwd: String,
@@ -78,7 +78,7 @@ impl Base {
         Ok(paths)
     }
 
-    /// Where a path begins, and how it goes on.
+    /// The start of a path, and how it goes on.
     fn split<'a>(&'a self, path: &'a str) -> (&'a str, &'a str) {
         match path.strip_prefix('~') {
             Some(rest) if rest.is_empty() || rest.starts_with('/') => (&self.home, rest),

@@ -34,7 +34,7 @@ pub(super) enum Purpose {
     Allow,
 }
 
-/// Whether a path has the marks of a pattern.
+/// True if a path has the marks of a pattern.
 pub(super) fn is_pattern(path: &str) -> bool {
     path.contains(['*', '?', '[', ']'])
 }
@@ -114,7 +114,7 @@ impl Search {
     }
 }
 
-/// Whether a name is covered by one part of a pattern.
+/// True if a name is covered by one part of a pattern.
 fn matches(pattern: &str, name: &str) -> bool {
     let (pattern, name): (Vec<char>, Vec<char>) = (pattern.chars().collect(), name.chars().collect());
     // Where the last star was met, and what it stood for so far.
@@ -137,7 +137,7 @@ fn matches(pattern: &str, name: &str) -> bool {
     pattern.get(at..).unwrap_or_default().iter().all(|rest| *rest == '*')
 }
 
-/// How much of the pattern covers one character, if it does.
+/// The part of the pattern that covers one character, if it does.
 fn one(pattern: &[char], character: char) -> Option<usize> {
     match pattern {
         ['?', ..] => Some(1),

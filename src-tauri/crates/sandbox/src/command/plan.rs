@@ -28,7 +28,7 @@ use crate::{
 /// The variable that puts all of IronCurtain's directories under one.
 const HOME_VARIABLE: &str = "IRONCURTAIN_HOME";
 
-/// Where the sandbox always has room for temporary files.
+/// The place where the sandbox always has room for temporary files.
 const OWN_TEMPORARY: &str = "/dev/shm";
 
 /// What is run.
@@ -41,7 +41,7 @@ pub(super) struct Plan {
     pub(super) notes: Vec<String>,
 }
 
-/// Where a command is run.
+/// The place where a command is run.
 #[derive(Debug)]
 pub(super) struct Surroundings {
     pub(super) home: String,
@@ -95,7 +95,7 @@ impl Surroundings {
 }
 
 impl Surroundings {
-    /// Where the trusted process keeps what its sandboxes share, which a command's sandbox shares with them.
+    /// The folder of what the trusted process's sandboxes share, which a command's sandbox shares with them.
     pub(super) fn state_dir(&self) -> Result<String, PlanError> {
         let placed = |variable: &str| self.env.get(variable).filter(|dir| !dir.is_empty()).map(PathBuf::from);
         let state = match placed(HOME_VARIABLE) {

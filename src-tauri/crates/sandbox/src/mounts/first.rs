@@ -47,7 +47,7 @@ pub(crate) struct First {
     pub(crate) frozen: Vec<String>,
     /// Files of the sandbox's own that nobody is to open.
     pub(crate) masked: Vec<String>,
-    /// Whether the sandbox has a `/tmp` of its own.
+    /// True if the sandbox has a `/tmp` of its own.
     pub(crate) own_tmp: bool,
 }
 

@@ -54,7 +54,8 @@ pub(super) struct Change {
     pub(super) carried: Vec<Placed>,
     pub(super) made: Vec<Made>,
     pub(super) path: String,
-    /// Where what goes was put on the sandbox's own root: there, what lies on it can be put back before it goes.
+    /// The place on the sandbox's own root that a mount goes from: there, what lies on it can be put back before it
+    /// goes.
     pub(super) under: Option<OwnedFd>,
     /// By which mounts a file may still be shown when `old` is gone.
     pub(super) granted: Vec<u64>,
@@ -74,7 +75,7 @@ pub(super) struct Incoming {
     pub(super) kind: Kind,
 }
 
-/// How a change went.
+/// The outcome of a change.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Outcome {
     /// Of what went, if something did.
@@ -100,7 +101,8 @@ impl Sandbox {
         self.mounts.as_fd()
     }
 
-    /// Whether its first process still has the root that it had. One that has been moved to another root, or to other namespaces,
+    /// True if its first process still has the root that it had. One that has been moved to another root, or to other
+    /// namespaces,
     /// has another.
     pub(crate) fn is_as_entered(&self) -> io::Result<bool> {
         Ok(mount_id_of(&self.process, "root")? == self.root_id)
@@ -157,7 +159,7 @@ impl Sandbox {
         &self.process
     }
 
-    /// Whether its first process ends or has ended, and so all of it. What cannot be found out counts as running.
+    /// True if its first process ends or has ended, and so all of it. What cannot be found out counts as running.
     pub(crate) fn has_ended(&self) -> bool {
         let opened = openat(&self.process, "stat", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
         let stat = opened.map_err(io::Error::from).and_then(|stat| io::read_to_string(File::from(stat)));
@@ -259,7 +261,7 @@ impl Inside<'_> {
         top.is_some_and(|top| tree::attach_beneath(tree, &top).is_ok())
     }
 
-    /// Whether one of them is lost; that is an error where something else comes.
+    /// True if one of them is lost; that is an error where something else comes.
     fn put_all_down(&mut self, staying: Vec<Carried>, comes: bool) -> Result<bool, MountError> {
         let mut lost = false;
         for carried in staying {
@@ -318,7 +320,7 @@ fn mount_id_of(process: &OwnedFd, place: &str) -> io::Result<u64> {
     Ok(mount_id(openat(process, place, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?)?)
 }
 
-/// Whether a process ends, by its line in `/proc`: proc_pid_stat(5). It gives up its mounts before it is a zombie.
+/// True if a process ends, by its line in `/proc`: proc_pid_stat(5). It gives up its mounts before it is a zombie.
 fn is_exiting(stat: &str) -> bool {
     /// `PF_EXITING` in the kernel's `include/linux/sched.h`.
     const EXITING: u64 = 0x4;

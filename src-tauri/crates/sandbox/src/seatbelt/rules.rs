@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) struct Rules {
     profile: String,
     parameters: Vec<(String, String)>,
-    /// How many parameters there are of each kind.
+    /// The number of parameters that there are of each kind.
     counts: BTreeMap<&'static str, usize>,
 }
 

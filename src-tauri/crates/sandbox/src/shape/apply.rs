@@ -21,7 +21,8 @@ use crate::{
     tree::{attach, copy},
 };
 
-/// Where empty covers are made, before anything of the shape is in place. Nobody looks for anything else there in the
+/// The folder in which empty covers are made, before anything of the shape is in place. Nobody looks for anything else
+/// there in the
 /// namespaces that shapes are made in, so it stays: to unmount something takes the kernel milliseconds.
 const WORKSHOP: &str = "/proc";
 

@@ -58,14 +58,14 @@ pub(super) struct Bwrap {
     /// Readable when it has ended.
     ended: OwnedFd,
     numbers: Descriptors,
-    /// Where it reads its options from, until it has them.
+    /// The descriptor that it reads its options from, until it has them.
     options: Option<File>,
     /// Can be written when bubblewrap has read what is in it.
     frame: File,
     gate: UnixStream,
     /// The process that becomes the server, and leads its process group.
     server: Option<Pid>,
-    /// Where it tells the process id of the sandbox's first process.
+    /// The place where it tells the process id of the sandbox's first process.
     info: File,
     complaints: File,
     /// Its own mount namespace, which takes the kernel long to end.
@@ -305,7 +305,7 @@ fn frame_pipe() -> io::Result<(File, OwnedFd)> {
     Ok((write, read))
 }
 
-/// Whether the byte has been read.
+/// True if the byte has been read.
 fn is_complete(frame: &File) -> io::Result<bool> {
     let mut polled = [PollFd::new(frame, PollFlags::OUT)];
     poll(&mut polled, Some(&Timespec::default()))?;
@@ -352,7 +352,7 @@ fn fill(mut file: File, content: &[u8]) -> io::Result<()> {
     file.rewind()
 }
 
-/// Where distributions install it; the launcher's environment has no say.
+/// The place where distributions install it; the launcher's environment has no say.
 pub(crate) fn find_bwrap() -> Option<PathBuf> {
     let places = ["/usr/bin/bwrap", "/usr/local/bin/bwrap", "/bin/bwrap", "/run/current-system/sw/bin/bwrap"];
     places.into_iter().map(PathBuf::from).find(|path| path.is_file())

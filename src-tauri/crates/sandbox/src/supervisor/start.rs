@@ -27,7 +27,7 @@ use crate::{
 pub(super) struct Given {
     /// The server's standard streams.
     pub(super) streams: [OwnedFd; 3],
-    /// Where the proxy's listener is to go.
+    /// The place where the proxy's listener is to go.
     pub(super) egress: Option<OwnedFd>,
     /// The door of a control group, and its limits.
     pub(super) group: Option<(OwnedFd, Controlled)>,
@@ -115,7 +115,7 @@ fn furnish(
     Ok(mounts)
 }
 
-/// Whether there is news now.
+/// True if there is news now.
 fn has_news(news: PollFd<'_>) -> io::Result<bool> {
     let mut polled = [news];
     poll(&mut polled, Some(&Timespec::default()))?;

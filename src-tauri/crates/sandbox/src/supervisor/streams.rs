@@ -20,7 +20,7 @@ use rustix::{
     stdio::{dup2_stderr, dup2_stdin, dup2_stdout, stderr, stdin, stdout},
 };
 
-/// How much is copied at once: what a pipe takes.
+/// The amount that is copied at once: what a pipe takes.
 const MOST: usize = 64 * 1024;
 
 /// The names of the streams, by number.
@@ -63,7 +63,7 @@ struct Outgoing {
     file: File,
 }
 
-/// How far a copy came.
+/// The extent to which a copy came.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Came {
     /// There may be more at once.
@@ -203,7 +203,7 @@ fn kind(stream: BorrowedFd<'_>, name: &'static str) -> Result<Kind, StreamError>
     }
 }
 
-/// Whether what is written to one goes where that of the other goes.
+/// True if what is written to one goes where that of the other goes.
 fn is_same(one: BorrowedFd<'_>, other: BorrowedFd<'_>) -> io::Result<bool> {
     let about = |stream| -> io::Result<_> {
         let about = fstat(stream)?;

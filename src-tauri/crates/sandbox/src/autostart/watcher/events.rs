@@ -19,11 +19,12 @@ use crate::{
     place::is_at_or_below,
 };
 
-/// How often the queue is read at once, each time for its part; by then all is read that was there before.
+/// The number of times that the queue is read at once, each time for its part; by then all is read that was there
+/// before.
 const MOST_READS: usize = 8;
-/// How many paths are kept. Where there are more, everything is looked at.
+/// The number of paths that are kept. Where there are more, everything is looked at.
 const MOST_PENDING: usize = 20_000;
-/// How long is worked before others have their turn.
+/// The time for which is worked before others have their turn.
 const LONGEST_WORK: Duration = Duration::from_millis(100);
 
 /// A name came, or went.
@@ -118,7 +119,7 @@ impl Watcher {
         }
     }
 
-    /// Whether a name is one of those by which a folder becomes a repository.
+    /// True if a name is one of those by which a folder becomes a repository.
     fn completes_repository(&self, path: &str) -> bool {
         ["HEAD", "objects", "refs", "commondir"].contains(&last(path)) && !is_git(&self.git_dirs, above(path))
     }

@@ -312,7 +312,7 @@ fn has(dir: &OwnedFd, name: &str) -> bool {
     Stamp::of(dir, name).is_ok_and(|found| found.is_dir)
 }
 
-/// Where a file leads git.
+/// The place where a file leads git.
 enum Target {
     /// It is not written yet.
     Nothing,
@@ -344,7 +344,7 @@ fn target(dir: &OwnedFd, path: &str, now: Option<&[u8]>) -> Target {
     }
 }
 
-/// Whether no symlink is on the way to a path, as far as that is there.
+/// True if no symlink is on the way to a path, as far as that is there.
 fn is_plain(path: &str) -> bool {
     path.match_indices('/').skip(1).map(|(at, _)| at).chain([path.len()]).all(|end| {
         let about = path.get(..end).map(|path| std::fs::symlink_metadata(&*raw(path)));

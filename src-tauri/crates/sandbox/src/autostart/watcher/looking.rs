@@ -16,7 +16,7 @@ use crate::{
     place::is_at_or_below,
 };
 
-/// How far a look goes.
+/// The extent to which a look goes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bounds {
     names: usize,

@@ -31,12 +31,12 @@ use crate::{
     tree::attach,
 };
 
-/// Where a mount waits for its end; on the root, so nobody inside can move it.
+/// The place where a mount waits for its end; on the root, so nobody inside can move it.
 const ASIDE: &str = "/.ironcurtain-aside";
-/// How long a file that is being closed may take: the kernel finishes closing when the closing process leaves it.
+/// The time that a file that is being closed may take: the kernel finishes closing when the closing process leaves it.
 const PATIENCE: Duration = Duration::from_millis(20);
 const STEP: Duration = Duration::from_micros(500);
-/// How often a mount whose directory is being renamed under us is looked for.
+/// The number of times that a mount whose directory is being renamed under us is looked for.
 const TRIES: usize = 64;
 
 /// A mount that has no name in the sandbox any more.
@@ -47,13 +47,13 @@ pub(super) enum Aside {
     Ended(LetGo),
 }
 
-/// How a mount went.
+/// The outcome of a mount.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(in super::super) struct LetGo {
     pub(in super::super) proof: Proof,
     /// The mount that shows the same file at its path now, if one does.
     pub(in super::super) instead: Option<u64>,
-    /// Whether something may still hold a file of it, for reading.
+    /// True if something may still hold a file of it, for reading.
     pub(in super::super) loose: bool,
 }
 
