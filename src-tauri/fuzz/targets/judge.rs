@@ -5,7 +5,7 @@
 use arbitrary::Arbitrary;
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::{
-    Access, AccessSet, AllowedHosts, Annotations, Context, Decision, DynamicLists, Fact, Grant, GrantKind,
+    Access, AccessSet, AllowedHosts, Annotations, Context, Decision, DynamicLists, Fact, PathGrant, GrantKind,
     LoadError, Policy, ProtectedPaths, ResolvedCall, explain, judge,
 };
 use libfuzzer_sys::fuzz_target;
@@ -101,7 +101,7 @@ fuzz_target!(|scene: Scene<'_>| {
         scene.rules.iter().take(MOST_RULES).enumerate().map(|(at, rule)| rule.json(at)).collect();
     // A rule that may be meant for anything is refused when it is loaded.
     let Ok(policy) = load(&rules) else { return };
-    let grants: Vec<Grant> =
+    let grants: Vec<PathGrant> =
         scene.grants.iter().enumerate().map(|(at, grant)| self::grant(at, grant)).collect();
     let protected: ProtectedPaths = scene.protected.iter().map(|at| path(*at)).collect();
     let gates =
@@ -199,10 +199,10 @@ fn roles_of(bits: u16, fits: impl Fn(ironcurtain_policy::Role) -> bool) -> Value
         .collect()
 }
 
-fn grant(at: usize, (place, tree, access): &(u8, bool, u8)) -> Grant {
+fn grant(at: usize, (place, tree, access): &(u8, bool, u8)) -> PathGrant {
     let all = [Access::Read, Access::Write, Access::Delete];
     let chosen = all.into_iter().enumerate().filter(|(at, _)| access & (1 << at) != 0);
-    Grant {
+    PathGrant {
         id: at.to_string(),
         path: path(*place),
         kind: if *tree { GrantKind::Tree } else { GrantKind::File },

@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use ironcurtain_paths::{CanonicalPath, Resolver, Target};
+use ironcurtain_paths::{CanonicalPath, Resolver, PathKind};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|text: &str| {
@@ -39,7 +39,7 @@ fuzz_target!(|text: &str| {
     assert_eq!(resolver.locate(text).unwrap(), found.path);
     let again = resolver.resolve(found.path.as_str()).unwrap();
     assert_eq!((&again.path, again.target, again.links.len()), (&found.path, found.target, 0));
-    if found.target != Target::Missing {
+    if found.target != PathKind::Missing {
         assert_eq!(std::fs::canonicalize(found.path.as_path()).unwrap(), found.path.as_path());
     }
 });

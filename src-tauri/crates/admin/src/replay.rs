@@ -15,10 +15,10 @@ use ironcurtain_daemon::home::Home;
 use ironcurtain_daemon::judging::Setting;
 use ironcurtain_daemon::policy_snapshot::PolicySnapshot;
 use ironcurtain_daemon::resolved_call::LocatedCall;
-use ironcurtain_paths::{CanonicalPath, Resolver, Target};
+use ironcurtain_paths::{CanonicalPath, PathKind, Resolver};
 use ironcurtain_policy::{
-    AccessSet, Decision, Denial, DeniedBy, Destination, Grant, GrantKind, HostGrant, Role, ToolAnnotation,
-    Verdict,
+    AccessSet, Decision, Denial, DeniedBy, Destination, GrantKind, HostGrant, PathGrant, Role,
+    ToolAnnotation, Verdict,
 };
 use serde_json::{Map, Value};
 use std::io;
@@ -210,13 +210,13 @@ fn is_looked_at(tool: &ToolAnnotation, name: &str) -> bool {
 }
 
 /// What a grant opened for this call, taken as open still.
-fn grants(call: &Recorded) -> Vec<Grant> {
+fn grants(call: &Recorded) -> Vec<PathGrant> {
     if !call.granted {
         return Vec::new();
     }
     let paths = call.paths.iter().filter_map(|path| CanonicalPath::assume_canonical(path).ok());
     let access = AccessSet { read: true, write: true, delete: true };
-    paths.map(|path| Grant { id: "then".to_owned(), path, kind: GrantKind::File, access }).collect()
+    paths.map(|path| PathGrant { id: "then".to_owned(), path, kind: GrantKind::File, access }).collect()
 }
 
 /// As above, for the hosts that it names.
@@ -247,7 +247,7 @@ fn has_changed(call: &Recorded, located: &LocatedCall, asks_git: bool) -> Option
         let leads_to = found.path.to_string();
         return Some(Obstacle::Moved { path: found.written.clone(), leads_to });
     }
-    let mut gone = located.paths.iter().filter(|p| asks_git && p.target == Target::Missing);
+    let mut gone = located.paths.iter().filter(|p| asks_git && p.target == PathKind::Missing);
     gone.next().map(|found| Obstacle::RepositoryGone(found.path.to_string()))
 }
 

@@ -134,9 +134,9 @@ impl StandingGrant {
 
     /// As judging needs it, if it opens files.
     #[must_use]
-    pub fn for_judging(&self) -> Option<ironcurtain_policy::Grant> {
+    pub fn for_judging(&self) -> Option<ironcurtain_policy::PathGrant> {
         let Files { path, kind, access } = self.files()?.clone();
-        Some(ironcurtain_policy::Grant { id: self.id.clone(), path, kind, access })
+        Some(ironcurtain_policy::PathGrant { id: self.id.clone(), path, kind, access })
     }
 
     /// Whether the mount that stands for it shows this as well.

@@ -13,8 +13,8 @@ use crate::resolved_call::LocatedCall;
 use ironcurtain_git_facts::{Git, RemoteQuestion};
 use ironcurtain_paths::{CanonicalPath, Resolver};
 use ironcurtain_policy::{
-    CallPlan, Context, Denial, Explanation, Fact, Grant, GrantKind, HostGrant, PendingApproval, ResolvedCall,
-    Verdict, explain, judge,
+    CallPlan, Context, Denial, Explanation, Fact, GrantKind, HostGrant, PathGrant, PendingApproval,
+    ResolvedCall, Verdict, explain, judge,
 };
 use serde_json::{Map, Value};
 use std::borrow::Cow;
@@ -34,7 +34,7 @@ pub struct Setting {
     /// Where `~` and relative paths lead.
     pub resolver: Resolver,
     /// Live grants for this client and this server.
-    pub grants: Vec<Grant>,
+    pub grants: Vec<PathGrant>,
     /// Live grants of hosts for this client and this server.
     pub hosts: Vec<HostGrant>,
     /// What a person said yes to for this very call.
@@ -126,13 +126,13 @@ impl Setting {
         self.with_context(&grants, |context| explain(&self.snapshot.policy, context, call))
     }
 
-    fn judge_call(&self, grants: &[Grant], call: ResolvedCall) -> Verdict {
+    fn judge_call(&self, grants: &[PathGrant], call: ResolvedCall) -> Verdict {
         self.with_context(grants, |context| judge(&self.snapshot.policy, context, call))
     }
 
     /// The grants that are for what is there now: one for a file is none for a folder in its place.
-    fn grants_where(&self, is_folder: impl Fn(&CanonicalPath) -> bool) -> Cow<'_, [Grant]> {
-        let is_outgrown = |grant: &Grant| grant.kind == GrantKind::File && is_folder(&grant.path);
+    fn grants_where(&self, is_folder: impl Fn(&CanonicalPath) -> bool) -> Cow<'_, [PathGrant]> {
+        let is_outgrown = |grant: &PathGrant| grant.kind == GrantKind::File && is_folder(&grant.path);
         if !self.grants.iter().any(is_outgrown) {
             return Cow::Borrowed(&self.grants);
         }
@@ -143,7 +143,7 @@ impl Setting {
         located.uncovers(self.sandbox.as_ref(), self.contained?, &self.snapshot.protected)
     }
 
-    fn with_context<T>(&self, grants: &[Grant], then: impl FnOnce(&Context<'_>) -> T) -> T {
+    fn with_context<T>(&self, grants: &[PathGrant], then: impl FnOnce(&Context<'_>) -> T) -> T {
         then(&Context {
             sandbox: self.sandbox.as_ref(),
             sandbox_servers: std::slice::from_ref(&self.server),

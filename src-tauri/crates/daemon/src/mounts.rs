@@ -4,7 +4,7 @@
 //! - Taking a mount away takes away what is mounted below it; what is still wanted there is put back.
 //! - INVARIANT: what is wanted before and after is never taken away in between: calls that need it are under way.
 
-use ironcurtain_paths::{CanonicalPath, Target};
+use ironcurtain_paths::{CanonicalPath, PathKind};
 use ironcurtain_policy::Access;
 
 /// One path a server must see.
@@ -52,21 +52,21 @@ pub enum FileWrites {
 pub fn need(
     access: Access,
     path: &CanonicalPath,
-    target: Target,
+    target: PathKind,
     writes: FileWrites,
     nearest: Option<CanonicalPath>,
 ) -> Option<Need> {
     let folder = |nearest: Option<CanonicalPath>| nearest.map(|path| Need::new(path, true));
     match (access, target) {
-        (Access::Read, Target::Missing) => None,
-        (Access::Read, Target::Folder) => Some(Need::new(path.clone(), false)),
-        (Access::Read, Target::File { .. } | Target::Special) => {
+        (Access::Read, PathKind::Missing) => None,
+        (Access::Read, PathKind::Folder) => Some(Need::new(path.clone(), false)),
+        (Access::Read, PathKind::File { .. } | PathKind::Special) => {
             Some(Need::new(path.clone(), false).of_file())
         }
-        (Access::Write, Target::File { .. } | Target::Special) if writes == FileWrites::InPlace => {
+        (Access::Write, PathKind::File { .. } | PathKind::Special) if writes == FileWrites::InPlace => {
             Some(Need::new(path.clone(), true).of_file())
         }
-        (Access::Write, Target::Folder) => Some(Need::new(path.clone(), true)),
+        (Access::Write, PathKind::Folder) => Some(Need::new(path.clone(), true)),
         (Access::Write | Access::Delete, _) => folder(nearest),
     }
 }
@@ -157,16 +157,17 @@ mod tests {
     fn each_access_needs_no_more_than_it_must() {
         let p = path("/d/f");
         let got = |access, target, writes| need(access, &p, target, writes, Some(path("/d")));
-        let (file, in_place, replace) = (Target::File { bytes: 1 }, FileWrites::InPlace, FileWrites::Replace);
+        let (file, in_place, replace) =
+            (PathKind::File { bytes: 1 }, FileWrites::InPlace, FileWrites::Replace);
         assert_eq!(got(Access::Read, file, in_place), Some(n("/d/f", false).of_file()));
-        assert_eq!(got(Access::Read, Target::Folder, in_place), Some(n("/d/f", false)));
-        assert_eq!(got(Access::Read, Target::Missing, in_place), None);
+        assert_eq!(got(Access::Read, PathKind::Folder, in_place), Some(n("/d/f", false)));
+        assert_eq!(got(Access::Read, PathKind::Missing, in_place), None);
         assert_eq!(got(Access::Write, file, in_place), Some(n("/d/f", true).of_file()));
         assert_eq!(got(Access::Write, file, replace), Some(n("/d", true)));
-        assert_eq!(got(Access::Write, Target::Missing, in_place), Some(n("/d", true)));
-        assert_eq!(got(Access::Write, Target::Folder, replace), Some(n("/d/f", true)));
+        assert_eq!(got(Access::Write, PathKind::Missing, in_place), Some(n("/d", true)));
+        assert_eq!(got(Access::Write, PathKind::Folder, replace), Some(n("/d/f", true)));
         assert_eq!(got(Access::Delete, file, in_place), Some(n("/d", true)));
-        assert_eq!(got(Access::Delete, Target::Folder, in_place), Some(n("/d", true)));
+        assert_eq!(got(Access::Delete, PathKind::Folder, in_place), Some(n("/d", true)));
     }
 
     #[test]

@@ -8,7 +8,7 @@
 
 use crate::home::{Home, UnresolvedPath};
 use ironcurtain_paths::protected::{IN_PROJECT, clients, logins, secrets};
-use ironcurtain_paths::{CanonicalPath, Resolution, Resolver, Target};
+use ironcurtain_paths::{CanonicalPath, PathKind, Resolution, Resolver};
 use ironcurtain_policy::{ProtectedPaths, ReadOnlyPath, ReadOnlyReason};
 use std::collections::{BTreeSet, VecDeque};
 use std::fs::read_dir;
@@ -122,7 +122,7 @@ impl<'a> Following<'a> {
         let mut waiting = VecDeque::from([(found, depth)]);
         let mut left = MOST_FOLDERS;
         while let Some((found, depth)) = waiting.pop_front().filter(|_| left > 0) {
-            let is_new = found.target == Target::Folder
+            let is_new = found.target == PathKind::Folder
                 && !found.path.contains(self.person)
                 && !is_software(&found.path)
                 && self.seen.insert(found.path.clone());

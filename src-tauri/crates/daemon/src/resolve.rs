@@ -3,7 +3,7 @@
 //! - Blocking, and true for the moment it was found: whoever uses it later finds it out again.
 //! - Nothing is decided here. Where git is looked into is the caller's word ([`ironcurtain_git_facts::RemoteQuestion::answer`]).
 
-use ironcurtain_paths::{CanonicalPath, Link, PathError, Resolution, Target};
+use ironcurtain_paths::{CanonicalPath, Link, PathError, PathKind, Resolution};
 use ironcurtain_policy::{CallPlan, Denial, Fact, Role};
 use std::collections::BTreeMap;
 use std::mem::discriminant;
@@ -29,7 +29,7 @@ pub struct FoundPath {
     /// The links on the way.
     pub links: Vec<Link>,
     /// What is there.
-    pub target: Target,
+    pub target: PathKind,
 }
 
 /// Every path of a call, in the order of its values.
@@ -65,7 +65,7 @@ impl FoundPaths {
     /// Whether the call names this path, and a folder is there: a grant for a file says nothing of what lies in that.
     #[must_use]
     pub fn has_folder(&self, path: &CanonicalPath) -> bool {
-        self.iter().any(|found| found.path == *path && matches!(found.target, Target::Folder))
+        self.iter().any(|found| found.path == *path && matches!(found.target, PathKind::Folder))
     }
 
     /// Whether at every path in common with an earlier look stands what stood there then: a file is a file, a folder a
@@ -159,7 +159,7 @@ mod tests {
     fn a_path_as_long_as_one_can_be_is_found_and_a_longer_one_is_refused() {
         let found = |path: &str| {
             let path = CanonicalPath::assume_canonical(path).unwrap();
-            let led = Resolution { path: path.clone(), links: Vec::new(), target: Target::Missing };
+            let led = Resolution { path: path.clone(), links: Vec::new(), target: PathKind::Missing };
             let found =
                 planned(&json!({ "path": "x" }), |plan| paths(&plan, &Fact::Plain, |_| Ok(led.clone())));
             found

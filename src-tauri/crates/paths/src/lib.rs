@@ -20,4 +20,4 @@ pub use canonical::{CanonicalPath, NotCanonicalError};
 #[cfg(all(unix, feature = "program"))]
 pub use program::{OwnProgram, is_trusted_owner, is_written_by_others};
 #[cfg(feature = "resolve")]
-pub use resolve::{Link, PathError, Resolution, Resolver, Target};
+pub use resolve::{Link, PathError, PathKind, Resolution, Resolver};

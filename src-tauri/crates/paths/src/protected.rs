@@ -14,7 +14,7 @@ use crate::CanonicalPath;
 
 /// One line of the lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Known {
+pub struct KnownPath {
     /// The path: below the home, of the machine, or below any folder, as its list says.
     pub path: &'static str,
     /// What is there.
@@ -23,8 +23,8 @@ pub struct Known {
     pub source: &'static str,
 }
 
-const fn known(path: &'static str, what: &'static str, source: &'static str) -> Known {
-    Known { path, what, source }
+const fn known(path: &'static str, what: &'static str, source: &'static str) -> KnownPath {
+    KnownPath { path, what, source }
 }
 
 /// What nobody may read or change: keys, logins, stores of passwords and what programs remember, in this home and of the
@@ -49,9 +49,9 @@ pub fn clients(home: &CanonicalPath) -> Vec<CanonicalPath> {
 }
 
 /// The names by which clients are told in a project what to start: who opens a folder that has one starts those programs.
-pub const IN_PROJECT: &[Known] = clients::IN_PROJECT;
+pub const IN_PROJECT: &[KnownPath] = clients::IN_PROJECT;
 
-fn below(home: &CanonicalPath, list: &'static [Known]) -> impl Iterator<Item = CanonicalPath> {
+fn below(home: &CanonicalPath, list: &'static [KnownPath]) -> impl Iterator<Item = CanonicalPath> {
     let home = home.clone();
     list.iter().filter_map(move |known| home.join(known.path).ok())
 }

@@ -45,7 +45,7 @@ pub struct Resolution {
     /// The symlinks followed on the way, in order.
     pub links: Vec<Link>,
     /// What is there.
-    pub target: Target,
+    pub target: PathKind,
 }
 
 /// One symlink that was followed.
@@ -59,7 +59,7 @@ pub struct Link {
 
 /// What stands at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Target {
+pub enum PathKind {
     /// Nothing.
     Missing,
     /// A regular file of this many bytes.

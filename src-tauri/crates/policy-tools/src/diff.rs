@@ -32,7 +32,7 @@ pub struct Difference {
     /// Whether rules that both have come in another order.
     pub reordered: bool,
     /// Probes that come out otherwise, the first of each kind for each tool.
-    pub decisions: Vec<Change>,
+    pub decisions: Vec<DecisionChange>,
     /// How many probes were judged.
     pub probes: usize,
     /// Tools that have more probes than were judged, or that take none that could be made up.
@@ -41,7 +41,7 @@ pub struct Difference {
 
 /// What becomes of a call by the rules alone, the strictest last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Outcome {
+pub enum ProbeOutcome {
     /// It may happen.
     Allow,
     /// A person must say.
@@ -54,7 +54,7 @@ pub enum Outcome {
 
 /// A probe that comes out otherwise.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Change {
+pub struct DecisionChange {
     /// The server.
     pub server: String,
     /// The tool.
@@ -62,14 +62,14 @@ pub struct Change {
     /// The arguments of the first such probe.
     pub arguments: Map<String, Value>,
     /// What the old policy decides, and by which rule.
-    pub old: (Outcome, String),
+    pub old: (ProbeOutcome, String),
     /// What the new policy decides, and by which rule.
-    pub new: (Outcome, String),
+    pub new: (ProbeOutcome, String),
     /// How many probes of the tool come out like this.
     pub probes: usize,
 }
 
-impl Change {
+impl DecisionChange {
     /// Whether the new policy lets more happen.
     #[must_use]
     pub fn is_looser(&self) -> bool {
@@ -125,7 +125,7 @@ fn rules(old: &[Rule], new: &[Rule]) -> Difference {
     }
 }
 
-impl Outcome {
+impl ProbeOutcome {
     /// What a verdict comes to that rests on rules alone.
     #[must_use]
     pub fn of(verdict: &Verdict) -> Self {
@@ -154,12 +154,13 @@ mod tests {
 
     #[test]
     fn only_what_comes_out_less_strict_is_looser() {
-        let outcomes = [Outcome::Allow, Outcome::Escalate, Outcome::Uncovered, Outcome::Deny];
+        let outcomes =
+            [ProbeOutcome::Allow, ProbeOutcome::Escalate, ProbeOutcome::Uncovered, ProbeOutcome::Deny];
         for (strict, old) in outcomes.into_iter().enumerate() {
             let is_looser = |new| {
                 let [server, tool] = ["s".to_owned(), "t".to_owned()];
                 let (old, new) = ((old, "old".to_owned()), (new, "new".to_owned()));
-                Change { server, tool, arguments: Map::new(), old, new, probes: 1 }.is_looser()
+                DecisionChange { server, tool, arguments: Map::new(), old, new, probes: 1 }.is_looser()
             };
             assert_eq!(outcomes.map(is_looser), [0, 1, 2, 3].map(|new| new < strict), "{old:?}");
         }

@@ -15,18 +15,18 @@ pub use uncovered::Gap;
 
 /// One finding.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finding {
+pub struct LintFinding {
     /// The rule; nothing when it is about a tool.
     pub rule: Option<String>,
     /// The field of the rule, or the tool.
     pub field: String,
     /// What is questionable.
-    pub kind: FindingKind,
+    pub kind: LintKind,
 }
 
 /// What is questionable.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum FindingKind {
+pub enum LintKind {
     /// Rules before it already decide all it could decide.
     Shadowed {
         /// Those rules.
@@ -61,7 +61,7 @@ pub fn lint(
     annotations: &Annotations,
     protected: &ProtectedPaths,
     home: &CanonicalPath,
-) -> Vec<Finding> {
+) -> Vec<LintFinding> {
     let tools = Tools::of(annotations);
     let mut findings = Vec::new();
     // What never decides leaves everything to the rules after it.
@@ -88,8 +88,8 @@ pub fn lint(
     findings
 }
 
-fn about(rule: &Rule, field: &str, kind: FindingKind) -> Finding {
-    Finding { rule: Some(rule.name().to_string()), field: field.to_owned(), kind }
+fn about(rule: &Rule, field: &str, kind: LintKind) -> LintFinding {
+    LintFinding { rule: Some(rule.name().to_string()), field: field.to_owned(), kind }
 }
 
 /// The annotated tools.
@@ -138,7 +138,7 @@ impl Tool<'_> {
     }
 }
 
-impl fmt::Display for Finding {
+impl fmt::Display for LintFinding {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.rule {
             Some(rule) => write!(formatter, "rule `{rule}`, field `{}`: {}", self.field, self.kind),
@@ -147,7 +147,7 @@ impl fmt::Display for Finding {
     }
 }
 
-impl fmt::Display for FindingKind {
+impl fmt::Display for LintKind {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Shadowed { by, otherwise } => {

@@ -6,6 +6,7 @@
 
 mod clues;
 mod context;
+mod found;
 mod git;
 mod intent;
 mod meaning;
@@ -16,8 +17,8 @@ mod shape;
 mod unclear;
 
 use context::{Argument, Setting};
+use found::Meaning;
 use ironcurtain_policy::Role;
-use meaning::Meaning;
 use serde_json::Value;
 use shape::Shape;
 
@@ -33,19 +34,19 @@ pub struct Tool<'a> {
     /// The shape of its arguments.
     pub input_schema: &'a Value,
     /// What else is said of it.
-    pub hints: Hints,
+    pub hints: ProposalHints,
 }
 
 /// What a server says that a tool does not, or does. Heard only where it tightens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Hints {
+pub struct ProposalHints {
     /// `readOnlyHint`.
     pub read_only: Option<bool>,
     /// `destructiveHint`.
     pub destructive: Option<bool>,
 }
 
-impl Hints {
+impl ProposalHints {
     /// Whether they say that the tool changes something. What destroys does, whatever else is said: a server that says
     /// nothing of `readOnlyHint` says by the protocol that it is false.
     fn tell_of_changes(self) -> bool {

@@ -8,7 +8,7 @@ use ironcurtain_paths::CanonicalPath;
 
 /// A standing permission for one path.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Grant {
+pub struct PathGrant {
     /// Names the grant in permits and in the audit log.
     pub id: String,
     /// What it is for.
@@ -87,7 +87,7 @@ impl HostGrant {
     }
 }
 
-impl Grant {
+impl PathGrant {
     /// Whether it covers what `role` does to `path`.
     #[must_use]
     pub fn covers(&self, role: Role, path: &CanonicalPath) -> bool {

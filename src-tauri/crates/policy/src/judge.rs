@@ -11,17 +11,18 @@ mod explain;
 mod protect;
 mod value;
 
-pub use explain::{Explanation, ExplanationStep, Mismatch, SettledBy};
+pub use cover::Mismatch;
+pub use explain::{Explanation, ExplanationStep, SettledBy};
 
 use crate::rules::RulesFor;
 use crate::{
-    Access, AllowedBy, AllowedHosts, Grant, HostGrant, PendingApproval, Permit, Policy, ProtectedPaths,
+    Access, AllowedBy, AllowedHosts, HostGrant, PathGrant, PendingApproval, Permit, Policy, ProtectedPaths,
     ResolvedCall, ResolvedValue, Resource, Role, Rule, RuleReason, Verdict,
 };
 use cover::ValueInRole;
 use evaluation::{Discharge, Evaluation};
 use ironcurtain_paths::CanonicalPath;
-use ironcurtain_paths::protected::Known;
+use ironcurtain_paths::protected::KnownPath;
 use std::cell::OnceCell;
 use value::JudgedValue;
 
@@ -37,7 +38,7 @@ pub struct Context<'a> {
     /// Hosts each server may reach without a question.
     pub gates: &'a AllowedHosts,
     /// Live grants for this client and this server.
-    pub grants: &'a [Grant],
+    pub grants: &'a [PathGrant],
     /// Live grants of hosts for this client and this server.
     pub hosts: &'a [HostGrant],
     /// What a person said yes to for this very call.
@@ -169,7 +170,7 @@ impl<'a> Judging<'a> {
 
     /// The line about a name by which a client is told what to start, where the value is written there. In the session
     /// sandbox nobody opens a client.
-    fn started_by(&self, value: &ValueInRole<'_>) -> Option<&'static Known> {
+    fn started_by(&self, value: &ValueInRole<'_>) -> Option<&'static KnownPath> {
         let given = value.given.filter(|given| !self.is_in_sandbox(given))?;
         let Resource::Path(path) = &given.value else { return None };
         let writes = value.role.access() == Some(Access::Write);
@@ -204,7 +205,7 @@ impl<'a> Judging<'a> {
     }
 
     /// A grant that covers a value, unless a rule denies it.
-    fn grant_for(&self, value: &ValueInRole<'_>) -> Option<&'a Grant> {
+    fn grant_for(&self, value: &ValueInRole<'_>) -> Option<&'a PathGrant> {
         let Resource::Path(path) = &value.given?.value else { return None };
         let grant = self.context.grants.iter().find(|grant| grant.covers(value.role, path))?;
         (!self.rule_for(value).is_some_and(Rule::denies)).then_some(grant)

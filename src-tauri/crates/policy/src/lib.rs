@@ -38,7 +38,7 @@ pub use decision::{AllowedBy, Decision, DeniedBy, RuleReason};
 pub use denial::Denial;
 pub use domains::{AllowedHosts, Destination, HostPattern, HostPatterns, is_ip_address};
 pub use error::{LoadError, SourceLocation};
-pub use grants::{AccessSet, Grant, GrantKind, HostGrant};
+pub use grants::{AccessSet, GrantKind, HostGrant, PathGrant};
 pub use judge::{Context, Explanation, ExplanationStep, Mismatch, SettledBy, explain, judge};
 pub use lists::DynamicLists;
 pub use open_folders::{OpenFolder, open_folders};

@@ -6,7 +6,7 @@
 //! - The session sandbox lies in a protected folder of ours: that folder does not close it, one inside it does.
 
 use ironcurtain_paths::CanonicalPath;
-use ironcurtain_paths::protected::Known;
+use ironcurtain_paths::protected::KnownPath;
 use std::collections::BTreeMap;
 
 /// The protected paths. Built once, asked for every path of every call.
@@ -15,7 +15,7 @@ pub struct ProtectedPaths {
     paths: Vec<CanonicalPath>,
     root: Node,
     kept: Vec<ReadOnlyPath>,
-    starting: &'static [Known],
+    starting: &'static [KnownPath],
 }
 
 /// A path that may be read by the rules, and that no call changes.
@@ -65,7 +65,7 @@ impl ProtectedPaths {
 
     /// The same, where writing a file of one of these names, in any folder, is asked about.
     #[must_use]
-    pub fn asking_about(self, starting: &'static [Known]) -> Self {
+    pub fn asking_about(self, starting: &'static [KnownPath]) -> Self {
         Self { starting, ..self }
     }
 
@@ -101,7 +101,7 @@ impl ProtectedPaths {
 
     /// The line about a name by which a client is told what to start: of the path, or of what may lie in the folder that is
     /// brought there.
-    pub(crate) fn starts(&self, path: &CanonicalPath, brings_folder: bool) -> Option<&'static Known> {
+    pub(crate) fn starts(&self, path: &CanonicalPath, brings_folder: bool) -> Option<&'static KnownPath> {
         let is = |name: &str| path.as_str().strip_suffix(name).is_some_and(|above| above.ends_with('/'));
         let may_hold = |name: &str| name.rsplit_once('/').is_some_and(|(folder, _)| is(folder));
         self.starting.iter().find(|known| is(known.path) || (brings_folder && may_hold(known.path)))

@@ -2,7 +2,7 @@
 
 use crate::inspect::{ListedTool, fingerprint};
 use ironcurtain_daemon::consent::visible;
-use ironcurtain_policy_tools::propose::{Confidence, Hints, Proposal, Tool, propose};
+use ironcurtain_policy_tools::propose::{Confidence, Proposal, ProposalHints, Tool, propose};
 use serde_json::{Map, Value, json};
 
 /// How much of a description is kept as a comment.
@@ -39,7 +39,7 @@ impl Draft {
                 name: &listed.name,
                 description: &listed.description,
                 input_schema: &listed.input_schema,
-                hints: Hints {
+                hints: ProposalHints {
                     read_only: listed.annotations.read_only_hint,
                     destructive: listed.annotations.destructive_hint,
                 },

@@ -7,7 +7,7 @@ use crate::sheet::{Sheet, counted};
 use ironcurtain_daemon::SnapshotError;
 use ironcurtain_policy::{LoadError, SourceLocation};
 use ironcurtain_policy_tools::RuleLines;
-use ironcurtain_policy_tools::lint::{Finding, FindingKind, lint};
+use ironcurtain_policy_tools::lint::{LintFinding, LintKind, lint};
 use serde_json::{Map, Value, json};
 use std::path::Path;
 
@@ -48,7 +48,7 @@ pub fn report(file: &Path, beside: &Beside) -> anyhow::Result<Report> {
 
 /// A finding and the line of the policy it is about. One about a tool has none: no rule speaks about it.
 struct Located {
-    finding: Finding,
+    finding: LintFinding,
     line: Option<usize>,
 }
 
@@ -58,7 +58,7 @@ impl Located {
     }
 
     fn as_json(&self) -> Value {
-        let Finding { rule, field, kind } = &self.finding;
+        let LintFinding { rule, field, kind } = &self.finding;
         let place = if rule.is_some() { "field" } else { "tool" };
         let mut told = Map::new();
         told.insert("kind".to_owned(), word(kind).into());
@@ -66,7 +66,7 @@ impl Located {
         told.insert("rule".to_owned(), rule.as_deref().into());
         told.insert(place.to_owned(), field.as_str().into());
         told.insert("message".to_owned(), kind.to_string().into());
-        if let FindingKind::Shadowed { by, otherwise } = kind {
+        if let LintKind::Shadowed { by, otherwise } = kind {
             told.insert("by".to_owned(), by.as_slice().into());
             told.insert("otherwise".to_owned(), (*otherwise).into());
         }
@@ -74,18 +74,18 @@ impl Located {
     }
 }
 
-fn word(kind: &FindingKind) -> &'static str {
+fn word(kind: &LintKind) -> &'static str {
     match kind {
-        FindingKind::Shadowed { .. } => "shadowed",
-        FindingKind::Dead(_) => "dead",
-        FindingKind::PassedOver(_) => "passed-over",
-        FindingKind::UnknownName(_) => "unknown-name",
-        FindingKind::ProtectedFolder(_) => "protected-folder",
-        FindingKind::Wildcard(_) => "wildcard",
-        FindingKind::BroadFolder(_) => "broad-folder",
-        FindingKind::AnyHost => "any-host",
-        FindingKind::Everything(_) => "everything",
-        FindingKind::Uncovered(_) => "uncovered-tool",
+        LintKind::Shadowed { .. } => "shadowed",
+        LintKind::Dead(_) => "dead",
+        LintKind::PassedOver(_) => "passed-over",
+        LintKind::UnknownName(_) => "unknown-name",
+        LintKind::ProtectedFolder(_) => "protected-folder",
+        LintKind::Wildcard(_) => "wildcard",
+        LintKind::BroadFolder(_) => "broad-folder",
+        LintKind::AnyHost => "any-host",
+        LintKind::Everything(_) => "everything",
+        LintKind::Uncovered(_) => "uncovered-tool",
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::sheet::Sheet;
 use anyhow::bail;
 use ironcurtain_daemon::{Home, StandingGrant};
-use ironcurtain_policy::{Access, Grant, GrantKind, HostGrant};
+use ironcurtain_policy::{Access, GrantKind, HostGrant, PathGrant};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
@@ -24,7 +24,7 @@ impl Held {
         Ok(Self { client: key, grants })
     }
 
-    pub fn for_judging(&self) -> Vec<Grant> {
+    pub fn for_judging(&self) -> Vec<PathGrant> {
         self.grants.iter().filter_map(StandingGrant::for_judging).collect()
     }
 

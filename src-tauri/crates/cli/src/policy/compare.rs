@@ -4,7 +4,7 @@ use super::explain::word;
 use super::files::World;
 use super::{Beside, Report};
 use crate::sheet::Sheet;
-use ironcurtain_policy_tools::diff::{Change, Difference, Outcome, diff};
+use ironcurtain_policy_tools::diff::{DecisionChange, Difference, ProbeOutcome, diff};
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -49,10 +49,10 @@ fn in_words(difference: &Difference) -> Sheet {
     text
 }
 
-fn side((outcome, rule): &(Outcome, String)) -> String {
+fn side((outcome, rule): &(ProbeOutcome, String)) -> String {
     match outcome {
-        Outcome::Uncovered => "deny (no rule)".to_owned(),
-        Outcome::Allow | Outcome::Escalate | Outcome::Deny => {
+        ProbeOutcome::Uncovered => "deny (no rule)".to_owned(),
+        ProbeOutcome::Allow | ProbeOutcome::Escalate | ProbeOutcome::Deny => {
             format!("{} (`{rule}`)", word(outcome.decision()))
         }
     }
@@ -70,9 +70,8 @@ fn as_json(difference: &Difference) -> Value {
     })
 }
 
-fn change_as_json(change: &Change) -> Value {
-    let side =
-        |(outcome, rule): &(Outcome, String)| json!({ "decision": word(outcome.decision()), "rule": rule });
+fn change_as_json(change: &DecisionChange) -> Value {
+    let side = |(outcome, rule): &(ProbeOutcome, String)| json!({ "decision": word(outcome.decision()), "rule": rule });
     json!({
         "server": change.server, "tool": change.tool, "arguments": change.arguments,
         "old": side(&change.old), "new": side(&change.new), "probes": change.probes,

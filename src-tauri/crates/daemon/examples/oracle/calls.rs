@@ -6,7 +6,7 @@ use crate::plain;
 use anyhow::Context as _;
 use ironcurtain_daemon::resolve;
 use ironcurtain_git_facts::{Git, RemoteQuestion};
-use ironcurtain_paths::{CanonicalPath, PathError, Resolution, Target};
+use ironcurtain_paths::{CanonicalPath, PathError, PathKind, Resolution};
 use ironcurtain_policy::{
     AllowedHosts, CallPlan, Category, Context, Denial, Fact, ProtectedPaths, ResolvedCall, Verdict, judge,
 };
@@ -184,7 +184,7 @@ impl Ways<'_> {
             Some((name, place)) => self.ground.from(self.base, &on_host(raw, name, place.as_str()))?,
             None => self.ground.from(self.base, raw)?,
         };
-        let target = if path.as_path().is_dir() { Target::Folder } else { Target::Missing };
+        let target = if path.as_path().is_dir() { PathKind::Folder } else { PathKind::Missing };
         Ok(Resolution { path, links: Vec::new(), target })
     }
 }

@@ -162,13 +162,13 @@ fn beside(told: &Told<'_>, preview: Option<&Previewed>, call: &ResolvedCall) -> 
     at_most(left.into_iter(), LONGEST_BESIDE)
 }
 
-impl From<ironcurtain_paths::Target> for Target {
-    fn from(found: ironcurtain_paths::Target) -> Self {
+impl From<ironcurtain_paths::PathKind> for Target {
+    fn from(found: ironcurtain_paths::PathKind) -> Self {
         match found {
-            ironcurtain_paths::Target::Missing => Self::Missing,
-            ironcurtain_paths::Target::File { bytes } => Self::File(bytes),
-            ironcurtain_paths::Target::Folder => Self::Folder,
-            ironcurtain_paths::Target::Special => Self::Special,
+            ironcurtain_paths::PathKind::Missing => Self::Missing,
+            ironcurtain_paths::PathKind::File { bytes } => Self::File(bytes),
+            ironcurtain_paths::PathKind::Folder => Self::Folder,
+            ironcurtain_paths::PathKind::Special => Self::Special,
         }
     }
 }

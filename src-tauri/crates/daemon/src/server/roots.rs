@@ -4,7 +4,7 @@
 
 use crate::grants::{Files, StandingGrant};
 use crate::mounts::Need;
-use ironcurtain_paths::{CanonicalPath, Resolver, Target};
+use ironcurtain_paths::{CanonicalPath, PathKind, Resolver};
 use ironcurtain_policy::{GrantKind, OpenFolder, ProtectedPaths};
 use ironcurtain_protocol::RootView;
 use rmcp::model::{ListRootsResult, Root};
@@ -63,7 +63,7 @@ pub fn shown(
         // One that is not there, or leads elsewhere by now, opens nothing.
         if resolver
             .resolve(folder.path.as_str())
-            .is_ok_and(|f| f.path == folder.path && f.target == Target::Folder)
+            .is_ok_and(|f| f.path == folder.path && f.target == PathKind::Folder)
         {
             needs.push(Need::new(folder.path.clone(), folder.writable));
             tell(Some(folder.path.clone()), format!("rule {}", folder.rule), None);
@@ -81,13 +81,13 @@ pub fn shown(
             continue;
         }
         match (target, files.kind) {
-            (Target::Missing, _) | (Target::Folder, GrantKind::File) => continue,
-            (Target::Folder, GrantKind::Tree) => needs.push(need),
+            (PathKind::Missing, _) | (PathKind::Folder, GrantKind::File) => continue,
+            (PathKind::Folder, GrantKind::Tree) => needs.push(need),
             // Removing a name is a change of its folder, which only a call under way is shown.
-            (Target::File { .. } | Target::Special, _) if files.access.read || files.access.write => {
+            (PathKind::File { .. } | PathKind::Special, _) if files.access.read || files.access.write => {
                 needs.push(need)
             }
-            (Target::File { .. } | Target::Special, _) => continue,
+            (PathKind::File { .. } | PathKind::Special, _) => continue,
         }
         tell(
             folder_of(&files.path, target),
@@ -97,28 +97,28 @@ pub fn shown(
     }
     for lease in leases.iter().filter(|l| !sandbox.contains(&l.path)) {
         needs.push(lease.clone());
-        let target = resolver.resolve(lease.path.as_str()).map_or(Target::Missing, |found| found.target);
+        let target = resolver.resolve(lease.path.as_str()).map_or(PathKind::Missing, |found| found.target);
         tell(folder_of(&lease.path, target), "a call under way".to_owned(), None);
     }
     Shown { version: 0, needs, roots }
 }
 
 /// What stands at a granted path; the error says why the grant does not apply just now.
-pub fn still_there(files: &Files, resolver: &Resolver) -> Result<Target, String> {
+pub fn still_there(files: &Files, resolver: &Resolver) -> Result<PathKind, String> {
     let found = resolver.resolve(files.path.as_str()).map_err(|e| e.to_string())?;
     if found.path != files.path {
         return Err(format!("`{}` is a link now, to `{}`", files.path, found.path));
     }
     match (found.target, files.kind) {
-        (Target::Missing, GrantKind::Tree) => Err(format!("`{}` does not exist any more", files.path)),
+        (PathKind::Missing, GrantKind::Tree) => Err(format!("`{}` does not exist any more", files.path)),
         (target, _) => Ok(target),
     }
 }
 
-fn folder_of(path: &CanonicalPath, target: Target) -> Option<CanonicalPath> {
+fn folder_of(path: &CanonicalPath, target: PathKind) -> Option<CanonicalPath> {
     match target {
-        Target::Folder => Some(path.clone()),
-        Target::File { .. } | Target::Special | Target::Missing => path.parent(),
+        PathKind::Folder => Some(path.clone()),
+        PathKind::File { .. } | PathKind::Special | PathKind::Missing => path.parent(),
     }
 }
 

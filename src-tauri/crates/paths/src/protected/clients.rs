@@ -3,11 +3,11 @@
 //! - In the home nobody but the person and the client itself changes it: a server named there runs without our care.
 //! - In a project an agent may well be asked to write it. So that is asked about, whatever rules and grants say.
 
-use super::{Known, known};
+use super::{KnownPath, known};
 
 /// Files and folders below the home, for every client that can be connected.
 #[rustfmt::skip]
-pub(super) const IN_HOME: &[Known] = &[
+pub(super) const IN_HOME: &[KnownPath] = &[
     known(".claude.json", "servers of Claude Code, for the user and for each project", "code.claude.com/docs/en/settings"),
     known(".claude/settings.json", "hooks and permissions of Claude Code", "code.claude.com/docs/en/settings"),
     known(".claude/settings.local.json", "hooks and permissions of Claude Code", "code.claude.com/docs/en/settings"),
@@ -53,7 +53,7 @@ pub(super) const IN_HOME: &[Known] = &[
 
 /// Names below any folder: who opens that folder with the client has these programs started.
 #[rustfmt::skip]
-pub(super) const IN_PROJECT: &[Known] = &[
+pub(super) const IN_PROJECT: &[KnownPath] = &[
     known(".mcp.json", "Claude Code, Copilot CLI", "code.claude.com/docs/en/mcp"),
     known(".claude/settings.json", "Claude Code", "code.claude.com/docs/en/hooks"),
     known(".claude/settings.local.json", "Claude Code", "code.claude.com/docs/en/hooks"),

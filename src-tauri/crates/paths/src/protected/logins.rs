@@ -1,10 +1,10 @@
 //! Keys and logins of the programs that developers and agents use.
 
-use super::{Known, known};
+use super::{KnownPath, known};
 
 /// Below the home.
 #[rustfmt::skip]
-pub(super) const LOGINS: &[Known] = &[
+pub(super) const LOGINS: &[KnownPath] = &[
     // Private keys, and who may log in.
     known(".ssh", "keys of ssh, and who may log in", "ssh(1), FILES"),
     known(".gnupg", "keys of GnuPG", "gpg(1), FILES"),

@@ -1,10 +1,10 @@
 //! Secrets and switches of the machine.
 
-use super::{Known, known};
+use super::{KnownPath, known};
 
 /// Absolute paths.
 #[rustfmt::skip]
-pub(super) const MACHINE: &[Known] = &[
+pub(super) const MACHINE: &[KnownPath] = &[
     // Other processes' memory and environment, devices and kernel switches.
     known("/proc", "processes and kernel switches", "proc(5)"),
     known("/sys", "devices and kernel switches", "sysfs(5)"),

@@ -1,10 +1,10 @@
 //! Stores of passwords, profiles of browsers, mail and chat programs, money, and what programs remember.
 
-use super::{Known, known};
+use super::{KnownPath, known};
 
 /// Below the home.
 #[rustfmt::skip]
-pub(super) const STORES: &[Known] = &[
+pub(super) const STORES: &[KnownPath] = &[
     // Key rings and password stores.
     known(".local/share/keyrings", "key rings of GNOME", "wiki.gnome.org/Projects/GnomeKeyring"),
     known(".local/share/kwalletd", "key rings of KDE", "docs.kde.org, KWallet"),

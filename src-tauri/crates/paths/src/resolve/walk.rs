@@ -1,6 +1,6 @@
 //! The walk itself: what was walked, what lies ahead, and what stands where the walk is.
 
-use super::{Link, PathError, Resolution, Target};
+use super::{Link, PathError, PathKind, Resolution};
 use crate::CanonicalPath;
 use std::io;
 
@@ -17,13 +17,13 @@ pub(super) struct Walk<'a> {
     /// How many components at the end of `done` do not exist.
     beyond: usize,
     /// What stands at `done` without those.
-    solid: Target,
+    solid: PathKind,
     links: Vec<Link>,
 }
 
 impl<'a> Walk<'a> {
     pub(super) fn new(raw: &'a str) -> Self {
-        Self { raw, done: String::new(), beyond: 0, solid: Target::Folder, links: Vec::new() }
+        Self { raw, done: String::new(), beyond: 0, solid: PathKind::Folder, links: Vec::new() }
     }
 
     /// Walks an absolute path to its end.
@@ -45,7 +45,7 @@ impl<'a> Walk<'a> {
                 ahead.push((link, 0));
             }
         }
-        let target = if self.beyond > 0 { Target::Missing } else { self.solid };
+        let target = if self.beyond > 0 { PathKind::Missing } else { self.solid };
         Ok(Resolution { path: CanonicalPath::from_walk(&self.done), links: self.links, target })
     }
 
@@ -57,7 +57,7 @@ impl<'a> Walk<'a> {
                 self.leave();
                 Ok(None)
             }
-            name if self.beyond > 0 || self.solid != Target::Folder => {
+            name if self.beyond > 0 || self.solid != PathKind::Folder => {
                 self.push(name);
                 self.beyond += 1;
                 Ok(None)
@@ -72,7 +72,7 @@ impl<'a> Walk<'a> {
             self.beyond -= 1;
         } else {
             // What something existing is in is a folder; the root is in itself.
-            self.solid = Target::Folder;
+            self.solid = PathKind::Folder;
         }
     }
 
@@ -91,7 +91,7 @@ impl<'a> Walk<'a> {
         if found.is_symlink() {
             return self.follow().map(Some);
         }
-        self.solid = Target::of(&found);
+        self.solid = PathKind::of(&found);
         Ok(None)
     }
 
@@ -130,7 +130,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-impl Target {
+impl PathKind {
     pub(super) fn of(found: &std::fs::Metadata) -> Self {
         if found.is_dir() {
             Self::Folder

@@ -7,7 +7,7 @@
 //!   then the walk finds out.
 
 use super::unicode_twins::may_have_twin;
-use super::{Resolution, Target};
+use super::{PathKind, Resolution};
 use crate::CanonicalPath;
 use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, fstat, openat2};
 use rustix::io::Errno;
@@ -18,7 +18,7 @@ pub(super) fn resolve(absolute: &str) -> Option<Resolution> {
     let path = CanonicalPath::assume_canonical(absolute).ok()?;
     let target = match look(absolute) {
         Ok(found) => target(&found)?,
-        Err(refused) => is_the_end(refused, absolute).then_some(Target::Missing)?,
+        Err(refused) => is_the_end(refused, absolute).then_some(PathKind::Missing)?,
     };
     Some(Resolution { path, links: Vec::new(), target })
 }
@@ -48,17 +48,17 @@ fn is_the_end(refused: Errno, absolute: &str) -> bool {
     refused == Errno::NOTDIR || (refused == Errno::NOENT && !may_have_twin(absolute))
 }
 
-fn target(found: &OwnedFd) -> Option<Target> {
+fn target(found: &OwnedFd) -> Option<PathKind> {
     let found = fstat(found).ok()?;
     match FileType::from_raw_mode(found.st_mode) {
-        FileType::Directory => Some(Target::Folder),
-        FileType::RegularFile => Some(Target::File { bytes: u64::try_from(found.st_size).ok()? }),
+        FileType::Directory => Some(PathKind::Folder),
+        FileType::RegularFile => Some(PathKind::File { bytes: u64::try_from(found.st_size).ok()? }),
         FileType::Symlink => None,
         FileType::Fifo
         | FileType::Socket
         | FileType::CharacterDevice
         | FileType::BlockDevice
-        | FileType::Unknown => Some(Target::Special),
+        | FileType::Unknown => Some(PathKind::Special),
     }
 }
 

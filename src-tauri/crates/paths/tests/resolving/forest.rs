@@ -1,6 +1,6 @@
 //! Random forests of folders, files and symlinks, in which every answer is compared with the kernel's.
 
-use ironcurtain_paths::{CanonicalPath, PathError, Resolver, Target};
+use ironcurtain_paths::{CanonicalPath, PathError, PathKind, Resolver};
 use proptest::prelude::*;
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use std::fs;
@@ -127,7 +127,7 @@ proptest! {
         if let Some(kernel) = kernel(&raw) {
             let found = found.unwrap();
             prop_assert_eq!(found.path.as_str(), kernel);
-            prop_assert_ne!(found.target, Target::Missing);
+            prop_assert_ne!(found.target, PathKind::Missing);
         } else if let Ok(found) = found {
             // The kernel refuses the path as written; what is sent instead is free of symlinks, so that the kernel
             // goes where we said or nowhere.
@@ -165,7 +165,7 @@ proptest! {
         let Ok(found) = forest.resolver.resolve(&raw) else { return Ok(()) };
         if found.links.iter().all(|link| link.at.file_name() != Some("new")) {
             prop_assert_eq!(found.path.as_str(), format!("{}/new", folder.trim_end_matches('/')));
-            prop_assert_eq!(found.target, Target::Missing);
+            prop_assert_eq!(found.target, PathKind::Missing);
         }
     }
 

@@ -1,6 +1,6 @@
 //! The ways to fool a path check that are known, each with its name.
 
-use ironcurtain_paths::{CanonicalPath, Link, PathError, Resolution, Resolver, Target};
+use ironcurtain_paths::{CanonicalPath, Link, PathError, PathKind, Resolution, Resolver};
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
@@ -63,13 +63,13 @@ fn a_plain_path_is_itself() {
     let plain = ground.resolve(&ground.raw("box/a"));
     assert_eq!(
         plain,
-        Resolution { path: ground.at("box/a"), links: vec![], target: Target::File { bytes: 1 } }
+        Resolution { path: ground.at("box/a"), links: vec![], target: PathKind::File { bytes: 1 } }
     );
-    assert_eq!(ground.resolve(&ground.raw("box")).target, Target::Folder);
+    assert_eq!(ground.resolve(&ground.raw("box")).target, PathKind::Folder);
     assert_eq!(ground.resolve("/").path, CanonicalPath::root());
     assert_eq!(ground.resolve("//").path, CanonicalPath::root());
     assert_eq!(ground.resolve("/../..").path, CanonicalPath::root());
-    assert_eq!(ground.resolve("/dev/null").target, Target::Special);
+    assert_eq!(ground.resolve("/dev/null").target, PathKind::Special);
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn a_symlink_is_followed_and_told_of() {
     let found = ground.resolve(&ground.raw("box/door/secret"));
     assert_eq!(found.path, ground.at("out/secret"));
     assert_eq!(found.links, [Link { at: ground.at("box/door"), target: "../out".to_owned() }]);
-    assert_eq!(found.target, Target::File { bytes: 1 });
+    assert_eq!(found.target, PathKind::File { bytes: 1 });
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn a_dangling_symlink_leads_to_where_a_write_would_land() {
     assert_eq!(ground.lands("box/dangling"), "out/not-yet");
     assert_eq!(ground.lands("box/dangling/deeper/file"), "out/not-yet/deeper/file");
     assert_eq!(ground.lands("box/inward"), "box/sub/not-yet");
-    assert_eq!(ground.resolve(&ground.raw("box/dangling")).target, Target::Missing);
+    assert_eq!(ground.resolve(&ground.raw("box/dangling")).target, PathKind::Missing);
     fs::write(ground.at("box/dangling"), "landed").unwrap();
     assert_eq!(fs::read_to_string(ground.at("out/not-yet")).unwrap(), "landed");
 }
@@ -157,7 +157,7 @@ fn below_a_file_there_is_nothing() {
     let ground = Ground::new();
     ground.file("box/file");
     let below = ground.resolve(&ground.raw("box/file/x"));
-    assert_eq!((below.path, below.target), (ground.at("box/file/x"), Target::Missing));
+    assert_eq!((below.path, below.target), (ground.at("box/file/x"), PathKind::Missing));
     assert_eq!(ground.lands("box/file/"), "box/file");
     assert_eq!(ground.lands("box/file/."), "box/file");
 }
@@ -223,7 +223,7 @@ fn names_outside_ascii_are_kept_as_they_are() {
     {
         ground.file(&format!("box/{name}"));
         assert_eq!(ground.lands(&format!("box/{name}")), format!("box/{name}"));
-        assert_eq!(ground.resolve(name).target, Target::File { bytes: 1 }, "{name:?}");
+        assert_eq!(ground.resolve(name).target, PathKind::File { bytes: 1 }, "{name:?}");
     }
 }
 
@@ -245,9 +245,9 @@ fn a_missing_name_that_is_there_in_another_unicode_form_is_refused() {
             let refused = ground.resolver.locate(&path);
             assert!(matches!(refused, Err(PathError::OtherForm { .. })), "{path:?}: {refused:?}");
         }
-        assert_eq!(ground.resolve(&format!("{there}/s.txt")).target, Target::File { bytes: 1 });
+        assert_eq!(ground.resolve(&format!("{there}/s.txt")).target, PathKind::File { bytes: 1 });
         // Where no other form is, it is simply missing; where both are, each is itself.
-        assert_eq!(ground.resolve(&format!("{there}/{missing}")).target, Target::Missing);
+        assert_eq!(ground.resolve(&format!("{there}/{missing}")).target, PathKind::Missing);
         ground.folder(&format!("box/{missing}"));
         ground.file(&format!("box/{missing}/s.txt"));
         assert_eq!(ground.lands(&format!("box/{missing}/s.txt")), format!("box/{missing}/s.txt"));

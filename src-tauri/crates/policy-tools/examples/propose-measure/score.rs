@@ -2,7 +2,9 @@
 //! improved by looking at the mistakes of the first, and the second tells whether they hold beyond it.
 
 use ironcurtain_policy::{Annotations, Category, Role, ToolAnnotation};
-use ironcurtain_policy_tools::propose::{Confidence, Hints, Proposal, ProposedArgument, Tool, propose};
+use ironcurtain_policy_tools::propose::{
+    Confidence, Proposal, ProposalHints, ProposedArgument, Tool, propose,
+};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -65,7 +67,7 @@ pub fn score(file: &Path, half_wanted: Half) -> Result<BTreeMap<String, Score>, 
             let description = comments.get(&(server.to_owned(), name.to_owned()));
             let description = description.map_or("", String::as_str);
             let input_schema = &with_all(annotation, input_schema);
-            let tool = Tool { server, name, description, input_schema, hints: Hints::default() };
+            let tool = Tool { server, name, description, input_schema, hints: ProposalHints::default() };
             scores.entry(server.to_owned()).or_default().count(name, annotation, &propose(&tool));
         }
     }

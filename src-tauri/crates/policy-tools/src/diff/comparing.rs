@@ -1,7 +1,7 @@
 //! Judges made-up calls of one tool by both policies.
 
 use super::slots::{self, Slot};
-use super::{Change, Difference, Outcome, probes};
+use super::{DecisionChange, Difference, ProbeOutcome, probes};
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::{
     AllowedHosts, Annotations, Context, Decision, Fact, Policy, ProtectedPaths, ResolvedCall, RoleSet, Rule,
@@ -40,7 +40,7 @@ impl<'a> Comparing<'a> {
         let slots = slots::slots(annotation, &rules);
         let most = looks.checked_div(rules.len()).unwrap_or(MOST_CALLS).clamp(1, MOST_CALLS);
         let calls = probes::calls(&slots, most, |slot| self.few(server, tool, &slots, slot));
-        let mut changes: BTreeMap<_, Change> = BTreeMap::new();
+        let mut changes: BTreeMap<_, DecisionChange> = BTreeMap::new();
         let mut judged = 0;
         for arguments in calls.arguments.into_iter().map(Arc::new) {
             let Some(call) = self.resolve(server, tool, &arguments) else { continue };
@@ -49,7 +49,7 @@ impl<'a> Comparing<'a> {
             if before.0 == after.0 {
                 continue;
             }
-            let change = || Change {
+            let change = || DecisionChange {
                 server: server.to_owned(),
                 tool: tool.to_owned(),
                 arguments: (*arguments).clone(),
@@ -136,23 +136,23 @@ pub(crate) fn situations(
 }
 
 /// What becomes of the values of one argument, whatever becomes of the others.
-fn worst(policy: &Policy, call: &ResolvedCall, argument: &Arc<str>) -> Outcome {
+fn worst(policy: &Policy, call: &ResolvedCall, argument: &Arc<str>) -> ProbeOutcome {
     let steps = explain(policy, &by_the_rules_alone(&AllowedHosts::default()), call.clone()).steps;
     let of_argument = steps.iter().filter(|step| step.argument == *argument);
     let outcomes = of_argument.map(|step| match &step.settled_by {
         SettledBy::Rule { then: Decision::Allow, .. } | SettledBy::SessionFolder | SettledBy::Grant(_) => {
-            Outcome::Allow
+            ProbeOutcome::Allow
         }
-        SettledBy::Rule { then: Decision::Escalate, .. } => Outcome::Escalate,
-        SettledBy::Rule { then: Decision::Deny, .. } => Outcome::Deny,
-        SettledBy::NoRule => Outcome::Uncovered,
+        SettledBy::Rule { then: Decision::Escalate, .. } => ProbeOutcome::Escalate,
+        SettledBy::Rule { then: Decision::Deny, .. } => ProbeOutcome::Deny,
+        SettledBy::NoRule => ProbeOutcome::Uncovered,
     });
-    outcomes.max().unwrap_or(Outcome::Allow)
+    outcomes.max().unwrap_or(ProbeOutcome::Allow)
 }
 
-fn decide(policy: &Policy, call: &ResolvedCall) -> (Outcome, Arc<str>) {
+fn decide(policy: &Policy, call: &ResolvedCall) -> (ProbeOutcome, Arc<str>) {
     let verdict = judge(policy, &by_the_rules_alone(&AllowedHosts::default()), call.clone());
-    (Outcome::of(&verdict), verdict.rule().into())
+    (ProbeOutcome::of(&verdict), verdict.rule().into())
 }
 
 /// Without session sandbox, grants, gates and protected paths, which no policy changes.

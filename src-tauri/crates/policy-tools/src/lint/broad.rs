@@ -1,6 +1,6 @@
 //! Rules that open too much.
 
-use super::{FindingKind, Tools, shadow};
+use super::{LintKind, Tools, shadow};
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::HostPattern;
 use ironcurtain_policy::ListEntry;
@@ -12,26 +12,26 @@ pub(super) fn find(
     rule: &Rule,
     tools: &Tools<'_>,
     home: &CanonicalPath,
-) -> Vec<(&'static str, FindingKind)> {
+) -> Vec<(&'static str, LintKind)> {
     let mut found = Vec::new();
     if rule.denies() {
         return found;
     }
     let condition = &rule.condition;
     if let Some(within) = rule.within().filter(|within| within.contains(home)) {
-        found.push(("if.paths.within", FindingKind::BroadFolder(within.clone())));
+        found.push(("if.paths.within", LintKind::BroadFolder(within.clone())));
     }
     let any = |pattern: &HostPattern| *pattern == HostPattern::Any;
     if condition.domains.as_ref().is_some_and(|domains| domains.allowed.all().iter().any(any)) {
-        found.push(("if.domains.allowed", FindingKind::AnyHost));
+        found.push(("if.domains.allowed", LintKind::AnyHost));
     }
     let mut entries = condition.lists.iter().flatten().flat_map(|list| &list.allowed);
     if entries.any(|entry| matches!(entry, ListEntry::Domain(pattern) if any(pattern))) {
-        found.push(("if.lists", FindingKind::AnyHost));
+        found.push(("if.lists", LintKind::AnyHost));
     }
     let everything = everything(before, rule, tools);
     if !everything.is_empty() {
-        found.push(("if", FindingKind::Everything(everything)));
+        found.push(("if", LintKind::Everything(everything)));
     }
     found
 }

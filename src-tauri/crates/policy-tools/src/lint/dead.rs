@@ -1,6 +1,6 @@
 //! Rules whose conditions can never hold, and parts of conditions that are probably not meant as they are written.
 
-use super::{FindingKind, Tool, Tools};
+use super::{LintKind, Tool, Tools};
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::{Decision, ProtectedPaths, Role, Rule};
 use ironcurtain_policy::{ListEntry, RuleCondition};
@@ -13,9 +13,9 @@ pub(super) fn find(
     rule: &Rule,
     tools: &Tools<'_>,
     protected: &ProtectedPaths,
-) -> Option<(&'static str, FindingKind)> {
+) -> Option<(&'static str, LintKind)> {
     let condition = &rule.condition;
-    let dead = |field: &'static str, why: &str| Some((field, FindingKind::Dead(why.to_owned())));
+    let dead = |field: &'static str, why: &str| Some((field, LintKind::Dead(why.to_owned())));
     if let Some(field) = empty(rule) {
         return dead(field, "is empty, so it never holds");
     }
@@ -29,7 +29,7 @@ pub(super) fn find(
     if let Some(within) = rule.within().filter(|within| protected.covers(within))
         && !rule.denies()
     {
-        return Some(("if.paths.within", FindingKind::ProtectedFolder(within.clone())));
+        return Some(("if.paths.within", LintKind::ProtectedFolder(within.clone())));
     }
     // What names nobody is for whatever is annotated one day.
     if condition.server.is_none() && condition.tool.is_none() {
@@ -54,7 +54,7 @@ pub(super) fn find(
 
 /// The tools for which a rule about roles that are not judged by themselves (somebody's address, the text of a commit) is not
 /// looked at, since they name resources, and those are judged.
-pub(super) fn passed_over(rule: &Rule, tools: &Tools<'_>) -> Option<(&'static str, FindingKind)> {
+pub(super) fn passed_over(rule: &Rule, tools: &Tools<'_>) -> Option<(&'static str, LintKind)> {
     let condition = &rule.condition;
     let listed = || condition.lists.iter().flatten().flat_map(|list| &list.roles);
     let is_meant = |role: Role| {
@@ -67,7 +67,7 @@ pub(super) fn passed_over(rule: &Rule, tools: &Tools<'_>) -> Option<(&'static st
         tools.named_by(condition).filter(|tool| !tool.may_name_nothing() && tool.roles().any(is_meant));
     let passed: Vec<String> = passed.map(|tool| format!("{}/{}", tool.server, tool.name)).collect();
     let field = if condition.lists.iter().flatten().next().is_some() { "if.lists" } else { "if.roles" };
-    (!passed.is_empty()).then_some((field, FindingKind::PassedOver(passed)))
+    (!passed.is_empty()).then_some((field, LintKind::PassedOver(passed)))
 }
 
 /// Whether a rule can cover something of a call of a tool. `whole` says that it can cover what names no resource.
@@ -113,10 +113,10 @@ fn excludes(condition: &RuleCondition, role: Role) -> bool {
 }
 
 /// Names that nothing has, and wildcards that are none. Where no name is anybody's, the rule is dead, which is told.
-pub(super) fn misnamed(rule: &Rule, tools: &Tools<'_>) -> Vec<(&'static str, FindingKind)> {
+pub(super) fn misnamed(rule: &Rule, tools: &Tools<'_>) -> Vec<(&'static str, LintKind)> {
     let condition = &rule.condition;
     let mut found = Vec::new();
-    let unknown = |name: &String| FindingKind::UnknownName(name.clone());
+    let unknown = |name: &String| LintKind::UnknownName(name.clone());
     if tools.named_by(condition).next().is_some() {
         let servers = condition.server.iter().flatten();
         let servers = servers.filter(|name| !tools.0.iter().any(|tool| tool.server == *name));
@@ -128,6 +128,6 @@ pub(super) fn misnamed(rule: &Rule, tools: &Tools<'_>) -> Vec<(&'static str, Fin
     }
     let written = condition.paths.as_ref().map(|paths| paths.written.as_str()).unwrap_or_default();
     let wildcard = written.chars().find(|letter| WILDCARDS.contains(letter));
-    found.extend(wildcard.map(|letter| ("if.paths.within", FindingKind::Wildcard(letter))));
+    found.extend(wildcard.map(|letter| ("if.paths.within", LintKind::Wildcard(letter))));
     found
 }

@@ -4,12 +4,12 @@
 //! - What denies or asks by hosts or lists also does so in doubt, where what is less strict by hosts or lists does not
 //!   decide.
 
-use super::FindingKind;
+use super::LintKind;
 use ironcurtain_policy::{DomainsCondition, RuleCondition};
 use ironcurtain_policy::{Role, Rule};
 
 /// What shadows a rule, when something does.
-pub(super) fn find(before: &[&Rule], rule: &Rule) -> Option<FindingKind> {
+pub(super) fn find(before: &[&Rule], rule: &Rule) -> Option<LintKind> {
     // A tool that names no resource carries none of the judged roles.
     let opaque =
         rule.condition.roles.as_ref().is_none_or(|roles| roles.iter().any(|role| !role.is_resource()));
@@ -26,7 +26,7 @@ pub(super) fn find(before: &[&Rule], rule: &Rule) -> Option<FindingKind> {
         }
     }
     let otherwise = by.iter().any(|above| above.then != rule.then);
-    (!by.is_empty()).then(|| FindingKind::Shadowed {
+    (!by.is_empty()).then(|| LintKind::Shadowed {
         by: by.iter().map(|above| above.name().to_string()).collect(),
         otherwise,
     })

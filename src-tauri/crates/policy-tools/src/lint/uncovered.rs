@@ -3,7 +3,7 @@
 //! - What is said is true of calls that were made up and planned: a tool that names things only under conditions is
 //!   denied only then.
 
-use super::{Finding, FindingKind, Tool, dead};
+use super::{LintFinding, LintKind, Tool, dead};
 use crate::diff::situations;
 use ironcurtain_policy::{Annotations, Category, Policy, Role, RoleSet, Rule};
 use std::fmt;
@@ -20,7 +20,7 @@ pub enum Gap {
 }
 
 /// The gaps of one tool.
-pub(super) fn find(policy: &Policy, annotations: &Annotations, tool: &Tool<'_>) -> Vec<Finding> {
+pub(super) fn find(policy: &Policy, annotations: &Annotations, tool: &Tool<'_>) -> Vec<LintFinding> {
     // Asking which folders are open is allowed whatever the rules say.
     if tool.server == "filesystem" && tool.name == "list_allowed_directories" {
         return Vec::new();
@@ -42,8 +42,8 @@ pub(super) fn find(policy: &Policy, annotations: &Annotations, tool: &Tool<'_>) 
     }
     let mut told = Vec::new();
     for gap in gaps {
-        let kind = FindingKind::Uncovered(gap);
-        let finding = Finding { rule: None, field: format!("{}/{}", tool.server, tool.name), kind };
+        let kind = LintKind::Uncovered(gap);
+        let finding = LintFinding { rule: None, field: format!("{}/{}", tool.server, tool.name), kind };
         if !told.contains(&finding) {
             told.push(finding);
         }

@@ -1,6 +1,6 @@
 //! What the subcommands of git do to a repository, by the words of a tool's name.
 
-use super::Hints;
+use super::ProposalHints;
 use super::shape::Shape;
 use ironcurtain_policy::Role;
 use ironcurtain_policy::words;
@@ -104,7 +104,12 @@ const REFERENCES: [&str; 6] = ["branch", "tag", "stash", "remote", "reflog", "no
 
 impl Operation {
     /// What a tool does to a git repository; nothing when it has to do with none.
-    pub(super) fn of(server: &[String], tool: &[String], shape: &Shape, hints: Hints) -> Option<Self> {
+    pub(super) fn of(
+        server: &[String],
+        tool: &[String],
+        shape: &Shape,
+        hints: ProposalHints,
+    ) -> Option<Self> {
         let is_git = |words: &[String]| words.iter().any(|word| word == "git");
         if !is_git(server) && !is_git(tool) {
             return None;
@@ -158,7 +163,7 @@ impl Operation {
     }
 
     /// A server that says its tool changes or destroys is believed.
-    fn heed(&mut self, hints: Hints) {
+    fn heed(&mut self, hints: ProposalHints) {
         let harmless = !(self.write || self.delete || self.write_history || self.delete_history);
         if hints.tell_of_changes() && (harmless || !self.known) {
             let destroys = hints.destructive == Some(true);

@@ -5,7 +5,7 @@
 
 use super::clues::is_in;
 use super::shape::Shape;
-use super::{Hints, Tool};
+use super::{ProposalHints, Tool};
 use ironcurtain_policy::words;
 
 /// What a tool does; several can hold.
@@ -128,7 +128,7 @@ impl Intent {
     }
 
     /// A server that says its tool changes or destroys is believed; one that says it does not is not.
-    fn heed(&mut self, hints: Hints) {
+    fn heed(&mut self, hints: ProposalHints) {
         if !hints.tell_of_changes() || !(self.unknown || self.only_reads()) {
             return;
         }
@@ -159,7 +159,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn intent(name: &str, hints: Hints) -> Intent {
+    fn intent(name: &str, hints: ProposalHints) -> Intent {
         let schema = json!({ "type": "object", "properties": {
             "mode": { "type": "string", "enum": ["list", "rename"] },
             "purge": { "type": "boolean" },
@@ -171,24 +171,27 @@ mod tests {
 
     #[test]
     fn verbs_modes_and_switches_add_up_and_hints_only_tighten() {
-        let none = Hints::default();
+        let none = ProposalHints::default();
         assert!(intent("read_file", none).only_reads());
         assert!(intent("deleteFile", none).only_deletes());
         let several = intent("manage_it", none);
         assert!(several.read && several.change && several.moves && several.delete);
         assert!(intent("frobnicate", none).unknown);
-        let harmless = Hints { read_only: Some(true), destructive: Some(false) };
+        let harmless = ProposalHints { read_only: Some(true), destructive: Some(false) };
         assert_eq!(intent("frobnicate", harmless), intent("frobnicate", none));
         assert_eq!(intent("delete_file", harmless), intent("delete_file", none));
-        let destructive = Hints { read_only: Some(false), destructive: Some(true) };
+        let destructive = ProposalHints { read_only: Some(false), destructive: Some(true) };
         let read = intent("read_file", destructive);
         assert!(read.read && read.change && read.delete && read.hinted);
         // What destroys does not only read, whether or not it says so.
-        let alone = Hints { read_only: None, destructive: Some(true) };
+        let alone = ProposalHints { read_only: None, destructive: Some(true) };
         assert_eq!(intent("read_file", alone), read);
-        assert_eq!(intent("read_file", Hints { read_only: Some(true), destructive: Some(true) }), read);
         assert_eq!(
-            intent("read_file", Hints { read_only: None, destructive: Some(false) }),
+            intent("read_file", ProposalHints { read_only: Some(true), destructive: Some(true) }),
+            read
+        );
+        assert_eq!(
+            intent("read_file", ProposalHints { read_only: None, destructive: Some(false) }),
             intent("read_file", none)
         );
     }

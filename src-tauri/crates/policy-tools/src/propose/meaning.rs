@@ -6,25 +6,9 @@ use super::clues::{
     tells_another_path,
 };
 use super::context::{Argument, Setting};
+use super::found::Found;
 use super::{Confidence, named, unclear};
 use ironcurtain_policy::Role;
-
-/// What an argument means.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Meaning {
-    /// A file or folder; the roles follow from the tool.
-    Path,
-    /// This, whatever the tool does.
-    Is(Role),
-}
-
-/// A meaning, and why.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Found {
-    pub(super) meaning: Meaning,
-    pub(super) confidence: Confidence,
-    pub(super) reason: String,
-}
 
 type Rule = fn(&Setting, &Argument<'_>) -> Option<Found>;
 
@@ -50,24 +34,6 @@ const RULES: [Rule; 16] = [
 /// What an argument means.
 pub(super) fn of(setting: &Setting, argument: &Argument<'_>) -> Found {
     RULES.iter().find_map(|rule| rule(setting, argument)).unwrap_or_else(|| unclear::of(setting, argument))
-}
-
-impl Found {
-    pub(super) fn new(meaning: Meaning, confidence: Confidence, reason: impl Into<String>) -> Self {
-        Self { meaning, confidence, reason: reason.into() }
-    }
-
-    pub(super) fn none(confidence: Confidence, reason: impl Into<String>) -> Self {
-        Self::new(Meaning::Is(Role::None), confidence, reason)
-    }
-
-    pub(super) fn is(role: Role, confidence: Confidence, reason: impl Into<String>) -> Self {
-        Self::new(Meaning::Is(role), confidence, reason)
-    }
-
-    pub(super) fn path(confidence: Confidence, reason: impl Into<String>) -> Self {
-        Self::new(Meaning::Path, confidence, reason)
-    }
 }
 
 /// The schema lets no text through, or only listed ones.

@@ -3,7 +3,7 @@
 use super::Confidence;
 use super::clues::URL;
 use super::context::{Argument, Setting};
-use super::meaning::{Found, Meaning};
+use super::found::{Found, Meaning};
 use ironcurtain_policy::Role;
 
 /// Words for the account that acts.

@@ -5,7 +5,8 @@
 
 use super::Confidence;
 use super::context::{Argument, Setting};
-use super::meaning::{self, Found, Meaning};
+use super::found::{Found, Meaning};
+use super::meaning;
 use super::shape::Shape;
 use ironcurtain_policy::Role;
 

@@ -5,7 +5,7 @@
 use super::Confidence;
 use super::clues::{OPAQUE, is_in, speaks_of_files};
 use super::context::{Argument, Setting};
-use super::meaning::Found;
+use super::found::Found;
 use super::named;
 
 /// Words of the network, in what is said of tools and arguments.

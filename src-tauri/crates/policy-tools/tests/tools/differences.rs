@@ -4,7 +4,7 @@ mod random;
 
 use crate::scene::{Scene, policy};
 use ironcurtain_policy::Annotations;
-use ironcurtain_policy_tools::diff::{Difference, Outcome, diff};
+use ironcurtain_policy_tools::diff::{Difference, ProbeOutcome, diff};
 use serde_json::{Value, json};
 
 type Rules<'a> = &'a [(&'a str, Value, &'a str)];
@@ -14,7 +14,7 @@ fn compare(old: Rules<'_>, new: Rules<'_>) -> Difference {
 }
 
 /// What changes for one tool `t` of a server `s`, as arguments, old and new.
-fn told(tool: &Value, old: Rules<'_>, new: Rules<'_>) -> Vec<(Value, Outcome, Outcome)> {
+fn told(tool: &Value, old: Rules<'_>, new: Rules<'_>) -> Vec<(Value, ProbeOutcome, ProbeOutcome)> {
     let mut tool = tool.clone();
     tool["toolName"] = json!("t");
     let file = json!({ "servers": { "s": { "tools": [tool] } } }).to_string();
@@ -42,8 +42,8 @@ fn a_wider_folder_is_looser_and_a_narrower_one_stricter() {
     let wider = compare(&rules("/a/b"), &rules("/a"));
     assert_eq!((wider.changed, wider.added, wider.removed), (vec!["a".to_owned()], vec![], vec![]));
     let read = wider.decisions.iter().find(|change| change.tool == "read").unwrap();
-    assert_eq!(read.old, (Outcome::Escalate, "rest".to_owned()));
-    assert_eq!(read.new, (Outcome::Allow, "a".to_owned()));
+    assert_eq!(read.old, (ProbeOutcome::Escalate, "rest".to_owned()));
+    assert_eq!(read.new, (ProbeOutcome::Allow, "a".to_owned()));
     assert_eq!(read.arguments["path"], "/a");
     assert!(wider.decisions.iter().all(|change| change.is_looser()));
     let narrower = compare(&rules("/a"), &rules("/a/b"));
@@ -57,7 +57,7 @@ fn every_made_up_call_that_comes_out_otherwise_is_counted() {
     let found = compare(&then("allow"), &then("deny"));
     let [change] = found.decisions.as_slice() else { panic!("{found:?}") };
     let without = compare(&then("allow"), &then("allow"));
-    assert_eq!((change.old.0, change.new.0), (Outcome::Allow, Outcome::Deny));
+    assert_eq!((change.old.0, change.new.0), (ProbeOutcome::Allow, ProbeOutcome::Deny));
     assert!(1 < change.probes && change.probes < found.probes, "{} of {}", change.probes, found.probes);
     assert_eq!((without.probes, without.decisions.len()), (found.probes, 0));
     // Where the tool is the only one, all of them are.
@@ -103,7 +103,7 @@ fn what_lists_and_hosts_name_is_tried_for_every_kind_of_argument() {
         ("github-owner", list("github-owner", "acme", "domains"), "acme"),
     ] {
         let changes = told(&json!({ "args": { "x": [role] } }), &[], &[("r", conditions.clone(), "allow")]);
-        let expected = [(json!({ "x": value }), Outcome::Uncovered, Outcome::Allow)];
+        let expected = [(json!({ "x": value }), ProbeOutcome::Uncovered, ProbeOutcome::Allow)];
         assert_eq!(changes, expected, "{role} {conditions}");
     }
 }
@@ -113,7 +113,7 @@ fn an_argument_is_left_out_held_twice_and_looked_at_under_its_conditions() {
     let path = json!({ "args": { "path": ["read-path"] } });
     let (everywhere, any) = (within("read-path", "/"), json!({ "roles": ["read-path"] }));
     let left_out = told(&path, &[("r", everywhere.clone(), "allow")], &[("r", any.clone(), "allow")]);
-    assert_eq!(left_out, [(json!({}), Outcome::Uncovered, Outcome::Allow)]);
+    assert_eq!(left_out, [(json!({}), ProbeOutcome::Uncovered, ProbeOutcome::Allow)]);
     let required = json!({ "args": { "path": ["read-path"] }, "inputSchema": { "properties": { "path": { "type": "string" } }, "required": ["path"] } });
     assert_eq!(told(&required, &[("r", everywhere, "allow")], &[("r", any, "allow")]), []);
 
@@ -122,7 +122,7 @@ fn an_argument_is_left_out_held_twice_and_looked_at_under_its_conditions() {
     let together = [("a", hosts(&["a.example", "b.example"]), "allow")];
     let both = json!({ "url": ["https://a.example", "https://b.example"] });
     let merged = told(&json!({ "args": { "url": ["fetch-url"] } }), &apart, &together);
-    assert_eq!(merged, [(both, Outcome::Uncovered, Outcome::Allow)]);
+    assert_eq!(merged, [(both, ProbeOutcome::Uncovered, ProbeOutcome::Allow)]);
 
     let guarded = json!({ "args": { "mode": ["none"], "path": {
         "default": ["read-path"], "when": [{ "condition": { "arg": "mode", "equals": "x" }, "roles": ["read-path", "delete-path"] }]
@@ -130,7 +130,10 @@ fn an_argument_is_left_out_held_twice_and_looked_at_under_its_conditions() {
     let reads = ("reads", json!({ "roles": ["read-path"] }), "allow");
     let deletes = ("deletes", within("delete-path", "/home"), "allow");
     let under = told(&guarded, std::slice::from_ref(&reads), &[reads.clone(), deletes]);
-    assert_eq!(under, [(json!({ "mode": "x", "path": "/home" }), Outcome::Uncovered, Outcome::Allow)]);
+    assert_eq!(
+        under,
+        [(json!({ "mode": "x", "path": "/home" }), ProbeOutcome::Uncovered, ProbeOutcome::Allow)]
+    );
 }
 
 #[test]
@@ -140,7 +143,7 @@ fn a_folder_that_takes_along_what_a_rule_denies_is_tried() {
         ("open", json!({ "paths": { "roles": ["read-path", "delete-path"], "within": "/a" } }), "allow");
     let closed = ("closed", within("delete-path", "/a"), "deny");
     let stricter = told(&moves, std::slice::from_ref(&open), &[open.clone(), closed.clone()]);
-    assert_eq!(stricter, [(json!({ "from": "/" }), Outcome::Uncovered, Outcome::Deny)]);
+    assert_eq!(stricter, [(json!({ "from": "/" }), ProbeOutcome::Uncovered, ProbeOutcome::Deny)]);
     // To read a folder takes nothing along.
     let reads = json!({ "args": { "from": ["read-path"] } });
     assert_eq!(told(&reads, std::slice::from_ref(&open), &[open.clone(), closed]), []);
@@ -152,11 +155,11 @@ fn what_no_rule_denies_any_more_is_looser_although_none_allows_it() {
     let deny = [("no-net", json!({ "roles": ["fetch-url"] }), "deny")];
     let freed = compare(&deny, &[]);
     assert!(!freed.decisions.is_empty() && freed.decisions.iter().all(is_freed));
-    assert_eq!(told(&url, &[], &deny)[0].2, Outcome::Deny);
+    assert_eq!(told(&url, &[], &deny)[0].2, ProbeOutcome::Deny);
 }
 
-fn is_freed(change: &ironcurtain_policy_tools::diff::Change) -> bool {
-    let freed = (change.old.0, change.new.0) == (Outcome::Deny, Outcome::Uncovered);
+fn is_freed(change: &ironcurtain_policy_tools::diff::DecisionChange) -> bool {
+    let freed = (change.old.0, change.new.0) == (ProbeOutcome::Deny, ProbeOutcome::Uncovered);
     freed && change.is_looser() && change.new.1 == "default-deny"
 }
 
@@ -171,7 +174,7 @@ fn one_rule_of_many_is_found_and_what_is_cut_short_is_said() {
     };
     let found = compare(&rules("escalate"), &rules("allow"));
     let moved = found.decisions.iter().find(|change| change.tool == "move").unwrap();
-    assert_eq!((moved.old.0, moved.new.0), (Outcome::Escalate, Outcome::Allow));
+    assert_eq!((moved.old.0, moved.new.0), (ProbeOutcome::Escalate, ProbeOutcome::Allow));
     assert_eq!(moved.arguments["source"], "/srv/p199");
     assert!(compare(&rules("allow"), &rules("allow")).decisions.is_empty());
 
@@ -206,7 +209,7 @@ fn a_difference_shows_beside_the_one_value_of_each_other_argument_that_is_allowe
     let [change] = found.decisions.as_slice() else { panic!("{found:?}") };
     let call = json!({ "read": "/r", "write": "/ok", "delete": "/ok", "history": "/ok" });
     assert_eq!(Value::Object(change.arguments.clone()), call);
-    assert_eq!((change.old.0, change.new.0), (Outcome::Escalate, Outcome::Allow));
+    assert_eq!((change.old.0, change.new.0), (ProbeOutcome::Escalate, ProbeOutcome::Allow));
 }
 
 #[test]
@@ -227,7 +230,7 @@ fn pairs_of_hosts_that_are_not_all_tried_are_said() {
 fn an_argument_that_nothing_looks_at_is_left_out_of_what_is_told() {
     let tool = json!({ "args": { "path": ["read-path"], "note": ["none"] } });
     let changes = told(&tool, &[], &[("r", within("read-path", "/a"), "allow")]);
-    assert_eq!(changes, [(json!({ "path": "/a" }), Outcome::Uncovered, Outcome::Allow)]);
+    assert_eq!(changes, [(json!({ "path": "/a" }), ProbeOutcome::Uncovered, ProbeOutcome::Allow)]);
 }
 
 #[test]
@@ -237,7 +240,7 @@ fn a_path_is_one_that_the_tool_lists_where_it_takes_no_other() {
         "inputSchema": { "properties": { "path": { "enum": ["/b/file", "/a/file"] } } },
     });
     let changes = told(&tool, &[], &[("r", within("read-path", "/a"), "allow")]);
-    assert_eq!(changes, [(json!({ "path": "/a/file" }), Outcome::Uncovered, Outcome::Allow)]);
+    assert_eq!(changes, [(json!({ "path": "/a/file" }), ProbeOutcome::Uncovered, ProbeOutcome::Allow)]);
 }
 
 #[test]
@@ -251,7 +254,7 @@ fn a_told_call_is_one_that_the_tool_takes() {
     });
     let changes = told(&tool, &[], &[("r", within("read-path", "/a"), "allow")]);
     let call = json!({ "paths": ["/a"], "depth": 1, "options": { "how": "fast" } });
-    assert_eq!(changes, [(call, Outcome::Uncovered, Outcome::Allow)]);
+    assert_eq!(changes, [(call, ProbeOutcome::Uncovered, ProbeOutcome::Allow)]);
     let mut none = tool;
     none["inputSchema"]["required"] = json!(["paths", "unheard"]);
     none["toolName"] = json!("t");

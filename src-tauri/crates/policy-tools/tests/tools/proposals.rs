@@ -5,7 +5,9 @@
 mod score;
 
 use ironcurtain_policy::{Category, Role};
-use ironcurtain_policy_tools::propose::{Confidence, Hints, Proposal, ProposedArgument, Tool, propose};
+use ironcurtain_policy_tools::propose::{
+    Confidence, Proposal, ProposalHints, ProposedArgument, Tool, propose,
+};
 use score::{Half, score};
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -69,7 +71,7 @@ fn existing_annotations_are_met_and_no_path_is_missed() {
 fn a_hint_tightens_and_never_loosens() {
     let schema = json!({ "type": "object", "properties": { "path": { "type": "string" } } });
     let roles = |name: &str, read_only, destructive| {
-        let hints = Hints { read_only, destructive };
+        let hints = ProposalHints { read_only, destructive };
         let tool = Tool { server: "s", name, description: "", input_schema: &schema, hints };
         match propose(&tool) {
             Proposal::Annotated { arguments, .. } => (arguments[0].roles.clone(), arguments[0].confidence),
@@ -102,7 +104,7 @@ fn a_tool_whose_nested_arguments_name_resources_is_left_out() {
             name: "write_all",
             description: "",
             input_schema: &schema,
-            hints: Hints::default(),
+            hints: ProposalHints::default(),
         };
         match propose(&tool) {
             Proposal::LeftOut { reason } => reason,
@@ -173,7 +175,7 @@ fn whatever_a_schema_is_every_argument_is_proposed_and_no_path_is_taken_for_text
 
 fn annotated(server: &str, tool: &Value) -> Vec<ProposedArgument> {
     let hint = |name: &str| tool["annotations"][name].as_bool();
-    let hints = Hints { read_only: hint("readOnlyHint"), destructive: hint("destructiveHint") };
+    let hints = ProposalHints { read_only: hint("readOnlyHint"), destructive: hint("destructiveHint") };
     let text = |key: &str| tool[key].as_str().unwrap_or_default();
     let tool = Tool {
         server,
@@ -191,7 +193,8 @@ fn annotated(server: &str, tool: &Value) -> Vec<ProposedArgument> {
 /// What is proposed for the only argument of a tool.
 fn only(name: &str, description: &str, argument: &str, schema: &Value) -> (Vec<Role>, Confidence) {
     let input_schema = json!({ "type": "object", "properties": { argument: schema } });
-    let tool = Tool { server: "s", name, description, input_schema: &input_schema, hints: Hints::default() };
+    let tool =
+        Tool { server: "s", name, description, input_schema: &input_schema, hints: ProposalHints::default() };
     match propose(&tool) {
         Proposal::Annotated { arguments, .. } => (arguments[0].roles.clone(), arguments[0].confidence),
         Proposal::LeftOut { reason } => panic!("{reason}"),

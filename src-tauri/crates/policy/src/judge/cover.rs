@@ -7,8 +7,8 @@
 
 use super::value::JudgedValue;
 use crate::{
-    Decision, DomainsCondition, ListCondition, Mismatch, PathsCondition, ResolvedCall, ResolvedValue,
-    Resource, Role, RoleSet, Rule,
+    Decision, DomainsCondition, ListCondition, PathsCondition, ResolvedCall, ResolvedValue, Resource, Role,
+    RoleSet, Rule,
 };
 
 /// One value that is judged in one role; a role of the tool that the call gives no value for has none.
@@ -16,6 +16,23 @@ use crate::{
 pub(super) struct ValueInRole<'a> {
     pub(super) role: Role,
     pub(super) given: Option<&'a ResolvedValue>,
+}
+
+/// Why a rule does not cover a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mismatch {
+    /// It is about other roles.
+    OtherRoles,
+    /// It is about another folder.
+    NotWithin,
+    /// A value of the role leads elsewhere.
+    NotInDomains,
+    /// A value is not on a list.
+    NotListed,
+    /// It is about resources, and the tool names none.
+    NoResource,
+    /// Whether it is meant for the value is not known, and a stricter rule stands after it.
+    InDoubt,
 }
 
 /// How certainly a condition is met, the least certain first.

@@ -3,17 +3,17 @@
 use super::{JudgedValue, session_folder};
 use crate::decision::{DOMAIN_GATE, GRANT, STARTS_PROGRAMS};
 use crate::{
-    AllowedBy, Decision, Denial, Escalation, Grant, HostGrant, PendingApproval, Permit, ResolvedCall,
+    AllowedBy, Decision, Denial, Escalation, HostGrant, PathGrant, PendingApproval, Permit, ResolvedCall,
     Resource, Rule, RuleReason, Verdict,
 };
-use ironcurtain_paths::protected::Known;
+use ironcurtain_paths::protected::KnownPath;
 
 /// The findings about a call so far.
 #[derive(Default)]
 pub(super) struct Evaluation<'a> {
     denied: Vec<&'a Rule>,
     uncovered: Option<JudgedValue<'a>>,
-    starts_programs: Vec<(JudgedValue<'a>, &'static Known)>,
+    starts_programs: Vec<(JudgedValue<'a>, &'static KnownPath)>,
     gated: Vec<Gated<'a>>,
     escalated: Vec<(JudgedValue<'a>, &'a Rule)>,
     allowed: Vec<&'a Rule>,
@@ -33,7 +33,7 @@ pub(super) enum Discharge<'a> {
     /// It is in the session's own folder.
     SessionFolder,
     /// A grant covers it.
-    Grant(&'a Grant),
+    Grant(&'a PathGrant),
     /// A grant opens the host of the address to its server.
     Host(&'a HostGrant),
 }
@@ -60,7 +60,7 @@ impl<'a> Evaluation<'a> {
     }
 
     /// What is written says what a client starts. That is asked about whatever allows it.
-    pub(super) fn starts_programs(&mut self, value: JudgedValue<'a>, known: &'static Known) {
+    pub(super) fn starts_programs(&mut self, value: JudgedValue<'a>, known: &'static KnownPath) {
         self.starts_programs.push((value, known));
     }
 
@@ -194,7 +194,7 @@ fn denial(first: &Rule, rest: &[&Rule]) -> Denial {
     Denial::by_rules(&first.reason, others)
 }
 
-fn starts_programs(value: &JudgedValue<'_>, known: &Known) -> RuleReason {
+fn starts_programs(value: &JudgedValue<'_>, known: &KnownPath) -> RuleReason {
     let reason = format!(
         "`{}` starts programs outside IronCurtain's care when this folder is opened with {}",
         value.subject(),

@@ -4,7 +4,7 @@
 //! - Asks the same questions as judging, so that it cannot tell another story.
 
 use super::Judging;
-use super::cover::{self, Match, ValueInRole};
+use super::cover::{self, Match, Mismatch, ValueInRole};
 use super::value::JudgedValue;
 use crate::{ApprovalSubject, Decision, ResolvedValue, Role, Rule, Verdict};
 use std::sync::Arc;
@@ -53,23 +53,6 @@ pub enum SettledBy {
     },
     /// No rule: denied.
     NoRule,
-}
-
-/// Why a rule does not cover a value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mismatch {
-    /// It is about other roles.
-    OtherRoles,
-    /// It is about another folder.
-    NotWithin,
-    /// A value of the role leads elsewhere.
-    NotInDomains,
-    /// A value is not on a list.
-    NotListed,
-    /// It is about resources, and the tool names none.
-    NoResource,
-    /// Whether it is meant for the value is not known, and a stricter rule stands after it.
-    InDoubt,
 }
 
 impl<'a> Judging<'a> {

@@ -1,7 +1,7 @@
 //! What holds for every policy, every context and every call.
 
 use crate::scene::{Scene, fields, grant, path, policy, severity};
-use ironcurtain_policy::{Access, AllowedHosts, ApprovalSubject, Grant, GrantKind, Verdict};
+use ironcurtain_policy::{Access, AllowedHosts, ApprovalSubject, GrantKind, PathGrant, Verdict};
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
 use serde_json::{Value, json};
@@ -66,7 +66,7 @@ fn load(rules: &[RuleParts]) -> ironcurtain_policy::Policy {
     policy(&rules)
 }
 
-fn grants() -> impl Strategy<Value = Vec<Grant>> {
+fn grants() -> impl Strategy<Value = Vec<PathGrant>> {
     let access = subsequence(vec![Access::Read, Access::Write, Access::Delete], 1..=3);
     let one = (place(), any::<bool>(), access).prop_map(|(at, tree, access)| {
         grant(at, at, if tree { GrantKind::Tree } else { GrantKind::File }, &access)

@@ -2,8 +2,9 @@
 
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::{
-    Access, AccessSet, AllowedHosts, Annotations, Context, Denial, DynamicLists, Explanation, Fact, Grant,
-    GrantKind, HostGrant, PendingApproval, Policy, ProtectedPaths, ResolvedCall, Verdict, explain, judge,
+    Access, AccessSet, AllowedHosts, Annotations, Context, Denial, DynamicLists, Explanation, Fact,
+    GrantKind, HostGrant, PathGrant, PendingApproval, Policy, ProtectedPaths, ResolvedCall, Verdict, explain,
+    judge,
 };
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -15,7 +16,7 @@ pub(crate) struct Scene {
     pub(crate) sandbox: Option<CanonicalPath>,
     pub(crate) protected: ProtectedPaths,
     pub(crate) gates: AllowedHosts,
-    pub(crate) grants: Vec<Grant>,
+    pub(crate) grants: Vec<PathGrant>,
     pub(crate) hosts: Vec<HostGrant>,
     pub(crate) approved: Vec<PendingApproval>,
 }
@@ -33,9 +34,9 @@ pub(crate) fn path(text: &str) -> CanonicalPath {
     CanonicalPath::assume_canonical(text).unwrap()
 }
 
-pub(crate) fn grant(id: &str, at: &str, kind: GrantKind, access: &[Access]) -> Grant {
+pub(crate) fn grant(id: &str, at: &str, kind: GrantKind, access: &[Access]) -> PathGrant {
     let access = access.iter().fold(AccessSet::default(), |set, access| set.with(*access));
-    Grant { id: id.to_owned(), path: path(at), kind, access }
+    PathGrant { id: id.to_owned(), path: path(at), kind, access }
 }
 
 /// Arguments written as JSON.

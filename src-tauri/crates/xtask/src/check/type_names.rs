@@ -9,13 +9,9 @@ const SHARED: &[(&str, &str)] = &[
     ("Judged", "still to be told apart"),
     ("Access", "still to be told apart"),
     ("Answer", "still to be told apart"),
-    ("Change", "still to be told apart"),
     ("Command", "still to be told apart"),
     ("Event", "still to be told apart"),
-    ("Finding", "still to be told apart"),
-    ("Outcome", "still to be told apart"),
     ("Refusal", "still to be told apart"),
-    ("Target", "still to be told apart"),
     ("Wanted", "still to be told apart"),
 ];
 

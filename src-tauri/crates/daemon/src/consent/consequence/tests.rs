@@ -1,7 +1,7 @@
 //! The lines of calls, from their annotations and arguments.
 
 use super::*;
-use ironcurtain_paths::{CanonicalPath, Link, Resolution, Target as Found};
+use ironcurtain_paths::{CanonicalPath, Link, PathKind as Found, Resolution};
 use ironcurtain_policy::{
     AllowedHosts, Annotations, Context, DynamicLists, Fact, Policy, ProtectedPaths, Verdict, judge,
 };

@@ -4,7 +4,7 @@
 use crate::scene::{fields, policy};
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::{AllowedHosts, Annotations, Context, Fact, Policy, ProtectedPaths, judge};
-use ironcurtain_policy_tools::diff::{Outcome, diff};
+use ironcurtain_policy_tools::diff::{ProbeOutcome, diff};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
@@ -167,7 +167,7 @@ fn outcome(
     annotations: &Annotations,
     tool: &str,
     arguments: &Value,
-) -> Option<(Outcome, String)> {
+) -> Option<(ProbeOutcome, String)> {
     let arguments = fields(arguments);
     let plan = annotations.plan("s", tool, &arguments).ok()?;
     let facts = plan.values().iter().map(|value| match value.raw {
@@ -185,7 +185,7 @@ fn outcome(
         approved: &[],
     };
     let verdict = judge(policy, &context, call);
-    Some((Outcome::of(&verdict), verdict.rule().to_owned()))
+    Some((ProbeOutcome::of(&verdict), verdict.rule().to_owned()))
 }
 
 /// The arguments that a tool has, of those that were made up.

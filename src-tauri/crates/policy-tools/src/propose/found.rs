@@ -1,0 +1,39 @@
+//! The meaning that was found for an argument, and why.
+
+use super::Confidence;
+use ironcurtain_policy::Role;
+
+/// What an argument means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Meaning {
+    /// A file or folder; the roles follow from the tool.
+    Path,
+    /// This, whatever the tool does.
+    Is(Role),
+}
+
+/// A meaning, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Found {
+    pub(super) meaning: Meaning,
+    pub(super) confidence: Confidence,
+    pub(super) reason: String,
+}
+
+impl Found {
+    pub(super) fn new(meaning: Meaning, confidence: Confidence, reason: impl Into<String>) -> Self {
+        Self { meaning, confidence, reason: reason.into() }
+    }
+
+    pub(super) fn none(confidence: Confidence, reason: impl Into<String>) -> Self {
+        Self::new(Meaning::Is(Role::None), confidence, reason)
+    }
+
+    pub(super) fn is(role: Role, confidence: Confidence, reason: impl Into<String>) -> Self {
+        Self::new(Meaning::Is(role), confidence, reason)
+    }
+
+    pub(super) fn path(confidence: Confidence, reason: impl Into<String>) -> Self {
+        Self::new(Meaning::Path, confidence, reason)
+    }
+}
