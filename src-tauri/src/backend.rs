@@ -4,23 +4,23 @@
 
 mod trusted;
 
-pub(crate) use trusted::{Trusted, TrustedError};
+pub(crate) use trusted::{TrustedProcess, TrustedProcessError};
 
 use ironcurtain_protocol::{Reply, Request};
 use std::pin::Pin;
 use tokio::sync::watch;
 
 /// Something that comes later.
-pub type Pending<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// Whoever answers the shell's requests.
 pub trait Backend: Send + Sync + 'static {
     /// Sends one request.
-    fn request(&self, request: Request) -> Pending<Reply>;
+    fn request(&self, request: Request) -> BoxFuture<Reply>;
 
     /// A number that moves whenever sessions, questions, grants or activity change.
     fn changes(&self) -> watch::Receiver<u64>;
 
     /// Waits until every session has ended and nothing is served any more.
-    fn ended(&self) -> Pending<()>;
+    fn ended(&self) -> BoxFuture<()>;
 }

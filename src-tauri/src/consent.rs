@@ -1,32 +1,32 @@
 //! Puts the trusted process's questions to the person.
 //!
-//! - [`Desktop`] may be called from any thread; everything shown lives on the main thread, in one [`desk`].
-//! - Only an explicit Allow allows. A dropped outlet, a closed dialog or a desk that is gone is a denial.
+//! - [`DialogConsent`] may be called from any thread; everything shown lives on the main thread, in one [`queue`].
+//! - Only an explicit Allow allows. A dropped sink, a closed dialog or a loop that is gone is a denial.
 
 mod clock;
 pub(crate) mod text;
 mod view;
 
 #[cfg(target_os = "linux")]
-mod desk;
-#[cfg(target_os = "linux")]
 mod dialog;
 #[cfg(target_os = "linux")]
 mod notice;
+#[cfg(target_os = "linux")]
+mod queue;
 
 use ironcurtain_daemon::consent::{Answer, Consent, Question, Slot, Withdrawn};
 use std::path::PathBuf;
 use tokio::sync::{mpsc, watch};
 
-/// The place where the answer to one question goes. Dropping it unanswered denies.
-pub trait Outlet: Send {
+/// Where the answer to one question goes. Dropping it unanswered denies.
+pub trait AnswerSink: Send {
     /// Gives the person's answer.
     fn answer(self: Box<Self>, answer: Answer);
     /// Tells that the person is working in the dialog.
     fn working(&self);
 }
 
-impl Outlet for Slot {
+impl AnswerSink for Slot {
     fn answer(self: Box<Self>, answer: Answer) {
         Slot::answer(*self, answer);
     }
@@ -38,7 +38,7 @@ impl Outlet for Slot {
 
 /// A question that waits for the person, for the tray and the window.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
-pub struct Waiting {
+pub struct PendingQuestion {
     /// Question id.
     pub id: String,
     /// "Claude Code wants to write tax/summary.md".
@@ -49,93 +49,93 @@ pub struct Waiting {
 
 /// Asks with a dialog on this desktop.
 #[derive(Debug, Clone)]
-pub struct Desktop {
-    orders: mpsc::UnboundedSender<Order>,
-    waiting: watch::Receiver<Vec<Waiting>>,
+pub struct DialogConsent {
+    commands: mpsc::UnboundedSender<Command>,
+    waiting: watch::Receiver<Vec<PendingQuestion>>,
 }
 
-/// The other end of [`Desktop`]: what the main thread has to run.
+/// The other end of [`DialogConsent`]: what the main thread has to run.
 #[derive(Debug)]
-pub struct DeskSeat {
+pub struct DialogLoop {
     #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "questions are denied here"))]
-    parts: SeatParts,
+    parts: LoopParts,
 }
 
 #[derive(Debug)]
-struct SeatParts {
+struct LoopParts {
     home: PathBuf,
-    orders: mpsc::UnboundedReceiver<Order>,
-    to_self: mpsc::WeakUnboundedSender<Order>,
-    waiting: watch::Sender<Vec<Waiting>>,
+    commands: mpsc::UnboundedReceiver<Command>,
+    to_self: mpsc::WeakUnboundedSender<Command>,
+    waiting: watch::Sender<Vec<PendingQuestion>>,
 }
 
-/// What the desk is told, by the trusted process and by its own dialog.
-enum Order {
-    Ask(Box<Question>, Box<dyn Outlet>),
+/// The commands of the queue, by the trusted process and by its own dialog.
+enum Command {
+    Ask(Box<Question>, Box<dyn AnswerSink>),
     Withdraw(String),
     Raise,
     Working(String),
     Unseen(String),
-    Decided(String, Verdict),
+    Decided(String, DialogResult),
 }
 
 /// The outcome of a dialog.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Verdict {
+enum DialogResult {
     Answered(Answer),
     TimedOut,
 }
 
-impl Desktop {
-    /// A desktop and the seat that shows its questions. `home` is the person's home directory, shown as `~`.
+impl DialogConsent {
+    /// The asker, and the loop that shows its questions. `home` is the person's home directory, shown as `~`.
     #[must_use]
-    pub fn new(home: PathBuf) -> (Self, DeskSeat) {
-        let (orders, inbox) = mpsc::unbounded_channel();
+    pub fn new(home: PathBuf) -> (Self, DialogLoop) {
+        let (commands, inbox) = mpsc::unbounded_channel();
         let (publish, waiting) = watch::channel(Vec::new());
-        let parts = SeatParts { home, orders: inbox, to_self: orders.downgrade(), waiting: publish };
-        (Self { orders, waiting }, DeskSeat { parts })
+        let parts = LoopParts { home, commands: inbox, to_self: commands.downgrade(), waiting: publish };
+        (Self { commands, waiting }, DialogLoop { parts })
     }
 
-    /// Shows a question, as [`Consent::ask`] does, with any outlet for its answer.
-    pub fn ask_with(&self, question: Question, outlet: Box<dyn Outlet>) {
-        // A desk that is gone drops the outlet, which denies.
-        let _ = self.orders.send(Order::Ask(Box::new(question), outlet));
+    /// Shows a question, as [`Consent::ask`] does, with any sink for its answer.
+    pub fn ask_with(&self, question: Question, sink: Box<dyn AnswerSink>) {
+        // A loop that is gone drops the sink, which denies.
+        let _ = self.commands.send(Command::Ask(Box::new(question), sink));
     }
 
     /// Brings the open question to the front.
     pub fn raise(&self) {
-        let _ = self.orders.send(Order::Raise);
+        let _ = self.commands.send(Command::Raise);
     }
 
     /// The questions that wait, and when they change.
     #[must_use]
-    pub fn waiting(&self) -> watch::Receiver<Vec<Waiting>> {
+    pub fn waiting(&self) -> watch::Receiver<Vec<PendingQuestion>> {
         self.waiting.clone()
     }
 }
 
-impl Consent for Desktop {
+impl Consent for DialogConsent {
     fn ask(&self, question: Question, slot: Slot) {
         self.ask_with(question, Box::new(slot));
     }
 
     fn withdraw(&self, question: &str, _why: Withdrawn) {
-        let _ = self.orders.send(Order::Withdraw(question.to_owned()));
+        let _ = self.commands.send(Command::Withdraw(question.to_owned()));
     }
 }
 
 #[cfg(target_os = "linux")]
-impl DeskSeat {
+impl DialogLoop {
     /// Shows questions from now on. Call it on the main thread, once GTK is there.
-    pub fn sit(self) {
-        gtk::glib::MainContext::default().spawn_local(desk::Desk::run(self.parts));
+    pub fn spawn(self) {
+        gtk::glib::MainContext::default().spawn_local(queue::DialogQueue::run(self.parts));
     }
 }
 
 #[cfg(not(target_os = "linux"))]
-impl DeskSeat {
-    /// Nothing can be shown here yet: the seat is given up, so every question is denied.
-    pub fn sit(self) {
+impl DialogLoop {
+    /// Nothing can be shown here yet: the loop is dropped, so every question is denied.
+    pub fn spawn(self) {
         tracing::warn!("questions cannot be shown on this system; they are denied");
     }
 }

@@ -11,8 +11,8 @@ mod start;
 mod tray;
 mod window;
 
-pub use backend::{Backend, Pending};
-pub use consent::{DeskSeat, Desktop, Outlet, Waiting};
-pub use options::Options;
+pub use backend::{Backend, BoxFuture};
+pub use consent::{AnswerSink, DialogConsent, DialogLoop, PendingQuestion};
+pub use options::AppOptions;
 pub use shell::{ShellError, run as run_shell};
 pub use start::run;

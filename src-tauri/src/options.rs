@@ -16,7 +16,7 @@ Usage: ironcurtain-desktop [--background] [--allow-root]
 
 /// What the app was told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Options {
+pub struct AppOptions {
     /// Start without the window.
     pub background: bool,
     /// Run even as root.
@@ -25,8 +25,8 @@ pub struct Options {
 
 /// What the command line asks for.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Wanted {
-    App(Options),
+pub(crate) enum Invocation {
+    App(AppOptions),
     Help,
     Version,
 }
@@ -37,18 +37,18 @@ pub(crate) enum Wanted {
 pub(crate) struct OptionError(String);
 
 /// Reads the arguments after the program's name.
-pub(crate) fn read(arguments: impl IntoIterator<Item = OsString>) -> Result<Wanted, OptionError> {
-    let mut options = Options::default();
+pub(crate) fn read(arguments: impl IntoIterator<Item = OsString>) -> Result<Invocation, OptionError> {
+    let mut options = AppOptions::default();
     for argument in arguments {
         match argument.to_str() {
             Some("--background") => options.background = true,
             Some("--allow-root") => options.allow_root = true,
-            Some("--help" | "-h") => return Ok(Wanted::Help),
-            Some("--version" | "-V") => return Ok(Wanted::Version),
+            Some("--help" | "-h") => return Ok(Invocation::Help),
+            Some("--version" | "-V") => return Ok(Invocation::Version),
             Some(_) | None => return Err(OptionError(argument.to_string_lossy().into_owned())),
         }
     }
-    Ok(Wanted::App(options))
+    Ok(Invocation::App(options))
 }
 
 #[cfg(test)]
@@ -58,13 +58,13 @@ mod tests {
     #[test]
     fn options_are_read_and_anything_else_is_refused() {
         let given = |all: &[&str]| read(all.iter().map(OsString::from));
-        assert_eq!(given(&[]), Ok(Wanted::App(Options { background: false, allow_root: false })));
+        assert_eq!(given(&[]), Ok(Invocation::App(AppOptions { background: false, allow_root: false })));
         assert_eq!(
             given(&["--background", "--allow-root"]),
-            Ok(Wanted::App(Options { background: true, allow_root: true }))
+            Ok(Invocation::App(AppOptions { background: true, allow_root: true }))
         );
-        assert_eq!(given(&["--help"]), Ok(Wanted::Help));
-        assert_eq!(given(&["-V"]), Ok(Wanted::Version));
+        assert_eq!(given(&["--help"]), Ok(Invocation::Help));
+        assert_eq!(given(&["-V"]), Ok(Invocation::Version));
         assert_eq!(given(&["--backgroud"]), Err(OptionError("--backgroud".into())));
     }
 }

@@ -4,10 +4,10 @@
 //! - Nothing here waits on the main thread.
 
 use crate::backend::Backend;
-use crate::consent::{DeskSeat, Desktop};
-use crate::options::Options;
-use crate::tray::{Choice, Facts, Tray};
-use crate::window::{self, Desk};
+use crate::consent::{DialogConsent, DialogLoop};
+use crate::options::AppOptions;
+use crate::tray::{MenuAction, Tray, TrayState};
+use crate::window::{self, AppState};
 use ironcurtain_protocol::{Reply, Request};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -29,31 +29,31 @@ pub struct ShellError(#[from] tauri::Error);
 /// # Errors
 /// [`ShellError`], when there is no display or the toolkit does not start.
 pub fn run(
-    options: Options,
+    options: AppOptions,
     backend: Arc<dyn Backend>,
-    desktop: Desktop,
-    seat: DeskSeat,
+    desktop: DialogConsent,
+    dialogs: DialogLoop,
     home: PathBuf,
 ) -> Result<(), ShellError> {
     let app = tauri::Builder::default()
-        .manage(Desk { backend, desktop, home })
+        .manage(AppState { backend, desktop, home })
         .invoke_handler(window::commands())
         .on_menu_event(|app, event| {
-            if let Some(choice) = Choice::from_id(event.id().as_ref()) {
-                choose(app, choice);
+            if let Some(action) = MenuAction::from_id(event.id().as_ref()) {
+                perform(app, action);
             }
         })
         .setup(move |app| {
             let handle = app.handle();
-            seat.sit();
-            let tray = Tray::build(handle, &Facts::default());
+            dialogs.spawn();
+            let tray = Tray::build(handle, &TrayState::default());
             let shown = tray.is_shown();
             app.manage(tray);
             if !options.background || !shown {
                 window::open(handle);
             }
             tauri::async_runtime::spawn(follow(handle.clone()));
-            tauri::async_runtime::spawn(leave(handle.clone()));
+            tauri::async_runtime::spawn(exit_when_ended(handle.clone()));
             Ok(())
         })
         .build(tauri::generate_context!())?;
@@ -68,9 +68,9 @@ pub fn run(
 
 /// Keeps tray and window up to date.
 async fn follow(app: AppHandle) {
-    let desk = app.state::<Desk>();
-    let mut changes = desk.backend.changes();
-    let mut waiting = desk.desktop.waiting();
+    let state = app.state::<AppState>();
+    let mut changes = state.backend.changes();
+    let mut waiting = state.desktop.waiting();
     loop {
         refresh(&app).await;
         tokio::select! {
@@ -80,52 +80,52 @@ async fn follow(app: AppHandle) {
         tokio::time::sleep(SETTLE).await;
     }
     // The trusted process is gone: say so rather than show what was.
-    show(&app, Facts::default());
+    show(&app, TrayState::default());
 }
 
 /// Ends the app when the trusted process has ended, whoever told it to.
-async fn leave(app: AppHandle) {
-    let ended = app.state::<Desk>().backend.ended();
+async fn exit_when_ended(app: AppHandle) {
+    let ended = app.state::<AppState>().backend.ended();
     ended.await;
     app.exit(0);
 }
 
 async fn refresh(app: &AppHandle) {
-    let desk = app.state::<Desk>();
-    let reply = desk.backend.request(Request::Status).await;
+    let state = app.state::<AppState>();
+    let reply = state.backend.request(Request::Status).await;
     let status = if let Reply::Status(status) = reply { Some(status) } else { None };
-    let reply = desk.backend.request(Request::Sessions).await;
+    let reply = state.backend.request(Request::Sessions).await;
     let sessions = if let Reply::Sessions(sessions) = reply { sessions } else { Vec::new() };
-    let questions = desk.desktop.waiting().borrow().len();
-    show(app, Facts { status, sessions, questions });
-    window::tell(app);
+    let questions = state.desktop.waiting().borrow().len();
+    show(app, TrayState { status, sessions, questions });
+    window::notify_changed(app);
 }
 
-fn show(app: &AppHandle, facts: Facts) {
+fn show(app: &AppHandle, state: TrayState) {
     let handle = app.clone();
-    let update = move || handle.state::<Tray>().update(&handle, &facts);
+    let update = move || handle.state::<Tray>().update(&handle, &state);
     if let Err(error) = app.run_on_main_thread(update) {
         tracing::warn!(%error, "the tray icon could not be brought up to date");
     }
 }
 
-fn choose(app: &AppHandle, choice: Choice) {
-    match choice {
-        Choice::Questions => app.state::<Desk>().desktop.raise(),
-        Choice::Open => window::open(app),
-        Choice::End { session } => {
+fn perform(app: &AppHandle, action: MenuAction) {
+    match action {
+        MenuAction::Questions => app.state::<AppState>().desktop.raise(),
+        MenuAction::Open => window::open(app),
+        MenuAction::End { session } => {
             let app = app.clone();
             tauri::async_runtime::spawn(async move {
-                let reply = app.state::<Desk>().backend.request(Request::EndSession { session }).await;
+                let reply = app.state::<AppState>().backend.request(Request::EndSession { session }).await;
                 if let Reply::Failed { message, .. } = reply {
                     tracing::warn!(message, "the session could not be ended");
                 }
             });
         }
-        Choice::Quit => {
+        MenuAction::Quit => {
             let app = app.clone();
             tauri::async_runtime::spawn(async move {
-                let backend = app.state::<Desk>().backend.clone();
+                let backend = app.state::<AppState>().backend.clone();
                 let ending = async {
                     backend.request(Request::Shutdown).await;
                     backend.ended().await;

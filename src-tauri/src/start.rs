@@ -1,8 +1,8 @@
 //! From the command line to the running app, or to a message that says why not.
 
-use crate::backend::{Trusted, TrustedError};
-use crate::consent::Desktop;
-use crate::options::{self, HELP, Options, Wanted};
+use crate::backend::{TrustedProcess, TrustedProcessError};
+use crate::consent::DialogConsent;
+use crate::options::{self, AppOptions, HELP, Invocation};
 use crate::shell;
 use ironcurtain_daemon::{EventLog, Home, HomeError};
 use std::io::{self, Write};
@@ -23,7 +23,7 @@ enum AppError {
     #[error("this program's own folder cannot be found: {0}")]
     Programs(io::Error),
     #[error(transparent)]
-    Trusted(#[from] TrustedError),
+    Trusted(#[from] TrustedProcessError),
     #[error(transparent)]
     Shell(#[from] shell::ShellError),
 }
@@ -38,9 +38,9 @@ pub fn run() -> ExitCode {
         .with_writer(|| EventLog::new(io::stderr()))
         .init();
     let outcome = match options::read(std::env::args_os().skip(1)) {
-        Ok(Wanted::App(options)) => app(options),
-        Ok(Wanted::Help) => return print(HELP),
-        Ok(Wanted::Version) => {
+        Ok(Invocation::App(options)) => app(options),
+        Ok(Invocation::Help) => return print(HELP),
+        Ok(Invocation::Version) => {
             return print(concat!("ironcurtain-desktop ", env!("CARGO_PKG_VERSION"), "\n"));
         }
         Err(error) => Err(error.into()),
@@ -56,14 +56,14 @@ pub fn run() -> ExitCode {
     }
 }
 
-fn app(options: Options) -> Result<(), AppError> {
+fn app(options: AppOptions) -> Result<(), AppError> {
     toolkit()?;
     let home = Home::from_env()?;
     let person = home.person.clone();
-    let (desktop, seat) = Desktop::new(person.clone());
+    let (desktop, seat) = DialogConsent::new(person.clone());
     let settings =
         ironcurtain_daemon::DaemonOptions { home, programs: programs()?, allow_root: options.allow_root };
-    let trusted = Trusted::start(settings, Arc::new(desktop.clone()))?;
+    let trusted = TrustedProcess::start(settings, Arc::new(desktop.clone()))?;
     shell::run(options, Arc::new(trusted), desktop, seat, person)?;
     Ok(())
 }

@@ -4,10 +4,10 @@
 
 mod menu;
 
-pub(crate) use menu::{Choice, Facts};
+pub(crate) use menu::{MenuAction, TrayState};
 
 use ironcurtain_protocol::Protection;
-use menu::{Entry, TrayMenu};
+use menu::{MenuEntry, TrayMenu};
 use std::sync::Mutex;
 use tauri::image::Image;
 use tauri::menu::{Menu, MenuBuilder, MenuItemBuilder, SubmenuBuilder};
@@ -27,8 +27,8 @@ pub(crate) struct Tray {
 
 impl Tray {
     /// Puts the icon into the panel. Call it on the main thread.
-    pub(crate) fn build(app: &AppHandle, facts: &Facts) -> Self {
-        let menu = TrayMenu::new(facts);
+    pub(crate) fn build(app: &AppHandle, state: &TrayState) -> Self {
+        let menu = TrayMenu::new(state);
         let icon = match icon(app, &menu) {
             Ok(icon) => Some(icon),
             Err(reason) => {
@@ -45,8 +45,8 @@ impl Tray {
     }
 
     /// Brings icon, tooltip and menu up to date. Call it on the main thread.
-    pub(crate) fn update(&self, app: &AppHandle, facts: &Facts) {
-        let menu = TrayMenu::new(facts);
+    pub(crate) fn update(&self, app: &AppHandle, state: &TrayState) {
+        let menu = TrayMenu::new(state);
         let Some(icon) = &self.icon else { return };
         let Ok(mut shown) = self.shown.lock() else { return };
         if *shown == menu {
@@ -99,15 +99,15 @@ fn native(app: &AppHandle, menu: &TrayMenu) -> tauri::Result<Menu<Wry>> {
     let mut builder = MenuBuilder::new(app);
     for entry in &menu.entries {
         builder = match entry {
-            Entry::Line(text) => builder.item(&MenuItemBuilder::new(text).enabled(false).build(app)?),
-            Entry::Separator => builder.separator(),
-            Entry::Press { text, choice } => {
-                builder.item(&MenuItemBuilder::with_id(choice.id(), text).build(app)?)
+            MenuEntry::Line(text) => builder.item(&MenuItemBuilder::new(text).enabled(false).build(app)?),
+            MenuEntry::Separator => builder.separator(),
+            MenuEntry::Press { text, action } => {
+                builder.item(&MenuItemBuilder::with_id(action.id(), text).build(app)?)
             }
-            Entry::Sub { text, presses } => {
+            MenuEntry::Sub { text, presses } => {
                 let mut sub = SubmenuBuilder::new(app, text);
-                for (text, choice) in presses {
-                    sub = sub.item(&MenuItemBuilder::with_id(choice.id(), text).build(app)?);
+                for (text, action) in presses {
+                    sub = sub.item(&MenuItemBuilder::with_id(action.id(), text).build(app)?);
                 }
                 builder.item(&sub.build()?)
             }

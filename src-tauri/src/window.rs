@@ -3,7 +3,7 @@
 //! - The page can show, take away, and keep what is there. No command allows anything, answers a question or adds a grant.
 
 use crate::backend::Backend;
-use crate::consent::{Desktop, Waiting};
+use crate::consent::{DialogConsent, PendingQuestion};
 use ironcurtain_protocol::{
     ActivityView, AuditCheckView, ErrorCode, GrantView, LeftChoice, Reply, Request, SessionRecordView,
     SessionView, StatusView,
@@ -21,9 +21,9 @@ const CHANGED: &str = "changed";
 const ACTIVITY: usize = 500;
 
 /// What the commands work with.
-pub(crate) struct Desk {
+pub(crate) struct AppState {
     pub(crate) backend: Arc<dyn Backend>,
-    pub(crate) desktop: Desktop,
+    pub(crate) desktop: DialogConsent,
     pub(crate) home: PathBuf,
 }
 
@@ -35,20 +35,20 @@ pub(crate) struct Snapshot {
     /// The records of live sessions, and of ended ones that left files which wait for the person's word.
     records: Vec<SessionRecordView>,
     grants: Vec<GrantView>,
-    waiting: Vec<Waiting>,
+    waiting: Vec<PendingQuestion>,
     home: PathBuf,
 }
 
 /// Why a command failed. The page matches `code` and shows `message`.
 #[derive(Debug, Serialize)]
-pub(crate) struct Failure {
+pub(crate) struct CommandError {
     code: ErrorCode,
     message: String,
 }
 
 /// What taking back led to.
 #[derive(Debug, Serialize)]
-pub(crate) struct TakenBack {
+pub(crate) struct Revocation {
     restarted: Vec<String>,
 }
 
@@ -71,7 +71,7 @@ pub(crate) fn open(app: &AppHandle) {
 }
 
 /// Tells the page that something changed, if it is open.
-pub(crate) fn tell(app: &AppHandle) {
+pub(crate) fn notify_changed(app: &AppHandle) {
     if let Err(error) = app.emit_to(LABEL, CHANGED, ()) {
         tracing::warn!(%error, "the window could not be told of a change");
     }
@@ -91,24 +91,27 @@ pub(crate) fn commands() -> impl Fn(tauri::ipc::Invoke) -> bool + Send + Sync + 
 }
 
 #[tauri::command]
-async fn snapshot(desk: State<'_, Desk>) -> Result<Snapshot, Failure> {
-    let reply = desk.backend.request(Request::Status).await;
-    let status = if let Reply::Status(status) = reply { status } else { return Err(failure(reply)) };
-    let reply = desk.backend.request(Request::Sessions).await;
-    let sessions = if let Reply::Sessions(sessions) = reply { sessions } else { return Err(failure(reply)) };
-    let records = records(&desk, &sessions).await?;
-    let reply = desk.backend.request(Request::Grants).await;
-    let grants = if let Reply::Grants(grants) = reply { grants } else { return Err(failure(reply)) };
-    let waiting = desk.desktop.waiting().borrow().clone();
-    Ok(Snapshot { status, sessions, records, grants, waiting, home: desk.home.clone() })
+async fn snapshot(state: State<'_, AppState>) -> Result<Snapshot, CommandError> {
+    let reply = state.backend.request(Request::Status).await;
+    let status = if let Reply::Status(status) = reply { status } else { return Err(command_error(reply)) };
+    let reply = state.backend.request(Request::Sessions).await;
+    let sessions =
+        if let Reply::Sessions(sessions) = reply { sessions } else { return Err(command_error(reply)) };
+    let records = records(&state, &sessions).await?;
+    let reply = state.backend.request(Request::Grants).await;
+    let grants = if let Reply::Grants(grants) = reply { grants } else { return Err(command_error(reply)) };
+    let waiting = state.desktop.waiting().borrow().clone();
+    Ok(Snapshot { status, sessions, records, grants, waiting, home: state.home.clone() })
 }
 
-async fn records(desk: &Desk, live: &[SessionView]) -> Result<Vec<SessionRecordView>, Failure> {
-    let reply = desk.backend.request(Request::LeftBehind).await;
-    let mut records = if let Reply::LeftBehind(ended) = reply { ended } else { return Err(failure(reply)) };
+async fn records(state: &AppState, live: &[SessionView]) -> Result<Vec<SessionRecordView>, CommandError> {
+    let reply = state.backend.request(Request::LeftBehind).await;
+    let mut records =
+        if let Reply::LeftBehind(ended) = reply { ended } else { return Err(command_error(reply)) };
     for SessionView { id, .. } in live {
         // One that has ended meanwhile, or has just begun, may have none.
-        if let Reply::Session(record) = desk.backend.request(Request::Session { session: id.clone() }).await {
+        if let Reply::Session(record) = state.backend.request(Request::Session { session: id.clone() }).await
+        {
             records.push(record);
         }
     }
@@ -116,55 +119,58 @@ async fn records(desk: &Desk, live: &[SessionView]) -> Result<Vec<SessionRecordV
 }
 
 #[tauri::command]
-async fn activity(desk: State<'_, Desk>) -> Result<Vec<ActivityView>, Failure> {
-    let reply = desk.backend.request(Request::Activity { limit: ACTIVITY }).await;
-    if let Reply::Activity(entries) = reply { Ok(entries) } else { Err(failure(reply)) }
+async fn activity(state: State<'_, AppState>) -> Result<Vec<ActivityView>, CommandError> {
+    let reply = state.backend.request(Request::Activity { limit: ACTIVITY }).await;
+    if let Reply::Activity(entries) = reply { Ok(entries) } else { Err(command_error(reply)) }
 }
 
 #[tauri::command]
-async fn take_back(desk: State<'_, Desk>, grant: String) -> Result<TakenBack, Failure> {
-    let reply = desk.backend.request(Request::Revoke { grant: grant.clone() }).await;
+async fn take_back(state: State<'_, AppState>, grant: String) -> Result<Revocation, CommandError> {
+    let reply = state.backend.request(Request::Revoke { grant: grant.clone() }).await;
     if let Reply::Revoked { grant: done, restarted } = &reply
         && *done == grant
     {
-        return Ok(TakenBack { restarted: restarted.clone() });
+        return Ok(Revocation { restarted: restarted.clone() });
     }
-    Err(failure(reply))
+    Err(command_error(reply))
 }
 
 #[tauri::command]
-async fn end_session(desk: State<'_, Desk>, session: String) -> Result<(), Failure> {
-    let reply = desk.backend.request(Request::EndSession { session }).await;
-    if let Reply::Done = reply { Ok(()) } else { Err(failure(reply)) }
+async fn end_session(state: State<'_, AppState>, session: String) -> Result<(), CommandError> {
+    let reply = state.backend.request(Request::EndSession { session }).await;
+    if let Reply::Done = reply { Ok(()) } else { Err(command_error(reply)) }
 }
 
 #[tauri::command]
 async fn decide_left(
-    desk: State<'_, Desk>,
+    state: State<'_, AppState>,
     session: String,
     path: String,
     choice: LeftChoice,
-) -> Result<(), Failure> {
-    let reply = desk.backend.request(Request::DecideLeft { session, path, choice }).await;
-    if let Reply::Session(_) = reply { Ok(()) } else { Err(failure(reply)) }
+) -> Result<(), CommandError> {
+    let reply = state.backend.request(Request::DecideLeft { session, path, choice }).await;
+    if let Reply::Session(_) = reply { Ok(()) } else { Err(command_error(reply)) }
 }
 
 #[tauri::command]
-async fn check_log(desk: State<'_, Desk>) -> Result<AuditCheckView, Failure> {
-    let reply = desk.backend.request(Request::VerifyAudit).await;
-    if let Reply::Audit(check) = reply { Ok(check) } else { Err(failure(reply)) }
+async fn check_log(state: State<'_, AppState>) -> Result<AuditCheckView, CommandError> {
+    let reply = state.backend.request(Request::VerifyAudit).await;
+    if let Reply::Audit(check) = reply { Ok(check) } else { Err(command_error(reply)) }
 }
 
 #[tauri::command]
-fn show_question(desk: State<'_, Desk>) {
-    desk.desktop.raise();
+fn show_question(state: State<'_, AppState>) {
+    state.desktop.raise();
 }
 
 /// A reply that is not the one that was asked for proves nothing, so it is a failure.
-fn failure(reply: Reply) -> Failure {
+fn command_error(reply: Reply) -> CommandError {
     if let Reply::Failed { code, message } = reply {
-        Failure { code, message }
+        CommandError { code, message }
     } else {
-        Failure { code: ErrorCode::Malformed, message: "the answer was not understood; try again".to_owned() }
+        CommandError {
+            code: ErrorCode::Malformed,
+            message: "the answer was not understood; try again".to_owned(),
+        }
     }
 }

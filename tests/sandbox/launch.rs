@@ -10,7 +10,7 @@ use std::{
 };
 
 use ironcurtain_sandbox::{
-    Access, Limits, Mount, Network, Spec, View,
+    Mount, MountAccess, NetworkAccess, ResourceLimits, Spec, View,
     autostart::{GitConfig, Mode, Rules},
 };
 use serde_json::json;
@@ -31,7 +31,7 @@ const ALLOW_WRITE: [&str; 2] = ["work", "granted"];
 const DENY_WRITE: [&str; 1] = ["work/sub/deep"];
 
 /// Small enough to be reached in no time.
-pub(crate) const LIMITS: Limits = Limits {
+pub(crate) const LIMITS: ResourceLimits = ResourceLimits {
     processes: Some(60),
     open_files: Some(100),
     file_size: Some(8 << 20),
@@ -136,8 +136,8 @@ impl Executor {
             };
             (view, vec![])
         } else {
-            let granted = Mount::new(scene.path("granted"), Access::ReadWrite);
-            let readable = Mount::new(scene.path("readable"), Access::ReadOnly);
+            let granted = Mount::new(scene.path("granted"), MountAccess::ReadWrite);
+            let readable = Mount::new(scene.path("readable"), MountAccess::ReadOnly);
             (View::Roots { session_dir, programs: vec![tools.probe.clone()] }, vec![granted, readable])
         };
         Spec {
@@ -146,7 +146,7 @@ impl Executor {
             cwd: Some(scene.path("work")),
             view,
             mounts,
-            network: if scene.proxied { Network::Proxied } else { Network::None },
+            network: if scene.proxied { NetworkAccess::Proxied } else { NetworkAccess::None },
             unix_sockets: false,
             closed: vec![],
             kept: vec![],

@@ -6,6 +6,7 @@
 mod deciding;
 mod planting;
 mod repository;
+mod strict;
 mod working;
 
 use crate::client::{BOUND, Client};

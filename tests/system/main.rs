@@ -37,5 +37,6 @@ mod standing;
 mod story;
 mod telling;
 mod tricks;
+mod typed;
 mod wire;
 mod world;

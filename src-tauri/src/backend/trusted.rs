@@ -1,6 +1,6 @@
 //! The trusted process on a thread and a runtime of its own, so that neither side ever waits for the other.
 
-use super::{Backend, Pending};
+use super::{Backend, BoxFuture};
 use ironcurtain_daemon::consent::Consent;
 use ironcurtain_daemon::{Daemon, DaemonOptions, StartError, start};
 use ironcurtain_protocol::{ErrorCode, Reply, Request};
@@ -13,14 +13,14 @@ use tokio::sync::watch;
 const WORKERS: usize = 2;
 
 /// A handle to the trusted process in this program.
-pub(crate) struct Trusted {
+pub(crate) struct TrustedProcess {
     daemon: Daemon,
     runtime: Handle,
 }
 
 /// Why it is not running.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum TrustedError {
+pub(crate) enum TrustedProcessError {
     /// It refused to start.
     #[error(transparent)]
     Start(#[from] StartError),
@@ -32,8 +32,8 @@ pub(crate) enum TrustedError {
     Vanished,
 }
 
-impl TrustedError {
-    /// True if another one of this user runs already.
+impl TrustedProcessError {
+    /// Whether another one of this user runs already.
     pub(crate) fn is_already_running(&self) -> bool {
         match self {
             Self::Start(error) => error.is_already_running(),
@@ -42,9 +42,12 @@ impl TrustedError {
     }
 }
 
-impl Trusted {
+impl TrustedProcess {
     /// Starts it and waits until it serves, or says why not.
-    pub(crate) fn start(options: DaemonOptions, consent: Arc<dyn Consent>) -> Result<Self, TrustedError> {
+    pub(crate) fn start(
+        options: DaemonOptions,
+        consent: Arc<dyn Consent>,
+    ) -> Result<Self, TrustedProcessError> {
         let (tell, told) = mpsc::channel();
         std::thread::Builder::new().name("trusted".into()).spawn(move || {
             let runtime = match Builder::new_multi_thread().worker_threads(WORKERS).enable_all().build() {
@@ -61,7 +64,7 @@ impl Trusted {
                 Err(error) => drop(tell.send(Err(error.into()))),
             }
         })?;
-        told.recv().map_err(|_| TrustedError::Vanished)?
+        told.recv().map_err(|_| TrustedProcessError::Vanished)?
     }
 }
 
@@ -98,8 +101,8 @@ async fn told_to_end() {
     }
 }
 
-impl Backend for Trusted {
-    fn request(&self, request: Request) -> Pending<Reply> {
+impl Backend for TrustedProcess {
+    fn request(&self, request: Request) -> BoxFuture<Reply> {
         let daemon = self.daemon.clone();
         let answer = self.runtime.spawn(async move { daemon.request(request).await });
         Box::pin(async move {
@@ -114,7 +117,7 @@ impl Backend for Trusted {
         self.daemon.changes()
     }
 
-    fn ended(&self) -> Pending<()> {
+    fn ended(&self) -> BoxFuture<()> {
         let daemon = self.daemon.clone();
         Box::pin(async move { daemon.ended().await })
     }

@@ -1,6 +1,6 @@
 //! The native consent dialog (GTK 3), drawn from one [`ConsentView`].
 //!
-//! - Never nests a main loop; ends exactly once, and then sends one [`Verdict`].
+//! - Never nests a main loop; ends exactly once, and then sends one [`DialogResult`].
 //! - Only a click on an armed Allow or Alt+A allows: Enter, Space, Escape, closing and time never do.
 //! - Allow is not armed before all of what would be done was in view.
 //! - Does not take the keyboard when it opens; everything shown is plain text.
@@ -11,7 +11,7 @@ mod rows;
 
 use super::clock::{Arming, Countdown, clock_words};
 use super::view::{ConsentView, allow_words};
-use super::{Order, Verdict};
+use super::{Command, DialogResult};
 use gtk::glib::{self, ControlFlow, Propagation};
 use gtk::prelude::*;
 use gtk::{ResponseType, gdk};
@@ -36,7 +36,7 @@ struct Inner {
     opened: Instant,
     arming: RefCell<Arming>,
     countdown: RefCell<Countdown>,
-    orders: WeakUnboundedSender<Order>,
+    commands: WeakUnboundedSender<Command>,
     told: Cell<bool>,
     /// True if the end of what would be done was in view.
     read: Cell<bool>,
@@ -45,7 +45,11 @@ struct Inner {
 
 impl Dialog {
     /// Shows a question.
-    pub(super) fn open(view: ConsentView, countdown: Countdown, orders: WeakUnboundedSender<Order>) -> Self {
+    pub(super) fn open(
+        view: ConsentView,
+        countdown: Countdown,
+        commands: WeakUnboundedSender<Command>,
+    ) -> Self {
         let now = Instant::now();
         let inner = Rc::new(Inner {
             layout: Layout::build(&view),
@@ -53,7 +57,7 @@ impl Dialog {
             opened: now,
             arming: RefCell::new(Arming::new(now)),
             countdown: RefCell::new(countdown),
-            orders,
+            commands,
             told: Cell::new(false),
             read: Cell::new(false),
             over: Cell::new(false),
@@ -210,31 +214,31 @@ impl Inner {
             return;
         }
         let (offer, lifetime) = self.layout.choices.chosen();
-        self.end(Verdict::Answered(Answer::Allow { offer, lifetime }));
+        self.end(DialogResult::Answered(Answer::Allow { offer, lifetime }));
     }
 
     fn deny(&self, with_note: bool) {
         let note = Some(self.layout.note.text().trim().to_owned())
             .filter(|note| with_note && self.layout.note_toggle.is_active() && !note.is_empty());
-        self.end(Verdict::Answered(Answer::Deny { note }));
+        self.end(DialogResult::Answered(Answer::Deny { note }));
     }
 
-    fn end(&self, verdict: Verdict) {
+    fn end(&self, verdict: DialogResult) {
         if !self.over.replace(true) {
-            self.send(Order::Decided(self.view.id.clone(), verdict));
+            self.send(Command::Decided(self.view.id.clone(), verdict));
         }
     }
 
     fn tick(&self) -> ControlFlow {
         let now = Instant::now();
         if self.countdown.borrow().is_over(now) {
-            self.end(Verdict::TimedOut);
+            self.end(DialogResult::TimedOut);
             return ControlFlow::Break;
         }
         if !self.told.get() && now.saturating_duration_since(self.opened) >= UNSEEN {
             self.told.set(true);
             if !self.layout.window.is_active() {
-                self.send(Order::Unseen(self.view.id.clone()));
+                self.send(Command::Unseen(self.view.id.clone()));
             }
         }
         self.refresh();
@@ -269,14 +273,14 @@ impl Inner {
 
     fn work(&self) {
         if self.countdown.borrow_mut().work(Instant::now()) {
-            self.send(Order::Working(self.view.id.clone()));
+            self.send(Command::Working(self.view.id.clone()));
         }
     }
 
-    fn send(&self, order: Order) {
-        // Without a desk the question is denied already.
-        if let Some(orders) = self.orders.upgrade() {
-            let _ = orders.send(order);
+    fn send(&self, command: Command) {
+        // Without a queue the question is denied already.
+        if let Some(commands) = self.commands.upgrade() {
+            let _ = commands.send(command);
         }
     }
 

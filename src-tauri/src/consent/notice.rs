@@ -9,39 +9,39 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 
 /// The thread that talks to the notification service.
 pub(super) struct Notices {
-    orders: Sender<Order>,
+    commands: Sender<Command>,
 }
 
-enum Order {
+enum Command {
     Show { id: String, text: String },
     Close { id: String },
 }
 
 impl Notices {
     pub(super) fn start() -> Self {
-        let (orders, inbox) = channel();
+        let (commands, inbox) = channel();
         // Without the thread there are no notifications, and the dialog is still there.
         if let Err(error) = std::thread::Builder::new().name("notices".into()).spawn(move || serve(&inbox)) {
             tracing::warn!(%error, "notifications cannot be shown");
         }
-        Self { orders }
+        Self { commands }
     }
 
     pub(super) fn show(&self, id: &str, text: &str) {
-        let _ = self.orders.send(Order::Show { id: id.to_owned(), text: text.to_owned() });
+        let _ = self.commands.send(Command::Show { id: id.to_owned(), text: text.to_owned() });
     }
 
     pub(super) fn close(&self, id: &str) {
-        let _ = self.orders.send(Order::Close { id: id.to_owned() });
+        let _ = self.commands.send(Command::Close { id: id.to_owned() });
     }
 }
 
-fn serve(orders: &Receiver<Order>) {
+fn serve(commands: &Receiver<Command>) {
     let mut open: HashMap<String, NotificationHandle> = HashMap::new();
     let mut markup = None;
-    while let Ok(order) = orders.recv() {
-        match order {
-            Order::Show { id, text } => {
+    while let Ok(command) = commands.recv() {
+        match command {
+            Command::Show { id, text } => {
                 // Asked once, when the first one is due. A service that does not answer is taken to read markup.
                 let reads_markup = *markup.get_or_insert_with(|| {
                     notify_rust::get_capabilities().map_or(true, |all| all.iter().any(|c| c == "body-markup"))
@@ -53,7 +53,7 @@ fn serve(orders: &Receiver<Order>) {
                     Err(error) => tracing::info!(%error, "the notification could not be shown"),
                 }
             }
-            Order::Close { id } => {
+            Command::Close { id } => {
                 if let Some(handle) = open.remove(&id) {
                     handle.close();
                 }

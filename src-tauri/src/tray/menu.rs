@@ -10,7 +10,7 @@ const SESSIONS: usize = 12;
 
 /// What the menu is made of.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Facts {
+pub(crate) struct TrayState {
     /// State of the trusted process, once it is known.
     pub(crate) status: Option<StatusView>,
     /// Live sessions.
@@ -26,28 +26,28 @@ pub(crate) struct TrayMenu {
     pub(crate) tooltip: String,
     /// Text beside the icon: the count of questions, or nothing.
     pub(crate) badge: String,
-    pub(crate) entries: Vec<Entry>,
+    pub(crate) entries: Vec<MenuEntry>,
 }
 
 /// One line of the menu.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Entry {
+pub(crate) enum MenuEntry {
     Line(String),
     Separator,
-    Press { text: String, choice: Choice },
-    Sub { text: String, presses: Vec<(String, Choice)> },
+    Press { text: String, action: MenuAction },
+    Sub { text: String, presses: Vec<(String, MenuAction)> },
 }
 
 /// What a press asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Choice {
+pub(crate) enum MenuAction {
     Questions,
     End { session: String },
     Open,
     Quit,
 }
 
-impl Choice {
+impl MenuAction {
     /// The id the menu carries.
     pub(crate) fn id(&self) -> String {
         match self {
@@ -58,7 +58,7 @@ impl Choice {
         }
     }
 
-    /// The choice of an id, if it is one of ours.
+    /// The action of an id, if it is one of ours.
     pub(crate) fn from_id(id: &str) -> Option<Self> {
         match id {
             "questions" => Some(Self::Questions),
@@ -70,51 +70,54 @@ impl Choice {
 }
 
 impl TrayMenu {
-    pub(crate) fn new(facts: &Facts) -> Self {
-        let protection = protection(facts);
-        let state = state(protection, facts);
-        let mut entries = vec![Entry::Line(state.clone()), Entry::Separator];
-        entries.push(if facts.questions == 0 {
-            Entry::Line("No questions".to_owned())
+    pub(crate) fn new(state: &TrayState) -> Self {
+        let protection = protection(state);
+        let headline = headline(protection, state);
+        let mut entries = vec![MenuEntry::Line(headline.clone()), MenuEntry::Separator];
+        entries.push(if state.questions == 0 {
+            MenuEntry::Line("No questions".to_owned())
         } else {
-            Entry::Press { text: format!("Questions ({})", facts.questions), choice: Choice::Questions }
+            MenuEntry::Press {
+                text: format!("Questions ({})", state.questions),
+                action: MenuAction::Questions,
+            }
         });
-        entries.push(sessions(&facts.sessions));
-        entries.push(Entry::Separator);
-        entries.push(Entry::Press { text: "Open IronCurtain".to_owned(), choice: Choice::Open });
-        entries.push(Entry::Press { text: quit(facts.sessions.len()), choice: Choice::Quit });
-        let badge = if facts.questions == 0 { String::new() } else { facts.questions.to_string() };
-        Self { protection, tooltip: format!("IronCurtain: {state}"), badge, entries }
+        entries.push(sessions(&state.sessions));
+        entries.push(MenuEntry::Separator);
+        entries.push(MenuEntry::Press { text: "Open IronCurtain".to_owned(), action: MenuAction::Open });
+        entries.push(MenuEntry::Press { text: quit(state.sessions.len()), action: MenuAction::Quit });
+        let badge = if state.questions == 0 { String::new() } else { state.questions.to_string() };
+        Self { protection, tooltip: format!("IronCurtain: {headline}"), badge, entries }
     }
 }
 
 /// Trouble is shown before questions: while something is wrong, an answer may not help.
-fn protection(facts: &Facts) -> Protection {
-    match &facts.status {
+fn protection(state: &TrayState) -> Protection {
+    match &state.status {
         None => Protection::Degraded,
         Some(status) if status.protection == Protection::Degraded => Protection::Degraded,
-        Some(_) if facts.questions > 0 => Protection::Asking,
+        Some(_) if state.questions > 0 => Protection::Asking,
         Some(_) => Protection::Protecting,
     }
 }
 
-fn state(protection: Protection, facts: &Facts) -> String {
+fn headline(protection: Protection, state: &TrayState) -> String {
     match protection {
-        Protection::Protecting if facts.sessions.is_empty() => "Protecting, no agent connected".to_owned(),
-        Protection::Protecting => format!("Protecting {}", count(facts.sessions.len(), "session")),
-        Protection::Asking if facts.questions == 1 => "1 question waits for you".to_owned(),
-        Protection::Asking => format!("{} questions wait for you", facts.questions),
+        Protection::Protecting if state.sessions.is_empty() => "Protecting, no agent connected".to_owned(),
+        Protection::Protecting => format!("Protecting {}", count(state.sessions.len(), "session")),
+        Protection::Asking if state.questions == 1 => "1 question waits for you".to_owned(),
+        Protection::Asking => format!("{} questions wait for you", state.questions),
         Protection::Degraded => {
-            let trouble = facts.status.as_ref().and_then(|status| status.troubles.first());
+            let trouble = state.status.as_ref().and_then(|status| status.troubles.first());
             let words = trouble.map_or_else(|| "not ready yet".to_owned(), |trouble| text::line(trouble));
             format!("Something is wrong: {}", text::clip(&words, 120))
         }
     }
 }
 
-fn sessions(sessions: &[SessionView]) -> Entry {
+fn sessions(sessions: &[SessionView]) -> MenuEntry {
     if sessions.is_empty() {
-        return Entry::Line("No sessions".to_owned());
+        return MenuEntry::Line("No sessions".to_owned());
     }
     let presses = sessions
         .iter()
@@ -122,10 +125,10 @@ fn sessions(sessions: &[SessionView]) -> Entry {
         .map(|session| {
             let who = text::name(&session.client.name);
             let text = format!("End {who} \u{2192} {}", text::name(&session.server));
-            (mnemonics_off(&text), Choice::End { session: session.id.clone() })
+            (mnemonics_off(&text), MenuAction::End { session: session.id.clone() })
         })
         .collect();
-    Entry::Sub { text: format!("Sessions ({})", sessions.len()), presses }
+    MenuEntry::Sub { text: format!("Sessions ({})", sessions.len()), presses }
 }
 
 fn quit(sessions: usize) -> String {
@@ -151,21 +154,21 @@ mod tests {
 
     #[test]
     fn at_rest() {
-        let facts = Facts { status: Some(status(Protection::Protecting, &[])), ..Facts::default() };
+        let state = TrayState { status: Some(status(Protection::Protecting, &[])), ..TrayState::default() };
         assert_eq!(
-            TrayMenu::new(&facts),
+            TrayMenu::new(&state),
             TrayMenu {
                 protection: Protection::Protecting,
                 tooltip: "IronCurtain: Protecting, no agent connected".into(),
                 badge: String::new(),
                 entries: vec![
-                    Entry::Line("Protecting, no agent connected".into()),
-                    Entry::Separator,
-                    Entry::Line("No questions".into()),
-                    Entry::Line("No sessions".into()),
-                    Entry::Separator,
-                    Entry::Press { text: "Open IronCurtain".into(), choice: Choice::Open },
-                    Entry::Press { text: "Quit".into(), choice: Choice::Quit },
+                    MenuEntry::Line("Protecting, no agent connected".into()),
+                    MenuEntry::Separator,
+                    MenuEntry::Line("No questions".into()),
+                    MenuEntry::Line("No sessions".into()),
+                    MenuEntry::Separator,
+                    MenuEntry::Press { text: "Open IronCurtain".into(), action: MenuAction::Open },
+                    MenuEntry::Press { text: "Quit".into(), action: MenuAction::Quit },
                 ],
             }
         );
@@ -173,34 +176,34 @@ mod tests {
 
     #[test]
     fn with_two_sessions_and_a_question() {
-        let facts = Facts {
+        let state = TrayState {
             status: Some(status(Protection::Asking, &[])),
             sessions: vec![session("s1", "Claude Code", "filesystem"), session("s2", "R&D", "git")],
             questions: 1,
         };
         assert_eq!(
-            TrayMenu::new(&facts),
+            TrayMenu::new(&state),
             TrayMenu {
                 protection: Protection::Asking,
                 tooltip: "IronCurtain: 1 question waits for you".into(),
                 badge: "1".into(),
                 entries: vec![
-                    Entry::Line("1 question waits for you".into()),
-                    Entry::Separator,
-                    Entry::Press { text: "Questions (1)".into(), choice: Choice::Questions },
-                    Entry::Sub {
+                    MenuEntry::Line("1 question waits for you".into()),
+                    MenuEntry::Separator,
+                    MenuEntry::Press { text: "Questions (1)".into(), action: MenuAction::Questions },
+                    MenuEntry::Sub {
                         text: "Sessions (2)".into(),
                         presses: vec![
                             (
                                 "End Claude Code \u{2192} filesystem".into(),
-                                Choice::End { session: "s1".into() }
+                                MenuAction::End { session: "s1".into() }
                             ),
-                            ("End R&&D \u{2192} git".into(), Choice::End { session: "s2".into() }),
+                            ("End R&&D \u{2192} git".into(), MenuAction::End { session: "s2".into() }),
                         ],
                     },
-                    Entry::Separator,
-                    Entry::Press { text: "Open IronCurtain".into(), choice: Choice::Open },
-                    Entry::Press { text: "Quit (ends 2 sessions)".into(), choice: Choice::Quit },
+                    MenuEntry::Separator,
+                    MenuEntry::Press { text: "Open IronCurtain".into(), action: MenuAction::Open },
+                    MenuEntry::Press { text: "Quit (ends 2 sessions)".into(), action: MenuAction::Quit },
                 ],
             }
         );
@@ -208,26 +211,35 @@ mod tests {
 
     #[test]
     fn trouble_comes_before_questions() {
-        let facts = Facts {
+        let state = TrayState {
             status: Some(status(Protection::Degraded, &["the audit log cannot be written"])),
             sessions: vec![],
             questions: 3,
         };
-        let menu = TrayMenu::new(&facts);
+        let menu = TrayMenu::new(&state);
         assert_eq!(
             (menu.protection, menu.tooltip.as_str(), menu.badge.as_str()),
             (Protection::Degraded, "IronCurtain: Something is wrong: the audit log cannot be written", "3")
         );
-        assert_eq!(TrayMenu::new(&Facts::default()).protection, Protection::Degraded, "unknown is not fine");
+        assert_eq!(
+            TrayMenu::new(&TrayState::default()).protection,
+            Protection::Degraded,
+            "unknown is not fine"
+        );
     }
 
     #[test]
     fn ids_name_their_choice() {
-        let all = [Choice::Questions, Choice::End { session: "s:1".into() }, Choice::Open, Choice::Quit];
-        for choice in all {
-            assert_eq!(Choice::from_id(&choice.id()), Some(choice));
+        let all = [
+            MenuAction::Questions,
+            MenuAction::End { session: "s:1".into() },
+            MenuAction::Open,
+            MenuAction::Quit,
+        ];
+        for action in all {
+            assert_eq!(MenuAction::from_id(&action.id()), Some(action));
         }
-        assert_eq!(Choice::from_id("else"), None);
+        assert_eq!(MenuAction::from_id("else"), None);
     }
 
     fn status(protection: Protection, troubles: &[&str]) -> StatusView {

@@ -223,6 +223,25 @@ impl Entry {
         }
     }
 
+    /// Another entry about the same thing: the same call, paths and host, and the same question.
+    #[must_use]
+    pub fn follow_up(&self, event: Event, summary: impl Into<String>) -> Self {
+        Self {
+            request_id: self.request_id.clone(),
+            session: self.session.clone(),
+            client: self.client.clone(),
+            server_name: self.server_name.clone(),
+            tool_name: self.tool_name.clone(),
+            method: self.method.clone(),
+            paths: self.paths.clone(),
+            host: self.host.clone(),
+            port: self.port,
+            sandboxed: self.sandboxed,
+            question_id: self.question_id.clone(),
+            ..Self::new(event, summary)
+        }
+    }
+
     /// Notes the host that it is about.
     pub fn about_host(&mut self, host: impl ToString, port: u16) {
         (self.host, self.port) = (Some(host.to_string()), Some(port));

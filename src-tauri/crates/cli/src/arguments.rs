@@ -116,3 +116,54 @@ pub enum AuditAction {
     /// Check every link of the chain.
     Verify,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::error::ErrorKind;
+    use std::path::Path;
+
+    /// The words of a command line, as a shell would split them.
+    fn words(line: &str) -> Vec<&str> {
+        let line = line.split(" #").next().unwrap();
+        let parts = line.split('\'').enumerate();
+        let words = parts.flat_map(|(at, part)| match at % 2 {
+            // What may be left out stands in brackets.
+            0 => part.split_whitespace().map(|word| word.trim_matches(['[', ']'])).collect(),
+            _ => vec![part],
+        });
+        words.collect()
+    }
+
+    #[test]
+    fn the_documentation_names_commands_that_there_are() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
+        let docs = std::fs::read_dir(root.join("docs")).unwrap().map(|file| file.unwrap().path());
+        let pages =
+            docs.chain([root.join("README.md"), root.join("CONTRIBUTING.md"), root.join("CHANGELOG.md")]);
+        let (mut seen, mut refused) = (0, Vec::new());
+        for page in pages.filter(|page| page.extension().is_some_and(|extension| extension == "md")) {
+            let text = std::fs::read_to_string(&page).unwrap();
+            let typed = text.lines().filter_map(|line| line.strip_prefix("$ "));
+            let quoted = text.split('`').skip(1).step_by(2);
+            for line in typed.chain(quoted).filter(|line| line.starts_with("ironcurtain ")) {
+                seen += 1;
+                let problem = Arguments::try_parse_from(words(line)).err().map(|problem| problem.kind());
+                // What is only named stands without its arguments, or with a word in place of a value.
+                if !matches!(
+                    problem,
+                    None | Some(
+                        ErrorKind::MissingRequiredArgument
+                            | ErrorKind::MissingSubcommand
+                            | ErrorKind::ValueValidation
+                            | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
+                    )
+                ) {
+                    refused.push(format!("{}: `{line}`: {problem:?}", page.display()));
+                }
+            }
+        }
+        assert!(seen > 10, "there are commands in the documentation");
+        assert!(refused.is_empty(), "{}", refused.join("\n"));
+    }
+}

@@ -3,7 +3,7 @@
 use crate::problem::Refused;
 use anyhow::{Context, bail};
 use ironcurtain_protocol::{
-    Control, Hello, Purpose, Reply, Request, Sockets, VERSION, Welcome, read_frame, write_frame,
+    Hello, Purpose, Reply, Request, RequestFrame, Sockets, VERSION, Welcome, read_frame, write_frame,
 };
 use std::io::{self, BufReader, Read};
 use std::os::unix::net::UnixStream;
@@ -43,8 +43,8 @@ impl Connection {
 
     /// Asks for one thing. What is refused is an error ([`Refused`]).
     pub fn ask(&mut self, request: Request) -> anyhow::Result<Reply> {
-        write_frame(self.stream.get_mut(), &Control { id: 1, request })?;
-        let answer: ironcurtain_protocol::Answered = read_frame(&mut self.stream).context("no answer")?;
+        write_frame(self.stream.get_mut(), &RequestFrame { id: 1, request })?;
+        let answer: ironcurtain_protocol::ReplyFrame = read_frame(&mut self.stream).context("no answer")?;
         if let Reply::Failed { code, message } = answer.reply {
             return Err(Refused { code, message }.into());
         }

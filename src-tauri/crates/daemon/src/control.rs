@@ -11,8 +11,8 @@ use crate::session::Session;
 use crate::view;
 use ironcurtain_audit::{self as audit, Entry, Event, LOG_NAME};
 use ironcurtain_protocol::{
-    Answered, AuditCheckView, Control, ErrorCode, GrantView, MAX_FRAME_BYTES, Protection, Reply, Request,
-    StatusView,
+    AuditCheckView, ErrorCode, GrantView, MAX_FRAME_BYTES, Protection, Reply, ReplyFrame, Request,
+    RequestFrame, StatusView,
 };
 use std::sync::Arc;
 use tokio::io::BufReader;
@@ -35,9 +35,9 @@ pub(crate) async fn serve(state: Arc<DaemonState>, mut peer: Peer) {
                 Ok(Some(crate::wire::Line::TooLong { .. }) | None) | Err(_) => return,
             }
         };
-        let numbered = match serde_json::from_slice::<Control>(&line) {
-            Ok(Control { id, request }) => Answered { id, reply: answer(&state, request).await },
-            Err(problem) => Answered { id: 0, reply: failed(ErrorCode::Malformed, problem.to_string()) },
+        let numbered = match serde_json::from_slice::<RequestFrame>(&line) {
+            Ok(RequestFrame { id, request }) => ReplyFrame { id, reply: answer(&state, request).await },
+            Err(problem) => ReplyFrame { id: 0, reply: failed(ErrorCode::Malformed, problem.to_string()) },
         };
         if send(&mut stream, &numbered).await.is_err() {
             return;

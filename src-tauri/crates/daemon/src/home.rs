@@ -2,7 +2,7 @@
 
 use directories::{BaseDirs, ProjectDirs};
 use ironcurtain_paths::{CanonicalPath, Resolver, is_trusted_owner, is_written_by_others};
-use ironcurtain_protocol::{HOME_VARIABLE, PlaceError, Sockets};
+use ironcurtain_protocol::{HOME_VARIABLE, SocketPathError, Sockets};
 use rustix::fs::{Mode, OFlags, fchmod, fstat, open};
 use rustix::io::Errno;
 use rustix::process::geteuid;
@@ -33,7 +33,7 @@ pub struct Home {
 pub enum HomeError {
     /// The environment does not say where they are.
     #[error(transparent)]
-    Place(#[from] PlaceError),
+    Place(#[from] SocketPathError),
     /// No home directory is known.
     #[error("this user's home directory is unknown; set `HOME`")]
     NoHome,

@@ -5,7 +5,9 @@
 
 use crate::wire::{Input, Output};
 use ironcurtain_paths::bounded_read;
-use ironcurtain_protocol::{Hello, MAX_FRAME_BYTES, Note, Refusal, RefusalCode, VERSION, Welcome};
+use ironcurtain_protocol::{
+    Hello, HelloRefusal, MAX_FRAME_BYTES, QuestionNote, RefusalCode, VERSION, Welcome,
+};
 use rustix::fs::FlockOperation;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags};
 use std::fs::File;
@@ -225,7 +227,7 @@ impl Peer {
 }
 
 /// Passes notes to a shim that waits; completes when it hangs up.
-pub async fn attend(stream: UnixStream, mut notes: mpsc::UnboundedReceiver<Note>) {
+pub async fn attend(stream: UnixStream, mut notes: mpsc::UnboundedReceiver<QuestionNote>) {
     let (mut from, mut to) = stream.into_split();
     let mut byte = [0; 64];
     loop {
@@ -259,7 +261,7 @@ pub async fn send(stream: &mut UnixStream, message: &impl serde::Serialize) -> i
 
 async fn refuse(stream: &mut UnixStream, code: RefusalCode, message: String) {
     // A peer that is gone need not be told.
-    let _ = send(stream, &Welcome::Refused(Refusal { code, message })).await;
+    let _ = send(stream, &Welcome::Refused(HelloRefusal { code, message })).await;
 }
 
 /// Reads the first line byte by byte, since what follows it belongs to others, and takes the descriptors with it.

@@ -4,7 +4,7 @@
 
 use crate::autostart::Autostart;
 use crate::config::Config;
-use crate::consent::Broker;
+use crate::consent::{Broker, Exchange, Principal};
 use crate::containment::{Machine, ServerPrograms};
 use crate::grants::Grants;
 use crate::health::Health;
@@ -52,6 +52,13 @@ impl Services {
     /// Tells whoever shows things to look again.
     pub fn changed(&self) {
         self.changes.send_modify(|n| *n += 1);
+    }
+
+    /// The way to the person, on behalf of this principal.
+    #[must_use]
+    pub fn exchange<'a>(&'a self, principal: &'a Principal) -> Exchange<'a> {
+        let Self { audit, broker, grants, changes, .. } = self;
+        Exchange { principal, audit, broker, grants, changes }
     }
 
     /// What calls are judged by right now.

@@ -22,7 +22,7 @@ mod tool_call;
 
 use crate::autostart::SessionFacts;
 use crate::config::Server as ServerConfig;
-use crate::consent::{shown_client, visible};
+use crate::consent::{Principal, shown_client, visible};
 use crate::containment::Surroundings;
 use crate::grants::GrantSubject;
 use crate::home::{HomeError, private_dir};
@@ -36,12 +36,12 @@ use echo::Echo;
 use in_flight::{InFlight, Requests};
 use ironcurtain_audit::{AuditError, CallResult, Entry, Event};
 use ironcurtain_paths::{CanonicalPath, Resolver};
-use ironcurtain_protocol::{ClientView, Note, RootView, SessionView};
+use ironcurtain_protocol::{QuestionNote, RootView, SessionView};
 use one_time::OneTimeGrants;
 use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use tokio::net::UnixStream;
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
@@ -81,8 +81,8 @@ pub enum SessionError {
 pub struct Session {
     /// Names it everywhere.
     pub id: String,
-    /// Who is calling.
-    pub client: Client,
+    /// Who is calling which server.
+    pub principal: Arc<Principal>,
     services: Services,
     config: ServerConfig,
     server: ServerHandle,
@@ -93,10 +93,9 @@ pub struct Session {
     sandbox: CanonicalPath,
     resolver: Resolver,
     started_ms: u64,
-    says_it_is: Arc<Mutex<Option<String>>>,
     counts: Counts,
     to_client: mpsc::Sender<Outgoing>,
-    notes: mpsc::UnboundedSender<Note>,
+    notes: mpsc::UnboundedSender<QuestionNote>,
     /// For what is odd about the client.
     log: mpsc::Sender<String>,
     client_takes: watch::Sender<HashSet<String>>,
@@ -141,23 +140,29 @@ impl Session {
         let (notes, notes_for_shim) = mpsc::unbounded_channel();
         let client_takes = watch::Sender::new(HashSet::new());
         let log = log::start(dir.join("session.log"));
-        let (key, session) = (client.key.clone(), id.clone());
-        let server_name = config.name.clone();
         let around = Surroundings::new(&services.home, &snapshot.home, &snapshot.protected, &sandbox)
             .map_err(|e| SessionError::Directory { path: dir.clone(), problem: e.to_string() })?;
         let containment = containment::of(&services, &config, &around, &id).await;
-        let says_it_is = Arc::default();
+        let principal = Principal {
+            session: id.clone(),
+            client,
+            says_it_is: Arc::default(),
+            server: config.name.clone(),
+            server_command: config.command_line(),
+            // The network of one that is not has no use for it.
+            sandboxed: containment.as_ref().is_ok_and(Containment::is_sandboxed),
+        };
         let caller = Caller {
             services: services.clone(),
-            session: id.clone(),
-            client: client.clone(),
-            says_it_is: Arc::clone(&says_it_is),
+            principal: Arc::new(principal.clone()),
             server: config.clone(),
         };
         let (containment, network) = with_network(containment, caller);
         let sandboxed = containment.as_ref().is_ok_and(Containment::is_sandboxed);
+        let principal = Arc::new(Principal { sandboxed, ..principal });
+        let whose = principal.clone();
         let facts = SessionFacts {
-            client: client.view.name.clone(),
+            client: principal.client.view.name.clone(),
             server: config.name.clone(),
             sandboxed,
             started_ms: crate::clock::now_ms(),
@@ -173,7 +178,7 @@ impl Session {
             resolver: resolver.clone(),
             snapshots: services.snapshots.clone(),
             refuses_program: Box::new(services.refuses_program(&config.name)),
-            may_use: Box::new(move |g| g.subject.covers(&key, &server_name, &session)),
+            may_use: Box::new(move |g| whose.is_covered_by(&g.subject)),
             grants: services.grants.watch(),
             client: to_client.clone(),
             memory: Arc::new(Semaphore::new(UNREAD_KIB)),
@@ -186,7 +191,7 @@ impl Session {
         });
         let session = Arc::new(Self {
             id,
-            client,
+            principal,
             services,
             config,
             server,
@@ -195,7 +200,6 @@ impl Session {
             sandbox,
             resolver,
             started_ms,
-            says_it_is,
             counts: Counts::default(),
             to_client,
             notes,
@@ -229,7 +233,7 @@ impl Session {
     /// Whether a grant of this subject concerns this session.
     #[must_use]
     pub fn may_use(&self, subject: &GrantSubject) -> bool {
-        subject.covers(&self.client.key, &self.config.name, &self.id)
+        self.principal.is_covered_by(subject)
     }
 
     /// For people.
@@ -237,7 +241,7 @@ impl Session {
     pub fn view(&self) -> SessionView {
         SessionView {
             id: self.id.clone(),
-            client: shown_client(&self.client_view()),
+            client: shown_client(&self.principal.client_view()),
             server: visible::line(&self.config.name),
             sandboxed: self.sandboxed,
             server_pid: self.server.pid(),
@@ -255,26 +259,16 @@ impl Session {
     fn asking(&self, id: &Id) -> AskingGuard<'_> {
         let request = id.as_json().to_owned();
         // A shim that relays has no ear for it.
-        let _ = self.notes.send(Note::Asking { request: request.clone() });
+        let _ = self.notes.send(QuestionNote::Asking { request: request.clone() });
         AskingGuard { notes: &self.notes, request }
     }
 
-    fn client_view(&self) -> ClientView {
-        let says = self.says_it_is.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        ClientView { says_it_is: says, ..self.client.view.clone() }
-    }
-
     fn entry(&self, event: Event, summary: impl Into<String>) -> Entry {
-        let mut entry = Entry::new(event, summary);
-        entry.session = Some(self.id.clone());
-        entry.client = Some(self.client.view.name.clone());
-        entry.server_name = Some(self.config.name.clone());
-        entry.sandboxed = Some(self.sandboxed);
-        entry
+        self.principal.entry(event, summary)
     }
 
     fn began(&self) -> String {
-        format!("{} began a session with the server {}", self.client.view.name, self.config.name)
+        format!("{} began a session with the server {}", self.principal.client.view.name, self.config.name)
     }
 }
 
@@ -283,14 +277,14 @@ fn shown_root(root: RootView) -> RootView {
 }
 
 struct AskingGuard<'a> {
-    notes: &'a mpsc::UnboundedSender<Note>,
+    notes: &'a mpsc::UnboundedSender<QuestionNote>,
     request: String,
 }
 
 impl Drop for AskingGuard<'_> {
     fn drop(&mut self) {
         // As above.
-        let _ = self.notes.send(Note::Settled { request: std::mem::take(&mut self.request) });
+        let _ = self.notes.send(QuestionNote::Settled { request: std::mem::take(&mut self.request) });
     }
 }
 
@@ -298,7 +292,7 @@ impl Drop for AskingGuard<'_> {
 pub struct Opened {
     /// The session.
     pub session: Arc<Session>,
-    notes: mpsc::UnboundedReceiver<Note>,
+    notes: mpsc::UnboundedReceiver<QuestionNote>,
     lines: mpsc::Receiver<Outgoing>,
 }
 
@@ -337,7 +331,7 @@ impl Session {
         }
         self.services.grants.end_session(&self.id);
         self.services.autostart.ended(&self.id);
-        let name = &self.client.view.name;
+        let name = &self.principal.client.view.name;
         let summary = match why {
             None => format!("{name} ended its session"),
             Some(why) => format!("the session of {name} was ended: {why}"),

@@ -7,7 +7,7 @@
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
-/// Why an address is not public.
+/// The reasons why an address is not public.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum AddressScope {
     /// It stands for no address at all.
@@ -46,7 +46,7 @@ impl fmt::Display for AddressScope {
     }
 }
 
-/// What is wrong with an address; nothing when it is public.
+/// The reason why an address is not public; nothing when it is public.
 #[must_use]
 pub fn scope(address: IpAddr) -> Option<AddressScope> {
     match address {
@@ -55,7 +55,7 @@ pub fn scope(address: IpAddr) -> Option<AddressScope> {
     }
 }
 
-/// True if an address is this machine's own: the way to it begins at itself. Asks the kernel's routes; sends nothing.
+/// True when an address is this machine's own: the way to it begins at itself. Asks the kernel's routes; sends nothing.
 #[must_use]
 pub fn is_own(address: IpAddr) -> bool {
     let from: SocketAddr = match address {

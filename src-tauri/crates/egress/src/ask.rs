@@ -17,7 +17,7 @@ pub trait AskHost: Send + Sync + 'static {
     fn ask(&self, target: HostPort) -> BoxFuture<'static, HostAnswer>;
 }
 
-/// What the answer was.
+/// The answer to a question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HostAnswer {
     /// The connections that waited for it may go.

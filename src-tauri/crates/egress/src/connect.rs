@@ -12,7 +12,7 @@ const LONGEST_ANSWER: usize = 16 * 1024;
 /// A question to the person may be open meanwhile.
 const ANSWER_BOUND: Duration = Duration::from_secs(45 * 60);
 
-/// Why there is no connection.
+/// The reasons why there is no connection.
 #[derive(Debug, thiserror::Error)]
 pub enum ProxyConnectError {
     /// Host or port cannot stand in a request.
@@ -24,9 +24,9 @@ pub enum ProxyConnectError {
     /// The conversation broke.
     #[error("the proxy at {proxy} cannot be used: {source}")]
     Io {
-        /// The place where it is.
+        /// Its address.
         proxy: SocketAddr,
-        /// What happened.
+        /// The error.
         source: io::Error,
     },
 }

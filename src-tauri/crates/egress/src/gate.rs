@@ -18,7 +18,7 @@ use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-/// What decides for one server.
+/// The judge of the connections of one server.
 pub(crate) struct Gate {
     server: String,
     rules: watch::Receiver<Arc<HostRules>>,

@@ -19,7 +19,7 @@ pub struct ClientHello {
     pub name: Option<String>,
 }
 
-/// Why bytes are not a ClientHello that can be judged.
+/// The reasons why bytes are not a ClientHello that can be judged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ClientHelloError {
     /// Something else than TLS.
@@ -81,7 +81,7 @@ fn record(bytes: &[u8]) -> Result<Option<Cut<'_>>, ClientHelloError> {
     Ok(bytes.get(5..).and_then(|rest| rest.split_at_checked(length)))
 }
 
-/// The time that the message is with its own header, once that is there.
+/// The length of the message with its own header, once that is there.
 fn message_length(message: &[u8]) -> Result<Option<usize>, ClientHelloError> {
     if message.first().is_some_and(|kind| *kind != CLIENT_HELLO) {
         return Err(ClientHelloError::NotTls);
@@ -137,7 +137,7 @@ fn server_name(content: &[u8]) -> Result<String, ClientHelloError> {
     }
 }
 
-/// What is left to read.
+/// The rest, to be read.
 struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {

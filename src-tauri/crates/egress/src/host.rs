@@ -24,11 +24,11 @@ pub enum Host {
 pub struct HostPort {
     /// The place.
     pub host: Host,
-    /// Which service there.
+    /// The port.
     pub port: u16,
 }
 
-/// Why a text names no host.
+/// The reasons why a text names no host.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is not the name of a host", text = .0.escape_debug())]
 pub struct HostError(pub String);
@@ -42,7 +42,7 @@ impl Host {
         read(text).ok_or_else(|| HostError(text.chars().take(LONGEST_NAME).collect()))
     }
 
-    /// True if it is a name of this machine or of its own network.
+    /// True when it is a name of this machine or of its own network.
     #[must_use]
     pub fn is_local(&self) -> bool {
         const LOCAL: [&str; 6] = ["localhost", "local", "internal", "home.arpa", "lan", "localdomain"];
@@ -91,7 +91,7 @@ impl fmt::Display for HostPort {
     }
 }
 
-/// True if `name` is below `parent`, at any depth, and not the parent itself.
+/// True when `name` is below `parent`, at any depth, and not the parent itself.
 pub(crate) fn is_below(name: &str, parent: &str) -> bool {
     name.strip_suffix(parent).is_some_and(|rest| rest.len() > 1 && rest.ends_with('.'))
 }

@@ -27,7 +27,7 @@ use tokio::sync::watch;
 /// The header that carries the code of a refusal.
 const REASON: &str = "x-ironcurtain-reason";
 
-/// What one connection has come to.
+/// The state of one connection.
 struct State<'a> {
     gate: &'a Gate,
     /// A tunnel that begins when the answer to its CONNECT is out.

@@ -13,16 +13,16 @@ use tokio::sync::watch;
 pub struct Proxy {
     /// The server behind it, for the record.
     pub server: String,
-    /// What may be reached. It may change at any time: connections that it no longer allows are cut. When its sender is
+    /// The hosts that may be reached. They may change at any time: connections that it no longer allows are cut. When its sender is
     /// gone, so is every permission.
     pub rules: watch::Receiver<Arc<HostRules>>,
-    /// Who is asked about what the rules do not know; without anybody, it is refused.
+    /// The one who is asked about what the rules do not know; without anybody, it is refused.
     pub ask: Option<Arc<dyn AskHost>>,
-    /// The place where decisions are written down.
+    /// The record that decisions are written to.
     pub record: Arc<dyn Record>,
-    /// Who knows the addresses of names.
+    /// The resolver of names.
     pub resolve: Arc<dyn Resolve>,
-    /// The place where open connections are counted.
+    /// The count of open connections.
     pub connections: Connections,
     /// The bounds.
     pub limits: ProxyLimits,

@@ -19,7 +19,7 @@ pub trait Record: Send + Sync + 'static {
 pub struct ConnectionEvent {
     /// The server that called.
     pub server: String,
-    /// The way in which it asked.
+    /// The protocol that it asked by.
     pub protocol: Protocol,
     /// The host, in canonical spelling where it has one, as it was written where not.
     pub host: String,
@@ -27,11 +27,11 @@ pub struct ConnectionEvent {
     pub port: u16,
     /// The decision.
     pub verdict: ConnectionVerdict,
-    /// The addresses of the name, as far as it was resolved. What is dialled is one of these.
+    /// The addresses that the name led to, as far as it was resolved. The one that is dialled is among them.
     pub addresses: Vec<IpAddr>,
 }
 
-/// The way in which a connection was decided.
+/// The decision on a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ConnectionVerdict {
     /// It may go out.
@@ -52,7 +52,7 @@ pub enum ConnectionVerdict {
     },
 }
 
-/// The way in which a program asks for a connection.
+/// The protocols by which a program asks for a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Protocol {
     /// HTTP's CONNECT.

@@ -4,7 +4,7 @@ use crate::address::AddressScope;
 use crate::hello::ClientHelloError;
 use std::net::IpAddr;
 
-/// Why a connection does not happen.
+/// The reasons why a connection does not happen.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConnectionRefusal {
     /// A denied entry covers it.
@@ -16,15 +16,15 @@ pub enum ConnectionRefusal {
     /// An address is not a name.
     #[error("`{0}` is an address, which no name on the list of allowed domains covers")]
     Address(String),
-    /// What was asked for is no host.
+    /// The name that was asked for is no host.
     #[error("{0}")]
     Host(#[from] crate::host::HostError),
     /// The person said no, or nobody could be asked; the words are for the agent.
     #[error("`{target}` was not allowed: {why}")]
     SaidNo {
-        /// What was asked about.
+        /// The target that was asked about.
         target: String,
-        /// What the answer was.
+        /// The answer.
         why: String,
     },
     /// The name has no address.
@@ -38,25 +38,25 @@ pub enum ConnectionRefusal {
     /// The name leads to where no name may lead.
     #[error("`{target}` leads to {address}, which {place}")]
     NotPublic {
-        /// What was asked for.
+        /// The target that was asked for.
         target: String,
-        /// The place where it leads.
+        /// The address that it leads to.
         address: IpAddr,
-        /// What is there.
+        /// The kind of that address.
         place: AddressScope,
     },
     /// The name leads to a denied address.
     #[error("`{target}` leads to {address}, which is on the list of denied domains")]
     DeniedAddress {
-        /// What was asked for.
+        /// The target that was asked for.
         target: String,
-        /// The place where it leads.
+        /// The address that it leads to.
         address: IpAddr,
     },
     /// Nobody answers there.
     #[error("`{target}` cannot be reached: {why}")]
     Unreachable {
-        /// What was asked for.
+        /// The target that was asked for.
         target: String,
         /// The kernel's word.
         why: String,
@@ -64,17 +64,17 @@ pub enum ConnectionRefusal {
     /// The first bytes on port 443 are not what they must be.
     #[error("the connection to `{target}` was cut: {why}")]
     Hello {
-        /// What was allowed.
+        /// The target that was allowed.
         target: String,
-        /// What came instead.
+        /// The mistake in what came instead.
         why: ClientHelloError,
     },
     /// The TLS conversation is meant for somebody else.
     #[error("the connection to `{target}` was cut: it asks for `{named}` there")]
     OtherName {
-        /// What was allowed.
+        /// The target that was allowed.
         target: String,
-        /// What the ClientHello names.
+        /// The host that the ClientHello names.
         named: String,
     },
     /// It was allowed, and is no longer.
@@ -83,9 +83,9 @@ pub enum ConnectionRefusal {
     /// The decision could not be written down.
     #[error("the decision on `{target}` could not be recorded: {why}")]
     NotRecorded {
-        /// What it was on.
+        /// The target that it was on.
         target: String,
-        /// Why not.
+        /// The reason.
         why: String,
     },
     /// A request that this proxy does not carry out.
@@ -115,7 +115,7 @@ impl ConnectionRefusal {
         }
     }
 
-    /// True if nobody decided against it: the way there is broken, or the request is.
+    /// True when nobody decided against it: the way there is broken, or the request is.
     #[must_use]
     pub fn is_failure(&self) -> bool {
         matches!(self, Self::Unresolvable { .. } | Self::Unreachable { .. })

@@ -13,7 +13,7 @@ use std::net::IpAddr;
 /// The ports of an allowed entry that spells none.
 const USUAL_PORTS: [u16; 2] = [80, 443];
 
-/// What one server may reach.
+/// The hosts that one server may reach.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct HostRules {
     denied: Vec<Entry>,
@@ -27,11 +27,11 @@ pub struct HostRules {
 pub struct GrantedHost {
     /// Names the grant wherever grants are listed.
     pub id: String,
-    /// What it opens.
+    /// The target that it opens.
     pub target: HostPort,
 }
 
-/// What the rules say of a target.
+/// The decision of the rules on a target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use]
 pub enum HostDecision {
@@ -49,12 +49,12 @@ pub enum HostDecision {
     },
     /// Yes.
     Allow {
-        /// What allows it.
+        /// The entry, or grant, that allows it.
         by: PermittedBy,
     },
 }
 
-/// What allowed a connection.
+/// The grounds on which a connection is allowed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PermittedBy {
     /// An allowed entry, as it was written.
@@ -65,7 +65,7 @@ pub enum PermittedBy {
     Once,
 }
 
-/// Why a pattern is refused.
+/// The reasons why a pattern is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RuleError {
     /// A whole URL, or part of one.
@@ -83,9 +83,9 @@ pub enum RuleError {
     /// An address in an unusual notation.
     #[error("`{pattern}` is an address: write it as `{canonical}`")]
     Notation {
-        /// What was written.
+        /// The text as written.
         pattern: String,
-        /// The way in which it is written.
+        /// The spelling that is meant.
         canonical: String,
     },
     /// A name without a dot.
@@ -136,7 +136,7 @@ impl HostRules {
         Self { granted, ..self.clone() }
     }
 
-    /// True if nothing can ever be reached, so that no proxy is needed.
+    /// True when nothing can ever be reached, so that no proxy is needed.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.allowed.is_empty() && self.granted.is_empty() && !self.ask_unknown
@@ -162,7 +162,7 @@ impl HostRules {
         }
     }
 
-    /// True if an open connection may stay. What was allowed once needs no rule, and no rule against it.
+    /// True when an open connection may stay. What was allowed once needs no rule, and no rule against it.
     #[must_use]
     pub fn still_allows(&self, target: &HostPort, by: &PermittedBy) -> bool {
         match self.judge(target) {
@@ -172,7 +172,7 @@ impl HostRules {
         }
     }
 
-    /// True if a name that was resolved to this address is denied by that.
+    /// True when a name that was resolved to this address is denied by that.
     #[must_use]
     pub fn denies_address(&self, address: IpAddr, port: u16) -> bool {
         self.denied
@@ -180,8 +180,7 @@ impl HostRules {
             .any(|entry| entry.denies(&HostPort { host: Host::Address(address.to_canonical()), port }))
     }
 
-    /// True if an address that is not public may be dialled for a target: it is spelled out itself, or it is loopback
-    /// and
+    /// True when an address that is not public may be dialled for a target: it is spelled out itself, or it is loopback and
     /// the target is `localhost`.
     #[must_use]
     pub fn spells_out(&self, target: &HostPort, address: IpAddr) -> bool {

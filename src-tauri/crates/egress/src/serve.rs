@@ -46,7 +46,7 @@ pub async fn serve(listener: std::net::TcpListener, proxy: Proxy) -> io::Error {
     }
 }
 
-/// True if accepting can go on after this: the connection was gone already, or descriptors are short for now.
+/// True when accepting can go on after this: the connection was gone already, or descriptors are short for now.
 fn is_passing(problem: &io::Error) -> bool {
     const TOO_MANY: [i32; 2] = [23, 24];
     let kinds =

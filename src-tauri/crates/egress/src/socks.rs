@@ -17,7 +17,7 @@ const NO_LOGIN: u8 = 0;
 const NO_METHOD: u8 = 0xff;
 const CONNECT: u8 = 1;
 
-/// What is answered to a request.
+/// The codes that answer a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 enum Reply {
@@ -28,7 +28,7 @@ enum Reply {
     AddressUnknown = 8,
 }
 
-/// What a request asks for.
+/// The target of a request.
 enum Request {
     To(HostPort),
     Bad(String, ConnectionRefusal),

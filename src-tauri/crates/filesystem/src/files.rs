@@ -10,13 +10,13 @@ use std::io::{Read as _, Write as _};
 use cap_std::fs::OpenOptions;
 
 use crate::error::ToolError;
-use crate::place::Place;
+use crate::resolved_path::ResolvedPath;
 
 /// The most text that one answer carries.
 pub(crate) const TEXT_LIMIT: u64 = 64 * 1024 * 1024;
 
 /// Opens a regular file for reading.
-pub(crate) fn open(place: &Place) -> Result<File, ToolError> {
+pub(crate) fn open(place: &ResolvedPath) -> Result<File, ToolError> {
     // Opening a device can have effects of its own, so look first; the check below is the proof.
     let metadata = place.metadata().map_err(|error| ToolError::io(error, "open", place.path()))?;
     if metadata.is_dir() {
@@ -32,7 +32,7 @@ pub(crate) fn open(place: &Place) -> Result<File, ToolError> {
 }
 
 /// Reads a whole file of at most `limit` bytes.
-pub(crate) fn read(place: &Place, limit: u64, advice: &'static str) -> Result<Vec<u8>, ToolError> {
+pub(crate) fn read(place: &ResolvedPath, limit: u64, advice: &'static str) -> Result<Vec<u8>, ToolError> {
     let file = open(place)?;
     let fail = |error| ToolError::io(error, "read", place.path());
     let too_large = || ToolError::TooLarge { what: place.path().display().to_string(), limit, advice };
@@ -50,7 +50,7 @@ pub(crate) fn read(place: &Place, limit: u64, advice: &'static str) -> Result<Ve
 }
 
 /// Reads a whole file as text, bytes that are not UTF-8 replaced.
-pub(crate) fn read_text(place: &Place) -> Result<String, ToolError> {
+pub(crate) fn read_text(place: &ResolvedPath) -> Result<String, ToolError> {
     read(place, TEXT_LIMIT, "use head or tail").map(to_text)
 }
 
@@ -60,7 +60,7 @@ pub(crate) fn to_text(bytes: Vec<u8>) -> String {
 }
 
 /// Creates a file or replaces its content, in place.
-pub(crate) fn write(place: &Place, content: &[u8]) -> Result<(), ToolError> {
+pub(crate) fn write(place: &ResolvedPath, content: &[u8]) -> Result<(), ToolError> {
     let fail = |error| ToolError::io(error, "open", place.path());
     match place.metadata() {
         Ok(metadata) if metadata.is_dir() => return Err(fail(std::io::ErrorKind::IsADirectory.into())),
@@ -75,11 +75,11 @@ pub(crate) fn write(place: &Place, content: &[u8]) -> Result<(), ToolError> {
 }
 
 /// The proof that an open file is a regular one.
-fn regular(place: &Place, file: File) -> Result<File, ToolError> {
+fn regular(place: &ResolvedPath, file: File) -> Result<File, ToolError> {
     let metadata = file.metadata().map_err(|error| ToolError::io(error, "fstat", place.path()))?;
     if metadata.is_file() { Ok(file) } else { Err(not_regular(place)) }
 }
 
-fn not_regular(place: &Place) -> ToolError {
+fn not_regular(place: &ResolvedPath) -> ToolError {
     ToolError::NotRegular(place.path().display().to_string())
 }

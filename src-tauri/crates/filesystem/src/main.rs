@@ -9,11 +9,11 @@
 //! - Never falls back to wider access: an empty list of roots means that nothing is allowed.
 //! - Standard output carries protocol messages and nothing else.
 
-mod allowed;
+mod allowed_directories;
 mod error;
 mod files;
 mod paths;
-mod place;
+mod resolved_path;
 mod root_uri;
 mod roots;
 mod server;
@@ -34,7 +34,7 @@ use crate::server::Server;
 
 const USAGE: &str = "usage: ironcurtain-filesystem [ALLOWED-DIRECTORY...]\n\
     An MCP filesystem server on standard input and output.\n\
-    Allowed directories come from the command line, from the client's MCP roots, or both.";
+    AllowedDirectories directories come from the command line, from the client's MCP roots, or both.";
 
 fn main() -> ExitCode {
     match run(std::env::args_os().skip(1)) {

@@ -16,7 +16,7 @@ use rmcp::{Peer, RoleServer};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use crate::allowed::Allowed;
+use crate::allowed_directories::AllowedDirectories;
 use crate::{note, paths, root_uri};
 
 /// The time that the client may take to tell its roots.
@@ -33,7 +33,7 @@ pub(crate) struct Roots {
 
 #[derive(Debug)]
 struct Current {
-    allowed: Arc<Allowed>,
+    allowed: Arc<AllowedDirectories>,
     told_by_client: bool,
 }
 
@@ -63,7 +63,10 @@ impl Roots {
             bail!("none of the directories on the command line can be used");
         }
         Ok(Self {
-            current: Mutex::new(Current { allowed: Arc::new(Allowed::new(usable)), told_by_client: false }),
+            current: Mutex::new(Current {
+                allowed: Arc::new(AllowedDirectories::new(usable)),
+                told_by_client: false,
+            }),
             announced: AtomicU64::new(0),
             applied: watch::Sender::new(0),
             refreshing: tokio::sync::Mutex::new(()),
@@ -91,7 +94,7 @@ impl Roots {
     }
 
     /// The allowed directories, once every change announced so far has taken effect.
-    pub(crate) async fn settled(&self) -> Arc<Allowed> {
+    pub(crate) async fn settled(&self) -> Arc<AllowedDirectories> {
         let target = self.announced.load(Ordering::Acquire);
         let mut applied = self.applied.subscribe();
         // The bound only guards against a fault of ours: `refresh` itself ends in time. What was
@@ -117,7 +120,7 @@ impl Roots {
                 return;
             }
         };
-        let next = Arc::new(Allowed::new(directories));
+        let next = Arc::new(AllowedDirectories::new(directories));
         let mut current = self.lock();
         current.allowed.give_way_to(&next);
         *current = Current { allowed: next, told_by_client: true };

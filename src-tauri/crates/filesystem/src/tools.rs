@@ -1,6 +1,6 @@
 //! The 14 tools: their catalogue and their work.
 //!
-//! - A tool reaches the disk only through a [`Place`].
+//! - A tool reaches the disk only through a [`ResolvedPath`].
 //! - Long work stops when its call is cancelled or its directories are no longer allowed.
 
 mod arguments;
@@ -23,9 +23,9 @@ use serde_json::Value;
 pub(crate) use self::catalogue::catalogue;
 
 use self::arguments::Arguments;
-use crate::allowed::Allowed;
+use crate::allowed_directories::AllowedDirectories;
 use crate::error::ToolError;
-use crate::place::Place;
+use crate::resolved_path::ResolvedPath;
 
 /// What a tool answers.
 pub(crate) enum Answer {
@@ -38,13 +38,13 @@ pub(crate) enum Answer {
 /// The circumstances of one call.
 pub(crate) struct Call<'a> {
     /// The allowed directories that the call is judged by.
-    pub(crate) allowed: &'a Allowed,
-    /// True if the client has cancelled the call.
+    pub(crate) allowed: &'a AllowedDirectories,
+    /// Whether the client has cancelled the call.
     pub(crate) cancelled: &'a dyn Fn() -> bool,
 }
 
 impl Call<'_> {
-    fn resolve(&self, path: &str) -> Result<Place, ToolError> {
+    fn resolve(&self, path: &str) -> Result<ResolvedPath, ToolError> {
         self.allowed.resolve(path)
     }
 
@@ -76,6 +76,6 @@ pub(crate) fn run(name: &str, values: JsonObject, call: &Call<'_>) -> Result<Ans
     text.map(Answer::Text)
 }
 
-fn allowed_directories(allowed: &Allowed) -> String {
-    format!("Allowed directories:\n{}", allowed.directories().collect::<Vec<_>>().join("\n"))
+fn allowed_directories(allowed: &AllowedDirectories) -> String {
+    format!("AllowedDirectories directories:\n{}", allowed.directories().collect::<Vec<_>>().join("\n"))
 }

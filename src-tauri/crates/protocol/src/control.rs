@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// One request, numbered by the asker.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Control {
+pub struct RequestFrame {
     /// Repeated in the reply.
     pub id: u64,
     /// What is wanted.
@@ -66,7 +66,7 @@ pub enum Request {
 
 /// One reply, with the number of its request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Answered {
+pub struct ReplyFrame {
     /// As in the request; 0 when that could not be read.
     pub id: u64,
     /// What comes back.

@@ -54,7 +54,7 @@ pub fn write_frame<T: Serialize>(to: &mut impl Write, message: &T) -> Result<(),
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Control, Hello, Purpose, Request};
+    use crate::{Hello, Purpose, Request, RequestFrame};
 
     #[test]
     fn a_message_comes_back_as_it_went() {
@@ -73,7 +73,7 @@ mod tests {
     #[test]
     fn an_unknown_field_is_malformed_and_names_it() {
         let line = b"{\"id\":1,\"request\":\"status\",\"answer\":\"allow\"}\n";
-        let error = read_frame::<Control>(&mut line.as_slice()).unwrap_err();
+        let error = read_frame::<RequestFrame>(&mut line.as_slice()).unwrap_err();
         assert!(error.to_string().contains("`answer`"), "{error}");
     }
 
@@ -81,7 +81,7 @@ mod tests {
     fn a_line_over_the_bound_is_refused() {
         let long = vec![b'x'; MAX_FRAME_BYTES + 2];
         assert!(matches!(read_frame::<Hello>(&mut long.as_slice()), Err(FrameError::TooLong)));
-        let request = Control { id: 1, request: Request::Revoke { grant: "g".repeat(MAX_FRAME_BYTES) } };
+        let request = RequestFrame { id: 1, request: Request::Revoke { grant: "g".repeat(MAX_FRAME_BYTES) } };
         let mut wire = Vec::new();
         assert!(matches!(write_frame(&mut wire, &request), Err(FrameError::TooLong)));
         assert!(wire.is_empty());

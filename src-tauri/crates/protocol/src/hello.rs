@@ -30,14 +30,14 @@ pub struct ShimHello {
     pub server: Option<String>,
     /// A name the person gave this entry in the client's configuration.
     pub label: Option<String>,
-    /// The way in which the conversation reaches the daemon.
-    pub stdio: Stdio,
+    /// How the conversation reaches the daemon.
+    pub stdio: StdioMode,
 }
 
 /// The way in which the client's standard input and output reach the daemon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Stdio {
+pub enum StdioMode {
     /// The two descriptors came with this line (`SCM_RIGHTS`): standard input, then standard output.
     HandedOver,
     /// The shim copies bytes over this same connection after the welcome.
@@ -58,12 +58,12 @@ pub enum Welcome {
         session: Option<String>,
     },
     /// No, and why.
-    Refused(Refusal),
+    Refused(HelloRefusal),
 }
 
 /// Why a connection was refused, and what the person can do about it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Refusal {
+pub struct HelloRefusal {
     /// For programs.
     pub code: RefusalCode,
     /// For people: what happened and what to do.
@@ -92,7 +92,7 @@ pub enum RefusalCode {
 /// still can tell the agent that nobody said yes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub enum Note {
+pub enum QuestionNote {
     /// A person is asked about the client's request of this id.
     Asking {
         /// The id as JSON text.

@@ -7,13 +7,13 @@
 mod control;
 mod framing;
 mod hello;
-mod place;
+mod socket;
 mod view;
 
-pub use control::{Answered, Control, ErrorCode, Reply, Request};
+pub use control::{ErrorCode, Reply, ReplyFrame, Request, RequestFrame};
 pub use framing::{FrameError, MAX_FRAME_BYTES, read_frame, write_frame};
-pub use hello::{Hello, Note, Purpose, Refusal, RefusalCode, ShimHello, Stdio, Welcome};
-pub use place::{ConnectError, HOME_VARIABLE, PlaceError, Sockets};
+pub use hello::{Hello, HelloRefusal, Purpose, QuestionNote, RefusalCode, ShimHello, StdioMode, Welcome};
+pub use socket::{ConnectError, HOME_VARIABLE, SocketPathError, Sockets};
 pub use view::{
     ActivityView, AuditCheckView, ClientView, GrantView, LeftChoice, LeftFileView, LeftState, ProcessView,
     Protection, RootView, SessionRecordView, SessionView, StatusView,

@@ -24,7 +24,7 @@ use std::{
     thread::{self, JoinHandle},
 };
 
-type Answer = Result<String, Box<dyn Error>>;
+type ControlAnswer = Result<String, Box<dyn Error>>;
 
 /// What is held of granted files, so that a test can see it noticed.
 #[derive(Default)]
@@ -92,15 +92,15 @@ fn begin_to_stare(path: &str) -> Result<Stare, Box<dyn Error>> {
 }
 
 impl Stare {
-    /// The number of times that it looked.
-    fn end(self) -> Answer {
+    /// How often it looked.
+    fn end(self) -> ControlAnswer {
         self.stop.store(true, Ordering::Relaxed);
         let looked = self.looks.join().map_err(|_| "the thread ended")?;
         Ok(looked.map_or_else(|missed| format!("missed: {missed}"), |looks| looks.to_string()))
     }
 }
 
-fn act(what: &str, rest: &str, held: &mut Held) -> Answer {
+fn act(what: &str, rest: &str, held: &mut Held) -> ControlAnswer {
     let (path, text) = rest.split_once(' ').unwrap_or((rest, ""));
     let done = String::new();
     match what {
@@ -248,7 +248,7 @@ fn park(path: &str, held: &mut Held) -> Result<(), Box<dyn Error>> {
 }
 
 /// A conversation with oneself over the sandbox's own loopback.
-fn loopback() -> Answer {
+fn loopback() -> ControlAnswer {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let mut caller = TcpStream::connect(listener.local_addr()?)?;
     let (mut called, _) = listener.accept()?;

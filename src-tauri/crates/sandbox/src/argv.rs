@@ -2,11 +2,11 @@
 //!
 //! - The options travel by descriptor (`--args`), so the server's environment is on no command line.
 //! - It makes the frame: system, kernel file systems, `/tmp`; the root is closed for writing last. What else is shown is
-//!   mounted when that is there ([`First`](crate::mounts::First)).
+//!   mounted when that is there ([`InitialMounts`](crate::mounts::InitialMounts)).
 
 use crate::{
-    filter::PROGRAMS,
-    host::{Host, Top},
+    host::{Host, RootEntry},
+    seccomp::PROGRAMS,
     spec::{Spec, View},
 };
 
@@ -36,8 +36,8 @@ pub(crate) fn bwrap_argv(spec: &Spec, host: &Host, fds: Descriptors) -> Vec<Stri
 
     for (path, top) in host.frame() {
         match top {
-            Top::Link(target) => argv.add(["--symlink", target, path]),
-            Top::There => argv.add(["--ro-bind", path, path]),
+            RootEntry::Link(target) => argv.add(["--symlink", target, path]),
+            RootEntry::There => argv.add(["--ro-bind", path, path]),
         }
     }
     if let View::Roots { .. } = &spec.view {
@@ -92,15 +92,15 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::spec::{Limits, Network};
+    use crate::spec::{NetworkAccess, ResourceLimits};
 
     #[test]
     fn the_whole_command_line_of_the_roots_view() {
         let host = Host {
             tops: vec![
-                ("/usr".into(), Top::There),
-                ("/bin".into(), Top::Link("usr/bin".into())),
-                ("/lib64".into(), Top::There),
+                ("/usr".into(), RootEntry::There),
+                ("/bin".into(), RootEntry::Link("usr/bin".into())),
+                ("/lib64".into(), RootEntry::There),
             ],
             etc: vec!["/etc/hosts".into()],
             ..host()
@@ -120,11 +120,11 @@ mod tests {
     fn of_the_hosts_tree_only_what_the_first_program_needs_is_there() {
         let host = Host {
             tops: vec![
-                ("/bin".into(), Top::Link("usr/bin".into())),
-                ("/etc".into(), Top::There),
-                ("/home".into(), Top::There),
-                ("/nix".into(), Top::There),
-                ("/usr".into(), Top::There),
+                ("/bin".into(), RootEntry::Link("usr/bin".into())),
+                ("/etc".into(), RootEntry::There),
+                ("/home".into(), RootEntry::There),
+                ("/nix".into(), RootEntry::There),
+                ("/usr".into(), RootEntry::There),
             ],
             ..host()
         };
@@ -149,7 +149,7 @@ mod tests {
         Descriptors { info: 20, frame: 26, seccomp: [21, 22, 25], passwd: 23, group: 24 };
 
     fn host() -> Host {
-        Host { tops: vec![], etc: vec![], masked: vec![], frozen: vec![] }
+        Host { tops: vec![], etc: vec![], masked: vec![], read_only_paths: vec![] }
     }
 
     fn spec() -> Spec {
@@ -159,11 +159,11 @@ mod tests {
             cwd: None,
             view: View::Roots { session_dir: "/s".into(), programs: vec!["/opt/node_modules".into()] },
             mounts: vec![],
-            network: Network::None,
+            network: NetworkAccess::None,
             unix_sockets: false,
             closed: vec![],
             kept: vec![],
-            limits: Limits { tmp_size: Some(4096), ..Limits::default() },
+            limits: ResourceLimits { tmp_size: Some(4096), ..ResourceLimits::default() },
             state_dir: "/state".into(),
             allow_root: false,
         }

@@ -33,6 +33,8 @@ mod queue;
 mod raw;
 #[cfg(target_os = "linux")]
 mod shut;
+#[cfg(target_os = "linux")]
+mod stamp;
 #[cfg(not(target_os = "linux"))]
 mod unsupported;
 #[cfg(target_os = "linux")]

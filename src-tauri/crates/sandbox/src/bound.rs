@@ -20,7 +20,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 
 /// A running child with the other ends of its standard streams.
 #[derive(Debug)]
-pub struct Bound {
+pub struct BoundChild {
     /// Write end of its standard input.
     pub stdin: OwnedFd,
     /// Read end of its standard output.
@@ -29,11 +29,11 @@ pub struct Bound {
     pub stderr: OwnedFd,
     /// Its process id, for display.
     pub pid: u32,
-    /// What keeps it alive.
+    /// The guard that keeps it alive.
     pub hold: Hold,
 }
 
-/// What keeps a [`Bound`] child alive. Dropped, the child is killed with everything in its process group.
+/// The guard that keeps a [`BoundChild`] alive. Dropped, the child is killed with everything in its process group.
 #[derive(Debug)]
 pub struct Hold {
     leader: Option<Pid>,
@@ -48,7 +48,7 @@ impl Drop for Hold {
 }
 
 /// Starts `command` with pipes for its standard streams.
-pub fn spawn_bound(mut command: Command) -> io::Result<Bound> {
+pub fn spawn_bound(mut command: Command) -> io::Result<BoundChild> {
     command.process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     #[cfg(target_os = "linux")]
     crate::sys::process::die_with_parent(&mut command);
@@ -79,7 +79,7 @@ pub fn spawn_bound(mut command: Command) -> io::Result<Bound> {
     let gone = |_| io::Error::other("the thread that starts it ended");
     let ([stdin, stdout, stderr], pid) = start.recv().map_err(gone)??;
     let leader = i32::try_from(pid).ok().and_then(Pid::from_raw);
-    Ok(Bound { stdin, stdout, stderr, pid, hold: Hold { leader, _until: until } })
+    Ok(BoundChild { stdin, stdout, stderr, pid, hold: Hold { leader, _until: until } })
 }
 
 fn streams(child: &mut Child) -> Option<[OwnedFd; 3]> {
@@ -96,7 +96,7 @@ mod tests {
 
     use super::*;
 
-    fn script(script: &str) -> Bound {
+    fn script(script: &str) -> BoundChild {
         let mut command = Command::new("sh");
         command.args(["-c", script]);
         spawn_bound(command).unwrap()

@@ -7,7 +7,7 @@
 //! - INVARIANT: bubblewrap joins before it makes anything, by a descriptor that nobody after it has; inside, no control
 //!   group can be written.
 
-mod ask;
+mod systemd;
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -23,28 +23,28 @@ use std::{
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::{Deserialize, Serialize};
 
-use crate::spec::Limits;
+use crate::spec::ResourceLimits;
 
-/// Which limits a control group has.
+/// The limits that a control group has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Controlled {
+pub(crate) struct CgroupLimits {
     pub(crate) memory: bool,
     pub(crate) cpu: bool,
     pub(crate) processes: bool,
 }
 
-/// The place where this process may make control groups.
+/// The part of the hierarchy in which this process may make control groups.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct CgroupRoot {
     dir: PathBuf,
-    can: Controlled,
+    can: CgroupLimits,
 }
 
 /// One sandbox's.
 #[derive(Debug)]
-pub(crate) struct Group {
+pub(crate) struct Cgroup {
     dir: PathBuf,
-    has: Controlled,
+    has: CgroupLimits,
 }
 
 /// The time that the kernel may take for the last process to be gone, in steps of [`STEP_NANOSECONDS`].
@@ -55,11 +55,11 @@ const STEP_NANOSECONDS: i64 = 20_000_000;
 /// scope if this process has no control group to itself. For programs that live long, at their start; it may take some
 /// tens of milliseconds, once.
 pub fn prepare_control_groups() {
-    let own = |own: &Path| Place::at(own).ok().flatten();
-    Place::found_by(|here| own(here).or_else(|| own(&ask::for_scope(here, own_dir)?)));
+    let own = |own: &Path| CgroupRoot::at(own).ok().flatten();
+    CgroupRoot::found_by(|here| own(here).or_else(|| own(&systemd::for_scope(here, own_dir)?)));
 }
 
-impl Place {
+impl CgroupRoot {
     /// The place, if there is one.
     pub(crate) fn find() -> Option<&'static Self> {
         Self::found_by(|own| Self::at(own).ok().flatten())
@@ -67,7 +67,7 @@ impl Place {
 
     /// The first look decides. What cannot be had is no failure: then limits are those of each process, and that is told.
     fn found_by(look: impl FnOnce(&Path) -> Option<Self>) -> Option<&'static Self> {
-        static PLACE: OnceLock<Option<Place>> = OnceLock::new();
+        static PLACE: OnceLock<Option<CgroupRoot>> = OnceLock::new();
         PLACE.get_or_init(|| look(&own_dir()?)).as_ref()
     }
 
@@ -91,18 +91,18 @@ impl Place {
         write(&beside, "cgroup.procs", &own)?;
         let gives =
             |name: &str| offers(name) && write(dir, "cgroup.subtree_control", &format!("+{name}")).is_ok();
-        let can = Controlled { memory: gives("memory"), cpu: gives("cpu"), processes: gives("pids") };
-        Ok((can != Controlled::default()).then(|| Self { dir: dir.to_owned(), can }))
+        let can = CgroupLimits { memory: gives("memory"), cpu: gives("cpu"), processes: gives("pids") };
+        Ok((can != CgroupLimits::default()).then(|| Self { dir: dir.to_owned(), can }))
     }
 
     /// A group with these limits, as far as there are controllers for them.
-    pub(crate) fn make(&self, limits: &Limits) -> io::Result<Group> {
+    pub(crate) fn make(&self, limits: &ResourceLimits) -> io::Result<Cgroup> {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let dir = self.dir.join(format!("sandbox-{}-{number}", std::process::id()));
         fs::create_dir(&dir)?;
         // From here on it is removed, also when a limit cannot be set.
-        let mut group = Group { dir, has: Controlled::default() };
+        let mut group = Cgroup { dir, has: CgroupLimits::default() };
         if let Some(bytes) = limits.memory.filter(|_| self.can.memory) {
             write(&group.dir, "memory.max", &bytes.to_string())?;
             // What is more is not to go to the disk, and all of it ends together. Older kernels know neither.
@@ -123,19 +123,19 @@ impl Place {
     }
 }
 
-impl Group {
-    /// Which limits it has.
-    pub(crate) fn has(&self) -> Controlled {
+impl Cgroup {
+    /// The limits that it has.
+    pub(crate) fn has(&self) -> CgroupLimits {
         self.has
     }
 
-    /// What to write `0` to in order to join.
+    /// The file that a process writes `0` to in order to join.
     pub(crate) fn door(&self) -> io::Result<OwnedFd> {
         Ok(OpenOptions::new().write(true).open(self.dir.join("cgroup.procs"))?.into())
     }
 }
 
-impl Drop for Group {
+impl Drop for Cgroup {
     /// Waits for the last process, which has been killed, and removes the group.
     fn drop(&mut self) {
         for _ in 0..STEPS {
@@ -186,14 +186,14 @@ fn write(dir: &Path, name: &str, text: &str) -> io::Result<()> {
 }
 
 #[cfg(test)]
-impl Place {
+impl CgroupRoot {
     /// A place without any controller, where this user may make groups at all.
     pub(crate) fn bare() -> Option<Self> {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let dir = own_dir()?.join(format!("ironcurtain-test-{}-{number}", std::process::id()));
         fs::create_dir(&dir).ok()?;
-        Some(Self { dir, can: Controlled::default() })
+        Some(Self { dir, can: CgroupLimits::default() })
     }
 
     /// Its directory.
@@ -206,7 +206,7 @@ impl Place {
 mod tests {
     use super::*;
 
-    const ALL: Controlled = Controlled { memory: true, cpu: true, processes: true };
+    const ALL: CgroupLimits = CgroupLimits { memory: true, cpu: true, processes: true };
 
     /// Files in place of the kernel's, which does not let every machine show this.
     fn files(controllers: &str, processes: &str) -> tempfile::TempDir {
@@ -224,8 +224,8 @@ mod tests {
     fn a_place_of_ones_own_is_taken_over() {
         let own = std::process::id().to_string();
         let dir = files("cpuset cpu memory pids", &format!("{own}\n"));
-        let place = Place::at(dir.path()).unwrap().unwrap();
-        assert_eq!(place, Place { dir: dir.path().to_owned(), can: ALL });
+        let place = CgroupRoot::at(dir.path()).unwrap().unwrap();
+        assert_eq!(place, CgroupRoot { dir: dir.path().to_owned(), can: ALL });
         assert_eq!(fs::read_to_string(dir.path().join("trusted/cgroup.procs")).unwrap(), own);
     }
 
@@ -236,7 +236,7 @@ mod tests {
             [("memory pids", format!("1\n{own}\n")), ("hugetlb", format!("{own}\n"))]
         {
             let dir = files(controllers, &processes);
-            assert_eq!(Place::at(dir.path()).unwrap(), None, "{controllers}");
+            assert_eq!(CgroupRoot::at(dir.path()).unwrap(), None, "{controllers}");
             assert_eq!(fs::read_to_string(dir.path().join("trusted/cgroup.procs")).unwrap(), "");
         }
     }
@@ -244,23 +244,23 @@ mod tests {
     #[test]
     fn a_limit_that_cannot_be_set_is_an_error_and_leaves_no_group() {
         let dir = tempfile::tempdir().unwrap();
-        let place = Place { dir: dir.path().to_owned(), can: ALL };
-        let error = place.make(&Limits::default()).unwrap_err().to_string();
+        let place = CgroupRoot { dir: dir.path().to_owned(), can: ALL };
+        let error = place.make(&ResourceLimits::default()).unwrap_err().to_string();
         assert!(error.contains("memory.max"), "{error}");
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
-        let none = Place { can: Controlled::default(), ..place };
-        assert_eq!(none.make(&Limits::default()).unwrap().has(), Controlled::default());
+        let none = CgroupRoot { can: CgroupLimits::default(), ..place };
+        assert_eq!(none.make(&ResourceLimits::default()).unwrap().has(), CgroupLimits::default());
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
     }
 
     #[test]
     fn a_process_joins_by_the_door_and_the_group_goes_when_it_has_ended() {
-        let Some(place) = Place::bare() else {
+        let Some(place) = CgroupRoot::bare() else {
             // Where the hierarchy is not ours, there is no place in it either.
-            assert_eq!(own_dir().and_then(|own| Place::at(&own).ok().flatten()), None);
+            assert_eq!(own_dir().and_then(|own| CgroupRoot::at(&own).ok().flatten()), None);
             return;
         };
-        let group = place.make(&Limits::default()).unwrap();
+        let group = place.make(&ResourceLimits::default()).unwrap();
         let group_dir = group.dir.clone();
         let door = group.door().unwrap();
         let mut command = std::process::Command::new("cat");

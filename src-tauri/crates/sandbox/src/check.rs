@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     client::ControlClient,
-    control::Event,
+    control::SandboxEvent,
     launch::launch,
-    spec::{Limits, Network, Spec, View},
+    spec::{NetworkAccess, ResourceLimits, Spec, View},
     state::StateDir,
 };
 
@@ -25,17 +25,17 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// The folder of the state that a trial may write to, and does not.
 const TRIAL: &str = "trial";
 
-/// What this machine can do.
+/// The ability of this machine to make sandboxes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Availability {
-    /// True if a sandbox was launched just now.
+    /// True when a sandbox was launched just now.
     pub usable: bool,
-    /// What is missing, one sentence each.
+    /// The things that are missing, one sentence each.
     pub missing: Vec<String>,
     /// The command a person can run to get what is missing, where there is one.
     pub fix_command: Option<String>,
-    /// What works, but not as well as it should.
+    /// The things that work, but not as well as they should.
     pub warnings: Vec<String>,
 }
 
@@ -50,7 +50,7 @@ pub(crate) fn check_with_limits(
     supervisor_program: &Path,
     state_dir: &str,
     allow_root: bool,
-) -> (Availability, Option<Event>) {
+) -> (Availability, Option<SandboxEvent>) {
     let facts = Facts::find();
     let mut found = facts.judge();
     match try_it(supervisor_program, state_dir, allow_root) {
@@ -67,7 +67,7 @@ pub(crate) fn check_with_limits(
     }
 }
 
-fn try_it(supervisor_program: &Path, state_dir: &str, allow_root: bool) -> io::Result<Event> {
+fn try_it(supervisor_program: &Path, state_dir: &str, allow_root: bool) -> io::Result<SandboxEvent> {
     StateDir::open(state_dir, getuid().as_raw())?.below(TRIAL)?;
     let spec = Spec {
         argv: vec!["true".into()],
@@ -75,31 +75,31 @@ fn try_it(supervisor_program: &Path, state_dir: &str, allow_root: bool) -> io::R
         cwd: None,
         view: View::Roots { session_dir: format!("{state_dir}/{TRIAL}"), programs: vec![] },
         mounts: vec![],
-        network: Network::None,
+        network: NetworkAccess::None,
         unix_sockets: false,
         closed: vec![],
         kept: vec![],
-        limits: Limits { cpu: Some(100), ..Limits::default() },
+        limits: ResourceLimits { cpu: Some(100), ..ResourceLimits::default() },
         state_dir: state_dir.to_owned(),
         allow_root,
     };
     let launched = launch(&spec, supervisor_program, |_| ()).map_err(io::Error::other)?;
     let mut control = ControlClient::new(launched.control, PATIENCE)?;
-    let mut next = |expected: fn(&Event) -> bool| {
+    let mut next = |expected: fn(&SandboxEvent) -> bool| {
         let event = control.event()?;
         if expected(&event) { Ok(event) } else { Err(io::Error::other(otherwise(event))) }
     };
-    next(|event| *event == Event::Started)?;
-    let limited = next(|event| matches!(event, Event::Limited { .. }))?;
-    next(|event| *event == Event::Exited { status: 0 })?;
+    next(|event| *event == SandboxEvent::Started)?;
+    let limited = next(|event| matches!(event, SandboxEvent::Limited { .. }))?;
+    next(|event| *event == SandboxEvent::Exited { status: 0 })?;
     Ok(limited)
 }
 
-fn otherwise(event: Event) -> String {
+fn otherwise(event: SandboxEvent) -> String {
     match event {
-        Event::Failed { reason } => reason,
-        Event::Exited { status } => format!("a trial ended with status {status}"),
-        Event::Started | Event::Limited { .. } | Event::Uncovered { .. } => {
+        SandboxEvent::Failed { reason } => reason,
+        SandboxEvent::Exited { status } => format!("a trial ended with status {status}"),
+        SandboxEvent::Started | SandboxEvent::Limited { .. } | SandboxEvent::Uncovered { .. } => {
             format!("a trial went otherwise: {event:?}")
         }
     }

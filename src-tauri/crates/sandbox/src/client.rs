@@ -9,13 +9,13 @@ use std::{
     time::Duration,
 };
 
-use crate::control::{Answer, ControlOp, ControlRequest, Event, FromSupervisor};
+use crate::control::{ControlAnswer, ControlOp, ControlRequest, FromSupervisor, SandboxEvent};
 
 /// The asking side of a control stream.
 #[derive(Debug)]
 pub struct ControlClient {
     lines: BufReader<UnixStream>,
-    events: VecDeque<Event>,
+    events: VecDeque<SandboxEvent>,
     last_id: u64,
 }
 
@@ -28,7 +28,7 @@ impl ControlClient {
     }
 
     /// Asks and waits for the answer.
-    pub fn ask(&mut self, op: ControlOp) -> io::Result<Answer> {
+    pub fn ask(&mut self, op: ControlOp) -> io::Result<ControlAnswer> {
         self.last_id += 1;
         let request = ControlRequest { id: self.last_id, op };
         let mut line = serde_json::to_vec(&request)?;
@@ -49,12 +49,12 @@ impl ControlClient {
     }
 
     /// The events that have come with the answers so far, and nobody has taken yet.
-    pub fn told(&mut self) -> Vec<Event> {
+    pub fn told(&mut self) -> Vec<SandboxEvent> {
         self.events.drain(..).collect()
     }
 
     /// The next event, in the order they happened.
-    pub fn event(&mut self) -> io::Result<Event> {
+    pub fn event(&mut self) -> io::Result<SandboxEvent> {
         if let Some(event) = self.events.pop_front() {
             return Ok(event);
         }

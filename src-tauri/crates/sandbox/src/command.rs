@@ -21,7 +21,7 @@ use std::{
 };
 
 use arguments::{Arguments, HELP, Run, Task, UsageError};
-use plan::{PlanError, Surroundings};
+use plan::{CommandContext, PlanError};
 use proxy::ProxyError;
 
 use crate::{
@@ -31,7 +31,7 @@ use crate::{
     sys::{process::close_from, signals::Signals},
 };
 
-/// Why a command was not run.
+/// The reasons why a command is not run.
 #[derive(Debug, thiserror::Error)]
 enum CommandError {
     #[error(transparent)]
@@ -49,16 +49,16 @@ enum CommandError {
 /// Does what the words of the command line say.
 pub(crate) fn run(words: Vec<String>) -> ExitCode {
     let done = match words.split_first() {
-        Some((part, options)) if part == "--check" => checking::say_check(options),
-        Some(_) | None => obey(words),
+        Some((part, options)) if part == "--check" => checking::print_check(options),
+        Some(_) | None => dispatch(words),
     };
     done.unwrap_or_else(|error| {
-        complain(&error.to_string());
+        print_error(&error.to_string());
         ExitCode::from(FAILED)
     })
 }
 
-fn obey(words: Vec<String>) -> Result<ExitCode, CommandError> {
+fn dispatch(words: Vec<String>) -> Result<ExitCode, CommandError> {
     let arguments = Arguments::read(words)?;
     match arguments.task {
         Task::Help => say(HELP),
@@ -68,14 +68,14 @@ fn obey(words: Vec<String>) -> Result<ExitCode, CommandError> {
 }
 
 fn run_command(run: &Run, arguments: &Arguments) -> Result<ExitCode, CommandError> {
-    let surroundings = Surroundings::look()?;
+    let surroundings = CommandContext::look()?;
     let settings = settings(arguments, &surroundings)?;
     let plan = plan::plan(run, arguments, &settings, &surroundings)?;
     // The settings may have come through one of them.
     close_from(3).map_err(io::Error::from)?;
-    plan.notes.iter().for_each(|note| complain(note));
+    plan.notes.iter().for_each(|note| print_error(note));
     if arguments.debug {
-        complain(&serde_json::to_string(&plan.foreground.spec.view).map_err(io::Error::from)?);
+        print_error(&serde_json::to_string(&plan.foreground.spec.view).map_err(io::Error::from)?);
     }
     // From here on a signal no longer ends us before what we made is taken away again.
     let signals = Signals::hold()?;
@@ -84,7 +84,7 @@ fn run_command(run: &Run, arguments: &Arguments) -> Result<ExitCode, CommandErro
 }
 
 /// From the file that was named, or from the one in the home where there is one.
-fn settings(arguments: &Arguments, surroundings: &Surroundings) -> Result<Settings, SettingsError> {
+fn settings(arguments: &Arguments, surroundings: &CommandContext) -> Result<Settings, SettingsError> {
     match &arguments.settings {
         Some(path) => Settings::read(path),
         None => match Settings::read(&PathBuf::from(&surroundings.home).join(".srt-settings.json")) {
@@ -99,7 +99,7 @@ fn say(text: &str) -> Result<ExitCode, CommandError> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn complain(text: &str) {
+fn print_error(text: &str) {
     // If standard error is closed, the exit status still says it.
     let _ = writeln!(io::stderr(), "{NAME}: {text}");
 }

@@ -1,24 +1,24 @@
 //! The control conversation: JSON lines over a unix stream between the trusted process and a supervisor.
 //!
 //! - Each request has an id of the asker's choosing and gets exactly one [`ControlReply`] with that id, in order.
-//! - [`Event`]s come in between: first [`Event::Started`] or [`Event::Failed`], at the end [`Event::Exited`].
+//! - [`SandboxEvent`]s come in between: first [`SandboxEvent::Started`] or [`SandboxEvent::Failed`], at the end [`SandboxEvent::Exited`].
 //! - Hanging up is `shutdown`: the supervisor kills the sandbox and ends.
 
 use serde::{Deserialize, Serialize};
 
-use crate::spec::{Access, Mount};
+use crate::spec::{Mount, MountAccess};
 
 /// A request line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ControlRequest {
     /// Echoed in the reply.
     pub id: u64,
-    /// What to do.
+    /// The change, or the question.
     #[serde(flatten)]
     pub op: ControlOp,
 }
 
-/// What can be asked of a running sandbox.
+/// The requests to a running sandbox.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "op", rename_all = "kebab-case")]
 pub enum ControlOp {
@@ -29,7 +29,7 @@ pub enum ControlOp {
     Narrow {
         /// A path that was added.
         path: String,
-        /// True if it is to be a file.
+        /// True when it is to be a file.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         file: bool,
     },
@@ -54,7 +54,7 @@ pub enum FromSupervisor {
     /// The answer to a request.
     Reply(ControlReply),
     /// News.
-    Event(Event),
+    Event(SandboxEvent),
 }
 
 /// The answer to one request.
@@ -64,31 +64,31 @@ pub struct ControlReply {
     pub id: u64,
     /// The outcome.
     #[serde(flatten)]
-    pub answer: Answer,
+    pub answer: ControlAnswer,
 }
 
 /// The outcome of a request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "answer", rename_all = "kebab-case")]
-pub enum Answer {
+pub enum ControlAnswer {
     /// The path is mounted with the access asked for.
     Added,
     /// The path is mounted read-only.
     Narrowed {
-        /// True if nothing in the sandbox can write there any more.
+        /// The proof that nothing in the sandbox can write there any more.
         proof: Proof,
     },
     /// The path is no longer mounted.
     Removed {
-        /// True if nothing of it is left in the sandbox.
+        /// The proof that nothing of it is left in the sandbox.
         proof: Proof,
     },
     /// The granted paths, in path order.
     Mounts {
-        /// What is mounted.
+        /// The mounts.
         mounts: Vec<Mount>,
     },
-    /// Every mask is in place; [`Event::Uncovered`] came before this for each that was not.
+    /// Every mask is in place; [`SandboxEvent::Uncovered`] came before this for each that was not.
     Checked,
     /// The sandbox is being ended.
     Closing,
@@ -100,13 +100,13 @@ pub enum Answer {
     /// Not done, and nothing changed.
     Refused {
         /// For programs.
-        code: Refusal,
+        code: MountRefusal,
         /// For people: one sentence.
         message: String,
     },
 }
 
-/// What is known after a path was taken away, or narrowed. Where something else that is granted still shows the same file,
+/// The knowledge after a path was taken away, or narrowed. Where something else that is granted still shows the same file,
 /// what was taken is only what that does not give.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -119,10 +119,10 @@ pub enum Proof {
     Held,
 }
 
-/// Why a request was refused.
+/// The reasons why a request is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Refusal {
+pub enum MountRefusal {
     /// The line is not a request.
     BadRequest,
     /// The path is not absolute and normal.
@@ -152,7 +152,7 @@ pub enum Refusal {
 /// News of the sandbox.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
-pub enum Event {
+pub enum SandboxEvent {
     /// The initial mounts are made and the server's program runs.
     Started,
     /// The server never ran; nothing is left.
@@ -160,7 +160,7 @@ pub enum Event {
         /// One sentence for people.
         reason: String,
     },
-    /// Which limits are in force, and by what; follows [`Event::Started`].
+    /// The limits in force, and what enforces each; follows [`SandboxEvent::Started`].
     Limited {
         /// Of memory.
         memory: Enforcement,
@@ -174,7 +174,7 @@ pub enum Event {
     Uncovered {
         /// The path.
         path: String,
-        /// True if it is hidden, and could be read; else it is closed, and could be written.
+        /// True when it is hidden, and could be read; else it is closed, and could be written.
         hidden: bool,
     },
     /// The server ended.
@@ -202,7 +202,7 @@ pub enum Enforcement {
 
 impl Mount {
     /// A mount of `path`, whatever stands there.
-    pub fn new(path: impl Into<String>, access: Access) -> Self {
+    pub fn new(path: impl Into<String>, access: MountAccess) -> Self {
         Self { path: path.into(), access, file: false, closed: vec![], kept: vec![], named: false }
     }
 
@@ -231,7 +231,7 @@ mod tests {
 
     #[test]
     fn the_lines_are_stable() {
-        let add = ControlRequest { id: 7, op: ControlOp::Add(Mount::new("/a", Access::ReadOnly)) };
+        let add = ControlRequest { id: 7, op: ControlOp::Add(Mount::new("/a", MountAccess::ReadOnly)) };
         same(&add, r#"{"id":7,"op":"add","path":"/a","access":"read-only"}"#);
         same(
             &ControlRequest { id: 8, op: ControlOp::Remove { path: "/a".into() } },
@@ -243,16 +243,16 @@ mod tests {
         );
         same(&ControlRequest { id: 9, op: ControlOp::List }, r#"{"id":9,"op":"list"}"#);
         same(
-            &ControlReply { id: 8, answer: Answer::Removed { proof: Proof::Held } },
+            &ControlReply { id: 8, answer: ControlAnswer::Removed { proof: Proof::Held } },
             r#"{"id":8,"answer":"removed","proof":"held"}"#,
         );
-        let refused = Answer::Refused { code: Refusal::NoMountPoint, message: "no".into() };
+        let refused = ControlAnswer::Refused { code: MountRefusal::NoMountPoint, message: "no".into() };
         same(
             &ControlReply { id: 1, answer: refused },
             r#"{"id":1,"answer":"refused","code":"no-mount-point","message":"no"}"#,
         );
-        same(&FromSupervisor::Event(Event::Exited { status: 3 }), r#"{"event":"exited","status":3}"#);
-        same(&FromSupervisor::Event(Event::Started), r#"{"event":"started"}"#);
+        same(&FromSupervisor::Event(SandboxEvent::Exited { status: 3 }), r#"{"event":"exited","status":3}"#);
+        same(&FromSupervisor::Event(SandboxEvent::Started), r#"{"event":"started"}"#);
     }
 
     fn same<T: Serialize + for<'a> Deserialize<'a> + PartialEq + std::fmt::Debug>(value: &T, line: &str) {

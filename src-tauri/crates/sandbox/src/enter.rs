@@ -20,8 +20,8 @@ use rustix::{
 };
 
 use crate::{
-    handover,
-    spec::{Limits, PROXY_PORT},
+    fd_passing,
+    spec::{PROXY_PORT, ResourceLimits},
     sys,
 };
 
@@ -46,7 +46,7 @@ pub(crate) fn run(args: &[String]) -> ExitCode {
     let [stdin, stdout, stderr, gate, egress, limits, cwd, program, rest @ ..] = args else {
         return ExitCode::from(2);
     };
-    let Ok(limits) = serde_json::from_str::<Limits>(limits) else { return ExitCode::from(2) };
+    let Ok(limits) = serde_json::from_str::<ResourceLimits>(limits) else { return ExitCode::from(2) };
     let taken = [stdin, stdout, stderr, gate].map(|number| sys::process::take_descriptor(number));
     let [Ok(stdin), Ok(stdout), Ok(stderr), Ok(gate)] = taken else { return ExitCode::from(2) };
     let egress = match egress.as_str() {
@@ -66,7 +66,7 @@ pub(crate) fn run(args: &[String]) -> ExitCode {
     }
     let last_steps = || -> io::Result<()> {
         if let Some(egress) = egress {
-            handover::send(egress, TcpListener::bind((Ipv4Addr::LOCALHOST, PROXY_PORT))?)?;
+            fd_passing::send(egress, TcpListener::bind((Ipv4Addr::LOCALHOST, PROXY_PORT))?)?;
         }
         dup2_stdin(stdin)?;
         dup2_stdout(stdout)?;
@@ -89,7 +89,7 @@ pub(crate) fn run(args: &[String]) -> ExitCode {
 }
 
 /// Limits of the server and all it starts. Processes are counted in the sandbox's own user namespace.
-fn limit_to(limits: Limits) -> io::Result<()> {
+fn limit_to(limits: ResourceLimits) -> io::Result<()> {
     limit(Resource::Core, Some(0))?;
     limit(Resource::Data, limits.memory)?;
     limit(Resource::Nproc, limits.processes)?;

@@ -4,7 +4,7 @@ use std::io;
 
 use crate::spec::SpecError;
 
-/// Why a sandbox was not launched. A refusal after launch arrives as [`Event::Failed`](crate::Event::Failed).
+/// The reasons why a sandbox is not launched. A refusal after launch arrives as [`SandboxEvent::Failed`](crate::SandboxEvent::Failed).
 #[derive(Debug, thiserror::Error)]
 pub enum LaunchError {
     /// The spec cannot be carried out.

@@ -10,18 +10,18 @@ use crate::spec::View;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Host {
     /// `/bin` and its like, or all of the host's root, as they are on the host.
-    pub(crate) tops: Vec<(String, Top)>,
+    pub(crate) tops: Vec<(String, RootEntry)>,
     /// Files and directories below `/etc` that programs need to run, in the roots view.
     pub(crate) etc: Vec<String>,
     /// Files of `/proc` that tell about, or change, the machine.
     pub(crate) masked: Vec<String>,
     /// Directories of `/proc` to be read-only.
-    pub(crate) frozen: Vec<String>,
+    pub(crate) read_only_paths: Vec<String>,
 }
 
-/// The way in which a top-level entry is on the host.
+/// The kind of an entry of the host's root.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Top {
+pub(crate) enum RootEntry {
     /// A symlink, nowadays mostly into `/usr`.
     Link(String),
     /// Something of its own.
@@ -30,10 +30,10 @@ pub(crate) enum Top {
 
 const TOPS: &[&str] = &["/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"];
 
-/// The places of programs and libraries, but for `/usr`, on systems that have them elsewhere.
+/// The folders of programs and libraries, but for `/usr`, on systems that have them elsewhere.
 const STORES: &[&str] = &["/nix", "/gnu"];
 
-/// What of `/sys` programs ask for: processors and pages. The rest tells of the machine and of its network, whatever
+/// The parts of `/sys` that programs ask for: processors and pages. The rest tells of the machine and of its network, whatever
 /// network namespace one is in.
 const SYS: &[&str] = &["/sys/devices/system", "/sys/kernel/mm"];
 
@@ -70,9 +70,9 @@ const MASKED: &[&str] = &[
     "/proc/vmallocinfo",
 ];
 /// The one that tells an ordinary user about the host, too: keyrings are not namespaced.
-const TELLING: &[&str] = &["/proc/keys"];
+const MASKED_FOR_USERS: &[&str] = &["/proc/keys"];
 
-const FROZEN: &[&str] = &[
+const READ_ONLY: &[&str] = &[
     "/proc/acpi",
     "/proc/asound",
     "/proc/bus",
@@ -93,16 +93,16 @@ impl Host {
         };
         // For an ordinary user the kernel's own file modes guard these; global root walks past modes.
         let guard = |list: &[&str]| if is_root { existing(list) } else { vec![] };
-        let masked = existing(if is_root { MASKED } else { TELLING });
+        let masked = existing(if is_root { MASKED } else { MASKED_FOR_USERS });
         let etc = match view {
             View::Roots { .. } => existing(ETC),
             View::HostRead { .. } => vec![],
         };
-        Ok(Self { tops, etc, masked, frozen: guard(FROZEN) })
+        Ok(Self { tops, etc, masked, read_only_paths: guard(READ_ONLY) })
     }
 
     /// The tops that the first program needs, which are made before it runs.
-    pub(crate) fn frame(&self) -> impl Iterator<Item = &(String, Top)> {
+    pub(crate) fn frame(&self) -> impl Iterator<Item = &(String, RootEntry)> {
         self.tops.iter().filter(|top| is_frame(top))
     }
 
@@ -111,15 +111,15 @@ impl Host {
         self.tops.iter().filter(|top| !is_frame(top)).map(|(path, _)| path)
     }
 
-    fn system() -> Vec<(String, Top)> {
+    fn system() -> Vec<(String, RootEntry)> {
         let tops = ["/usr"]
             .iter()
             .chain(TOPS)
-            .filter_map(|path| Some(((*path).to_owned(), Top::of(Path::new(path))?)));
+            .filter_map(|path| Some(((*path).to_owned(), RootEntry::of(Path::new(path))?)));
         tops.collect()
     }
 
-    fn whole(private_tmp: bool) -> io::Result<Vec<(String, Top)>> {
+    fn whole(private_tmp: bool) -> io::Result<Vec<(String, RootEntry)>> {
         let mut tops = Vec::new();
         for entry in fs::read_dir("/")? {
             // What is not UTF-8 at the very top is nothing that a program could be looking for.
@@ -128,17 +128,17 @@ impl Host {
                 continue;
             }
             let path = format!("/{name}");
-            if let Some(top) = Top::of(Path::new(&path)) {
+            if let Some(top) = RootEntry::of(Path::new(&path)) {
                 tops.push((path, top));
             }
         }
-        tops.extend(existing(SYS).into_iter().map(|path| (path, Top::There)));
+        tops.extend(existing(SYS).into_iter().map(|path| (path, RootEntry::There)));
         tops.sort();
         Ok(tops)
     }
 }
 
-impl Top {
+impl RootEntry {
     fn of(path: &Path) -> Option<Self> {
         if let Ok(target) = fs::read_link(path) {
             return target.to_str().map(|target| Self::Link(target.to_owned()));
@@ -147,8 +147,8 @@ impl Top {
     }
 }
 
-fn is_frame((path, top): &(String, Top)) -> bool {
-    *top != Top::There || path == "/usr" || [TOPS, STORES].concat().contains(&path.as_str())
+fn is_frame((path, top): &(String, RootEntry)) -> bool {
+    *top != RootEntry::There || path == "/usr" || [TOPS, STORES].concat().contains(&path.as_str())
 }
 
 fn existing(paths: &[&str]) -> Vec<String> {

@@ -32,11 +32,11 @@ use rustix::{
 use serde::Serialize;
 
 use crate::{
-    cgroup::{Controlled, Place},
+    cgroup::{CgroupLimits, CgroupRoot},
     enter::NONE,
     error::LaunchError,
-    handover,
-    spec::{Network, Spec},
+    fd_passing,
+    spec::{NetworkAccess, Spec},
     sys,
 };
 
@@ -57,7 +57,7 @@ pub struct Launched {
     pub pid: u32,
     /// Kills the sandbox.
     pub kill: KillHandle,
-    /// The source of the proxy's listener, when the spec's network is [`Network::Proxied`].
+    /// The source of the proxy's listener, when the spec's network is [`NetworkAccess::Proxied`].
     pub egress: Option<Egress>,
 }
 
@@ -67,9 +67,9 @@ pub struct Egress(UnixStream);
 
 impl Egress {
     /// The listener on port [`PROXY_PORT`](crate::PROXY_PORT) of the sandbox's own `127.0.0.1`. It is there once
-    /// [`Event::Started`](crate::Event::Started) has come; before that this waits, and it fails when the sandbox does.
+    /// [`SandboxEvent::Started`](crate::SandboxEvent::Started) has come; before that this waits, and it fails when the sandbox does.
     pub fn listener(self) -> io::Result<TcpListener> {
-        Ok(handover::receive(&self.0)?.into())
+        Ok(fd_passing::receive(&self.0)?.into())
     }
 }
 
@@ -103,7 +103,7 @@ impl KillHandle {
     }
 }
 
-/// The outcome of a supervisor.
+/// The end of a supervisor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ended {
     /// The server's exit status (128 + signal), when the supervisor ended by itself.
@@ -120,11 +120,11 @@ pub fn launch(
     supervisor_program: &Path,
     on_ended: impl FnOnce(Ended) + Send + 'static,
 ) -> Result<Launched, LaunchError> {
-    launch_in(Place::find(), spec, supervisor_program, on_ended)
+    launch_in(CgroupRoot::find(), spec, supervisor_program, on_ended)
 }
 
 fn launch_in(
-    place: Option<&Place>,
+    place: Option<&CgroupRoot>,
     spec: &Spec,
     supervisor_program: &Path,
     on_ended: impl FnOnce(Ended) + Send + 'static,
@@ -138,8 +138,8 @@ fn launch_in(
     let (stderr, stderr_theirs) = pipe()?;
     let (control, control_theirs) = UnixStream::pair()?;
     let (egress, egress_theirs) = match spec.network {
-        Network::None => (None, None),
-        Network::Proxied => {
+        NetworkAccess::None => (None, None),
+        NetworkAccess::Proxied => {
             let (ours, theirs) = UnixStream::pair()?;
             (Some(Egress(ours)), Some(theirs.into()))
         }
@@ -148,7 +148,7 @@ fn launch_in(
     let door = group.as_ref().map(|group| Ok::<_, io::Error>((group.door()?, group.has()))).transpose()?;
     let start_failed =
         |source| LaunchError::Start { program: supervisor_program.display().to_string(), source };
-    let theirs = Theirs {
+    let theirs = SupervisorInputs {
         program: OwnProgram::open(supervisor_program).map_err(start_failed)?,
         spec: memory_file(spec)?,
         stdio: [stdin_theirs, stdout_theirs, stderr_theirs],
@@ -179,17 +179,17 @@ fn launch_in(
     Ok(Launched { stdin, stdout, stderr, control, pid, kill, egress })
 }
 
-/// What goes to the supervisor.
-struct Theirs {
+/// The program and descriptors that go to the supervisor.
+struct SupervisorInputs {
     program: OwnProgram,
     spec: File,
     stdio: [OwnedFd; 3],
     control: OwnedFd,
     egress: Option<OwnedFd>,
-    door: Option<(OwnedFd, Controlled)>,
+    door: Option<(OwnedFd, CgroupLimits)>,
 }
 
-impl Theirs {
+impl SupervisorInputs {
     fn start(self) -> io::Result<Child> {
         let [stdin, stdout, stderr] = self.stdio;
         let mut command = self.program.command();
@@ -251,8 +251,8 @@ mod tests {
     use super::*;
     use crate::{
         client::ControlClient,
-        control::{Enforcement, Event},
-        spec::{Limits, View},
+        control::{Enforcement, SandboxEvent},
+        spec::{ResourceLimits, View},
     };
 
     const PATIENCE: Duration = Duration::from_secs(20);
@@ -268,22 +268,22 @@ mod tests {
             cwd: None,
             view: View::Roots { session_dir: text("session"), programs: vec![] },
             mounts: vec![],
-            network: Network::None,
+            network: NetworkAccess::None,
             unix_sockets: false,
             closed: vec![],
             kept: vec![],
-            limits: Limits { cpu: Some(50), ..Limits::default() },
+            limits: ResourceLimits { cpu: Some(50), ..ResourceLimits::default() },
             state_dir: text("state"),
             allow_root: true,
         };
         let tests = std::env::current_exe().unwrap();
         let program = tests.ancestors().nth(2).unwrap().join("ironcurtain-sandbox");
-        let place = Place::bare();
+        let place = CgroupRoot::bare();
         let (end, ended) = mpsc::channel();
         let launched = launch_in(place.as_ref(), &spec, &program, move |how| _ = end.send(how)).unwrap();
         let mut control = ControlClient::new(launched.control, PATIENCE).unwrap();
-        assert_eq!(control.event().unwrap(), Event::Started);
-        let Event::Limited { memory, cpu, .. } = control.event().unwrap() else {
+        assert_eq!(control.event().unwrap(), SandboxEvent::Started);
+        let SandboxEvent::Limited { memory, cpu, .. } = control.event().unwrap() else {
             panic!("it tells its limits")
         };
         // Without controllers, a group limits nothing, and that is what is told.

@@ -18,6 +18,7 @@ mod bound;
 pub mod client;
 pub mod control;
 mod error;
+#[cfg(any(target_os = "macos", test))]
 pub mod seatbelt;
 mod spec;
 
@@ -32,29 +33,27 @@ mod command;
 #[cfg(target_os = "linux")]
 mod enter;
 #[cfg(target_os = "linux")]
-mod filter;
-#[cfg(target_os = "linux")]
-mod handover;
+mod fd_passing;
 #[cfg(target_os = "linux")]
 mod host;
 #[cfg(target_os = "linux")]
 mod launch;
 #[cfg(target_os = "linux")]
-mod masks;
+mod mount_plan;
 #[cfg(target_os = "linux")]
 mod mountinfo;
 #[cfg(target_os = "linux")]
 mod mounts;
 #[cfg(target_os = "linux")]
-mod orders;
-#[cfg(target_os = "linux")]
 mod place;
 #[cfg(target_os = "linux")]
 mod program;
 #[cfg(target_os = "linux")]
-mod settings;
+mod proxy_config;
 #[cfg(target_os = "linux")]
-mod shape;
+mod seccomp;
+#[cfg(target_os = "linux")]
+mod settings;
 #[cfg(target_os = "linux")]
 mod state;
 #[cfg(target_os = "linux")]
@@ -67,24 +66,25 @@ mod tree;
 mod unsupported;
 
 #[cfg(unix)]
-pub use bound::{Bound, Hold, spawn_bound};
+pub use bound::{BoundChild, Hold, spawn_bound};
 #[cfg(target_os = "linux")]
 pub use cgroup::prepare_control_groups;
 #[cfg(target_os = "linux")]
 pub use check::{Availability, check};
 pub use control::{
-    Answer, ControlOp, ControlReply, ControlRequest, Enforcement, Event, FromSupervisor, Proof, Refusal,
+    ControlAnswer, ControlOp, ControlReply, ControlRequest, Enforcement, FromSupervisor, MountRefusal, Proof,
+    SandboxEvent,
 };
 pub use error::LaunchError;
 #[cfg(target_os = "linux")]
-pub use handover::receive_listener;
+pub use fd_passing::receive_listener;
 #[cfg(target_os = "linux")]
 pub use launch::{Egress, Ended, KillHandle, Launched, launch};
 #[cfg(target_os = "linux")]
-pub use orders::{AddressRange, PROXY_PROGRAM, ProxyOrders, RangeError};
-#[cfg(target_os = "linux")]
 pub use program::program;
-pub use spec::{Access, Limits, Mount, Network, PROXY_PORT, Spec, SpecError, View};
+#[cfg(target_os = "linux")]
+pub use proxy_config::{AddressRange, PROXY_PROGRAM, ProxyConfig, RangeError};
+pub use spec::{Mount, MountAccess, NetworkAccess, PROXY_PORT, ResourceLimits, Spec, SpecError, View};
 #[cfg(target_os = "linux")]
 pub use sys::memory::give_large_blocks_back;
 #[cfg(not(target_os = "linux"))]

@@ -6,8 +6,9 @@
 //! - INVARIANT: nothing is ever created in the host's tree. Mount points are made on the sandbox's own root or its
 //!   private `/tmp`, and removed when nothing needs them.
 
-mod first;
+mod initial;
 mod inside;
+mod masks;
 mod source;
 
 use std::{
@@ -19,52 +20,53 @@ use std::{
 use rustix::event::PollFd;
 use serde::{Deserialize, Serialize};
 
-pub(crate) use first::{First, Preparing};
+pub(crate) use initial::{InitialMounts, InitialMountsChild};
 pub(crate) use inside::Sandbox;
-use inside::{Change, Incoming, LetGo, Made, Placed};
+use inside::{Change, CreatedPoint, MountedPath, NewMount, UnmountOutcome};
+use masks::Masks;
+pub(crate) use masks::RestoredMask;
 use source::Source;
 
 use crate::{
-    control::{Proof, Refusal},
-    masks::{Masks, Restored},
+    control::{MountRefusal, Proof},
+    mount_plan::MountPlan,
     place::{Identity, is_at_or_below, is_below},
-    shape::Shape,
-    spec::{Access, Mount, is_normal},
+    spec::{Mount, MountAccess, is_normal},
 };
 
 /// The granted paths of one sandbox.
 #[derive(Debug)]
 pub(crate) struct Mounts {
     sandbox: Sandbox,
-    /// What of the host is hidden or closed, for whatever is granted around it.
-    view: Shape,
+    /// The parts of the host that are hidden or closed, for whatever is granted around it.
+    view: MountPlan,
     /// The session directory and the programs, by path: part of the sandbox, kept on top of wider grants.
     fixed: BTreeMap<String, u64>,
     granted: BTreeMap<String, Granted>,
-    /// The place where they are put on the sandbox's own root.
+    /// The places of those that are put on the sandbox's own root.
     under: BTreeMap<String, OwnedFd>,
     /// Granted paths that something may still hold a file of from before, for reading.
     loose: BTreeSet<String>,
-    made: Vec<Made>,
+    made: Vec<CreatedPoint>,
     masks: Masks,
 }
 
 /// One granted path as it is mounted.
 #[derive(Clone, Copy, Debug)]
 struct Granted {
-    access: Access,
+    access: MountAccess,
     mount_id: u64,
     identity: Identity,
 }
 
-/// Why a mount did not change.
+/// The reasons why a mount did not change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 pub(crate) enum MountError {
     /// Nothing changed.
     #[error("{message}")]
     Refused {
         /// For programs.
-        code: Refusal,
+        code: MountRefusal,
         /// For people.
         message: String,
     },
@@ -79,7 +81,7 @@ impl Mounts {
     pub(crate) fn new(
         sandbox: Sandbox,
         fixed: BTreeMap<String, u64>,
-        view: Shape,
+        view: MountPlan,
         shown: &BTreeMap<String, bool>,
     ) -> io::Result<Self> {
         let mut masks = Masks::of(sandbox.process())?;
@@ -108,10 +110,10 @@ impl Mounts {
     ///
     /// # Errors
     /// A path cannot be masked: the sandbox has to end.
-    pub(crate) fn restore_masks(&mut self) -> io::Result<Vec<Restored>> {
+    pub(crate) fn restore_masks(&mut self) -> io::Result<Vec<RestoredMask>> {
         let Self { masks, sandbox, granted, .. } = self;
         let is_written =
-            |path: &str| granted.get(path).is_some_and(|granted| granted.access == Access::ReadWrite);
+            |path: &str| granted.get(path).is_some_and(|granted| granted.access == MountAccess::ReadWrite);
         masks
             .restore(sandbox, is_written)
             .or_else(|error| if sandbox.has_ended() { Ok(vec![]) } else { Err(error) })
@@ -121,33 +123,33 @@ impl Mounts {
     pub(crate) fn add(&mut self, mount: &Mount) -> Result<(), MountError> {
         let Mount { path, access, closed, kept, named, .. } = mount;
         self.check_path(path)?;
-        let mut shape = self.view.below(path);
-        if *access == Access::ReadWrite {
+        let mut plan = self.view.below(path);
+        if *access == MountAccess::ReadWrite {
             let is_in = |shut: &String| is_at_or_below(path, shut);
             if kept.iter().any(is_in) || !named && closed.iter().any(is_in) {
                 let message =
                     format!("`{path}` is never writable: programs of the person's run what it says");
-                return Err(MountError::refused(Refusal::Protected, message));
+                return Err(MountError::refused(MountRefusal::Protected, message));
             }
-            shape.close_in(path, closed);
-            shape.keep_in(path, kept);
+            plan.close_in(path, closed);
+            plan.keep_in(path, kept);
         }
-        if self.add_shaped(mount, &shape)? {
-            self.masks.put(path, &shape);
+        if self.add_planned(mount, &plan)? {
+            self.masks.put(path, &plan);
         }
         Ok(())
     }
 
-    /// True if anything has changed by it.
-    fn add_shaped(&mut self, mount: &Mount, shape: &Shape) -> Result<bool, MountError> {
+    /// True when anything has changed by it.
+    fn add_planned(&mut self, mount: &Mount, plan: &MountPlan) -> Result<bool, MountError> {
         let Mount { path, access, file, .. } = mount;
-        let source = Source::open(path, *access, shape)?;
+        let source = Source::open(path, *access, plan)?;
         source.check_kind(path, *file)?;
         let before = self.granted.get(path).copied();
         if let Some(before) = before {
             if before.access > *access {
                 return Err(MountError::refused(
-                    Refusal::Narrower,
+                    MountRefusal::Narrower,
                     format!("`{path}` is granted for writing: narrow it"),
                 ));
             }
@@ -164,18 +166,18 @@ impl Mounts {
     /// Shows a path for reading that was shown for writing, and says whether anything can still write there.
     pub(crate) fn narrow(&mut self, path: &str, file: bool) -> Result<Proof, MountError> {
         let before = self.granted.get(path).copied().ok_or_else(|| not_granted(path))?;
-        let shape = self.view.below(path);
-        let source = Source::open(path, Access::ReadOnly, &shape)?;
+        let plan = self.view.below(path);
+        let source = Source::open(path, MountAccess::ReadOnly, &plan)?;
         source.check_kind(path, file)?;
         if source.identity != before.identity {
             let message = format!("`{path}` is not what was granted any more");
-            return Err(MountError::refused(Refusal::Kind, message));
+            return Err(MountError::refused(MountRefusal::Kind, message));
         }
         let granted =
-            Granted { access: Access::ReadOnly, mount_id: source.mount_id, identity: source.identity };
+            Granted { access: MountAccess::ReadOnly, mount_id: source.mount_id, identity: source.identity };
         let proof = self.change(path, Some(before.mount_id), Some(source))?;
         self.granted.insert(path.to_owned(), granted);
-        self.masks.put(path, &shape);
+        self.masks.put(path, &plan);
         Ok(proof.unwrap_or(Proof::Held))
     }
 
@@ -205,13 +207,13 @@ impl Mounts {
         let comes = new.as_ref().map(|new| new.mount_id);
         let others = self.granted.values().map(|granted| granted.mount_id).filter(|id| Some(*id) != old);
         let granted = others.chain(comes).collect();
-        let new = new.map(|new| (Incoming { path: path.to_owned(), kind: new.kind }, new.tree));
+        let new = new.map(|new| (NewMount { path: path.to_owned(), kind: new.kind }, new.tree));
         let (new, tree) = new.unzip();
         // What lies on another grant goes back onto that.
         let lies_on_root = !self.granted.keys().chain(self.fixed.keys()).any(|above| is_below(path, above));
         let under = if comes.is_none() { self.under.remove(path).filter(|_| lies_on_root) } else { None };
         let change = Change {
-            old: old.map(|mount_id| Placed { path: path.to_owned(), mount_id }),
+            old: old.map(|mount_id| MountedPath { path: path.to_owned(), mount_id }),
             new,
             carried: self.directly_below(path),
             made: self.made.clone(),
@@ -225,9 +227,9 @@ impl Mounts {
         Ok(outcome.let_go.map(|let_go| self.account(path, comes, let_go)))
     }
 
-    /// What is known of a mount that was at `path`, and of those that were there before it. What is still shown there by another
+    /// The knowledge of a mount that was at `path`, and of those that were there before it. What is still shown there by another
     /// one is not taken away until that is.
-    fn account(&mut self, path: &str, comes: Option<u64>, let_go: LetGo) -> Proof {
+    fn account(&mut self, path: &str, comes: Option<u64>, let_go: UnmountOutcome) -> Proof {
         let held_before = self.loose.remove(path);
         let Some(instead) = let_go.instead else {
             return if held_before { Proof::Held } else { let_go.proof };
@@ -242,12 +244,12 @@ impl Mounts {
     }
 
     /// The mounts below `path` with no other between; what lies on them moves with them.
-    fn directly_below(&self, path: &str) -> Vec<Placed> {
+    fn directly_below(&self, path: &str) -> Vec<MountedPath> {
         let granted = self.granted.iter().map(|(path, granted)| (path, granted.mount_id));
         let all = self.fixed.iter().map(|(path, id)| (path, *id)).chain(granted);
-        let mut below: Vec<Placed> = all
+        let mut below: Vec<MountedPath> = all
             .filter(|(other, _)| is_below(other, path))
-            .map(|(path, mount_id)| Placed { path: path.clone(), mount_id })
+            .map(|(path, mount_id)| MountedPath { path: path.clone(), mount_id })
             .collect();
         let paths: Vec<String> = below.iter().map(|placed| placed.path.clone()).collect();
         below.retain(|placed| !paths.iter().any(|between| is_below(&placed.path, between)));
@@ -257,7 +259,7 @@ impl Mounts {
     fn check_path(&self, path: &str) -> Result<(), MountError> {
         if !is_normal(path) {
             return Err(MountError::refused(
-                Refusal::BadPath,
+                MountRefusal::BadPath,
                 format!(
                     "`{}` is not an absolute path without `.`, `..` or doubled slashes",
                     path.escape_default()
@@ -267,7 +269,7 @@ impl Mounts {
         let kernels = ["/proc", "/sys", "/dev"].iter().any(|own| path == *own || is_below(path, own));
         if kernels || self.fixed.contains_key(path) {
             return Err(MountError::refused(
-                Refusal::Reserved,
+                MountRefusal::Reserved,
                 format!("`{path}` belongs to the sandbox itself and cannot be granted"),
             ));
         }
@@ -276,17 +278,17 @@ impl Mounts {
 }
 
 fn not_granted(path: &str) -> MountError {
-    MountError::refused(Refusal::NotGranted, format!("`{path}` is not granted"))
+    MountError::refused(MountRefusal::NotGranted, format!("`{path}` is not granted"))
 }
 
 impl MountError {
-    fn refused(code: Refusal, message: String) -> Self {
+    fn refused(code: MountRefusal, message: String) -> Self {
         Self::Refused { code, message }
     }
 
     /// A refusal of the kernel that has no better name.
     fn kernel(doing: &str, path: &str, error: impl Into<io::Error>) -> Self {
         let error = error.into();
-        Self::refused(Refusal::Kernel, format!("{doing} `{path}` failed: {error}"))
+        Self::refused(MountRefusal::Kernel, format!("{doing} `{path}` failed: {error}"))
     }
 }

@@ -11,14 +11,14 @@ use rustix::{
 };
 use serde::{Deserialize, Serialize};
 
-/// What can be granted.
+/// The kinds of file that can be granted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Kind {
     Directory,
     File,
 }
 
-/// Which file it is, whatever its name.
+/// The identity of a file, whatever its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Identity {
     pub(crate) device: u64,
@@ -58,12 +58,12 @@ pub(crate) fn mount_id(place: impl AsFd) -> Result<u64, Errno> {
     Ok(statx(place, "", AtFlags::EMPTY_PATH, StatxFlags::MNT_ID)?.stx_mnt_id)
 }
 
-/// True if `path` lies strictly below `above`.
+/// True when `path` lies strictly below `above`.
 pub(crate) fn is_below(path: &str, above: &str) -> bool {
     path.strip_prefix(above).is_some_and(|rest| rest.starts_with('/'))
 }
 
-/// True if `path` is `above` or lies below it.
+/// True when `path` is `above` or lies below it.
 pub(crate) fn is_at_or_below(path: &str, above: &str) -> bool {
     path == above || is_below(path, above)
 }

@@ -31,7 +31,7 @@ pub fn program(args: impl Iterator<Item = String>) -> ExitCode {
     }
 }
 
-/// What ssh's `ProxyCommand` is, inside a sandbox with a proxy.
+/// The program that is ssh's `ProxyCommand`, inside a sandbox with a proxy.
 fn connect(target: &[String]) -> ExitCode {
     let said = match target {
         [host, port] => {

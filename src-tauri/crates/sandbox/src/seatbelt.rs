@@ -1,4 +1,5 @@
-//! The sandbox of macOS as a value: a Seatbelt profile, and what is passed to it.
+//! The sandbox of macOS as a value: a Seatbelt profile, and what is passed to it. Nothing runs it yet: on macOS no sandbox is
+//! launched, and elsewhere only its tests are built.
 //!
 //! - INVARIANT: no path and no word of a [`Spec`] is part of the profile's text. Each is a parameter, so that no name can
 //!   change what the profile says.
@@ -8,7 +9,7 @@
 
 mod rules;
 
-use crate::spec::{Network, Spec, SpecError};
+use crate::spec::{NetworkAccess, Spec, SpecError};
 use rules::Rules;
 
 /// A profile and its parameters.
@@ -16,11 +17,11 @@ use rules::Rules;
 pub struct Seatbelt {
     /// The text of the profile, the same for all paths.
     pub profile: String,
-    /// What `(param "NAME")` stands for in it.
+    /// The values that `(param "NAME")` stands for in it.
     pub parameters: Vec<(String, String)>,
 }
 
-/// What every program needs to run at all: itself, what it starts, a few devices, and facts about the machine.
+/// The rules that every program needs to run at all: itself, what it starts, a few devices, and facts about the machine.
 const BASE: &str = r#"(version 1)
 (deny default)
 (allow process-exec process-fork)
@@ -59,7 +60,7 @@ impl Seatbelt {
         let mut rules = Rules::new(BASE);
         rules.view(&spec.view, &spec.mounts);
         rules.close(&spec.closed);
-        if spec.network == Network::Proxied {
+        if spec.network == NetworkAccess::Proxied {
             rules.proxy(proxy_port);
         }
         Ok(rules.finish())
@@ -80,14 +81,14 @@ impl Seatbelt {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spec::{Access, Mount, View};
+    use crate::spec::{Mount, MountAccess, View};
 
     #[test]
     fn roots_show_the_system_and_what_is_granted() {
         let spec = Spec {
             mounts: vec![
-                Mount::new("/Users/u/notes", Access::ReadOnly),
-                Mount::new("/Users/u/work", Access::ReadWrite),
+                Mount::new("/Users/u/notes", MountAccess::ReadOnly),
+                Mount::new("/Users/u/work", MountAccess::ReadWrite),
             ],
             ..spec(View::Roots { session_dir: "/Users/u/ic/s".into(), programs: vec!["/opt/srv".into()] })
         };
@@ -177,7 +178,7 @@ mod tests {
         let view = || View::Roots { session_dir: "/s".into(), programs: vec![] };
         let without = Seatbelt::of(&spec(view()), 4711).unwrap();
         assert!(!without.profile.contains("network"), "{}", without.profile);
-        let with = Seatbelt::of(&Spec { network: Network::Proxied, ..spec(view()) }, 4711).unwrap();
+        let with = Seatbelt::of(&Spec { network: NetworkAccess::Proxied, ..spec(view()) }, 4711).unwrap();
         let rule =
             "(allow network-outbound (remote tcp (string-append \"localhost:\" (param \"PROXY_PORT\"))))\n";
         assert_eq!(with.profile, format!("{}{rule}", without.profile));
@@ -186,7 +187,7 @@ mod tests {
 
     #[test]
     fn what_is_closed_is_not_written_whatever_is_granted_around_it() {
-        let mounts = vec![Mount::new("/p", Access::ReadWrite)];
+        let mounts = vec![Mount::new("/p", MountAccess::ReadWrite)];
         let spec = Spec { mounts, ..spec(View::Roots { session_dir: "/s".into(), programs: vec![] }) };
         let open = Seatbelt::of(&spec, 0).unwrap();
         let closed = Seatbelt::of(&Spec { closed: vec!["/p/.git/hooks".into()], ..spec }, 0).unwrap();

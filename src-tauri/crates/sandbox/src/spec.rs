@@ -19,7 +19,7 @@ pub struct Spec {
     /// The working directory inside; the session sandbox directory when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
-    /// What the server sees of the file system.
+    /// The view of the file system that the server has.
     pub view: View,
     /// Granted paths mounted before the server starts, in this order.
     #[serde(default)]
@@ -30,15 +30,15 @@ pub struct Spec {
     /// The same, where every folder on the way to it also stays where it is.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kept: Vec<String>,
-    /// What of the network it reaches.
+    /// The network that it reaches.
     #[serde(default)]
-    pub network: Network,
-    /// True if it may use unix sockets: those whose paths the view shows. Without it there are none but pairs.
+    pub network: NetworkAccess,
+    /// True when it may use unix sockets: those whose paths the view shows. Without it there are none but pairs.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unix_sockets: bool,
     /// Resource limits of every process in the sandbox.
     #[serde(default)]
-    pub limits: Limits,
+    pub limits: ResourceLimits,
     /// The directory with what outlives a sandbox ([`autostart`](crate::autostart)): one private directory for all sandboxes
     /// of a user, which is made if it is not there, and is hidden in the sandbox. Only the user may be able to make it, so it
     /// does not belong where everybody can.
@@ -48,7 +48,7 @@ pub struct Spec {
     pub allow_root: bool,
 }
 
-/// What of the file system is there before any grant.
+/// The file system as it is before any grant.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "camelCase", deny_unknown_fields)]
 pub enum View {
@@ -67,16 +67,16 @@ pub enum View {
         /// The session sandbox directory, writable at its own path.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         session_dir: Option<String>,
-        /// What cannot be read: a directory is empty and closed, a file cannot be opened.
+        /// The paths that cannot be read: a directory is empty and closed, a file cannot be opened.
         #[serde(default)]
         deny_read: Vec<String>,
-        /// What can be read all the same inside of what is denied.
+        /// The paths that can be read all the same inside of what is denied.
         #[serde(default)]
         allow_read: Vec<String>,
-        /// What can be written, too. What does not exist is left out.
+        /// The paths that can be written, too. One that does not exist is left out.
         #[serde(default)]
         allow_write: Vec<String>,
-        /// What cannot be written inside of what is writable.
+        /// The paths that cannot be written inside of what is writable.
         #[serde(default)]
         deny_write: Vec<String>,
         /// A `/tmp` of its own instead of the host's, read-only.
@@ -89,10 +89,10 @@ fn yes() -> bool {
     true
 }
 
-/// What of the network a sandbox reaches. It has a network namespace of its own in any case.
+/// The network that a sandbox reaches. It has a network namespace of its own in any case.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Network {
+pub enum NetworkAccess {
     /// Its own loopback and nothing else.
     #[default]
     None,
@@ -108,11 +108,11 @@ pub const PROXY_PORT: u16 = 3128;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Mount {
-    /// The place where it is on the host and in the sandbox alike.
+    /// The path on the host and in the sandbox alike.
     pub path: String,
-    /// What the sandbox may do with it.
-    pub access: Access,
-    /// True if it is given as a file: a folder that stands there is not it, and is refused.
+    /// The access that the sandbox has.
+    pub access: MountAccess,
+    /// True when it is given as a file: a folder that stands there is not it, and is refused.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub file: bool,
     /// Paths at or below it that are not to be written although it is; each exists, or closes nothing.
@@ -121,15 +121,15 @@ pub struct Mount {
     /// The same, where every folder on the way to it also stays where it is.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kept: Vec<String>,
-    /// True if an answer of the person named this very path: then it is written although it is closed itself.
+    /// True when an answer of the person named this very path: then it is written although it is closed itself.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub named: bool,
 }
 
-/// What a mount lets the sandbox do.
+/// The access that a mount gives the sandbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Access {
+pub enum MountAccess {
     /// Look, do not touch: writes fail with `EROFS`.
     ReadOnly,
     /// Whatever the person's own rights allow.
@@ -137,10 +137,10 @@ pub enum Access {
 }
 
 /// Resource limits; `None` leaves the launcher's own. Which are in force, and by what, is told by
-/// [`Event::Limited`](crate::Event::Limited).
+/// [`SandboxEvent::Limited`](crate::SandboxEvent::Limited).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-pub struct Limits {
+pub struct ResourceLimits {
     /// Memory in bytes: of all processes together where there is a control group to be had, of each process otherwise.
     pub memory: Option<u64>,
     /// Processor time in percent of one processor, all processes together; needs a control group.
@@ -156,7 +156,7 @@ pub struct Limits {
     pub tmp_size: Option<u64>,
 }
 
-impl Default for Limits {
+impl Default for ResourceLimits {
     /// Generous enough for node with its worker threads and a compiler or two.
     fn default() -> Self {
         Self {
@@ -170,7 +170,7 @@ impl Default for Limits {
     }
 }
 
-/// Why a [`Spec`] cannot be carried out as written.
+/// The reasons why a [`Spec`] cannot be carried out as written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SpecError {
     /// There is no program to run.
@@ -217,7 +217,7 @@ impl Spec {
         }
     }
 
-    /// The place where the server starts.
+    /// The folder that the server starts in.
     pub fn working_dir(&self) -> &str {
         let session_dir = match &self.view {
             View::Roots { session_dir, .. } => Some(session_dir),
@@ -242,7 +242,7 @@ impl View {
         }
     }
 
-    /// True if there is a `/tmp` that only the sandbox has.
+    /// True when there is a `/tmp` that only the sandbox has.
     #[cfg(target_os = "linux")]
     pub(crate) fn has_own_tmp(&self) -> bool {
         match self {
@@ -262,7 +262,7 @@ impl View {
     }
 }
 
-/// True if `path` is absolute, normal and not the root itself.
+/// True when `path` is absolute, normal and not the root itself.
 pub(crate) fn is_normal(path: &str) -> bool {
     let Some(rest) = path.strip_prefix('/') else { return false };
     !path.contains('\0') && rest.split('/').all(|name| !matches!(name, "" | "." | ".."))
@@ -284,7 +284,7 @@ mod tests {
     fn each_fault_is_named() {
         assert_eq!(spec().validate(), Ok(()));
         assert_eq!(Spec { argv: vec![], ..spec() }.validate(), Err(SpecError::NoProgram));
-        let mounts = vec![Mount::new("/a/../b", Access::ReadOnly)];
+        let mounts = vec![Mount::new("/a/../b", MountAccess::ReadOnly)];
         assert_eq!(Spec { mounts, ..spec() }.validate(), Err(SpecError::Path("/a/../b".into())));
         assert_eq!(
             Spec { state_dir: "state".into(), ..spec() }.validate(),
@@ -348,11 +348,11 @@ mod tests {
             cwd: None,
             view: View::Roots { session_dir: "/s".into(), programs: vec![] },
             mounts: vec![],
-            network: Network::None,
+            network: NetworkAccess::None,
             unix_sockets: false,
             closed: vec![],
             kept: vec![],
-            limits: Limits::default(),
+            limits: ResourceLimits::default(),
             state_dir: "/state".into(),
             allow_root: false,
         }

@@ -30,22 +30,21 @@ use rustix::{
 };
 
 pub(crate) use bwrap::find_bwrap;
-pub(crate) use terminal::{Foreground, NAME, run_in_foreground};
+pub(crate) use terminal::{ForegroundCommand, NAME, run_in_foreground};
 
 use self::{
-    bwrap::{Bwrap, take_streams},
+    bwrap::{Bwrap, InheritedDescriptors, take_streams},
     lines::{Lines, say},
     owner::Owner,
-    start::{Given, start},
+    start::start,
 };
 
 use crate::{
-    cgroup::Controlled,
-    control::{Answer, ControlOp, ControlReply, ControlRequest, Event, Refusal},
+    cgroup::CgroupLimits,
+    control::{ControlAnswer, ControlOp, ControlReply, ControlRequest, MountRefusal, SandboxEvent},
     enter::{FAILED, NONE},
-    masks::Restored,
-    mounts::{MountError, Mounts},
-    shape::LayoutError,
+    mount_plan::LayoutError,
+    mounts::{MountError, Mounts, RestoredMask},
     spec::{Spec, SpecError},
     sys::{self, signals::Signals},
 };
@@ -53,7 +52,7 @@ use crate::{
 /// After so long without news, what was only needed to start is given back.
 const QUIET: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 
-/// Why a server was not started.
+/// The reasons why a server is not started.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum StartError {
     #[error(transparent)]
@@ -98,24 +97,24 @@ pub(crate) fn run(args: &[String]) -> ExitCode {
     };
     let (Ok(egress), Ok(group)) = (taken(egress), door(group)) else { return ExitCode::from(2) };
     let control = UnixStream::from(control);
-    let owner = Owner::Control(&control);
+    let owner: &dyn Owner = &control;
     let started = ordered(parent, File::from(spec)).and_then(|spec| {
         let closed = spec.closed.clone();
-        let given = Given { streams: take_streams()?, egress, group };
-        start(Some(parent), &spec, &owner, given, |_| Ok(closed))
+        let given = InheritedDescriptors { streams: take_streams()?, egress, group };
+        start(Some(parent), &spec, owner, given, |_| Ok(closed))
     });
     let (mut bwrap, mut mounts) = match started {
         Ok(started) => started,
         Err(error) => {
             // Nobody may be listening any more; the exit status says the same.
-            let _ = owner.say(&Event::Failed { reason: error.to_string() });
+            let _ = owner.say(&SandboxEvent::Failed { reason: error.to_string() });
             return ExitCode::from(FAILED);
         }
     };
     let end = converse(&mut bwrap, &mut mounts, &control);
     let status = end.unwrap_or_else(|_| bwrap.kill());
     // A launcher that is gone needs no word.
-    let _ = say(&control, &Event::Exited { status });
+    let _ = say(&control, &SandboxEvent::Exited { status });
     exit_code(status)
 }
 
@@ -125,7 +124,7 @@ fn taken(number: &str) -> io::Result<Option<OwnedFd>> {
 }
 
 /// The door of a control group, and its limits.
-fn door(group: &[String]) -> io::Result<Option<(OwnedFd, Controlled)>> {
+fn door(group: &[String]) -> io::Result<Option<(OwnedFd, CgroupLimits)>> {
     match group {
         [] => Ok(None),
         [door, controlled] => {
@@ -135,7 +134,7 @@ fn door(group: &[String]) -> io::Result<Option<(OwnedFd, Controlled)>> {
     }
 }
 
-/// What the launcher wants.
+/// The specification that the launcher hands over.
 fn ordered(parent: Pid, mut spec: File) -> Result<Spec, StartError> {
     sys::process::bind_to_parent(parent).map_err(io::Error::from)?;
     sys::process::close_on_exec_from(3).map_err(io::Error::from)?;
@@ -180,7 +179,7 @@ fn converse(bwrap: &mut Bwrap, mounts: &mut Mounts, control: &UnixStream) -> io:
             // Before the answer, which says that all is as it should be.
             restore(mounts, control)?;
             say(control, &reply)?;
-            if matches!(reply.answer, Answer::Closing | Answer::Broken { .. }) {
+            if matches!(reply.answer, ControlAnswer::Closing | ControlAnswer::Broken { .. }) {
                 return Ok(bwrap.kill());
             }
         }
@@ -192,7 +191,7 @@ fn restore(mounts: &mut Mounts, control: &UnixStream) -> io::Result<()> {
     mounts
         .restore_masks()?
         .into_iter()
-        .try_for_each(|Restored { path, hidden }| say(control, &Event::Uncovered { path, hidden }))
+        .try_for_each(|RestoredMask { path, hidden }| say(control, &SandboxEvent::Uncovered { path, hidden }))
 }
 
 /// Waits until one of them has something, and tells whether it has, or the time is over.
@@ -208,25 +207,27 @@ fn answer(line: &str, mounts: &mut Mounts) -> ControlReply {
     let request: ControlRequest = match serde_json::from_str(line) {
         Ok(request) => request,
         Err(error) => {
-            let answer =
-                Answer::Refused { code: Refusal::BadRequest, message: format!("not a request: {error}") };
+            let answer = ControlAnswer::Refused {
+                code: MountRefusal::BadRequest,
+                message: format!("not a request: {error}"),
+            };
             return ControlReply { id: 0, answer };
         }
     };
     let done = match request.op {
-        ControlOp::Add(mount) => mounts.add(&mount).map(|()| Answer::Added),
+        ControlOp::Add(mount) => mounts.add(&mount).map(|()| ControlAnswer::Added),
         ControlOp::Narrow { path, file } => {
-            mounts.narrow(&path, file).map(|proof| Answer::Narrowed { proof })
+            mounts.narrow(&path, file).map(|proof| ControlAnswer::Narrowed { proof })
         }
-        ControlOp::Remove { path } => mounts.remove(&path).map(|proof| Answer::Removed { proof }),
-        ControlOp::List => Ok(Answer::Mounts { mounts: mounts.list() }),
-        ControlOp::Check => Ok(Answer::Checked),
-        ControlOp::Shutdown => Ok(Answer::Closing),
+        ControlOp::Remove { path } => mounts.remove(&path).map(|proof| ControlAnswer::Removed { proof }),
+        ControlOp::List => Ok(ControlAnswer::Mounts { mounts: mounts.list() }),
+        ControlOp::Check => Ok(ControlAnswer::Checked),
+        ControlOp::Shutdown => Ok(ControlAnswer::Closing),
     };
     let answer = match done {
         Ok(answer) => answer,
-        Err(MountError::Refused { code, message }) => Answer::Refused { code, message },
-        Err(MountError::Broken(message)) => Answer::Broken { message },
+        Err(MountError::Refused { code, message }) => ControlAnswer::Refused { code, message },
+        Err(MountError::Broken(message)) => ControlAnswer::Broken { message },
     };
     ControlReply { id: request.id, answer }
 }

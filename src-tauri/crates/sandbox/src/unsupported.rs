@@ -25,7 +25,7 @@ pub struct Launched {
     pub pid: u32,
     /// Kills the sandbox.
     pub kill: KillHandle,
-    /// The place where the proxy's listener comes from.
+    /// The source of the proxy's listener.
     pub egress: Option<Egress>,
 }
 
@@ -58,7 +58,7 @@ impl KillHandle {
     }
 }
 
-/// The outcome of a supervisor.
+/// The end of a supervisor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ended {
     /// The server's exit status (128 + signal), when the supervisor ended by itself.
@@ -67,17 +67,17 @@ pub struct Ended {
     pub signal: Option<i32>,
 }
 
-/// What this machine can do.
+/// The ability of this machine to make sandboxes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Availability {
-    /// True if a sandbox was launched just now.
+    /// True when a sandbox was launched just now.
     pub usable: bool,
-    /// What is missing, one sentence each.
+    /// The things that are missing, one sentence each.
     pub missing: Vec<String>,
     /// The command a person can run to get what is missing, where there is one.
     pub fix_command: Option<String>,
-    /// What works, but not as well as it should.
+    /// The things that work, but not as well as they should.
     pub warnings: Vec<String>,
 }
 

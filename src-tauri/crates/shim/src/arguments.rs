@@ -4,16 +4,16 @@ use std::ffi::OsString;
 
 /// What was asked for on the command line.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Command {
+pub enum Invocation {
     /// Open a session.
-    Run(Wanted),
+    Run(ShimOptions),
     /// Print this and stop.
     Say(String),
 }
 
 /// The session wanted.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Wanted {
+pub struct ShimOptions {
     /// Name of the server in `mcp-servers.json`.
     pub server: Option<String>,
     /// The person's name for this entry.
@@ -25,8 +25,8 @@ const USAGE: &str = "usage: ironcurtain-shim [--server NAME] [--label TEXT]\n\n\
     Every tool call goes through IronCurtain, which must be running or able to start.";
 
 /// Reads the command line; the error is a sentence for the person.
-pub fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Command, String> {
-    let mut wanted = Wanted::default();
+pub fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Invocation, String> {
+    let mut wanted = ShimOptions::default();
     let mut arguments =
         arguments.map(|a| a.into_string().map_err(|a| format!("`{}` is not UTF-8", a.display())));
     while let Some(argument) = arguments.next() {
@@ -34,9 +34,9 @@ pub fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Command, Strin
         let slot = match argument.as_str() {
             "--server" => &mut wanted.server,
             "--label" => &mut wanted.label,
-            "--help" | "-h" => return Ok(Command::Say(USAGE.to_owned())),
+            "--help" | "-h" => return Ok(Invocation::Say(USAGE.to_owned())),
             "--version" | "-V" => {
-                return Ok(Command::Say(format!("ironcurtain-shim {}", env!("CARGO_PKG_VERSION"))));
+                return Ok(Invocation::Say(format!("ironcurtain-shim {}", env!("CARGO_PKG_VERSION"))));
             }
             other => return Err(format!("unknown argument `{other}`\n{USAGE}")),
         };
@@ -45,22 +45,22 @@ pub fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Command, Strin
             return Err(format!("`{argument}` was given twice"));
         }
     }
-    Ok(Command::Run(wanted))
+    Ok(Invocation::Run(wanted))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn parsed(line: &[&str]) -> Result<Command, String> {
+    fn parsed(line: &[&str]) -> Result<Invocation, String> {
         parse(line.iter().map(OsString::from))
     }
 
     #[test]
     fn names_a_server_and_a_label() {
-        let wanted = Wanted { server: Some("filesystem".into()), label: Some("Work".into()) };
-        assert_eq!(parsed(&["--server", "filesystem", "--label", "Work"]), Ok(Command::Run(wanted)));
-        assert_eq!(parsed(&[]), Ok(Command::Run(Wanted::default())));
+        let wanted = ShimOptions { server: Some("filesystem".into()), label: Some("Work".into()) };
+        assert_eq!(parsed(&["--server", "filesystem", "--label", "Work"]), Ok(Invocation::Run(wanted)));
+        assert_eq!(parsed(&[]), Ok(Invocation::Run(ShimOptions::default())));
     }
 
     #[test]

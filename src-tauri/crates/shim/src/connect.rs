@@ -1,7 +1,7 @@
 //! Finding the daemon, starting it when none runs, and greeting it.
 
 use ironcurtain_paths::OwnProgram;
-use ironcurtain_protocol::{Hello, Sockets, Stdio};
+use ironcurtain_protocol::{Hello, Sockets, StdioMode};
 use rustix::fs::OFlags;
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -36,7 +36,7 @@ pub fn to_daemon() -> Result<UnixStream, String> {
 }
 
 /// Sends the greeting, and standard input and output with it when they are handed over.
-pub fn greet(stream: &UnixStream, hello: &Hello, stdio: Stdio) -> io::Result<()> {
+pub fn greet(stream: &UnixStream, hello: &Hello, stdio: StdioMode) -> io::Result<()> {
     let mut line = serde_json::to_vec(hello)?;
     line.push(b'\n');
     // Descriptors are refused while more than this of them are on their way, of any program of the user (`unix(7)`).
@@ -47,7 +47,7 @@ pub fn greet(stream: &UnixStream, hello: &Hello, stdio: Stdio) -> io::Result<()>
     let descriptors = [stdin.as_fd(), stdout.as_fd()];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
     let mut ancillary = SendAncillaryBuffer::new(&mut space);
-    if stdio == Stdio::HandedOver && !ancillary.push(SendAncillaryMessage::ScmRights(&descriptors)) {
+    if stdio == StdioMode::HandedOver && !ancillary.push(SendAncillaryMessage::ScmRights(&descriptors)) {
         return Err(io::Error::other("no room for two descriptors"));
     }
     let sent = rustix::net::sendmsg(stream, &[IoSlice::new(&line)], &mut ancillary, SendFlags::NOSIGNAL)?;

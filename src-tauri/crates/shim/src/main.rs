@@ -10,16 +10,16 @@ mod connect;
 mod refuse;
 mod relay;
 
-use arguments::Command;
-use ironcurtain_protocol::{Hello, Purpose, ShimHello, Stdio, VERSION, Welcome, read_frame};
+use arguments::Invocation;
+use ironcurtain_protocol::{Hello, Purpose, ShimHello, StdioMode, VERSION, Welcome, read_frame};
 use std::io::{self, Write};
 use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     match arguments::parse(std::env::args_os().skip(1)) {
-        Ok(Command::Run(wanted)) => run(wanted.server, wanted.label),
-        Ok(Command::Say(text)) => {
+        Ok(Invocation::Run(wanted)) => run(wanted.server, wanted.label),
+        Ok(Invocation::Say(text)) => {
             // Nobody is left to tell if this fails.
             let _ = writeln!(io::stdout(), "{text}");
             ExitCode::SUCCESS
@@ -33,14 +33,14 @@ fn main() -> ExitCode {
 
 fn run(server: Option<String>, label: Option<String>) -> ExitCode {
     match open_session(server, label) {
-        Ok((stream, Stdio::HandedOver)) => relay::wait(&stream),
-        Ok((stream, Stdio::Relayed)) => relay::copy(stream),
+        Ok((stream, StdioMode::HandedOver)) => relay::wait(&stream),
+        Ok((stream, StdioMode::Relayed)) => relay::copy(stream),
         Err(problem) => refuse::answer_first_request(&problem),
     }
 }
 
 /// Connects, says hello and waits for the welcome. The error is a sentence for a person.
-fn open_session(server: Option<String>, label: Option<String>) -> Result<(UnixStream, Stdio), String> {
+fn open_session(server: Option<String>, label: Option<String>) -> Result<(UnixStream, StdioMode), String> {
     let stream = connect::to_daemon()?;
     let stdio = relay::how();
     let hello = Hello { version: VERSION, purpose: Purpose::Session(ShimHello { server, label, stdio }) };

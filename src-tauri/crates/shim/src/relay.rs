@@ -2,7 +2,7 @@
 
 use crate::connect::can_be_handed_over;
 use crate::refuse;
-use ironcurtain_protocol::{Note, Stdio, read_frame};
+use ironcurtain_protocol::{QuestionNote, StdioMode, read_frame};
 use std::collections::BTreeSet;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::Shutdown;
@@ -10,11 +10,11 @@ use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
 use std::thread;
 
-/// The way in which this process's standard input and output can reach the daemon.
-pub fn how() -> Stdio {
+/// How this process's standard input and output can reach the daemon.
+pub fn how() -> StdioMode {
     let both =
         cfg!(target_os = "linux") && can_be_handed_over(io::stdin()) && can_be_handed_over(io::stdout());
-    if both { Stdio::HandedOver } else { Stdio::Relayed }
+    if both { StdioMode::HandedOver } else { StdioMode::Relayed }
 }
 
 /// Lets go of standard input, and waits until the daemon ends the session.
@@ -35,10 +35,10 @@ pub fn wait(stream: &UnixStream) -> ExitCode {
 fn follow(mut notes: impl BufRead) -> BTreeSet<String> {
     let mut asking = BTreeSet::new();
     // Any end of the notes is the end of the session.
-    while let Ok(note) = read_frame::<Note>(&mut notes) {
+    while let Ok(note) = read_frame::<QuestionNote>(&mut notes) {
         match note {
-            Note::Asking { request } => asking.insert(request),
-            Note::Settled { request } => asking.remove(&request),
+            QuestionNote::Asking { request } => asking.insert(request),
+            QuestionNote::Settled { request } => asking.remove(&request),
         };
     }
     asking

@@ -12,7 +12,7 @@ use ironcurtain_egress::{
     BoxFuture, ConnectionEvent, ConnectionVerdict, Connections, HostRules, Proxy, ProxyLimits, Record,
     SystemResolver, serve,
 };
-use ironcurtain_sandbox::{KillHandle, Launched, Network, Spec, launch};
+use ironcurtain_sandbox::{KillHandle, Launched, NetworkAccess, Spec, launch};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -94,7 +94,7 @@ impl Stage<'_> {
             cwd: Some(job.cwd.to_str().ok_or("its folder is not UTF-8")?.to_owned()),
             view: self.around.view(&Profile::default(), FileView::HostRead, program)?,
             mounts: vec![],
-            network: if job.rules.is_closed() { Network::None } else { Network::Proxied },
+            network: if job.rules.is_closed() { NetworkAccess::None } else { NetworkAccess::Proxied },
             unix_sockets: false,
             // What lies in a package is in no folder of the person's.
             closed: vec![],

@@ -2,7 +2,7 @@
 
 use crate::figures::{Row, Sample};
 use anyhow::{Context, ensure};
-use ironcurtain_sandbox::{Limits, Network, Spec, View, launch};
+use ironcurtain_sandbox::{NetworkAccess, ResourceLimits, Spec, View, launch};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -37,11 +37,11 @@ pub fn sandbox_launch(base: &Path, starts: usize) -> anyhow::Result<Vec<Row>> {
         cwd: None,
         view: View::Roots { session_dir: text(&session)?, programs: vec![] },
         mounts: vec![],
-        network: Network::None,
+        network: NetworkAccess::None,
         unix_sockets: false,
         closed: vec![],
         kept: vec![],
-        limits: Limits::default(),
+        limits: ResourceLimits::default(),
         state_dir: text(&base.join("state"))?,
         allow_root: true,
     };

@@ -42,6 +42,13 @@ impl Server {
         let network = self.sandbox.settings()?.network.as_ref();
         Some(network.map_or(&[], |network| &network.allowed_domains))
     }
+
+    /// Its command line, for people.
+    #[must_use]
+    pub fn command_line(&self) -> String {
+        let words = std::iter::once(&self.command).chain(&self.args);
+        words.map(String::as_str).collect::<Vec<_>>().join(" ")
+    }
 }
 
 /// All configured servers, by name.

@@ -7,11 +7,11 @@
 use super::consequence::{Deeds, Told, told};
 use super::offers::{THIS_CALL, Wanted, call_sentence, offers, opened_beside};
 use super::preview::{Previewed, preview};
+use super::principal::{Principal, shown_client};
 use super::{Question, Target, beyond, host, visible};
 use crate::grants::GrantLimits;
 use crate::resolve::FoundPaths;
 use ironcurtain_policy::{Escalation, PendingApproval, ResolvedCall, Role};
-use ironcurtain_protocol::ClientView;
 use serde_json::Value;
 use std::time::Duration;
 
@@ -27,16 +27,8 @@ const MOST_ARGUMENTS: usize = 50;
 pub struct Asking<'a> {
     /// Question id.
     pub id: String,
-    /// Session id.
-    pub session: &'a str,
-    /// Who asks.
-    pub client: &'a ClientView,
-    /// The server's name.
-    pub server: &'a str,
-    /// Its command line.
-    pub server_command: &'a str,
-    /// Whether it is sandboxed.
-    pub sandboxed: bool,
+    /// Who asks, of which server.
+    pub principal: &'a Principal,
     /// The tool.
     pub tool: &'a str,
     /// The judge's word.
@@ -59,9 +51,9 @@ pub fn build(asking: Asking<'_>) -> Question {
     let wanted = asking.wanted;
     let values = &asking.escalation.values;
     let only_once = wanted.len() != values.len() || values.iter().any(PendingApproval::is_about_a_start);
-    let client = shown_client(asking.client);
+    let client = shown_client(&asking.principal.client_view());
     let mut offers = offers(&client.name, wanted, only_once, asking.limits);
-    offers.extend(host::standing(&client.name, &visible::line(asking.server), asking.hosts));
+    offers.extend(host::standing(&client.name, &visible::line(&asking.principal.server), asking.hosts));
     let arguments = asking.escalation.call.transport_arguments();
     // What is written elsewhere than to a file is told as any other argument is.
     let writes = asking.escalation.call.values(Role::WritePath).next().is_some();
@@ -82,17 +74,17 @@ pub fn build(asking: Asking<'_>) -> Question {
     let worst = beyond::worst_reason(asking.escalation);
     let mut also = beyond::runs_later(&asking.escalation.call, asking.limits.home);
     // Without a sandbox everything is open as it is.
-    if asking.sandboxed {
+    if asking.principal.sandboxed {
         also.extend(opened_beside(wanted, asking.limits.home));
     }
     also.extend(beyond::other_reasons(asking.escalation, worst));
     Question {
         also,
         id: asking.id,
-        session: asking.session.to_owned(),
-        server: visible::line(asking.server),
-        server_command: visible::line(asking.server_command),
-        sandboxed: asking.sandboxed,
+        session: asking.principal.session.clone(),
+        server: visible::line(&asking.principal.server),
+        server_command: visible::line(&asking.principal.server_command),
+        sandboxed: asking.principal.sandboxed,
         tool: Some(visible::line(asking.tool)),
         with: beside(&told, preview.as_ref(), &asking.escalation.call),
         consequences: told.lines,
@@ -104,23 +96,6 @@ pub fn build(asking: Asking<'_>) -> Question {
         client,
         deadline: asking.deadline,
     }
-}
-
-/// A client as people are shown it.
-pub(crate) fn shown_client(client: &ClientView) -> ClientView {
-    let line = |text: &Option<String>| text.as_deref().map(visible::line);
-    let path = |text: &Option<String>| text.as_deref().map(visible::path);
-    let mut shown = client.clone();
-    shown.name = visible::head(&visible::line(&client.name), 80);
-    shown.exe = path(&client.exe);
-    shown.cwd = path(&client.cwd);
-    shown.says_it_is = line(&client.says_it_is).map(|t| visible::head(&t, 80));
-    shown.label = line(&client.label).map(|t| visible::head(&t, 80));
-    for process in &mut shown.chain {
-        process.name = visible::line(&process.name);
-        process.exe = path(&process.exe);
-    }
-    shown
 }
 
 /// The first of some arguments, each cut to so many characters, and how many more there are.

@@ -1,10 +1,9 @@
 //! Hosts: the question about one that a server wants to reach by itself, and the offer of those that a call names. Pure.
 
-use super::build::shown_client;
 use super::offers::{STANDING, joined};
+use super::principal::{Principal, shown_client};
 use super::{Consequence, Lifetime, Offer, Piece, Question, Reach, Verb, visible};
 use ironcurtain_egress::HostPort;
-use ironcurtain_protocol::ClientView;
 use std::time::Duration;
 
 /// What asks, where a call has a rule of the policy.
@@ -15,15 +14,9 @@ pub const RULE: &str = "network.askUnknown";
 pub struct AskingHost<'a> {
     /// Question id.
     pub id: String,
-    /// Session id.
-    pub session: &'a str,
-    /// Whose session it is.
-    pub client: &'a ClientView,
-    /// The server that wants to reach it.
-    pub server: &'a str,
-    /// Its command line.
-    pub server_command: &'a str,
-    /// The place where it wants to go.
+    /// The server that wants to reach it, on behalf of whom.
+    pub principal: &'a Principal,
+    /// Where it wants to go.
     pub target: &'a HostPort,
     /// The time for which the question waits.
     pub deadline: Duration,
@@ -32,8 +25,8 @@ pub struct AskingHost<'a> {
 /// The question.
 #[must_use]
 pub fn build(asking: AskingHost<'_>) -> Question {
-    let client = shown_client(asking.client);
-    let server = visible::line(asking.server);
+    let client = shown_client(&asking.principal.client_view());
+    let server = visible::line(&asking.principal.server);
     let target = visible::line(&asking.target.to_string());
     let hosts = std::slice::from_ref(asking.target);
     let mut offers: Vec<Offer> = standing(&client.name, &server, hosts).into_iter().collect();
@@ -42,8 +35,8 @@ pub fn build(asking: AskingHost<'_>) -> Question {
     }
     Question {
         id: asking.id,
-        session: asking.session.to_owned(),
-        server_command: visible::line(asking.server_command),
+        session: asking.principal.session.clone(),
+        server_command: visible::line(&asking.principal.server_command),
         // A server without a sandbox has no proxy that could ask.
         sandboxed: true,
         tool: None,
@@ -89,15 +82,21 @@ pub fn standing(client: &str, server: &str, hosts: &[HostPort]) -> Option<Offer>
 mod tests {
     use super::super::tests::question;
     use super::*;
+    use crate::identity::Client;
+    use std::sync::Arc;
 
     #[test]
     fn a_question_about_a_host_names_it_and_says_who_would_reach_it() {
         let got = build(AskingHost {
             id: "q".into(),
-            session: "s",
-            client: &question("q").client,
-            server: "fetch",
-            server_command: "npx fetch",
+            principal: &Principal {
+                session: "s".into(),
+                client: Client { key: "k".into(), view: question("q").client },
+                says_it_is: Arc::default(),
+                server: "fetch".into(),
+                server_command: "npx fetch".into(),
+                sandboxed: true,
+            },
             target: &HostPort::parse("B\u{fc}cher.example:443", None).unwrap(),
             deadline: Duration::from_secs(45),
         });

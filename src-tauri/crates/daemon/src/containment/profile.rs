@@ -9,7 +9,7 @@ use crate::home::Home;
 use crate::mounts::Need;
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::{Annotations, Category, ProtectedPaths, Role};
-use ironcurtain_sandbox::{Limits, View};
+use ironcurtain_sandbox::{ResourceLimits, View};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -231,11 +231,11 @@ fn own_files(program: &str) -> &str {
 
 /// The limits of an entry, and the defaults where it says nothing.
 #[must_use]
-pub fn limits(wanted: &LimitSettings) -> Limits {
+pub fn limits(wanted: &LimitSettings) -> ResourceLimits {
     const MIB: u64 = 1 << 20;
-    let default = Limits::default();
+    let default = ResourceLimits::default();
     let bytes = |mib: Option<u64>| mib.map(|mib| mib.saturating_mul(MIB));
-    Limits {
+    ResourceLimits {
         memory: bytes(wanted.memory_mib).or(default.memory),
         cpu: wanted.cpu_percent.or(default.cpu),
         processes: wanted.processes.or(default.processes),

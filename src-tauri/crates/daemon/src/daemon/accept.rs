@@ -8,7 +8,7 @@ use crate::listener::{ClientStdio, Listener, Peer};
 use crate::services::Services;
 use crate::session::Session;
 use ironcurtain_audit::{CallResult, Entry, Event};
-use ironcurtain_protocol::{Purpose, RefusalCode, ShimHello, Stdio as StdioKind};
+use ironcurtain_protocol::{Purpose, RefusalCode, ShimHello, StdioMode};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinSet;
@@ -98,8 +98,8 @@ async fn serve_session(state: Arc<DaemonState>, mut peer: Peer, shim: ShimHello)
         }
     };
     let stdio = match shim.stdio {
-        StdioKind::HandedOver => peer.take_stdio().map(Some),
-        StdioKind::Relayed => Ok(None),
+        StdioMode::HandedOver => peer.take_stdio().map(Some),
+        StdioMode::Relayed => Ok(None),
     };
     let stdio = match stdio {
         Ok(stdio) => stdio,

@@ -6,7 +6,7 @@
 
 use super::caller::Caller;
 use super::reach::ReachableHosts;
-use crate::consent::{AskingHost, Lifetime, Offer, Outcome, build_host, grants_of};
+use crate::consent::{AskingHost, ExchangeError, Lifetime, build_host};
 use crate::grants::Granted;
 use ironcurtain_audit::{Event, PolicyDecision};
 use ironcurtain_egress::{AskHost, BoxFuture, HostAnswer, HostDecision, HostPort, HostRules};
@@ -42,54 +42,50 @@ impl HostAsker {
 impl AskHost for HostAsker {
     fn ask(&self, target: HostPort) -> BoxFuture<'static, HostAnswer> {
         let asking = self.0.clone();
-        Box::pin(async move { asking.ask(&target).await.unwrap_or_else(|why| HostAnswer::No { why }) })
+        Box::pin(async move { asking.ask(&target).await })
     }
 }
 
 impl Asking {
-    /// The answer; the error is why there was none, for the agent.
-    async fn ask(&self, target: &HostPort) -> Result<HostAnswer, String> {
+    /// The answer. Without one it is no, and the program that wanted to go there is told why.
+    async fn ask(&self, target: &HostPort) -> HostAnswer {
         if let Some(why) = self.said_no(target) {
-            return Ok(HostAnswer::No { why });
+            return HostAnswer::No { why };
         }
-        let _place = self.places.acquire().await.map_err(|e| e.to_string())?;
+        // Closing it is nobody's business.
+        let _place = self.places.acquire().await;
         if self.is_allowed(target) {
-            return Ok(HostAnswer::Granted);
+            return HostAnswer::Granted;
         }
-        let (services, client) = (&self.caller.services, self.caller.client_view());
-        let id = crate::clock::random_name().map_err(|e| format!("no question could be made: {e}"))?;
-        let question = build_host(AskingHost {
-            id: id.clone(),
-            session: &self.caller.session,
-            client: &client,
-            server: &self.caller.server.name,
-            server_command: &self.caller.command(),
-            target,
-            deadline: services.config.question_deadline(),
-        });
-        let offers = question.offers.clone();
-        let mut entry = self.caller.entry(Event::Question, "a question was put to the person", target);
-        entry.policy_decision = Some(PolicyDecision::escalate(&question.rule, &question.reason));
-        entry.question_id = Some(id.clone());
-        services.audit.record(entry).await.map_err(|e| e.to_string())?;
-        services.changed();
-        let asked = Instant::now();
-        let outcome = services.broker.ask(question, self.settled(target)).await;
-        services.changed();
-        self.answered(target, &id, &outcome, asked).await?;
-        match outcome {
-            Outcome::Allowed { lifetime: Lifetime::Once, .. } => Ok(HostAnswer::Once),
-            Outcome::Allowed { offer, lifetime } => {
-                let offer = offers.get(offer).ok_or("the answer names no offer")?;
-                self.grant(target, offer, lifetime, &id).await?;
-                Ok(HostAnswer::Granted)
-            }
-            Outcome::Settled => Ok(HostAnswer::Granted),
-            refused
-            @ (Outcome::Denied(_) | Outcome::Unavailable(_) | Outcome::Closed | Outcome::TimedOut) => {
-                let why = why(&refused, services.config.question_deadline_seconds);
+        self.put(target).await.unwrap_or_else(|problem| {
+            let why = problem.to_string();
+            if matches!(problem, ExchangeError::NotApproved(_)) {
                 self.note_no(target, &why);
-                Ok(HostAnswer::No { why })
+            }
+            HostAnswer::No { why }
+        })
+    }
+
+    /// Puts the question, and grants what is allowed for longer than once.
+    async fn put(&self, target: &HostPort) -> Result<HostAnswer, ExchangeError> {
+        let caller = &self.caller;
+        let principal = &caller.principal;
+        let exchange = caller.services.exchange(principal);
+        let question = build_host(AskingHost {
+            id: exchange.name()?,
+            principal,
+            target,
+            deadline: caller.services.config.question_deadline(),
+        });
+        let mut entry = caller.entry(Event::Question, "a question was put to the person", target);
+        entry.policy_decision = Some(PolicyDecision::escalate(&question.rule, &question.reason));
+        match exchange.ask(question, entry, self.settled(target)).await? {
+            None => Ok(HostAnswer::Granted),
+            Some(approval) if approval.lifetime == Lifetime::Once => Ok(HostAnswer::Once),
+            Some(approval) => {
+                exchange.grant(&approval, vec![Granted::Host(target.clone())]).await?;
+                caller.publish_rules(&self.reach);
+                Ok(HostAnswer::Granted)
             }
         }
     }
@@ -104,46 +100,6 @@ impl Asking {
 
     fn is_allowed(&self, target: &HostPort) -> bool {
         allow(&self.reach.rules().borrow(), target)
-    }
-
-    async fn grant(
-        &self,
-        target: &HostPort,
-        offer: &Offer,
-        lifetime: Lifetime,
-        question: &str,
-    ) -> Result<(), String> {
-        let (services, when) = (&self.caller.services, (lifetime, crate::clock::now_ms()));
-        let (what, provenance) = (vec![Granted::Host(target.clone())], format!("question {question}"));
-        let subject = self.caller.subject();
-        let grants = grants_of(what, &subject, when, &provenance, crate::clock::random_name)
-            .map_err(|e| format!("no grant could be made: {e}"))?;
-        for grant in &grants {
-            let summary = format!("{}, {}", offer.sentence, lifetime.words());
-            let mut entry = self.caller.entry(Event::Grant, summary, target);
-            entry.grant_id = Some(grant.id.clone());
-            entry.question_id = Some(question.to_owned());
-            services.audit.record(entry).await.map_err(|e| e.to_string())?;
-        }
-        services.grants.add(grants).await.map_err(|e| format!("the grant could not be kept: {e}"))?;
-        self.caller.publish_rules(&self.reach);
-        services.changed();
-        Ok(())
-    }
-
-    async fn answered(
-        &self,
-        target: &HostPort,
-        question: &str,
-        outcome: &Outcome,
-        asked: Instant,
-    ) -> Result<(), String> {
-        let end = outcome.on_record();
-        let mut entry = self.caller.entry(Event::Answer, format!("the question ended: {end}"), target);
-        entry.escalation_result = Some(end);
-        entry.question_id = Some(question.to_owned());
-        entry.human_ms = Some(u64::try_from(asked.elapsed().as_millis()).unwrap_or(u64::MAX));
-        self.caller.services.audit.record(entry).await.map(|_| ()).map_err(|e| e.to_string())
     }
 
     /// The no that still holds.
@@ -161,16 +117,4 @@ impl Asking {
 
 fn allow(rules: &HostRules, target: &HostPort) -> bool {
     matches!(rules.judge(target), HostDecision::Allow { .. })
-}
-
-/// Why it was not allowed, for the program that wanted to go there.
-fn why(outcome: &Outcome, seconds: u64) -> String {
-    match outcome {
-        Outcome::Denied(Some(note)) => format!("the user denied it and says: {note}"),
-        Outcome::Denied(None) => "the user denied it".to_owned(),
-        Outcome::Unavailable(why) => why.clone(),
-        Outcome::Closed => "the question was closed without an answer".to_owned(),
-        Outcome::TimedOut => format!("the user did not answer within {seconds} s"),
-        Outcome::Allowed { .. } | Outcome::Settled => "it changed while it was asked about".to_owned(),
-    }
 }

@@ -4,7 +4,7 @@
 //!   also when the conversation was given up before. Dropping it has the sandbox end.
 
 use crate::autostart::Look;
-use ironcurtain_sandbox::{Answer, ControlOp, ControlRequest, Event, FromSupervisor};
+use ironcurtain_sandbox::{ControlAnswer, ControlOp, ControlRequest, FromSupervisor, SandboxEvent};
 use std::collections::VecDeque;
 use std::io;
 use std::time::Duration;
@@ -28,7 +28,7 @@ pub struct SupervisorControl {
     lines: Lines,
     write: tokio::net::unix::OwnedWriteHalf,
     next: u64,
-    events: VecDeque<Event>,
+    events: VecDeque<SandboxEvent>,
     look: Option<Look>,
     /// What the person is told of masks that were lost, and made again.
     uncovered: Vec<Uncovered>,
@@ -84,22 +84,22 @@ impl SupervisorControl {
                 },
             };
             match event {
-                Event::Started => return Ok(()),
-                Event::Failed { reason } => return Err(reason),
-                Event::Exited { status } => return Err(format!("it ended with status {status}")),
-                Event::Uncovered { path, hidden } => self.uncovered.push(Uncovered { path, hidden }),
-                Event::Limited { .. } => {}
+                SandboxEvent::Started => return Ok(()),
+                SandboxEvent::Failed { reason } => return Err(reason),
+                SandboxEvent::Exited { status } => return Err(format!("it ended with status {status}")),
+                SandboxEvent::Uncovered { path, hidden } => self.uncovered.push(Uncovered { path, hidden }),
+                SandboxEvent::Limited { .. } => {}
             }
         }
     }
 
     /// Asks for one thing and waits for the answer; the error is that of the conversation, which is over then.
-    pub(crate) async fn ask(&mut self, op: ControlOp) -> Result<Answer, String> {
+    pub(crate) async fn ask(&mut self, op: ControlOp) -> Result<ControlAnswer, String> {
         let late = |_| format!("the sandbox supervisor did not answer within {} s", ANSWER_BOUND.as_secs());
         tokio::time::timeout(ANSWER_BOUND, self.exchange(op)).await.map_err(late)?
     }
 
-    async fn exchange(&mut self, op: ControlOp) -> Result<Answer, String> {
+    async fn exchange(&mut self, op: ControlOp) -> Result<ControlAnswer, String> {
         self.next += 1;
         let id = self.next;
         let mut line = serde_json::to_vec(&ControlRequest { id, op }).map_err(|e| e.to_string())?;
@@ -125,14 +125,14 @@ impl SupervisorControl {
                 },
             };
             match event {
-                Event::Exited { status } => {
+                SandboxEvent::Exited { status } => {
                     // That was its last word, and nothing runs there any more.
                     self.lines.0 = None;
                     self.look = None;
                     return Some(status);
                 }
-                Event::Uncovered { path, hidden } => self.uncovered.push(Uncovered { path, hidden }),
-                Event::Started | Event::Failed { .. } | Event::Limited { .. } => {}
+                SandboxEvent::Uncovered { path, hidden } => self.uncovered.push(Uncovered { path, hidden }),
+                SandboxEvent::Started | SandboxEvent::Failed { .. } | SandboxEvent::Limited { .. } => {}
             }
         }
     }
@@ -145,11 +145,14 @@ impl SupervisorControl {
     /// The masks that were lost since this was asked last, as far as it has been heard.
     pub(crate) fn uncovered(&mut self) -> Vec<Uncovered> {
         let (lost, rest): (Vec<_>, Vec<_>) =
-            self.events.drain(..).partition(|event| matches!(event, Event::Uncovered { .. }));
+            self.events.drain(..).partition(|event| matches!(event, SandboxEvent::Uncovered { .. }));
         self.events = rest.into();
         let lost = lost.into_iter().filter_map(|event| match event {
-            Event::Uncovered { path, hidden } => Some(Uncovered { path, hidden }),
-            Event::Started | Event::Failed { .. } | Event::Limited { .. } | Event::Exited { .. } => None,
+            SandboxEvent::Uncovered { path, hidden } => Some(Uncovered { path, hidden }),
+            SandboxEvent::Started
+            | SandboxEvent::Failed { .. }
+            | SandboxEvent::Limited { .. }
+            | SandboxEvent::Exited { .. } => None,
         });
         std::mem::take(&mut self.uncovered).into_iter().chain(lost).collect()
     }
@@ -195,7 +198,7 @@ mod tests {
     use std::os::unix::net::UnixStream as Stream;
     use tokio_util::task::TaskTracker;
 
-    fn say(supervisor: &mut Stream, event: &Event) {
+    fn say(supervisor: &mut Stream, event: &SandboxEvent) {
         let mut line = serde_json::to_vec(event).unwrap();
         line.push(b'\n');
         supervisor.write_all(&line).unwrap();
@@ -216,10 +219,10 @@ mod tests {
             }
             sandboxes.close();
             let done = tokio::spawn(async move { sandboxes.wait().await });
-            say(&mut supervisor, &Event::Uncovered { path: "/p/.envrc".into(), hidden: false });
+            say(&mut supervisor, &SandboxEvent::Uncovered { path: "/p/.envrc".into(), hidden: false });
             tokio::task::yield_now().await;
             assert!(!done.is_finished());
-            say(&mut supervisor, &Event::Exited { status: 3 });
+            say(&mut supervisor, &SandboxEvent::Exited { status: 3 });
             if let Some(control) = &mut control {
                 assert_eq!(control.exit().await, Some(3));
                 let lost = Uncovered { path: "/p/.envrc".into(), hidden: false };

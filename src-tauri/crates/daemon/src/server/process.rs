@@ -15,7 +15,7 @@ use crate::network::{ServerNetwork, Serving};
 use crate::packages::{FolderLock, PackageError};
 use crate::wire::{Input, Output};
 use ironcurtain_paths::CanonicalPath;
-use ironcurtain_sandbox::{Access, Bound, KillHandle, Mount};
+use ironcurtain_sandbox::{BoundChild, KillHandle, Mount, MountAccess};
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
@@ -225,7 +225,7 @@ async fn run(containment: &Containment, start: Start<'_>) -> Result<Process, Str
 
 /// As the sandbox wants it, with these paths closed in it.
 pub(super) fn mount(need: &Need, closed: Vec<String>) -> Mount {
-    let access = if need.writable { Access::ReadWrite } else { Access::ReadOnly };
+    let access = if need.writable { MountAccess::ReadWrite } else { MountAccess::ReadOnly };
     let mount = Mount { named: need.named, ..Mount::new(need.path.as_str(), access).closing(closed) };
     if need.file { mount.of_file() } else { mount }
 }
@@ -237,7 +237,7 @@ async fn bound(
 ) -> Result<Process, String> {
     let program = PathBuf::from(command.get_program());
     let started = tokio::task::spawn_blocking(move || ironcurtain_sandbox::spawn_bound(command)).await;
-    let Bound { stdin, stdout, stderr, pid, hold: held } = started
+    let BoundChild { stdin, stdout, stderr, pid, hold: held } = started
         .map_err(|e| e.to_string())?
         .map_err(|e| format!("`{}` cannot be started: {e}", program.display()))?;
     process(pid, [stdin, stdout, stderr], hold(held))

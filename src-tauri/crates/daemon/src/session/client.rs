@@ -146,7 +146,7 @@ async fn initialize(session: &Arc<Session>, ticket: Ticket, params: Option<&RawV
     if session.greeted.swap(true, Ordering::Relaxed) {
         return session.fail(&ticket, ErrorCode::INVALID_REQUEST, "the session is initialized already").await;
     }
-    *session.says_it_is.lock().unwrap_or_else(PoisonError::into_inner) = greeting.says_it_is;
+    *session.principal.says_it_is.lock().unwrap_or_else(PoisonError::into_inner) = greeting.says_it_is;
     session.client_takes.send_replace(greeting.takes);
     session.services.changed();
     match session.server.connection().await {

@@ -5,7 +5,7 @@
 
 use super::Session;
 use crate::consent::{Lifetime, Target, Wanted};
-use crate::grants::{Files, GrantSubject, Granted, StandingGrant};
+use crate::grants::{Files, Granted, StandingGrant};
 use ironcurtain_audit::Event;
 use ironcurtain_policy::{AccessSet, GrantKind};
 use std::collections::BTreeMap;
@@ -103,12 +103,7 @@ impl Session {
         let grant = |what| {
             Ok(StandingGrant {
                 id: crate::clock::random_name()?,
-                subject: GrantSubject {
-                    client: self.client.key.clone(),
-                    client_name: self.client.view.name.clone(),
-                    server: self.config.name.clone(),
-                    session: Some(self.id.clone()),
-                },
+                subject: self.principal.subject(),
                 what,
                 lifetime: Lifetime::Once,
                 expires_ms: Some(created_ms.saturating_add(length)),
@@ -148,6 +143,7 @@ pub(super) fn opened(wanted: &Wanted) -> Granted {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::grants::GrantSubject;
     use ironcurtain_paths::CanonicalPath;
     use tokio::time::Instant;
 

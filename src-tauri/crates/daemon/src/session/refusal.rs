@@ -1,40 +1,72 @@
-//! What an agent is told when a call does not happen: why, in words it can act on.
+//! Why a call does not happen, in words that the agent can act on.
 
-use crate::consent::Outcome;
+use crate::consent::{ExchangeError, NotApproved};
+use crate::server::ServerError;
+use ironcurtain_audit::AuditError;
 use ironcurtain_policy::Denial;
 use rmcp::model::ContentBlock;
 use serde_json::{Value, json};
 
-/// A tool result that says no, as every revision with a handshake knows it.
-pub(super) fn result(text: String) -> Value {
-    json!({ "content": [ContentBlock::text(text)], "isError": true })
+/// Why a call does not happen.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum CallRefusal {
+    /// The policy denies it.
+    #[error("DENIED: {} (rule `{}`). Asking again will not change this.", .0.reason, .0.rule)]
+    Denied(Denial),
+    /// Nobody said yes.
+    #[error("DENIED: {}", said(.0))]
+    NotApproved(NotApproved),
+    /// It could not be asked about, or what was allowed could not be kept.
+    #[error("DENIED: {0}")]
+    Exchange(ExchangeError),
+    /// It cannot be put on record.
+    #[error("DENIED: {0}")]
+    Audit(#[from] AuditError),
+    /// It cannot be written.
+    #[error("DENIED: {0}")]
+    Unwritable(#[from] serde_json::Error),
+    /// What was allowed is not what it would be now.
+    #[error(
+        "DENIED: what the call names, or what is granted, changed before the server got it. The same call can be tried again."
+    )]
+    Changed,
+    /// Every answer was about something else by the time it came.
+    #[error("DENIED: what the call names kept changing while it was asked about.")]
+    KeptChanging,
+    /// The server cannot take it.
+    #[error("The call was allowed, but {0}.")]
+    Server(#[from] ServerError),
 }
 
-/// The policy refuses.
-pub(super) fn denied(denial: &Denial) -> String {
-    format!("DENIED: {} (rule `{}`). Asking again will not change this.", denial.reason, denial.rule)
-}
-
-/// The person did not allow it.
-pub(super) fn unanswered(outcome: &Outcome, seconds: u64) -> String {
-    match outcome {
-        Outcome::Denied(Some(note)) => format!("DENIED: the user denied this call and says: {note}"),
-        Outcome::Denied(None) => "DENIED: the user denied this call.".to_owned(),
-        Outcome::Unavailable(why) => format!("DENIED: {why}."),
-        Outcome::Closed => {
-            "DENIED: the question was closed without an answer. The same call can be tried again.".to_owned()
-        }
-        Outcome::TimedOut => format!(
-            "DENIED: the user did not answer within {seconds} s. The same call can be tried again when they are back."
-        ),
-        Outcome::Allowed { .. } | Outcome::Settled => {
-            "DENIED: the call changed while it was asked about.".to_owned()
+impl From<ExchangeError> for CallRefusal {
+    fn from(problem: ExchangeError) -> Self {
+        match problem {
+            ExchangeError::NotApproved(why) => Self::NotApproved(why),
+            other @ (ExchangeError::NoQuestion(_)
+            | ExchangeError::NoOffer
+            | ExchangeError::Audit(_)
+            | ExchangeError::NoGrant(_)
+            | ExchangeError::NotKept(_)) => Self::Exchange(other),
         }
     }
 }
 
-/// What was allowed is not what it would be now.
-pub(super) fn changed() -> String {
-    "DENIED: what the call names, or what is granted, changed before the server got it. The same call can be tried again."
-        .to_owned()
+impl CallRefusal {
+    /// A tool result that says it, as every revision with a handshake knows it.
+    pub(super) fn result(&self) -> Value {
+        json!({ "content": [ContentBlock::text(self.to_string())], "isError": true })
+    }
+}
+
+/// The words to the agent, who may try again where nobody said no.
+fn said(why: &NotApproved) -> String {
+    match why {
+        NotApproved::DeniedWithNote(note) => format!("the user denied this call and says: {note}"),
+        NotApproved::Denied => "the user denied this call.".to_owned(),
+        NotApproved::Unavailable(why) => format!("{why}."),
+        NotApproved::Closed => format!("{why}. The same call can be tried again."),
+        NotApproved::TimedOut { .. } => {
+            format!("{why}. The same call can be tried again when they are back.")
+        }
+    }
 }

@@ -16,10 +16,10 @@ use std::task::{Context, Poll};
 use tokio::net::TcpStream;
 use tokio::task::AbortHandle;
 
-/// What is answered.
+/// The body of an answer.
 pub(super) type Body = BoxBody<Bytes, hyper::Error>;
 
-/// The place where a request wants to go: its URL, which its `Host` must not contradict.
+/// The target of a request: its URL, which its `Host` must not contradict.
 pub(super) fn target(request: &Request<Incoming>) -> Result<HostPort, ConnectionRefusal> {
     let uri = request.uri();
     if uri.scheme() != Some(&Scheme::HTTP) {

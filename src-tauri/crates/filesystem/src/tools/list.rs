@@ -6,7 +6,7 @@ use super::Call;
 use super::arguments::Arguments;
 use super::collate;
 use crate::error::ToolError;
-use crate::place::Place;
+use crate::resolved_path::ResolvedPath;
 
 /// One entry of a directory.
 pub(super) struct Entry {
@@ -39,7 +39,7 @@ pub(super) fn entries(directory: &Dir) -> std::io::Result<Vec<Entry>> {
 }
 
 /// Opens a directory to list it.
-pub(super) fn open(place: &Place) -> Result<Dir, ToolError> {
+pub(super) fn open(place: &ResolvedPath) -> Result<Dir, ToolError> {
     place.open_dir().map_err(|error| ToolError::io(error, "scandir", place.path()))
 }
 
@@ -77,12 +77,12 @@ pub(super) fn sizes(arguments: &Arguments<'_>, call: &Call<'_>) -> Result<String
     Ok(lines.join("\n"))
 }
 
-fn listed(place: &Place) -> Result<Vec<Entry>, ToolError> {
+fn listed(place: &ResolvedPath) -> Result<Vec<Entry>, ToolError> {
     entries(&open(place)?).map_err(|error| ToolError::io(error, "scandir", place.path()))
 }
 
 /// The size of an entry; 0 when it cannot be told, as for a link that leads out.
-fn size(entry: &Entry, place: &Place, call: &Call<'_>) -> u64 {
+fn size(entry: &Entry, place: &ResolvedPath, call: &Call<'_>) -> u64 {
     if entry.is_link {
         let target = place.path().join(&entry.file_name);
         let target = target.to_str().and_then(|target| call.resolve(target).ok());

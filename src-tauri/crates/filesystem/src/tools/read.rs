@@ -9,7 +9,7 @@ use super::Call;
 use super::arguments::Arguments;
 use crate::error::ToolError;
 use crate::files::{self, TEXT_LIMIT};
-use crate::place::Place;
+use crate::resolved_path::ResolvedPath;
 
 const CHUNK: usize = 64 * 1024;
 
@@ -51,7 +51,7 @@ pub(super) fn multiple(arguments: &Arguments<'_>, call: &Call<'_>) -> Result<Str
 }
 
 /// The first lines, joined by line feeds, without the last one's.
-fn head_of(place: &Place, lines: f64, call: &Call<'_>) -> Result<String, ToolError> {
+fn head_of(place: &ResolvedPath, lines: f64, call: &Call<'_>) -> Result<String, ToolError> {
     let mut file = files::open(place)?;
     let mut left = count(lines);
     let mut text = Vec::new();
@@ -83,7 +83,7 @@ fn head_of(place: &Place, lines: f64, call: &Call<'_>) -> Result<String, ToolErr
 
 /// The last lines, joined by line feeds. What follows the last line feed counts as a line, even
 /// when it is empty, as it does for the reference.
-fn tail_of(place: &Place, lines: f64, call: &Call<'_>) -> Result<String, ToolError> {
+fn tail_of(place: &ResolvedPath, lines: f64, call: &Call<'_>) -> Result<String, ToolError> {
     let mut file = files::open(place)?;
     let wanted = count(lines);
     let fail = |error| ToolError::io(error, "read", place.path());
@@ -111,7 +111,7 @@ fn tail_of(place: &Place, lines: f64, call: &Call<'_>) -> Result<String, ToolErr
     Ok(all.get(skipped..).unwrap_or_default().join("\n"))
 }
 
-fn fill<'b>(file: &mut File, buffer: &'b mut [u8], place: &Place) -> Result<&'b [u8], ToolError> {
+fn fill<'b>(file: &mut File, buffer: &'b mut [u8], place: &ResolvedPath) -> Result<&'b [u8], ToolError> {
     loop {
         match file.read(buffer) {
             Ok(read) => return Ok(buffer.get(..read).unwrap_or_default()),

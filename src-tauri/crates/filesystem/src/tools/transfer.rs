@@ -15,7 +15,7 @@ use cap_std::fs::Dir;
 use super::Call;
 use super::arguments::Arguments;
 use crate::error::ToolError;
-use crate::place::Place;
+use crate::resolved_path::ResolvedPath;
 
 pub(super) fn move_file(arguments: &Arguments<'_>, call: &Call<'_>) -> Result<String, ToolError> {
     let (source, destination) = (arguments.text("source")?, arguments.text("destination")?);
@@ -43,7 +43,7 @@ impl From<io::Error> for Failure {
     }
 }
 
-fn transfer(from: &Place, to: &Place, call: &Call<'_>) -> Result<(), Failure> {
+fn transfer(from: &ResolvedPath, to: &ResolvedPath, call: &Call<'_>) -> Result<(), Failure> {
     if to.metadata().is_ok() {
         return Err(io::Error::from(io::ErrorKind::AlreadyExists).into());
     }

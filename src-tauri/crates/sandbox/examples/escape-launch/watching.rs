@@ -8,7 +8,7 @@ use std::{
 };
 
 use ironcurtain_sandbox::{
-    Access, Spec, View,
+    MountAccess, Spec, View,
     autostart::{Finding, Rules, Watcher},
 };
 use rustix::event::{PollFd, PollFlags, poll};
@@ -36,7 +36,7 @@ pub(crate) fn watch(spec: &mut Spec, rules: Rules) -> Result<Watched, Box<dyn Er
     for root in roots {
         spec.closed.extend(watcher.open(NAME, &root)?);
     }
-    for mount in spec.mounts.iter_mut().filter(|mount| mount.access == Access::ReadWrite) {
+    for mount in spec.mounts.iter_mut().filter(|mount| mount.access == MountAccess::ReadWrite) {
         mount.closed = watcher.open(NAME, &mount.path)?;
     }
     let (stopped, stop) = io::pipe()?;

@@ -22,9 +22,9 @@ pub(crate) fn act(words: &[&str]) -> Option<Outcome> {
     })
 }
 
-type Answer = Result<i64, Box<dyn std::error::Error>>;
+type ControlAnswer = Result<i64, Box<dyn std::error::Error>>;
 
-fn call(name: &str) -> Answer {
+fn call(name: &str) -> ControlAnswer {
     let own = || -> Result<OwnedFd, Box<dyn std::error::Error>> {
         // SAFETY: makes a descriptor.
         descriptor(unsafe { libc::syscall(libc::SYS_pidfd_open, libc::getpid(), 0) })

@@ -2,8 +2,8 @@
 
 use super::{Fallible, median};
 use ironcurtain_sandbox::{
-    Access, Answer, ControlOp, Event, Limits, Mount, Network, Proof, Spec, View, client::ControlClient,
-    launch,
+    ControlAnswer, ControlOp, Mount, MountAccess, NetworkAccess, Proof, ResourceLimits, SandboxEvent, Spec,
+    View, client::ControlClient, launch,
 };
 use std::{
     path::Path,
@@ -30,28 +30,28 @@ pub(crate) fn measure(program: &str, dir: &Path, rounds: usize) -> Fallible<Live
         cwd: None,
         view: View::Roots { session_dir: folder("session")?, programs: vec![] },
         mounts: vec![],
-        network: Network::None,
+        network: NetworkAccess::None,
         unix_sockets: false,
         closed: vec![],
         kept: vec![],
-        limits: Limits::default(),
+        limits: ResourceLimits::default(),
         state_dir: format!("{}/state", dir.to_str().ok_or("not UTF-8")?),
         allow_root: true,
     };
     let server = launch(&spec, Path::new(program), |_| ())?;
     let mut control = ControlClient::new(server.control, Duration::from_secs(10))?;
-    if control.event()? != Event::Started {
+    if control.event()? != SandboxEvent::Started {
         return Err("it did not start".into());
     }
     let mut removals = Vec::new();
     let add = median(rounds, || {
         let began = Instant::now();
-        let added = control.ask(ControlOp::Add(Mount::new(&granted, Access::ReadOnly)))?;
+        let added = control.ask(ControlOp::Add(Mount::new(&granted, MountAccess::ReadOnly)))?;
         let took = began.elapsed();
         let began = Instant::now();
         let removed = control.ask(ControlOp::Remove { path: granted.clone() })?;
         removals.push(began.elapsed());
-        let expected = (Answer::Added, Answer::Removed { proof: Proof::Proved });
+        let expected = (ControlAnswer::Added, ControlAnswer::Removed { proof: Proof::Proved });
         if (added, removed) == expected { Ok(took) } else { Err("a grant failed".into()) }
     })?;
     let mut removals = removals.into_iter();

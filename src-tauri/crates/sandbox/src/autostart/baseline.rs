@@ -1,7 +1,4 @@
 //! The files that run later as they were when a root became writable.
-//!
-//! - INVARIANT: an inode number alone says nothing, since it is given to another file when the first one is gone. It counts
-//!   together with the time when the file was made, which no program can set.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -12,8 +9,7 @@ use std::{
 };
 
 use rustix::{
-    fs::{AtFlags, CWD, FileType, Mode, OFlags, Statx, StatxFlags, makedev, openat, statx},
-    io::Errno,
+    fs::{CWD, Mode, OFlags, openat},
     time::{ClockId, clock_gettime},
 };
 use serde::{Deserialize, Serialize};
@@ -24,6 +20,7 @@ use super::{
     names::{Judge, Names, Row, config_row, is_git_by_name},
     paths::{above, is_git, join, last},
     raw::{path_text, raw},
+    stamp::{Identity, Stamp},
     walk::{Most, Walk, has_signs, is_entered, open_folder},
 };
 use crate::place::{is_at_or_below, is_below};
@@ -35,54 +32,7 @@ const LONGEST_WALK: Duration = Duration::from_secs(5);
 pub(super) const LONGEST_KEPT: usize = 64 << 10;
 const MOST_KEPT: usize = 4 << 20;
 
-/// One file at one time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Stamp {
-    device: u64,
-    inode: u64,
-    born: Option<(i64, u32)>,
-    size: u64,
-    written: (i64, u32),
-    changed: (i64, u32),
-    pub(super) is_dir: bool,
-    pub(super) is_file: bool,
-}
-
-/// Which file it is, whatever its name and content.
-type Identity = (u64, u64, Option<(i64, u32)>);
-
-impl Stamp {
-    pub(super) fn of(dir: impl rustix::fd::AsFd, name: &str) -> Result<Self, Errno> {
-        let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::EMPTY_PATH | AtFlags::NO_AUTOMOUNT;
-        let about = statx(dir, &*raw(name), flags, StatxFlags::BASIC_STATS | StatxFlags::BTIME)?;
-        Ok(Self::from(&about))
-    }
-
-    fn from(about: &Statx) -> Self {
-        let knows_birth = StatxFlags::from_bits_retain(about.stx_mask).contains(StatxFlags::BTIME);
-        let kind = FileType::from_raw_mode(about.stx_mode.into());
-        Self {
-            device: makedev(about.stx_dev_major, about.stx_dev_minor),
-            inode: about.stx_ino,
-            born: knows_birth.then_some((about.stx_btime.tv_sec, about.stx_btime.tv_nsec)),
-            size: about.stx_size,
-            written: (about.stx_mtime.tv_sec, about.stx_mtime.tv_nsec),
-            changed: (about.stx_ctime.tv_sec, about.stx_ctime.tv_nsec),
-            is_dir: kind.is_dir(),
-            is_file: kind.is_file(),
-        }
-    }
-
-    fn identity(&self) -> Identity {
-        (self.device, self.inode, self.born)
-    }
-
-    pub(super) fn is_same_file(&self, other: &Self) -> bool {
-        self.identity() == other.identity()
-    }
-}
-
-/// The extent to which a file is out of the sandbox's reach.
+/// How far a file is out of the sandbox's reach.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Cover {

@@ -15,7 +15,7 @@ use rustix::{
     io::Errno,
 };
 
-use super::{baseline::Stamp, raw::raw};
+use super::{raw::raw, stamp::Stamp};
 
 /// The time for which git's lock is waited for.
 const PATIENCE: Duration = Duration::from_millis(200);

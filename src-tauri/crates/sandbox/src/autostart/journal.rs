@@ -16,10 +16,7 @@ use std::{
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
-use super::{
-    Finding, Rules,
-    baseline::{Baseline, Stamp},
-};
+use super::{Finding, Rules, baseline::Baseline, stamp::Stamp};
 use crate::state::StateDir;
 
 /// The number of the next journal; none is tried twice.

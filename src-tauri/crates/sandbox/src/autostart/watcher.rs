@@ -7,6 +7,7 @@ mod config;
 mod events;
 mod judging;
 mod looking;
+mod sandbox;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -19,19 +20,20 @@ use std::{
 
 use events::Pending;
 use rustix::fs::CWD;
+use sandbox::{Sandbox, is_in};
 
 use super::{
     Finding, Rules,
-    baseline::{Baseline, Cover, Entry, LONGEST_KEPT, Recording, Stamp, content},
+    baseline::{Baseline, Cover, Entry, LONGEST_KEPT, Recording, content},
     draft, git,
     journal::{Journal, Left},
     led::Led,
-    names::Names,
     paths::{above, last},
     quarantine::begun,
     queue::Queue,
     raw::raw,
     shut::open_shut,
+    stamp::Stamp,
     walk::open_folder,
 };
 use crate::{place::is_at_or_below, state::StateDir};
@@ -40,8 +42,6 @@ use crate::{place::is_at_or_below, state::StateDir};
 const AGAIN: Duration = Duration::from_secs(1);
 /// The number of folders of one root that are watched.
 const MOST_FOLDERS: usize = 8_192;
-/// The number of findings of one sandbox that are told.
-const MOST_TOLD: usize = 1_000;
 
 /// Watches what sandboxes can write.
 #[derive(Debug)]
@@ -70,24 +70,6 @@ impl Done {
     pub fn forget(self) {
         self.0.remove();
     }
-}
-
-#[derive(Debug)]
-struct Sandbox {
-    rules: Rules,
-    names: Names,
-    journal: Journal,
-    roots: BTreeMap<String, Baseline>,
-    named: BTreeSet<String>,
-    hidden: Vec<String>,
-    /// What can run later, by path.
-    left: BTreeMap<String, Finding>,
-    /// To be told by the next reading.
-    waiting: Vec<Finding>,
-    /// The paths, and paths with keys, that were told already.
-    told: BTreeSet<String>,
-    count: usize,
-    uncovered: bool,
 }
 
 impl Watcher {
@@ -367,59 +349,6 @@ impl Watcher {
         self.led.retain(in_root);
         self.contents.retain(|path, _| in_root(path));
     }
-}
-
-impl Sandbox {
-    fn new(rules: Rules, journal: Journal) -> Self {
-        let names = Names::new(&rules);
-        let (roots, left) = (BTreeMap::new(), BTreeMap::new());
-        let (named, told) = (BTreeSet::new(), BTreeSet::new());
-        let (hidden, waiting) = (vec![], vec![]);
-        Self { rules, names, journal, roots, named, hidden, left, waiting, told, count: 0, uncovered: false }
-    }
-
-    /// The roots that a path is in.
-    fn around(&self, path: &str) -> impl Iterator<Item = (&String, &Baseline)> {
-        self.roots.iter().filter(move |(root, _)| is_in(path, root))
-    }
-
-    /// True if anything at or below a path is closed or hidden.
-    fn has_cover_below(&self, path: &str) -> bool {
-        let closed = self.roots.values().flat_map(Baseline::closed);
-        closed.chain(&self.hidden).any(|covered| is_at_or_below(covered, path))
-    }
-
-    /// Lists a file that stays, and has it told by the next reading if it was not before.
-    fn list(&mut self, path: &str, left: Finding) {
-        if self.left.len() >= MOST_TOLD && !self.left.contains_key(path) {
-            // It is one more that is not told.
-            return self.tell(left);
-        }
-        self.left.insert(path.to_owned(), left.clone());
-        if self.is_news(path.to_owned()) {
-            self.tell(left);
-        }
-    }
-
-    /// True if this was not told before, as far as that is remembered.
-    fn is_news(&mut self, what: String) -> bool {
-        self.told.len() < 2 * MOST_TOLD && self.told.insert(what)
-    }
-
-    /// Has something told by the next reading.
-    fn tell(&mut self, finding: Finding) {
-        self.count += 1;
-        if self.count < MOST_TOLD {
-            self.waiting.push(finding);
-        } else if self.count == MOST_TOLD {
-            let reason = "more was found than is told; it was dealt with in the same way".to_owned();
-            self.waiting.push(Finding::Unfinished { reason });
-        }
-    }
-}
-
-fn is_in(path: &str, root: &str) -> bool {
-    root == "/" || is_at_or_below(path, root)
 }
 
 fn is_there(path: &str) -> bool {

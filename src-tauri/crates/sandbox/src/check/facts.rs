@@ -38,7 +38,7 @@ impl Facts {
         }
     }
 
-    /// What is missing, should it not work, and how to get it; the first thing missing has the command.
+    /// The things that are missing, should it not work, and how to get it; the first thing missing has the command.
     pub(super) fn judge(&self) -> Availability {
         let mut missing = Vec::new();
         let mut fixes = Vec::new();

@@ -24,7 +24,7 @@ Exit status 125: the command was not run; 126: it cannot be run; 127: there is n
 ended it.
 ";
 
-/// What was asked for.
+/// The command line, read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Arguments {
     pub(super) task: Task,
@@ -35,7 +35,7 @@ pub(super) struct Arguments {
     pub(super) debug: bool,
 }
 
-/// What is to be done.
+/// The task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Task {
     Help,
@@ -43,7 +43,7 @@ pub(super) enum Task {
     Run(Run),
 }
 
-/// What is to be run.
+/// The program or line to be run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Run {
     /// A line for the shell.
@@ -52,14 +52,14 @@ pub(super) enum Run {
     Program(Vec<String>),
 }
 
-/// Which variables are passed on besides those that always are.
+/// The variables that are passed on besides those that always are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum PassEnv {
     Named(Vec<String>),
     All,
 }
 
-/// What is wrong with the command line.
+/// The mistakes in a command line.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum UsageError {
     #[error("`{0}` is not an option: `--help` lists them")]

@@ -6,10 +6,10 @@ use std::{
     process::ExitCode,
 };
 
-use super::{CommandError, plan::Surroundings};
+use super::{CommandError, plan::CommandContext};
 use crate::{
     check::{Availability, check_with_limits},
-    control::{Enforcement, Event},
+    control::{Enforcement, SandboxEvent},
 };
 
 const USAGE: &str = "\
@@ -20,7 +20,7 @@ The exit status is 0 when it can and 1 when it cannot.
 ";
 
 /// Checks with this program, and says what came of it.
-pub(super) fn say_check(options: &[String]) -> Result<ExitCode, CommandError> {
+pub(super) fn print_check(options: &[String]) -> Result<ExitCode, CommandError> {
     let (mut json, mut allow_root) = (false, false);
     for option in options {
         match option.as_str() {
@@ -29,10 +29,11 @@ pub(super) fn say_check(options: &[String]) -> Result<ExitCode, CommandError> {
             _ => return Ok(usage()),
         }
     }
-    let around = Surroundings::look()?;
+    let around = CommandContext::look()?;
     let (found, limits) = check_with_limits(Path::new(&around.program), &around.state_dir()?, allow_root);
     let text = if json {
-        serde_json::to_string_pretty(&Told { found: &found, limits: &limits }).map_err(io::Error::from)?
+        serde_json::to_string_pretty(&CheckReport { found: &found, limits: &limits })
+            .map_err(io::Error::from)?
             + "\n"
     } else {
         in_words(&found) + &limits.map(limits_in_words).unwrap_or_default()
@@ -43,14 +44,14 @@ pub(super) fn say_check(options: &[String]) -> Result<ExitCode, CommandError> {
 
 /// The verdict with the limits that a sandbox would have.
 #[derive(serde::Serialize)]
-struct Told<'a> {
+struct CheckReport<'a> {
     #[serde(flatten)]
     found: &'a Availability,
-    limits: &'a Option<Event>,
+    limits: &'a Option<SandboxEvent>,
 }
 
-fn limits_in_words(event: Event) -> String {
-    let Event::Limited { memory, cpu, processes } = event else { return String::new() };
+fn limits_in_words(event: SandboxEvent) -> String {
+    let SandboxEvent::Limited { memory, cpu, processes } = event else { return String::new() };
     let line = |what: &str, by| {
         let by = match by {
             Enforcement::Cgroup => "by a control group, for all processes of a sandbox together",
@@ -98,7 +99,7 @@ mod tests {
 
     #[test]
     fn limits_read_well() {
-        let limited = Event::Limited {
+        let limited = SandboxEvent::Limited {
             memory: Enforcement::Process,
             cpu: Enforcement::Unenforced,
             processes: Enforcement::Cgroup,

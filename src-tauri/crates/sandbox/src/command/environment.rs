@@ -22,8 +22,8 @@ const PASSED: [&str; 11] = [
     "USER",
 ];
 
-/// What decides on it.
-pub(super) struct Wanted<'a> {
+/// The values that decide on it.
+pub(super) struct EnvironmentSources<'a> {
     /// Ours.
     pub(super) ours: &'a BTreeMap<String, String>,
     pub(super) pass: &'a PassEnv,
@@ -38,7 +38,7 @@ pub(super) struct Wanted<'a> {
 }
 
 /// The whole environment.
-pub(super) fn environment(wanted: &Wanted<'_>) -> BTreeMap<String, String> {
+pub(super) fn environment(wanted: &EnvironmentSources<'_>) -> BTreeMap<String, String> {
     let is_named = |name: &str| match wanted.pass {
         PassEnv::All => true,
         PassEnv::Named(names) => names.iter().any(|named| named == name),
@@ -96,7 +96,7 @@ mod tests {
         ];
         let ours = ours.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
         let safe_directories = ["/repo".to_owned()];
-        let wanted = Wanted {
+        let wanted = EnvironmentSources {
             ours: &ours,
             pass,
             denied: vec!["OTHER"],

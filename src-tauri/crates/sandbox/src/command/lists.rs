@@ -11,9 +11,9 @@ use super::{
     pattern::is_pattern,
 };
 use crate::{
+    mount_plan::{LayoutError, real},
     place::is_at_or_below,
     settings::{Entry, Settings},
-    shape::{LayoutError, real},
 };
 
 /// The lists, as a view has them.
@@ -27,7 +27,7 @@ pub(super) struct Lists {
     pub(super) notes: Vec<String>,
 }
 
-/// Why an entry is not carried out.
+/// The reasons why an entry is not carried out.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ListError {
     #[error("{key}: `{entry}`: {problem}")]
@@ -39,7 +39,7 @@ pub(super) enum ListError {
 }
 
 impl Lists {
-    /// What the settings come to. `own` are IronCurtain's directories.
+    /// The lists that the settings come to. `own` are IronCurtain's directories.
     pub(super) fn of(settings: &Settings, base: &Base, own: &[PathBuf]) -> Result<Self, ListError> {
         let files = &settings.filesystem;
         let mut lists = Self::default();
@@ -106,7 +106,7 @@ impl Lists {
         Ok(paths)
     }
 
-    /// True if a directory can be seen: of what covers it, the deepest decides.
+    /// True when a directory can be seen: of what covers it, the deepest decides.
     pub(super) fn shows(&self, dir: &str) -> Result<bool, LayoutError> {
         let covers = |path: &String| is_at_or_below(dir, path).then_some(path.len());
         let allowed = self.allow_read.iter().chain(&self.allow_write).filter_map(covers).max();
@@ -118,7 +118,7 @@ impl Lists {
     }
 }
 
-/// What no command reads, in its home and on this machine. Of the kernel's own trees, every sandbox has its own.
+/// The paths that no command reads, in its home and on this machine. Of the kernel's own trees, every sandbox has its own.
 fn always_hidden(home: &str) -> Vec<String> {
     let Ok(home) = CanonicalPath::assume_canonical(home) else { return vec![] };
     let paths = secrets(&home).into_iter().map(|path| path.as_str().to_owned());

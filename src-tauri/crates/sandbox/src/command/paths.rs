@@ -8,7 +8,7 @@ use std::{fs, path::Path};
 use super::pattern::{PatternError, Purpose, expand, is_pattern};
 use crate::{place::is_at_or_below, settings::Entry, spec::is_normal};
 
-/// What an entry is for.
+/// The list that an entry is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum List {
     DenyRead,
@@ -17,7 +17,7 @@ pub(super) enum List {
     DenyWrite,
 }
 
-/// Why an entry is not carried out.
+/// The reasons why an entry is not carried out.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum EntryError {
     #[error(transparent)]
@@ -34,7 +34,7 @@ pub(super) enum EntryError {
     Root(std::io::Error),
 }
 
-/// The place where relative paths and `~` begin.
+/// The folders in which relative paths and `~` begin.
 #[derive(Debug, Clone)]
 pub(super) struct Base {
     pub(super) cwd: String,
@@ -78,7 +78,7 @@ impl Base {
         Ok(paths)
     }
 
-    /// The start of a path, and how it goes on.
+    /// The folder in which a path begins, and the rest of it.
     fn split<'a>(&'a self, path: &'a str) -> (&'a str, &'a str) {
         match path.strip_prefix('~') {
             Some(rest) if rest.is_empty() || rest.starts_with('/') => (&self.home, rest),
@@ -109,7 +109,7 @@ fn normal(path: &str) -> Result<String, EntryError> {
     Ok(format!("/{}", parts.join("/")))
 }
 
-/// What `/` stands for: all that is in it and not the kernel's. Links there lead to what is listed itself.
+/// The paths that `/` stands for: all that is in it and not the kernel's. Links there lead to what is listed itself.
 fn tops() -> Result<Vec<String>, EntryError> {
     let mut tops = Vec::new();
     for entry in fs::read_dir("/").map_err(EntryError::Root)? {

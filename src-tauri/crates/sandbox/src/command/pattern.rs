@@ -14,7 +14,7 @@ use std::{
 /// More than this is no list of paths any more.
 const MOST: usize = 100_000;
 
-/// Why a pattern is not carried out.
+/// The reasons why a pattern is not carried out.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum PatternError {
     #[error("a pattern must begin with a directory that is named, and not be searched for in all of `/`")]
@@ -27,19 +27,19 @@ pub(super) enum PatternError {
     TooMany,
 }
 
-/// What a pattern is expanded for: in doubt, one covers more and the other less.
+/// The purpose that a pattern is expanded for: in doubt, one covers more and the other less.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Purpose {
     Deny,
     Allow,
 }
 
-/// True if a path has the marks of a pattern.
+/// True when a path has the marks of a pattern.
 pub(super) fn is_pattern(path: &str) -> bool {
     path.contains(['*', '?', '[', ']'])
 }
 
-/// What there is that a pattern covers from `base`, a path whose own marks mean nothing, or from `/` where that is empty.
+/// The existing paths that a pattern covers from `base`, a path whose own marks mean nothing, or from `/` where that is empty.
 pub(super) fn expand(base: &str, pattern: &str, purpose: Purpose) -> Result<Vec<PathBuf>, PatternError> {
     if pattern.ends_with('/') {
         return Err(PatternError::Slash);
@@ -114,7 +114,7 @@ impl Search {
     }
 }
 
-/// True if a name is covered by one part of a pattern.
+/// True when a name is covered by one part of a pattern.
 fn matches(pattern: &str, name: &str) -> bool {
     let (pattern, name): (Vec<char>, Vec<char>) = (pattern.chars().collect(), name.chars().collect());
     // Where the last star was met, and what it stood for so far.
@@ -137,7 +137,7 @@ fn matches(pattern: &str, name: &str) -> bool {
     pattern.get(at..).unwrap_or_default().iter().all(|rest| *rest == '*')
 }
 
-/// The part of the pattern that covers one character, if it does.
+/// The length of the pattern that covers one character, if it does.
 fn one(pattern: &[char], character: char) -> Option<usize> {
     match pattern {
         ['?', ..] => Some(1),

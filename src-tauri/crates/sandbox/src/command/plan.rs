@@ -12,45 +12,45 @@ use ironcurtain_egress::{HostRules, RuleError};
 
 use super::{
     arguments::{Arguments, Run},
-    environment::{Wanted, environment},
+    environment::{EnvironmentSources, environment},
     lists::{ListError, Lists},
     paths::Base,
 };
 use crate::{
     autostart::{GitConfig, Mode, Rules as Autostart},
-    orders::{AddressRange, ProxyOrders, RangeError},
     place::is_at_or_below,
+    proxy_config::{AddressRange, ProxyConfig, RangeError},
     settings::Settings,
-    spec::{Limits, Network, Spec, View},
-    supervisor::Foreground,
+    spec::{NetworkAccess, ResourceLimits, Spec, View},
+    supervisor::ForegroundCommand,
 };
 
 /// The variable that puts all of IronCurtain's directories under one.
 const HOME_VARIABLE: &str = "IRONCURTAIN_HOME";
 
-/// The place where the sandbox always has room for temporary files.
+/// The folder in which the sandbox always has room for temporary files.
 const OWN_TEMPORARY: &str = "/dev/shm";
 
-/// What is run.
+/// The sandbox to be made, and the proxy beside it.
 #[derive(Debug)]
 pub(super) struct Plan {
-    pub(super) foreground: Foreground,
-    /// What of the network is reached, where something is.
-    pub(super) proxy: Option<ProxyOrders>,
-    /// What a person should know.
+    pub(super) foreground: ForegroundCommand,
+    /// The hosts that are reached, where some are.
+    pub(super) proxy: Option<ProxyConfig>,
+    /// The notes that a person should read.
     pub(super) notes: Vec<String>,
 }
 
-/// The place where a command is run.
+/// The surroundings of a command.
 #[derive(Debug)]
-pub(super) struct Surroundings {
+pub(super) struct CommandContext {
     pub(super) home: String,
     pub(super) program: String,
     cwd: String,
     env: BTreeMap<String, String>,
 }
 
-/// Why a command is not run.
+/// The reasons why a command is not run.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum PlanError {
     #[error("the home directory is not known: set `HOME` to a directory that is there")]
@@ -67,7 +67,7 @@ pub(super) enum PlanError {
     Io(#[from] io::Error),
 }
 
-impl Surroundings {
+impl CommandContext {
     /// Looks at this process.
     pub(super) fn look() -> Result<Self, PlanError> {
         let home = env::home_dir().and_then(|home| home.canonicalize().ok()).ok_or(PlanError::Home)?;
@@ -94,8 +94,8 @@ impl Surroundings {
     }
 }
 
-impl Surroundings {
-    /// The folder of what the trusted process's sandboxes share, which a command's sandbox shares with them.
+impl CommandContext {
+    /// The folder in which the trusted process keeps what its sandboxes share, which a command's sandbox shares with them.
     pub(super) fn state_dir(&self) -> Result<String, PlanError> {
         let placed = |variable: &str| self.env.get(variable).filter(|dir| !dir.is_empty()).map(PathBuf::from);
         let state = match placed(HOME_VARIABLE) {
@@ -115,7 +115,7 @@ pub(super) fn plan(
     run: &Run,
     arguments: &Arguments,
     settings: &Settings,
-    around: &Surroundings,
+    around: &CommandContext,
 ) -> Result<Plan, PlanError> {
     let proxy = orders(settings, arguments.debug)?;
     let base = Base { cwd: around.cwd.clone(), home: around.home.clone() };
@@ -131,7 +131,7 @@ pub(super) fn plan(
     let temporary = around.env.get("TMPDIR").map_or("/tmp", |dir| dir.trim_end_matches('/'));
     let is_writable = lists.allow_write.iter().any(|root| is_at_or_below(temporary, root))
         && !lists.deny_write.iter().any(|shut| is_at_or_below(temporary, shut));
-    let wanted = Wanted {
+    let wanted = EnvironmentSources {
         ours: &around.env,
         pass: &arguments.pass_env,
         denied: settings.credentials.env_vars.iter().map(|variable| variable.name.as_str()).collect(),
@@ -160,19 +160,25 @@ pub(super) fn plan(
             private_tmp: false,
         },
         mounts: vec![],
-        network: if proxy.is_some() { Network::Proxied } else { Network::None },
+        network: if proxy.is_some() { NetworkAccess::Proxied } else { NetworkAccess::None },
         unix_sockets: settings.network.allow_all_unix_sockets,
         closed: vec![],
         kept: vec![],
-        limits: if arguments.limited { Limits::default() } else { UNLIMITED },
+        limits: if arguments.limited { ResourceLimits::default() } else { UNLIMITED },
         state_dir: around.state_dir()?,
         allow_root: arguments.allow_root,
     };
-    Ok(Plan { foreground: Foreground { spec, autostart }, proxy, notes })
+    Ok(Plan { foreground: ForegroundCommand { spec, autostart }, proxy, notes })
 }
 
-const UNLIMITED: Limits =
-    Limits { memory: None, cpu: None, processes: None, open_files: None, file_size: None, tmp_size: None };
+const UNLIMITED: ResourceLimits = ResourceLimits {
+    memory: None,
+    cpu: None,
+    processes: None,
+    open_files: None,
+    file_size: None,
+    tmp_size: None,
+};
 
 fn argv(run: &Run) -> Vec<String> {
     match run {
@@ -184,8 +190,8 @@ fn argv(run: &Run) -> Vec<String> {
     }
 }
 
-/// What the proxy is told; there is none where nothing is reached.
-fn orders(settings: &Settings, debug: bool) -> Result<Option<ProxyOrders>, PlanError> {
+/// The configuration of the proxy; there is none where nothing is reached.
+fn orders(settings: &Settings, debug: bool) -> Result<Option<ProxyConfig>, PlanError> {
     let network = &settings.network;
     let none: [&str; 0] = [];
     let problem = |key| move |problem| PlanError::Domain { key, problem };
@@ -194,7 +200,7 @@ fn orders(settings: &Settings, debug: bool) -> Result<Option<ProxyOrders>, PlanE
     HostRules::new(none, &denied, false).map_err(problem("deniedDomains"))?;
     let ranges = network.denied_resolved_addresses.iter().map(|range| AddressRange::parse(range));
     let denied_addresses = ranges.collect::<Result<_, _>>()?;
-    Ok((!allowed.is_empty()).then_some(ProxyOrders { allowed, denied, denied_addresses, debug }))
+    Ok((!allowed.is_empty()).then_some(ProxyConfig { allowed, denied, denied_addresses, debug }))
 }
 
 fn text_of(path: &Path) -> Result<String, PlanError> {

@@ -16,11 +16,11 @@ use std::{
 use ironcurtain_paths::OwnProgram;
 
 use crate::{
-    orders::{PROXY_PROGRAM, ProxyOrders},
+    proxy_config::{PROXY_PROGRAM, ProxyConfig},
     sys,
 };
 
-/// Why there is no proxy.
+/// The reasons why there is no proxy.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ProxyError {
     #[error(
@@ -32,7 +32,7 @@ pub(super) enum ProxyError {
 }
 
 /// Starts it; the sandbox's listener is to be sent to what this returns.
-pub(super) fn start(orders: &ProxyOrders, own_program: &str) -> Result<OwnedFd, ProxyError> {
+pub(super) fn start(orders: &ProxyConfig, own_program: &str) -> Result<OwnedFd, ProxyError> {
     let program = Path::new(own_program).with_file_name(PROXY_PROGRAM);
     let (ours, theirs) = UnixStream::pair()?;
     let failed = |source| ProxyError::Start { program: program.display().to_string(), source };

@@ -21,13 +21,13 @@ use rustix::{
 };
 use serde::{Deserialize, Serialize};
 
-pub(super) use point::Made;
-pub(super) use release::LetGo;
+pub(super) use point::CreatedPoint;
+pub(super) use release::UnmountOutcome;
 
 use super::MountError;
 use crate::{
-    control::{Proof, Refusal},
-    handover,
+    control::{MountRefusal, Proof},
+    fd_passing,
     mountinfo::MountInfo,
     place::{Kind, is_below, mount_id, open_plain, open_plain_end},
     sys, tree,
@@ -46,16 +46,15 @@ pub(crate) struct Sandbox {
     tmp_id: Option<u64>,
 }
 
-/// What is to change at one path: what goes, what comes, and what is to stay on top.
+/// The change at one path: what goes, what comes, and what is to stay on top.
 #[derive(Debug)]
 pub(super) struct Change {
-    pub(super) old: Option<Placed>,
-    pub(super) new: Option<Incoming>,
-    pub(super) carried: Vec<Placed>,
-    pub(super) made: Vec<Made>,
+    pub(super) old: Option<MountedPath>,
+    pub(super) new: Option<NewMount>,
+    pub(super) carried: Vec<MountedPath>,
+    pub(super) made: Vec<CreatedPoint>,
     pub(super) path: String,
-    /// The place on the sandbox's own root that a mount goes from: there, what lies on it can be put back before it
-    /// goes.
+    /// The place of what goes on the sandbox's own root: there, what lies on it can be put back before it goes.
     pub(super) under: Option<OwnedFd>,
     /// By which mounts a file may still be shown when `old` is gone.
     pub(super) granted: Vec<u64>,
@@ -63,14 +62,14 @@ pub(super) struct Change {
 
 /// A mount in the sandbox.
 #[derive(Clone, Debug)]
-pub(super) struct Placed {
+pub(super) struct MountedPath {
     pub(super) path: String,
     pub(super) mount_id: u64,
 }
 
 /// A mount to be.
 #[derive(Debug)]
-pub(super) struct Incoming {
+pub(super) struct NewMount {
     pub(super) path: String,
     pub(super) kind: Kind,
 }
@@ -79,9 +78,9 @@ pub(super) struct Incoming {
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Outcome {
     /// Of what went, if something did.
-    pub(super) let_go: Option<LetGo>,
+    pub(super) let_go: Option<UnmountOutcome>,
     /// The mount points that exist for us now.
-    pub(super) made: Vec<Made>,
+    pub(super) made: Vec<CreatedPoint>,
 }
 
 impl Sandbox {
@@ -101,8 +100,7 @@ impl Sandbox {
         self.mounts.as_fd()
     }
 
-    /// True if its first process still has the root that it had. One that has been moved to another root, or to other
-    /// namespaces,
+    /// True when its first process still has the root that it had. One that has been moved to another root, or to other namespaces,
     /// has another.
     pub(crate) fn is_as_entered(&self) -> io::Result<bool> {
         Ok(mount_id_of(&self.process, "root")? == self.root_id)
@@ -125,7 +123,7 @@ impl Sandbox {
         let outcome = serde_json::from_slice::<Result<Outcome, MountError>>(&said)
             .map_err(|error| broken(format!("the child that changes mounts said nothing: {error}")))??;
         drop(theirs);
-        Ok((outcome, handover::receive(&ours).ok()))
+        Ok((outcome, fd_passing::receive(&ours).ok()))
     }
 
     /// Puts `tree` over what is at `path`, whatever mount that is on.
@@ -159,7 +157,7 @@ impl Sandbox {
         &self.process
     }
 
-    /// True if its first process ends or has ended, and so all of it. What cannot be found out counts as running.
+    /// True when its first process ends or has ended, and so all of it. What cannot be found out counts as running.
     pub(crate) fn has_ended(&self) -> bool {
         let opened = openat(&self.process, "stat", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
         let stat = opened.map_err(io::Error::from).and_then(|stat| io::read_to_string(File::from(stat)));
@@ -183,11 +181,11 @@ pub(super) struct Inside<'a> {
     root: OwnedFd,
     /// A detached copy of the root that can be written, and that only this process sees.
     writable_root: Option<OwnedFd>,
-    made: Vec<Made>,
+    made: Vec<CreatedPoint>,
 }
 
 /// A mount that stays: its root, and where it goes.
-struct Carried {
+struct KeptMount {
     mount: OwnedFd,
     path: String,
     kind: Kind,
@@ -196,7 +194,7 @@ struct Carried {
 }
 
 impl Inside<'_> {
-    /// What is shown before and after is shown all the time: what comes is there before what goes goes, where the kernel can
+    /// Carries a change out. What is shown before and after is shown all the time: what comes is there before what goes goes, where the kernel can
     /// do that. `door` takes the place that what comes is put on.
     fn carry_out(
         mut self,
@@ -219,7 +217,7 @@ impl Inside<'_> {
         }
         let is_beneath =
             old.as_ref().zip(new.as_ref()).is_some_and(|(old, new)| self.slide_beneath(old, new));
-        let has_place = |carried: &Carried| carried.target.is_some() && (is_beneath || new.is_none());
+        let has_place = |carried: &KeptMount| carried.target.is_some() && (is_beneath || new.is_none());
         let (first, last): (Vec<_>, Vec<_>) = staying.into_iter().partition(has_place);
         lost |= self.put_all_down(first, new.is_some())?;
         let aside = old.as_ref().map(|old| self.set_aside(old)).transpose()?;
@@ -242,27 +240,27 @@ impl Inside<'_> {
     }
 
     /// Mounts it.
-    fn put(&mut self, new: &Incoming, tree: &OwnedFd, door: &UnixStream) -> Result<(), MountError> {
+    fn put(&mut self, new: &NewMount, tree: &OwnedFd, door: &UnixStream) -> Result<(), MountError> {
         let point = self.mount_point(&new.path, new.kind)?;
         // Nobody in the sandbox can move anything there.
         let is_root = mount_id(&point).is_ok_and(|id| id == self.sandbox.root_id);
         tree::attach(tree, &point).map_err(|error| MountError::kernel("mounting", &new.path, error))?;
         if is_root {
             // Without it, what lies on this mount is put back a moment after that has gone.
-            let _ = handover::send(door, &point);
+            let _ = fd_passing::send(door, &point);
         }
         Ok(())
     }
 
     /// Puts what comes under what goes, which hides it until then; whether that could be done.
-    fn slide_beneath(&self, old: &Placed, (new, tree): &(Incoming, OwnedFd)) -> bool {
+    fn slide_beneath(&self, old: &MountedPath, (new, tree): &(NewMount, OwnedFd)) -> bool {
         let top = open_plain(&self.root, &new.path).ok();
         let top = top.filter(|top| mount_id(top) == Ok(old.mount_id));
         top.is_some_and(|top| tree::attach_beneath(tree, &top).is_ok())
     }
 
-    /// True if one of them is lost; that is an error where something else comes.
-    fn put_all_down(&mut self, staying: Vec<Carried>, comes: bool) -> Result<bool, MountError> {
+    /// True when one of them is lost; that is an error where something else comes.
+    fn put_all_down(&mut self, staying: Vec<KeptMount>, comes: bool) -> Result<bool, MountError> {
         let mut lost = false;
         for carried in staying {
             match self.put_down(carried) {
@@ -276,14 +274,14 @@ impl Inside<'_> {
 
     fn pick_up(
         &mut self,
-        placed: &Placed,
-        new: Option<&(Incoming, OwnedFd)>,
+        placed: &MountedPath,
+        new: Option<&(NewMount, OwnedFd)>,
         under: Option<(&OwnedFd, &str)>,
-    ) -> Result<Carried, MountError> {
+    ) -> Result<KeptMount, MountError> {
         let path = placed.path.clone();
         let no_place = |error| {
             let message = format!("`{path}` cannot be kept where it is: {error}");
-            MountError::refused(Refusal::NoMountPoint, message)
+            MountError::refused(MountRefusal::NoMountPoint, message)
         };
         let mount = open_plain(&self.root, &path).map_err(no_place)?;
         let stat = fstat(&mount).map_err(no_place)?;
@@ -302,10 +300,10 @@ impl Inside<'_> {
             }
             (Some(_) | None, _) => None,
         };
-        Ok(Carried { mount, path, kind, target })
+        Ok(KeptMount { mount, path, kind, target })
     }
 
-    fn put_down(&mut self, carried: Carried) -> Result<(), MountError> {
+    fn put_down(&mut self, carried: KeptMount) -> Result<(), MountError> {
         let target = match carried.target {
             Some(target) => target,
             None => self.mount_point(&carried.path, carried.kind)?,
@@ -320,7 +318,7 @@ fn mount_id_of(process: &OwnedFd, place: &str) -> io::Result<u64> {
     Ok(mount_id(openat(process, place, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?)?)
 }
 
-/// True if a process ends, by its line in `/proc`: proc_pid_stat(5). It gives up its mounts before it is a zombie.
+/// True when a process ends, by its line in `/proc`: proc_pid_stat(5). It gives up its mounts before it is a zombie.
 fn is_exiting(stat: &str) -> bool {
     /// `PF_EXITING` in the kernel's `include/linux/sched.h`.
     const EXITING: u64 = 0x4;

@@ -17,11 +17,11 @@ use rustix::{
 
 use super::MountError;
 use crate::{
-    control::Refusal,
-    handover,
+    control::MountRefusal,
+    fd_passing,
+    mount_plan::MountPlan,
     place::{Identity, Kind, mount_id, open_plain},
-    shape::Shape,
-    spec::Access,
+    spec::MountAccess,
     sys, tree,
 };
 
@@ -35,16 +35,19 @@ pub(super) struct Source {
 }
 
 impl Source {
-    /// Opens `path` with `shape` applied to what is below it.
-    pub(super) fn open(path: &str, access: Access, shape: &Shape) -> Result<Self, MountError> {
+    /// Opens `path` with `plan` applied to what is below it.
+    pub(super) fn open(path: &str, access: MountAccess, plan: &MountPlan) -> Result<Self, MountError> {
         let place = open_plain(CWD, path).map_err(|error| cannot_open(path, error))?;
         let stat = fstat(&place).map_err(|error| MountError::kernel("looking at", path, error))?;
         let kind = Kind::of(&stat).ok_or_else(|| {
-            MountError::refused(Refusal::Kind, format!("`{path}` is neither a regular file nor a directory"))
+            MountError::refused(
+                MountRefusal::Kind,
+                format!("`{path}` is neither a regular file nor a directory"),
+            )
         })?;
         let identity = Identity::of(&stat);
         let opened =
-            if shape.is_empty() { copy(&place, access) } else { shaped(path, access, shape, identity) };
+            if plan.is_empty() { copy(&place, access) } else { copy_with_plan(path, access, plan, identity) };
         let tree = opened.map_err(|error| MountError::kernel("opening", path, error))?;
         let mount_id = mount_id(&tree).map_err(|error| MountError::kernel("looking at", path, error))?;
         Ok(Self { tree, kind, mount_id, identity })
@@ -54,7 +57,7 @@ impl Source {
     pub(super) fn check_kind(&self, path: &str, file: bool) -> Result<(), MountError> {
         match self.kind {
             Kind::Directory if file => Err(MountError::refused(
-                Refusal::Kind,
+                MountRefusal::Kind,
                 format!("`{path}` is a directory now, and was given as a file"),
             )),
             Kind::Directory | Kind::File => Ok(()),
@@ -63,29 +66,34 @@ impl Source {
 }
 
 /// A private copy of the mount at `place`.
-fn copy(place: &OwnedFd, access: Access) -> io::Result<OwnedFd> {
-    Ok(tree::copy(place, access == Access::ReadOnly, true)?)
+fn copy(place: &OwnedFd, access: MountAccess) -> io::Result<OwnedFd> {
+    Ok(tree::copy(place, access == MountAccess::ReadOnly, true)?)
 }
 
-/// The same, made by a child in whose namespace the shape is applied, and with which that ends.
-fn shaped(path: &str, access: Access, shape: &Shape, identity: Identity) -> io::Result<OwnedFd> {
+/// The same, made by a child in whose namespace the plan is applied, and with which that ends.
+fn copy_with_plan(
+    path: &str,
+    access: MountAccess,
+    plan: &MountPlan,
+    identity: Identity,
+) -> io::Result<OwnedFd> {
     let (ours, theirs) = UnixStream::pair()?;
     let make = || -> io::Result<()> {
         sys::process::unshare(UnshareFlags::NEWNS)?;
         mount_change(c"/", MountPropagationFlags::REC | MountPropagationFlags::PRIVATE)?;
-        shape.apply()?;
+        plan.apply()?;
         let place = open_plain(CWD, path)?;
         if Identity::of(&fstat(&place)?) != identity {
             return Err(io::Error::other("it was exchanged just now"));
         }
-        handover::send(&theirs, copy(&place, access)?)
+        fd_passing::send(&theirs, copy(&place, access)?)
     };
     let said = sys::process::in_fork(|| {
         make().err().map(|error| error.to_string()).unwrap_or_default().into_bytes()
     })?;
     drop(theirs);
     if said.is_empty() {
-        handover::receive(&ours)
+        fd_passing::receive(&ours)
     } else {
         Err(io::Error::other(String::from_utf8_lossy(&said).into_owned()))
     }
@@ -93,9 +101,9 @@ fn shaped(path: &str, access: Access, shape: &Shape, identity: Identity) -> io::
 
 fn cannot_open(path: &str, error: Errno) -> MountError {
     let (code, what) = match error {
-        Errno::NOENT | Errno::NOTDIR => (Refusal::Missing, "does not exist"),
-        Errno::LOOP => (Refusal::Symlink, "has a symlink in it now: it is not what was asked about"),
-        Errno::ACCESS | Errno::PERM => (Refusal::Denied, "cannot be reached with your own rights"),
+        Errno::NOENT | Errno::NOTDIR => (MountRefusal::Missing, "does not exist"),
+        Errno::LOOP => (MountRefusal::Symlink, "has a symlink in it now: it is not what was asked about"),
+        Errno::ACCESS | Errno::PERM => (MountRefusal::Denied, "cannot be reached with your own rights"),
         _ => return MountError::kernel("opening", path, error),
     };
     MountError::refused(code, format!("`{path}` {what}"))

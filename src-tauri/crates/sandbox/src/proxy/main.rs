@@ -6,7 +6,7 @@
 //! - It ends with whoever started it.
 
 mod resolver;
-mod teller;
+mod stderr_log;
 
 use std::{
     io::{self, Read, Write},
@@ -16,10 +16,10 @@ use std::{
 };
 
 use ironcurtain_egress::{Connections, HostRules, Proxy, ProxyLimits, SystemResolver, serve};
-use ironcurtain_sandbox::{ProxyOrders, receive_listener};
+use ironcurtain_sandbox::{ProxyConfig, receive_listener};
 use tokio::{runtime, sync::watch};
 
-use crate::{resolver::Outside, teller::Teller};
+use crate::{resolver::FilteredResolver, stderr_log::StderrLog};
 
 fn main() -> ExitCode {
     let error = match run() {
@@ -36,7 +36,7 @@ fn run() -> Result<io::Error, Box<dyn std::error::Error>> {
     let descriptor = std::env::args().nth(1).ok_or("started without a descriptor")?;
     let mut text = String::new();
     io::stdin().read_to_string(&mut text)?;
-    let orders: ProxyOrders = serde_json::from_str(&text)?;
+    let orders: ProxyConfig = serde_json::from_str(&text)?;
     let rules = HostRules::new(&orders.allowed, &orders.denied, false)?;
     let listener: TcpListener = match receive_listener(&descriptor) {
         Ok(listener) => listener,
@@ -49,8 +49,8 @@ fn run() -> Result<io::Error, Box<dyn std::error::Error>> {
         server: "command".to_owned(),
         rules,
         ask: None,
-        record: Arc::new(Teller { tells: orders.debug }),
-        resolve: Arc::new(Outside { denied: orders.denied_addresses, resolver: SystemResolver }),
+        record: Arc::new(StderrLog { tells: orders.debug }),
+        resolve: Arc::new(FilteredResolver { denied: orders.denied_addresses, resolver: SystemResolver }),
         limits: ProxyLimits::default(),
         connections: Connections::default(),
     };

@@ -6,12 +6,12 @@ use ironcurtain_egress::{BoxFuture, Resolve, SystemResolver};
 use ironcurtain_sandbox::AddressRange;
 
 /// The machine's resolver, less what is denied.
-pub(crate) struct Outside {
+pub(crate) struct FilteredResolver {
     pub(crate) denied: Vec<AddressRange>,
     pub(crate) resolver: SystemResolver,
 }
 
-impl Resolve for Outside {
+impl Resolve for FilteredResolver {
     fn resolve<'a>(&'a self, name: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>> {
         Box::pin(async move {
             let mut found = self.resolver.resolve(name).await?;

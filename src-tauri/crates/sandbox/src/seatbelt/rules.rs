@@ -1,18 +1,18 @@
 //! The rules of a profile, one after the other.
 
 use super::{EVERYTHING, SYSTEM, Seatbelt};
-use crate::spec::{Access, Mount, View};
+use crate::spec::{Mount, MountAccess, View};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A profile in the making.
 pub(super) struct Rules {
     profile: String,
     parameters: Vec<(String, String)>,
-    /// The number of parameters that there are of each kind.
+    /// The number of parameters of each kind.
     counts: BTreeMap<&'static str, usize>,
 }
 
-/// What is said about one path and all below it, in the order of rules about the same path.
+/// The rule about one path and all below it, in the order of rules about the same path.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Say {
     Read,
@@ -121,10 +121,10 @@ impl Rules {
     }
 }
 
-fn of(access: Access) -> Say {
+fn of(access: MountAccess) -> Say {
     match access {
-        Access::ReadOnly => Say::Read,
-        Access::ReadWrite => Say::Write,
+        MountAccess::ReadOnly => Say::Read,
+        MountAccess::ReadWrite => Say::Write,
     }
 }
 

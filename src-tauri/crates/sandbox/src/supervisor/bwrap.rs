@@ -33,50 +33,65 @@ use rustix::{
     thread::UnshareFlags,
 };
 
-use super::{StartError, owner::Owner, start::Given};
+use super::{StartError, owner::Owner};
 use crate::{
     argv::{self, Descriptors},
-    cgroup,
+    cgroup::{self, CgroupLimits},
     enter::{FAILED, GO, NONE, READY},
-    filter, handover,
+    fd_passing,
     host::Host,
-    mounts::{First, Preparing, Sandbox},
-    shape::Shape,
+    mount_plan::MountPlan,
+    mounts::{InitialMounts, InitialMountsChild, Sandbox},
+    seccomp,
     spec::Spec,
     sys::{
         self,
-        process::{FirstProcess, spawn_first},
+        process::{NamespaceInit, spawn_namespace_init},
     },
 };
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
+/// The descriptors that are handed on to bubblewrap, and closed here when it has them.
+pub(super) struct InheritedDescriptors {
+    /// The server's standard streams.
+    pub(super) streams: [OwnedFd; 3],
+    /// The socket that the proxy's listener is sent through.
+    pub(super) egress: Option<OwnedFd>,
+    /// The door of a control group, and its limits.
+    pub(super) group: Option<(OwnedFd, CgroupLimits)>,
+}
+
 /// A running bubblewrap.
 #[derive(Debug)]
 pub(super) struct Bwrap {
-    child: FirstProcess,
+    child: NamespaceInit,
     /// Readable when it has ended.
     ended: OwnedFd,
     numbers: Descriptors,
-    /// The descriptor that it reads its options from, until it has them.
+    /// The pipe that it reads its options from, until it has them.
     options: Option<File>,
     /// Can be written when bubblewrap has read what is in it.
     frame: File,
     gate: UnixStream,
     /// The process that becomes the server, and leads its process group.
     server: Option<Pid>,
-    /// The place where it tells the process id of the sandbox's first process.
+    /// The pipe through which it tells the process id of the sandbox's first process.
     info: File,
     complaints: File,
     /// Its own mount namespace, which takes the kernel long to end.
     namespace: Option<OwnedFd>,
-    /// What is mounted when bubblewrap is ready.
-    first: Option<Preparing>,
+    /// The child that makes the initial mounts.
+    first: Option<InitialMountsChild>,
 }
 
 impl Bwrap {
     /// Starts bubblewrap, which then waits for its options. `hidden` is what it is not to see itself.
-    pub(super) fn start(spec: &Spec, given: &Given, hidden: Shape) -> Result<Self, StartError> {
+    pub(super) fn start(
+        spec: &Spec,
+        given: &InheritedDescriptors,
+        hidden: MountPlan,
+    ) -> Result<Self, StartError> {
         let own_program = File::open("/proc/self/exe")?;
         let seccomp = [memory()?, memory()?, memory()?];
         let (passwd, group) = (memory()?, memory()?);
@@ -113,12 +128,12 @@ impl Bwrap {
         let control_group = given.group.as_ref().map(|(door, _)| door.try_clone()).transpose()?;
         sys::process::prepare(&mut command, move || {
             let joined = control_group.as_ref().map_or(Ok(()), cgroup::join);
-            joined.and_then(|()| become_first(&hidden)).inspect_err(|error| {
+            joined.and_then(|()| prepare_namespace_init(&hidden)).inspect_err(|error| {
                 // Standard error is the pipe for complaints by now; the number that is left of the error says less.
                 let _ = writeln!(io::stderr(), "{error}");
             })
         });
-        let child = spawn_first(&mut command)?;
+        let child = spawn_namespace_init(&mut command)?;
         let ended = pidfd_open(child.pid(), PidfdFlags::empty()).map_err(io::Error::from)?;
         let started = Self {
             child,
@@ -137,7 +152,7 @@ impl Bwrap {
         let (uid, gid) = (getuid().as_raw(), getgid().as_raw());
         fill(passwd, argv::passwd(spec, uid, gid).as_bytes())?;
         fill(group, argv::group(uid, gid).as_bytes())?;
-        for (file, program) in seccomp.into_iter().zip(filter::programs(spec.unix_sockets)?) {
+        for (file, program) in seccomp.into_iter().zip(seccomp::programs(spec.unix_sockets)?) {
             fill(file, &program)?;
         }
         Ok(started)
@@ -153,15 +168,15 @@ impl Bwrap {
     }
 
     /// Prepares what is mounted first, beside bubblewrap.
-    pub(super) fn prepare(&mut self, first: First) -> io::Result<()> {
-        self.first = Some(Preparing::start(first)?);
+    pub(super) fn prepare(&mut self, first: InitialMounts) -> io::Result<()> {
+        self.first = Some(InitialMountsChild::start(first)?);
         Ok(())
     }
 
     /// Waits for the frame, and has mounted on it what was prepared. Also tells those mounts, by id.
     pub(super) fn wait_for_frame(
         &mut self,
-        owner: &Owner,
+        owner: &dyn Owner,
         own_tmp: bool,
     ) -> Result<(Sandbox, BTreeMap<String, u64>), StartError> {
         self.wait_for(PollFd::new(&self.frame, PollFlags::OUT), owner)?;
@@ -181,9 +196,13 @@ impl Bwrap {
     }
 
     /// Waits until only the server is missing, in the sandbox that was mounted.
-    pub(super) fn wait_until_ready(&mut self, owner: &Owner, sandbox: &Sandbox) -> Result<(), StartError> {
+    pub(super) fn wait_until_ready(
+        &mut self,
+        owner: &dyn Owner,
+        sandbox: &Sandbox,
+    ) -> Result<(), StartError> {
         self.wait_for(PollFd::new(&self.gate, PollFlags::IN), owner)?;
-        match handover::word_and_sender(&self.gate)? {
+        match fd_passing::word_and_sender(&self.gate)? {
             (Some(READY), server) => self.server = server,
             _ => return Err(self.setup_failed()),
         }
@@ -191,7 +210,7 @@ impl Bwrap {
     }
 
     /// Lets the server start, unless it was given up meanwhile, and returns when its program runs.
-    pub(super) fn start_server(&mut self, owner: &Owner) -> Result<(), StartError> {
+    pub(super) fn start_server(&mut self, owner: &dyn Owner) -> Result<(), StartError> {
         if poll(&mut [owner.giving_up()], Some(&Timespec::default())).is_ok_and(|ready| ready > 0) {
             return Err(StartError::HungUp);
         }
@@ -238,7 +257,7 @@ impl Bwrap {
     }
 
     /// Waits for news, or for bubblewrap's end.
-    fn wait_for(&self, news: PollFd<'_>, owner: &Owner) -> Result<(), StartError> {
+    fn wait_for(&self, news: PollFd<'_>, owner: &dyn Owner) -> Result<(), StartError> {
         let deadline = Instant::now() + PATIENCE;
         let mut polled = [news, PollFd::new(&self.ended, PollFlags::IN), owner.giving_up()];
         loop {
@@ -271,7 +290,7 @@ impl Bwrap {
         Ok(serde_json::from_str::<Info>(&text)?.child_pid)
     }
 
-    /// What bubblewrap had to say about it.
+    /// The reason that bubblewrap gave.
     fn setup_failed(&mut self) -> StartError {
         let status = self.kill();
         match (complaints_of(&self.complaints), self.child.exec_error()) {
@@ -288,7 +307,7 @@ impl Drop for Bwrap {
     }
 }
 
-/// What has been said so far; the pipe does not block.
+/// The complaints so far; the pipe does not block.
 fn complaints_of(mut complaints: &File) -> String {
     let mut said = [0; 4096];
     let count = complaints.read(&mut said).unwrap_or_default();
@@ -305,7 +324,7 @@ fn frame_pipe() -> io::Result<(File, OwnedFd)> {
     Ok((write, read))
 }
 
-/// True if the byte has been read.
+/// True when the byte has been read.
 fn is_complete(frame: &File) -> io::Result<bool> {
     let mut polled = [PollFd::new(frame, PollFlags::OUT)];
     poll(&mut polled, Some(&Timespec::default()))?;
@@ -314,7 +333,7 @@ fn is_complete(frame: &File) -> io::Result<bool> {
 }
 
 /// In the child that becomes bubblewrap, as the first process of its pid namespace.
-fn become_first(hidden: &Shape) -> io::Result<()> {
+fn prepare_namespace_init(hidden: &MountPlan) -> io::Result<()> {
     // A supervisor that dies before this cannot open the gate any more, so the server does not start, and all ends.
     set_parent_process_death_signal(Some(Signal::KILL))?;
     sys::signals::let_go()?;
@@ -352,7 +371,7 @@ fn fill(mut file: File, content: &[u8]) -> io::Result<()> {
     file.rewind()
 }
 
-/// The place where distributions install it; the launcher's environment has no say.
+/// The path at which distributions install it; the launcher's environment has no say.
 pub(crate) fn find_bwrap() -> Option<PathBuf> {
     let places = ["/usr/bin/bwrap", "/usr/local/bin/bwrap", "/bin/bwrap", "/run/current-system/sw/bin/bwrap"];
     places.into_iter().map(PathBuf::from).find(|path| path.is_file())

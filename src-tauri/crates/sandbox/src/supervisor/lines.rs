@@ -10,7 +10,7 @@ use serde::Serialize;
 /// Room for a path that the kernel accepts, and for hundreds of such that are closed in it.
 const LONGEST: usize = 1 << 20;
 
-/// What has come and is not yet a whole line.
+/// The bytes that have come and are not yet a whole line.
 #[derive(Default)]
 pub(super) struct Lines(Vec<u8>);
 

@@ -3,43 +3,38 @@
 //! - Bubblewrap sets up while what is closed is found and what is mounted first is prepared.
 //! - INVARIANT: the server starts when all of that is done, and every mask is in place. If any of it fails, bubblewrap ends.
 
-use std::{collections::BTreeMap, io, os::fd::OwnedFd};
+use std::{collections::BTreeMap, io};
 
 use rustix::{
     event::{PollFd, Timespec, poll},
     process::{Pid, getgid, getuid},
 };
 
-use super::{StartError, bwrap::Bwrap, namespaces, owner::Owner};
+use super::{
+    StartError,
+    bwrap::{Bwrap, InheritedDescriptors},
+    namespaces,
+    owner::Owner,
+};
 use crate::{
-    cgroup::Controlled,
-    control::{Enforcement, Event},
-    host::{Host, Top},
+    cgroup::CgroupLimits,
+    control::{Enforcement, SandboxEvent},
+    host::{Host, RootEntry},
+    mount_plan::{Layout, MountPlan},
     mountinfo::MountInfo,
-    mounts::{First, Mounts},
+    mounts::{InitialMounts, Mounts},
     place::is_at_or_below,
-    shape::{Layout, Shape},
     spec::{Spec, View},
     state::StateDir,
 };
-
-/// What is handed on to bubblewrap, and let go when that has it.
-pub(super) struct Given {
-    /// The server's standard streams.
-    pub(super) streams: [OwnedFd; 3],
-    /// The place where the proxy's listener is to go.
-    pub(super) egress: Option<OwnedFd>,
-    /// The door of a control group, and its limits.
-    pub(super) group: Option<(OwnedFd, Controlled)>,
-}
 
 /// Starts the server; the sandbox ends with `parent` if there is one. `closed` says what is not to be written in the writable
 /// paths of the view.
 pub(super) fn start(
     parent: Option<Pid>,
     spec: &Spec,
-    owner: &Owner<'_>,
-    given: Given,
+    owner: &dyn Owner,
+    given: InheritedDescriptors,
     closed: impl FnOnce(&Layout) -> io::Result<Vec<String>>,
 ) -> Result<(Bwrap, Mounts), StartError> {
     spec.validate()?;
@@ -50,14 +45,14 @@ pub(super) fn start(
     namespaces::enter(parent, uid, gid).map_err(StartError::Namespaces)?;
 
     // Bubblewrap starts while the host is looked at, and waits for its options.
-    let bwrap = Bwrap::start(spec, &given, Shape::default())?;
+    let bwrap = Bwrap::start(spec, &given, MountPlan::default())?;
     let state = StateDir::open(&spec.state_dir, uid.as_raw())?;
     let table = MountInfo::parse(&std::fs::read("/proc/self/mountinfo")?);
     let mut layout = Layout::of(spec, &table, &state.path().to_string_lossy())?;
     let host = Host::look(uid.is_root(), &spec.view)?;
     let controlled = given.group.as_ref().map(|(_, controlled)| *controlled).unwrap_or_default();
     let frame: Vec<String> = host.frame().map(|(path, _)| path.clone()).collect();
-    let hidden = layout.shape.hidden_within(&frame);
+    let hidden = layout.plan.hidden_within(&frame);
     let mut bwrap = if hidden.is_empty() {
         bwrap
     } else {
@@ -69,7 +64,7 @@ pub(super) fn start(
 
     let closed = closed(&layout)?;
     close(&mut layout, &closed, &spec.kept);
-    let mounts = furnish(spec, layout, host, &mut bwrap, owner)?;
+    let mounts = mount_and_start(spec, layout, host, &mut bwrap, owner)?;
     owner.say(&in_force(spec, controlled))?;
     Ok((bwrap, mounts))
 }
@@ -78,20 +73,21 @@ pub(super) fn start(
 fn close(layout: &mut Layout, closed: &[String], kept: &[String]) {
     layout.writable.retain(|root| !closed.iter().chain(kept).any(|closed| is_at_or_below(root, closed)));
     for root in &layout.writable {
-        layout.shape.close_in(root, closed);
-        layout.shape.keep_in(root, kept);
+        layout.plan.close_in(root, closed);
+        layout.plan.keep_in(root, kept);
     }
 }
 
 /// Mounts what is shown, and lets the server start.
-fn furnish(
+fn mount_and_start(
     spec: &Spec,
     layout: Layout,
     host: Host,
     bwrap: &mut Bwrap,
-    owner: &Owner<'_>,
+    owner: &dyn Owner,
 ) -> Result<Mounts, StartError> {
-    let frame = host.frame().filter(|(_, top)| *top == Top::There).map(|(path, _)| (path.clone(), false));
+    let frame =
+        host.frame().filter(|(_, top)| *top == RootEntry::There).map(|(path, _)| (path.clone(), false));
     let mut shown: BTreeMap<String, bool> = frame.collect();
     let first = first(spec, &layout, host);
     shown.extend(first.shown.clone());
@@ -101,7 +97,7 @@ fn furnish(
         View::Roots { programs, .. } => layout.writable.contains(path) || programs.contains(path),
         View::HostRead { .. } => layout.writable.contains(path),
     });
-    let mut mounts = Mounts::new(sandbox, fixed, layout.shape, &shown)?;
+    let mut mounts = Mounts::new(sandbox, fixed, layout.plan, &shown)?;
     for mount in &spec.mounts {
         mounts.add(mount)?;
     }
@@ -111,11 +107,11 @@ fn furnish(
         mounts.restore_masks()?;
     }
     bwrap.start_server(owner)?;
-    owner.say(&Event::Started)?;
+    owner.say(&SandboxEvent::Started)?;
     Ok(mounts)
 }
 
-/// True if there is news now.
+/// True when there is news now.
 fn has_news(news: PollFd<'_>) -> io::Result<bool> {
     let mut polled = [news];
     poll(&mut polled, Some(&Timespec::default()))?;
@@ -123,8 +119,8 @@ fn has_news(news: PollFd<'_>) -> io::Result<bool> {
     Ok(!polled.revents().is_empty())
 }
 
-/// What is mounted when bubblewrap is ready.
-fn first(spec: &Spec, layout: &Layout, host: Host) -> First {
+/// The mounts that are made when the frame is complete.
+fn first(spec: &Spec, layout: &Layout, host: Host) -> InitialMounts {
     let own_tmp = spec.view.has_own_tmp();
     let on_tmp = layout.shown.iter().filter(|path| own_tmp && path.starts_with("/tmp/"));
     let read = host.rest().chain(&host.etc).chain(on_tmp);
@@ -134,18 +130,24 @@ fn first(spec: &Spec, layout: &Layout, host: Host) -> First {
     };
     let read = read.chain(programs).map(|path| (path.clone(), false));
     let shown = read.chain(layout.writable.iter().map(|path| (path.clone(), true))).collect();
-    First { shape: layout.shape.clone(), shown, frozen: host.frozen, masked: host.masked, own_tmp }
+    InitialMounts {
+        plan: layout.plan.clone(),
+        shown,
+        read_only_paths: host.read_only_paths,
+        masked: host.masked,
+        own_tmp,
+    }
 }
 
-/// Which limits hold, and by what.
-fn in_force(spec: &Spec, group: Controlled) -> Event {
+/// The limits in force, and what enforces each.
+fn in_force(spec: &Spec, group: CgroupLimits) -> SandboxEvent {
     let by = |asked: bool, in_group: bool, otherwise| match (asked, in_group) {
         (false, _) => Enforcement::Unlimited,
         (true, true) => Enforcement::Cgroup,
         (true, false) => otherwise,
     };
     let of_processes = if getuid().is_root() { Enforcement::Unenforced } else { Enforcement::Sandbox };
-    Event::Limited {
+    SandboxEvent::Limited {
         memory: by(spec.limits.memory.is_some(), group.memory, Enforcement::Process),
         cpu: by(spec.limits.cpu.is_some(), group.cpu, Enforcement::Unenforced),
         processes: by(spec.limits.processes.is_some(), group.processes, of_processes),

@@ -20,13 +20,13 @@ use rustix::{
     stdio::{dup2_stderr, dup2_stdin, dup2_stdout, stderr, stdin, stdout},
 };
 
-/// The amount that is copied at once: what a pipe takes.
+/// The number of bytes copied at once: what a pipe takes.
 const MOST: usize = 64 * 1024;
 
 /// The names of the streams, by number.
 const NAMES: [&str; 3] = ["standard input", "standard output", "standard error"];
 
-/// Why a command is not given its streams.
+/// The reasons why a command is not given its streams.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum StreamError {
     #[error("{0} is a folder, which the command could open further: give it a file or a pipe")]
@@ -37,12 +37,12 @@ pub(super) enum StreamError {
     Prepare(#[from] io::Error),
 }
 
-/// What is copied while the command runs.
+/// The streams that are copied while the command runs.
 #[derive(Debug, Default)]
 pub(super) struct Streams {
     input: Option<Incoming>,
     outputs: Vec<Outgoing>,
-    /// What could not be written.
+    /// The streams that could not be written.
     lost: Vec<(&'static str, io::Error)>,
 }
 
@@ -63,9 +63,9 @@ struct Outgoing {
     file: File,
 }
 
-/// The extent to which a copy came.
+/// The progress of a copy.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Came {
+enum CopyProgress {
     /// There may be more at once.
     Further,
     /// Nothing can be copied now.
@@ -74,8 +74,8 @@ enum Came {
     Home,
 }
 
-/// What is done about one stream.
-enum Kind {
+/// The treatment of one stream.
+enum Passing {
     HandOn,
     Copy,
 }
@@ -86,7 +86,7 @@ impl Streams {
         let [name_in, name_out, name_err] = NAMES;
         let kinds = [kind(stdin(), name_in)?, kind(stdout(), name_out)?, kind(stderr(), name_err)?];
         let mut streams = Self::default();
-        let [copies_in, copies_out, copies_err] = kinds.map(|kind| matches!(kind, Kind::Copy));
+        let [copies_in, copies_out, copies_err] = kinds.map(|kind| matches!(kind, Passing::Copy));
         if copies_in {
             let (theirs, ours) = pipe()?;
             let file = file(stdin())?;
@@ -110,7 +110,7 @@ impl Streams {
         Ok(streams)
     }
 
-    /// What is to be waited for, so that there is something to copy.
+    /// The descriptors to wait for, so that there is something to copy.
     pub(super) fn polled(&self) -> impl Iterator<Item = PollFd<'_>> {
         let input = self.input.iter().map(|input| PollFd::new(&input.pipe, PollFlags::OUT));
         input.chain(self.outputs.iter().map(|output| PollFd::new(&output.pipe, PollFlags::IN)))
@@ -119,11 +119,11 @@ impl Streams {
     /// Copies what can be copied now; the error is that of reading the command's input.
     pub(super) fn copy(&mut self) -> io::Result<()> {
         if let Some(input) = &mut self.input
-            && input.copy()? == Came::Home
+            && input.copy()? == CopyProgress::Home
         {
             self.input = None;
         }
-        self.copy_out(|came| came != Came::Home);
+        self.copy_out(|came| came != CopyProgress::Home);
         Ok(())
     }
 
@@ -131,13 +131,13 @@ impl Streams {
     pub(super) fn finish(mut self) -> Vec<(&'static str, io::Error)> {
         // Nobody writes to the other ends any more.
         while !self.outputs.is_empty() {
-            self.copy_out(|came| came == Came::Further);
+            self.copy_out(|came| came == CopyProgress::Further);
         }
         self.lost
     }
 
     /// One step for each output; those stay that are to go on.
-    fn copy_out(&mut self, goes_on: impl Fn(Came) -> bool) {
+    fn copy_out(&mut self, goes_on: impl Fn(CopyProgress) -> bool) {
         let lost = &mut self.lost;
         self.outputs.retain_mut(|output| match output.copy() {
             Ok(came) => goes_on(came),
@@ -151,36 +151,38 @@ impl Streams {
 }
 
 impl Incoming {
-    fn copy(&mut self) -> io::Result<Came> {
+    fn copy(&mut self) -> io::Result<CopyProgress> {
         if self.written == self.read.len() {
             self.read.resize(MOST, 0);
             self.written = 0;
             let count = self.file.read(&mut self.read)?;
             self.read.truncate(count);
             if count == 0 {
-                return Ok(Came::Home);
+                return Ok(CopyProgress::Home);
             }
         }
         match self.pipe.write(self.read.get(self.written..).unwrap_or_default()) {
             Ok(count) => {
                 self.written += count;
-                Ok(Came::Further)
+                Ok(CopyProgress::Further)
             }
-            Err(error) if is_not_now(&error) => Ok(Came::NotNow),
+            Err(error) if is_not_now(&error) => Ok(CopyProgress::NotNow),
             // The command takes no more.
-            Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(Came::Home),
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(CopyProgress::Home),
             Err(error) => Err(error),
         }
     }
 }
 
 impl Outgoing {
-    fn copy(&mut self) -> io::Result<Came> {
+    fn copy(&mut self) -> io::Result<CopyProgress> {
         let mut said = vec![0; MOST];
         match self.pipe.read(&mut said) {
-            Ok(0) => Ok(Came::Home),
-            Ok(count) => self.file.write_all(said.get(..count).unwrap_or_default()).map(|()| Came::Further),
-            Err(error) if is_not_now(&error) => Ok(Came::NotNow),
+            Ok(0) => Ok(CopyProgress::Home),
+            Ok(count) => {
+                self.file.write_all(said.get(..count).unwrap_or_default()).map(|()| CopyProgress::Further)
+            }
+            Err(error) if is_not_now(&error) => Ok(CopyProgress::NotNow),
             Err(error) => Err(error),
         }
     }
@@ -190,7 +192,7 @@ fn is_not_now(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
 }
 
-fn kind(stream: BorrowedFd<'_>, name: &'static str) -> Result<Kind, StreamError> {
+fn kind(stream: BorrowedFd<'_>, name: &'static str) -> Result<Passing, StreamError> {
     let about = fstat(stream).map_err(io::Error::from)?;
     if fcntl_getfl(stream).map_err(io::Error::from)?.contains(OFlags::PATH) {
         return Err(StreamError::NotOpen(name));
@@ -198,12 +200,14 @@ fn kind(stream: BorrowedFd<'_>, name: &'static str) -> Result<Kind, StreamError>
     match FileType::from_raw_mode(about.st_mode) {
         FileType::Directory => Err(StreamError::Folder(name)),
         FileType::Symlink => Err(StreamError::NotOpen(name)),
-        FileType::RegularFile | FileType::BlockDevice => Ok(Kind::Copy),
-        FileType::Fifo | FileType::Socket | FileType::CharacterDevice | FileType::Unknown => Ok(Kind::HandOn),
+        FileType::RegularFile | FileType::BlockDevice => Ok(Passing::Copy),
+        FileType::Fifo | FileType::Socket | FileType::CharacterDevice | FileType::Unknown => {
+            Ok(Passing::HandOn)
+        }
     }
 }
 
-/// True if what is written to one goes where that of the other goes.
+/// True when both write to the same place.
 fn is_same(one: BorrowedFd<'_>, other: BorrowedFd<'_>) -> io::Result<bool> {
     let about = |stream| -> io::Result<_> {
         let about = fstat(stream)?;
@@ -216,14 +220,14 @@ fn file(stream: BorrowedFd<'_>) -> io::Result<File> {
     Ok(fcntl_dupfd_cloexec(stream, 3)?.into())
 }
 
-/// What the command reads, and what we write to without waiting.
+/// A pipe: the end that the command reads, and the one that we write to without waiting.
 fn pipe() -> io::Result<(OwnedFd, File)> {
     let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
     without_waiting(&write)?;
     Ok((read, write.into()))
 }
 
-/// What we read from without waiting, and what the command writes to.
+/// A pipe: the end that we read from without waiting, and the one that the command writes to.
 fn pipe_out() -> io::Result<(File, OwnedFd)> {
     let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
     without_waiting(&read)?;

@@ -20,32 +20,32 @@ use rustix::{
 };
 
 use super::{
-    Owner, QUIET, StartError,
-    bwrap::{Bwrap, take_streams},
+    QUIET, StartError,
+    bwrap::{Bwrap, InheritedDescriptors, take_streams},
     exit_code,
-    start::{Given, start},
+    owner::Owner,
+    start::start,
     streams::Streams,
     wait,
 };
 use crate::{
     autostart::{Change, Finding, Rules, Watcher},
-    control::Event,
+    control::SandboxEvent,
     enter::FAILED,
-    masks::Restored,
-    mounts::Mounts,
+    mounts::{Mounts, RestoredMask},
     spec::Spec,
     sys::{process::close_beside, signals::Signals},
 };
 
-/// What stands in front of everything we say.
+/// The name in front of every message.
 pub(crate) const NAME: &str = "ironcurtain-sandbox";
 
-/// How the command's sandbox is called in the journal of what it can write to; there is one in this process.
+/// The name of the command's sandbox in the journal of what it can write to; there is one in this process.
 const SANDBOX: &str = "command";
 
-/// What a person's command is run in.
+/// The sandbox of a person's command, and how files that run later are treated.
 #[derive(Debug)]
-pub(crate) struct Foreground {
+pub(crate) struct ForegroundCommand {
     pub(crate) spec: Spec,
     /// The treatment of files that run later.
     pub(crate) autostart: Rules,
@@ -60,7 +60,7 @@ pub(super) struct Terminal {
 
 /// Runs a command to its end. `egress` is the socket that the proxy's listener goes through, where there is one.
 pub(crate) fn run_in_foreground(
-    foreground: Foreground,
+    foreground: ForegroundCommand,
     egress: Option<OwnedFd>,
     signals: Signals,
     debug: bool,
@@ -90,16 +90,12 @@ pub(crate) fn run_in_foreground(
     Ok(if status == 0 && !lost.is_empty() { ExitCode::from(FAILED) } else { exit_code(status) })
 }
 
-impl Terminal {
-    pub(super) fn signals(&self) -> &Signals {
-        &self.signals
-    }
-
+impl Owner for Terminal {
     /// Tells what a person has to know.
-    pub(super) fn say(&self, event: &Event) -> io::Result<()> {
+    fn say(&self, event: &SandboxEvent) -> io::Result<()> {
         let text = match event {
-            Event::Failed { reason } => reason.clone(),
-            Event::Uncovered { path, hidden } => {
+            SandboxEvent::Failed { reason } => reason.clone(),
+            SandboxEvent::Uncovered { path, hidden } => {
                 let could = if *hidden {
                     "hidden from the command, and could be read"
                 } else {
@@ -107,14 +103,24 @@ impl Terminal {
                 };
                 format!("`{path}` is {could} for a moment, since a program outside replaced it")
             }
-            Event::Started | Event::Limited { .. } | Event::Exited { .. } if self.debug => {
+            SandboxEvent::Started | SandboxEvent::Limited { .. } | SandboxEvent::Exited { .. }
+                if self.debug =>
+            {
                 serde_json::to_string(event)?
             }
-            Event::Started | Event::Limited { .. } | Event::Exited { .. } => return Ok(()),
+            SandboxEvent::Started | SandboxEvent::Limited { .. } | SandboxEvent::Exited { .. } => {
+                return Ok(());
+            }
         };
         self.tell(&text)
     }
 
+    fn giving_up(&self) -> PollFd<'_> {
+        PollFd::new(&self.signals, PollFlags::IN)
+    }
+}
+
+impl Terminal {
     /// Tells what was found of files that run later.
     fn find(&self, finding: &Finding) -> io::Result<()> {
         let text = match finding {
@@ -142,18 +148,18 @@ impl Terminal {
     /// Starts the command in its sandbox, with an eye on what it can write to.
     fn start(
         &self,
-        Foreground { spec, autostart }: Foreground,
+        ForegroundCommand { spec, autostart }: ForegroundCommand,
         egress: Option<OwnedFd>,
     ) -> Result<(Bwrap, Mounts, Watcher), StartError> {
         let mut watcher = None;
-        let given = Given { streams: take_streams()?, egress, group: None };
-        let (bwrap, mounts) = start(None, &spec, &Owner::Terminal(self), given, |layout| {
+        let given = InheritedDescriptors { streams: take_streams()?, egress, group: None };
+        let (bwrap, mounts) = start(None, &spec, self, given, |layout| {
             let watcher = watcher.insert(Watcher::new(spec.state_dir.as_ref())?);
             for finding in watcher.sweep().into_iter().flat_map(|(_, found)| found) {
                 self.find(&finding)?;
             }
             watcher.begin(SANDBOX, autostart)?;
-            watcher.hidden(SANDBOX, &layout.shape.hidden().cloned().collect::<Vec<_>>());
+            watcher.hidden(SANDBOX, &layout.plan.hidden().cloned().collect::<Vec<_>>());
             let closed = layout.writable.iter().map(|root| watcher.open(SANDBOX, root));
             Ok(closed.collect::<io::Result<Vec<_>>>()?.into_iter().flatten().collect())
         })?;
@@ -186,8 +192,8 @@ impl Terminal {
                 watcher.read().iter().try_for_each(|(_, finding)| self.find(finding))?;
             }
             if mounted || !watcher.uncovered().is_empty() {
-                for Restored { path, hidden } in mounts.restore_masks()? {
-                    self.say(&Event::Uncovered { path, hidden })?;
+                for RestoredMask { path, hidden } in mounts.restore_masks()? {
+                    self.say(&SandboxEvent::Uncovered { path, hidden })?;
                 }
                 watcher.covered(SANDBOX);
             }
@@ -206,7 +212,7 @@ impl Terminal {
         if let Some(signal) = self.signals.next()? {
             return Ok(exit_code(128 + signal.as_raw()));
         }
-        self.say(&Event::Failed { reason: error.to_string() })?;
+        self.say(&SandboxEvent::Failed { reason: error.to_string() })?;
         let StartError::Program { status, .. } = error else { return Ok(ExitCode::from(FAILED)) };
         Ok(ExitCode::from(*status))
     }

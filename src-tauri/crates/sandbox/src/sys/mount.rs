@@ -5,7 +5,7 @@ use std::{
     os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd},
 };
 
-/// What to change about a mount.
+/// The attributes of a mount that change.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Attributes {
     pub(crate) set: u64,

@@ -90,7 +90,7 @@ pub(crate) fn in_fork(work: impl FnOnce() -> Vec<u8>) -> io::Result<Vec<u8>> {
 
 /// A child that is the first process of a pid namespace: with it everything in there ends.
 #[derive(Debug)]
-pub(crate) struct FirstProcess {
+pub(crate) struct NamespaceInit {
     pid: Pid,
     /// Its exit status, once it was waited for: then the number may be another's.
     ended: Option<i32>,
@@ -98,7 +98,7 @@ pub(crate) struct FirstProcess {
     exec: File,
 }
 
-impl FirstProcess {
+impl NamespaceInit {
     pub(crate) fn pid(&self) -> Pid {
         self.pid
     }
@@ -137,7 +137,7 @@ impl FirstProcess {
 
 /// Has a child run `command` as the first process of a new pid namespace. This process's other children stay in its own, unlike
 /// after `unshare`. Only for a process with one thread.
-pub(crate) fn spawn_first(command: &mut Command) -> io::Result<FirstProcess> {
+pub(crate) fn spawn_namespace_init(command: &mut Command) -> io::Result<NamespaceInit> {
     let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
     // SAFETY: without a stack, memory or settings to share it is `fork` with a flag more; as there, the supervisor, the only
     // caller, has one thread, so that the child is a whole process.
@@ -154,7 +154,7 @@ pub(crate) fn spawn_first(command: &mut Command) -> io::Result<FirstProcess> {
         unsafe { libc::_exit(1) }
     }
     let pid = i32::try_from(child).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::InvalidData)?;
-    Ok(FirstProcess { pid, ended: None, exec: read.into() })
+    Ok(NamespaceInit { pid, ended: None, exec: read.into() })
 }
 
 /// A forked child that does not outlive this value.

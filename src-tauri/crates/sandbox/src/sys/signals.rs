@@ -10,7 +10,7 @@ use std::{
 
 use rustix::process::Signal;
 
-/// What is passed on. The last is the kernel's word that a file grew beyond the limit, which ends who writes: that is the
+/// The signals that are passed on. The last is the kernel's word that a file grew beyond the limit, which ends who writes: that is the
 /// command, where what it says is copied into a file for it.
 const PASSED_ON: [Signal; 7] =
     [Signal::HUP, Signal::INT, Signal::QUIT, Signal::TERM, Signal::USR1, Signal::USR2, Signal::XFSZ];

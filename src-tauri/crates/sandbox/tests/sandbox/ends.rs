@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use ironcurtain_sandbox::{Answer, ControlOp, Ended, Event, launch};
+use ironcurtain_sandbox::{ControlAnswer, ControlOp, Ended, SandboxEvent, launch};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::harness::{PATIENCE, Place, Probe, eventually, launcher, probe, processes_with, supervisor};
@@ -21,8 +21,8 @@ fn the_exit_status_is_passed_on() {
     let place = Place::new();
     for (ending, status) in [("exit 0", 0), ("exit 3", 3), ("kill -TERM $$", 128 + 15)] {
         let mut probe = Probe::start(&place.spec(&["sh", "-c", ending]));
-        assert!(matches!(probe.control.event().unwrap(), Event::Limited { .. }));
-        assert_eq!(probe.control.event().unwrap(), Event::Exited { status });
+        assert!(matches!(probe.control.event().unwrap(), SandboxEvent::Limited { .. }));
+        assert_eq!(probe.control.event().unwrap(), SandboxEvent::Exited { status });
         assert_eq!(probe.end(), Ended { status: Some(status), signal: None });
     }
 }
@@ -37,7 +37,7 @@ fn shutdown_hanging_up_and_killing_each_end_everything() {
         // Supervisor unmarked: bubblewrap, its reaper, the probe and three sleepers with the probe's environment.
         assert!(processes_with(&marker).len() >= 3);
         match how {
-            "shutdown" => assert_eq!(probe.control.ask(ControlOp::Shutdown).unwrap(), Answer::Closing),
+            "shutdown" => assert_eq!(probe.control.ask(ControlOp::Shutdown).unwrap(), ControlAnswer::Closing),
             "hang up" => drop(probe.control),
             _ => probe.kill.kill(),
         }
@@ -53,7 +53,7 @@ fn shutdown_hanging_up_and_killing_each_end_everything() {
 fn a_program_that_is_not_there_is_named() {
     let place = Place::new();
     let mut probe = Probe::launch(&place.spec(&["no-such-program"]));
-    let Event::Failed { reason } = probe.control.event().unwrap() else { panic!("it ran") };
+    let SandboxEvent::Failed { reason } = probe.control.event().unwrap() else { panic!("it ran") };
     let expected = format!(
         "`no-such-program` could not be started in `{}`: No such file or directory (os error 2)",
         place.path("session")
@@ -67,9 +67,9 @@ fn a_grant_of_the_spec_that_cannot_be_made_fails_the_whole() {
     let place = Place::new();
     let mut spec = place.probe_spec();
     spec.mounts =
-        vec![ironcurtain_sandbox::Mount::new(place.path("no"), ironcurtain_sandbox::Access::ReadOnly)];
+        vec![ironcurtain_sandbox::Mount::new(place.path("no"), ironcurtain_sandbox::MountAccess::ReadOnly)];
     let mut probe = Probe::launch(&spec);
-    let Event::Failed { reason } = probe.control.event().unwrap() else { panic!("it ran") };
+    let SandboxEvent::Failed { reason } = probe.control.event().unwrap() else { panic!("it ran") };
     assert_eq!(reason, format!("`{}` does not exist", place.path("no")));
 }
 
@@ -78,7 +78,7 @@ fn a_session_directory_that_is_missing_is_named() {
     let place = Place::new();
     std::fs::remove_dir(place.path("session")).unwrap();
     let mut probe = Probe::launch(&place.probe_spec());
-    let Event::Failed { reason } = probe.control.event().unwrap() else { panic!("it ran") };
+    let SandboxEvent::Failed { reason } = probe.control.event().unwrap() else { panic!("it ran") };
     assert!(reason.contains(&place.path("session")), "{reason}");
     assert!(reason.contains("No such file or directory"), "{reason}");
 }

@@ -2,7 +2,7 @@
 
 use std::{fs, os::unix::fs::symlink, path::Path};
 
-use ironcurtain_sandbox::{Access::*, Answer, ControlOp, Mount, Proof, Refusal};
+use ironcurtain_sandbox::{ControlAnswer, ControlOp, Mount, MountAccess::*, MountRefusal, Proof};
 
 use crate::harness::Place;
 
@@ -49,7 +49,7 @@ fn a_directory_in_the_place_of_a_file_is_not_what_was_granted() {
     let dir = place.path("docs/dir");
     let mut probe = place.probe();
     for access in [ReadOnly, ReadWrite] {
-        assert_eq!(probe.asked(Mount::new(&dir, access).of_file()), Err(Refusal::Kind));
+        assert_eq!(probe.asked(Mount::new(&dir, access).of_file()), Err(MountRefusal::Kind));
         assert_eq!(probe.say(&format!("exists {inner}")), "err ENOENT");
         assert_eq!(probe.asked(Mount::new(&file, access).of_file()), Ok(()));
     }
@@ -154,7 +154,7 @@ fn access_can_be_widened_in_place_and_narrowed_by_its_own_request_alone() {
     probe.add(&dir, ReadWrite);
     assert_eq!(probe.say(&format!("write {file} x")), "ok");
     assert_eq!(probe.say(&format!("write {inner} x")), "err EROFS");
-    assert_eq!(probe.refused(&dir, ReadOnly), Refusal::Narrower);
+    assert_eq!(probe.refused(&dir, ReadOnly), MountRefusal::Narrower);
     probe.add(&dir, ReadWrite);
     assert_eq!(probe.mounts(), [Mount::new(&dir, ReadWrite), Mount::new(place.path("dir/inner"), ReadOnly)]);
 }
@@ -193,8 +193,8 @@ fn a_symlink_put_in_the_way_is_refused() {
     let mut probe = place.probe();
     fs::rename(place.path("dir"), place.path("moved")).unwrap();
     symlink(place.path("secret"), place.path("dir")).unwrap();
-    assert_eq!(probe.refused(&place.path("dir"), ReadOnly), Refusal::Symlink);
-    assert_eq!(probe.refused(&place.path("dir/file"), ReadOnly), Refusal::Symlink);
+    assert_eq!(probe.refused(&place.path("dir"), ReadOnly), MountRefusal::Symlink);
+    assert_eq!(probe.refused(&place.path("dir/file"), ReadOnly), MountRefusal::Symlink);
     assert_eq!(probe.say(&format!("exists {secret}")), "err ENOENT");
     fs::remove_file(place.path("dir")).unwrap();
     fs::rename(place.path("moved"), place.path("dir")).unwrap();
@@ -207,17 +207,20 @@ fn each_refusal_has_its_own_reason() {
     let file = place.file("dir/file");
     let socket = std::os::unix::net::UnixListener::bind(place.path("dir/socket")).unwrap();
     let mut probe = place.probe();
-    assert_eq!(probe.refused(&place.path("nothing"), ReadOnly), Refusal::Missing);
-    assert_eq!(probe.refused(&format!("{file}/below"), ReadOnly), Refusal::Missing);
-    assert_eq!(probe.refused(&place.path("dir/socket"), ReadWrite), Refusal::Kind);
-    assert_eq!(probe.refused("relative", ReadOnly), Refusal::BadPath);
-    assert_eq!(probe.refused("/", ReadOnly), Refusal::BadPath);
-    assert_eq!(probe.refused(&place.path("dir/../dir"), ReadOnly), Refusal::BadPath);
+    assert_eq!(probe.refused(&place.path("nothing"), ReadOnly), MountRefusal::Missing);
+    assert_eq!(probe.refused(&format!("{file}/below"), ReadOnly), MountRefusal::Missing);
+    assert_eq!(probe.refused(&place.path("dir/socket"), ReadWrite), MountRefusal::Kind);
+    assert_eq!(probe.refused("relative", ReadOnly), MountRefusal::BadPath);
+    assert_eq!(probe.refused("/", ReadOnly), MountRefusal::BadPath);
+    assert_eq!(probe.refused(&place.path("dir/../dir"), ReadOnly), MountRefusal::BadPath);
     for own in ["/proc", "/proc/self", "/sys/kernel", "/dev/null", &place.path("session")] {
-        assert_eq!(probe.refused(own, ReadOnly), Refusal::Reserved, "{own}");
+        assert_eq!(probe.refused(own, ReadOnly), MountRefusal::Reserved, "{own}");
     }
     let never = ControlOp::Remove { path: file.clone() };
-    assert!(matches!(probe.control.ask(never).unwrap(), Answer::Refused { code: Refusal::NotGranted, .. }));
+    assert!(matches!(
+        probe.control.ask(never).unwrap(),
+        ControlAnswer::Refused { code: MountRefusal::NotGranted, .. }
+    ));
     probe.add(&file, ReadOnly);
     drop(socket);
 }
@@ -255,7 +258,7 @@ fn a_grant_below_the_hosts_tmp_goes_into_the_private_one() {
 
     // The server owns its `/tmp`, and may put things in the way there: of its own grants only.
     assert_eq!(probe.say(&format!("symlink /usr {dir}")), "ok");
-    assert_eq!(probe.refused(&dir, ReadOnly), Refusal::NoMountPoint);
+    assert_eq!(probe.refused(&dir, ReadOnly), MountRefusal::NoMountPoint);
 }
 
 #[test]

@@ -10,8 +10,8 @@ use std::{
 };
 
 use ironcurtain_sandbox::{
-    Access, Answer, ControlOp, Egress, Ended, Event, KillHandle, Limits, Mount, Network, Proof, Refusal,
-    Spec, View, client::ControlClient, launch,
+    ControlAnswer, ControlOp, Egress, Ended, KillHandle, Mount, MountAccess, MountRefusal, NetworkAccess,
+    Proof, ResourceLimits, SandboxEvent, Spec, View, client::ControlClient, launch,
 };
 use tempfile::TempDir;
 
@@ -59,11 +59,11 @@ impl Place {
             cwd: None,
             view: View::Roots { session_dir: self.path("session"), programs: vec![probe()] },
             mounts: vec![],
-            network: Network::None,
+            network: NetworkAccess::None,
             unix_sockets: false,
             closed: vec![],
             kept: vec![],
-            limits: Limits::default(),
+            limits: ResourceLimits::default(),
             state_dir: self.path("state"),
             allow_root: true,
         }
@@ -94,7 +94,7 @@ impl Probe {
     /// A sandbox that has started.
     pub(crate) fn start(spec: &Spec) -> Self {
         let mut probe = Self::launch(spec);
-        assert_eq!(probe.control.event().unwrap(), Event::Started);
+        assert_eq!(probe.control.event().unwrap(), SandboxEvent::Started);
         probe
     }
 
@@ -125,35 +125,35 @@ impl Probe {
         answer.trim_end().to_owned()
     }
 
-    pub(crate) fn add(&mut self, path: &str, access: Access) {
+    pub(crate) fn add(&mut self, path: &str, access: MountAccess) {
         let answer = self.try_add(path, access);
-        assert_eq!(answer, Answer::Added, "{path}");
+        assert_eq!(answer, ControlAnswer::Added, "{path}");
     }
 
-    pub(crate) fn try_add(&mut self, path: &str, access: Access) -> Answer {
+    pub(crate) fn try_add(&mut self, path: &str, access: MountAccess) -> ControlAnswer {
         self.control.ask(ControlOp::Add(Mount::new(path, access))).unwrap()
     }
 
     /// Adds a path that must be refused, and says why it was.
     /// Whether a mount was made, and if not, why.
-    pub(crate) fn asked(&mut self, mount: Mount) -> Result<(), Refusal> {
+    pub(crate) fn asked(&mut self, mount: Mount) -> Result<(), MountRefusal> {
         match self.control.ask(ControlOp::Add(mount)).unwrap() {
-            Answer::Added => Ok(()),
-            Answer::Refused { code, .. } => Err(code),
-            other @ (Answer::Narrowed { .. }
-            | Answer::Removed { .. }
-            | Answer::Mounts { .. }
-            | Answer::Checked
-            | Answer::Closing
-            | Answer::Broken { .. }) => {
+            ControlAnswer::Added => Ok(()),
+            ControlAnswer::Refused { code, .. } => Err(code),
+            other @ (ControlAnswer::Narrowed { .. }
+            | ControlAnswer::Removed { .. }
+            | ControlAnswer::Mounts { .. }
+            | ControlAnswer::Checked
+            | ControlAnswer::Closing
+            | ControlAnswer::Broken { .. }) => {
                 panic!("{other:?}")
             }
         }
     }
 
-    pub(crate) fn refused(&mut self, path: &str, access: Access) -> Refusal {
+    pub(crate) fn refused(&mut self, path: &str, access: MountAccess) -> MountRefusal {
         let before = self.mounts();
-        let Answer::Refused { code, .. } = self.try_add(path, access) else {
+        let ControlAnswer::Refused { code, .. } = self.try_add(path, access) else {
             panic!("{path} was not refused")
         };
         assert_eq!(self.mounts(), before);
@@ -162,19 +162,19 @@ impl Probe {
 
     pub(crate) fn narrow(&mut self, path: &str) -> Proof {
         let answer = self.control.ask(ControlOp::Narrow { path: path.to_owned(), file: false }).unwrap();
-        let Answer::Narrowed { proof } = answer else { panic!("{answer:?}") };
+        let ControlAnswer::Narrowed { proof } = answer else { panic!("{answer:?}") };
         proof
     }
 
     pub(crate) fn remove(&mut self, path: &str) -> Proof {
         let answer = self.control.ask(ControlOp::Remove { path: path.to_owned() }).unwrap();
-        let Answer::Removed { proof } = answer else { panic!("{answer:?}") };
+        let ControlAnswer::Removed { proof } = answer else { panic!("{answer:?}") };
         proof
     }
 
     pub(crate) fn mounts(&mut self) -> Vec<Mount> {
         let answer = self.control.ask(ControlOp::List).unwrap();
-        let Answer::Mounts { mounts } = answer else { panic!("{answer:?}") };
+        let ControlAnswer::Mounts { mounts } = answer else { panic!("{answer:?}") };
         mounts
     }
 

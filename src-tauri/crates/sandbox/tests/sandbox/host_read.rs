@@ -2,7 +2,7 @@
 
 use std::{fs, os::unix::fs::symlink, path::Path, process::Command};
 
-use ironcurtain_sandbox::{Access::*, Event, Mount, Proof, Refusal, Spec, View};
+use ironcurtain_sandbox::{Mount, MountAccess::*, MountRefusal, Proof, SandboxEvent, Spec, View};
 
 use crate::harness::{Place, Probe, probe};
 
@@ -130,7 +130,7 @@ fn a_symlink_in_what_is_to_be_opened_is_refused_by_name() {
         Lists { deny_read: &["secret"], allow_read: &["link"], ..Lists::default() },
     ] {
         let mut probe = Probe::launch(&spec(&place, &lists));
-        let Event::Failed { reason } = probe.control.event().unwrap() else { panic!("it ran") };
+        let SandboxEvent::Failed { reason } = probe.control.event().unwrap() else { panic!("it ran") };
         let (link, real) = (place.path("link"), place.path("secret"));
         let expected =
             format!("`{link}` leads through a symlink to `{real}`: name that, if it is what is meant");
@@ -163,7 +163,7 @@ fn grants_come_and_go_over_the_same_path_and_reveal_nothing_denied() {
     assert_eq!(probe.say(&format!("write {kept} x")), "err EROFS");
     assert_eq!(probe.remove(&dir), Proof::Proved);
     assert_eq!(probe.say(&format!("exists {secret}")), "err EACCES");
-    assert_eq!(probe.refused(&place.path("session"), ReadOnly), Refusal::Reserved);
+    assert_eq!(probe.refused(&place.path("session"), ReadOnly), MountRefusal::Reserved);
     assert_eq!(fs::read_to_string(&kept).unwrap(), "dir/kept/file");
 }
 
@@ -178,7 +178,7 @@ fn a_grant_in_a_hidden_directory_has_its_place_when_it_is_there_from_the_start()
     assert_eq!(probe.say(&format!("exists {beside}")), "err ENOENT");
     assert_eq!(probe.remove(&place.path("home/docs")), Proof::Proved);
     assert_eq!(probe.say(&format!("read {file}")), "err ENOENT");
-    assert_eq!(probe.refused(&place.path("home/beside"), ReadOnly), Refusal::NoMountPoint);
+    assert_eq!(probe.refused(&place.path("home/beside"), ReadOnly), MountRefusal::NoMountPoint);
 }
 
 #[test]

@@ -2,7 +2,9 @@
 
 use std::fs;
 
-use ironcurtain_sandbox::{Access, Answer, ControlOp, Event, Mount, Refusal, Spec, View};
+use ironcurtain_sandbox::{
+    ControlAnswer, ControlOp, Mount, MountAccess, MountRefusal, SandboxEvent, Spec, View,
+};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 use crate::harness::{Place, Probe, eventually, probe};
@@ -79,7 +81,7 @@ fn nothing_is_made_in_what_is_granted() {
     let before = names(&place, "repo");
     let mut probe = place.probe();
     grant(&mut probe, &place);
-    probe.add(&place.path("empty"), Access::ReadWrite);
+    probe.add(&place.path("empty"), MountAccess::ReadWrite);
     assert_eq!(names(&place, "repo"), before);
     assert_eq!(names(&place, "empty"), [""; 0]);
     assert_eq!(names(&place, "session"), [""; 0]);
@@ -94,8 +96,8 @@ fn a_closed_file_is_granted_where_an_answer_named_it() {
     let envrc = place.path("repo/.envrc");
     let mut probe = place.probe();
     grant(&mut probe, &place);
-    let mount = Mount::new(&envrc, Access::ReadWrite).of_file().closing(vec![envrc.clone()]);
-    assert_eq!(probe.asked(mount.clone()), Err(Refusal::Protected));
+    let mount = Mount::new(&envrc, MountAccess::ReadWrite).of_file().closing(vec![envrc.clone()]);
+    assert_eq!(probe.asked(mount.clone()), Err(MountRefusal::Protected));
     assert_eq!(probe.say(&format!("open-write {envrc}")), "err EROFS");
     assert_eq!(probe.asked(Mount { named: true, ..mount }), Ok(()));
     assert_eq!(probe.say(&format!("write {envrc} named")), "ok");
@@ -110,7 +112,7 @@ fn what_is_kept_stays_where_it_is_with_the_folders_on_the_way() {
     let place = repository();
     let mut probe = place.probe();
     let kept = place.path("repo/a/b");
-    let mount = Mount::new(place.path("repo"), Access::ReadWrite).keeping(vec![kept.clone()]);
+    let mount = Mount::new(place.path("repo"), MountAccess::ReadWrite).keeping(vec![kept.clone()]);
     assert_eq!(probe.asked(mount), Ok(()));
     assert_eq!(probe.say(&format!("write {kept}/new x")), "err EROFS");
     for (from, to) in [("repo/a/b", "repo/a/c"), ("repo/a", "repo/c")] {
@@ -118,8 +120,9 @@ fn what_is_kept_stays_where_it_is_with_the_folders_on_the_way() {
         assert_eq!(probe.say(&format!("rename {from} {to}")), "err EBUSY", "{from}");
     }
     assert_eq!(probe.say(&format!("write {} x", place.path("repo/a/new"))), "ok");
-    let inside = Mount { named: true, ..Mount::new(&kept, Access::ReadWrite).keeping(vec![kept.clone()]) };
-    assert_eq!(probe.asked(inside), Err(Refusal::Protected));
+    let inside =
+        Mount { named: true, ..Mount::new(&kept, MountAccess::ReadWrite).keeping(vec![kept.clone()]) };
+    assert_eq!(probe.asked(inside), Err(MountRefusal::Protected));
 }
 
 #[test]
@@ -132,7 +135,10 @@ fn what_is_closed_is_closed_again_when_a_program_outside_replaced_it() {
         eventually(what, || probe.say(&format!("open-write {}", place.path(path))) == "err EROFS");
         assert_eq!(probe.say(&format!("write {} x", place.path("repo/.git/HEAD"))), "ok", "{what}");
         let told = told(&mut probe);
-        assert!(matches!(told.as_slice(), [Event::Uncovered { hidden: false, .. }]), "{what}: {told:?}");
+        assert!(
+            matches!(told.as_slice(), [SandboxEvent::Uncovered { hidden: false, .. }]),
+            "{what}: {told:?}"
+        );
     }
 }
 
@@ -143,10 +149,13 @@ fn what_was_renamed_away_and_made_anew_is_closed_when_the_launcher_asks() {
         let mut probe = place.probe();
         grant(&mut probe, &place);
         change(&place);
-        assert_eq!(probe.control.ask(ControlOp::Check).unwrap(), Answer::Checked);
+        assert_eq!(probe.control.ask(ControlOp::Check).unwrap(), ControlAnswer::Checked);
         assert_eq!(probe.say(&format!("open-write {}", place.path(path))), "err EROFS", "{what}");
         let told = told(&mut probe);
-        assert!(matches!(told.as_slice(), [Event::Uncovered { hidden: false, .. }]), "{what}: {told:?}");
+        assert!(
+            matches!(told.as_slice(), [SandboxEvent::Uncovered { hidden: false, .. }]),
+            "{what}: {told:?}"
+        );
     }
 }
 
@@ -183,11 +192,14 @@ fn what_is_hidden_is_hidden_again_when_a_program_outside_replaced_it() {
             assert_eq!(probe.say(&format!("read {}", place.path(hidden))), "err EACCES", "{what}");
         }
         change(&place);
-        assert_eq!(probe.control.ask(ControlOp::Check).unwrap(), Answer::Checked);
+        assert_eq!(probe.control.ask(ControlOp::Check).unwrap(), ControlAnswer::Checked);
         assert_eq!(probe.say(&format!("read {}", place.path(path))), "err EACCES", "{what}");
         assert_eq!(probe.say(&format!("read {}", place.path("home/plain"))), "ok home/plain", "{what}");
         let told = told(&mut probe);
-        assert!(matches!(told.as_slice(), [Event::Uncovered { hidden: true, .. }]), "{what}: {told:?}");
+        assert!(
+            matches!(told.as_slice(), [SandboxEvent::Uncovered { hidden: true, .. }]),
+            "{what}: {told:?}"
+        );
     }
 }
 
@@ -222,7 +234,7 @@ fn a_folder_that_the_server_renames_takes_its_closed_files_along() {
     assert_eq!(probe.say(&format!("open-write {moved}")), "err EROFS");
     assert_eq!(probe.say(&format!("mkdir {}", place.path("repo/a"))), "ok");
     // One that it is granted besides, and taken back, is no loss either.
-    let inner = Mount::new(place.path("repo/z/b"), Access::ReadWrite).closing(vec![moved.clone()]);
+    let inner = Mount::new(place.path("repo/z/b"), MountAccess::ReadWrite).closing(vec![moved.clone()]);
     assert_eq!(probe.asked(inner), Ok(()));
     assert_eq!(probe.say(&format!("open-write {moved}")), "err EROFS");
     probe.remove(&place.path("repo/z/b"));
@@ -230,7 +242,7 @@ fn a_folder_that_the_server_renames_takes_its_closed_files_along() {
     assert_eq!(told(&mut probe), []);
     replace(&place, "repo/z/b/.envrc");
     eventually("closed again", || probe.say(&format!("open-write {moved}")) == "err EROFS");
-    assert_eq!(told(&mut probe), [Event::Uncovered { path: moved, hidden: false }]);
+    assert_eq!(told(&mut probe), [SandboxEvent::Uncovered { path: moved, hidden: false }]);
 }
 
 /// A repository with files that start programs, here and below.
@@ -251,7 +263,7 @@ fn repository() -> Place {
 
 fn grant(probe: &mut Probe, place: &Place) {
     let closed = CLOSED.iter().map(|name| place.path(name)).collect();
-    assert_eq!(probe.asked(Mount::new(place.path("repo"), Access::ReadWrite).closing(closed)), Ok(()));
+    assert_eq!(probe.asked(Mount::new(place.path("repo"), MountAccess::ReadWrite).closing(closed)), Ok(()));
 }
 
 /// A home with credentials, and a folder in it that can be written.
@@ -298,11 +310,11 @@ fn exchange(place: &Place, one: &str, other: &str) {
 }
 
 /// What has been told since the start; ends the sandbox.
-fn told(probe: &mut Probe) -> Vec<Event> {
+fn told(probe: &mut Probe) -> Vec<SandboxEvent> {
     let answer = probe.control.ask(ControlOp::List).unwrap();
-    assert!(matches!(answer, Answer::Mounts { .. }), "{answer:?}");
+    assert!(matches!(answer, ControlAnswer::Mounts { .. }), "{answer:?}");
     let told = probe.control.told().into_iter();
-    told.filter(|event| !matches!(event, Event::Limited { .. })).collect()
+    told.filter(|event| !matches!(event, SandboxEvent::Limited { .. })).collect()
 }
 
 fn names(place: &Place, dir: &str) -> Vec<String> {

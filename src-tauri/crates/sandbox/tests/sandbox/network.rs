@@ -5,7 +5,7 @@ use std::{
     net::TcpListener,
 };
 
-use ironcurtain_sandbox::{Event, Network, PROXY_PORT, launch};
+use ironcurtain_sandbox::{NetworkAccess, PROXY_PORT, SandboxEvent, launch};
 
 use crate::harness::{Place, Probe, supervisor};
 
@@ -14,7 +14,7 @@ fn a_proxied_sandbox_reaches_its_launcher_and_nobody_else() {
     let place = Place::new();
     let host = TcpListener::bind("127.0.0.1:0").unwrap();
     let mut spec = place.probe_spec();
-    spec.network = Network::Proxied;
+    spec.network = NetworkAccess::Proxied;
     let mut probe = Probe::start(&spec);
     let listener = probe.egress.take().unwrap().listener().unwrap();
     assert_eq!(listener.local_addr().unwrap().to_string(), format!("127.0.0.1:{PROXY_PORT}"));
@@ -46,14 +46,14 @@ fn a_sandbox_without_network_hands_out_nothing() {
 fn a_sandbox_that_fails_ends_the_wait_for_its_listener() {
     let place = Place::new();
     let mut spec = place.spec(&["no-such-program"]);
-    spec.network = Network::Proxied;
+    spec.network = NetworkAccess::Proxied;
     let launched = launch(&spec, &supervisor(), |_| ()).unwrap();
     let mut control =
         ironcurtain_sandbox::client::ControlClient::new(launched.control, crate::harness::PATIENCE).unwrap();
-    assert!(matches!(control.event().unwrap(), Event::Failed { .. }));
+    assert!(matches!(control.event().unwrap(), SandboxEvent::Failed { .. }));
     let mut spec = place.probe_spec();
     std::fs::remove_dir(place.path("session")).unwrap();
-    spec.network = Network::Proxied;
+    spec.network = NetworkAccess::Proxied;
     let launched = launch(&spec, &supervisor(), |_| ()).unwrap();
     let error = launched.egress.unwrap().listener().unwrap_err();
     assert_eq!(error.kind(), std::io::ErrorKind::UnexpectedEof);

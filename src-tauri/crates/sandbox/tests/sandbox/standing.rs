@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use ironcurtain_sandbox::{Access::*, Answer, ControlOp, Mount, Proof, Refusal};
+use ironcurtain_sandbox::{ControlAnswer, ControlOp, Mount, MountAccess::*, MountRefusal, Proof};
 
 use crate::harness::{Place, Probe};
 
@@ -120,19 +120,19 @@ fn what_was_replaced_is_not_narrowed_and_what_was_never_granted_neither() {
     let file = place.path("dir/file");
     let refused = |probe: &mut Probe, path: &str| {
         let answer = probe.control.ask(ControlOp::Narrow { path: path.to_owned(), file: true }).unwrap();
-        let Answer::Refused { code, .. } = answer else { panic!("{answer:?}") };
+        let ControlAnswer::Refused { code, .. } = answer else { panic!("{answer:?}") };
         code
     };
-    assert_eq!(refused(&mut probe, &file), Refusal::NotGranted);
+    assert_eq!(refused(&mut probe, &file), MountRefusal::NotGranted);
     probe.add(&file, ReadWrite);
     fs::write(place.path("new"), "new").unwrap();
     fs::rename(place.path("new"), &file).unwrap();
-    assert_eq!(refused(&mut probe, &file), Refusal::Kind);
+    assert_eq!(refused(&mut probe, &file), MountRefusal::Kind);
     assert_eq!(probe.mounts(), [Mount::new(&file, ReadWrite)]);
     assert_eq!(probe.remove(&file), Proof::Proved);
     // A folder is no file.
     probe.add(&dir, ReadWrite);
-    assert_eq!(refused(&mut probe, &dir), Refusal::Kind);
+    assert_eq!(refused(&mut probe, &dir), MountRefusal::Kind);
     assert_eq!(probe.narrow(&dir), Proof::Proved);
 }
 

@@ -2,7 +2,7 @@
 
 use std::{fs, process::Command};
 
-use ironcurtain_sandbox::{Access::*, Proof};
+use ironcurtain_sandbox::{MountAccess::*, Proof};
 
 use crate::harness::{Place, Probe};
 

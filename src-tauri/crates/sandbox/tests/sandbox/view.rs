@@ -7,7 +7,7 @@ use std::{
     path::Path,
 };
 
-use ironcurtain_sandbox::{Event, Limits};
+use ironcurtain_sandbox::{ResourceLimits, SandboxEvent};
 
 use crate::harness::{Place, Probe};
 
@@ -110,12 +110,12 @@ fn the_kernels_own_files_cannot_be_written_even_by_root() {
 fn limits_hold() {
     let place = Place::new();
     let mut spec = place.probe_spec();
-    spec.limits = Limits {
+    spec.limits = ResourceLimits {
         processes: Some(20),
         open_files: Some(64),
         file_size: Some(8),
         tmp_size: Some(1 << 16),
-        ..Limits::default()
+        ..ResourceLimits::default()
     };
     let mut probe = Probe::start(&spec);
     assert_eq!(probe.say("limit processes"), "ok 20 20");
@@ -141,7 +141,7 @@ fn root_is_refused_unless_it_is_allowed() {
     spec.allow_root = false;
     let mut probe = Probe::launch(&spec);
     if rustix::process::getuid().is_root() {
-        let Event::Failed { reason } = probe.control.event().unwrap() else { panic!("it ran") };
+        let SandboxEvent::Failed { reason } = probe.control.event().unwrap() else { panic!("it ran") };
         assert_eq!(
             reason,
             "the sandbox does not run as root: run as an ordinary user, or allow it with `--allow-root`"
@@ -151,7 +151,7 @@ fn root_is_refused_unless_it_is_allowed() {
         probe.stdout.read_to_string(&mut said).unwrap();
         assert_eq!(said, "");
     } else {
-        assert_eq!(probe.control.event().unwrap(), Event::Started);
+        assert_eq!(probe.control.event().unwrap(), SandboxEvent::Started);
     }
     assert_eq!(place.probe().say("cwd"), format!("ok {}", place.path("session")));
 }

@@ -7,12 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The names that several types share, and why.
 const SHARED: &[(&str, &str)] = &[
     ("Judged", "still to be told apart"),
-    ("Access", "still to be told apart"),
-    ("Answer", "still to be told apart"),
-    ("Command", "still to be told apart"),
-    ("Event", "still to be told apart"),
-    ("Refusal", "still to be told apart"),
-    ("Wanted", "still to be told apart"),
+    ("Change", "still to be told apart"),
+    ("Finding", "still to be told apart"),
+    ("Outcome", "still to be told apart"),
+    ("Target", "still to be told apart"),
 ];
 
 /// The modules that stand in for others on systems that have no sandbox, with the same names.

@@ -3,14 +3,14 @@
 use super::{Actor, Running};
 use crate::server::control::Uncovered;
 use ironcurtain_audit::{Entry, Event};
-use ironcurtain_sandbox::{Answer, ControlOp};
+use ironcurtain_sandbox::{ControlAnswer, ControlOp};
 
 impl Actor {
     /// Has the supervisor look whether every mask is in place.
     pub(super) async fn check(&mut self) {
         let Some(control) = self.running.as_mut().and_then(Running::control) else { return };
         match control.ask(ControlOp::Check).await {
-            Ok(Answer::Checked) => {
+            Ok(ControlAnswer::Checked) => {
                 if let Some(look) = control.look() {
                     look.covered();
                 }

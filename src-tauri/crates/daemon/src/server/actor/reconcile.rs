@@ -19,7 +19,7 @@ use crate::server::roots::{Shown, shown};
 use crate::wire::{Response, notification_line};
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::{GrantKind, OpenFolder};
-use ironcurtain_sandbox::{Answer, ControlOp, Proof};
+use ironcurtain_sandbox::{ControlAnswer, ControlOp, Proof};
 use serde_json::value::RawValue;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -318,8 +318,8 @@ async fn add(
     };
     let new = Mounted::about_to_be(need.clone()).closing(closed.clone());
     match control.ask(ControlOp::Add(process::mount(&need, closed).keeping(kept))).await {
-        Ok(Answer::Added) => replace(mounted, new),
-        Ok(Answer::Refused { message, .. }) => {
+        Ok(ControlAnswer::Added) => replace(mounted, new),
+        Ok(ControlAnswer::Refused { message, .. }) => {
             if !mounted.iter().any(|m| m.need.writable && m.need.path == need.path) {
                 closed_again(control, &need);
             }
@@ -339,7 +339,7 @@ async fn narrow(
     let new = Mounted::about_to_be(need.clone());
     let op = ControlOp::Narrow { path: need.path.as_str().to_owned(), file: need.file };
     match control.ask(op).await {
-        Ok(Answer::Narrowed { proof }) => {
+        Ok(ControlAnswer::Narrowed { proof }) => {
             // Without proof that nothing is written there the server is started anew.
             round.held |= proof != Proof::Proved;
             if proof == Proof::Proved {
@@ -348,7 +348,7 @@ async fn narrow(
             replace(mounted, new);
         }
         // Something else is there now than what was shown for writing.
-        Ok(Answer::Refused { .. }) => {
+        Ok(ControlAnswer::Refused { .. }) => {
             remove(control, mounted, &need.path, round).await;
             add(control, mounted, need, vec![], round).await;
         }
@@ -364,7 +364,7 @@ async fn remove(
 ) {
     let answer = control.ask(ControlOp::Remove { path: path.as_str().to_owned() }).await;
     // Without proof that it is gone the server is started anew, and what it wrote until then is looked at when it has ended.
-    let is_gone = matches!(answer, Ok(Answer::Removed { proof: Proof::Proved }));
+    let is_gone = matches!(answer, Ok(ControlAnswer::Removed { proof: Proof::Proved }));
     round.held |= !is_gone;
     for gone in mounted.extract_if(.., |m| m.need.path == *path).filter(|_| is_gone) {
         closed_again(control, &gone.need);

@@ -6,7 +6,7 @@ use crate::config::FileView;
 use crate::containment::{Profile, environment, limits};
 use crate::server::control::SupervisorControl;
 use ironcurtain_paths::CanonicalPath;
-use ironcurtain_sandbox::{Mount, Network, PROXY_PORT, Spec, launch};
+use ironcurtain_sandbox::{Mount, NetworkAccess, PROXY_PORT, Spec, launch};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -98,7 +98,7 @@ fn spec(
         mounts,
         closed: own.iter().flat_map(in_mount).collect(),
         kept: own.iter().flat_map(kept).collect(),
-        network: if start.network.is_some() { Network::Proxied } else { Network::None },
+        network: if start.network.is_some() { NetworkAccess::Proxied } else { NetworkAccess::None },
         unix_sockets: false,
         limits: limits(&profile.limits),
         state_dir: start.around.sandboxes.as_str().to_owned(),

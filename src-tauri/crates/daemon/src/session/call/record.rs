@@ -1,10 +1,10 @@
-//! What is put on record of a call, and the words in which it is refused.
+//! The entries about a call, and the answer to one that is refused.
 
 use super::Call;
-use crate::consent::Outcome;
 use crate::judging::LookedAt;
 use crate::policy_snapshot::PolicySnapshot;
-use crate::session::{Session, refusal};
+use crate::session::Session;
+use crate::session::refusal::CallRefusal;
 use crate::wire::result_line;
 use ironcurtain_audit::{DecidedBy, Entry, Event, PolicyDecision, redacted};
 use ironcurtain_policy::{AllowedBy, Denial, DeniedBy};
@@ -12,29 +12,12 @@ use std::sync::atomic::Ordering;
 use tokio::time::Instant;
 
 impl Session {
-    pub(super) async fn answered(
-        &self,
-        call: &Call,
-        looked: &LookedAt,
-        question: &str,
-        outcome: &Outcome,
-        asked: Instant,
-    ) -> Result<(), String> {
-        let end = outcome.on_record();
-        let mut entry = self.about(call, looked, Event::Answer, format!("the question ended: {end}"));
-        entry.arguments = None;
-        entry.escalation_result = Some(end);
-        entry.question_id = Some(question.to_owned());
-        entry.human_ms = Some(millis(asked));
-        self.services.audit.record(entry).await.map(|_| ()).map_err(|e| format!("DENIED: {e}"))
-    }
-
     /// The policy says no.
     pub(super) async fn deny(
         &self,
         call: &Call,
         looked: &LookedAt,
-        denial: &Denial,
+        denial: Denial,
         snapshot: &PolicySnapshot,
     ) {
         self.counts.denied.fetch_add(1, Ordering::Relaxed);
@@ -43,13 +26,16 @@ impl Session {
             Some(PolicyDecision::deny(denied_by(denial.by), &denial.rule, &denial.reason));
         entry.policy_hash = Some(snapshot.hash.clone());
         self.record(entry).await;
-        self.refuse(call, refusal::denied(denial)).await;
+        self.refuse(call, &CallRefusal::Denied(denial)).await;
         self.services.changed();
     }
 
     /// Answers with a tool result that says why not.
-    pub(super) async fn refuse(&self, call: &Call, reason: String) {
-        self.finish(&call.ticket, result_line(&call.ticket.id, &refusal::result(reason))).await;
+    pub(super) async fn refuse(&self, call: &Call, refusal: &CallRefusal) {
+        if matches!(refusal, CallRefusal::NotApproved(_)) {
+            self.counts.denied.fetch_add(1, Ordering::Relaxed);
+        }
+        self.finish(&call.ticket, result_line(&call.ticket.id, &refusal.result())).await;
     }
 
     pub(super) fn about(

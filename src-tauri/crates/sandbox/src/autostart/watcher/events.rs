@@ -10,10 +10,11 @@ use rustix::fs::{CWD, inotify::ReadFlags};
 use super::{Watcher, looking::Bounds};
 use crate::{
     autostart::{
-        baseline::{Cover, Stamp},
+        baseline::Cover,
         paths::{above, is_git, last},
         queue::{Happened, Read},
         shut::open_shut,
+        stamp::Stamp,
         walk::is_entered,
     },
     place::is_at_or_below,

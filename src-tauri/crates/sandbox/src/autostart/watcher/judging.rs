@@ -4,11 +4,11 @@ use std::{cell::OnceCell, hash::BuildHasher, os::fd::OwnedFd, time::Instant};
 
 use rustix::fs::{Mode, OFlags, openat, readlinkat};
 
-use super::{Sandbox, Watcher, looking::Bounds};
+use super::{Watcher, looking::Bounds, sandbox::Sandbox};
 use crate::{
     autostart::{
         Change, Finding, Mode as Treatment,
-        baseline::{LONGEST_KEPT, Stamp, Standing, content},
+        baseline::{LONGEST_KEPT, Standing, content},
         content::{Seen, Verdict, judge},
         git,
         names::{Class, Judge, Row},
@@ -16,6 +16,7 @@ use crate::{
         quarantine::Prepared,
         raw::{path_text, raw, text},
         shut::open_shut,
+        stamp::Stamp,
         walk::{open_folder, shown},
     },
     place::is_at_or_below,

@@ -8,9 +8,9 @@ use super::{MOST_FOLDERS, Watcher};
 use crate::{
     autostart::{
         Finding,
-        baseline::Stamp,
         paths::{above, join, last},
         shut::open_shut,
+        stamp::Stamp,
         walk::{Most, Walk, has_signs, is_entered},
     },
     place::is_at_or_below,

@@ -14,14 +14,14 @@ use serde::{Deserialize, Serialize};
 
 use super::{Inside, MountError};
 use crate::{
-    control::Refusal,
+    control::MountRefusal,
     place::{Kind, mount_id, open_plain},
     sys::mount::{Attributes, set_attributes},
 };
 
 /// A file or directory that was made to be mounted on, or on the way to one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(in super::super) struct Made {
+pub(in super::super) struct CreatedPoint {
     path: String,
     kind: Kind,
 }
@@ -75,7 +75,7 @@ impl Inside<'_> {
         } else {
             return Err(Errno::ROFS);
         }
-        self.made.push(Made { path: path.to_owned(), kind });
+        self.made.push(CreatedPoint { path: path.to_owned(), kind });
         Ok(())
     }
 
@@ -89,7 +89,7 @@ impl Inside<'_> {
         self.made = made;
     }
 
-    fn unmake(&mut self, made: &Made) -> Result<(), Errno> {
+    fn unmake(&mut self, made: &CreatedPoint) -> Result<(), Errno> {
         let flags = if made.kind == Kind::Directory { AtFlags::REMOVEDIR } else { AtFlags::empty() };
         let relative = made.path.trim_start_matches('/');
         match unlinkat(self.writable_root()?, relative, flags) {
@@ -121,7 +121,7 @@ impl Inside<'_> {
 
 fn no_place(path: &str, why: &str) -> MountError {
     let message = format!("there is no place for `{path}` in the running sandbox: {why}");
-    MountError::refused(Refusal::NoMountPoint, message)
+    MountError::refused(MountRefusal::NoMountPoint, message)
 }
 
 fn create(place: impl AsFd, name: &str, kind: Kind) -> Result<(), Errno> {

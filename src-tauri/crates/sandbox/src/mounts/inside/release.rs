@@ -23,7 +23,7 @@ use rustix::{
 
 use serde::{Deserialize, Serialize};
 
-use super::{Inside, MountError, Placed};
+use super::{Inside, MountError, MountedPath};
 use crate::{
     control::Proof,
     place::{Identity, Kind, mount_id, open_plain},
@@ -33,31 +33,31 @@ use crate::{
 
 /// The place where a mount waits for its end; on the root, so nobody inside can move it.
 const ASIDE: &str = "/.ironcurtain-aside";
-/// The time that a file that is being closed may take: the kernel finishes closing when the closing process leaves it.
+/// The time that a file being closed may take: the kernel finishes closing when the closing process leaves it.
 const PATIENCE: Duration = Duration::from_millis(20);
 const STEP: Duration = Duration::from_micros(500);
-/// The number of times that a mount whose directory is being renamed under us is looked for.
+/// The number of times that a mount is looked for whose directory is being renamed under us.
 const TRIES: usize = 64;
 
 /// A mount that has no name in the sandbox any more.
-pub(super) enum Aside {
+pub(super) enum SetAside {
     /// It waits at [`ASIDE`].
     Waiting(u64, Identity),
     /// It has ended already.
-    Ended(LetGo),
+    Ended(UnmountOutcome),
 }
 
-/// The outcome of a mount.
+/// The outcome of an unmount.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub(in super::super) struct LetGo {
+pub(in super::super) struct UnmountOutcome {
     pub(in super::super) proof: Proof,
     /// The mount that shows the same file at its path now, if one does.
     pub(in super::super) instead: Option<u64>,
-    /// True if something may still hold a file of it, for reading.
+    /// True when something may still hold a file of it, for reading.
     pub(in super::super) loose: bool,
 }
 
-impl LetGo {
+impl UnmountOutcome {
     fn proved() -> Self {
         Self { proof: Proof::Proved, instead: None, loose: false }
     }
@@ -69,13 +69,13 @@ impl LetGo {
 
 impl Inside<'_> {
     /// Takes a mount off its path.
-    pub(super) fn set_aside(&mut self, old: &Placed) -> Result<Aside, MountError> {
+    pub(super) fn set_aside(&mut self, old: &MountedPath) -> Result<SetAside, MountError> {
         let broken = |why: String| MountError::Broken(format!("`{}` cannot be taken away: {why}", old.path));
         for _ in 0..TRIES {
             let table = self.sandbox.table().map_err(|error| broken(error.to_string()))?;
             let Some(entry) = table.get(old.mount_id) else {
                 // The kernel detached it because the directory it lay on was removed.
-                return Ok(Aside::Ended(LetGo::held()));
+                return Ok(SetAside::Ended(UnmountOutcome::held()));
             };
             let Ok(mount) = open_plain(&self.root, &entry.point) else { continue };
             if mount_id(&mount) != Ok(old.mount_id) {
@@ -86,11 +86,11 @@ impl Inside<'_> {
                 Kind::of(&stat).ok_or_else(|| broken("it is neither a file nor a directory".into()))?;
             let point = self.mount_point(ASIDE, kind).map_err(|error| broken(error.to_string()))?;
             return match attach(&mount, &point) {
-                Ok(()) => Ok(Aside::Waiting(old.mount_id, Identity::of(&stat))),
+                Ok(()) => Ok(SetAside::Waiting(old.mount_id, Identity::of(&stat))),
                 // The kernel does not move what was deleted on the host since: it ends where it is.
                 Err(Errno::NOENT) => {
                     drop(mount);
-                    Ok(Aside::Ended(self.end(old.mount_id, &entry.point, None)?))
+                    Ok(SetAside::Ended(self.end(old.mount_id, &entry.point, None)?))
                 }
                 Err(error) => Err(broken(error.to_string())),
             };
@@ -99,12 +99,17 @@ impl Inside<'_> {
     }
 
     /// Ends a mount that was set aside from `path`; `granted` are the mounts by which a file may still be shown there.
-    pub(super) fn release(&self, aside: Aside, path: &str, granted: &[u64]) -> Result<LetGo, MountError> {
+    pub(super) fn release(
+        &self,
+        aside: SetAside,
+        path: &str,
+        granted: &[u64],
+    ) -> Result<UnmountOutcome, MountError> {
         match aside {
-            Aside::Waiting(id, identity) => {
+            SetAside::Waiting(id, identity) => {
                 self.end(id, OsStr::new(ASIDE), self.instead(path, identity, granted))
             }
-            Aside::Ended(let_go) => Ok(let_go),
+            SetAside::Ended(let_go) => Ok(let_go),
         }
     }
 
@@ -117,7 +122,7 @@ impl Inside<'_> {
     }
 
     /// Ends the mount `id`, which is at `point`.
-    fn end(&self, id: u64, point: &OsStr, instead: Option<u64>) -> Result<LetGo, MountError> {
+    fn end(&self, id: u64, point: &OsStr, instead: Option<u64>) -> Result<UnmountOutcome, MountError> {
         let broken = |why: String| {
             MountError::Broken(format!("the mount at `{}` cannot be ended: {why}", point.display()))
         };
@@ -127,7 +132,7 @@ impl Inside<'_> {
         let closed = self.close_for_writing(id, point, deadline);
         let unmounted = |point: &OsString| unmount_plainly(point, deadline);
         if closed != Err(Errno::BUSY) && table.subtree(id).iter().all(unmounted) {
-            return Ok(LetGo { instead, ..LetGo::proved() });
+            return Ok(UnmountOutcome { instead, ..UnmountOutcome::proved() });
         }
         unmount(point, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW)
             .map_err(|error| broken(error.to_string()))?;
@@ -136,7 +141,11 @@ impl Inside<'_> {
             return Err(broken("it is still there".into()));
         }
         let is_read_on = instead.is_some() && closed.is_ok();
-        Ok(if is_read_on { LetGo { instead, loose: true, ..LetGo::proved() } } else { LetGo::held() })
+        Ok(if is_read_on {
+            UnmountOutcome { instead, loose: true, ..UnmountOutcome::proved() }
+        } else {
+            UnmountOutcome::held()
+        })
     }
 
     /// Makes the mount `id` at `point` read-only, and all that lies on it; it is busy while anything can write to a file of

@@ -1,13 +1,13 @@
-//! The shape of what a sandbox is shown: the host's tree with parts hidden, re-opened, and closed for writing.
+//! The plan of what a sandbox is shown: the host's tree with parts hidden, re-opened, and closed for writing.
 //!
-//! - A [`Shape`] is a plain value, made once; it is applied in a mount namespace that nobody else is in, from which
+//! - A [`MountPlan`] is a plain value, made once; it is applied in a mount namespace that nobody else is in, from which
 //!   bubblewrap, or a grant, then copies. So a copy is never seen without it.
 //! - INVARIANT: what is denied counts by what it really is: symlinks are resolved, and every further mount of the same
 //!   file system that leads there is found in the kernel's table.
 //! - Of hidden and re-opened paths the deepest decides; at the same path, what denies.
 
 mod apply;
-mod real;
+mod resolve;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -23,9 +23,9 @@ use crate::{
 };
 
 pub(crate) use apply::over_itself;
-pub(crate) use real::{LayoutError, real, real_kind};
+pub(crate) use resolve::{LayoutError, real, real_kind};
 
-/// What is done at one path.
+/// The treatment of one path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     /// Put something empty and closed over it; `points` are the paths below it that something is mounted on later.
@@ -35,27 +35,27 @@ pub(crate) enum Step {
     /// Make it a mount of its own, which cannot be renamed or removed.
     Pin,
     /// The same, and close it and all below for writing.
-    Freeze,
+    ReadOnly,
 }
 
 impl Step {
-    /// True if it says what is shown, and not what is written.
+    /// True when it says what is shown, and not what is written.
     fn shows(&self) -> bool {
         match self {
             Self::Hide { .. } | Self::Reopen { .. } => true,
-            Self::Pin | Self::Freeze => false,
+            Self::Pin | Self::ReadOnly => false,
         }
     }
 }
 
 /// Steps by path, so that a path comes before those below it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Shape(BTreeMap<String, Step>);
+pub(crate) struct MountPlan(BTreeMap<String, Step>);
 
 /// A view of the host, ready to be made.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Layout {
-    pub(crate) shape: Shape,
+    pub(crate) plan: MountPlan,
     /// Writable paths in path order.
     pub(crate) writable: Vec<String>,
     /// Paths to be shown on top of a private `/tmp`.
@@ -68,23 +68,23 @@ const ALWAYS_HIDDEN: &[&str] = &["/run/user"];
 impl Layout {
     /// Looks at the host and works out the view that `spec` asks for; `state_dir` is ours, and is hidden.
     pub(crate) fn of(spec: &Spec, table: &MountInfo, state_dir: &str) -> Result<Self, LayoutError> {
-        let mounted = real::mounted(table);
+        let mounted = resolve::mounted(table);
         let mut hidden = BTreeMap::new();
         hide(&mut hidden, &[state_dir], &mounted)?;
         let points = spec.mounts.iter().map(|mount| (mount.path.clone(), Want::Point));
         let mut wanted: BTreeMap<String, Want> = points.collect();
         let mut layout = Self::default();
-        let mut frozen = Vec::new();
+        let mut read_only_paths = Vec::new();
         match &spec.view {
             View::Roots { session_dir, .. } => layout.writable.push(session_dir.clone()),
             View::HostRead { session_dir, deny_read, allow_read, allow_write, deny_write, .. } => {
                 hide(&mut hidden, ALWAYS_HIDDEN, &mounted)?;
                 hide(&mut hidden, deny_read, &mounted)?;
-                frozen = closed(deny_write)?;
+                read_only_paths = closed(deny_write)?;
                 for path in allow_write {
                     let is_closed =
-                        frozen.iter().chain(deny_write).any(|closed| is_at_or_below(path, closed));
-                    if real::plain(path)?.is_some() && !is_closed && !hidden.contains_key(path) {
+                        read_only_paths.iter().chain(deny_write).any(|closed| is_at_or_below(path, closed));
+                    if resolve::plain(path)?.is_some() && !is_closed && !hidden.contains_key(path) {
                         layout.writable.push(path.clone());
                     }
                 }
@@ -92,7 +92,7 @@ impl Layout {
                 layout.writable.sort();
                 layout.writable.dedup();
                 for path in allow_read {
-                    if real::plain(path)?.is_some() && !hidden.contains_key(path) {
+                    if resolve::plain(path)?.is_some() && !hidden.contains_key(path) {
                         layout.shown.push(path.clone());
                         wanted.insert(path.clone(), Want::Read);
                     }
@@ -100,14 +100,14 @@ impl Layout {
             }
         }
         wanted.extend(layout.writable.iter().map(|path| (path.clone(), Want::Write)));
-        layout.shape = Shape::showing(&hidden, &wanted)?;
-        frozen.into_iter().for_each(|path| layout.shape.freeze(path));
-        layout.shape.hold(&layout.writable);
+        layout.plan = MountPlan::showing(&hidden, &wanted)?;
+        read_only_paths.into_iter().for_each(|path| layout.plan.set_read_only(path));
+        layout.plan.hold(&layout.writable);
         Ok(layout)
     }
 }
 
-/// Why a path is to be there although what is around it may be hidden.
+/// The reason for a path to be there although what is around it may be hidden.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Want {
     Read,
@@ -120,72 +120,72 @@ enum Want {
 fn hide(
     hidden: &mut BTreeMap<String, Kind>,
     paths: &[impl AsRef<str>],
-    mounted: &[real::Mounted<'_>],
+    mounted: &[resolve::Mounted<'_>],
 ) -> Result<(), LayoutError> {
     for path in paths {
         let Some((real, kind)) = real_kind(path.as_ref())? else { continue };
-        hidden.extend(real::aliases(&real, mounted)?.into_iter().map(|alias| (alias, kind)));
+        hidden.extend(resolve::aliases(&real, mounted)?.into_iter().map(|alias| (alias, kind)));
         hidden.insert(real, kind);
     }
     Ok(())
 }
 
-/// What is there of `paths` to be closed for writing.
+/// The existing ones of `paths`, to be closed for writing.
 fn closed(paths: &[String]) -> Result<Vec<String>, LayoutError> {
     let mut there = Vec::new();
     for path in paths {
         // A symlink at its end could be exchanged, so it is closed as well as what it leads to.
         there.extend(real(path)?);
-        there.extend(real::link(path)?);
+        there.extend(resolve::link(path)?);
     }
     Ok(there)
 }
 
-impl Shape {
+impl MountPlan {
     /// Hides and shows again.
     fn showing(
         hidden: &BTreeMap<String, Kind>,
         wanted: &BTreeMap<String, Want>,
     ) -> Result<Self, LayoutError> {
-        let mut shape = Self::default();
+        let mut plan = Self::default();
         let paths: BTreeSet<&String> = hidden.keys().chain(wanted.keys()).collect();
         for path in paths {
-            let around = shape.around(path).map(|(_, step)| step);
+            let around = plan.around(path).map(|(_, step)| step);
             match (hidden.get(path), wanted.get(path)) {
                 (Some(_), _) if matches!(around, Some(Step::Hide { .. })) => {}
                 (Some(kind), _) => {
-                    shape.0.insert(path.clone(), Step::Hide { kind: *kind, points: BTreeMap::new() });
+                    plan.0.insert(path.clone(), Step::Hide { kind: *kind, points: BTreeMap::new() });
                 }
                 (None, Some(want)) => {
                     let needed = match around {
                         Some(Step::Hide { .. }) => true,
                         Some(Step::Reopen { writable }) => *want == Want::Write && !writable,
-                        Some(Step::Pin | Step::Freeze) | None => false,
+                        Some(Step::Pin | Step::ReadOnly) | None => false,
                     };
                     let Some((_, kind)) = real_kind(path)?.filter(|_| needed) else { continue };
-                    shape.add_point(path, kind);
+                    plan.add_point(path, kind);
                     if *want != Want::Point {
-                        shape.0.insert(path.clone(), Step::Reopen { writable: *want == Want::Write });
+                        plan.0.insert(path.clone(), Step::Reopen { writable: *want == Want::Write });
                     }
                 }
                 (None, None) => {}
             }
         }
-        Ok(shape)
+        Ok(plan)
     }
 
     /// Closes a path for writing, unless it is hidden altogether.
-    pub(crate) fn freeze(&mut self, path: String) {
+    pub(crate) fn set_read_only(&mut self, path: String) {
         if self.hides(&path) {
             return;
         }
         match self.0.get(&path) {
-            Some(Step::Hide { .. } | Step::Freeze) => {}
+            Some(Step::Hide { .. } | Step::ReadOnly) => {}
             Some(Step::Reopen { .. }) => {
                 self.0.insert(path, Step::Reopen { writable: false });
             }
             Some(Step::Pin) | None => {
-                self.0.insert(path, Step::Freeze);
+                self.0.insert(path, Step::ReadOnly);
             }
         }
     }
@@ -201,7 +201,7 @@ impl Shape {
     /// Pins what lies between a writable root and something in it that is hidden or closed: renamed away with it, another
     /// could be put in its place.
     fn hold(&mut self, writable: &[String]) {
-        let kept = self.0.iter().filter(|(_, step)| matches!(step, Step::Hide { .. } | Step::Freeze));
+        let kept = self.0.iter().filter(|(_, step)| matches!(step, Step::Hide { .. } | Step::ReadOnly));
         let between = kept.flat_map(|(path, _)| {
             let roots = writable.iter().filter(|root| is_below(path, root));
             roots.flat_map(|root| between(root, path).map(str::to_owned))
@@ -209,13 +209,13 @@ impl Shape {
         between.collect::<BTreeSet<_>>().into_iter().for_each(|path| self.pin(path));
     }
 
-    /// True if a path is hidden and not shown again.
+    /// True when a path is hidden and not shown again.
     pub(crate) fn hides(&self, path: &str) -> bool {
         match self.0.get(path).or(self.around(path).map(|(_, step)| step)) {
             Some(Step::Hide { .. }) => true,
             Some(Step::Reopen { .. }) | None => false,
             // Closed for writing says nothing about what is around it.
-            Some(Step::Pin | Step::Freeze) => matches!(self.around(path), Some((_, Step::Hide { .. }))),
+            Some(Step::Pin | Step::ReadOnly) => matches!(self.around(path), Some((_, Step::Hide { .. }))),
         }
     }
 
@@ -229,7 +229,7 @@ impl Shape {
         self.0.iter().filter(|(_, step)| matches!(step, Step::Hide { .. })).map(|(path, _)| path)
     }
 
-    /// The shape that hides what is at `path` now, and no more.
+    /// The plan that hides what is at `path` now, and no more.
     pub(crate) fn hiding(path: &str) -> io::Result<Self> {
         let kind = Kind::of(&fstat(open_plain_end(CWD, path)?)?).unwrap_or(Kind::File);
         Ok(Self([(path.to_owned(), Step::Hide { kind, points: BTreeMap::new() })].into()))
@@ -239,7 +239,7 @@ impl Shape {
     /// it, as `.git` does: renamed away with what is closed in it, another could take its place.
     pub(crate) fn close_in(&mut self, root: &str, paths: &[String]) {
         for path in paths.iter().filter(|path| is_below(path, root)) {
-            self.freeze(path.clone());
+            self.set_read_only(path.clone());
             let Some((folder, _)) = path.rsplit_once('/') else { continue };
             if is_below(folder, root) && folder.rsplit('/').next().is_some_and(|name| name.starts_with('.')) {
                 self.pin(folder.to_owned());
@@ -250,12 +250,12 @@ impl Shape {
     /// Closes `paths` in the writable tree at `root`, and keeps every folder on the way where it is.
     pub(crate) fn keep_in(&mut self, root: &str, paths: &[String]) {
         for path in paths.iter().filter(|path| is_below(path, root)) {
-            self.freeze(path.clone());
+            self.set_read_only(path.clone());
             between(root, path).for_each(|folder| self.pin(folder.to_owned()));
         }
     }
 
-    /// What of this concerns the tree below `path`.
+    /// The part of this that concerns the tree below `path`.
     pub(crate) fn below(&self, path: &str) -> Self {
         Self(
             self.0
@@ -266,7 +266,7 @@ impl Shape {
         )
     }
 
-    /// What of this is hidden, or shown again, at or below one of `paths`.
+    /// The part of this that is hidden, or shown again, at or below one of `paths`.
     pub(crate) fn hidden_within(&self, paths: &[String]) -> Self {
         let within = |path: &String| paths.iter().any(|above| is_at_or_below(path, above));
         let steps = self.0.iter().filter(|(path, step)| step.shows() && within(path));
@@ -303,41 +303,41 @@ mod tests {
 
     #[test]
     fn the_nearest_path_around_decides() {
-        let mut shape = Shape::default();
+        let mut plan = MountPlan::default();
         let hide = || Step::Hide { kind: Kind::Directory, points: BTreeMap::new() };
-        shape.0.insert("/home".into(), hide());
-        shape.0.insert("/home/u/open".into(), Step::Reopen { writable: true });
-        shape.0.insert("/home/u/open/secret".into(), hide());
+        plan.0.insert("/home".into(), hide());
+        plan.0.insert("/home/u/open".into(), Step::Reopen { writable: true });
+        plan.0.insert("/home/u/open/secret".into(), hide());
         for hidden in ["/home", "/home/u", "/home/u/opened", "/home/u/open/secret", "/home/u/open/secret/x"] {
-            assert!(shape.hides(hidden), "{hidden}");
+            assert!(plan.hides(hidden), "{hidden}");
         }
         for shown in ["/", "/homes", "/home/u/open", "/home/u/open/x", "/home/u/open/secrets"] {
-            assert!(!shape.hides(shown), "{shown}");
+            assert!(!plan.hides(shown), "{shown}");
         }
-        assert_eq!(shape.below("/home/u/open").0.keys().collect::<Vec<_>>(), ["/home/u/open/secret"]);
+        assert_eq!(plan.below("/home/u/open").0.keys().collect::<Vec<_>>(), ["/home/u/open/secret"]);
     }
 
     #[test]
     fn what_leads_to_a_closed_path_is_pinned() {
-        let mut shape = Shape::default();
-        shape.freeze("/w/a/b/c".into());
-        shape.freeze("/elsewhere/d/e".into());
-        shape.hold(&["/w".into()]);
-        let pinned = shape.0.iter().filter(|(_, step)| **step == Step::Pin).map(|(path, _)| path.as_str());
+        let mut plan = MountPlan::default();
+        plan.set_read_only("/w/a/b/c".into());
+        plan.set_read_only("/elsewhere/d/e".into());
+        plan.hold(&["/w".into()]);
+        let pinned = plan.0.iter().filter(|(_, step)| **step == Step::Pin).map(|(path, _)| path.as_str());
         assert_eq!(pinned.collect::<Vec<_>>(), ["/w/a", "/w/a/b"]);
     }
 
     #[test]
     fn what_is_hidden_stays_hidden_and_what_is_frozen_frozen() {
-        let mut shape = Shape::default();
-        shape.0.insert("/a".into(), Step::Hide { kind: Kind::File, points: BTreeMap::new() });
-        shape.freeze("/a".into());
-        shape.freeze("/b".into());
-        shape.pin("/b".into());
-        shape.pin("/c".into());
-        shape.freeze("/c".into());
-        assert!(shape.hides("/a"));
-        let closed = |path: &str| shape.0.get(path) == Some(&Step::Freeze);
+        let mut plan = MountPlan::default();
+        plan.0.insert("/a".into(), Step::Hide { kind: Kind::File, points: BTreeMap::new() });
+        plan.set_read_only("/a".into());
+        plan.set_read_only("/b".into());
+        plan.pin("/b".into());
+        plan.pin("/c".into());
+        plan.set_read_only("/c".into());
+        assert!(plan.hides("/a"));
+        let closed = |path: &str| plan.0.get(path) == Some(&Step::ReadOnly);
         assert!(closed("/b") && closed("/c") && !closed("/a"));
     }
 }

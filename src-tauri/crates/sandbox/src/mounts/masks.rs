@@ -24,12 +24,12 @@ use rustix::{
     thread::UnshareFlags,
 };
 
+use super::inside::Sandbox;
 use crate::{
-    handover,
+    fd_passing,
+    mount_plan::{MountPlan, Step},
     mountinfo::MountInfo,
-    mounts::Sandbox,
     place::{Identity, is_below, open_plain, open_plain_end},
-    shape::{Shape, Step},
     sys, tree,
 };
 
@@ -59,9 +59,9 @@ struct Mask {
 
 /// A mask that was lost and is in place again.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Restored {
+pub(crate) struct RestoredMask {
     pub(crate) path: String,
-    /// True if the path is hidden; else it is closed for writing.
+    /// True when the path is hidden; else it is closed for writing.
     pub(crate) hidden: bool,
 }
 
@@ -73,15 +73,15 @@ impl Masks {
         Ok(Self { root, table, trees: BTreeMap::new() })
     }
 
-    /// A tree was mounted at `path`, in place of what was there, with `shape` applied to it.
-    pub(crate) fn put(&mut self, path: &str, shape: &Shape) {
-        let masks = shape.masks().filter(|(masked, _)| is_below(masked, path));
+    /// A tree was mounted at `path`, in place of what was there, with `plan` applied to it.
+    pub(crate) fn put(&mut self, path: &str, plan: &MountPlan) {
+        let masks = plan.masks().filter(|(masked, _)| is_below(masked, path));
         let masks = masks.map(|(masked, step)| Mask::find(&self.root, masked.clone(), step.clone()));
         let masks: Vec<Mask> = masks.collect();
         self.trees.insert(path.to_owned(), masks);
     }
 
-    /// What was mounted at `path` is not any more.
+    /// The tree at `path` is not mounted any more.
     pub(crate) fn take_away(&mut self, path: &str) {
         self.trees.remove(path);
     }
@@ -99,9 +99,9 @@ impl Masks {
         &mut self,
         sandbox: &Sandbox,
         is_written: impl Fn(&str) -> bool,
-    ) -> io::Result<Vec<Restored>> {
+    ) -> io::Result<Vec<RestoredMask>> {
         let table = sandbox.table()?;
-        let mut restored: Vec<Restored> = Vec::new();
+        let mut restored: Vec<RestoredMask> = Vec::new();
         for mask in self.trees.values_mut().flatten() {
             if mask.is_in_place(&self.root, &table) || is_written(&mask.path) {
                 continue;
@@ -110,7 +110,7 @@ impl Masks {
             if restored.iter().any(|other| other.path == mask.path) {
                 mask.look(&self.root);
             } else if mask.put_back(sandbox, &self.root)? {
-                restored.push(Restored { path: mask.path.clone(), hidden: mask.hides() });
+                restored.push(RestoredMask { path: mask.path.clone(), hidden: mask.hides() });
             }
         }
         Ok(restored)
@@ -179,13 +179,13 @@ impl Mask {
         open_plain_end(root, relative(&self.path)).is_ok()
     }
 
-    /// What goes over the path, made of what is there.
+    /// The tree that goes over the path, made of what is there.
     fn tree(&self) -> io::Result<OwnedFd> {
         match &self.step {
             Step::Pin | Step::Reopen { .. } => {
                 Ok(tree::copy(&open_plain_end(CWD, &self.path)?, false, true)?)
             }
-            Step::Freeze => Ok(tree::copy(&open_plain_end(CWD, &self.path)?, true, true)?),
+            Step::ReadOnly => Ok(tree::copy(&open_plain_end(CWD, &self.path)?, true, true)?),
             Step::Hide { .. } => self.empty_tree(),
         }
     }
@@ -196,16 +196,16 @@ impl Mask {
         let make = || -> io::Result<()> {
             sys::process::unshare(UnshareFlags::NEWNS)?;
             mount_change(c"/", MountPropagationFlags::REC | MountPropagationFlags::PRIVATE)?;
-            let shape = Shape::hiding(&self.path)?;
-            shape.apply()?;
-            handover::send(&theirs, tree::copy(&open_plain_end(CWD, &self.path)?, true, true)?)
+            let plan = MountPlan::hiding(&self.path)?;
+            plan.apply()?;
+            fd_passing::send(&theirs, tree::copy(&open_plain_end(CWD, &self.path)?, true, true)?)
         };
         let said = sys::process::in_fork(|| {
             make().err().map(|error| error.to_string()).unwrap_or_default().into_bytes()
         })?;
         drop(theirs);
         if said.is_empty() {
-            return handover::receive(&ours);
+            return fd_passing::receive(&ours);
         }
         // Nothing there, or nothing any more, is told by the place itself.
         open_plain_end(CWD, &self.path)?;

@@ -3,7 +3,7 @@
 //! - Bubblewrap would do the same, and reads the kernel's table of mounts for each of them.
 //! - INVARIANT: hidden paths are covered before anything is copied, and what must not be written is closed before what is
 //!   writable is.
-//! - The child is in a namespace of its own, in which the shape of the view is made, and with which that ends.
+//! - The child is in a namespace of its own, in which the plan of the view is made, and with which that ends.
 
 use std::{
     collections::BTreeMap,
@@ -26,9 +26,9 @@ use rustix::{
 
 use super::inside::{Inside, Sandbox};
 use crate::{
-    handover,
+    fd_passing,
+    mount_plan::{MountPlan, over_itself},
     place::{Kind, mount_id, open_plain},
-    shape::{Shape, over_itself},
     sys::process::{Forked, fork, unshare},
     tree::{attach, copy},
 };
@@ -36,24 +36,24 @@ use crate::{
 /// As long as bubblewrap may take.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// What they are.
+/// The mounts that a sandbox starts with.
 #[derive(Clone, Debug)]
-pub(crate) struct First {
-    /// What is hidden and closed in the trees below.
-    pub(crate) shape: Shape,
+pub(crate) struct InitialMounts {
+    /// The paths that are hidden and closed in the trees below.
+    pub(crate) plan: MountPlan,
     /// Shown, and whether to be written.
     pub(crate) shown: BTreeMap<String, bool>,
     /// Paths of the sandbox's own that are closed for writing.
-    pub(crate) frozen: Vec<String>,
+    pub(crate) read_only_paths: Vec<String>,
     /// Files of the sandbox's own that nobody is to open.
     pub(crate) masked: Vec<String>,
-    /// True if the sandbox has a `/tmp` of its own.
+    /// True when the sandbox has a `/tmp` of its own.
     pub(crate) own_tmp: bool,
 }
 
 /// The child that has them ready. It may take some milliseconds to end when all is done, for which whoever drops this waits.
 #[derive(Debug)]
-pub(crate) struct Preparing {
+pub(crate) struct InitialMountsChild {
     conversation: UnixStream,
     _child: Forked,
 }
@@ -61,9 +61,9 @@ pub(crate) struct Preparing {
 /// The mount ids of what was shown, or why it could not be.
 type Said = Result<BTreeMap<String, u64>, String>;
 
-impl Preparing {
+impl InitialMountsChild {
     /// Begins.
-    pub(crate) fn start(first: First) -> io::Result<Self> {
+    pub(crate) fn start(first: InitialMounts) -> io::Result<Self> {
         let (conversation, theirs) = UnixStream::pair()?;
         let child = fork(theirs.as_fd(), || {
             let said: Said = first.make(&theirs).map_err(|error| error.to_string());
@@ -78,7 +78,7 @@ impl Preparing {
     pub(crate) fn finish(&mut self, process: &OwnedFd) -> io::Result<BTreeMap<String, u64>> {
         self.conversation.set_read_timeout(Some(PATIENCE))?;
         // Neither succeeds when the child has given up already; what it said is the reason.
-        let sent = handover::send(&self.conversation, process);
+        let sent = fd_passing::send(&self.conversation, process);
         let mut said = Vec::new();
         let heard = self.conversation.read_to_end(&mut said);
         match serde_json::from_slice::<Said>(&said) {
@@ -91,28 +91,28 @@ impl Preparing {
 /// A tree with the place it goes to.
 struct Tree {
     path: String,
-    /// What `path` really is.
+    /// The canonical path of `path`.
     real: PathBuf,
     kind: Kind,
     tree: OwnedFd,
 }
 
-impl First {
+impl InitialMounts {
     fn make(&self, conversation: &UnixStream) -> io::Result<BTreeMap<String, u64>> {
         unshare(UnshareFlags::NEWNS)?;
         mount_change(c"/", MountPropagationFlags::REC | MountPropagationFlags::PRIVATE)?;
         let own = File::open("/proc/self/ns/mnt")?;
-        self.shape.hide()?;
+        self.plan.hide()?;
         let mut trees = self.trees(false)?;
-        self.shape.close()?;
+        self.plan.close()?;
         trees.extend(self.trees(true)?);
         trees.sort_by(|one, other| one.path.cmp(&other.path));
         let masks = self.masked.iter().map(|path| Tree::of("/dev/null", path, true));
         let masks = masks.collect::<io::Result<Vec<_>>>()?;
 
-        let sandbox = Sandbox::of(handover::receive(conversation)?, self.own_tmp)?;
+        let sandbox = Sandbox::of(fd_passing::receive(conversation)?, self.own_tmp)?;
         let mut inside = sandbox.enter().map_err(io::Error::other)?;
-        self.frozen.iter().try_for_each(|path| over_itself(path, true).map_err(at(path)))?;
+        self.read_only_paths.iter().try_for_each(|path| over_itself(path, true).map_err(at(path)))?;
         masks.iter().try_for_each(|mask| mask.put(&mut inside).map(drop))?;
         let shown = trees.iter().map(|tree| Ok((tree.put(&mut inside)?, mount_id(&tree.tree)?))).collect();
         // To end a namespace and a copy of a root takes the kernel up to some milliseconds: they end with this child, when

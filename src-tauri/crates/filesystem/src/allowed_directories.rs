@@ -2,7 +2,7 @@
 //!
 //! - A path is allowed when it is below an allowed directory by its text **and** by its real path,
 //!   links resolved.
-//! - What is judged is the real path, and the [`Place`] that comes out is opened without leaving
+//! - What is judged is the real path, and the [`ResolvedPath`] that comes out is opened without leaving
 //!   the allowed directory, so a link swapped in after the judgement leads nowhere.
 //! - A name means the entry of exactly that name. The reference server also finds one in another
 //!   Unicode form; a path that the trusted process judged would then name something else here.
@@ -15,16 +15,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::error::ToolError;
 use crate::paths;
-use crate::place::Place;
+use crate::resolved_path::ResolvedPath;
 
 /// One state of the allowed directories; it never changes, it is replaced.
 #[derive(Debug, Default)]
-pub(crate) struct Allowed {
+pub(crate) struct AllowedDirectories {
     directories: Vec<PathBuf>,
     narrowed: AtomicBool,
 }
 
-impl Allowed {
+impl AllowedDirectories {
     /// Allows these directories and what is below them. They should be real paths; a directory
     /// that is given by way of a link belongs in the list under both of its names.
     pub(crate) fn new(directories: Vec<PathBuf>) -> Self {
@@ -50,7 +50,7 @@ impl Allowed {
     }
 
     /// Judges a path as an agent wrote it. The last components may be missing.
-    pub(crate) fn resolve(&self, requested: &str) -> Result<Place, ToolError> {
+    pub(crate) fn resolve(&self, requested: &str) -> Result<ResolvedPath, ToolError> {
         let home = paths::home();
         let expanded = paths::expand_home(requested, home.as_deref());
         if cfg!(not(windows)) && paths::is_windows_style(&expanded.to_string_lossy()) {
@@ -128,14 +128,14 @@ impl Allowed {
         }
     }
 
-    fn place(&self, real: PathBuf) -> Result<Place, ToolError> {
+    fn place(&self, real: PathBuf) -> Result<ResolvedPath, ToolError> {
         let base = self
             .directories
             .iter()
             .filter(|directory| real.starts_with(directory))
             .max_by_key(|directory| directory.as_os_str().len());
         match base {
-            Some(base) => Place::open(base, real),
+            Some(base) => ResolvedPath::open(base, real),
             None => Err(ToolError::LinkOutside { path: lossy(&real), allowed: self.listing() }),
         }
     }
@@ -164,7 +164,7 @@ mod tests {
     #[test]
     fn a_path_is_allowed_by_text_and_by_its_real_path() {
         let (_keep, root) = tree();
-        let allowed = Allowed::new(vec![root.join("in")]);
+        let allowed = AllowedDirectories::new(vec![root.join("in")]);
         let inside = root.join("in/file").to_string_lossy().into_owned();
         for requested in [inside.as_str(), "file", "./a/../file", "good", "absolute"] {
             let place = allowed.resolve(requested).expect(requested);
@@ -194,7 +194,7 @@ mod tests {
     #[test]
     fn what_is_missing_may_be_made_but_never_through_a_link_that_leads_out() {
         let (_keep, root) = tree();
-        let allowed = Allowed::new(vec![root.join("in")]);
+        let allowed = AllowedDirectories::new(vec![root.join("in")]);
         let place = allowed.resolve("new/deep/file").expect("allowed");
         assert_eq!(place.path(), root.join("in/new/deep/file"));
         assert!(matches!(allowed.resolve("dangling"), Err(ToolError::NoParent(_))));
@@ -208,7 +208,7 @@ mod tests {
         for name in ["e\u{301}t\u{e9}", "Keys", "\u{e5}"] {
             fs::write(root.join("in").join(name), "").expect("file");
         }
-        let allowed = Allowed::new(vec![root.join("in")]);
+        let allowed = AllowedDirectories::new(vec![root.join("in")]);
         for name in ["\u{e9}te\u{301}", "\u{e9}t\u{e9}", "\u{212a}eys", "\u{212b}", "a\u{30a}"] {
             let place = allowed.resolve(name).expect("allowed");
             assert_eq!(place.path(), root.join("in").join(name));
@@ -220,7 +220,7 @@ mod tests {
 
     #[test]
     fn no_directory_allows_nothing() {
-        let nothing = Allowed::default();
+        let nothing = AllowedDirectories::default();
         for requested in ["/", "/etc/passwd", "x", "", "~", "\0"] {
             assert!(matches!(nothing.resolve(requested), Err(ToolError::Outside { .. })));
         }
@@ -233,10 +233,10 @@ mod tests {
         let nested = root.join("in/nested");
         fs::create_dir(&nested).expect("directory");
         fs::write(nested.join("secret"), "harmless").expect("file");
-        let allowed = Allowed::new(vec![root.join("in"), nested.clone()]);
+        let allowed = AllowedDirectories::new(vec![root.join("in"), nested.clone()]);
         allowed.resolve("nested/secret").expect("a real directory");
         // The judgement has been made: now the directory becomes a link.
-        let place = |allowed: &Allowed| allowed.place(nested.join("secret"));
+        let place = |allowed: &AllowedDirectories| allowed.place(nested.join("secret"));
         fs::remove_dir_all(&nested).expect("removed");
         symlink(root.join("out"), &nested).expect("link");
         assert!(place(&allowed).is_err());
@@ -244,8 +244,8 @@ mod tests {
 
     #[test]
     fn a_narrower_state_is_told_from_a_wider_one() {
-        let one = Allowed::new(vec!["/a".into()]);
-        let two = Allowed::new(vec!["/b".into(), "/a".into()]);
+        let one = AllowedDirectories::new(vec!["/a".into()]);
+        let two = AllowedDirectories::new(vec!["/b".into(), "/a".into()]);
         one.give_way_to(&two);
         two.give_way_to(&one);
         assert_eq!((one.narrowed(), two.narrowed()), (false, true));

@@ -15,13 +15,13 @@ use crate::error::ToolError;
 
 /// An open allowed directory and a path below it.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct ResolvedPath {
     directory: Dir,
     below: PathBuf,
     path: PathBuf,
 }
 
-impl Place {
+impl ResolvedPath {
     /// Opens the allowed directory `base`, which is above the real path `path`.
     pub(crate) fn open(base: &Path, path: PathBuf) -> Result<Self, ToolError> {
         let directory = open_directory(base).map_err(|error| ToolError::io(error, "open", base))?;

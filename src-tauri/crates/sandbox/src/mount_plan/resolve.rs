@@ -12,7 +12,7 @@ use crate::{
     place::Kind,
 };
 
-/// Why a view cannot be made.
+/// The reasons why a view cannot be made.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum LayoutError {
     #[error("`{path}` cannot be looked at: {source}")]

@@ -1,4 +1,4 @@
-//! Carrying out a shape in a mount namespace of one's own.
+//! Carrying out a plan in a mount namespace of one's own.
 //!
 //! - INVARIANT: each step is carried out on a place opened without following any symlink.
 //! - What covers a hidden path is read-only, so nobody inside can open it up by changing its mode.
@@ -15,18 +15,17 @@ use rustix::{
     mount::{MountFlags, mount},
 };
 
-use super::{Shape, Step};
+use super::{MountPlan, Step};
 use crate::{
     place::{Kind, open_plain, open_plain_end},
     tree::{attach, copy},
 };
 
-/// The folder in which empty covers are made, before anything of the shape is in place. Nobody looks for anything else
-/// there in the
-/// namespaces that shapes are made in, so it stays: to unmount something takes the kernel milliseconds.
+/// The place where empty covers are made, before anything of the plan is in place. Nobody looks for anything else there in the
+/// namespaces that plans are carried out in, so it stays: to unmount something takes the kernel milliseconds.
 const WORKSHOP: &str = "/proc";
 
-impl Shape {
+impl MountPlan {
     /// Makes it so, in the calling process's mount namespace.
     pub(crate) fn apply(&self) -> io::Result<()> {
         self.carry_out(|_| true)
@@ -65,7 +64,7 @@ impl Shape {
                     None => Err(Errno::INVAL),
                 },
                 Step::Pin => unless_gone(over_itself(path, false)),
-                Step::Freeze => unless_gone(over_itself(path, true)),
+                Step::ReadOnly => unless_gone(over_itself(path, true)),
             };
             done.map_err(at(path))?;
         }
@@ -73,7 +72,7 @@ impl Shape {
     }
 }
 
-/// What is gone by now needs no closing; should it come back, it is closed like what a program outside replaced.
+/// A path that is gone by now needs no closing; should it come back, it is closed like what a program outside replaced.
 fn unless_gone(done: Result<(), Errno>) -> Result<(), Errno> {
     match done {
         Err(Errno::NOENT | Errno::NOTDIR) => Ok(()),
@@ -85,7 +84,7 @@ fn unless_gone(done: Result<(), Errno>) -> Result<(), Errno> {
 fn make_covers<'a>(steps: impl Iterator<Item = (&'a String, &'a Step)>) -> Result<VecDeque<OwnedFd>, Errno> {
     let mut hides = steps.filter_map(|(path, step)| match step {
         Step::Hide { kind, points } => Some((path, *kind, points)),
-        Step::Reopen { .. } | Step::Pin | Step::Freeze => None,
+        Step::Reopen { .. } | Step::Pin | Step::ReadOnly => None,
     });
     let Some(first) = hides.next() else { return Ok(VecDeque::new()) };
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;

@@ -1,40 +1,40 @@
 //! The questions that wait, and the one dialog that shows the first of them.
 //!
-//! - Runs on the main thread as one loop over orders; dialogs send orders back, so nothing is entered twice.
-//! - A question leaves the desk once: answered, withdrawn, or dropped, which denies.
+//! - Runs on the main thread as one loop over commands; dialogs send commands back, so nothing is entered twice.
+//! - A question leaves the queue once: answered, withdrawn, or dropped, which denies.
 
 use super::clock::Countdown;
 use super::dialog::Dialog;
 use super::notice::Notices;
 use super::view::{ConsentView, plain};
-use super::{Order, Outlet, SeatParts, Verdict, Waiting};
+use super::{AnswerSink, Command, DialogResult, LoopParts, PendingQuestion};
 use ironcurtain_daemon::consent::Question;
 use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::time::Instant;
 use tokio::sync::{mpsc, watch};
 
-pub(super) struct Desk {
+pub(super) struct DialogQueue {
     home: PathBuf,
-    to_self: mpsc::WeakUnboundedSender<Order>,
-    publish: watch::Sender<Vec<Waiting>>,
+    to_self: mpsc::WeakUnboundedSender<Command>,
+    publish: watch::Sender<Vec<PendingQuestion>>,
     notices: Notices,
     /// The first is the one in the dialog.
-    queue: VecDeque<Entry>,
+    queue: VecDeque<QueuedQuestion>,
     dialog: Option<Dialog>,
 }
 
-struct Entry {
+struct QueuedQuestion {
     view: ConsentView,
-    outlet: Box<dyn Outlet>,
+    sink: Box<dyn AnswerSink>,
     countdown: Countdown,
 }
 
-impl Desk {
+impl DialogQueue {
     /// Serves until everyone who could ask is gone.
-    pub(super) async fn run(parts: SeatParts) {
-        let SeatParts { home, mut orders, to_self, waiting } = parts;
-        let mut desk = Self {
+    pub(super) async fn run(parts: LoopParts) {
+        let LoopParts { home, mut commands, to_self, waiting } = parts;
+        let mut queue = Self {
             home,
             to_self,
             publish: waiting,
@@ -42,19 +42,19 @@ impl Desk {
             queue: VecDeque::new(),
             dialog: None,
         };
-        while let Some(order) = orders.recv().await {
-            desk.obey(order);
+        while let Some(command) = commands.recv().await {
+            queue.handle(command);
         }
     }
 
-    fn obey(&mut self, order: Order) {
-        match order {
-            Order::Ask(question, outlet) => self.ask(&question, outlet),
-            Order::Withdraw(id) => self.leave(&id, None),
-            Order::Decided(id, verdict) => self.leave(&id, Some(verdict)),
-            Order::Working(id) => self.work(&id),
-            Order::Unseen(id) => self.tell(&id),
-            Order::Raise => {
+    fn handle(&mut self, command: Command) {
+        match command {
+            Command::Ask(question, sink) => self.ask(&question, sink),
+            Command::Withdraw(id) => self.remove(&id, None),
+            Command::Decided(id, verdict) => self.remove(&id, Some(verdict)),
+            Command::Working(id) => self.prolong_all(&id),
+            Command::Unseen(id) => self.notify(&id),
+            Command::Raise => {
                 if let Some(dialog) = &self.dialog {
                     dialog.raise();
                 }
@@ -62,14 +62,14 @@ impl Desk {
         }
     }
 
-    fn ask(&mut self, question: &Question, outlet: Box<dyn Outlet>) {
+    fn ask(&mut self, question: &Question, sink: Box<dyn AnswerSink>) {
         let view = ConsentView::new(question, &self.home);
         let countdown = Countdown::new(view.deadline, Instant::now());
-        self.queue.push_back(Entry { view, outlet, countdown });
+        self.queue.push_back(QueuedQuestion { view, sink, countdown });
         self.show();
     }
 
-    fn leave(&mut self, id: &str, verdict: Option<Verdict>) {
+    fn remove(&mut self, id: &str, verdict: Option<DialogResult>) {
         let Some(at) = self.queue.iter().position(|entry| entry.view.id == id) else { return };
         if at == 0
             && let Some(dialog) = self.dialog.take()
@@ -78,25 +78,25 @@ impl Desk {
         }
         self.notices.close(id);
         if let Some(entry) = self.queue.remove(at)
-            && let Some(Verdict::Answered(answer)) = verdict
+            && let Some(DialogResult::Answered(answer)) = verdict
         {
-            entry.outlet.answer(answer);
+            entry.sink.answer(answer);
         }
         self.show();
     }
 
     /// Whoever works in the first dialog will come to the others: all of them wait longer.
-    fn work(&mut self, id: &str) {
+    fn prolong_all(&mut self, id: &str) {
         if self.queue.front().is_some_and(|first| first.view.id == id) {
             let now = Instant::now();
             for entry in &mut self.queue {
                 entry.countdown.work(now);
-                entry.outlet.working();
+                entry.sink.working();
             }
         }
     }
 
-    fn tell(&self, id: &str) {
+    fn notify(&self, id: &str) {
         if let Some(entry) = self.queue.iter().find(|entry| entry.view.id == id) {
             self.notices.show(id, &entry.view.sentence());
         }
@@ -121,8 +121,8 @@ impl Desk {
     }
 }
 
-fn waiting(view: &ConsentView) -> Waiting {
-    Waiting {
+fn waiting(view: &ConsentView) -> PendingQuestion {
+    PendingQuestion {
         id: view.id.clone(),
         sentence: view.sentence(),
         line: view.lines.first().map(|line| plain(&line.words)),

@@ -14,7 +14,7 @@ const MAX_SOCKET_PATH: usize = 103;
 
 /// Why there is no place for the socket.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum PlaceError {
+pub enum SocketPathError {
     /// No environment variable tells.
     #[error("none of `IRONCURTAIN_HOME`, `XDG_RUNTIME_DIR` and `HOME` is set; set one of them")]
     Unknown,
@@ -53,23 +53,23 @@ impl Sockets {
     /// Those of this process's user and environment.
     ///
     /// # Errors
-    /// [`PlaceError`], when the environment names no usable directory.
-    pub fn of_user() -> Result<Self, PlaceError> {
+    /// [`SocketPathError`], when the environment names no usable directory.
+    pub fn of_user() -> Result<Self, SocketPathError> {
         Self::new(|name| std::env::var_os(name), usual_runtime_directory)
     }
 
     /// From the environment, and the runtime directory of the user where the environment does not name one.
     ///
     /// # Errors
-    /// [`PlaceError`].
+    /// [`SocketPathError`].
     fn new(
         env: impl Fn(&str) -> Option<OsString>,
         usual: impl FnOnce() -> Option<PathBuf>,
-    ) -> Result<Self, PlaceError> {
+    ) -> Result<Self, SocketPathError> {
         let absolute = |variable: &'static str| match env(variable).filter(|v| !v.is_empty()) {
             None => Ok(None),
             Some(v) if Path::new(&v).is_absolute() => Ok(Some(PathBuf::from(v))),
-            Some(v) => Err(PlaceError::Relative { variable, value: v.to_string_lossy().into_owned() }),
+            Some(v) => Err(SocketPathError::Relative { variable, value: v.to_string_lossy().into_owned() }),
         };
         let mut all = Vec::new();
         if let Some(home) = absolute(HOME_VARIABLE)? {
@@ -82,8 +82,8 @@ impl Sockets {
         let mut fitting = all.iter().filter(|socket| socket.as_os_str().len() <= MAX_SOCKET_PATH).cloned();
         match (fitting.next(), all.first()) {
             (Some(first), _) => Ok(Self { first, others: fitting.collect() }),
-            (None, Some(long)) => Err(PlaceError::TooLong(long.to_string_lossy().into_owned())),
-            (None, None) => Err(PlaceError::Unknown),
+            (None, Some(long)) => Err(SocketPathError::TooLong(long.to_string_lossy().into_owned())),
+            (None, None) => Err(SocketPathError::Unknown),
         }
     }
 
@@ -122,7 +122,7 @@ mod tests {
     use super::*;
     use std::os::unix::net::UnixListener;
 
-    fn at(pairs: &[(&str, &str)], usual: Option<&str>) -> Result<Vec<String>, PlaceError> {
+    fn at(pairs: &[(&str, &str)], usual: Option<&str>) -> Result<Vec<String>, SocketPathError> {
         let env = |name: &str| pairs.iter().find(|(n, _)| *n == name).map(|(_, v)| OsString::from(v));
         let sockets = Sockets::new(env, || usual.map(PathBuf::from))?;
         let all = std::iter::once(sockets.first).chain(sockets.others);
@@ -139,17 +139,17 @@ mod tests {
         assert_eq!(at(&all[1..], usual).unwrap(), ["/run/own/ironcurtain/socket", IN_HOME]);
         assert_eq!(at(&all[2..], usual).unwrap(), ["/run/user/1/ironcurtain/socket", IN_HOME]);
         assert_eq!(at(&all[2..], None).unwrap(), [IN_HOME]);
-        assert_eq!(at(&[], None), Err(PlaceError::Unknown));
+        assert_eq!(at(&[], None), Err(SocketPathError::Unknown));
     }
 
     #[test]
     fn relative_and_overlong_places_are_refused() {
         assert!(matches!(
             at(&[("HOME", "home/u")], None),
-            Err(PlaceError::Relative { variable: "HOME", .. })
+            Err(SocketPathError::Relative { variable: "HOME", .. })
         ));
         let long = format!("/{}", "x".repeat(200));
-        assert!(matches!(at(&[(HOME_VARIABLE, &long)], None), Err(PlaceError::TooLong(_))));
+        assert!(matches!(at(&[(HOME_VARIABLE, &long)], None), Err(SocketPathError::TooLong(_))));
         assert_eq!(at(&[("XDG_RUNTIME_DIR", &long), ("HOME", "/home/u")], None).unwrap(), [IN_HOME]);
     }
 

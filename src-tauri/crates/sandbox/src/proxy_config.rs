@@ -7,17 +7,17 @@ use serde::{Deserialize, Serialize};
 /// The program that is the proxy; it lies beside this one.
 pub const PROXY_PROGRAM: &str = "ironcurtain-sandbox-proxy";
 
-/// What may be reached.
+/// The hosts that may be reached.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct ProxyOrders {
+pub struct ProxyConfig {
     /// Domains, as in the settings.
     pub allowed: Vec<String>,
     /// Domains that are not, whatever is allowed.
     pub denied: Vec<String>,
-    /// The place where no name may lead.
+    /// The addresses that no name may lead to.
     pub denied_addresses: Vec<AddressRange>,
-    /// True if every decision is told on standard error.
+    /// True when every decision is told on standard error.
     pub debug: bool,
 }
 
@@ -54,7 +54,7 @@ impl AddressRange {
         read().ok_or_else(|| RangeError(text.to_owned()))
     }
 
-    /// True if an address is in it; IPv4 in IPv6's mapped form is IPv4.
+    /// True when an address is in it; IPv4 in IPv6's mapped form is IPv4.
     #[must_use]
     pub fn contains(&self, address: IpAddr) -> bool {
         match (self.first, address.to_canonical()) {

@@ -28,7 +28,7 @@ pub(crate) fn programs(unix_sockets: bool) -> Result<[Vec<u8>; PROGRAMS], seccom
     ])
 }
 
-/// The number of programs that there are.
+/// The number of programs.
 pub(crate) const PROGRAMS: usize = 3;
 
 /// Calls that hand on the pages of a file, not what is in them.

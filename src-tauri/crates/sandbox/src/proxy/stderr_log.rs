@@ -5,11 +5,11 @@ use std::io::{self, Write};
 use ironcurtain_egress::{BoxFuture, ConnectionEvent, ConnectionVerdict, PermittedBy, Record};
 
 /// Tells on standard error, or keeps quiet.
-pub(crate) struct Teller {
+pub(crate) struct StderrLog {
     pub(crate) tells: bool,
 }
 
-impl Record for Teller {
+impl Record for StderrLog {
     fn record(&self, event: ConnectionEvent) -> BoxFuture<'_, Result<(), String>> {
         Box::pin(async move {
             if !self.tells {

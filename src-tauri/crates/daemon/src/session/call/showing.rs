@@ -1,0 +1,91 @@
+//! Showing the server what an authorized call needs, and forwarding it then.
+
+use super::resources::CallResources;
+use super::{Call, deliver, forward};
+use crate::judging::LookedAt;
+use crate::server::{MountLease, PendingRequest, ServerError};
+use crate::session::Session;
+use crate::session::authorize::{Authorization, Judged};
+use crate::session::refusal::CallRefusal;
+use ironcurtain_policy::{Permit, Verdict};
+use std::sync::Arc;
+use tokio::sync::oneshot;
+
+/// How often what stands may change while a call waits for what it needs.
+const MOST_ROUNDS: usize = 3;
+
+/// Makes the kernel show what the call needs, then forwards it, then lets the next in line go on.
+pub(super) async fn proceed(
+    session: Arc<Session>,
+    call: Call,
+    mut authorization: Authorization,
+    next: Option<oneshot::Sender<()>>,
+) {
+    let loan = session.lend(&call.ticket.id, &authorization.approved);
+    let shown = shown(&session, &call, &mut authorization).await;
+    drop(next);
+    match shown {
+        Ok((pending, lease)) => {
+            session.forwarded(&call.ticket, pending.place());
+            let resources = session.listed(&authorization, CallResources { lease, loan, one_time: None });
+            deliver(session, call, authorization, pending, resources).await;
+        }
+        Err(refusal) => session.refuse(&call, &refusal).await,
+    }
+}
+
+/// Shows the server what the call needs and forwards it, as it is authorized at that moment.
+async fn shown(
+    session: &Arc<Session>,
+    call: &Call,
+    authorization: &mut Authorization,
+) -> Result<(PendingRequest, Option<MountLease>), CallRefusal> {
+    for _ in 0..MOST_ROUNDS {
+        let lease = show(session, authorization).await?;
+        // Mounting may have had to restart the server.
+        let connection = session.server.ready().await?;
+        let applied = session.server.applied();
+        if let Some((path, reason)) = authorization.looked.paths.first_of(&applied.failed) {
+            let (path, reason) = (path.to_string(), reason.to_owned());
+            return Err(ServerError::NotShown { path, reason }.into());
+        }
+        // While it was waited, a grant may have been taken back, the policy or what the call names may have changed.
+        let Judged { verdict, looked, by } = session.judge(&call.tool, &authorization.approved).await;
+        let now = match verdict {
+            Verdict::Allow(permit) if is_as_authorized(&permit, &looked, authorization) => {
+                session.authorize(permit, looked, &by, authorization.approved.clone())
+            }
+            Verdict::Deny(denial) => return Err(CallRefusal::Denied(denial)),
+            Verdict::Allow(_) | Verdict::Escalate(_) => return Err(CallRefusal::Changed),
+        };
+        let leased = lease.as_ref().map_or(&[][..], MountLease::needs);
+        let is_shown = now.to_lease(&applied).iter().all(|need| leased.contains(need));
+        *authorization = now;
+        if is_shown {
+            return Ok((forward(session, call, authorization, &connection).await?, lease));
+        }
+    }
+    Err(CallRefusal::Changed)
+}
+
+/// Whether a permit is for the call that was authorized; and where a person approved it, for what stood there then.
+fn is_as_authorized(permit: &Permit, looked: &LookedAt, authorization: &Authorization) -> bool {
+    let stands = || looked.paths.stands_as(&authorization.looked.paths);
+    permit.call() == authorization.permit.call() && (authorization.approved.is_empty() || stands())
+}
+
+/// Waits until the server sees what stands, and shows it what the call needs beside that.
+async fn show(
+    session: &Arc<Session>,
+    authorization: &Authorization,
+) -> Result<Option<MountLease>, CallRefusal> {
+    session.server.ready().await?;
+    if !authorization.needs_nothing() {
+        session.server.caught_up(authorization.versions).await?;
+    }
+    if session.shows(authorization) {
+        return Ok(None);
+    }
+    let needs = authorization.to_lease(&session.server.applied());
+    Ok(Some(session.server.lease(needs, authorization.named.clone()).await?))
+}

@@ -1,0 +1,84 @@
+//! What the watcher knows of one sandbox.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::{
+    autostart::{Finding, Rules, baseline::Baseline, journal::Journal, names::Names},
+    place::is_at_or_below,
+};
+
+/// How many findings of one sandbox are told.
+const MOST_TOLD: usize = 1_000;
+
+/// One sandbox: its rules, and what is known and was told of it.
+#[derive(Debug)]
+pub(super) struct Sandbox {
+    pub(super) rules: Rules,
+    pub(super) names: Names,
+    pub(super) journal: Journal,
+    pub(super) roots: BTreeMap<String, Baseline>,
+    pub(super) named: BTreeSet<String>,
+    pub(super) hidden: Vec<String>,
+    /// What can run later, by path.
+    pub(super) left: BTreeMap<String, Finding>,
+    /// To be told by the next reading.
+    pub(super) waiting: Vec<Finding>,
+    /// The paths, and paths with keys, that were told already.
+    pub(super) told: BTreeSet<String>,
+    pub(super) count: usize,
+    pub(super) uncovered: bool,
+}
+
+impl Sandbox {
+    pub(super) fn new(rules: Rules, journal: Journal) -> Self {
+        let names = Names::new(&rules);
+        let (roots, left) = (BTreeMap::new(), BTreeMap::new());
+        let (named, told) = (BTreeSet::new(), BTreeSet::new());
+        let (hidden, waiting) = (vec![], vec![]);
+        Self { rules, names, journal, roots, named, hidden, left, waiting, told, count: 0, uncovered: false }
+    }
+
+    /// The roots that a path is in.
+    pub(super) fn around(&self, path: &str) -> impl Iterator<Item = (&String, &Baseline)> {
+        self.roots.iter().filter(move |(root, _)| is_in(path, root))
+    }
+
+    /// Whether anything at or below a path is closed or hidden.
+    pub(super) fn has_cover_below(&self, path: &str) -> bool {
+        let closed = self.roots.values().flat_map(Baseline::closed);
+        closed.chain(&self.hidden).any(|covered| is_at_or_below(covered, path))
+    }
+
+    /// Lists a file that stays, and has it told by the next reading if it was not before.
+    pub(super) fn list(&mut self, path: &str, left: Finding) {
+        if self.left.len() >= MOST_TOLD && !self.left.contains_key(path) {
+            // It is one more that is not told.
+            return self.tell(left);
+        }
+        self.left.insert(path.to_owned(), left.clone());
+        if self.is_news(path.to_owned()) {
+            self.tell(left);
+        }
+    }
+
+    /// Whether this was not told before, as far as that is remembered.
+    pub(super) fn is_news(&mut self, what: String) -> bool {
+        self.told.len() < 2 * MOST_TOLD && self.told.insert(what)
+    }
+
+    /// Has something told by the next reading.
+    pub(super) fn tell(&mut self, finding: Finding) {
+        self.count += 1;
+        if self.count < MOST_TOLD {
+            self.waiting.push(finding);
+        } else if self.count == MOST_TOLD {
+            let reason = "more was found than is told; it was dealt with in the same way".to_owned();
+            self.waiting.push(Finding::Unfinished { reason });
+        }
+    }
+}
+
+/// Whether a path is a root or below it.
+pub(super) fn is_in(path: &str, root: &str) -> bool {
+    root == "/" || is_at_or_below(path, root)
+}
