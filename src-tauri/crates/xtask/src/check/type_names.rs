@@ -5,13 +5,7 @@ use anyhow::bail;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The names that several types share, and why.
-const SHARED: &[(&str, &str)] = &[
-    ("Judged", "still to be told apart"),
-    ("Change", "still to be told apart"),
-    ("Finding", "still to be told apart"),
-    ("Outcome", "still to be told apart"),
-    ("Target", "still to be told apart"),
-];
+const SHARED: &[(&str, &str)] = &[("Judged", "still to be told apart")];
 
 /// The modules that stand in for others on systems that have no sandbox, with the same names.
 const STAND_IN: &str = "unsupported";
