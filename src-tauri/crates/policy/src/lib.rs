@@ -2,10 +2,10 @@
 //!
 //! - Pure: no IO, no clock, no randomness, no async. Whatever the disk knows comes in as a [`Fact`].
 //! - Deny is what is left when nothing allows; the strictest answer over values and roles wins.
-//! - A [`Permit`] is made by [`judge`] alone; whoever forwards a call takes one.
+//! - A [`Permit`] is made by [`judge()`] alone; whoever forwards a call takes one.
 //!
 //! The way of a call: [`Annotations::plan`] finds the values that name resources, the caller resolves each into a
-//! [`Fact`], [`CallPlan::resolve`] puts the canonical values in place, [`judge`] answers.
+//! [`Fact`], [`CallPlan::resolve`] puts the canonical values in place, [`judge()`] answers.
 
 pub mod defaults;
 pub mod strict;

@@ -89,7 +89,7 @@ impl<'a> CallPlan<'a> {
 }
 
 impl PlannedValue<'_> {
-    /// True if it needs [`Fact::Path`].
+    /// True if it needs [`Fact::Path`](crate::Fact::Path).
     #[must_use]
     pub fn is_path(&self) -> bool {
         self.roles.meets(RoleSet::PATHS)
@@ -99,7 +99,7 @@ impl PlannedValue<'_> {
         self.raw.unwrap_or_default()
     }
 
-    /// True if it may be given [`Fact::Remotes`].
+    /// True if it may be given [`Fact::Remotes`](crate::Fact::Remotes).
     #[must_use]
     pub fn is_remote(&self) -> bool {
         self.roles.contains(Role::GitRemoteUrl)

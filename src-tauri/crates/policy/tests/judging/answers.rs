@@ -44,7 +44,7 @@ fn a_deny_rule_holds_against_a_grant_and_against_an_answer() {
 }
 
 fn asked(role: Role, argument: &str, subject: ApprovalSubject) -> PendingApproval {
-    let by = RuleReason { rule: Arc::<str>::default(), reason: Arc::<str>::default() }.into();
+    let by = RuleReason::new("", "");
     PendingApproval { role: Some(role), argument: argument.into(), subject, by }
 }
 
@@ -136,10 +136,7 @@ fn a_permit_tells_every_reason_once() {
     let Verdict::Allow(permit) = scene.judge("filesystem", "many", &json!({ "paths": ["/a", "/b"] })) else {
         panic!()
     };
-    assert_eq!(
-        permit.reasons(),
-        [RuleReason::from(RuleReason { rule: "reads".into(), reason: "reads".into() })]
-    );
+    assert_eq!(permit.reasons(), [RuleReason::new("reads", "reads")]);
     assert_eq!(permit.grants(), [""; 0]);
 }
 
