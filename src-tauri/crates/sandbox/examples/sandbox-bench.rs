@@ -22,6 +22,7 @@ use std::{
     fmt::Write as _,
     io::{BufRead, BufReader, Read, Write as _},
     process::{Child, Command, Stdio},
+    thread,
     time::{Duration, Instant},
 };
 
@@ -95,6 +96,8 @@ impl Costs {
             stdout.read_line(&mut String::new())?;
             Ok(began.elapsed())
         })?;
+        // What is resident while it lives, not what starting it took.
+        thread::sleep(Duration::from_millis(200));
         let tree = tree::below(cat.id())?;
         drop(stdin);
         cat.wait()?;

@@ -49,7 +49,7 @@ use crate::{
     sys::{self, signals::Signals},
 };
 
-/// After so long without news, what was only needed to start is given back.
+/// After so long without news, memory that is only needed when there is some is given back.
 const QUIET: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 
 /// The reasons why a server is not started.
@@ -163,6 +163,7 @@ fn converse(bwrap: &mut Bwrap, mounts: &mut Mounts, control: &UnixStream) -> io:
             bwrap.settle();
             continue;
         }
+        quiet = Some(QUIET);
         let [asked, ended, told_to_end, mounted] = polled.map(|polled| !polled.revents().is_empty());
         if ended {
             return Ok(bwrap.reap());

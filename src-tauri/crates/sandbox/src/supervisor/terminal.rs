@@ -185,6 +185,7 @@ impl Terminal {
                 bwrap.settle();
                 continue;
             };
+            quiet = Some(QUIET);
             if ended {
                 return Ok(bwrap.reap());
             }

@@ -25,18 +25,21 @@ pub(crate) fn let_go_of_code() {
     let maps = fs::read_to_string("/proc/self/maps").unwrap_or_default();
     for (start, end) in maps.lines().filter_map(code) {
         // SAFETY: a private mapping of a file that nobody can have written to, since it never was writable: what is let go
-        // is read from the file again, as it was.
+        // is read from the file again, as it was. Where relocations are made is a mapping of its own, further on in the file.
         unsafe {
             madvise(start as *mut c_void, end.saturating_sub(start), libc::MADV_DONTNEED);
         }
     }
 }
 
-/// The bounds of a mapping, if it is of a file, private, and to be run and not to be written: proc_pid_maps(5).
+/// The bounds of a mapping, if it is private, of a file, and to be run and not to be written, or if it begins with that file's
+/// headers and can only be read: proc_pid_maps(5).
 fn code(line: &str) -> Option<(usize, usize)> {
     let mut fields = line.split_ascii_whitespace();
     let (start, end) = fields.next()?.split_once('-')?;
-    let is_code = fields.next()? == "r-xp" && fields.nth(3).is_some_and(|file| file.starts_with('/'));
+    let (access, offset) = (fields.next()?, fields.next()?);
+    let is_constant = access == "r-xp" || access == "r--p" && offset.bytes().all(|digit| digit == b'0');
+    let is_code = is_constant && fields.nth(2).is_some_and(|file| file.starts_with('/'));
     let number = |text| usize::from_str_radix(text, 16).ok();
     is_code.then_some((number(start)?, number(end)?))
 }
@@ -54,6 +57,8 @@ mod tests {
         {
             assert_eq!(code(&line(access, file)), None, "{access} {file}");
         }
+        let headers = "7f00-7f20 r--p 00000000 08:01 17    /usr/bin/true";
+        assert_eq!(code(headers), Some((0x7f00, 0x7f20)));
         let_go_of_code();
     }
 }
