@@ -2,7 +2,7 @@
 
 use super::Report;
 use super::client::Held;
-use super::files::{Judged, World};
+use super::files::{JudgedCall, World};
 use crate::sheet::Sheet;
 use anyhow::anyhow;
 use ironcurtain_daemon::resolve::FoundPath;
@@ -155,7 +155,7 @@ fn denial_in_words(denial: &Denial) -> String {
     format!("Verdict: DENY, by `{}`: {}", denial.rule, denial.reason)
 }
 
-fn json(server: &str, tool: &str, judged: &Judged) -> Value {
+fn json(server: &str, tool: &str, judged: &JudgedCall) -> Value {
     let paths: Vec<Value> = judged
         .paths
         .iter()

@@ -22,7 +22,7 @@ pub struct World {
 }
 
 /// A call with what was found out about it.
-pub struct Judged {
+pub struct JudgedCall {
     /// Each path, where it leads, and over which links.
     pub paths: FoundPaths,
     /// The way to the verdict; a denial when the call was not even understood.
@@ -69,7 +69,7 @@ impl World {
         tool: &str,
         arguments: &Map<String, Value>,
         held: Option<&Held>,
-    ) -> anyhow::Result<Judged> {
+    ) -> anyhow::Result<JudgedCall> {
         let setting = Setting {
             snapshot: self.snapshot.clone(),
             server: server.to_owned(),
@@ -83,10 +83,10 @@ impl World {
         let arguments = Arc::new(arguments.clone());
         let located = setting.plan(tool, &arguments).and_then(|planned| planned.locate(&setting));
         Ok(match located {
-            Err(denial) => Judged { paths: FoundPaths::default(), outcome: Err(denial) },
+            Err(denial) => JudgedCall { paths: FoundPaths::default(), outcome: Err(denial) },
             Ok(located) => {
                 let paths = located.paths.clone();
-                Judged { outcome: Ok(setting.explain(located)), paths }
+                JudgedCall { outcome: Ok(setting.explain(located)), paths }
             }
         })
     }
