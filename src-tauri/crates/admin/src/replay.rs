@@ -30,7 +30,7 @@ use std::sync::Arc;
 pub struct Replay {
     /// Entries of the log that hold.
     pub entries: u64,
-    /// Where and why the log does not hold; what comes after is not replayed.
+    /// The place where and why the log does not hold; what comes after is not replayed.
     pub problem: Option<String>,
     /// Every call that was judged, in order.
     pub calls: Vec<Replayed>,
@@ -64,7 +64,7 @@ pub struct Recorded {
     pub arguments: Map<String, Value>,
     /// Its paths, canonical.
     pub paths: Vec<String>,
-    /// Whether a grant let it through.
+    /// True if a grant let it through.
     pub granted: bool,
     /// What was said then.
     pub then: Ruling,
@@ -95,7 +95,7 @@ pub enum Obstacle {
     Moved {
         /// As it was judged.
         path: String,
-        /// Where it leads now.
+        /// The place where it leads now.
         leads_to: String,
     },
     /// Git cannot be asked any more where the remote leads.
@@ -200,7 +200,7 @@ impl Replaying<'_> {
     }
 }
 
-/// Whether an argument can matter: by its roles, or because a condition looks at it.
+/// True if an argument can matter: by its roles, or because a condition looks at it.
 fn is_looked_at(tool: &ToolAnnotation, name: &str) -> bool {
     tool.arguments.iter().any(|(argument, roles)| {
         let mut given = roles.default.iter().chain(roles.when.iter().flat_map(|guard| &guard.roles));

@@ -34,7 +34,7 @@ pub struct StandingGrant {
     pub subject: GrantSubject,
     /// What it is for.
     pub what: Granted,
-    /// How long it lasts.
+    /// The time that it lasts.
     pub lifetime: Lifetime,
     /// When it ends by the clock, in milliseconds since the Unix epoch.
     pub expires_ms: Option<u64>,
@@ -42,9 +42,9 @@ pub struct StandingGrant {
     pub created_ms: u64,
     /// When it last let something through.
     pub last_used_ms: Option<u64>,
-    /// How many calls and connections it let through.
+    /// The number of calls and connections it let through.
     pub uses: u64,
-    /// Where it comes from, in words.
+    /// Its origin, in words.
     pub provenance: String,
 }
 
@@ -60,9 +60,9 @@ pub enum Granted {
 /// Files that are granted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Files {
-    /// Where they are.
+    /// The place where they are.
     pub path: CanonicalPath,
-    /// How far it reaches.
+    /// The extent to which it reaches.
     pub kind: GrantKind,
     /// What may be done.
     pub access: AccessSet,
@@ -139,7 +139,7 @@ impl StandingGrant {
         Some(ironcurtain_policy::PathGrant { id: self.id.clone(), path, kind, access })
     }
 
-    /// Whether the mount that stands for it shows this as well.
+    /// True if the mount that stands for it shows this as well.
     #[must_use]
     pub fn shows(&self, need: &Need) -> bool {
         self.files().is_some_and(|files| files.show(need))
@@ -171,7 +171,7 @@ pub struct GrantSubject {
 }
 
 impl GrantSubject {
-    /// Whether a session of `client` with `server` may use a grant of this subject.
+    /// True if a session of `client` with `server` may use a grant of this subject.
     #[must_use]
     pub fn covers(&self, client: &str, server: &str, session: &str) -> bool {
         self.client == client && self.server == server && self.session.as_deref().is_none_or(|s| s == session)

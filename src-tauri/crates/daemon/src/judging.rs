@@ -27,11 +27,11 @@ pub struct Setting {
     pub snapshot: Arc<PolicySnapshot>,
     /// The server.
     pub server: String,
-    /// How its sandbox shows it files; nothing when it has none.
+    /// The way in which its sandbox shows it files; nothing when it has none.
     pub contained: Option<FileWrites>,
     /// The session sandbox directory, if there is one.
     pub sandbox: Option<CanonicalPath>,
-    /// Where `~` and relative paths lead.
+    /// The place where `~` and relative paths lead.
     pub resolver: Resolver,
     /// Live grants for this client and this server.
     pub grants: Vec<PathGrant>,
@@ -75,7 +75,7 @@ pub struct Planned<'a> {
 }
 
 impl Setting {
-    /// How a server's sandbox shows it files; nothing when it opted out.
+    /// The way in which a server's sandbox shows it files; nothing when it opted out.
     #[must_use]
     pub fn contained(server: &Server) -> Option<FileWrites> {
         server.sandbox.settings().map(|_| server.file_writes)
@@ -157,7 +157,7 @@ impl Setting {
 }
 
 impl Planned<'_> {
-    /// Whether git must be asked where a remote leads.
+    /// True if git must be asked where a remote leads.
     #[must_use]
     pub fn asks_git(&self) -> bool {
         self.remotes.is_some()

@@ -12,11 +12,11 @@ use ironcurtain_policy::Access;
 pub struct Need {
     /// The path, shown at itself.
     pub path: CanonicalPath,
-    /// Whether it may be written.
+    /// True if it may be written.
     pub writable: bool,
-    /// Whether it is needed as a file: a folder that stands there later is not what was given.
+    /// True if it is needed as a file: a folder that stands there later is not what was given.
     pub file: bool,
-    /// Whether an answer of the person named this very file, and it is one that runs later: those are closed otherwise.
+    /// True if an answer of the person named this very file, and it is one that runs later: those are closed otherwise.
     pub named: bool,
 }
 
@@ -34,7 +34,7 @@ impl Need {
     }
 }
 
-/// How a server writes files, from its configuration.
+/// The way in which a server writes files, from its configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum FileWrites {
     /// Opens the file and writes into it: it needs no more than the file.

@@ -21,7 +21,7 @@ const MOST_FOLDERS: usize = 64;
 /// Of one folder this many names are looked at.
 const MOST_NAMES: usize = 1024;
 
-/// How far below a protected folder links are looked for.
+/// The depth below a protected folder to which links are looked for.
 const DEPTH: usize = 3;
 
 /// The places of installed software, which everyone may read and nobody but root changes. What somebody else put there is not.
@@ -79,7 +79,7 @@ fn own_folder(path: &std::path::Path, resolver: &Resolver) -> Result<CanonicalPa
     Ok(found.path)
 }
 
-/// Where something really is, and the links on the way there.
+/// The real place of something, and the links on the way there.
 pub(crate) fn places(found: Resolution) -> Vec<CanonicalPath> {
     found.links.into_iter().map(|link| link.at).chain([found.path]).collect()
 }

@@ -17,14 +17,14 @@ pub struct ResolvedValues {
     pub paths: FoundPaths,
 }
 
-/// Where one path of a call leads.
+/// The place where one path of a call leads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FoundPath {
     /// The argument it came in.
     pub argument: String,
     /// As the client wrote it.
     pub written: String,
-    /// Where it leads.
+    /// The place where it leads.
     pub path: CanonicalPath,
     /// The links on the way.
     pub links: Vec<Link>,
@@ -42,7 +42,7 @@ impl FoundPaths {
         self.0.iter()
     }
 
-    /// Whether the call names no path.
+    /// True if the call names no path.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -62,13 +62,13 @@ impl FoundPaths {
         self.iter().find(|found| found.argument == argument && found.path == *path)
     }
 
-    /// Whether the call names this path, and a folder is there: a grant for a file says nothing of what lies in that.
+    /// True if the call names this path, and a folder is there: a grant for a file says nothing of what lies in that.
     #[must_use]
     pub fn has_folder(&self, path: &CanonicalPath) -> bool {
         self.iter().any(|found| found.path == *path && matches!(found.target, PathKind::Folder))
     }
 
-    /// Whether at every path in common with an earlier look stands what stood there then: a file is a file, a folder a
+    /// True if at every path in common with an earlier look stands what stood there then: a file is a file, a folder a
     /// folder, and what is missing is missing.
     pub(crate) fn stands_as(&self, before: &Self) -> bool {
         let is_same = |now: &FoundPath, then: &FoundPath| {
@@ -128,7 +128,7 @@ pub fn without_remotes<'a>(plan: &CallPlan<'a>, facts: &[Fact]) -> (CallPlan<'a>
     (plan.without(Role::GitRemoteUrl), kept.map(|(_, fact)| fact.clone()).collect())
 }
 
-/// Whether a path is longer than Linux allows (`NAME_MAX`, `PATH_MAX`): nobody needs to be asked about it.
+/// True if a path is longer than Linux allows (`NAME_MAX`, `PATH_MAX`): nobody needs to be asked about it.
 fn cannot_be(path: &CanonicalPath) -> bool {
     path.as_str().len() > 4095 || path.components().any(|name| name.len() > 255)
 }

@@ -39,7 +39,7 @@ pub(crate) enum Answer {
 pub(crate) struct Call<'a> {
     /// The allowed directories that the call is judged by.
     pub(crate) allowed: &'a AllowedDirectories,
-    /// Whether the client has cancelled the call.
+    /// True if the client has cancelled the call.
     pub(crate) cancelled: &'a dyn Fn() -> bool,
 }
 

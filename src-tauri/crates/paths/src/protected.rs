@@ -19,7 +19,7 @@ pub struct KnownPath {
     pub path: &'static str,
     /// What is there.
     pub what: &'static str,
-    /// Where that is documented: a manual page, a project's own documentation, or the source that reads it.
+    /// The documentation of that: a manual page, a project's own documentation, or the source that reads it.
     pub source: &'static str,
 }
 

@@ -37,7 +37,7 @@ pub struct Resolver {
     base: CanonicalPath,
 }
 
-/// Where a path leads.
+/// The place where a path leads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Resolution {
     /// The path, free of symlinks in everything that exists.
@@ -51,7 +51,7 @@ pub struct Resolution {
 /// One symlink that was followed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Link {
-    /// Where the symlink is.
+    /// The place where the symlink is.
     pub at: CanonicalPath,
     /// What it says, verbatim.
     pub target: String,
@@ -134,7 +134,7 @@ impl Resolver {
         &self.home
     }
 
-    /// Where relative paths start.
+    /// The place where relative paths start.
     #[must_use]
     pub fn base(&self) -> &CanonicalPath {
         &self.base

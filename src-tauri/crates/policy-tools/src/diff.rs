@@ -17,10 +17,10 @@ use ironcurtain_policy::{Annotations, Decision, DeniedBy, Policy, Rule, Verdict}
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How often a rule is looked at, for all tools together: what keeps this within seconds.
+/// The number of times that a rule is looked at, for all tools together: what keeps this within seconds.
 const MOST_LOOKS: usize = 100_000_000;
 
-/// How two policies differ.
+/// The way in which two policies differ.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Difference {
     /// Names of rules that the new policy has and the old one has not.
@@ -29,11 +29,11 @@ pub struct Difference {
     pub removed: Vec<String>,
     /// Names of rules that say something else in the new one.
     pub changed: Vec<String>,
-    /// Whether rules that both have come in another order.
+    /// True if rules that both have come in another order.
     pub reordered: bool,
     /// Probes that come out otherwise, the first of each kind for each tool.
     pub decisions: Vec<DecisionChange>,
-    /// How many probes were judged.
+    /// The number of probes that were judged.
     pub probes: usize,
     /// Tools that have more probes than were judged, or that take none that could be made up.
     pub cut_short: Vec<String>,
@@ -65,12 +65,12 @@ pub struct DecisionChange {
     pub old: (ProbeOutcome, String),
     /// What the new policy decides, and by which rule.
     pub new: (ProbeOutcome, String),
-    /// How many probes of the tool come out like this.
+    /// The number of probes of the tool that come out like this.
     pub probes: usize,
 }
 
 impl DecisionChange {
-    /// Whether the new policy lets more happen.
+    /// True if the new policy lets more happen.
     #[must_use]
     pub fn is_looser(&self) -> bool {
         self.new.0 < self.old.0

@@ -31,7 +31,7 @@ pub enum LintKind {
     Shadowed {
         /// Those rules.
         by: Vec<String>,
-        /// Whether one of them decides otherwise.
+        /// True if one of them decides otherwise.
         otherwise: bool,
     },
     /// Its conditions can never hold.
@@ -129,7 +129,7 @@ impl Tool<'_> {
         })
     }
 
-    /// Whether a call may name nothing that is judged by itself: every argument has a way to go without.
+    /// True if a call may name nothing that is judged by itself: every argument has a way to go without.
     fn may_name_nothing(&self) -> bool {
         self.annotation.arguments.iter().all(|(_, roles)| {
             let mut ways = std::iter::once(&roles.default).chain(roles.when.iter().map(|guard| &guard.roles));

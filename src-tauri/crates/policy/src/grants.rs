@@ -13,7 +13,7 @@ pub struct PathGrant {
     pub id: String,
     /// What it is for.
     pub path: CanonicalPath,
-    /// How far it reaches.
+    /// The extent to which it reaches.
     pub kind: GrantKind,
     /// What may be done there.
     pub access: AccessSet,
@@ -30,7 +30,7 @@ pub struct HostGrant {
     pub port: u16,
 }
 
-/// How far a grant reaches.
+/// The extent to which a grant reaches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GrantKind {
     /// That path alone.
@@ -68,7 +68,7 @@ impl AccessSet {
         self
     }
 
-    /// Whether that access is in it.
+    /// True if that access is in it.
     #[must_use]
     pub fn has(self, access: Access) -> bool {
         match access {
@@ -80,7 +80,7 @@ impl AccessSet {
 }
 
 impl HostGrant {
-    /// Whether it opens where a value leads.
+    /// True if it opens where a value leads.
     #[must_use]
     pub fn covers(&self, destination: &Destination) -> bool {
         destination.host_and_port() == Some((&self.host, self.port))
@@ -88,7 +88,7 @@ impl HostGrant {
 }
 
 impl PathGrant {
-    /// Whether it covers what `role` does to `path`.
+    /// True if it covers what `role` does to `path`.
     #[must_use]
     pub fn covers(&self, role: Role, path: &CanonicalPath) -> bool {
         role.access().is_some_and(|access| self.access.has(access)) && self.reaches(path)

@@ -140,7 +140,7 @@ impl<'a> Judging<'a> {
         }
     }
 
-    /// Whether every value of a role is in the session sandbox or granted.
+    /// True if every value of a role is in the session sandbox or granted.
     fn is_open(&self, role: Role) -> bool {
         self.call.values(role).all(|given| {
             self.is_in_sandbox(given) || self.grant_for(&ValueInRole { role, given: Some(given) }).is_some()
@@ -178,7 +178,7 @@ impl<'a> Judging<'a> {
         writes.then(|| self.context.protected.starts(path, brings_folder()))?
     }
 
-    /// Whether the gate asks about an address, whatever the rules say. One that the call does not give, since git knows
+    /// True if the gate asks about an address, whatever the rules say. One that the call does not give, since git knows
     /// it, is nobody's wish, and of one that nobody understands nobody could say what it opens: without a rule that
     /// covers it there is nothing to ask.
     fn is_outside_hosts(&self, value: &ValueInRole<'_>, rule: Option<&Rule>) -> bool {
@@ -193,7 +193,7 @@ impl<'a> Judging<'a> {
         asks && !admitted && !opened
     }
 
-    /// Whether a value is an address that is certainly not meant to be open.
+    /// True if a value is an address that is certainly not meant to be open.
     fn is_understood(&self, value: &ValueInRole<'_>) -> bool {
         let Some(ResolvedValue { value: Resource::Url(destination), .. }) = value.given else { return false };
         self.context.gates.understand(self.call.server(), destination)

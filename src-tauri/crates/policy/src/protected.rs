@@ -32,7 +32,7 @@ pub struct ReadOnlyPath {
 pub enum ReadOnlyReason {
     /// The folder of our own programs, which run outside every sandbox.
     OurPrograms,
-    /// Where an agent's client is told what to start.
+    /// The place where an agent's client is told what to start.
     ClientConfiguration,
 }
 
@@ -75,7 +75,7 @@ impl ProtectedPaths {
         &self.kept
     }
 
-    /// Whether showing a path as a whole would show something that is closed, or let something change that is kept.
+    /// True if showing a path as a whole would show something that is closed, or let something change that is kept.
     #[must_use]
     pub fn would_be_exposed_by(&self, path: &CanonicalPath, writable: bool) -> bool {
         let touches = |inside: &CanonicalPath| inside.contains(path) || path.contains(inside);
@@ -113,13 +113,13 @@ impl ProtectedPaths {
         &self.paths
     }
 
-    /// Whether a path is protected, or lies in something that is.
+    /// True if a path is protected, or lies in something that is.
     #[must_use]
     pub fn covers(&self, path: &CanonicalPath) -> bool {
         self.way(path).innermost.is_some()
     }
 
-    /// Whether a path is closed, for a call that goes down into it or does not, in a session sandbox.
+    /// True if a path is closed, for a call that goes down into it or does not, in a session sandbox.
     pub(crate) fn closes(
         &self,
         path: &CanonicalPath,
@@ -158,7 +158,7 @@ impl ProtectedPaths {
 
 /// A path in the tree.
 struct Way<'a> {
-    /// How many components the innermost protected path that holds it has.
+    /// The number of components the innermost protected path that holds it has.
     innermost: Option<usize>,
     /// What stands in the tree at the path itself.
     end: Option<&'a Node>,

@@ -30,7 +30,7 @@ pub struct ShimHello {
     pub server: Option<String>,
     /// A name the person gave this entry in the client's configuration.
     pub label: Option<String>,
-    /// How the conversation reaches the daemon.
+    /// The way in which the conversation reaches the daemon.
     pub stdio: StdioMode,
 }
 

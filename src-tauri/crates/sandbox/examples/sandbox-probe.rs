@@ -92,7 +92,7 @@ fn begin_to_stare(path: &str) -> Result<Stare, Box<dyn Error>> {
 }
 
 impl Stare {
-    /// How often it looked.
+    /// The number of times that it looked.
     fn end(self) -> ControlAnswer {
         self.stop.store(true, Ordering::Relaxed);
         let looked = self.looks.join().map_err(|_| "the thread ended")?;

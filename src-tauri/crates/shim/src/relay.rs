@@ -10,7 +10,7 @@ use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
 use std::thread;
 
-/// How this process's standard input and output can reach the daemon.
+/// The way in which this process's standard input and output can reach the daemon.
 pub fn how() -> StdioMode {
     let both =
         cfg!(target_os = "linux") && can_be_handed_over(io::stdin()) && can_be_handed_over(io::stdout());

@@ -155,7 +155,7 @@ fn resolve(
     }))
 }
 
-/// How the paths of one call are found.
+/// The way in which the paths of one call are found.
 struct Ways<'a> {
     ground: &'a Ground,
     base: &'a CanonicalPath,

@@ -17,9 +17,9 @@ use std::time::Duration;
 
 /// The longest argument shown, in characters. What a line names is told there.
 const LONGEST_ARGUMENT: usize = 20_000;
-/// How much of an argument stands beside the lines; the details have all of it.
+/// The part of an argument that stands beside the lines; the details have all of it.
 const LONGEST_BESIDE: usize = 200;
-/// How many arguments are shown.
+/// The number of arguments that are shown.
 const MOST_ARGUMENTS: usize = 50;
 
 /// What a question is made of.
@@ -41,7 +41,7 @@ pub struct Asking<'a> {
     pub hosts: &'a [ironcurtain_egress::HostPort],
     /// What may never be granted.
     pub limits: GrantLimits<'a>,
-    /// How long the question waits.
+    /// The time for which the question waits.
     pub deadline: Duration,
 }
 

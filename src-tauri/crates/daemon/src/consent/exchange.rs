@@ -32,7 +32,7 @@ pub struct Exchange<'a> {
 pub struct Approval {
     /// The offer that was chosen.
     pub offer: Offer,
-    /// How long.
+    /// The way in which long.
     pub lifetime: Lifetime,
     /// The question, as it is on record.
     question: Entry,
@@ -56,7 +56,7 @@ pub enum NotApproved {
     /// Nobody answered in time.
     #[error("the user did not answer within {seconds} s")]
     TimedOut {
-        /// How long it waited.
+        /// The time that it waited.
         seconds: u64,
     },
 }

@@ -16,7 +16,7 @@ pub struct AskingHost<'a> {
     pub id: String,
     /// The server that wants to reach it, on behalf of whom.
     pub principal: &'a Principal,
-    /// Where it wants to go.
+    /// The place where it wants to go.
     pub target: &'a HostPort,
     /// The time for which the question waits.
     pub deadline: Duration,

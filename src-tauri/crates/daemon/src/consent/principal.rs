@@ -20,7 +20,7 @@ pub struct Principal {
     pub server: String,
     /// Its command line.
     pub server_command: String,
-    /// Whether the server runs in a sandbox.
+    /// True if the server runs in a sandbox.
     pub sandboxed: bool,
 }
 
@@ -43,7 +43,7 @@ impl Principal {
         }
     }
 
-    /// Whether a grant of this subject is for this principal.
+    /// True if a grant of this subject is for this principal.
     #[must_use]
     pub fn is_covered_by(&self, subject: &GrantSubject) -> bool {
         subject.covers(&self.client.key, &self.server, &self.session)

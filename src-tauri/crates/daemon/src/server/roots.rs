@@ -31,7 +31,7 @@ impl Shown {
         ListRootsResult::new(canonical.map(root).collect())
     }
 
-    /// Whether a server that names these directories has understood all of it.
+    /// True if a server that names these directories has understood all of it.
     pub(super) fn is_told_by(&self, directories: &[&str]) -> bool {
         self.roots.iter().all(|r| directories.contains(&r.path.as_str()))
     }

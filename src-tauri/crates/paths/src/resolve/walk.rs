@@ -14,7 +14,7 @@ pub(super) struct Walk<'a> {
     raw: &'a str,
     /// The canonical path so far; empty for the root.
     done: String,
-    /// How many components at the end of `done` do not exist.
+    /// The number of components at the end of `done` that do not exist.
     beyond: usize,
     /// What stands at `done` without those.
     solid: PathKind,

@@ -13,7 +13,7 @@ use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, fstat, openat2};
 use rustix::io::Errno;
 use std::os::fd::OwnedFd;
 
-/// Where the path leads and what is there.
+/// The place where the path leads and what is there.
 pub(super) fn resolve(absolute: &str) -> Option<Resolution> {
     let path = CanonicalPath::assume_canonical(absolute).ok()?;
     let target = match look(absolute) {
@@ -23,7 +23,8 @@ pub(super) fn resolve(absolute: &str) -> Option<Resolution> {
     Some(Resolution { path, links: Vec::new(), target })
 }
 
-/// Whether a symlink leads by one of the kernel's own, which leads to something that is open and not where its text says. The
+/// True if a symlink leads by one of the kernel's own, which leads to something that is open and not where its text
+/// says. The
 /// kernel refuses these alone when it is told to, and a loop in either case. One that cannot be told is taken for one.
 pub(super) fn is_magic(link: &str) -> bool {
     let follow = |how| openat2(CWD, link, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), how);
@@ -41,7 +42,7 @@ fn look(absolute: &str) -> Result<OwnedFd, Errno> {
     openat2(CWD, absolute, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), ResolveFlags::NO_SYMLINKS)
 }
 
-/// Whether the kernel walked to the end of what there is. A symlink on the way would have been `LOOP`.
+/// True if the kernel walked to the end of what there is. A symlink on the way would have been `LOOP`.
 ///
 /// What is missing may have another form, for which the walk looks. Below a file nothing has a name.
 fn is_the_end(refused: Errno, absolute: &str) -> bool {

@@ -14,10 +14,10 @@ use std::sync::Arc;
 /// The most calls made up for one tool.
 const MOST_CALLS: usize = 20_000;
 
-/// How many values of an argument are looked at to find those that stand beside all values of another one.
+/// The number of values of an argument that are looked at to find those that stand beside all values of another one.
 const MOST_TRIED: usize = 24;
 
-/// How many such values there are.
+/// The number of such values that there are.
 const FEW: usize = 3;
 
 /// Two policies that are held against each other.

@@ -1,4 +1,4 @@
-//! Whether the rules before one leave it anything to decide.
+//! True if the rules before one leave it anything to decide.
 //!
 //! - Rule by rule and role by role: earlier rules that cover a folder only together are not seen to.
 //! - What denies or asks by hosts or lists also does so in doubt, where what is less strict by hosts or lists does not
@@ -37,7 +37,7 @@ pub(super) fn decider<'a>(before: &[&'a Rule], rule: &Rule, role: Option<Role>) 
     before.iter().copied().find(|above| covers(&above.condition, above, rule, role))
 }
 
-/// Whether a rule covers all that another one covers in a role; without a role, of tools that name no resource.
+/// True if a rule covers all that another one covers in a role; without a role, of tools that name no resource.
 fn covers(wide: &RuleCondition, above: &Rule, rule: &Rule, role: Option<Role>) -> bool {
     let narrow = &rule.condition;
     let speaks = match role {

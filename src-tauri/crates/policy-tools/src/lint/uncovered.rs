@@ -51,7 +51,7 @@ pub(super) fn find(policy: &Policy, annotations: &Annotations, tool: &Tool<'_>) 
     told
 }
 
-/// Whether a rule can cover a call that names no resource.
+/// True if a rule can cover a call that names no resource.
 fn covers_calls(rule: &Rule, carried: RoleSet) -> bool {
     let condition = &rule.condition;
     condition.paths.is_none()

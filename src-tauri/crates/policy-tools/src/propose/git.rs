@@ -12,9 +12,9 @@ pub(super) struct Operation {
     delete: bool,
     write_history: bool,
     delete_history: bool,
-    /// Whether the subcommand was understood.
+    /// True if the subcommand was understood.
     pub(super) known: bool,
-    /// Whether it makes a new repository where the path leads.
+    /// True if it makes a new repository where the path leads.
     pub(super) makes: bool,
 }
 

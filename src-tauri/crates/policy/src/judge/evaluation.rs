@@ -23,7 +23,7 @@ pub(super) struct Evaluation<'a> {
 /// An address outside the hosts that its server may reach.
 struct Gated<'a> {
     value: JudgedValue<'a>,
-    /// Whether it is certain that it is not meant to be open, so that there is something to ask about.
+    /// True if it is certain that it is not meant to be open, so that there is something to ask about.
     is_certain: bool,
 }
 

@@ -29,7 +29,7 @@ pub struct ExplanationStep {
     pub subject: ApprovalSubject,
     /// The ground on which it was decided.
     pub settled_by: SettledBy,
-    /// Whether it leads outside the hosts of its server, which asks besides.
+    /// True if it leads outside the hosts of its server, which asks besides.
     pub gated: bool,
     /// The rules about the tool that came before and did not cover it.
     pub passed: Vec<(Arc<str>, Mismatch)>,

@@ -21,7 +21,7 @@ pub(crate) struct Scene {
     pub(crate) approved: Vec<PendingApproval>,
 }
 
-/// How strict a verdict is.
+/// The way in which strict a verdict is.
 pub(crate) fn severity(verdict: &Verdict) -> u8 {
     match verdict {
         Verdict::Allow(_) => 0,

@@ -32,7 +32,7 @@ const LONGEST_WALK: Duration = Duration::from_secs(5);
 pub(super) const LONGEST_KEPT: usize = 64 << 10;
 const MOST_KEPT: usize = 4 << 20;
 
-/// How far a file is out of the sandbox's reach.
+/// The extent to which a file is out of the sandbox's reach.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Cover {

@@ -10,7 +10,7 @@ use std::process::Command;
 const REFUSED: [&str; 4] = ["What", "Whether", "Where", "How"];
 
 /// The first lines that still begin so. Mend some, and lower it; it never goes up.
-const STILL: usize = 955;
+const STILL: usize = 761;
 
 /// Looks at every Rust file.
 pub(crate) fn check() -> anyhow::Result<()> {

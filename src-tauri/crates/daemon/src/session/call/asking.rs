@@ -15,7 +15,7 @@ use ironcurtain_policy::{Escalation, PendingApproval, Verdict};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// How often one call may become a new question because what it names changed under the last one.
+/// The number of times that one call may become a new question because what it names changed under the last one.
 const MOST_QUESTIONS: usize = 3;
 
 /// A call that a person must decide, as it was looked at, by a policy.

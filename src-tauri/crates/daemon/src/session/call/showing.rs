@@ -11,7 +11,7 @@ use ironcurtain_policy::{Permit, Verdict};
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
-/// How often what stands may change while a call waits for what it needs.
+/// The number of times that what stands may change while a call waits for what it needs.
 const MOST_ROUNDS: usize = 3;
 
 /// Makes the kernel show what the call needs, then forwards it, then lets the next in line go on.
@@ -68,7 +68,7 @@ async fn shown(
     Err(CallRefusal::Changed)
 }
 
-/// Whether a permit is for the call that was authorized; and where a person approved it, for what stood there then.
+/// True if a permit is for the call that was authorized; and where a person approved it, for what stood there then.
 fn is_as_authorized(permit: &Permit, looked: &LookedAt, authorization: &Authorization) -> bool {
     let stands = || looked.paths.stands_as(&authorization.looked.paths);
     permit.call() == authorization.permit.call() && (authorization.approved.is_empty() || stands())

@@ -7,7 +7,7 @@ use crate::{
     place::is_at_or_below,
 };
 
-/// How many findings of one sandbox are told.
+/// The number of findings of one sandbox that are told.
 const MOST_TOLD: usize = 1_000;
 
 /// One sandbox: its rules, and what is known and was told of it.
@@ -43,7 +43,7 @@ impl Sandbox {
         self.roots.iter().filter(move |(root, _)| is_in(path, root))
     }
 
-    /// Whether anything at or below a path is closed or hidden.
+    /// True if anything at or below a path is closed or hidden.
     pub(super) fn has_cover_below(&self, path: &str) -> bool {
         let closed = self.roots.values().flat_map(Baseline::closed);
         closed.chain(&self.hidden).any(|covered| is_at_or_below(covered, path))
@@ -61,7 +61,7 @@ impl Sandbox {
         }
     }
 
-    /// Whether this was not told before, as far as that is remembered.
+    /// True if this was not told before, as far as that is remembered.
     pub(super) fn is_news(&mut self, what: String) -> bool {
         self.told.len() < 2 * MOST_TOLD && self.told.insert(what)
     }
@@ -78,7 +78,7 @@ impl Sandbox {
     }
 }
 
-/// Whether a path is a root or below it.
+/// True if a path is a root or below it.
 pub(super) fn is_in(path: &str, root: &str) -> bool {
     root == "/" || is_at_or_below(path, root)
 }
