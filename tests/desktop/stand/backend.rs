@@ -1,7 +1,7 @@
 //! A made-up trusted process, with data for every page of the window.
 
 use crate::questions::client;
-use ironcurtain_desktop::{Backend, Pending};
+use ironcurtain_desktop::{Backend, BoxFuture};
 use ironcurtain_protocol::{
     ActivityView, AuditCheckView, ClientView, ErrorCode, GrantView, LeftChoice, LeftFileView, LeftState,
     Protection, Reply, Request, RootView, SessionRecordView, SessionView, StatusView,
@@ -115,7 +115,7 @@ impl Made {
 }
 
 impl Backend for Made {
-    fn request(&self, request: Request) -> Pending<Reply> {
+    fn request(&self, request: Request) -> BoxFuture<Reply> {
         let reply = self.reply(request);
         Box::pin(async move { reply })
     }
@@ -124,7 +124,7 @@ impl Backend for Made {
         self.changes.subscribe()
     }
 
-    fn ended(&self) -> Pending<()> {
+    fn ended(&self) -> BoxFuture<()> {
         let mut ended = self.ended.subscribe();
         Box::pin(async move { drop(ended.wait_for(|ended| *ended).await) })
     }

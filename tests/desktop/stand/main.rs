@@ -12,14 +12,14 @@ mod backend;
 mod questions;
 
 use ironcurtain_daemon::consent::{Answer, Consent, Withdrawn};
-use ironcurtain_desktop::{DeskSeat, Desktop, Options, Outlet, run_shell};
+use ironcurtain_desktop::{AnswerSink, AppOptions, DialogConsent, DialogLoop, run_shell};
 use std::io::BufRead;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 fn main() {
-    let (desktop, seat) = Desktop::new(PathBuf::from("/home/ada"));
+    let (desktop, seat) = DialogConsent::new(PathBuf::from("/home/ada"));
     let orders = desktop.clone();
     std::thread::spawn(move || read_orders(&orders));
     match std::env::args().nth(1).as_deref() {
@@ -29,20 +29,20 @@ fn main() {
     }
 }
 
-fn show_dialogs(seat: DeskSeat) {
+fn show_dialogs(seat: DialogLoop) {
     gtk::init().expect("a display");
-    seat.sit();
+    seat.spawn();
     gtk::main();
 }
 
-fn show_app(desktop: Desktop, seat: DeskSeat) {
+fn show_app(desktop: DialogConsent, seat: DialogLoop) {
     let options =
-        Options { background: std::env::args().any(|arg| arg == "--background"), allow_root: false };
+        AppOptions { background: std::env::args().any(|arg| arg == "--background"), allow_root: false };
     let backend = Arc::new(backend::Made::new());
     run_shell(options, backend, desktop, seat, PathBuf::from("/home/ada")).expect("a desktop");
 }
 
-fn read_orders(desktop: &Desktop) {
+fn read_orders(desktop: &DialogConsent) {
     for line in std::io::stdin().lock().lines() {
         let line = line.expect("readable orders");
         let words: Vec<&str> = line.split_whitespace().collect();
@@ -65,7 +65,7 @@ struct Printed {
     answered: bool,
 }
 
-impl Outlet for Printed {
+impl AnswerSink for Printed {
     fn answer(mut self: Box<Self>, answer: Answer) {
         self.answered = true;
         match answer {
