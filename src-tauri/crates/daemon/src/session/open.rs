@@ -1,0 +1,181 @@
+//! Beginning a session: its directory, its server and what belongs to both.
+
+use super::in_flight::Requests;
+use super::one_time::OneTimeGrants;
+use super::serve::Opened;
+use super::{Counts, Session, containment, log};
+use crate::autostart::SessionFacts;
+use crate::config::Server as ServerConfig;
+use crate::consent::Principal;
+use crate::containment::Surroundings;
+use crate::home::{HomeError, private_dir};
+use crate::identity::Client;
+use crate::network::{Caller, ServerNetwork};
+use crate::server::{ActorOptions, Containment, ServerHandle};
+use crate::services::Services;
+use ironcurtain_audit::{AuditError, Event};
+use ironcurtain_paths::{CanonicalPath, Resolver};
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
+use tokio::sync::{Semaphore, mpsc, watch};
+use tokio_util::sync::CancellationToken;
+
+/// How many lines may wait for a client that does not read.
+const TO_CLIENT: usize = 256;
+
+/// How many bytes of requests may be under way at once, in KiB: a client that sends more waits.
+const BUDGET_KIB: usize = 192 * 1024;
+
+/// How many KiB of answers may wait for a client that does not read; then its server waits too.
+const UNREAD_KIB: usize = 128 * 1024;
+
+/// Why a session cannot begin.
+#[derive(Debug, thiserror::Error)]
+pub enum SessionError {
+    /// Its directory cannot be made.
+    #[error(transparent)]
+    Home(#[from] HomeError),
+    /// Its directory has no canonical path.
+    #[error("the session's directory `{path}` cannot be used: {problem}")]
+    Directory {
+        /// The directory.
+        path: PathBuf,
+        /// Why not.
+        problem: String,
+    },
+    /// Its beginning cannot be put on record.
+    #[error(transparent)]
+    Audit(#[from] AuditError),
+    /// The kernel has no random bytes.
+    #[error("no name for the session: {0}")]
+    Name(#[from] std::io::Error),
+}
+
+impl Session {
+    /// Begins a session, which [`Opened::serve`] then serves.
+    ///
+    /// # Errors
+    /// [`SessionError`]: nothing was started.
+    pub async fn open(
+        services: Services,
+        client: Client,
+        config: ServerConfig,
+    ) -> Result<Opened, SessionError> {
+        let id = crate::clock::random_name()?;
+        let dir = services.home.sessions().join(&id);
+        let sandbox_dir = dir.join("sandbox");
+        private_dir(&dir)?;
+        private_dir(&sandbox_dir)?;
+        let sandbox = canonical(&sandbox_dir)?;
+        let snapshot = services.snapshot();
+        let resolver = Resolver::new(snapshot.home.clone(), sandbox.clone());
+        let (to_client, lines) = mpsc::channel(TO_CLIENT);
+        let (notes, notes_for_shim) = mpsc::unbounded_channel();
+        let client_takes = watch::Sender::new(HashSet::new());
+        let log = log::start(dir.join("session.log"));
+        let around = Surroundings::new(&services.home, &snapshot.home, &snapshot.protected, &sandbox)
+            .map_err(|e| SessionError::Directory { path: dir.clone(), problem: e.to_string() })?;
+        let containment = containment::of(&services, &config, &around, &id).await;
+        let principal = Principal {
+            session: id.clone(),
+            client,
+            says_it_is: Arc::default(),
+            server: config.name.clone(),
+            server_command: config.command_line(),
+            // The network of one that is not has no use for it.
+            sandboxed: containment.as_ref().is_ok_and(Containment::is_sandboxed),
+        };
+        let caller = Caller {
+            services: services.clone(),
+            principal: Arc::new(principal.clone()),
+            server: config.clone(),
+        };
+        let (containment, network) = with_network(containment, caller);
+        let sandboxed = containment.as_ref().is_ok_and(Containment::is_sandboxed);
+        let principal = Arc::new(Principal { sandboxed, ..principal });
+        let whose = principal.clone();
+        let facts = SessionFacts {
+            client: principal.client.view.name.clone(),
+            server: config.name.clone(),
+            sandboxed,
+            started_ms: crate::clock::now_ms(),
+        };
+        let started_ms = facts.started_ms;
+        services.autostart.began(&id, facts);
+        let server = ServerHandle::start(ActorOptions {
+            server: config.clone(),
+            programs: services.programs.clone(),
+            containment,
+            network: network.clone(),
+            around,
+            resolver: resolver.clone(),
+            snapshots: services.snapshots.clone(),
+            refuses_program: Box::new(services.refuses_program(&config.name)),
+            may_use: Box::new(move |g| whose.is_covered_by(&g.subject)),
+            grants: services.grants.watch(),
+            client: to_client.clone(),
+            memory: Arc::new(Semaphore::new(UNREAD_KIB)),
+            client_takes: client_takes.subscribe(),
+            log: log.clone(),
+            audit: services.audit.clone(),
+            autostart: services.autostart.clone(),
+            session: id.clone(),
+            _waited_for: services.shutdown.sandboxes.token(),
+        });
+        let session = Arc::new(Self {
+            id,
+            principal,
+            services,
+            config,
+            server,
+            network,
+            sandboxed,
+            sandbox,
+            resolver,
+            started_ms,
+            counts: Counts::default(),
+            to_client,
+            notes,
+            log,
+            client_takes,
+            echo: Mutex::default(),
+            in_flight: Requests::default(),
+            one_time: OneTimeGrants::default(),
+            greeted: AtomicBool::new(false),
+            budget: Arc::new(Semaphore::new(BUDGET_KIB)),
+            last_in_line: Mutex::default(),
+            end: CancellationToken::new(),
+        });
+        session.services.audit.record(session.entry(Event::Session, session.began())).await?;
+
+        session.services.changed();
+        Ok(Opened { session, lines, notes: notes_for_shim })
+    }
+}
+
+/// The network that its containment gives a server; one that cannot be understood keeps it from starting.
+fn with_network(
+    containment: Result<Containment, String>,
+    caller: Caller,
+) -> (Result<Containment, String>, Option<Arc<ServerNetwork>>) {
+    let network = match &containment {
+        Ok(Containment::Native(profile, _)) => {
+            profile.network.as_ref().map_or(Ok(None), |settings| ServerNetwork::of(settings, caller))
+        }
+        // The other kind has a proxy of its own.
+        Ok(Containment::Srt(..) | Containment::Plain) | Err(_) => Ok(None),
+    };
+    match network {
+        Ok(network) => (containment, network),
+        Err(problem) => (Err(format!("`sandbox.network`: {problem}")), None),
+    }
+}
+
+fn canonical(dir: &Path) -> Result<CanonicalPath, SessionError> {
+    let problem = |problem: String| SessionError::Directory { path: dir.to_path_buf(), problem };
+    let real = dir.canonicalize().map_err(|e| problem(e.to_string()))?;
+    let text = real.to_str().ok_or_else(|| problem("it is not UTF-8".to_owned()))?;
+    CanonicalPath::assume_canonical(text).map_err(|e| problem(e.to_string()))
+}
