@@ -15,8 +15,8 @@ use ironcurtain_daemon::consent::visible;
 use ironcurtain_daemon::containment::{Profile, ServerPrograms, Surroundings};
 use ironcurtain_daemon::home::{Home, HomeError};
 use ironcurtain_daemon::packages::Packages;
-use ironcurtain_daemon::server::Containment;
 use ironcurtain_daemon::server::process;
+use ironcurtain_daemon::server::{Containment, ServerStartError};
 use ironcurtain_daemon::{UnresolvedPath, canonical_home, protection};
 use scratch::Scratch;
 use std::io;
@@ -66,7 +66,7 @@ pub enum InspectError {
         /// Its name.
         server: String,
         /// Why.
-        reason: String,
+        reason: Box<ServerStartError>,
     },
     /// It did not get to the end of its list in time.
     #[error("the server `{server}` did not list its tools within {seconds} s{said}")]
@@ -125,7 +125,10 @@ pub(crate) async fn inspect_server(
     let started = process::start_alone(&containment, server, &programs, &around);
     let process = match tokio::time::timeout(inspection.patience, started).await {
         Ok(Ok(process)) => process,
-        Ok(Err(reason)) => return Err(InspectError::NotStarted { server: server.name.clone(), reason }),
+        Ok(Err(reason)) => {
+            let reason = Box::new(reason);
+            return Err(InspectError::NotStarted { server: server.name.clone(), reason });
+        }
         Err(_) => return Err(slow(inspection, &server.name, String::new())),
     };
     let mut talk = Talk::new(process, scratch.folder());

@@ -9,6 +9,7 @@
 //!   record there is nothing to start.
 //! - A folder that a server was started from is not removed before that server has ended.
 
+mod build_error;
 mod build_sandbox;
 mod fetch;
 mod npm;
@@ -18,6 +19,7 @@ mod sandboxed_run;
 mod store;
 mod update;
 
+pub use build_error::BuildError;
 pub use fetch::{Installed, install};
 pub use update::{ToolChange, Update, Updated, look_for_update};
 
@@ -94,7 +96,7 @@ pub enum InstallError {
         /// The package.
         package: String,
         /// What happened.
-        problem: String,
+        problem: BuildError,
     },
     /// It could not be asked for its tools.
     #[error("version {version} could not be looked at: {problem}")]

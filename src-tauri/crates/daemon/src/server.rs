@@ -10,14 +10,17 @@ pub mod control;
 mod mounted;
 pub mod process;
 mod roots;
+mod start_error;
 
 pub use actor::{ActorOptions, Applied, Versions};
 pub use connection::{
     AtServer, MemoryShare, Outgoing, PendingRequest, ServerAnswer, ServerConnection, share,
 };
 pub(crate) use control::LISTENING;
+pub use control::SupervisorError;
 pub use process::Containment;
 pub use roots::{Shown, still_there};
+pub use start_error::{ContainmentError, ServerStartError};
 
 use crate::mounts::Need;
 use actor::{ActorView, Command, ServerState};

@@ -1,6 +1,7 @@
 //! The sandbox that a package is built in: its one writable folder lies beside all packages, and is gone afterwards whatever
 //! happens.
 
+use super::build_error::{BuildError, text};
 use super::registry;
 use super::sandboxed_run::{Finished, Job, Stage, run};
 use super::{InstallError, Installer};
@@ -69,7 +70,7 @@ impl BuildSandbox {
         argv: &[&OsStr],
         env: BTreeMap<String, String>,
         rules: &HostRules,
-    ) -> Result<Finished, String> {
+    ) -> Result<Finished, BuildError> {
         let argv = argv.iter().map(|word| text(Path::new(word))).collect::<Result<Vec<_>, _>>()?;
         let job =
             Job { env: self.environment(&argv, env)?, argv, cwd: &self.tree, rules, patience: self.patience };
@@ -82,7 +83,7 @@ impl BuildSandbox {
         &self,
         argv: &[String],
         more: BTreeMap<String, String>,
-    ) -> Result<BTreeMap<String, String>, String> {
+    ) -> Result<BTreeMap<String, String>, BuildError> {
         let beside = argv.first().and_then(|program| Path::new(program).parent()?.to_str());
         let path: Vec<&str> = beside.into_iter().chain(["/usr/local/bin", "/usr/bin", "/bin"]).collect();
         let mut env = ironcurtain_egress::environment(ironcurtain_egress::PORT, None);
@@ -107,15 +108,10 @@ impl Drop for BuildSandbox {
 }
 
 /// What it said before it failed, and what it was refused.
-fn complaint(finished: &Finished) -> String {
+fn complaint(finished: &Finished) -> BuildError {
     let refused: String = finished.refused.iter().map(|why| format!("; it was refused: {why}")).collect();
     let said = finished.said.lines().map(str::trim).filter(|line| !line.is_empty());
     let said = visible::head(&visible::line(&said.collect::<Vec<_>>().join(" / ")), 2000);
     let said = if said.is_empty() { "it said nothing".to_owned() } else { format!("it said: {said}") };
-    format!("it ended with status {}{refused}; {said}", finished.status)
-}
-
-/// The path as text.
-pub(super) fn text(path: &Path) -> Result<String, String> {
-    path.to_str().map(str::to_owned).ok_or_else(|| format!("`{}` is not UTF-8", path.display()))
+    BuildError::Ended { status: finished.status, refused, said }
 }

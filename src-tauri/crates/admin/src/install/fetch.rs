@@ -1,5 +1,6 @@
 //! Installing a server's package.
 
+use super::build_error::BuildError;
 use super::build_sandbox::BuildSandbox;
 use super::store::PackageStore;
 use super::{InstallError, Installer, npm, pypi};
@@ -67,11 +68,11 @@ pub(super) async fn fetch(
     requested: &RequestedPackage,
     version: Option<&str>,
 ) -> Result<PackageRecord, InstallError> {
-    let failed = |problem: String| InstallError::Failed { package: requested.spelled(version), problem };
+    let failed = |problem: BuildError| InstallError::Failed { package: requested.spelled(version), problem };
     let sandbox = BuildSandbox::new(installer, &store.packages)?;
     let built = match requested.registry {
         Registry::Npm => npm::build(&sandbox, requested, version).await,
         Registry::Pypi => pypi::build(&sandbox, requested, version).await,
     };
-    store.take(&sandbox, built.map_err(failed)?).map_err(|e| failed(e.to_string()))
+    store.take(&sandbox, built.map_err(failed)?).map_err(|e| failed(e.into()))
 }

@@ -3,7 +3,8 @@
 //! - Install scripts never run (`--ignore-scripts`), here as little as later.
 //! - What is started is a script for node in the package itself.
 
-use super::build_sandbox::{BuildSandbox, text};
+use super::build_error::{BuildError, text};
+use super::build_sandbox::BuildSandbox;
 use super::registry;
 use ironcurtain_daemon::containment::find_program;
 use ironcurtain_daemon::packages::{EntryPoint, PackageRecord, RequestedPackage, Runtime};
@@ -22,7 +23,7 @@ pub(super) async fn build(
     sandbox: &BuildSandbox,
     requested: &RequestedPackage,
     version: Option<&str>,
-) -> Result<PackageRecord, String> {
+) -> Result<PackageRecord, BuildError> {
     let (node, npm) = programs()?;
     let npm = [node.as_os_str(), npm.as_os_str()];
     let source = registry::npm(&npm).await?;
@@ -56,7 +57,7 @@ pub(super) async fn build(
 }
 
 /// Node and npm, as files.
-fn programs() -> Result<(std::path::PathBuf, std::path::PathBuf), String> {
+fn programs() -> Result<(std::path::PathBuf, std::path::PathBuf), BuildError> {
     let nowhere = Path::new("/nonexistent");
     Ok((find_program("node", nowhere)?, find_program("npm", nowhere)?))
 }
@@ -68,19 +69,22 @@ struct Locked {
     integrity: Option<String>,
 }
 
-fn locked(tree: &Path, package: &str) -> Result<Locked, String> {
+fn locked(tree: &Path, package: &str) -> Result<Locked, BuildError> {
     #[derive(Deserialize)]
     struct Lock {
         packages: BTreeMap<String, serde_json::Value>,
     }
     let mut lock: Lock = read(&tree.join("package-lock.json"))?;
     let of = format!("node_modules/{package}");
-    let found = lock.packages.remove(&of).ok_or_else(|| format!("npm did not install `{package}`"))?;
-    serde_json::from_value(found).map_err(|e| format!("`package-lock.json`: `{of}`: {e}"))
+    let found = lock.packages.remove(&of).ok_or_else(|| BuildError::NotInstalled(package.to_owned()))?;
+    serde_json::from_value(found).map_err(|e| {
+        let source = std::io::Error::other(format!("`{of}`: {e}"));
+        BuildError::Read { path: "package-lock.json".into(), source }
+    })
 }
 
 /// The script that is meant, below the tree.
-fn program(tree: &Path, requested: &RequestedPackage) -> Result<String, String> {
+fn program(tree: &Path, requested: &RequestedPackage) -> Result<String, BuildError> {
     #[derive(Deserialize)]
     struct Package {
         bin: Option<Bin>,
@@ -95,17 +99,19 @@ fn program(tree: &Path, requested: &RequestedPackage) -> Result<String, String> 
     let about: Package = read(&tree.join(&folder).join("package.json"))?;
     let own = requested.package.rsplit('/').next().unwrap_or_default();
     let script = match (about.bin, requested.program.as_deref()) {
-        (None, _) => return Err(format!("`{}` has no program", requested.package)),
+        (None, _) => return Err(BuildError::NoProgram(format!("`{}` has no program", requested.package))),
         (Some(Bin::One(script)), None) => script,
         (Some(Bin::One(script)), Some(name)) if name == own => script,
         (Some(Bin::One(_)), Some(name)) => {
-            return Err(format!("`{}` has no program `{name}`", requested.package));
+            let problem = format!("`{}` has no program `{name}`", requested.package);
+            return Err(BuildError::NoProgram(problem));
         }
         (Some(Bin::Many(scripts)), name) => chosen(scripts, name, own, &requested.package)?,
     };
     let script = script.strip_prefix("./").unwrap_or(&script);
     if !Path::new(script).components().all(|part| matches!(part, Component::Normal(_))) {
-        return Err(format!("the program of `{}` is outside of it: `{script}`", requested.package));
+        let problem = format!("the program of `{}` is outside of it: `{script}`", requested.package);
+        return Err(BuildError::NoProgram(problem));
     }
     let script = format!("{folder}/{script}");
     for_node(&tree.join(&script))?;
@@ -118,7 +124,7 @@ fn chosen(
     name: Option<&str>,
     own: &str,
     package: &str,
-) -> Result<String, String> {
+) -> Result<String, BuildError> {
     let names = scripts.keys().map(String::as_str).collect::<Vec<_>>().join("`, `");
     let all_the_same = || {
         let mut all = scripts.values();
@@ -128,15 +134,19 @@ fn chosen(
         Some(name) => scripts.get(name),
         None => all_the_same().or_else(|| scripts.get(own)),
     };
-    found.cloned().ok_or_else(|| match name {
-        Some(name) => format!("`{package}` has no program `{name}`; it has `{names}`"),
-        None => format!("`{package}` has several programs, `{names}`; name one with `npx -p {package} NAME`"),
+    found.cloned().ok_or_else(|| {
+        BuildError::NoProgram(match name {
+            Some(name) => format!("`{package}` has no program `{name}`; it has `{names}`"),
+            None => {
+                format!("`{package}` has several programs, `{names}`; name one with `npx -p {package} NAME`")
+            }
+        })
     })
 }
 
 /// Refuses what node would not run.
-fn for_node(script: &Path) -> Result<(), String> {
-    let bad = |why: String| format!("`{}` cannot be run: {why}", script.display());
+fn for_node(script: &Path) -> Result<(), BuildError> {
+    let bad = |problem: String| BuildError::NotRunnable { path: script.to_path_buf(), problem };
     let file = std::fs::File::open(script).map_err(|e| bad(e.to_string()))?;
     let mut line = Vec::new();
     let read = BufReader::new(file).take(FIRST_LINE).read_until(b'\n', &mut line);
@@ -150,14 +160,14 @@ fn for_node(script: &Path) -> Result<(), String> {
     }
 }
 
-fn read<T: for<'de> Deserialize<'de>>(path: &Path) -> Result<T, String> {
-    let bad = |why: String| format!("`{}`: {why}", path.display());
-    let text = std::fs::read_to_string(path).map_err(|e| bad(e.to_string()))?;
-    serde_json::from_str(&text).map_err(|e| bad(e.to_string()))
+fn read<T: for<'de> Deserialize<'de>>(path: &Path) -> Result<T, BuildError> {
+    let bad = |source| BuildError::Read { path: path.to_path_buf(), source };
+    let text = std::fs::read_to_string(path).map_err(bad)?;
+    serde_json::from_str(&text).map_err(|e| bad(e.into()))
 }
 
-fn write(path: &Path, text: &str) -> Result<(), String> {
-    std::fs::write(path, text).map_err(|e| format!("`{}` cannot be written: {e}", path.display()))
+fn write(path: &Path, text: &str) -> Result<(), BuildError> {
+    std::fs::write(path, text).map_err(|source| BuildError::Write { path: path.to_path_buf(), source })
 }
 
 #[cfg(test)]
@@ -175,7 +185,8 @@ mod tests {
         let program = program.map(str::to_owned);
         let requested =
             RequestedPackage { registry: Registry::Npm, package: "@a/b".into(), version: None, program };
-        super::program(dir.path(), &requested).map_err(|e| e.replace(&*dir.path().to_string_lossy(), ""))
+        super::program(dir.path(), &requested)
+            .map_err(|e| e.to_string().replace(&*dir.path().to_string_lossy(), ""))
     }
 
     #[test]

@@ -3,7 +3,8 @@
 //! - Nothing is built (`--only-binary :all:`), so nothing of a package runs here.
 //! - The environment is of the system's own Python, which every sandbox shows.
 
-use super::build_sandbox::{BuildSandbox, text};
+use super::build_error::{BuildError, text};
+use super::build_sandbox::BuildSandbox;
 use super::registry;
 use ironcurtain_daemon::packages::{EntryPoint, PackageRecord, RequestedPackage, Runtime, system_python};
 use ironcurtain_egress::HostRules;
@@ -17,8 +18,8 @@ pub(super) async fn build(
     sandbox: &BuildSandbox,
     requested: &RequestedPackage,
     version: Option<&str>,
-) -> Result<PackageRecord, String> {
-    let runtime = system_python().map_err(|e| e.to_string())?;
+) -> Result<PackageRecord, BuildError> {
+    let runtime = system_python()?;
     let python = runtime.as_os_str();
     let source = registry::pip(&[python]).await?;
     let venv = sandbox.tree.join("venv");
@@ -60,7 +61,7 @@ struct Installed {
 }
 
 /// What pip says that it installed for the package itself.
-fn installed(report: &Path) -> Result<Installed, String> {
+fn installed(report: &Path) -> Result<Installed, BuildError> {
     #[derive(Deserialize)]
     struct Report {
         install: Vec<Item>,
@@ -84,7 +85,7 @@ fn installed(report: &Path) -> Result<Installed, String> {
         #[serde(default)]
         hashes: BTreeMap<String, String>,
     }
-    let bad = |why: String| format!("what pip reports is not understood: {why}");
+    let bad = |problem: String| BuildError::Report { manager: "pip", problem };
     let report = std::fs::read_to_string(report).map_err(|e| bad(e.to_string()))?;
     let report: Report = serde_json::from_str(&report).map_err(|e| bad(e.to_string()))?;
     let item = report.install.into_iter().find(|item| item.requested);
@@ -95,12 +96,14 @@ fn installed(report: &Path) -> Result<Installed, String> {
 }
 
 /// The script that is meant, below the tree; called like the package unless the entry names it.
-fn program(tree: &Path, requested: &RequestedPackage) -> Result<String, String> {
+fn program(tree: &Path, requested: &RequestedPackage) -> Result<String, BuildError> {
     let package = requested.package.split('[').next().unwrap_or_default();
     let name = requested.program.as_deref().unwrap_or(package);
     let script = format!("venv/bin/{name}");
     if tree.join(&script).is_file() {
         return text(Path::new(&script));
     }
-    Err(format!("`{package}` has no program `{name}`; name one with `uvx --from {package} NAME`"))
+    Err(BuildError::NoProgram(format!(
+        "`{package}` has no program `{name}`; name one with `uvx --from {package} NAME`"
+    )))
 }

@@ -3,6 +3,7 @@
 //! - npm and pip themselves are asked, outside of any sandbox, with the person's configuration; they are the person's programs.
 //! - Whoever is configured counts as spelled out, so a registry in a private network, or on this machine, is reached.
 
+use super::build_error::BuildError;
 use ironcurtain_daemon::packages::Registry;
 use ironcurtain_egress::address::{self, AddressScope};
 use ironcurtain_egress::{HostRules, Resolve, SystemResolver};
@@ -31,7 +32,7 @@ pub(super) struct Source {
 }
 
 /// Asks npm. `npm` is its command line.
-pub(super) async fn npm(npm: &[&OsStr]) -> Result<Source, String> {
+pub(super) async fn npm(npm: &[&OsStr]) -> Result<Source, BuildError> {
     let said = ask(npm, &["config", "list", "--json"]).await?;
     let all: Map<String, Value> =
         serde_json::from_str(&said).map_err(|e| not_understood(Registry::Npm, &e))?;
@@ -40,8 +41,10 @@ pub(super) async fn npm(npm: &[&OsStr]) -> Result<Source, String> {
 }
 
 /// Asks pip. `python` is the command line of the Python that has it.
-pub(super) async fn pip(python: &[&OsStr]) -> Result<Source, String> {
-    let said = ask(python, &["-c", PIP]).await.map_err(|e| format!("{e}; is `python3-pip` installed?"))?;
+pub(super) async fn pip(python: &[&OsStr]) -> Result<Source, BuildError> {
+    let said = ask(python, &["-c", PIP])
+        .await
+        .map_err(|e| BuildError::Configuration(format!("{e}; is `python3-pip` installed?")))?;
     let told: Pip = serde_json::from_str(&said).map_err(|e| not_understood(Registry::Pypi, &e))?;
     let (urls, settings) = told.settings();
     Ok(Source { rules: rules(&urls).await?, settings })
@@ -116,7 +119,7 @@ fn npm_settings(all: &Map<String, Value>) -> (Vec<String>, BTreeMap<String, Stri
 }
 
 /// What may be reached: the hosts of these addresses, and where they are if that is not public.
-async fn rules(urls: &[String]) -> Result<HostRules, String> {
+async fn rules(urls: &[String]) -> Result<HostRules, BuildError> {
     let mut allowed = Vec::new();
     for text in urls {
         // pip takes folders, too.
@@ -126,8 +129,7 @@ async fn rules(urls: &[String]) -> Result<HostRules, String> {
             allowed.extend(spelled_out(address).map(|address| format!("{address}:{port}")));
         }
     }
-    HostRules::new(&allowed, &[] as &[&str], false)
-        .map_err(|e| format!("the configured registry is refused: {e}"))
+    Ok(HostRules::new(&allowed, &[] as &[&str], false)?)
 }
 
 fn host(url: &str) -> Option<(String, u16)> {
@@ -159,30 +161,34 @@ pub(super) fn trust() -> impl Iterator<Item = (String, String)> {
 }
 
 /// Asks a program of the person's, in no project of the person's.
-async fn ask(program: &[&OsStr], args: &[&str]) -> Result<String, String> {
-    let (name, before) = program.split_first().ok_or("there is no program to ask")?;
+async fn ask(program: &[&OsStr], args: &[&str]) -> Result<String, BuildError> {
+    let told = BuildError::Configuration;
+    let no_program = || told("there is no program to ask".to_owned());
+    let (name, before) = program.split_first().ok_or_else(no_program)?;
     let shown = name.to_string_lossy();
     let mut command = Command::new(name);
     command.args(before).args(args).current_dir("/").stdin(std::process::Stdio::null()).kill_on_drop(true);
     let output = tokio::time::timeout(PATIENCE, command.output());
     let output = output
         .await
-        .map_err(|_| format!("`{shown}` did not tell its configuration within {} s", PATIENCE.as_secs()))?
-        .map_err(|e| format!("`{shown}` cannot be started: {e}"))?;
+        .map_err(|_| {
+            told(format!("`{shown}` did not tell its configuration within {} s", PATIENCE.as_secs()))
+        })?
+        .map_err(|e| told(format!("`{shown}` cannot be started: {e}")))?;
     if !output.status.success() {
         let why = String::from_utf8_lossy(&output.stderr);
         let why = why.trim().lines().last().unwrap_or("it says nothing");
-        return Err(format!("`{shown}` does not tell its configuration: {why}"));
+        return Err(told(format!("`{shown}` does not tell its configuration: {why}")));
     }
-    String::from_utf8(output.stdout).map_err(|e| e.to_string())
+    String::from_utf8(output.stdout).map_err(|e| told(e.to_string()))
 }
 
-fn not_understood(registry: Registry, problem: &serde_json::Error) -> String {
+fn not_understood(registry: Registry, problem: &serde_json::Error) -> BuildError {
     let who = match registry {
         Registry::Npm => "npm",
         Registry::Pypi => "pip",
     };
-    format!("what {who} tells of its configuration is not understood: {problem}")
+    BuildError::Configuration(format!("what {who} tells of its configuration is not understood: {problem}"))
 }
 
 #[cfg(test)]
@@ -242,7 +248,7 @@ mod tests {
         };
         assert!(allows("localhost:4873") && allows("127.0.0.1:4873") && allows("a.invalid:443"));
         assert!(!allows("localhost:80") && !allows("a.invalid:80") && !allows("b.invalid:443"));
-        let refused = super::rules(&["http://short/".into()]).await.unwrap_err();
+        let refused = super::rules(&["http://short/".into()]).await.unwrap_err().to_string();
         assert!(refused.contains("`short:80` has no dot"), "{refused}");
         assert_eq!(spelled_out("169.254.169.254".parse().unwrap()), None);
         assert_eq!(spelled_out("fd00::1".parse().unwrap()).as_deref(), Some("[fd00::1]"));

@@ -3,6 +3,7 @@
 //! - The proxy is served here, for as long as the run takes, and by nobody else.
 //! - When this returns, nothing of the run is left.
 
+use super::build_error::{BuildError, text};
 use ironcurtain_daemon::config::{FileView, LimitSettings};
 use ironcurtain_daemon::containment::Surroundings;
 use ironcurtain_daemon::containment::{Profile, limits};
@@ -61,8 +62,8 @@ pub(super) struct Finished {
     pub(super) refused: BTreeSet<String>,
 }
 
-/// Runs it to its end; the error is a sentence for people.
-pub(super) async fn run(stage: &Stage<'_>, job: Job<'_>) -> Result<Finished, String> {
+/// Runs it to its end.
+pub(super) async fn run(stage: &Stage<'_>, job: Job<'_>) -> Result<Finished, BuildError> {
     let patience = job.patience;
     let (spec, rules) = (stage.spec(&job)?, job.rules.clone());
     let supervisor = stage.programs.join("ironcurtain-sandbox");
@@ -73,7 +74,7 @@ pub(super) async fn run(stage: &Stage<'_>, job: Job<'_>) -> Result<Finished, Str
             let _ = tell.send(());
         })
     });
-    let launched = launched.await.map_err(|e| e.to_string())?.map_err(|e| e.to_string())?;
+    let launched = launched.await??;
     let kill = launched.kill.clone();
     let done = tokio::time::timeout(patience, attend(launched, rules)).await;
     // The control conversation is over, so the sandbox ends by itself; and if it does not, it is ended.
@@ -81,17 +82,17 @@ pub(super) async fn run(stage: &Stage<'_>, job: Job<'_>) -> Result<Finished, Str
     if end.is_err() {
         KillHandle::kill(&kill);
     }
-    done.map_err(|_| format!("it did not end within {} s", patience.as_secs()))?
+    done.unwrap_or(Err(BuildError::Slow(patience)))
 }
 
 impl Stage<'_> {
     /// The whole sandbox as a plain value.
-    fn spec(&self, job: &Job<'_>) -> Result<Spec, String> {
+    fn spec(&self, job: &Job<'_>) -> Result<Spec, BuildError> {
         let program = job.argv.first().map(String::as_str).unwrap_or_default();
         Ok(Spec {
             argv: job.argv.clone(),
             env: job.env.clone(),
-            cwd: Some(job.cwd.to_str().ok_or("its folder is not UTF-8")?.to_owned()),
+            cwd: Some(text(job.cwd)?),
             view: self.around.view(&Profile::default(), FileView::HostRead, program)?,
             mounts: vec![],
             network: if job.rules.is_closed() { NetworkAccess::None } else { NetworkAccess::Proxied },
@@ -107,18 +108,18 @@ impl Stage<'_> {
 }
 
 /// From the start of the sandbox to the end of what runs in it.
-async fn attend(launched: Launched, rules: HostRules) -> Result<Finished, String> {
+async fn attend(launched: Launched, rules: HostRules) -> Result<Finished, BuildError> {
     let Launched { stdin, stdout, stderr, control, egress, .. } = launched;
     drop(stdin);
     let said = [stdout, stderr].map(|stream| Input::new(stream).map(|input| tokio::spawn(last_words(input))));
-    let mut control = SupervisorControl::unwatched(control).map_err(|e| e.to_string())?;
+    let mut control = SupervisorControl::unwatched(control)?;
     control.started().await?;
     let seen = Arc::new(Seen::default());
     let status = match egress {
         None => control.exit().await,
         Some(egress) => {
             let listener = tokio::task::spawn_blocking(|| egress.listener()).await;
-            let listener = listener.map_err(|e| e.to_string())?.map_err(|e| e.to_string())?;
+            let listener = listener??;
             let (_rules, watched) = watch::channel(Arc::new(rules));
             let proxy = Proxy {
                 server: "installation".to_owned(),
@@ -131,14 +132,14 @@ async fn attend(launched: Launched, rules: HostRules) -> Result<Finished, String
             };
             tokio::select! {
                 status = control.exit() => status,
-                problem = serve(listener, proxy) => return Err(format!("its proxy ended: {problem}")),
+                problem = serve(listener, proxy) => return Err(BuildError::ProxyEnded(problem)),
             }
         }
     };
-    let status = status.ok_or("its sandbox ended without a word")?;
+    let status = status.ok_or(BuildError::NoStatus)?;
     let mut words = String::new();
     for said in said {
-        words += &said.map_err(|e| e.to_string())?.await.map_err(|e| e.to_string())?;
+        words += &said?.await?;
     }
     let refused = std::mem::take(&mut *seen.0.lock().unwrap_or_else(PoisonError::into_inner));
     Ok(Finished { status, said: words, refused })

@@ -21,7 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Why a sandbox cannot be watched.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum WatchError {
+pub enum WatchError {
     /// There is no watcher.
     #[error("nothing watches for files that run later ({0}); start IronCurtain again")]
     NoWatcher(String),

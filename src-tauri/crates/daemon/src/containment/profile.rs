@@ -28,6 +28,35 @@ pub struct Surroundings {
     pub sandboxes: CanonicalPath,
 }
 
+/// Why a path of an entry is not opened to its server.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ViewError {
+    /// It is no path that could be opened.
+    #[error("`{0}` cannot be opened to a server")]
+    NotAPath(String),
+    /// It is one of our folders, or in one.
+    #[error("`{0}` is IronCurtain's own, which is opened to no server")]
+    Own(CanonicalPath),
+    /// Something protected lies in it.
+    #[error(
+        "`{path}` holds the protected `{inside}`, which the `roots` view cannot hide; name folders in it, or use the `host-read` view"
+    )]
+    Holds {
+        /// The path.
+        path: CanonicalPath,
+        /// The protected one.
+        inside: CanonicalPath,
+    },
+    /// Something that no server may change lies in it, or around it.
+    #[error("`{path}` cannot be written to, because no server may change `{inside}`")]
+    ReadOnly {
+        /// The path.
+        path: String,
+        /// The one that stays as it is.
+        inside: CanonicalPath,
+    },
+}
+
 /// Folders of the kernel, of which every sandbox has its own.
 const KERNEL: [&str; 3] = ["/proc", "/sys", "/dev"];
 
@@ -89,8 +118,8 @@ impl Surroundings {
     /// What of the file system there is to see before any grant. `program` is the file that is run.
     ///
     /// # Errors
-    /// A sentence that names the path that cannot be opened.
-    pub fn view(&self, profile: &Profile, kind: FileView, program: &str) -> Result<View, String> {
+    /// [`ViewError`], naming the path that cannot be opened.
+    pub fn view(&self, profile: &Profile, kind: FileView, program: &str) -> Result<View, ViewError> {
         let session_dir = self.session_dir.as_str().to_owned();
         let read = self.paths(&profile.allow_read);
         let writable = self.paths(&profile.allow_write);
@@ -181,25 +210,23 @@ impl Surroundings {
         written.iter().map(|path| normal(&expand_home(path, home), self.session_dir.as_path())).collect()
     }
 
-    fn may_be_opened(&self, path: &str, kind: FileView) -> Result<(), String> {
+    fn may_be_opened(&self, path: &str, kind: FileView) -> Result<(), ViewError> {
         // As it is spelled, and as it really is.
         let real = Path::new(path).canonicalize().ok().and_then(|real| Some(real.to_str()?.to_owned()));
         for path in std::iter::once(path.to_owned()).chain(real) {
             let Ok(path) = CanonicalPath::assume_canonical(&path) else {
-                return Err(format!("`{path}` cannot be opened to a server"));
+                return Err(ViewError::NotAPath(path));
             };
             if self.session_dir.contains(&path) {
                 continue;
             }
             if self.own.iter().any(|own| own.contains(&path)) {
-                return Err(format!("`{path}` is IronCurtain's own, which is opened to no server"));
+                return Err(ViewError::Own(path));
             }
             let inside = self.protected.paths().iter().find(|inside| path.strictly_contains(inside));
             if let Some(inside) = inside.filter(|inside| kind == FileView::Roots && inside.as_path().exists())
             {
-                return Err(format!(
-                    "`{path}` holds the protected `{inside}`, which the `roots` view cannot hide; name folders in it, or use the `host-read` view"
-                ));
+                return Err(ViewError::Holds { path: path.clone(), inside: inside.clone() });
             }
         }
         Ok(())
@@ -208,7 +235,7 @@ impl Surroundings {
 
 impl Surroundings {
     /// What is kept from change is closed in the one view, and cannot be in the other.
-    fn may_be_changed(&self, path: &str, kind: FileView) -> Result<(), String> {
+    fn may_be_changed(&self, path: &str, kind: FileView) -> Result<(), ViewError> {
         let Some(real) = Path::new(path).canonicalize().ok() else { return Ok(()) };
         let folder = real.to_str().and_then(|real| CanonicalPath::assume_canonical(real).ok());
         let masked = folder.as_ref().map(|folder| self.protected.masked_in(folder)).unwrap_or_default();
@@ -217,9 +244,7 @@ impl Surroundings {
             real.starts_with(kept.as_path())
                 || (kind == FileView::Roots && holds_it && !masked.contains(kept))
         });
-        kept.map_or(Ok(()), |kept| {
-            Err(format!("`{path}` cannot be written to, because no server may change `{kept}`"))
-        })
+        kept.map_or(Ok(()), |kept| Err(ViewError::ReadOnly { path: path.to_owned(), inside: kept.clone() }))
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::packages::Packages;
 use ironcurtain_paths::OwnProgram;
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// Says why the program at a path is not started, where another server may change it.
@@ -18,18 +19,45 @@ pub struct ServerPrograms {
     pub packages: Packages,
 }
 
+/// Why a program is not started.
+#[derive(Debug, thiserror::Error)]
+pub enum ProgramError {
+    /// It would be another one from another folder.
+    #[error("`{0}` is a relative path; write the whole path or a name")]
+    Relative(String),
+    /// It is in no folder of the path.
+    #[error("the program `{0}` is nowhere on the path")]
+    Nowhere(String),
+    /// It cannot be resolved.
+    #[error("the program `{program}` cannot be used: {source}")]
+    Unusable {
+        /// The program.
+        program: PathBuf,
+        /// The operating system's answer.
+        source: io::Error,
+    },
+    /// Others than root and this user may change it.
+    #[error("`{program}` is not started: {source}")]
+    Refused {
+        /// The program.
+        program: PathBuf,
+        /// Who may, and what to do.
+        source: io::Error,
+    },
+}
+
 /// The program's real file, or the link that a virtual environment has for it: an absolute path, one of ours, or the first on the path.
 ///
 /// # Errors
-/// A sentence that names the program.
-pub fn find_program(command: &str, ours: &Path) -> Result<PathBuf, String> {
+/// [`ProgramError`].
+pub fn find_program(command: &str, ours: &Path) -> Result<PathBuf, ProgramError> {
     let found = named_program(command, ours)?;
     let real = |path: &Path| {
-        path.canonicalize().map_err(|e| format!("the program `{}` cannot be used: {e}", found.display()))
+        path.canonicalize().map_err(|source| ProgramError::Unusable { program: found.clone(), source })
     };
     let file = real(&found)?;
     if ours.canonicalize().is_ok_and(|ours| file.starts_with(ours)) {
-        OwnProgram::open(&file).map_err(|e| format!("`{}` is not started: {e}", file.display()))?;
+        trusted(&file)?;
     }
     // A Python of a virtual environment is a link to the system's, and finds its modules by where the link is.
     match (found.parent(), found.file_name()) {
@@ -41,18 +69,29 @@ pub fn find_program(command: &str, ours: &Path) -> Result<PathBuf, String> {
 /// The program as it is named: the path of it, of one of ours, or of the first on the path; links are not followed.
 ///
 /// # Errors
-/// A sentence that names the program.
-pub(crate) fn named_program(command: &str, ours: &Path) -> Result<PathBuf, String> {
+/// [`ProgramError`].
+pub(crate) fn named_program(command: &str, ours: &Path) -> Result<PathBuf, ProgramError> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let found = if command.starts_with('/') {
         Some(PathBuf::from(command))
     } else if command.contains('/') {
-        return Err(format!("`{command}` is a relative path; write the whole path or a name"));
+        return Err(ProgramError::Relative(command.to_owned()));
     } else {
         let dirs = std::iter::once(ours.to_path_buf()).chain(std::env::split_paths(&path));
         dirs.map(|dir| dir.join(command)).find(|p| p.is_file())
     };
-    found.ok_or_else(|| format!("the program `{command}` is nowhere on the path"))
+    found.ok_or_else(|| ProgramError::Nowhere(command.to_owned()))
+}
+
+/// Refuses a program that others than root and this user may change.
+///
+/// # Errors
+/// [`ProgramError::Refused`].
+pub(crate) fn trusted(program: &Path) -> Result<(), ProgramError> {
+    match OwnProgram::open(program) {
+        Ok(_) => Ok(()),
+        Err(source) => Err(ProgramError::Refused { program: program.to_path_buf(), source }),
+    }
 }
 
 #[cfg(test)]
@@ -61,9 +100,11 @@ mod tests {
 
     #[test]
     fn a_program_that_is_nowhere_is_named() {
-        let problem = find_program("no-such-program", Path::new("/nonexistent"));
+        let problem = find_program("no-such-program", Path::new("/nonexistent")).map_err(|e| e.to_string());
         assert_eq!(problem, Err("the program `no-such-program` is nowhere on the path".into()));
-        assert!(find_program("./x", Path::new("/nonexistent")).unwrap_err().contains("relative path"));
+        assert!(
+            find_program("./x", Path::new("/nonexistent")).unwrap_err().to_string().contains("relative path")
+        );
     }
 
     #[test]
@@ -74,7 +115,7 @@ mod tests {
         std::fs::write(&file, "").unwrap();
         let with = |mode, ours: &Path| {
             std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).unwrap();
-            find_program(file.to_str().unwrap(), ours)
+            find_program(file.to_str().unwrap(), ours).map_err(|e| e.to_string())
         };
         let refused = with(0o777, dir.path()).unwrap_err();
         assert!(
@@ -93,7 +134,10 @@ mod tests {
         let python = base.join("venv/bin/python");
         std::os::unix::fs::symlink("/bin/sh", &python).unwrap();
         std::os::unix::fs::symlink(base.join("venv"), base.join("link")).unwrap();
-        let found = |path: &str| find_program(base.join(path).to_str().unwrap(), Path::new("/nonexistent"));
+        let found = |path: &str| {
+            find_program(base.join(path).to_str().unwrap(), Path::new("/nonexistent"))
+                .map_err(|e| e.to_string())
+        };
         assert_eq!(found("venv/bin/python"), Ok(Path::new("/bin/sh").canonicalize().unwrap()));
         std::fs::write(base.join("venv/pyvenv.cfg"), "home = /usr/bin\n").unwrap();
         assert_eq!(found("link/bin/python"), Ok(python.clone()));

@@ -45,7 +45,7 @@ pub(super) async fn check(programs: &Path, trial: &Path) -> Availability {
 }
 
 async fn try_it(programs: &Path, trial: &Path) -> Result<(), String> {
-    let srt = find_program("srt", programs)?;
+    let srt = find_program("srt", programs).map_err(|e| e.to_string())?;
     private_dir(trial).map_err(|e| e.to_string())?;
     let files = ServerFiles::of("trial", trial).map_err(|e| e.to_string())?;
     SrtSettings::new(&Profile::default(), vec![], &files.cwd, None)

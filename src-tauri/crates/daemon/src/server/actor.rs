@@ -20,6 +20,7 @@ use super::control::SupervisorControl;
 use super::mounted::Mounted;
 use super::process::{self, Process, ProcessHold, Start, Watch};
 use super::roots::Shown;
+use super::start_error::ServerStartError;
 use super::{MountLease, ServerError};
 use crate::autostart::Watched;
 use crate::mounts::{Need, united};
@@ -254,13 +255,13 @@ impl Actor {
             // One grant that cannot be shown must not keep the server down: it is added, and refused, by itself.
             Err(_) if !needs.is_empty() => match self.start_process(&[]).await {
                 Ok(process) => self.process_started(process, Vec::new()).await,
-                Err(reason) => self.down(reason).await,
+                Err(problem) => self.down(problem.to_string()).await,
             },
-            Err(reason) => self.down(reason).await,
+            Err(problem) => self.down(problem.to_string()).await,
         }
     }
 
-    async fn start_process(&mut self, needs: &[Need]) -> Result<Process, String> {
+    async fn start_process(&mut self, needs: &[Need]) -> Result<Process, ServerStartError> {
         let before = self.starts;
         self.starts += 1;
         let o = &self.options;

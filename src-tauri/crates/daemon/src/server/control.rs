@@ -22,6 +22,29 @@ pub(super) const CLEANING: Duration = Duration::from_secs(5);
 /// Longer than a supervisor can live once it is to end.
 pub(crate) const LISTENING: Duration = CLEANING.saturating_add(Duration::from_secs(5));
 
+/// Why the conversation with a supervisor came to nothing.
+#[derive(Debug, thiserror::Error)]
+pub enum SupervisorError {
+    /// The sandbox could not be made, and why.
+    #[error("{0}")]
+    Failed(String),
+    /// The server ended before the sandbox stood.
+    #[error("it ended with status {0}")]
+    Exited(i32),
+    /// It takes too long.
+    #[error("the sandbox supervisor did not answer within {n} s", n = ANSWER_BOUND.as_secs())]
+    Slow,
+    /// It ended.
+    #[error("the sandbox supervisor ended")]
+    Ended,
+    /// What it says is no message.
+    #[error("the sandbox supervisor is not understood: {0}")]
+    NotUnderstood(serde_json::Error),
+    /// It cannot be talked to.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
 /// The control conversation. One request at a time; events in between are kept.
 #[derive(Debug)]
 pub struct SupervisorControl {
@@ -73,8 +96,8 @@ impl SupervisorControl {
     /// Waits until the sandbox stands.
     ///
     /// # Errors
-    /// A sentence that says why it does not.
-    pub async fn started(&mut self) -> Result<(), String> {
+    /// [`SupervisorError`].
+    pub async fn started(&mut self) -> Result<(), SupervisorError> {
         loop {
             let event = match self.events.pop_front() {
                 Some(event) => event,
@@ -85,8 +108,8 @@ impl SupervisorControl {
             };
             match event {
                 SandboxEvent::Started => return Ok(()),
-                SandboxEvent::Failed { reason } => return Err(reason),
-                SandboxEvent::Exited { status } => return Err(format!("it ended with status {status}")),
+                SandboxEvent::Failed { reason } => return Err(SupervisorError::Failed(reason)),
+                SandboxEvent::Exited { status } => return Err(SupervisorError::Exited(status)),
                 SandboxEvent::Uncovered { path, hidden } => self.uncovered.push(Uncovered { path, hidden }),
                 SandboxEvent::Limited { .. } => {}
             }
@@ -94,17 +117,17 @@ impl SupervisorControl {
     }
 
     /// Asks for one thing and waits for the answer; the error is that of the conversation, which is over then.
-    pub(crate) async fn ask(&mut self, op: ControlOp) -> Result<ControlAnswer, String> {
-        let late = |_| format!("the sandbox supervisor did not answer within {} s", ANSWER_BOUND.as_secs());
-        tokio::time::timeout(ANSWER_BOUND, self.exchange(op)).await.map_err(late)?
+    pub(crate) async fn ask(&mut self, op: ControlOp) -> Result<ControlAnswer, SupervisorError> {
+        let answer = tokio::time::timeout(ANSWER_BOUND, self.exchange(op)).await;
+        answer.unwrap_or(Err(SupervisorError::Slow))
     }
 
-    async fn exchange(&mut self, op: ControlOp) -> Result<ControlAnswer, String> {
+    async fn exchange(&mut self, op: ControlOp) -> Result<ControlAnswer, SupervisorError> {
         self.next += 1;
         let id = self.next;
-        let mut line = serde_json::to_vec(&ControlRequest { id, op }).map_err(|e| e.to_string())?;
+        let mut line = serde_json::to_vec(&ControlRequest { id, op }).map_err(io::Error::from)?;
         line.push(b'\n');
-        self.write.write_all(&line).await.map_err(|e| e.to_string())?;
+        self.write.write_all(&line).await?;
         loop {
             match self.lines.next().await? {
                 FromSupervisor::Reply(reply) if reply.id == id => return Ok(reply.answer),
@@ -177,15 +200,12 @@ async fn last_look(mut lines: Lines, look: Look) {
 }
 
 impl Lines {
-    async fn next(&mut self) -> Result<FromSupervisor, String> {
-        let ended = || "the sandbox supervisor ended".to_owned();
-        let lines = self.0.as_mut().ok_or_else(ended)?;
+    async fn next(&mut self) -> Result<FromSupervisor, SupervisorError> {
+        let lines = self.0.as_mut().ok_or(SupervisorError::Ended)?;
         let mut line = String::new();
-        match lines.read_line(&mut line).await {
-            Ok(0) => Err(ended()),
-            Ok(_) => serde_json::from_str(&line)
-                .map_err(|e| format!("the sandbox supervisor is not understood: {e}")),
-            Err(e) => Err(e.to_string()),
+        match lines.read_line(&mut line).await? {
+            0 => Err(SupervisorError::Ended),
+            _ => serde_json::from_str(&line).map_err(SupervisorError::NotUnderstood),
         }
     }
 }

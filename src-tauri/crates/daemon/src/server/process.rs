@@ -5,6 +5,7 @@ mod plain;
 mod srt;
 
 use super::control::{CLEANING, SupervisorControl};
+use super::start_error::ServerStartError;
 use crate::autostart::{Autostart, Watched};
 use crate::config::{FileView, Server};
 use crate::containment::{
@@ -87,18 +88,18 @@ impl Start<'_> {
     /// The program that it is started as.
     ///
     /// # Errors
-    /// A sentence for people, when there is none or it must not be started.
-    fn program(&self) -> Result<PathBuf, String> {
+    /// [`ServerStartError`], when there is none or it must not be started.
+    fn program(&self) -> Result<PathBuf, ServerStartError> {
         self.find(&self.server.command)
     }
 
     /// The same of another program that is started for it.
-    fn find(&self, command: &str) -> Result<PathBuf, String> {
+    fn find(&self, command: &str) -> Result<PathBuf, ServerStartError> {
         let ours = &self.programs.dir;
         if let Some(refuses) = self.refuses_program {
-            refuses(&named_program(command, ours)?)?;
+            refuses(&named_program(command, ours)?).map_err(ServerStartError::Exposed)?;
         }
-        find_program(command, ours)
+        Ok(find_program(command, ours)?)
     }
 }
 
@@ -183,23 +184,22 @@ impl Drop for Killer {
 /// Starts a server that belongs to no session: without network, without anything granted, and watched by nobody.
 ///
 /// # Errors
-/// A sentence for people.
+/// [`ServerStartError`].
 pub async fn start_alone(
     containment: &Containment,
     server: &Server,
     programs: &ServerPrograms,
     around: &Surroundings,
-) -> Result<Process, String> {
+) -> Result<Process, ServerStartError> {
     let start_it =
         Start { server, programs, refuses_program: None, around, network: None, needs: &[], watch: None };
     start(containment, start_it).await
 }
 
-/// Starts the server, from its package where its entry names a package runner; the error is a sentence for people.
-pub(super) async fn start(containment: &Containment, start: Start<'_>) -> Result<Process, String> {
+/// Starts the server, from its package where its entry names a package runner.
+pub(super) async fn start(containment: &Containment, start: Start<'_>) -> Result<Process, ServerStartError> {
     let (packages, server) = (start.programs.packages.clone(), start.server.clone());
-    let ready =
-        tokio::task::spawn_blocking(move || packages.ready(&server)).await.map_err(|e| e.to_string())?;
+    let ready = tokio::task::spawn_blocking(move || packages.ready(&server)).await?;
     let ready = match (ready, containment) {
         (Ok(Some(ready)), _) => ready,
         (Ok(None), _) => return run(containment, start).await,
@@ -207,7 +207,7 @@ pub(super) async fn start(containment: &Containment, start: Start<'_>) -> Result
         (Err(PackageError::NotInstalled { .. } | PackageError::NotUnderstood(_)), Containment::Plain) => {
             return run(containment, start).await;
         }
-        (Err(problem), _) => return Err(problem.to_string()),
+        (Err(problem), _) => return Err(problem.into()),
     };
     let containment = containment.showing(&ready.folder);
     let mut process = run(&containment, Start { server: &ready.server, ..start }).await?;
@@ -215,7 +215,7 @@ pub(super) async fn start(containment: &Containment, start: Start<'_>) -> Result
     Ok(process)
 }
 
-async fn run(containment: &Containment, start: Start<'_>) -> Result<Process, String> {
+async fn run(containment: &Containment, start: Start<'_>) -> Result<Process, ServerStartError> {
     match containment {
         Containment::Native(profile, view) => native::start(profile, *view, start).await,
         Containment::Srt(profile, dir) => srt::start(profile, dir, start).await,
@@ -234,22 +234,24 @@ pub(super) fn mount(need: &Need, closed: Vec<String>) -> Mount {
 async fn bound(
     command: std::process::Command,
     hold: impl FnOnce(ironcurtain_sandbox::Hold) -> ProcessHold,
-) -> Result<Process, String> {
+) -> Result<Process, ServerStartError> {
     let program = PathBuf::from(command.get_program());
     let started = tokio::task::spawn_blocking(move || ironcurtain_sandbox::spawn_bound(command)).await;
-    let BoundChild { stdin, stdout, stderr, pid, hold: held } = started
-        .map_err(|e| e.to_string())?
-        .map_err(|e| format!("`{}` cannot be started: {e}", program.display()))?;
+    let BoundChild { stdin, stdout, stderr, pid, hold: held } =
+        started?.map_err(|source| ServerStartError::Spawn { program, source })?;
     process(pid, [stdin, stdout, stderr], hold(held))
 }
 
-fn process(pid: u32, [stdin, stdout, stderr]: [OwnedFd; 3], hold: ProcessHold) -> Result<Process, String> {
-    let own = |e: std::io::Error| e.to_string();
+fn process(
+    pid: u32,
+    [stdin, stdout, stderr]: [OwnedFd; 3],
+    hold: ProcessHold,
+) -> Result<Process, ServerStartError> {
     Ok(Process {
         pid,
-        stdin: Output::new(stdin).map_err(own)?,
-        stdout: Input::new(stdout).map_err(own)?,
-        stderr: Input::new(stderr).map_err(own)?,
+        stdin: Output::new(stdin)?,
+        stdout: Input::new(stdout)?,
+        stderr: Input::new(stderr)?,
         hold,
         closed: BTreeMap::new(),
     })

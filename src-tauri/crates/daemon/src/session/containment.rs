@@ -2,21 +2,21 @@
 
 use crate::config::{FileView, Sandbox, SandboxBackend, Server};
 use crate::containment::{Resolved, Surroundings, default_git_config, resolve};
-use crate::server::Containment;
+use crate::server::{Containment, ContainmentError};
 use crate::services::Services;
 
-/// The containment of a server in a session; the error is a sentence for people.
+/// The containment of a server in a session.
 pub(super) async fn of(
     services: &Services,
     server: &Server,
     around: &Surroundings,
     session: &str,
-) -> Result<Containment, String> {
+) -> Result<Containment, ContainmentError> {
     let Sandbox::Sandboxed(settings) = &server.sandbox else { return Ok(Containment::Plain) };
     let found = services.machine.look().await;
     let (dir, home) = (around.session_dir.as_path(), around.home.as_path());
     let resolved = resolve(&server.sandbox, dir, &found, services.machine.policy(), home);
-    Ok(match (resolved.map_err(|e| e.to_string())?, services.machine.backend()) {
+    Ok(match (resolved?, services.machine.backend()) {
         (Resolved::Unsandboxed(_), _) => Containment::Plain,
         (Resolved::Sandboxed(mut profile), SandboxBackend::Native) => {
             let default = || default_git_config(&server.name, &services.snapshot().annotations);

@@ -11,7 +11,7 @@ use crate::containment::Surroundings;
 use crate::home::{HomeError, private_dir};
 use crate::identity::Client;
 use crate::network::{Caller, ServerNetwork};
-use crate::server::{ActorOptions, Containment, ServerHandle};
+use crate::server::{ActorOptions, Containment, ContainmentError, ServerHandle};
 use crate::services::Services;
 use ironcurtain_audit::{AuditError, Event};
 use ironcurtain_paths::{CanonicalPath, Resolver};
@@ -157,9 +157,9 @@ impl Session {
 
 /// The network that its containment gives a server; one that cannot be understood keeps it from starting.
 fn with_network(
-    containment: Result<Containment, String>,
+    containment: Result<Containment, ContainmentError>,
     caller: Caller,
-) -> (Result<Containment, String>, Option<Arc<ServerNetwork>>) {
+) -> (Result<Containment, ContainmentError>, Option<Arc<ServerNetwork>>) {
     let network = match &containment {
         Ok(Containment::Native(profile, _)) => {
             profile.network.as_ref().map_or(Ok(None), |settings| ServerNetwork::of(settings, caller))
@@ -169,7 +169,7 @@ fn with_network(
     };
     match network {
         Ok(network) => (containment, network),
-        Err(problem) => (Err(format!("`sandbox.network`: {problem}")), None),
+        Err(problem) => (Err(problem.into()), None),
     }
 }
 

@@ -1,13 +1,14 @@
 //! The files that a sandbox of the other kind reads, which go with the server.
 
 use crate::server::process::Containment;
+use crate::server::start_error::ContainmentError;
 use std::path::PathBuf;
 
 /// A directory that is removed on drop.
 pub(super) struct SessionFiles(PathBuf);
 
 impl SessionFiles {
-    pub(super) fn of(containment: &Result<Containment, String>) -> Option<Self> {
+    pub(super) fn of(containment: &Result<Containment, ContainmentError>) -> Option<Self> {
         match containment {
             Ok(Containment::Srt(_, dir)) => Some(Self(dir.clone())),
             Ok(Containment::Native(..) | Containment::Plain) | Err(_) => None,

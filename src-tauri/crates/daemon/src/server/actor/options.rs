@@ -8,6 +8,7 @@ use crate::network::ServerNetwork;
 use crate::policy_snapshot::PolicySnapshot;
 use crate::server::connection::Outgoing;
 use crate::server::process::Containment;
+use crate::server::start_error::ContainmentError;
 use ironcurtain_audit::Audit;
 use ironcurtain_paths::Resolver;
 use std::collections::HashSet;
@@ -22,7 +23,7 @@ pub struct ActorOptions {
     /// Our helper programs.
     pub programs: ServerPrograms,
     /// The way in which it is run; or why it is not.
-    pub containment: Result<Containment, String>,
+    pub containment: Result<Containment, ContainmentError>,
     /// What lets it reach anything, if anything does.
     pub network: Option<Arc<ServerNetwork>>,
     /// The place where its sandbox is made.

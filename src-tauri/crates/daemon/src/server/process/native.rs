@@ -5,12 +5,17 @@ use crate::autostart::{Look, rules};
 use crate::config::FileView;
 use crate::containment::{Profile, environment, limits};
 use crate::server::control::SupervisorControl;
+use crate::server::start_error::ServerStartError;
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_sandbox::{Mount, NetworkAccess, PROXY_PORT, Spec, launch};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-pub(super) async fn start(profile: &Profile, view: FileView, start: Start<'_>) -> Result<Process, String> {
+pub(super) async fn start(
+    profile: &Profile,
+    view: FileView,
+    start: Start<'_>,
+) -> Result<Process, ServerStartError> {
     let look = match start.watch {
         Some(watch) => Some(begin(profile, view, watch, &start).await?),
         None => None,
@@ -19,15 +24,15 @@ pub(super) async fn start(profile: &Profile, view: FileView, start: Start<'_>) -
     let spec = spec(profile, view, &start, &closed)?;
     let supervisor = start.programs.dir.join("ironcurtain-sandbox");
     let launched = tokio::task::spawn_blocking(move || launch(&spec, &supervisor, |_| ())).await;
-    let launched = launched.map_err(|e| e.to_string())?.map_err(|e| e.to_string())?;
+    let launched = launched??;
     let killer = Killer(launched.kill);
-    let mut control = SupervisorControl::new(launched.control, look).map_err(|e| e.to_string())?;
+    let mut control = SupervisorControl::new(launched.control, look)?;
     control.started().await?;
     let serving = match start.network.zip(launched.egress) {
         Some((network, egress)) => {
             // It is there by now, so that this does not wait.
             let listener = tokio::task::spawn_blocking(move || egress.listener()).await;
-            Some(network.serve(listener.map_err(|e| e.to_string())?.map_err(|e| e.to_string())?))
+            Some(network.serve(listener??))
         }
         None => None,
     };
@@ -42,9 +47,9 @@ async fn begin(
     view: FileView,
     watch: Watch<'_>,
     start: &Start<'_>,
-) -> Result<Look, String> {
+) -> Result<Look, ServerStartError> {
     let rules = rules(profile, start.around);
-    let look = watch.autostart.watch(watch.watched, rules).await.map_err(|e| e.to_string())?;
+    let look = watch.autostart.watch(watch.watched, rules).await?;
     watch.named.iter().for_each(|path| look.named(path.as_str()));
     if view == FileView::HostRead {
         look.hidden(start.around.denied(profile));
@@ -58,12 +63,12 @@ async fn closed(
     profile: &Profile,
     view: FileView,
     start: &Start<'_>,
-) -> Result<BTreeMap<CanonicalPath, Vec<String>>, String> {
+) -> Result<BTreeMap<CanonicalPath, Vec<String>>, ServerStartError> {
     let mut closed = BTreeMap::new();
     let Some(look) = look else { return Ok(closed) };
     let granted = start.needs.iter().filter(|need| need.writable).map(|need| need.path.clone());
     for root in start.around.writable(profile, view).into_iter().chain(granted) {
-        let paths = look.open(root.as_str()).await.map_err(|e| e.to_string())?;
+        let paths = look.open(root.as_str()).await?;
         closed.insert(root, paths);
     }
     Ok(closed)
@@ -75,7 +80,7 @@ fn spec(
     view: FileView,
     start: &Start<'_>,
     closed: &BTreeMap<CanonicalPath, Vec<String>>,
-) -> Result<Spec, String> {
+) -> Result<Spec, ServerStartError> {
     let program = text(&start.program()?)?;
     let own = start.around.writable(profile, view);
     let mut shown = start.around.view(profile, view, &program)?;
@@ -106,6 +111,6 @@ fn spec(
     })
 }
 
-fn text(path: &Path) -> Result<String, String> {
-    path.to_str().map(str::to_owned).ok_or_else(|| format!("`{}` is not UTF-8", path.display()))
+fn text(path: &Path) -> Result<String, ServerStartError> {
+    path.to_str().map(str::to_owned).ok_or_else(|| ServerStartError::NotUtf8(path.to_path_buf()))
 }

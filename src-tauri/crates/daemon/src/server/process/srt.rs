@@ -6,18 +6,23 @@ use crate::config::PassEnv;
 use crate::containment::{Launch, Profile, ServerFiles, SrtSettings, Surroundings, environment, launch};
 use crate::home::private_dir;
 use crate::mounts::Need;
+use crate::server::start_error::ServerStartError;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The variable that names the socket of the person's key agent.
 const AGENT: &str = "SSH_AUTH_SOCK";
 
-pub(super) async fn start(profile: &Profile, dir: &Path, start: Start<'_>) -> Result<Process, String> {
+pub(super) async fn start(
+    profile: &Profile,
+    dir: &Path,
+    start: Start<'_>,
+) -> Result<Process, ServerStartError> {
     let words = |path: PathBuf| path.to_string_lossy().into_owned();
     let program = Launch { command: words(start.program()?), args: start.server.args.clone() };
     let srt = words(start.find("srt")?);
-    private_dir(dir).map_err(|e| e.to_string())?;
-    let files = ServerFiles::of(&start.server.name, dir).map_err(|e| e.to_string())?;
+    private_dir(dir)?;
+    let files = ServerFiles::of(&start.server.name, dir)?;
     let mut env = environment(start.server, start.around.home.as_path(), None, std::env::vars_os());
     // The program itself is a script, and has a folder of its own for temporary files.
     env.extend(std::env::var("PATH").ok().map(|path| ("PATH".to_owned(), path)));
@@ -27,8 +32,8 @@ pub(super) async fn start(profile: &Profile, dir: &Path, start: Start<'_>) -> Re
         PassEnv::Named(_) | PassEnv::All => None,
     };
     let settings = settings(profile, start.around, start.needs, &files, agent.as_deref());
-    settings.write(&files).map_err(|e| e.to_string())?;
-    let line = launch(&srt, &program, &files).map_err(|e| e.to_string())?;
+    settings.write(&files)?;
+    let line = launch(&srt, &program, &files)?;
     let mut command = Command::new(line.command);
     command.args(line.args).env_clear().envs(env).current_dir(files.cwd);
     bound(command, |hold| ProcessHold::Fixed { _hold: hold, package: None }).await
