@@ -34,7 +34,7 @@ use crate::server::Server;
 
 const USAGE: &str = "usage: ironcurtain-filesystem [ALLOWED-DIRECTORY...]\n\
     An MCP filesystem server on standard input and output.\n\
-    AllowedDirectories directories come from the command line, from the client's MCP roots, or both.";
+    Allowed directories come from the command line, from the client's MCP roots, or both.";
 
 fn main() -> ExitCode {
     match run(std::env::args_os().skip(1)) {

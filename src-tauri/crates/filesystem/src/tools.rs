@@ -77,5 +77,5 @@ pub(crate) fn run(name: &str, values: JsonObject, call: &Call<'_>) -> Result<Ans
 }
 
 fn allowed_directories(allowed: &AllowedDirectories) -> String {
-    format!("AllowedDirectories directories:\n{}", allowed.directories().collect::<Vec<_>>().join("\n"))
+    format!("Allowed directories:\n{}", allowed.directories().collect::<Vec<_>>().join("\n"))
 }

@@ -125,7 +125,7 @@ mod tests {
         // To the library that reads it, this object is the text in it; the server would be sent the object.
         assert_eq!(
             read(r#"{"$serde_json::private::RawValue":"\"/a\""}"#).unwrap_err(),
-            "`path`: `$serde_json::private::RawValue` is not accepted as a name at line 1 column 33"
+            "`path`: `$serde_json::private::RawValue` is not taken as a name at line 1 column 33"
         );
         let alike = r#"{"RawValue":"\"/a\""}"#;
         assert_eq!(read(alike).unwrap()["path"], serde_json::json!({ "RawValue": "\"/a\"" }));

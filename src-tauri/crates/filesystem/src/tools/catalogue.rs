@@ -114,7 +114,7 @@ fn reading() -> Vec<Tool> {
         ),
         tool(
             "list_allowed_directories",
-            "List AllowedDirectories Directories",
+            "List Allowed Directories",
             "Tells which directories this server may work in; what is below them is included.",
             json!({ "$schema": DRAFT, "type": "object", "properties": {} }),
             Effect::Reads,

@@ -34,7 +34,7 @@ impl<'de> Visitor<'de> for Reader {
         let mut fields = Map::new();
         while let Some(name) = map.next_key::<String>()? {
             if name.starts_with(RESERVED) {
-                return Err(A::Error::custom(format_args!("`{name}` is not accepted as a name")));
+                return Err(A::Error::custom(format_args!("`{name}` is not taken as a name")));
             }
             if fields.contains_key(&name) {
                 return Err(A::Error::custom(format_args!("`{name}` comes twice")));
@@ -114,7 +114,7 @@ mod tests {
             hidden.replace('$', "\\u0024"),
             hidden.replace("RawValue", "Number"),
         ] {
-            assert!(read(&text).unwrap_err().contains("` is not accepted as a name"), "{text}");
+            assert!(read(&text).unwrap_err().contains("` is not taken as a name"), "{text}");
         }
         let alike = r#"{"$serde_json":"$serde_json::private::RawValue"}"#;
         assert_eq!(read(alike), Ok(serde_json::json!({ "$serde_json": "$serde_json::private::RawValue" })));
