@@ -12,10 +12,9 @@ pub fn taking(annotations: &Value, server: &str, tool: &str, arguments: &Map<Str
         for name in arguments.keys() {
             args.entry(name.clone()).or_insert_with(|| json!([]));
         }
-        let mut taking = known.clone();
-        taking["inputSchema"] = Value::Null;
-        taking["args"] = args.into();
-        taking
+        let mut taking = known.as_object().cloned().unwrap_or_default();
+        taking.extend([("inputSchema".to_owned(), Value::Null), ("args".to_owned(), args.into())]);
+        Value::Object(taking)
     });
     json!({ "servers": { server: { "tools": taking.into_iter().collect::<Vec<Value>>() } } })
 }
