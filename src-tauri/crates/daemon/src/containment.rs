@@ -1,5 +1,4 @@
-//! The way in which a server is contained on this machine: what its `sandbox` entry comes to, the settings and the
-//! command line of
+//! The containment of a server on this machine: the outcome of its `sandbox` entry, the settings and the command line of
 //! `srt` where that makes the sandboxes, and what the agent is told when a sandbox held something back.
 //!
 //! - A server runs in the sandbox it was resolved to, or it does not run: there is no partial state.

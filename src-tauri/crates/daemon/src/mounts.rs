@@ -1,4 +1,4 @@
-//! What the kernel must show a server, and how to get there from what it shows now. Pure.
+//! The paths that the kernel must show a server, and the steps there from what it shows now. Pure.
 //!
 //! - What is mounted is exactly what live grants and calls under way need.
 //! - Taking a mount away takes away what is mounted below it; what is still wanted there is put back.
@@ -12,11 +12,11 @@ use ironcurtain_policy::Access;
 pub struct Need {
     /// The path, shown at itself.
     pub path: CanonicalPath,
-    /// True if it may be written.
+    /// The path may be written.
     pub writable: bool,
-    /// True if it is needed as a file: a folder that stands there later is not what was given.
+    /// Set when it is needed as a file: a folder that stands there later is not what was given.
     pub file: bool,
-    /// True if an answer of the person named this very file, and it is one that runs later: those are closed otherwise.
+    /// Set when an answer of the person named this very file, and it is one that runs later: those are closed otherwise.
     pub named: bool,
 }
 
@@ -34,7 +34,7 @@ impl Need {
     }
 }
 
-/// The way in which a server writes files, from its configuration.
+/// The way a server writes files, from its configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum FileWrites {
     /// Opens the file and writes into it: it needs no more than the file.
@@ -44,7 +44,7 @@ pub enum FileWrites {
     Replace,
 }
 
-/// What must be shown for one access. `nearest` is the nearest folder above that exists.
+/// The path that must be shown for one access. `nearest` is the nearest folder above that exists.
 ///
 /// A name that is made or removed is a change of its folder, so the folder is what the server must reach.
 /// Reading what does not exist needs nothing.
@@ -101,7 +101,7 @@ pub enum MountStep {
     Remove(CanonicalPath),
 }
 
-/// What is to be mounted, from everything that is needed: no more than [`united`], but what is mounted already and is
+/// The mounts to have, from everything that is needed: no more than [`united`], but what is mounted already and is
 /// still needed stays, since taking it away would cost a server that has it open its process.
 #[must_use]
 pub fn wanted(now: &[Need], needs: &[Need]) -> Vec<Need> {

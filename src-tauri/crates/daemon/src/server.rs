@@ -79,7 +79,7 @@ impl Drop for AbortOnDrop {
     }
 }
 
-/// What one call under way needs to see. Dropped, it is taken away again.
+/// The paths that one call under way needs to see. Dropped, they are taken away again.
 #[derive(Debug)]
 pub struct MountLease {
     id: u64,
@@ -88,7 +88,7 @@ pub struct MountLease {
 }
 
 impl MountLease {
-    /// What is shown by it.
+    /// The paths that it shows.
     #[must_use]
     pub fn needs(&self) -> &[Need] {
         &self.needs
@@ -188,13 +188,13 @@ impl ServerHandle {
         reached.map(|a| a.clone()).map_err(|_| ServerError::Ending)
     }
 
-    /// What has been applied so far.
+    /// The grants and the policy as applied so far.
     #[must_use]
     pub fn applied(&self) -> Applied {
         self.seen.applied.borrow().clone()
     }
 
-    /// What the server sees and is told of.
+    /// The paths that the server sees, and the roots that it is told.
     #[must_use]
     pub fn shown(&self) -> Shown {
         self.seen.roots.borrow().clone()

@@ -2,10 +2,10 @@
 //!
 //! - A guess from the words of the error; only made of servers that really run in a sandbox.
 
-/// What stands before such an error.
+/// The words before such an error.
 const PREFIX: &str = "[SANDBOX BLOCKED] ";
 
-/// The way in which operating systems, and programs on them, say it; in lower case.
+/// The words of operating systems, and of programs on them, for it; in lower case.
 const SIGNS: [&str; 6] =
     ["eacces", "eperm", "erofs", "operation not permitted", "permission denied", "read-only file system"];
 

@@ -18,7 +18,7 @@ pub struct Launch {
 #[error("`{0}` has a NUL character in it, which no command line can carry")]
 pub struct QuoteError(String);
 
-/// The way in which `srt` is called to run a program in the sandbox that the files describe.
+/// The command line by which `srt` runs a program in the sandbox that the files describe.
 ///
 /// # Errors
 /// [`QuoteError`], naming the word.

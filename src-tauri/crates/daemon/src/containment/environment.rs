@@ -8,7 +8,7 @@ use std::path::Path;
 /// Passed on where we have them.
 const PASSED: [&str; 4] = ["LANG", "TERM", "USER", "LC_ALL"];
 
-/// What a program needs to run at all, what the entry passes on of ours, what leads to its proxy, and what the entry sets.
+/// The variables a program needs at all, those of ours the entry passes on, those of its proxy, and those the entry sets.
 #[must_use]
 pub(crate) fn environment(
     server: &Server,

@@ -1,4 +1,4 @@
-//! True if this machine can make sandboxes: tried when the trusted process starts, and again at each need while it
+//! This machine's ability to make sandboxes: tried when the trusted process starts, and again at each need while it
 //! cannot, so that installing what is missing is enough.
 
 use super::srt;
@@ -20,20 +20,20 @@ struct Inner {
     health: Health,
 }
 
-/// What makes sandboxes here, and what becomes of servers where nothing can.
+/// The backend that makes sandboxes here, and the policy for servers where it cannot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MachineOptions {
-    /// What makes them.
+    /// The backend that makes them.
     pub backend: SandboxBackend,
-    /// What becomes of a server that is to have one.
+    /// The policy for a server that is to have one where none can be made.
     pub policy: SandboxPolicy,
     /// The directory that has `ironcurtain-sandbox`.
     pub programs: PathBuf,
-    /// What all sandboxes share.
+    /// The folder that all sandboxes share.
     pub sandboxes: PathBuf,
     /// A private directory for what a trial of `srt` needs.
     pub trial: PathBuf,
-    /// True if sandboxes may be made by uid 0.
+    /// Lets uid 0 make sandboxes.
     pub allow_root: bool,
 }
 
@@ -50,13 +50,13 @@ impl Machine {
         machine
     }
 
-    /// What makes sandboxes here.
+    /// The backend that makes sandboxes here.
     #[must_use]
     pub fn backend(&self) -> SandboxBackend {
         self.0.options.borrow().backend
     }
 
-    /// What becomes of a server that is to have one where none can be made.
+    /// The policy for a server that is to have a sandbox where none can be made.
     #[must_use]
     pub fn policy(&self) -> SandboxPolicy {
         self.0.options.borrow().policy
@@ -75,7 +75,7 @@ impl Machine {
         }
     }
 
-    /// What it can do, as of now.
+    /// Looks at what the machine can do now, trying again while it can make no sandbox.
     pub async fn look(&self) -> Availability {
         let mut found = self.0.found.subscribe();
         // The sender lives in this very handle.
@@ -124,7 +124,7 @@ impl MachineOptions {
     }
 }
 
-/// What is wrong, for people.
+/// The trouble for people; nothing when sandboxes can be made.
 fn trouble(found: &Availability, policy: SandboxPolicy) -> Option<String> {
     if found.usable {
         return None;

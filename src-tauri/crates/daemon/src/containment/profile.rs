@@ -13,7 +13,7 @@ use ironcurtain_sandbox::{ResourceLimits, View};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The place where a sandbox is made.
+/// The folders and protected paths around a sandbox.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Surroundings {
     /// The session sandbox directory.
@@ -22,9 +22,9 @@ pub struct Surroundings {
     pub home: CanonicalPath,
     /// Our own folders.
     pub own: Vec<CanonicalPath>,
-    /// What no server may read, our own folders among it, or change.
+    /// The paths that no server may read, our own folders among them, or change.
     pub protected: ProtectedPaths,
-    /// What all sandboxes share: journals, and what was moved away.
+    /// The folder that all sandboxes share: journals, and what was moved away.
     pub sandboxes: CanonicalPath,
 }
 
@@ -72,7 +72,7 @@ pub fn default_view(server: &str, annotations: &Annotations) -> FileView {
     }
 }
 
-/// What a server may do with the `config` of git repositories whose entry does not say: one that changes repositories
+/// The default use of the `config` of git repositories, for a server whose entry does not say: one that changes them
 /// writes there as git does.
 #[must_use]
 pub fn default_git_config(server: &str, annotations: &Annotations) -> GitConfigSettings {
@@ -115,7 +115,7 @@ impl Surroundings {
         Ok(Self { session_dir, home, own, protected: protected.clone(), sandboxes })
     }
 
-    /// What of the file system there is to see before any grant. `program` is the file that is run.
+    /// The part of the file system that is seen before any grant. `program` is the file that is run.
     ///
     /// # Errors
     /// [`ViewError`], naming the path that cannot be opened.
@@ -148,7 +148,7 @@ impl Surroundings {
         Ok(view)
     }
 
-    /// What no server reads, and what this one does not.
+    /// The paths that no server reads, and those that this one does not.
     #[must_use]
     pub fn denied(&self, profile: &Profile) -> Vec<String> {
         let kernel = |path: &&CanonicalPath| KERNEL.iter().any(|own| path.as_path().starts_with(own));
@@ -161,7 +161,7 @@ impl Surroundings {
         denied
     }
 
-    /// What no server writes to, as far as it is there, and what this one does not.
+    /// The paths that no server writes to, as far as they exist, and those that this one does not.
     #[must_use]
     pub fn not_written(&self, profile: &Profile) -> Vec<String> {
         let there =
@@ -172,7 +172,7 @@ impl Surroundings {
             .collect()
     }
 
-    /// What is to be mounted, writable, where a view shows nothing by itself. What is not there is left out.
+    /// The writable mounts of a view that shows nothing by itself. Paths that do not exist are left out.
     #[must_use]
     pub fn mounted(&self, profile: &Profile) -> Vec<Need> {
         let writable = self.paths(&profile.allow_write);
@@ -183,7 +183,7 @@ impl Surroundings {
         there.filter(|path| !self.session_dir.contains(path)).map(|path| Need::new(path, true)).collect()
     }
 
-    /// What its view makes writable by itself, the session's own folder first.
+    /// The paths that its view makes writable by itself, the session's own folder first.
     #[must_use]
     pub fn writable(&self, profile: &Profile, kind: FileView) -> Vec<CanonicalPath> {
         let named = match kind {
@@ -193,13 +193,13 @@ impl Surroundings {
         std::iter::once(self.session_dir.clone()).chain(named.into_iter().map(|need| need.path)).collect()
     }
 
-    /// What its entry denies writing to, there or not.
+    /// The paths that its entry denies writing to, existing or not.
     #[must_use]
     pub fn unwritable(&self, profile: &Profile) -> Vec<String> {
         self.paths(&profile.deny_write)
     }
 
-    /// What is masked in a folder that is to be written around it.
+    /// The paths that are masked in a folder, so that the rest of it can be written.
     #[must_use]
     pub fn kept_in(&self, folder: &CanonicalPath) -> Vec<String> {
         self.protected.masked_in(folder).into_iter().map(|kept| kept.as_str().to_owned()).collect()
@@ -234,7 +234,7 @@ impl Surroundings {
 }
 
 impl Surroundings {
-    /// What is kept from change is closed in the one view, and cannot be in the other.
+    /// Refuses to open a read-only path for writing, and in [`FileView::Roots`] a folder that has one it cannot mask.
     fn may_be_changed(&self, path: &str, kind: FileView) -> Result<(), ViewError> {
         let Some(real) = Path::new(path).canonicalize().ok() else { return Ok(()) };
         let folder = real.to_str().and_then(|real| CanonicalPath::assume_canonical(real).ok());
@@ -248,7 +248,7 @@ impl Surroundings {
     }
 }
 
-/// What a program needs to be seen of itself: its file, or the whole virtual environment that it is a link of.
+/// The program's own files, which it needs to see: its file, or the whole virtual environment that it is a link of.
 fn own_files(program: &str) -> &str {
     let environment = Path::new(program).parent().and_then(Path::parent).and_then(Path::to_str);
     environment.filter(|_| Path::new(program).is_symlink()).unwrap_or(program)

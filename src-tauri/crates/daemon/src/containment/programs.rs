@@ -13,7 +13,7 @@ pub(crate) type RefusesProgram = dyn Fn(&Path) -> Result<(), String> + Send + Sy
 pub struct ServerPrograms {
     /// The directory that has `ironcurtain-sandbox` and `ironcurtain-filesystem`.
     pub dir: PathBuf,
-    /// True if sandboxes may be made by uid 0.
+    /// Lets uid 0 make sandboxes.
     pub allow_root: bool,
     /// The packages that servers are started from.
     pub packages: Packages,

@@ -1,4 +1,4 @@
-//! What the `sandbox` entry of a server comes to: a pure function of the entry, the session, the machine and the choice
+//! The outcome of a server's `sandbox` entry: a pure function of the entry, the session, the machine and the choice
 //! of the person.
 
 use crate::config::{
@@ -8,7 +8,7 @@ use crate::config::{
 use ironcurtain_sandbox::Availability;
 use std::path::{Component, Path, PathBuf};
 
-/// The way in which a server is to run.
+/// The outcome of a server's `sandbox` entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Resolved {
     /// In this sandbox.
@@ -26,26 +26,26 @@ pub enum Exemption {
     PlatformUnavailable,
 }
 
-/// What a sandbox lets a server do, with paths as absolute as they were written. The default lets it do nothing.
+/// The rights of a server in its sandbox, with paths as absolute as they were written. The default gives none.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Profile {
-    /// The place where it may write; the session's own folder comes first.
+    /// Paths that it may write to; the session's own folder comes first.
     pub allow_write: Vec<String>,
-    /// What it may read in any view.
+    /// Paths that it may read in any view.
     pub allow_read: Vec<String>,
-    /// What it may not read, as written, besides what no server reads; nothing when the entry does not say.
+    /// Paths that it may not read, as written, besides what no server reads; nothing when the entry does not say.
     pub deny_read: Option<Vec<String>>,
-    /// What it may not write to, as written.
+    /// Paths that it may not write to, as written.
     pub deny_write: Vec<String>,
     /// Persistence files it may write after all.
     pub allow_persistence: Vec<String>,
     /// Which files that run later may stay where it left them.
     pub autostart: AutostartSettings,
-    /// What it may do with the `config` of git repositories; by its annotations when the entry does not say.
+    /// Its use of the `config` of git repositories; by its annotations when the entry does not say.
     pub git_config: Option<GitConfigSettings>,
     /// Which hosts it reaches; none without it.
     pub network: Option<NetworkSettings>,
-    /// The amount that it may use.
+    /// The resources that it may use.
     pub limits: LimitSettings,
 }
 
@@ -60,7 +60,7 @@ pub struct Unavailable {
 }
 
 impl Profile {
-    /// What an entry comes to.
+    /// The profile of an entry.
     #[must_use]
     pub fn new(settings: &SandboxSettings, session_dir: &Path, home: &Path) -> Self {
         let files = &settings.filesystem;

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What is in the file. Whatever else a file has is kept as it is.
+/// The settings that are in the file. Whatever else a file has is kept as it is.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SrtSettings {
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -47,7 +47,7 @@ struct Filesystem {
     other: Map<String, Value>,
 }
 
-/// The place where one server's files are.
+/// The paths of one server's files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerFiles {
     /// The settings.
@@ -92,7 +92,7 @@ impl ServerFiles {
 }
 
 impl SrtSettings {
-    /// What a profile comes to. `agent` is the socket of the person's key agent, where the server is given it.
+    /// The settings for a profile. `agent` is the socket of the person's key agent, where the server is given it.
     #[must_use]
     pub fn new(profile: &Profile, deny_read: Vec<String>, cwd: &Path, agent: Option<&Path>) -> Self {
         let network = profile.network.clone();

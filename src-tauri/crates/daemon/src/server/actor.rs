@@ -97,7 +97,7 @@ pub(super) fn start(
     (ActorView { state: state_seen, applied: applied_seen, roots: roots_seen }, task)
 }
 
-/// What others see of an actor.
+/// The part of an actor's state that others see.
 #[derive(Debug, Clone)]
 pub(super) struct ActorView {
     pub(super) state: watch::Receiver<ServerState>,
@@ -105,7 +105,7 @@ pub(super) struct ActorView {
     pub(super) roots: watch::Receiver<Shown>,
 }
 
-/// What one call under way needs to see, and the files that an answer to it named.
+/// The paths that one call under way needs to see, and the files that an answer to it named.
 struct Leased {
     needs: Vec<Need>,
     named: Vec<CanonicalPath>,
@@ -120,17 +120,17 @@ struct Actor {
     roots: watch::Sender<Shown>,
     running: Option<Running>,
     server_rules: ServerRules,
-    /// What no server may read has changed since the process was started.
+    /// Set when what no server may read has changed since the process was started.
     hides_too_little: bool,
     mounted: Vec<Mounted>,
     leases: BTreeMap<u64, Leased>,
     /// Files that run later and that an answer of the person named.
     named: BTreeSet<CanonicalPath>,
     next_lease: u64,
-    /// The way in which the client greeted the server, once that was answered.
+    /// The parameters of the client's `initialize`, once the server has answered it.
     greeting: Option<Box<RawValue>>,
     initialized: bool,
-    /// True if the server asks for roots; unknown at first.
+    /// Set when the server asks for roots; unknown at first.
     asks_for_roots: Option<bool>,
     /// The version of the roots that this process has understood, or been given time to.
     understands: u64,

@@ -50,7 +50,7 @@ pub fn share(bytes: usize) -> u32 {
     u32::try_from(bytes / 1024 + 1).unwrap_or(u32::MAX)
 }
 
-/// What came of a request.
+/// The outcome of a request.
 #[derive(Debug, Clone)]
 pub enum ServerAnswer {
     /// The server answered.
@@ -66,7 +66,7 @@ pub struct PendingRequest {
     answer: oneshot::Receiver<(ServerAnswer, MemoryShare)>,
 }
 
-/// The place where a request is: which conversation, and its id there.
+/// The conversation that a request is in, and its id there.
 #[derive(Debug, Clone)]
 pub struct AtServer {
     id: u64,
@@ -82,7 +82,7 @@ impl AtServer {
 }
 
 impl PendingRequest {
-    /// The place where it is.
+    /// Its conversation and its id there, for taking it back.
     #[must_use]
     pub fn place(&self) -> AtServer {
         self.place.clone()
@@ -129,7 +129,7 @@ enum ConnectionCommand {
     },
 }
 
-/// What a conversation needs.
+/// The parts that a conversation is started with.
 pub(super) struct ConnectionOptions {
     pub(super) stdin: Output,
     pub(super) stdout: Input,
@@ -137,11 +137,11 @@ pub(super) struct ConnectionOptions {
     pub(super) client: mpsc::Sender<Outgoing>,
     /// The memory for what the server says and the client has not read yet. While there is none, the server waits.
     pub(super) memory: Arc<Semaphore>,
-    /// What the server is told when it asks for roots.
+    /// The roots, for when the server asks for them.
     pub(super) roots: watch::Receiver<Shown>,
     /// Methods the client takes from a server.
     pub(super) client_takes: watch::Receiver<HashSet<String>>,
-    /// The place where lines that are no messages go.
+    /// Takes the lines that are no messages.
     pub(super) noise: mpsc::Sender<String>,
 }
 
@@ -170,7 +170,7 @@ impl ServerConnection {
         (Self { inbox, ids: Arc::default(), told }, ended)
     }
 
-    /// True if the server's output has ended: it takes nothing any more.
+    /// Returns `true` if the server's output has ended: it takes nothing any more.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.inbox.is_closed()

@@ -37,7 +37,7 @@ pub enum SupervisorError {
     /// It ended.
     #[error("the sandbox supervisor ended")]
     Ended,
-    /// What it says is no message.
+    /// The supervisor said something that is no message.
     #[error("the sandbox supervisor is not understood: {0}")]
     NotUnderstood(serde_json::Error),
     /// It cannot be talked to.
@@ -53,7 +53,7 @@ pub struct SupervisorControl {
     next: u64,
     events: VecDeque<SandboxEvent>,
     look: Option<Look>,
-    /// What the person is told of masks that were lost, and made again.
+    /// Masks that were lost and made again, which the person is told of.
     uncovered: Vec<Uncovered>,
 }
 
@@ -62,7 +62,7 @@ pub struct SupervisorControl {
 pub(crate) struct Uncovered {
     /// The path.
     pub(crate) path: String,
-    /// True if it is hidden; else it is closed for writing.
+    /// Set when the mask hides the path; else it closes it for writing.
     pub(crate) hidden: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What is mounted in one sandbox. A mount is tied to the file or folder that stood at its path when it was made: one
+//! The mounts of one sandbox. A mount is tied to the file or folder that stood at its path when it was made: one
 //! that was replaced there since is not shown by it.
 
 use crate::mounts::Need;
@@ -11,9 +11,9 @@ type Identity = (u64, u64);
 /// One mount.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mounted {
-    /// What it shows.
+    /// The need that it serves.
     pub need: Need,
-    /// What cannot be written in it although it can.
+    /// Paths inside that are closed for writing although the mount is writable.
     closed: Vec<String>,
     identity: Option<Identity>,
 }
@@ -30,25 +30,25 @@ impl Mounted {
         Self { closed, ..self }
     }
 
-    /// True if a path in it can be written, as far as the mount goes.
+    /// Returns `true` if the mount lets a path inside be written.
     fn opens(&self, path: &CanonicalPath) -> bool {
         let is_named = self.need.named && self.need.path == *path;
         let is_closed = |closed: &String| path.as_path().starts_with(closed);
         self.need.writable && (is_named || !self.closed.iter().any(is_closed))
     }
 
-    /// True if what it shows is what stands at its path now.
+    /// Returns `true` if the mount shows the file or folder that stands at its path now.
     pub(super) fn is_current(&self) -> bool {
         self.identity.is_some() && identity(&self.need.path) == self.identity
     }
 }
 
-/// True if nothing is mounted there, or what is mounted is what stands there now.
+/// Returns `true` if no mount shows the path, or those that do show what stands there now.
 pub(super) fn is_current(mounted: &[Mounted], path: &CanonicalPath) -> bool {
     mounted.iter().filter(|m| m.need.path.contains(path)).all(Mounted::is_current)
 }
 
-/// True if these mounts show a path as it is now, with the access needed.
+/// Returns `true` if these mounts show a path as it is now, with the access needed.
 pub(super) fn shows(mounted: &[Mounted], need: &Need) -> bool {
     let above = mounted.iter().filter(|m| m.need.path.contains(&need.path));
     let nearest = above.max_by_key(|m| m.need.path.components().count());

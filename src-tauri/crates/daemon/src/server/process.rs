@@ -21,7 +21,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
-/// The way in which a server is run.
+/// The containment that a server runs in.
 #[derive(Debug, Clone)]
 pub enum Containment {
     /// In a sandbox of ours, which grows and shrinks with grants.
@@ -33,7 +33,7 @@ pub enum Containment {
 }
 
 impl Containment {
-    /// True if it is in a sandbox.
+    /// Returns `true` if the server runs in a sandbox.
     #[must_use]
     pub fn is_sandboxed(&self) -> bool {
         match self {
@@ -42,7 +42,7 @@ impl Containment {
         }
     }
 
-    /// True if it hides paths that it would show otherwise.
+    /// Returns `true` if it hides paths that it would show otherwise.
     pub(super) fn hides_paths(&self) -> bool {
         match self {
             Self::Native(_, FileView::HostRead) | Self::Srt(..) => true,
@@ -60,7 +60,7 @@ impl Containment {
         containment
     }
 
-    /// What it may write to in any case, as far as it is not shown by itself.
+    /// Writable paths of its entry that its view does not show by itself.
     pub(super) fn standing(&self, around: &Surroundings) -> Vec<Need> {
         match self {
             Self::Native(profile, FileView::Roots) => around.mounted(profile),
@@ -69,14 +69,14 @@ impl Containment {
     }
 }
 
-/// What a server is started with.
+/// Everything that a server is started with.
 pub(super) struct Start<'a> {
     pub(super) server: &'a Server,
     pub(super) programs: &'a ServerPrograms,
-    /// What refuses programs that another server may change; nothing where no other server runs.
+    /// Refuses programs that another server may change; nothing where no other server runs.
     pub(super) refuses_program: Option<&'a RefusesProgram>,
     pub(super) around: &'a Surroundings,
-    /// What lets it reach anything, if anything does.
+    /// The network that it reaches; nothing when it reaches none.
     pub(super) network: Option<&'a ServerNetwork>,
     /// Everything it is to see beside the session sandbox.
     pub(super) needs: &'a [Need],
@@ -103,7 +103,7 @@ impl Start<'_> {
     }
 }
 
-/// The way in which a sandbox is watched.
+/// The watch over a sandbox, for files that run later.
 #[derive(Clone, Copy)]
 pub(super) struct Watch<'a> {
     pub(super) autostart: &'a Autostart,
@@ -125,11 +125,11 @@ pub struct Process {
     pub stderr: Input,
     /// Ends it on drop.
     pub hold: ProcessHold,
-    /// What is closed in each path that it may write to.
+    /// The paths that are closed in each folder that it may write to.
     pub(super) closed: BTreeMap<CanonicalPath, Vec<String>>,
 }
 
-/// What keeps a process alive, and what can be changed about what it sees.
+/// The handle that keeps a process alive, and changes what it sees where that is possible.
 #[derive(Debug)]
 pub enum ProcessHold {
     /// The supervisor's control conversation; its end is the sandbox's end.

@@ -9,7 +9,7 @@ use ironcurtain_policy::{GrantKind, OpenFolder, ProtectedPaths};
 use ironcurtain_protocol::RootView;
 use rmcp::model::{ListRootsResult, Root};
 
-/// What a server is to see, and to be told.
+/// The paths that a server is to see, and the roots that it is to be told.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Shown {
     /// Grows with every change of `roots`.
@@ -31,7 +31,7 @@ impl Shown {
         ListRootsResult::new(canonical.map(root).collect())
     }
 
-    /// True if a server that names these directories has understood all of it.
+    /// Returns `true` if these directories have every root among them.
     pub(super) fn is_told_by(&self, directories: &[&str]) -> bool {
         self.roots.iter().all(|r| directories.contains(&r.path.as_str()))
     }
@@ -103,7 +103,7 @@ pub fn shown(
     Shown { version: 0, needs, roots }
 }
 
-/// What stands at a granted path; the error says why the grant does not apply just now.
+/// Looks at a granted path; the error says why the grant does not apply just now.
 pub fn still_there(files: &Files, resolver: &Resolver) -> Result<PathKind, String> {
     let found = resolver.resolve(files.path.as_str()).map_err(|e| e.to_string())?;
     if found.path != files.path {

@@ -1,4 +1,4 @@
-//! The extent to which a server has come with what is granted and what the policy says.
+//! The grants and the policy as applied to one server so far.
 
 use crate::mounts::Need;
 use crate::server::mounted::{self, Mounted};
@@ -17,43 +17,43 @@ pub struct Versions {
 }
 
 impl Versions {
-    /// True if neither is older.
+    /// Returns `true` if neither version is older than in `others`.
     #[must_use]
     pub fn have_reached(self, others: Self) -> bool {
         self.grants >= others.grants && self.policy >= others.policy
     }
 }
 
-/// The extent to which the projection has come.
+/// The grants and the policy as applied to the server so far.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Applied {
-    /// What it follows from.
+    /// The versions of grants and policy that it follows from.
     pub versions: Versions,
     /// The number of times that the server was restarted because it still held something that was taken away.
     pub restarts: u64,
-    /// What could not be mounted, and why.
+    /// Paths that could not be mounted, and why.
     pub failed: BTreeMap<CanonicalPath, String>,
     /// Folders that the policy opens to the server for good.
     pub(super) opened: Arc<[OpenFolder]>,
-    /// What is mounted.
+    /// The mounts of its sandbox.
     pub(super) mounted: Vec<Mounted>,
 }
 
 impl Applied {
-    /// True if a path is shown as it is now, with the access needed.
+    /// Returns `true` if a path is shown as it is now, with the access needed.
     #[must_use]
     pub fn shows(&self, need: &Need) -> bool {
         mounted::shows(&self.mounted, need)
     }
 
-    /// True if a path is shown as it is now because the policy opens it for good, with the access needed.
+    /// Returns `true` if a path is shown as it is now because the policy opens it for good, with the access needed.
     #[must_use]
     pub fn opens(&self, need: &Need) -> bool {
         let opens = |o: &OpenFolder| o.path.contains(&need.path) && (o.writable || !need.writable);
         self.opened.iter().any(opens) && self.shows(need)
     }
 
-    /// True if nothing is shown of a path, or what is shown is what stands there now.
+    /// Returns `true` if nothing is shown of a path, or what is shown is what stands there now.
     #[must_use]
     pub fn is_current(&self, path: &CanonicalPath) -> bool {
         mounted::is_current(&self.mounted, path)

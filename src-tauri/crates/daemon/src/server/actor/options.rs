@@ -1,4 +1,4 @@
-//! What a server's actor is made of.
+//! The parts of a server's actor.
 
 use crate::autostart::Autostart;
 use crate::config::Server;
@@ -16,17 +16,17 @@ use std::sync::Arc;
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
-/// What an actor needs.
+/// The parts that an actor is started with.
 pub struct ActorOptions {
     /// The server's configuration.
     pub server: Server,
     /// Our helper programs.
     pub programs: ServerPrograms,
-    /// The way in which it is run; or why it is not.
+    /// The containment it runs in; or why it does not run.
     pub containment: Result<Containment, ContainmentError>,
-    /// What lets it reach anything, if anything does.
+    /// The network that it reaches; nothing when it reaches none.
     pub network: Option<Arc<ServerNetwork>>,
-    /// The place where its sandbox is made.
+    /// The folders and protected paths around its sandbox.
     pub around: Surroundings,
     /// For looking at granted paths.
     pub resolver: Resolver,
@@ -36,7 +36,7 @@ pub struct ActorOptions {
     pub refuses_program: Box<RefusesProgram>,
     /// The live grants.
     pub grants: watch::Receiver<Arc<GrantTable>>,
-    /// What calls are judged by.
+    /// The policy, followed as it changes.
     pub snapshots: watch::Receiver<Arc<PolicySnapshot>>,
     /// Lines for the client.
     pub client: mpsc::Sender<Outgoing>,

@@ -36,7 +36,7 @@ const FIRST_ASK_BOUND: Duration = Duration::from_millis(500);
 /// The longest pause between two questions to a server about its roots.
 const LONGEST_PAUSE: Duration = Duration::from_millis(50);
 
-/// What tells a server that its roots are others now.
+/// The notification that tells a server that its roots have changed.
 const ROOTS_CHANGED: &str = "notifications/roots/list_changed";
 
 /// The tool by which file servers tell what they accept.
@@ -45,12 +45,12 @@ const LIST_ALLOWED: &str = "list_allowed_directories";
 /// The number of times in a row that the server is started anew because something could not be taken from it.
 const MOST_RESTARTS: usize = 3;
 
-/// What the policy says of this server.
+/// The part of the policy that is about this server.
 pub(super) struct ServerRules {
     version: u64,
     /// Folders it opens for good.
     opened: Arc<[OpenFolder]>,
-    /// True if the server has `list_allowed_directories`.
+    /// The server has `list_allowed_directories`.
     lists_allowed: bool,
 }
 
@@ -69,7 +69,7 @@ impl ServerRules {
 struct Outcome {
     /// Something that was taken away is still held, or the sandbox is not known to be as it should.
     held: bool,
-    /// What it sees is not what it is to see, and cannot be changed while it runs.
+    /// The server does not see what it is to see, and that cannot be changed while it runs.
     outdated: bool,
     failed: BTreeMap<CanonicalPath, String>,
     /// The version of the roots that the server is to ask for.
@@ -192,7 +192,7 @@ impl Actor {
         round
     }
 
-    /// True if no connection of it rests on what was taken back.
+    /// Returns `true` if no connection of the server rests on what was taken back.
     async fn network_is_cut_off(&self) -> bool {
         match &self.options.network {
             Some(network) => network.is_within_grants().await,
@@ -371,7 +371,7 @@ async fn remove(
     }
 }
 
-/// What was writable is so no longer.
+/// Tells the watch over the sandbox that a path is not writable any more.
 fn closed_again(control: &SupervisorControl, need: &Need) {
     if let Some(look) = control.look().filter(|_| need.writable) {
         look.close(need.path.as_str());

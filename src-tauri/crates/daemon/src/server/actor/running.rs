@@ -44,7 +44,7 @@ impl Running {
         Some(self.control()?.look()?.check())
     }
 
-    /// True if what it sees can only be changed by starting it anew.
+    /// Returns `true` if what it sees can only be changed by starting it anew.
     pub(super) fn is_fixed(&self) -> bool {
         matches!(self.hold, ProcessHold::Fixed { .. })
     }

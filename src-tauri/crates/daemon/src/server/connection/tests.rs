@@ -1,4 +1,4 @@
-//! What passes a connection, and what does not.
+//! The lines that pass a connection, and those that do not.
 
 use super::*;
 use std::io::{BufRead, Write};

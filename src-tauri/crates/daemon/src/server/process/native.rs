@@ -57,7 +57,7 @@ async fn begin(
     Ok(look)
 }
 
-/// What is to be closed in each path that it may write to from the start.
+/// The paths to be closed in each folder that the server may write to from the start.
 async fn closed(
     look: Option<&Look>,
     profile: &Profile,
