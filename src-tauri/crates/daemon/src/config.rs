@@ -1,4 +1,4 @@
-//! What the person configured: `config.json` and `mcp-servers.json`. A file that is not there means the defaults;
+//! The person's configuration: `config.json` and `mcp-servers.json`. A file that is not there means the defaults;
 //! one that is not understood is an error that names the file and the place, never a guess.
 
 mod reading;
@@ -37,13 +37,13 @@ pub enum ConfigError {
     Invalid {
         /// The file and the line.
         place: SourceLocation,
-        /// What is wrong.
+        /// The problem, for people.
         problem: String,
     },
 }
 
 impl ConfigError {
-    /// What is wrong with a text that was read from this file.
+    /// An error in the text of this file.
     fn invalid(path: &Path, line: Option<usize>, problem: impl Into<String>) -> Self {
         let place = SourceLocation { file: path.display().to_string(), line };
         Self::Invalid { place, problem: problem.into() }
@@ -115,7 +115,7 @@ impl Config {
         Text::read(home.config.join("config.json"))
     }
 
-    /// What the file says.
+    /// Reads the settings from the file's text.
     pub(crate) fn of(text: &Text) -> Result<Self, ConfigError> {
         let Some(content) = text.content.as_deref() else { return Ok(Self::default()) };
         let config: Self = strict::read(content)
@@ -131,7 +131,7 @@ impl Config {
         }
     }
 
-    /// How long a question waits.
+    /// The time that a question waits.
     #[must_use]
     pub fn question_deadline(&self) -> Duration {
         Duration::from_secs(self.question_deadline_seconds)

@@ -1,4 +1,4 @@
-//! The place where our files are. Every directory is this user's alone (mode 0700).
+//! The folders that our files are in. Every directory is this user's alone (mode 0700).
 
 use directories::{BaseDirs, ProjectDirs};
 use ironcurtain_paths::{CanonicalPath, Resolver, is_trusted_owner, is_written_by_others};
@@ -20,7 +20,7 @@ pub struct Home {
     pub config: PathBuf,
     /// `audit/`, `state.db`, `sessions/`, `sandboxes/`.
     pub state: PathBuf,
-    /// What servers keep between sessions: the person's, not ours.
+    /// The files that servers keep between sessions: the person's, not ours.
     pub data: PathBuf,
     /// The socket.
     pub socket: PathBuf,
@@ -149,7 +149,7 @@ impl Home {
         self.runtime().join("srt")
     }
 
-    /// What all sandboxes share: journals, and what was moved away.
+    /// The folder that all sandboxes share: journals, and what was moved away.
     #[must_use]
     pub fn sandboxes(&self) -> PathBuf {
         self.state.join("sandboxes")

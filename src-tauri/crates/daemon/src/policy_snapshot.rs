@@ -1,4 +1,4 @@
-//! What calls are judged by: policy, annotations and protected paths.
+//! The policy, the annotations and the protected paths that calls are judged by.
 //!
 //! - A file of the person's replaces the default of the same name; one that is not understood is an error.
 //! - A policy never changes: another one takes its place, with a higher version (`reload`).
@@ -28,13 +28,13 @@ pub struct PolicySnapshot {
     pub hash: String,
     /// The rules.
     pub policy: Policy,
-    /// What tools and their arguments mean.
+    /// The meaning of tools and their arguments.
     pub annotations: Annotations,
     /// Paths no call touches.
     pub protected: ProtectedPaths,
     /// Hosts each server may reach without a question.
     pub gates: AllowedHosts,
-    /// The place where `~` is.
+    /// The home directory, `~`.
     pub home: CanonicalPath,
     text: PolicyTexts,
     hosts: Hosts,
@@ -141,7 +141,7 @@ impl PolicySnapshot {
 }
 
 impl PolicySnapshot {
-    /// What may be granted, and opened.
+    /// The limits of what may be granted, and opened.
     #[must_use]
     pub fn limits(&self) -> GrantLimits<'_> {
         GrantLimits { home: &self.home, protected: self.protected.paths() }

@@ -61,7 +61,7 @@ pub(crate) fn watched(person: &CanonicalPath) -> Vec<PathBuf> {
     following.seen.into_iter().map(|folder| folder.as_path().to_path_buf()).collect()
 }
 
-/// What nobody changes: our programs, and the configuration of clients.
+/// The paths that nobody changes: our programs, and the configuration of clients.
 fn kept(home: &Home, person: &CanonicalPath, resolver: &Resolver) -> Vec<ReadOnlyPath> {
     let programs = home.programs.iter().filter_map(|dir| resolver.resolve(dir.to_str()?).ok());
     let programs = programs.map(|found| ReadOnlyPath { path: found.path, is: ReadOnlyReason::OurPrograms });

@@ -1,4 +1,4 @@
-//! What the person writes and everything else follows: settings, servers and the policy, read anew when it changes.
+//! The person's settings, servers and policy, which everything else follows: read anew when they change.
 //!
 //! - One task owns it ([`task`]): what is in force changes there and nowhere else.
 //! - What is not understood, cannot be read or is gone changes nothing. What was in force stays, and that is a trouble
@@ -36,7 +36,7 @@ pub struct Reloader {
     looks: mpsc::Sender<oneshot::Sender<()>>,
 }
 
-/// What a session begins with.
+/// The settings and the servers that a session begins with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionSettings {
     /// The settings.
@@ -45,17 +45,17 @@ pub struct SessionSettings {
     pub servers: Servers,
 }
 
-/// What the owner of all this needs.
+/// The parts that the task is started with.
 pub struct ReloaderParts {
-    /// The place where the files are.
+    /// The folders that the files are in.
     pub home: Home,
-    /// The place where changes are put on record.
+    /// Puts changes on record.
     pub audit: Audit,
-    /// The place where it tells what is wrong.
+    /// Is told what is wrong.
     pub health: Health,
-    /// What servers may write to by what was granted.
+    /// The grants, for what servers may write to by them.
     pub grants: watch::Receiver<Arc<GrantTable>>,
-    /// What follows the settings, too.
+    /// The machine, which follows the settings too.
     pub machine: Machine,
     /// Moves when something that people are shown has changed.
     pub changes: watch::Sender<u64>,
@@ -63,7 +63,7 @@ pub struct ReloaderParts {
     pub ending: CancellationToken,
 }
 
-/// What is in force at the start.
+/// The settings, the servers and the policy in force at the start.
 #[derive(Debug)]
 pub struct InitialState(Current);
 
@@ -110,7 +110,7 @@ impl Reloader {
         self.snapshots.clone()
     }
 
-    /// What a session that begins now begins with.
+    /// The settings and the servers for a session that begins now.
     #[must_use]
     pub fn settings(&self) -> Arc<SessionSettings> {
         self.settings.borrow().clone()

@@ -6,7 +6,7 @@
 use super::reading::{NamesOrAll, false_or};
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// How a server is contained.
+/// The containment that a server's entry asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Sandbox {
     /// With all rights of the person, by the person's explicit choice: `"sandbox": false`.

@@ -19,7 +19,7 @@ use std::path::Path;
 pub struct Server {
     /// Its name.
     pub name: String,
-    /// What it is, in the person's words.
+    /// Its description, in the person's words.
     pub description: Option<String>,
     /// Its program: a name found on the path, or an absolute path.
     pub command: String,
@@ -29,9 +29,9 @@ pub struct Server {
     pub env: BTreeMap<String, String>,
     /// Variables of ours that it is given.
     pub pass_env: PassEnv,
-    /// How it is contained.
+    /// Its containment.
     pub sandbox: Sandbox,
-    /// How it writes files.
+    /// The way it writes files.
     pub file_writes: FileWrites,
 }
 
@@ -71,7 +71,7 @@ impl Servers {
         Text::read(home.config.join("mcp-servers.json"))
     }
 
-    /// What the file says; without one, there is the embedded filesystem server.
+    /// Reads the servers from the file's text; without a file, there is the embedded filesystem server.
     pub(crate) fn of(text: &Text, person: &Path) -> Result<Self, ConfigError> {
         Self::parse(text.content.as_deref().unwrap_or(Self::DEFAULT), &text.path, person)
     }

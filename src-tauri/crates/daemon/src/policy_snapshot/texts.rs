@@ -30,7 +30,7 @@ impl PolicyTexts {
         })
     }
 
-    /// The place where the person's are.
+    /// The paths of the person's files.
     pub(crate) fn paths(home: &Home) -> [PathBuf; 3] {
         ["compiled-policy.json", "tool-annotations.json", "dynamic-lists.json"]
             .map(|name| home.policy().join(name))

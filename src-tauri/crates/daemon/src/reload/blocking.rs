@@ -34,7 +34,7 @@ pub(super) struct BoundedWork {
 }
 
 impl BoundedWork {
-    /// What it comes to; nothing when it takes too long, panics, or too much is late already.
+    /// Runs the work and returns its result; nothing when it takes too long, panics, or too much is late already.
     pub(super) async fn run<T: Send + 'static>(
         &mut self,
         work: impl FnOnce() -> T + Send + 'static,

@@ -1,4 +1,4 @@
-//! The way in which a change of what is in force is told in the audit log.
+//! The entries in the audit log for a change of what is in force.
 
 use super::SessionSettings;
 use crate::config::Servers;
@@ -43,7 +43,7 @@ fn closed(before: &PolicySnapshot, now: &PolicySnapshot) -> Vec<String> {
     closed.into_iter().collect()
 }
 
-/// What that comes to: made-up calls are judged by both, which takes a while when there are many rules.
+/// The effect of a change: made-up calls are judged by both policies, which takes a while when there are many rules.
 pub(super) fn effect(before: &PolicySnapshot, now: &PolicySnapshot) -> Entry {
     let difference = diff(&before.policy, &now.policy, &now.annotations);
     let looser = difference.decisions.iter().filter(|change| change.is_looser()).count();

@@ -11,7 +11,7 @@ use ironcurtain_paths::{CanonicalPath, Resolver};
 use ironcurtain_policy::ProtectedPaths;
 use std::path::Path;
 
-/// What servers may write to, as far as it matters here.
+/// The paths that servers may write to, as far as it matters here.
 pub(crate) struct Writable<'a> {
     home: &'a Home,
     servers: &'a Servers,
@@ -66,7 +66,7 @@ impl<'a> Writable<'a> {
         })
     }
 
-    /// The place where a file is, and the links on the way. What cannot be resolved cannot be opened either, which
+    /// The real path of a file, and the links on the way. One that cannot be resolved cannot be opened either, which
     /// says why.
     fn places(&self, file: &Path) -> Vec<CanonicalPath> {
         file.to_str().and_then(|text| self.resolver.resolve(text).ok()).map(places).unwrap_or_default()

@@ -23,7 +23,7 @@ const LONGEST: Duration = Duration::from_secs(1);
 /// Device and inode.
 type Identity = (u64, u64);
 
-/// The place where files really are.
+/// The real paths of files, and the directories to watch for them.
 pub(super) struct WatchedPaths {
     files: BTreeSet<PathBuf>,
     /// Those in which a new link counts.
@@ -134,7 +134,7 @@ fn touched(event: notify::Result<Event>) -> Option<Vec<PathBuf>> {
 }
 
 impl WatchedPaths {
-    /// The place where they are now. Blocking.
+    /// Finds the real paths of the files as of now. Blocking.
     pub(super) fn find(files: &[PathBuf], secret: Vec<PathBuf>) -> Self {
         let directories = secret.iter().filter_map(|dir| there(dir)).collect();
         let mut found = Self { files: BTreeSet::new(), secret: secret.into_iter().collect(), directories };

@@ -10,7 +10,7 @@ use crate::protection::protection;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What is in force, and the files it comes from.
+/// The state in force, and the files it comes from.
 #[derive(Debug, Clone)]
 pub(super) struct Current {
     pub(super) config: (Text, Config),
@@ -18,10 +18,10 @@ pub(super) struct Current {
     pub(super) snapshot: Arc<PolicySnapshot>,
 }
 
-/// What the files come to.
+/// The outcome of reading the files.
 #[derive(Debug)]
 pub(super) struct Reading {
-    /// The place where a file is refused, what was in force before stands in its place.
+    /// The state to be in force: where a file is refused, with what was in force before.
     pub(super) now: Current,
     /// Why settings, servers and policy files are refused.
     pub(super) refused: Refused,
