@@ -1,4 +1,4 @@
-//! What a person's own programs may ask for: to be shown things, to take things away, and to keep what is there.
+//! The requests of a person's own programs: to be shown things, to take things away, and to keep what is there.
 //!
 //! - Nothing here allows anything: there is no request that answers a question or adds a grant.
 
@@ -111,7 +111,7 @@ fn status(state: &DaemonState) -> StatusView {
     }
 }
 
-/// What stands, and what is open for calls under way.
+/// The standing grants, and those for calls under way.
 fn grants(state: &DaemonState) -> Vec<GrantView> {
     let standing = state.services.grants.now();
     let once: Vec<_> = state.live().iter().flat_map(|session| session.allowed_once()).collect();

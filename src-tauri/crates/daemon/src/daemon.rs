@@ -29,14 +29,14 @@ use tokio::sync::{mpsc, watch};
 /// The longest that the trusted process takes to end: every sandbox is ended, and what it has to say is heard.
 pub const ENDING: Duration = LISTENING.saturating_add(Duration::from_secs(2));
 
-/// What the trusted process is started with.
+/// Options of the trusted process.
 #[derive(Debug, Clone)]
 pub struct DaemonOptions {
-    /// The place where its files are.
+    /// The folders that its files are in.
     pub home: Home,
     /// The directory that has `ironcurtain-sandbox` and `ironcurtain-filesystem`.
     pub programs: PathBuf,
-    /// True if it may run, and make sandboxes, as uid 0.
+    /// Lets it run, and make sandboxes, as uid 0.
     pub allow_root: bool,
 }
 
@@ -66,7 +66,7 @@ pub enum StartError {
 }
 
 impl StartError {
-    /// True if another one of this user runs already.
+    /// Returns `true` if another one of this user runs already.
     #[must_use]
     pub fn is_already_running(&self) -> bool {
         matches!(self, Self::Listen(ListenError::AlreadyRunning(_)))
@@ -223,7 +223,7 @@ async fn note_expiries(state: Arc<DaemonState>, mut expiries: mpsc::UnboundedRec
     }
 }
 
-/// What people are shown changes with the questions and the troubles too.
+/// Notes a change of what people are shown whenever the questions or the troubles change.
 async fn note_changes(state: Arc<DaemonState>) {
     let (mut open, mut health) = (state.services.broker.open(), state.services.health.watch());
     loop {

@@ -7,7 +7,7 @@ use rustix::termios::tcgetwinsize;
 use std::io::{self, Write};
 use std::os::fd::AsFd;
 
-/// The place where a line goes on, before what is in it.
+/// The margin of a line that continues the one above.
 const GOES_ON: &str = "           | ";
 
 /// The narrowest terminal that is gone by.

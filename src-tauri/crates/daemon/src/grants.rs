@@ -32,9 +32,9 @@ pub struct StandingGrant {
     pub id: String,
     /// Who may use it.
     pub subject: GrantSubject,
-    /// What it is for.
+    /// The files or the host that it opens.
     pub what: Granted,
-    /// The time that it lasts.
+    /// Its lifetime.
     pub lifetime: Lifetime,
     /// When it ends by the clock, in milliseconds since the Unix epoch.
     pub expires_ms: Option<u64>,
@@ -48,7 +48,7 @@ pub struct StandingGrant {
     pub provenance: String,
 }
 
-/// What a grant opens.
+/// The files or the host that a grant opens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Granted {
     /// Files, by path.
@@ -60,11 +60,11 @@ pub enum Granted {
 /// Files that are granted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Files {
-    /// The place where they are.
+    /// The path of the file, or of the folder.
     pub path: CanonicalPath,
-    /// The extent to which it reaches.
+    /// One file, or everything below.
     pub kind: GrantKind,
-    /// What may be done.
+    /// The access that is granted.
     pub access: AccessSet,
 }
 
@@ -139,7 +139,7 @@ impl StandingGrant {
         Some(ironcurtain_policy::PathGrant { id: self.id.clone(), path, kind, access })
     }
 
-    /// True if the mount that stands for it shows this as well.
+    /// Returns `true` if the mount that stands for it shows this as well.
     #[must_use]
     pub fn shows(&self, need: &Need) -> bool {
         self.files().is_some_and(|files| files.show(need))
@@ -171,7 +171,7 @@ pub struct GrantSubject {
 }
 
 impl GrantSubject {
-    /// True if a session of `client` with `server` may use a grant of this subject.
+    /// Returns `true` if a session of `client` with `server` may use a grant of this subject.
     #[must_use]
     pub fn covers(&self, client: &str, server: &str, session: &str) -> bool {
         self.client == client && self.server == server && self.session.as_deref().is_none_or(|s| s == session)
@@ -194,7 +194,7 @@ pub struct Grants {
     table: watch::Receiver<Arc<GrantTable>>,
 }
 
-/// What happened to grants without anybody asking for it.
+/// A grant that has ended by the clock.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Expired(pub StandingGrant);
 

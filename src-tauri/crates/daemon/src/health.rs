@@ -1,9 +1,9 @@
-//! What is wrong right now, in sentences for people. Empty when nothing is.
+//! The troubles of the moment, in sentences for people. Empty when nothing is wrong.
 
 use std::collections::BTreeMap;
 use tokio::sync::watch;
 
-/// What can be wrong.
+/// A part that can be in trouble.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Concern {
     /// No sandbox can be made.

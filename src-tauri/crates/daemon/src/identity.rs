@@ -1,11 +1,11 @@
 //! Who is calling, by the kernel's word: the peer's process, its executable and the chain that started it.
 //!
-//! What a client says of itself is kept apart and never decides anything.
+//! The name that a client gives itself is kept apart and never decides anything.
 
 use ironcurtain_protocol::{ClientView, ProcessView};
 use std::path::{Path, PathBuf};
 
-/// The extent to which the chain is followed up.
+/// The number of processes to which the chain is followed up.
 const LONGEST_CHAIN: usize = 12;
 
 /// Programs that only start others: the client is whoever stands behind them.
@@ -21,7 +21,7 @@ const HIDDEN: &str = "A program that hides what it is";
 /// A proved client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Client {
-    /// What grants are tied to: the client's executable.
+    /// The client's executable, which grants are tied to.
     pub key: String,
     /// For people.
     pub view: ClientView,

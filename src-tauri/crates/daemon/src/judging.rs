@@ -27,17 +27,17 @@ pub struct Setting {
     pub snapshot: Arc<PolicySnapshot>,
     /// The server.
     pub server: String,
-    /// The way in which its sandbox shows it files; nothing when it has none.
+    /// The way it writes files in its sandbox; nothing when it has none.
     pub contained: Option<FileWrites>,
     /// The session sandbox directory, if there is one.
     pub sandbox: Option<CanonicalPath>,
-    /// The place where `~` and relative paths lead.
+    /// Resolves paths, `~` and relative ones among them.
     pub resolver: Resolver,
     /// Live grants for this client and this server.
     pub grants: Vec<PathGrant>,
     /// Live grants of hosts for this client and this server.
     pub hosts: Vec<HostGrant>,
-    /// What a person said yes to for this very call.
+    /// Approvals that a person gave for this very call.
     pub approved: Vec<PendingApproval>,
 }
 
@@ -46,7 +46,7 @@ pub struct Setting {
 pub struct Judged {
     /// The verdict.
     pub verdict: Verdict,
-    /// What goes on record of the call.
+    /// The call as it was looked at, for the record.
     pub looked: LookedAt,
 }
 
@@ -55,7 +55,7 @@ pub struct Judged {
 pub struct LookedAt {
     /// Its arguments, canonical where they name something.
     pub arguments: Arc<Map<String, Value>>,
-    /// What was found at its paths.
+    /// The files that were found at its paths.
     pub paths: FoundPaths,
 }
 
@@ -75,7 +75,7 @@ pub struct Planned<'a> {
 }
 
 impl Setting {
-    /// The way in which a server's sandbox shows it files; nothing when it opted out.
+    /// The way a server writes files in its sandbox; nothing when it opted out.
     #[must_use]
     pub fn contained(server: &Server) -> Option<FileWrites> {
         server.sandbox.settings().map(|_| server.file_writes)
@@ -157,7 +157,7 @@ impl Setting {
 }
 
 impl Planned<'_> {
-    /// True if git must be asked where a remote leads.
+    /// Returns `true` if git must be asked where a remote leads.
     #[must_use]
     pub fn asks_git(&self) -> bool {
         self.remotes.is_some()

@@ -51,25 +51,25 @@ pub struct Listener {
     locks: Locks,
 }
 
-/// The place where the socket is, which is removed on drop.
+/// The path of the socket, which is removed on drop.
 #[derive(Debug)]
 struct Place(PathBuf);
 
-/// What keeps another daemon from the state and the socket.
+/// The locks that keep another daemon from the state and the socket.
 #[derive(Debug)]
 pub struct Locks {
     /// Kept for its drop.
     _both: [Lock; 2],
 }
 
-/// What one daemon at a time can hold.
+/// A lock on a file, which one daemon at a time can hold.
 #[derive(Debug)]
 struct Lock(File);
 
 /// A peer of this user that has said hello.
 #[derive(Debug)]
 pub struct Peer {
-    /// What it said.
+    /// Its hello.
     pub hello: Hello,
     /// Its process id, by the kernel's word.
     pub pid: u32,
@@ -136,7 +136,7 @@ impl Listener {
     /// The next connection.
     ///
     /// # Errors
-    /// What the operating system says, such as too many open files.
+    /// The operating system's error, such as too many open files.
     pub async fn accept(&self) -> io::Result<UnixStream> {
         Ok(self.socket.accept().await?.0)
     }

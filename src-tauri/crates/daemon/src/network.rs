@@ -105,7 +105,7 @@ impl ServerNetwork {
         Serving { _task: EndOnDrop(task.abort_handle()) }
     }
 
-    /// True if the person could let the server reach this.
+    /// Returns `true` if the person could let the server reach this.
     #[must_use]
     pub fn could_reach(&self, target: &HostPort) -> bool {
         self.reach.could_open(target)

@@ -24,7 +24,7 @@ pub struct Services {
     pub home: Home,
     /// The settings and servers of new sessions.
     pub config: Config,
-    /// What calls are judged by; see [`Services::snapshot`].
+    /// The policy, followed as it changes; see [`Services::snapshot`].
     pub snapshots: watch::Receiver<Arc<PolicySnapshot>>,
     /// The settings and the servers in force, which may be newer than what a session began with.
     pub settings: watch::Receiver<Arc<SessionSettings>>,
@@ -36,9 +36,9 @@ pub struct Services {
     pub broker: Broker,
     /// Our helper programs.
     pub programs: ServerPrograms,
-    /// What can be sandboxed here.
+    /// The machine's ability to make sandboxes.
     pub machine: Machine,
-    /// What is wrong.
+    /// The troubles of the moment.
     pub health: Health,
     /// Who watches for files that run later.
     pub(crate) autostart: Autostart,
@@ -61,7 +61,7 @@ impl Services {
         Exchange { principal, audit, broker, grants, changes }
     }
 
-    /// What calls are judged by right now.
+    /// The policy in force.
     #[must_use]
     pub fn snapshot(&self) -> Arc<PolicySnapshot> {
         self.snapshots.borrow().clone()

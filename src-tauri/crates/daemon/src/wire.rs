@@ -1,6 +1,6 @@
 //! JSON-RPC over lines, as the stdio transport of MCP has it.
 //!
-//! What passes through is kept as raw text; only what must be judged or rewritten is parsed.
+//! Messages that pass through are kept as raw text; only what must be judged or rewritten is parsed.
 
 mod descriptor;
 mod lines;

@@ -92,7 +92,7 @@ impl Store {
     }
 }
 
-/// What a grant opens, as the table has it.
+/// The columns of the table that say what a grant opens.
 struct Columns {
     kind: &'static str,
     path: Option<String>,

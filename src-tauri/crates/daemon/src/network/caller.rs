@@ -1,4 +1,4 @@
-//! On whose behalf a server reaches something: for questions, for the record and for grants.
+//! The principal on whose behalf a server reaches something: for questions, for the record and for grants.
 
 use super::reach::ReachableHosts;
 use crate::config::Server;
@@ -12,9 +12,9 @@ use std::sync::Arc;
 
 /// One server of one session.
 pub struct Caller {
-    /// What all sessions share.
+    /// The services that all sessions share.
     pub services: Services,
-    /// On whose behalf.
+    /// The principal on whose behalf it is.
     pub principal: Arc<Principal>,
     /// The server.
     pub server: Server,

@@ -1,4 +1,4 @@
-//! What one server may reach right now.
+//! The hosts that one server may reach right now.
 //!
 //! - Every change is published as a whole: no connection is judged by half of it.
 
@@ -68,7 +68,7 @@ impl ReachableHosts {
         });
     }
 
-    /// True if a grant would let this through: nothing denies it.
+    /// Returns `true` if a grant would let this through: nothing denies it.
     pub(super) fn could_open(&self, target: &HostPort) -> bool {
         let grant = GrantedHost { id: String::new(), target: target.clone() };
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,4 @@
-//! What a server's proxy decided, in the audit log.
+//! The decisions of a server's proxy, in the audit log.
 //!
 //! - A connection goes out only when it is on record. Refusals beyond a steady pace wait, so that a server cannot fill
 //!   the disk with them.

@@ -70,7 +70,7 @@ pub enum RecordError {
     NotUnderstood {
         /// The file.
         file: PathBuf,
-        /// The place and what is wrong there.
+        /// The error, with its line.
         source: serde_json::Error,
     },
     /// The file is of another version of the format.

@@ -11,7 +11,7 @@ use std::fmt;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RequestedPackage {
-    /// The place where it comes from.
+    /// The registry that it comes from.
     pub registry: Registry,
     /// Its name there.
     pub package: String,
@@ -38,7 +38,7 @@ pub enum Registry {
 pub struct RunnerCommand {
     /// The package.
     pub requested: RequestedPackage,
-    /// The place among the arguments of the one that names it; nothing where it cannot be replaced there.
+    /// The index of the argument that names it; nothing where it cannot be replaced there.
     pub position: Option<usize>,
     /// The arguments of its program.
     pub rest: Vec<String>,

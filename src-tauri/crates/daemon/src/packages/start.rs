@@ -34,7 +34,7 @@ pub enum PackageError {
     NotInstalled {
         /// The server.
         server: String,
-        /// What its entry names.
+        /// The package that its entry names.
         package: String,
     },
     /// Another one is installed.
@@ -44,15 +44,15 @@ pub enum PackageError {
     Other {
         /// The server.
         server: String,
-        /// What its entry names.
+        /// The package that its entry names.
         wanted: String,
-        /// What is there.
+        /// The package that is installed.
         installed: String,
     },
     /// Its entry is not understood.
     #[error("its package cannot be installed: {0}; install the server yourself and name its files")]
     NotUnderstood(RequestError),
-    /// What is there is not what was installed.
+    /// The files are not those that were installed.
     #[error(
         "its package `{package}` is not what was installed any more: {problem}; look at what happened, then: `ironcurtain servers install {server}`"
     )]
@@ -61,7 +61,7 @@ pub enum PackageError {
         server: String,
         /// The package.
         package: String,
-        /// What changed.
+        /// The change that was found.
         problem: String,
     },
 }

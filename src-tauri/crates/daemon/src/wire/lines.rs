@@ -9,7 +9,7 @@ use tokio::io::{AsyncBufRead, AsyncBufReadExt};
 /// The longest message either side may send: 64 MiB.
 pub const MAX_LINE_BYTES: usize = 64 * 1024 * 1024;
 
-/// What was read.
+/// One line as it was read.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Line {
     /// One line, without its line feed.
@@ -31,9 +31,9 @@ const HEAD_BYTES: usize = 64 * 1024;
 pub struct Lines<R> {
     from: R,
     bound: usize,
-    /// What is read of the line so far, or its beginning.
+    /// The line as read so far, or its beginning.
     kept: Vec<u8>,
-    /// The time that it is so far.
+    /// The length of the line so far, in bytes.
     length: u64,
 }
 
@@ -46,7 +46,7 @@ impl<R: AsyncBufRead + Unpin> Lines<R> {
     /// The next line; `None` at the end. A last line without a line feed is not a message and is dropped.
     ///
     /// # Errors
-    /// What the stream says.
+    /// The stream's error.
     pub async fn next(&mut self) -> io::Result<Option<Line>> {
         loop {
             let piece = self.from.fill_buf().await?;

@@ -94,12 +94,12 @@ pub enum Incoming {
     Response {
         /// Our id.
         id: Id,
-        /// What it says.
+        /// The response itself.
         response: Response,
     },
 }
 
-/// What a response carries, as it came.
+/// The payload of a response, as it came.
 #[derive(Debug, Clone)]
 pub enum Response {
     /// It worked.

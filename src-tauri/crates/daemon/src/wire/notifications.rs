@@ -1,7 +1,7 @@
 //! Notifications that pass. Whatever else has no id is dropped: it would be acted on unjudged and unrecorded by whoever
 //! looks at the method alone.
 
-/// What a client may tell.
+/// The notifications that a client may send.
 const OF_CLIENTS: [&str; 4] = [
     "notifications/initialized",
     "notifications/cancelled",
@@ -9,7 +9,7 @@ const OF_CLIENTS: [&str; 4] = [
     "notifications/roots/list_changed",
 ];
 
-/// What a server may tell.
+/// The notifications that a server may send.
 const OF_SERVERS: [&str; 9] = [
     "notifications/cancelled",
     "notifications/progress",
@@ -22,13 +22,13 @@ const OF_SERVERS: [&str; 9] = [
     "notifications/tasks/status",
 ];
 
-/// True if a client may tell this.
+/// Returns `true` if a client may send this notification.
 #[must_use]
 pub fn client_may_tell(method: &str) -> bool {
     OF_CLIENTS.contains(&method)
 }
 
-/// True if a server may tell this.
+/// Returns `true` if a server may send this notification.
 #[must_use]
 pub fn server_may_tell(method: &str) -> bool {
     OF_SERVERS.contains(&method)

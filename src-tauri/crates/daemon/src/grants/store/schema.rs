@@ -22,7 +22,7 @@ const TABLES: &str = "
     ) STRICT;
     PRAGMA user_version = 2;";
 
-/// What a grant of version 1 is now: there were paths only, with `tree` as a flag.
+/// Reads grants of version 1 in today's columns: there were paths only, with `tree` as a flag.
 const FROM_1: &str = "
     SELECT id, client, client_name, server, CASE tree WHEN 0 THEN 'file' ELSE 'tree' END AS kind,
         path, can_read, can_write, can_delete, NULL AS host, NULL AS port, expires_ms, lifetime, created_ms,
