@@ -18,7 +18,7 @@ use ironcurtain_daemon::consent::{Answer, Consent, Question, Slot, Withdrawn};
 use std::path::PathBuf;
 use tokio::sync::{mpsc, watch};
 
-/// The place where the answer to one question goes. Dropping it unanswered denies.
+/// The receiver of the answer to one question. Dropping it unanswered denies.
 pub trait AnswerSink: Send {
     /// Gives the person's answer.
     fn answer(self: Box<Self>, answer: Answer);

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-/// What `--help` prints.
+/// The text of `--help`.
 pub(crate) const HELP: &str = "\
 IronCurtain: agents ask, you decide, the kernel enforces, and you can take it back
 
@@ -14,7 +14,7 @@ Usage: ironcurtain-desktop [--background] [--allow-root]
   --help         print this text
 ";
 
-/// What the app was told.
+/// Options of the app.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct AppOptions {
     /// Start without the window.
@@ -23,7 +23,7 @@ pub struct AppOptions {
     pub allow_root: bool,
 }
 
-/// What the command line asks for.
+/// The command line, understood.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Invocation {
     App(AppOptions),
@@ -31,7 +31,7 @@ pub(crate) enum Invocation {
     Version,
 }
 
-/// What was not understood.
+/// An argument that was not understood.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not an option; try `--help`")]
 pub(crate) struct OptionError(String);

@@ -75,7 +75,7 @@ fn programs() -> Result<PathBuf, AppError> {
     this.parent().map(PathBuf::from).ok_or_else(missing)
 }
 
-/// What the person reads: what happened, and what to do.
+/// The words for the person: what happened, and what to do.
 fn words(error: &AppError) -> (&'static str, String) {
     if let AppError::Trusted(trusted) = error
         && trusted.is_already_running()

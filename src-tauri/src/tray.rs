@@ -39,7 +39,7 @@ impl Tray {
         Self { icon, shown: Mutex::new(menu) }
     }
 
-    /// True if there is an icon and, as far as can be told, a panel that shows it.
+    /// Returns `true` if there is an icon and, as far as can be told, a panel that shows it.
     pub(crate) fn is_shown(&self) -> bool {
         self.icon.is_some() && panel_shows_icons()
     }
@@ -116,7 +116,7 @@ fn native(app: &AppHandle, menu: &TrayMenu) -> tauri::Result<Menu<Wry>> {
     builder.build()
 }
 
-/// True if a panel with room for icons is there, by asking the session bus.
+/// Returns `true` if a panel with room for icons is there, by asking the session bus.
 #[cfg(target_os = "linux")]
 fn panel_shows_icons() -> bool {
     use gtk::gio;

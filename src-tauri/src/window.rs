@@ -20,7 +20,7 @@ const CHANGED: &str = "changed";
 /// Most entries of the audit log the page asks for.
 const ACTIVITY: usize = 500;
 
-/// What the commands work with.
+/// State that the page's commands work with.
 pub(crate) struct AppState {
     pub(crate) backend: Arc<dyn Backend>,
     pub(crate) desktop: DialogConsent,
@@ -46,7 +46,7 @@ pub(crate) struct CommandError {
     message: String,
 }
 
-/// What taking back led to.
+/// The result of taking a grant back.
 #[derive(Debug, Serialize)]
 pub(crate) struct Revocation {
     restarted: Vec<String>,

@@ -33,7 +33,7 @@ pub(crate) enum TrustedProcessError {
 }
 
 impl TrustedProcessError {
-    /// True if another one of this user runs already.
+    /// Returns `true` if another one of this user runs already.
     pub(crate) fn is_already_running(&self) -> bool {
         match self {
             Self::Start(error) => error.is_already_running(),

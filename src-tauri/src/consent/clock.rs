@@ -12,7 +12,7 @@ pub(crate) const SETTLE: Duration = Duration::from_millis(800);
 /// The time after which the trusted process is told that the person works in the dialog.
 const TELL_EVERY: Duration = Duration::from_secs(1);
 
-/// True if Allow can be pressed.
+/// The state that decides if Allow can be pressed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Arming {
     focused: bool,
@@ -42,12 +42,12 @@ impl Arming {
         }
     }
 
-    /// What Allow would do has changed, the dialog moved, or someone tried too early.
+    /// Starts the rest anew: what Allow would do has changed, the dialog moved, or someone tried too early.
     pub(crate) fn disturb(&mut self, now: Instant) {
         self.since = now;
     }
 
-    /// True if Allow can be pressed.
+    /// Returns `true` if Allow can be pressed.
     pub(crate) fn armed(&self, now: Instant) -> bool {
         self.focused && self.in_view && now.saturating_duration_since(self.since) >= SETTLE
     }
@@ -77,18 +77,18 @@ impl Countdown {
         true
     }
 
-    /// What is left.
+    /// The time that is left.
     pub(crate) fn left(&self, now: Instant) -> Duration {
         self.ends.saturating_duration_since(now)
     }
 
-    /// True if nobody answered in time.
+    /// Returns `true` if nobody answered in time.
     pub(crate) fn is_over(&self, now: Instant) -> bool {
         now >= self.ends
     }
 }
 
-/// What is left, as `0:41`. A second that has begun counts.
+/// The time that is left, as `0:41`. A second that has begun counts.
 pub(crate) fn clock_words(left: Duration) -> String {
     let seconds = left.as_millis().div_ceil(1000);
     format!("{}:{:02}", seconds / 60, seconds % 60)

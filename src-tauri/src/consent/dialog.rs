@@ -38,7 +38,7 @@ struct Inner {
     countdown: RefCell<Countdown>,
     commands: WeakUnboundedSender<Command>,
     told: Cell<bool>,
-    /// True if the end of what would be done was in view.
+    /// The end of what would be done was in view.
     read: Cell<bool>,
     over: Cell<bool>,
 }

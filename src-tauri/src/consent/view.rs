@@ -1,4 +1,4 @@
-//! What one question looks like, as a plain value. The dialog draws it and adds nothing.
+//! The content of one question's dialog, as a plain value. The dialog draws it and adds nothing.
 //!
 //! - Pure: a function of the question and the person's home directory.
 //! - Every text in it is plain and has no control character left.
@@ -30,21 +30,21 @@ pub(crate) struct ConsentView {
     pub(crate) id: String,
     /// "Claude Code wants to **write** tax/summary.md".
     pub(crate) headline: Vec<Span>,
-    /// What stands across the dialog, when the server is not sandboxed.
+    /// The warning across the dialog, when the server is not sandboxed.
     pub(crate) band: Option<&'static str>,
     /// Everything that would be done, the worst first.
     pub(crate) lines: Vec<LineView>,
     /// Arguments that no line tells.
     pub(crate) with: Vec<LineView>,
-    /// What a yes means beyond the lines.
+    /// Consequences of a yes beyond the lines.
     pub(crate) also: Vec<String>,
     /// Who, How, Why.
     pub(crate) facts: Vec<Fact>,
-    /// What would be written.
+    /// The text that would be written.
     pub(crate) preview: Option<PreviewView>,
     /// Everything known, one fact a line.
     pub(crate) details: String,
-    /// What can be allowed, the narrowest first.
+    /// The choices that can be allowed, the narrowest first.
     pub(crate) choices: Vec<Choice>,
     /// The time for which the question waits.
     pub(crate) deadline: Duration,
@@ -57,7 +57,7 @@ pub(crate) struct Span {
     pub(crate) tone: Tone,
 }
 
-/// The way in which a piece of text stands out. Every tone but `Plain` is also told by its words.
+/// The emphasis of a piece of text. Every tone but `Plain` is also told by its words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tone {
     /// Proved and ordinary.
@@ -75,7 +75,7 @@ pub(crate) enum Tone {
 pub(crate) struct LineView {
     /// The verb, what it is done to (of a path the last two names strong), and what is there now.
     pub(crate) words: Vec<Span>,
-    /// What the agent asked for, when it is another name of it.
+    /// The name that the agent used, when it is another.
     pub(crate) asked_for: Option<String>,
 }
 
@@ -86,12 +86,12 @@ pub(crate) struct Fact {
     pub(crate) lines: Vec<Vec<Span>>,
 }
 
-/// What would be written.
+/// A preview of the text that would be written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PreviewView {
     pub(crate) title: &'static str,
     pub(crate) text: String,
-    /// True if lines begin with `+` and `-`.
+    /// Lines begin with `+` and `-`.
     pub(crate) diff: bool,
 }
 
@@ -134,7 +134,7 @@ impl ConsentView {
         plain(&self.headline)
     }
 
-    /// What Allow will do, in one sentence. Empty for a choice that is not there.
+    /// The effect of Allow, in one sentence. Empty for a choice that is not there.
     pub(crate) fn outcome(&self, choice: usize, lifetime: Lifetime) -> String {
         let Some(choice) = self.choices.get(choice) else { return String::new() };
         let sentence = choice.sentence.trim_end_matches('.');

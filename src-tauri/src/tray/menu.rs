@@ -8,7 +8,7 @@ use ironcurtain_protocol::{Protection, SessionView, StatusView};
 /// Most sessions the menu lists; the window has all.
 const SESSIONS: usize = 12;
 
-/// What the menu is made of.
+/// The facts that the menu is made of.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct TrayState {
     /// State of the trusted process, once it is known.
@@ -19,7 +19,7 @@ pub(crate) struct TrayState {
     pub(crate) questions: usize,
 }
 
-/// What the tray shows.
+/// Everything that the tray shows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TrayMenu {
     pub(crate) protection: Protection,
@@ -38,7 +38,7 @@ pub(crate) enum MenuEntry {
     Sub { text: String, presses: Vec<(String, MenuAction)> },
 }
 
-/// What a press asks for.
+/// The action of a menu entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum MenuAction {
     Questions,

@@ -35,7 +35,7 @@ pub enum AnnotateError {
     Shape {
         /// The file.
         file: PathBuf,
-        /// What is wrong.
+        /// The reason it has none.
         problem: String,
     },
     /// Somebody else wrote the file.
@@ -72,13 +72,13 @@ impl AnnotationsFile {
         Ok(Self { path, found, annotations })
     }
 
-    /// The place where it is.
+    /// Path of the file.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What a server may do with the `config` of git repositories whose entry does not say.
+    /// The default for the `config` of a server's git repositories: it applies where the server's entry does not say.
     #[must_use]
     pub fn git_config(&self, server: &str) -> GitConfigSettings {
         default_git_config(server, &self.annotations)
@@ -90,7 +90,7 @@ impl AnnotationsFile {
         self.annotations.tools(server).count()
     }
 
-    /// What a draft changes.
+    /// The changes that a draft makes.
     ///
     /// # Errors
     /// [`AnnotateError`], when the file would not be understood with the draft in it.
@@ -130,7 +130,7 @@ impl AnnotationsFile {
         self.found.as_deref().unwrap_or(defaults::ANNOTATIONS_JSON)
     }
 
-    /// What the file says of a server, as it is written.
+    /// The server's part of the file, as it is written.
     fn stored(&self, server: &str) -> Option<Value> {
         let mut file: Value = serde_json::from_str(self.text()).ok()?;
         file.get_mut("servers")?.get_mut(server).map(Value::take)

@@ -35,12 +35,12 @@ const SHIPPED: [(&str, &str); 12] = [
 /// Why a known server cannot be had as asked.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CatalogError {
-    /// What ships is damaged.
+    /// An entry that ships with the program is damaged.
     #[error("the catalog's entry `{id}` is not understood: {problem}")]
     Damaged {
         /// Which entry.
         id: String,
-        /// What is wrong with it.
+        /// The error in it.
         problem: String,
     },
     /// It needs to be told something.
@@ -48,9 +48,9 @@ pub enum CatalogError {
     Unset {
         /// Which entry.
         id: String,
-        /// What must be set.
+        /// The setting that is missing.
         name: String,
-        /// What it stands for.
+        /// Its meaning, for people.
         about: String,
     },
     /// It was told something it does not take.
@@ -58,7 +58,7 @@ pub enum CatalogError {
     NoSetting {
         /// Which entry.
         id: String,
-        /// What was set.
+        /// The setting that was given.
         name: String,
     },
     /// It comes with no package that could be in a folder.
@@ -77,7 +77,7 @@ pub enum CatalogError {
 pub struct Catalog(Vec<KnownServer>);
 
 impl Catalog {
-    /// What ships.
+    /// The catalog that ships with the program.
     ///
     /// # Errors
     /// [`CatalogError::Damaged`].
@@ -207,7 +207,7 @@ impl KnownServer {
         }
     }
 
-    /// What its tools mean, as the part of `tool-annotations.json` for a server of this name; nothing where that is not
+    /// The meaning of its tools, as the part of `tool-annotations.json` for a server of this name; nothing where that is not
     /// known.
     ///
     /// # Errors

@@ -24,14 +24,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use talk::Talk;
 
-/// What is needed to ask a server.
+/// The settings for asking a server for its tools.
 #[derive(Debug, Clone)]
 pub struct Inspection {
-    /// The place where our files are.
+    /// The directories of IronCurtain.
     pub home: Home,
     /// The directory that has `ironcurtain-sandbox` and `ironcurtain-filesystem`.
     pub programs: PathBuf,
-    /// True if a sandbox may be made by uid 0.
+    /// A sandbox may be made by uid 0.
     pub allow_root: bool,
     /// The time that the server may take for everything.
     pub patience: Duration,
@@ -75,7 +75,7 @@ pub enum InspectError {
         server: String,
         /// The bound.
         seconds: u64,
-        /// What it said last on standard error.
+        /// The last of its standard error.
         said: String,
     },
     /// It did something that a server does not do.
@@ -83,9 +83,9 @@ pub enum InspectError {
     Misbehaved {
         /// Its name.
         server: String,
-        /// What it did.
+        /// The misbehaviour, in words.
         problem: String,
-        /// What it said last on standard error.
+        /// The last of its standard error.
         said: String,
     },
 }

@@ -33,14 +33,14 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What is needed to install.
+/// The settings for installing packages.
 #[derive(Debug, Clone)]
 pub struct Installer {
-    /// The place where our files are.
+    /// The directories of IronCurtain.
     pub home: Home,
     /// The directory that has `ironcurtain-sandbox`.
     pub programs: PathBuf,
-    /// True if a sandbox may be made by uid 0.
+    /// A sandbox may be made by uid 0.
     pub allow_root: bool,
     /// The time that each run of a package manager, and each look at a server, may take.
     pub patience: Duration,
@@ -76,7 +76,7 @@ pub enum InstallError {
     NotUnderstood {
         /// The server.
         server: String,
-        /// What is wrong with its entry.
+        /// The error in its entry.
         problem: String,
     },
     /// It is to be updated, and is not there.
@@ -95,7 +95,7 @@ pub enum InstallError {
     Failed {
         /// The package.
         package: String,
-        /// What happened.
+        /// The cause.
         problem: BuildError,
     },
     /// It could not be asked for its tools.

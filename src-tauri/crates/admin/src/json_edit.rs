@@ -8,7 +8,7 @@ use std::fmt;
 /// Why a text cannot be changed at a place.
 #[derive(Debug, thiserror::Error)]
 pub enum JsonEditError {
-    /// The place has no key.
+    /// The list of keys is empty.
     #[error("no key is named")]
     NoKey,
     /// The text, or what is on the way in it, is no object.

@@ -1,4 +1,4 @@
-//! What is run for the person and ends: adding a known server, installing its package, asking it for its tools, annotating
+//! Tasks that run for the person and end: adding a known server, installing its package, asking it for its tools, annotating
 //! them, and judging the calls on record by another policy.
 //!
 //! - Above the daemon, which knows nothing of it: nothing here is in the way of a call, and no session needs it.

@@ -25,12 +25,12 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// What a replay found.
+/// The findings of a replay.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Replay {
     /// Entries of the log that hold.
     pub entries: u64,
-    /// The place where and why the log does not hold; what comes after is not replayed.
+    /// The reason the log does not hold, and the line; what comes after is not replayed.
     pub problem: Option<String>,
     /// Every call that was judged, in order.
     pub calls: Vec<Replayed>,
@@ -64,13 +64,13 @@ pub struct Recorded {
     pub arguments: Map<String, Value>,
     /// Its paths, canonical.
     pub paths: Vec<String>,
-    /// True if a grant let it through.
+    /// A grant let it through.
     pub granted: bool,
-    /// What was said then.
+    /// The ruling on record.
     pub then: Ruling,
 }
 
-/// What a policy said of a call.
+/// A policy's answer to a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ruling {
     /// The decision.
@@ -84,7 +84,7 @@ pub struct Ruling {
 /// Why a call cannot be replayed.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
 pub enum Obstacle {
-    /// What was judged is not on record.
+    /// An argument that was judged is not on record.
     #[error("the argument `{0}` is redacted on record, and the policy looks at it")]
     Redacted(String),
     /// The server is not known any more.
@@ -95,7 +95,7 @@ pub enum Obstacle {
     Moved {
         /// As it was judged.
         path: String,
-        /// The place where it leads now.
+        /// The path it leads to now.
         leads_to: String,
     },
     /// Git cannot be asked any more where the remote leads.
@@ -200,7 +200,7 @@ impl Replaying<'_> {
     }
 }
 
-/// True if an argument can matter: by its roles, or because a condition looks at it.
+/// Returns `true` if an argument can matter: by its roles, or because a condition looks at it.
 fn is_looked_at(tool: &ToolAnnotation, name: &str) -> bool {
     tool.arguments.iter().any(|(argument, roles)| {
         let mut given = roles.default.iter().chain(roles.when.iter().flat_map(|guard| &guard.roles));
@@ -209,7 +209,7 @@ fn is_looked_at(tool: &ToolAnnotation, name: &str) -> bool {
     })
 }
 
-/// What a grant opened for this call, taken as open still.
+/// The grants that let this call through, taken as open still.
 fn grants(call: &Recorded) -> Vec<PathGrant> {
     if !call.granted {
         return Vec::new();
@@ -239,7 +239,7 @@ fn misfit(call: &Recorded, denial: Denial) -> Result<Ruling, Obstacle> {
     }
 }
 
-/// What of the call is not any more what was judged.
+/// The first difference between the machine now and when the call was judged.
 fn has_changed(call: &Recorded, located: &LocatedCall, asks_git: bool) -> Option<Obstacle> {
     let was_judged = |written: &String| call.paths.contains(written);
     let moved = located.paths.iter().find(|p| was_judged(&p.written) && p.path.as_str() != p.written);

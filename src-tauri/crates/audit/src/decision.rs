@@ -93,7 +93,7 @@ words! {
         Malformed => "malformed",
         /// A resource that is, or could be, a file.
         Resource => "resource",
-        /// What the way out of the sandbox refuses: a host, an address or a way of asking.
+        /// A host, an address or a way of asking that the sandbox's proxy refuses.
         Network => "network",
     }
 }
@@ -136,7 +136,7 @@ words! {
     }
 }
 
-/// What the policy said.
+/// The policy's decision, with its rule and reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PolicyDecision {
     /// The decision.

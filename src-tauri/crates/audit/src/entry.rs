@@ -4,7 +4,7 @@ use crate::{CallResult, EscalationResult, FileDecision, FileFinding, PolicyDecis
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// What happened.
+/// The kind of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Event {
@@ -26,7 +26,7 @@ pub enum Event {
     Grant,
     /// A grant was taken back, or ended.
     Revoked,
-    /// What is in force changed: the policy, the configured servers, or the settings.
+    /// The policy, the configured servers or the settings in force changed.
     Policy,
     /// A server's connection was allowed, refused or failed; an allowed one is written before it goes out.
     Network,
@@ -45,7 +45,7 @@ pub enum Event {
 }
 
 impl Event {
-    /// True if a person decided it, so that it must survive a power cut.
+    /// Returns `true` if a person decided it, so that it must survive a power cut.
     #[must_use]
     pub fn is_a_persons(self) -> bool {
         match self {
@@ -66,7 +66,7 @@ impl Event {
     }
 }
 
-/// The way in which another policy differs from the one before.
+/// The differences between a policy and the one before.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PolicyChange {
@@ -83,7 +83,7 @@ pub struct PolicyChange {
     pub closed: Vec<String>,
 }
 
-/// What another policy comes to, by the rules alone. Counted after it came into force.
+/// The effect of another policy, by the rules alone. Counted after it came into force.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PolicyEffect {
@@ -106,7 +106,7 @@ pub struct Entry {
     pub seq: u64,
     /// Milliseconds since the Unix epoch; given by the writer.
     pub timestamp: u64,
-    /// What happened.
+    /// The kind of entry.
     pub event: Event,
     /// One sentence for people.
     pub summary: String,
@@ -140,19 +140,19 @@ pub struct Entry {
     /// Its port.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub port: Option<u16>,
-    /// The place where its name led.
+    /// The addresses its name led to.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub addresses: Vec<String>,
-    /// What the policy said.
+    /// The policy's decision.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub policy_decision: Option<PolicyDecision>,
     /// The hash of the policy by which it was judged, or which is in force from now on.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub policy_hash: Option<String>,
-    /// The way in which the policy changed.
+    /// The change of the policy.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub policy_change: Option<PolicyChange>,
-    /// What that comes to.
+    /// The effect of that change.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub policy_effect: Option<PolicyEffect>,
     /// The end of the question.
@@ -164,7 +164,7 @@ pub struct Entry {
     /// The time that it took.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub duration_ms: Option<u64>,
-    /// True if the server really ran in an OS sandbox.
+    /// The server really ran in an OS sandbox.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub sandboxed: Option<bool>,
     /// The question concerned.
@@ -173,10 +173,10 @@ pub struct Entry {
     /// The grant concerned.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub grant_id: Option<String>,
-    /// What was found of files that run later, without what they say.
+    /// A finding of files that run later, without their content.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub finding: Option<FileFinding>,
-    /// What the person said to such a file.
+    /// The person's decision about such a file.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub file_decision: Option<FileDecision>,
     /// The time that the person took.

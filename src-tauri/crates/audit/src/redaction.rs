@@ -1,4 +1,4 @@
-//! What must not stand in a log: values of arguments whose name says they are secret, private keys, tokens, and
+//! Redaction of what must not stand in a log: values of arguments whose name says they are secret, private keys, tokens, and
 //! the bulk of long texts.
 //!
 //! - Only the secret itself is left out; what stands around it stays.
@@ -20,7 +20,7 @@ const SECRET_NAMES: [&str; 8] =
 const SECRET_PREFIXES: [&str; 11] =
     ["ghp_", "gho_", "ghs_", "ghu_", "github_pat_", "glpat-", "sk-", "xoxb-", "xoxp-", "AKIA", "eyJhbGciOi"];
 
-/// The way in which a private key begins and ends in a text, and what its label holds.
+/// The marks around a private key in a text, and what its label holds.
 const KEY_BEGINS: &str = "-----BEGIN";
 const KEY_ENDS: &str = "-----END";
 const KEY_EDGE: &str = "-----";
@@ -30,10 +30,10 @@ const LONGEST_LABEL: usize = 64;
 /// The shortest secret, in bytes, that is taken to be no guess away from its digest.
 const UNGUESSABLE: usize = 32;
 
-/// The way in which a mark begins that stands for something else.
+/// The beginnings of marks that stand for something else.
 const MARKS: [&str; 2] = ["[redacted: ", "[cut: "];
 
-/// True if a value on record may stand for another one.
+/// Returns `true` if a value on record may stand for another one.
 #[must_use]
 pub fn is_marked(value: &Value) -> bool {
     match value {
@@ -103,13 +103,13 @@ fn without_keys(text: &str) -> String {
     kept
 }
 
-/// True if the label that follows is that of a private key.
+/// Returns `true` if the label that follows is that of a private key.
 fn is_key(begun: &str) -> bool {
     let label = begun.split(KEY_EDGE).next().unwrap_or_default();
     label.len() <= LONGEST_LABEL && label.contains(KEY_LABEL)
 }
 
-/// What follows the end line of a key; nothing when it has none.
+/// The text after the end line of a key; empty when it has none.
 fn after_key(begun: &str) -> &str {
     let end = begun.split_once(KEY_ENDS).map(|(_, end)| end);
     end.and_then(|end| end.split_once(KEY_EDGE)).map_or("", |(_, after)| after)

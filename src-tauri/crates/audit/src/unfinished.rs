@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 
-/// What every line has that is about the beginning or the end of a session; in a text, its quotes would be escaped.
+/// Part of every line about the beginning or the end of a session; in a text, its quotes would be escaped.
 const SIGN: &str = "\"event\":\"session\"";
 
 /// A session without an end.
@@ -17,7 +17,7 @@ pub struct Unfinished {
     pub session: String,
     /// Whose it was.
     pub client: Option<String>,
-    /// What it was with.
+    /// The server it was with.
     #[serde(rename = "serverName")]
     pub server: Option<String>,
 }

@@ -16,7 +16,7 @@ pub struct Checked {
     pub length: u64,
     /// The first problem, with its line.
     pub problem: Option<String>,
-    /// True if that problem is a last line without its line feed, as a crash leaves it.
+    /// That problem is a last line without its line feed, as a crash leaves it.
     pub torn: bool,
 }
 
@@ -26,7 +26,7 @@ impl Checked {
         Self { entries: 0, head: GENESIS.to_owned(), length: 0, problem: None, torn: false }
     }
 
-    /// True if the whole log holds.
+    /// Returns `true` if the whole log holds.
     #[must_use]
     pub fn intact(&self) -> bool {
         self.problem.is_none()

@@ -23,7 +23,7 @@ pub enum AuditError {
     Broken {
         /// The log.
         path: PathBuf,
-        /// What is wrong.
+        /// The reason.
         problem: String,
     },
     /// The log is not the one that was written.
@@ -33,7 +33,7 @@ pub enum AuditError {
     Lost {
         /// The log.
         path: PathBuf,
-        /// What became of it.
+        /// The fate of the log, in words.
         what: &'static str,
     },
     /// The trusted process is ending.
@@ -52,7 +52,7 @@ impl AuditError {
 pub struct Writer {
     path: PathBuf,
     file: File,
-    /// True if it is a file, of which it can be told whether it is still the one that was written.
+    /// The log is a regular file, so that it can be told whether it is still the one that was written.
     regular: bool,
     length: u64,
     entries: u64,
@@ -116,7 +116,7 @@ impl Writer {
         Ok(entry.seq)
     }
 
-    /// True if the log is still there, under its name, as long as it was written.
+    /// Checks that the log is still there, under its name, as long as it was written.
     ///
     /// # Errors
     /// [`AuditError::Lost`].
@@ -141,7 +141,7 @@ impl Writer {
         Ok(())
     }
 
-    /// What is written so far.
+    /// The number of entries written so far, and the hash of the last.
     pub fn written(&self) -> Written {
         Written { entries: self.entries, head: self.head.clone() }
     }

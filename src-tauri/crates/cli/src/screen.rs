@@ -1,4 +1,4 @@
-//! What a command prints: all of it goes through here.
+//! The output of commands: all of it goes through here.
 //!
 //! - For people, a [`Sheet`]; for programs (`--json`), JSON and nothing else. In it, what does not show as itself is
 //!   escaped too: a terminal may be where it is looked at.
@@ -17,7 +17,7 @@ use std::io::{self, BufRead, IsTerminal, Write};
 #[error("nobody reads what is printed")]
 pub struct Unread;
 
-/// The place where a command prints.
+/// The output of a command: for people or for programs.
 #[derive(Debug, Clone, Copy)]
 pub struct Screen {
     /// For programs.
@@ -30,12 +30,12 @@ impl Screen {
         Self { json }
     }
 
-    /// True if it is for programs.
+    /// Returns `true` if it is for programs.
     pub fn is_for_programs(self) -> bool {
         self.json
     }
 
-    /// What a command is about.
+    /// Prints a command's result: the sheet for people, the value for programs.
     pub fn show(self, sheet: &Sheet, value: &Value) -> anyhow::Result<()> {
         if self.json { print(&json(value)?) } else { print(sheet.as_str()) }
     }

@@ -44,7 +44,7 @@ impl AllowedDirectories {
         }
     }
 
-    /// True if a directory of this state is no longer allowed.
+    /// Returns `true` if a directory of this state is no longer allowed.
     pub(crate) fn narrowed(&self) -> bool {
         self.narrowed.load(Ordering::Acquire)
     }

@@ -40,7 +40,7 @@ pub(crate) fn home() -> Option<PathBuf> {
     std::env::home_dir().filter(|home| home.is_absolute())
 }
 
-/// True if `path` is spelled the way Windows spells a path on a drive.
+/// Returns `true` if `path` is spelled the way Windows spells a path on a drive.
 pub(crate) fn is_windows_style(path: &str) -> bool {
     let mut characters = path.chars();
     characters.next().is_some_and(|drive| drive.is_ascii_alphabetic())

@@ -48,7 +48,7 @@ impl ResolvedPath {
         &self.below
     }
 
-    /// What is there, links within the allowed directory followed.
+    /// Metadata of what is there, links within the allowed directory followed.
     pub(crate) fn metadata(&self) -> io::Result<Metadata> {
         self.directory.metadata(&self.below)
     }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, percent_encode};
 
-/// What a path segment of a file URI cannot carry as it is.
+/// Characters that a path segment of a file URI cannot carry as they are.
 const ENCODED: &AsciiSet = &CONTROLS
     .add(b' ')
     .add(b'"')

@@ -27,7 +27,7 @@ use crate::allowed_directories::AllowedDirectories;
 use crate::error::ToolError;
 use crate::resolved_path::ResolvedPath;
 
-/// What a tool answers.
+/// The answer of a tool.
 pub(crate) enum Answer {
     /// Plain text.
     Text(String),
@@ -39,7 +39,7 @@ pub(crate) enum Answer {
 pub(crate) struct Call<'a> {
     /// The allowed directories that the call is judged by.
     pub(crate) allowed: &'a AllowedDirectories,
-    /// True if the client has cancelled the call.
+    /// Returns `true` if the client has cancelled the call.
     pub(crate) cancelled: &'a dyn Fn() -> bool,
 }
 

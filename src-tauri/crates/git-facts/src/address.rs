@@ -21,7 +21,7 @@ pub(super) fn shown(address: &str) -> Result<String, Unknown> {
     if same && !hides { Ok(shown) } else { Err(Unknown::Ambiguous) }
 }
 
-/// What is sent for an address that the agent wrote.
+/// The address that is sent for one that the agent wrote.
 pub(super) fn sent(written: &str) -> String {
     parse(written).text().to_owned()
 }

@@ -45,7 +45,7 @@ pub(super) fn read_settings(
     }
 }
 
-/// True if worktrees have settings of their own, by the extensions of a repository that every git understands. A
+/// Returns `true` if worktrees have settings of their own, by the extensions of a repository that every git understands. A
 /// repository that git does not understand it may pass over.
 fn has_worktree_settings(own: &Settings) -> Result<bool, Unknown> {
     let version = own.last("core.repositoryformatversion");

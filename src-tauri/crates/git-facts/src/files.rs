@@ -13,7 +13,7 @@ use std::path::Path;
 /// The most bytes of one file.
 const MOST_BYTES: u64 = 1024 * 1024;
 
-/// True if a place may be looked at.
+/// Returns `true` if a path may be looked at.
 pub(super) type MayLook<'a> = dyn Fn(&CanonicalPath) -> bool + 'a;
 
 /// The content of a file, as text; nothing when it is not there. A link that is named `path` is followed.
@@ -48,7 +48,7 @@ fn read_regular(path: &CanonicalPath) -> Result<Option<Vec<u8>>, Unknown> {
     if content.len() as u64 > MOST_BYTES { Err(Unknown::TooBig) } else { Ok(Some(content)) }
 }
 
-/// The place where a name leads from a folder; a `~` is a letter like any other. A way that the system would not go is
+/// The path that a name leads to from a folder; a `~` is a letter like any other. A way that the system would not go is
 /// not known.
 pub(super) fn resolve(folder: &CanonicalPath, name: &str) -> Result<CanonicalPath, Unknown> {
     let spelled = folder.as_path().join(name);
@@ -58,7 +58,7 @@ pub(super) fn resolve(folder: &CanonicalPath, name: &str) -> Result<CanonicalPat
     if spelled.exists() == path.as_path().exists() { Ok(path) } else { Err(Unknown::NotPlain) }
 }
 
-/// True if there is anything of that name in a folder. What cannot be told counts as being there.
+/// Returns `true` if there is anything of that name in a folder. What cannot be told counts as being there.
 pub(super) fn is_there(folder: &CanonicalPath, name: &str) -> bool {
     !folder.as_path().join(name).symlink_metadata().is_err_and(|e| is_missing(&e))
 }
@@ -67,13 +67,13 @@ fn is_missing(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
 }
 
-/// True if a folder has a folder of that name that can be gone into.
+/// Returns `true` if a folder has a folder of that name that can be gone into.
 pub(super) fn has_folder(folder: &CanonicalPath, name: &str) -> bool {
     let path = folder.as_path().join(name);
     path.is_dir() && rustix::fs::access(&path, Access::EXEC_OK).is_ok()
 }
 
-/// True if a folder has nothing of that name but, perhaps, an empty folder.
+/// Returns `true` if a folder has nothing of that name but, perhaps, an empty folder.
 pub(super) fn is_empty(folder: &CanonicalPath, name: &str, may_look: &MayLook<'_>) -> Result<bool, Unknown> {
     let path = resolve(folder, name)?;
     if !may_look(&path) {

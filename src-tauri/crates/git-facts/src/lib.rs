@@ -28,16 +28,16 @@ use remotes::{Remotes, Way};
 use run::Runner;
 use settings::Settings;
 
-/// The way in which git is asked.
+/// The circumstances that git's answers depend on.
 #[derive(Debug, Clone)]
 pub struct Git {
     /// The person's home.
     pub person: CanonicalPath,
-    /// True if the server's git may be without the person's own configuration.
+    /// The server's git may be without the person's own configuration.
     pub in_sandbox: bool,
 }
 
-/// What a call needs to know of git.
+/// A call's question about remotes, which git's configuration answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RemoteQuestion {
     repositories: Vec<CanonicalPath>,
@@ -80,10 +80,10 @@ enum Unknown {
     NoRepository,
 }
 
-/// What git knows of remotes.
+/// Remotes, as git knows them.
 #[derive(Default)]
 struct Known {
-    /// The place where the call works.
+    /// Those of the place where the call works.
     there: Vec<Remotes>,
     /// Without a repository, where git may also go by that.
     anywhere: Vec<Remotes>,
@@ -165,13 +165,13 @@ impl RemoteQuestion {
     }
 }
 
-/// What git knows where there is no repository.
+/// The remotes that git knows outside of any repository.
 fn outside(git: &Git, runner: &Runner) -> Result<Vec<Remotes>, Unknown> {
     let layers = own_layers(git, runner, None)?;
     Ok(layers.into_iter().map(|own| Remotes::new([own], None)).collect())
 }
 
-/// What git knows in a repository.
+/// The remotes that git knows in a repository.
 fn inside(
     place: &Place,
     git: &Git,

@@ -9,18 +9,18 @@ use super::files::{MayLook, has_folder, is_there, read, read_unlinked, resolve};
 use super::settings::Settings;
 use ironcurtain_paths::CanonicalPath;
 
-/// What ends a line of a file that names a folder. Git keeps every other blank.
+/// The ends of a line in a file that names a folder. Git keeps every other blank.
 const LINE_ENDS: [char; 2] = ['\n', '\r'];
 
-/// What git takes for blank around the name of a branch.
+/// The characters that git takes for blank around the name of a branch.
 const BLANKS: [char; 4] = [' ', '\t', '\n', '\r'];
 
 /// A repository's own folders.
 #[derive(Debug)]
 pub(super) struct Place {
-    /// What `GIT_DIR` would be.
+    /// The folder that `GIT_DIR` would be.
     pub(super) git_dir: CanonicalPath,
-    /// What all its worktrees share.
+    /// The folder that all its worktrees share.
     pub(super) common: CanonicalPath,
     /// The folder in which git works; nothing for a bare repository.
     top: Option<CanonicalPath>,
@@ -62,7 +62,7 @@ impl Place {
         }
     }
 
-    /// True if a name could be that of a repository, or of a bundle, beside the files of this one.
+    /// Returns `true` if a name could be that of a repository, or of a bundle, beside the files of this one.
     pub(super) fn may_hold(&self, name: &str, may_look: &MayLook<'_>) -> bool {
         let Some(top) = &self.top else { return true };
         let may_be =
@@ -111,14 +111,14 @@ impl Place {
     }
 }
 
-/// True if a text is the name of a commit and nothing else.
+/// Returns `true` if a text is the name of a commit and nothing else.
 fn is_object_name(text: &str, settings: &Settings) -> bool {
     let digits = if settings.last("extensions.objectformat") == Some("sha256") { 64 } else { 40 };
     let name = text.trim_end_matches(BLANKS);
     name.len() == digits && name.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// True if git takes a text for the name of a branch: any other makes it ignore the branch.
+/// Returns `true` if git takes a text for the name of a branch: any other makes it ignore the branch.
 fn is_branch_name(name: &str) -> bool {
     let odd = |c: char| c.is_ascii_control() || " ~^:?*[\\".contains(c);
     let fits = |part: &str| !part.is_empty() && !part.starts_with('.') && !part.ends_with(".lock");

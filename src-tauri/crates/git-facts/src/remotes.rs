@@ -35,7 +35,7 @@ impl Way {
     }
 }
 
-/// What git knows of remotes, for one repository or none.
+/// The remotes that git knows, for one repository or none.
 #[derive(Debug, Clone)]
 pub(super) struct Remotes {
     settings: Settings,
@@ -81,13 +81,13 @@ impl Remotes {
         Ok(all)
     }
 
-    /// True if a remote has the objects that a partial clone left out.
+    /// Returns `true` if a remote has the objects that a partial clone left out.
     fn has_missing(&self, name: &str) -> bool {
         let is_named = self.settings.all("extensions.partialclone").any(|partial| partial == name);
         is_named || self.of_remote(name).any(|(key, _)| matches!(key, "promisor" | "partialclonefilter"))
     }
 
-    /// What a value stands for: a remote, an address, or a group of them. Git goes by a group where it has two members.
+    /// Adds the addresses that a value stands for: a remote, an address, or a group. Git goes by a group of two or more.
     fn named(
         &self,
         name: &str,
@@ -115,7 +115,7 @@ impl Remotes {
         Ok(())
     }
 
-    /// What git takes when no remote is named. A plain name that nothing has is passed over.
+    /// Adds the addresses that git takes when no remote is named. A plain name that nothing has is passed over.
     fn usual(&self, pushes: bool, all: &mut Vec<String>) -> Result<(), Unknown> {
         if !pushes && self.settings.is_on("fetch.all")? {
             let mut met = Vec::new();
@@ -180,7 +180,7 @@ impl Remotes {
         if all.iter().any(String::is_empty) { Err(Unknown::Empty) } else { Ok(all) }
     }
 
-    /// True if a name is neither a remote nor, by what is found for it, an address.
+    /// Returns `true` if a name is neither a remote nor, by what is found for it, an address.
     fn is_unknown(&self, name: &str, found: &[String]) -> bool {
         let is_plain = !name.is_empty() && !name.contains(['/', ':', '.', '\\']);
         is_plain && !self.is_configured(name) && found == [name]

@@ -160,7 +160,7 @@ impl Runner {
     }
 }
 
-/// True if git may pass over the machine's configuration.
+/// Returns `true` if git may pass over the machine's configuration.
 pub(super) fn may_pass_over_machine() -> bool {
     std::env::var_os(NO_MACHINE).is_some()
 }

@@ -27,7 +27,7 @@ impl Settings {
         self.all(name).last()
     }
 
-    /// True if a truth value is set. Git takes many more spellings than are taken here.
+    /// Returns `true` if a truth value is set. Git takes many more spellings than are taken here.
     pub(super) fn is_on(&self, name: &str) -> Result<bool, Unknown> {
         let Some((_, value)) = self.0.iter().rfind(|(known, _)| known == name) else { return Ok(false) };
         let Some(value) = value else { return Ok(true) };
@@ -38,7 +38,7 @@ impl Settings {
         }
     }
 
-    /// What stands between a section and a name, with the value.
+    /// The parts of names between a section and a last word, each with its value.
     pub(super) fn between<'a>(
         &'a self,
         section: &'a str,

@@ -11,11 +11,11 @@ use serde::{Deserialize, Serialize};
 pub struct RequestFrame {
     /// Repeated in the reply.
     pub id: u64,
-    /// What is wanted.
+    /// The request itself.
     pub request: Request,
 }
 
-/// What can be asked. Only things that show, or that take away, or that keep what is there as it is.
+/// A request. All of them show, take away, or keep what is there as it is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Request {
@@ -36,7 +36,7 @@ pub enum Request {
         session: String,
         /// The file, as the session's list names it.
         path: String,
-        /// What to do with it.
+        /// The person's choice.
         choice: LeftChoice,
     },
     /// The sandboxes whose folders are being looked at for the last time.
@@ -69,11 +69,11 @@ pub enum Request {
 pub struct ReplyFrame {
     /// As in the request; 0 when that could not be read.
     pub id: u64,
-    /// What comes back.
+    /// The reply itself.
     pub reply: Reply,
 }
 
-/// What comes back.
+/// The answer to a request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reply {

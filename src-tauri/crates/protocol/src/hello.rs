@@ -2,13 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What a connecting program says first.
+/// First line of a connecting program.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Hello {
     /// [`crate::VERSION`] of the program.
     pub version: u32,
-    /// What it wants.
+    /// The purpose of the connection.
     pub purpose: Purpose,
 }
 
@@ -22,7 +22,7 @@ pub enum Purpose {
     Control,
 }
 
-/// What a shim says of itself. Claims only: who it is comes from the kernel.
+/// A shim's words about itself. Claims only: who it is comes from the kernel.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ShimHello {
@@ -30,11 +30,11 @@ pub struct ShimHello {
     pub server: Option<String>,
     /// A name the person gave this entry in the client's configuration.
     pub label: Option<String>,
-    /// The way in which the conversation reaches the daemon.
+    /// Transport of the conversation to the daemon.
     pub stdio: StdioMode,
 }
 
-/// The way in which the client's standard input and output reach the daemon.
+/// Transport of the client's standard input and output to the daemon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StdioMode {
@@ -44,7 +44,7 @@ pub enum StdioMode {
     Relayed,
 }
 
-/// What the daemon says first.
+/// First line of the daemon.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Welcome {
@@ -86,7 +86,7 @@ pub enum RefusalCode {
     Unavailable,
 }
 
-/// What the daemon tells a shim that has handed its conversation over and waits.
+/// A note of the daemon to a shim that has handed its conversation over and waits.
 ///
 /// A question is the one thing a call waits for without bound. Should the daemon be killed meanwhile, the shim
 /// still can tell the agent that nobody said yes.

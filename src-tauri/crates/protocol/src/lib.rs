@@ -1,4 +1,4 @@
-//! What the shim, the command line, the app and the trusted process say to each other.
+//! Messages between the shim, the command line, the app and the trusted process.
 //!
 //! One JSON object per line over the user's own socket; the first line each way is a greeting with a version.
 //! - Nothing here can approve anything: no message carries an answer to a question, and none adds a grant.

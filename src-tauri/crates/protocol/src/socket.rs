@@ -1,4 +1,4 @@
-//! The place where the daemon's socket is. The one thing every program must agree on before the first word.
+//! Path of the daemon's socket. The one thing every program must agree on before the first word.
 
 use std::ffi::OsString;
 use std::io;
@@ -87,7 +87,7 @@ impl Sockets {
         }
     }
 
-    /// The place where the daemon listens.
+    /// Path of the socket on which the daemon listens.
     #[must_use]
     pub fn first(&self) -> &Path {
         &self.first

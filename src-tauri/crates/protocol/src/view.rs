@@ -1,4 +1,4 @@
-//! What people are shown, as plain values. The command line prints them, the settings window draws them.
+//! Plain values to show to people. The command line prints them, the settings window draws them.
 //!
 //! Times are milliseconds since the Unix epoch; paths are canonical and complete.
 
@@ -31,7 +31,7 @@ pub struct StatusView {
     pub sessions: usize,
     /// Questions that wait for the person.
     pub questions: usize,
-    /// What is wrong, in sentences for people; empty when nothing is.
+    /// Troubles, in sentences for people; empty when there are none.
     pub troubles: Vec<String>,
     /// Names of the configured servers.
     pub servers: Vec<String>,
@@ -61,7 +61,7 @@ pub struct ClientView {
     pub chain: Vec<ProcessView>,
     /// Working directory of the shim.
     pub cwd: Option<String>,
-    /// What it calls itself in the protocol. Unproved: show it as "says it is".
+    /// Its own name in the protocol. Unproved: show it as "says it is".
     pub says_it_is: Option<String>,
     /// The label on its command line. Unproved, since whoever starts the shim writes it: show it as "calls itself".
     pub label: Option<String>,
@@ -87,7 +87,7 @@ pub struct SessionView {
     pub client: ClientView,
     /// The server it uses.
     pub server: String,
-    /// True if that server runs in an OS sandbox.
+    /// That server runs in an OS sandbox.
     pub sandboxed: bool,
     /// Process id of the server's sandbox supervisor, while it runs.
     pub server_pid: Option<u32>,
@@ -116,13 +116,13 @@ pub struct SessionRecordView {
     pub client: String,
     /// The server it used.
     pub server: String,
-    /// True if that server ran in an OS sandbox.
+    /// That server ran in an OS sandbox.
     pub sandboxed: bool,
     /// When it began.
     pub started_ms: u64,
     /// When it ended, if it has.
     pub ended_ms: Option<u64>,
-    /// True if its folders are still being looked at.
+    /// Its folders are still being looked at.
     pub looking: bool,
     /// Files that it left or changed and that the person's own programs run later.
     pub files: Vec<LeftFileView>,
@@ -139,13 +139,13 @@ pub struct LeftFileView {
     pub shown: String,
     /// Words that end the sentence "this runs ...".
     pub when: String,
-    /// True if it is new.
+    /// It is new.
     pub is_new: bool,
     /// The difference in its text, where it is known.
     pub diff: Option<String>,
-    /// What became of it.
+    /// Its fate so far.
     pub state: LeftState,
-    /// The place where it is now, if it was moved to quarantine.
+    /// The path in quarantine, if it was moved there.
     pub moved_to: Option<String>,
     /// Keys of a git configuration that were put back.
     pub keys: Vec<String>,
@@ -153,7 +153,7 @@ pub struct LeftFileView {
     pub time_ms: u64,
 }
 
-/// What became of a file that a session left.
+/// The fate of a file that a session left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LeftState {
@@ -163,11 +163,11 @@ pub enum LeftState {
     Kept,
     /// It was moved to where nothing runs it.
     Quarantined,
-    /// What was dangerous in it was put back to what it had been.
+    /// The dangerous part of it was put back to what it had been.
     PutBack,
 }
 
-/// What the person wants done with a file that a session left.
+/// The person's choice about a file that a session left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LeftChoice {
@@ -188,7 +188,7 @@ pub struct GrantView {
     pub server: String,
     /// The session it ends with, if it does.
     pub session: Option<String>,
-    /// What is granted: a path, or a host with its port.
+    /// The thing that is granted: a path, or a host with its port.
     pub path: String,
     /// `file`, `folder` or `host`.
     pub kind: String,
@@ -217,7 +217,7 @@ pub struct ActivityView {
     pub seq: u64,
     /// When.
     pub time_ms: u64,
-    /// What kind of entry: `decision`, `outcome`, `question`, `answer`, `grant`, `revoked`, `session`, ...
+    /// Kind of entry: `decision`, `outcome`, `question`, `answer`, `grant`, `revoked`, `session`, ...
     pub event: String,
     /// The session, if one is concerned.
     pub session: Option<String>,
@@ -241,10 +241,10 @@ pub struct ActivityView {
 /// Result of checking the audit log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AuditCheckView {
-    /// True if every link of the chain holds.
+    /// Every link of the chain holds.
     pub intact: bool,
     /// Entries read.
     pub entries: u64,
-    /// What is wrong and where, if something is.
+    /// The first problem, and where it is.
     pub problem: Option<String>,
 }

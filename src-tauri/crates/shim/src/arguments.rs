@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-/// What was asked for on the command line.
+/// The command line, understood.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Invocation {
     /// Open a session.

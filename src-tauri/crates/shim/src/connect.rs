@@ -159,7 +159,7 @@ fn same_user(stream: &UnixStream) -> Result<(), String> {
     Err(format!("user {} listens on IronCurtain's socket, not you; nothing was sent", peer.uid.as_raw()))
 }
 
-/// True if a descriptor can be given to the daemon: a pipe or a socket. Non-blocking mode, which the daemon
+/// Returns `true` if a descriptor can be given to the daemon: a pipe or a socket. Non-blocking mode, which the daemon
 /// needs, would leak to the other users of a terminal or a file.
 pub fn can_be_handed_over(descriptor: impl AsFd) -> bool {
     use rustix::fs::{FileType, fcntl_getfl, fstat};

@@ -10,7 +10,7 @@ use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
 use std::thread;
 
-/// The way in which this process's standard input and output can reach the daemon.
+/// Returns `HandedOver` if the daemon can be given both standard input and output, else `Relayed`.
 pub fn how() -> StdioMode {
     let both =
         cfg!(target_os = "linux") && can_be_handed_over(io::stdin()) && can_be_handed_over(io::stdout());

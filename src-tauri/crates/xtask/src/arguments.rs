@@ -2,7 +2,7 @@
 
 use anyhow::bail;
 
-/// What `cargo xtask help` prints.
+/// The text of `cargo xtask help`.
 pub(crate) const HELP: &str = "\
 usage: cargo xtask TASK
 
@@ -36,7 +36,7 @@ pub(crate) enum Task {
     Check(Scope),
 }
 
-/// The way in which the benchmarks are run.
+/// Options of a run of the benchmarks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Measuring {
     /// The tables become a page of the documentation.

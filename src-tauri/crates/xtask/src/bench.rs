@@ -52,7 +52,7 @@ pub(crate) fn tables(built: &[Built], measuring: Measuring) -> anyhow::Result<St
     Ok(format!("{whole}{judging}\n{}", measured(&mut sandbox)?))
 }
 
-/// What is measured with, in a debug build.
+/// The programs that measure and are measured, in a debug build.
 fn build() -> anyhow::Result<Vec<Built>> {
     heading("Building (a minute or two the first time)")?;
     let examples = ["bench", "sandbox-bench", "judge-bench"].iter().flat_map(|name| ["--example", name]);

@@ -14,9 +14,9 @@ pub(crate) struct Built {
     pub(crate) package: PathBuf,
     /// Its name: of the binary, example, test or library.
     pub(crate) name: String,
-    /// True if it is a collection of tests.
+    /// It is a collection of tests.
     pub(crate) test: bool,
-    /// The place where it is.
+    /// Its path.
     pub(crate) program: PathBuf,
 }
 

@@ -1,4 +1,4 @@
-//! What the system must have, and getting it.
+//! Packages that the system must have, and their installation.
 //!
 //! - Looks first: where everything is there, no package manager is started.
 //! - Never guesses: where packages cannot be installed by us, the exact command is the error.
@@ -46,7 +46,7 @@ fn manager() -> Manager {
         .map_or(Manager::Unknown, |(_, manager)| *manager)
 }
 
-/// True if a package is installed, or what it is for is there by another way.
+/// Returns `true` if a package is installed, or what it is for is there by another way.
 fn is_there(package: &Package, manager: Manager) -> bool {
     if manager == Manager::Apt && installed_by_apt(package.apt) {
         return true;
@@ -90,7 +90,7 @@ fn install(manager: Manager, missing: &[&Package]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What comes before a command so that it may install; nothing when it may not.
+/// The words before a command that let it install; `None` when it may not.
 fn privilege() -> Option<Vec<&'static str>> {
     let user = process::answer(Command::new("id").arg("-u"));
     let unattended = std::env::var_os("CI").is_some_and(|v| !v.is_empty());
@@ -103,7 +103,7 @@ fn privilege() -> Option<Vec<&'static str>> {
     }
 }
 
-/// What a person would type, or do.
+/// The command that a person would type, or the thing to do.
 fn command_line(manager: Manager, missing: &[&Package]) -> String {
     let names = |name: fn(&Package) -> Option<&'static str>| {
         let known: Vec<&str> = missing.iter().filter_map(|p| name(p)).collect();

@@ -1,4 +1,4 @@
-//! What this repository consists of, and where it is.
+//! The parts of this repository, and where it is.
 
 use std::path::{Path, PathBuf};
 

@@ -12,9 +12,9 @@ use std::process::Command;
 struct Pinned {
     /// The file of `tests/` that has every version.
     pins: &'static str,
-    /// What else of `tests/` the installer reads beside it.
+    /// Other files of `tests/` that the installer reads.
     beside: &'static [&'static str],
-    /// The place where they go, below `target`.
+    /// The folder they go to, below `target`.
     to: &'static str,
     install: fn() -> Command,
 }

@@ -73,7 +73,7 @@ fn benchmarks(built: &[Built]) -> anyhow::Result<Totals> {
     Ok(Totals::ONE_SUCCESS)
 }
 
-/// What has happened so far.
+/// The results so far.
 struct Course {
     rows: Vec<String>,
     totals: Totals,

@@ -1,4 +1,4 @@
-//! What the person at the terminal sees of us.
+//! Output for the person at the terminal.
 
 use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
@@ -21,7 +21,7 @@ pub(crate) fn complain(problem: &str) {
     let _ = writeln!(io::stderr(), "\nxtask: {problem}");
 }
 
-/// True if somebody can be asked for a password.
+/// Returns `true` if somebody can be asked for a password.
 pub(crate) fn somebody_is_there() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }

@@ -22,7 +22,7 @@ const ICON: &[u8] = include_bytes!("../../../../icons/128x128.png");
 
 pub(super) struct Layout {
     pub(super) window: gtk::Dialog,
-    /// What stands above the choices, which may have to be scrolled.
+    /// The part above the choices, which may have to be scrolled.
     upper: gtk::ScrolledWindow,
     pub(super) choices: Choices,
     pub(super) outcome: gtk::Label,
@@ -81,7 +81,7 @@ impl Layout {
 }
 
 impl Layout {
-    /// True if the end of what stands above the choices is in view.
+    /// Returns `true` if the end of what stands above the choices is in view.
     pub(super) fn shows_the_end(&self) -> bool {
         let at = self.upper.vadjustment();
         // Before it is laid out it has no height.

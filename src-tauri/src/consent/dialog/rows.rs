@@ -203,7 +203,7 @@ fn colour(buffer: &gtk::TextBuffer, dark: bool) {
     }
 }
 
-/// True if the theme writes light on dark. Asked of a window as such: what is in none yet has no colours.
+/// Returns `true` if the theme writes light on dark. Asked of a window as such: what is in none yet has no colours.
 fn is_dark() -> bool {
     let path = gtk::WidgetPath::new();
     path.append_type(gtk::Window::static_type());

@@ -1,4 +1,4 @@
-//! What a draft changes of what is annotated already.
+//! The changes that a draft makes to existing annotations.
 
 use super::declared::same_arguments;
 use super::entry::{Draft, DraftTool};
@@ -6,7 +6,7 @@ use ironcurtain_policy::{Annotations, ArgumentRoles, ConditionalRoles, Role, Too
 use ironcurtain_policy_tools::propose::Proposal;
 use serde_json::Value;
 
-/// What becomes of one tool.
+/// The change to one tool's annotation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AnnotationChange {
     /// It was not annotated.
@@ -15,7 +15,7 @@ pub enum AnnotationChange {
     Same,
     /// Its annotation is another.
     Other {
-        /// Whether the server describes its arguments differently since it was annotated.
+        /// The server describes the tool's arguments differently since it was annotated.
         schema_changed: bool,
         /// In words, one for each argument.
         arguments: Vec<String>,
@@ -26,25 +26,25 @@ pub enum AnnotationChange {
     StillLeftOut,
 }
 
-/// What a draft changes.
+/// The changes that a draft makes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AnnotationChanges {
     /// For each tool of the draft, in its order.
     pub tools: Vec<(String, AnnotationChange)>,
     /// Annotated tools that the server does not list any more.
     pub gone: Vec<String>,
-    /// Whether the server says the very same of its tools as when they were annotated; nothing when that was not kept.
+    /// The server describes its tools exactly as when they were annotated; `None` if that was not kept.
     pub unchanged: Option<bool>,
 }
 
 impl AnnotationChanges {
-    /// What becomes of a tool of the draft.
+    /// The change to a tool of the draft.
     #[must_use]
     pub fn of(&self, tool: &str) -> Option<&AnnotationChange> {
         self.tools.iter().find(|(name, _)| name == tool).map(|(_, change)| change)
     }
 
-    /// Whether writing the draft would change nothing.
+    /// Returns `true` if writing the draft would change nothing.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.gone.is_empty()
@@ -140,7 +140,7 @@ fn same(one: &[Role], other: &[Role]) -> bool {
     one.iter().all(|role| other.contains(role)) && other.iter().all(|role| one.contains(role))
 }
 
-/// Whether something may not be judged any more that was, by default or under a condition. The conditions themselves are
+/// Returns `true` if something may no longer be judged that was, by default or under a condition. The conditions themselves are
 /// not weighed: where the new ones are not those of before, each of them counts.
 fn is_looser(old: &ArgumentRoles, new: &ArgumentRoles) -> bool {
     let lost = |old: &[Role], new: &[Role]| old.iter().any(|role| *role != Role::None && !new.contains(role));

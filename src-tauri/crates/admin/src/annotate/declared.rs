@@ -1,4 +1,4 @@
-//! Whether two schemas declare the same arguments, whatever they say of them for people.
+//! Comparison of the arguments that two schemas declare, whatever they say of them for people.
 
 use serde_json::Value;
 
@@ -12,7 +12,7 @@ const NAMED: [&str; 4] = ["properties", "patternProperties", "$defs", "definitio
 /// Keywords below which stand values, not schemas.
 const VALUES: [&str; 3] = ["enum", "const", "required"];
 
-/// Whether both declare the same arguments. That there are no others than those declared goes without saying.
+/// Returns `true` if both declare the same arguments. That there are no others than those declared goes without saying.
 pub(super) fn same_arguments(one: &Value, other: &Value) -> bool {
     bare(one) == bare(other)
 }

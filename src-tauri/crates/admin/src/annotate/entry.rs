@@ -5,10 +5,10 @@ use ironcurtain_daemon::consent::visible;
 use ironcurtain_policy_tools::propose::{Confidence, Proposal, ProposalHints, Tool, propose};
 use serde_json::{Map, Value, json};
 
-/// How much of a description is kept as a comment.
+/// The part of a description that is kept as a comment, in characters.
 const COMMENT: usize = 200;
 
-/// What is proposed for one server.
+/// The annotations proposed for one server.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Draft {
     /// Its name.
@@ -19,12 +19,12 @@ pub struct Draft {
     pub tools: Vec<DraftTool>,
 }
 
-/// What is proposed for one tool.
+/// The annotation proposed for one tool.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DraftTool {
-    /// What the server says.
+    /// The tool as the server lists it.
     pub listed: ListedTool,
-    /// What is proposed.
+    /// The roles and hints proposed.
     pub proposal: Proposal,
 }
 
@@ -58,7 +58,7 @@ impl Draft {
 }
 
 impl DraftTool {
-    /// What it is said to do, in one line that can be shown.
+    /// The first line of its description, cut and fit to be shown.
     #[must_use]
     pub fn summary(&self) -> String {
         let first = self.listed.description.trim().lines().next().unwrap_or_default();

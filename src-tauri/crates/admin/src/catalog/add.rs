@@ -14,22 +14,22 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What is to be added.
+/// A known server to add, and the person's choices.
 #[derive(Debug, Clone, Copy)]
 pub struct Adding<'a> {
     /// The known server.
     pub known: &'a KnownServer,
-    /// What it is to be called.
+    /// The name to add it under.
     pub name: &'a str,
     /// The folder its package is installed in; without one, its entry names the package, to be installed.
     pub from: Option<&'a Path>,
-    /// What the person says of it.
+    /// The settings that the person gave.
     pub settings: &'a BTreeMap<String, String>,
-    /// Whether it takes the place of what is there.
+    /// An entry or annotations of that name are replaced.
     pub replace: bool,
 }
 
-/// What was added.
+/// The files and folders of a server that was added.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Added {
     /// The file of servers.

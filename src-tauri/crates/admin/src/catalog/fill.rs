@@ -8,14 +8,14 @@ use std::path::Path;
 /// The system's own Python, which every sandbox shows.
 const PYTHON: &str = "/usr/bin/python3";
 
-/// What a person's machine has for a known server.
+/// Values of a person's machine that complete the entry of a known server.
 #[derive(Debug, Clone, Copy)]
 pub struct Filling<'a> {
     /// A folder of its own, which outlives sessions.
     pub data: &'a Path,
     /// The folder its package is installed in; without one, its entry names the package, to be installed.
     pub from: Option<&'a Path>,
-    /// What the person says.
+    /// The settings that the person gave.
     pub settings: &'a BTreeMap<String, String>,
 }
 
@@ -53,14 +53,14 @@ impl KnownServer {
         Ok(entry)
     }
 
-    /// True if it keeps something in a folder of its own.
+    /// Returns `true` if it keeps something in a folder of its own.
     #[must_use]
     pub fn keeps_data(&self) -> bool {
         let files = self.entry.sandbox.get("filesystem").and_then(|files| files.get("allowWrite"));
         files.and_then(Value::as_array).into_iter().flatten().any(|path| path == "{data}")
     }
 
-    /// What stands for each placeholder.
+    /// Each placeholder with its value.
     fn words(&self, filling: &Filling<'_>) -> Result<Vec<(String, String)>, CatalogError> {
         if let Some(name) = filling.settings.keys().find(|name| !self.settings.contains_key(*name)) {
             return Err(CatalogError::NoSetting { id: self.id.clone(), name: name.clone() });

@@ -136,7 +136,7 @@ impl Talk {
         Err(format!("prints lines that are no messages of the protocol, such as `{text}`"))
     }
 
-    /// What a server may ask of its client: whether it is there, and what it may see.
+    /// Answers the server's own requests: `ping` and `roots/list`.
     async fn serve(&mut self, id: &Id, method: &str) -> Result<(), String> {
         let line = match method {
             "ping" => result_line(id, &json!({})),

@@ -10,13 +10,13 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::collections::HashSet;
 
-/// How many pages are asked for.
+/// The most pages that are asked for.
 const PAGES: usize = 100;
 
-/// How many tools a server may have.
+/// The most tools a server may have.
 const TOOLS: usize = 1000;
 
-/// How long a name may be, in characters.
+/// The longest name, in characters.
 const NAME: usize = 128;
 
 /// One tool, as its server describes it.
@@ -25,12 +25,12 @@ const NAME: usize = 128;
 pub struct ListedTool {
     /// Its name.
     pub name: String,
-    /// What it is said to do.
+    /// Its description by the server.
     #[serde(default, deserialize_with = "or_default")]
     pub description: String,
     /// The shape of its arguments.
     pub input_schema: Value,
-    /// What else is said of it.
+    /// Its hints.
     #[serde(default, deserialize_with = "or_default")]
     pub annotations: ToolHints,
 }
@@ -39,9 +39,9 @@ pub struct ListedTool {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ToolHints {
-    /// Whether it says that it changes nothing.
+    /// The tool is said to change nothing.
     pub read_only_hint: Option<bool>,
-    /// Whether it says that it may destroy.
+    /// The tool is said to be able to destroy.
     pub destructive_hint: Option<bool>,
 }
 

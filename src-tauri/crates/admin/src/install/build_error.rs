@@ -35,9 +35,9 @@ pub enum BuildError {
     Ended {
         /// Its exit status.
         status: i32,
-        /// What it was refused, in words.
+        /// The connections it was refused, in words.
         refused: String,
-        /// What it said last.
+        /// The last of its output.
         said: String,
     },
     /// The proxy is gone.
@@ -70,7 +70,7 @@ pub enum BuildError {
     Report {
         /// The package manager.
         manager: &'static str,
-        /// What is not understood.
+        /// The part that is not understood.
         problem: String,
     },
     /// The package manager installed other things.
@@ -90,7 +90,7 @@ pub enum BuildError {
     /// A path cannot be handed over.
     #[error("`{0}` is not UTF-8")]
     NotUtf8(PathBuf),
-    /// What was built cannot be moved to where packages are.
+    /// The built package cannot be moved to its final folder.
     #[error("{0}")]
     Io(#[from] io::Error),
     /// The thread that does it is gone.

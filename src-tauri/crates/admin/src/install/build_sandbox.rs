@@ -19,13 +19,13 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The way in which its name begins, which the name of no registry does.
+/// Prefix of the names of such folders; no registry's name begins so.
 pub(super) const STAGING: &str = ".staging-";
 
 /// A folder to work in. Gone when dropped.
 pub(super) struct BuildSandbox {
     all: PathBuf,
-    /// What becomes the package's folder.
+    /// The folder that becomes the package's.
     pub(super) tree: PathBuf,
     programs: PathBuf,
     allow_root: bool,
@@ -107,7 +107,7 @@ impl Drop for BuildSandbox {
     }
 }
 
-/// What it said before it failed, and what it was refused.
+/// The error for a run that failed: its last words, and the connections it was refused.
 fn complaint(finished: &Finished) -> BuildError {
     let refused: String = finished.refused.iter().map(|why| format!("; it was refused: {why}")).collect();
     let said = finished.said.lines().map(str::trim).filter(|line| !line.is_empty());

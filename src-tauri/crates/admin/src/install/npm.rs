@@ -62,7 +62,7 @@ fn programs() -> Result<(std::path::PathBuf, std::path::PathBuf), BuildError> {
     Ok((find_program("node", nowhere)?, find_program("npm", nowhere)?))
 }
 
-/// What npm wrote down of the package.
+/// The package's part of npm's lockfile.
 #[derive(Deserialize)]
 struct Locked {
     version: String,

@@ -60,7 +60,7 @@ struct Installed {
     integrity: Option<String>,
 }
 
-/// What pip says that it installed for the package itself.
+/// The package itself, by pip's report of the installation.
 fn installed(report: &Path) -> Result<Installed, BuildError> {
     #[derive(Deserialize)]
     struct Report {

@@ -1,4 +1,4 @@
-//! The place where packages come from: what npm and pip say that this person has configured. No host is named here.
+//! The registries that this person has configured for npm and pip. No host is named here.
 //!
 //! - npm and pip themselves are asked, outside of any sandbox, with the person's configuration; they are the person's programs.
 //! - Whoever is configured counts as spelled out, so a registry in a private network, or on this machine, is reached.
@@ -22,10 +22,10 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Variables of ours that say whom to trust.
 const TRUST: [&str; 4] = ["NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE"];
 
-/// The place where one package manager gets its packages.
+/// The source from which one package manager gets its packages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Source {
-    /// What it may reach.
+    /// The hosts that it may reach.
     pub(super) rules: HostRules,
     /// The part of its configuration that goes along, as it wants it: lines of an `npmrc`, or variables.
     pub(super) settings: BTreeMap<String, String>,
@@ -63,7 +63,7 @@ told['file_hosts'] = [PyPI.file_storage_domain] if told['index_url'] == PyPI.sim
 print(json.dumps(told))
 ";
 
-/// What pip tells.
+/// The part of pip's configuration that is used.
 #[derive(Deserialize)]
 struct Pip {
     index_url: Option<String>,
@@ -118,7 +118,7 @@ fn npm_settings(all: &Map<String, Value>) -> (Vec<String>, BTreeMap<String, Stri
     (urls, settings)
 }
 
-/// What may be reached: the hosts of these addresses, and where they are if that is not public.
+/// The rules that let these addresses be reached: their hosts, and where they are if that is not public.
 async fn rules(urls: &[String]) -> Result<HostRules, BuildError> {
     let mut allowed = Vec::new();
     for text in urls {
@@ -155,7 +155,7 @@ fn spelled_out(address: IpAddr) -> Option<String> {
     }
 }
 
-/// What whoever is installing trusts, beside the configuration of the package manager.
+/// The variables that say whom the installing person trusts, beside the configuration of the package manager.
 pub(super) fn trust() -> impl Iterator<Item = (String, String)> {
     TRUST.iter().filter_map(|name| Some(((*name).to_owned(), std::env::var(name).ok()?)))
 }

@@ -27,27 +27,27 @@ const KEPT: usize = 4000;
 /// The time that the end of a sandbox may take.
 const END: Duration = Duration::from_secs(10);
 
-/// What is run.
+/// A program to run.
 pub(super) struct Job<'a> {
     /// The program, as a whole path, and its arguments.
     pub(super) argv: Vec<String>,
     /// Its whole environment.
     pub(super) env: BTreeMap<String, String>,
-    /// The place where it starts.
+    /// The directory it starts in.
     pub(super) cwd: &'a Path,
-    /// What it may reach.
+    /// The hosts that it may reach.
     pub(super) rules: &'a HostRules,
     /// The time that it may take.
     pub(super) patience: Duration,
 }
 
-/// The place where it is run.
+/// The sandbox for a run.
 pub(super) struct Stage<'a> {
     /// The directory that has `ironcurtain-sandbox`.
     pub(super) programs: &'a Path,
-    /// True if a sandbox may be made by uid 0.
+    /// A sandbox may be made by uid 0.
     pub(super) allow_root: bool,
-    /// What is around the sandbox; the session's folder is the one that may be written.
+    /// The surroundings of the sandbox; the session's folder is the one that may be written.
     pub(super) around: &'a Surroundings,
 }
 
@@ -58,7 +58,7 @@ pub(super) struct Finished {
     pub(super) status: i32,
     /// The last of what it said, both streams.
     pub(super) said: String,
-    /// What it wanted to reach and may not, each with the reason.
+    /// The connections it was refused, each with the reason.
     pub(super) refused: BTreeSet<String>,
 }
 
@@ -157,7 +157,7 @@ async fn last_words(mut stream: Input) -> String {
     String::from_utf8_lossy(&kept).into_owned()
 }
 
-/// What was refused so far.
+/// The connections refused so far.
 #[derive(Default)]
 struct Seen(Mutex<BTreeSet<String>>);
 

@@ -26,11 +26,11 @@ pub struct Update {
     pub to: String,
     /// Why the version that is there could not be compared: then every tool counts as new.
     pub not_compared: Option<InstallError>,
-    /// How their tools differ.
+    /// The differences between the tools of the two.
     pub tools: Vec<ToolChange>,
 }
 
-/// What there is to update.
+/// The outcome of looking for another version.
 pub enum Updated {
     /// Nothing: this is the newest version.
     Newest(String),
@@ -45,7 +45,7 @@ pub enum ToolChange {
     New {
         /// Its name.
         name: String,
-        /// What is said of it.
+        /// Its description by the server.
         description: String,
     },
     /// The new version does not have it.
@@ -59,9 +59,9 @@ pub enum ToolChange {
         name: String,
         /// The description before and after, when it is another.
         description: Option<(String, String)>,
-        /// Whether its arguments are others.
+        /// Its arguments changed.
         arguments: bool,
-        /// Whether its hints are others.
+        /// Its hints changed.
         hints: bool,
     },
 }
@@ -123,7 +123,7 @@ pub async fn look_for_update(
 }
 
 impl Update {
-    /// Whether the entry in `mcp-servers.json` names the version, and is changed with it.
+    /// Returns `true` if the entry in `mcp-servers.json` names the version, and is changed with it.
     #[must_use]
     pub fn changes_entry(&self) -> bool {
         self.command.requested.version.is_some()

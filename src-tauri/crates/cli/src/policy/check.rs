@@ -89,7 +89,7 @@ fn word(kind: &LintKind) -> &'static str {
     }
 }
 
-/// What the loader says of a file that it does not take: the policy, or one of those around it.
+/// The report of a file that the loader refuses: the policy, or one of those around it.
 fn refusal(file: &Path, error: &LoadError) -> Report {
     let (LoadError::Shape { message, .. }
     | LoadError::Rule { message, .. }

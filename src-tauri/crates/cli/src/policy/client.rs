@@ -7,7 +7,7 @@ use ironcurtain_policy::{Access, GrantKind, HostGrant, PathGrant};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
-/// What a client holds with one server.
+/// The standing grants that a client holds with one server.
 pub struct Held {
     /// The client's executable, else what it was called.
     client: String,
@@ -57,7 +57,7 @@ impl Held {
     }
 }
 
-/// What grants are tied to: the executable. A client that holds nothing is taken at its word.
+/// The executable, which grants are tied to. A client that holds nothing is taken at its word.
 fn key_of(client: &str, all: &[StandingGrant]) -> anyhow::Result<String> {
     let subjects = || all.iter().map(|grant| &grant.subject);
     if subjects().any(|subject| subject.client == client) {

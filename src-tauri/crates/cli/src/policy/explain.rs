@@ -77,7 +77,7 @@ fn step_in_words(text: &mut Sheet, step: &ExplanationStep) {
     text.line(format_args!("    {}: {}", word(decision_of(step)), settled_in_words(step)));
 }
 
-/// What a step comes to: a gate asks about what no rule denies.
+/// The decision of a step: a gate asks about what no rule denies.
 fn decision_of(step: &ExplanationStep) -> Decision {
     let settled = match &step.settled_by {
         SettledBy::SessionFolder | SettledBy::Grant(_) => Decision::Allow,
@@ -88,7 +88,7 @@ fn decision_of(step: &ExplanationStep) -> Decision {
     if step.gated { settled.max(Decision::Escalate) } else { settled }
 }
 
-/// True if the gate is what a step comes to its decision by.
+/// Returns `true` if a step comes to its decision by the gate.
 fn is_by_gate(step: &ExplanationStep) -> bool {
     let by_rule = matches!(&step.settled_by, SettledBy::Rule { then, .. } if *then != Decision::Allow);
     step.gated && !by_rule
@@ -182,7 +182,7 @@ fn json(server: &str, tool: &str, judged: &JudgedCall) -> Value {
     })
 }
 
-/// What a person would be asked about.
+/// The values that a person would be asked about.
 fn asked(verdict: &Verdict) -> Vec<Value> {
     let Verdict::Escalate(escalation) = verdict else { return Vec::new() };
     let asked = escalation.values.iter().map(|asked| {

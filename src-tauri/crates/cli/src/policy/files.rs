@@ -25,7 +25,7 @@ pub struct World {
 pub struct JudgedCall {
     /// Each path, where it leads, and over which links.
     pub paths: FoundPaths,
-    /// The way to the verdict; a denial when the call was not even understood.
+    /// The explanation of the verdict; a denial when the call was not even understood.
     pub outcome: Result<Explanation, Denial>,
 }
 

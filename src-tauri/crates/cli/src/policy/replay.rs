@@ -32,7 +32,7 @@ struct Alike<'a> {
     now: (Decision, &'a str),
 }
 
-/// What became of the calls.
+/// The calls, sorted by how their decision changes.
 #[derive(Default)]
 struct Sorted<'a> {
     looser: Groups<'a>,

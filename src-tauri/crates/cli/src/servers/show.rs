@@ -1,4 +1,4 @@
-//! What is proposed for a server, for people and for programs.
+//! The annotations proposed for a server, for people and for programs.
 
 use crate::sheet::{Sheet, counted};
 use ironcurtain_admin::annotate::{AnnotationChange, AnnotationChanges, AnnotationsFile, Draft, DraftTool};
@@ -8,7 +8,7 @@ use ironcurtain_daemon::{AutostartSettings, GitConfigSettings, Sandbox, Server, 
 use ironcurtain_policy_tools::propose::{Confidence, Proposal, ProposedArgument};
 use serde_json::{Value, json};
 
-/// How much of a reason is shown.
+/// The longest reason shown, in characters.
 const REASON: usize = 160;
 
 /// For people: tool by tool, what is unsure marked, and what is to change.
@@ -139,7 +139,7 @@ pub fn list(servers: &Servers, annotated: &AnnotationsFile, packages: &Packages)
     out
 }
 
-/// How a server is contained, with what is not the strictest or the usual.
+/// The containment of a server, with what is not the strictest or the usual.
 fn contained(server: &Server, annotated: &AnnotationsFile) -> String {
     let Sandbox::Sandboxed(settings) = &server.sandbox else { return "NO SANDBOX".to_owned() };
     let strict = match settings.autostart {

@@ -6,7 +6,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::process::Output;
 
-/// What a command tells programs when it does not work, and that it tells people the same.
+/// The error that a command tells programs, checked to be the one that it tells people.
 fn error(output: &Output) -> Value {
     let told: Value = serde_json::from_slice(&output.stdout).unwrap();
     let text = String::from_utf8(output.stderr.clone()).unwrap();

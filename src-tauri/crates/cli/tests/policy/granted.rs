@@ -1,4 +1,4 @@
-//! What a client holds by standing grants, in an explanation.
+//! Standing grants of a client in an explanation.
 
 use crate::home::Home;
 use rusqlite::{Connection, params};

@@ -69,7 +69,7 @@ impl Home {
         }
     }
 
-    /// What `status` prints.
+    /// The output of `status`.
     pub(crate) fn status(&self) -> String {
         String::from_utf8(self.ironcurtain().arg("status").output().unwrap().stdout).unwrap()
     }
@@ -115,7 +115,7 @@ impl Drop for Running<'_> {
     }
 }
 
-/// True if it went well, and all that was printed.
+/// The command's success, and all that it printed.
 pub(crate) fn said(output: &Output) -> (bool, String) {
     let text = [&output.stdout[..], &output.stderr[..]].concat();
     (output.status.success(), String::from_utf8(text).unwrap())

@@ -1,4 +1,4 @@
-//! What is printed cannot deceive: nothing that comes from elsewhere steers the terminal or begins a line.
+//! Printed text cannot deceive: nothing that comes from elsewhere steers the terminal or begins a line.
 
 use crate::home::{Home, docs, said};
 use crate::record::{self, call};
@@ -10,7 +10,7 @@ const SHOWN: &str = "x\\u{1b}[31m\\u{a}FORGED\\u{202e}\\u{9b}y";
 /// As problems are told: they may quote several lines.
 const QUOTED: &str = "x\\u{1b}[31m\n  | FORGED\\u{202e}\\u{9b}y";
 
-/// What a command printed in all, held against what must not be in it.
+/// The whole output of a command, checked to be safe.
 fn shown(home: &Home, arguments: &[&str]) -> String {
     let (_, text) = said(&home.ironcurtain().args(arguments).output().unwrap());
     assert!(text.contains(SHOWN) || text.contains(QUOTED), "{arguments:?}: {text:?}");

@@ -52,7 +52,7 @@ fn the_trusted_process_names_the_place_of_every_mistake() {
     home.start().stop();
 }
 
-/// What a trusted process says that does not start.
+/// The words of a trusted process that does not start.
 fn refusal(home: &Home) -> String {
     let (started, told) = said(&home.ironcurtain().args(["daemon", "--allow-root"]).output().unwrap());
     assert!(!started, "{told}");

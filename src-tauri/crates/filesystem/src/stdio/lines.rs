@@ -14,7 +14,7 @@ pub(super) struct Lines<R> {
     limit: usize,
 }
 
-/// What came next.
+/// The next piece of the input.
 #[derive(Debug, PartialEq)]
 pub(super) enum Line<'a> {
     /// A line, without its end.

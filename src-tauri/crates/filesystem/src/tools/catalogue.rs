@@ -1,4 +1,4 @@
-//! What `tools/list` tells.
+//! The tools that `tools/list` tells of.
 //!
 //! - Names, arguments, schemas and hints are the reference server's; the descriptions are ours.
 
@@ -166,7 +166,7 @@ fn writing() -> Vec<Tool> {
     ]
 }
 
-/// What a tool does to the disk, told to clients as hints.
+/// The effect of a tool on the disk, told to clients as hints.
 enum Effect {
     Reads,
     Adds,

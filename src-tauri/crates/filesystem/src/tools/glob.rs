@@ -37,7 +37,7 @@ impl Glob {
         Self { negated: negations % 2 == 1, alternatives }
     }
 
-    /// True if a relative path matches.
+    /// Returns `true` if a relative path matches.
     pub(super) fn matches(&self, path: &Names) -> bool {
         self.alternatives.iter().any(|parts| matches(parts, &path.0)) != self.negated
     }

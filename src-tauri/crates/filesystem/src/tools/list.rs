@@ -14,9 +14,9 @@ pub(super) struct Entry {
     pub(super) name: String,
     /// The name as it is.
     pub(super) file_name: std::ffi::OsString,
-    /// True if it is a directory; a link to one is not.
+    /// It is a directory; a link to one is not.
     pub(super) is_directory: bool,
-    /// True if it is a link.
+    /// It is a link.
     pub(super) is_link: bool,
 }
 

@@ -121,7 +121,7 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// What cannot be read is passed over; what ends the search ends it.
+    /// Goes on below an entry. A directory that cannot be read is passed over; an error that ends the search ends it.
     fn descend(
         &mut self,
         directory: &Dir,

@@ -299,7 +299,7 @@ fn what_is_different_is_so_for_a_reason() {
 
 /// Calls that our server answers otherwise, why, and how.
 ///
-/// What no single call shows, and other tests do:
+/// Further differences, which no single call shows, and other tests do:
 /// - an empty list of roots allows nothing; the reference keeps the directories it had (`roots`);
 /// - a call waits for a change of roots that was announced before it (`roots`);
 /// - an edited file keeps its CR LF line ends; the reference makes them all LF (`files`);

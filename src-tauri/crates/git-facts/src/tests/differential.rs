@@ -127,7 +127,7 @@ impl Dice {
         text
     }
 
-    /// What changes where git goes.
+    /// A setting that changes where git goes.
     fn turn(&mut self) -> String {
         match self.roll(10) {
             0 => self.remote(),

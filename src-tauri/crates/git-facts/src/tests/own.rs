@@ -1,4 +1,4 @@
-//! What only a process of its own shows: the variables that say where git and its configuration are.
+//! Tests that need a process of their own: the variables that say where git and its configuration are.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! What an agent may write into a repository, beside the same repository without it. Each part leads git elsewhere.
+//! Parts that an agent may write into a repository, beside the same repository without them. Each leads git elsewhere.
 
 use super::*;
 
@@ -18,7 +18,7 @@ pub(super) struct Part {
     pub(super) folder: &'static str,
     pub(super) way: Way,
     pub(super) raw: Option<&'static str>,
-    /// What is said without it, and with it: addresses, or why they are not known.
+    /// The answer without it, and with it: addresses, or why they are not known.
     pub(super) before: &'static str,
     pub(super) after: &'static str,
 }

@@ -35,7 +35,7 @@ impl<'a> Wire<'a> {
         Self { person }
     }
 
-    /// The place that git goes to with these arguments in a folder, or nothing for one on this machine.
+    /// The hosts that git goes to with these arguments in a folder; nothing for a place on this machine.
     pub(super) fn goes_to(&self, folder: &str, arguments: &[&str]) -> Vec<Option<String>> {
         let log = self.person.path("wire/log");
         let _ = std::fs::remove_file(log.as_path());
@@ -52,7 +52,7 @@ impl<'a> Wire<'a> {
     }
 }
 
-/// The place that an address leads to.
+/// The domain that an address leads to.
 pub(super) fn place(address: &str) -> Option<String> {
     Destination::parse(Role::GitRemoteUrl, address).domain().map(str::to_owned)
 }

@@ -1,4 +1,4 @@
-//! What no other tool looks at: headers, lengths, words that must not stay, and names of places that are nobody's
+//! Checks that no other tool makes: headers, lengths, words that must not stay, and names of places that are nobody's
 //! business.
 
 use crate::{parts, process, terminal};
@@ -43,7 +43,7 @@ pub(crate) fn check() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What is wrong with one file.
+/// The problems of one file.
 fn look(file: &str, text: &str) -> Vec<String> {
     let mut problems = Vec::new();
     if file.ends_with(".rs") {
@@ -68,7 +68,7 @@ fn look(file: &str, text: &str) -> Vec<String> {
     problems
 }
 
-/// True if the word stands there on its own, not inside a longer one.
+/// Returns `true` if the word stands there on its own, not inside a longer one.
 fn has_word(text: &str, word: &str) -> bool {
     text.match_indices(word).any(|(at, _)| {
         let before = text.get(..at).and_then(|t| t.chars().next_back());

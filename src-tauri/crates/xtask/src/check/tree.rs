@@ -129,7 +129,7 @@ impl Tree {
 
     /// The modules that a module names something of, and in which line.
     ///
-    /// What a module only passes on (`pub use child::Thing`) it does not import: whoever names it there means the module
+    /// Not those that it only passes on (`pub use child::Thing`): whoever names such a thing there means the module
     /// that defines it.
     fn named_in(&self, path: &[String], module: &Module) -> BTreeSet<(ModulePath, usize)> {
         let mut named = BTreeSet::new();
@@ -171,7 +171,7 @@ impl Tree {
         }
     }
 
-    /// What `segments` are, seen from the module `at`.
+    /// The definition of `segments`, seen from the module `at`.
     fn below(&self, at: ModulePath, segments: &[String], asked: &mut Vec<ModulePath>) -> Option<Target> {
         let module = self.modules.get(&at)?;
         let Some((first, rest)) = segments.split_first() else {
@@ -202,7 +202,7 @@ impl Tree {
         Some(Target { module: at, whole: false })
     }
 
-    /// What a `use` of the module `at` has named so.
+    /// The definition of what a `use` of the module `at` has named so.
     fn imported(
         &self,
         at: &[String],

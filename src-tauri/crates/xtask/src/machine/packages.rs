@@ -1,6 +1,6 @@
 //! The one list of system packages.
 
-/// What something is wanted for.
+/// The purpose of a package.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
     /// Compiling anything.
@@ -24,11 +24,11 @@ pub(crate) struct Package {
     pub(crate) dnf: Option<&'static str>,
     /// Arch, where the name is known.
     pub(crate) pacman: Option<&'static str>,
-    /// What shows that it is there without asking a package manager.
+    /// Evidence that it is there, without asking a package manager.
     pub(crate) proof: Proof,
 }
 
-/// What shows that a package is there.
+/// Evidence that a package is there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Proof {
     /// A program on the path.
@@ -39,7 +39,7 @@ pub(crate) enum Proof {
     Apt,
 }
 
-/// What these purposes need, in order.
+/// The packages that these purposes need, in order.
 pub(crate) fn wanted(purposes: &[Purpose]) -> impl Iterator<Item = &'static Package> {
     let wanted = |purpose: &Purpose| purposes.contains(purpose);
     LIST.iter().filter(move |(purpose, _)| wanted(purpose)).map(|(_, package)| package)

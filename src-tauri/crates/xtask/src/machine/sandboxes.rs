@@ -1,4 +1,4 @@
-//! True if this machine lets bubblewrap make sandboxes.
+//! A check that this machine lets bubblewrap make sandboxes.
 
 use anyhow::{Context, bail};
 use std::process::Command;

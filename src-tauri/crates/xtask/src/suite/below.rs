@@ -18,7 +18,7 @@ const TMP: &str = "/tmp";
 /// The collections of tests that start sandboxes.
 const TESTS: [&str; 3] = ["sandbox", "escape", "system"];
 
-/// True if the checkout is there in any case.
+/// Returns `true` if the checkout is there in any case.
 pub(crate) fn is_here() -> bool {
     parts::root().canonicalize().is_ok_and(|root| root.starts_with(TMP))
 }

@@ -1,4 +1,4 @@
-//! The way in which one list of lines becomes another with the fewest changes.
+//! The fewest changes that turn one list of lines into another.
 //!
 //! - Myers' greedy search. Of several shortest ways it takes the one that the reference takes.
 //! - Bounded: after [`CHANGE_LIMIT`] changed lines a search that gives up in time takes over, whose
@@ -12,7 +12,7 @@ use similar::{Algorithm, DiffOp, capture_diff_slices_deadline};
 const CHANGE_LIMIT: i64 = 1000;
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// What happens to a line.
+/// The kind of change to a line.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Kind {
     Same,
@@ -227,7 +227,7 @@ mod tests {
         assert_eq!(way, [Kind::Same, Kind::Removed, Kind::Added, Kind::Same].map(change));
     }
 
-    /// What the changes make of `old`, taking added lines from `new`.
+    /// The lines that the changes make of `old`, taking added lines from `new`.
     fn applied<'a>(changes: &[Change], old: &[&'a str], new: &[&'a str]) -> Vec<&'a str> {
         let (mut old_at, mut new_at) = (0, 0);
         let mut result = Vec::new();

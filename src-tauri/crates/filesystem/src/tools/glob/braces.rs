@@ -36,7 +36,7 @@ fn expand_slice(pattern: &[char], depth: usize) -> Vec<String> {
     results
 }
 
-/// What the braces stand for, after the opening one, and what follows the closing one.
+/// The alternatives of a brace set, read from behind its opening brace, and the rest behind the closing one.
 fn set(inside: &[char], depth: usize) -> Option<(Vec<String>, &[char])> {
     let (parts, after) = split(inside)?;
     let deeper = depth.saturating_add(1);

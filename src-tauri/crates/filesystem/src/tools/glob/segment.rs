@@ -11,7 +11,7 @@ const DEPTH_LIMIT: usize = 8;
 /// The most steps that one match may take.
 const STEP_LIMIT: usize = 20_000;
 
-/// True if a character belongs to a named set, as `[:digit:]`.
+/// Returns `true` if a character belongs to a named set, as `[:digit:]`.
 type Set = fn(char) -> bool;
 
 /// A pattern for one name.

@@ -45,7 +45,7 @@ pub(super) fn across(
 
 struct Copy<'a> {
     call: &'a Call<'a>,
-    /// True if the destination is of our making.
+    /// The destination is of our making.
     made: bool,
 }
 

@@ -25,7 +25,7 @@ pub(crate) enum Kind {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Declared {
     pub(super) name: String,
-    /// What it consists of, where it stands in the same file.
+    /// Its words, where it stands in the same file.
     pub(super) words: Option<Vec<Word>>,
 }
 
@@ -153,7 +153,7 @@ pub(super) fn public_types(words: &[Word]) -> Vec<&str> {
     types
 }
 
-/// The place where the bracket that opens at `at` closes.
+/// The index at which the bracket that opens at `at` closes.
 pub(super) fn closing(words: &[Word], at: usize) -> Option<usize> {
     let mut depth = 0_usize;
     for (index, word) in words.iter().enumerate().skip(at) {
