@@ -171,7 +171,7 @@ fn print(rows: &[Row], calls: usize) {
     }
 }
 
-/// What a hundred times the rules cost calls that name a server and a tool.
+/// The cost of a hundred times the rules for calls that name a server and a tool.
 fn growth(rows: &[Row]) -> Option<String> {
     let of = |count: &str| rows.iter().find(|row| row.figure == Figure::Judge && row.world.ends_with(count));
     let (few, many) = (of("(10 rules)")?.took, of("(1000 rules)")?.took);

@@ -1,4 +1,4 @@
-//! What the arguments of each known tool mean.
+//! The meaning of the arguments of each known tool.
 //!
 //! - A tool that is not annotated is not known, and is denied.
 //! - Conditional roles: the first condition that holds decides; comparing is strict (`"true"` is not `true`), a
@@ -28,18 +28,18 @@ pub(crate) struct AnnotatedTool {
     pub(crate) annotation: ToolAnnotation,
 }
 
-/// What one tool's arguments mean.
+/// The meaning of one tool's arguments.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ToolAnnotation {
     /// Roles of each argument, in the order of the file.
     pub arguments: Vec<(Arc<str>, ArgumentRoles)>,
     /// The shape of the arguments as the server declares it, where it is known.
     pub input_schema: Option<Value>,
-    /// Whether a folder given to the tool stands for all that is in it: what the file says, else what its name says.
+    /// A folder given to the tool stands for all that is in it: by the word of the file, else by the tool's name.
     pub descends: bool,
     /// The arguments that say so of a call, where they are given and not false, by their names.
     pub(crate) deep: Vec<Arc<str>>,
-    /// What a call may give for them.
+    /// The values that a call may give for them.
     pub(crate) accepted: AcceptedArguments,
 }
 
@@ -57,13 +57,13 @@ pub struct ArgumentRoles {
 pub struct ConditionalRoles {
     /// The argument that is looked at.
     pub argument: String,
-    /// What it must be.
+    /// The condition that its value must meet.
     pub condition: ArgumentCondition,
     /// The roles then.
     pub roles: Roles,
 }
 
-/// What an argument must be for a guard to hold.
+/// The condition that an argument must meet for a guard to hold.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ArgumentCondition {
     /// Exactly this value.
@@ -83,13 +83,13 @@ pub enum ArgumentCondition {
 }
 
 impl Annotations {
-    /// What is known of a tool.
+    /// The annotation of a tool, if it is known.
     #[must_use]
     pub fn get(&self, server: &str, tool: &str) -> Option<&ToolAnnotation> {
         self.known(server, tool).map(|known| &known.annotation)
     }
 
-    /// What is known of a tool, with the names it is known by.
+    /// The annotation of a tool, with the names it is known by.
     pub(crate) fn known(&self, server: &str, tool: &str) -> Option<&Arc<AnnotatedTool>> {
         self.servers.get(server)?.get(tool)
     }
@@ -106,7 +106,7 @@ impl Annotations {
 }
 
 impl ToolAnnotation {
-    /// Whether a call may give an argument of this name.
+    /// Returns `true` if a call may give an argument of this name.
     #[must_use]
     pub fn accepts(&self, argument: &str) -> bool {
         self.accepted.knows(argument)
@@ -130,7 +130,7 @@ impl ArgumentRoles {
 }
 
 impl ConditionalRoles {
-    /// Whether it holds for a call with these arguments.
+    /// Returns `true` if it holds for a call with these arguments.
     #[must_use]
     pub fn holds(&self, arguments: &Map<String, Value>) -> bool {
         let value = arguments.get(&self.argument).unwrap_or(&Value::Null);
@@ -146,7 +146,7 @@ impl ConditionalRoles {
     }
 }
 
-/// Whether two values are the same text, number or truth value. Anything else is never the same.
+/// Returns `true` if two values are the same text, number or truth value. Anything else is never the same.
 fn is_same(value: &Value, wanted: &Value) -> bool {
     match (value, wanted) {
         (Value::String(value), Value::String(wanted)) => value == wanted,
@@ -164,7 +164,7 @@ fn is_same(value: &Value, wanted: &Value) -> bool {
     }
 }
 
-/// Whether a value is given, and not null, false, zero or empty text.
+/// Returns `true` if a value is given, and not null, false, zero or empty text.
 pub(crate) fn is_truthy(value: &Value) -> bool {
     match value {
         Value::Null => false,

@@ -8,10 +8,10 @@ use serde_json::{Map, Value as Json};
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// What the caller found out about one planned value.
+/// A fact that the caller found out about one planned value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fact {
-    /// The place where a path leads. The only fact a path takes.
+    /// The place that a path leads to. The only fact a path takes.
     Path(CanonicalPath),
     /// Every address a git remote stands for, by the word of git; none when git knows none.
     Remotes(Vec<String>),
@@ -39,9 +39,9 @@ pub struct ResolvedCall {
 pub struct ResolvedValue {
     /// The argument that it came in.
     argument: Arc<str>,
-    /// What it means.
+    /// The roles of the argument.
     pub roles: RoleSet,
-    /// What it is.
+    /// The value in canonical form.
     pub value: Resource,
 }
 
@@ -107,7 +107,7 @@ impl ResolvedCall {
         Arc::clone(&self.arguments)
     }
 
-    /// True if the call itself gives an argument, with something in it.
+    /// Returns `true` if the call itself gives an argument that is not empty.
     pub(crate) fn gives(&self, argument: &str) -> bool {
         match self.arguments.get(argument) {
             None | Some(Json::Null) => false,
@@ -122,7 +122,7 @@ impl ResolvedCall {
         &self.judged
     }
 
-    /// True if a folder given to the tool stands for all that is in it.
+    /// Returns `true` if a folder given to the tool stands for all that is in it.
     pub(crate) fn descends(&self) -> bool {
         let annotation = &self.tool.annotation;
         annotation.descends
@@ -186,8 +186,8 @@ impl ResolvedCall {
         Ok(())
     }
 
-    /// What a remote stands for. A name that git does not know is taken for an address: no pattern covers it. A default
-    /// that git does not know is an address, too, which nobody knows.
+    /// Gives the addresses of a remote. A name that git does not know is taken for an address: no pattern covers it. A
+    /// default that git does not know is an address, too, which nobody knows.
     fn give_remotes(&mut self, planned: &PlannedValue<'_>, urls: &[String]) {
         if urls.is_empty() {
             return match planned.raw {

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// What a rule decides, the strictest last.
+/// The decision of a rule, the strictest last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Decision {
     /// The call may happen.
@@ -84,7 +84,7 @@ pub(crate) const DOMAIN_GATE: &str = "structural-domain-escalate";
 /// The name of the answer that allows what a grant covers.
 pub(crate) const GRANT: &str = "grant";
 
-/// True if a name is one that verdicts give to what no rule decides.
+/// Returns `true` if a name is reserved for verdicts that no rule decides.
 pub(crate) fn is_our_own(name: &str) -> bool {
     name.starts_with("structural-") || [GRANT, DeniedBy::NoRule.name()].contains(&name)
 }

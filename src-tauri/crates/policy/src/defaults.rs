@@ -1,4 +1,4 @@
-//! What ships: the policy, and the annotations of the filesystem server.
+//! The files that ship: the policy, and the annotations of the filesystem server.
 
 /// The default compiled policy: the session sandbox is free, everything else asks.
 pub const POLICY_JSON: &str = include_str!("../defaults/compiled-policy.json");

@@ -20,7 +20,7 @@ use host::{CleanHost, HostKind};
 use std::collections::BTreeMap;
 use url::Url;
 
-/// The place where a value of a URL role leads.
+/// The place that a value of a URL role leads to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Destination {
     text: String,
@@ -28,7 +28,7 @@ pub struct Destination {
     port: Option<u16>,
 }
 
-/// The place where ssh is served.
+/// The port of ssh.
 const SSH: u16 = 22;
 
 /// A host, or a repository on one.
@@ -46,7 +46,7 @@ pub struct AllowedHosts {
     servers: BTreeMap<String, Gate>,
 }
 
-/// What one server may reach.
+/// The hosts and the single ports that one server may reach.
 #[derive(Debug, Clone, PartialEq, Default)]
 struct Gate {
     hosts: HostPatterns,
@@ -164,7 +164,7 @@ impl Site {
         Self { domain, host, kind }
     }
 
-    /// True if the host is a name, so that others may be below it.
+    /// Returns `true` if the host is a name, so that others may be below it.
     fn has_name(&self) -> bool {
         matches!(self.kind, HostKind::Public | HostKind::Local)
     }
@@ -182,15 +182,14 @@ impl AllowedHosts {
         Self { servers: servers.collect() }
     }
 
-    /// True if a server may reach a place without a question.
+    /// Returns `true` if a server may reach a place without a question.
     #[must_use]
     pub fn admits(&self, server: &str, destination: &Destination) -> bool {
         self.servers.get(server).is_none_or(|gate| gate.admits(destination))
     }
 
-    /// True if it is certain that an address is not meant to be open to a server: it is not for one that nobody knows,
-    /// for a
-    /// name of this machine where every host is open, nor for a foreign address that names a host which is open.
+    /// Returns `true` if it is certain that an address is not meant to be open to a server. It is not certain of one that
+    /// nobody knows, of a name of this machine where every host is open, nor of a foreign address that names an open host.
     pub(crate) fn understand(&self, server: &str, destination: &Destination) -> bool {
         let Some(gate) = self.servers.get(server) else { return true };
         let opens_all = || gate.hosts.all().contains(&HostPattern::Any);
@@ -231,10 +230,9 @@ impl Gate {
     }
 }
 
-/// True if git, the programs it starts and the parser of URLs agree where the host of a remote begins and ends. Of
-/// `ssh`
-/// and `git` git takes the escapes apart before it looks for the host, and only a slash ends it; to `curl` a backslash is
-/// no slash.
+/// Returns `true` if git, the programs it starts and the parser of URLs agree where the host of a remote begins and ends. For
+/// `ssh` and `git` git takes the escapes apart before it looks for the host, and only a slash ends it; to `curl` a backslash
+/// is no slash.
 fn is_plain(remote: &str, is_web: bool) -> bool {
     let rest = remote.split_once("://").map_or("", |(_, rest)| rest);
     let ends: &[char] = if is_web { &['/', '?', '#'] } else { &['/'] };

@@ -11,7 +11,7 @@ pub enum LoadError {
     Shape {
         /// The file and the line.
         place: Box<SourceLocation>,
-        /// What is wrong; with the column when it is not JSON.
+        /// The error; with the column when it is not JSON.
         message: String,
     },
     /// A rule is wrong.
@@ -23,7 +23,7 @@ pub enum LoadError {
         rule: String,
         /// The field, dotted.
         field: String,
-        /// What is wrong.
+        /// The error.
         message: String,
     },
     /// An annotation is wrong.
@@ -37,7 +37,7 @@ pub enum LoadError {
         tool: String,
         /// The field, dotted.
         field: String,
-        /// What is wrong.
+        /// The error.
         message: String,
     },
     /// A dynamic list is wrong.
@@ -49,7 +49,7 @@ pub enum LoadError {
         list: String,
         /// The field.
         field: String,
-        /// What is wrong.
+        /// The error.
         message: String,
     },
 }

@@ -11,11 +11,11 @@ use ironcurtain_paths::CanonicalPath;
 pub struct PathGrant {
     /// Names the grant in permits and in the audit log.
     pub id: String,
-    /// What it is for.
+    /// The path that it is for.
     pub path: CanonicalPath,
     /// The extent to which it reaches.
     pub kind: GrantKind,
-    /// What may be done there.
+    /// The actions that it permits there.
     pub access: AccessSet,
 }
 
@@ -68,7 +68,7 @@ impl AccessSet {
         self
     }
 
-    /// True if that access is in it.
+    /// Returns `true` if the set has this access.
     #[must_use]
     pub fn has(self, access: Access) -> bool {
         match access {
@@ -80,7 +80,7 @@ impl AccessSet {
 }
 
 impl HostGrant {
-    /// True if it opens where a value leads.
+    /// Returns `true` if it opens the host and the port of a destination.
     #[must_use]
     pub fn covers(&self, destination: &Destination) -> bool {
         destination.host_and_port() == Some((&self.host, self.port))
@@ -88,7 +88,7 @@ impl HostGrant {
 }
 
 impl PathGrant {
-    /// True if it covers what `role` does to `path`.
+    /// Returns `true` if it covers what `role` does to `path`.
     #[must_use]
     pub fn covers(&self, role: Role, path: &CanonicalPath) -> bool {
         role.access().is_some_and(|access| self.access.has(access)) && self.reaches(path)

@@ -26,7 +26,7 @@ impl JsonLocation<'_> {
         }
     }
 
-    /// What stands there, or what would hold it when there is nothing.
+    /// The value that stands there, or the innermost one around it when there is none.
     pub(crate) fn find(self, root: &RawValue) -> &RawValue {
         match self {
             Self::Whole => root,

@@ -26,7 +26,7 @@ use ironcurtain_paths::protected::KnownPath;
 use std::cell::OnceCell;
 use value::JudgedValue;
 
-/// What the judge knows besides the policy. All of it belongs to the caller and to this moment.
+/// All that the judge knows besides the policy. It belongs to the caller and to this moment.
 #[derive(Debug, Clone, Copy)]
 pub struct Context<'a> {
     /// The session sandbox directory, if there is one.
@@ -41,7 +41,7 @@ pub struct Context<'a> {
     pub grants: &'a [PathGrant],
     /// Live grants of hosts for this client and this server.
     pub hosts: &'a [HostGrant],
-    /// What a person said yes to for this very call.
+    /// The approvals that a person gave for this very call.
     pub approved: &'a [PendingApproval],
 }
 
@@ -140,7 +140,7 @@ impl<'a> Judging<'a> {
         }
     }
 
-    /// True if every value of a role is in the session sandbox or granted.
+    /// Returns `true` if every value of a role is in the session sandbox or granted.
     fn is_open(&self, role: Role) -> bool {
         self.call.values(role).all(|given| {
             self.is_in_sandbox(given) || self.grant_for(&ValueInRole { role, given: Some(given) }).is_some()
@@ -178,9 +178,9 @@ impl<'a> Judging<'a> {
         writes.then(|| self.context.protected.starts(path, brings_folder()))?
     }
 
-    /// True if the gate asks about an address, whatever the rules say. One that the call does not give, since git knows
-    /// it, is nobody's wish, and of one that nobody understands nobody could say what it opens: without a rule that
-    /// covers it there is nothing to ask.
+    /// Returns `true` if the gate asks about an address, whatever the rules say. Without a rule that covers it, it does not ask
+    /// about one that git knows and the call does not give, since nobody wished for it, nor about one that nobody
+    /// understands, since nobody could say what it opens.
     fn is_outside_hosts(&self, value: &ValueInRole<'_>, rule: Option<&Rule>) -> bool {
         let Some(given @ ResolvedValue { value: Resource::Url(destination), .. }) = value.given else {
             return false;
@@ -193,7 +193,7 @@ impl<'a> Judging<'a> {
         asks && !admitted && !opened
     }
 
-    /// True if a value is an address that is certainly not meant to be open.
+    /// Returns `true` if a value is an address of which it is certain that it is not meant to be open.
     fn is_understood(&self, value: &ValueInRole<'_>) -> bool {
         let Some(ResolvedValue { value: Resource::Url(destination), .. }) = value.given else { return false };
         self.context.gates.understand(self.call.server(), destination)

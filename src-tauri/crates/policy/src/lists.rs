@@ -18,12 +18,12 @@ pub struct DynamicLists {
     lists: BTreeMap<String, List>,
 }
 
-/// What is in force for a list.
+/// The values in force for a list.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 struct List {
     /// All of it.
     values: Vec<String>,
-    /// What no removal may mean.
+    /// Those that no removal may mean.
     certain: Vec<String>,
 }
 
@@ -44,13 +44,13 @@ impl DynamicLists {
         Ok(Self { lists })
     }
 
-    /// What is in force for the list of this name.
+    /// The values in force for the list of this name.
     #[must_use]
     pub fn get(&self, name: &str) -> &[String] {
         self.lists.get(name).map_or(&[], |list| &list.values)
     }
 
-    /// What is in force for the list of this name in a rule that decides so; nothing when there is no such list.
+    /// The values in force for the list of this name in a rule that decides so; nothing when there is no such list.
     pub(crate) fn find(&self, name: &str, then: Decision) -> Option<&[String]> {
         self.lists.get(name).map(|list| match then {
             Decision::Allow => list.certain.as_slice(),
@@ -73,7 +73,7 @@ pub(crate) struct StoredFile {
     lists: BTreeMap<String, Map<String, Value>>,
 }
 
-/// What else a list may have: how and when it was found. Nothing is read from it.
+/// Other fields of a list: how and when it was found. Nothing is read from them.
 const FOR_OTHERS: [&str; 2] = ["inputHash", "resolvedAt"];
 
 /// Reads a list field by field, so that an error names the field.

@@ -8,7 +8,7 @@ use ironcurtain_paths::CanonicalPath;
 pub struct OpenFolder {
     /// The folder.
     pub path: CanonicalPath,
-    /// True if everything may be done there, not just looking.
+    /// The folder may be changed, not just read.
     pub writable: bool,
     /// The rule that opens it.
     pub rule: String,
@@ -47,7 +47,7 @@ fn asks_only_for_a_folder(rule: &Rule) -> bool {
     condition.tool.is_none() && condition.domains.is_none() && condition.lists.is_none()
 }
 
-/// True if a rule could speak of something in a folder, in a role, at a server.
+/// Returns `true` if a rule could speak of something in a folder, in a role, at a server.
 fn speaks_of(rule: &Rule, server: &str, role: Role, folder: &CanonicalPath) -> bool {
     let condition = &rule.condition;
     let of_server = condition.server.as_ref().is_none_or(|servers| servers.iter().any(|s| s == server));

@@ -25,7 +25,7 @@ pub struct PlannedValue<'a> {
     pub argument: &'a Arc<str>,
     /// Its place in the argument, when that is a list.
     pub index: Option<usize>,
-    /// What it means. Never empty.
+    /// The roles of the argument. Never empty.
     pub roles: RoleSet,
     /// The value as the client wrote it; nothing for a git remote the call leaves out, for which git knows a default.
     pub raw: Option<&'a str>,
@@ -89,7 +89,7 @@ impl<'a> CallPlan<'a> {
 }
 
 impl PlannedValue<'_> {
-    /// True if it needs [`Fact::Path`](crate::Fact::Path).
+    /// Returns `true` if it needs [`Fact::Path`](crate::Fact::Path).
     #[must_use]
     pub fn is_path(&self) -> bool {
         self.roles.meets(RoleSet::PATHS)
@@ -99,7 +99,7 @@ impl PlannedValue<'_> {
         self.raw.unwrap_or_default()
     }
 
-    /// True if it may be given [`Fact::Remotes`](crate::Fact::Remotes).
+    /// Returns `true` if it may be given [`Fact::Remotes`](crate::Fact::Remotes).
     #[must_use]
     pub fn is_remote(&self) -> bool {
         self.roles.contains(Role::GitRemoteUrl)

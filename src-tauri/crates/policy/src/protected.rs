@@ -23,16 +23,16 @@ pub struct ProtectedPaths {
 pub struct ReadOnlyPath {
     /// The file or folder.
     pub path: CanonicalPath,
-    /// What it is.
+    /// The reason that no call changes it.
     pub is: ReadOnlyReason,
 }
 
-/// What a path is that no call changes.
+/// The reason that no call changes a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReadOnlyReason {
     /// The folder of our own programs, which run outside every sandbox.
     OurPrograms,
-    /// The place where an agent's client is told what to start.
+    /// A file or folder that tells an agent's client what to start.
     ClientConfiguration,
 }
 
@@ -75,7 +75,7 @@ impl ProtectedPaths {
         &self.kept
     }
 
-    /// True if showing a path as a whole would show something that is closed, or let something change that is kept.
+    /// Returns `true` if showing a whole folder would show something that is closed, or let something change that is kept.
     #[must_use]
     pub fn would_be_exposed_by(&self, path: &CanonicalPath, writable: bool) -> bool {
         let touches = |inside: &CanonicalPath| inside.contains(path) || path.contains(inside);
@@ -113,13 +113,13 @@ impl ProtectedPaths {
         &self.paths
     }
 
-    /// True if a path is protected, or lies in something that is.
+    /// Returns `true` if a path is protected, or lies in something that is.
     #[must_use]
     pub fn covers(&self, path: &CanonicalPath) -> bool {
         self.way(path).innermost.is_some()
     }
 
-    /// True if a path is closed, for a call that goes down into it or does not, in a session sandbox.
+    /// The protection that closes a path to a call, if any; `descends` says that the call goes down into it.
     pub(crate) fn closes(
         &self,
         path: &CanonicalPath,
@@ -160,7 +160,7 @@ impl ProtectedPaths {
 struct Way<'a> {
     /// The number of components the innermost protected path that holds it has.
     innermost: Option<usize>,
-    /// What stands in the tree at the path itself.
+    /// The node of the path itself, if the tree has one.
     end: Option<&'a Node>,
 }
 

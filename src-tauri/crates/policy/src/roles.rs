@@ -1,4 +1,4 @@
-//! What an argument means. The one registry of roles.
+//! The meanings of arguments. The one registry of roles.
 //!
 //! - Adding a role is one row of the table below; a row with a part missing does not compile.
 //! - The verb of a role is the one its values are shown with when a person is asked, unless the tool says a worse one.
@@ -9,7 +9,7 @@ use std::fmt;
 use std::ops::Deref;
 use std::slice;
 
-/// What kind of thing a role names, and so how its values are made canonical and judged.
+/// The kind of thing a role names, and so the way its values are made canonical and judged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Category {
     /// A file or folder: a canonical absolute path.
@@ -22,7 +22,7 @@ pub enum Category {
     Opaque,
 }
 
-/// What a call does to the path it names.
+/// An action of a call on the path it names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Access {
     /// Looks.
@@ -60,25 +60,25 @@ macro_rules! roles {
                 match self { $(Self::$role => $name,)+ }
             }
 
-            /// What it means, for people.
+            /// Its meaning, for people.
             #[must_use]
             pub fn description(self) -> &'static str {
                 match self { $(Self::$role => $description,)+ }
             }
 
-            /// The way in which its values are made canonical and judged.
+            /// The kind of thing it names.
             #[must_use]
             pub const fn category(self) -> Category {
                 match self { $(Self::$role => Category::$category,)+ }
             }
 
-            /// What it does to a path; nothing for roles that name no path.
+            /// The action on a path; nothing for roles that name no path.
             #[must_use]
             pub fn access(self) -> Option<Access> {
                 match self { $(Self::$role => $access,)+ }
             }
 
-            /// What is done to what it names, for people; nothing for roles that only tell more of another.
+            /// The action on the thing it names, for people; nothing for roles that only tell more of another.
             #[must_use]
             pub fn verb(self) -> Option<Verb> {
                 match self { $(Self::$role => $verb,)+ }
@@ -107,13 +107,13 @@ roles! {
 }
 
 impl Role {
-    /// True if a folder in this role always stands for all that is in it: taking a folder away takes its content.
+    /// Returns `true` if a folder in this role always stands for all that is in it: taking a folder away takes its content.
     #[must_use]
     pub fn descends(self) -> bool {
         RoleSet::DESCENDING.contains(self)
     }
 
-    /// True if it names something that is judged by itself.
+    /// Returns `true` if it names something that is judged by itself.
     #[must_use]
     pub fn is_resource(self) -> bool {
         match self.category() {
@@ -153,19 +153,19 @@ impl RoleSet {
         Self(set)
     }
 
-    /// True if a role is among them.
+    /// Returns `true` if a role is among them.
     #[must_use]
     pub fn contains(self, role: Role) -> bool {
         self.0 & Self::bit(role) != 0
     }
 
-    /// True if both have a role in common.
+    /// Returns `true` if both have a role in common.
     #[must_use]
     pub fn meets(self, other: Self) -> bool {
         self.0 & other.0 != 0
     }
 
-    /// True if there is none.
+    /// Returns `true` if there is none.
     #[must_use]
     pub fn is_empty(self) -> bool {
         self.0 == 0
@@ -181,7 +181,7 @@ impl RoleSet {
         })
     }
 
-    /// True if all of the other's are among them.
+    /// Returns `true` if all of the other's are among them.
     #[must_use]
     pub fn includes(self, other: Self) -> bool {
         self.0 & other.0 == other.0

@@ -25,13 +25,13 @@ pub struct Policy {
 /// One rule.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rule {
-    /// What it does, for people.
+    /// A description of the rule, for people.
     pub description: String,
     /// The principle it comes from, for people.
     pub principle: String,
     /// Its name, and why, as it is told to the agent and the person.
     pub(crate) reason: RuleReason,
-    /// What it decides.
+    /// The decision for calls that it covers.
     pub then: Decision,
     /// Its `if`.
     pub condition: RuleCondition,
@@ -102,7 +102,7 @@ impl Rule {
         &self.reason.reason
     }
 
-    /// True if it denies what it covers.
+    /// Returns `true` if it denies what it covers.
     #[must_use]
     pub fn denies(&self) -> bool {
         self.then == Decision::Deny

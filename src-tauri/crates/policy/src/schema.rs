@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-/// Where arguments do not fit.
+/// The argument that does not fit a schema, and why.
 #[derive(Debug, PartialEq, Eq)]
 pub struct SchemaMismatch {
     /// The argument, or nothing for all of them. An argument may have an empty name.
@@ -52,7 +52,7 @@ pub fn check(schema: &Value, arguments: &Map<String, Value>) -> Result<(), Schem
 pub struct Schema {
     /// Any when the schema names none.
     types: Option<Vec<Type>>,
-    /// Whether nothing fits: the schema `false`.
+    /// Nothing fits: the schema `false`.
     never: bool,
     /// `enum` and `const`: the value is in each of these.
     allowed: Vec<Vec<Value>>,
@@ -80,7 +80,7 @@ enum Type {
     Unknown(String),
 }
 
-/// What a field of a value may be.
+/// The values that a field may have.
 pub(crate) enum Expected<'a> {
     Anything,
     /// It may not be there.
@@ -88,7 +88,7 @@ pub(crate) enum Expected<'a> {
     This(&'a Schema),
 }
 
-/// What fields may be there beside those that are named.
+/// The fields that may be there beside those that are named.
 #[derive(Debug, Clone, PartialEq, Default)]
 enum Others {
     #[default]
@@ -136,7 +136,7 @@ impl Schema {
         if is_silent && declares { Self { others: Others::None, ..shape } } else { shape }
     }
 
-    /// What a field may be.
+    /// The values that a field may have.
     pub(crate) fn expects(&self, name: &str) -> Expected<'_> {
         match (self.properties.get(name), &self.others) {
             (Some(shape), _) => Expected::This(shape),
@@ -146,7 +146,7 @@ impl Schema {
         }
     }
 
-    /// Whether the value of a field fits it.
+    /// Checks the value of a field against its schema.
     ///
     /// # Errors
     /// The first place where it does not fit.
@@ -154,7 +154,7 @@ impl Schema {
         self.check_value(value, JsonLocation::Field(&JsonLocation::Whole, name))
     }
 
-    /// Whether what a schema says of all arguments together holds, but for the fields themselves.
+    /// Checks all that the schema says of the arguments together, but not the fields themselves.
     pub(crate) fn check_whole(&self, arguments: &Map<String, Value>) -> Result<(), SchemaMismatch> {
         if self.is_plain() {
             return Ok(());
@@ -164,7 +164,7 @@ impl Schema {
         self.check_composed(&whole, JsonLocation::Whole)
     }
 
-    /// Whether it is told by its fields alone.
+    /// Returns `true` if the schema asks nothing of an object beside its fields.
     fn is_plain(&self) -> bool {
         let takes_objects = self.types.as_ref().is_none_or(|types| types.contains(&Type::Object));
         takes_objects
@@ -221,7 +221,7 @@ impl Schema {
         Ok(())
     }
 
-    /// Whether every field is there that must be.
+    /// Checks that every required field is there.
     fn check_required(
         &self,
         fields: &Map<String, Value>,

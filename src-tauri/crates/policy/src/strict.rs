@@ -27,7 +27,7 @@ pub struct ReadError {
     pub line: Option<usize>,
     /// The way to what is wrong, dotted; empty when it is the whole.
     pub field: String,
-    /// What is wrong.
+    /// The error.
     pub message: String,
 }
 

@@ -5,7 +5,7 @@
 
 use crate::words;
 
-/// What a call does, the least harmful first.
+/// An action of a call, the least harmful first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verb {
@@ -106,7 +106,7 @@ impl Verb {
         }
     }
 
-    /// What the name of a tool says that it does: the worst, where it says several things.
+    /// The action that the name of a tool tells of: the worst, where it tells of several.
     #[must_use]
     pub fn of_tool(name: &str) -> Option<Self> {
         let words = words::of(name);
@@ -118,7 +118,7 @@ impl Verb {
         heard(&SAID).or_else(|| heard(&PERHAPS))
     }
 
-    /// True if it leaves everything as it is.
+    /// Returns `true` if it changes nothing.
     #[must_use]
     pub fn only_looks(self) -> bool {
         self <= Self::Fetch

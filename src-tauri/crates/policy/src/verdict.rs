@@ -1,4 +1,4 @@
-//! What the judge says.
+//! The verdicts of the judge.
 //!
 //! - Only the judge makes a [`Permit`]; it carries why, and which grants it rests on.
 //! - An [`Escalation`] names every value that needs a person's word: approving exactly those lets the call through.
@@ -73,13 +73,13 @@ pub struct PendingApproval {
     pub role: Option<Role>,
     /// The argument it came in; empty when the call itself is asked about.
     pub argument: Arc<str>,
-    /// What it is.
+    /// The thing that is asked about.
     pub subject: ApprovalSubject,
     /// The rule that asks.
     pub by: RuleReason,
 }
 
-/// What a person is asked about.
+/// A thing that a person is asked about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ApprovalSubject {
     /// A path.
@@ -128,13 +128,13 @@ impl Permit {
 }
 
 impl PendingApproval {
-    /// True if `approved` is a yes to this: the same thing in the same role and argument.
+    /// Returns `true` if `approved` is a yes to this: the same thing in the same role and argument.
     #[must_use]
     pub fn is_answered_by(&self, approved: &Self) -> bool {
         self.role == approved.role && self.argument == approved.argument && self.subject == approved.subject
     }
 
-    /// True if it is about what a client is told to start: that is asked about every time.
+    /// Returns `true` if it asks about a program that a client is told to start, which is asked about every time.
     #[must_use]
     pub fn is_about_a_start(&self) -> bool {
         *self.by.rule == *STARTS_PROGRAMS

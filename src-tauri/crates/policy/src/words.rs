@@ -7,7 +7,7 @@ const GLUED_STARTS: [&str; 4] = ["file", "path", "dir", "folder"];
 /// Words that only look glued.
 const WHOLE: [&str; 5] = ["profile", "xpath", "jsonpath", "direct", "direction"];
 
-/// What may follow a glued beginning.
+/// Words that may follow a glued beginning.
 const AFTER: [&str; 10] = ["name", "id", "type", "size", "path", "list", "content", "root", "key", "mode"];
 
 /// The words of a name: lower case, singular, without numbers.

@@ -1,4 +1,4 @@
-//! What a call may give for the arguments of a tool, in the order of its annotation.
+//! The values that a call may give for the arguments of a tool, in the order of its annotation.
 //!
 //! - An argument is known when it is annotated, and declared where the server declares which there are.
 
@@ -10,20 +10,20 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What each argument may be. Understood once, when it is loaded; a call that fits costs no memory.
+/// The arguments that a call may give. Read once, when the annotation is loaded; a call that fits costs no memory.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct AcceptedArguments {
     /// The place of each argument that a call may give.
     places: BTreeMap<String, usize>,
-    /// What each annotated argument may be, with its name; nothing where the server does not say.
+    /// The schema of each annotated argument, with its name; nothing where the server does not say.
     shapes: Vec<Option<(Arc<str>, Schema)>>,
     /// The arguments that must be given, and the place of each. One without a place no call may give: none fits.
     required: Vec<(Arc<str>, Option<usize>)>,
-    /// What is said of all of them together.
+    /// The schema of all of them together.
     whole: Schema,
 }
 
-/// What a call gives for each annotated argument.
+/// The values that a call gives, one for each annotated argument.
 pub(crate) type Values<'a> = Vec<Option<&'a Value>>;
 
 impl AcceptedArguments {
@@ -47,7 +47,7 @@ impl AcceptedArguments {
         Self { places, shapes, required, whole }
     }
 
-    /// Whether a call may give an argument of this name.
+    /// Returns `true` if a call may give an argument of this name.
     pub(crate) fn knows(&self, name: &str) -> bool {
         self.places.contains_key(name)
     }

@@ -46,7 +46,7 @@ const TOOL_NAME: JsonLocation<'static> = JsonLocation::Field(&JsonLocation::Whol
 const SERVER_NAME: JsonLocation<'static> = JsonLocation::Field(&JsonLocation::Whole, "serverName");
 const ARGUMENTS: JsonLocation<'static> = JsonLocation::Field(&JsonLocation::Whole, "args");
 
-/// What else a tool may have, of which nothing is read here.
+/// Another field that a tool may have. Nothing is read from it here.
 const FOR_PEOPLE: &str = "comment";
 
 /// The name of a tool, else its place in the file.
@@ -177,7 +177,7 @@ impl Reading<'_> {
     }
 }
 
-/// Whether the name of a tool says that it goes down into the folders it is given.
+/// Returns `true` if the name of a tool says that it goes down into the folders it is given.
 fn names_a_recursive_tool(tool: &str) -> bool {
     const WORDS: [&str; 12] = [
         "tree",
@@ -197,7 +197,7 @@ fn names_a_recursive_tool(tool: &str) -> bool {
     WORDS.iter().any(|word| tool.contains(word))
 }
 
-/// Whether the name of an argument says that with it a tool goes down into the folders it is given.
+/// Returns `true` if the name of an argument says that with it a tool goes down into the folders it is given.
 fn says_how_deep(argument: &str) -> bool {
     let argument = argument.to_ascii_lowercase();
     ["recurs", "depth", "descend"].iter().any(|word| argument.contains(word))

@@ -9,7 +9,7 @@ pub(super) struct CleanHost {
     pub(super) kind: HostKind,
 }
 
-/// What patterns must know of a host.
+/// The kind of a host, as far as patterns tell hosts apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum HostKind {
     /// A name that a public resolver may answer.
@@ -67,7 +67,7 @@ impl CleanHost {
     }
 }
 
-/// True if a host is an IP address, in any notation that a resolver takes or that looks like one.
+/// Returns `true` if a host is an IP address, in any notation that a resolver takes or that looks like one.
 #[must_use]
 pub fn is_ip_address(host: &str) -> bool {
     let is_number = |label: &str| !label.is_empty() && label.bytes().all(|byte| byte.is_ascii_digit());
@@ -75,7 +75,7 @@ pub fn is_ip_address(host: &str) -> bool {
     host.contains(':') || matches!(Host::parse(host), Ok(Host::Ipv4(_) | Host::Ipv6(_))) || looks_like_one()
 }
 
-/// True if a name is another one, or ends in it after a dot.
+/// Returns `true` if a name is the other one, or ends in it after a dot.
 pub(super) fn is_below(host: &str, parent: &str) -> bool {
     !parent.is_empty()
         && host

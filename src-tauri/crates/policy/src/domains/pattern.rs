@@ -1,4 +1,4 @@
-//! What one pattern covers.
+//! Patterns for places on the network, and the places that each covers.
 
 use super::host::{CleanHost, HostKind, is_below};
 use super::{Destination, Site};
@@ -52,13 +52,13 @@ impl HostPattern {
         Err(format!("`{text}` {wrong}"))
     }
 
-    /// True if it covers a place, given as `host` or `host/path`.
+    /// Returns `true` if it covers a place, given as `host` or `host/path`.
     #[must_use]
     pub fn covers(&self, domain: &str) -> bool {
         self.covers_site(&Site::new(domain))
     }
 
-    /// True if it covers all that another pattern covers.
+    /// Returns `true` if it covers all that another pattern covers.
     #[must_use]
     pub fn includes(&self, other: &Self) -> bool {
         match (self, other) {
@@ -79,13 +79,13 @@ impl HostPattern {
         }
     }
 
-    /// True if it may be meant for where a value leads, which it does not cover. Nobody knows where one without a place
+    /// Returns `true` if it may be meant for a destination that it does not cover. Nobody knows where one without a place
     /// leads.
     pub(crate) fn may_mean(&self, destination: &Destination) -> bool {
         destination.site.as_ref().is_none_or(|site| self.may_mean_site(site))
     }
 
-    /// True if it may be meant for a host given as text, which it does not cover.
+    /// Returns `true` if it may be meant for a host, given as text, that it does not cover.
     pub(crate) fn may_mean_host(&self, host: &str) -> bool {
         self.may_mean_site(&Site::new(host))
     }

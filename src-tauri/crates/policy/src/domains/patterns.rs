@@ -13,22 +13,22 @@ impl HostPatterns {
         &self.0
     }
 
-    /// True if one of them covers the place a value leads to.
+    /// Returns `true` if one of them covers a destination.
     pub(crate) fn cover(&self, destination: &Destination) -> bool {
         destination.site.as_ref().is_some_and(|site| self.cover_site(site))
     }
 
-    /// True if one of them covers a host given as text.
+    /// Returns `true` if one of them covers a host given as text.
     pub(crate) fn cover_host(&self, host: &str) -> bool {
         self.cover_site(&Site::new(host))
     }
 
-    /// True if one of them may be meant for where a value leads, which none covers.
+    /// Returns `true` if one of them may be meant for a destination that none covers.
     pub(crate) fn may_mean(&self, destination: &Destination) -> bool {
         self.0.iter().any(|pattern| pattern.may_mean(destination))
     }
 
-    /// True if one of them may be meant for a host given as text, which none covers.
+    /// Returns `true` if one of them may be meant for a host, given as text, that none covers.
     pub(crate) fn may_mean_host(&self, host: &str) -> bool {
         self.0.iter().any(|pattern| pattern.may_mean_host(host))
     }

@@ -1,4 +1,4 @@
-//! True if a rule covers one value of a call.
+//! The values of a call that a rule covers.
 //!
 //! - A condition whose role has no value never holds.
 //! - A rule whose role conditions leave out the role that is judged does not speak about it.
@@ -31,7 +31,7 @@ pub enum Mismatch {
     NotListed,
     /// It is about resources, and the tool names none.
     NoResource,
-    /// True if it is meant for the value is not known, and a stricter rule stands after it.
+    /// It may be meant for the value or not, and a stricter rule stands after it.
     InDoubt,
 }
 
@@ -63,7 +63,7 @@ pub(super) fn first<'a>(
 }
 
 impl<'a> ValueInRole<'a> {
-    /// True if a rule covers the value, and if not, why.
+    /// The certainty with which a rule covers the value, or why it does not.
     pub(super) fn cover(&self, rule: &Rule, call: &ResolvedCall) -> Result<Match, Mismatch> {
         let condition = &rule.condition;
         if !condition.speaks_about(self.role) {
@@ -100,7 +100,7 @@ impl<'a> ValueInRole<'a> {
     }
 }
 
-/// True if a rule covers a call of a tool that names no resource.
+/// The certainty with which a rule covers a call of a tool that names no resource; nothing when it does not.
 pub(super) fn cover_call(rule: &Rule, call: &ResolvedCall) -> Option<Match> {
     let condition = &rule.condition;
     let has_role = |roles: &Vec<Role>| roles.iter().any(|role| call.carried.contains(*role));
@@ -114,7 +114,7 @@ pub(super) fn cover_call(rule: &Rule, call: &ResolvedCall) -> Option<Match> {
     is_about_calls.then(|| all(condition.lists.iter().flatten().map(listed)))?
 }
 
-/// True if a rule covers one of the values of a call, or the call as a whole when it names no resource.
+/// Returns `true` if a rule covers one of the values of a call, or the call as a whole when it names no resource.
 pub(crate) fn covers_some(rule: &Rule, call: &ResolvedCall) -> bool {
     let covers = |role: &Role| {
         let is_covered = |given| ValueInRole { role: *role, given }.cover(rule, call).is_ok();
@@ -148,8 +148,8 @@ impl PossibleMatch {
         }
     }
 
-    /// True if there is a value, and a condition holds for every one. Where doubt counts, one next to others does not
-    /// hide it: it is enough that the condition holds for the value that is judged, or for any where none of them is.
+    /// The certainty with which a condition holds for every value; nothing when there is no value. Where doubt counts, other
+    /// values do not hide it: it is enough that it holds for the value that is judged, or for any where none of them is.
     fn hold_for<'a>(
         self,
         judged: Option<&'a ResolvedValue>,

@@ -23,7 +23,7 @@ pub(super) struct Evaluation<'a> {
 /// An address outside the hosts that its server may reach.
 struct Gated<'a> {
     value: JudgedValue<'a>,
-    /// True if it is certain that it is not meant to be open, so that there is something to ask about.
+    /// The address is certainly not meant to be open, so that there is something to ask about.
     is_certain: bool,
 }
 
@@ -59,7 +59,7 @@ impl<'a> Evaluation<'a> {
         }
     }
 
-    /// What is written says what a client starts. That is asked about whatever allows it.
+    /// A value says what a client starts. That is asked about whatever allows it.
     pub(super) fn starts_programs(&mut self, value: JudgedValue<'a>, known: &'static KnownPath) {
         self.starts_programs.push((value, known));
     }

@@ -18,18 +18,18 @@ pub struct Explanation {
     pub verdict: Verdict,
 }
 
-/// What became of one value.
+/// The decision about one value, and its ground.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExplanationStep {
     /// In which role; nothing when the call is judged as a whole.
     pub role: Option<Role>,
     /// The argument it came in; empty when the call gives none.
     pub argument: Arc<str>,
-    /// What is judged.
+    /// The value that is judged.
     pub subject: ApprovalSubject,
     /// The ground on which it was decided.
     pub settled_by: SettledBy,
-    /// True if it leads outside the hosts of its server, which asks besides.
+    /// The value leads outside the hosts of its server, which asks besides.
     pub gated: bool,
     /// The rules about the tool that came before and did not cover it.
     pub passed: Vec<(Arc<str>, Mismatch)>,
@@ -46,7 +46,7 @@ pub enum SettledBy {
     Rule {
         /// Its name.
         name: Arc<str>,
-        /// What it decides.
+        /// Its decision.
         then: Decision,
         /// Why.
         reason: Arc<str>,

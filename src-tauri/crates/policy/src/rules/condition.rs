@@ -61,7 +61,7 @@ pub enum ListEntry {
 }
 
 impl RuleCondition {
-    /// True if it is about values of a role: every part that names roles must name it; one of the lists is enough.
+    /// Returns `true` if it is about values of a role: every part that names roles must name it; one of the lists is enough.
     pub(crate) fn speaks_about(&self, role: Role) -> bool {
         let of_lists = |lists: &Vec<ListCondition>| {
             lists.is_empty() || lists.iter().any(|list| list.roles.contains(&role))
@@ -72,7 +72,7 @@ impl RuleCondition {
             && self.lists.as_ref().is_none_or(of_lists)
     }
 
-    /// True if it is about a tool of a server, by their names.
+    /// Returns `true` if it is about a tool of a server, by their names.
     pub(crate) fn names(&self, server: &str, tool: &str) -> bool {
         let has = |names: &Option<Vec<String>>, name: &str| {
             names.as_ref().is_none_or(|names| names.iter().any(|known| known == name))
@@ -82,7 +82,7 @@ impl RuleCondition {
 }
 
 impl ListEntry {
-    /// True if it may be meant for a value that it does not cover: one in another spelling, or one that nobody
+    /// Returns `true` if it may be meant for a value that it does not cover: one in another spelling, or one that nobody
     /// understands.
     pub(crate) fn may_mean(&self, value: &Resource) -> bool {
         match (self, value) {

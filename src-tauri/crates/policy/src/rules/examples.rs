@@ -13,9 +13,9 @@ pub(crate) struct Example {
     pub(crate) server: String,
     pub(crate) tool: String,
     pub(crate) arguments: Arc<Map<String, Value>>,
-    /// Whether the rule is to cover it.
+    /// The rule must cover the call; otherwise it must not.
     pub(crate) matches: bool,
-    /// Where in the rule it stands.
+    /// Its place in the rule, as the path of a field.
     pub(crate) field: String,
     pub(crate) line: Option<usize>,
 }

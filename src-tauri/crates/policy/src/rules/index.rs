@@ -28,7 +28,7 @@ impl OfServer {
     }
 }
 
-/// The place where a rule is, and which judged roles it speaks about.
+/// The place of a rule, and the judged roles it speaks about.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct RuleEntry {
     at: usize,

@@ -122,7 +122,7 @@ pub(crate) struct StoredFile {
     _server_name: Option<Value>,
 }
 
-/// What reading the rule needs besides.
+/// Everything besides the rule that reading it needs.
 struct Loading<'a> {
     reading: &'a Reading<'a>,
     resolve: &'a ResolveWithin<'a>,

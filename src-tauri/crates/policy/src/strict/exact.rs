@@ -27,7 +27,7 @@ pub fn exact(json: &str) -> Result<(), ReadError> {
     Ok(())
 }
 
-/// What comes after a text of which the first quote is gone.
+/// The rest after a text of which the first quote is gone.
 fn after_text(mut text: &str) -> &str {
     while let Some((before, after)) = text.split_once(['"', '\\']) {
         if text.as_bytes().get(before.len()) == Some(&b'"') {

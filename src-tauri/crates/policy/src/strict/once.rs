@@ -8,7 +8,7 @@ use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor}
 use serde_json::{Map, Number, Value};
 use std::fmt;
 
-/// The way in which the names begin that `serde_json` keeps for itself.
+/// The prefix of names that `serde_json` keeps for itself.
 const RESERVED: &str = "$serde_json::private::";
 
 /// Any JSON value in which each object has each name once.

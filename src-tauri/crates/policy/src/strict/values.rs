@@ -17,7 +17,7 @@ pub(crate) fn take<T: DeserializeOwned>(value: Value) -> Result<T, Wrong> {
     T::deserialize(Strict(value))
 }
 
-/// What is wrong with a value, and where.
+/// An error in a value, and its place.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub(crate) struct Wrong {

@@ -1,4 +1,4 @@
-//! What a call's arguments must look like, and what becomes of them.
+//! Arguments of calls: refused when they do not fit, and otherwise made canonical.
 
 use crate::scene::{Scene, fields, path};
 use ironcurtain_policy::{Annotations, Fact, Role};

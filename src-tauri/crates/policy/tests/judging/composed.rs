@@ -4,12 +4,12 @@ use crate::scene::fields;
 use ironcurtain_policy::{Annotations, check_schema};
 use serde_json::{Value, json};
 
-/// What is said of the only argument of a tool, `a`.
+/// The result of checking the only argument of a tool, `a`.
 fn said(schema: &Value, value: &Value) -> String {
     whole(&json!({ "type": "object", "properties": { "a": schema } }), &json!({ "a": value }))
 }
 
-/// What is said of arguments, by themselves and as a call.
+/// The result of checking arguments, by themselves and as a call.
 fn whole(schema: &Value, arguments: &Value) -> String {
     let args = json!({ "": ["none"], "a": ["none"], "b": ["none"], "c": ["none"] });
     let tool = json!({ "toolName": "t", "serverName": "s", "args": args, "inputSchema": schema });

@@ -4,7 +4,7 @@ use crate::scene::{Scene, load, spelled};
 use ironcurtain_policy::{Destination, DynamicLists, LoadError, Mismatch, Policy, Role, SettledBy};
 use serde_json::{Value, json};
 
-/// What an agent may write for a host it wants to hide.
+/// Spellings in which an agent may hide a host.
 const HIDDEN: [&str; 12] = [
     "",
     "evil.example",

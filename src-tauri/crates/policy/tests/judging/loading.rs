@@ -1,4 +1,4 @@
-//! Where an error in a file is, and examples that rules carry.
+//! The place of an error in a file, and examples that rules carry.
 
 use crate::scene::{Scene, path, spelled};
 use ironcurtain_policy::{Annotations, DynamicLists, Policy};
@@ -115,7 +115,7 @@ fn an_error_in_a_list_names_the_line() {
     assert!(error(&file.replace("[1]", "[\"1\"]")).is_ok());
 }
 
-/// What is said of the examples of one rule about reading in `~/docs`.
+/// The result of loading one rule about reading in `~/docs` with these examples.
 fn examples(examples: &Value) -> Result<(), String> {
     let within =
         json!({ "paths": { "roles": ["read-path"], "within": "~/docs/" }, "server": ["filesystem"] });

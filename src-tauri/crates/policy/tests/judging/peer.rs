@@ -33,7 +33,7 @@ fn the_existing_systems_answers_are_ours() {
     }
 }
 
-/// How many cases come out in which way; none may come out wrong.
+/// The number of cases that come out in each way; none may come out wrong.
 fn answer_all(folder: &Path) -> BTreeMap<&'static str, usize> {
     let mut tally = BTreeMap::<&str, usize>::new();
     let mut wrong = Vec::new();

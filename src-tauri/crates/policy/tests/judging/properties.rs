@@ -1,4 +1,4 @@
-//! What holds for every policy, every context and every call.
+//! Properties of every policy, every context and every call.
 
 use crate::scene::{Scene, fields, grant, path, policy, severity};
 use ironcurtain_policy::{Access, AllowedHosts, ApprovalSubject, GrantKind, PathGrant, Verdict};

@@ -9,7 +9,7 @@ use ironcurtain_policy::{
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
-/// What a call is judged in.
+/// Everything that a call is judged in.
 pub(crate) struct Scene {
     pub(crate) annotations: Annotations,
     pub(crate) policy: Policy,
@@ -21,7 +21,7 @@ pub(crate) struct Scene {
     pub(crate) approved: Vec<PendingApproval>,
 }
 
-/// The way in which strict a verdict is.
+/// The severity of a verdict: the stricter, the higher.
 pub(crate) fn severity(verdict: &Verdict) -> u8 {
     match verdict {
         Verdict::Allow(_) => 0,

@@ -138,7 +138,7 @@ fn all_of(wanted: &Value) -> impl Iterator<Item = &Value> {
     wanted.as_array().map_or(std::slice::from_ref(wanted), Vec::as_slice).iter()
 }
 
-/// Whether a number is so large that the nearest `f64` is that of other whole numbers, too.
+/// Returns `true` if a number is so large that the nearest `f64` is that of other whole numbers, too.
 fn is_beside_others(value: &Value) -> bool {
     const FIRST: f64 = 9_007_199_254_740_992.0;
     value.as_f64().is_some_and(|number| number.abs() >= FIRST)
@@ -154,7 +154,7 @@ fn state(word: &str) -> Option<ArgumentCondition> {
     }
 }
 
-/// Whether roles under a condition are fewer than those of the default, or those and more. `none` names nothing: under a
+/// Checks that roles under a condition are fewer than those of the default, or those and more. `none` names nothing: under a
 /// condition an argument may lose all its roles.
 fn belong(roles: &[Role], default: &[Role]) -> Result<(), String> {
     let named =

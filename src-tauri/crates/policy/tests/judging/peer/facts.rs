@@ -95,7 +95,7 @@ impl Ground {
     }
 }
 
-/// What git says a remote stands for. A value that is no remote's name is an address itself.
+/// The addresses a remote stands for, by the word of git. A value that is no remote's name is an address itself.
 fn remote(value: &PlannedValue<'_>, repository: Option<&CanonicalPath>) -> Fact {
     let known = |name: &str| git(repository?, &["remote", "get-url", "--all", name]);
     match value.raw {
