@@ -1,4 +1,4 @@
-//! What becomes looser and what becomes stricter when one policy takes the place of another.
+//! The calls that become looser or stricter when one policy takes the place of another.
 //!
 //! - Rules are compared one by one; decisions are compared on probes: calls made up for every annotated tool, that its
 //!   server would take, from what either policy names and from what neither names.
@@ -20,7 +20,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The number of times that a rule is looked at, for all tools together: what keeps this within seconds.
 const MOST_LOOKS: usize = 100_000_000;
 
-/// The way in which two policies differ.
+/// The differences of two policies.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Difference {
     /// Names of rules that the new policy has and the old one has not.
@@ -29,7 +29,7 @@ pub struct Difference {
     pub removed: Vec<String>,
     /// Names of rules that say something else in the new one.
     pub changed: Vec<String>,
-    /// True if rules that both have come in another order.
+    /// Rules that both have come in another order.
     pub reordered: bool,
     /// Probes that come out otherwise, the first of each kind for each tool.
     pub decisions: Vec<DecisionChange>,
@@ -39,7 +39,7 @@ pub struct Difference {
     pub cut_short: Vec<String>,
 }
 
-/// What becomes of a call by the rules alone, the strictest last.
+/// The outcome of a call by the rules alone, the strictest last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ProbeOutcome {
     /// It may happen.
@@ -61,16 +61,16 @@ pub struct DecisionChange {
     pub tool: String,
     /// The arguments of the first such probe.
     pub arguments: Map<String, Value>,
-    /// What the old policy decides, and by which rule.
+    /// The outcome by the old policy, and the rule that decides.
     pub old: (ProbeOutcome, String),
-    /// What the new policy decides, and by which rule.
+    /// The outcome by the new policy, and the rule that decides.
     pub new: (ProbeOutcome, String),
     /// The number of probes of the tool that come out like this.
     pub probes: usize,
 }
 
 impl DecisionChange {
-    /// True if the new policy lets more happen.
+    /// Returns `true` if the new policy lets more happen.
     #[must_use]
     pub fn is_looser(&self) -> bool {
         self.new.0 < self.old.0
@@ -126,7 +126,7 @@ fn rules(old: &[Rule], new: &[Rule]) -> Difference {
 }
 
 impl ProbeOutcome {
-    /// What a verdict comes to that rests on rules alone.
+    /// The outcome that a verdict which rests on rules alone stands for.
     #[must_use]
     pub fn of(verdict: &Verdict) -> Self {
         match verdict {

@@ -1,4 +1,4 @@
-//! What is questionable about a policy that loads: rules that never decide, rules that reach too far, names and folders
+//! Questionable parts of a policy that loads: rules that never decide, rules that reach too far, names and folders
 //! that are probably not meant as they are written, tools nobody speaks about.
 //!
 //! - A finding is never wrong about what can never happen; not every rule that can never decide is found.
@@ -20,18 +20,18 @@ pub struct LintFinding {
     pub rule: Option<String>,
     /// The field of the rule, or the tool.
     pub field: String,
-    /// What is questionable.
+    /// The problem.
     pub kind: LintKind,
 }
 
-/// What is questionable.
+/// A questionable part of a policy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LintKind {
     /// Rules before it already decide all it could decide.
     Shadowed {
         /// Those rules.
         by: Vec<String>,
-        /// True if one of them decides otherwise.
+        /// One of them decides otherwise.
         otherwise: bool,
     },
     /// Its conditions can never hold.
@@ -129,7 +129,7 @@ impl Tool<'_> {
         })
     }
 
-    /// True if a call may name nothing that is judged by itself: every argument has a way to go without.
+    /// Returns `true` if a call may name nothing that is judged by itself: every argument has a way to go without.
     fn may_name_nothing(&self) -> bool {
         self.annotation.arguments.iter().all(|(_, roles)| {
             let mut ways = std::iter::once(&roles.default).chain(roles.when.iter().map(|guard| &guard.roles));

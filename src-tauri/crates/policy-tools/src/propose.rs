@@ -2,7 +2,8 @@
 //!
 //! - Pure, and no list of known tools: names, descriptions and schemas are evidence, and each answer tells its own.
 //! - What a server says can tighten a proposal; its `readOnlyHint` never loosens one.
-//! - Unsure means the stricter; what nothing tells anything about is said to be that. A tool whose nested arguments name resources cannot be annotated, and stays refused.
+//! - Unsure means the stricter; what nothing tells anything about is said to be that. A tool whose
+//!   nested arguments name resources cannot be annotated, and stays refused.
 
 mod clues;
 mod context;
@@ -22,22 +23,22 @@ use ironcurtain_policy::Role;
 use serde_json::Value;
 use shape::Shape;
 
-/// What a server says of one of its tools.
+/// A tool, as its server describes it.
 #[derive(Debug, Clone, Copy)]
 pub struct Tool<'a> {
     /// The name the person gave the server.
     pub server: &'a str,
     /// The tool's name.
     pub name: &'a str,
-    /// What it is said to do.
+    /// The server's description of it.
     pub description: &'a str,
     /// The shape of its arguments.
     pub input_schema: &'a Value,
-    /// What else is said of it.
+    /// The server's hints.
     pub hints: ProposalHints,
 }
 
-/// What a server says that a tool does not, or does. Heard only where it tightens.
+/// Hints of a server about the effects of a tool. Heard only where they tighten.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ProposalHints {
     /// `readOnlyHint`.
@@ -47,14 +48,14 @@ pub struct ProposalHints {
 }
 
 impl ProposalHints {
-    /// Whether they say that the tool changes something. What destroys does, whatever else is said: a server that says
-    /// nothing of `readOnlyHint` says by the protocol that it is false.
+    /// Returns `true` if they say that the tool changes something. One that destroys does, whatever else is said: a server
+    /// that says nothing of `readOnlyHint` says by the protocol that it is false.
     fn tell_of_changes(self) -> bool {
         self.read_only == Some(false) || self.destructive == Some(true)
     }
 }
 
-/// How sure a proposal is.
+/// The certainty of a proposal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Confidence {
     /// Nothing tells what it is. What is proposed is the least, not the strictest: not to be written unseen.
@@ -67,14 +68,14 @@ pub enum Confidence {
     High,
 }
 
-/// What is proposed for one tool.
+/// The proposal for one tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Proposal {
     /// Roles for every argument.
     Annotated {
         /// In the order of the schema.
         arguments: Vec<ProposedArgument>,
-        /// Whether a folder given to the tool stands for all that is in it; nothing is said where its name tells.
+        /// A folder given to the tool stands for all that is in it; nothing is said where its name tells.
         descends: Option<bool>,
     },
     /// The annotation format cannot say what it does: it is left out, and refused.
@@ -84,14 +85,14 @@ pub enum Proposal {
     },
 }
 
-/// What is proposed for one argument.
+/// The proposal for one argument.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProposedArgument {
     /// Its name.
     pub name: String,
     /// Its roles. Never empty.
     pub roles: Vec<Role>,
-    /// How sure that is.
+    /// The certainty of the roles.
     pub confidence: Confidence,
     /// Why, for people.
     pub reason: String,

@@ -1,4 +1,4 @@
-//! The place where rules stand in the text of a policy.
+//! The lines on which rules stand in the text of a policy.
 //!
 //! - The text is read once, however many places are asked for.
 
@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, HashMap};
 pub struct RuleLines<'a> {
     text: &'a str,
     rules: HashMap<String, &'a RawValue>,
-    /// The place where each line begins.
+    /// The beginning of each line.
     begins: Vec<usize>,
 }
 

@@ -26,7 +26,7 @@ pub struct Count {
     pub missing: usize,
 }
 
-/// What came of one server's half of the tools.
+/// The result for one server's half of the tools.
 #[derive(Debug, Default)]
 pub struct Score {
     pub tools: usize,
@@ -131,7 +131,7 @@ fn with_all(annotation: &ToolAnnotation, input_schema: &Value) -> Value {
     schema
 }
 
-/// What the file says of each tool.
+/// The file's comment on each tool.
 fn comments(text: &str) -> Result<BTreeMap<(String, String), String>, String> {
     let file: Value = serde_json::from_str(text).map_err(|e| e.to_string())?;
     let mut found = BTreeMap::new();

@@ -135,7 +135,7 @@ pub(crate) fn situations(
     found
 }
 
-/// What becomes of the values of one argument, whatever becomes of the others.
+/// The worst outcome for the values of one argument, whatever becomes of the others.
 fn worst(policy: &Policy, call: &ResolvedCall, argument: &Arc<str>) -> ProbeOutcome {
     let steps = explain(policy, &by_the_rules_alone(&AllowedHosts::default()), call.clone()).steps;
     let of_argument = steps.iter().filter(|step| step.argument == *argument);

@@ -12,7 +12,7 @@ const MOST_WORDS: usize = 64;
 /// One argument.
 pub(super) struct Slot<'a> {
     pub(super) name: &'a Arc<str>,
-    /// What it may hold; nothing where it is left out. Never empty.
+    /// The values it may hold; nothing where it is left out. Never empty.
     pub(super) values: Vec<Option<Value>>,
     pub(super) cut_short: bool,
 }
@@ -95,7 +95,7 @@ fn roles_of(tool: &ToolAnnotation, name: &Arc<str>) -> Vec<Role> {
     all.copied().filter(|role| *role != Role::None).collect()
 }
 
-/// What the server declares of an argument.
+/// The server's declaration of an argument.
 struct Declared<'a> {
     name: &'a Arc<str>,
     schema: &'a Value,

@@ -56,7 +56,7 @@ impl Texts {
     }
 }
 
-/// What no rule names, what not even `*` covers, and what is no place at all.
+/// Values that no rule names; beside paths also one that not even `*` covers, and one that is no place at all.
 fn elsewhere(category: Category) -> &'static [&'static str] {
     match category {
         Category::Path => &["/elsewhere/file"],
@@ -69,7 +69,7 @@ struct Collector {
     category: Category,
     seen: HashSet<String>,
     texts: Texts,
-    /// What conditions about all values of a role name.
+    /// The values named by conditions about all values of a role.
     listed: Vec<String>,
 }
 
@@ -116,7 +116,7 @@ impl Collector {
         }
     }
 
-    /// What one condition names, by itself and all together.
+    /// Adds the values that one condition names, by themselves and all together.
     fn list(&mut self, words: Vec<String>) {
         let category = self.category;
         let spelled = words.into_iter().filter_map(|word| match category {

@@ -6,7 +6,7 @@ use ironcurtain_policy::HostPattern;
 use ironcurtain_policy::ListEntry;
 use ironcurtain_policy::{Category, Decision, Role, Rule};
 
-/// What a rule opens too wide after those before it, and the fields that say so.
+/// The things that a rule opens too wide after those before it, and the fields that say so.
 pub(super) fn find(
     before: &[&Rule],
     rule: &Rule,
@@ -36,7 +36,8 @@ pub(super) fn find(
     found
 }
 
-/// The roles of paths and hosts that a rule allows, whatever their values are, and none before it decides. Asking about all of them is no opening.
+/// The roles of paths and hosts that a rule allows, whatever their values are, and none before it decides.
+/// Asking about all of them is no opening.
 fn everything(before: &[&Rule], rule: &Rule, tools: &Tools<'_>) -> Vec<Role> {
     let condition = &rule.condition;
     let narrowed = condition.paths.is_some()

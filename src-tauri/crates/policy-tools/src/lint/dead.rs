@@ -70,7 +70,7 @@ pub(super) fn passed_over(rule: &Rule, tools: &Tools<'_>) -> Option<(&'static st
     (!passed.is_empty()).then_some((field, LintKind::PassedOver(passed)))
 }
 
-/// True if a rule can cover something of a call of a tool. `whole` says that it can cover what names no resource.
+/// Returns `true` if a rule can cover something of a call of a tool. `whole` says that it can cover what names no resource.
 fn meets(rule: &Rule, tool: &Tool<'_>, whole: bool) -> bool {
     let roles = &rule.condition.roles;
     let carries = || roles.as_ref().is_none_or(|roles| tool.roles().any(|role| roles.contains(&role)));
@@ -98,7 +98,7 @@ pub(super) fn empty(rule: &Rule) -> Option<&'static str> {
     condition.lists.iter().flatten().any(|list| list.allowed.is_empty()).then_some("if.lists")
 }
 
-/// True if no path on one of the lists about a role is in the folder.
+/// Returns `true` if no path on one of the lists about a role is in the folder.
 fn excludes(condition: &RuleCondition, role: Role) -> bool {
     let Some(paths) = &condition.paths else { return false };
     let is_within = |entry: &ListEntry| match entry {

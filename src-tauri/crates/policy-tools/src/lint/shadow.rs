@@ -1,4 +1,4 @@
-//! True if the rules before one leave it anything to decide.
+//! Rules that those before them leave nothing to decide.
 //!
 //! - Rule by rule and role by role: earlier rules that cover a folder only together are not seen to.
 //! - What denies or asks by hosts or lists also does so in doubt, where what is less strict by hosts or lists does not
@@ -8,7 +8,7 @@ use super::LintKind;
 use ironcurtain_policy::{DomainsCondition, RuleCondition};
 use ironcurtain_policy::{Role, Rule};
 
-/// What shadows a rule, when something does.
+/// The finding about a rule, if others shadow it.
 pub(super) fn find(before: &[&Rule], rule: &Rule) -> Option<LintKind> {
     // A tool that names no resource carries none of the judged roles.
     let opaque =
@@ -37,7 +37,7 @@ pub(super) fn decider<'a>(before: &[&'a Rule], rule: &Rule, role: Option<Role>) 
     before.iter().copied().find(|above| covers(&above.condition, above, rule, role))
 }
 
-/// True if a rule covers all that another one covers in a role; without a role, of tools that name no resource.
+/// Returns `true` if a rule covers all that another one covers in a role; without a role, of tools that name no resource.
 fn covers(wide: &RuleCondition, above: &Rule, rule: &Rule, role: Option<Role>) -> bool {
     let narrow = &rule.condition;
     let speaks = match role {

@@ -8,7 +8,7 @@ use crate::diff::situations;
 use ironcurtain_policy::{Annotations, Category, Policy, Role, RoleSet, Rule};
 use std::fmt;
 
-/// What is denied, because no rule speaks about it.
+/// Calls of a tool that are denied, because no rule speaks about them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Gap {
     /// Every call: the tool names no resource.
@@ -51,7 +51,7 @@ pub(super) fn find(policy: &Policy, annotations: &Annotations, tool: &Tool<'_>) 
     told
 }
 
-/// True if a rule can cover a call that names no resource.
+/// Returns `true` if a rule can cover a call that names no resource.
 fn covers_calls(rule: &Rule, carried: RoleSet) -> bool {
     let condition = &rule.condition;
     condition.paths.is_none()

@@ -1,6 +1,6 @@
 //! Words and values that speak for one meaning or another.
 
-/// Whether a word is in a list of words between blanks.
+/// Returns `true` if a word is in a list of words between blanks.
 pub(super) fn is_in(list: &str, word: &str) -> bool {
     list.split_ascii_whitespace().any(|known| known == word)
 }
@@ -50,12 +50,12 @@ const PATH_WORDS: [&str; 8] = ["ruta", "pasta", "путь", "パス", "폴더", 
 /// Words of tools and descriptions that speak of what is kept in files.
 const FILED: &str = "path file dir directory folder filename filepath filesystem disk document pathname";
 
-/// Whether a word of another language names a file or a folder.
+/// Returns `true` if a word of another language names a file or a folder.
 pub(super) fn is_path_elsewhere(word: &str) -> bool {
     PATH_WORDS.contains(&word) || PATH_PARTS.iter().any(|part| word.contains(part))
 }
 
-/// Whether a word, in any language known here, speaks of what is kept in files.
+/// Returns `true` if a word, in any language known here, speaks of what is kept in files.
 pub(super) fn speaks_of_files(word: &str) -> bool {
     is_in(FILED, word) || is_path_elsewhere(word)
 }
@@ -129,30 +129,30 @@ const OTHER_PATHS: [&str; 12] = [
     "import path",
 ];
 
-/// Whether a text speaks of paths, files or folders by a phrase that means one.
+/// Returns `true` if a text speaks of paths, files or folders by a phrase that means one.
 pub(super) fn tells_a_path(text: &str) -> bool {
     let phrases = PATH_PHRASES.iter().chain(&PATH_PARTS);
     phrases.into_iter().any(|phrase| text.contains(phrase)) && !tells_another_path(text)
 }
 
-/// Whether a text speaks of a path inside a document, an address or the like.
+/// Returns `true` if a text speaks of a path inside a document, an address or the like.
 pub(super) fn tells_another_path(text: &str) -> bool {
     OTHER_PATHS.iter().any(|phrase| text.contains(phrase))
 }
 
-/// Whether a value looks like a path on this machine.
+/// Returns `true` if a value looks like a path on this machine.
 pub(super) fn looks_like_a_path(value: &str) -> bool {
     let drive = value.as_bytes().get(1..3).is_some_and(|rest| rest == b":\\" || rest == b":/");
     let starts = ["/", "~/", "./", "../", "file:"].iter().any(|start| value.starts_with(start));
     drive || starts && !value.starts_with("//") || [".", "..", "~"].contains(&value)
 }
 
-/// Whether a value is spelled as a place on this machine, and as nothing else.
+/// Returns `true` if a value is spelled as a place on this machine, and as nothing else.
 pub(super) fn is_an_absolute_path(value: &str) -> bool {
     looks_like_a_path(value) && !value.starts_with('.') && value.len() > 1
 }
 
-/// Whether a value looks like an address on the network.
+/// Returns `true` if a value looks like an address on the network.
 pub(super) fn looks_like_a_url(value: &str) -> bool {
     ["http://", "https://", "ftp://", "ws://", "wss://"].iter().any(|start| value.starts_with(start))
 }

@@ -12,13 +12,13 @@ pub(super) struct Setting {
     pub(super) server: Vec<String>,
     /// The words of the tool's name.
     pub(super) words: Vec<String>,
-    /// What it is said to do, lower case.
+    /// Its description, lower case.
     pub(super) text: String,
     /// The words of its name and of what it is said to do.
     pub(super) said: Vec<String>,
-    /// What it seems to do.
+    /// Its likely effects.
     pub(super) intent: Intent,
-    /// What it does to a git repository on this machine.
+    /// Its effects on a git repository on this machine.
     pub(super) git: Option<git::Operation>,
     /// The words of its arguments' names.
     pub(super) arguments: Vec<Vec<String>>,
@@ -71,22 +71,22 @@ impl Setting {
         Self { server, words: name, text, said, intent, git, arguments }
     }
 
-    /// True if it works on repositories of a hosting service.
+    /// Returns `true` if it works on repositories of a hosting service.
     pub(super) fn is_forge(&self) -> bool {
         names(&self.server, &FORGES) || names(&self.words, &FORGES) || has_pair(&self.arguments)
     }
 
-    /// True if it works on one repository of a hosting service, named by owner and name.
+    /// Returns `true` if it works on one repository of a hosting service, named by owner and name.
     pub(super) fn has_owner_and_repository(&self) -> bool {
         has_pair(&self.arguments)
     }
 
-    /// True if it works on a service that keeps documents of its own.
+    /// Returns `true` if it works on a service that keeps documents of its own.
     pub(super) fn is_service(&self) -> bool {
         names(&self.server, &SERVICES) || self.is_forge()
     }
 
-    /// True if the tool's or the server's name has one of these words.
+    /// Returns `true` if the tool's or the server's name has one of these words.
     pub(super) fn speaks_of(&self, wanted: &[&str]) -> bool {
         names(&self.words, wanted) || names(&self.server, wanted)
     }
@@ -108,7 +108,7 @@ pub(super) struct Argument<'a> {
     pub(super) shape: &'a Shape,
     /// The words of its name.
     pub(super) words: Vec<String>,
-    /// What is said of it, lower case.
+    /// Its descriptions and titles, lower case.
     pub(super) text: String,
     /// The words of what is said of it.
     pub(super) said: Vec<String>,
@@ -131,22 +131,22 @@ impl<'a> Argument<'a> {
         head.map_or("", String::as_str)
     }
 
-    /// True if its name has one of these words.
+    /// Returns `true` if its name has one of these words.
     pub(super) fn is_named(&self, wanted: &[&str]) -> bool {
         names(&self.words, wanted)
     }
 
-    /// True if its name has a word of a list.
+    /// Returns `true` if its name has a word of a list.
     pub(super) fn is_named_in(&self, list: &str) -> bool {
         self.words.iter().any(|word| is_in(list, word))
     }
 
-    /// True if what is said of it has one of these words.
+    /// Returns `true` if what is said of it has one of these words.
     pub(super) fn is_said(&self, wanted: &[&str]) -> bool {
         names(&self.said, wanted)
     }
 
-    /// True if what is said of it has one of these phrases.
+    /// Returns `true` if what is said of it has one of these phrases.
     pub(super) fn tells(&self, phrases: &[&str]) -> bool {
         phrases.iter().any(|phrase| self.text.contains(phrase))
     }

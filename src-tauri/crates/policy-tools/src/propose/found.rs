@@ -3,7 +3,7 @@
 use super::Confidence;
 use ironcurtain_policy::Role;
 
-/// What an argument means.
+/// The meaning of an argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Meaning {
     /// A file or folder; the roles follow from the tool.

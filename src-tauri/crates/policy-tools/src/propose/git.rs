@@ -1,20 +1,20 @@
-//! What the subcommands of git do to a repository, by the words of a tool's name.
+//! The effects of git's subcommands on a repository, by the words of a tool's name.
 
 use super::ProposalHints;
 use super::shape::Shape;
 use ironcurtain_policy::Role;
 use ironcurtain_policy::words;
 
-/// What is done to a repository and to the files checked out in it.
+/// The effects on a repository and on the files checked out in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Operation {
     write: bool,
     delete: bool,
     write_history: bool,
     delete_history: bool,
-    /// True if the subcommand was understood.
+    /// The subcommand was understood.
     pub(super) known: bool,
-    /// True if it makes a new repository where the path leads.
+    /// It makes a new repository where the path leads.
     pub(super) makes: bool,
 }
 
@@ -103,7 +103,7 @@ const TAKES_AWAY: [&str; 5] = ["delete", "remove", "drop", "prune", "clear"];
 const REFERENCES: [&str; 6] = ["branch", "tag", "stash", "remote", "reflog", "note"];
 
 impl Operation {
-    /// What a tool does to a git repository; nothing when it has to do with none.
+    /// The effects of a tool on a git repository; nothing when it has to do with none.
     pub(super) fn of(
         server: &[String],
         tool: &[String],

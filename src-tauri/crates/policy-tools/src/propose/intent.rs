@@ -1,4 +1,4 @@
-//! What a tool seems to do with what it is given, from the verbs of its name, its modes and switches, and hints.
+//! The likely effects of a tool on what it is given, from the verbs of its name, its modes and switches, and hints.
 //!
 //! - Several verbs add up. Words that are verbs and nouns count only where nothing else is said.
 //! - Hints of the server, and what it says that a tool does besides what its name says, only add.
@@ -8,7 +8,7 @@ use super::shape::Shape;
 use super::{ProposalHints, Tool};
 use ironcurtain_policy::words;
 
-/// What a tool does; several can hold.
+/// The effects of a tool; several can hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Intent {
     pub(super) read: bool,
@@ -23,11 +23,11 @@ pub(super) struct Intent {
     pub(super) sends: bool,
     /// Runs whatever it is given.
     pub(super) runs: bool,
-    /// Whether nothing tells what it does.
+    /// Nothing tells of its effects.
     pub(super) unknown: bool,
-    /// Whether only its description tells.
+    /// Only its description tells of them.
     pub(super) described: bool,
-    /// Whether hints or its description say more than its name.
+    /// Hints or its description say more than its name.
     pub(super) hinted: bool,
 }
 
@@ -107,12 +107,12 @@ impl Intent {
         intent
     }
 
-    /// Whether it looks and does nothing else.
+    /// Returns `true` if it looks and does nothing else.
     pub(super) fn only_reads(self) -> bool {
         self == Self { read: true, described: self.described, ..Self::default() }
     }
 
-    /// Whether it takes away and does nothing else.
+    /// Returns `true` if it takes away and does nothing else.
     pub(super) fn only_deletes(self) -> bool {
         self == Self { delete: true, described: self.described, ..Self::default() }
     }
@@ -138,7 +138,7 @@ impl Intent {
     }
 }
 
-/// What a tool is said to do: the verb that begins its description, and those that the first sentence joins to it.
+/// The verb that begins the description of a tool, and those that the first sentence joins to it.
 fn said(description: &str) -> Vec<String> {
     const JOINS: [&str; 3] = ["and", "or", "then"];
     let sentence = description.trim().split(['.', '\n', ';']).next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What one argument means: rules in order, the first that knows answers.
+//! The meaning of one argument: rules in order, the first that knows answers.
 
 use super::clues::{OPAQUE, PATH, PERHAPS_PATH, URL};
 use super::clues::{
@@ -31,7 +31,7 @@ const RULES: [Rule; 16] = [
     perhaps_path,
 ];
 
-/// What an argument means.
+/// The meaning of an argument.
 pub(super) fn of(setting: &Setting, argument: &Argument<'_>) -> Found {
     RULES.iter().find_map(|rule| rule(setting, argument)).unwrap_or_else(|| unclear::of(setting, argument))
 }
@@ -212,7 +212,7 @@ fn samples_name_a_path(argument: &Argument<'_>) -> bool {
         })
 }
 
-/// What is said of it tells.
+/// The meaning that the argument's description tells of.
 fn told(setting: &Setting, argument: &Argument<'_>) -> Option<Found> {
     if tells_another_path(&argument.text) {
         return None;

@@ -9,13 +9,13 @@ use ironcurtain_policy::Role;
 /// Words for the account that acts.
 const OWN: [&str; 6] = ["user", "my", "account", "sender", "from", "author"];
 
-/// What is said of addresses that are none of the network.
+/// Words for addresses that are none of the network.
 const OTHER_ADDRESSES: [&str; 12] = [
     "email", "mail", "postal", "street", "city", "memory", "wallet", "cell", "range", "billing", "shipping",
     "person",
 ];
 
-/// What an address means: git talks to it, or it is fetched.
+/// The meaning of an address: git talks to it, or it is fetched.
 pub(super) fn address_meaning(setting: &Setting) -> Meaning {
     Meaning::Is(if setting.git.is_some() { Role::GitRemoteUrl } else { Role::FetchUrl })
 }
@@ -155,7 +155,7 @@ pub(super) fn mail(setting: &Setting, argument: &Argument<'_>) -> Option<Found> 
     None
 }
 
-/// What those it is shared with may do.
+/// The permission of those it is shared with.
 pub(super) fn permission(setting: &Setting, argument: &Argument<'_>) -> Option<Found> {
     const SHARES: [&str; 6] = ["share", "sharing", "permission", "access", "acl", "invite"];
     let shares = setting.words.iter().any(|word| SHARES.contains(&word.as_str()));

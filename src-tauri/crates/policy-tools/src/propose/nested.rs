@@ -10,7 +10,7 @@ use super::meaning;
 use super::shape::Shape;
 use ironcurtain_policy::Role;
 
-/// What a nested argument means.
+/// The meaning of a nested argument.
 ///
 /// # Errors
 /// When something inside names a resource.

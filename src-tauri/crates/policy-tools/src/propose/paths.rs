@@ -51,7 +51,7 @@ const FILES: [&str; 12] = [
     "text",
 ];
 
-/// What is said of an argument that is written to.
+/// Phrases about an argument that is written to.
 const SAID_OUT: [&str; 14] = [
     "to write",
     "to overwrite",
@@ -69,7 +69,7 @@ const SAID_OUT: [&str; 14] = [
     "be updated",
 ];
 
-/// What is said of an argument that is taken away.
+/// Phrases about an argument that is taken away.
 const SAID_GONE: [&str; 7] =
     ["to delete", "to remove", "to move", "to rename", "be deleted", "be removed", "be moved"];
 
@@ -149,7 +149,7 @@ fn of_git(operation: Operation, argument: &Argument<'_>) -> PathRoles {
     PathRoles { roles, confidence, reason: reason.to_owned() }
 }
 
-/// What the name of the argument says of the direction.
+/// The roles that follow from the direction in the argument's name.
 fn directed(intent: Intent, argument: &Argument<'_>) -> Option<PathRoles> {
     if intent.only_deletes() || intent.runs || intent.unknown || intent.hinted {
         return None;
@@ -166,7 +166,7 @@ fn directed(intent: Intent, argument: &Argument<'_>) -> Option<PathRoles> {
     Some(PathRoles { roles: does.roles(), confidence: Confidence::High, reason: reason.to_owned() })
 }
 
-/// True if a name is that of the path something is moved or copied to.
+/// Returns `true` if a name is that of a path to which something is moved or copied.
 fn is_out(words: &[String]) -> bool {
     let names_one = words.last().is_some_and(|word| word != "name");
     names_one && words.iter().any(|word| ALWAYS_OUT.contains(&word.as_str()) || OUT.contains(&word.as_str()))
@@ -187,7 +187,7 @@ impl Does {
     }
 }
 
-/// True if the tool goes down into the folders it is given, by more than its name, which is heard anyway.
+/// Returns `true` if the tool goes down into the folders it is given, by evidence beside its name.
 pub(super) fn descends(setting: &Setting, arguments: &[ProposedArgument]) -> bool {
     const DEEP: [&str; 4] = ["recursive", "recursively", "depth", "descend"];
     let has_path = arguments.iter().any(|a| a.roles.iter().any(|role| role.category() == Category::Path));

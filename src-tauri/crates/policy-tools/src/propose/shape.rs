@@ -1,14 +1,14 @@
-//! What a JSON Schema lets through, flattened: references followed, alternatives put together.
+//! The values that a JSON Schema lets through, flattened: references followed, alternatives put together.
 //!
 //! - Bounded: references that lead nowhere, in circles or too deep are not understood, and neither is what is below.
 
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 
-/// How deep arguments may be nested.
+/// The greatest depth of nested arguments.
 const DEPTH: usize = 12;
 
-/// How many schemas are looked at for one tool.
+/// The greatest number of schemas that are looked at for one tool.
 const MOST: usize = 20_000;
 
 /// Keywords whose schemas say what a value may be, when `type` does not.
@@ -29,7 +29,7 @@ const TELLS_BELOW: [&str; 14] = [
     "not",
 ];
 
-/// What a value may be.
+/// The values that a schema lets through.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Shape {
     /// The names of JSON types, and `any`.
@@ -44,13 +44,13 @@ pub(super) struct Shape {
     pub(super) patterns: Vec<String>,
     /// The texts that are listed.
     words: Option<Vec<String>>,
-    /// Whether other texts than those listed are let through.
+    /// Other texts than those listed are let through.
     free: bool,
-    /// What a list holds.
+    /// The items of a list.
     pub(super) items: Option<Box<Self>>,
     /// The fields of an object.
     pub(super) fields: Vec<(String, Self)>,
-    /// What an object holds under names of its own.
+    /// The values that an object holds under names of its own.
     pub(super) others: Option<Box<Self>>,
     trouble: Option<&'static str>,
 }
@@ -71,7 +71,7 @@ impl Shape {
         self.trouble.or_else(|| below.chain(fields).flatten().next())
     }
 
-    /// Whether it may hold a text, itself or in a flat list.
+    /// Returns `true` if it may hold a text, itself or in a flat list.
     pub(super) fn may_be_text(&self) -> bool {
         let here = self.kinds.is_empty() || self.is("any") || self.is("string");
         here || self.items.as_ref().is_some_and(|items| items.may_be_text()) || self.is_bare_list()
@@ -83,7 +83,7 @@ impl Shape {
         here.words.as_deref().filter(|_| !here.free && !here.is("any"))
     }
 
-    /// Whether it is a truth value.
+    /// Returns `true` if it is a truth value.
     pub(super) fn is_truth(&self) -> bool {
         self.is("boolean") && !self.may_be_text()
     }
@@ -92,18 +92,18 @@ impl Shape {
         self.kinds.contains(kind)
     }
 
-    /// Whether it may hold objects, or lists of lists.
+    /// Returns `true` if it may hold objects, or lists of lists.
     pub(super) fn is_nested(&self) -> bool {
         let list = self.items.as_ref().is_some_and(|items| items.is_object() || items.is("array"));
         self.is_object() || list
     }
 
-    /// Whether it may be a text instead of the object or list it may be too.
+    /// Returns `true` if it may be a text instead of the object or list it may be too.
     pub(super) fn is_text_besides(&self) -> bool {
         self.is("string") || self.is("any")
     }
 
-    /// Whether it is a list whose items are not described.
+    /// Returns `true` if it is a list whose items are not described.
     pub(super) fn is_bare_list(&self) -> bool {
         self.is("array") && self.items.is_none()
     }
@@ -175,7 +175,7 @@ impl Reader<'_> {
     }
 }
 
-/// What a schema says without its parts.
+/// Adds all that a schema says by itself, without its parts.
 fn plain(schema: &Map<String, Value>, into: &mut Shape) {
     let kinds = match schema.get("type") {
         Some(Value::String(one)) => vec![one.clone()],

@@ -30,7 +30,7 @@ const NETWORK: [&str; 14] = [
 const VAGUE: &str = "name value string text character char data content body description title label symbol parameter \
     param arg argument start end option method header word id find";
 
-/// What is said of an argument to mean.
+/// The meaning of an argument, by the words about it.
 pub(super) fn of(setting: &Setting, argument: &Argument<'_>) -> Found {
     let said = |wanted: &[&str]| argument.is_said(wanted);
     if !setting.is_service() && setting.git.is_none() {

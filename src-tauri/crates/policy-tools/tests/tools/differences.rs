@@ -1,4 +1,4 @@
-//! What is said when one policy takes the place of another.
+//! Differences that are told when one policy takes the place of another.
 
 mod random;
 
@@ -13,7 +13,7 @@ fn compare(old: Rules<'_>, new: Rules<'_>) -> Difference {
     diff(&policy(old), &policy(new), &Scene::new(&[]).annotations)
 }
 
-/// What changes for one tool `t` of a server `s`, as arguments, old and new.
+/// The changes for one tool `t` of a server `s`, as arguments, old and new.
 fn told(tool: &Value, old: Rules<'_>, new: Rules<'_>) -> Vec<(Value, ProbeOutcome, ProbeOutcome)> {
     let mut tool = tool.clone();
     tool["toolName"] = json!("t");

@@ -1,4 +1,4 @@
-//! What is said about policies that load and are questionable all the same.
+//! Findings about policies that load and are questionable all the same.
 
 use crate::scene::{Scene, path, policy, spelled};
 use ironcurtain_policy::{Annotations, DynamicLists, Policy, ProtectedPaths, defaults};

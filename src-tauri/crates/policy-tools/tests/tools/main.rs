@@ -1,4 +1,4 @@
-//! What people are told of policies, through the public interface.
+//! Reports on policies for people, through the public interface.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,

@@ -1,4 +1,4 @@
-//! What is proposed for the arguments of tools. `proposals/servers.json` has tools in the shapes of public servers, with
+//! Proposals for the arguments of tools. `proposals/servers.json` has tools in the shapes of public servers, with
 //! the roles their arguments are to be given; what is not named there is plain text.
 
 #[path = "../../examples/propose-measure/score.rs"]
@@ -190,7 +190,7 @@ fn annotated(server: &str, tool: &Value) -> Vec<ProposedArgument> {
     }
 }
 
-/// What is proposed for the only argument of a tool.
+/// The proposal for the only argument of a tool.
 fn only(name: &str, description: &str, argument: &str, schema: &Value) -> (Vec<Role>, Confidence) {
     let input_schema = json!({ "type": "object", "properties": { argument: schema } });
     let tool =

@@ -161,7 +161,7 @@ fn held(texts: Vec<String>) -> BoxedStrategy<Value> {
     prop_oneof![3 => text.prop_map(|text| json!(text)), 2 => several].boxed()
 }
 
-/// What becomes of a call, and by which rule; nothing when its tool does not take it.
+/// The outcome of a call, and the rule that decides; nothing when its tool does not take it.
 fn outcome(
     policy: &Policy,
     annotations: &Annotations,
