@@ -68,20 +68,20 @@ impl CanonicalPath {
         Path::new(self.as_str())
     }
 
-    /// True if `other` is this path or lies below it. The root contains everything.
+    /// Returns `true` if `other` is this path or lies below it. The root contains everything.
     #[must_use]
     pub fn contains(&self, other: &Self) -> bool {
         let below = other.0.strip_prefix(&*self.0);
         below.is_some_and(|below| below.is_empty() || below.starts_with('/') || self.is_root())
     }
 
-    /// True if `other` lies below this path and is not this path.
+    /// Returns `true` if `other` lies below this path and is not this path.
     #[must_use]
     pub fn strictly_contains(&self, other: &Self) -> bool {
         self != other && self.contains(other)
     }
 
-    /// True if this is `/`.
+    /// Returns `true` if this is `/`.
     #[must_use]
     pub fn is_root(&self) -> bool {
         *self.0 == *"/"
@@ -130,7 +130,7 @@ impl CanonicalPath {
     }
 }
 
-/// True if no component is empty, `.` or `..`, or has a NUL; the root has none.
+/// Returns `true` if no component is empty, `.` or `..`, or has a NUL; the root has none.
 fn is_canonical(relative: &str) -> bool {
     let is_plain = |part: &str| !matches!(part, "" | "." | "..") && !part.contains('\0');
     relative.is_empty() || relative.split('/').all(is_plain)

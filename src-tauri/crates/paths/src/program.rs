@@ -54,7 +54,7 @@ impl OwnProgram {
     }
 }
 
-/// True if an owner is root or this user. In a user namespace the machine's root has no number, as has everybody else.
+/// Returns `true` if an owner is root or this user. In a user namespace the machine's root has no number, as has everybody else.
 #[must_use]
 pub fn is_trusted_owner(uid: u32) -> bool {
     const UNMAPPED: u32 = 65534;
@@ -64,7 +64,7 @@ pub fn is_trusted_owner(uid: u32) -> bool {
     [0, geteuid().as_raw()].contains(&uid) || (uid == UNMAPPED && !has_all())
 }
 
-/// True if a mode lets somebody else write. The group of a user's own, which many systems give each user, is that user.
+/// Returns `true` if a mode lets somebody else write. The group of a user's own, which many systems give each user, is that user.
 #[must_use]
 pub fn is_written_by_others(mode: u32, gid: u32) -> bool {
     let (user, group) = (geteuid().as_raw(), getegid().as_raw());

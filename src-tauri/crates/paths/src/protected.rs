@@ -17,7 +17,7 @@ use crate::CanonicalPath;
 pub struct KnownPath {
     /// The path: below the home, of the machine, or below any folder, as its list says.
     pub path: &'static str,
-    /// What is there.
+    /// The thing that is there, for people.
     pub what: &'static str,
     /// The documentation of that: a manual page, a project's own documentation, or the source that reads it.
     pub source: &'static str,
@@ -27,7 +27,7 @@ const fn known(path: &'static str, what: &'static str, source: &'static str) -> 
     KnownPath { path, what, source }
 }
 
-/// What nobody may read or change: keys, logins, stores of passwords and what programs remember, in this home and of the
+/// Paths that nobody may read or change: keys, logins, stores of passwords and what programs remember, in this home and of the
 /// machine.
 #[must_use]
 pub fn secrets(home: &CanonicalPath) -> Vec<CanonicalPath> {

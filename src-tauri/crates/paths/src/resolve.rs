@@ -4,8 +4,8 @@
 //! - What does not exist, or lies below a file, is appended verbatim, however deep, and a `..` there takes back one
 //!   component. The kernel would refuse such a path; here it is safe, because what is judged is what is sent.
 //! - A missing name whose text stands there in another Unicode form is an error: a server may take it for that one.
-//! - A link of the kernel's own (`/proc/self/fd/0`), a loop, too many links, a NUL, `~name`, an empty path, a link to a name that is not UTF-8 and a folder that may
-//!   not be searched are errors: the caller denies.
+//! - A link of the kernel's own (`/proc/self/fd/0`), a loop, too many links, a NUL, `~name`, an empty path, a link
+//!   to a name that is not UTF-8 and a folder that may not be searched are errors: the caller denies.
 //! - The answer is true for the moment it was found. Whoever uses it later resolves again.
 
 mod unicode_twins;
@@ -37,27 +37,27 @@ pub struct Resolver {
     base: CanonicalPath,
 }
 
-/// The place where a path leads.
+/// The place that a path leads to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Resolution {
     /// The path, free of symlinks in everything that exists.
     pub path: CanonicalPath,
     /// The symlinks followed on the way, in order.
     pub links: Vec<Link>,
-    /// What is there.
+    /// The kind of thing that is there.
     pub target: PathKind,
 }
 
 /// One symlink that was followed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Link {
-    /// The place where the symlink is.
+    /// The place of the symlink.
     pub at: CanonicalPath,
-    /// What it says, verbatim.
+    /// Its text, verbatim.
     pub target: String,
 }
 
-/// What stands at a path.
+/// The kind of thing at a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PathKind {
     /// Nothing.
@@ -104,15 +104,15 @@ pub enum PathError {
         "`{path}` does not exist, but `{found}` does, which is the same text in another Unicode form: write it as it stands there"
     )]
     OtherForm {
-        /// What is missing.
+        /// The missing path.
         path: String,
-        /// What stands there, with its unusual characters as code points.
+        /// The path that is there, with its unusual characters as code points.
         found: String,
     },
     /// The disk would not say.
     #[error("`{path}` cannot be looked at: {source}")]
     Unreadable {
-        /// What was looked at.
+        /// The path that was looked at.
         path: String,
         /// Why not.
         source: io::Error,
@@ -134,7 +134,7 @@ impl Resolver {
         &self.home
     }
 
-    /// The place where relative paths start.
+    /// The folder that relative paths start from.
     #[must_use]
     pub fn base(&self) -> &CanonicalPath {
         &self.base

@@ -1,4 +1,4 @@
-//! The place where agents' clients are told which programs to start.
+//! Files and folders that tell agents' clients which programs to start.
 //!
 //! - In the home nobody but the person and the client itself changes it: a server named there runs without our care.
 //! - In a project an agent may well be asked to write it. So that is asked about, whatever rules and grants say.

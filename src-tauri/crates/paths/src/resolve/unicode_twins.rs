@@ -7,10 +7,10 @@ use super::PathError;
 use std::path::Path;
 use unicode_normalization::UnicodeNormalization as _;
 
-/// What some character beyond ASCII is another form of: the Kelvin sign, the Greek question mark, the Greek varia.
+/// ASCII that other characters are another form of: the Kelvin sign, the Greek question mark, the Greek varia.
 const ASCII_WITH_TWINS: [u8; 3] = *b"K;`";
 
-/// True if there is another form of the text.
+/// Returns `true` if the text may have another form.
 pub(super) fn may_have_twin(text: &str) -> bool {
     text.bytes().any(|byte| !byte.is_ascii() || ASCII_WITH_TWINS.contains(&byte))
 }

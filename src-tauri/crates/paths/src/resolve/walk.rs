@@ -16,7 +16,7 @@ pub(super) struct Walk<'a> {
     done: String,
     /// The number of components at the end of `done` that do not exist.
     beyond: usize,
-    /// What stands at `done` without those.
+    /// The kind of thing at `done` without those.
     solid: PathKind,
     links: Vec<Link>,
 }

@@ -13,7 +13,7 @@ use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, fstat, openat2};
 use rustix::io::Errno;
 use std::os::fd::OwnedFd;
 
-/// The place where the path leads and what is there.
+/// The place that the path leads to, and the kind of thing there.
 pub(super) fn resolve(absolute: &str) -> Option<Resolution> {
     let path = CanonicalPath::assume_canonical(absolute).ok()?;
     let target = match look(absolute) {
@@ -23,9 +23,9 @@ pub(super) fn resolve(absolute: &str) -> Option<Resolution> {
     Some(Resolution { path, links: Vec::new(), target })
 }
 
-/// True if a symlink leads by one of the kernel's own, which leads to something that is open and not where its text
-/// says. The
-/// kernel refuses these alone when it is told to, and a loop in either case. One that cannot be told is taken for one.
+/// Returns `true` if a symlink leads by one of the kernel's own, which leads to something open and not where its text says.
+/// The kernel refuses these alone when it is told to, and a loop in either case. Without its answer, links in `/proc` are
+/// taken for such.
 pub(super) fn is_magic(link: &str) -> bool {
     let follow = |how| openat2(CWD, link, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), how);
     match follow(ResolveFlags::NO_MAGICLINKS) {
@@ -37,14 +37,14 @@ pub(super) fn is_magic(link: &str) -> bool {
     }
 }
 
-/// What stands at a path that has no symlink in it, without opening it.
+/// Takes hold of the thing at a path that has no symlink in it, without opening it.
 fn look(absolute: &str) -> Result<OwnedFd, Errno> {
     openat2(CWD, absolute, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), ResolveFlags::NO_SYMLINKS)
 }
 
-/// True if the kernel walked to the end of what there is. A symlink on the way would have been `LOOP`.
+/// Returns `true` if the kernel walked as far as the path exists. A symlink on the way would have been `LOOP`.
 ///
-/// What is missing may have another form, for which the walk looks. Below a file nothing has a name.
+/// A missing name may have another form, for which the walk looks. Below a file nothing has a name.
 fn is_the_end(refused: Errno, absolute: &str) -> bool {
     refused == Errno::NOTDIR || (refused == Errno::NOENT && !may_have_twin(absolute))
 }

@@ -23,7 +23,7 @@ impl Planted {
     }
 }
 
-/// True if what stands nearest above a path is in the folder, by the kernel's word: some links lead out of it.
+/// Returns `true` if what stands nearest above a path is in the folder, by the kernel's word: some links lead out of it.
 fn is_inside(root: &CanonicalPath, path: &CanonicalPath) -> bool {
     let mut above = path.as_path().ancestors().skip(1).filter_map(|above| fs::canonicalize(above).ok());
     above.next().is_some_and(|above| above.starts_with(root))
@@ -84,7 +84,7 @@ impl Forest {
     }
 }
 
-/// The place where the kernel says an existing path leads.
+/// The path that an existing path leads to, by the word of the kernel.
 fn kernel(path: &str) -> Option<String> {
     let opened = openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok()?;
     let link = fs::read_link(format!("/proc/self/fd/{}", opened.as_raw_fd())).unwrap();

@@ -1,4 +1,4 @@
-//! What a canonical path may look like, and what contains what.
+//! The spelling of canonical paths, and which path contains which.
 
 use ironcurtain_paths::{CanonicalPath, NotCanonicalError};
 use proptest::prelude::*;

@@ -49,7 +49,7 @@ impl Ground {
         self.resolver.resolve(raw).unwrap()
     }
 
-    /// What `below` resolves to, as a path below the ground.
+    /// The path that `below` resolves to, below the ground.
     fn lands(&self, below: &str) -> String {
         let path = self.resolve(&self.raw(below)).path;
         path.as_str().strip_prefix(&format!("{}/", self.root)).unwrap_or(path.as_str()).to_owned()
