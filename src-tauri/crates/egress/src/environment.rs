@@ -1,4 +1,4 @@
-//! What a sandboxed program is told so that it uses the proxy. Pure.
+//! The variables that tell a sandboxed program to use the proxy. Pure.
 //!
 //! - Nothing is exempt: a program that goes around the proxy finds no network there.
 //! - `ALL_PROXY` names the HTTP side. Python's `httpx` refuses to start when it reads `socks5h` and has no SOCKS package, and

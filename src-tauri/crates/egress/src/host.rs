@@ -1,4 +1,4 @@
-//! The place where a connection wants to go, in the one spelling that is judged, resolved and compared.
+//! The host of a connection, in the one spelling that is judged, resolved and compared.
 //!
 //! - A name is ASCII, lower case, without the dot that ends a full name.
 //! - What a resolver would take for an address, in any notation, is a [`Host::Address`] and never a name.

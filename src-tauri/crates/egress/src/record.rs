@@ -1,4 +1,4 @@
-//! What is told of every connection that was decided on.
+//! The record of every connection that was decided on.
 
 use crate::BoxFuture;
 use crate::rules::PermittedBy;

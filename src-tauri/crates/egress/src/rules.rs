@@ -1,4 +1,4 @@
-//! What may be reached. Pure: never resolves, never reads a clock.
+//! The hosts that may be reached. Pure: never resolves, never reads a clock.
 //!
 //! - Denied first, then allowed, then granted; what none of them knows is asked about or denied.
 //! - `*.x` covers any depth below `x` and not `x`; `*` alone only denies.

@@ -1,4 +1,4 @@
-//! What the rules say, as tables.
+//! The answers of the rules, as tables.
 
 use super::*;
 

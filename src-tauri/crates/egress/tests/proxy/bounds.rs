@@ -1,4 +1,4 @@
-//! What is too long, too slow or too much.
+//! Bounds of the proxy: lengths, times and the number of connections.
 
 use crate::stage::{BOUND, Options, Peer, Stage, head, refusal_of, rest};
 use ironcurtain_egress::{HostRules, ProxyLimits};

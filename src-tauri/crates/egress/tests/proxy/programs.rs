@@ -31,7 +31,7 @@ pub async fn client<S: AsRef<OsStr>>(stage: &Stage, world: &World, program: &str
     tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap()
 }
 
-/// What it says when it succeeds, and what it complains of when it does not.
+/// The output of a program that succeeded, or all that it said when it did not.
 pub fn outcome(output: &Output) -> Result<String, String> {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let (said, complained) = (text(&output.stdout), text(&output.stderr));

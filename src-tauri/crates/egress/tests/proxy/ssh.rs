@@ -56,7 +56,7 @@ fn git_over_ssh() {
     });
 }
 
-/// What a sandboxed server is given, with the person's key and no list of known hosts.
+/// The environment of a sandboxed server, with the person's key and no list of known hosts.
 fn ssh_environment(stage: &Stage, world: &World) -> Vec<(String, String)> {
     let here = std::env::current_exe().unwrap();
     let program = here.ancestors().nth(2).unwrap().join("examples/egress-connect");

@@ -27,7 +27,7 @@ pub struct Stage {
     task: JoinHandle<io::Error>,
 }
 
-/// What the test chooses.
+/// The choices of a test.
 pub struct Options {
     pub rules: HostRules,
     pub limits: ProxyLimits,
@@ -175,7 +175,7 @@ impl Peer {
         Self { port, heard, task }
     }
 
-    /// What so many connections sent, once they have ended.
+    /// The bytes that so many connections sent, once they have ended.
     pub async fn heard(&self, connections: usize) -> Vec<String> {
         let mut heard = self.heard.clone();
         let all = timeout(BOUND, heard.wait_for(|all| all.len() >= connections))

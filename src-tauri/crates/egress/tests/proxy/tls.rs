@@ -7,7 +7,7 @@ use std::process::Command;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-/// What curl says to `files.example.test`.
+/// The greeting of curl to `files.example.test`.
 const CURL: &[u8] = include_bytes!("../../src/hello/captured/curl.bin");
 
 fn stage() -> Stage {
@@ -19,7 +19,7 @@ fn stage() -> Stage {
     stage
 }
 
-/// What OpenSSL's own client hears, and whether it had a conversation.
+/// Returns `true` if OpenSSL's own client had a conversation.
 async fn s_client(stage: &Stage, world: &World, target: &str, more: &[&str]) -> bool {
     let mut command = Command::new("openssl");
     command.args(["s_client", "-proxy", &stage.address.to_string(), "-connect", target, "-brief", "-CAfile"]);
