@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
-const SHIPPED: [(&str, &str); 12] = [
+const SHIPPED: &[(&str, &str)] = &[
     ("filesystem", include_str!("../catalog/filesystem.json")),
     ("filesystem-reference", include_str!("../catalog/filesystem-reference.json")),
     ("everything", include_str!("../catalog/everything.json")),
