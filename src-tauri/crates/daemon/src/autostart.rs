@@ -45,7 +45,7 @@ pub struct Autostart {
     sessions: PathBuf,
 }
 
-/// What all of it is made of.
+/// The parts that [`Autostart::start`] is given.
 pub(crate) struct Parts<'a> {
     pub(crate) home: &'a Home,
     pub(crate) audit: Audit,

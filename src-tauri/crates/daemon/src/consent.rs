@@ -44,7 +44,7 @@ pub trait Consent: Send + Sync + 'static {
     fn withdraw(&self, question: &str, why: Withdrawn);
 }
 
-/// The place where the answer to one question goes. Dropping it unanswered denies, as a closed dialog does.
+/// The receiver of one question's answer. Dropping it unanswered denies, as a closed dialog does.
 #[derive(Debug)]
 #[must_use = "dropping the slot denies the call"]
 pub struct Slot {
@@ -72,7 +72,7 @@ impl Slot {
     }
 }
 
-/// What the person said.
+/// The person's answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
     /// Yes: the offer at this index of [`Question::offers`], for this long.
@@ -128,7 +128,7 @@ pub struct Question {
     pub consequences: Vec<Consequence>,
     /// Every argument that no line tells, by its name, with the beginning of its text.
     pub with: Vec<(String, String)>,
-    /// What a yes means beyond those lines, a sentence each: the folder that is opened for a new name. Never cut.
+    /// Further effects of a yes, a sentence each: the folder that is opened for a new name. Never cut.
     pub also: Vec<String>,
     /// Name of the rule that asks.
     pub rule: String,
@@ -136,9 +136,9 @@ pub struct Question {
     pub reason: String,
     /// Every argument as text, in order, as it would be sent; long ones are cut and say so.
     pub arguments: Vec<(String, String)>,
-    /// What would be written, if something would.
+    /// The content that would be written, if any.
     pub preview: Option<Preview>,
-    /// What the person can allow, the narrowest first. Never empty.
+    /// The offers that the person can choose from, the narrowest first. Never empty.
     pub offers: Vec<Offer>,
     /// The time for which the question waits; starts anew while the person works in it.
     pub deadline: Duration,
@@ -149,11 +149,11 @@ pub struct Question {
 pub struct Consequence {
     /// Its verb, the first word of the line.
     pub verb: Verb,
-    /// What follows the verb. Never cut by whoever draws it.
+    /// The object of the verb. Never cut by whoever draws it.
     pub object: Vec<Piece>,
-    /// What stands there now, or would: "new file", "12 kB are there now".
+    /// The thing that is there now, or would be: "new file", "12 kB are there now".
     pub note: Option<String>,
-    /// What the agent wrote for it, when a link or the name of a remote leads there.
+    /// The agent's own words for it, when a link or the name of a remote leads there.
     pub asked_for: Option<String>,
     /// True if the call could do this without the person's word.
     pub allowed: bool,
@@ -171,7 +171,7 @@ pub enum Piece {
     Foreign(String),
 }
 
-/// What is at a path when the question is asked.
+/// The thing at a path when the question is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "is", content = "bytes")]
 pub enum Target {
@@ -185,7 +185,7 @@ pub enum Target {
     Special,
 }
 
-/// What would be written.
+/// The content that would be written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "kind", content = "text")]
 pub enum Preview {
@@ -202,7 +202,7 @@ pub struct Offer {
     pub reach: Reach,
     /// The words on the choice ("this file", "~/Documents/tax and below").
     pub label: String,
-    /// What it would do, in one sentence without the lifetime ("Claude Code may read everything in ~/Documents/tax").
+    /// The effect, in one sentence without the lifetime ("Claude Code may read everything in ~/Documents/tax").
     pub sentence: String,
     /// The lifetimes it can have, the shortest first. Never empty.
     pub lifetimes: Vec<Lifetime>,

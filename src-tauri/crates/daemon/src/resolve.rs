@@ -1,4 +1,4 @@
-//! What the disk and git know about the values of a call, found out before it is judged.
+//! Facts that the disk and git know about the values of a call, found out before it is judged.
 //!
 //! - Blocking, and true for the moment it was found: whoever uses it later finds it out again.
 //! - Nothing is decided here. Where git is looked into is the caller's word ([`ironcurtain_git_facts::RemoteQuestion::answer`]).
@@ -11,24 +11,24 @@ use std::mem::discriminant;
 /// The facts of a call: one for each planned value, in order.
 #[derive(Debug)]
 pub struct ResolvedValues {
-    /// What goes to [`CallPlan::resolve`].
+    /// The facts for [`CallPlan::resolve`].
     pub facts: Vec<Fact>,
-    /// What was found at each path.
+    /// The paths of the call, each with what was found there.
     pub paths: FoundPaths,
 }
 
-/// The place where one path of a call leads.
+/// The target of one path of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FoundPath {
     /// The argument it came in.
     pub argument: String,
     /// As the client wrote it.
     pub written: String,
-    /// The place where it leads.
+    /// The path that it leads to.
     pub path: CanonicalPath,
     /// The links on the way.
     pub links: Vec<Link>,
-    /// What is there.
+    /// The kind of thing at that path.
     pub target: PathKind,
 }
 

@@ -9,14 +9,14 @@ use ironcurtain_policy::{Access, ApprovalSubject, Denial, PendingApproval, Prote
 /// A call whose values are canonical as of now.
 #[derive(Debug)]
 pub struct LocatedCall {
-    /// What is judged and sent.
+    /// The call that is judged and sent.
     pub call: ResolvedCall,
-    /// What was found at each of its paths.
+    /// The things found at each of its paths.
     pub paths: FoundPaths,
 }
 
 impl LocatedCall {
-    /// What a sandboxed server cannot be given without showing it something protected, too.
+    /// The denial of a call that would show a sandboxed server something protected, too.
     #[must_use]
     pub fn uncovers(
         &self,
@@ -60,7 +60,7 @@ impl LocatedCall {
 }
 
 impl FoundPaths {
-    /// What the kernel must show for the whole call, beside the session sandbox.
+    /// The paths that the kernel must show for the whole call, beside the session sandbox.
     #[must_use]
     pub fn needs(
         &self,
@@ -77,7 +77,7 @@ impl FoundPaths {
         crate::mounts::united(needs)
     }
 
-    /// What of the approvals is a path.
+    /// The paths among the approvals, each with the access that it is for.
     pub(crate) fn wanted(&self, approvals: &[PendingApproval], writes: FileWrites) -> Vec<Wanted> {
         approvals.iter().filter_map(|approval| self.wanted_path(approval, writes)).collect()
     }

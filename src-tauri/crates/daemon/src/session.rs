@@ -50,9 +50,9 @@ pub struct Session {
     services: Services,
     config: ServerConfig,
     server: ServerHandle,
-    /// What lets the server reach anything, if anything does.
+    /// The server's own network, if it has one.
     network: Option<Arc<ServerNetwork>>,
-    /// Whether the server runs in a sandbox, if it runs.
+    /// The server runs in a sandbox, if it runs.
     sandboxed: bool,
     sandbox: CanonicalPath,
     resolver: Resolver,
@@ -94,7 +94,7 @@ impl Session {
         &self.server
     }
 
-    /// Whether a grant of this subject concerns this session.
+    /// Returns `true` if a grant to this subject is valid in this session.
     #[must_use]
     pub fn may_use(&self, subject: &GrantSubject) -> bool {
         self.principal.is_covered_by(subject)

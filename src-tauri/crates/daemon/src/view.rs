@@ -77,7 +77,7 @@ fn name(text: &str) -> String {
     visible::line(&visible::head(text, LONGEST_NAME))
 }
 
-/// What it is about: paths, or a host.
+/// The paths of an entry, and its host.
 fn concerned(entry: &Entry) -> Vec<String> {
     let host = entry.host.as_ref().map(|host| match entry.port {
         Some(port) if host.contains(':') => format!("[{host}]:{port}"),

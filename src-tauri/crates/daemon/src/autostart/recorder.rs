@@ -70,11 +70,11 @@ pub(super) enum Found {
 /// The number of files of each session that wait for the person's word; none of the sessions that are not named.
 pub(super) type Undecided = BTreeMap<String, usize>;
 
-/// What the task owns.
+/// The state of the recorder's task.
 pub(super) struct Recorder {
     /// The folders of the sessions.
     pub(super) sessions: PathBuf,
-    /// The place where quarantine is.
+    /// The folder of the sandboxes' state, with the quarantine in it.
     pub(super) state: PathBuf,
     pub(super) audit: Audit,
     pub(super) undecided: watch::Sender<Undecided>,

@@ -59,9 +59,9 @@ pub(crate) struct SessionRecord {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct LeftFile {
-    /// What was found.
+    /// The watcher's finding.
     pub(crate) finding: Finding,
-    /// What the person said to it.
+    /// The person's decision about it, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) decided: Option<FileDecision>,
     /// When it was found.
@@ -69,7 +69,7 @@ pub(crate) struct LeftFile {
 }
 
 impl LeftFile {
-    /// The place where it is, or was.
+    /// The path of the file, now or before it was moved or removed.
     pub(crate) fn path(&self) -> Option<&str> {
         path(&self.finding)
     }

@@ -162,7 +162,7 @@ async fn answer<T>(path: &str, answer: oneshot::Receiver<io::Result<T>>) -> Resu
     }
 }
 
-/// What the thread owns.
+/// The state of the watcher's thread.
 struct Owner {
     watcher: Watcher,
     inbox: Receiver<Order>,

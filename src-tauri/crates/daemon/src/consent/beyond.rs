@@ -1,4 +1,4 @@
-//! What a yes means beyond what the call would do, a sentence each. Pure.
+//! Effects of a yes beyond those of the call itself, a sentence each. Pure.
 
 use super::offers::tilde;
 use super::visible;
@@ -12,7 +12,7 @@ pub(super) fn worst_reason(escalation: &Escalation) -> &RuleReason {
     worst.map_or(&escalation.by, |asked| &asked.by)
 }
 
-/// What the judge itself finds wrong besides the worst.
+/// The judge's own reasons other than the worst one.
 pub(super) fn other_reasons(escalation: &Escalation, worst: &RuleReason) -> Vec<String> {
     let mut sentences: Vec<String> = Vec::new();
     let reasons = escalation.values.iter().map(|asked| &asked.by);

@@ -22,7 +22,7 @@ pub enum Outcome {
     Allowed {
         /// Index into the question's offers.
         offer: usize,
-        /// The way in which long.
+        /// The time for which it is allowed.
         lifetime: Lifetime,
     },
     /// The person denied it, perhaps with a note for the agent.

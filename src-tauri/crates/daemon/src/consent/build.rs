@@ -22,7 +22,7 @@ const LONGEST_BESIDE: usize = 200;
 /// The number of arguments that are shown.
 const MOST_ARGUMENTS: usize = 50;
 
-/// What a question is made of.
+/// The parts of a question.
 #[derive(Debug)]
 pub struct Asking<'a> {
     /// Question id.
@@ -35,11 +35,11 @@ pub struct Asking<'a> {
     pub escalation: &'a Escalation,
     /// Each path that escalates.
     pub wanted: &'a [Wanted],
-    /// What was found at each of its paths.
+    /// The things found at each of its paths.
     pub found: &'a FoundPaths,
     /// Hosts that can be granted; none unless the call is asked about for nothing else.
     pub hosts: &'a [ironcurtain_egress::HostPort],
-    /// What may never be granted.
+    /// The limits of what may be granted.
     pub limits: GrantLimits<'a>,
     /// The time for which the question waits.
     pub deadline: Duration,

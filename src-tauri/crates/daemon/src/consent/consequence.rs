@@ -1,4 +1,4 @@
-//! What a call would do, one line for each thing, the worst first. Pure.
+//! The effects of a call, one line for each thing, the worst first. Pure.
 //!
 //! - Every value with a role is in a line, or beside the lines under the name of its argument: nothing is left out.
 //! - The verb of a line is that of the worst role of its value ([`ironcurtain_policy::Role::verb`]); the tool's name says
@@ -33,7 +33,7 @@ pub(super) struct Told<'a> {
     pub(super) arguments: Vec<&'a str>,
 }
 
-/// What a call would do.
+/// The effects of a call, in lines.
 pub(super) fn told<'a>(deeds: &Deeds<'a>) -> Told<'a> {
     let mut told = Told { lines: Vec::new(), arguments: Vec::new() };
     deeds.paths(&mut told);
@@ -223,7 +223,7 @@ impl<'a> Deeds<'a> {
         }
     }
 
-    /// What is acted on at GitHub: repositories, or an account.
+    /// The repositories at GitHub that are acted on, or the account.
     fn github(&self, told: &mut Told<'a>) {
         let (owners, repos) = (self.of(Role::GithubOwner), self.of(Role::GithubRepo));
         let given: Vec<&ResolvedValue> = owners.iter().chain(&repos).copied().collect();

@@ -12,7 +12,7 @@ use std::io;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-/// What every exchange goes through.
+/// The parts that every exchange uses.
 #[derive(Clone, Copy)]
 pub struct Exchange<'a> {
     /// On whose behalf.
@@ -32,7 +32,7 @@ pub struct Exchange<'a> {
 pub struct Approval {
     /// The offer that was chosen.
     pub offer: Offer,
-    /// The way in which long.
+    /// The time for which it is allowed.
     pub lifetime: Lifetime,
     /// The question, as it is on record.
     question: Entry,

@@ -6,17 +6,17 @@ use super::{Consequence, Lifetime, Offer, Piece, Question, Reach, Verb, visible}
 use ironcurtain_egress::HostPort;
 use std::time::Duration;
 
-/// What asks, where a call has a rule of the policy.
+/// The rule's name in questions about a host, which no rule of the policy asks.
 pub const RULE: &str = "network.askUnknown";
 
-/// What a question about a host is made of.
+/// The parts of a question about a host.
 #[derive(Debug)]
 pub struct AskingHost<'a> {
     /// Question id.
     pub id: String,
     /// The server that wants to reach it, on behalf of whom.
     pub principal: &'a Principal,
-    /// The place where it wants to go.
+    /// The host and port that the server wants to reach.
     pub target: &'a HostPort,
     /// The time for which the question waits.
     pub deadline: Duration,

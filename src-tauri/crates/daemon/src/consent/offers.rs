@@ -1,4 +1,4 @@
-//! What a person can allow, from what a call wants. Pure: the same call always gives the same offers.
+//! Offers that a person can choose from, made from what a call wants. Pure: the same call always gives the same offers.
 //!
 //! - The narrowest offer comes first.
 //! - A folder is offered only where [`GrantLimits::may_be_granted`] says so: never `/`, the home directory, or
@@ -15,13 +15,13 @@ use ironcurtain_policy::{Access, AccessSet, GrantKind};
 /// One thing a call wants that needs the person's word.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wanted {
-    /// What it would do.
+    /// The access that it needs.
     pub access: Access,
-    /// To what.
+    /// The path that it accesses.
     pub path: CanonicalPath,
-    /// What is there.
+    /// The thing at that path.
     pub target: Target,
-    /// What the kernel must show the server for it.
+    /// The path that the kernel must show the server for it.
     pub need: Option<Need>,
 }
 
@@ -64,7 +64,7 @@ pub fn offers(client: &str, wanted: &[Wanted], only_once: bool, limits: GrantLim
     offers
 }
 
-/// What an offer opens.
+/// The grants that an offer opens.
 #[must_use]
 pub fn opened_by(reach: Reach, wanted: &[Wanted], hosts: &[HostPort]) -> Vec<Granted> {
     let files = |kind: GrantKind, paths: Vec<(CanonicalPath, AccessSet)>| {
@@ -176,7 +176,7 @@ fn paths_sentence(client: &str, wanted: &[Wanted], home: &CanonicalPath) -> Stri
     format!("{client} may {} {what}", verbs(access))
 }
 
-/// What a yes to a call as a whole does: the worst of it, and how much else.
+/// The sentence on allowing a call as a whole: its worst effect, and how many more there are.
 pub(super) fn call_sentence(client: &str, lines: &[Consequence], home: &CanonicalPath) -> String {
     let Some((worst, others)) = lines.split_first() else { return format!("{client} may make this call") };
     let piece = |piece: &Piece| match piece {
@@ -193,7 +193,7 @@ pub(super) fn call_sentence(client: &str, lines: &[Consequence], home: &Canonica
     format!("{client} may {} {object}{others}", worst.verb.word())
 }
 
-/// What must be open for the server beside what it is asked for, a sentence for each folder.
+/// The folders that must be open for the server beside what it is asked for, a sentence each.
 pub(super) fn opened_beside(wanted: &[Wanted], home: &CanonicalPath) -> Vec<String> {
     let beside = wanted.iter().filter_map(|w| w.need.as_ref().filter(|need| need.path != w.path));
     let mut folders: Vec<String> = beside.map(|need| tilde(&need.path, home)).collect();

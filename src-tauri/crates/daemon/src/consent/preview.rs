@@ -1,4 +1,4 @@
-//! What would be written, or changed: by the argument names that file tools have in common.
+//! Previews of what would be written or changed, by the argument names that file tools have in common.
 //!
 //! - What is left out of a long text is told by its length.
 

@@ -16,7 +16,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use tty::{Instead, Size, Tty};
 
-/// What an answer is written behind.
+/// The prompt before an answer.
 const PROMPT: &str = " Your answer: ";
 
 /// Asks on a terminal. Anything but the number of an answer denies; so does the end of the input.

@@ -2,7 +2,7 @@
 
 use super::{Target, Verb};
 
-/// What stands there, or would, beside what is done to it.
+/// The note beside a deed: what is at its target now, or would be.
 pub(super) fn note(verb: Verb, target: Target, amount: Option<&str>) -> String {
     let with = |said: String| match amount {
         Some(amount) => format!("{said}, {amount}"),

@@ -21,7 +21,7 @@ pub(super) struct Judged {
     pub(super) by: JudgedBy,
 }
 
-/// What a call was judged by.
+/// The policy and the grants that a call was judged by.
 #[derive(Clone)]
 pub(super) struct JudgedBy {
     pub(super) snapshot: Arc<PolicySnapshot>,
@@ -39,11 +39,11 @@ impl JudgedBy {
 pub(super) struct Authorization {
     pub(super) permit: Permit,
     pub(super) looked: LookedAt,
-    /// What must be shown for it, as far as it is not there in any case.
+    /// The paths that must be shown for it, as far as they are not there in any case.
     pub(super) needs: Vec<Need>,
-    /// What of that standing grants show.
+    /// Those of the needs that standing grants show.
     granted: Vec<Need>,
-    /// What the person said yes to for this call.
+    /// The approvals that the person gave for this call.
     pub(super) approved: Vec<PendingApproval>,
     /// Files of that which run later.
     pub(super) named: Vec<CanonicalPath>,
@@ -58,7 +58,7 @@ impl Authorization {
         self.needs.is_empty()
     }
 
-    /// What must be shown for this call alone, because nothing that stands shows it.
+    /// The paths that must be shown for this call alone, because nothing that stands shows them.
     pub(super) fn to_lease(&self, applied: &Applied) -> Vec<Need> {
         // What a grant of the folder shows, it shows closed.
         let is_named = |need: &Need| need.writable && self.named.contains(&need.path);
@@ -101,7 +101,7 @@ impl Session {
         Judged { verdict, looked, by }
     }
 
-    /// What a permitted call needs, and what of it standing grants show.
+    /// The authorization of a permitted call: what it needs, and which of that standing grants show.
     pub(super) fn authorize(
         &self,
         permit: Permit,

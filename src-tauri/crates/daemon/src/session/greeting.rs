@@ -13,12 +13,12 @@ use std::collections::HashSet;
 /// The number of characters of what a client calls itself, or of its version, people are shown.
 const LONGEST_NAME: usize = 100;
 
-/// What was found in the client's greeting.
+/// The content of a client's greeting.
 #[derive(Debug)]
 pub(super) struct Greeting {
     /// The parameters to pass on.
     pub(super) params: Box<RawValue>,
-    /// What the client calls itself.
+    /// The client's own name for itself.
     pub(super) says_it_is: Option<String>,
     /// Methods of servers that the client takes.
     pub(super) takes: HashSet<String>,

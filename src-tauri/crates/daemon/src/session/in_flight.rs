@@ -20,7 +20,7 @@ pub(super) struct Ticket {
 /// A request that has no answer yet.
 #[derive(Debug, Default)]
 pub(super) struct InFlight {
-    /// The place where it is at the server, once it is forwarded.
+    /// The request as the server has it, once it is forwarded.
     pub(super) at_server: Option<AtServer>,
     /// Ends the task that waits for it.
     pub(super) task: Option<AbortHandle>,

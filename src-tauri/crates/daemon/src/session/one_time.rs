@@ -1,4 +1,4 @@
-//! What a person allowed once, while the call is at its server: on the list like other grants, and not for ever.
+//! Grants for one call, while it is at its server: on the list like other grants, and not for ever.
 //!
 //! - INVARIANT: it ends with the answer, when the call is taken back, when the policy forbids it, when the person takes it back,
 //!   and after [`LONGEST`] in any case, whether the server answers or not.
@@ -17,7 +17,7 @@ use tokio::sync::watch;
 /// The longest that a server has what was allowed once: as long as the shortest time that can be allowed.
 const LONGEST: Duration = Duration::from_secs(15 * 60);
 
-/// What of a session is open for single calls.
+/// The grants of a session that are open for single calls.
 #[derive(Debug, Clone, Default)]
 pub(super) struct OneTimeGrants(Arc<Mutex<BTreeMap<String, Open>>>);
 
@@ -27,7 +27,7 @@ struct Open {
     end: Arc<watch::Sender<bool>>,
 }
 
-/// What is open for one call, on the list until this is dropped.
+/// The grants that are open for one call, on the list until this is dropped.
 #[derive(Debug)]
 pub(super) struct OneTimeGrant {
     all: OneTimeGrants,
@@ -52,7 +52,7 @@ impl OneTimeGrants {
 }
 
 impl OneTimeGrant {
-    /// What is open.
+    /// The open grants.
     pub(super) fn grants(&self) -> &[StandingGrant] {
         &self.grants
     }
@@ -74,7 +74,7 @@ impl Drop for OneTimeGrant {
 }
 
 impl Session {
-    /// What is open for single calls right now.
+    /// The grants that are open for single calls right now.
     #[must_use]
     pub fn allowed_once(&self) -> Vec<StandingGrant> {
         self.one_time.table().values().map(|open| open.grant.clone()).collect()

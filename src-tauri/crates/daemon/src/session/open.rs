@@ -22,13 +22,13 @@ use std::sync::{Arc, Mutex};
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
-/// How many lines may wait for a client that does not read.
+/// The number of lines that may wait for a client that does not read.
 const TO_CLIENT: usize = 256;
 
-/// How many bytes of requests may be under way at once, in KiB: a client that sends more waits.
+/// The most KiB of requests under way at once: a client that sends more waits.
 const BUDGET_KIB: usize = 192 * 1024;
 
-/// How many KiB of answers may wait for a client that does not read; then its server waits too.
+/// The most KiB of answers that wait for a client that does not read; then its server waits too.
 const UNREAD_KIB: usize = 128 * 1024;
 
 /// Why a session cannot begin.

@@ -1,4 +1,4 @@
-//! What is put on record of requests that are no tool calls, and of calls that are turned away before they are judged.
+//! Records of requests that are no tool calls, and of calls that are turned away before they are judged.
 //!
 //! - INVARIANT: what a client says to a server of prompts and resources is on record before the server hears it; if it
 //!   cannot be put there, the request does not happen.

@@ -25,7 +25,7 @@ pub(super) enum CallRefusal {
     /// It cannot be written.
     #[error("DENIED: {0}")]
     Unwritable(#[from] serde_json::Error),
-    /// What was allowed is not what it would be now.
+    /// The call is no longer the one that was allowed.
     #[error(
         "DENIED: what the call names, or what is granted, changed before the server got it. The same call can be tried again."
     )]

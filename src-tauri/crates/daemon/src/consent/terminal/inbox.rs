@@ -10,7 +10,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The place where questions are put in.
+/// The end that puts questions in.
 #[derive(Debug)]
 pub(super) struct Outbox {
     waiting: Arc<Mutex<Waiting>>,
@@ -18,7 +18,7 @@ pub(super) struct Outbox {
     wakes: UnixStream,
 }
 
-/// The place where they are taken out, one at a time.
+/// The end that takes them out, one at a time.
 #[derive(Debug)]
 pub(super) struct Inbox {
     waiting: Arc<Mutex<Waiting>>,

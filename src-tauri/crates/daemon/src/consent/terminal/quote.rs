@@ -5,7 +5,7 @@
 
 use super::super::visible;
 
-/// What stands where something was left out.
+/// The mark of something left out.
 const CUT: char = '\u{2026}';
 
 /// Text on one line, its line feeds and its [`visible::spaces`] written out.

@@ -29,7 +29,7 @@ enum Row {
     Foreign(String, Text),
 }
 
-/// What is shown of a text that is not ours.
+/// The part of a foreign text that is shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Text {
     /// Its beginning.
@@ -144,7 +144,7 @@ fn deed(deed: &Consequence) -> Vec<Row> {
     rows
 }
 
-/// What is not ours in quotes where there are words of ours beside it, so that it cannot add to them.
+/// The pieces as one text. Those that are not ours are in quotes beside words of ours, so that they cannot add to them.
 fn object(pieces: &[Piece]) -> String {
     let quoted = |text: &str| match pieces {
         [_] => text.to_owned(),

@@ -25,7 +25,7 @@ const TICK: Duration = Duration::from_millis(200);
 /// The longest answer. More is none.
 const LONGEST: usize = 4096;
 
-/// The place where nothing says how large a terminal is.
+/// The size of a terminal that does not tell its own.
 const USUAL: Size = Size { columns: 80, rows: 24 };
 
 /// The size of the terminal.
@@ -35,7 +35,7 @@ pub(super) struct Size {
     pub(super) rows: usize,
 }
 
-/// The place where questions are drawn and answered.
+/// The terminal on which questions are drawn and answered.
 #[derive(Debug)]
 pub(super) struct Tty {
     input: File,
@@ -168,7 +168,7 @@ impl Tty {
         }
     }
 
-    /// What was typed, if something was. An empty piece is the end of a line where it is a terminal, and of everything
+    /// The bytes that were typed, if any. An empty piece is the end of a line where it is a terminal, and of everything
     /// where it is none.
     fn read(&self) -> Result<Option<Vec<u8>>, Instead> {
         let mut piece = [0; LONGEST];

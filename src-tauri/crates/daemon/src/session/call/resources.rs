@@ -1,4 +1,4 @@
-//! What is open for one call alone, because it needs it or a person said yes.
+//! Resources that are open for one call alone, because it needs them or a person said yes.
 //!
 //! - INVARIANT: what is open for one call alone is on the list or closed.
 
@@ -9,12 +9,12 @@ use crate::session::Session;
 use crate::session::authorize::Authorization;
 use crate::session::one_time::{OneTimeGrant, opened};
 
-/// What is shown and opened for one call alone.
+/// The mounts and hosts that are there for one call alone.
 #[derive(Default)]
 pub(super) struct CallResources {
     pub(super) lease: Option<MountLease>,
     pub(super) loan: Option<Loan>,
-    /// The place where the person said yes to it. It is dropped after what it is about.
+    /// The grant on the list, if the person said yes. It is dropped after what it is about.
     pub(super) one_time: Option<OneTimeGrant>,
 }
 
