@@ -1,4 +1,4 @@
-//! What a sandbox costs, ours beside others in the same run, as a table in Markdown. Run by `cargo xtask bench`.
+//! The costs of a sandbox, ours beside others in the same run, as a table in Markdown. Run by `cargo xtask bench`.
 //!
 //! `sandbox-bench [--smoke] PROGRAM [SRT]`: our program in a release build, and `srt` where it is installed; `--smoke`
 //! computes every figure once.
@@ -59,7 +59,7 @@ fn main() -> Fallible<()> {
     Ok(())
 }
 
-/// What one of them costs.
+/// The costs of one of them.
 struct Costs {
     start_and_exit: Duration,
     first_byte: Duration,

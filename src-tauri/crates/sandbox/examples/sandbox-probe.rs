@@ -26,7 +26,7 @@ use std::{
 
 type ControlAnswer = Result<String, Box<dyn Error>>;
 
-/// What is held of granted files, so that a test can see it noticed.
+/// The granted files that it holds, so that a test can see it noticed.
 #[derive(Default)]
 struct Held {
     files: Vec<File>,

@@ -1,4 +1,4 @@
-//! What a unix stream carries besides bytes: a descriptor, and who sent them.
+//! Descriptors, and the sender's identity, over a unix stream.
 
 use std::{
     io::{self, IoSlice, IoSliceMut},

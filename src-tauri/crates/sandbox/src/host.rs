@@ -1,4 +1,4 @@
-//! What of the host's system tree there is to show: found out once per launch, then a plain value.
+//! The parts of the host's system tree to be shown: found out once per launch, then a plain value.
 //!
 //! - For the roots view only names from the fixed lists below are looked at; nothing of the person's is among them.
 

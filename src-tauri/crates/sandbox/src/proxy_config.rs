@@ -1,4 +1,4 @@
-//! What the proxy of a single command is told by the command line, on its standard input.
+//! The configuration that the command line gives to the proxy of a single command, on its standard input.
 
 use std::net::IpAddr;
 

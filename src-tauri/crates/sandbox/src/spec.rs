@@ -1,4 +1,4 @@
-//! What a sandbox is to be: the plain value the trusted process writes down and the supervisor carries out.
+//! The description of a sandbox: a plain value that the trusted process writes down and the supervisor carries out.
 //!
 //! - A [`Spec`] is complete: nothing is taken from the environment of whoever launches it.
 //! - Paths are absolute and normal (no `.`, `..`, doubled or trailing slash); [`Spec::validate`] refuses others.

@@ -22,7 +22,7 @@ use std::{
 use cases::{CASES, Case, Expected};
 use serde_json::{Value, json};
 
-/// What one of them came to.
+/// The outcome of a case in one of them.
 #[derive(Debug, PartialEq, Eq)]
 struct Outcome {
     status: Option<i32>,

@@ -14,7 +14,7 @@ use ironcurtain_egress::{
 use ironcurtain_sandbox::Egress;
 use tokio::{runtime::Runtime, sync::watch};
 
-/// What is allowed, what is not, and where names lead: one answer after the other, of which the last stays.
+/// The rules of the proxy, and where names lead: one answer after the other, of which the last stays.
 #[derive(serde::Deserialize)]
 pub(crate) struct Written {
     allowed: Vec<String>,

@@ -13,7 +13,7 @@ use ironcurtain_sandbox::{
 };
 use rustix::event::{PollFd, PollFlags, poll};
 
-/// The way in which the one sandbox is called.
+/// The name of the one sandbox.
 const NAME: &str = "escape";
 
 /// A watcher at work.
@@ -61,7 +61,7 @@ pub(crate) fn watch(spec: &mut Spec, rules: Rules) -> Result<Watched, Box<dyn Er
 }
 
 impl Watched {
-    /// What was found, now that the sandbox has ended.
+    /// The findings, now that the sandbox has ended.
     pub(crate) fn end(self) -> Result<Vec<Finding>, Box<dyn Error>> {
         drop(self.stop);
         self.work.join().map_err(|_| "the watcher gave up".into())

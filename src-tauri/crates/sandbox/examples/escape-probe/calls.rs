@@ -244,7 +244,7 @@ fn shared_queue(name: &str) -> Outcome {
     Ok(())
 }
 
-/// What a key of a keyring holds.
+/// Prints the content of a key of a keyring.
 fn key(ring: i32, name: &str) -> Outcome {
     let name = crate::sys::c(name)?;
     let mut bytes = [0u8; 128];

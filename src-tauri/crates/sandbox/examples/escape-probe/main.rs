@@ -1,4 +1,4 @@
-//! What the escape suite runs in a sandbox, and some of what it runs beside it: one verb per technique.
+//! The program that the escape suite runs in a sandbox, and sometimes beside it: one verb per technique.
 //!
 //! - Nothing here judges: whether a technique got anywhere is found out on the host, from what changed there, what was
 //!   heard there, and which secrets came out.

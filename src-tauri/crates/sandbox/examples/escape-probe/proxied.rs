@@ -1,4 +1,4 @@
-//! What is outside of a sandbox that has a proxy: servers that write down who came; and a client of that proxy.
+//! Servers outside of a sandbox that has a proxy, which write down who came; and a client of that proxy.
 
 use std::{
     fs::{File, OpenOptions},

@@ -1,4 +1,4 @@
-//! What it costs to grant a folder to a running server, and to take it back.
+//! The costs of granting a folder to a running server, and of taking it back.
 
 use super::{Fallible, median};
 use ironcurtain_sandbox::{

@@ -4,7 +4,7 @@ use super::Fallible;
 use std::{fs, path::PathBuf, process::Command};
 use tempfile::TempDir;
 
-/// What all of them are run with.
+/// The directory and the settings that all of them are run with.
 pub(crate) struct Setting {
     /// The directory they run in, and may write to.
     pub(crate) dir: TempDir,

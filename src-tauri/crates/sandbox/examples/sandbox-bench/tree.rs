@@ -3,12 +3,12 @@
 use super::Fallible;
 use std::fs;
 
-/// What a tree of processes takes.
+/// The size of a tree of processes.
 #[derive(Default)]
 pub(crate) struct Tree {
     /// The number of them.
     pub(crate) processes: usize,
-    /// What is resident of all of them, in KiB; what they share counts for each.
+    /// The resident memory of all of them, in KiB; what they share counts for each.
     pub(crate) resident_kib: u64,
 }
 

@@ -88,7 +88,7 @@ pub(super) struct Baseline {
     kept: usize,
 }
 
-/// What goes along when a root is looked at.
+/// The parts that go along when a root is looked at.
 pub(super) struct Recording<'a> {
     pub(super) names: &'a Names,
     pub(super) git_config: GitConfig,
@@ -100,7 +100,7 @@ pub(super) struct Recording<'a> {
 }
 
 impl Baseline {
-    /// What is at `root`, and has it watched.
+    /// Has `root` watched, and records what is there.
     pub(super) fn record(root: &str, mut recording: Recording<'_>) -> io::Result<Self> {
         let begun = time(ClockId::Realtime);
         let itself = Stamp::of(CWD, root)?;
@@ -249,14 +249,13 @@ impl Baseline {
         self.entries.iter().filter(|(_, entry)| entry.cover != Cover::None).map(|(path, _)| path)
     }
 
-    /// What was at a path.
+    /// The content that was at a path, if it was kept.
     pub(super) fn content(&self, path: &str) -> Option<&[u8]> {
         self.entries.get(path)?.content.as_deref()
     }
 
-    /// The way in which what is at `path` now stands to what was there. `named` paths can be written whatever is
-    /// closed around them;
-    /// `is_config` says that it is a configuration of git's, which is written anew whenever a line of it changes.
+    /// The difference between `now`, at `path`, and what was there. `named` paths can be written whatever is closed around
+    /// them; `is_config` says that it is a configuration of git's, which is written anew whenever a line of it changes.
     pub(super) fn standing<'a>(
         &self,
         path: &str,

@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 
 use super::names::{Class, Judge, Row};
 
-/// What a file's content says about it.
+/// The judgement on a file's content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// Nothing runs it.

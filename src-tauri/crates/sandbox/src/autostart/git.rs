@@ -120,7 +120,7 @@ pub(super) fn named(text: &[u8]) -> (Vec<String>, Vec<String>) {
     (hooks.into_iter().collect(), configs.collect())
 }
 
-/// What git reads in a text; nothing where it does not.
+/// The settings that git reads in a text; none if it cannot read it.
 fn settings(text: &[u8]) -> Option<Settings> {
     if text.len() > LONGEST {
         return None;

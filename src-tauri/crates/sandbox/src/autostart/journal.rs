@@ -69,7 +69,7 @@ enum Line<'a> {
     },
 }
 
-/// What a killed process left to be done.
+/// The rest that a killed process left to be done.
 #[derive(Debug)]
 pub(super) struct Left {
     pub(super) journal: Journal,
@@ -80,7 +80,7 @@ pub(super) struct Left {
     pub(super) found: Vec<Finding>,
     /// Files with the names of drafts that may still be there.
     pub(super) drafts: Vec<(String, String)>,
-    /// What was about to be told, unless the draft at this path is still there.
+    /// Findings that were about to be told, each unless the draft at this path is still there.
     pub(super) restored: Vec<(Finding, String)>,
 }
 

@@ -1,4 +1,4 @@
-//! What a path means by the names of files that run later.
+//! The meaning of a path, by the names of files that run later.
 //!
 //! - Upper and lower case are the same on some file systems, so they are here.
 
@@ -45,10 +45,10 @@ pub(super) enum Class {
     Listed,
 }
 
-/// The way in which the content tells more than the name.
+/// The question that a file's content is asked, where its name does not tell enough.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Judge {
-    /// It does not.
+    /// None: the name tells enough.
     Always,
     /// Samples of hooks do not run.
     Hook,
@@ -152,8 +152,7 @@ impl Names {
     }
 
     /// True if a file is one of what a package manager has installed. Nobody opens or builds these by themselves, and
-    /// they are to
-    /// be listed no more than the code beside them.
+    /// they are to be listed no more than the code beside them.
     fn is_a_dependencys(&self, row: &Row, path: &str) -> bool {
         let is_inside = |folder: &str| path.contains(folder);
         row.group.new == Class::Listed && !self.strict && DEPENDENCIES.iter().any(|folder| is_inside(folder))

@@ -72,7 +72,7 @@ impl Prepared {
         }
     }
 
-    /// The place where a name will be.
+    /// The path that a name will have in quarantine.
     pub(super) fn to(&self, name: &str) -> PathBuf {
         self.kept.join(&*raw(name))
     }
@@ -121,7 +121,7 @@ impl Prepared {
     }
 }
 
-/// The place where a file is that was about to be moved to a path in quarantine, if its move was begun.
+/// The path of a file that was about to be moved to one in quarantine, if its move was begun.
 pub(super) fn begun(path: &str, moved_to: &str) -> Option<String> {
     let begun = disarmed(path, Path::new(moved_to).parent()?);
     fs::symlink_metadata(&*raw(&begun)).is_ok().then_some(begun)

@@ -144,7 +144,7 @@ impl Queue {
         }
     }
 
-    /// What has happened since, in order.
+    /// Reads the events since the last reading, in order.
     pub(super) fn read(&mut self) -> Read {
         let mut room = vec![MaybeUninit::uninit(); ROOM];
         let mut events = Reader::new(&self.queue, &mut room);

@@ -146,16 +146,14 @@ pub(super) fn open_folder(path: &str) -> Result<OwnedFd, Errno> {
 }
 
 /// True if git takes a folder with these names for a repository, whatever its name. What is missing beside `HEAD` may
-/// be in
-/// another folder, which `commondir` names.
+/// be in another folder, which `commondir` names.
 pub(super) fn has_signs(names: &[Name]) -> bool {
     let has = |sign: &str| names.iter().any(|(name, _)| name == sign);
     has("HEAD") && (has("commondir") || has("objects") && has("refs"))
 }
 
-/// The decision to look into a folder: not where git stores what it keeps, unless a repository is known to be there.
-/// What is only
-/// taken for git's by its content is looked into but for the objects, since anything can be made to look like it.
+/// True if a folder is looked into: not where git stores what it keeps, unless a repository is known to be there. A folder
+/// that is git's only by its content is looked into but for the objects, since anything can be made to look like it.
 pub(super) fn is_entered(git_dirs: &BTreeSet<String>, path: &str) -> bool {
     let (folder, name) = (above(path), last(path));
     let is_store = last(folder).eq_ignore_ascii_case(".git") && ["logs", "refs"].contains(&name)

@@ -1,4 +1,4 @@
-//! What is known about a machine that matters to sandboxing, and what follows from it.
+//! Facts about a machine that matter to sandboxing, and what follows from them.
 
 use std::fs;
 

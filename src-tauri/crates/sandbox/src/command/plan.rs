@@ -1,4 +1,4 @@
-//! What a command line, settings and surroundings come to: a sandbox as a plain value.
+//! The sandbox that a command line, settings and surroundings ask for, as a plain value.
 
 use std::{
     collections::BTreeMap,

@@ -21,8 +21,8 @@ use crate::{
     tree::{attach, copy},
 };
 
-/// The place where empty covers are made, before anything of the plan is in place. Nobody looks for anything else there in the
-/// namespaces that plans are carried out in, so it stays: to unmount something takes the kernel milliseconds.
+/// The folder where empty covers are made, before anything of the plan is in place. Nobody looks for anything else there
+/// in the namespaces that plans are carried out in, so it stays: to unmount something takes the kernel milliseconds.
 const WORKSHOP: &str = "/proc";
 
 impl MountPlan {

@@ -1,4 +1,4 @@
-//! What paths really are: symlinks resolved, and other ways to the same place found.
+//! Real paths: symlinks resolved, and other ways to the same place found.
 
 use std::{
     fs,
@@ -41,7 +41,7 @@ pub(crate) fn real_kind(path: &str) -> Result<Option<(String, Kind)>, LayoutErro
 
 /// `path` itself if it exists and has no symlink in it.
 ///
-/// What opens something must not be led elsewhere by a link that a sandbox may have put there.
+/// For callers that open the path: a link that a sandbox may have put there must not lead them elsewhere.
 pub(super) fn plain(path: &str) -> Result<Option<&str>, LayoutError> {
     match real(path)? {
         Some(real) if real == path => Ok(Some(path)),

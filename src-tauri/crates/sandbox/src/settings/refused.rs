@@ -1,4 +1,4 @@
-//! What of `srt`'s settings is not carried out here, and why.
+//! The settings of `srt` that are not carried out here, and why.
 
 use std::path::Path;
 

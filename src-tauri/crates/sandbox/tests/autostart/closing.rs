@@ -1,4 +1,4 @@
-//! What is there when a root becomes writable.
+//! Files that are closed when a root becomes writable.
 
 use std::{fs, os::unix::fs::symlink, time::Instant};
 

@@ -11,7 +11,7 @@ use ironcurtain_sandbox::autostart::{Finding, GitConfig, Rules, Watcher};
 
 use crate::scene::{Scene, short};
 
-/// The place where the process that is killed keeps its journal, and what it watches.
+/// The variables with the journal's folder and the watched root of the process that is killed.
 const STATE: &str = "AUTOSTART_TEST_STATE";
 const ROOT: &str = "AUTOSTART_TEST_ROOT";
 
@@ -93,7 +93,7 @@ fn configs(scene: &Scene) -> Vec<String> {
     names
 }
 
-/// What is found by the next start. A program that another test is just starting has the journal's lock for a moment.
+/// The findings of the next start. A program that another test is just starting has the journal's lock for a moment.
 fn swept(scene: &Scene) -> Vec<(String, Vec<Finding>)> {
     let until = Instant::now() + Duration::from_secs(5);
     loop {

@@ -1,4 +1,4 @@
-//! What stays, and is listed.
+//! Files that stay, and are listed.
 
 use ironcurtain_sandbox::autostart::{Change, Finding, Rules};
 

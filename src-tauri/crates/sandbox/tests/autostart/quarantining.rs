@@ -1,4 +1,4 @@
-//! What runs without being asked.
+//! Files that run without being asked.
 
 use std::{
     ffi::OsStr,

@@ -1,4 +1,4 @@
-//! What git does stays; what makes it run something does not.
+//! Changes by git stay; those that make it run something do not.
 
 use std::{fs, process::Command};
 

@@ -81,7 +81,7 @@ impl Scene {
         self.now()
     }
 
-    /// What is found now.
+    /// Reads the findings that are due now.
     pub(crate) fn now(&mut self) -> Vec<Finding> {
         let mut found = self.watcher.read();
         while self.watcher.patience() == Some(Duration::ZERO) {

@@ -1,4 +1,4 @@
-//! What is run, and where we differ on purpose.
+//! The commands that are run, and the differences that are meant.
 
 /// One command under some settings.
 pub(crate) struct Case {
@@ -9,7 +9,7 @@ pub(crate) struct Case {
     pub(crate) expected: Expected,
 }
 
-/// The way in which the two compare.
+/// The comparison of the two, as it has to come out.
 pub(crate) enum Expected {
     Same,
     /// Status and first line of each.

@@ -24,7 +24,7 @@ struct Desk {
     settings: Value,
 }
 
-/// What a command came to.
+/// The outcome of a command.
 #[derive(Debug, PartialEq, Eq)]
 struct Outcome {
     status: Option<i32>,

@@ -18,7 +18,7 @@ use tempfile::TempDir;
 /// Longer than anything under test takes; only a failure waits so long.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
-/// The place where the programs under test are, when the suite was copied somewhere else.
+/// The variable with the folder of the programs under test, when the suite was copied somewhere else.
 pub(crate) const PROGRAMS: &str = "SANDBOX_TEST_PROGRAMS";
 
 /// A directory of the host with a session sandbox directory in it.
@@ -135,7 +135,7 @@ impl Probe {
     }
 
     /// Adds a path that must be refused, and says why it was.
-    /// Whether a mount was made, and if not, why.
+    /// Asks for a mount; the error is the refusal.
     pub(crate) fn asked(&mut self, mount: Mount) -> Result<(), MountRefusal> {
         match self.control.ask(ControlOp::Add(mount)).unwrap() {
             ControlAnswer::Added => Ok(()),

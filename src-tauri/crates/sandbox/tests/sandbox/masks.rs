@@ -1,4 +1,4 @@
-//! What is hidden or closed stays so, also when programs outside put something else in its place.
+//! Hidden and closed files stay so, also when programs outside put something else in their place.
 
 use std::fs;
 
@@ -9,10 +9,10 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 use crate::harness::{Place, Probe, eventually, probe};
 
-/// What a program outside does in a folder that is granted for writing, and the file that is closed or hidden after it.
+/// A name, a change from outside in a folder that is granted for writing, and the file that is closed or hidden after it.
 type Change = (&'static str, fn(&Place), &'static str);
 
-/// What is closed in [`repository`].
+/// The files that are closed in [`repository`].
 const CLOSED: [&str; 4] = ["repo/.git/config", "repo/.git/hooks", "repo/.envrc", "repo/a/b/.envrc"];
 
 /// Changes that the kernel's table of mounts tells of.
@@ -309,7 +309,7 @@ fn exchange(place: &Place, one: &str, other: &str) {
     renameat_with(CWD, place.path(one), CWD, place.path(other), RenameFlags::EXCHANGE).unwrap();
 }
 
-/// What has been told since the start; ends the sandbox.
+/// The events since the start; ends the sandbox.
 fn told(probe: &mut Probe) -> Vec<SandboxEvent> {
     let answer = probe.control.ask(ControlOp::List).unwrap();
     assert!(matches!(answer, ControlAnswer::Mounts { .. }), "{answer:?}");

@@ -1,5 +1,5 @@
-//! What stays granted is there all the time, whatever comes and goes around it; what was granted beside that is taken away
-//! with proof.
+//! Standing grants are there all the time, whatever comes and goes around them; what was granted beside them is taken
+//! away with proof.
 
 use std::fs;
 
@@ -146,7 +146,7 @@ fn staring() -> (Place, Probe, String) {
     (place, probe, dir)
 }
 
-/// What the server looks at all the time while something comes and goes.
+/// The server looks at these paths all the time while something comes and goes, and never misses one.
 fn never_missed(probe: &mut Probe, paths: &[String], mut comes_and_goes: impl FnMut(&mut Probe)) {
     for path in paths {
         assert_eq!(probe.say(&format!("stare {path}")), "ok");

@@ -1,4 +1,4 @@
-//! What a server finds around it when it starts.
+//! The surroundings that a server finds when it starts.
 
 use std::{
     fs::{self, File},

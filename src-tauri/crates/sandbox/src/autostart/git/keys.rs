@@ -1,6 +1,6 @@
 //! The keys by which git runs something, or reads more configuration, as git-config(1) has them.
 
-/// The place where paths in a configuration lead.
+/// The base of paths in a configuration, and the folders that they may lead to.
 pub(in crate::autostart) struct Leads<'a> {
     /// True if a path lies where everything is looked at.
     pub(in crate::autostart) inside: &'a dyn Fn(&str) -> bool,
@@ -79,7 +79,7 @@ const ADDRESSES: &[&str] = &[
     "remote.pushdefault",
 ];
 
-/// What an alias may begin with, and the long options it may have.
+/// The commands that an alias may begin with, and the long options it may have.
 const ALIASES: &[&str] = &[
     "add", "branch", "checkout", "commit", "diff", "fetch", "log", "pull", "push", "reset", "restore",
     "show", "stash", "status", "switch", "tag",

@@ -21,7 +21,7 @@ pub(super) const HOOKS: Group = Group { judge: Judge::Hook, folders: &["hooks"],
 /// Configurations of repositories.
 pub(super) const CONFIG: Group =
     Group { judge: Judge::GitConfig, files: &["config", "config.worktree"], ..GIT };
-/// What the person has said is not to be there.
+/// Places where the person said that nothing may be.
 pub(super) static DENIED: Group =
     Group { place: Place::Any, when: "where you said that nothing may be", ..HOME };
 /// Settings of agents that can start programs.

@@ -27,7 +27,7 @@ const MOST_CONTENTS: usize = 200;
 /// The most text of a difference that is told.
 const LONGEST_DIFFERENCE: usize = 4 << 10;
 
-/// What one sandbox's rules say of a path.
+/// The decision of one sandbox's rules on a path.
 struct Decision {
     name: String,
     row: Row,
@@ -313,7 +313,7 @@ fn has(dir: &OwnedFd, name: &str) -> bool {
     Stamp::of(dir, name).is_ok_and(|found| found.is_dir)
 }
 
-/// The place where a file leads git.
+/// The target of a file that leads git to another folder.
 enum Target {
     /// It is not written yet.
     Nothing,

@@ -1,4 +1,4 @@
-//! What the watcher knows of one sandbox.
+//! The watcher's knowledge of one sandbox.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,7 +19,7 @@ pub(super) struct Sandbox {
     pub(super) roots: BTreeMap<String, Baseline>,
     pub(super) named: BTreeSet<String>,
     pub(super) hidden: Vec<String>,
-    /// What can run later, by path.
+    /// Files that stay and can run later, by path.
     pub(super) left: BTreeMap<String, Finding>,
     /// To be told by the next reading.
     pub(super) waiting: Vec<Finding>,

@@ -31,7 +31,7 @@ use crate::{
     tree::attach,
 };
 
-/// The place where a mount waits for its end; on the root, so nobody inside can move it.
+/// The folder where a mount waits for its end; on the root, so nobody inside can move it.
 const ASIDE: &str = "/.ironcurtain-aside";
 /// The time that a file being closed may take: the kernel finishes closing when the closing process leaves it.
 const PATIENCE: Duration = Duration::from_millis(20);

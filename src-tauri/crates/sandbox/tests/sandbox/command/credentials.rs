@@ -1,4 +1,4 @@
-//! What a command never sees: what is hidden by default, what the settings hide, and variables.
+//! Things that a command never sees: those hidden by default, those that the settings hide, and variables.
 
 use std::fs;
 

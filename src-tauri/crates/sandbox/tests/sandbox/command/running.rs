@@ -1,4 +1,4 @@
-//! The way in which a command runs: its words, its streams, its status, its directory.
+//! A command as it runs: its words, its streams, its status, its directory.
 
 use std::{
     fs,
