@@ -1,4 +1,4 @@
-//! What the dialog shows, to eyes and to screen readers, whatever the text in it.
+//! The dialog as eyes and screen readers find it, whatever the text in it.
 
 use crate::screen::{BOUND, Control, Screen, until};
 use crate::stand::{DIALOG, Stand, armed, focused, shown};

@@ -99,7 +99,7 @@ impl Screen {
         line.trim().to_owned()
     }
 
-    /// What a program writes, whether or not it succeeds.
+    /// The output of a program, whether or not it succeeds.
     pub(crate) fn read(&self, program: &str, arguments: &[&str]) -> String {
         let output = self.command(program).args(arguments).output();
         let output = output.unwrap_or_else(|error| panic!("{program} is needed: {error}"));

@@ -44,12 +44,12 @@ impl Stand {
         writeln!(self.orders, "{order}").expect("a listening stand");
     }
 
-    /// What happens next, whatever it is.
+    /// The next event, whatever it is.
     pub(crate) fn any_event(&self) -> String {
         self.events.recv_timeout(BOUND).expect("an event of the stand")
     }
 
-    /// What happens next, other than that the person works in the dialog.
+    /// The next event, other than that the person works in the dialog.
     pub(crate) fn event(&self) -> String {
         loop {
             let event = self.any_event();

@@ -87,7 +87,7 @@ pub(crate) fn with_panel() -> Screen {
     screen
 }
 
-/// What the tray shows, once its first line is that one.
+/// The tray's menu, once its first line is that one.
 pub(crate) fn menu(screen: &Screen, first: &str) -> Value {
     until(&format!("the tray line {first}"), || {
         let read = screen.helper("tray.py", &["read"]);

@@ -127,7 +127,7 @@ pub(crate) fn breaches(
     found
 }
 
-/// What an attack has left in places that everybody shares; it is taken away again.
+/// Traces of an attack in places that everybody shares; they are taken away again.
 fn planted(scene: &Scene) -> Vec<String> {
     let mut found = Vec::new();
     let moved = format!("{}-moved", scene.base());
@@ -144,7 +144,7 @@ fn planted(scene: &Scene) -> Vec<String> {
     found
 }
 
-/// What must not be found in a writable part either.
+/// Traces that are a breach even in a writable part.
 fn writable(scene: &Scene) -> Vec<String> {
     const SET_ID: u32 = 0o6000;
     let mut found = Vec::new();

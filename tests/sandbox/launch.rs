@@ -40,7 +40,7 @@ pub(crate) const LIMITS: ResourceLimits = ResourceLimits {
     cpu: None,
 };
 
-/// What a script is run in.
+/// The surroundings that a script is run in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Executor {
     /// Nothing: with all rights of the user.
@@ -53,7 +53,7 @@ pub(crate) enum Executor {
     Roots,
 }
 
-/// What a launch came to.
+/// The outcome of a launch.
 pub(crate) struct Run {
     /// Everything that was said on both streams.
     pub(crate) said: String,

@@ -1,4 +1,4 @@
-//! What a sandbox has left that runs later: in order when the person was told of it, or when nothing runs it by itself.
+//! Files that run later, left by a sandbox: in order when the person was told of them, or when nothing runs them by itself.
 
 use std::{collections::BTreeSet, fs, path::Path};
 
@@ -6,7 +6,7 @@ use ironcurtain_sandbox::autostart::{Finding, runs_later};
 
 use crate::{judge::WRITABLE, scene::Scene};
 
-/// What the person was told.
+/// The findings that the person was told.
 #[derive(Default)]
 pub(crate) struct Left {
     /// Paths that were left, and can run later.
@@ -16,7 +16,7 @@ pub(crate) struct Left {
 }
 
 impl Left {
-    /// What was told of one launch.
+    /// The findings of one launch.
     pub(crate) fn of(scene: &Scene) -> Self {
         let found: Vec<Finding> =
             scene.text("found.json").map_or(vec![], |found| serde_json::from_str(&found).unwrap());

@@ -24,7 +24,7 @@ mod world;
 use launch::Executor;
 use tools::{Copies, Tools, is_root};
 
-/// What has to hold.
+/// The executors that have to contain every attack.
 const EXECUTORS: [Executor; 2] = [Executor::HostRead, Executor::Roots];
 
 macro_rules! groups {

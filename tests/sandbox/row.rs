@@ -7,7 +7,7 @@
 
 use crate::scene::Scene;
 
-/// What a group of rows has in common.
+/// The rows of a group, and the surroundings that all of them need.
 pub(crate) struct Group {
     pub(crate) name: &'static str,
     /// A process of the host's that is not to be touched.
@@ -35,7 +35,7 @@ pub(crate) struct Row {
     pub(crate) also: Option<fn(&Scene) -> Option<String>>,
 }
 
-/// The way in which the host sees that a twin has worked.
+/// The trace by which the host sees that a twin has worked.
 #[derive(Clone, Copy)]
 pub(crate) enum Sign {
     /// The open secret, which only `$R/secret` has, came out.
@@ -46,7 +46,7 @@ pub(crate) enum Sign {
     Seen(fn(&Scene) -> bool),
 }
 
-/// What the attack comes to without any sandbox, which shows that it is one.
+/// The outcome of the attack without any sandbox, which shows that it is one.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Bare {
     /// It gets through.

@@ -22,7 +22,7 @@ const TWIN: &str = "---twin---";
 /// A launch mostly waits for the kernel.
 const AT_ONCE: usize = 4;
 
-/// What the host says of one row.
+/// The host's verdict on one row.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Verdict {
     /// The ways in which the attack got through.
@@ -67,7 +67,7 @@ pub(crate) fn bare(tools: &Tools, group: &Group, row: &Row) -> (Vec<String>, Str
     (found, run.said)
 }
 
-/// What is wrong with the rows of a group, if anything.
+/// The faults of a group's rows.
 ///
 /// Sandboxes do not disturb each other, so they run beside each other. Attacks without one may, so each of them runs
 /// alone.

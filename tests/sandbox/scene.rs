@@ -20,15 +20,15 @@ use crate::{launch::Executor, listeners::Listeners, row::Group, tools::Tools, vi
 /// One place.
 pub(crate) struct Scene {
     dir: TempDir,
-    /// What must not come out.
+    /// The secret that must not come out.
     pub(crate) secret: String,
     /// The same for times of files.
     pub(crate) secret_time: String,
-    /// What may come out.
+    /// The secret that may come out.
     pub(crate) open: String,
-    /// What an attack writes.
+    /// The mark that an attack writes.
     pub(crate) mark: String,
-    /// What a twin writes.
+    /// The mark that a twin writes.
     pub(crate) twin: String,
     pub(crate) victim: Option<Victim>,
     pub(crate) listeners: Option<Listeners>,
@@ -141,7 +141,7 @@ impl Scene {
         fs::read(Path::new(&self.path(name))).ok().map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    /// What commands find in their variables.
+    /// The variables of a scene, as the first lines of a script.
     pub(crate) fn prelude(&self, tools: &Tools) -> String {
         let mut variables = vec![
             ("S", self.base().to_owned()),

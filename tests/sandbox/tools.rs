@@ -9,7 +9,7 @@ use std::{
 
 use tempfile::TempDir;
 
-/// The place where the programs are, when they were copied for somebody else.
+/// The variable with the folder of the programs, when they were copied for somebody else.
 const COPIES: &str = "ESCAPE_SUITE_PROGRAMS";
 
 /// No such users need exist. Each group has one of its own, so that attacks without a sandbox do not reach another's.

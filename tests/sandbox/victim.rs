@@ -17,9 +17,9 @@ const BOUND: Timespec = Timespec { tv_sec: 10, tv_nsec: 0 };
 pub(crate) struct Victim {
     child: Child,
     said: BufReader<ChildStdout>,
-    /// The place where in its memory it keeps the secret.
+    /// The address of the secret in its memory.
     pub(crate) address: String,
-    /// The way in which the kernel runs it.
+    /// The terms on which the kernel runs it.
     terms: Vec<String>,
     /// Takes away what it leaves when it is killed.
     forget: Command,
@@ -54,7 +54,7 @@ impl Victim {
         self.child.id()
     }
 
-    /// What has been done to it.
+    /// The harm that has been done to it.
     pub(crate) fn harm(&mut self) -> Option<String> {
         let now = terms(self.child.id());
         if now != self.terms {
@@ -92,7 +92,7 @@ impl Drop for Victim {
     }
 }
 
-/// The way in which the kernel runs a process, as far as another process may change it.
+/// The terms on which the kernel runs a process, as far as another process may change them.
 fn terms(pid: u32) -> Vec<String> {
     let read = |name: &str| fs::read_to_string(format!("/proc/{pid}/{name}")).unwrap_or_default();
     let status = read("status");

@@ -20,9 +20,9 @@ const INSIDE: &str = "ESCAPE_SUITE_INSIDE";
 
 /// The places that twins may go to, and nobody minds.
 pub(crate) const FREE: &str = "9.9.9.10";
-/// The place where the allowed name leads: nothing may be said there but by the rules.
+/// The address of the allowed name: nothing may be said there but by the rules.
 pub(crate) const ALLOWED: &str = "9.9.9.9";
-/// The place where no rule leads.
+/// Addresses that no rule allows.
 const OTHERS: [&str; 3] = ["9.9.9.66/24", "10.9.9.9/24", "169.254.169.254/24"];
 const OTHER_V6: &str = "2620:fe::66/64";
 /// This side's public address.

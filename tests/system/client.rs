@@ -22,7 +22,7 @@ pub struct Client {
     next: u64,
 }
 
-/// What a tool call came to.
+/// The outcome of a tool call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outcome {
     pub is_error: bool,

@@ -16,7 +16,7 @@ fn path(piece: &Piece) -> Option<&str> {
     }
 }
 
-/// What the person does with the next question.
+/// The person's reaction to the next question.
 pub enum Next {
     /// Allows the offer of this reach.
     Allow(Reach, Lifetime),

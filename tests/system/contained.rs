@@ -1,5 +1,4 @@
-//! The way in which servers are contained: what the agent is told of it, what becomes of a machine that cannot, and
-//! `srt`.
+//! Containment of servers: what the agent is told of it, what becomes of a machine that cannot, and `srt`.
 
 use crate::client::Client;
 use crate::consent::Next;

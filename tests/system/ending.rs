@@ -32,7 +32,7 @@ fn left_behind() -> (Machine, Client, [PathBuf; 2]) {
     (machine, client, left)
 }
 
-/// What the record says of a path.
+/// The lines on record that a file was quarantined, of a path.
 fn told(machine: &Machine, path: &Path) -> Vec<String> {
     let log = std::fs::read_to_string(machine.home.audit().join("audit.jsonl")).unwrap();
     let about = format!("`{}`", path.to_str().unwrap());

@@ -82,7 +82,7 @@ fn folders(home: &Home) -> Vec<String> {
     found
 }
 
-/// What a client is told when it greets a server that cannot be started.
+/// The error that a client gets when it greets a server that cannot be started.
 fn refusal(world: &World, server: &str) -> String {
     let mut client = world.start(server);
     let params = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });

@@ -9,7 +9,7 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// What is under way when the trusted process is killed.
+/// The work under way when the trusted process is killed.
 #[derive(Debug, Clone, Copy)]
 enum Point {
     BeforeHello,

@@ -80,7 +80,7 @@ fn ended(world: &World, client: Client) -> SessionRecordView {
     record(world, &sessions[0].id)
 }
 
-/// What a record says of a path.
+/// The entry of a path in a record.
 #[track_caller]
 fn about<'a>(record: &'a SessionRecordView, path: &Path) -> &'a LeftFileView {
     let found = record.files.iter().find(|file| Path::new(&file.path) == path);

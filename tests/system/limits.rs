@@ -90,7 +90,7 @@ fn calls_that_are_taken_back_while_they_wait_leave_nothing_in_memory() {
     client.outcome(first).ok();
 }
 
-/// What the trusted process has in memory, in bytes.
+/// The resident memory of the trusted process, in bytes.
 fn resident(machine: &Machine) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{}/status", machine.pid())).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();

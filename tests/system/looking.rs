@@ -40,7 +40,7 @@ impl Looking {
         (found["decision"].as_str().unwrap().to_owned(), found["client"]["grants"].as_array().unwrap().len())
     }
 
-    /// What comes out otherwise than it did: from which decision and rule to which, and how often.
+    /// Decisions that come out otherwise than they did: from which decision and rule to which, and how often.
     fn replayed(&self, arguments: &[&str]) -> Replayed {
         let found = self.json(&[&["replay"], arguments].concat());
         assert_eq!(found["problem"], Value::Null);

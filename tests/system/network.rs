@@ -32,7 +32,7 @@ impl Client {
     }
 }
 
-/// What is on record of the network, one line each: host, port, decision or failure, and what decided.
+/// The record of the network, one line each: host, port, decision or failure, and what decided.
 fn network_log(world: &World) -> Vec<String> {
     let log = world.log();
     let entries = log.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());

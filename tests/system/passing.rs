@@ -1,4 +1,4 @@
-//! What passes through is what the server said, to the byte.
+//! Messages pass through as the server wrote them, to the byte.
 
 use crate::consent::Next;
 use crate::reference;

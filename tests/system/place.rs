@@ -28,7 +28,7 @@ impl Place {
         &self.base
     }
 
-    /// What `IRONCURTAIN_HOME` is.
+    /// The folder of `IRONCURTAIN_HOME`.
     pub fn ours(&self) -> PathBuf {
         self.base.join("ic")
     }
@@ -47,7 +47,7 @@ impl Place {
     }
 }
 
-/// What can be prepared before the trusted process starts.
+/// The things that can be prepared before the trusted process starts.
 pub struct Prepared {
     pub home: Home,
 }

@@ -183,7 +183,7 @@ fn a_record_whose_end_was_cut_off_between_two_entries_is_not_whole() {
     assert!(world.audit().intact);
 }
 
-/// What the record says was decided of requests that are no calls, in order: status, rule, and what it says of it.
+/// The decisions on requests that are no calls, in order: status, rule, and what the record says of it.
 fn decided_of_others(world: &World) -> Vec<(String, String, String)> {
     let entries = world.log();
     let entries = entries.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());

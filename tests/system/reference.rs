@@ -48,7 +48,7 @@ pub fn script(package: &str) -> PathBuf {
     script
 }
 
-/// The place where the packages from npm are.
+/// The folder of the packages from npm.
 pub fn modules() -> PathBuf {
     installed("npm").join("node_modules")
 }

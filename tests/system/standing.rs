@@ -1,5 +1,5 @@
-//! What is allowed for good can be read all the time, whatever is mounted for other calls just then: no read of a file that
-//! is there fails, and no listing is empty.
+//! Files that are allowed for good can be read all the time, whatever is mounted for other calls just then: no read of a file
+//! that is there fails, and no listing is empty.
 
 use crate::client::Client;
 use crate::consent::Next;
@@ -9,10 +9,10 @@ use ironcurtain_daemon::consent::{Lifetime, Reach};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
-/// How often everything comes and goes.
+/// The number of times that everything comes and goes.
 const ROUNDS: usize = 12;
 
-/// How often it is looked while a change is under way, and after that.
+/// The number of looks after each change, beside the one while it is under way.
 const LOOKS: usize = 6;
 
 #[test]

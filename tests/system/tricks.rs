@@ -1,4 +1,4 @@
-//! What an agent tries with paths: refused, or asked about with the real target named.
+//! Paths by which an agent tries to get around: refused, or asked about with the real target named.
 
 use crate::consent::{Next, paths};
 use crate::hostile;

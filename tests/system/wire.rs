@@ -1,4 +1,4 @@
-//! What a client or a server says wrong: a clear error, and the session lives.
+//! Messages that a client or a server gets wrong: a clear error, and the session lives.
 
 use crate::client::{BOUND, Client};
 use crate::consent::Next;

@@ -87,7 +87,7 @@ impl World {
         Client::start(&self.programs, &self.ours(), server)
     }
 
-    /// What `IRONCURTAIN_HOME` is.
+    /// The folder of `IRONCURTAIN_HOME`.
     pub fn ours(&self) -> PathBuf {
         self.place.ours()
     }
@@ -164,7 +164,7 @@ impl Drop for World {
 }
 
 impl World {
-    /// What happened last, by the record and by the servers' own logs.
+    /// Prints the end of the record and of the servers' own logs.
     fn tell(&self) {
         const LAST: usize = 12;
         let sessions = std::fs::read_dir(self.home.sessions()).into_iter().flatten().flatten();

@@ -1,4 +1,4 @@
-//! What the kernel offers to everybody, or to whoever it takes for root.
+//! Interfaces that the kernel offers to everybody, or to whoever it takes for root.
 
 use std::fs;
 

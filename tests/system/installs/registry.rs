@@ -8,16 +8,16 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What is in a package beside its program.
+/// The content of a package beside its program.
 #[derive(Default)]
 pub struct Package<'a> {
     /// Scripts of `package.json`.
     pub scripts: Value,
     /// Its dependencies.
     pub dependencies: Value,
-    /// The place where its archive is said to be, instead of here.
+    /// The base of its archive's address, when that is not this registry.
     pub elsewhere: Option<&'a str>,
-    /// What its tools are said to do.
+    /// The description of its tools.
     pub description: &'a str,
     /// Names of further tools.
     pub more: &'a [&'a str],

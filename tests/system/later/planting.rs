@@ -1,4 +1,4 @@
-//! What a server plants runs nothing of the person's, while it is there and afterwards; what was the person's own runs on.
+//! Files that a server plants run nothing of the person's, while they are there and afterwards; the person's own run on.
 
 use super::{about, ended, git, grant_folder_of, guarded, repository};
 use crate::client::{BOUND, Client};

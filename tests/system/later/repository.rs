@@ -1,4 +1,4 @@
-//! What a granted repository looks like, to the server and to everybody else.
+//! A granted repository, as the server sees it, and everybody else.
 
 use super::{git, grant_folder_of, guarded, repository};
 use crate::hostile;

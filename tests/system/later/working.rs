@@ -1,4 +1,4 @@
-//! What agents are asked to do in a repository works, and is there afterwards.
+//! Work that agents are asked to do in a repository succeeds, and is there afterwards.
 
 use super::{about, ended, git, grant_folder_of, guarded, repository, waiting};
 use crate::world::installed;

@@ -14,7 +14,7 @@ use std::process::{Child, Command, Stdio};
 /// Set in the second start.
 const INSIDE: &str = "IRONCURTAIN_SYSTEM_TEST_INSIDE";
 
-/// Where public names lead.
+/// The address of public names.
 pub(super) const PUBLIC: &str = "9.9.9.9";
 
 /// Every name there is.

@@ -1,4 +1,4 @@
-//! What cannot be followed changes nothing, is named, and holds up nobody.
+//! Edits that cannot be followed change nothing, are named, and hold up nobody.
 
 use super::POLICY;
 use super::edits::{rule, rules};

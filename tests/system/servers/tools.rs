@@ -1,4 +1,4 @@
-//! What the catalog says of tools, beside the tools that the real servers have.
+//! The catalog's tools, beside the tools that the real servers have.
 
 use super::{add_from, installed, world};
 use crate::client::Client;
@@ -14,8 +14,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Names of tools, each with the names of its arguments.
 type Tools = BTreeMap<String, BTreeSet<String>>;
 
-/// What the server says of itself to a client that can do everything, once it has as many tools as it is to have: some servers
-/// add those that need a capability of the client's a moment after the greeting.
+/// The tools that the server lists for a client that can do everything, once there are `count`: some servers add those that
+/// need a capability of the client's a moment after the greeting.
 fn real(world: &World, id: &str, count: usize) -> Tools {
     let mut client = world.start(id);
     let task = json!({ "sampling": { "createMessage": {} }, "elicitation": { "create": {} } });
@@ -45,7 +45,7 @@ fn keys(object: &Value) -> BTreeSet<String> {
     object.as_object().into_iter().flat_map(serde_json::Map::keys).cloned().collect()
 }
 
-/// What the catalog says of it, and what it leaves out.
+/// The tools of a server in the catalog, and the names of those that are left out.
 fn said(catalog: &Catalog, id: &str) -> (Tools, BTreeSet<String>) {
     let known = catalog.find(id).unwrap();
     let said = known.annotations(id).unwrap().unwrap_or_default();
