@@ -34,9 +34,8 @@ impl Left {
         left
     }
 
-    /// True if a new file, or one that was changed or removed where it is not closed, is in order. In the strict mode
-    /// it has to
-    /// be one that nothing runs at all.
+    /// True if a new file, or one that was changed or removed where it is not closed, is in order. In the strict mode it has
+    /// to be one that nothing runs at all.
     pub(crate) fn is_in_order(&self, scene: &Scene, path: &str, is_strict: bool) -> bool {
         let real = scene.path(path);
         let text = scene.text(path).unwrap_or_default();

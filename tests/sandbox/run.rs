@@ -121,7 +121,7 @@ fn without(tools: &Tools, group: &Group, row: &Row) -> Option<String> {
     }
 }
 
-/// True if the kernel's list of sockets, as it was copied into the claim, has one of the host's in it.
+/// The breach, if the kernel's list of sockets, as it was copied into the claim, has one of the host's in it.
 pub(crate) fn listening(scene: &Scene) -> Option<String> {
     let port = scene.listeners.as_ref()?.port_in_table();
     scene

@@ -68,7 +68,7 @@ impl FoundPaths {
         self.iter().any(|found| found.path == *path && matches!(found.target, PathKind::Folder))
     }
 
-    /// True if at every path in common with an earlier look stands what stood there then: a file is a file, a folder a
+    /// True if every path in common with an earlier look has the same kind of thing as then: a file is a file, a folder a
     /// folder, and what is missing is missing.
     pub(crate) fn stands_as(&self, before: &Self) -> bool {
         let is_same = |now: &FoundPath, then: &FoundPath| {

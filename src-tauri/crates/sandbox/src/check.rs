@@ -1,4 +1,4 @@
-//! True if this machine can sandbox: by trying it, and by naming what is missing when it cannot.
+//! A check of whether this machine can sandbox: by trying it, and by naming what is missing when it cannot.
 //!
 //! - The trial decides. What is read about the machine only explains its outcome, and warns.
 //! - Killed at any instant, it leaves nothing but an empty folder of a fixed name in our own state.

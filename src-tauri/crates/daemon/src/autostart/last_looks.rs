@@ -43,7 +43,7 @@ impl LastLooks {
         self.under_way.borrow().values().map(|sandbox| sandbox.words.clone()).collect()
     }
 
-    /// True if one of this session is under way.
+    /// True if a last look of this session is under way.
     pub(crate) fn is_of(&self, session: &str) -> bool {
         self.under_way.borrow().values().any(|sandbox| sandbox.session == session)
     }

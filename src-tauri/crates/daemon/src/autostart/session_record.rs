@@ -74,7 +74,7 @@ impl LeftFile {
         path(&self.finding)
     }
 
-    /// True if the person has still to say something to it, and it is still there.
+    /// True if the person has still to decide about it, and it is still there.
     pub(crate) fn is_undecided(&self) -> bool {
         match &self.finding {
             Finding::Left { path, .. } => {

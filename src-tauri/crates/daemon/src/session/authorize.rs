@@ -53,7 +53,7 @@ pub(super) struct Authorization {
 }
 
 impl Authorization {
-    /// True if it is all the same to the call what is granted and mounted.
+    /// True if the call does not depend on what is granted and mounted.
     pub(super) fn needs_nothing(&self) -> bool {
         self.needs.is_empty()
     }

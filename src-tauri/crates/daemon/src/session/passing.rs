@@ -45,9 +45,7 @@ impl TurnedAway {
 /// The number of characters of a name or an address that are repeated in a sentence.
 const LONGEST_NAME: usize = 200;
 
-/// The number of messages that are no requests a session has on record, so that a client cannot fill the disk with
-/// next to
-/// nothing.
+/// The number of dropped messages that a session puts on record, so that a client cannot fill the disk with them.
 const MOST_ODDITIES: u64 = 100;
 
 impl Session {

@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 /// The number of characters of an address that are repeated.
 const LONGEST_ADDRESS: usize = 200;
 
-/// True if the resource that the parameters name may be asked for; the error is for the client.
+/// Checks that the resource that the parameters name may be asked for; the error is for the client.
 pub(super) fn checked(params: Option<&RawValue>) -> Result<(), (ErrorCode, String)> {
     let uri = uri(params).map_err(|problem| (ErrorCode::INVALID_PARAMS, problem))?;
     let shown = visible::head(&visible::line(&uri), LONGEST_ADDRESS);
@@ -37,7 +37,7 @@ fn uri(params: Option<&RawValue>) -> Result<String, String> {
     serde_json::from_str(params.get("uri").ok_or_else(problem)?.get()).map_err(|_| problem())
 }
 
-/// True if nothing stands in the scheme, or before it, that a reader could pass over.
+/// True if all before the first colon is visible ASCII, of which a reader passes over nothing.
 fn has_plain_scheme(uri: &str) -> bool {
     let scheme = uri.split_once(':').map_or(uri, |(scheme, _)| scheme);
     scheme.chars().all(|c| c.is_ascii_graphic())

@@ -291,9 +291,8 @@ impl Baseline {
         }
     }
 
-    /// True if a file or its name was written since. That something has merely touched it, as a backup does with a
-    /// hard link or
-    /// a program with its mode, says less.
+    /// True if a file or its name was written since. That something has merely touched it, as a backup does with a hard link
+    /// or a program with its mode, says less.
     fn is_written_since(&self, path: &str, now: &Stamp) -> bool {
         now.written >= self.since
             || now.born.is_some_and(|born| born >= self.since)
@@ -322,8 +321,7 @@ impl Baseline {
         })
     }
 
-    /// True if a folder that a path is in was made since, or moved to where it is. That something in it has changed
-    /// says
+    /// True if a folder that a path is in was made since, or moved to where it is. That something in it has changed says
     /// nothing: git writes in its own all the time, but for the one with hooks.
     fn came_with_its_folder(&self, path: &str) -> bool {
         let hooks = above(path);

@@ -165,7 +165,7 @@ impl Names {
             .find(|(row, end)| row.folder || *end == path.len())
     }
 
-    /// True if what is there is not to be written: in the strict mode all that it would quarantine.
+    /// True if files of this row are not to be written: in the strict mode also all that it would quarantine.
     pub(super) fn closes(&self, row: &Row) -> bool {
         row.group.closed || self.strict && row.group.strict
     }

@@ -123,7 +123,7 @@ impl Walk {
         self.waiting.push_back(path);
     }
 
-    /// True if a folder is one's own and closed by its mode, as who put something in it may have done.
+    /// True for a folder of one's own, which whoever put something in it may have closed by its mode.
     fn is_shut(&self, below: &str) -> bool {
         let about =
             statx(&self.root, &*raw(below), AtFlags::SYMLINK_NOFOLLOW, StatxFlags::TYPE | StatxFlags::UID);

@@ -257,9 +257,8 @@ impl Watcher {
         told.collect()
     }
 
-    /// The time for which to wait for the queue before [`Watcher::read`] is to be called all the same, if there is
-    /// something to be looked
-    /// at that the queue does not tell.
+    /// The time to wait for the queue before [`Watcher::read`] is to be called all the same, if there is something to be
+    /// looked at that the queue does not tell.
     pub fn patience(&self) -> Option<Duration> {
         if !self.pending.is_empty() {
             return Some(Duration::ZERO);

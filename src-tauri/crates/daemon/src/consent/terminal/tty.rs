@@ -180,8 +180,7 @@ impl Tty {
         }
     }
 
-    /// True if what is typed is typed for us. Another program's terminal is neither read nor changed, which would stop
-    /// us.
+    /// True if our process group has the terminal. Another's is neither read nor changed, which would stop us.
     fn is_ours(&self) -> bool {
         tcgetpgrp(&self.input).map_or(true, |group| group == rustix::process::getpgrp())
     }
