@@ -1,4 +1,4 @@
-//! What is read strictly is what the library reads, stays so when it is taken apart, and is read so again however it is
+//! A text that is read strictly is read as the library reads it, stays so when it is taken apart, and is read so again however it is
 //! written down; and every number in it is the one that is written there.
 
 #![no_main]

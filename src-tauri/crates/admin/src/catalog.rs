@@ -105,18 +105,18 @@ pub struct KnownServer {
     /// Version of the format; 1.
     #[cfg_attr(test, schemars(extend("const" = 1)))]
     schema_version: u32,
-    /// What it is called in commands.
+    /// Its name in commands.
     pub id: String,
-    /// What it is called for people.
+    /// Its name for people.
     pub title: String,
-    /// What it does, in a sentence.
+    /// Its purpose, in a sentence.
     pub about: String,
-    /// Where it comes from.
+    /// Its origin.
     pub source: Source,
-    /// What must be there before, for people.
+    /// The things that must be there before, for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub needs: Option<String>,
-    /// What must be said when it is added, each with what it stands for.
+    /// The settings that must be given when it is added, each with its meaning.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub settings: BTreeMap<String, String>,
     /// Its entry in `mcp-servers.json`, but for the command. `{data}` is a folder of its own, `{NAME}` a setting.
@@ -126,7 +126,7 @@ pub struct KnownServer {
     /// The server whose shipped annotations are its own, too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     tools_of: Option<String>,
-    /// What its tools mean, as in `tool-annotations.json`; empty where nobody has looked.
+    /// The meaning of its tools, as in `tool-annotations.json`; empty where nobody has looked.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(test, schemars(with = "Vec<Map<String, Value>>"))]
     tools: Vec<Map<String, Value>>,
@@ -135,7 +135,7 @@ pub struct KnownServer {
     pub left_out: BTreeMap<String, String>,
 }
 
-/// Where a server comes from.
+/// The origin of a server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "registry", rename_all = "lowercase", deny_unknown_fields)]
@@ -167,7 +167,7 @@ pub enum Source {
     Elsewhere {
         /// Its program.
         program: String,
-        /// Where its makers have it.
+        /// The page of its makers.
         from: String,
     },
 }
@@ -189,7 +189,7 @@ struct Template {
     /// `replace` for a server that writes a new file and renames it over the old one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     file_writes: Option<String>,
-    /// How it is contained.
+    /// Its containment.
     #[cfg_attr(test, schemars(with = "tests::SandboxSchema"))]
     sandbox: Map<String, Value>,
 }

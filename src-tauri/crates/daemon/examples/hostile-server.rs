@@ -9,12 +9,12 @@ use std::os::unix::net::UnixStream;
 use std::process::{Command, Stdio};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// What it has kept.
+/// The things it has kept.
 #[derive(Default)]
 struct Hoard {
     held: Vec<File>,
     heard: Vec<Value>,
-    /// What it takes for its roots, and how often it has asked for them.
+    /// The roots it was told last, and the number of times it has asked for them.
     roots: Vec<String>,
     asked: usize,
 }

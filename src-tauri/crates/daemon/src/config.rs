@@ -58,16 +58,16 @@ pub struct Config {
     /// Version of the format; 1.
     #[cfg_attr(test, schemars(extend("const" = 1)))]
     pub schema_version: u32,
-    /// How long a question waits, in seconds. Clients give up on a call after 60.
+    /// The time that a question waits, in seconds. Clients give up on a call after 60.
     #[cfg_attr(test, schemars(range(min = 1, max = 3600)))]
     pub question_deadline_seconds: u64,
-    /// What becomes of a server that is to be sandboxed on a machine that cannot.
+    /// The fate of a server that is to be sandboxed on a machine that cannot.
     pub sandbox_policy: SandboxPolicy,
-    /// What makes the sandboxes.
+    /// The program that makes the sandboxes.
     pub sandbox_backend: SandboxBackend,
 }
 
-/// What becomes of a server that is to be sandboxed where no sandbox can be made.
+/// The fate of a server that is to be sandboxed where no sandbox can be made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -79,7 +79,7 @@ pub enum SandboxPolicy {
     Warn,
 }
 
-/// What makes the sandboxes.
+/// The program that makes the sandboxes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]

@@ -59,7 +59,7 @@ pub(crate) struct Settings {
     windows: BTreeMap<String, Value>,
 }
 
-/// What of the network is reached.
+/// The hosts and sockets that are reached.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -105,7 +105,7 @@ pub(crate) struct Network {
     parent_proxy: Option<Value>,
 }
 
-/// What of the file system is read and written.
+/// The paths that are read and written.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -176,7 +176,7 @@ pub(crate) struct CredentialVariable {
     inject_hosts: Vec<String>,
 }
 
-/// What the command sees of a credential.
+/// The command's view of a credential.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -210,7 +210,7 @@ enum AmbiguousTarget {
     Normalize,
 }
 
-/// What git is told.
+/// The settings that git is given.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]

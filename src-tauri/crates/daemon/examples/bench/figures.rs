@@ -19,7 +19,7 @@ impl Sample {
         Ok(outcome)
     }
 
-    /// What the same percentile costs more than in another sample.
+    /// The difference between the same percentile here and in another sample.
     pub fn less(&self, other: &Self) -> [f64; 2] {
         [0.5, 0.99].map(|p| self.at(p) - other.at(p))
     }

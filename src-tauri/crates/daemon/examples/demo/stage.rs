@@ -112,14 +112,14 @@ impl Stage {
         Ok(PathBuf::from(folder.context("there is no session")?))
     }
 
-    /// What the `ironcurtain` command says, as JSON.
+    /// The output of the `ironcurtain` command, as JSON.
     pub fn ironcurtain(&self, arguments: &[&str]) -> anyhow::Result<Value> {
         let text = self.ironcurtain_text(&[arguments, &["--json"]].concat())?;
         serde_json::from_str(&text)
             .with_context(|| format!("`ironcurtain {}` said: {text}", arguments.join(" ")))
     }
 
-    /// What the `ironcurtain` command says.
+    /// The output of the `ironcurtain` command.
     pub fn ironcurtain_text(&self, arguments: &[&str]) -> anyhow::Result<String> {
         let mut command = Command::new(self.programs.join("ironcurtain"));
         let output = command.args(arguments).env("IRONCURTAIN_HOME", self.ironcurtain_home()).output()?;

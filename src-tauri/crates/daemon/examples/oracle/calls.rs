@@ -55,7 +55,7 @@ pub fn evaluate(ground: &Ground, request: &Value, prepare: bool) -> anyhow::Resu
     })
 }
 
-/// What would be sent. A call that is refused is not sent: its arguments come back as they are.
+/// The call as it would be sent. One that is refused is not sent: its arguments come back as they are.
 pub fn prepare(ground: &Ground, request: &Value) -> anyhow::Result<Value> {
     let sandbox = ground.sandbox(request)?;
     let (_, _, written) = call(request)?;
@@ -159,7 +159,7 @@ fn resolve(
 struct Ways<'a> {
     ground: &'a Ground,
     base: &'a CanonicalPath,
-    /// What a container calls the session sandbox, and where that is.
+    /// A container's name for the session sandbox, and the folder that it stands for.
     container: Option<(&'a str, &'a CanonicalPath)>,
 }
 

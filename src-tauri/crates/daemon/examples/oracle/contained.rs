@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 use std::path::Path;
 use std::process::Command;
 
-/// What the other system shuts off when an entry does not say; the library's own list, which stands in any case, is
+/// The folders that the other system shuts off when an entry does not say; the library's own list, which stands in any case, is
 /// longer and no part of an entry.
 const DENIED_BY_DEFAULT: [&str; 3] = ["~/.ssh", "~/.gnupg", "~/.aws"];
 

@@ -1,4 +1,4 @@
-//! What the other system does for an agent in a container, which knows the session sandbox by another name. This system
+//! Agents in a container, which know the session sandbox by another name in the other system. This system
 //! gives no container the session sandbox, so it has no part for it; the names are exchanged here.
 
 use crate::text;

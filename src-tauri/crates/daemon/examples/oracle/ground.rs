@@ -22,7 +22,7 @@ pub struct Ground {
     files: Known<Value>,
 }
 
-/// What was read before, by the name or the content that a request has for it.
+/// Files read before, by the name or the content that a request has for them.
 type Known<T> = RefCell<HashMap<String, Rc<T>>>;
 
 fn known<T>(

@@ -21,12 +21,12 @@ impl Default for Sandbox {
     }
 }
 
-/// What a `sandbox` object says.
+/// The contents of a `sandbox` object.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct SandboxSettings {
-    /// What of the file system there is to see. When absent, `roots` for the filesystem server and for servers whose
+    /// The part of the file system that there is to see. When absent, `roots` for the filesystem server and for servers whose
     /// annotated tools take no resources but paths, else `host-read`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub view: Option<FileView>,
@@ -38,11 +38,11 @@ pub struct SandboxSettings {
     pub network: Option<NetworkSettings>,
     /// Which files that other programs of the person's run later it may leave behind.
     pub autostart: AutostartSettings,
-    /// What it may do with the `config` of git repositories that it may write to. When absent, `guarded` for servers whose
+    /// Its rights to the `config` of git repositories that it may write to. When absent, `guarded` for servers whose
     /// annotated tools change repositories, else `closed`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub git_config: Option<GitConfigSettings>,
-    /// How much it may use.
+    /// The limits of its resources.
     pub limits: LimitSettings,
 }
 
@@ -59,7 +59,7 @@ pub enum AutostartSettings {
     Strict,
 }
 
-/// What a server may do with the `config` of a git repository.
+/// The rights of a server to the `config` of a git repository.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[cfg_attr(test, schemars(rename = "GitConfig"))]
@@ -71,7 +71,7 @@ pub enum GitConfigSettings {
     Guarded,
 }
 
-/// What of the file system a server sees before any grant.
+/// The part of the file system that a server sees before any grant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -111,12 +111,12 @@ pub struct NetworkSettings {
     /// Hosts it may not reach even if they are allowed or granted; `*` for any.
     #[serde(default)]
     pub denied_domains: Vec<String>,
-    /// Whether the person is asked about any other host.
+    /// The person is asked about any other host.
     #[serde(default)]
     pub ask_unknown: bool,
 }
 
-/// How much a server may use; what is absent has the default.
+/// The limits of a server's resources; what is absent has the default.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]

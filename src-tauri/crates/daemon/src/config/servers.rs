@@ -136,10 +136,10 @@ pub(super) struct StoredServer {
     #[cfg_attr(test, schemars(with = "super::schemas::NamesOrAll"))]
     #[serde(default)]
     pass_env: PassEnv,
-    /// What it is, for people.
+    /// Its description, for people.
     #[serde(default)]
     description: Option<String>,
-    /// How it is contained: absent for the defaults, `false` for no sandbox at all, or what is to be different.
+    /// Its containment: absent for the defaults, `false` for no sandbox at all, or what is to be different.
     #[cfg_attr(test, schemars(with = "super::schemas::FalseOr<SandboxSettings>"))]
     #[serde(default)]
     sandbox: Sandbox,

@@ -74,7 +74,7 @@ pub(crate) struct StoredFile {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct StoredServer {
-    /// What the server said of its tools, as a hash: `servers annotate` compares it.
+    /// The hash of the server's own description of its tools: `servers annotate` compares it.
     #[serde(default, rename = "inputHash")]
     _input_hash: Option<String>,
     #[cfg_attr(test, schemars(with = "Vec<crate::schemas::ToolShape>"))]
