@@ -10,6 +10,7 @@ mod tools;
 
 pub use tools::{ListedTool, fingerprint};
 
+use crate::named_server::{UnknownServer, named_server};
 use ironcurtain_daemon::config::{ConfigError, FileView, Sandbox, Server, Servers};
 use ironcurtain_daemon::consent::visible;
 use ironcurtain_daemon::containment::{Profile, ServerPrograms, Surroundings};
@@ -46,17 +47,12 @@ pub enum InspectError {
     /// The configuration is refused.
     #[error("{0}")]
     Config(#[from] ConfigError),
-    /// The home directory cannot be resolved.
-    #[error("{0}")]
-    PolicySnapshot(#[from] UnresolvedPath),
+    /// The home directory, or a folder of ours, cannot be resolved.
+    #[error(transparent)]
+    Path(#[from] UnresolvedPath),
     /// There is no such server.
-    #[error("no server is named `{name}`; there is `{known}`")]
-    Unknown {
-        /// The name asked for.
-        name: String,
-        /// The names there are.
-        known: String,
-    },
+    #[error(transparent)]
+    Unknown(#[from] UnknownServer),
     /// Its folder cannot be made.
     #[error("a folder for the server cannot be made: {0}")]
     Scratch(#[from] io::Error),
@@ -97,10 +93,7 @@ pub enum InspectError {
 pub async fn inspect(inspection: &Inspection, name: &str) -> Result<Vec<ListedTool>, InspectError> {
     inspection.home.prepare()?;
     let servers = Servers::load(&inspection.home)?;
-    let server = servers.find(Some(name)).ok_or_else(|| InspectError::Unknown {
-        name: visible::line(name),
-        known: servers.names().collect::<Vec<_>>().join("`, `"),
-    })?;
+    let server = named_server(&servers, name)?;
     inspect_server(inspection, server).await
 }
 

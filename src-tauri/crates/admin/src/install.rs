@@ -25,6 +25,7 @@ pub use update::{ToolChange, Update, Updated, look_for_update};
 
 use crate::inspect::InspectError;
 use crate::json_edit::JsonEditError;
+use crate::named_server::UnknownServer;
 use ironcurtain_daemon::UnresolvedPath;
 use ironcurtain_daemon::config::ConfigError;
 use ironcurtain_daemon::home::{Home, HomeError};
@@ -55,17 +56,12 @@ pub enum InstallError {
     /// The configuration is refused.
     #[error("{0}")]
     Config(#[from] ConfigError),
-    /// The home directory cannot be resolved.
-    #[error("{0}")]
-    PolicySnapshot(#[from] UnresolvedPath),
+    /// The home directory, or a folder of ours, cannot be resolved.
+    #[error(transparent)]
+    Path(#[from] UnresolvedPath),
     /// There is no such server.
-    #[error("no server is named `{name}`; there is `{known}`")]
-    Unknown {
-        /// The name asked for.
-        name: String,
-        /// The names there are.
-        known: String,
-    },
+    #[error(transparent)]
+    Unknown(#[from] UnknownServer),
     /// It does not come from a package.
     #[error(
         "the server `{0}` is started by no package runner (`npx` or `uvx`), so there is nothing to install"

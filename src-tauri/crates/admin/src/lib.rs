@@ -10,6 +10,8 @@ pub mod catalog;
 pub mod inspect;
 pub mod install;
 mod json_edit;
+mod named_server;
 pub mod replay;
 
 pub use json_edit::JsonEditError;
+pub use named_server::UnknownServer;

@@ -15,7 +15,7 @@ const SIGN: &str = "\"event\":\"session\"";
 pub struct Unfinished {
     /// Its id.
     pub session: String,
-    /// Whose it was.
+    /// The agent client that had it.
     pub client: Option<String>,
     /// The server it was with.
     #[serde(rename = "serverName")]

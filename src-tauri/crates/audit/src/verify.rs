@@ -16,7 +16,7 @@ pub struct Checked {
     pub length: u64,
     /// The first problem, with its line.
     pub problem: Option<String>,
-    /// That problem is a last line without its line feed, as a crash leaves it.
+    /// The problem is a last line without its line feed, as a crash leaves it.
     pub torn: bool,
 }
 

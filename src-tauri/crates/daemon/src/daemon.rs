@@ -48,7 +48,7 @@ pub enum StartError {
     Home(#[from] HomeError),
     /// A configuration or policy file is refused.
     #[error("{0}")]
-    PolicySnapshot(#[from] SnapshotError),
+    Policy(#[from] SnapshotError),
     /// The audit log cannot be continued.
     #[error(transparent)]
     Audit(#[from] AuditError),

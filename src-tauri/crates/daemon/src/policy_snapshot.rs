@@ -54,7 +54,7 @@ pub struct PolicyFiles {
     pub lists: Option<PathBuf>,
 }
 
-/// Why there is no law.
+/// Why there is no policy to judge by.
 #[derive(Debug, thiserror::Error)]
 pub enum SnapshotError {
     /// A file cannot be read.

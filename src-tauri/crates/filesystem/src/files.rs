@@ -28,7 +28,7 @@ pub(crate) fn open(place: &ResolvedPath) -> Result<File, ToolError> {
     let file = place
         .open_file(OpenOptions::new().read(true))
         .map_err(|error| ToolError::io(error, "open", place.path()))?;
-    regular(place, file)
+    require_regular(place, file)
 }
 
 /// Reads a whole file of at most `limit` bytes.
@@ -68,14 +68,14 @@ pub(crate) fn write(place: &ResolvedPath, content: &[u8]) -> Result<(), ToolErro
         Ok(_) | Err(_) => {}
     }
     let file = place.open_file(OpenOptions::new().write(true).create(true)).map_err(fail)?;
-    let mut file = regular(place, file)?;
+    let mut file = require_regular(place, file)?;
     let fail = |error| ToolError::io(error, "write", place.path());
     file.set_len(0).map_err(fail)?;
     file.write_all(content).map_err(fail)
 }
 
 /// The proof that an open file is a regular one.
-fn regular(place: &ResolvedPath, file: File) -> Result<File, ToolError> {
+fn require_regular(place: &ResolvedPath, file: File) -> Result<File, ToolError> {
     let metadata = file.metadata().map_err(|error| ToolError::io(error, "fstat", place.path()))?;
     if metadata.is_file() { Ok(file) } else { Err(not_regular(place)) }
 }

@@ -94,7 +94,7 @@ impl Roots {
     }
 
     /// The allowed directories, once every change announced so far has taken effect.
-    pub(crate) async fn settled(&self) -> Arc<AllowedDirectories> {
+    pub(crate) async fn current(&self) -> Arc<AllowedDirectories> {
         let target = self.announced.load(Ordering::Acquire);
         let mut applied = self.applied.subscribe();
         // The bound only guards against a fault of ours: `refresh` itself ends in time. What was

@@ -62,7 +62,7 @@ impl ServerHandler for Server {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let allowed = self.roots.settled().await;
+        let allowed = self.roots.current().await;
         let work = move || {
             let cancelled = || context.ct.is_cancelled();
             let call = Call { allowed: &allowed, cancelled: &cancelled };

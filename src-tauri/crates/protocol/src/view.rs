@@ -87,7 +87,7 @@ pub struct SessionView {
     pub client: ClientView,
     /// The server it uses.
     pub server: String,
-    /// That server runs in an OS sandbox.
+    /// The server runs in an OS sandbox.
     pub sandboxed: bool,
     /// Process id of the server's sandbox supervisor, while it runs.
     pub server_pid: Option<u32>,
@@ -116,7 +116,7 @@ pub struct SessionRecordView {
     pub client: String,
     /// The server it used.
     pub server: String,
-    /// That server ran in an OS sandbox.
+    /// The server ran in an OS sandbox.
     pub sandboxed: bool,
     /// When it began.
     pub started_ms: u64,

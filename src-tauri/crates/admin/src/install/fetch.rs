@@ -4,8 +4,8 @@ use super::build_error::BuildError;
 use super::build_sandbox::BuildSandbox;
 use super::store::PackageStore;
 use super::{InstallError, Installer, npm, pypi};
+use crate::named_server::named_server;
 use ironcurtain_daemon::config::{Server, Servers};
-use ironcurtain_daemon::consent::visible;
 use ironcurtain_daemon::packages::{PackageRecord, Registry, RequestedPackage, RunnerCommand};
 use std::path::PathBuf;
 
@@ -52,10 +52,7 @@ pub(super) fn find<'a>(
     servers: &'a Servers,
     name: &str,
 ) -> Result<(&'a Server, RunnerCommand), InstallError> {
-    let server = servers.find(Some(name)).ok_or_else(|| InstallError::Unknown {
-        name: visible::line(name),
-        known: servers.names().collect::<Vec<_>>().join("`, `"),
-    })?;
+    let server = named_server(servers, name)?;
     let command = RunnerCommand::of(server)
         .map_err(|e| InstallError::NotUnderstood { server: name.to_owned(), problem: e.to_string() })?;
     Ok((server, command.ok_or_else(|| InstallError::NoPackage(name.to_owned()))?))

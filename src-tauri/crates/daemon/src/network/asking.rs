@@ -79,7 +79,7 @@ impl Asking {
         });
         let mut entry = caller.entry(Event::Question, "a question was put to the person", target);
         entry.policy_decision = Some(PolicyDecision::escalate(&question.rule, &question.reason));
-        match exchange.ask(question, entry, self.settled(target)).await? {
+        match exchange.ask(question, entry, self.no_question_left(target)).await? {
             None => Ok(HostAnswer::Granted),
             Some(approval) if approval.lifetime == Lifetime::Once => Ok(HostAnswer::Once),
             Some(approval) => {
@@ -91,7 +91,7 @@ impl Asking {
     }
 
     /// Completes when the target is allowed by something else.
-    async fn settled(&self, target: &HostPort) {
+    async fn no_question_left(&self, target: &HostPort) {
         let mut rules = self.reach.rules();
         if rules.wait_for(|rules| allow(rules, target)).await.is_err() {
             std::future::pending().await

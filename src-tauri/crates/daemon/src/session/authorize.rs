@@ -48,7 +48,7 @@ pub(super) struct Authorization {
     /// Files of that which run later.
     pub(super) named: Vec<CanonicalPath>,
     pub(super) snapshot: Arc<PolicySnapshot>,
-    /// Of the grants and of the policy it was judged by.
+    /// The versions of the grants and of the policy it was judged by.
     pub(super) versions: Versions,
 }
 
@@ -189,7 +189,7 @@ impl Session {
     }
 
     /// Completes when the call needs no question any more, because of an answer to another one or of another policy.
-    pub(super) async fn settled(&self, tool: &ToolCall) {
+    pub(super) async fn no_question_left(&self, tool: &ToolCall) {
         let (mut table, mut snapshots) = (self.services.grants.watch(), self.services.snapshots.clone());
         loop {
             let changed = tokio::select! {

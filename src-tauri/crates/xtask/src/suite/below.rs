@@ -41,8 +41,7 @@ struct Place(PathBuf);
 
 impl Place {
     fn new() -> anyhow::Result<Self> {
-        let made =
-            process::answer(command("mktemp").args(["--directory", "--tmpdir=/tmp", "checkout-XXXXXX"]));
+        let made = process::answer(command("mktemp").args(["--directory", "--tmpdir=/tmp"]));
         let made = made.context("no folder could be made below `/tmp`")?;
         Ok(Self(PathBuf::from(made.trim_end())))
     }

@@ -7,7 +7,7 @@ use ironcurtain_policy::OpenFolder;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Which grants and which law something follows from.
+/// The grants and the policy that something follows from, by their versions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Versions {
     /// The version of the table of grants.

@@ -4,7 +4,9 @@
 //!   a server that still holds a file is killed and started again.
 //! - What stays granted is shown all the time, since calls that need no more than that are not held up by a change.
 //! - Every wait has a bound, after which the kernel and the server have the last word; a change of the grants or of the
-//!   law ends the wait, so that a server that dawdles cannot put off what is taken back.
+//!   policy ends the wait, so that a server that dawdles cannot put off what is taken back.
+
+mod mount_steps;
 
 use super::{Actor, Applied, Running, ServerState, Versions};
 use crate::autostart::runs_later;
@@ -13,15 +15,14 @@ use crate::mounts::{MountStep, Need, additions, removals, wanted};
 use crate::policy_snapshot::PolicySnapshot;
 use crate::server::connection::{ServerAnswer, ServerConnection};
 use crate::server::control::SupervisorControl;
-use crate::server::mounted::Mounted;
-use crate::server::process::{self, Containment};
+use crate::server::process::Containment;
 use crate::server::roots::{Shown, shown};
 use crate::wire::{Response, notification_line};
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::{GrantKind, OpenFolder};
-use ironcurtain_sandbox::{ControlAnswer, ControlOp, Proof};
+use mount_steps::{RoundOutcome, add, narrow, remove};
 use serde_json::value::RawValue;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -62,18 +63,6 @@ impl ServerRules {
             lists_allowed: snapshot.annotations.get(server, LIST_ALLOWED).is_some(),
         }
     }
-}
-
-/// The outcome of a round of mounting.
-#[derive(Default)]
-struct Outcome {
-    /// Something that was taken away is still held, or the sandbox is not known to be as it should.
-    held: bool,
-    /// The server does not see what it is to see, and that cannot be changed while it runs.
-    outdated: bool,
-    failed: BTreeMap<CanonicalPath, String>,
-    /// The version of the roots that the server is to ask for.
-    told: Option<u64>,
 }
 
 impl Actor {
@@ -172,9 +161,9 @@ impl Actor {
         }
     }
 
-    async fn mount(&mut self) -> Outcome {
+    async fn mount(&mut self) -> RoundOutcome {
         let outdated = self.hides_too_little && self.running.is_some();
-        let mut round = Outcome { outdated, ..Outcome::default() };
+        let mut round = RoundOutcome { outdated, ..RoundOutcome::default() };
         let stale =
             self.mounted.iter().filter(|m| !m.is_current()).map(|m| MountStep::Remove(m.need.path.clone()));
         let stale = stale.collect();
@@ -200,7 +189,7 @@ impl Actor {
         }
     }
 
-    async fn apply(&mut self, steps: Vec<MountStep>, round: &mut Outcome) {
+    async fn apply(&mut self, steps: Vec<MountStep>, round: &mut RoundOutcome) {
         let Some(running) = self.running.as_mut() else { return };
         round.outdated |= running.is_fixed() && !steps.is_empty();
         let Some(control) = running.control() else { return };
@@ -301,89 +290,7 @@ impl Actor {
     }
 }
 
-async fn add(
-    control: &mut SupervisorControl,
-    mounted: &mut Vec<Mounted>,
-    need: Need,
-    kept: Vec<String>,
-    round: &mut Outcome,
-) {
-    let closed = match control.look().filter(|_| need.writable) {
-        Some(look) => match look.open(need.path.as_str()).await {
-            Ok(closed) => closed,
-            // What is not watched is not made writable.
-            Err(problem) => return drop(round.failed.insert(need.path, problem.to_string())),
-        },
-        None => Vec::new(),
-    };
-    let new = Mounted::about_to_be(need.clone()).closing(closed.clone());
-    match control.ask(ControlOp::Add(process::mount(&need, closed).keeping(kept))).await {
-        Ok(ControlAnswer::Added) => replace(mounted, new),
-        Ok(ControlAnswer::Refused { message, .. }) => {
-            if !mounted.iter().any(|m| m.need.writable && m.need.path == need.path) {
-                closed_again(control, &need);
-            }
-            round.failed.insert(need.path, message);
-        }
-        // What is mounted is not known any more.
-        Ok(_) | Err(_) => round.held = true,
-    }
-}
-
-async fn narrow(
-    control: &mut SupervisorControl,
-    mounted: &mut Vec<Mounted>,
-    need: Need,
-    round: &mut Outcome,
-) {
-    let new = Mounted::about_to_be(need.clone());
-    let op = ControlOp::Narrow { path: need.path.as_str().to_owned(), file: need.file };
-    match control.ask(op).await {
-        Ok(ControlAnswer::Narrowed { proof }) => {
-            // Without proof that nothing is written there the server is started anew.
-            round.held |= proof != Proof::Proved;
-            if proof == Proof::Proved {
-                closed_again(control, &Need { writable: true, ..need });
-            }
-            replace(mounted, new);
-        }
-        // Something else is there now than what was shown for writing.
-        Ok(ControlAnswer::Refused { .. }) => {
-            remove(control, mounted, &need.path, round).await;
-            add(control, mounted, need, vec![], round).await;
-        }
-        Ok(_) | Err(_) => round.held = true,
-    }
-}
-
-async fn remove(
-    control: &mut SupervisorControl,
-    mounted: &mut Vec<Mounted>,
-    path: &CanonicalPath,
-    round: &mut Outcome,
-) {
-    let answer = control.ask(ControlOp::Remove { path: path.as_str().to_owned() }).await;
-    // Without proof that it is gone the server is started anew, and what it wrote until then is looked at when it has ended.
-    let is_gone = matches!(answer, Ok(ControlAnswer::Removed { proof: Proof::Proved }));
-    round.held |= !is_gone;
-    for gone in mounted.extract_if(.., |m| m.need.path == *path).filter(|_| is_gone) {
-        closed_again(control, &gone.need);
-    }
-}
-
-/// Tells the watch over the sandbox that a path is not writable any more.
-fn closed_again(control: &SupervisorControl, need: &Need) {
-    if let Some(look) = control.look().filter(|_| need.writable) {
-        look.close(need.path.as_str());
-    }
-}
-
-fn replace(mounted: &mut Vec<Mounted>, new: Mounted) {
-    mounted.retain(|m| m.need.path != new.need.path);
-    mounted.push(new);
-}
-
-/// Completes when grants or law are not those any more.
+/// Completes when grants or policy are not those any more.
 async fn versions_moved(
     grants: &mut watch::Receiver<Arc<GrantTable>>,
     snapshots: &mut watch::Receiver<Arc<PolicySnapshot>>,

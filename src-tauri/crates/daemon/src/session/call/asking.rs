@@ -81,7 +81,7 @@ async fn question(
     entry.policy_hash = Some(snapshot.hash.clone());
     let answer = {
         let _told = session.asking(&call.ticket.id);
-        exchange.ask(question, entry, session.settled(&call.tool)).await?
+        exchange.ask(question, entry, session.no_question_left(&call.tool)).await?
     };
     let Some(approval) = answer else { return Ok(Vec::new()) };
     let now = session.judge(&call.tool, &[]).await;
