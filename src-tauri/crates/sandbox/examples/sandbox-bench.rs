@@ -22,7 +22,6 @@ use std::{
     fmt::Write as _,
     io::{BufRead, BufReader, Read, Write as _},
     process::{Child, Command, Stdio},
-    thread,
     time::{Duration, Instant},
 };
 
@@ -96,9 +95,7 @@ impl Costs {
             stdout.read_line(&mut String::new())?;
             Ok(began.elapsed())
         })?;
-        // What is resident while it lives, not what starting it took.
-        thread::sleep(Duration::from_millis(200));
-        let tree = tree::below(cat.id())?;
+        let tree = tree::at_rest(cat.id())?;
         drop(stdin);
         cat.wait()?;
         Ok(Self {

@@ -1,10 +1,15 @@
 //! A process and all below it.
 
 use super::Fallible;
-use std::fs;
+use std::{fs, thread, time::Duration};
+
+/// Longer than the quiet after which a supervisor gives back the memory that starting took.
+const PAUSE: Duration = Duration::from_millis(100);
+/// The number of looks at a tree that does not come to rest.
+const MOST_LOOKS: usize = 20;
 
 /// The size of a tree of processes.
-#[derive(Default)]
+#[derive(Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Tree {
     /// The number of them.
     pub(crate) processes: usize,
@@ -12,8 +17,22 @@ pub(crate) struct Tree {
     pub(crate) resident_kib: u64,
 }
 
+/// The tree from `pid` down, once two looks agree: what is resident while it lives, not what starting it took.
+pub(crate) fn at_rest(pid: u32) -> Fallible<Tree> {
+    let mut last = below(pid)?;
+    for _ in 0..MOST_LOOKS {
+        thread::sleep(PAUSE);
+        let now = below(pid)?;
+        if now == last {
+            return Ok(now);
+        }
+        last = now;
+    }
+    Err("the tree of processes does not come to rest".into())
+}
+
 /// The tree from `pid` down.
-pub(crate) fn below(pid: u32) -> Fallible<Tree> {
+fn below(pid: u32) -> Fallible<Tree> {
     let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
     // One that has ended has none.
     let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));

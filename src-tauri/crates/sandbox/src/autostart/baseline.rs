@@ -20,7 +20,7 @@ use super::{
     names::{Judge, Names, Row, config_row, is_git_by_name},
     paths::{above, is_git, join, last},
     raw::{path_text, raw},
-    stamp::{Identity, Stamp},
+    stamp::{Identity, Stamp, once_past},
     walk::{Most, Walk, has_signs, is_entered, open_folder},
 };
 use crate::place::{is_at_or_below, is_below};
@@ -127,11 +127,8 @@ impl Baseline {
         }
         // Files are stamped with a clock that is behind by some thousandths of a second, or with a finer one. What was written
         // before we began has an earlier stamp than this; what will be written has none.
-        baseline.since = time(ClockId::RealtimeCoarse);
-        while !baseline.whole && baseline.since <= begun {
-            std::thread::sleep(Duration::from_millis(1));
-            baseline.since = time(ClockId::RealtimeCoarse);
-        }
+        let stamping = || time(ClockId::RealtimeCoarse);
+        baseline.since = if baseline.whole { stamping() } else { once_past(begun, stamping) };
         Ok(baseline)
     }
 

@@ -1,7 +1,12 @@
-//! One file at one time, by what the kernel says of it.
+//! One file at one time, by what the kernel says of it, and the clock that it is stamped with.
 //!
 //! - INVARIANT: an inode number alone says nothing, since it is given to another file when the first one is gone. It counts
 //!   together with the time when the file was made, which no program can set.
+
+use std::{
+    thread,
+    time::{Duration, Instant},
+};
 
 use rustix::{
     fs::{AtFlags, FileType, Statx, StatxFlags, makedev, statx},
@@ -10,6 +15,9 @@ use rustix::{
 use serde::{Deserialize, Serialize};
 
 use super::raw::raw;
+
+/// Longer than a tick of the clock that files are stamped with, which is 10 ms at the slowest (`CONFIG_HZ=100`).
+const LONGEST_TICK: Duration = Duration::from_millis(100);
 
 /// One file at one time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -55,5 +63,35 @@ impl Stamp {
 
     pub(super) fn is_same_file(&self, other: &Self) -> bool {
         self.identity() == other.identity()
+    }
+}
+
+/// The time of a clock once it is past `begun`, which takes it a tick. A clock that was set back meanwhile is not waited for:
+/// what is written from now on then counts as new by the clock as it is.
+pub(super) fn once_past(begun: (i64, u32), clock: impl Fn() -> (i64, u32)) -> (i64, u32) {
+    let until = Instant::now() + LONGEST_TICK;
+    loop {
+        let now = clock();
+        if now > begun || Instant::now() >= until {
+            return now;
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    #[test]
+    fn a_clock_is_waited_for_until_it_is_past_and_one_that_was_set_back_is_not() {
+        let ticks = Cell::new(0);
+        let ticking = || (7, ticks.replace(ticks.get() + 1));
+        assert_eq!(once_past((7, 2), ticking), (7, 3));
+        let began = Instant::now();
+        assert_eq!(once_past((7, 2), || (3, 0)), (3, 0));
+        assert!(began.elapsed() < 20 * LONGEST_TICK, "it waits for the clock");
     }
 }
