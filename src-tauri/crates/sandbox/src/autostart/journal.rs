@@ -193,13 +193,23 @@ impl Journal {
         self.write(&Line::Found { finding: Cow::Borrowed(finding) })
     }
 
-    /// A file for work that is done at once.
+    /// A file for work that is done at once, of this process: git may still be at work in that of a killed one.
     pub(super) fn scratch(&self) -> PathBuf {
-        self.path.with_extension("scratch")
+        self.path.with_extension(format!("{}.scratch", std::process::id()))
     }
 
     /// Nothing is left to be done.
     pub(super) fn remove(self) {
+        let scratch = self.path.with_extension("");
+        let is_scratch = |path: &Path| {
+            let [path, ours] = [path, &scratch].map(|path| path.as_os_str().as_encoded_bytes());
+            path.strip_prefix(ours).is_some_and(|rest| rest.starts_with(b".") && rest != b".json")
+        };
+        for entry in self.path.parent().into_iter().flat_map(fs::read_dir).flatten().flatten() {
+            if is_scratch(&entry.path()) {
+                let _ = fs::remove_file(entry.path());
+            }
+        }
         // The next that starts looks again, and finds nothing.
         let _ = fs::remove_file(&self.path);
     }

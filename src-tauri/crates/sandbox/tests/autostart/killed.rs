@@ -34,6 +34,10 @@ fn what_a_killed_process_has_not_looked_at_is_looked_at_by_the_next() {
         child.kill().unwrap();
         child.wait().unwrap();
         scene.write("root/.npmrc", "late");
+        // The lock of a git that the killed process was just running.
+        for scratch in ["child~0.scratch".to_owned(), format!("child~0.{}.scratch", child.id())] {
+            scene.write(&format!("state/autostart/{scratch}.lock"), "");
+        }
 
         let swept = Watcher::new(&scene.at("state")).unwrap().sweep();
         let root = scene.root();
