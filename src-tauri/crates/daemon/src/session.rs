@@ -16,6 +16,7 @@ mod in_flight;
 mod log;
 mod one_time;
 mod open;
+mod params;
 mod passing;
 mod refusal;
 mod resource;

@@ -10,6 +10,7 @@ mod notifications;
 pub use descriptor::{Input, Output};
 pub use lines::{Line, Lines, MAX_LINE_BYTES};
 pub use message::{
-    Fields, Id, Incoming, Response, error_line, notification_line, request_line, response_line, result_line,
+    AmbiguousField, Fields, Id, Incoming, Response, error_line, notification_line, request_line,
+    response_line, result_line,
 };
 pub use notifications::{client_may_tell, server_may_tell};

@@ -87,6 +87,8 @@ fn parse(text: &str) -> Result<Value, ReadError> {
     })
 }
 
+impl std::error::Error for ReadError {}
+
 impl fmt::Display for ReadError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.field.as_str() {

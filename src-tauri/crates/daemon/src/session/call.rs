@@ -49,8 +49,8 @@ pub(super) async fn called(
     let tool = match ToolCall::read(params) {
         Ok(tool) => tool,
         Err(problem) => {
-            let problem = (ErrorCode::INVALID_PARAMS, problem.as_str());
-            return session.turn_away(&ticket, ("tools/call", params), TurnedAway::Malformed, problem).await;
+            let answer = (ErrorCode::INVALID_PARAMS, &*problem.to_string());
+            return session.turn_away(&ticket, ("tools/call", params), TurnedAway::Malformed, answer).await;
         }
     };
     session.calls(&ticket, &tool.tool);

@@ -4,6 +4,7 @@
 
 use super::in_flight::Ticket;
 use super::passing::TurnedAway;
+use super::refusal::denied;
 use super::{Session, echo, greeting, resource};
 use crate::consent::visible;
 use crate::server::{AtServer, MemoryShare, Outgoing, PendingRequest, ServerAnswer, share};
@@ -122,7 +123,8 @@ async fn requested(
         "resources/read" | "resources/subscribe" | "resources/unsubscribe" => {
             match resource::checked(params.as_deref()) {
                 Ok(()) => pass_on_record(session, ticket, request, budget).await,
-                Err((code, problem)) => {
+                Err(refusal) => {
+                    let (code, problem) = refusal.answer();
                     session.turn_away(&ticket, request, TurnedAway::Resource, (code, &problem)).await;
                 }
             }
@@ -141,7 +143,9 @@ async fn requested(
 async fn initialize(session: &Arc<Session>, ticket: Ticket, params: Option<&RawValue>, budget: MemoryShare) {
     let greeting = match greeting::rewrite(params) {
         Ok(greeting) => greeting,
-        Err(problem) => return session.fail(&ticket, ErrorCode::INVALID_PARAMS, &problem).await,
+        Err(problem) => {
+            return session.fail(&ticket, ErrorCode::INVALID_PARAMS, &problem.to_string()).await;
+        }
     };
     if session.greeted.swap(true, Ordering::Relaxed) {
         return session.fail(&ticket, ErrorCode::INVALID_REQUEST, "the session is initialized already").await;
@@ -173,9 +177,7 @@ async fn pass_on_record(
 ) {
     match session.passes(&ticket, method, params).await {
         Ok(()) => pass(session, ticket, method, params, budget).await,
-        Err(problem) => {
-            session.fail(&ticket, ErrorCode::INTERNAL_ERROR, &format!("DENIED: {problem}")).await;
-        }
+        Err(problem) => session.fail(&ticket, ErrorCode::INTERNAL_ERROR, &denied(problem)).await,
     }
 }
 

@@ -3,6 +3,7 @@
 //! - Roots are ours: the client's own are never relayed, and the server is told that the list can change.
 //! - Sampling is not offered to servers: their requests for it would be answered by the agent unjudged.
 
+use super::params::ParamsError;
 use crate::consent::visible;
 use crate::wire::Fields;
 use rmcp::model::RootsCapabilities;
@@ -25,17 +26,19 @@ pub(super) struct Greeting {
 }
 
 /// Reads and rewrites the parameters; the error is for the client.
-pub(super) fn rewrite(params: Option<&RawValue>) -> Result<Greeting, String> {
+pub(super) fn rewrite(params: Option<&RawValue>) -> Result<Greeting, ParamsError> {
     #[derive(Deserialize)]
     struct Info {
         name: String,
         #[serde(default)]
         version: String,
     }
-    let params = params.ok_or("`params` is missing")?;
-    let mut params: Fields = serde_json::from_str(params.get()).map_err(|e| format!("`params`: {e}"))?;
+    let params = params.ok_or(ParamsError::Missing("params"))?;
+    let mut params: Fields = serde_json::from_str(params.get()).map_err(ParamsError::unreadable("params"))?;
     let mut capabilities: Fields = match params.get("capabilities") {
-        Some(raw) => serde_json::from_str(raw.get()).map_err(|e| format!("`params.capabilities`: {e}"))?,
+        Some(raw) => {
+            serde_json::from_str(raw.get()).map_err(ParamsError::unreadable("params.capabilities"))?
+        }
         None => Fields::default(),
     };
     let info = params.get("clientInfo").and_then(|raw| serde_json::from_str::<Info>(raw.get()).ok());
@@ -46,11 +49,10 @@ pub(super) fn rewrite(params: Option<&RawValue>) -> Result<Greeting, String> {
     capabilities.remove("sampling");
     let mut roots = RootsCapabilities::default();
     roots.list_changed = Some(true);
-    let problem = |e: serde_json::Error| e.to_string();
-    capabilities.set("roots", to_raw_value(&roots).map_err(problem)?);
-    params.set("capabilities", to_raw_value(&capabilities).map_err(problem)?);
+    capabilities.set("roots", to_raw_value(&roots).map_err(ParamsError::Unwritable)?);
+    params.set("capabilities", to_raw_value(&capabilities).map_err(ParamsError::Unwritable)?);
     Ok(Greeting {
-        params: to_raw_value(&params).map_err(problem)?,
+        params: to_raw_value(&params).map_err(ParamsError::Unwritable)?,
         says_it_is: info.map(|i| format!("{} {}", clipped(&i.name), clipped(&i.version)).trim().to_owned()),
         takes,
     })

@@ -6,32 +6,38 @@ use ironcurtain_audit::AuditError;
 use ironcurtain_policy::Denial;
 use rmcp::model::ContentBlock;
 use serde_json::{Value, json};
+use std::fmt::Display;
+
+/// The words for what IronCurtain does not let happen.
+pub(super) fn denied(why: impl Display) -> String {
+    format!("DENIED: {why}")
+}
 
 /// Why a call does not happen.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum CallRefusal {
     /// The policy denies it.
-    #[error("DENIED: {} (rule `{}`). Asking again will not change this.", .0.reason, .0.rule)]
+    #[error("{} (rule `{}`). Asking again will not change this.", .0.reason, .0.rule)]
     Denied(Denial),
     /// Nobody said yes.
-    #[error("DENIED: {}", said(.0))]
+    #[error("{}", said(.0))]
     NotApproved(NotApproved),
     /// It could not be asked about, or what was allowed could not be kept.
-    #[error("DENIED: {0}")]
+    #[error("{0}")]
     Exchange(ExchangeError),
     /// It cannot be put on record.
-    #[error("DENIED: {0}")]
+    #[error("{0}")]
     Audit(#[from] AuditError),
     /// It cannot be written.
-    #[error("DENIED: {0}")]
+    #[error("{0}")]
     Unwritable(#[from] serde_json::Error),
     /// The call is no longer the one that was allowed.
     #[error(
-        "DENIED: what the call names, or what is granted, changed before the server got it. The same call can be tried again."
+        "what the call names, or what is granted, changed before the server got it. The same call can be tried again."
     )]
     Changed,
     /// Every answer was about something else by the time it came.
-    #[error("DENIED: what the call names kept changing while it was asked about.")]
+    #[error("what the call names kept changing while it was asked about.")]
     KeptChanging,
     /// The server cannot take it.
     #[error("The call was allowed, but {0}.")]
@@ -54,7 +60,21 @@ impl From<ExchangeError> for CallRefusal {
 impl CallRefusal {
     /// A tool result that says it, as every revision with a handshake knows it.
     pub(super) fn result(&self) -> Value {
-        json!({ "content": [ContentBlock::text(self.to_string())], "isError": true })
+        json!({ "content": [ContentBlock::text(self.text())], "isError": true })
+    }
+
+    fn text(&self) -> String {
+        match self {
+            Self::Denied(_)
+            | Self::NotApproved(_)
+            | Self::Exchange(_)
+            | Self::Audit(_)
+            | Self::Unwritable(_)
+            | Self::Changed
+            | Self::KeptChanging => denied(self),
+            // The server's failure is no denial.
+            Self::Server(_) => self.to_string(),
+        }
     }
 }
 
@@ -68,5 +88,24 @@ fn said(why: &NotApproved) -> String {
         NotApproved::TimedOut { .. } => {
             format!("{why}. The same call can be tried again when they are back.")
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_let_happen_is_denied_and_what_the_server_fails_at_is_not() {
+        let text = |refusal: CallRefusal| refusal.result()["content"][0]["text"].clone();
+        assert_eq!(text(CallRefusal::NotApproved(NotApproved::Denied)), "DENIED: the user denied this call.");
+        assert_eq!(
+            text(CallRefusal::KeptChanging),
+            "DENIED: what the call names kept changing while it was asked about."
+        );
+        assert_eq!(
+            text(CallRefusal::Server(ServerError::Ending)),
+            "The call was allowed, but the session is ending."
+        );
     }
 }

@@ -4,6 +4,8 @@
 //! - Readers of addresses disagree: some strip spaces and control characters before the scheme or take them out of it,
 //!   some unwrap `<URL:...>` or the scheme inside another one. What any of them could take for a file is refused.
 
+use super::params::ParamsError;
+use super::refusal::denied;
 use crate::consent::visible;
 use crate::wire::Fields;
 use rmcp::model::ErrorCode;
@@ -12,29 +14,49 @@ use serde_json::value::RawValue;
 /// The number of characters of an address that are repeated.
 const LONGEST_ADDRESS: usize = 200;
 
-/// Checks that the resource that the parameters name may be asked for; the error is for the client.
-pub(super) fn checked(params: Option<&RawValue>) -> Result<(), (ErrorCode, String)> {
-    let uri = uri(params).map_err(|problem| (ErrorCode::INVALID_PARAMS, problem))?;
-    let shown = visible::head(&visible::line(&uri), LONGEST_ADDRESS);
+/// Why a resource may not be asked for.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ResourceRefusal {
+    /// It is not understood which one is meant.
+    #[error(transparent)]
+    Params(#[from] ParamsError),
+    /// Some reader may pass over a character of the scheme, and find another one.
+    #[error("the scheme of `{0}` has characters that no scheme has")]
+    Scheme(String),
+    /// It is a file.
+    #[error("`{0}` is a file; read it with a tool of the server, which can be asked about")]
+    File(String),
+}
+
+impl ResourceRefusal {
+    /// The code and the text of the answer.
+    pub(super) fn answer(&self) -> (ErrorCode, String) {
+        match self {
+            Self::Params(_) => (ErrorCode::INVALID_PARAMS, self.to_string()),
+            Self::Scheme(_) | Self::File(_) => (ErrorCode::INVALID_REQUEST, denied(self)),
+        }
+    }
+}
+
+/// Checks that the resource that the parameters name may be asked for.
+pub(super) fn checked(params: Option<&RawValue>) -> Result<(), ResourceRefusal> {
+    let uri = uri(params)?;
+    let shown = || visible::head(&visible::line(&uri), LONGEST_ADDRESS);
     if !has_plain_scheme(&uri) {
-        let text = format!("DENIED: the scheme of `{shown}` has characters that no scheme has");
-        return Err((ErrorCode::INVALID_REQUEST, text));
+        return Err(ResourceRefusal::Scheme(shown()));
     }
     if names_a_file(&uri) {
-        let text = format!(
-            "DENIED: `{shown}` is a file; read it with a tool of the server, which can be asked about"
-        );
-        return Err((ErrorCode::INVALID_REQUEST, text));
+        return Err(ResourceRefusal::File(shown()));
     }
     Ok(())
 }
 
-fn uri(params: Option<&RawValue>) -> Result<String, String> {
-    let problem = || "`params.uri` is missing or no text".to_owned();
-    let params = params.ok_or_else(problem)?;
-    let params: Fields = serde_json::from_str(params.get()).map_err(|e| format!("`params`: {e}"))?;
+fn uri(params: Option<&RawValue>) -> Result<String, ParamsError> {
+    let params = params.ok_or(ParamsError::NoUri)?;
+    let params: Fields = serde_json::from_str(params.get()).map_err(ParamsError::unreadable("params"))?;
     params.without_twins(&["uri"])?;
-    serde_json::from_str(params.get("uri").ok_or_else(problem)?.get()).map_err(|_| problem())
+    let uri = params.get("uri").ok_or(ParamsError::NoUri)?;
+    serde_json::from_str(uri.get()).map_err(|_| ParamsError::NoUri)
 }
 
 /// True if all before the first colon is visible ASCII, of which a reader passes over nothing.
@@ -57,7 +79,7 @@ mod tests {
 
     fn checked_uri(uri: &str) -> Result<(), String> {
         let params = RawValue::from_string(json!({ "uri": uri }).to_string()).unwrap();
-        checked(Some(&params)).map_err(|(_, problem)| problem)
+        checked(Some(&params)).map_err(|refusal| refusal.answer().1)
     }
 
     #[test]
@@ -72,7 +94,11 @@ mod tests {
             "jar:file:/a.jar!/b",
             "git+file:///a",
         ] {
-            assert!(checked_uri(uri).unwrap_err().contains("is a file; read it with a tool"), "{uri}");
+            let problem = checked_uri(uri).unwrap_err();
+            let expected = format!(
+                "DENIED: `{uri}` is a file; read it with a tool of the server, which can be asked about"
+            );
+            assert_eq!(problem, expected);
         }
         for uri in [
             " file:///etc/passwd",
@@ -89,7 +115,8 @@ mod tests {
             "no scheme",
         ] {
             let problem = checked_uri(uri).unwrap_err();
-            assert!(problem.contains("has characters that no scheme has"), "{uri:?}: {problem}");
+            assert!(problem.starts_with("DENIED: the scheme of `"), "{uri:?}: {problem}");
+            assert!(problem.ends_with("` has characters that no scheme has"), "{uri:?}: {problem}");
         }
     }
 
@@ -105,7 +132,7 @@ mod tests {
     fn a_second_address_in_another_case_is_refused() {
         let params = r#"{"uri":"memo://x","URI":"file:///etc/passwd"}"#;
         let params = RawValue::from_string(params.to_owned()).unwrap();
-        let (code, problem) = checked(Some(&params)).unwrap_err();
+        let (code, problem) = checked(Some(&params)).unwrap_err().answer();
         assert_eq!((code, problem.as_str()), (ErrorCode::INVALID_PARAMS, "`params` has `URI` beside `uri`"));
         assert!(checked(None).is_err());
     }

@@ -1,14 +1,12 @@
 //! Reading a client's `tools/call`, and writing the one that is forwarded.
 
+use super::params::{LONGEST_TOOL, ParamsError};
 use crate::wire::Fields;
 use ironcurtain_policy::ResolvedCall;
 use ironcurtain_policy::strict::{UniqueNames, exact};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value};
 use std::sync::Arc;
-
-/// The longest name of a tool, in bytes.
-const LONGEST_TOOL: usize = 256;
 
 /// The parameters of a `tools/call`.
 #[derive(Debug)]
@@ -21,13 +19,13 @@ pub(super) struct ToolCall {
 
 impl ToolCall {
     /// Reads the parameters; the error is for the client.
-    pub(super) fn read(params: Option<&RawValue>) -> Result<Self, String> {
-        let params: Fields = parse(params.ok_or("`params` is missing")?, "params")?;
+    pub(super) fn read(params: Option<&RawValue>) -> Result<Self, ParamsError> {
+        let params: Fields = parse(params.ok_or(ParamsError::Missing("params"))?, "params")?;
         params.without_twins(&["name", "arguments"])?;
-        let tool = params.get("name").ok_or("`params.name` is missing")?;
+        let tool = params.get("name").ok_or(ParamsError::Missing("params.name"))?;
         let tool: String = parse(tool, "params.name")?;
         if tool.len() > LONGEST_TOOL {
-            return Err(format!("`params.name` has {} bytes; at most {LONGEST_TOOL} are taken", tool.len()));
+            return Err(ParamsError::LongTool(tool.len()));
         }
         let raw_arguments: Fields = match params.get("arguments") {
             None => Fields::default(),
@@ -37,7 +35,8 @@ impl ToolCall {
         let mut arguments = Map::new();
         for (name, raw) in raw_arguments.iter() {
             let UniqueNames(value) = parse(raw, name)?;
-            exact(raw.get()).map_err(|misread| format!("`{name}`: {misread}"))?;
+            let inexact = |source| ParamsError::Inexact { argument: name.to_owned(), source };
+            exact(raw.get()).map_err(inexact)?;
             arguments.insert(name.to_owned(), value);
         }
         Ok(Self { tool, arguments: arguments.into(), params, raw_arguments })
@@ -57,8 +56,8 @@ impl ToolCall {
     }
 }
 
-fn parse<T: serde::de::DeserializeOwned>(raw: &RawValue, name: &str) -> Result<T, String> {
-    serde_json::from_str(raw.get()).map_err(|e| format!("`{name}`: {e}"))
+fn parse<T: serde::de::DeserializeOwned>(raw: &RawValue, name: &str) -> Result<T, ParamsError> {
+    serde_json::from_str(raw.get()).map_err(ParamsError::unreadable(name))
 }
 
 #[cfg(test)]
@@ -102,8 +101,10 @@ mod tests {
 
     #[test]
     fn arguments_that_come_twice_or_are_no_object_are_refused() {
-        let read =
-            |json: &str| ToolCall::read(Some(&RawValue::from_string(json.to_owned()).unwrap())).unwrap_err();
+        let read = |json: &str| {
+            let refused = ToolCall::read(Some(&RawValue::from_string(json.to_owned()).unwrap()));
+            refused.unwrap_err().to_string()
+        };
         assert!(read(r#"{"name":"x","arguments":{"path":"/a","path":"/b"}}"#).contains("`path` comes twice"));
         assert!(read(r#"{"name":"x","arguments":{"e":[{"a":1,"a":2}]}}"#).contains("`a` comes twice"));
         assert!(read(r#"{"name":"x","name":"y"}"#).contains("`name` comes twice"));
@@ -120,7 +121,9 @@ mod tests {
     fn an_argument_that_is_one_thing_to_us_and_another_to_the_server_is_refused() {
         let read = |path: &str| {
             let params = format!(r#"{{"name":"x","arguments":{{"path":{path}}}}}"#);
-            ToolCall::read(Some(&RawValue::from_string(params).unwrap())).map(|call| call.arguments)
+            ToolCall::read(Some(&RawValue::from_string(params).unwrap()))
+                .map(|call| call.arguments)
+                .map_err(|e| e.to_string())
         };
         // To the library that reads it, this object is the text in it; the server would be sent the object.
         assert_eq!(
@@ -138,6 +141,7 @@ mod tests {
             let params = format!(r#"{{"name":"x","arguments":{{"n":[{number}]}}}}"#);
             ToolCall::read(Some(&RawValue::from_string(params).unwrap()))
                 .map(|call| call.arguments["n"].clone())
+                .map_err(|e| e.to_string())
         };
         assert_eq!(
             read("123456789012345678901234567890").unwrap_err(),
@@ -155,7 +159,9 @@ mod tests {
     fn a_tool_name_of_256_bytes_is_read_and_a_longer_one_is_refused() {
         let read = |length: usize| {
             let params = serde_json::json!({ "name": "x".repeat(length) }).to_string();
-            ToolCall::read(Some(&RawValue::from_string(params).unwrap())).map(|call| call.tool.len())
+            ToolCall::read(Some(&RawValue::from_string(params).unwrap()))
+                .map(|call| call.tool.len())
+                .map_err(|e| e.to_string())
         };
         assert_eq!(read(256), Ok(256));
         assert_eq!(read(257), Err("`params.name` has 257 bytes; at most 256 are taken".to_owned()));

@@ -60,6 +60,16 @@ pub enum MessageError {
     LongId(usize),
 }
 
+/// A field of the parameters that some readers would take for another one.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`params` has `{field}` beside `{name}`")]
+pub struct AmbiguousField {
+    /// Its name.
+    pub field: String,
+    /// The name that it could be taken for.
+    pub name: String,
+}
+
 impl MessageError {
     /// JSON-RPC 2.0, section 5.1.
     #[must_use]
@@ -175,15 +185,15 @@ impl Fields {
     /// Checks that no field is one of these names in another case: some readers would take it for that name.
     ///
     /// # Errors
-    /// Which one is, for whoever sent it.
-    pub fn without_twins(&self, names: &[&str]) -> Result<(), String> {
+    /// [`AmbiguousField`], whose text is for whoever sent it.
+    pub fn without_twins(&self, names: &[&str]) -> Result<(), AmbiguousField> {
         // The two letters beside those of ASCII that are lower-case forms of letters of ASCII to such readers.
         let folded = |name: &str| name.replace('\u{17f}', "s").replace('\u{212a}', "k").to_ascii_lowercase();
         let twin = self.0.iter().find_map(|(field, _)| {
-            let of = names.iter().find(|name| field != *name && folded(field) == **name)?;
-            Some((field, of))
+            let name = names.iter().find(|name| field != *name && folded(field) == **name)?;
+            Some(AmbiguousField { field: field.clone(), name: (*name).to_owned() })
         });
-        twin.map_or(Ok(()), |(field, of)| Err(format!("`params` has `{field}` beside `{of}`")))
+        twin.map_or(Ok(()), Err)
     }
 
     /// Puts a value in the place of the old one, or at the end.
