@@ -11,7 +11,7 @@ use std::{
 
 use ironcurtain_sandbox::{
     Mount, MountAccess, NetworkAccess, ResourceLimits, Spec, View,
-    autostart::{GitConfig, Mode, Rules},
+    autostart::{AutostartMode, AutostartRules, GitConfig},
 };
 use serde_json::json;
 
@@ -99,9 +99,9 @@ impl Executor {
     }
 
     /// Each of the two modes once; the working directory is the home, which is the worst that can be granted.
-    fn autostart(&self, scene: &Scene) -> Rules {
-        let mode = if self.is_strict() { Mode::Strict } else { Mode::Listed };
-        Rules {
+    fn autostart(&self, scene: &Scene) -> AutostartRules {
+        let mode = if self.is_strict() { AutostartMode::Strict } else { AutostartMode::Listed };
+        AutostartRules {
             mode,
             git_config: GitConfig::Closed,
             allow: vec![],

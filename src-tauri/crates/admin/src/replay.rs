@@ -12,7 +12,7 @@ use ironcurtain_audit::{self as audit, LOG_NAME};
 use ironcurtain_daemon::UnresolvedPath;
 use ironcurtain_daemon::config::Servers;
 use ironcurtain_daemon::home::Home;
-use ironcurtain_daemon::judging::Setting;
+use ironcurtain_daemon::judging::JudgingContext;
 use ironcurtain_daemon::policy_snapshot::PolicySnapshot;
 use ironcurtain_daemon::resolved_call::LocatedCall;
 use ironcurtain_paths::{CanonicalPath, PathKind, Resolver};
@@ -177,13 +177,13 @@ impl Replaying<'_> {
         }
     }
 
-    fn setting(&self, call: &Recorded) -> Setting {
+    fn setting(&self, call: &Recorded) -> JudgingContext {
         let sandbox = self.sessions.join(&call.session).and_then(|session| session.join("sandbox")).ok();
         let base = sandbox.clone().unwrap_or_else(|| self.sessions.clone());
-        Setting {
+        JudgingContext {
             snapshot: self.snapshot.clone(),
             server: call.server.clone(),
-            contained: Setting::contained_by_name(self.servers, &call.server),
+            contained: JudgingContext::contained_by_name(self.servers, &call.server),
             sandbox,
             resolver: Resolver::new(self.snapshot.home.clone(), base),
             grants: grants(call),

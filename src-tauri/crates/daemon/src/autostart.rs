@@ -1,6 +1,6 @@
 //! Files that run later: who watches for them, where what is found goes, and what the person says to it.
 //!
-//! - Each sandbox that can write has a [`Look`] from before its first root is writable until nothing runs in it any more.
+//! - Each sandbox that can write has a [`SandboxWatch`] from before its first root is writable until nothing runs in it any more.
 //! - What was found outlives the trusted process: in the record of the session, in the audit log, and in the watcher's journal
 //!   for what was not yet looked at.
 //! - Only the person's own programs keep a file or move it; no agent has a way to ask for that.
@@ -15,7 +15,7 @@ use last_looks::LastLook;
 pub(crate) use last_looks::LastLooks;
 pub(crate) use recorder::DecideError;
 pub(crate) use session_record::SessionFacts;
-pub(crate) use watching::{Look, WatchError};
+pub(crate) use watching::{SandboxWatch, WatchError};
 
 use crate::config::{AutostartSettings, GitConfigSettings};
 use crate::containment::{Profile, Surroundings};
@@ -23,8 +23,8 @@ use crate::home::Home;
 use ironcurtain_audit::Audit;
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_protocol::{LeftChoice, LeftState, SessionRecordView};
-use ironcurtain_sandbox::autostart::{GitConfig, Mode, Rules, Watcher};
-use recorder::{Found, Recorder, Undecided};
+use ironcurtain_sandbox::autostart::{AutostartMode, AutostartRules, GitConfig, Watcher};
+use recorder::{Recorder, RecorderMessage, Undecided};
 use session_record::SessionRecord;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -39,14 +39,14 @@ const MOST_SESSIONS: usize = 100;
 #[derive(Debug, Clone)]
 pub struct Autostart {
     watching: Result<Watching, WatchError>,
-    found: mpsc::UnboundedSender<Found>,
+    found: mpsc::UnboundedSender<RecorderMessage>,
     undecided: watch::Receiver<Undecided>,
     last_looks: LastLooks,
     sessions: PathBuf,
 }
 
 /// The parts that [`Autostart::start`] is given.
-pub(crate) struct Parts<'a> {
+pub(crate) struct AutostartParts<'a> {
     pub(crate) home: &'a Home,
     pub(crate) audit: Audit,
     pub(crate) changes: watch::Sender<u64>,
@@ -55,7 +55,7 @@ pub(crate) struct Parts<'a> {
 
 /// A server of a session whose sandbox is watched.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Watched<'a> {
+pub(crate) struct WatchedServer<'a> {
     pub(crate) session: &'a str,
     pub(crate) server: &'a str,
     /// The number of processes of it there were before.
@@ -64,8 +64,8 @@ pub(crate) struct Watched<'a> {
 
 impl Autostart {
     /// Starts the watch and the recorder, and looks at what a process that was killed has left behind.
-    pub(crate) fn start(parts: Parts<'_>) -> Self {
-        let Parts { home, audit, changes, sandboxes } = parts;
+    pub(crate) fn start(parts: AutostartParts<'_>) -> Self {
+        let AutostartParts { home, audit, changes, sandboxes } = parts;
         let (found, inbox) = mpsc::unbounded_channel();
         let (counts, undecided) = watch::channel(Undecided::new());
         let (sessions, state) = (home.sessions(), home.sandboxes());
@@ -82,20 +82,24 @@ impl Autostart {
     ///
     /// # Errors
     /// [`WatchError`]: the server must not be started.
-    pub(crate) async fn watch(&self, watched: Watched<'_>, rules: Rules) -> Result<Look, WatchError> {
-        let Watched { session, server, before } = watched;
+    pub(crate) async fn watch(
+        &self,
+        watched: WatchedServer<'_>,
+        rules: AutostartRules,
+    ) -> Result<SandboxWatch, WatchError> {
+        let WatchedServer { session, server, before } = watched;
         let last = self.last_looks.of(session, format!("session {session}, server {server}"));
         self.watching.as_ref().map_err(Clone::clone)?.begin(name_of(session, before), rules, last).await
     }
 
     /// A session begins.
     pub(crate) fn began(&self, session: &str, facts: SessionFacts) {
-        self.tell(Found::Began { session: session.to_owned(), facts });
+        self.tell(RecorderMessage::Began { session: session.to_owned(), facts });
     }
 
     /// A session has ended.
     pub(crate) fn ended(&self, session: &str) {
-        self.tell(Found::Ended { session: session.to_owned() });
+        self.tell(RecorderMessage::Ended { session: session.to_owned() });
     }
 
     /// The number of files of a session that wait for the person's word.
@@ -152,13 +156,13 @@ impl Autostart {
     ) -> Result<(), DecideError> {
         checked(session)?;
         let (done, decided) = oneshot::channel();
-        self.tell(Found::Decide { session: session.to_owned(), path, choice, done });
+        self.tell(RecorderMessage::Decide { session: session.to_owned(), path, choice, done });
         decided
             .await
             .map_err(|e| DecideError::Record { session: session.to_owned(), problem: e.to_string() })?
     }
 
-    fn tell(&self, found: Found) {
+    fn tell(&self, found: RecorderMessage) {
         // The recorder is there for as long as the trusted process.
         let _ = self.found.send(found);
     }
@@ -171,15 +175,17 @@ impl Autostart {
             match Watcher::new(&state) {
                 Ok(mut watcher) => {
                     for (name, findings, done) in watcher.sweep_keeping() {
-                        self.tell(Found::Findings { name, findings });
-                        self.tell(Found::Finished { last: None, done });
+                        self.tell(RecorderMessage::Findings { name, findings });
+                        self.tell(RecorderMessage::Finished { last: None, done });
                     }
                 }
                 Err(problem) => {
                     tracing::error!(%problem, "what was there before IronCurtain was killed is not looked at")
                 }
             }
-            looks.into_iter().for_each(|last| self.tell(Found::Finished { last: Some(last), done: None }));
+            looks
+                .into_iter()
+                .for_each(|last| self.tell(RecorderMessage::Finished { last: Some(last), done: None }));
         });
     }
 
@@ -200,11 +206,11 @@ impl Autostart {
 }
 
 /// The rules of a sandbox.
-pub(crate) fn rules(profile: &Profile, around: &Surroundings) -> Rules {
-    Rules {
+pub(crate) fn rules(profile: &Profile, around: &Surroundings) -> AutostartRules {
+    AutostartRules {
         mode: match profile.autostart {
-            AutostartSettings::Listed => Mode::Listed,
-            AutostartSettings::Strict => Mode::Strict,
+            AutostartSettings::Listed => AutostartMode::Listed,
+            AutostartSettings::Strict => AutostartMode::Strict,
         },
         git_config: match profile.git_config {
             Some(GitConfigSettings::Guarded) => GitConfig::Guarded,
@@ -243,12 +249,12 @@ fn checked(session: &str) -> Result<(), DecideError> {
 
 /// A look for tests of others; what is found is thrown away.
 #[cfg(test)]
-pub(crate) async fn look_in(state: &Path, sandboxes: &TaskTracker) -> Look {
+pub(crate) async fn look_in(state: &Path, sandboxes: &TaskTracker) -> SandboxWatch {
     let (found, mut inbox) = mpsc::unbounded_channel();
     tokio::spawn(async move { while inbox.recv().await.is_some() {} });
     let last = LastLooks::new(sandboxes).of("a", "session a".to_owned());
     let watching = Watching::start(state, found).unwrap();
-    watching.begin(name_of("a", 0), Rules::default(), last).await.unwrap()
+    watching.begin(name_of("a", 0), AutostartRules::default(), last).await.unwrap()
 }
 
 #[cfg(test)]
@@ -277,7 +283,7 @@ mod tests {
             let sandboxes = TaskTracker::new();
             let audit = Audit::open(&home.audit(), |_| ()).unwrap();
             let changes = watch::Sender::new(0);
-            let all = Autostart::start(Parts { home: &home, audit, changes, sandboxes: &sandboxes });
+            let all = Autostart::start(AutostartParts { home: &home, audit, changes, sandboxes: &sandboxes });
             let named = "session abc2, which was open when IronCurtain was killed";
             assert_eq!(all.last_looks().words(), [named]);
             sandboxes.close();

@@ -2,7 +2,7 @@
 
 mod accept;
 
-use crate::autostart::{Autostart, Parts};
+use crate::autostart::{Autostart, AutostartParts};
 use crate::consent::{Broker, Consent};
 use crate::containment::{Machine, MachineOptions, ServerPrograms};
 use crate::control;
@@ -124,7 +124,7 @@ pub async fn start(mut options: DaemonOptions, consent: Arc<dyn Consent>) -> Res
         changes: changes.clone(),
         ending: shutdown.requested.clone(),
     });
-    let autostart = Autostart::start(Parts {
+    let autostart = Autostart::start(AutostartParts {
         home: &options.home,
         audit: audit.clone(),
         changes: changes.clone(),

@@ -10,7 +10,7 @@ use crate::mounts::FileWrites;
 use crate::policy_snapshot::PolicySnapshot;
 use crate::resolve::{self, FoundPaths, ResolvedValues};
 use crate::resolved_call::LocatedCall;
-use ironcurtain_git_facts::{Git, RemoteQuestion};
+use ironcurtain_git_facts::{GitContext, RemoteQuestion};
 use ironcurtain_paths::{CanonicalPath, Resolver};
 use ironcurtain_policy::{
     CallPlan, Context, Denial, Explanation, Fact, GrantKind, HostGrant, PathGrant, PendingApproval,
@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 /// Everything one call is judged with.
 #[derive(Debug, Clone)]
-pub struct Setting {
+pub struct JudgingContext {
     /// Policy, annotations, protected paths and gates.
     pub snapshot: Arc<PolicySnapshot>,
     /// The server.
@@ -43,7 +43,7 @@ pub struct Setting {
 
 /// A verdict, and the call as it was looked at for it.
 #[derive(Debug)]
-pub struct Judged {
+pub struct CallJudgement {
     /// The verdict.
     pub verdict: Verdict,
     /// The call as it was looked at, for the record.
@@ -74,14 +74,14 @@ pub struct Planned<'a> {
     remotes: Option<RemoteQuestion>,
 }
 
-impl Setting {
+impl JudgingContext {
     /// The way a server writes files in its sandbox; nothing when it opted out.
     #[must_use]
     pub fn contained(server: &Server) -> Option<FileWrites> {
         server.sandbox.settings().map(|_| server.file_writes)
     }
 
-    /// As [`Setting::contained`], for a server by its name. One that is not configured is taken for a sandboxed one.
+    /// As [`JudgingContext::contained`], for a server by its name. One that is not configured is taken for a sandboxed one.
     #[must_use]
     pub fn contained_by_name(servers: &Servers, name: &str) -> Option<FileWrites> {
         servers.find(Some(name)).map_or(Some(FileWrites::default()), Self::contained)
@@ -104,7 +104,7 @@ impl Setting {
 
     /// Judges a call.
     #[must_use]
-    pub fn judge(&self, located: LocatedCall) -> Judged {
+    pub fn judge(&self, located: LocatedCall) -> CallJudgement {
         let denial = self.uncovers(&located);
         let LocatedCall { call, paths } = located;
         let arguments = call.shared_arguments();
@@ -112,7 +112,7 @@ impl Setting {
             Some(denial) => Verdict::Deny(denial),
             None => self.judge_call(&self.grants_where(|path| paths.has_folder(path)), call),
         };
-        Judged { verdict, looked: LookedAt { arguments, paths } }
+        CallJudgement { verdict, looked: LookedAt { arguments, paths } }
     }
 
     /// Judges a call and tells the way to the verdict.
@@ -167,7 +167,7 @@ impl Planned<'_> {
     ///
     /// # Errors
     /// A denial.
-    pub fn locate(mut self, setting: &Setting) -> Result<LocatedCall, Denial> {
+    pub fn locate(mut self, setting: &JudgingContext) -> Result<LocatedCall, Denial> {
         if let Some(question) = self.remotes.take() {
             for (at, fact) in self.remotes(&question, setting) {
                 if let Some(place) = self.found.facts.get_mut(at) {
@@ -178,7 +178,7 @@ impl Planned<'_> {
         Ok(LocatedCall { call: self.plan.resolve(self.found.facts)?, paths: self.found.paths })
     }
 
-    fn remotes(&self, question: &RemoteQuestion, setting: &Setting) -> Vec<(usize, Fact)> {
+    fn remotes(&self, question: &RemoteQuestion, setting: &JudgingContext) -> Vec<(usize, Fact)> {
         let (plan, facts) = resolve::without_remotes(&self.plan, &self.found.facts);
         // A place that git would look at is a folder.
         let is_open = |facts: Vec<Fact>, place: Option<&CanonicalPath>| {
@@ -201,7 +201,8 @@ impl Planned<'_> {
             }
             is_open(facts, Some(place))
         };
-        let git = Git { person: setting.snapshot.home.clone(), in_sandbox: setting.contained.is_some() };
+        let git =
+            GitContext { person: setting.snapshot.home.clone(), in_sandbox: setting.contained.is_some() };
         question.answer(&git, &may_look)
     }
 }
@@ -211,7 +212,7 @@ impl Planned<'_> {
 /// # Errors
 /// A denial.
 pub async fn locate(
-    setting: &Arc<Setting>,
+    setting: &Arc<JudgingContext>,
     tool: &str,
     arguments: &Arc<Map<String, Value>>,
 ) -> Result<LocatedCall, Denial> {

@@ -4,21 +4,21 @@
 //!   judges it.
 //! - An address that git and that parser may read differently is not known.
 
-use super::Unknown;
+use super::UnknownAddress;
 use ironcurtain_policy::{Destination, Role};
 
 /// The address without the secrets it may hold.
-pub(super) fn shown(address: &str) -> Result<String, Unknown> {
+pub(super) fn shown(address: &str) -> Result<String, UnknownAddress> {
     let trimmed = address.trim() == address;
     if !trimmed || address.contains(|c: char| c.is_control() || c == '\\') {
-        return Err(Unknown::Ambiguous);
+        return Err(UnknownAddress::Ambiguous);
     }
     let shown = without_login(address);
     let (full, bare) = (parse(address), parse(&shown));
     let same = (full.domain(), full.host_and_port()) == (bare.domain(), bare.host_and_port());
     // What leads nowhere has a password in a place of its own.
     let hides = bare.domain().is_none() && has_password(&shown);
-    if same && !hides { Ok(shown) } else { Err(Unknown::Ambiguous) }
+    if same && !hides { Ok(shown) } else { Err(UnknownAddress::Ambiguous) }
 }
 
 /// The address that is sent for one that the agent wrote.

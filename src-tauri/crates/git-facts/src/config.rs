@@ -4,11 +4,11 @@
 //! - What git decides before it reads any include (the extensions of a repository) is taken from the file alone.
 //! - A repository that has its connections lead elsewhere, or keeps remotes outside its configuration, is not known.
 
-use super::Unknown;
+use super::UnknownAddress;
 use super::files::{MayLook, is_empty, is_there, read};
-use super::place::Place;
-use super::run::Runner;
-use super::settings::Settings;
+use super::repository::Repository;
+use super::run::GitRunner;
+use super::settings::GitSettings;
 use std::path::Path;
 
 /// The depth to which files may include each other, as git has it.
@@ -19,18 +19,18 @@ const MOST: usize = 20_000;
 
 /// Reads the settings of a repository.
 pub(super) fn read_settings(
-    place: &Place,
-    runner: &Runner,
+    place: &Repository,
+    runner: &GitRunner,
     may_look: &MayLook<'_>,
-) -> Result<Settings, Unknown> {
+) -> Result<GitSettings, UnknownAddress> {
     // Git takes the addresses in these for want of others.
     for legacy in ["remotes", "branches"] {
         if !is_empty(&place.common, legacy, may_look)? {
-            return Err(Unknown::Legacy);
+            return Err(UnknownAddress::Legacy);
         }
     }
-    let reader = Reader { runner, may_look };
-    let mut settings = Settings::default();
+    let reader = SettingsReader { runner, may_look };
+    let mut settings = GitSettings::default();
     let shared = place.common.as_path().join("config");
     let own = reader.alone(&shared)?;
     let has_worktrees = has_worktree_settings(&own)?;
@@ -47,7 +47,7 @@ pub(super) fn read_settings(
 
 /// Returns `true` if worktrees have settings of their own, by the extensions of a repository that every git understands. A
 /// repository that git does not understand it may pass over.
-fn has_worktree_settings(own: &Settings) -> Result<bool, Unknown> {
+fn has_worktree_settings(own: &GitSettings) -> Result<bool, UnknownAddress> {
     let version = own.last("core.repositoryformatversion");
     let is_known = |(key, value): &(String, Option<String>)| match key.strip_prefix("extensions.") {
         None => true,
@@ -59,51 +59,51 @@ fn has_worktree_settings(own: &Settings) -> Result<bool, Unknown> {
     if matches!(version, None | Some("0" | "1")) && own.0.iter().all(is_known) {
         own.is_on("extensions.worktreeconfig")
     } else {
-        Err(Unknown::Foreign)
+        Err(UnknownAddress::Foreign)
     }
 }
 
 /// Why a repository with this setting is not known.
-fn objection(key: &str) -> Option<Unknown> {
+fn objection(key: &str) -> Option<UnknownAddress> {
     let (section, _) = key.split_once('.')?;
     let (before, name) = key.rsplit_once('.')?;
     match (section, name) {
         ("http", "proxy" | "curloptresolve")
         | ("remote", "proxy")
         | ("core", "sshcommand" | "gitproxy")
-        | ("fetch", "bundleuri") => Some(Unknown::Connected),
+        | ("fetch", "bundleuri") => Some(UnknownAddress::Connected),
         // Git takes the name of the setting for that of the remote then.
-        ("remote", _) if before == "remote." => Some(Unknown::NotUnderstood),
+        ("remote", _) if before == "remote." => Some(UnknownAddress::NotUnderstood),
         _ => None,
     }
 }
 
-struct Reader<'a> {
-    runner: &'a Runner,
+struct SettingsReader<'a> {
+    runner: &'a GitRunner,
     may_look: &'a MayLook<'a>,
 }
 
-impl Reader<'_> {
+impl SettingsReader<'_> {
     /// The settings in a file itself.
-    fn alone(&self, file: &Path) -> Result<Settings, Unknown> {
+    fn alone(&self, file: &Path) -> Result<GitSettings, UnknownAddress> {
         let text = read(file, self.may_look)?;
-        text.map_or(Ok(Settings::default()), |text| self.runner.spelled_out(text.as_bytes()))
+        text.map_or(Ok(GitSettings::default()), |text| self.runner.spelled_out(text.as_bytes()))
     }
 
     /// Adds the settings of a file, those of included files in their places.
     fn with_included(
         &self,
-        own: Settings,
+        own: GitSettings,
         file: &Path,
         depth: usize,
-        settings: &mut Settings,
-    ) -> Result<(), Unknown> {
+        settings: &mut GitSettings,
+    ) -> Result<(), UnknownAddress> {
         if depth > DEEPEST {
-            return Err(Unknown::NotUnderstood);
+            return Err(UnknownAddress::NotUnderstood);
         }
         for (key, value) in own.0 {
             if key.starts_with("includeif.") {
-                return Err(Unknown::Conditional);
+                return Err(UnknownAddress::Conditional);
             }
             if key == "include.path"
                 && let (Some(beside), Some(written)) = (file.parent(), &value)
@@ -113,7 +113,7 @@ impl Reader<'_> {
             }
             settings.0.push((key, value));
             if settings.0.len() > MOST {
-                return Err(Unknown::TooBig);
+                return Err(UnknownAddress::TooBig);
             }
         }
         Ok(())

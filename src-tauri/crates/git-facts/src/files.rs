@@ -3,7 +3,7 @@
 //! - Each file that is read must be one that may be looked at, a regular file and not too big. It is opened without
 //!   following a link and without waiting.
 
-use super::Unknown;
+use super::UnknownAddress;
 use ironcurtain_paths::bounded_read;
 use ironcurtain_paths::{CanonicalPath, Resolver};
 use rustix::fs::Access;
@@ -17,14 +17,14 @@ const MOST_BYTES: u64 = 1024 * 1024;
 pub(super) type MayLook<'a> = dyn Fn(&CanonicalPath) -> bool + 'a;
 
 /// The content of a file, as text; nothing when it is not there. A link that is named `path` is followed.
-pub(super) fn read(path: &Path, may_look: &MayLook<'_>) -> Result<Option<String>, Unknown> {
-    let path = path.to_str().ok_or(Unknown::NotPlain)?;
+pub(super) fn read(path: &Path, may_look: &MayLook<'_>) -> Result<Option<String>, UnknownAddress> {
+    let path = path.to_str().ok_or(UnknownAddress::NotPlain)?;
     let path = resolve(&CanonicalPath::root(), path)?;
     if !may_look(&path) {
-        return Err(Unknown::NotAllowed);
+        return Err(UnknownAddress::NotAllowed);
     }
     let Some(content) = read_regular(&path)? else { return Ok(None) };
-    String::from_utf8(content).map(Some).map_err(|_| Unknown::NotUnderstood)
+    String::from_utf8(content).map(Some).map_err(|_| UnknownAddress::NotUnderstood)
 }
 
 /// As [`read`], for a file in a folder that must not be a link.
@@ -32,30 +32,30 @@ pub(super) fn read_unlinked(
     folder: &CanonicalPath,
     name: &str,
     may_look: &MayLook<'_>,
-) -> Result<Option<String>, Unknown> {
+) -> Result<Option<String>, UnknownAddress> {
     let path = folder.as_path().join(name);
-    if path.is_symlink() { Err(Unknown::NotPlain) } else { read(&path, may_look) }
+    if path.is_symlink() { Err(UnknownAddress::NotPlain) } else { read(&path, may_look) }
 }
 
-fn read_regular(path: &CanonicalPath) -> Result<Option<Vec<u8>>, Unknown> {
+fn read_regular(path: &CanonicalPath) -> Result<Option<Vec<u8>>, UnknownAddress> {
     let file = match bounded_read::open_unlinked(path.as_path()) {
         Ok(file) => file,
         Err(e) if is_missing(&e) => return Ok(None),
-        Err(_) => return Err(Unknown::NotPlain),
+        Err(_) => return Err(UnknownAddress::NotPlain),
     };
     let mut content = Vec::new();
-    file.take(MOST_BYTES + 1).read_to_end(&mut content).map_err(|_| Unknown::NotPlain)?;
-    if content.len() as u64 > MOST_BYTES { Err(Unknown::TooBig) } else { Ok(Some(content)) }
+    file.take(MOST_BYTES + 1).read_to_end(&mut content).map_err(|_| UnknownAddress::NotPlain)?;
+    if content.len() as u64 > MOST_BYTES { Err(UnknownAddress::TooBig) } else { Ok(Some(content)) }
 }
 
 /// The path that a name leads to from a folder; a `~` is a letter like any other. A way that the system would not go is
 /// not known.
-pub(super) fn resolve(folder: &CanonicalPath, name: &str) -> Result<CanonicalPath, Unknown> {
+pub(super) fn resolve(folder: &CanonicalPath, name: &str) -> Result<CanonicalPath, UnknownAddress> {
     let spelled = folder.as_path().join(name);
     let name = if name.starts_with('~') { format!("./{name}") } else { name.to_owned() };
     let resolver = Resolver::new(folder.clone(), folder.clone());
-    let path = resolver.resolve(&name).map_err(|_| Unknown::NotPlain)?.path;
-    if spelled.exists() == path.as_path().exists() { Ok(path) } else { Err(Unknown::NotPlain) }
+    let path = resolver.resolve(&name).map_err(|_| UnknownAddress::NotPlain)?.path;
+    if spelled.exists() == path.as_path().exists() { Ok(path) } else { Err(UnknownAddress::NotPlain) }
 }
 
 /// Returns `true` if there is anything of that name in a folder. What cannot be told counts as being there.
@@ -74,14 +74,18 @@ pub(super) fn has_folder(folder: &CanonicalPath, name: &str) -> bool {
 }
 
 /// Returns `true` if a folder has nothing of that name but, perhaps, an empty folder.
-pub(super) fn is_empty(folder: &CanonicalPath, name: &str, may_look: &MayLook<'_>) -> Result<bool, Unknown> {
+pub(super) fn is_empty(
+    folder: &CanonicalPath,
+    name: &str,
+    may_look: &MayLook<'_>,
+) -> Result<bool, UnknownAddress> {
     let path = resolve(folder, name)?;
     if !may_look(&path) {
-        return Err(Unknown::NotAllowed);
+        return Err(UnknownAddress::NotAllowed);
     }
     match path.as_path().read_dir() {
         Ok(mut entries) => Ok(entries.next().is_none()),
         Err(e) if e.kind() == ErrorKind::NotFound => Ok(true),
-        Err(_) => Err(Unknown::NotPlain),
+        Err(_) => Err(UnknownAddress::NotPlain),
     }
 }

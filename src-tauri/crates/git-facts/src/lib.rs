@@ -15,22 +15,22 @@
 mod address;
 mod config;
 mod files;
-mod place;
 mod remotes;
+mod repository;
 mod run;
 mod settings;
 
 use files::MayLook;
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::{CallPlan, Fact};
-use place::Place;
-use remotes::{Remotes, Way};
-use run::Runner;
-use settings::Settings;
+use remotes::{RemoteUse, Remotes};
+use repository::Repository;
+use run::GitRunner;
+use settings::GitSettings;
 
 /// The circumstances that git's answers depend on.
 #[derive(Debug, Clone)]
-pub struct Git {
+pub struct GitContext {
     /// The person's home.
     pub person: CanonicalPath,
     /// The server's git may be without the person's own configuration.
@@ -41,13 +41,13 @@ pub struct Git {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RemoteQuestion {
     repositories: Vec<CanonicalPath>,
-    way: Way,
+    way: RemoteUse,
     values: Vec<(usize, Option<String>)>,
 }
 
 /// Why an address is not known.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-enum Unknown {
+enum UnknownAddress {
     #[error("git did not answer in time")]
     Late,
     #[error("git could not be run")]
@@ -82,7 +82,7 @@ enum Unknown {
 
 /// Remotes, as git knows them.
 #[derive(Default)]
-struct Known {
+struct KnownRemotes {
     /// Those of the place where the call works.
     there: Vec<Remotes>,
     /// Without a repository, where git may also go by that.
@@ -98,13 +98,13 @@ impl RemoteQuestion {
         let values: Vec<_> = remotes.map(|(at, value)| (at, value.raw.map(address::sent))).collect();
         let mut repositories: Vec<CanonicalPath> = paths.into_iter().cloned().collect();
         repositories.dedup();
-        (!values.is_empty()).then(|| Self { repositories, way: Way::of(plan.tool()), values })
+        (!values.is_empty()).then(|| Self { repositories, way: RemoteUse::of(plan.tool()), values })
     }
 
     /// The answer when nothing may be looked at.
     #[must_use]
     pub fn refused(&self) -> Vec<(usize, Fact)> {
-        self.values.iter().map(|(at, _)| (*at, unknown(&Unknown::NotAllowed))).collect()
+        self.values.iter().map(|(at, _)| (*at, unknown(&UnknownAddress::NotAllowed))).collect()
     }
 
     /// The folders that may be repositories.
@@ -115,17 +115,18 @@ impl RemoteQuestion {
 
     /// Asks git. Blocking. `may_look` says whether the file or folder at a place may be looked at.
     #[must_use]
-    pub fn answer(&self, git: &Git, may_look: &MayLook<'_>) -> Vec<(usize, Fact)> {
-        let runner = Runner::new(&git.person);
+    pub fn answer(&self, git: &GitContext, may_look: &MayLook<'_>) -> Vec<(usize, Fact)> {
+        let runner = GitRunner::new(&git.person);
         let known = self.all_settings(git, &runner, may_look);
         let fact = |raw: Option<&str>| {
-            let all = known.as_ref().map_err(Unknown::clone).and_then(|known| self.addresses(known, raw));
+            let all =
+                known.as_ref().map_err(UnknownAddress::clone).and_then(|known| self.addresses(known, raw));
             all.map_or_else(|why| unknown(&why), Fact::Remotes)
         };
         self.values.iter().map(|(at, raw)| (*at, fact(raw.as_deref()))).collect()
     }
 
-    fn addresses(&self, known: &Known, raw: Option<&str>) -> Result<Vec<String>, Unknown> {
+    fn addresses(&self, known: &KnownRemotes, raw: Option<&str>) -> Result<Vec<String>, UnknownAddress> {
         let mut all = Vec::new();
         let is_name = raw.is_some_and(|raw| !raw.contains(':'));
         for remotes in known.there.iter().chain(known.anywhere.iter().filter(|_| !is_name)) {
@@ -146,19 +147,24 @@ impl RemoteQuestion {
     ///   one's settings could lead an address anywhere.
     /// - Nothing is pushed or fetched without a repository. What else git does with an address it also does without
     ///   one, for which it takes one that it may not use.
-    fn all_settings(&self, git: &Git, runner: &Runner, may_look: &MayLook<'_>) -> Result<Known, Unknown> {
-        if self.repositories.is_empty() && self.way != Way::Clone {
-            return Err(Unknown::NoRepository);
+    fn all_settings(
+        &self,
+        git: &GitContext,
+        runner: &GitRunner,
+        may_look: &MayLook<'_>,
+    ) -> Result<KnownRemotes, UnknownAddress> {
+        if self.repositories.is_empty() && self.way != RemoteUse::Clone {
+            return Err(UnknownAddress::NoRepository);
         }
-        let mut known = Known::default();
-        for folder in self.repositories.iter().filter(|_| self.way != Way::Clone) {
-            if let Some(place) = Place::find(folder, may_look)? {
+        let mut known = KnownRemotes::default();
+        for folder in self.repositories.iter().filter(|_| self.way != RemoteUse::Clone) {
+            if let Some(place) = Repository::find(folder, may_look)? {
                 known.there.extend(inside(&place, git, runner, may_look)?);
             }
         }
         if known.there.is_empty() {
             known.there = outside(git, runner)?;
-        } else if self.way == Way::Either {
+        } else if self.way == RemoteUse::Either {
             known.anywhere = outside(git, runner)?;
         }
         Ok(known)
@@ -166,18 +172,18 @@ impl RemoteQuestion {
 }
 
 /// The remotes that git knows outside of any repository.
-fn outside(git: &Git, runner: &Runner) -> Result<Vec<Remotes>, Unknown> {
+fn outside(git: &GitContext, runner: &GitRunner) -> Result<Vec<Remotes>, UnknownAddress> {
     let layers = own_layers(git, runner, None)?;
     Ok(layers.into_iter().map(|own| Remotes::new([own], None)).collect())
 }
 
 /// The remotes that git knows in a repository.
 fn inside(
-    place: &Place,
-    git: &Git,
-    runner: &Runner,
+    place: &Repository,
+    git: &GitContext,
+    runner: &GitRunner,
     may_look: &MayLook<'_>,
-) -> Result<Vec<Remotes>, Unknown> {
+) -> Result<Vec<Remotes>, UnknownAddress> {
     // What is odd there is found before git looks at the place.
     let local = config::read_settings(place, runner, may_look)?;
     let branch = place.branch(&local, may_look)?;
@@ -192,19 +198,23 @@ fn inside(
 
 /// The settings of the machine and the person; in a sandbox also those of the machine alone. Where git may pass over
 /// those of the machine, also the same without them.
-fn own_layers(git: &Git, runner: &Runner, place: Option<&Place>) -> Result<Vec<Settings>, Unknown> {
-    let without = run::may_pass_over_machine().then(Settings::default);
+fn own_layers(
+    git: &GitContext,
+    runner: &GitRunner,
+    place: Option<&Repository>,
+) -> Result<Vec<GitSettings>, UnknownAddress> {
+    let without = run::may_pass_over_machine().then(GitSettings::default);
     let (machine, person) = (runner.of_machine(place)?, runner.of_person(place)?);
     let mut layers = Vec::new();
     for machine in [machine].into_iter().chain(without) {
         layers.extend(git.in_sandbox.then(|| machine.clone()));
-        layers.push(Settings([machine.0, person.0.clone()].concat()));
+        layers.push(GitSettings([machine.0, person.0.clone()].concat()));
     }
     Ok(layers)
 }
 
 /// No pattern covers a sentence.
-fn unknown(why: &Unknown) -> Fact {
+fn unknown(why: &UnknownAddress) -> Fact {
     Fact::Remotes(vec![format!("(not known, because {why})")])
 }
 

@@ -1,14 +1,14 @@
 //! From settings to addresses, as git does it (`remote.c`). Pure.
 
-use super::Unknown;
-use super::settings::Settings;
+use super::UnknownAddress;
+use super::settings::GitSettings;
 
 /// The most remotes that one call may stand for.
 const MOST: usize = 1000;
 
 /// Which way a tool uses a remote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum RemoteUse {
     /// It receives.
     Fetch,
     /// It sends.
@@ -19,7 +19,7 @@ pub(super) enum Way {
     Either,
 }
 
-impl Way {
+impl RemoteUse {
     pub(super) fn of(tool: &str) -> Self {
         let tool = tool.to_ascii_lowercase();
         let says = |words: &[&str]| words.iter().any(|word| tool.contains(word));
@@ -38,15 +38,15 @@ impl Way {
 /// The remotes that git knows, for one repository or none.
 #[derive(Debug, Clone)]
 pub(super) struct Remotes {
-    settings: Settings,
+    settings: GitSettings,
     branch: Option<String>,
     beside: Vec<String>,
 }
 
 impl Remotes {
     /// From settings in the order in which git takes them, and the branch that is checked out.
-    pub(super) fn new(layers: impl IntoIterator<Item = Settings>, branch: Option<String>) -> Self {
-        let settings = Settings(layers.into_iter().flat_map(|layer| layer.0).collect());
+    pub(super) fn new(layers: impl IntoIterator<Item = GitSettings>, branch: Option<String>) -> Self {
+        let settings = GitSettings(layers.into_iter().flat_map(|layer| layer.0).collect());
         Self { settings, branch, beside: Vec::new() }
     }
 
@@ -58,15 +58,15 @@ impl Remotes {
     }
 
     /// Every address that a value, or the lack of one, stands for.
-    pub(super) fn addresses(&self, raw: Option<&str>, way: Way) -> Result<Vec<String>, Unknown> {
+    pub(super) fn addresses(&self, raw: Option<&str>, way: RemoteUse) -> Result<Vec<String>, UnknownAddress> {
         match way {
-            Way::Fetch | Way::Clone => self.one_way(raw, false),
-            Way::Push => self.one_way(raw, true),
-            Way::Either => Ok([self.one_way(raw, false)?, self.one_way(raw, true)?].concat()),
+            RemoteUse::Fetch | RemoteUse::Clone => self.one_way(raw, false),
+            RemoteUse::Push => self.one_way(raw, true),
+            RemoteUse::Either => Ok([self.one_way(raw, false)?, self.one_way(raw, true)?].concat()),
         }
     }
 
-    fn one_way(&self, raw: Option<&str>, pushes: bool) -> Result<Vec<String>, Unknown> {
+    fn one_way(&self, raw: Option<&str>, pushes: bool) -> Result<Vec<String>, UnknownAddress> {
         let mut all = Vec::new();
         match raw {
             // An option of git.
@@ -94,12 +94,12 @@ impl Remotes {
         pushes: bool,
         met: &mut Vec<String>,
         all: &mut Vec<String>,
-    ) -> Result<(), Unknown> {
+    ) -> Result<(), UnknownAddress> {
         if met.iter().any(|known| known == name) {
             return Ok(());
         }
         if met.len() >= MOST {
-            return Err(Unknown::TooBig);
+            return Err(UnknownAddress::TooBig);
         }
         met.push(name.to_owned());
         let group = format!("remotes.{name}");
@@ -116,7 +116,7 @@ impl Remotes {
     }
 
     /// Adds the addresses that git takes when no remote is named. A plain name that nothing has is passed over.
-    fn usual(&self, pushes: bool, all: &mut Vec<String>) -> Result<(), Unknown> {
+    fn usual(&self, pushes: bool, all: &mut Vec<String>) -> Result<(), UnknownAddress> {
         if !pushes && self.settings.is_on("fetch.all")? {
             let mut met = Vec::new();
             for name in self.names()? {
@@ -149,17 +149,17 @@ impl Remotes {
     }
 
     /// The addresses of the remote that git makes of a name, be it configured or not.
-    fn remote(&self, name: &str, pushes: bool) -> Result<Vec<String>, Unknown> {
+    fn remote(&self, name: &str, pushes: bool) -> Result<Vec<String>, UnknownAddress> {
         let given = |key: &str| {
             let of_key = self.of_remote(name).filter(|(known, _)| *known == key);
             of_key.map(|(_, value)| value.unwrap_or_default()).collect::<Vec<_>>()
         };
         if !given("vcs").is_empty() {
-            return Err(Unknown::Helper);
+            return Err(UnknownAddress::Helper);
         }
         let (mut urls, push_urls) = (given("url"), given("pushurl"));
         if [&urls, &push_urls].into_iter().flatten().any(|url| url.is_empty()) {
-            return Err(Unknown::Empty);
+            return Err(UnknownAddress::Empty);
         }
         let is_address_itself = urls.is_empty();
         if is_address_itself {
@@ -177,7 +177,7 @@ impl Remotes {
             all.extend(urls.iter().map(plain));
         }
         // Git empties the list that it adds an empty address to.
-        if all.iter().any(String::is_empty) { Err(Unknown::Empty) } else { Ok(all) }
+        if all.iter().any(String::is_empty) { Err(UnknownAddress::Empty) } else { Ok(all) }
     }
 
     /// Returns `true` if a name is neither a remote nor, by what is found for it, an address.
@@ -200,13 +200,13 @@ impl Remotes {
     }
 
     /// The names of all remotes.
-    fn names(&self) -> Result<Vec<&str>, Unknown> {
+    fn names(&self) -> Result<Vec<&str>, UnknownAddress> {
         let mut names = Vec::new();
         for (key, _) in &self.settings.0 {
             let name = key.strip_prefix("remote.").and_then(|rest| Some(rest.rsplit_once('.')?.0));
             names.extend(name.filter(|name| !name.starts_with('/') && !names.contains(name)));
             if names.len() > MOST {
-                return Err(Unknown::TooBig);
+                return Err(UnknownAddress::TooBig);
             }
         }
         Ok(names)

@@ -3,9 +3,9 @@
 //! - It runs in `/`, with an environment made here, no terminal and no input but what is given to it.
 //! - It is killed when it takes too long, has a bound on memory, and can write no file.
 
-use super::Unknown;
-use super::place::Place;
-use super::settings::Settings;
+use super::UnknownAddress;
+use super::repository::Repository;
+use super::settings::GitSettings;
 use ironcurtain_paths::CanonicalPath;
 use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process_group, prlimit};
 use std::io::{Read, Write};
@@ -42,31 +42,31 @@ const SET: [(&str, &str); 6] = [
 ];
 
 /// All runs for one call.
-pub(super) struct Runner {
+pub(super) struct GitRunner {
     person: CanonicalPath,
     until: Instant,
 }
 
-impl Runner {
+impl GitRunner {
     pub(super) fn new(person: &CanonicalPath) -> Self {
         Self { person: person.clone(), until: Instant::now() + BOUND }
     }
 
     /// The settings of the machine, as they are for a repository.
-    pub(super) fn of_machine(&self, place: Option<&Place>) -> Result<Settings, Unknown> {
+    pub(super) fn of_machine(&self, place: Option<&Repository>) -> Result<GitSettings, UnknownAddress> {
         self.own(&["--system"], place)
     }
 
     /// The settings of the person, as they are for a repository. Asked for `--global`, git may leave out one of its two
     /// files.
-    pub(super) fn of_person(&self, place: Option<&Place>) -> Result<Settings, Unknown> {
+    pub(super) fn of_person(&self, place: Option<&Repository>) -> Result<GitSettings, UnknownAddress> {
         if std::env::var_os("GIT_CONFIG_GLOBAL").is_some() {
             return self.own(&["--global"], place);
         }
         let home = self.person.as_path();
         let base = std::env::var_os("XDG_CONFIG_HOME").filter(|base| !base.is_empty());
         let base = base.map_or_else(|| home.join(".config"), PathBuf::from);
-        let mut settings = Settings::default();
+        let mut settings = GitSettings::default();
         for file in [base.join("git/config"), home.join(".gitconfig")] {
             if let Some(name) = file.to_str()
                 && file.symlink_metadata().is_ok()
@@ -77,31 +77,32 @@ impl Runner {
         Ok(settings)
     }
 
-    fn own(&self, which: &[&str], place: Option<&Place>) -> Result<Settings, Unknown> {
+    fn own(&self, which: &[&str], place: Option<&Repository>) -> Result<GitSettings, UnknownAddress> {
         let arguments = [&["config"], which, &["--includes", "--list", "-z"]].concat();
         // Without such a file it fails; with one that is not understood every git of the person's fails.
-        let settings =
-            self.run(&arguments, place, &[])?.map_or(Ok(Settings::default()), |out| Settings::parse(&out))?;
+        let settings = self
+            .run(&arguments, place, &[])?
+            .map_or(Ok(GitSettings::default()), |out| GitSettings::parse(&out))?;
         // Asked for these files alone, git does not see the remotes of the repository.
         let by_remote = settings.0.iter().any(|(key, _)| key.starts_with("includeif.hasconfig:"));
-        if by_remote { Err(Unknown::ByRemote) } else { Ok(settings) }
+        if by_remote { Err(UnknownAddress::ByRemote) } else { Ok(settings) }
     }
 
     /// The settings in a text, includes not followed.
-    pub(super) fn spelled_out(&self, text: &[u8]) -> Result<Settings, Unknown> {
+    pub(super) fn spelled_out(&self, text: &[u8]) -> Result<GitSettings, UnknownAddress> {
         let arguments = ["config", "--file", "-", "--no-includes", "--list", "-z"];
-        Settings::parse(&self.run(&arguments, None, text)?.ok_or(Unknown::NotUnderstood)?)
+        GitSettings::parse(&self.run(&arguments, None, text)?.ok_or(UnknownAddress::NotUnderstood)?)
     }
 
     /// The file that an include in `folder` leads to, by name: git follows no link on the way to a name.
-    pub(super) fn included(&self, folder: &Path, written: &str) -> Result<PathBuf, Unknown> {
+    pub(super) fn included(&self, folder: &Path, written: &str) -> Result<PathBuf, UnknownAddress> {
         // What git gives a meaning of its own is not guessed.
         if written.starts_with("%(") || written.starts_with(":(") {
-            return Err(Unknown::Conditional);
+            return Err(UnknownAddress::Conditional);
         }
         match written.strip_prefix("~/") {
             Some(rest) => Ok(self.person.as_path().join(rest)),
-            None if written.starts_with('~') => Err(Unknown::NotPlain),
+            None if written.starts_with('~') => Err(UnknownAddress::NotPlain),
             None => Ok(folder.join(written)),
         }
     }
@@ -110,29 +111,29 @@ impl Runner {
     fn run(
         &self,
         arguments: &[&str],
-        place: Option<&Place>,
+        place: Option<&Repository>,
         input: &[u8],
-    ) -> Result<Option<Vec<u8>>, Unknown> {
+    ) -> Result<Option<Vec<u8>>, UnknownAddress> {
         let mut git = Command::new("git");
         git.arg("--no-pager").args(arguments).env_clear().envs(SET).env("HOME", self.person.as_path());
         git.envs(PASSED.iter().filter_map(|name| Some((*name, std::env::var_os(name)?))));
         git.envs(place.map(|place| ("GIT_DIR", place.git_dir.as_path())));
         git.current_dir("/").process_group(0);
         git.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-        let mut child = git.spawn().map_err(|_| Unknown::NotRun)?;
+        let mut child = git.spawn().map_err(|_| UnknownAddress::NotRun)?;
         limit(&child);
         let output = self.converse(&mut child, input);
         if output.is_err() {
             end(&child);
         }
-        let status = child.wait().map_err(|_| Unknown::NotRun)?;
+        let status = child.wait().map_err(|_| UnknownAddress::NotRun)?;
         Ok(status.success().then_some(output?))
     }
 
     /// Gives it its input and takes its output, within the bounds.
-    fn converse(&self, child: &mut Child, input: &[u8]) -> Result<Vec<u8>, Unknown> {
+    fn converse(&self, child: &mut Child, input: &[u8]) -> Result<Vec<u8>, UnknownAddress> {
         let (Some(mut stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
-            return Err(Unknown::NotRun);
+            return Err(UnknownAddress::NotRun);
         };
         let (send, receive) = mpsc::channel();
         std::thread::scope(|threads| {
@@ -151,9 +152,9 @@ impl Runner {
                 end(child);
             }
             match heard {
-                Err(_) => Err(Unknown::Late),
-                Ok(Err(_)) => Err(Unknown::NotRun),
-                Ok(Ok(output)) if output.len() as u64 > MOST_BYTES => Err(Unknown::TooBig),
+                Err(_) => Err(UnknownAddress::Late),
+                Ok(Err(_)) => Err(UnknownAddress::NotRun),
+                Ok(Ok(output)) if output.len() as u64 > MOST_BYTES => Err(UnknownAddress::TooBig),
                 Ok(Ok(output)) => Ok(output),
             }
         })

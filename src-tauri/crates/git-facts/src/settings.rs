@@ -1,15 +1,15 @@
 //! Git's configuration as a list of settings, in the order in which git takes them.
 
-use super::Unknown;
+use super::UnknownAddress;
 
 /// Names and values; sections and names are lower case, what stands between them is as it was written.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Settings(pub(super) Vec<(String, Option<String>)>);
+pub(super) struct GitSettings(pub(super) Vec<(String, Option<String>)>);
 
-impl Settings {
+impl GitSettings {
     /// Understands the output of `git config --list -z`.
-    pub(super) fn parse(output: &[u8]) -> Result<Self, Unknown> {
-        let text = str::from_utf8(output).map_err(|_| Unknown::NotUnderstood)?;
+    pub(super) fn parse(output: &[u8]) -> Result<Self, UnknownAddress> {
+        let text = str::from_utf8(output).map_err(|_| UnknownAddress::NotUnderstood)?;
         let setting = |entry: &str| match entry.split_once('\n') {
             Some((name, value)) => (name.to_owned(), Some(value.to_owned())),
             None => (entry.to_owned(), None),
@@ -28,13 +28,13 @@ impl Settings {
     }
 
     /// Returns `true` if a truth value is set. Git takes many more spellings than are taken here.
-    pub(super) fn is_on(&self, name: &str) -> Result<bool, Unknown> {
+    pub(super) fn is_on(&self, name: &str) -> Result<bool, UnknownAddress> {
         let Some((_, value)) = self.0.iter().rfind(|(known, _)| known == name) else { return Ok(false) };
         let Some(value) = value else { return Ok(true) };
         match value.to_ascii_lowercase().as_str() {
             "true" | "yes" | "on" | "1" => Ok(true),
             "false" | "no" | "off" | "0" | "" => Ok(false),
-            _ => Err(Unknown::NotUnderstood),
+            _ => Err(UnknownAddress::NotUnderstood),
         }
     }
 

@@ -54,7 +54,7 @@ fn every_remote_leads_where_git_says() {
         get_url(&["remote", "remove", "probe"]);
         assert_eq!(person.push(Some(address)), pushed, "{address}");
     }
-    let both = person.ask("repo", Way::Push, Some("mine"), true);
+    let both = person.ask("repo", RemoteUse::Push, Some("mine"), true);
     assert_eq!(
         both,
         ["forge:mine", "ssh://git@forge.example/mine"],
@@ -100,7 +100,7 @@ fn worktrees_bare_repositories_and_folders_below_are_found() {
     let person = Person::new();
     person.config("[remote \"origin\"]\n\turl = https://github.com/a/b\n");
     std::fs::create_dir_all(person.path("repo/deep/er").as_path()).unwrap();
-    let found = |folder: &str| person.ask(folder, Way::Push, Some("origin"), false);
+    let found = |folder: &str| person.ask(folder, RemoteUse::Push, Some("origin"), false);
     assert_eq!(found("repo/deep/er"), ["https://github.com/a/b"]);
     person.commit("repo");
     person.git(&["-C", "repo", "worktree", "add", "-q", "-b", "side", "../side"]);
@@ -159,7 +159,7 @@ fn a_submodule_is_the_repository_that_its_file_names() {
     person.file("repo/sub/.git", "gitdir: ../.git/modules/sub\n");
     person.git(&["-C", "repo/sub", "config", "core.worktree", "../../../sub"]);
     person.git(&["-C", "repo/sub", "remote", "add", "origin", "https://github.com/acme/sub"]);
-    assert_eq!(person.ask("repo/sub", Way::Push, None, false), ["https://github.com/acme/sub"]);
+    assert_eq!(person.ask("repo/sub", RemoteUse::Push, None, false), ["https://github.com/acme/sub"]);
     assert_eq!(
         person.git(&["-C", "repo/sub", "remote", "get-url", "origin"]),
         "https://github.com/acme/sub\n"
@@ -173,7 +173,7 @@ fn what_a_repository_includes_counts_where_it_may_be_looked_at() {
     person.file("repo/shared", "[url \"https://evil.example/\"]\n\tinsteadOf = https://github.com/\n");
     assert_eq!(person.fetch(Some("origin")), ["https://evil.example/a/b"]);
     let shared = person.path("repo/shared");
-    let all = person.ask_where("repo", Way::Fetch, Some("origin"), false, &|path| *path != shared);
+    let all = person.ask_where("repo", RemoteUse::Fetch, Some("origin"), false, &|path| *path != shared);
     assert!(
         all[0].starts_with("(not known, because the configuration of the repository is in a place"),
         "{all:?}"
@@ -196,7 +196,7 @@ fn a_repository_that_leads_elsewhere_is_looked_at_only_there_where_it_may_be() {
     let (repo, secret) = (person.path("repo"), person.path("secret"));
     let outside = |path: &CanonicalPath| !secret.contains(path);
     let asked = |may_look: &dyn Fn(&CanonicalPath) -> bool| {
-        person.ask_where("repo", Way::Push, None, false, may_look)
+        person.ask_where("repo", RemoteUse::Push, None, false, may_look)
     };
     let refused =
         ["(not known, because the configuration of the repository is in a place that may not be looked at)"];
@@ -242,7 +242,7 @@ fn hostile_configuration_runs_nothing_and_holds_nothing_up() {
     person.config(&config);
     person.file("hooks/post-index-change", "#!/bin/sh\n");
     assert_eq!(person.push(Some("origin")), ["https://github.com/a/b"]);
-    assert_eq!(person.ask("repo", Way::Either, None, true), ["https://github.com/a/b"]);
+    assert_eq!(person.ask("repo", RemoteUse::Either, None, true), ["https://github.com/a/b"]);
     person.config(&format!("{config}[core]\n\tsshCommand = {script}\n\tgitProxy = {script}\n"));
     person.is_unknown("the configuration of the repository changes how git connects");
     assert!(!ran.as_path().exists(), "{}", std::fs::read_to_string(ran.as_path()).unwrap_or_default());
@@ -257,7 +257,7 @@ fn odd_files_are_not_read() {
     let not_plain = "the configuration of the repository is not in plain files";
     for device in ["/dev/zero", "/dev/tty"] {
         person.config(&format!("[include]\n\tpath = {device}\n"));
-        let all = person.ask_where("repo", Way::Push, None, true, &|_| true);
+        let all = person.ask_where("repo", RemoteUse::Push, None, true, &|_| true);
         assert_eq!(all, [format!("(not known, because {not_plain})")], "{device}");
     }
     std::fs::remove_file(config.as_path()).unwrap();

@@ -5,7 +5,7 @@
 //!   mounted when that is there ([`InitialMounts`](crate::mounts::InitialMounts)).
 
 use crate::{
-    host::{Host, RootEntry},
+    host::{HostTree, RootEntry},
     seccomp::PROGRAMS,
     spec::{Spec, View},
 };
@@ -21,7 +21,7 @@ pub(crate) struct Descriptors {
 }
 
 /// All options of bubblewrap, without the command.
-pub(crate) fn bwrap_argv(spec: &Spec, host: &Host, fds: Descriptors) -> Vec<String> {
+pub(crate) fn bwrap_argv(spec: &Spec, host: &HostTree, fds: Descriptors) -> Vec<String> {
     let mut argv = Argv::default();
     argv.add(["--unshare-all", "--unshare-user", "--disable-userns"]);
     argv.add(["--cap-drop", "ALL", "--new-session", "--die-with-parent", "--hostname", "sandbox"]);
@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn the_whole_command_line_of_the_roots_view() {
-        let host = Host {
+        let host = HostTree {
             tops: vec![
                 ("/usr".into(), RootEntry::There),
                 ("/bin".into(), RootEntry::Link("usr/bin".into())),
@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn of_the_hosts_tree_only_what_the_first_program_needs_is_there() {
-        let host = Host {
+        let host = HostTree {
             tops: vec![
                 ("/bin".into(), RootEntry::Link("usr/bin".into())),
                 ("/etc".into(), RootEntry::There),
@@ -148,8 +148,8 @@ mod tests {
     const FDS: Descriptors =
         Descriptors { info: 20, frame: 26, seccomp: [21, 22, 25], passwd: 23, group: 24 };
 
-    fn host() -> Host {
-        Host { tops: vec![], etc: vec![], masked: vec![], read_only_paths: vec![] }
+    fn host() -> HostTree {
+        HostTree { tops: vec![], etc: vec![], masked: vec![], read_only_paths: vec![] }
     }
 
     fn spec() -> Spec {

@@ -13,51 +13,51 @@
 #[cfg(target_os = "linux")]
 mod baseline;
 #[cfg(target_os = "linux")]
+mod config_draft;
+#[cfg(target_os = "linux")]
+mod config_references;
+#[cfg(target_os = "linux")]
 mod content;
 #[cfg(target_os = "linux")]
-mod draft;
+mod event_queue;
+#[cfg(target_os = "linux")]
+mod file_stamp;
+#[cfg(target_os = "linux")]
+mod folder_walk;
 #[cfg(target_os = "linux")]
 mod git;
 #[cfg(target_os = "linux")]
 mod journal;
+mod name_table;
 #[cfg(target_os = "linux")]
-mod led;
-mod names;
+mod name_text;
 #[cfg(target_os = "linux")]
 mod paths;
 #[cfg(target_os = "linux")]
 mod quarantine;
 #[cfg(target_os = "linux")]
-mod queue;
-#[cfg(target_os = "linux")]
-mod raw;
-#[cfg(target_os = "linux")]
-mod shut;
-#[cfg(target_os = "linux")]
-mod stamp;
+mod reopened;
 #[cfg(not(target_os = "linux"))]
 mod unsupported;
-#[cfg(target_os = "linux")]
-mod walk;
 #[cfg(target_os = "linux")]
 mod watcher;
 
 use serde::{Deserialize, Serialize};
 
-pub use names::{runs_later, strict_names};
+pub use name_table::{runs_later, strict_names};
+#[cfg(target_os = "linux")]
+pub use name_text::real_path;
 #[cfg(target_os = "linux")]
 pub use quarantine::quarantine;
-#[cfg(target_os = "linux")]
-pub use raw::real_path;
 #[cfg(not(target_os = "linux"))]
-pub use unsupported::{Done, Watcher, quarantine, real_path};
+pub use unsupported::{FinishedJournal, Watcher, quarantine, real_path};
 #[cfg(target_os = "linux")]
-pub use watcher::{Done, Watcher};
+pub use watcher::{FinishedJournal, Watcher};
 
 /// The treatment of names that run later when they appear.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Mode {
+pub enum AutostartMode {
     /// Those that run without being asked are quarantined; the others stay and are listed.
     #[default]
     Listed,
@@ -79,10 +79,10 @@ pub enum GitConfig {
 /// The rules of one sandbox.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Rules {
+pub struct AutostartRules {
     /// The treatment of what appears.
     #[serde(default)]
-    pub mode: Mode,
+    pub mode: AutostartMode,
     /// The treatment of repositories' configuration.
     #[serde(default)]
     pub git_config: GitConfig,
@@ -109,7 +109,7 @@ pub struct RunsLater {
 /// The difference to what was there before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Change {
+pub enum ChangeKind {
     /// There was none.
     New,
     /// There was another content.
@@ -143,7 +143,7 @@ pub enum Finding {
         /// Words that end the sentence "this runs ...".
         when: String,
         /// The difference.
-        change: Change,
+        change: ChangeKind,
         /// The difference in its text, of at most 4 KiB, where it is known.
         diff: Option<String>,
     },

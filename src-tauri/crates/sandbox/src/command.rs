@@ -20,20 +20,20 @@ use std::{
     process::ExitCode,
 };
 
-use arguments::{Arguments, HELP, Run, Task, UsageError};
+use arguments::{CommandArguments, CommandLine, CommandTask, HELP, UsageError};
 use plan::{CommandContext, PlanError};
 use proxy::ProxyError;
 
 use crate::{
     enter::FAILED,
-    settings::{Settings, SettingsError},
+    settings::{SettingsError, SrtSettings},
     supervisor::{NAME, run_in_foreground},
     sys::{process::close_from, signals::Signals},
 };
 
 /// The reasons why a command is not run.
 #[derive(Debug, thiserror::Error)]
-enum CommandError {
+enum SandboxCommandError {
     #[error(transparent)]
     Usage(#[from] UsageError),
     #[error(transparent)]
@@ -58,16 +58,16 @@ pub(crate) fn run(words: Vec<String>) -> ExitCode {
     })
 }
 
-fn dispatch(words: Vec<String>) -> Result<ExitCode, CommandError> {
-    let arguments = Arguments::read(words)?;
+fn dispatch(words: Vec<String>) -> Result<ExitCode, SandboxCommandError> {
+    let arguments = CommandArguments::read(words)?;
     match arguments.task {
-        Task::Help => say(HELP),
-        Task::Version => say(concat!(env!("CARGO_PKG_NAME"), " ", env!("CARGO_PKG_VERSION"), "\n")),
-        Task::Run(ref run) => run_command(run, &arguments),
+        CommandTask::Help => say(HELP),
+        CommandTask::Version => say(concat!(env!("CARGO_PKG_NAME"), " ", env!("CARGO_PKG_VERSION"), "\n")),
+        CommandTask::Run(ref run) => run_command(run, &arguments),
     }
 }
 
-fn run_command(run: &Run, arguments: &Arguments) -> Result<ExitCode, CommandError> {
+fn run_command(run: &CommandLine, arguments: &CommandArguments) -> Result<ExitCode, SandboxCommandError> {
     let surroundings = CommandContext::look()?;
     let settings = settings(arguments, &surroundings)?;
     let plan = plan::plan(run, arguments, &settings, &surroundings)?;
@@ -84,17 +84,20 @@ fn run_command(run: &Run, arguments: &Arguments) -> Result<ExitCode, CommandErro
 }
 
 /// From the file that was named, or from the one in the home where there is one.
-fn settings(arguments: &Arguments, surroundings: &CommandContext) -> Result<Settings, SettingsError> {
+fn settings(
+    arguments: &CommandArguments,
+    surroundings: &CommandContext,
+) -> Result<SrtSettings, SettingsError> {
     match &arguments.settings {
-        Some(path) => Settings::read(path),
-        None => match Settings::read(&PathBuf::from(&surroundings.home).join(".srt-settings.json")) {
-            Err(SettingsError::Missing(_)) => Ok(Settings::default()),
+        Some(path) => SrtSettings::read(path),
+        None => match SrtSettings::read(&PathBuf::from(&surroundings.home).join(".srt-settings.json")) {
+            Err(SettingsError::Missing(_)) => Ok(SrtSettings::default()),
             read => read,
         },
     }
 }
 
-fn say(text: &str) -> Result<ExitCode, CommandError> {
+fn say(text: &str) -> Result<ExitCode, SandboxCommandError> {
     io::stdout().write_all(text.as_bytes())?;
     Ok(ExitCode::SUCCESS)
 }

@@ -76,12 +76,12 @@ pub enum ControlAnswer {
     /// The path is mounted read-only.
     Narrowed {
         /// The proof that nothing in the sandbox can write there any more.
-        proof: Proof,
+        proof: UnmountProof,
     },
     /// The path is no longer mounted.
     Removed {
         /// The proof that nothing of it is left in the sandbox.
-        proof: Proof,
+        proof: UnmountProof,
     },
     /// The granted paths, in path order.
     Mounts {
@@ -110,7 +110,7 @@ pub enum ControlAnswer {
 /// what was taken is only what that does not give.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Proof {
+pub enum UnmountProof {
     /// The kernel let the mount go: no descriptor, mapping, working directory or message in flight refers to it. Or it is
     /// read-only for good, and what can be read there is still shown.
     Proved,
@@ -243,7 +243,7 @@ mod tests {
         );
         same(&ControlRequest { id: 9, op: ControlOp::List }, r#"{"id":9,"op":"list"}"#);
         same(
-            &ControlReply { id: 8, answer: ControlAnswer::Removed { proof: Proof::Held } },
+            &ControlReply { id: 8, answer: ControlAnswer::Removed { proof: UnmountProof::Held } },
             r#"{"id":8,"answer":"removed","proof":"held"}"#,
         );
         let refused = ControlAnswer::Refused { code: MountRefusal::NoMountPoint, message: "no".into() };

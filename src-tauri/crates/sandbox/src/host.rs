@@ -8,7 +8,7 @@ use crate::spec::View;
 
 /// The parts of the host a sandbox is built from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Host {
+pub(crate) struct HostTree {
     /// `/bin` and its like, or all of the host's root, as they are on the host.
     pub(crate) tops: Vec<(String, RootEntry)>,
     /// Files and directories below `/etc` that programs need to run, in the roots view.
@@ -84,7 +84,7 @@ const READ_ONLY: &[&str] = &[
     "/proc/sysrq-trigger",
 ];
 
-impl Host {
+impl HostTree {
     /// Looks at this machine.
     pub(crate) fn look(is_root: bool, view: &View) -> io::Result<Self> {
         let tops = match view {

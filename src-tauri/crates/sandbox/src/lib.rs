@@ -72,8 +72,8 @@ pub use cgroup::prepare_control_groups;
 #[cfg(target_os = "linux")]
 pub use check::{Availability, check};
 pub use control::{
-    ControlAnswer, ControlOp, ControlReply, ControlRequest, Enforcement, FromSupervisor, MountRefusal, Proof,
-    SandboxEvent,
+    ControlAnswer, ControlOp, ControlReply, ControlRequest, Enforcement, FromSupervisor, MountRefusal,
+    SandboxEvent, UnmountProof,
 };
 pub use error::LaunchError;
 #[cfg(target_os = "linux")]

@@ -18,7 +18,7 @@ use rustix::fs::{CWD, fstat};
 
 use crate::{
     mountinfo::MountInfo,
-    place::{Kind, is_at_or_below, is_below, open_plain_end},
+    place::{FileKind, is_at_or_below, is_below, open_plain_end},
     spec::{Spec, View},
 };
 
@@ -27,9 +27,9 @@ pub(crate) use resolve::{LayoutError, real, real_kind};
 
 /// The treatment of one path.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Step {
+pub(crate) enum MountStep {
     /// Put something empty and closed over it; `points` are the paths below it that something is mounted on later.
-    Hide { kind: Kind, points: BTreeMap<String, Kind> },
+    Hide { kind: FileKind, points: BTreeMap<String, FileKind> },
     /// Show again what was hidden with the tree around it.
     Reopen { writable: bool },
     /// Make it a mount of its own, which cannot be renamed or removed.
@@ -38,7 +38,7 @@ pub(crate) enum Step {
     ReadOnly,
 }
 
-impl Step {
+impl MountStep {
     /// True when it says what is shown, and not what is written.
     fn shows(&self) -> bool {
         match self {
@@ -50,11 +50,11 @@ impl Step {
 
 /// Steps by path, so that a path comes before those below it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct MountPlan(BTreeMap<String, Step>);
+pub(crate) struct MountPlan(BTreeMap<String, MountStep>);
 
 /// A view of the host, ready to be made.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Layout {
+pub(crate) struct ViewLayout {
     pub(crate) plan: MountPlan,
     /// Writable paths in path order.
     pub(crate) writable: Vec<String>,
@@ -65,7 +65,7 @@ pub(crate) struct Layout {
 /// Never shown: sockets and secrets of the person's desktop session.
 const ALWAYS_HIDDEN: &[&str] = &["/run/user"];
 
-impl Layout {
+impl ViewLayout {
     /// Looks at the host and works out the view that `spec` asks for; `state_dir` is ours, and is hidden.
     pub(crate) fn of(spec: &Spec, table: &MountInfo, state_dir: &str) -> Result<Self, LayoutError> {
         let mounted = resolve::mounted(table);
@@ -118,9 +118,9 @@ enum Want {
 
 /// Adds what `paths` really are, under every path that leads there.
 fn hide(
-    hidden: &mut BTreeMap<String, Kind>,
+    hidden: &mut BTreeMap<String, FileKind>,
     paths: &[impl AsRef<str>],
-    mounted: &[resolve::Mounted<'_>],
+    mounted: &[resolve::VisibleMount<'_>],
 ) -> Result<(), LayoutError> {
     for path in paths {
         let Some((real, kind)) = real_kind(path.as_ref())? else { continue };
@@ -144,7 +144,7 @@ fn closed(paths: &[String]) -> Result<Vec<String>, LayoutError> {
 impl MountPlan {
     /// Hides and shows again.
     fn showing(
-        hidden: &BTreeMap<String, Kind>,
+        hidden: &BTreeMap<String, FileKind>,
         wanted: &BTreeMap<String, Want>,
     ) -> Result<Self, LayoutError> {
         let mut plan = Self::default();
@@ -152,20 +152,20 @@ impl MountPlan {
         for path in paths {
             let around = plan.around(path).map(|(_, step)| step);
             match (hidden.get(path), wanted.get(path)) {
-                (Some(_), _) if matches!(around, Some(Step::Hide { .. })) => {}
+                (Some(_), _) if matches!(around, Some(MountStep::Hide { .. })) => {}
                 (Some(kind), _) => {
-                    plan.0.insert(path.clone(), Step::Hide { kind: *kind, points: BTreeMap::new() });
+                    plan.0.insert(path.clone(), MountStep::Hide { kind: *kind, points: BTreeMap::new() });
                 }
                 (None, Some(want)) => {
                     let needed = match around {
-                        Some(Step::Hide { .. }) => true,
-                        Some(Step::Reopen { writable }) => *want == Want::Write && !writable,
-                        Some(Step::Pin | Step::ReadOnly) | None => false,
+                        Some(MountStep::Hide { .. }) => true,
+                        Some(MountStep::Reopen { writable }) => *want == Want::Write && !writable,
+                        Some(MountStep::Pin | MountStep::ReadOnly) | None => false,
                     };
                     let Some((_, kind)) = real_kind(path)?.filter(|_| needed) else { continue };
                     plan.add_point(path, kind);
                     if *want != Want::Point {
-                        plan.0.insert(path.clone(), Step::Reopen { writable: *want == Want::Write });
+                        plan.0.insert(path.clone(), MountStep::Reopen { writable: *want == Want::Write });
                     }
                 }
                 (None, None) => {}
@@ -180,12 +180,12 @@ impl MountPlan {
             return;
         }
         match self.0.get(&path) {
-            Some(Step::Hide { .. } | Step::ReadOnly) => {}
-            Some(Step::Reopen { .. }) => {
-                self.0.insert(path, Step::Reopen { writable: false });
+            Some(MountStep::Hide { .. } | MountStep::ReadOnly) => {}
+            Some(MountStep::Reopen { .. }) => {
+                self.0.insert(path, MountStep::Reopen { writable: false });
             }
-            Some(Step::Pin) | None => {
-                self.0.insert(path, Step::ReadOnly);
+            Some(MountStep::Pin) | None => {
+                self.0.insert(path, MountStep::ReadOnly);
             }
         }
     }
@@ -195,13 +195,14 @@ impl MountPlan {
         if self.hides(&path) {
             return;
         }
-        self.0.entry(path).or_insert(Step::Pin);
+        self.0.entry(path).or_insert(MountStep::Pin);
     }
 
     /// Pins what lies between a writable root and something in it that is hidden or closed: renamed away with it, another
     /// could be put in its place.
     fn hold(&mut self, writable: &[String]) {
-        let kept = self.0.iter().filter(|(_, step)| matches!(step, Step::Hide { .. } | Step::ReadOnly));
+        let kept =
+            self.0.iter().filter(|(_, step)| matches!(step, MountStep::Hide { .. } | MountStep::ReadOnly));
         let between = kept.flat_map(|(path, _)| {
             let roots = writable.iter().filter(|root| is_below(path, root));
             roots.flat_map(|root| between(root, path).map(str::to_owned))
@@ -212,27 +213,29 @@ impl MountPlan {
     /// True when a path is hidden and not shown again.
     pub(crate) fn hides(&self, path: &str) -> bool {
         match self.0.get(path).or(self.around(path).map(|(_, step)| step)) {
-            Some(Step::Hide { .. }) => true,
-            Some(Step::Reopen { .. }) | None => false,
+            Some(MountStep::Hide { .. }) => true,
+            Some(MountStep::Reopen { .. }) | None => false,
             // Closed for writing says nothing about what is around it.
-            Some(Step::Pin | Step::ReadOnly) => matches!(self.around(path), Some((_, Step::Hide { .. }))),
+            Some(MountStep::Pin | MountStep::ReadOnly) => {
+                matches!(self.around(path), Some((_, MountStep::Hide { .. })))
+            }
         }
     }
 
     /// The paths that something is put over, and what it is.
-    pub(crate) fn masks(&self) -> impl Iterator<Item = (&String, &Step)> {
-        self.0.iter().filter(|(_, step)| !matches!(step, Step::Reopen { .. }))
+    pub(crate) fn masks(&self) -> impl Iterator<Item = (&String, &MountStep)> {
+        self.0.iter().filter(|(_, step)| !matches!(step, MountStep::Reopen { .. }))
     }
 
     /// The paths that are hidden.
     pub(crate) fn hidden(&self) -> impl Iterator<Item = &String> {
-        self.0.iter().filter(|(_, step)| matches!(step, Step::Hide { .. })).map(|(path, _)| path)
+        self.0.iter().filter(|(_, step)| matches!(step, MountStep::Hide { .. })).map(|(path, _)| path)
     }
 
     /// The plan that hides what is at `path` now, and no more.
     pub(crate) fn hiding(path: &str) -> io::Result<Self> {
-        let kind = Kind::of(&fstat(open_plain_end(CWD, path)?)?).unwrap_or(Kind::File);
-        Ok(Self([(path.to_owned(), Step::Hide { kind, points: BTreeMap::new() })].into()))
+        let kind = FileKind::of(&fstat(open_plain_end(CWD, path)?)?).unwrap_or(FileKind::File);
+        Ok(Self([(path.to_owned(), MountStep::Hide { kind, points: BTreeMap::new() })].into()))
     }
 
     /// Closes `paths` in the writable tree at `root`. The folder of such a path is kept where it is if its name says what is in
@@ -278,14 +281,14 @@ impl MountPlan {
     }
 
     /// The hidden or re-opened path nearest above `path`.
-    fn around(&self, path: &str) -> Option<(&String, &Step)> {
+    fn around(&self, path: &str) -> Option<(&String, &MountStep)> {
         self.0.iter().rev().find(|(above, step)| step.shows() && is_below(path, above))
     }
 
-    fn add_point(&mut self, path: &str, kind: Kind) {
-        let Some((around, Step::Hide { .. })) = self.around(path) else { return };
+    fn add_point(&mut self, path: &str, kind: FileKind) {
+        let Some((around, MountStep::Hide { .. })) = self.around(path) else { return };
         let around = around.clone();
-        if let Some(Step::Hide { points, .. }) = self.0.get_mut(&around) {
+        if let Some(MountStep::Hide { points, .. }) = self.0.get_mut(&around) {
             points.insert(path.to_owned(), kind);
         }
     }
@@ -304,9 +307,9 @@ mod tests {
     #[test]
     fn the_nearest_path_around_decides() {
         let mut plan = MountPlan::default();
-        let hide = || Step::Hide { kind: Kind::Directory, points: BTreeMap::new() };
+        let hide = || MountStep::Hide { kind: FileKind::Directory, points: BTreeMap::new() };
         plan.0.insert("/home".into(), hide());
-        plan.0.insert("/home/u/open".into(), Step::Reopen { writable: true });
+        plan.0.insert("/home/u/open".into(), MountStep::Reopen { writable: true });
         plan.0.insert("/home/u/open/secret".into(), hide());
         for hidden in ["/home", "/home/u", "/home/u/opened", "/home/u/open/secret", "/home/u/open/secret/x"] {
             assert!(plan.hides(hidden), "{hidden}");
@@ -323,21 +326,22 @@ mod tests {
         plan.set_read_only("/w/a/b/c".into());
         plan.set_read_only("/elsewhere/d/e".into());
         plan.hold(&["/w".into()]);
-        let pinned = plan.0.iter().filter(|(_, step)| **step == Step::Pin).map(|(path, _)| path.as_str());
+        let pinned =
+            plan.0.iter().filter(|(_, step)| **step == MountStep::Pin).map(|(path, _)| path.as_str());
         assert_eq!(pinned.collect::<Vec<_>>(), ["/w/a", "/w/a/b"]);
     }
 
     #[test]
     fn what_is_hidden_stays_hidden_and_what_is_frozen_frozen() {
         let mut plan = MountPlan::default();
-        plan.0.insert("/a".into(), Step::Hide { kind: Kind::File, points: BTreeMap::new() });
+        plan.0.insert("/a".into(), MountStep::Hide { kind: FileKind::File, points: BTreeMap::new() });
         plan.set_read_only("/a".into());
         plan.set_read_only("/b".into());
         plan.pin("/b".into());
         plan.pin("/c".into());
         plan.set_read_only("/c".into());
         assert!(plan.hides("/a"));
-        let closed = |path: &str| plan.0.get(path) == Some(&Step::ReadOnly);
+        let closed = |path: &str| plan.0.get(path) == Some(&MountStep::ReadOnly);
         assert!(closed("/b") && closed("/c") && !closed("/a"));
     }
 }

@@ -4,11 +4,11 @@ use std::{collections::BTreeMap, ffi::OsString, os::unix::ffi::OsStringExt};
 
 /// Every mount of a namespace, by id.
 #[derive(Debug)]
-pub(crate) struct MountInfo(BTreeMap<u64, Entry>);
+pub(crate) struct MountInfo(BTreeMap<u64, MountEntry>);
 
 /// One mount.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Entry {
+pub(crate) struct MountEntry {
     pub(crate) parent: u64,
     /// The file system, as `major:minor`.
     pub(crate) device: String,
@@ -23,7 +23,7 @@ impl MountInfo {
         Self(text.split(|byte| *byte == b'\n').filter_map(line).collect())
     }
 
-    pub(crate) fn get(&self, id: u64) -> Option<&Entry> {
+    pub(crate) fn get(&self, id: u64) -> Option<&MountEntry> {
         self.0.get(&id)
     }
 
@@ -53,13 +53,13 @@ impl MountInfo {
     }
 }
 
-fn line(line: &[u8]) -> Option<(u64, Entry)> {
+fn line(line: &[u8]) -> Option<(u64, MountEntry)> {
     let mut fields = line.split(|byte| *byte == b' ');
     let mut number = || str::from_utf8(fields.next()?).ok()?.parse().ok();
     let (id, parent) = (number()?, number()?);
     let device = str::from_utf8(fields.next()?).ok()?.to_owned();
     let (root, point) = (unescape(fields.next()?)?, unescape(fields.next()?)?);
-    Some((id, Entry { parent, device, root, point }))
+    Some((id, MountEntry { parent, device, root, point }))
 }
 
 /// The kernel writes space, tab, newline and backslash as three octal digits, and other bytes as they are.
@@ -93,7 +93,7 @@ nonsense
     fn names_are_read_as_they_are() {
         let table = MountInfo::parse(TABLE);
         let expected =
-            Entry { parent: 10, device: "0:22".into(), root: "/".into(), point: "/home/a b".into() };
+            MountEntry { parent: 10, device: "0:22".into(), root: "/".into(), point: "/home/a b".into() };
         assert_eq!(table.get(11), Some(&expected));
         assert_eq!(table.get(15), None);
         assert_eq!(unescape(b"a\\134b\\012"), Some("a\\b\n".into()));

@@ -21,28 +21,28 @@ use rustix::event::PollFd;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use initial::{InitialMounts, InitialMountsChild};
-pub(crate) use inside::Sandbox;
-use inside::{Change, CreatedPoint, MountedPath, NewMount, UnmountOutcome};
+pub(crate) use inside::SandboxNamespaces;
+use inside::{CreatedPoint, MountChange, MountedPath, NewMount, UnmountOutcome};
 use masks::Masks;
 pub(crate) use masks::RestoredMask;
-use source::Source;
+use source::MountSource;
 
 use crate::{
-    control::{MountRefusal, Proof},
+    control::{MountRefusal, UnmountProof},
     mount_plan::MountPlan,
-    place::{Identity, is_at_or_below, is_below},
+    place::{FileId, is_at_or_below, is_below},
     spec::{Mount, MountAccess, is_normal},
 };
 
 /// The granted paths of one sandbox.
 #[derive(Debug)]
 pub(crate) struct Mounts {
-    sandbox: Sandbox,
+    sandbox: SandboxNamespaces,
     /// The parts of the host that are hidden or closed, for whatever is granted around it.
     view: MountPlan,
     /// The session directory and the programs, by path: part of the sandbox, kept on top of wider grants.
     fixed: BTreeMap<String, u64>,
-    granted: BTreeMap<String, Granted>,
+    granted: BTreeMap<String, GrantedMount>,
     /// The places of those that are put on the sandbox's own root.
     under: BTreeMap<String, OwnedFd>,
     /// Granted paths that something may still hold a file of from before, for reading.
@@ -53,10 +53,10 @@ pub(crate) struct Mounts {
 
 /// One granted path as it is mounted.
 #[derive(Clone, Copy, Debug)]
-struct Granted {
+struct GrantedMount {
     access: MountAccess,
     mount_id: u64,
-    identity: Identity,
+    identity: FileId,
 }
 
 /// The reasons why a mount did not change.
@@ -79,7 +79,7 @@ impl Mounts {
     /// The mounts of a sandbox that has none yet but `fixed`, with their ids; `shown` is what of the host is mounted in it
     /// already, and whether it can be written.
     pub(crate) fn new(
-        sandbox: Sandbox,
+        sandbox: SandboxNamespaces,
         fixed: BTreeMap<String, u64>,
         view: MountPlan,
         shown: &BTreeMap<String, bool>,
@@ -96,7 +96,7 @@ impl Mounts {
     }
 
     /// The sandbox they are in.
-    pub(crate) fn sandbox(&self) -> &Sandbox {
+    pub(crate) fn sandbox(&self) -> &SandboxNamespaces {
         &self.sandbox
     }
 
@@ -143,7 +143,7 @@ impl Mounts {
     /// True when anything has changed by it.
     fn add_planned(&mut self, mount: &Mount, plan: &MountPlan) -> Result<bool, MountError> {
         let Mount { path, access, file, .. } = mount;
-        let source = Source::open(path, *access, plan)?;
+        let source = MountSource::open(path, *access, plan)?;
         source.check_kind(path, *file)?;
         let before = self.granted.get(path).copied();
         if let Some(before) = before {
@@ -157,39 +157,42 @@ impl Mounts {
                 return Ok(false);
             }
         }
-        let granted = Granted { access: *access, mount_id: source.mount_id, identity: source.identity };
+        let granted = GrantedMount { access: *access, mount_id: source.mount_id, identity: source.identity };
         self.change(path, before.map(|before| before.mount_id), Some(source))?;
         self.granted.insert(path.clone(), granted);
         Ok(true)
     }
 
     /// Shows a path for reading that was shown for writing, and says whether anything can still write there.
-    pub(crate) fn narrow(&mut self, path: &str, file: bool) -> Result<Proof, MountError> {
+    pub(crate) fn narrow(&mut self, path: &str, file: bool) -> Result<UnmountProof, MountError> {
         let before = self.granted.get(path).copied().ok_or_else(|| not_granted(path))?;
         let plan = self.view.below(path);
-        let source = Source::open(path, MountAccess::ReadOnly, &plan)?;
+        let source = MountSource::open(path, MountAccess::ReadOnly, &plan)?;
         source.check_kind(path, file)?;
         if source.identity != before.identity {
             let message = format!("`{path}` is not what was granted any more");
             return Err(MountError::refused(MountRefusal::Kind, message));
         }
-        let granted =
-            Granted { access: MountAccess::ReadOnly, mount_id: source.mount_id, identity: source.identity };
+        let granted = GrantedMount {
+            access: MountAccess::ReadOnly,
+            mount_id: source.mount_id,
+            identity: source.identity,
+        };
         let proof = self.change(path, Some(before.mount_id), Some(source))?;
         self.granted.insert(path.to_owned(), granted);
         self.masks.put(path, &plan);
-        Ok(proof.unwrap_or(Proof::Held))
+        Ok(proof.unwrap_or(UnmountProof::Held))
     }
 
     /// Takes a path away and says whether anything of it is left.
-    pub(crate) fn remove(&mut self, path: &str) -> Result<Proof, MountError> {
+    pub(crate) fn remove(&mut self, path: &str) -> Result<UnmountProof, MountError> {
         let Some(granted) = self.granted.get(path).copied() else {
             return Err(not_granted(path));
         };
         let proof = self.change(path, Some(granted.mount_id), None)?;
         self.granted.remove(path);
         self.masks.take_away(path);
-        Ok(proof.unwrap_or(Proof::Held))
+        Ok(proof.unwrap_or(UnmountProof::Held))
     }
 
     /// The granted paths, in path order.
@@ -202,8 +205,8 @@ impl Mounts {
         &mut self,
         path: &str,
         old: Option<u64>,
-        new: Option<Source>,
-    ) -> Result<Option<Proof>, MountError> {
+        new: Option<MountSource>,
+    ) -> Result<Option<UnmountProof>, MountError> {
         let comes = new.as_ref().map(|new| new.mount_id);
         let others = self.granted.values().map(|granted| granted.mount_id).filter(|id| Some(*id) != old);
         let granted = others.chain(comes).collect();
@@ -212,7 +215,7 @@ impl Mounts {
         // What lies on another grant goes back onto that.
         let lies_on_root = !self.granted.keys().chain(self.fixed.keys()).any(|above| is_below(path, above));
         let under = if comes.is_none() { self.under.remove(path).filter(|_| lies_on_root) } else { None };
-        let change = Change {
+        let change = MountChange {
             old: old.map(|mount_id| MountedPath { path: path.to_owned(), mount_id }),
             new,
             carried: self.directly_below(path),
@@ -229,13 +232,13 @@ impl Mounts {
 
     /// The knowledge of a mount that was at `path`, and of those that were there before it. What is still shown there by another
     /// one is not taken away until that is.
-    fn account(&mut self, path: &str, comes: Option<u64>, let_go: UnmountOutcome) -> Proof {
+    fn account(&mut self, path: &str, comes: Option<u64>, let_go: UnmountOutcome) -> UnmountProof {
         let held_before = self.loose.remove(path);
         let Some(instead) = let_go.instead else {
-            return if held_before { Proof::Held } else { let_go.proof };
+            return if held_before { UnmountProof::Held } else { let_go.proof };
         };
         if held_before || let_go.loose {
-            let by = |(_, granted): &(&String, &Granted)| granted.mount_id == instead;
+            let by = |(_, granted): &(&String, &GrantedMount)| granted.mount_id == instead;
             let shown_by = || self.granted.iter().find(by).map(|(path, _)| path.clone());
             let shown_by = if comes == Some(instead) { Some(path.to_owned()) } else { shown_by() };
             self.loose.extend(shown_by);

@@ -13,25 +13,25 @@ use serde::{Deserialize, Serialize};
 
 /// The kinds of file that can be granted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Kind {
+pub(crate) enum FileKind {
     Directory,
     File,
 }
 
 /// The identity of a file, whatever its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Identity {
+pub(crate) struct FileId {
     pub(crate) device: u64,
     pub(crate) inode: u64,
 }
 
-impl Identity {
+impl FileId {
     pub(crate) fn of(stat: &Stat) -> Self {
         Self { device: stat.st_dev, inode: stat.st_ino }
     }
 }
 
-impl Kind {
+impl FileKind {
     pub(crate) fn of(stat: &Stat) -> Option<Self> {
         let file_type = FileType::from_raw_mode(stat.st_mode);
         if file_type.is_dir() {

@@ -10,7 +10,7 @@
 mod rules;
 
 use crate::spec::{NetworkAccess, Spec, SpecError};
-use rules::Rules;
+use rules::SeatbeltRules;
 
 /// A profile and its parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,7 +57,7 @@ impl Seatbelt {
     /// When the spec cannot be carried out as written.
     pub fn of(spec: &Spec, proxy_port: u16) -> Result<Self, SpecError> {
         spec.validate()?;
-        let mut rules = Rules::new(BASE);
+        let mut rules = SeatbeltRules::new(BASE);
         rules.view(&spec.view, &spec.mounts);
         rules.close(&spec.closed);
         if spec.network == NetworkAccess::Proxied {

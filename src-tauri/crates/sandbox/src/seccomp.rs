@@ -16,11 +16,11 @@ use seccompiler::{
     SeccompRule, TargetArch,
 };
 
-type Rules = BTreeMap<c_long, Vec<SeccompRule>>;
+type SyscallRules = BTreeMap<c_long, Vec<SeccompRule>>;
 
 /// The programs in the kernel's own form, in the order to apply them.
 pub(crate) fn programs(unix_sockets: bool) -> Result<[Vec<u8>; PROGRAMS], seccompiler::Error> {
-    let all = |calls: &[c_long]| calls.iter().map(|call| (*call, vec![])).collect::<Rules>();
+    let all = |calls: &[c_long]| calls.iter().map(|call| (*call, vec![])).collect::<SyscallRules>();
     Ok([
         assemble(refused(unix_sockets)?, libc::EPERM)?,
         assemble(all(&[libc::SYS_clone3, libc::SYS_openat2]), libc::ENOSYS)?,
@@ -125,8 +125,8 @@ const NAMESPACES: &[i32] = &[
     libc::CLONE_NEWCGROUP,
 ];
 
-fn refused(unix_sockets: bool) -> Result<Rules, seccompiler::Error> {
-    let mut rules: Rules = REFUSED.iter().map(|&call| (call, vec![])).collect();
+fn refused(unix_sockets: bool) -> Result<SyscallRules, seccompiler::Error> {
+    let mut rules: SyscallRules = REFUSED.iter().map(|&call| (call, vec![])).collect();
 
     // Internet sockets only: no unix socket of the host can be reached, nor netlink, packet, vsock and what else there
     // is. A socketpair reaches nobody.
@@ -190,7 +190,7 @@ fn wide(value: i32) -> u64 {
     u64::from(value.cast_unsigned())
 }
 
-fn assemble(rules: Rules, errno: i32) -> Result<Vec<u8>, seccompiler::Error> {
+fn assemble(rules: SyscallRules, errno: i32) -> Result<Vec<u8>, seccompiler::Error> {
     let program = without_x32(divided(rules, SeccompAction::Errno(errno.cast_unsigned()))?);
     Ok(program
         .iter()
@@ -204,7 +204,7 @@ fn assemble(rules: Rules, errno: i32) -> Result<Vec<u8>, seccompiler::Error> {
 
 /// A program that goes to the rules of lower or of higher calls first, in halves of halves: the kernel runs it for every call there
 /// is when it is applied.
-fn divided(mut rules: Rules, action: SeccompAction) -> Result<BpfProgram, seccompiler::Error> {
+fn divided(mut rules: SyscallRules, action: SeccompAction) -> Result<BpfProgram, seccompiler::Error> {
     const FEW: usize = 8;
     let Some(middle) = rules.keys().nth(rules.len() / 2).copied().filter(|_| rules.len() > FEW) else {
         let architecture = TargetArch::try_from(std::env::consts::ARCH)?;

@@ -1,7 +1,7 @@
 //! The settings file of `srt` (`@anthropic-ai/sandbox-runtime` 0.0.83), read strictly.
 //!
 //! - INVARIANT: every key of that program's schema is carried out, or accepted because it changes nothing here, or refused
-//!   by name with the reason ([`Settings::not_here`]). Any other key is an error.
+//!   by name with the reason ([`SrtSettings::not_here`]). Any other key is an error.
 //! - A file that is not understood whole is not carried out in part.
 
 mod entry;
@@ -17,20 +17,20 @@ use std::{
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-pub(crate) use entry::Entry;
+pub(crate) use entry::PathEntry;
 
 /// The whole file. By default there is no network, nothing is written, and nothing more is hidden than always.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[expect(dead_code, reason = "keys without effect are checked all the same")]
-pub(crate) struct Settings {
-    pub(crate) network: Network,
-    pub(crate) filesystem: Filesystem,
+pub(crate) struct SrtSettings {
+    pub(crate) network: NetworkSettings,
+    pub(crate) filesystem: FilesystemSettings,
     #[serde(default)]
     pub(crate) credentials: Credentials,
     #[serde(default)]
-    pub(crate) git: Git,
+    pub(crate) git: GitSettings,
     #[serde(default, deserialize_with = "given")]
     pub(crate) bwrap_path: Option<String>,
     #[serde(default)]
@@ -64,7 +64,7 @@ pub(crate) struct Settings {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[expect(dead_code, reason = "keys without effect are checked all the same")]
-pub(crate) struct Network {
+pub(crate) struct NetworkSettings {
     pub(crate) allowed_domains: Vec<String>,
     pub(crate) denied_domains: Vec<String>,
     #[serde(default)]
@@ -109,12 +109,12 @@ pub(crate) struct Network {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct Filesystem {
-    pub(crate) deny_read: Vec<Entry>,
+pub(crate) struct FilesystemSettings {
+    pub(crate) deny_read: Vec<PathEntry>,
     #[serde(default)]
-    pub(crate) allow_read: Vec<Entry>,
-    pub(crate) allow_write: Vec<Entry>,
-    pub(crate) deny_write: Vec<Entry>,
+    pub(crate) allow_read: Vec<PathEntry>,
+    pub(crate) allow_write: Vec<PathEntry>,
+    pub(crate) deny_write: Vec<PathEntry>,
     #[serde(default)]
     pub(crate) allow_git_config: bool,
     #[serde(default)]
@@ -140,8 +140,8 @@ pub(crate) struct Credentials {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[expect(dead_code, reason = "what only masks need is checked all the same")]
 pub(crate) struct CredentialFile {
-    pub(crate) path: Entry,
-    mode: Mode,
+    pub(crate) path: PathEntry,
+    mode: CredentialMode,
     #[serde(default)]
     extract: String,
     #[serde(default, deserialize_with = "given")]
@@ -163,7 +163,7 @@ pub(crate) struct CredentialFile {
 #[expect(dead_code, reason = "what only masks need is checked all the same")]
 pub(crate) struct CredentialVariable {
     pub(crate) name: String,
-    mode: Mode,
+    mode: CredentialMode,
     #[serde(default)]
     extract: String,
     #[serde(default, deserialize_with = "given")]
@@ -180,7 +180,7 @@ pub(crate) struct CredentialVariable {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-enum Mode {
+enum CredentialMode {
     Deny,
     Mask,
 }
@@ -214,7 +214,7 @@ enum AmbiguousTarget {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct Git {
+pub(crate) struct GitSettings {
     pub(crate) safe_directories: Vec<String>,
 }
 
@@ -251,7 +251,7 @@ pub(crate) enum SettingsError {
     Key { path: PathBuf, key: String, problem: String },
 }
 
-impl Settings {
+impl SrtSettings {
     /// Reads a file.
     pub(crate) fn read(path: &Path) -> Result<Self, SettingsError> {
         let text = fs::read_to_string(path).map_err(|source| {
@@ -296,7 +296,7 @@ mod tests {
     fn the_schema_that_ships_is_that_of_these_types() {
         let place = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
             .join("../../../docs/schemas/sandbox-settings.schema.json");
-        let schema = serde_json::to_string_pretty(&schema_for!(Settings)).unwrap() + "\n";
+        let schema = serde_json::to_string_pretty(&schema_for!(SrtSettings)).unwrap() + "\n";
         if std::env::var_os("IRONCURTAIN_WRITE_SCHEMAS").is_some() {
             fs::write(&place, &schema).unwrap();
         }

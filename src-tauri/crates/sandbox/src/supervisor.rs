@@ -34,8 +34,8 @@ pub(crate) use terminal::{ForegroundCommand, NAME, run_in_foreground};
 
 use self::{
     bwrap::{Bwrap, InheritedDescriptors, take_streams},
-    lines::{Lines, say},
-    owner::Owner,
+    lines::{ControlLines, say},
+    owner::SandboxOwner,
     start::start,
 };
 
@@ -54,7 +54,7 @@ const QUIET: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 
 /// The reasons why a server is not started.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum StartError {
+pub(crate) enum ServerStartError {
     #[error(transparent)]
     Spec(#[from] SpecError),
     #[error("the specification of the sandbox is not readable: {0}")]
@@ -97,7 +97,7 @@ pub(crate) fn run(args: &[String]) -> ExitCode {
     };
     let (Ok(egress), Ok(group)) = (taken(egress), door(group)) else { return ExitCode::from(2) };
     let control = UnixStream::from(control);
-    let owner: &dyn Owner = &control;
+    let owner: &dyn SandboxOwner = &control;
     let started = ordered(parent, File::from(spec)).and_then(|spec| {
         let closed = spec.closed.clone();
         let given = InheritedDescriptors { streams: take_streams()?, egress, group };
@@ -135,7 +135,7 @@ fn door(group: &[String]) -> io::Result<Option<(OwnedFd, CgroupLimits)>> {
 }
 
 /// The specification that the launcher hands over.
-fn ordered(parent: Pid, mut spec: File) -> Result<Spec, StartError> {
+fn ordered(parent: Pid, mut spec: File) -> Result<Spec, ServerStartError> {
     sys::process::bind_to_parent(parent).map_err(io::Error::from)?;
     sys::process::close_on_exec_from(3).map_err(io::Error::from)?;
     sys::process::leave_keyring()?;
@@ -152,7 +152,7 @@ fn exit_code(status: i32) -> ExitCode {
 fn converse(bwrap: &mut Bwrap, mounts: &mut Mounts, control: &UnixStream) -> io::Result<i32> {
     // When a person's session ends, every process is told at once.
     let signals = Signals::hold()?;
-    let mut lines = Lines::default();
+    let mut lines = ControlLines::default();
     let mut quiet = Some(QUIET);
     loop {
         let [asked, ended, told_to_end] = [control.as_fd(), bwrap.ended(), signals.as_fd()]

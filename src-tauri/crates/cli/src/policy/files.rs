@@ -4,7 +4,7 @@ use super::Beside;
 use super::client::Held;
 use anyhow::Context as _;
 use ironcurtain_admin::replay::{Replay, replay};
-use ironcurtain_daemon::judging::Setting;
+use ironcurtain_daemon::judging::JudgingContext;
 use ironcurtain_daemon::resolve::FoundPaths;
 use ironcurtain_daemon::{Home, PolicyFiles, PolicySnapshot, Servers};
 use ironcurtain_paths::{CanonicalPath, Resolver};
@@ -70,10 +70,10 @@ impl World {
         arguments: &Map<String, Value>,
         held: Option<&Held>,
     ) -> anyhow::Result<JudgedCall> {
-        let setting = Setting {
+        let setting = JudgingContext {
             snapshot: self.snapshot.clone(),
             server: server.to_owned(),
-            contained: Setting::contained_by_name(&self.servers, server),
+            contained: JudgingContext::contained_by_name(&self.servers, server),
             sandbox: self.sandbox.clone(),
             resolver: self.resolver()?,
             grants: held.map(Held::for_judging).unwrap_or_default(),

@@ -5,7 +5,7 @@ use crate::ground::{Ground, call};
 use crate::plain;
 use anyhow::Context as _;
 use ironcurtain_daemon::resolve;
-use ironcurtain_git_facts::{Git, RemoteQuestion};
+use ironcurtain_git_facts::{GitContext, RemoteQuestion};
 use ironcurtain_paths::{CanonicalPath, PathError, PathKind, Resolution};
 use ironcurtain_policy::{
     AllowedHosts, CallPlan, Category, Context, Denial, Fact, ProtectedPaths, ResolvedCall, Verdict, judge,
@@ -168,7 +168,7 @@ impl Ways<'_> {
         let other = if prepare { Fact::Plain } else { Fact::Verbatim };
         let mut found = resolve::paths(plan, &other, |raw| self.resolve(raw))?;
         if let Some(question) = RemoteQuestion::of(plan, found.paths.iter().map(|found| &found.path)) {
-            let git = Git { person: self.ground.home.clone(), in_sandbox: false };
+            let git = GitContext { person: self.ground.home.clone(), in_sandbox: false };
             // Recorded calls have no owner who must be shielded: git is looked into wherever it is.
             for (at, fact) in question.answer(&git, &|_| true) {
                 if let Some(place) = found.facts.get_mut(at) {

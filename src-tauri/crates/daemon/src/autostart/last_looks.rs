@@ -8,12 +8,12 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 /// The last looks that are under way, each with a few words that name its sandbox.
 #[derive(Debug, Clone)]
 pub(crate) struct LastLooks {
-    under_way: watch::Sender<BTreeMap<u64, Sandbox>>,
+    under_way: watch::Sender<BTreeMap<u64, LookLabel>>,
     sandboxes: TaskTracker,
 }
 
 #[derive(Debug, Clone)]
-struct Sandbox {
+struct LookLabel {
     session: String,
     words: String,
 }
@@ -22,7 +22,7 @@ struct Sandbox {
 #[derive(Debug)]
 pub(crate) struct LastLook {
     looks: LastLooks,
-    sandbox: Sandbox,
+    sandbox: LookLabel,
     number: Option<u64>,
     _waited_for: TaskTrackerToken,
 }
@@ -34,7 +34,7 @@ impl LastLooks {
 
     /// One that is to come.
     pub(super) fn of(&self, session: &str, words: String) -> LastLook {
-        let sandbox = Sandbox { session: session.to_owned(), words };
+        let sandbox = LookLabel { session: session.to_owned(), words };
         LastLook { looks: self.clone(), sandbox, number: None, _waited_for: self.sandboxes.token() }
     }
 

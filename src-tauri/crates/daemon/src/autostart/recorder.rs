@@ -7,7 +7,7 @@ use super::last_looks::LastLook;
 use super::session_record::{SessionFacts, SessionRecord};
 use ironcurtain_audit::{Audit, Entry, Event, FileChange, FileDecision, FileFinding};
 use ironcurtain_protocol::LeftChoice;
-use ironcurtain_sandbox::autostart::{Change, Done, Finding, quarantine};
+use ironcurtain_sandbox::autostart::{ChangeKind, Finding, FinishedJournal, quarantine};
 use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
@@ -49,7 +49,7 @@ pub(crate) enum DecideError {
 }
 
 /// Something for the record.
-pub(super) enum Found {
+pub(super) enum RecorderMessage {
     /// A session began.
     Began { session: String, facts: SessionFacts },
     /// A session ended.
@@ -57,7 +57,7 @@ pub(super) enum Found {
     /// Findings about the sandbox of this name.
     Findings { name: String, findings: Vec<Finding> },
     /// A last look is done, and all that it found was said before: the journal of it has done its service.
-    Finished { last: Option<LastLook>, done: Option<Done> },
+    Finished { last: Option<LastLook>, done: Option<FinishedJournal> },
     /// The person said something to a file.
     Decide {
         session: String,
@@ -83,18 +83,18 @@ pub(super) struct Recorder {
 }
 
 impl Recorder {
-    pub(super) async fn run(self, mut inbox: mpsc::UnboundedReceiver<Found>) {
+    pub(super) async fn run(self, mut inbox: mpsc::UnboundedReceiver<RecorderMessage>) {
         self.count_all().await;
         // What is not on record is told again by the next start.
         let mut is_recorded = true;
         while let Some(found) = inbox.recv().await {
             match found {
-                Found::Began { session, facts } => {
+                RecorderMessage::Began { session, facts } => {
                     let dir = self.sessions.join(&session);
                     let written = blocking(move || SessionRecord::new(facts).write(&dir)).await;
                     said(&session, written);
                 }
-                Found::Ended { session } => {
+                RecorderMessage::Ended { session } => {
                     let ended_ms = Some(crate::clock::now_ms());
                     let ended = self.change(&session, move |record| {
                         record.ended_ms = ended_ms;
@@ -103,14 +103,16 @@ impl Recorder {
                     let ended = ended.await;
                     said(&session, ended.map_err(io::Error::other));
                 }
-                Found::Findings { name, findings } => is_recorded &= self.found(&name, findings).await,
-                Found::Finished { last, done } => {
+                RecorderMessage::Findings { name, findings } => {
+                    is_recorded &= self.found(&name, findings).await
+                }
+                RecorderMessage::Finished { last, done } => {
                     if is_recorded {
-                        done.into_iter().for_each(Done::forget);
+                        done.into_iter().for_each(FinishedJournal::forget);
                     }
                     drop(last);
                 }
-                Found::Decide { session, path, choice, done } => {
+                RecorderMessage::Decide { session, path, choice, done } => {
                     let decided = self.decide(&session, path, choice).await;
                     // Who no longer waits sees it in the list.
                     let _ = done.send(decided);
@@ -296,8 +298,8 @@ fn on_record(finding: &Finding) -> FileFinding {
         Finding::Restored { path, keys } => FileFinding::Restored { path, keys },
         Finding::Left { path, when, change, diff: _ } => {
             let change = match change {
-                Change::New => FileChange::New,
-                Change::Changed => FileChange::Changed,
+                ChangeKind::New => FileChange::New,
+                ChangeKind::Changed => FileChange::Changed,
             };
             FileFinding::Left { path, when, change, diff: None }
         }

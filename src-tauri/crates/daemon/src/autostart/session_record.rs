@@ -167,7 +167,7 @@ fn says_the_same(before: &Finding, now: &Finding) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ironcurtain_sandbox::autostart::Change;
+    use ironcurtain_sandbox::autostart::ChangeKind;
 
     fn record() -> SessionRecord {
         SessionRecord::new(SessionFacts {
@@ -180,7 +180,12 @@ mod tests {
 
     fn left(path: &Path, diff: &str) -> Finding {
         let path = path.to_str().unwrap().to_owned();
-        Finding::Left { path, when: "when you commit".into(), change: Change::New, diff: Some(diff.into()) }
+        Finding::Left {
+            path,
+            when: "when you commit".into(),
+            change: ChangeKind::New,
+            diff: Some(diff.into()),
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@ use super::session_record::{LeftFile, SessionRecord};
 use crate::consent::visible;
 use ironcurtain_audit::FileDecision;
 use ironcurtain_protocol::{LeftFileView, LeftState, SessionRecordView};
-use ironcurtain_sandbox::autostart::{Change, Finding};
+use ironcurtain_sandbox::autostart::{ChangeKind, Finding};
 
 /// The longest difference that is shown, in characters.
 const LONGEST_DIFF: usize = 4096;
@@ -53,8 +53,8 @@ fn file(file: &LeftFile) -> Option<LeftFileView> {
             };
             let diff = diff.as_deref().map(|diff| visible::lines(&visible::head(diff, LONGEST_DIFF)));
             let is_new = match change {
-                Change::New => true,
-                Change::Changed => false,
+                ChangeKind::New => true,
+                ChangeKind::Changed => false,
             };
             Some(LeftFileView { is_new, diff, moved_to, ..view(path, when, state) })
         }

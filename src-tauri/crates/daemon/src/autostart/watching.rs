@@ -4,8 +4,8 @@
 //! - Orders are carried out in the order they came, and findings reach the recorder in the order they were made.
 
 use super::last_looks::LastLook;
-use super::recorder::Found;
-use ironcurtain_sandbox::autostart::{Rules, Watcher};
+use super::recorder::RecorderMessage;
+use ironcurtain_sandbox::autostart::{AutostartRules, Watcher};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
@@ -41,8 +41,8 @@ pub enum WatchError {
     },
 }
 
-enum Order {
-    Begin { name: String, rules: Rules, check: Arc<Notify>, done: oneshot::Sender<io::Result<()>> },
+enum WatchOrder {
+    Begin { name: String, rules: AutostartRules, check: Arc<Notify>, done: oneshot::Sender<io::Result<()>> },
     Open { name: String, root: String, done: oneshot::Sender<io::Result<Vec<String>>> },
     Close { name: String, root: String },
     Named { name: String, path: String },
@@ -54,14 +54,14 @@ enum Order {
 /// A handle to the thread, which ends with the last of them.
 #[derive(Debug, Clone)]
 pub(super) struct Watching {
-    orders: Sender<Order>,
+    orders: Sender<WatchOrder>,
     wake: Arc<UnixStream>,
 }
 
 /// One sandbox that is watched. When this is dropped its folders are looked at for the last time, so whoever holds it lets go
 /// only when nothing runs in the sandbox any more.
 #[derive(Debug)]
-pub(crate) struct Look {
+pub(crate) struct SandboxWatch {
     name: String,
     watching: Watching,
     last: Option<LastLook>,
@@ -73,60 +73,65 @@ impl Watching {
     ///
     /// # Errors
     /// The machine has no watcher to give.
-    pub(super) fn start(state: &Path, found: mpsc::UnboundedSender<Found>) -> io::Result<Self> {
+    pub(super) fn start(state: &Path, found: mpsc::UnboundedSender<RecorderMessage>) -> io::Result<Self> {
         let watcher = Watcher::new(state)?;
         let (wake, woken) = UnixStream::pair()?;
         wake.set_nonblocking(true)?;
         woken.set_nonblocking(true)?;
         let (orders, inbox) = channel();
-        let own = Owner { watcher, inbox, woken, found, checks: BTreeMap::new() };
+        let own = WatcherThread { watcher, inbox, woken, found, checks: BTreeMap::new() };
         std::thread::Builder::new().name("autostart".to_owned()).spawn(move || own.run())?;
         Ok(Self { orders, wake: Arc::new(wake) })
     }
 
     /// Begins to watch one sandbox.
-    pub(super) async fn begin(&self, name: String, rules: Rules, last: LastLook) -> Result<Look, WatchError> {
+    pub(super) async fn begin(
+        &self,
+        name: String,
+        rules: AutostartRules,
+        last: LastLook,
+    ) -> Result<SandboxWatch, WatchError> {
         let check = Arc::new(Notify::new());
         let (done, begun) = oneshot::channel();
-        self.send(Order::Begin { name: name.clone(), rules, check: check.clone(), done });
+        self.send(WatchOrder::Begin { name: name.clone(), rules, check: check.clone(), done });
         // From now on there may be something to finish.
-        let look = Look { name: name.clone(), watching: self.clone(), last: Some(last), check };
+        let look = SandboxWatch { name: name.clone(), watching: self.clone(), last: Some(last), check };
         answer(&name, begun).await.map(|()| look)
     }
 
-    fn send(&self, order: Order) {
+    fn send(&self, order: WatchOrder) {
         // Without the thread nobody answers, which is an error of its own; with a full stream it is awake.
         let _ = self.orders.send(order);
         let _ = (&*self.wake).write(&[0]);
     }
 }
 
-impl Look {
+impl SandboxWatch {
     /// A root is about to become writable: the paths that are to be closed in it.
     pub(crate) async fn open(&self, root: &str) -> Result<Vec<String>, WatchError> {
         let (done, opened) = oneshot::channel();
-        self.watching.send(Order::Open { name: self.name.clone(), root: root.to_owned(), done });
+        self.watching.send(WatchOrder::Open { name: self.name.clone(), root: root.to_owned(), done });
         answer(root, opened).await
     }
 
     /// A root is writable no longer.
     pub(crate) fn close(&self, root: &str) {
-        self.watching.send(Order::Close { name: self.name.clone(), root: root.to_owned() });
+        self.watching.send(WatchOrder::Close { name: self.name.clone(), root: root.to_owned() });
     }
 
     /// An answer of the person named this very file.
     pub(crate) fn named(&self, path: &str) {
-        self.watching.send(Order::Named { name: self.name.clone(), path: path.to_owned() });
+        self.watching.send(WatchOrder::Named { name: self.name.clone(), path: path.to_owned() });
     }
 
     /// Paths that are hidden in the sandbox.
     pub(crate) fn hidden(&self, paths: Vec<String>) {
-        self.watching.send(Order::Hidden { name: self.name.clone(), paths });
+        self.watching.send(WatchOrder::Hidden { name: self.name.clone(), paths });
     }
 
     /// Every mask is in place, by the word of the supervisor.
     pub(crate) fn covered(&self) {
-        self.watching.send(Order::Covered { name: self.name.clone() });
+        self.watching.send(WatchOrder::Covered { name: self.name.clone() });
     }
 
     /// The sandbox is to end: its last look counts as under way until it is done.
@@ -142,11 +147,11 @@ impl Look {
     }
 }
 
-impl Drop for Look {
+impl Drop for SandboxWatch {
     fn drop(&mut self) {
         self.ending();
         if let Some(last) = self.last.take() {
-            self.watching.send(Order::Finish { name: self.name.clone(), last });
+            self.watching.send(WatchOrder::Finish { name: self.name.clone(), last });
         }
     }
 }
@@ -163,15 +168,15 @@ async fn answer<T>(path: &str, answer: oneshot::Receiver<io::Result<T>>) -> Resu
 }
 
 /// The state of the watcher's thread.
-struct Owner {
+struct WatcherThread {
     watcher: Watcher,
-    inbox: Receiver<Order>,
+    inbox: Receiver<WatchOrder>,
     woken: UnixStream,
-    found: mpsc::UnboundedSender<Found>,
+    found: mpsc::UnboundedSender<RecorderMessage>,
     checks: BTreeMap<String, Arc<Notify>>,
 }
 
-impl Owner {
+impl WatcherThread {
     fn run(mut self) {
         loop {
             let fds =
@@ -187,7 +192,7 @@ impl Owner {
                 self.carry_out(order);
             }
             for (name, finding) in self.watcher.read() {
-                self.tell(Found::Findings { name, findings: vec![finding] });
+                self.tell(RecorderMessage::Findings { name, findings: vec![finding] });
             }
             for name in self.watcher.uncovered() {
                 if let Some(check) = self.checks.get(&name) {
@@ -200,36 +205,36 @@ impl Owner {
         }
     }
 
-    fn carry_out(&mut self, order: Order) {
+    fn carry_out(&mut self, order: WatchOrder) {
         match order {
             // Who no longer waits has given the sandbox up.
-            Order::Begin { name, rules, check, done } => {
+            WatchOrder::Begin { name, rules, check, done } => {
                 self.checks.insert(name.clone(), check);
                 let _ = done.send(self.watcher.begin(&name, rules));
             }
-            Order::Open { name, root, done } => {
+            WatchOrder::Open { name, root, done } => {
                 if let Err(Ok(_)) = done.send(self.watcher.open(&name, &root)) {
                     let findings = self.watcher.close(&name, &root);
-                    self.tell(Found::Findings { name, findings });
+                    self.tell(RecorderMessage::Findings { name, findings });
                 }
             }
-            Order::Close { name, root } => {
+            WatchOrder::Close { name, root } => {
                 let findings = self.watcher.close(&name, &root);
-                self.tell(Found::Findings { name, findings });
+                self.tell(RecorderMessage::Findings { name, findings });
             }
-            Order::Named { name, path } => self.watcher.named(&name, &path),
-            Order::Hidden { name, paths } => self.watcher.hidden(&name, &paths),
-            Order::Covered { name } => self.watcher.covered(&name),
-            Order::Finish { name, last } => {
+            WatchOrder::Named { name, path } => self.watcher.named(&name, &path),
+            WatchOrder::Hidden { name, paths } => self.watcher.hidden(&name, &paths),
+            WatchOrder::Covered { name } => self.watcher.covered(&name),
+            WatchOrder::Finish { name, last } => {
                 self.checks.remove(&name);
                 let (findings, done) = self.watcher.finish_keeping(&name);
-                self.tell(Found::Findings { name, findings });
-                self.tell(Found::Finished { last: Some(last), done });
+                self.tell(RecorderMessage::Findings { name, findings });
+                self.tell(RecorderMessage::Finished { last: Some(last), done });
             }
         }
     }
 
-    fn tell(&self, found: Found) {
+    fn tell(&self, found: RecorderMessage) {
         // The recorder is there for as long as the trusted process.
         let _ = self.found.send(found);
     }

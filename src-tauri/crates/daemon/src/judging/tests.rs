@@ -7,7 +7,7 @@ use crate::mounts::Need;
 use ironcurtain_policy::{Access, AccessSet};
 use serde_json::json;
 
-fn world() -> (tempfile::TempDir, Setting) {
+fn world() -> (tempfile::TempDir, JudgingContext) {
     let dir = tempfile::tempdir().unwrap();
     let base = dir.path().canonicalize().unwrap();
     std::fs::create_dir_all(base.join("person/docs/sub")).unwrap();
@@ -18,7 +18,7 @@ fn world() -> (tempfile::TempDir, Setting) {
     home.prepare().unwrap();
     let snapshot = Arc::new(PolicySnapshot::load(&home, &Servers::load(&home).unwrap()).unwrap());
     let resolver = Resolver::new(snapshot.home.clone(), snapshot.home.clone());
-    let setting = Setting {
+    let setting = JudgingContext {
         snapshot,
         server: "filesystem".to_owned(),
         contained: Some(FileWrites::InPlace),
@@ -31,12 +31,12 @@ fn world() -> (tempfile::TempDir, Setting) {
     (dir, setting)
 }
 
-fn located(setting: &Setting, tool: &str, arguments: Value) -> LocatedCall {
+fn located(setting: &JudgingContext, tool: &str, arguments: Value) -> LocatedCall {
     let arguments = Arc::new(arguments.as_object().unwrap().clone());
     setting.plan(tool, &arguments).unwrap().locate(setting).unwrap()
 }
 
-fn denial(setting: &Setting, tool: &str, arguments: Value) -> Option<String> {
+fn denial(setting: &JudgingContext, tool: &str, arguments: Value) -> Option<String> {
     match setting.judge(located(setting, tool, arguments)).verdict {
         Verdict::Deny(denial) => Some(denial.reason.to_string()),
         Verdict::Allow(_) | Verdict::Escalate(_) => None,
@@ -65,7 +65,7 @@ fn a_new_name_beside_credentials_would_open_them() {
     assert!(write("~/new.txt").unwrap().starts_with("to make or remove a name in"));
     assert_eq!(write("~/docs/new.txt"), None);
     assert_eq!(write("~/docs/a.txt"), None);
-    let without_sandbox = Setting { contained: None, ..setting };
+    let without_sandbox = JudgingContext { contained: None, ..setting };
     assert_eq!(denial(&without_sandbox, "write_file", json!({ "path": "~/new.txt", "content": "" })), None);
 }
 
@@ -83,7 +83,7 @@ fn a_grant_for_a_file_does_not_cover_a_folder_in_its_place() {
     let path = setting.snapshot.home.join("docs/a.txt").unwrap();
     let granted = |kind| {
         let access = AccessSet::only(Access::Read);
-        Setting {
+        JudgingContext {
             grants: vec![PathGrant { id: "g".into(), path: path.clone(), kind, access }],
             ..setting.clone()
         }

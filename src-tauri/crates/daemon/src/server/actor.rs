@@ -22,7 +22,7 @@ use super::process::{self, Process, ProcessHold, Start, Watch};
 use super::roots::Shown;
 use super::start_error::ServerStartError;
 use super::{MountLease, ServerError};
-use crate::autostart::Watched;
+use crate::autostart::WatchedServer;
 use crate::mounts::{Need, united};
 use crate::wire::{Input, Response, notification_line};
 use files::SessionFiles;
@@ -267,7 +267,7 @@ impl Actor {
         let o = &self.options;
         let containment = o.containment.as_ref().map_err(Clone::clone)?;
         let network = o.network.as_deref();
-        let watched = Watched { session: &o.session, server: &o.server.name, before };
+        let watched = WatchedServer { session: &o.session, server: &o.server.name, before };
         let watch = Some(Watch { autostart: &o.autostart, watched, named: &self.named });
         let start = Start {
             server: &o.server,

@@ -3,7 +3,7 @@
 //! - INVARIANT: the sandbox is watched for as long as anything may run in it: the last look begins when the supervisor has ended,
 //!   also when the conversation was given up before. Dropping it has the sandbox end.
 
-use crate::autostart::Look;
+use crate::autostart::SandboxWatch;
 use ironcurtain_sandbox::{ControlAnswer, ControlOp, ControlRequest, FromSupervisor, SandboxEvent};
 use std::collections::VecDeque;
 use std::io;
@@ -52,7 +52,7 @@ pub struct SupervisorControl {
     write: tokio::net::unix::OwnedWriteHalf,
     next: u64,
     events: VecDeque<SandboxEvent>,
-    look: Option<Look>,
+    look: Option<SandboxWatch>,
     /// Masks that were lost and made again, which the person is told of.
     uncovered: Vec<Uncovered>,
 }
@@ -80,7 +80,10 @@ impl SupervisorControl {
     }
 
     /// A conversation with the supervisor of a sandbox that is watched by `look`, if it is.
-    pub(crate) fn new(stream: std::os::unix::net::UnixStream, look: Option<Look>) -> io::Result<Self> {
+    pub(crate) fn new(
+        stream: std::os::unix::net::UnixStream,
+        look: Option<SandboxWatch>,
+    ) -> io::Result<Self> {
         stream.set_nonblocking(true)?;
         let (read, write) = UnixStream::from_std(stream)?.into_split();
         Ok(Self {
@@ -161,7 +164,7 @@ impl SupervisorControl {
     }
 
     /// The look at the sandbox, while it is watched.
-    pub(crate) fn look(&self) -> Option<&Look> {
+    pub(crate) fn look(&self) -> Option<&SandboxWatch> {
         self.look.as_ref()
     }
 
@@ -192,7 +195,7 @@ impl Drop for SupervisorControl {
 }
 
 /// Waits until the supervisor has ended; then the last look begins.
-async fn last_look(mut lines: Lines, look: Look) {
+async fn last_look(mut lines: Lines, look: SandboxWatch) {
     let ended = async { while lines.next().await.is_ok() {} };
     // One that takes longer is killed.
     let _ = tokio::time::timeout(LISTENING, ended).await;

@@ -6,7 +6,7 @@ mod srt;
 
 use super::control::{CLEANING, SupervisorControl};
 use super::start_error::ServerStartError;
-use crate::autostart::{Autostart, Watched};
+use crate::autostart::{Autostart, WatchedServer};
 use crate::config::{FileView, Server};
 use crate::containment::{
     Profile, RefusesProgram, ServerPrograms, Surroundings, find_program, named_program,
@@ -107,7 +107,7 @@ impl Start<'_> {
 #[derive(Clone, Copy)]
 pub(super) struct Watch<'a> {
     pub(super) autostart: &'a Autostart,
-    pub(super) watched: Watched<'a>,
+    pub(super) watched: WatchedServer<'a>,
     /// Files that answers of the person named.
     pub(super) named: &'a BTreeSet<CanonicalPath>,
 }

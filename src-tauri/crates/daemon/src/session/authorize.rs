@@ -5,7 +5,7 @@ use super::tool_call::ToolCall;
 use crate::autostart::runs_later;
 use crate::consent::Target;
 use crate::grants::{Files, StandingGrant};
-use crate::judging::{self, LookedAt, Setting};
+use crate::judging::{self, JudgingContext, LookedAt};
 use crate::mounts::Need;
 use crate::policy_snapshot::PolicySnapshot;
 use crate::server::{Applied, Versions};
@@ -69,11 +69,11 @@ impl Authorization {
 
 impl Session {
     /// Everything a call is judged with right now.
-    fn setting(&self, by: &JudgedBy, approved: &[PendingApproval]) -> Arc<Setting> {
-        Arc::new(Setting {
+    fn setting(&self, by: &JudgedBy, approved: &[PendingApproval]) -> Arc<JudgingContext> {
+        Arc::new(JudgingContext {
             snapshot: by.snapshot.clone(),
             server: self.config.name.clone(),
-            contained: Setting::contained(&self.config),
+            contained: JudgingContext::contained(&self.config),
             sandbox: Some(self.sandbox.clone()),
             resolver: self.resolver.clone(),
             grants: by.grants.iter().filter_map(StandingGrant::for_judging).collect(),
@@ -88,12 +88,12 @@ impl Session {
             table.grants.iter().filter(|g| self.may_use(&g.subject)).cloned().collect();
         let mut by = JudgedBy { snapshot: self.services.snapshot(), grants, grants_version: table.version };
         let setting = self.setting(&by, approved);
-        let judging::Judged { verdict, looked } =
+        let judging::CallJudgement { verdict, looked } =
             match judging::locate(&setting, &tool.tool, &tool.arguments).await {
                 Ok(located) => setting.judge(located),
                 Err(denial) => {
                     let looked = LookedAt::as_written(&tool.arguments);
-                    judging::Judged { verdict: Verdict::Deny(denial), looked }
+                    judging::CallJudgement { verdict: Verdict::Deny(denial), looked }
                 }
             };
         let is_outgrown = |f: &Files| f.kind == GrantKind::File && looked.paths.has_folder(&f.path);

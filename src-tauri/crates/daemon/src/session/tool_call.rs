@@ -65,7 +65,7 @@ mod tests {
     use super::*;
     use crate::config::Servers;
     use crate::home::Home;
-    use crate::judging::Setting;
+    use crate::judging::JudgingContext;
     use crate::policy_snapshot::PolicySnapshot;
     use ironcurtain_paths::Resolver;
 
@@ -80,7 +80,7 @@ mod tests {
         let snapshot = Arc::new(PolicySnapshot::load(&home, &Servers::load(&home).unwrap()).unwrap());
         let resolver = Resolver::new(snapshot.home.clone(), snapshot.home.clone());
         let path = snapshot.home.join("docs/a.txt").unwrap();
-        let setting = Setting {
+        let setting = JudgingContext {
             snapshot,
             server: "filesystem".to_owned(),
             contained: None,

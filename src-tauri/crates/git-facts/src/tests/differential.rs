@@ -319,7 +319,8 @@ fn git_goes_where_it_is_said_to_go_or_it_is_not_known() {
         let raw = if dice.hits(3) { None } else { Some(dice.name(&NAMES)) };
         let raw = raw.map(|raw| if dice.hits(6) { raw.replace("github", "GITHUB") } else { raw.to_owned() });
         let (sent, verb) = (raw.as_deref().map(address::sent), dice.roll(3));
-        let (way, verb) = [(Way::Fetch, "fetch"), (Way::Push, "push"), (Way::Either, "ls-remote")][verb];
+        let (way, verb) =
+            [(RemoteUse::Fetch, "fetch"), (RemoteUse::Push, "push"), (RemoteUse::Either, "ls-remote")][verb];
         let arguments: Vec<&str> = [Some(verb), sent.as_deref()].into_iter().flatten().collect();
         let said = person.ask(folder, way, raw.as_deref(), false);
         let real = wire.goes_to(folder, &arguments);

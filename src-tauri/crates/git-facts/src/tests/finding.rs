@@ -36,7 +36,7 @@ fn a_folder_that_lacks_a_part_of_a_repository_is_passed_over_as_by_git() {
     for (at, (parts, expected)) in all.into_iter().enumerate() {
         let folder = format!("repo/{at}");
         make(&person, &folder, parts);
-        assert_eq!(person.ask(&folder, Way::Fetch, Some("origin"), false), [expected], "{parts:?}");
+        assert_eq!(person.ask(&folder, RemoteUse::Fetch, Some("origin"), false), [expected], "{parts:?}");
         assert_eq!(wire.goes_to(&folder, &["fetch", "origin"]), [place(expected)], "{parts:?}");
     }
 }
@@ -51,7 +51,7 @@ fn a_repository_whose_parts_are_no_folders_is_not_known() {
         make(&person, &folder, &["HEAD", other]);
         // It may be gone into, as far as that is a question of rights.
         person.program(&format!("{folder}/{odd}"), "");
-        assert_eq!(person.ask(&folder, Way::Fetch, Some("origin"), false), [NOT_PLAIN], "{odd}");
+        assert_eq!(person.ask(&folder, RemoteUse::Fetch, Some("origin"), false), [NOT_PLAIN], "{odd}");
     }
 }
 
@@ -93,7 +93,7 @@ fn remotes_in_files_of_their_own_are_none_only_where_there_is_nothing() {
 #[test]
 fn where_nothing_may_be_looked_at_no_remote_is_known() {
     let person = Person::new();
-    let question = person.question("repo", Way::Push, Some("origin"));
+    let question = person.question("repo", RemoteUse::Push, Some("origin"));
     let refused =
         "(not known, because the configuration of the repository is in a place that may not be looked at)";
     assert_eq!(question.refused(), [(0, Fact::Remotes(vec![refused.to_owned()]))]);

@@ -24,7 +24,7 @@ fn check(part: &Part) {
     }
     assert_eq!(ask(), part.after, "with it: {}", part.what);
     // Where that is an address, it is where git goes.
-    let verb = if part.way == Way::Push { "push" } else { "fetch" };
+    let verb = if part.way == RemoteUse::Push { "push" } else { "fetch" };
     let sent = part.raw.map(address::sent);
     let arguments: Vec<&str> = [Some(verb), sent.as_deref()].into_iter().flatten().collect();
     let said: Vec<_> = part.after.split(' ').map(place).collect();
@@ -88,17 +88,21 @@ fn a_clone_is_made_without_the_repository_around_it() {
     person.config("[url \"https://github.com/\"]\n\tinsteadOf = https://evil.example/\n");
     person.file(".gitconfig", "[url \"https://github.com/\"]\n\tinsteadOf = gh:\n");
     let ask = |way, raw| person.ask("repo", way, Some(raw), false);
-    assert_eq!(ask(Way::Clone, "https://evil.example/x"), ["https://evil.example/x"]);
-    assert_eq!(ask(Way::Fetch, "https://evil.example/x"), ["https://github.com/x"]);
-    assert_eq!(ask(Way::Clone, "gh:acme/app"), ["https://github.com/acme/app"], "the person's own counts");
+    assert_eq!(ask(RemoteUse::Clone, "https://evil.example/x"), ["https://evil.example/x"]);
+    assert_eq!(ask(RemoteUse::Fetch, "https://evil.example/x"), ["https://github.com/x"]);
+    assert_eq!(
+        ask(RemoteUse::Clone, "gh:acme/app"),
+        ["https://github.com/acme/app"],
+        "the person's own counts"
+    );
     for (tool, way) in [
-        ("git_clone", Way::Clone),
-        ("cloneRepository", Way::Clone),
-        ("clone_or_pull", Way::Fetch),
-        ("git_push", Way::Push),
-        ("git_ls_remote", Way::Either),
+        ("git_clone", RemoteUse::Clone),
+        ("cloneRepository", RemoteUse::Clone),
+        ("clone_or_pull", RemoteUse::Fetch),
+        ("git_push", RemoteUse::Push),
+        ("git_ls_remote", RemoteUse::Either),
     ] {
-        assert_eq!(Way::of(tool), way, "{tool}");
+        assert_eq!(RemoteUse::of(tool), way, "{tool}");
     }
 }
 
@@ -108,9 +112,9 @@ fn what_git_also_does_without_a_repository_is_judged_without_it_too() {
     person.config(&format!("{ORIGIN}[url \"https://github.com/\"]\n\tinsteadOf = https://evil.example/\n"));
     let ask = |way, raw| person.ask("repo", way, Some(raw), false);
     let both = ["https://github.com/x", "https://evil.example/x"];
-    assert_eq!(ask(Way::Either, "https://evil.example/x"), both);
-    assert_eq!(ask(Way::Either, "origin"), [GITHUB]);
-    assert_eq!(ask(Way::Fetch, "https://evil.example/x"), both[..1]);
+    assert_eq!(ask(RemoteUse::Either, "https://evil.example/x"), both);
+    assert_eq!(ask(RemoteUse::Either, "origin"), [GITHUB]);
+    assert_eq!(ask(RemoteUse::Fetch, "https://evil.example/x"), both[..1]);
     // Git takes a repository of a version that it does not know for none, where it needs none.
     let version = "[core]\n\trepositoryformatversion = 9\n";
     person.file(
@@ -121,7 +125,7 @@ fn what_git_also_does_without_a_repository_is_judged_without_it_too() {
     let wire = Wire::new(&person);
     assert_eq!(wire.goes_to("repo", &["ls-remote", evil]), [place(evil)]);
     assert_eq!(wire.goes_to("repo", &["fetch", evil]), []);
-    assert_eq!(ask(Way::Either, evil), [FOREIGN]);
+    assert_eq!(ask(RemoteUse::Either, evil), [FOREIGN]);
 }
 
 #[test]
@@ -158,16 +162,16 @@ fn what_is_looked_up_is_what_is_sent() {
 #[test]
 fn without_a_repository_an_address_is_known_only_for_a_clone() {
     let person = Person::new();
-    let git = Git { person: person.path(""), in_sandbox: true };
+    let git = GitContext { person: person.path(""), in_sandbox: true };
     let ask = |way, raw: Option<&str>| {
         let question =
             RemoteQuestion { repositories: Vec::new(), way, values: vec![(3, raw.map(address::sent))] };
         question.answer(&git, &|_| true)
     };
     let known = vec![(3, Fact::Remotes(vec![GITHUB.to_owned()]))];
-    assert_eq!(ask(Way::Clone, Some(GITHUB)), known);
+    assert_eq!(ask(RemoteUse::Clone, Some(GITHUB)), known);
     let unknown = "(not known, because the call does not say in which repository it works)";
-    for way in [Way::Push, Way::Fetch, Way::Either] {
+    for way in [RemoteUse::Push, RemoteUse::Fetch, RemoteUse::Either] {
         for raw in [Some(GITHUB), Some("origin"), None] {
             assert_eq!(ask(way, raw), [(3, Fact::Remotes(vec![unknown.to_owned()]))], "{way:?} {raw:?}");
         }

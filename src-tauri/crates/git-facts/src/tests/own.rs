@@ -110,10 +110,10 @@ fn look() {
     let home = CanonicalPath::assume_canonical(&std::env::var("HOME").unwrap()).unwrap();
     let question = RemoteQuestion {
         repositories: vec![home.join("repo").unwrap()],
-        way: Way::Fetch,
+        way: RemoteUse::Fetch,
         values: vec![(0, Some("origin".to_owned()))],
     };
-    let answer = question.answer(&Git { person: home, in_sandbox: false }, &|_| true);
+    let answer = question.answer(&GitContext { person: home, in_sandbox: false }, &|_| true);
     let [(0, Fact::Remotes(all))] = answer.as_slice() else { panic!("{answer:?}") };
     assert_eq!(all.join(" "), std::env::var(INSIDE).unwrap());
 }

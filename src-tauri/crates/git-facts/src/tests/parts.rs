@@ -16,7 +16,7 @@ pub(super) struct Part {
     pub(super) files: &'static [(&'static str, &'static str)],
     pub(super) links: &'static [(&'static str, &'static str)],
     pub(super) folder: &'static str,
-    pub(super) way: Way,
+    pub(super) way: RemoteUse,
     pub(super) raw: Option<&'static str>,
     /// The answer without it, and with it: addresses, or why they are not known.
     pub(super) before: &'static str,
@@ -31,7 +31,7 @@ pub(super) const PART: Part = Part {
     files: &[],
     links: &[],
     folder: "repo",
-    way: Way::Push,
+    way: RemoteUse::Push,
     raw: None,
     before: GITHUB,
     after: "https://evil.example/x",
@@ -113,7 +113,7 @@ pub(super) const LISTS: &[Part] = &[
         what: "a path is never the name of a remote",
         plain: "[remote \"there\"]\n\turl = https://github.com/acme/app\n",
         added: "[remote \"/there\"]\n\turl = https://github.com/acme/app\n",
-        way: Way::Fetch,
+        way: RemoteUse::Fetch,
         raw: Some("/there"),
         before: "/there",
         after: "/there",
@@ -123,7 +123,7 @@ pub(super) const LISTS: &[Part] = &[
         what: "the words of a group are parted by plain blanks",
         plain: "[remote \"a\"]\n\turl = https://github.com/acme/app\n[remotes]\n\tgrp = \"a a\"\n",
         added: "[remote \"a\u{a0}a\"]\n\turl = https://evil.example/x\n[remotes]\n\tgrp = a\u{a0}a\n",
-        way: Way::Fetch,
+        way: RemoteUse::Fetch,
         raw: Some("grp"),
         after: "https://github.com/acme/app https://evil.example/x",
         ..PART
@@ -132,7 +132,7 @@ pub(super) const LISTS: &[Part] = &[
         what: "a group of one is a remote by its own name",
         plain: "[remote \"origin\"]\n\turl = https://github.com/acme/app\n[remotes]\n\tgrp = origin origin\n",
         added: "[remotes]\n\tother = origin\n[url \"https://evil.example/x\"]\n\tinsteadOf = grp\n",
-        way: Way::Fetch,
+        way: RemoteUse::Fetch,
         raw: Some("grp"),
         after: "https://github.com/acme/app https://evil.example/x",
         ..PART
@@ -242,7 +242,7 @@ pub(super) const FILES: &[Part] = &[
     },
     Part {
         what: "fetch.all, as only git understands it",
-        way: Way::Fetch,
+        way: RemoteUse::Fetch,
         added: "[fetch]\n\tall = 0x0\n",
         after: NOT_UNDERSTOOD,
         ..PART

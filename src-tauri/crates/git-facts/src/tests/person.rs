@@ -62,12 +62,18 @@ impl Person {
         self.file("repo/.git/config", &format!("[core]\n\trepositoryformatversion = 0\n{content}"));
     }
 
-    pub(super) fn question(&self, folder: &str, way: Way, raw: Option<&str>) -> RemoteQuestion {
+    pub(super) fn question(&self, folder: &str, way: RemoteUse, raw: Option<&str>) -> RemoteQuestion {
         let values = vec![(0, raw.map(address::sent))];
         RemoteQuestion { repositories: vec![self.path(folder)], way, values }
     }
 
-    pub(super) fn ask(&self, folder: &str, way: Way, raw: Option<&str>, in_sandbox: bool) -> Vec<String> {
+    pub(super) fn ask(
+        &self,
+        folder: &str,
+        way: RemoteUse,
+        raw: Option<&str>,
+        in_sandbox: bool,
+    ) -> Vec<String> {
         let person = self.path("");
         self.ask_where(folder, way, raw, in_sandbox, &|path| person.contains(path))
     }
@@ -75,12 +81,12 @@ impl Person {
     pub(super) fn ask_where(
         &self,
         folder: &str,
-        way: Way,
+        way: RemoteUse,
         raw: Option<&str>,
         in_sandbox: bool,
         may_look: &dyn Fn(&CanonicalPath) -> bool,
     ) -> Vec<String> {
-        let git = Git { person: self.path(""), in_sandbox };
+        let git = GitContext { person: self.path(""), in_sandbox };
         let answer = self.question(folder, way, raw).answer(&git, may_look);
         match answer.as_slice() {
             [(0, Fact::Remotes(all))] => all.clone(),
@@ -89,19 +95,21 @@ impl Person {
     }
 
     pub(super) fn fetch(&self, raw: Option<&str>) -> Vec<String> {
-        self.ask("repo", Way::Fetch, raw, false)
+        self.ask("repo", RemoteUse::Fetch, raw, false)
     }
 
     pub(super) fn push(&self, raw: Option<&str>) -> Vec<String> {
-        self.ask("repo", Way::Push, raw, false)
+        self.ask("repo", RemoteUse::Push, raw, false)
     }
 
     #[track_caller]
     pub(super) fn is_unknown(&self, why: &str) {
         let began = Instant::now();
-        for (way, raw) in
-            [(Way::Push, Some("origin")), (Way::Fetch, None), (Way::Push, Some("https://a.example/x"))]
-        {
+        for (way, raw) in [
+            (RemoteUse::Push, Some("origin")),
+            (RemoteUse::Fetch, None),
+            (RemoteUse::Push, Some("https://a.example/x")),
+        ] {
             let all = self.ask("repo", way, raw, true);
             assert_eq!(all, [format!("(not known, because {why})")]);
         }

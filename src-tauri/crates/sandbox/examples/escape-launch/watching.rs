@@ -9,7 +9,7 @@ use std::{
 
 use ironcurtain_sandbox::{
     MountAccess, Spec, View,
-    autostart::{Finding, Rules, Watcher},
+    autostart::{AutostartRules, Finding, Watcher},
 };
 use rustix::event::{PollFd, PollFlags, poll};
 
@@ -24,7 +24,7 @@ pub(crate) struct Watched {
 }
 
 /// Begins, and has `spec` close what is to be closed.
-pub(crate) fn watch(spec: &mut Spec, rules: Rules) -> Result<Watched, Box<dyn Error>> {
+pub(crate) fn watch(spec: &mut Spec, rules: AutostartRules) -> Result<Watched, Box<dyn Error>> {
     let mut watcher = Watcher::new(spec.state_dir.as_ref())?;
     watcher.begin(NAME, rules)?;
     let roots = match &spec.view {

@@ -2,8 +2,8 @@
 
 use super::{Fallible, median};
 use ironcurtain_sandbox::{
-    ControlAnswer, ControlOp, Mount, MountAccess, NetworkAccess, Proof, ResourceLimits, SandboxEvent, Spec,
-    View, client::ControlClient, launch,
+    ControlAnswer, ControlOp, Mount, MountAccess, NetworkAccess, ResourceLimits, SandboxEvent, Spec,
+    UnmountProof, View, client::ControlClient, launch,
 };
 use std::{
     path::Path,
@@ -51,7 +51,7 @@ pub(crate) fn measure(program: &str, dir: &Path, rounds: usize) -> Fallible<Live
         let began = Instant::now();
         let removed = control.ask(ControlOp::Remove { path: granted.clone() })?;
         removals.push(began.elapsed());
-        let expected = (ControlAnswer::Added, ControlAnswer::Removed { proof: Proof::Proved });
+        let expected = (ControlAnswer::Added, ControlAnswer::Removed { proof: UnmountProof::Proved });
         if (added, removed) == expected { Ok(took) } else { Err("a grant failed".into()) }
     })?;
     let mut removals = removals.into_iter();

@@ -15,18 +15,19 @@ use rustix::{
 use serde::{Deserialize, Serialize};
 
 use super::{
-    GitConfig, git,
-    led::Led,
-    names::{Judge, Names, Row, config_row, is_git_by_name},
+    GitConfig,
+    config_references::ConfigReferences,
+    file_stamp::{FileIdentity, FileStamp, once_past},
+    folder_walk::{FolderWalk, WalkBounds, has_signs, is_entered, open_folder},
+    git,
+    name_table::{ContentCheck, KnownName, NameTable, config_row, is_git_by_name},
+    name_text::{path_text, raw},
     paths::{above, is_git, join, last},
-    raw::{path_text, raw},
-    stamp::{Identity, Stamp, once_past},
-    walk::{Most, Walk, has_signs, is_entered, open_folder},
 };
 use crate::place::{is_at_or_below, is_below};
 
 /// The bounds of the walk before a root becomes writable: about a tenth of a second where nothing has to wait for a disk.
-const MOST: Most = Most { names: 25_000, folders: 3_000 };
+const MOST: WalkBounds = WalkBounds { names: 25_000, folders: 3_000 };
 const LONGEST_WALK: Duration = Duration::from_secs(5);
 /// The longest content that is kept, of one file and of all of a root.
 pub(super) const LONGEST_KEPT: usize = 64 << 10;
@@ -47,8 +48,8 @@ pub(super) enum Cover {
 
 /// A file that was there.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Entry {
-    pub(super) stamp: Stamp,
+pub(super) struct BaselineEntry {
+    pub(super) stamp: FileStamp,
     pub(super) cover: Cover,
     #[serde(skip)]
     pub(super) content: Option<Vec<u8>>,
@@ -77,10 +78,10 @@ pub(super) struct Baseline {
     since: (i64, u32),
     whole: bool,
     /// The root itself.
-    pub(super) itself: Stamp,
-    pub(super) entries: BTreeMap<String, Entry>,
+    pub(super) itself: FileStamp,
+    pub(super) entries: BTreeMap<String, BaselineEntry>,
     #[serde(skip)]
-    files: BTreeMap<Identity, String>,
+    files: BTreeMap<FileIdentity, String>,
     /// Why it is not whole.
     #[serde(skip)]
     pub(super) missed: Vec<String>,
@@ -90,11 +91,11 @@ pub(super) struct Baseline {
 
 /// The parts that go along when a root is looked at.
 pub(super) struct Recording<'a> {
-    pub(super) names: &'a Names,
+    pub(super) names: &'a NameTable,
     pub(super) git_config: GitConfig,
     /// Folders of git by their content.
     pub(super) git_dirs: &'a mut BTreeSet<String>,
-    pub(super) led: &'a mut Led,
+    pub(super) references: &'a mut ConfigReferences,
     /// Watches a folder, before it is read.
     pub(super) watch: &'a mut dyn FnMut(&str, &OwnedFd) -> io::Result<()>,
 }
@@ -103,7 +104,7 @@ impl Baseline {
     /// Has `root` watched, and records what is there.
     pub(super) fn record(root: &str, mut recording: Recording<'_>) -> io::Result<Self> {
         let begun = time(ClockId::Realtime);
-        let itself = Stamp::of(CWD, root)?;
+        let itself = FileStamp::of(CWD, root)?;
         let (entries, files) = (BTreeMap::new(), BTreeMap::new());
         let mut baseline = Self {
             root: root.to_owned(),
@@ -133,7 +134,7 @@ impl Baseline {
     }
 
     fn walk(&mut self, root: &str, recording: &mut Recording<'_>) -> io::Result<()> {
-        let mut walk = Walk::new(root, MOST, Instant::now() + LONGEST_WALK)?;
+        let mut walk = FolderWalk::new(root, MOST, Instant::now() + LONGEST_WALK)?;
         while let Some((path, dir)) = walk.next() {
             (recording.watch)(&path, &dir)?;
             let names = walk.names(&path, &dir);
@@ -162,9 +163,9 @@ impl Baseline {
     }
 
     /// Notes a file or folder, and where a symlink in its place leads, since that is what will be run.
-    fn add(&mut self, dir: &OwnedFd, path: &str, row: &Row, root: &str, recording: &mut Recording<'_>) {
-        let Ok(stamp) = Stamp::of(dir, last(path)) else { return };
-        let is_config = row.group.judge == Judge::GitConfig;
+    fn add(&mut self, dir: &OwnedFd, path: &str, row: &KnownName, root: &str, recording: &mut Recording<'_>) {
+        let Ok(stamp) = FileStamp::of(dir, last(path)) else { return };
+        let is_config = row.group.check == ContentCheck::GitConfig;
         let is_guarded = is_config && recording.git_config == GitConfig::Guarded && stamp.is_file;
         let cover = if recording.names.closes(row) && !is_guarded { Cover::Covered } else { Cover::None };
         let longest = if is_config { git::LONGEST } else { LONGEST_KEPT };
@@ -175,9 +176,9 @@ impl Baseline {
         self.kept += content.as_ref().filter(|_| !is_config).map_or(0, Vec::len);
         let config = content.clone().filter(|_| is_config).and_then(|text| String::from_utf8(text).ok());
         if let Some(text) = content.as_ref().filter(|_| is_config || row.name == ".gitconfig") {
-            recording.led.add(path, text, recording.names.home());
+            recording.references.add(path, text, recording.names.home());
         }
-        self.insert(path.to_owned(), Entry { stamp, cover, content, config });
+        self.insert(path.to_owned(), BaselineEntry { stamp, cover, content, config });
         if !stamp.is_dir && !stamp.is_file && cover == Cover::Covered {
             let real = std::fs::canonicalize(&*raw(path)).ok().map(|real| path_text(&real));
             self.cover(real, root);
@@ -191,7 +192,7 @@ impl Baseline {
             let is_new = |path: &&String| {
                 is_below(path, root) && !self.entries.contains_key(*path) && !looked_at.contains(*path)
             };
-            let Some(path) = recording.led.configs().find(is_new).cloned() else { break };
+            let Some(path) = recording.references.configs().find(is_new).cloned() else { break };
             if let Ok(dir) = open_folder(above(&path)) {
                 // One that is not watched is looked at in the end.
                 let _ = (recording.watch)(above(&path), &dir);
@@ -199,7 +200,7 @@ impl Baseline {
             }
             looked_at.insert(path);
         }
-        for folder in recording.led.hooks().cloned().collect::<Vec<_>>() {
+        for folder in recording.references.hooks().cloned().collect::<Vec<_>>() {
             self.cover(Some(folder), root);
         }
     }
@@ -207,12 +208,12 @@ impl Baseline {
     /// Closes a path as well, if it is in the root.
     fn cover(&mut self, path: Option<String>, root: &str) {
         let Some(path) = path.filter(|path| is_at_or_below(path, root) && path != root) else { return };
-        if let Ok(stamp) = Stamp::of(CWD, &path) {
-            self.insert(path, Entry { stamp, cover: Cover::Covered, content: None, config: None });
+        if let Ok(stamp) = FileStamp::of(CWD, &path) {
+            self.insert(path, BaselineEntry { stamp, cover: Cover::Covered, content: None, config: None });
         }
     }
 
-    fn insert(&mut self, path: String, entry: Entry) {
+    fn insert(&mut self, path: String, entry: BaselineEntry) {
         self.files.insert(entry.stamp.identity(), path.clone());
         self.entries.insert(path, entry);
     }
@@ -226,19 +227,19 @@ impl Baseline {
     }
 
     /// Another file was put in the place of a covered one, from outside.
-    pub(super) fn replace(&mut self, path: &str, stamp: Stamp) {
+    pub(super) fn replace(&mut self, path: &str, stamp: FileStamp) {
         if let Some(entry) = self.entries.get_mut(path) {
             (entry.stamp, entry.cover) = (stamp, Cover::Replaced);
         }
     }
 
     /// The file at a path is as it should be.
-    pub(super) fn settle(&mut self, path: &str, stamp: Stamp, content: Option<Vec<u8>>) {
+    pub(super) fn settle(&mut self, path: &str, stamp: FileStamp, content: Option<Vec<u8>>) {
         let cover = self.entries.get(path).map_or(Cover::None, |entry| entry.cover);
         // One that is covered is known by what was put there from outside.
         let stamp =
             self.entries.get(path).map(|entry| entry.stamp).filter(|_| cover != Cover::None).unwrap_or(stamp);
-        self.insert(path.to_owned(), Entry { stamp, cover, content, config: None });
+        self.insert(path.to_owned(), BaselineEntry { stamp, cover, content, config: None });
     }
 
     /// The paths that are to be closed.
@@ -256,7 +257,7 @@ impl Baseline {
     pub(super) fn standing<'a>(
         &self,
         path: &str,
-        now: &Stamp,
+        now: &FileStamp,
         content: &impl Fn() -> Option<&'a [u8]>,
         named: bool,
         is_config: bool,
@@ -290,16 +291,16 @@ impl Baseline {
 
     /// True if a file or its name was written since. That something has merely touched it, as a backup does with a hard link
     /// or a program with its mode, says less.
-    fn is_written_since(&self, path: &str, now: &Stamp) -> bool {
+    fn is_written_since(&self, path: &str, now: &FileStamp) -> bool {
         now.written >= self.since
             || now.born.is_some_and(|born| born >= self.since)
-            || Stamp::of(CWD, above(path)).is_ok_and(|folder| folder.changed >= self.since)
+            || FileStamp::of(CWD, above(path)).is_ok_and(|folder| folder.changed >= self.since)
     }
 
     /// True if a path lies in a folder that was closed and is still there.
     fn is_below_cover(&self, path: &str) -> bool {
         path.rmatch_indices('/').filter_map(|(at, _)| path.get(..at)).any(|above| {
-            let here = Stamp::of(CWD, above);
+            let here = FileStamp::of(CWD, above);
             let at_path = self.entries.get(above);
             let moved = || here.as_ref().is_ok_and(|here| self.was_elsewhere(here));
             at_path.is_some_and(|entry| {
@@ -310,7 +311,7 @@ impl Baseline {
     }
 
     /// True if a file or folder came from another path, where it was closed or is known as it is.
-    fn was_elsewhere(&self, now: &Stamp) -> bool {
+    fn was_elsewhere(&self, now: &FileStamp) -> bool {
         let before = self.files.get(&now.identity()).and_then(|path| self.entries.get(path));
         before.is_some_and(|entry| match entry.cover {
             Cover::Covered => true,
@@ -322,7 +323,8 @@ impl Baseline {
     /// nothing: git writes in its own all the time, but for the one with hooks.
     fn came_with_its_folder(&self, path: &str) -> bool {
         let hooks = above(path);
-        if last(hooks) == "hooks" && Stamp::of(CWD, hooks).is_ok_and(|stamp| stamp.changed >= self.since) {
+        if last(hooks) == "hooks" && FileStamp::of(CWD, hooks).is_ok_and(|stamp| stamp.changed >= self.since)
+        {
             return true;
         }
         self.came(above(path))
@@ -333,8 +335,8 @@ impl Baseline {
         let ends = std::iter::once(folder.len()).chain(folder.rmatch_indices('/').map(|(at, _)| at));
         let folders = ends.filter_map(|end| folder.get(..end));
         folders.take_while(|folder| is_below(folder, &self.root)).any(|folder| {
-            let is_born = |stamp: Stamp| stamp.born.is_some_and(|born| born >= self.since);
-            self.moved.contains(folder) || Stamp::of(CWD, folder).is_ok_and(is_born)
+            let is_born = |stamp: FileStamp| stamp.born.is_some_and(|born| born >= self.since);
+            self.moved.contains(folder) || FileStamp::of(CWD, folder).is_ok_and(is_born)
         })
     }
 

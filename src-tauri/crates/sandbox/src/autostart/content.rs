@@ -5,11 +5,11 @@ use std::path::Path;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use super::names::{Class, Judge, Row};
+use super::name_table::{Class, ContentCheck, KnownName};
 
 /// The judgement on a file's content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum RunVerdict {
     /// Nothing runs it.
     Harmless,
     Listed,
@@ -18,7 +18,7 @@ pub(super) enum Verdict {
 
 /// A file as it is now and as it was.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Seen<'a> {
+pub(super) struct FileVersions<'a> {
     pub(super) path: &'a str,
     /// Nothing for what is no plain file, or too long.
     pub(super) now: Option<&'a [u8]>,
@@ -44,21 +44,23 @@ const PARTS_OF_KEYS: &[&str] = &[
 ];
 
 /// The verdict on a file that is new or changed. Repositories' configuration and what leads git elsewhere are judged apart.
-pub(super) fn judge(row: &Row, seen: Seen<'_>) -> Verdict {
+pub(super) fn judge(row: &KnownName, seen: FileVersions<'_>) -> RunVerdict {
     let by_class = match row.group.new {
-        Class::Unasked => Verdict::Unasked,
-        Class::Listed => Verdict::Listed,
+        Class::Unasked => RunVerdict::Unasked,
+        Class::Listed => RunVerdict::Listed,
     };
-    let unless = |runs: bool| if runs { by_class } else { Verdict::Listed };
-    match row.group.judge {
-        Judge::Always | Judge::GitConfig | Judge::Redirect => by_class,
-        Judge::Hook if seen.path.ends_with(".sample") => Verdict::Harmless,
-        Judge::Hook => by_class,
-        Judge::Direnv => unless(seen.now.is_none_or(|text| is_allowed(seen.path, text, seen.home))),
-        Judge::Agent => unless(seen.now.is_none_or(starts_programs)),
-        Judge::AgentToml => unless(seen.now.is_none_or(mentions)),
-        Judge::Scripts if seen.now.is_some_and(|now| has_same_scripts(seen.before, now)) => Verdict::Harmless,
-        Judge::Scripts => Verdict::Listed,
+    let unless = |runs: bool| if runs { by_class } else { RunVerdict::Listed };
+    match row.group.check {
+        ContentCheck::Always | ContentCheck::GitConfig | ContentCheck::Redirect => by_class,
+        ContentCheck::Hook if seen.path.ends_with(".sample") => RunVerdict::Harmless,
+        ContentCheck::Hook => by_class,
+        ContentCheck::Direnv => unless(seen.now.is_none_or(|text| is_allowed(seen.path, text, seen.home))),
+        ContentCheck::Agent => unless(seen.now.is_none_or(starts_programs)),
+        ContentCheck::AgentToml => unless(seen.now.is_none_or(mentions)),
+        ContentCheck::Scripts if seen.now.is_some_and(|now| has_same_scripts(seen.before, now)) => {
+            RunVerdict::Harmless
+        }
+        ContentCheck::Scripts => RunVerdict::Listed,
     }
 }
 
@@ -135,11 +137,11 @@ fn has_same_scripts(before: Option<&[u8]>, now: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::autostart::names::Names;
+    use crate::autostart::name_table::NameTable;
 
-    fn verdict(path: &str, before: Option<&str>, now: &str, home: Option<&str>) -> Verdict {
-        let (row, _) = Names::default().find(path, |_| false).unwrap();
-        let seen = Seen { path, now: Some(now.as_bytes()), before: before.map(str::as_bytes), home };
+    fn verdict(path: &str, before: Option<&str>, now: &str, home: Option<&str>) -> RunVerdict {
+        let (row, _) = NameTable::default().find(path, |_| false).unwrap();
+        let seen = FileVersions { path, now: Some(now.as_bytes()), before: before.map(str::as_bytes), home };
         judge(&row, seen)
     }
 
@@ -156,18 +158,18 @@ mod tests {
             r#"{"hooks":{"a":"#,
             "// x\n{\"\\u0068ooks\":{}}",
         ] {
-            assert_eq!(claude(text), Verdict::Unasked, "{text}");
+            assert_eq!(claude(text), RunVerdict::Unasked, "{text}");
         }
         for text in
             ["", "{}", r#"{"model":"x","permissions":{"allow":["Read"]}}"#, r#"{"hooks":{}}"#, "{\"mod"]
         {
-            assert_eq!(claude(text), Verdict::Listed, "{text}");
+            assert_eq!(claude(text), RunVerdict::Listed, "{text}");
         }
         let other = |path, text| verdict(path, None, text, None);
-        assert_eq!(other("/p/.mcp.json", r#"{"mcpServers":{"a":{}}}"#), Verdict::Unasked);
-        assert_eq!(other("/p/.vscode/mcp.json", r#"{"servers":{"a":{}}}"#), Verdict::Unasked);
-        assert_eq!(other("/p/.codex/config.toml", "[mcp_servers.a]\n"), Verdict::Unasked);
-        assert_eq!(other("/p/.codex/config.toml", "model = \"x\"\n"), Verdict::Listed);
+        assert_eq!(other("/p/.mcp.json", r#"{"mcpServers":{"a":{}}}"#), RunVerdict::Unasked);
+        assert_eq!(other("/p/.vscode/mcp.json", r#"{"servers":{"a":{}}}"#), RunVerdict::Unasked);
+        assert_eq!(other("/p/.codex/config.toml", "[mcp_servers.a]\n"), RunVerdict::Unasked);
+        assert_eq!(other("/p/.codex/config.toml", "model = \"x\"\n"), RunVerdict::Listed);
     }
 
     #[test]
@@ -180,18 +182,18 @@ mod tests {
         let name: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
         std::fs::write(allow.join(name), "/p/.envrc\n").unwrap();
         let envrc = |text| verdict("/p/.envrc", None, text, home.path().to_str());
-        assert_eq!(envrc("export A=1\n"), Verdict::Unasked);
-        assert_eq!(envrc("export A=2\n"), Verdict::Listed);
-        assert_eq!(verdict("/p/.envrc", None, "", None), Verdict::Unasked);
+        assert_eq!(envrc("export A=1\n"), RunVerdict::Unasked);
+        assert_eq!(envrc("export A=2\n"), RunVerdict::Listed);
+        assert_eq!(verdict("/p/.envrc", None, "", None), RunVerdict::Unasked);
     }
 
     #[test]
     fn a_package_counts_when_its_scripts_are_others() {
         let package = |before, now| verdict("/p/package.json", before, now, None);
         let (plain, scripts) = (r#"{"name":"a"}"#, r#"{"name":"a","scripts":{"test":"x"}}"#);
-        assert_eq!(package(None, plain), Verdict::Harmless);
-        assert_eq!(package(None, scripts), Verdict::Listed);
-        assert_eq!(package(Some(plain), scripts), Verdict::Listed);
-        assert_eq!(package(Some(scripts), r#"{"name":"b","scripts":{"test":"x"}}"#), Verdict::Harmless);
+        assert_eq!(package(None, plain), RunVerdict::Harmless);
+        assert_eq!(package(None, scripts), RunVerdict::Listed);
+        assert_eq!(package(Some(plain), scripts), RunVerdict::Listed);
+        assert_eq!(package(Some(scripts), r#"{"name":"b","scripts":{"test":"x"}}"#), RunVerdict::Harmless);
     }
 }

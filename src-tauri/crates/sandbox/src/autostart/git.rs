@@ -21,7 +21,7 @@ use rustix::{
     io::Errno,
 };
 
-pub(super) use keys::{Leads, resolve};
+pub(super) use keys::{ConfigPaths, resolve};
 
 /// Longer than any configuration that people or programs write.
 pub(super) const LONGEST: usize = 1 << 20;
@@ -36,11 +36,11 @@ const MOST_KEYS: usize = 16;
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin:/run/current-system/sw/bin";
 
 /// The values of every key, in order.
-type Settings = BTreeMap<String, Vec<String>>;
+type ConfigValues = BTreeMap<String, Vec<String>>;
 
 /// The outcome for a configuration.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Mended {
+pub(super) enum ConfigRepair {
     /// Nothing is to be put back.
     Fine,
     /// These keys are put back in this text.
@@ -50,35 +50,40 @@ pub(super) enum Mended {
 }
 
 /// Compares a configuration with what it was before, if there was one. `scratch` is a file of ours to work in.
-pub(super) fn mend(before: Option<&[u8]>, now: &[u8], leads: &Leads<'_>, scratch: &Path) -> Mended {
+pub(super) fn repair(
+    before: Option<&[u8]>,
+    now: &[u8],
+    paths: &ConfigPaths<'_>,
+    scratch: &Path,
+) -> ConfigRepair {
     if before == Some(now) || plain::is_harmless(now) {
-        return Mended::Fine;
+        return ConfigRepair::Fine;
     }
-    let all = |keys| Mended::All { keys };
+    let all = |keys| ConfigRepair::All { keys };
     let (Some(old), Some(new)) = (settings(before.unwrap_or_default()), settings(now)) else {
         return all(vec![]);
     };
-    let keys = changed(&old, &new, leads);
+    let keys = changed(&old, &new, paths);
     if keys.is_empty() {
-        return Mended::Fine;
+        return ConfigRepair::Fine;
     }
     if keys.len() > MOST_KEYS {
         return all(keys.into_iter().take(MOST_KEYS).collect());
     }
     match put_back(now, &old, &keys, scratch) {
         // The word of git on its own work.
-        Ok(text) if settings(&text).is_some_and(|new| changed(&old, &new, leads).is_empty()) => {
-            Mended::Keys { text, keys }
+        Ok(text) if settings(&text).is_some_and(|new| changed(&old, &new, paths).is_empty()) => {
+            ConfigRepair::Keys { text, keys }
         }
         Ok(_) | Err(_) => all(keys),
     }
 }
 
 /// The keys that make git run something, and did not before.
-fn changed(old: &Settings, new: &Settings, leads: &Leads<'_>) -> Vec<String> {
-    let runs = |key: &str, values: &[String]| values.iter().any(|value| keys::runs(key, value, leads));
+fn changed(old: &ConfigValues, new: &ConfigValues, paths: &ConfigPaths<'_>) -> Vec<String> {
+    let runs = |key: &str, values: &[String]| values.iter().any(|value| keys::runs(key, value, paths));
     let keys: BTreeSet<&String> = old.keys().chain(new.keys()).collect();
-    let value = |of: &Settings, key: &String| of.get(key).cloned().unwrap_or_default();
+    let value = |of: &ConfigValues, key: &String| of.get(key).cloned().unwrap_or_default();
     let is_changed = |key: &&String| {
         let (old, new) = (value(old, key), value(new, key));
         // One that is gone runs nothing.
@@ -88,7 +93,7 @@ fn changed(old: &Settings, new: &Settings, leads: &Leads<'_>) -> Vec<String> {
 }
 
 /// The text with these keys as they were.
-fn put_back(now: &[u8], old: &Settings, keys: &[String], scratch: &Path) -> io::Result<Vec<u8>> {
+fn put_back(now: &[u8], old: &ConfigValues, keys: &[String], scratch: &Path) -> io::Result<Vec<u8>> {
     fs::write(scratch, now)?;
     let file = scratch.to_str().ok_or(io::ErrorKind::InvalidInput)?;
     let edit = |arguments: &[&str]| {
@@ -121,16 +126,16 @@ pub(super) fn named(text: &[u8]) -> (Vec<String>, Vec<String>) {
 }
 
 /// The settings that git reads in a text; none if it cannot read it.
-fn settings(text: &[u8]) -> Option<Settings> {
+fn settings(text: &[u8]) -> Option<ConfigValues> {
     if text.len() > LONGEST {
         return None;
     }
     if text.is_empty() {
-        return Some(Settings::new());
+        return Some(ConfigValues::new());
     }
     let output = run(&["config", "--file", "-", "--no-includes", "--null", "--list"], text)?;
     let output = String::from_utf8(output).ok()?;
-    let mut settings = Settings::new();
+    let mut settings = ConfigValues::new();
     for entry in output.split_terminator('\0') {
         // A key alone is true.
         let (key, value) = entry.split_once('\n').unwrap_or((entry, "true"));
@@ -186,16 +191,16 @@ fn read_in_time(mut from: ChildStdout) -> Option<Vec<u8>> {
 mod tests {
     use super::*;
 
-    fn mended(before: Option<&str>, now: &str) -> Mended {
+    fn mended(before: Option<&str>, now: &str) -> ConfigRepair {
         let dir = tempfile::tempdir().unwrap();
-        let leads = Leads { inside: &|path| path.starts_with("/root/"), folder: "/root/repo/.git" };
-        mend(before.map(str::as_bytes), now.as_bytes(), &leads, &dir.path().join("scratch"))
+        let paths = ConfigPaths { inside: &|path| path.starts_with("/root/"), folder: "/root/repo/.git" };
+        repair(before.map(str::as_bytes), now.as_bytes(), &paths, &dir.path().join("scratch"))
     }
 
     fn keys(before: Option<&str>, now: &str) -> Vec<String> {
         match mended(before, now) {
-            Mended::Fine => vec![],
-            Mended::Keys { keys, .. } | Mended::All { keys } => keys,
+            ConfigRepair::Fine => vec![],
+            ConfigRepair::Keys { keys, .. } | ConfigRepair::All { keys } => keys,
         }
     }
 
@@ -203,7 +208,7 @@ mod tests {
     fn what_makes_git_run_something_is_put_back_and_the_rest_stays() {
         let before = "[core]\n\tpager = less\n\tbare = false\n";
         let now = "[core]\n\tpager = evil\n\tbare = false\n\tfsmonitor = evil\n[user]\n\tname = Me\n";
-        let Mended::Keys { text, keys } = mended(Some(before), now) else { panic!() };
+        let ConfigRepair::Keys { text, keys } = mended(Some(before), now) else { panic!() };
         assert_eq!(keys, ["core.fsmonitor", "core.pager"]);
         let settings = settings(&text).unwrap();
         let values: Vec<(&str, &str)> =
@@ -244,7 +249,7 @@ mod tests {
             "[core]\nfsmonitor = false\n[color]\npager = true",
             "[pull]\nrebase = true\n[push]\ndefault = current\n[merge]\nconflictStyle = diff3",
         ] {
-            assert_eq!(mended(None, text), Mended::Fine, "{text}");
+            assert_eq!(mended(None, text), ConfigRepair::Fine, "{text}");
         }
     }
 
@@ -252,9 +257,9 @@ mod tests {
     fn what_was_there_before_stays_and_what_git_cannot_read_does_not() {
         let before = "[core]\nhooksPath = .githooks\n";
         let now = format!("{before}[user]\nname = Me\n[x]\ny = z\n");
-        assert_eq!(mended(Some(before), &now), Mended::Fine);
-        assert_eq!(mended(Some(before), "[core"), Mended::All { keys: vec![] });
+        assert_eq!(mended(Some(before), &now), ConfigRepair::Fine);
+        assert_eq!(mended(Some(before), "[core"), ConfigRepair::All { keys: vec![] });
         let many: String = (0..20).map(|n| format!("[filter \"{n}\"]\nclean = x\n")).collect();
-        assert!(matches!(mended(None, &many), Mended::All { keys } if keys.len() == MOST_KEYS));
+        assert!(matches!(mended(None, &many), ConfigRepair::All { keys } if keys.len() == MOST_KEYS));
     }
 }

@@ -16,7 +16,7 @@ use std::{
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
-use super::{Finding, Rules, baseline::Baseline, stamp::Stamp};
+use super::{AutostartRules, Finding, baseline::Baseline, file_stamp::FileStamp};
 use crate::state::StateDir;
 
 /// The number of the next journal; none is tried twice.
@@ -32,11 +32,11 @@ pub(super) struct Journal {
 /// One line.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "line", rename_all = "kebab-case")]
-enum Line<'a> {
+enum JournalLine<'a> {
     Begin {
         pid: u32,
         name: Cow<'a, str>,
-        rules: Cow<'a, Rules>,
+        rules: Cow<'a, AutostartRules>,
     },
     Open {
         root: Cow<'a, str>,
@@ -51,7 +51,7 @@ enum Line<'a> {
     /// Another file was put in the place of a covered one, from outside.
     Replaced {
         path: Cow<'a, str>,
-        stamp: Stamp,
+        stamp: FileStamp,
     },
     /// A new version of a file is about to be written beside it, by this name.
     Drafted {
@@ -71,10 +71,10 @@ enum Line<'a> {
 
 /// The rest that a killed process left to be done.
 #[derive(Debug)]
-pub(super) struct Left {
+pub(super) struct UnfinishedJournal {
     pub(super) journal: Journal,
     pub(super) name: String,
-    pub(super) rules: Rules,
+    pub(super) rules: AutostartRules,
     pub(super) roots: BTreeMap<String, Baseline>,
     pub(super) named: Vec<String>,
     pub(super) found: Vec<Finding>,
@@ -86,7 +86,7 @@ pub(super) struct Left {
 
 impl Journal {
     /// A new one in the folder `dir`.
-    pub(super) fn begin(dir: &Path, name: &str, rules: &Rules) -> io::Result<Self> {
+    pub(super) fn begin(dir: &Path, name: &str, rules: &AutostartRules) -> io::Result<Self> {
         let stem: String =
             name.chars().take(64).map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
         loop {
@@ -99,13 +99,13 @@ impl Journal {
             flock(&file, FlockOperation::LockExclusive)?;
             let journal = Self { file, path };
             let (pid, name) = (std::process::id(), name.into());
-            journal.write(&Line::Begin { pid, name, rules: Cow::Borrowed(rules) })?;
+            journal.write(&JournalLine::Begin { pid, name, rules: Cow::Borrowed(rules) })?;
             return Ok(journal);
         }
     }
 
     /// Those of processes that are gone.
-    pub(super) fn left(state: &StateDir) -> io::Result<Vec<Left>> {
+    pub(super) fn left(state: &StateDir) -> io::Result<Vec<UnfinishedJournal>> {
         let mut left = Vec::new();
         for entry in fs::read_dir(state.below("autostart")?)? {
             let path = entry?.path();
@@ -120,7 +120,7 @@ impl Journal {
     }
 
     /// One that nobody holds.
-    fn take(path: PathBuf) -> io::Result<Option<Left>> {
+    fn take(path: PathBuf) -> io::Result<Option<UnfinishedJournal>> {
         let Ok(file) = File::options().read(true).append(true).open(&path) else { return Ok(None) };
         if !lock(&file, &path) {
             return Ok(None);
@@ -131,7 +131,7 @@ impl Journal {
         let Ok(text) = text else { return Ok(None) };
         let mut lines = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
         let begin = lines.next().and_then(|line| serde_json::from_str(line).ok());
-        let Some(Line::Begin { name, rules, .. }) = begin else {
+        let Some(JournalLine::Begin { name, rules, .. }) = begin else {
             // Nothing was writable yet. Just made, its lock may be about to be taken.
             if journal.is_old() {
                 journal.remove();
@@ -139,7 +139,7 @@ impl Journal {
             return Ok(None);
         };
         let (name, rules) = (name.into_owned(), rules.into_owned());
-        let mut left = Left {
+        let mut left = UnfinishedJournal {
             journal,
             name,
             rules,
@@ -166,31 +166,31 @@ impl Journal {
     }
 
     pub(super) fn open(&self, root: &str, baseline: &Baseline) -> io::Result<()> {
-        self.write(&Line::Open { root: root.into(), baseline: Cow::Borrowed(baseline) })
+        self.write(&JournalLine::Open { root: root.into(), baseline: Cow::Borrowed(baseline) })
     }
 
     pub(super) fn close(&self, root: &str) -> io::Result<()> {
-        self.write(&Line::Close { root: root.into() })
+        self.write(&JournalLine::Close { root: root.into() })
     }
 
     pub(super) fn named(&self, path: &str) -> io::Result<()> {
-        self.write(&Line::Named { path: path.into() })
+        self.write(&JournalLine::Named { path: path.into() })
     }
 
-    pub(super) fn replaced(&self, path: &str, stamp: Stamp) -> io::Result<()> {
-        self.write(&Line::Replaced { path: path.into(), stamp })
+    pub(super) fn replaced(&self, path: &str, stamp: FileStamp) -> io::Result<()> {
+        self.write(&JournalLine::Replaced { path: path.into(), stamp })
     }
 
     pub(super) fn drafted(&self, path: &str, draft: &str) -> io::Result<()> {
-        self.write(&Line::Drafted { path: path.into(), draft: draft.into() })
+        self.write(&JournalLine::Drafted { path: path.into(), draft: draft.into() })
     }
 
     pub(super) fn restored(&self, finding: &Finding, draft: &str) -> io::Result<()> {
-        self.write(&Line::Restored { finding: Cow::Borrowed(finding), draft: draft.into() })
+        self.write(&JournalLine::Restored { finding: Cow::Borrowed(finding), draft: draft.into() })
     }
 
     pub(super) fn found(&self, finding: &Finding) -> io::Result<()> {
-        self.write(&Line::Found { finding: Cow::Borrowed(finding) })
+        self.write(&JournalLine::Found { finding: Cow::Borrowed(finding) })
     }
 
     /// A file for work that is done at once, of this process: git may still be at work in that of a killed one.
@@ -214,7 +214,7 @@ impl Journal {
         let _ = fs::remove_file(&self.path);
     }
 
-    fn write(&self, line: &Line<'_>) -> io::Result<()> {
+    fn write(&self, line: &JournalLine<'_>) -> io::Result<()> {
         let mut text = serde_json::to_vec(line)?;
         text.push(b'\n');
         (&self.file).write_all(&text)
@@ -227,7 +227,7 @@ fn lock(file: &File, path: &Path) -> bool {
     let is_alive = || {
         let text = fs::read_to_string(path).unwrap_or_default();
         match text.lines().next().and_then(|line| serde_json::from_str(line).ok()) {
-            Some(Line::Begin { pid, .. }) => Path::new(&format!("/proc/{pid}")).exists(),
+            Some(JournalLine::Begin { pid, .. }) => Path::new(&format!("/proc/{pid}")).exists(),
             Some(_) | None => true,
         }
     };
@@ -243,23 +243,23 @@ fn lock(file: &File, path: &Path) -> bool {
     false
 }
 
-impl Left {
-    fn add(&mut self, line: Line<'_>) {
+impl UnfinishedJournal {
+    fn add(&mut self, line: JournalLine<'_>) {
         match line {
-            Line::Begin { .. } => {}
-            Line::Open { root, baseline } => {
+            JournalLine::Begin { .. } => {}
+            JournalLine::Open { root, baseline } => {
                 let mut baseline = baseline.into_owned();
                 baseline.restore();
                 self.roots.insert(root.into_owned(), baseline);
             }
-            Line::Close { root } => _ = self.roots.remove(root.as_ref()),
-            Line::Named { path } => self.named.push(path.into_owned()),
-            Line::Replaced { path, stamp } => {
+            JournalLine::Close { root } => _ = self.roots.remove(root.as_ref()),
+            JournalLine::Named { path } => self.named.push(path.into_owned()),
+            JournalLine::Replaced { path, stamp } => {
                 self.roots.values_mut().for_each(|baseline| baseline.replace(&path, stamp));
             }
-            Line::Drafted { path, draft } => self.drafts.push((path.into_owned(), draft.into_owned())),
-            Line::Found { finding } => self.found.push(finding.into_owned()),
-            Line::Restored { finding, draft } => {
+            JournalLine::Drafted { path, draft } => self.drafts.push((path.into_owned(), draft.into_owned())),
+            JournalLine::Found { finding } => self.found.push(finding.into_owned()),
+            JournalLine::Restored { finding, draft } => {
                 self.restored.push((finding.into_owned(), draft.into_owned()));
             }
         }
@@ -273,7 +273,7 @@ mod tests {
     #[test]
     fn no_number_is_tried_twice_and_one_that_is_taken_is_passed_over() {
         let dir = tempfile::tempdir().unwrap();
-        let begun = || Journal::begin(dir.path(), "s", &Rules::default()).unwrap();
+        let begun = || Journal::begin(dir.path(), "s", &AutostartRules::default()).unwrap();
         let first = begun().path;
         fs::remove_file(&first).unwrap();
         let second = begun().path;

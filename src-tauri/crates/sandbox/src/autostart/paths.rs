@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::names::is_git_by_name;
+use super::name_table::is_git_by_name;
 
 /// True if git's own names count in a folder.
 pub(super) fn is_git(git_dirs: &BTreeSet<String>, path: &str) -> bool {

@@ -24,8 +24,8 @@ use rustix::{
 };
 
 use super::{
-    raw::{path_text, raw},
-    shut::{Shut, open_shut},
+    name_text::{path_text, raw},
+    reopened::{ReopenedFolders, open_reopening},
 };
 use crate::state::StateDir;
 
@@ -43,17 +43,17 @@ pub fn quarantine(state_dir: &Path, path: &str) -> io::Result<String> {
     let (above, name) = path.rsplit_once('/').ok_or(io::ErrorKind::InvalidInput)?;
     let text = state_dir.to_str().ok_or(io::ErrorKind::InvalidInput)?;
     let state = StateDir::open(text, rustix::process::getuid().as_raw())?;
-    let (dir, _shut) = open_shut(if above.is_empty() { "/" } else { above })?;
-    Prepared::new(&state, path)?.move_away(&dir, name)
+    let (dir, _shut) = open_reopening(if above.is_empty() { "/" } else { above })?;
+    QuarantineSlot::new(&state, path)?.move_away(&dir, name)
 }
 
 /// A place for one file.
 #[derive(Debug)]
-pub(super) struct Prepared {
+pub(super) struct QuarantineSlot {
     kept: PathBuf,
 }
 
-impl Prepared {
+impl QuarantineSlot {
     /// A new one, for what is at `path`.
     pub(super) fn new(state: &StateDir, path: &str) -> io::Result<Self> {
         let base = state.below("quarantine")?;
@@ -85,7 +85,7 @@ impl Prepared {
     /// Moves a name of a folder there; returns where it is then.
     pub(super) fn move_away(self, dir: &OwnedFd, name: &str) -> io::Result<String> {
         let to = self.to(name);
-        let mut shut = Shut::default();
+        let mut shut = ReopenedFolders::default();
         let mut moved = renameat(dir, &*raw(name), CWD, &to);
         // Whatever the reason, since another file system is told of before the modes are.
         if moved.is_err_and(|error| error != Errno::NOENT) {
@@ -109,7 +109,7 @@ impl Prepared {
         }
         let here = Path::new(&format!("/proc/self/fd/{}", dir.as_raw_fd())).join(&*raw(&disarmed));
         let half = self.kept.join("half");
-        let copied = Copying::new().copy(dir, Path::new(&*raw(&disarmed)), &half, 0);
+        let copied = BoundedCopy::new().copy(dir, Path::new(&*raw(&disarmed)), &half, 0);
         if copied.and_then(|()| fs::rename(&half, &to)).is_err() {
             let _ = fs::remove_dir_all(&self.kept);
             let folder = fs::read_link(format!("/proc/self/fd/{}", dir.as_raw_fd()))?;
@@ -133,12 +133,12 @@ fn disarmed(name: &str, kept: &Path) -> String {
 }
 
 /// The bounds of a copy, of which others wait for the end. Who wrote what is copied may change it meanwhile.
-struct Copying {
+struct BoundedCopy {
     bytes: u64,
     names: usize,
 }
 
-impl Copying {
+impl BoundedCopy {
     fn new() -> Self {
         Self { bytes: MOST_COPIED, names: MOST_NAMES }
     }
@@ -215,11 +215,11 @@ mod tests {
         let state =
             StateDir::open(dir.path().join("state").to_str().unwrap(), rustix::process::getuid().as_raw());
         let state = state.unwrap();
-        let prepared = || Prepared::new(&state, "/x").unwrap();
+        let prepared = || QuarantineSlot::new(&state, "/x").unwrap();
         let first = prepared();
         fs::remove_dir_all(&first.kept).unwrap();
         let second = prepared();
-        let number = |place: &Prepared| -> u64 {
+        let number = |place: &QuarantineSlot| -> u64 {
             place.kept.to_str().unwrap().rsplit_once('-').unwrap().1.parse().unwrap()
         };
         let last = number(&second);
@@ -240,7 +240,7 @@ mod tests {
         fs::write(at("folder/b"), "5678").unwrap();
         let here = OwnedFd::from(File::open(dir.path()).unwrap());
         let copied = |to: &str, bytes: u64, names: usize| {
-            let copied = Copying { bytes, names }.copy(&here, "folder".as_ref(), &at(to), 0);
+            let copied = BoundedCopy { bytes, names }.copy(&here, "folder".as_ref(), &at(to), 0);
             copied.map_err(|error| error.kind())
         };
         assert_eq!(copied("seven", 7, 3), Err(io::ErrorKind::FileTooLarge));

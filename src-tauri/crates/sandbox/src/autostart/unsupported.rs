@@ -2,7 +2,7 @@
 
 use std::{io, path::Path};
 
-use super::{Finding, Rules};
+use super::{AutostartRules, Finding};
 
 /// The watcher of all sandboxes: there is none on this platform.
 #[derive(Debug)]
@@ -11,9 +11,9 @@ pub struct Watcher;
 /// The journal of a sandbox whose last look is done: there is none on this platform.
 #[derive(Debug)]
 #[must_use = "a journal that is not forgotten has the next start look again"]
-pub struct Done;
+pub struct FinishedJournal;
 
-impl Done {
+impl FinishedJournal {
     /// All that was found is on record.
     pub fn forget(self) {}
 }
@@ -28,11 +28,11 @@ impl Watcher {
         vec![]
     }
 
-    pub fn sweep_keeping(&mut self) -> Vec<(String, Vec<Finding>, Option<Done>)> {
+    pub fn sweep_keeping(&mut self) -> Vec<(String, Vec<Finding>, Option<FinishedJournal>)> {
         vec![]
     }
 
-    pub fn begin(&mut self, _name: &str, _rules: Rules) -> io::Result<()> {
+    pub fn begin(&mut self, _name: &str, _rules: AutostartRules) -> io::Result<()> {
         Err(io::ErrorKind::Unsupported.into())
     }
 
@@ -62,7 +62,7 @@ impl Watcher {
         vec![]
     }
 
-    pub fn finish_keeping(&mut self, _name: &str) -> (Vec<Finding>, Option<Done>) {
+    pub fn finish_keeping(&mut self, _name: &str) -> (Vec<Finding>, Option<FinishedJournal>) {
         (vec![], None)
     }
 }

@@ -3,11 +3,11 @@
 //! - A folder is watched once, whoever can write it; what is found is told to every sandbox that could have made it.
 //! - Told is bounded: a sandbox that makes more findings than a person reads gets one that says so. All are acted upon.
 
-mod config;
+mod config_repair;
 mod events;
-mod judging;
-mod looking;
-mod sandbox;
+mod judge;
+mod look;
+mod watched_sandbox;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -18,23 +18,24 @@ use std::{
     time::{Duration, Instant},
 };
 
-use events::Pending;
+use events::PendingPaths;
 use rustix::fs::CWD;
-use sandbox::{Sandbox, is_in};
+use watched_sandbox::{WatchedSandbox, is_in};
 
 use super::{
-    Finding, Rules,
-    baseline::{Baseline, Cover, Entry, LONGEST_KEPT, Recording, content},
-    draft, git,
-    journal::{Journal, Left},
-    led::Led,
+    AutostartRules, Finding,
+    baseline::{Baseline, BaselineEntry, Cover, LONGEST_KEPT, Recording, content},
+    config_draft,
+    config_references::ConfigReferences,
+    event_queue::EventQueue,
+    file_stamp::FileStamp,
+    folder_walk::open_folder,
+    git,
+    journal::{Journal, UnfinishedJournal},
+    name_text::raw,
     paths::{above, last},
     quarantine::begun,
-    queue::Queue,
-    raw::raw,
-    shut::open_shut,
-    stamp::Stamp,
-    walk::open_folder,
+    reopened::open_reopening,
 };
 use crate::{place::is_at_or_below, state::StateDir};
 
@@ -47,12 +48,12 @@ const MOST_FOLDERS: usize = 8_192;
 #[derive(Debug)]
 pub struct Watcher {
     state: StateDir,
-    queue: Queue,
-    pending: Pending,
-    sandboxes: BTreeMap<String, Sandbox>,
+    queue: EventQueue,
+    pending: PendingPaths,
+    sandboxes: BTreeMap<String, WatchedSandbox>,
     /// Folders of git by their content.
     git_dirs: BTreeSet<String>,
-    led: Led,
+    references: ConfigReferences,
     /// Files whose content decides, with a digest of it.
     contents: BTreeMap<String, Option<u64>>,
     digests: RandomState,
@@ -63,9 +64,9 @@ pub struct Watcher {
 /// The journal of a sandbox whose last look is done. Until it is forgotten, whoever starts next looks again and tells the same.
 #[derive(Debug)]
 #[must_use = "a journal that is not forgotten has the next start look again"]
-pub struct Done(Journal);
+pub struct FinishedJournal(Journal);
 
-impl Done {
+impl FinishedJournal {
     /// All that was found is on record.
     pub fn forget(self) {
         self.0.remove();
@@ -78,10 +79,10 @@ impl Watcher {
         let path = state_dir.to_str().ok_or(io::ErrorKind::InvalidInput)?;
         let state = StateDir::open(path, rustix::process::getuid().as_raw())?;
         state.below("autostart")?;
-        let (git_dirs, led) = (BTreeSet::new(), Led::default());
+        let (git_dirs, references) = (BTreeSet::new(), ConfigReferences::default());
         let (contents, digests, looked) = (BTreeMap::new(), RandomState::new(), Instant::now());
-        let (queue, pending, sandboxes) = (Queue::new()?, Pending::default(), BTreeMap::new());
-        Ok(Self { state, queue, pending, sandboxes, git_dirs, led, contents, digests, looked })
+        let (queue, pending, sandboxes) = (EventQueue::new()?, PendingPaths::default(), BTreeMap::new());
+        Ok(Self { state, queue, pending, sandboxes, git_dirs, references, contents, digests, looked })
     }
 
     /// Finishes for processes that were killed: the names of their sandboxes, and what was found. What they may have told
@@ -89,14 +90,14 @@ impl Watcher {
     pub fn sweep(&mut self) -> Vec<(String, Vec<Finding>)> {
         let swept = self.sweep_keeping().into_iter();
         let told = swept.map(|(name, findings, done)| {
-            done.into_iter().for_each(Done::forget);
+            done.into_iter().for_each(FinishedJournal::forget);
             (name, findings)
         });
         told.collect()
     }
 
     /// As [`Watcher::sweep`], with each journal kept until it is forgotten.
-    pub fn sweep_keeping(&mut self) -> Vec<(String, Vec<Finding>, Option<Done>)> {
+    pub fn sweep_keeping(&mut self) -> Vec<(String, Vec<Finding>, Option<FinishedJournal>)> {
         match Journal::left(&self.state) {
             Ok(left) => left.into_iter().map(|left| self.finish_left(left)).collect(),
             Err(error) => {
@@ -106,12 +107,12 @@ impl Watcher {
         }
     }
 
-    fn finish_left(&mut self, left: Left) -> (String, Vec<Finding>, Option<Done>) {
+    fn finish_left(&mut self, left: UnfinishedJournal) -> (String, Vec<Finding>, Option<FinishedJournal>) {
         // No sandbox of a launcher's is called that.
         let key = format!("\0{}", left.journal.scratch().display());
         for (path, entry) in left.roots.values().flat_map(|baseline| &baseline.entries) {
             if let Some(text) = &entry.config {
-                self.led.add(path, text.as_bytes(), left.rules.home.as_deref());
+                self.references.add(path, text.as_bytes(), left.rules.home.as_deref());
             }
         }
         let mut found = left.found;
@@ -129,11 +130,11 @@ impl Watcher {
         let restored = left.restored.into_iter().filter(|(_, draft)| !is_there(draft));
         found.extend(restored.map(|(finding, _)| finding));
         for (path, draft) in &left.drafts {
-            if let Ok((dir, _shut)) = open_shut(above(path)) {
-                draft::remove(&dir, last(path), draft);
+            if let Ok((dir, _shut)) = open_reopening(above(path)) {
+                config_draft::remove(&dir, last(path), draft);
             }
         }
-        let mut sandbox = Sandbox::new(left.rules, left.journal);
+        let mut sandbox = WatchedSandbox::new(left.rules, left.journal);
         sandbox.roots = left.roots;
         sandbox.named = left.named.into_iter().collect();
         self.sandboxes.insert(key.clone(), sandbox);
@@ -145,12 +146,12 @@ impl Watcher {
     }
 
     /// Begins a sandbox, by a name of the launcher's.
-    pub fn begin(&mut self, name: &str, rules: Rules) -> io::Result<()> {
+    pub fn begin(&mut self, name: &str, rules: AutostartRules) -> io::Result<()> {
         if self.sandboxes.contains_key(name) {
             return Err(io::ErrorKind::AlreadyExists.into());
         }
         let journal = Journal::begin(&self.state.below("autostart")?, name, &rules)?;
-        self.sandboxes.insert(name.to_owned(), Sandbox::new(rules, journal));
+        self.sandboxes.insert(name.to_owned(), WatchedSandbox::new(rules, journal));
         Ok(())
     }
 
@@ -181,7 +182,7 @@ impl Watcher {
                 names: &sandbox.names,
                 git_config: sandbox.rules.git_config,
                 git_dirs: &mut self.git_dirs,
-                led: &mut self.led,
+                references: &mut self.references,
                 watch: &mut watch,
             },
         )?;
@@ -278,7 +279,7 @@ impl Watcher {
     /// Takes the word of a sandbox's supervisor that every path is covered again.
     pub fn covered(&mut self, name: &str) {
         self.drain();
-        let is_lost = |entry: &Entry| matches!(entry.cover, Cover::Replaced | Cover::Doubtful);
+        let is_lost = |entry: &BaselineEntry| matches!(entry.cover, Cover::Replaced | Cover::Doubtful);
         let roots = self.sandboxes.get(name).map(|sandbox| sandbox.roots.values()).into_iter().flatten();
         let lost = roots.flat_map(|baseline| baseline.entries.iter().filter(|(_, entry)| is_lost(entry)));
         for path in lost.map(|(path, _)| path.clone()).collect::<Vec<_>>() {
@@ -287,7 +288,7 @@ impl Watcher {
             let Some(sandbox) = self.sandboxes.get_mut(name) else { return };
             let entries = sandbox.roots.values_mut().filter_map(|baseline| baseline.entries.get_mut(&path));
             for entry in entries.filter(|entry| is_lost(entry)) {
-                let Ok(stamp) = Stamp::of(CWD, &path) else { continue };
+                let Ok(stamp) = FileStamp::of(CWD, &path) else { continue };
                 let dir = open_folder(above(&path)).ok();
                 entry.content = dir.and_then(|dir| content(&dir, last(&path), LONGEST_KEPT));
                 (entry.stamp, entry.cover) = (stamp, Cover::Covered);
@@ -298,12 +299,12 @@ impl Watcher {
     /// Ends a sandbox: the last look at all its roots; its journal is removed.
     pub fn finish(&mut self, name: &str) -> Vec<Finding> {
         let (findings, done) = self.finish_keeping(name);
-        done.into_iter().for_each(Done::forget);
+        done.into_iter().for_each(FinishedJournal::forget);
         findings
     }
 
     /// As [`Watcher::finish`], with the journal kept until it is forgotten: for who has to put the findings on record first.
-    pub fn finish_keeping(&mut self, name: &str) -> (Vec<Finding>, Option<Done>) {
+    pub fn finish_keeping(&mut self, name: &str) -> (Vec<Finding>, Option<FinishedJournal>) {
         let Some(sandbox) = self.sandboxes.get(name) else { return (vec![], None) };
         let roots: Vec<String> = sandbox.roots.keys().cloned().collect();
         let inner = |root: &&String| !roots.iter().any(|other| other != *root && is_at_or_below(root, other));
@@ -317,7 +318,7 @@ impl Watcher {
                     self.settle(&dir, &path);
                 }
             }
-            Done(sandbox.journal)
+            FinishedJournal(sandbox.journal)
         });
         self.tidy();
         (findings, done)
@@ -325,7 +326,7 @@ impl Watcher {
 
     /// Has a file count as it is now for every sandbox that can write there.
     fn settle(&mut self, dir: &OwnedFd, path: &str) {
-        let Ok(stamp) = Stamp::of(dir, last(path)) else { return };
+        let Ok(stamp) = FileStamp::of(dir, last(path)) else { return };
         let text = content(dir, last(path), git::LONGEST);
         for sandbox in self.sandboxes.values_mut() {
             let around = sandbox.roots.iter_mut().filter(|(root, _)| is_in(path, root));
@@ -345,7 +346,7 @@ impl Watcher {
         let in_root = |path: &str| roots.iter().any(|root| is_at_or_below(path, root) || *root == "/");
         self.queue.keep(|path| in_root(path) || ways.contains(path));
         self.git_dirs.retain(|path| in_root(path));
-        self.led.retain(in_root);
+        self.references.retain(in_root);
         self.contents.retain(|path, _| in_root(path));
     }
 }

@@ -26,10 +26,10 @@ ended it.
 
 /// The command line, read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Arguments {
-    pub(super) task: Task,
+pub(super) struct CommandArguments {
+    pub(super) task: CommandTask,
     pub(super) settings: Option<PathBuf>,
-    pub(super) pass_env: PassEnv,
+    pub(super) pass_env: PassedVariables,
     pub(super) limited: bool,
     pub(super) allow_root: bool,
     pub(super) debug: bool,
@@ -37,15 +37,15 @@ pub(super) struct Arguments {
 
 /// The task.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Task {
+pub(super) enum CommandTask {
     Help,
     Version,
-    Run(Run),
+    Run(CommandLine),
 }
 
 /// The program or line to be run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Run {
+pub(super) enum CommandLine {
     /// A line for the shell.
     Line(String),
     /// A program and its arguments.
@@ -54,7 +54,7 @@ pub(super) enum Run {
 
 /// The variables that are passed on besides those that always are.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum PassEnv {
+pub(super) enum PassedVariables {
     Named(Vec<String>),
     All,
 }
@@ -76,13 +76,13 @@ pub(super) enum UsageError {
     ControlFd,
 }
 
-impl Arguments {
+impl CommandArguments {
     /// Reads the words after the program's name. The first that is no option begins the program.
     pub(super) fn read(words: Vec<String>) -> Result<Self, UsageError> {
         let mut read = Self {
-            task: Task::Help,
+            task: CommandTask::Help,
             settings: None,
-            pass_env: PassEnv::Named(vec![]),
+            pass_env: PassedVariables::Named(vec![]),
             limited: true,
             allow_root: false,
             debug: false,
@@ -103,7 +103,7 @@ impl Arguments {
                 "--control-fd" => return Err(UsageError::ControlFd),
                 _ if attached.is_some() => return Err(UsageError::Value(option)),
                 "-h" | "--help" => return Ok(read),
-                "-V" | "--version" => return Ok(Self { task: Task::Version, ..read }),
+                "-V" | "--version" => return Ok(Self { task: CommandTask::Version, ..read }),
                 "--no-limits" => read.limited = false,
                 "--allow-root" => read.allow_root = true,
                 "-d" | "--debug" => read.debug = true,
@@ -112,16 +112,16 @@ impl Arguments {
         }
         let program: Vec<String> = words.collect();
         read.task = match (line, program) {
-            (Some(line), none) if none.is_empty() => Task::Run(Run::Line(line)),
+            (Some(line), none) if none.is_empty() => CommandTask::Run(CommandLine::Line(line)),
             (Some(_), _) => return Err(UsageError::Both),
             (None, none) if none.is_empty() => return Err(UsageError::Nothing),
-            (None, program) => Task::Run(Run::Program(program)),
+            (None, program) => CommandTask::Run(CommandLine::Program(program)),
         };
         Ok(read)
     }
 }
 
-impl PassEnv {
+impl PassedVariables {
     fn add(&mut self, names: &str) {
         match self {
             Self::All => {}
@@ -147,15 +147,15 @@ fn split(word: &str) -> (String, Option<String>) {
 mod tests {
     use super::*;
 
-    fn read(line: &str) -> Result<Arguments, UsageError> {
-        Arguments::read(line.split(' ').map(str::to_owned).collect())
+    fn read(line: &str) -> Result<CommandArguments, UsageError> {
+        CommandArguments::read(line.split(' ').map(str::to_owned).collect())
     }
 
-    fn plain(task: Task) -> Arguments {
-        Arguments {
+    fn plain(task: CommandTask) -> CommandArguments {
+        CommandArguments {
             task,
             settings: None,
-            pass_env: PassEnv::Named(vec![]),
+            pass_env: PassedVariables::Named(vec![]),
             limited: true,
             allow_root: false,
             debug: false,
@@ -168,24 +168,32 @@ mod tests {
 
     #[test]
     fn options_end_where_the_program_begins() {
-        let program = |words| plain(Task::Run(Run::Program(texts(words))));
+        let program = |words| plain(CommandTask::Run(CommandLine::Program(texts(words))));
         assert_eq!(read("curl -s x -- y"), Ok(program(&["curl", "-s", "x", "--", "y"])));
         assert_eq!(read("-- -d"), Ok(program(&["-d"])));
-        let line = Task::Run(Run::Line("x".into()));
+        let line = CommandTask::Run(CommandLine::Line("x".into()));
         for written in ["-s f -c x", "-sf -cx", "--settings=f -c x", "--settings f -c x"] {
-            assert_eq!(read(written), Ok(Arguments { settings: Some("f".into()), ..plain(line.clone()) }));
+            assert_eq!(
+                read(written),
+                Ok(CommandArguments { settings: Some("f".into()), ..plain(line.clone()) })
+            );
         }
         let all = "-d --allow-root --no-limits --pass-env A,B --pass-env C -c x";
-        let pass_env = PassEnv::Named(texts(&["A", "B", "C"]));
-        let expected =
-            Arguments { debug: true, allow_root: true, limited: false, pass_env, ..plain(line.clone()) };
+        let pass_env = PassedVariables::Named(texts(&["A", "B", "C"]));
+        let expected = CommandArguments {
+            debug: true,
+            allow_root: true,
+            limited: false,
+            pass_env,
+            ..plain(line.clone())
+        };
         assert_eq!(read(all), Ok(expected));
         assert_eq!(
             read("--pass-env=* --pass-env A -c x"),
-            Ok(Arguments { pass_env: PassEnv::All, ..plain(line) })
+            Ok(CommandArguments { pass_env: PassedVariables::All, ..plain(line) })
         );
-        assert_eq!(read("-d --version").map(|read| read.task), Ok(Task::Version));
-        assert_eq!(read("--help").map(|read| read.task), Ok(Task::Help));
+        assert_eq!(read("-d --version").map(|read| read.task), Ok(CommandTask::Version));
+        assert_eq!(read("--help").map(|read| read.task), Ok(CommandTask::Help));
     }
 
     #[test]

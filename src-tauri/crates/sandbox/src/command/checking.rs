@@ -6,7 +6,7 @@ use std::{
     process::ExitCode,
 };
 
-use super::{CommandError, plan::CommandContext};
+use super::{SandboxCommandError, plan::CommandContext};
 use crate::{
     check::{Availability, check_with_limits},
     control::{Enforcement, SandboxEvent},
@@ -20,7 +20,7 @@ The exit status is 0 when it can and 1 when it cannot.
 ";
 
 /// Checks with this program, and says what came of it.
-pub(super) fn print_check(options: &[String]) -> Result<ExitCode, CommandError> {
+pub(super) fn print_check(options: &[String]) -> Result<ExitCode, SandboxCommandError> {
     let (mut json, mut allow_root) = (false, false);
     for option in options {
         match option.as_str() {

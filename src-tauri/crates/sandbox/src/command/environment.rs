@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use ironcurtain_egress::environment as of_proxy;
 
-use super::arguments::PassEnv;
+use super::arguments::PassedVariables;
 use crate::spec::PROXY_PORT;
 
 /// Always passed on, and so is what begins with `LC_`.
@@ -26,7 +26,7 @@ const PASSED: [&str; 11] = [
 pub(super) struct EnvironmentSources<'a> {
     /// Ours.
     pub(super) ours: &'a BTreeMap<String, String>,
-    pub(super) pass: &'a PassEnv,
+    pub(super) pass: &'a PassedVariables,
     /// Never passed on.
     pub(super) denied: Vec<&'a str>,
     /// Directories that git is to trust whoever owns them.
@@ -40,8 +40,8 @@ pub(super) struct EnvironmentSources<'a> {
 /// The whole environment.
 pub(super) fn environment(wanted: &EnvironmentSources<'_>) -> BTreeMap<String, String> {
     let is_named = |name: &str| match wanted.pass {
-        PassEnv::All => true,
-        PassEnv::Named(names) => names.iter().any(|named| named == name),
+        PassedVariables::All => true,
+        PassedVariables::Named(names) => names.iter().any(|named| named == name),
     };
     let is_passed = |name: &str| PASSED.contains(&name) || name.starts_with("LC_") || is_named(name);
     let ours =
@@ -84,7 +84,7 @@ fn trust(env: &mut BTreeMap<String, String>, directories: &[String]) {
 mod tests {
     use super::*;
 
-    fn given(pass: &PassEnv, connector: Option<&str>) -> Vec<String> {
+    fn given(pass: &PassedVariables, connector: Option<&str>) -> Vec<String> {
         let ours = [
             ("HOME", "/h"),
             ("LC_TIME", "C"),
@@ -126,15 +126,15 @@ mod tests {
             all
         };
         let always = ["HOME=/h", "LC_TIME=C"];
-        assert_eq!(given(&PassEnv::Named(vec![]), None), all(&[&always, &own], git(0)));
-        let named = PassEnv::Named(vec!["TOKEN".into(), "OTHER".into(), "HTTPS_PROXY".into()]);
+        assert_eq!(given(&PassedVariables::Named(vec![]), None), all(&[&always, &own], git(0)));
+        let named = PassedVariables::Named(vec!["TOKEN".into(), "OTHER".into(), "HTTPS_PROXY".into()]);
         assert_eq!(given(&named, None), all(&[&always, &["TOKEN=t"], &own], git(0)));
-        assert_eq!(given(&PassEnv::All, None), all(&[&always, &["TOKEN=t"], &own], git(1)));
+        assert_eq!(given(&PassedVariables::All, None), all(&[&always, &["TOKEN=t"], &own], git(1)));
     }
 
     #[test]
     fn where_there_is_a_proxy_it_is_the_one_that_is_named() {
-        let given = given(&PassEnv::All, Some("/bin/us"));
+        let given = given(&PassedVariables::All, Some("/bin/us"));
         assert!(given.contains(&"HTTPS_PROXY=http://127.0.0.1:3128".to_owned()), "{given:?}");
         assert!(
             given.iter().any(|text| text.starts_with("GIT_SSH_COMMAND=ssh ") && text.contains("/bin/us"))

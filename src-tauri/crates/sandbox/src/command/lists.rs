@@ -7,13 +7,13 @@ use std::{fs, path::PathBuf};
 use ironcurtain_paths::{CanonicalPath, protected::secrets};
 
 use super::{
-    paths::{Base, EntryError, List},
+    paths::{Base, EntryError, ListKind},
     pattern::is_pattern,
 };
 use crate::{
     mount_plan::{LayoutError, real},
     place::is_at_or_below,
-    settings::{Entry, Settings},
+    settings::{PathEntry, SrtSettings},
 };
 
 /// The lists, as a view has them.
@@ -40,17 +40,17 @@ pub(super) enum ListError {
 
 impl Lists {
     /// The lists that the settings come to. `own` are IronCurtain's directories.
-    pub(super) fn of(settings: &Settings, base: &Base, own: &[PathBuf]) -> Result<Self, ListError> {
+    pub(super) fn of(settings: &SrtSettings, base: &Base, own: &[PathBuf]) -> Result<Self, ListError> {
         let files = &settings.filesystem;
         let mut lists = Self::default();
-        let mut read = |key, entries: &[Entry], list| lists.read(base, key, entries, list);
-        let deny_read = read("filesystem.denyRead", &files.deny_read, List::DenyRead)?;
-        let allow_read = read("filesystem.allowRead", &files.allow_read, List::AllowRead)?;
-        let allow_write = read("filesystem.allowWrite", &files.allow_write, List::AllowWrite)?;
-        let deny_write = read("filesystem.denyWrite", &files.deny_write, List::DenyWrite)?;
-        let credentials: Vec<Entry> =
+        let mut read = |key, entries: &[PathEntry], list| lists.read(base, key, entries, list);
+        let deny_read = read("filesystem.denyRead", &files.deny_read, ListKind::DenyRead)?;
+        let allow_read = read("filesystem.allowRead", &files.allow_read, ListKind::AllowRead)?;
+        let allow_write = read("filesystem.allowWrite", &files.allow_write, ListKind::AllowWrite)?;
+        let deny_write = read("filesystem.denyWrite", &files.deny_write, ListKind::DenyWrite)?;
+        let credentials: Vec<PathEntry> =
             settings.credentials.files.iter().map(|file| file.path.clone()).collect();
-        let credentials = read("credentials.files", &credentials, List::DenyRead)?;
+        let credentials = read("credentials.files", &credentials, ListKind::DenyRead)?;
 
         let own: Vec<String> =
             own.iter().filter_map(|dir| Some(dir.canonicalize().ok()?.to_str()?.to_owned())).collect();
@@ -86,14 +86,14 @@ impl Lists {
         &mut self,
         base: &Base,
         key: &'static str,
-        entries: &[Entry],
-        list: List,
+        entries: &[PathEntry],
+        list: ListKind,
     ) -> Result<Vec<String>, ListError> {
         let mut paths = Vec::new();
         for entry in entries {
             let problem = |problem| ListError::Entry { key, entry: entry.path.clone(), problem };
             let meant = base.paths(entry, list).map_err(problem)?;
-            if meant.is_empty() && list == List::AllowWrite && !entry.literal && is_pattern(&entry.path) {
+            if meant.is_empty() && list == ListKind::AllowWrite && !entry.literal && is_pattern(&entry.path) {
                 self.notes.push(format!(
                     "{key}: `{}` is a pattern, which allows nothing to be written: name the directory",
                     entry.path

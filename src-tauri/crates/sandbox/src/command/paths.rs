@@ -5,12 +5,12 @@
 
 use std::{fs, path::Path};
 
-use super::pattern::{PatternError, Purpose, expand, is_pattern};
-use crate::{place::is_at_or_below, settings::Entry, spec::is_normal};
+use super::pattern::{PatternError, PatternPurpose, expand, is_pattern};
+use crate::{place::is_at_or_below, settings::PathEntry, spec::is_normal};
 
 /// The list that an entry is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum List {
+pub(super) enum ListKind {
     DenyRead,
     AllowRead,
     AllowWrite,
@@ -43,7 +43,7 @@ pub(super) struct Base {
 
 impl Base {
     /// The paths that an entry means, each absolute and normal. None when a pattern covers nothing.
-    pub(super) fn paths(&self, entry: &Entry, list: List) -> Result<Vec<String>, EntryError> {
+    pub(super) fn paths(&self, entry: &PathEntry, list: ListKind) -> Result<Vec<String>, EntryError> {
         let (base, written) = self.split(&entry.path);
         let mut found = Vec::new();
         let stripped = if entry.literal { written } else { written.strip_suffix("/**").unwrap_or(written) };
@@ -51,16 +51,16 @@ impl Base {
         if entry.literal || !is_pattern(stripped) {
             found.push(normal(&text)?);
         } else {
-            let deny = matches!(list, List::DenyRead | List::DenyWrite);
+            let deny = matches!(list, ListKind::DenyRead | ListKind::DenyWrite);
             // A directory may be called `[draft]`, and then that is meant, too.
             if fs::symlink_metadata(&text).is_ok() && (deny || is_itself(&text)) {
                 found.push(normal(&text)?);
             }
             // What is written may be only what was named, as `srt` has it on Linux.
-            let matching = if list == List::AllowWrite {
+            let matching = if list == ListKind::AllowWrite {
                 vec![]
             } else {
-                expand(base, stripped, if deny { Purpose::Deny } else { Purpose::Allow })?
+                expand(base, stripped, if deny { PatternPurpose::Deny } else { PatternPurpose::Allow })?
             };
             // An allow does not follow links that someone may have put there.
             for path in matching.iter().filter(|path| deny || is_itself(path)) {
@@ -72,7 +72,7 @@ impl Base {
             if path == "/" { paths.extend(tops()?) } else { paths.push(path) }
         }
         paths.iter().try_for_each(|path| own(path, list))?;
-        if list == List::AllowWrite || list == List::AllowRead {
+        if list == ListKind::AllowWrite || list == ListKind::AllowRead {
             paths.retain(|path| !is_at_or_below(path, "/dev") && !is_at_or_below(path, "/proc"));
         }
         Ok(paths)
@@ -89,12 +89,12 @@ impl Base {
 }
 
 /// Of the kernel's own trees, every sandbox has its own, so that there is nothing of the host's to deny.
-fn own(path: &str, list: List) -> Result<(), EntryError> {
+fn own(path: &str, list: ListKind) -> Result<(), EntryError> {
     let is_in = |tree: &&str| is_at_or_below(path, tree);
     match list {
-        List::AllowWrite if is_at_or_below(path, "/sys") => Err(EntryError::Kernel),
-        List::AllowWrite | List::AllowRead => Ok(()),
-        List::DenyRead | List::DenyWrite => {
+        ListKind::AllowWrite if is_at_or_below(path, "/sys") => Err(EntryError::Kernel),
+        ListKind::AllowWrite | ListKind::AllowRead => Ok(()),
+        ListKind::DenyRead | ListKind::DenyWrite => {
             ["/dev", "/proc"].into_iter().find(is_in).map_or(Ok(()), |tree| Err(EntryError::Own(tree)))
         }
     }
@@ -136,9 +136,9 @@ fn text_of(path: &Path) -> Result<String, EntryError> {
 mod tests {
     use super::*;
 
-    fn paths(path: &str, list: List) -> Result<Vec<String>, String> {
+    fn paths(path: &str, list: ListKind) -> Result<Vec<String>, String> {
         let base = Base { cwd: "/nonexistent/w".into(), home: "/nonexistent/h".into() };
-        base.paths(&Entry { path: path.into(), literal: false }, list).map_err(|error| error.to_string())
+        base.paths(&PathEntry { path: path.into(), literal: false }, list).map_err(|error| error.to_string())
     }
 
     #[test]
@@ -152,27 +152,27 @@ mod tests {
             ("/a/./b", "/a/b"),
             ("src/**", "/nonexistent/w/src"),
         ] {
-            assert_eq!(paths(written, List::AllowWrite), Ok(vec![expected.to_owned()]), "{written}");
+            assert_eq!(paths(written, ListKind::AllowWrite), Ok(vec![expected.to_owned()]), "{written}");
         }
         let base = Base { cwd: "/nonexistent/w".into(), home: "/nonexistent/h".into() };
-        let marked = Entry { path: "*.env".into(), literal: true };
-        assert_eq!(base.paths(&marked, List::DenyWrite).unwrap(), ["/nonexistent/w/*.env"]);
+        let marked = PathEntry { path: "*.env".into(), literal: true };
+        assert_eq!(base.paths(&marked, ListKind::DenyWrite).unwrap(), ["/nonexistent/w/*.env"]);
     }
 
     #[test]
     fn the_root_is_what_is_in_it() {
-        let tops = paths("/", List::DenyRead).unwrap();
+        let tops = paths("/", ListKind::DenyRead).unwrap();
         assert!(tops.contains(&"/usr".to_owned()) && tops.contains(&"/etc".to_owned()));
         assert!(!tops.contains(&"/proc".to_owned()) && !tops.contains(&"/dev".to_owned()));
-        assert_eq!(paths("/**", List::AllowWrite).unwrap(), tops);
+        assert_eq!(paths("/**", ListKind::AllowWrite).unwrap(), tops);
     }
 
     #[test]
     fn what_would_do_nothing_is_refused() {
-        assert_eq!(paths("*.log", List::AllowWrite), Ok(vec![]));
-        assert!(paths("/dev/shm", List::DenyRead).unwrap_err().contains("`/dev` of its own"));
-        assert!(paths("/sys/fs", List::AllowWrite).unwrap_err().contains("kernel"));
-        assert!(paths("../x", List::AllowWrite).unwrap_err().contains("`..` leads nowhere"));
-        assert_eq!(paths("/dev/null", List::AllowWrite), Ok(vec![]));
+        assert_eq!(paths("*.log", ListKind::AllowWrite), Ok(vec![]));
+        assert!(paths("/dev/shm", ListKind::DenyRead).unwrap_err().contains("`/dev` of its own"));
+        assert!(paths("/sys/fs", ListKind::AllowWrite).unwrap_err().contains("kernel"));
+        assert!(paths("../x", ListKind::AllowWrite).unwrap_err().contains("`..` leads nowhere"));
+        assert_eq!(paths("/dev/null", ListKind::AllowWrite), Ok(vec![]));
     }
 }

@@ -29,7 +29,7 @@ pub(super) enum PatternError {
 
 /// The purpose that a pattern is expanded for: in doubt, one covers more and the other less.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Purpose {
+pub(super) enum PatternPurpose {
     Deny,
     Allow,
 }
@@ -40,7 +40,11 @@ pub(super) fn is_pattern(path: &str) -> bool {
 }
 
 /// The existing paths that a pattern covers from `base`, a path whose own marks mean nothing, or from `/` where that is empty.
-pub(super) fn expand(base: &str, pattern: &str, purpose: Purpose) -> Result<Vec<PathBuf>, PatternError> {
+pub(super) fn expand(
+    base: &str,
+    pattern: &str,
+    purpose: PatternPurpose,
+) -> Result<Vec<PathBuf>, PatternError> {
     if pattern.ends_with('/') {
         return Err(PatternError::Slash);
     }
@@ -53,24 +57,24 @@ pub(super) fn expand(base: &str, pattern: &str, purpose: Purpose) -> Result<Vec<
         return Err(PatternError::Joined);
     }
     let (names, rest) = parts.split_at_checked(named).unwrap_or((&parts, &[]));
-    let mut search = Search { purpose, found: BTreeSet::new(), seen: BTreeSet::new() };
+    let mut search = PatternSearch { purpose, found: BTreeSet::new(), seen: BTreeSet::new() };
     search.below(&PathBuf::from(format!("{base}/{}", names.join("/"))), rest)?;
     Ok(search.found.into_iter().collect())
 }
 
-struct Search {
-    purpose: Purpose,
+struct PatternSearch {
+    purpose: PatternPurpose,
     found: BTreeSet<PathBuf>,
     /// Directories by identity, each with how much of the pattern was left there, so that links do not lead in circles.
     seen: BTreeSet<(u64, u64, usize)>,
 }
 
-impl Search {
+impl PatternSearch {
     fn below(&mut self, dir: &Path, parts: &[&str]) -> Result<(), PatternError> {
         let Some((part, rest)) = parts.split_first() else { return Ok(()) };
         let found = match self.purpose {
-            Purpose::Deny => fs::metadata(dir),
-            Purpose::Allow => fs::symlink_metadata(dir),
+            PatternPurpose::Deny => fs::metadata(dir),
+            PatternPurpose::Allow => fs::symlink_metadata(dir),
         };
         let Ok(found) = found else { return Ok(()) };
         if !found.is_dir() || !self.seen.insert((found.dev(), found.ino(), parts.len())) {
@@ -82,13 +86,13 @@ impl Search {
         }
         let entries = match fs::read_dir(dir).and_then(Iterator::collect::<io::Result<Vec<_>>>) {
             Ok(entries) => entries,
-            Err(_) if self.purpose == Purpose::Deny => return self.add(dir.to_owned()),
+            Err(_) if self.purpose == PatternPurpose::Deny => return self.add(dir.to_owned()),
             Err(_) => return Ok(()),
         };
         for entry in entries {
             let name = entry.file_name();
             // What is not UTF-8 may be anything.
-            let unknown = *part == "**" || self.purpose == Purpose::Deny;
+            let unknown = *part == "**" || self.purpose == PatternPurpose::Deny;
             let covered = name.to_str().map_or(unknown, |name| *part == "**" || matches(part, name));
             if !covered {
                 continue;
@@ -228,7 +232,7 @@ mod tests {
             real.map(|path| path.strip_prefix(&base).unwrap().display().to_string()).collect()
         };
         let set = |paths: &[&str]| paths.iter().map(|path| (*path).to_owned()).collect::<BTreeSet<_>>();
-        let (deny, allow) = (Purpose::Deny, Purpose::Allow);
+        let (deny, allow) = (PatternPurpose::Deny, PatternPurpose::Allow);
         assert_eq!(found("a/*/.env", deny), set(&["a/b/.env"]));
         let all = set(&["a/.env", "a/b/.env", "a/b/c/.env"]);
         assert_eq!((found("a/**/.env", deny), found("a/**/.env", allow)), (all.clone(), all.clone()));
@@ -242,9 +246,9 @@ mod tests {
 
     #[test]
     fn what_cannot_be_carried_out_is_refused() {
-        assert_eq!(expand("", "/**/*.pem", Purpose::Deny), Err(PatternError::Everywhere));
-        assert_eq!(expand("", "/opt*/x", Purpose::Deny), Err(PatternError::Everywhere));
-        assert_eq!(expand("", "/a/**.pem", Purpose::Deny), Err(PatternError::Joined));
-        assert_eq!(expand("", "/a/*/", Purpose::Deny), Err(PatternError::Slash));
+        assert_eq!(expand("", "/**/*.pem", PatternPurpose::Deny), Err(PatternError::Everywhere));
+        assert_eq!(expand("", "/opt*/x", PatternPurpose::Deny), Err(PatternError::Everywhere));
+        assert_eq!(expand("", "/a/**.pem", PatternPurpose::Deny), Err(PatternError::Joined));
+        assert_eq!(expand("", "/a/*/", PatternPurpose::Deny), Err(PatternError::Slash));
     }
 }

@@ -11,16 +11,16 @@ use std::{
 use ironcurtain_egress::{HostRules, RuleError};
 
 use super::{
-    arguments::{Arguments, Run},
+    arguments::{CommandArguments, CommandLine},
     environment::{EnvironmentSources, environment},
     lists::{ListError, Lists},
     paths::Base,
 };
 use crate::{
-    autostart::{GitConfig, Mode, Rules as Autostart},
+    autostart::{AutostartMode, AutostartRules, GitConfig},
     place::is_at_or_below,
     proxy_config::{AddressRange, ProxyConfig, RangeError},
-    settings::Settings,
+    settings::SrtSettings,
     spec::{NetworkAccess, ResourceLimits, Spec, View},
     supervisor::ForegroundCommand,
 };
@@ -112,9 +112,9 @@ impl CommandContext {
 
 /// Works it out, and refuses what cannot be carried out as it is written.
 pub(super) fn plan(
-    run: &Run,
-    arguments: &Arguments,
-    settings: &Settings,
+    run: &CommandLine,
+    arguments: &CommandArguments,
+    settings: &SrtSettings,
     around: &CommandContext,
 ) -> Result<Plan, PlanError> {
     let proxy = orders(settings, arguments.debug)?;
@@ -140,8 +140,8 @@ pub(super) fn plan(
         connector: proxy.as_ref().map(|_| around.program.as_str()),
     };
     let git_config = settings.filesystem.allow_git_config.then(|| ".git/config".to_owned());
-    let autostart = Autostart {
-        mode: Mode::Strict,
+    let autostart = AutostartRules {
+        mode: AutostartMode::Strict,
         git_config: GitConfig::Closed,
         allow: git_config.into_iter().collect(),
         home: Some(around.home.clone()),
@@ -180,10 +180,10 @@ const UNLIMITED: ResourceLimits = ResourceLimits {
     tmp_size: None,
 };
 
-fn argv(run: &Run) -> Vec<String> {
+fn argv(run: &CommandLine) -> Vec<String> {
     match run {
-        Run::Program(argv) => argv.clone(),
-        Run::Line(line) => {
+        CommandLine::Program(argv) => argv.clone(),
+        CommandLine::Line(line) => {
             let shell = if Path::new("/bin/bash").exists() { "/bin/bash" } else { "/bin/sh" };
             vec![shell.to_owned(), "-c".to_owned(), line.clone()]
         }
@@ -191,7 +191,7 @@ fn argv(run: &Run) -> Vec<String> {
 }
 
 /// The configuration of the proxy; there is none where nothing is reached.
-fn orders(settings: &Settings, debug: bool) -> Result<Option<ProxyConfig>, PlanError> {
+fn orders(settings: &SrtSettings, debug: bool) -> Result<Option<ProxyConfig>, PlanError> {
     let network = &settings.network;
     let none: [&str; 0] = [];
     let problem = |key| move |problem| PlanError::Domain { key, problem };

@@ -15,9 +15,9 @@ use rustix::{
     mount::{MountFlags, mount},
 };
 
-use super::{MountPlan, Step};
+use super::{MountPlan, MountStep};
 use crate::{
-    place::{Kind, open_plain, open_plain_end},
+    place::{FileKind, open_plain, open_plain_end},
     tree::{attach, copy},
 };
 
@@ -33,7 +33,7 @@ impl MountPlan {
 
     /// Only what is hidden, and shown again.
     pub(crate) fn hide(&self) -> io::Result<()> {
-        self.carry_out(Step::shows)
+        self.carry_out(MountStep::shows)
     }
 
     /// Only what is kept in its place, and closed for writing.
@@ -41,12 +41,12 @@ impl MountPlan {
         self.carry_out(|step| !step.shows())
     }
 
-    fn carry_out(&self, wanted: impl Fn(&Step) -> bool) -> io::Result<()> {
+    fn carry_out(&self, wanted: impl Fn(&MountStep) -> bool) -> io::Result<()> {
         let steps = || self.0.iter().filter(|(_, step)| wanted(step));
         // What is shown again is picked up before what is around it is covered.
         let mut reopened = BTreeMap::new();
         for (path, step) in steps() {
-            if let Step::Reopen { writable } = step {
+            if let MountStep::Reopen { writable } = step {
                 let tree =
                     copy(&open_plain(CWD, path).map_err(at(path))?, !writable, true).map_err(at(path))?;
                 reopened.insert(path, tree);
@@ -55,16 +55,16 @@ impl MountPlan {
         let mut covers = make_covers(steps()).map_err(at("making a cover"))?;
         for (path, step) in steps() {
             let done = match step {
-                Step::Hide { .. } => match covers.pop_front() {
+                MountStep::Hide { .. } => match covers.pop_front() {
                     Some(cover) => open_plain_end(CWD, path).and_then(|place| attach(&cover, &place)),
                     None => Err(Errno::INVAL),
                 },
-                Step::Reopen { .. } => match reopened.get(path) {
+                MountStep::Reopen { .. } => match reopened.get(path) {
                     Some(tree) => open_plain(CWD, path).and_then(|place| attach(tree, &place)),
                     None => Err(Errno::INVAL),
                 },
-                Step::Pin => unless_gone(over_itself(path, false)),
-                Step::ReadOnly => unless_gone(over_itself(path, true)),
+                MountStep::Pin => unless_gone(over_itself(path, false)),
+                MountStep::ReadOnly => unless_gone(over_itself(path, true)),
             };
             done.map_err(at(path))?;
         }
@@ -81,10 +81,12 @@ fn unless_gone(done: Result<(), Errno>) -> Result<(), Errno> {
 }
 
 /// A cover for each hidden path, in path order, with the places on it that are needed.
-fn make_covers<'a>(steps: impl Iterator<Item = (&'a String, &'a Step)>) -> Result<VecDeque<OwnedFd>, Errno> {
+fn make_covers<'a>(
+    steps: impl Iterator<Item = (&'a String, &'a MountStep)>,
+) -> Result<VecDeque<OwnedFd>, Errno> {
     let mut hides = steps.filter_map(|(path, step)| match step {
-        Step::Hide { kind, points } => Some((path, *kind, points)),
-        Step::Reopen { .. } | Step::Pin | Step::ReadOnly => None,
+        MountStep::Hide { kind, points } => Some((path, *kind, points)),
+        MountStep::Reopen { .. } | MountStep::Pin | MountStep::ReadOnly => None,
     });
     let Some(first) = hides.next() else { return Ok(VecDeque::new()) };
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
@@ -93,21 +95,21 @@ fn make_covers<'a>(steps: impl Iterator<Item = (&'a String, &'a Step)>) -> Resul
 }
 
 fn make_covers_for<'a>(
-    hides: impl Iterator<Item = (&'a String, Kind, &'a BTreeMap<String, Kind>)>,
+    hides: impl Iterator<Item = (&'a String, FileKind, &'a BTreeMap<String, FileKind>)>,
 ) -> Result<VecDeque<OwnedFd>, Errno> {
     let workshop = open_plain(CWD, WORKSHOP)?;
     let (empty_dir, empty_file) = ("directory", "file");
-    make(&workshop, empty_dir, Kind::Directory, 0o000)?;
-    make(&workshop, empty_file, Kind::File, 0o000)?;
+    make(&workshop, empty_dir, FileKind::Directory, 0o000)?;
+    make(&workshop, empty_file, FileKind::File, 0o000)?;
     let mut covers = VecDeque::new();
     for (number, (path, kind, points)) in hides.enumerate() {
         let cover = match kind {
-            Kind::File => open_plain(&workshop, empty_file)?,
-            Kind::Directory if points.is_empty() => open_plain(&workshop, empty_dir)?,
-            Kind::Directory => {
+            FileKind::File => open_plain(&workshop, empty_file)?,
+            FileKind::Directory if points.is_empty() => open_plain(&workshop, empty_dir)?,
+            FileKind::Directory => {
                 let name = number.to_string();
                 // Passed through, but not listed.
-                make(&workshop, &name, Kind::Directory, 0o111)?;
+                make(&workshop, &name, FileKind::Directory, 0o111)?;
                 let cover = open_plain(&workshop, &name)?;
                 for (point, kind) in points {
                     let relative = point.get(path.len() + 1..).ok_or(Errno::INVAL)?;
@@ -121,24 +123,24 @@ fn make_covers_for<'a>(
     Ok(covers)
 }
 
-fn make_point(cover: &OwnedFd, path: &str, kind: Kind) -> Result<(), Errno> {
+fn make_point(cover: &OwnedFd, path: &str, kind: FileKind) -> Result<(), Errno> {
     for (end, _) in path.match_indices('/') {
-        make_once(cover, path.get(..end).unwrap_or(path), Kind::Directory)?;
+        make_once(cover, path.get(..end).unwrap_or(path), FileKind::Directory)?;
     }
     make_once(cover, path, kind)
 }
 
-fn make_once(cover: &OwnedFd, path: &str, kind: Kind) -> Result<(), Errno> {
+fn make_once(cover: &OwnedFd, path: &str, kind: FileKind) -> Result<(), Errno> {
     match make(cover, path, kind, 0o111) {
         Err(Errno::EXIST) => Ok(()),
         made => made,
     }
 }
 
-fn make(place: impl AsFd, name: &str, kind: Kind, mode: u32) -> Result<(), Errno> {
+fn make(place: impl AsFd, name: &str, kind: FileKind, mode: u32) -> Result<(), Errno> {
     match kind {
-        Kind::Directory => mkdirat(place, name, Mode::from_raw_mode(mode)),
-        Kind::File => {
+        FileKind::Directory => mkdirat(place, name, Mode::from_raw_mode(mode)),
+        FileKind::File => {
             let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             openat(place, name, flags, Mode::from_raw_mode(mode)).map(drop)
         }

@@ -8,8 +8,8 @@ use std::{
 };
 
 use crate::{
-    mountinfo::{Entry, MountInfo},
-    place::Kind,
+    mountinfo::{MountEntry, MountInfo},
+    place::FileKind,
 };
 
 /// The reasons why a view cannot be made.
@@ -33,9 +33,9 @@ pub(crate) fn real(path: &str) -> Result<Option<String>, LayoutError> {
 }
 
 /// The same, and whether it is a directory.
-pub(crate) fn real_kind(path: &str) -> Result<Option<(String, Kind)>, LayoutError> {
+pub(crate) fn real_kind(path: &str) -> Result<Option<(String, FileKind)>, LayoutError> {
     let Some(real) = real(path)? else { return Ok(None) };
-    let kind = if Path::new(&real).is_dir() { Kind::Directory } else { Kind::File };
+    let kind = if Path::new(&real).is_dir() { FileKind::Directory } else { FileKind::File };
     Ok(Some((real, kind)))
 }
 
@@ -59,16 +59,16 @@ pub(super) fn link(path: &str) -> Result<Option<String>, LayoutError> {
 }
 
 /// A mount that nothing covers, by its point.
-pub(super) type Mounted<'a> = (PathBuf, &'a Entry);
+pub(super) type VisibleMount<'a> = (PathBuf, &'a MountEntry);
 
 /// The mounts that nothing covers.
-pub(super) fn mounted(table: &MountInfo) -> Vec<Mounted<'_>> {
+pub(super) fn mounted(table: &MountInfo) -> Vec<VisibleMount<'_>> {
     let points = table.by_point().into_iter();
     points.filter_map(|(point, id)| Some((PathBuf::from(point), table.get(id)?))).collect()
 }
 
 /// Further paths at which the same place, or something inside of it, is mounted.
-pub(super) fn aliases(real: &str, mounted: &[Mounted<'_>]) -> Result<Vec<String>, LayoutError> {
+pub(super) fn aliases(real: &str, mounted: &[VisibleMount<'_>]) -> Result<Vec<String>, LayoutError> {
     let path = Path::new(real);
     let around = mounted.iter().filter(|(point, _)| path.starts_with(point));
     let Some((point, entry)) = around.max_by_key(|(point, _)| point.as_os_str().len()) else {

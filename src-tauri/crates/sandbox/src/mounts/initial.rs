@@ -24,11 +24,11 @@ use rustix::{
     thread::UnshareFlags,
 };
 
-use super::inside::{Inside, Sandbox};
+use super::inside::{Inside, SandboxNamespaces};
 use crate::{
     fd_passing,
     mount_plan::{MountPlan, over_itself},
-    place::{Kind, mount_id, open_plain},
+    place::{FileKind, mount_id, open_plain},
     sys::process::{Forked, fork, unshare},
     tree::{attach, copy},
 };
@@ -59,14 +59,14 @@ pub(crate) struct InitialMountsChild {
 }
 
 /// The mount ids of what was shown, or why it could not be.
-type Said = Result<BTreeMap<String, u64>, String>;
+type ChildReport = Result<BTreeMap<String, u64>, String>;
 
 impl InitialMountsChild {
     /// Begins.
     pub(crate) fn start(first: InitialMounts) -> io::Result<Self> {
         let (conversation, theirs) = UnixStream::pair()?;
         let child = fork(theirs.as_fd(), || {
-            let said: Said = first.make(&theirs).map_err(|error| error.to_string());
+            let said: ChildReport = first.make(&theirs).map_err(|error| error.to_string());
             let said = serde_json::to_vec(&said).unwrap_or_default();
             // Nobody listens when the supervisor is gone.
             let _ = (&theirs).write_all(&said).and_then(|()| theirs.shutdown(Shutdown::Write));
@@ -81,7 +81,7 @@ impl InitialMountsChild {
         let sent = fd_passing::send(&self.conversation, process);
         let mut said = Vec::new();
         let heard = self.conversation.read_to_end(&mut said);
-        match serde_json::from_slice::<Said>(&said) {
+        match serde_json::from_slice::<ChildReport>(&said) {
             Ok(said) => said.map_err(io::Error::other),
             Err(_) => Err(sent.and(heard).err().unwrap_or_else(|| io::ErrorKind::UnexpectedEof.into())),
         }
@@ -89,11 +89,11 @@ impl InitialMountsChild {
 }
 
 /// A tree with the place it goes to.
-struct Tree {
+struct MountTree {
     path: String,
     /// The canonical path of `path`.
     real: PathBuf,
-    kind: Kind,
+    kind: FileKind,
     tree: OwnedFd,
 }
 
@@ -107,10 +107,10 @@ impl InitialMounts {
         self.plan.close()?;
         trees.extend(self.trees(true)?);
         trees.sort_by(|one, other| one.path.cmp(&other.path));
-        let masks = self.masked.iter().map(|path| Tree::of("/dev/null", path, true));
+        let masks = self.masked.iter().map(|path| MountTree::of("/dev/null", path, true));
         let masks = masks.collect::<io::Result<Vec<_>>>()?;
 
-        let sandbox = Sandbox::of(fd_passing::receive(conversation)?, self.own_tmp)?;
+        let sandbox = SandboxNamespaces::of(fd_passing::receive(conversation)?, self.own_tmp)?;
         let mut inside = sandbox.enter().map_err(io::Error::other)?;
         self.read_only_paths.iter().try_for_each(|path| over_itself(path, true).map_err(at(path)))?;
         masks.iter().try_for_each(|mask| mask.put(&mut inside).map(drop))?;
@@ -121,20 +121,20 @@ impl InitialMounts {
         shown
     }
 
-    fn trees(&self, writable: bool) -> io::Result<Vec<Tree>> {
+    fn trees(&self, writable: bool) -> io::Result<Vec<MountTree>> {
         let shown = self.shown.iter().filter(|(_, wanted)| **wanted == writable);
-        shown.map(|(path, _)| Tree::of(path, path, !writable)).collect()
+        shown.map(|(path, _)| MountTree::of(path, path, !writable)).collect()
     }
 }
 
-impl Tree {
+impl MountTree {
     fn of(source: &str, path: &str, read_only: bool) -> io::Result<Self> {
         // What is written to must be what was looked at; what is read may be a link, as files of `/etc` are.
         let real = if read_only { fs::canonicalize(source)? } else { source.into() };
         let place = open_plain(CWD, &real).map_err(at(path))?;
         let stat = fstat(&place).map_err(at(path))?;
         // Sockets and their like are mounted on files.
-        let kind = Kind::of(&stat).unwrap_or(Kind::File);
+        let kind = FileKind::of(&stat).unwrap_or(FileKind::File);
         let tree = copy(&place, read_only, true).map_err(at(path))?;
         Ok(Self { path: path.to_owned(), real, kind, tree })
     }

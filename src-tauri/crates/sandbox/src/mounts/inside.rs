@@ -26,16 +26,16 @@ pub(super) use release::UnmountOutcome;
 
 use super::MountError;
 use crate::{
-    control::{MountRefusal, Proof},
+    control::{MountRefusal, UnmountProof},
     fd_passing,
     mountinfo::MountInfo,
-    place::{Kind, is_below, mount_id, open_plain, open_plain_end},
+    place::{FileKind, is_below, mount_id, open_plain, open_plain_end},
     sys, tree,
 };
 
 /// The namespaces of a running sandbox.
 #[derive(Debug)]
-pub(crate) struct Sandbox {
+pub(crate) struct SandboxNamespaces {
     user: OwnedFd,
     mounts: OwnedFd,
     /// `/proc/PID` of its first process, seen from outside.
@@ -48,7 +48,7 @@ pub(crate) struct Sandbox {
 
 /// The change at one path: what goes, what comes, and what is to stay on top.
 #[derive(Debug)]
-pub(super) struct Change {
+pub(super) struct MountChange {
     pub(super) old: Option<MountedPath>,
     pub(super) new: Option<NewMount>,
     pub(super) carried: Vec<MountedPath>,
@@ -71,19 +71,19 @@ pub(super) struct MountedPath {
 #[derive(Debug)]
 pub(super) struct NewMount {
     pub(super) path: String,
-    pub(super) kind: Kind,
+    pub(super) kind: FileKind,
 }
 
 /// The outcome of a change.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Outcome {
+pub(super) struct MountOutcome {
     /// Of what went, if something did.
     pub(super) let_go: Option<UnmountOutcome>,
     /// The mount points that exist for us now.
     pub(super) made: Vec<CreatedPoint>,
 }
 
-impl Sandbox {
+impl SandboxNamespaces {
     /// The sandbox whose first process is `process`, a directory of `/proc`; it has a `/tmp` of its own or not.
     pub(crate) fn of(process: OwnedFd, own_tmp: bool) -> io::Result<Self> {
         let flags = OFlags::RDONLY | OFlags::CLOEXEC;
@@ -110,9 +110,9 @@ impl Sandbox {
     /// was put there.
     pub(super) fn change(
         &self,
-        change: Change,
+        change: MountChange,
         tree: Option<OwnedFd>,
-    ) -> Result<(Outcome, Option<OwnedFd>), MountError> {
+    ) -> Result<(MountOutcome, Option<OwnedFd>), MountError> {
         let broken = |error: String| MountError::Broken(error);
         let (ours, theirs) = UnixStream::pair().map_err(|error| broken(error.to_string()))?;
         let work = || {
@@ -120,7 +120,7 @@ impl Sandbox {
             serde_json::to_vec(&done).unwrap_or_default()
         };
         let said = sys::process::in_fork(work).map_err(|error| broken(error.to_string()))?;
-        let outcome = serde_json::from_slice::<Result<Outcome, MountError>>(&said)
+        let outcome = serde_json::from_slice::<Result<MountOutcome, MountError>>(&said)
             .map_err(|error| broken(format!("the child that changes mounts said nothing: {error}")))??;
         drop(theirs);
         Ok((outcome, fd_passing::receive(&ours).ok()))
@@ -177,7 +177,7 @@ impl Sandbox {
 
 /// A process that is in the sandbox's namespaces, with nobody in the sandbox able to see it.
 pub(super) struct Inside<'a> {
-    sandbox: &'a Sandbox,
+    sandbox: &'a SandboxNamespaces,
     root: OwnedFd,
     /// A detached copy of the root that can be written, and that only this process sees.
     writable_root: Option<OwnedFd>,
@@ -188,7 +188,7 @@ pub(super) struct Inside<'a> {
 struct KeptMount {
     mount: OwnedFd,
     path: String,
-    kind: Kind,
+    kind: FileKind,
     /// Its place in the new tree, or under what goes, if there is one.
     target: Option<OwnedFd>,
 }
@@ -198,11 +198,11 @@ impl Inside<'_> {
     /// do that. `door` takes the place that what comes is put on.
     fn carry_out(
         mut self,
-        change: Change,
+        change: MountChange,
         tree: Option<OwnedFd>,
         door: &UnixStream,
-    ) -> Result<Outcome, MountError> {
-        let Change { old, new, carried, made, path, under, granted } = change;
+    ) -> Result<MountOutcome, MountError> {
+        let MountChange { old, new, carried, made, path, under, granted } = change;
         self.made = made;
         let new = new.zip(tree);
         let mut lost = false;
@@ -233,10 +233,10 @@ impl Inside<'_> {
         lost |= self.put_all_down(last, new.is_some())?;
         let mut let_go = aside.map(|aside| self.release(aside, &path, &granted)).transpose()?;
         if let Some(let_go) = let_go.as_mut().filter(|_| lost) {
-            let_go.proof = Proof::Held;
+            let_go.proof = UnmountProof::Held;
         }
         self.tidy();
-        Ok(Outcome { let_go, made: self.made })
+        Ok(MountOutcome { let_go, made: self.made })
     }
 
     /// Mounts it.
@@ -285,7 +285,7 @@ impl Inside<'_> {
         };
         let mount = open_plain(&self.root, &path).map_err(no_place)?;
         let stat = fstat(&mount).map_err(no_place)?;
-        let kind = Kind::of(&stat).ok_or_else(|| no_place(Errno::INVAL))?;
+        let kind = FileKind::of(&stat).ok_or_else(|| no_place(Errno::INVAL))?;
         if mount_id(&mount).map_err(no_place)? != placed.mount_id {
             return Err(no_place(Errno::STALE));
         }

@@ -24,12 +24,12 @@ use rustix::{
     thread::UnshareFlags,
 };
 
-use super::inside::Sandbox;
+use super::inside::SandboxNamespaces;
 use crate::{
     fd_passing,
-    mount_plan::{MountPlan, Step},
+    mount_plan::{MountPlan, MountStep},
     mountinfo::MountInfo,
-    place::{Identity, is_below, open_plain, open_plain_end},
+    place::{FileId, is_below, open_plain, open_plain_end},
     sys, tree,
 };
 
@@ -50,11 +50,11 @@ pub(crate) struct Masks {
 #[derive(Debug)]
 struct Mask {
     path: String,
-    step: Step,
+    step: MountStep,
     /// Its mount; none while nothing is at its path.
     mount: Option<u64>,
     /// The folder it is in.
-    folder: Option<Identity>,
+    folder: Option<FileId>,
 }
 
 /// A mask that was lost and is in place again.
@@ -97,7 +97,7 @@ impl Masks {
     /// A path is not masked and cannot be: the sandbox has to end.
     pub(crate) fn restore(
         &mut self,
-        sandbox: &Sandbox,
+        sandbox: &SandboxNamespaces,
         is_written: impl Fn(&str) -> bool,
     ) -> io::Result<Vec<RestoredMask>> {
         let table = sandbox.table()?;
@@ -118,7 +118,7 @@ impl Masks {
 }
 
 impl Mask {
-    fn find(root: &OwnedFd, path: String, step: Step) -> Self {
+    fn find(root: &OwnedFd, path: String, step: MountStep) -> Self {
         let mut mask = Self { path, step, mount: None, folder: None };
         mask.look(root);
         mask
@@ -136,7 +136,7 @@ impl Mask {
     }
 
     fn hides(&self) -> bool {
-        matches!(self.step, Step::Hide { .. })
+        matches!(self.step, MountStep::Hide { .. })
     }
 
     fn is_in_place(&mut self, root: &OwnedFd, table: &MountInfo) -> bool {
@@ -156,7 +156,7 @@ impl Mask {
     }
 
     /// Masks what is at its path now; whether something is.
-    fn put_back(&mut self, sandbox: &Sandbox, root: &OwnedFd) -> io::Result<bool> {
+    fn put_back(&mut self, sandbox: &SandboxNamespaces, root: &OwnedFd) -> io::Result<bool> {
         for _ in 0..TRIES {
             let put = self.tree().and_then(|tree| sandbox.cover(&self.path, &tree));
             match put {
@@ -182,11 +182,11 @@ impl Mask {
     /// The tree that goes over the path, made of what is there.
     fn tree(&self) -> io::Result<OwnedFd> {
         match &self.step {
-            Step::Pin | Step::Reopen { .. } => {
+            MountStep::Pin | MountStep::Reopen { .. } => {
                 Ok(tree::copy(&open_plain_end(CWD, &self.path)?, false, true)?)
             }
-            Step::ReadOnly => Ok(tree::copy(&open_plain_end(CWD, &self.path)?, true, true)?),
-            Step::Hide { .. } => self.empty_tree(),
+            MountStep::ReadOnly => Ok(tree::copy(&open_plain_end(CWD, &self.path)?, true, true)?),
+            MountStep::Hide { .. } => self.empty_tree(),
         }
     }
 
@@ -219,10 +219,10 @@ fn is_gone(error: &io::Error) -> bool {
 }
 
 /// The folder that `path` is in.
-fn folder(root: impl AsFd, path: &str) -> Option<Identity> {
+fn folder(root: impl AsFd, path: &str) -> Option<FileId> {
     let (above, _) = path.rsplit_once('/')?;
     let place = if above.is_empty() { open_plain(root, ".") } else { open_plain(root, relative(above)) };
-    place.and_then(fstat).ok().map(|stat| Identity::of(&stat))
+    place.and_then(fstat).ok().map(|stat| FileId::of(&stat))
 }
 
 fn relative(path: &str) -> &str {

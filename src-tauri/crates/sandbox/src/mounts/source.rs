@@ -20,32 +20,32 @@ use crate::{
     control::MountRefusal,
     fd_passing,
     mount_plan::MountPlan,
-    place::{Identity, Kind, mount_id, open_plain},
+    place::{FileId, FileKind, mount_id, open_plain},
     spec::MountAccess,
     sys, tree,
 };
 
 /// A path of the host, ready to be moved into a sandbox.
 #[derive(Debug)]
-pub(super) struct Source {
+pub(super) struct MountSource {
     pub(super) tree: OwnedFd,
-    pub(super) kind: Kind,
+    pub(super) kind: FileKind,
     pub(super) mount_id: u64,
-    pub(super) identity: Identity,
+    pub(super) identity: FileId,
 }
 
-impl Source {
+impl MountSource {
     /// Opens `path` with `plan` applied to what is below it.
     pub(super) fn open(path: &str, access: MountAccess, plan: &MountPlan) -> Result<Self, MountError> {
         let place = open_plain(CWD, path).map_err(|error| cannot_open(path, error))?;
         let stat = fstat(&place).map_err(|error| MountError::kernel("looking at", path, error))?;
-        let kind = Kind::of(&stat).ok_or_else(|| {
+        let kind = FileKind::of(&stat).ok_or_else(|| {
             MountError::refused(
                 MountRefusal::Kind,
                 format!("`{path}` is neither a regular file nor a directory"),
             )
         })?;
-        let identity = Identity::of(&stat);
+        let identity = FileId::of(&stat);
         let opened =
             if plan.is_empty() { copy(&place, access) } else { copy_with_plan(path, access, plan, identity) };
         let tree = opened.map_err(|error| MountError::kernel("opening", path, error))?;
@@ -56,11 +56,11 @@ impl Source {
     /// Refuses a directory where a file was given: it stands there since.
     pub(super) fn check_kind(&self, path: &str, file: bool) -> Result<(), MountError> {
         match self.kind {
-            Kind::Directory if file => Err(MountError::refused(
+            FileKind::Directory if file => Err(MountError::refused(
                 MountRefusal::Kind,
                 format!("`{path}` is a directory now, and was given as a file"),
             )),
-            Kind::Directory | Kind::File => Ok(()),
+            FileKind::Directory | FileKind::File => Ok(()),
         }
     }
 }
@@ -75,7 +75,7 @@ fn copy_with_plan(
     path: &str,
     access: MountAccess,
     plan: &MountPlan,
-    identity: Identity,
+    identity: FileId,
 ) -> io::Result<OwnedFd> {
     let (ours, theirs) = UnixStream::pair()?;
     let make = || -> io::Result<()> {
@@ -83,7 +83,7 @@ fn copy_with_plan(
         mount_change(c"/", MountPropagationFlags::REC | MountPropagationFlags::PRIVATE)?;
         plan.apply()?;
         let place = open_plain(CWD, path)?;
-        if Identity::of(&fstat(&place)?) != identity {
+        if FileId::of(&fstat(&place)?) != identity {
             return Err(io::Error::other("it was exchanged just now"));
         }
         fd_passing::send(&theirs, copy(&place, access)?)

@@ -5,7 +5,7 @@ use crate::spec::{Mount, MountAccess, View};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A profile in the making.
-pub(super) struct Rules {
+pub(super) struct SeatbeltRules {
     profile: String,
     parameters: Vec<(String, String)>,
     /// The number of parameters of each kind.
@@ -21,7 +21,7 @@ enum Say {
     Hide,
 }
 
-impl Rules {
+impl SeatbeltRules {
     pub(super) fn new(base: &str) -> Self {
         Self { profile: base.to_owned(), parameters: vec![], counts: BTreeMap::new() }
     }

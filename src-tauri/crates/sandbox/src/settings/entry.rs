@@ -4,8 +4,8 @@ use serde::{Deserialize, Deserializer, de};
 
 /// A path as it is written: a pattern where it has the marks of one, or a path whatever it has.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[cfg_attr(test, derive(schemars::JsonSchema), schemars(with = "Written"))]
-pub(crate) struct Entry {
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(with = "WrittenPath"))]
+pub(crate) struct PathEntry {
     pub(crate) path: String,
     pub(crate) literal: bool,
 }
@@ -13,7 +13,7 @@ pub(crate) struct Entry {
 #[derive(Deserialize)]
 #[serde(untagged, expecting = "expected a path, or { \"path\": PATH, \"literal\": true }")]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-enum Written {
+enum WrittenPath {
     Path(String),
     Marked(Marked),
 }
@@ -26,12 +26,12 @@ struct Marked {
     literal: bool,
 }
 
-impl<'de> Deserialize<'de> for Entry {
+impl<'de> Deserialize<'de> for PathEntry {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let entry = match Written::deserialize(from)? {
-            Written::Path(path) => Self { path, literal: false },
-            Written::Marked(Marked { path, literal: true }) => Self { path, literal: true },
-            Written::Marked(_) => return Err(de::Error::custom("`literal` can only be `true`")),
+        let entry = match WrittenPath::deserialize(from)? {
+            WrittenPath::Path(path) => Self { path, literal: false },
+            WrittenPath::Marked(Marked { path, literal: true }) => Self { path, literal: true },
+            WrittenPath::Marked(_) => return Err(de::Error::custom("`literal` can only be `true`")),
         };
         if entry.path.is_empty() {
             return Err(de::Error::custom("a path cannot be empty"));

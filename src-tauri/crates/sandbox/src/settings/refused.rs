@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{Mode, Settings};
+use super::{CredentialMode, SrtSettings};
 use crate::supervisor::find_bwrap;
 
 const OWN_PROXY: &str =
@@ -15,7 +15,7 @@ const NESTED: &str = "a command with namespaces of its own can take away what pr
 const NO_AGENT: &str = "nothing is put into Java programs: name the proxy in `JAVA_TOOL_OPTIONS`, and pass that with `--pass-env`";
 const OWN_WORDS: &str = "a refusal names the entry of `network.deniedDomains`, in words of its own";
 
-impl Settings {
+impl SrtSettings {
     /// The first key that asks for something there is not, and why.
     ///
     /// A key that is left alone here is carried out, or changes nothing on Linux; which of the two is in
@@ -71,7 +71,7 @@ impl Settings {
     }
 }
 
-fn masked(list: &str, mut modes: impl Iterator<Item = Mode>) -> Option<(String, &'static str)> {
-    let at = modes.position(|mode| mode == Mode::Mask)?;
+fn masked(list: &str, mut modes: impl Iterator<Item = CredentialMode>) -> Option<(String, &'static str)> {
+    let at = modes.position(|mode| mode == CredentialMode::Mask)?;
     Some((format!("credentials.{list}[{at}].mode"), NO_MASK))
 }

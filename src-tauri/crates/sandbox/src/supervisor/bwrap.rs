@@ -33,15 +33,15 @@ use rustix::{
     thread::UnshareFlags,
 };
 
-use super::{StartError, owner::Owner};
+use super::{ServerStartError, owner::SandboxOwner};
 use crate::{
     argv::{self, Descriptors},
     cgroup::{self, CgroupLimits},
     enter::{FAILED, GO, NONE, READY},
     fd_passing,
-    host::Host,
+    host::HostTree,
     mount_plan::MountPlan,
-    mounts::{InitialMounts, InitialMountsChild, Sandbox},
+    mounts::{InitialMounts, InitialMountsChild, SandboxNamespaces},
     seccomp,
     spec::Spec,
     sys::{
@@ -91,7 +91,7 @@ impl Bwrap {
         spec: &Spec,
         given: &InheritedDescriptors,
         hidden: MountPlan,
-    ) -> Result<Self, StartError> {
+    ) -> Result<Self, ServerStartError> {
         let own_program = File::open("/proc/self/exe")?;
         let seccomp = [memory()?, memory()?, memory()?];
         let (passwd, group) = (memory()?, memory()?);
@@ -110,7 +110,7 @@ impl Bwrap {
             group: group.as_raw_fd(),
         };
 
-        let mut command = Command::new(find_bwrap().ok_or(StartError::NoBwrap)?);
+        let mut command = Command::new(find_bwrap().ok_or(ServerStartError::NoBwrap)?);
         // By descriptor, since our own program may well be in a place that the sandbox does not show.
         let enter = format!("/proc/self/fd/{}", own_program.as_raw_fd());
         command.args(["--args", &options_theirs.as_raw_fd().to_string(), "--", &enter, "--enter"]);
@@ -159,7 +159,7 @@ impl Bwrap {
     }
 
     /// Tells bubblewrap what to do.
-    pub(super) fn give_options(&mut self, spec: &Spec, host: &Host) -> Result<(), StartError> {
+    pub(super) fn give_options(&mut self, spec: &Spec, host: &HostTree) -> Result<(), ServerStartError> {
         let mut words = argv::bwrap_argv(spec, host, self.numbers).join("\0");
         words.push('\0');
         // It reads to the end.
@@ -176,9 +176,9 @@ impl Bwrap {
     /// Waits for the frame, and has mounted on it what was prepared. Also tells those mounts, by id.
     pub(super) fn wait_for_frame(
         &mut self,
-        owner: &dyn Owner,
+        owner: &dyn SandboxOwner,
         own_tmp: bool,
-    ) -> Result<(Sandbox, BTreeMap<String, u64>), StartError> {
+    ) -> Result<(SandboxNamespaces, BTreeMap<String, u64>), ServerStartError> {
         self.wait_for(PollFd::new(&self.frame, PollFlags::OUT), owner)?;
         if !is_complete(&self.frame)? {
             return Err(self.setup_failed());
@@ -191,35 +191,35 @@ impl Bwrap {
         let process = open(path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
         let process = process.map_err(io::Error::from)?;
         let shown = self.first.as_mut().map(|first| first.finish(&process)).transpose();
-        let shown = shown.map_err(|error| StartError::Setup(error.to_string()))?;
-        Ok((Sandbox::of(process, own_tmp)?, shown.unwrap_or_default()))
+        let shown = shown.map_err(|error| ServerStartError::Setup(error.to_string()))?;
+        Ok((SandboxNamespaces::of(process, own_tmp)?, shown.unwrap_or_default()))
     }
 
     /// Waits until only the server is missing, in the sandbox that was mounted.
     pub(super) fn wait_until_ready(
         &mut self,
-        owner: &dyn Owner,
-        sandbox: &Sandbox,
-    ) -> Result<(), StartError> {
+        owner: &dyn SandboxOwner,
+        sandbox: &SandboxNamespaces,
+    ) -> Result<(), ServerStartError> {
         self.wait_for(PollFd::new(&self.gate, PollFlags::IN), owner)?;
         match fd_passing::word_and_sender(&self.gate)? {
             (Some(READY), server) => self.server = server,
             _ => return Err(self.setup_failed()),
         }
-        if sandbox.is_as_entered()? { Ok(()) } else { Err(StartError::Frame) }
+        if sandbox.is_as_entered()? { Ok(()) } else { Err(ServerStartError::Frame) }
     }
 
     /// Lets the server start, unless it was given up meanwhile, and returns when its program runs.
-    pub(super) fn start_server(&mut self, owner: &dyn Owner) -> Result<(), StartError> {
+    pub(super) fn start_server(&mut self, owner: &dyn SandboxOwner) -> Result<(), ServerStartError> {
         if poll(&mut [owner.giving_up()], Some(&Timespec::default())).is_ok_and(|ready| ready > 0) {
-            return Err(StartError::HungUp);
+            return Err(ServerStartError::HungUp);
         }
         self.gate.write_all(&[GO])?;
         let mut problem = String::new();
         self.gate.read_to_string(&mut problem)?;
         let Some((status, problem)) = problem.split_once(' ') else { return Ok(()) };
         let status = status.parse().unwrap_or(FAILED);
-        Err(StartError::Program { status, problem: problem.to_owned() })
+        Err(ServerStartError::Program { status, problem: problem.to_owned() })
     }
 
     /// Gives back what was only needed to start: the child that mounted, which takes some milliseconds to end, and our code.
@@ -257,21 +257,21 @@ impl Bwrap {
     }
 
     /// Waits for news, or for bubblewrap's end.
-    fn wait_for(&self, news: PollFd<'_>, owner: &dyn Owner) -> Result<(), StartError> {
+    fn wait_for(&self, news: PollFd<'_>, owner: &dyn SandboxOwner) -> Result<(), ServerStartError> {
         let deadline = Instant::now() + PATIENCE;
         let mut polled = [news, PollFd::new(&self.ended, PollFlags::IN), owner.giving_up()];
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
-            let left = Timespec::try_from(left).map_err(|_| StartError::TooSlow)?;
+            let left = Timespec::try_from(left).map_err(|_| ServerStartError::TooSlow)?;
             match poll(&mut polled, Some(&left)) {
-                Ok(0) => return Err(StartError::TooSlow),
+                Ok(0) => return Err(ServerStartError::TooSlow),
                 Ok(_) => {}
                 Err(rustix::io::Errno::INTR) => continue,
                 Err(error) => return Err(io::Error::from(error).into()),
             }
             let [ready, ended, hung_up] = polled.each_ref().map(|polled| !polled.revents().is_empty());
             if hung_up {
-                return Err(StartError::HungUp);
+                return Err(ServerStartError::HungUp);
             }
             if ready || ended {
                 return Ok(());
@@ -279,7 +279,7 @@ impl Bwrap {
         }
     }
 
-    fn first_process(&mut self) -> Result<u64, StartError> {
+    fn first_process(&mut self) -> Result<u64, ServerStartError> {
         #[derive(serde::Deserialize)]
         #[serde(rename_all = "kebab-case")]
         struct Info {
@@ -291,12 +291,12 @@ impl Bwrap {
     }
 
     /// The reason that bubblewrap gave.
-    fn setup_failed(&mut self) -> StartError {
+    fn setup_failed(&mut self) -> ServerStartError {
         let status = self.kill();
         match (complaints_of(&self.complaints), self.child.exec_error()) {
-            (said, _) if !said.is_empty() => StartError::Setup(said),
-            (_, Some(error)) => StartError::Prepare(error),
-            (_, None) => StartError::Setup(format!("bubblewrap ended with status {status}")),
+            (said, _) if !said.is_empty() => ServerStartError::Setup(said),
+            (_, Some(error)) => ServerStartError::Prepare(error),
+            (_, None) => ServerStartError::Setup(format!("bubblewrap ended with status {status}")),
         }
     }
 }

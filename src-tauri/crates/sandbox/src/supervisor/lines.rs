@@ -12,9 +12,9 @@ const LONGEST: usize = 1 << 20;
 
 /// The bytes that have come and are not yet a whole line.
 #[derive(Default)]
-pub(super) struct Lines(Vec<u8>);
+pub(super) struct ControlLines(Vec<u8>);
 
-impl Lines {
+impl ControlLines {
     /// Reads once and returns the lines that are complete; an error at the end of the stream.
     pub(super) fn read(&mut self, mut stream: &UnixStream) -> io::Result<Vec<String>> {
         let mut chunk = [0; 4096];

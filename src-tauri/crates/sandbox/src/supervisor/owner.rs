@@ -8,7 +8,7 @@ use super::lines::say;
 use crate::control::SandboxEvent;
 
 /// Whoever it is.
-pub(super) trait Owner {
+pub(super) trait SandboxOwner {
     /// Tells the news.
     fn say(&self, event: &SandboxEvent) -> io::Result<()>;
 
@@ -17,7 +17,7 @@ pub(super) trait Owner {
 }
 
 /// The trusted process, at the other end of the control stream.
-impl Owner for UnixStream {
+impl SandboxOwner for UnixStream {
     fn say(&self, event: &SandboxEvent) -> io::Result<()> {
         say(self, event)
     }

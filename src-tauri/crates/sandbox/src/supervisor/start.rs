@@ -11,16 +11,16 @@ use rustix::{
 };
 
 use super::{
-    StartError,
+    ServerStartError,
     bwrap::{Bwrap, InheritedDescriptors},
     namespaces,
-    owner::Owner,
+    owner::SandboxOwner,
 };
 use crate::{
     cgroup::CgroupLimits,
     control::{Enforcement, SandboxEvent},
-    host::{Host, RootEntry},
-    mount_plan::{Layout, MountPlan},
+    host::{HostTree, RootEntry},
+    mount_plan::{MountPlan, ViewLayout},
     mountinfo::MountInfo,
     mounts::{InitialMounts, Mounts},
     place::is_at_or_below,
@@ -33,23 +33,23 @@ use crate::{
 pub(super) fn start(
     parent: Option<Pid>,
     spec: &Spec,
-    owner: &dyn Owner,
+    owner: &dyn SandboxOwner,
     given: InheritedDescriptors,
-    closed: impl FnOnce(&Layout) -> io::Result<Vec<String>>,
-) -> Result<(Bwrap, Mounts), StartError> {
+    closed: impl FnOnce(&ViewLayout) -> io::Result<Vec<String>>,
+) -> Result<(Bwrap, Mounts), ServerStartError> {
     spec.validate()?;
     let (uid, gid) = (getuid(), getgid());
     if uid.is_root() && !spec.allow_root {
-        return Err(StartError::Root);
+        return Err(ServerStartError::Root);
     }
-    namespaces::enter(parent, uid, gid).map_err(StartError::Namespaces)?;
+    namespaces::enter(parent, uid, gid).map_err(ServerStartError::Namespaces)?;
 
     // Bubblewrap starts while the host is looked at, and waits for its options.
     let bwrap = Bwrap::start(spec, &given, MountPlan::default())?;
     let state = StateDir::open(&spec.state_dir, uid.as_raw())?;
     let table = MountInfo::parse(&std::fs::read("/proc/self/mountinfo")?);
-    let mut layout = Layout::of(spec, &table, &state.path().to_string_lossy())?;
-    let host = Host::look(uid.is_root(), &spec.view)?;
+    let mut layout = ViewLayout::of(spec, &table, &state.path().to_string_lossy())?;
+    let host = HostTree::look(uid.is_root(), &spec.view)?;
     let controlled = given.group.as_ref().map(|(_, controlled)| *controlled).unwrap_or_default();
     let frame: Vec<String> = host.frame().map(|(path, _)| path.clone()).collect();
     let hidden = layout.plan.hidden_within(&frame);
@@ -70,7 +70,7 @@ pub(super) fn start(
 }
 
 /// Closes those paths in what is writable; what is closed itself is not writable at all.
-fn close(layout: &mut Layout, closed: &[String], kept: &[String]) {
+fn close(layout: &mut ViewLayout, closed: &[String], kept: &[String]) {
     layout.writable.retain(|root| !closed.iter().chain(kept).any(|closed| is_at_or_below(root, closed)));
     for root in &layout.writable {
         layout.plan.close_in(root, closed);
@@ -81,11 +81,11 @@ fn close(layout: &mut Layout, closed: &[String], kept: &[String]) {
 /// Mounts what is shown, and lets the server start.
 fn mount_and_start(
     spec: &Spec,
-    layout: Layout,
-    host: Host,
+    layout: ViewLayout,
+    host: HostTree,
     bwrap: &mut Bwrap,
-    owner: &dyn Owner,
-) -> Result<Mounts, StartError> {
+    owner: &dyn SandboxOwner,
+) -> Result<Mounts, ServerStartError> {
     let frame =
         host.frame().filter(|(_, top)| *top == RootEntry::There).map(|(path, _)| (path.clone(), false));
     let mut shown: BTreeMap<String, bool> = frame.collect();
@@ -120,7 +120,7 @@ fn has_news(news: PollFd<'_>) -> io::Result<bool> {
 }
 
 /// The mounts that are made when the frame is complete.
-fn first(spec: &Spec, layout: &Layout, host: Host) -> InitialMounts {
+fn first(spec: &Spec, layout: &ViewLayout, host: HostTree) -> InitialMounts {
     let own_tmp = spec.view.has_own_tmp();
     let on_tmp = layout.shown.iter().filter(|path| own_tmp && path.starts_with("/tmp/"));
     let read = host.rest().chain(&host.etc).chain(on_tmp);

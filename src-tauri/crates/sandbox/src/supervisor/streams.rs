@@ -40,15 +40,15 @@ pub(super) enum StreamError {
 /// The streams that are copied while the command runs.
 #[derive(Debug, Default)]
 pub(super) struct Streams {
-    input: Option<Incoming>,
-    outputs: Vec<Outgoing>,
+    input: Option<InputCopy>,
+    outputs: Vec<OutputCopy>,
     /// The streams that could not be written.
     lost: Vec<(&'static str, io::Error)>,
 }
 
 /// From a file to the command.
 #[derive(Debug)]
-struct Incoming {
+struct InputCopy {
     file: File,
     pipe: File,
     read: Vec<u8>,
@@ -57,7 +57,7 @@ struct Incoming {
 
 /// From the command to a file.
 #[derive(Debug)]
-struct Outgoing {
+struct OutputCopy {
     name: &'static str,
     pipe: File,
     file: File,
@@ -91,12 +91,12 @@ impl Streams {
             let (theirs, ours) = pipe()?;
             let file = file(stdin())?;
             dup2_stdin(theirs).map_err(io::Error::from)?;
-            streams.input = Some(Incoming { file, pipe: ours, read: Vec::new(), written: 0 });
+            streams.input = Some(InputCopy { file, pipe: ours, read: Vec::new(), written: 0 });
         }
         let shared = copies_out && copies_err && is_same(stdout(), stderr())?;
         if copies_out {
             let (ours, theirs) = pipe_out()?;
-            streams.outputs.push(Outgoing { name: name_out, pipe: ours, file: file(stdout())? });
+            streams.outputs.push(OutputCopy { name: name_out, pipe: ours, file: file(stdout())? });
             dup2_stdout(&theirs).map_err(io::Error::from)?;
             if shared {
                 dup2_stderr(&theirs).map_err(io::Error::from)?;
@@ -104,7 +104,7 @@ impl Streams {
         }
         if copies_err && !shared {
             let (ours, theirs) = pipe_out()?;
-            streams.outputs.push(Outgoing { name: name_err, pipe: ours, file: file(stderr())? });
+            streams.outputs.push(OutputCopy { name: name_err, pipe: ours, file: file(stderr())? });
             dup2_stderr(theirs).map_err(io::Error::from)?;
         }
         Ok(streams)
@@ -150,7 +150,7 @@ impl Streams {
     }
 }
 
-impl Incoming {
+impl InputCopy {
     fn copy(&mut self) -> io::Result<CopyProgress> {
         if self.written == self.read.len() {
             self.read.resize(MOST, 0);
@@ -174,7 +174,7 @@ impl Incoming {
     }
 }
 
-impl Outgoing {
+impl OutputCopy {
     fn copy(&mut self) -> io::Result<CopyProgress> {
         let mut said = vec![0; MOST];
         match self.pipe.read(&mut said) {

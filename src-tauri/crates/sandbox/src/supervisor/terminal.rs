@@ -20,16 +20,16 @@ use rustix::{
 };
 
 use super::{
-    QUIET, StartError,
+    QUIET, ServerStartError,
     bwrap::{Bwrap, InheritedDescriptors, take_streams},
     exit_code,
-    owner::Owner,
+    owner::SandboxOwner,
     start::start,
     streams::Streams,
     wait,
 };
 use crate::{
-    autostart::{Change, Finding, Rules, Watcher},
+    autostart::{AutostartRules, ChangeKind, Finding, Watcher},
     control::SandboxEvent,
     enter::FAILED,
     mounts::{Mounts, RestoredMask},
@@ -48,11 +48,11 @@ const SANDBOX: &str = "command";
 pub(crate) struct ForegroundCommand {
     pub(crate) spec: Spec,
     /// The treatment of files that run later.
-    pub(crate) autostart: Rules,
+    pub(crate) autostart: AutostartRules,
 }
 
 /// The person's side.
-pub(super) struct Terminal {
+pub(super) struct ForegroundTerminal {
     signals: Signals,
     messages: File,
     debug: bool,
@@ -65,10 +65,10 @@ pub(crate) fn run_in_foreground(
     signals: Signals,
     debug: bool,
 ) -> io::Result<ExitCode> {
-    let terminal = Terminal { signals, messages: fcntl_dupfd_cloexec(stderr(), 3)?.into(), debug };
+    let terminal = ForegroundTerminal { signals, messages: fcntl_dupfd_cloexec(stderr(), 3)?.into(), debug };
     let mut streams = match Streams::take() {
         Ok(streams) => streams,
-        Err(error) => return terminal.failed(&StartError::Setup(error.to_string())),
+        Err(error) => return terminal.failed(&ServerStartError::Setup(error.to_string())),
     };
     let (mut bwrap, mut mounts, mut watcher) = match terminal.start(foreground, egress) {
         Ok(started) => started,
@@ -90,7 +90,7 @@ pub(crate) fn run_in_foreground(
     Ok(if status == 0 && !lost.is_empty() { ExitCode::from(FAILED) } else { exit_code(status) })
 }
 
-impl Owner for Terminal {
+impl SandboxOwner for ForegroundTerminal {
     /// Tells what a person has to know.
     fn say(&self, event: &SandboxEvent) -> io::Result<()> {
         let text = match event {
@@ -120,7 +120,7 @@ impl Owner for Terminal {
     }
 }
 
-impl Terminal {
+impl ForegroundTerminal {
     /// Tells what was found of files that run later.
     fn find(&self, finding: &Finding) -> io::Result<()> {
         let text = match finding {
@@ -130,10 +130,10 @@ impl Terminal {
             Finding::Restored { path, keys } => {
                 format!("`{}` in `{path}` was put back: git would have run what it says", keys.join("`, `"))
             }
-            Finding::Left { path, when, change: Change::New, .. } => {
+            Finding::Left { path, when, change: ChangeKind::New, .. } => {
                 format!("`{path}` is new and runs {when}")
             }
-            Finding::Left { path, when, change: Change::Changed, .. } => {
+            Finding::Left { path, when, change: ChangeKind::Changed, .. } => {
                 format!("`{path}` was changed and runs {when}")
             }
             Finding::Unfinished { reason } => reason.clone(),
@@ -150,7 +150,7 @@ impl Terminal {
         &self,
         ForegroundCommand { spec, autostart }: ForegroundCommand,
         egress: Option<OwnedFd>,
-    ) -> Result<(Bwrap, Mounts, Watcher), StartError> {
+    ) -> Result<(Bwrap, Mounts, Watcher), ServerStartError> {
         let mut watcher = None;
         let given = InheritedDescriptors { streams: take_streams()?, egress, group: None };
         let (bwrap, mounts) = start(None, &spec, self, given, |layout| {
@@ -163,7 +163,7 @@ impl Terminal {
             let closed = layout.writable.iter().map(|root| watcher.open(SANDBOX, root));
             Ok(closed.collect::<io::Result<Vec<_>>>()?.into_iter().flatten().collect())
         })?;
-        let watcher = watcher.ok_or_else(|| StartError::Setup("nothing was watched".into()))?;
+        let watcher = watcher.ok_or_else(|| ServerStartError::Setup("nothing was watched".into()))?;
         Ok((bwrap, mounts, watcher))
     }
 
@@ -209,12 +209,12 @@ impl Terminal {
     }
 
     /// The command never ran: because of a signal, or because of the error.
-    fn failed(&self, error: &StartError) -> io::Result<ExitCode> {
+    fn failed(&self, error: &ServerStartError) -> io::Result<ExitCode> {
         if let Some(signal) = self.signals.next()? {
             return Ok(exit_code(128 + signal.as_raw()));
         }
         self.say(&SandboxEvent::Failed { reason: error.to_string() })?;
-        let StartError::Program { status, .. } = error else { return Ok(ExitCode::from(FAILED)) };
+        let ServerStartError::Program { status, .. } = error else { return Ok(ExitCode::from(FAILED)) };
         Ok(ExitCode::from(*status))
     }
 }

@@ -2,13 +2,13 @@
 
 use std::{fs, os::unix::fs::symlink, time::Instant};
 
-use ironcurtain_sandbox::autostart::{Finding, GitConfig, Rules};
+use ironcurtain_sandbox::autostart::{AutostartRules, Finding, GitConfig};
 
 use crate::scene::{Scene, all, git, short};
 
 #[test]
 fn what_runs_by_itself_is_closed_and_what_the_person_runs_is_not() {
-    let mut scene = Scene::new(Rules::default());
+    let mut scene = Scene::listed();
     scene.git("root", &["init", "-q"]);
     for path in [
         ".mcp.json",
@@ -36,7 +36,8 @@ fn a_guarded_configuration_is_not_closed_and_a_repository_has_any_name() {
 
 #[test]
 fn where_a_link_leads_is_closed_and_where_a_configuration_has_its_hooks() {
-    let mut scene = Scene::new(Rules { git_config: GitConfig::Guarded, ..Rules::default() });
+    let mut scene =
+        Scene::new(AutostartRules { git_config: GitConfig::Guarded, ..AutostartRules::default() });
     scene.git("root", &["init", "-q"]);
     scene.git("root", &["config", "core.hooksPath", ".githooks"]);
     scene.write("root/.githooks/pre-commit", "run");
@@ -52,9 +53,9 @@ fn start_up_files_count_in_the_home_alone() {
     let dir = tempfile::tempdir().unwrap();
     let home = dir.path().join("root").to_str().map(str::to_owned);
     for (home, counts) in [(None, false), (home, true)] {
-        let mut scene = Scene::new(Rules::default());
+        let mut scene = Scene::listed();
         let home = home.map(|_| scene.root());
-        scene.watcher.begin("home", Rules { home, ..Rules::default() }).unwrap();
+        scene.watcher.begin("home", AutostartRules { home, ..AutostartRules::default() }).unwrap();
         scene.write("root/.bashrc", "");
         scene.write("root/.config/systemd/user/a.service", "");
         scene.write("root/sub/.bashrc", "");
@@ -67,7 +68,7 @@ fn start_up_files_count_in_the_home_alone() {
 
 #[test]
 fn a_root_that_is_itself_such_a_folder_or_file_is_closed() {
-    let mut scene = Scene::new(Rules::default());
+    let mut scene = Scene::listed();
     scene.git("root", &["init", "-q"]);
     scene.write("root/.idea/a/b", "");
     scene.write("root/.envrc", "");
@@ -85,7 +86,7 @@ fn a_root_that_is_itself_such_a_folder_or_file_is_closed() {
 
 #[test]
 fn what_a_package_manager_has_installed_can_be_installed_anew() {
-    let mut scene = Scene::new(Rules::default());
+    let mut scene = Scene::listed();
     for path in [".vscode/settings.json", ".idea/x", "package.json", ".mcp.json"] {
         scene.write(&format!("root/node_modules/a/{path}"), r#"{"scripts":{"install":"x"}}"#);
     }
@@ -113,7 +114,7 @@ fn nothing_is_created_in_the_persons_tree() {
 
 #[test]
 fn a_look_before_the_start_is_bounded_and_says_so() {
-    let mut scene = Scene::new(Rules::default());
+    let mut scene = Scene::listed();
     for folder in 0..60 {
         for inner in 0..60 {
             fs::create_dir_all(scene.at(&format!("root/{folder}/{inner}"))).unwrap();
@@ -156,7 +157,7 @@ fn opening_is_quick() {
 
 #[test]
 fn what_is_closed_is_not_judged_and_a_replaced_one_is_told_of() {
-    let mut scene = Scene::new(Rules::default());
+    let mut scene = Scene::listed();
     scene.git("root", &["init", "-q"]);
     scene.write("root/.mcp.json", r#"{"mcpServers":{"a":{}}}"#);
     scene.open();
@@ -179,7 +180,7 @@ fn what_is_closed_is_not_judged_and_a_replaced_one_is_told_of() {
 
 #[test]
 fn what_is_written_where_a_cover_was_lost_is_judged_like_a_new_one() {
-    let mut scene = Scene::new(Rules::default());
+    let mut scene = Scene::listed();
     scene.git("root", &["init", "-q"]);
     scene.write("root/.mcp.json", "{}");
     scene.open();
@@ -199,7 +200,7 @@ fn what_is_written_where_a_cover_was_lost_is_judged_like_a_new_one() {
 
 #[test]
 fn a_hidden_file_that_is_replaced_is_told_of() {
-    let mut scene = Scene::new(Rules::default());
+    let mut scene = Scene::listed();
     scene.write("home/.ssh/id", "secret");
     let hidden = scene.text("home/.ssh/id");
     scene.watcher.hidden("s", &[hidden]);
@@ -214,7 +215,7 @@ fn a_hidden_file_that_is_replaced_is_told_of() {
 
 #[test]
 fn one_who_replaces_the_folder_around_a_closed_file_gains_nothing() {
-    let mut scene = Scene::new(Rules::default());
+    let mut scene = Scene::listed();
     scene.git("root", &["init", "-q"]);
     scene.write("root/.git/hooks/post-checkout", "mine");
     scene.open();

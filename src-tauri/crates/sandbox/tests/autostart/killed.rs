@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use ironcurtain_sandbox::autostart::{Finding, GitConfig, Rules, Watcher};
+use ironcurtain_sandbox::autostart::{AutostartRules, Finding, GitConfig, Watcher};
 
 use crate::scene::{Scene, short};
 
@@ -21,7 +21,7 @@ fn what_a_killed_process_has_not_looked_at_is_looked_at_by_the_next() {
         watch(&state, &root);
     }
     for moment in 0..40_u64 {
-        let scene = Scene::new(Rules::default());
+        let scene = Scene::listed();
         scene.git("root", &["init", "-q"]);
         scene.write("root/.envrc", "mine");
         let before = scene.read("root/.git/config");
@@ -65,7 +65,7 @@ fn what_a_killed_process_has_not_looked_at_is_looked_at_by_the_next() {
 
 #[test]
 fn a_repair_that_was_not_made_is_not_told_and_leaves_no_name_in_the_repository() {
-    let scene = Scene::new(Rules::default());
+    let scene = Scene::listed();
     scene.git("root", &["init", "-q"]);
     let mut child = watching(&scene);
     // Somebody holds git's lock, so that the repair waits.
@@ -125,7 +125,9 @@ fn watching(scene: &Scene) -> Child {
 
 fn watch(state: &str, root: &str) -> ! {
     let mut watcher = Watcher::new(state.as_ref()).unwrap();
-    watcher.begin("child", Rules { git_config: GitConfig::Guarded, ..Rules::default() }).unwrap();
+    watcher
+        .begin("child", AutostartRules { git_config: GitConfig::Guarded, ..AutostartRules::default() })
+        .unwrap();
     watcher.open("child", root).unwrap();
     std::io::stdout().write_all(b"\nopen\n").unwrap();
     loop {
@@ -136,9 +138,11 @@ fn watch(state: &str, root: &str) -> ! {
 
 #[test]
 fn another_folder_in_the_place_of_a_root_is_not_looked_at() {
-    let scene = Scene::new(Rules::default());
+    let scene = Scene::listed();
     let mut other = Watcher::new(&scene.at("state")).unwrap();
-    other.begin("gone", Rules { git_config: GitConfig::Guarded, ..Rules::default() }).unwrap();
+    other
+        .begin("gone", AutostartRules { git_config: GitConfig::Guarded, ..AutostartRules::default() })
+        .unwrap();
     other.open("gone", &scene.root()).unwrap();
     drop(other);
     fs::rename(scene.at("root"), scene.at("old")).unwrap();

@@ -1,12 +1,12 @@
 //! Files that stay, and are listed.
 
-use ironcurtain_sandbox::autostart::{Change, Finding, Rules};
+use ironcurtain_sandbox::autostart::{AutostartRules, ChangeKind, Finding};
 
 use crate::scene::{Scene, short};
 
 #[test]
 fn what_was_asked_for_stays_and_is_told_with_what_changed() {
-    let mut scene = Scene::new(Rules::default());
+    let mut scene = Scene::listed();
     scene.write("root/Makefile", "all:\n\ttrue\n");
     scene.write("root/justfile", "all:\n");
     scene.open();
@@ -21,7 +21,8 @@ fn what_was_asked_for_stays_and_is_told_with_what_changed() {
     assert_eq!(seen, expected);
     let found = scene.finish();
     assert_eq!(short(&root, &found), expected);
-    let make = found.iter().find(|finding| matches!(finding, Finding::Left { change: Change::Changed, .. }));
+    let make =
+        found.iter().find(|finding| matches!(finding, Finding::Left { change: ChangeKind::Changed, .. }));
     let Some(Finding::Left { when, diff: Some(diff), .. }) = make else { panic!("{found:?}") };
     assert_eq!(when, "when you run make or just in this folder");
     assert!(diff.contains("-\ttrue\n+\tevil\n"), "{diff}");
@@ -30,7 +31,7 @@ fn what_was_asked_for_stays_and_is_told_with_what_changed() {
 
 #[test]
 fn what_is_gone_again_or_as_it_was_is_not_listed() {
-    let mut scene = Scene::new(Rules::default());
+    let mut scene = Scene::listed();
     scene.write("root/Makefile", "a\n");
     scene.open();
     scene.write("root/.npmrc", "x");
@@ -43,7 +44,7 @@ fn what_is_gone_again_or_as_it_was_is_not_listed() {
 
 #[test]
 fn a_package_is_listed_when_its_scripts_change() {
-    let mut scene = Scene::new(Rules::default());
+    let mut scene = Scene::listed();
     scene.write("root/package.json", r#"{"scripts":{"a":"b"}}"#);
     scene.write("root/sub/package.json", r#"{"scripts":{"a":"b"}}"#);
     scene.open();
@@ -55,7 +56,7 @@ fn a_package_is_listed_when_its_scripts_change() {
 
 #[test]
 fn a_difference_is_cut() {
-    let mut scene = Scene::new(Rules::default());
+    let mut scene = Scene::listed();
     scene.open();
     scene.write("root/Makefile", &"é\n".repeat(5_000));
     let found = scene.finish();
@@ -65,7 +66,7 @@ fn a_difference_is_cut() {
 
 #[test]
 fn a_root_that_is_closed_is_looked_at_once_more_and_then_left_alone() {
-    let mut scene = Scene::new(Rules::default());
+    let mut scene = Scene::listed();
     scene.open();
     scene.write("root/.npmrc", "x");
     let root = scene.root();
@@ -78,7 +79,7 @@ fn a_root_that_is_closed_is_looked_at_once_more_and_then_left_alone() {
 
 #[test]
 fn findings_have_a_stable_form() {
-    let left = Finding::Left { path: "/a".into(), when: "w".into(), change: Change::New, diff: None };
+    let left = Finding::Left { path: "/a".into(), when: "w".into(), change: ChangeKind::New, diff: None };
     let text = serde_json::to_string(&left).unwrap();
     assert_eq!(text, r#"{"finding":"left","path":"/a","when":"w","change":"new","diff":null}"#);
     let moved = Finding::Quarantined { path: "/a".into(), moved_to: "/b".into(), when: "w".into() };

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
 
 mod closing;
+mod configurations;
 mod killed;
 mod listing;
 mod quarantining;

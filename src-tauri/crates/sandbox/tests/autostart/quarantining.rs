@@ -10,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use ironcurtain_sandbox::autostart::{Finding, Rules, Watcher, quarantine, real_path};
+use ironcurtain_sandbox::autostart::{AutostartRules, Finding, Watcher, quarantine, real_path};
 
 use rustix::fs::{CWD, FileType, RenameFlags, mknodat, renameat_with};
 
@@ -20,7 +20,7 @@ const SERVERS: &str = r#"{"mcpServers":{"evil":{"command":"evil"}}}"#;
 
 #[test]
 fn settings_of_agents_that_start_programs_are_moved_away_and_others_listed() {
-    let mut scene = Scene::new(Rules::default());
+    let mut scene = Scene::listed();
     scene.open();
     scene.write("root/.mcp.json", SERVERS);
     scene.write("root/.claude/settings.json", r#"{"model":"opus"}"#);
@@ -38,7 +38,7 @@ fn settings_of_agents_that_start_programs_are_moved_away_and_others_listed() {
 
 #[test]
 fn a_file_that_is_kept_open_is_judged_by_what_is_in_it() {
-    let mut scene = Scene::new(Rules::default());
+    let mut scene = Scene::listed();
     scene.open();
     let mut file = fs::File::create(scene.at("root/.mcp.json")).unwrap();
     let root = scene.root();
@@ -50,7 +50,7 @@ fn a_file_that_is_kept_open_is_judged_by_what_is_in_it() {
 
 #[test]
 fn what_comes_by_another_way_is_found() {
-    let mut scene = Scene::new(Rules::default());
+    let mut scene = Scene::listed();
     scene.write("root/servers", SERVERS);
     scene.write("outside/.mcp.json", SERVERS);
     scene.open();
@@ -70,7 +70,7 @@ fn what_comes_by_another_way_is_found() {
 
 #[test]
 fn new_folders_are_watched_however_deep_and_wherever_they_are_moved() {
-    let mut scene = Scene::new(Rules::default());
+    let mut scene = Scene::listed();
     scene.open();
     fs::create_dir_all(scene.at("root/a/b/c")).unwrap();
     assert_eq!(scene.happened(), []);
@@ -83,7 +83,7 @@ fn new_folders_are_watched_however_deep_and_wherever_they_are_moved() {
 
 #[test]
 fn what_the_person_has_named_stays_and_is_listed() {
-    let mut scene = Scene::new(Rules::default());
+    let mut scene = Scene::listed();
     scene.open();
     let path = scene.text("root/.mcp.json");
     scene.watcher.named("s", &path);
@@ -96,7 +96,7 @@ fn what_the_person_has_named_stays_and_is_listed() {
 
 #[test]
 fn a_named_file_that_was_there_may_be_changed() {
-    let mut scene = Scene::new(Rules::default());
+    let mut scene = Scene::listed();
     scene.write("root/.envrc", "a\n");
     scene.open();
     let path = scene.text("root/.envrc");
@@ -160,7 +160,8 @@ fn a_name_that_is_not_text_itself_is_moved_with_its_folder_or_alone() {
 
 #[test]
 fn what_is_allowed_is_not_looked_at() {
-    let mut scene = Scene::new(Rules { allow: vec![".mcp.json".into()], ..Rules::default() });
+    let mut scene =
+        Scene::new(AutostartRules { allow: vec![".mcp.json".into()], ..AutostartRules::default() });
     scene.open();
     scene.write("root/.mcp.json", SERVERS);
     assert_eq!((scene.happened(), scene.finish()), (vec![], vec![]));
@@ -168,9 +169,10 @@ fn what_is_allowed_is_not_looked_at() {
 
 #[test]
 fn start_up_files_of_the_home_are_moved_away() {
-    let mut scene = Scene::new(Rules::default());
+    let mut scene = Scene::listed();
     let home = scene.root();
-    scene.watcher.begin("home", Rules { home: Some(home.clone()), ..Rules::default() }).unwrap();
+    let rules = AutostartRules { home: Some(home.clone()), ..AutostartRules::default() };
+    scene.watcher.begin("home", rules).unwrap();
     scene.watcher.open("home", &home).unwrap();
     scene.write("root/.bashrc", "evil");
     scene.write("root/.config/autostart/evil.desktop", "evil");
@@ -212,11 +214,11 @@ fn in_the_strict_mode_all_that_was_always_protected_is_moved_away() {
 
 #[test]
 fn one_file_is_moved_once_and_told_to_all_who_could_have_made_it() {
-    let mut scene = Scene::new(Rules::default());
+    let mut scene = Scene::listed();
     fs::create_dir(scene.at("root/sub")).unwrap();
     scene.open();
     for name in ["below", "apart"] {
-        scene.watcher.begin(name, Rules::default()).unwrap();
+        scene.watcher.begin(name, AutostartRules::default()).unwrap();
     }
     let (sub, apart) = (scene.text("root/sub"), scene.text("apart"));
     fs::create_dir(&apart).unwrap();
@@ -235,7 +237,7 @@ fn one_file_is_moved_once_and_told_to_all_who_could_have_made_it() {
 
 #[test]
 fn what_is_told_is_bounded_and_all_is_moved_away() {
-    let mut scene = Scene::new(Rules::default());
+    let mut scene = Scene::listed();
     scene.open();
     for file in 0..1_100 {
         scene.write(&format!("root/{file}/.mcp.json"), SERVERS);
@@ -247,7 +249,7 @@ fn what_is_told_is_bounded_and_all_is_moved_away() {
 
 #[test]
 fn what_is_listed_is_bounded_too() {
-    let mut scene = Scene::new(Rules::default());
+    let mut scene = Scene::listed();
     scene.open();
     for file in 0..1_200 {
         scene.write(&format!("root/{file}/Makefile"), "all:\n");
@@ -259,7 +261,7 @@ fn what_is_listed_is_bounded_too() {
 
 #[test]
 fn who_moves_many_folders_at_once_has_nobody_wait_for_all_of_them() {
-    let mut scene = Scene::new(Rules::default());
+    let mut scene = Scene::listed();
     for folder in 0..200 {
         fs::create_dir_all(scene.at(&format!("outside/{folder}"))).unwrap();
         for name in 0..500 {
@@ -280,7 +282,7 @@ fn who_moves_many_folders_at_once_has_nobody_wait_for_all_of_them() {
 
 #[test]
 fn what_the_queue_has_lost_is_found() {
-    let mut scene = Scene::new(Rules::default());
+    let mut scene = Scene::listed();
     scene.write("root/sub/x", "");
     scene.open();
     let most: usize =
@@ -319,7 +321,7 @@ fn a_limit_of_the_kernels_is_told_by_its_name() {
 
 #[test]
 fn a_person_can_have_a_file_quarantined() {
-    let mut scene = Scene::new(Rules::default());
+    let mut scene = Scene::listed();
     scene.open();
     scene.write("root/Makefile", "all:\n");
     let to = quarantine(&scene.at("state"), &scene.text("root/Makefile")).unwrap();
@@ -329,7 +331,7 @@ fn a_person_can_have_a_file_quarantined() {
 
 #[test]
 fn what_is_written_through_a_mapping_is_seen_before_long() {
-    let mut scene = Scene::new(Rules::default());
+    let mut scene = Scene::listed();
     scene.open();
     let harmless = format!("{{\"mcpServers\": {{}}}}{}", " ".repeat(100));
     scene.write("root/.mcp.json", &harmless);
@@ -359,7 +361,7 @@ fn what_is_written_through_a_mapping_is_seen_before_long() {
 
 #[test]
 fn who_swaps_what_is_moved_to_another_file_system_holds_nothing_up() {
-    let scene = Scene::new(Rules::default());
+    let scene = Scene::listed();
     let state = tempfile::tempdir_in("/dev/shm").unwrap();
     scene.write("secret", "secret");
     for round in 0..200 {

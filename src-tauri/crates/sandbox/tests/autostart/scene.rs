@@ -8,7 +8,9 @@ use std::{
     time::Duration,
 };
 
-use ironcurtain_sandbox::autostart::{Change, Finding, GitConfig, Mode, Rules, Watcher};
+use ironcurtain_sandbox::autostart::{
+    AutostartMode, AutostartRules, ChangeKind, Finding, GitConfig, Watcher,
+};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 pub(crate) struct Scene {
@@ -18,7 +20,7 @@ pub(crate) struct Scene {
 
 impl Scene {
     /// The sandbox is called `s`; its root is still to be opened.
-    pub(crate) fn new(rules: Rules) -> Self {
+    pub(crate) fn new(rules: AutostartRules) -> Self {
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir(dir.path().join("root")).unwrap();
         let mut watcher = Watcher::new(&dir.path().join("state")).unwrap();
@@ -27,11 +29,15 @@ impl Scene {
     }
 
     pub(crate) fn guarded() -> Self {
-        Self::new(Rules { git_config: GitConfig::Guarded, ..Rules::default() })
+        Self::new(AutostartRules { git_config: GitConfig::Guarded, ..AutostartRules::default() })
+    }
+
+    pub(crate) fn listed() -> Self {
+        Self::new(AutostartRules::default())
     }
 
     pub(crate) fn strict() -> Self {
-        Self::new(Rules { mode: Mode::Strict, ..Rules::default() })
+        Self::new(AutostartRules { mode: AutostartMode::Strict, ..AutostartRules::default() })
     }
 
     pub(crate) fn at(&self, path: &str) -> PathBuf {
@@ -116,14 +122,23 @@ pub(crate) fn git(folder: &Path, arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
+/// Makes a repository with one commit.
+pub(crate) fn repository(scene: &Scene, path: &str) {
+    fs::create_dir_all(scene.at(path)).unwrap();
+    scene.git(path, &["init", "-q", "-b", "main"]);
+    scene.write(&format!("{path}/a.txt"), "a");
+    scene.git(path, &["add", "-A"]);
+    scene.git(path, &["commit", "-qm", "a"]);
+}
+
 /// The findings in short, below the root: `quarantined PATH`, `restored PATH KEYS`, `new PATH`, `changed PATH`.
 pub(crate) fn short(root: &str, findings: &[Finding]) -> Vec<String> {
     let below = |path: &str| path.replacen(&format!("{root}/"), "", 1);
     let short = findings.iter().map(|finding| match finding {
         Finding::Quarantined { path, .. } => format!("quarantined {}", below(path)),
         Finding::Restored { path, keys } => format!("restored {} {}", below(path), keys.join(" ")),
-        Finding::Left { path, change: Change::New, .. } => format!("new {}", below(path)),
-        Finding::Left { path, change: Change::Changed, .. } => format!("changed {}", below(path)),
+        Finding::Left { path, change: ChangeKind::New, .. } => format!("new {}", below(path)),
+        Finding::Left { path, change: ChangeKind::Changed, .. } => format!("changed {}", below(path)),
         Finding::Unfinished { reason } => format!("unfinished {reason}"),
     });
     let mut short: Vec<String> = short.collect();

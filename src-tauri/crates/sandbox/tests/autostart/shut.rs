@@ -7,7 +7,7 @@ use std::{
     process::Command,
 };
 
-use ironcurtain_sandbox::autostart::{Rules, Watcher, quarantine};
+use ironcurtain_sandbox::autostart::{AutostartRules, Watcher, quarantine};
 
 use crate::scene::{Scene, short};
 
@@ -86,7 +86,7 @@ fn folders_of_another_user(place: &Path) {
     let opened = |scene: &str| {
         let (root, state) = (place.join(scene).join("root"), place.join(scene).join("state"));
         let mut watcher = Watcher::new(&state).unwrap();
-        watcher.begin("s", Rules::default()).unwrap();
+        watcher.begin("s", AutostartRules::default()).unwrap();
         let root = root.to_str().unwrap().to_owned();
         watcher.open("s", &root).unwrap();
         plant(&root);
@@ -110,7 +110,7 @@ fn folders_of_another_user(place: &Path) {
 
 #[test]
 fn what_is_shut_is_moved_to_another_file_system_too() {
-    let scene = Scene::new(Rules::default());
+    let scene = Scene::listed();
     let state = tempfile::tempdir_in("/dev/shm").unwrap();
     let device = |path: &Path| fs::metadata(path).unwrap().dev();
     assert_ne!(device(state.path()), device(&scene.at("root")));
@@ -147,7 +147,7 @@ fn a_hook_in_a_folder_that_is_shut_is_moved_away() {
 #[test]
 fn settings_in_a_folder_that_is_shut_are_moved_away_at_once_however_it_is_shut() {
     for shut in [0o555, 0o111, 0o444, 0o000, 0o311] {
-        let mut scene = Scene::new(Rules::default());
+        let mut scene = Scene::listed();
         scene.open();
         scene.write("root/p/c/settings.json", HOOKS);
         fs::rename(scene.at("root/p/c"), scene.at("root/p/.claude")).unwrap();
@@ -163,7 +163,7 @@ fn settings_in_a_folder_that_is_shut_are_moved_away_at_once_however_it_is_shut()
 
 #[test]
 fn folders_that_are_shut_one_in_another_are_gone_through_in_the_end() {
-    let mut scene = Scene::new(Rules::default());
+    let mut scene = Scene::listed();
     scene.open();
     scene.write("root/a/b/c/.mcp.json", SERVERS);
     for (folder, shut) in [("root/a/b/c", 0o555), ("root/a/b", 0o000), ("root/a", 0o400), ("root", 0o111)] {
@@ -197,7 +197,7 @@ fn a_folder_that_is_moved_as_a_whole_may_be_shut() {
 
 #[test]
 fn what_a_person_has_shut_stays_as_it_is() {
-    let mut scene = Scene::new(Rules::default());
+    let mut scene = Scene::listed();
     scene.write("root/mine/.mcp.json", SERVERS);
     scene.write("root/read/file", "text");
     mode(&scene, "root/mine", 0o000);

@@ -2,7 +2,7 @@
 
 use std::{fs, os::unix::fs::symlink, path::Path};
 
-use ironcurtain_sandbox::{ControlAnswer, ControlOp, Mount, MountAccess::*, MountRefusal, Proof};
+use ironcurtain_sandbox::{ControlAnswer, ControlOp, Mount, MountAccess::*, MountRefusal, UnmountProof};
 
 use crate::harness::Place;
 
@@ -17,7 +17,7 @@ fn a_path_is_there_only_while_it_is_granted() {
     probe.add(&dir, ReadOnly);
     assert_eq!(probe.say(&format!("read {file}")), "ok a/b/file");
     assert_eq!(probe.mounts(), [Mount::new(&dir, ReadOnly)]);
-    assert_eq!(probe.remove(&dir), Proof::Proved);
+    assert_eq!(probe.remove(&dir), UnmountProof::Proved);
     assert_eq!(probe.say(&format!("exists {dir}")), "err ENOENT");
     assert_eq!(probe.say(&format!("exists {}", place.path("a"))), "err ENOENT");
     assert_eq!(probe.mounts(), []);
@@ -70,7 +70,7 @@ fn one_file_is_granted_without_its_directory() {
     assert_eq!(probe.say(&format!("exists {other}")), "err ENOENT");
     assert_eq!(probe.say(&format!("list {}", place.path("dir"))), "ok wanted");
     assert_eq!(probe.say(&format!("write {other} made")), "err EROFS");
-    assert_eq!(probe.remove(&wanted), Proof::Proved);
+    assert_eq!(probe.remove(&wanted), UnmountProof::Proved);
     assert_eq!(probe.say(&format!("exists {wanted}")), "err ENOENT");
     assert_eq!(probe.say(&format!("exists {}", place.path("dir"))), "err ENOENT");
 }
@@ -91,10 +91,10 @@ fn a_deeper_grant_keeps_its_own_access_whichever_comes_first() {
         }
         assert_eq!(probe.say(&format!("write {outer} x")), "err EROFS");
         assert_eq!(probe.say(&format!("write {inner} x")), "ok");
-        assert_eq!(probe.remove(&outer_dir), Proof::Proved);
+        assert_eq!(probe.remove(&outer_dir), UnmountProof::Proved);
         assert_eq!(probe.say(&format!("exists {outer}")), "err ENOENT");
         assert_eq!(probe.say(&format!("write {inner} y")), "ok");
-        assert_eq!(probe.remove(&inner_dir), Proof::Proved);
+        assert_eq!(probe.remove(&inner_dir), UnmountProof::Proved);
         assert_eq!(probe.say(&format!("exists {outer_dir}")), "err ENOENT");
     }
 }
@@ -106,7 +106,7 @@ fn taking_the_deeper_grant_leaves_the_wider_one() {
     let mut probe = place.probe();
     probe.add(&place.path("outer"), ReadOnly);
     probe.add(&inner_dir, ReadWrite);
-    assert_eq!(probe.remove(&inner_dir), Proof::Proved);
+    assert_eq!(probe.remove(&inner_dir), UnmountProof::Proved);
     assert_eq!(probe.say(&format!("read {inner}")), "ok outer/inner/file");
     assert_eq!(probe.say(&format!("write {inner} x")), "err EROFS");
     assert!(Path::new(&inner).exists());
@@ -121,10 +121,10 @@ fn a_held_file_of_a_deeper_grant_does_not_count_against_the_wider_one() {
     probe.add(&place.path("outer"), ReadOnly);
     probe.add(&place.path("outer/inner"), ReadOnly);
     assert_eq!(probe.say(&format!("hold {inner}")), "ok");
-    assert_eq!(probe.remove(&place.path("outer")), Proof::Proved);
+    assert_eq!(probe.remove(&place.path("outer")), UnmountProof::Proved);
     assert_eq!(probe.say("read-held"), "ok outer/inner/file");
     assert_eq!(probe.say(&format!("read {inner}")), "ok outer/inner/file");
-    assert_eq!(probe.remove(&place.path("outer/inner")), Proof::Held);
+    assert_eq!(probe.remove(&place.path("outer/inner")), UnmountProof::Held);
 }
 
 #[test]
@@ -137,7 +137,7 @@ fn the_session_directory_stays_writable_under_a_wider_grant() {
     probe.add(&above, ReadOnly);
     assert_eq!(probe.say(&format!("write {file} x")), "ok");
     assert_eq!(probe.say(&format!("write {other} x")), "err EROFS");
-    assert_eq!(probe.remove(&above), Proof::Proved);
+    assert_eq!(probe.remove(&above), UnmountProof::Proved);
     assert_eq!(probe.say(&format!("read {file}")), "ok x");
     assert_eq!(probe.say(&format!("exists {other}")), "err ENOENT");
 }
@@ -171,7 +171,7 @@ fn a_path_that_was_replaced_on_the_host_is_mounted_anew() {
     probe.add(&file, ReadOnly);
     assert_eq!(probe.say(&format!("read {file}")), "ok new");
     fs::remove_file(&file).unwrap();
-    assert_eq!(probe.remove(&file), Proof::Proved);
+    assert_eq!(probe.remove(&file), UnmountProof::Proved);
     assert_eq!(probe.say(&format!("exists {file}")), "err ENOENT");
 
     let (dir, inside) = (place.path("dir"), place.file("dir/inside"));
@@ -181,7 +181,7 @@ fn a_path_that_was_replaced_on_the_host_is_mounted_anew() {
     assert_eq!(probe.say(&format!("exists {inside}")), "err ENOENT");
     probe.add(&dir, ReadWrite);
     assert_eq!(probe.say(&format!("write {inside} x")), "ok");
-    assert_eq!(probe.remove(&dir), Proof::Proved);
+    assert_eq!(probe.remove(&dir), UnmountProof::Proved);
     assert_eq!(probe.say(&format!("exists {dir}")), "err ENOENT");
 }
 
@@ -236,8 +236,8 @@ fn nothing_is_left_in_the_hosts_tree_of_a_grant() {
     fs::rename(place.path("other"), place.path("dir/sub")).unwrap();
     drop(file);
     probe.add(&place.path("dir/sub/file"), ReadOnly);
-    assert_eq!(probe.remove(&place.path("dir/sub/file")), Proof::Proved);
-    assert_eq!(probe.remove(&place.path("dir")), Proof::Proved);
+    assert_eq!(probe.remove(&place.path("dir/sub/file")), UnmountProof::Proved);
+    assert_eq!(probe.remove(&place.path("dir")), UnmountProof::Proved);
     let names: Vec<_> = fs::read_dir(place.path("dir")).unwrap().map(|e| e.unwrap().file_name()).collect();
     assert_eq!(names, ["sub"]);
 }
@@ -252,7 +252,7 @@ fn a_grant_below_the_hosts_tmp_goes_into_the_private_one() {
     probe.add(&dir, ReadOnly);
     assert_eq!(probe.say(&format!("read {file}")), "ok dir/file");
     assert_eq!(probe.say("write /tmp/own x"), "ok");
-    assert_eq!(probe.remove(&dir), Proof::Proved);
+    assert_eq!(probe.remove(&dir), UnmountProof::Proved);
     assert_eq!(probe.say(&format!("exists {dir}")), "err ENOENT");
     assert!(!Path::new("/tmp/own").exists());
 
@@ -271,7 +271,7 @@ fn a_grant_whose_directory_the_server_renames_is_still_taken_away() {
     let renamed = format!("rename {} {}", place.path("outer/dir"), place.path("outer/hidden"));
     assert_eq!(probe.say(&renamed), "ok");
     assert_eq!(probe.say(&format!("exists {inner}")), "err ENOENT");
-    assert_eq!(probe.remove(&place.path("outer/dir/inner")), Proof::Proved);
+    assert_eq!(probe.remove(&place.path("outer/dir/inner")), UnmountProof::Proved);
     assert_eq!(probe.say(&format!("write {}/hidden/inner/file x", place.path("outer"))), "ok");
 }
 
@@ -288,5 +288,5 @@ fn grants_of_the_spec_are_there_when_the_server_starts() {
     assert_eq!(probe.say(&format!("write {a} x")), "err EROFS");
     assert_eq!(probe.say(&format!("write {b} x")), "ok");
     assert_eq!(probe.say("cd /"), "ok");
-    assert_eq!(probe.remove(&place.path("a")), Proof::Proved);
+    assert_eq!(probe.remove(&place.path("a")), UnmountProof::Proved);
 }

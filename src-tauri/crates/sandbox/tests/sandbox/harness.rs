@@ -11,7 +11,7 @@ use std::{
 
 use ironcurtain_sandbox::{
     ControlAnswer, ControlOp, Egress, Ended, KillHandle, Mount, MountAccess, MountRefusal, NetworkAccess,
-    Proof, ResourceLimits, SandboxEvent, Spec, View, client::ControlClient, launch,
+    ResourceLimits, SandboxEvent, Spec, UnmountProof, View, client::ControlClient, launch,
 };
 use tempfile::TempDir;
 
@@ -160,13 +160,13 @@ impl Probe {
         code
     }
 
-    pub(crate) fn narrow(&mut self, path: &str) -> Proof {
+    pub(crate) fn narrow(&mut self, path: &str) -> UnmountProof {
         let answer = self.control.ask(ControlOp::Narrow { path: path.to_owned(), file: false }).unwrap();
         let ControlAnswer::Narrowed { proof } = answer else { panic!("{answer:?}") };
         proof
     }
 
-    pub(crate) fn remove(&mut self, path: &str) -> Proof {
+    pub(crate) fn remove(&mut self, path: &str) -> UnmountProof {
         let answer = self.control.ask(ControlOp::Remove { path: path.to_owned() }).unwrap();
         let ControlAnswer::Removed { proof } = answer else { panic!("{answer:?}") };
         proof

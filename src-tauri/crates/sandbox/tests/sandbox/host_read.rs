@@ -2,7 +2,7 @@
 
 use std::{fs, os::unix::fs::symlink, path::Path, process::Command};
 
-use ironcurtain_sandbox::{Mount, MountAccess::*, MountRefusal, Proof, SandboxEvent, Spec, View};
+use ironcurtain_sandbox::{Mount, MountAccess::*, MountRefusal, SandboxEvent, Spec, UnmountProof, View};
 
 use crate::harness::{Place, Probe, probe};
 
@@ -152,7 +152,7 @@ fn grants_come_and_go_over_the_same_path_and_reveal_nothing_denied() {
     assert_eq!(probe.say(&format!("write {kept} x")), "err EROFS");
     assert_eq!(probe.say(&format!("exists {secret}")), "err EACCES");
     assert_eq!(probe.say(&format!("hold {file}")), "ok");
-    assert_eq!(probe.remove(&dir), Proof::Held);
+    assert_eq!(probe.remove(&dir), UnmountProof::Held);
     assert_eq!(probe.say("let-go"), "ok");
     assert_eq!(probe.say(&format!("write {file} y")), "err EROFS");
     assert_eq!(probe.say(&format!("read {file}")), "ok x");
@@ -161,7 +161,7 @@ fn grants_come_and_go_over_the_same_path_and_reveal_nothing_denied() {
     probe.add(&dir, ReadWrite);
     assert_eq!(probe.say(&format!("exists {secret}")), "err EACCES");
     assert_eq!(probe.say(&format!("write {kept} x")), "err EROFS");
-    assert_eq!(probe.remove(&dir), Proof::Proved);
+    assert_eq!(probe.remove(&dir), UnmountProof::Proved);
     assert_eq!(probe.say(&format!("exists {secret}")), "err EACCES");
     assert_eq!(probe.refused(&place.path("session"), ReadOnly), MountRefusal::Reserved);
     assert_eq!(fs::read_to_string(&kept).unwrap(), "dir/kept/file");
@@ -176,7 +176,7 @@ fn a_grant_in_a_hidden_directory_has_its_place_when_it_is_there_from_the_start()
     let mut probe = Probe::start(&spec);
     assert_eq!(probe.say(&format!("write {file} x")), "ok");
     assert_eq!(probe.say(&format!("exists {beside}")), "err ENOENT");
-    assert_eq!(probe.remove(&place.path("home/docs")), Proof::Proved);
+    assert_eq!(probe.remove(&place.path("home/docs")), UnmountProof::Proved);
     assert_eq!(probe.say(&format!("read {file}")), "err ENOENT");
     assert_eq!(probe.refused(&place.path("home/beside"), ReadOnly), MountRefusal::NoMountPoint);
 }

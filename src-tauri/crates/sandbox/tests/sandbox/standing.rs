@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use ironcurtain_sandbox::{ControlAnswer, ControlOp, Mount, MountAccess::*, MountRefusal, Proof};
+use ironcurtain_sandbox::{ControlAnswer, ControlOp, Mount, MountAccess::*, MountRefusal, UnmountProof};
 
 use crate::harness::{Place, Probe};
 
@@ -17,7 +17,7 @@ fn a_folder_that_is_written_for_a_while_never_disappears() {
     probe.add(&place.path("dir/inner"), ReadOnly);
     never_missed(&mut probe, &[dir.clone(), place.path("dir/file"), place.path("dir/inner/file")], |probe| {
         probe.add(&dir, ReadWrite);
-        assert_eq!(probe.narrow(&dir), Proof::Proved);
+        assert_eq!(probe.narrow(&dir), UnmountProof::Proved);
     });
     assert_eq!(probe.say(&format!("write {dir}/file x")), "err EROFS");
     probe.add(&dir, ReadWrite);
@@ -33,7 +33,7 @@ fn what_lies_on_a_folder_that_comes_and_goes_never_disappears() {
     never_missed(&mut probe, &[file, inner.clone(), format!("{inner}/file")], |probe| {
         for access in [ReadOnly, ReadWrite] {
             probe.add(&dir, access);
-            assert_eq!(probe.remove(&dir), Proof::Proved);
+            assert_eq!(probe.remove(&dir), UnmountProof::Proved);
         }
     });
     assert_eq!(probe.say(&format!("exists {dir}/other")), "err ENOENT");
@@ -48,7 +48,7 @@ fn a_folder_on_which_something_comes_and_goes_never_disappears() {
     never_missed(&mut probe, &[dir.clone(), file.clone(), inner.clone(), format!("{inner}/file")], |probe| {
         for path in [&file, &inner] {
             probe.add(path, ReadWrite);
-            assert_eq!(probe.remove(path), Proof::Proved);
+            assert_eq!(probe.remove(path), UnmountProof::Proved);
         }
     });
     assert_eq!(probe.say(&format!("write {file} x")), "err EROFS");
@@ -56,7 +56,7 @@ fn a_folder_on_which_something_comes_and_goes_never_disappears() {
 
 #[test]
 fn narrowing_is_proved_against_writers_and_not_against_readers() {
-    for (request, proof) in [("hold", Proof::Proved), ("hold-writing", Proof::Held)] {
+    for (request, proof) in [("hold", UnmountProof::Proved), ("hold-writing", UnmountProof::Held)] {
         let (place, mut probe, dir) = staring();
         let file = place.path("dir/file");
         probe.add(&dir, ReadWrite);
@@ -65,10 +65,10 @@ fn narrowing_is_proved_against_writers_and_not_against_readers() {
         assert_eq!(probe.say(&format!("write {file} x")), "err EROFS");
         assert_eq!(probe.say(&format!("write {dir}/new x")), "err EROFS");
         assert_eq!(probe.mounts(), [Mount::new(&dir, ReadOnly)]);
-        if proof == Proof::Proved {
+        if proof == UnmountProof::Proved {
             assert_eq!(probe.say("read-held"), "ok dir/file");
             // It is held from before, and nothing shows it any more.
-            assert_eq!(probe.remove(&dir), Proof::Held);
+            assert_eq!(probe.remove(&dir), UnmountProof::Held);
         }
     }
 }
@@ -81,9 +81,9 @@ fn what_was_written_and_closed_in_time_is_narrowed_with_proof() {
     assert_eq!(probe.say(&format!("hold-writing {file}")), "ok");
     assert_eq!(probe.say("write-held  and more"), "ok");
     assert_eq!(probe.say("let-go"), "ok");
-    assert_eq!(probe.narrow(&dir), Proof::Proved);
+    assert_eq!(probe.narrow(&dir), UnmountProof::Proved);
     assert_eq!(fs::read_to_string(&file).unwrap(), "dir/file and more");
-    assert_eq!(probe.remove(&dir), Proof::Proved);
+    assert_eq!(probe.remove(&dir), UnmountProof::Proved);
     assert_eq!(probe.say(&format!("exists {dir}")), "err ENOENT");
 }
 
@@ -93,7 +93,9 @@ fn a_deeper_grant_that_goes_leaves_what_the_wider_one_shows() {
     let (file, other) = (place.path("dir/file"), place.path("dir/other"));
     probe.add(&dir, ReadOnly);
     // Who reads may go on; who writes is noticed.
-    for (request, path, proof) in [("hold", &file, Proof::Proved), ("hold-writing", &other, Proof::Held)] {
+    for (request, path, proof) in
+        [("hold", &file, UnmountProof::Proved), ("hold-writing", &other, UnmountProof::Held)]
+    {
         probe.add(path, ReadWrite);
         assert_eq!(probe.say(&format!("{request} {path}")), "ok");
         assert_eq!(probe.remove(path), proof, "{request}");
@@ -101,7 +103,7 @@ fn a_deeper_grant_that_goes_leaves_what_the_wider_one_shows() {
     }
     assert_eq!(probe.say("read-held"), "ok dir/file");
     // What is held of the deeper grant counts when the wider one goes.
-    assert_eq!(probe.remove(&dir), Proof::Held);
+    assert_eq!(probe.remove(&dir), UnmountProof::Held);
 }
 
 #[test]
@@ -111,7 +113,7 @@ fn what_was_held_before_a_folder_was_widened_counts_when_it_goes() {
     assert_eq!(probe.say(&format!("hold {}", place.path("dir/file"))), "ok");
     probe.add(&dir, ReadWrite);
     assert_eq!(probe.say("read-held"), "ok dir/file");
-    assert_eq!(probe.remove(&dir), Proof::Held);
+    assert_eq!(probe.remove(&dir), UnmountProof::Held);
 }
 
 #[test]
@@ -129,11 +131,11 @@ fn what_was_replaced_is_not_narrowed_and_what_was_never_granted_neither() {
     fs::rename(place.path("new"), &file).unwrap();
     assert_eq!(refused(&mut probe, &file), MountRefusal::Kind);
     assert_eq!(probe.mounts(), [Mount::new(&file, ReadWrite)]);
-    assert_eq!(probe.remove(&file), Proof::Proved);
+    assert_eq!(probe.remove(&file), UnmountProof::Proved);
     // A folder is no file.
     probe.add(&dir, ReadWrite);
     assert_eq!(refused(&mut probe, &dir), MountRefusal::Kind);
-    assert_eq!(probe.narrow(&dir), Proof::Proved);
+    assert_eq!(probe.narrow(&dir), UnmountProof::Proved);
 }
 
 /// A folder with `file`, `other` and `inner/file`, and a server that sees none of it yet.

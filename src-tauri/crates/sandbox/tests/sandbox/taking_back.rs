@@ -2,7 +2,7 @@
 
 use std::{fs, process::Command};
 
-use ironcurtain_sandbox::{MountAccess::*, Proof};
+use ironcurtain_sandbox::{MountAccess::*, UnmountProof};
 
 use crate::harness::{Place, Probe};
 
@@ -25,7 +25,7 @@ fn a_descriptor_in_flight_in_a_socket_is_noticed() {
 fn a_working_directory_is_noticed() {
     let (place, mut probe, file) = granted();
     assert_eq!(probe.say(&format!("cd {}", place.path("dir"))), "ok");
-    assert_eq!(probe.remove(&place.path("dir")), Proof::Held);
+    assert_eq!(probe.remove(&place.path("dir")), UnmountProof::Held);
     assert_eq!(probe.say(&format!("exists {file}")), "err ENOENT");
 }
 
@@ -36,20 +36,20 @@ fn what_was_closed_in_time_is_not_held() {
         assert_eq!(probe.say(&format!("{how} {file}")), "ok");
     }
     assert_eq!(probe.say("let-go"), "ok");
-    assert_eq!(probe.remove(&place.path("dir")), Proof::Proved);
+    assert_eq!(probe.remove(&place.path("dir")), UnmountProof::Proved);
 }
 
 #[test]
 fn a_held_path_is_gone_by_name_and_can_be_granted_again() {
     let (place, mut probe, file) = granted();
     assert_eq!(probe.say(&format!("hold {file}")), "ok");
-    assert_eq!(probe.remove(&place.path("dir")), Proof::Held);
+    assert_eq!(probe.remove(&place.path("dir")), UnmountProof::Held);
     assert_eq!(probe.say(&format!("exists {}", place.path("dir"))), "err ENOENT");
     assert_eq!(probe.say("read-held"), "ok dir/file");
     probe.add(&place.path("dir"), ReadOnly);
     assert_eq!(probe.say(&format!("read {file}")), "ok dir/file");
     assert_eq!(probe.say("let-go"), "ok");
-    assert_eq!(probe.remove(&place.path("dir")), Proof::Proved);
+    assert_eq!(probe.remove(&place.path("dir")), UnmountProof::Proved);
 }
 
 /// The kernel locks the mounts together that the host had when the sandbox started, so a tree of several cannot be taken
@@ -77,16 +77,16 @@ fn a_tree_of_several_mounts_is_shown_whole_and_not_proved() {
     assert!(Command::new("sh").args(["-c", &on]).status().unwrap().success());
     // Mounts of the host that come later are not seen, unless the path is granted again.
     assert_eq!(early.say(&format!("list {below}")), "ok");
-    assert_eq!(early.remove(&dir), Proof::Proved);
+    assert_eq!(early.remove(&dir), UnmountProof::Proved);
     early.add(&dir, ReadOnly);
     assert_eq!(early.say(&format!("read {below}/inner")), "ok on-it");
-    assert_eq!(early.remove(&dir), Proof::Proved);
+    assert_eq!(early.remove(&dir), UnmountProof::Proved);
 
     let mut late = place.probe();
     late.add(&dir, ReadOnly);
     assert_eq!(late.say(&format!("read {below}/inner")), "ok on-it");
     assert_eq!(late.say(&format!("write {below}/inner x")), "err EROFS");
-    assert_eq!(late.remove(&dir), Proof::Held);
+    assert_eq!(late.remove(&dir), UnmountProof::Held);
     assert_eq!(late.say(&format!("exists {dir}")), "err ENOENT");
     drop((early, late));
     assert!(Command::new("umount").args(["--lazy", &below]).status().unwrap().success());
@@ -95,10 +95,10 @@ fn a_tree_of_several_mounts_is_shown_whole_and_not_proved() {
 /// Something that keeps a file in use is noticed; the same without it is proved.
 fn noticed(how: &str) {
     let (place, mut probe, file) = granted();
-    assert_eq!(probe.remove(&place.path("dir")), Proof::Proved);
+    assert_eq!(probe.remove(&place.path("dir")), UnmountProof::Proved);
     probe.add(&place.path("dir"), ReadOnly);
     assert_eq!(probe.say(&format!("{how} {file}")), "ok");
-    assert_eq!(probe.remove(&place.path("dir")), Proof::Held);
+    assert_eq!(probe.remove(&place.path("dir")), UnmountProof::Held);
     assert_eq!(probe.say(&format!("exists {file}")), "err ENOENT");
 }
 

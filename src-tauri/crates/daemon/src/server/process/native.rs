@@ -1,7 +1,7 @@
 //! A server in a sandbox of ours.
 
 use super::{Killer, Process, ProcessHold, Start, Watch, mount, process};
-use crate::autostart::{Look, rules};
+use crate::autostart::{SandboxWatch, rules};
 use crate::config::FileView;
 use crate::containment::{Profile, environment, limits};
 use crate::server::control::SupervisorControl;
@@ -47,7 +47,7 @@ async fn begin(
     view: FileView,
     watch: Watch<'_>,
     start: &Start<'_>,
-) -> Result<Look, ServerStartError> {
+) -> Result<SandboxWatch, ServerStartError> {
     let rules = rules(profile, start.around);
     let look = watch.autostart.watch(watch.watched, rules).await?;
     watch.named.iter().for_each(|path| look.named(path.as_str()));
@@ -59,7 +59,7 @@ async fn begin(
 
 /// The paths to be closed in each folder that the server may write to from the start.
 async fn closed(
-    look: Option<&Look>,
+    look: Option<&SandboxWatch>,
     profile: &Profile,
     view: FileView,
     start: &Start<'_>,

@@ -1,7 +1,7 @@
 //! The keys by which git runs something, or reads more configuration, as git-config(1) has them.
 
 /// The base of paths in a configuration, and the folders that they may lead to.
-pub(in crate::autostart) struct Leads<'a> {
+pub(in crate::autostart) struct ConfigPaths<'a> {
     /// True if a path lies where everything is looked at.
     pub(in crate::autostart) inside: &'a dyn Fn(&str) -> bool,
     /// The folder of the configuration.
@@ -100,7 +100,7 @@ const OPTIONS: &[&str] = &[
 ];
 
 /// True if a key with this value makes git run something; the key as git lists it.
-pub(super) fn runs(key: &str, value: &str, leads: &Leads<'_>) -> bool {
+pub(super) fn runs(key: &str, value: &str, paths: &ConfigPaths<'_>) -> bool {
     let (section, rest) = key.split_once('.').unwrap_or((key, ""));
     let name = rest.rsplit('.').next().unwrap_or_default();
     let in_section =
@@ -116,7 +116,7 @@ pub(super) fn runs(key: &str, value: &str, leads: &Leads<'_>) -> bool {
         return has_helper(value);
     }
     match short.as_str() {
-        "core.worktree" => return !leads.lead_inside(value),
+        "core.worktree" => return !paths.lead_inside(value),
         "submodule.update" => return value.trim_start().starts_with('!'),
         _ => {}
     }
@@ -147,7 +147,7 @@ fn is_boolean(value: &str) -> bool {
     ["", "0", "1", "true", "false", "yes", "no", "on", "off"].contains(&value.to_ascii_lowercase().as_str())
 }
 
-impl Leads<'_> {
+impl ConfigPaths<'_> {
     /// True if a path in the configuration leads to where everything is looked at.
     pub(in crate::autostart) fn lead_inside(&self, path: &str) -> bool {
         resolve(self.folder, path).is_some_and(|path| (self.inside)(&path))

@@ -7,15 +7,15 @@ use std::{
 
 use rustix::fs::{CWD, inotify::ReadFlags};
 
-use super::{Watcher, looking::Bounds};
+use super::{Watcher, look::LookBounds};
 use crate::{
     autostart::{
         baseline::Cover,
+        event_queue::{EventBatch, NameEvent},
+        file_stamp::FileStamp,
+        folder_walk::is_entered,
         paths::{above, is_git, last},
-        queue::{Happened, Read},
-        shut::open_shut,
-        stamp::Stamp,
-        walk::is_entered,
+        reopened::open_reopening,
     },
     place::is_at_or_below,
 };
@@ -36,12 +36,12 @@ const WENT: ReadFlags = ReadFlags::DELETE.union(ReadFlags::MOVED_FROM);
 
 /// The paths that something has happened to and that are still to be looked at.
 #[derive(Debug, Default)]
-pub(super) struct Pending {
+pub(super) struct PendingPaths {
     folders: BTreeSet<String>,
     files: BTreeSet<String>,
 }
 
-impl Pending {
+impl PendingPaths {
     pub(super) fn is_empty(&self) -> bool {
         self.folders.is_empty() && self.files.is_empty()
     }
@@ -62,7 +62,7 @@ impl Watcher {
     /// Drains the queue: every name's account is kept afterwards, and what is to be looked at is pending.
     pub(super) fn drain(&mut self) {
         for _ in 0..MOST_READS {
-            let Read { happened, lost, more } = self.queue.read();
+            let EventBatch { happened, lost, more } = self.queue.read();
             happened.into_iter().for_each(|happened| self.note(happened));
             if lost || self.pending.folders.len() + self.pending.files.len() > MOST_PENDING {
                 self.look_again();
@@ -73,7 +73,7 @@ impl Watcher {
         }
     }
 
-    fn note(&mut self, Happened { path, what }: Happened) {
+    fn note(&mut self, NameEvent { path, what }: NameEvent) {
         self.note_covers(&path, what);
         if what.contains(ReadFlags::ISDIR) {
             if what.intersects(WENT) {
@@ -113,10 +113,10 @@ impl Watcher {
 
     fn look_at(&mut self, folder: &str) {
         if self.is_root(folder) {
-            self.look(folder, Bounds::again());
+            self.look(folder, LookBounds::again());
         } else if self.is_in_root(folder) && is_entered(&self.git_dirs, folder) {
             self.consider_at(folder);
-            self.look(folder, Bounds::appeared());
+            self.look(folder, LookBounds::appeared());
         }
     }
 
@@ -128,7 +128,7 @@ impl Watcher {
     /// Judges one path.
     pub(super) fn consider_at(&mut self, path: &str) {
         if self.is_in_root(path)
-            && let Ok((dir, _shut)) = open_shut(above(path))
+            && let Ok((dir, _shut)) = open_reopening(above(path))
         {
             self.consider(&dir, path);
         }
@@ -144,7 +144,7 @@ impl Watcher {
             sandbox.uncovered |= what.intersects(NAMES) && sandbox.has_cover_below(path);
             for baseline in sandbox.roots.values_mut() {
                 let Some(entry) = baseline.entries.get_mut(path) else { continue };
-                let now = Stamp::of(CWD, path).ok();
+                let now = FileStamp::of(CWD, path).ok();
                 let is_same = now.as_ref().is_some_and(|now| entry.stamp.is_same_file(now));
                 match entry.cover {
                     Cover::None | Cover::Doubtful => {}
@@ -167,7 +167,7 @@ impl Watcher {
     fn look_again(&mut self) {
         self.sandboxes.values_mut().for_each(|sandbox| sandbox.uncovered = true);
         let roots = self.sandboxes.values().flat_map(|sandbox| sandbox.roots.keys().cloned());
-        self.pending = Pending { folders: roots.collect(), files: BTreeSet::new() };
+        self.pending = PendingPaths { folders: roots.collect(), files: BTreeSet::new() };
     }
 
     pub(super) fn is_root(&self, path: &str) -> bool {

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::{Inside, MountError};
 use crate::{
     control::MountRefusal,
-    place::{Kind, mount_id, open_plain},
+    place::{FileKind, mount_id, open_plain},
     sys::mount::{Attributes, set_attributes},
 };
 
@@ -23,12 +23,16 @@ use crate::{
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(in super::super) struct CreatedPoint {
     path: String,
-    kind: Kind,
+    kind: FileKind,
 }
 
 impl Inside<'_> {
     /// The place to mount `path` on.
-    pub(in super::super) fn mount_point(&mut self, path: &str, kind: Kind) -> Result<OwnedFd, MountError> {
+    pub(in super::super) fn mount_point(
+        &mut self,
+        path: &str,
+        kind: FileKind,
+    ) -> Result<OwnedFd, MountError> {
         let root = open_plain(&self.root, ".").map_err(|error| no_place(path, &error.to_string()))?;
         self.point_below(root, "", path, kind)
     }
@@ -40,7 +44,7 @@ impl Inside<'_> {
         place: OwnedFd,
         above: &str,
         path: &str,
-        kind: Kind,
+        kind: FileKind,
     ) -> Result<OwnedFd, MountError> {
         let refused = |why: &str| no_place(path, why);
         let (mut place, mut end) = (place, above.len());
@@ -49,7 +53,7 @@ impl Inside<'_> {
             let so_far = path.get(..end).unwrap_or(path);
             let next = match open_plain(&place, name) {
                 Err(Errno::NOENT) => {
-                    let kind = if end == path.len() { kind } else { Kind::Directory };
+                    let kind = if end == path.len() { kind } else { FileKind::Directory };
                     self.make(&place, so_far, name, kind)
                         .map_err(|error| refused(&why_not_made(error, so_far)))?;
                     open_plain(&place, name)
@@ -58,7 +62,7 @@ impl Inside<'_> {
             };
             place = next.map_err(|error| refused(&format!("`{so_far}`: {error}")))?;
         }
-        let there = fstat(&place).ok().and_then(|stat| Kind::of(&stat));
+        let there = fstat(&place).ok().and_then(|stat| FileKind::of(&stat));
         if there != Some(kind) {
             return Err(refused("something of another kind is there"));
         }
@@ -66,7 +70,13 @@ impl Inside<'_> {
     }
 
     /// Makes `path`, called `name` in `place`.
-    pub(super) fn make(&mut self, place: &OwnedFd, path: &str, name: &str, kind: Kind) -> Result<(), Errno> {
+    pub(super) fn make(
+        &mut self,
+        place: &OwnedFd,
+        path: &str,
+        name: &str,
+        kind: FileKind,
+    ) -> Result<(), Errno> {
         let on = mount_id(place)?;
         if on == self.sandbox.root_id {
             create(self.writable_root()?, path.trim_start_matches('/'), kind)?;
@@ -90,7 +100,7 @@ impl Inside<'_> {
     }
 
     fn unmake(&mut self, made: &CreatedPoint) -> Result<(), Errno> {
-        let flags = if made.kind == Kind::Directory { AtFlags::REMOVEDIR } else { AtFlags::empty() };
+        let flags = if made.kind == FileKind::Directory { AtFlags::REMOVEDIR } else { AtFlags::empty() };
         let relative = made.path.trim_start_matches('/');
         match unlinkat(self.writable_root()?, relative, flags) {
             // Not on the root, so it is below the private `/tmp`.
@@ -124,10 +134,10 @@ fn no_place(path: &str, why: &str) -> MountError {
     MountError::refused(MountRefusal::NoMountPoint, message)
 }
 
-fn create(place: impl AsFd, name: &str, kind: Kind) -> Result<(), Errno> {
+fn create(place: impl AsFd, name: &str, kind: FileKind) -> Result<(), Errno> {
     match kind {
-        Kind::Directory => mkdirat(place, name, Mode::from_raw_mode(0o755)),
-        Kind::File => {
+        FileKind::Directory => mkdirat(place, name, Mode::from_raw_mode(0o755)),
+        FileKind::File => {
             let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             openat(place, name, flags, Mode::from_raw_mode(0o444)).map(drop)
         }

@@ -25,8 +25,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{Inside, MountError, MountedPath};
 use crate::{
-    control::Proof,
-    place::{Identity, Kind, mount_id, open_plain},
+    control::UnmountProof,
+    place::{FileId, FileKind, mount_id, open_plain},
     sys::mount::{Attributes, set_attributes},
     tree::attach,
 };
@@ -42,7 +42,7 @@ const TRIES: usize = 64;
 /// A mount that has no name in the sandbox any more.
 pub(super) enum SetAside {
     /// It waits at [`ASIDE`].
-    Waiting(u64, Identity),
+    Waiting(u64, FileId),
     /// It has ended already.
     Ended(UnmountOutcome),
 }
@@ -50,7 +50,7 @@ pub(super) enum SetAside {
 /// The outcome of an unmount.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(in super::super) struct UnmountOutcome {
-    pub(in super::super) proof: Proof,
+    pub(in super::super) proof: UnmountProof,
     /// The mount that shows the same file at its path now, if one does.
     pub(in super::super) instead: Option<u64>,
     /// True when something may still hold a file of it, for reading.
@@ -59,11 +59,11 @@ pub(in super::super) struct UnmountOutcome {
 
 impl UnmountOutcome {
     fn proved() -> Self {
-        Self { proof: Proof::Proved, instead: None, loose: false }
+        Self { proof: UnmountProof::Proved, instead: None, loose: false }
     }
 
     fn held() -> Self {
-        Self { proof: Proof::Held, ..Self::proved() }
+        Self { proof: UnmountProof::Held, ..Self::proved() }
     }
 }
 
@@ -83,10 +83,10 @@ impl Inside<'_> {
             }
             let stat = fstat(&mount).map_err(|error| broken(error.to_string()))?;
             let kind =
-                Kind::of(&stat).ok_or_else(|| broken("it is neither a file nor a directory".into()))?;
+                FileKind::of(&stat).ok_or_else(|| broken("it is neither a file nor a directory".into()))?;
             let point = self.mount_point(ASIDE, kind).map_err(|error| broken(error.to_string()))?;
             return match attach(&mount, &point) {
-                Ok(()) => Ok(SetAside::Waiting(old.mount_id, Identity::of(&stat))),
+                Ok(()) => Ok(SetAside::Waiting(old.mount_id, FileId::of(&stat))),
                 // The kernel does not move what was deleted on the host since: it ends where it is.
                 Err(Errno::NOENT) => {
                     drop(mount);
@@ -114,10 +114,10 @@ impl Inside<'_> {
     }
 
     /// By what of `granted` the same file is at `path` now.
-    fn instead(&self, path: &str, identity: Identity, granted: &[u64]) -> Option<u64> {
+    fn instead(&self, path: &str, identity: FileId, granted: &[u64]) -> Option<u64> {
         let place = open_plain(&self.root, path).ok()?;
         let mount_id = mount_id(&place).ok().filter(|id| granted.contains(id))?;
-        let is_same = Identity::of(&fstat(&place).ok()?) == identity;
+        let is_same = FileId::of(&fstat(&place).ok()?) == identity;
         is_same.then_some(mount_id)
     }
 

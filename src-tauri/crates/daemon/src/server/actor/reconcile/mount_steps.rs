@@ -8,7 +8,7 @@ use crate::server::control::SupervisorControl;
 use crate::server::mounted::Mounted;
 use crate::server::process;
 use ironcurtain_paths::CanonicalPath;
-use ironcurtain_sandbox::{ControlAnswer, ControlOp, Proof};
+use ironcurtain_sandbox::{ControlAnswer, ControlOp, UnmountProof};
 use std::collections::BTreeMap;
 
 /// The outcome of a round of mounting.
@@ -64,8 +64,8 @@ pub(super) async fn narrow(
     match control.ask(op).await {
         Ok(ControlAnswer::Narrowed { proof }) => {
             // Without proof that nothing is written there the server is started anew.
-            round.held |= proof != Proof::Proved;
-            if proof == Proof::Proved {
+            round.held |= proof != UnmountProof::Proved;
+            if proof == UnmountProof::Proved {
                 closed_again(control, &Need { writable: true, ..need });
             }
             replace(mounted, new);
@@ -87,7 +87,7 @@ pub(super) async fn remove(
 ) {
     let answer = control.ask(ControlOp::Remove { path: path.as_str().to_owned() }).await;
     // Without proof that it is gone the server is started anew, and what it wrote until then is looked at when it has ended.
-    let is_gone = matches!(answer, Ok(ControlAnswer::Removed { proof: Proof::Proved }));
+    let is_gone = matches!(answer, Ok(ControlAnswer::Removed { proof: UnmountProof::Proved }));
     round.held |= !is_gone;
     for gone in mounted.extract_if(.., |m| m.need.path == *path).filter(|_| is_gone) {
         closed_again(control, &gone.need);

@@ -4,20 +4,20 @@ use std::{cell::OnceCell, hash::BuildHasher, os::fd::OwnedFd, time::Instant};
 
 use rustix::fs::{Mode, OFlags, openat, readlinkat};
 
-use super::{Watcher, looking::Bounds, sandbox::Sandbox};
+use super::{Watcher, look::LookBounds, watched_sandbox::WatchedSandbox};
 use crate::{
     autostart::{
-        Change, Finding, Mode as Treatment,
+        AutostartMode, ChangeKind, Finding,
         baseline::{LONGEST_KEPT, Standing, content},
-        content::{Seen, Verdict, judge},
+        content::{FileVersions, RunVerdict, judge},
+        file_stamp::FileStamp,
+        folder_walk::{open_folder, shown},
         git,
-        names::{Class, Judge, Row},
+        name_table::{Class, ContentCheck, KnownName},
+        name_text::{path_text, raw, text},
         paths::{above, is_git, last},
-        quarantine::Prepared,
-        raw::{path_text, raw, text},
-        shut::open_shut,
-        stamp::Stamp,
-        walk::{open_folder, shown},
+        quarantine::QuarantineSlot,
+        reopened::open_reopening,
     },
     place::is_at_or_below,
 };
@@ -28,17 +28,17 @@ const MOST_CONTENTS: usize = 200;
 const LONGEST_DIFFERENCE: usize = 4 << 10;
 
 /// The decision of one sandbox's rules on a path.
-struct Decision {
+struct RuleDecision {
     name: String,
-    row: Row,
-    verdict: Verdict,
-    change: Change,
+    row: KnownName,
+    verdict: RunVerdict,
+    change: ChangeKind,
     before: Option<Vec<u8>>,
 }
 
 /// The difference of a file to what was there.
-struct Difference {
-    change: Change,
+struct BaselineDifference {
+    change: ChangeKind,
     /// The content that was there.
     before: Option<Vec<u8>>,
     /// It is certain that there is one, and what it is.
@@ -52,7 +52,7 @@ impl Watcher {
         if rows.is_empty() {
             return false;
         }
-        let Ok(now) = Stamp::of(dir, last(path)) else {
+        let Ok(now) = FileStamp::of(dir, last(path)) else {
             self.sandboxes.values_mut().for_each(|sandbox| _ = sandbox.left.remove(path));
             return false;
         };
@@ -64,8 +64,8 @@ impl Watcher {
                 continue;
             }
             let Some(sandbox) = self.sandboxes.get_mut(&name) else { continue };
-            let is_config = row.group.judge == Judge::GitConfig && now.is_file;
-            let Some(Difference { change, before, is_known }) =
+            let is_config = row.group.check == ContentCheck::GitConfig && now.is_file;
+            let Some(BaselineDifference { change, before, is_known }) =
                 sandbox.difference(path, &now, &text, is_config)
             else {
                 sandbox.left.remove(path);
@@ -84,8 +84,9 @@ impl Watcher {
                 self.config_verdict(&name, path, text())
             };
             // What may be the person's own is told of, and is theirs to move.
-            let verdict = if !is_known && verdict == Verdict::Unasked { Verdict::Listed } else { verdict };
-            decisions.push(Decision { name, row, verdict, change, before });
+            let verdict =
+                if !is_known && verdict == RunVerdict::Unasked { RunVerdict::Listed } else { verdict };
+            decisions.push(RuleDecision { name, row, verdict, change, before });
         }
         if !now.is_dir && !decisions.is_empty() {
             self.watch_content(dir, path);
@@ -94,11 +95,12 @@ impl Watcher {
     }
 
     /// The lines for a path, by the sandboxes that can write there, and where the part ends that they are for.
-    fn rows(&self, path: &str) -> Vec<(String, Row, usize)> {
-        let led = self.led.row(path);
+    fn rows(&self, path: &str) -> Vec<(String, KnownName, usize)> {
+        let references = self.references.row(path);
         let sandboxes = self.sandboxes.iter().filter(|(_, sandbox)| sandbox.around(path).next().is_some());
         let rows = sandboxes.filter_map(|(name, sandbox)| {
-            let (row, end) = led.or_else(|| sandbox.names.find(path, |path| is_git(&self.git_dirs, path)))?;
+            let (row, end) =
+                references.or_else(|| sandbox.names.find(path, |path| is_git(&self.git_dirs, path)))?;
             Some((name.clone(), row, end))
         });
         rows.collect()
@@ -109,34 +111,38 @@ impl Watcher {
         name: &str,
         dir: &OwnedFd,
         path: &str,
-        row: &Row,
+        row: &KnownName,
         now: Option<&[u8]>,
         before: Option<&[u8]>,
-    ) -> Verdict {
-        let Some(sandbox) = self.sandboxes.get(name) else { return Verdict::Harmless };
-        let verdict = if row.group.judge == Judge::Redirect {
+    ) -> RunVerdict {
+        let Some(sandbox) = self.sandboxes.get(name) else { return RunVerdict::Harmless };
+        let verdict = if row.group.check == ContentCheck::Redirect {
             match target(dir, path, now) {
-                Target::Nothing => Verdict::Harmless,
+                RedirectTarget::Nothing => RunVerdict::Harmless,
                 // A repository that has all of its parts needs none elsewhere.
-                Target::At(_) if last(path).eq_ignore_ascii_case("commondir") && has(dir, "objects") => {
-                    Verdict::Unasked
+                RedirectTarget::At(_)
+                    if last(path).eq_ignore_ascii_case("commondir") && has(dir, "objects") =>
+                {
+                    RunVerdict::Unasked
                 }
-                Target::At(target) if sandbox.around(&target).next().is_some() && is_plain(&target) => {
+                RedirectTarget::At(target)
+                    if sandbox.around(&target).next().is_some() && is_plain(&target) =>
+                {
                     // All of it is looked at, whatever it is called.
                     if self.git_dirs.insert(target.clone()) {
-                        self.look(&target, Bounds::appeared());
+                        self.look(&target, LookBounds::appeared());
                     }
-                    Verdict::Harmless
+                    RunVerdict::Harmless
                 }
-                Target::At(_) | Target::Unknown => Verdict::Unasked,
+                RedirectTarget::At(_) | RedirectTarget::Unknown => RunVerdict::Unasked,
             }
         } else {
             let home = sandbox.rules.home.as_deref();
-            judge(row, Seen { path, now, before, home })
+            judge(row, FileVersions { path, now, before, home })
         };
         let Some(sandbox) = self.sandboxes.get(name) else { return verdict };
-        let strict = sandbox.rules.mode == Treatment::Strict && row.group.strict;
-        if strict && verdict == Verdict::Listed { Verdict::Unasked } else { verdict }
+        let strict = sandbox.rules.mode == AutostartMode::Strict && row.group.strict;
+        if strict && verdict == RunVerdict::Listed { RunVerdict::Unasked } else { verdict }
     }
 
     /// Has a file watched whose content decides, since a program can keep it open.
@@ -178,23 +184,23 @@ impl Watcher {
         &mut self,
         dir: &OwnedFd,
         path: &str,
-        decisions: Vec<Decision>,
+        decisions: Vec<RuleDecision>,
         text: &impl Fn() -> Option<&'a [u8]>,
     ) -> bool {
         let is_named = self.sandboxes.values().any(|sandbox| sandbox.named.contains(path));
-        let unasked = |decision: &Decision| decision.verdict == Verdict::Unasked;
+        let unasked = |decision: &RuleDecision| decision.verdict == RunVerdict::Unasked;
         if !is_named && decisions.iter().any(unasked) {
-            let concerned: Vec<&Decision> =
-                decisions.iter().filter(|decision| decision.verdict != Verdict::Harmless).collect();
+            let concerned: Vec<&RuleDecision> =
+                decisions.iter().filter(|decision| decision.verdict != RunVerdict::Harmless).collect();
             return self.quarantine(dir, path, &concerned);
         }
-        for Decision { name, row, verdict, change, before } in decisions {
+        for RuleDecision { name, row, verdict, change, before } in decisions {
             let Some(sandbox) = self.sandboxes.get_mut(&name) else { continue };
-            if verdict == Verdict::Harmless {
+            if verdict == RunVerdict::Harmless {
                 sandbox.left.remove(path);
                 continue;
             }
-            let before = if change == Change::New { Some(vec![]) } else { before };
+            let before = if change == ChangeKind::New { Some(vec![]) } else { before };
             let diff = before.zip(text()).and_then(|(before, now)| difference(&before, now));
             let left = Finding::Left { path: path.to_owned(), when: row.group.when.to_owned(), change, diff };
             sandbox.list(path, left);
@@ -203,7 +209,7 @@ impl Watcher {
     }
 
     /// Moves a path away, and tells those whom it concerns.
-    fn quarantine(&mut self, dir: &OwnedFd, path: &str, concerned: &[&Decision]) -> bool {
+    fn quarantine(&mut self, dir: &OwnedFd, path: &str, concerned: &[&RuleDecision]) -> bool {
         let when = concerned.first().map_or("", |decision| decision.row.group.when);
         self.move_away(
             dir,
@@ -242,7 +248,7 @@ impl Watcher {
     }
 
     fn move_one(&mut self, dir: &OwnedFd, path: &str, when: &str, names: &[&str]) -> std::io::Result<String> {
-        let prepared = Prepared::new(&self.state, path)?;
+        let prepared = QuarantineSlot::new(&self.state, path)?;
         let moved_to = path_text(&prepared.to(last(path)));
         let finding = Finding::Quarantined { path: shown(path), moved_to, when: when.to_owned() };
         for name in names {
@@ -259,9 +265,10 @@ impl Watcher {
     fn move_around<'a>(&mut self, path: &'a str, when: &str, names: &[&str]) -> Option<(&'a str, String)> {
         let mut around = above(path);
         while self.is_in_root(around) && !self.is_root(around) {
-            let came = |sandbox: &Sandbox| sandbox.around(around).any(|(_, baseline)| baseline.came(around));
+            let came =
+                |sandbox: &WatchedSandbox| sandbox.around(around).any(|(_, baseline)| baseline.came(around));
             if self.sandboxes.values().any(came)
-                && let Ok((dir, _shut)) = open_shut(above(around))
+                && let Ok((dir, _shut)) = open_reopening(above(around))
                 && let Ok(moved_to) = self.move_one(&dir, around, when, names)
             {
                 return Some((around, moved_to));
@@ -272,37 +279,43 @@ impl Watcher {
     }
 }
 
-impl Sandbox {
+impl WatchedSandbox {
     /// The difference to what was there; nothing where there is none that the sandbox could have made.
     fn difference<'a>(
         &self,
         path: &str,
-        now: &Stamp,
+        now: &FileStamp,
         text: &impl Fn() -> Option<&'a [u8]>,
         is_config: bool,
-    ) -> Option<Difference> {
+    ) -> Option<BaselineDifference> {
         let named = self.named.contains(path);
         self.around(path).find_map(|(_, baseline)| {
             let (change, is_known) = match baseline.standing(path, now, text, named, is_config) {
                 Standing::Same => return None,
-                Standing::New => (Change::New, true),
-                Standing::Changed => (Change::Changed, true),
-                Standing::Unknown => (Change::Changed, false),
+                Standing::New => (ChangeKind::New, true),
+                Standing::Changed => (ChangeKind::Changed, true),
+                Standing::Unknown => (ChangeKind::Changed, false),
             };
             let before = baseline.content(path).map(<[u8]>::to_vec);
-            Some(Difference { change, before, is_known })
+            Some(BaselineDifference { change, before, is_known })
         })
     }
 
     /// A folder of the table that is new is moved as a whole where all that is in it would be.
-    fn folder_decision(&self, name: String, path: &str, row: Row, change: Change) -> Option<Decision> {
-        let strict = self.rules.mode == Treatment::Strict && row.group.strict;
-        let unasked = row.group.judge == Judge::Always && (strict || row.group.new == Class::Unasked);
+    fn folder_decision(
+        &self,
+        name: String,
+        path: &str,
+        row: KnownName,
+        change: ChangeKind,
+    ) -> Option<RuleDecision> {
+        let strict = self.rules.mode == AutostartMode::Strict && row.group.strict;
+        let unasked = row.group.check == ContentCheck::Always && (strict || row.group.new == Class::Unasked);
         let is_named = self.named.iter().any(|named| is_at_or_below(named, path));
-        (unasked && !is_named && change == Change::New).then_some(Decision {
+        (unasked && !is_named && change == ChangeKind::New).then_some(RuleDecision {
             name,
             row,
-            verdict: Verdict::Unasked,
+            verdict: RunVerdict::Unasked,
             change,
             before: None,
         })
@@ -310,18 +323,18 @@ impl Sandbox {
 }
 
 fn has(dir: &OwnedFd, name: &str) -> bool {
-    Stamp::of(dir, name).is_ok_and(|found| found.is_dir)
+    FileStamp::of(dir, name).is_ok_and(|found| found.is_dir)
 }
 
 /// The target of a file that leads git to another folder.
-enum Target {
+enum RedirectTarget {
     /// It is not written yet.
     Nothing,
     At(String),
     Unknown,
 }
 
-fn target(dir: &OwnedFd, path: &str, now: Option<&[u8]>) -> Target {
+fn target(dir: &OwnedFd, path: &str, now: Option<&[u8]>) -> RedirectTarget {
     let link;
     let text = match now {
         Some(now) => std::str::from_utf8(now).ok(),
@@ -330,18 +343,18 @@ fn target(dir: &OwnedFd, path: &str, now: Option<&[u8]>) -> Target {
             link.as_deref()
         }
     };
-    let Some(text) = text else { return Target::Unknown };
+    let Some(text) = text else { return RedirectTarget::Unknown };
     let text = text.trim_end_matches(['\n', '\r']);
-    let led = if last(path).eq_ignore_ascii_case(".git") && now.is_some() {
+    let named = if last(path).eq_ignore_ascii_case(".git") && now.is_some() {
         text.strip_prefix("gitdir:").map(str::trim_start)
     } else {
         Some(text)
     };
-    match led {
-        _ if text.is_empty() => Target::Nothing,
+    match named {
+        _ if text.is_empty() => RedirectTarget::Nothing,
         // git takes it for nothing.
-        None => Target::Nothing,
-        Some(led) => git::resolve(above(path), led).map_or(Target::Unknown, Target::At),
+        None => RedirectTarget::Nothing,
+        Some(named) => git::resolve(above(path), named).map_or(RedirectTarget::Unknown, RedirectTarget::At),
     }
 }
 

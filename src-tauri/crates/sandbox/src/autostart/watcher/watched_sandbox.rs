@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
-    autostart::{Finding, Rules, baseline::Baseline, journal::Journal, names::Names},
+    autostart::{AutostartRules, Finding, baseline::Baseline, journal::Journal, name_table::NameTable},
     place::is_at_or_below,
 };
 
@@ -12,9 +12,9 @@ const MOST_TOLD: usize = 1_000;
 
 /// One sandbox: its rules, and what is known and was told of it.
 #[derive(Debug)]
-pub(super) struct Sandbox {
-    pub(super) rules: Rules,
-    pub(super) names: Names,
+pub(super) struct WatchedSandbox {
+    pub(super) rules: AutostartRules,
+    pub(super) names: NameTable,
     pub(super) journal: Journal,
     pub(super) roots: BTreeMap<String, Baseline>,
     pub(super) named: BTreeSet<String>,
@@ -29,9 +29,9 @@ pub(super) struct Sandbox {
     pub(super) uncovered: bool,
 }
 
-impl Sandbox {
-    pub(super) fn new(rules: Rules, journal: Journal) -> Self {
-        let names = Names::new(&rules);
+impl WatchedSandbox {
+    pub(super) fn new(rules: AutostartRules, journal: Journal) -> Self {
+        let names = NameTable::new(&rules);
         let (roots, left) = (BTreeMap::new(), BTreeMap::new());
         let (named, told) = (BTreeSet::new(), BTreeSet::new());
         let (hidden, waiting) = (vec![], vec![]);

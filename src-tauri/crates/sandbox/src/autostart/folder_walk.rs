@@ -16,52 +16,58 @@ use rustix::{
 };
 
 use super::{
+    name_text::{raw, text},
     paths::{above, is_git, last},
-    raw::{raw, text},
-    shut::{Shut, open_shut},
+    reopened::{ReopenedFolders, open_reopening},
 };
 use crate::place::is_at_or_below;
 
 /// A walk under way.
 #[derive(Debug)]
-pub(super) struct Walk {
+pub(super) struct FolderWalk {
     root: OwnedFd,
     base: String,
     waiting: VecDeque<String>,
-    left: Most,
+    left: WalkBounds,
     until: Instant,
     /// The folders that it opens for itself.
-    shut: Option<Shut>,
+    shut: Option<ReopenedFolders>,
     /// The reasons why not everything was looked at, the first few of them.
     pub(super) missed: Vec<String>,
 }
 
 /// The bounds of a walk. A folder takes about as long as thirty names.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Most {
+pub(super) struct WalkBounds {
     pub(super) names: usize,
     pub(super) folders: usize,
 }
 
 /// A name in a folder, and whether it is itself one.
-pub(super) type Name = (String, bool);
+pub(super) type FolderName = (String, bool);
 
 /// The number of reasons that are kept.
 const MOST_REASONS: usize = 4;
 
-impl Walk {
+impl FolderWalk {
     /// Through the folder at `base`.
-    pub(super) fn new(base: &str, most: Most, until: Instant) -> Result<Self, Errno> {
+    pub(super) fn new(base: &str, most: WalkBounds, until: Instant) -> Result<Self, Errno> {
         Ok(Self::of(open_folder(base)?, base, most, until, None))
     }
 
-    /// As [`Walk::new`], and folders of one's own that are shut by their mode are opened while it lasts.
-    pub(super) fn opening(base: &str, most: Most, until: Instant) -> Result<Self, Errno> {
-        let (root, shut) = open_shut(base)?;
+    /// As [`FolderWalk::new`], and folders of one's own that are shut by their mode are opened while it lasts.
+    pub(super) fn opening(base: &str, most: WalkBounds, until: Instant) -> Result<Self, Errno> {
+        let (root, shut) = open_reopening(base)?;
         Ok(Self::of(root, base, most, until, Some(shut)))
     }
 
-    fn of(root: OwnedFd, base: &str, left: Most, until: Instant, shut: Option<Shut>) -> Self {
+    fn of(
+        root: OwnedFd,
+        base: &str,
+        left: WalkBounds,
+        until: Instant,
+        shut: Option<ReopenedFolders>,
+    ) -> Self {
         let waiting = VecDeque::from([base.to_owned()]);
         Self { root, base: base.to_owned(), waiting, left, until, shut, missed: vec![] }
     }
@@ -93,7 +99,7 @@ impl Walk {
     }
 
     /// The names in a folder. The last folder is read whole. The folders of git's objects do not count, which are 256 at most.
-    pub(super) fn names(&mut self, path: &str, dir: &OwnedFd) -> Vec<Name> {
+    pub(super) fn names(&mut self, path: &str, dir: &OwnedFd) -> Vec<FolderName> {
         let mut names = Vec::new();
         let read = Dir::read_from(dir).and_then(|entries| {
             for entry in entries {
@@ -147,7 +153,7 @@ pub(super) fn open_folder(path: &str) -> Result<OwnedFd, Errno> {
 
 /// True if git takes a folder with these names for a repository, whatever its name. What is missing beside `HEAD` may
 /// be in another folder, which `commondir` names.
-pub(super) fn has_signs(names: &[Name]) -> bool {
+pub(super) fn has_signs(names: &[FolderName]) -> bool {
     let has = |sign: &str| names.iter().any(|(name, _)| name == sign);
     has("HEAD") && (has("commondir") || has("objects") && has("refs"))
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use super::{
     git,
-    names::{Row, config_row, hook_row},
+    name_table::{KnownName, config_row, hook_row},
     paths::above,
 };
 use crate::place::is_at_or_below;
@@ -15,12 +15,12 @@ const MOST_CONFIGS: usize = 100;
 
 /// Their paths.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Led {
+pub(super) struct ConfigReferences {
     hooks: BTreeSet<String>,
     configs: BTreeSet<String>,
 }
 
-impl Led {
+impl ConfigReferences {
     /// Adds what a configuration names.
     pub(super) fn add(&mut self, config: &str, text: &[u8], home: Option<&str>) {
         let (hooks, configs) = git::named(text);
@@ -37,7 +37,7 @@ impl Led {
     }
 
     /// The line for a path, and where the part ends that it is for.
-    pub(super) fn row(&self, path: &str) -> Option<(Row, usize)> {
+    pub(super) fn row(&self, path: &str) -> Option<(KnownName, usize)> {
         if self.configs.contains(path) {
             return Some((config_row(), path.len()));
         }

@@ -15,21 +15,21 @@ use rustix::{
     io::Errno,
 };
 
-use super::{raw::raw, stamp::Stamp};
+use super::{file_stamp::FileStamp, name_text::raw};
 
 /// The time for which git's lock is waited for.
 const PATIENCE: Duration = Duration::from_millis(200);
 
 /// The new version. When it is dropped, nothing of it is left but what was put in place.
 #[derive(Debug)]
-pub(super) struct Draft<'a> {
+pub(super) struct ConfigDraft<'a> {
     dir: &'a OwnedFd,
     target: &'a str,
     name: String,
     file: File,
 }
 
-impl<'a> Draft<'a> {
+impl<'a> ConfigDraft<'a> {
     /// A new version of `target`, by this name until it is in place.
     pub(super) fn new(dir: &'a OwnedFd, target: &'a str, name: String) -> io::Result<Self> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -62,7 +62,7 @@ impl<'a> Draft<'a> {
     }
 }
 
-impl Drop for Draft<'_> {
+impl Drop for ConfigDraft<'_> {
     fn drop(&mut self) {
         remove(self.dir, self.target, &self.name);
     }
@@ -71,9 +71,9 @@ impl Drop for Draft<'_> {
 /// Removes what is left of a draft of `target`, and its lock.
 pub(super) fn remove(dir: &OwnedFd, target: &str, name: &str) {
     let lock = lock_of(target);
-    if let Ok(locked) = Stamp::of(dir, &lock) {
+    if let Ok(locked) = FileStamp::of(dir, &lock) {
         // Before it was put in place and after it.
-        let is_ours = |name: &str| Stamp::of(dir, name).is_ok_and(|draft| draft.is_same_file(&locked));
+        let is_ours = |name: &str| FileStamp::of(dir, name).is_ok_and(|draft| draft.is_same_file(&locked));
         if is_ours(name) || is_ours(target) {
             let _ = unlinkat(dir, &*raw(&lock), AtFlags::empty());
         }

@@ -4,9 +4,9 @@
 //!   repository, a linked worktree. What git passes over is passed over; what it might take or not is not known.
 //! - Each folder that is looked into must be one that may be looked at.
 
-use super::Unknown;
+use super::UnknownAddress;
 use super::files::{MayLook, has_folder, is_there, read, read_unlinked, resolve};
-use super::settings::Settings;
+use super::settings::GitSettings;
 use ironcurtain_paths::CanonicalPath;
 
 /// The ends of a line in a file that names a folder. Git keeps every other blank.
@@ -17,7 +17,7 @@ const BLANKS: [char; 4] = [' ', '\t', '\n', '\r'];
 
 /// A repository's own folders.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct Repository {
     /// The folder that `GIT_DIR` would be.
     pub(super) git_dir: CanonicalPath,
     /// The folder that all its worktrees share.
@@ -26,9 +26,12 @@ pub(super) struct Place {
     top: Option<CanonicalPath>,
 }
 
-impl Place {
+impl Repository {
     /// The repository that git would find from a folder.
-    pub(super) fn find(folder: &CanonicalPath, may_look: &MayLook<'_>) -> Result<Option<Self>, Unknown> {
+    pub(super) fn find(
+        folder: &CanonicalPath,
+        may_look: &MayLook<'_>,
+    ) -> Result<Option<Self>, UnknownAddress> {
         let mut at = Some(folder.clone());
         while let Some(here) = at {
             if let Some(place) = Self::in_folder(&here, may_look)? {
@@ -45,19 +48,19 @@ impl Place {
     /// The branch that is checked out.
     pub(super) fn branch(
         &self,
-        settings: &Settings,
+        settings: &GitSettings,
         may_look: &MayLook<'_>,
-    ) -> Result<Option<String>, Unknown> {
-        let head = read_unlinked(&self.git_dir, "HEAD", may_look)?.ok_or(Unknown::NotUnderstood)?;
+    ) -> Result<Option<String>, UnknownAddress> {
+        let head = read_unlinked(&self.git_dir, "HEAD", may_look)?.ok_or(UnknownAddress::NotUnderstood)?;
         let is_commit = |text: &str| is_object_name(text, settings);
         let Some(target) = head.strip_prefix("ref:") else {
-            return if is_commit(&head) { Ok(None) } else { Err(Unknown::NotUnderstood) };
+            return if is_commit(&head) { Ok(None) } else { Err(UnknownAddress::NotUnderstood) };
         };
         let name = target.trim_matches(BLANKS).strip_prefix("refs/heads/");
-        let name = name.filter(|name| is_branch_name(name)).ok_or(Unknown::NotUnderstood)?;
+        let name = name.filter(|name| is_branch_name(name)).ok_or(UnknownAddress::NotUnderstood)?;
         // A branch may stand for another one.
         match read_unlinked(&self.common, &format!("refs/heads/{name}"), may_look)? {
-            Some(text) if !is_commit(&text) => Err(Unknown::NotPlain),
+            Some(text) if !is_commit(&text) => Err(UnknownAddress::NotPlain),
             Some(_) | None => Ok(Some(name.to_owned())),
         }
     }
@@ -70,7 +73,7 @@ impl Place {
         may_be(name) || may_be(&format!("{name}.git"))
     }
 
-    fn in_folder(folder: &CanonicalPath, may_look: &MayLook<'_>) -> Result<Option<Self>, Unknown> {
+    fn in_folder(folder: &CanonicalPath, may_look: &MayLook<'_>) -> Result<Option<Self>, UnknownAddress> {
         if !is_there(folder, ".git") {
             return Ok(None);
         }
@@ -78,10 +81,10 @@ impl Place {
         if git_dir.as_path().is_dir() {
             return Self::at(git_dir, Some(folder), may_look);
         }
-        let text = read(git_dir.as_path(), may_look)?.ok_or(Unknown::NotUnderstood)?;
-        let named = text.strip_prefix("gitdir: ").ok_or(Unknown::NotUnderstood)?;
+        let text = read(git_dir.as_path(), may_look)?.ok_or(UnknownAddress::NotUnderstood)?;
+        let named = text.strip_prefix("gitdir: ").ok_or(UnknownAddress::NotUnderstood)?;
         let git_dir = resolve(folder, named.trim_end_matches(LINE_ENDS))?;
-        Self::at(git_dir, Some(folder), may_look)?.ok_or(Unknown::NotUnderstood).map(Some)
+        Self::at(git_dir, Some(folder), may_look)?.ok_or(UnknownAddress::NotUnderstood).map(Some)
     }
 
     /// The repository with this folder for its own files. One that lacks a part is none.
@@ -89,30 +92,30 @@ impl Place {
         git_dir: CanonicalPath,
         top: Option<&CanonicalPath>,
         may_look: &MayLook<'_>,
-    ) -> Result<Option<Self>, Unknown> {
+    ) -> Result<Option<Self>, UnknownAddress> {
         let has = |name: &str| is_there(&git_dir, name);
         if !has("HEAD") || !(has("commondir") || (has("objects") && has("refs"))) {
             return Ok(None);
         }
         if !may_look(&git_dir) {
-            return Err(Unknown::NotAllowed);
+            return Err(UnknownAddress::NotAllowed);
         }
         let common = match read_unlinked(&git_dir, "commondir", may_look)? {
             None => git_dir.clone(),
             Some(text) => resolve(&git_dir, text.trim_end_matches(LINE_ENDS))?,
         };
         if !may_look(&common) {
-            return Err(Unknown::NotAllowed);
+            return Err(UnknownAddress::NotAllowed);
         }
         if !has_folder(&common, "objects") || !has_folder(&common, "refs") {
-            return Err(Unknown::NotPlain);
+            return Err(UnknownAddress::NotPlain);
         }
         Ok(Some(Self { git_dir, common, top: top.cloned() }))
     }
 }
 
 /// Returns `true` if a text is the name of a commit and nothing else.
-fn is_object_name(text: &str, settings: &Settings) -> bool {
+fn is_object_name(text: &str, settings: &GitSettings) -> bool {
     let digits = if settings.last("extensions.objectformat") == Some("sha256") { 64 } else { 40 };
     let name = text.trim_end_matches(BLANKS);
     name.len() == digits && name.bytes().all(|byte| byte.is_ascii_hexdigit())

@@ -6,18 +6,18 @@ mod table;
 
 use std::{borrow::Cow, collections::HashMap, sync::LazyLock};
 
-use super::{Mode, Rules, RunsLater};
+use super::{AutostartMode, AutostartRules, RunsLater};
 use table::TABLE;
 
 /// Names that are treated alike. A name has up to three components.
 #[derive(Debug)]
-pub(super) struct Group {
-    pub(super) place: Place,
+pub(super) struct NameGroup {
+    pub(super) place: NameScope,
     /// Not writable where it is there already.
     pub(super) closed: bool,
     pub(super) new: Class,
     /// The question that the content is asked.
-    pub(super) judge: Judge,
+    pub(super) check: ContentCheck,
     /// Quarantined in the strict mode.
     pub(super) strict: bool,
     pub(super) when: &'static str,
@@ -28,7 +28,7 @@ pub(super) struct Group {
 
 /// The folders in which a name counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum NameScope {
     Any,
     /// The person's home itself.
     Home,
@@ -47,7 +47,7 @@ pub(super) enum Class {
 
 /// The question that a file's content is asked, where its name does not tell enough.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Judge {
+pub(super) enum ContentCheck {
     /// None: the name tells enough.
     Always,
     /// Samples of hooks do not run.
@@ -67,10 +67,10 @@ pub(super) enum Judge {
 
 /// A line of the table.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Row {
+pub(super) struct KnownName {
     pub(super) name: &'static str,
     pub(super) folder: bool,
-    pub(super) group: &'static Group,
+    pub(super) group: &'static NameGroup,
 }
 
 /// Folders in which package managers install.
@@ -81,7 +81,7 @@ const DEEPEST: usize = 3;
 
 /// The table by place and name, and the folders that names of several components begin with.
 struct Lookup {
-    rows: [HashMap<&'static str, Row>; 3],
+    rows: [HashMap<&'static str, KnownName>; 3],
 }
 
 static LOOKUP: LazyLock<Lookup> = LazyLock::new(|| {
@@ -89,12 +89,12 @@ static LOOKUP: LazyLock<Lookup> = LazyLock::new(|| {
     let [any, home, git] = &mut rows;
     for group in TABLE {
         let rows = match group.place {
-            Place::Any => &mut *any,
-            Place::Home => &mut *home,
-            Place::Git => &mut *git,
+            NameScope::Any => &mut *any,
+            NameScope::Home => &mut *home,
+            NameScope::Git => &mut *git,
         };
         for (names, folder) in [(group.files, false), (group.folders, true)] {
-            rows.extend(names.iter().map(|name| (*name, Row { name, folder, group })));
+            rows.extend(names.iter().map(|name| (*name, KnownName { name, folder, group })));
         }
     }
     Lookup { rows }
@@ -102,7 +102,7 @@ static LOOKUP: LazyLock<Lookup> = LazyLock::new(|| {
 
 /// The names that count in one sandbox.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Names {
+pub(super) struct NameTable {
     home: Option<String>,
     /// Names of the home count in every folder.
     strict: bool,
@@ -110,10 +110,10 @@ pub(super) struct Names {
     denied: Vec<String>,
 }
 
-impl Names {
-    pub(super) fn new(rules: &Rules) -> Self {
+impl NameTable {
+    pub(super) fn new(rules: &AutostartRules) -> Self {
         let allow = rules.allow.iter().map(|name| name.to_ascii_lowercase()).collect();
-        let strict = rules.mode == Mode::Strict;
+        let strict = rules.mode == AutostartMode::Strict;
         Self { home: rules.home.clone(), strict, allow, denied: rules.denied.clone() }
     }
 
@@ -127,11 +127,11 @@ impl Names {
     }
 
     /// The line for a path itself.
-    pub(super) fn exactly(&self, path: &str, is_git: impl Fn(&str) -> bool) -> Option<Row> {
+    pub(super) fn exactly(&self, path: &str, is_git: impl Fn(&str) -> bool) -> Option<KnownName> {
         if self.denied.iter().any(|denied| denied == path) {
-            return Some(Row { name: "", folder: true, group: &table::DENIED });
+            return Some(KnownName { name: "", folder: true, group: &table::DENIED });
         }
-        let lookup: &[HashMap<&str, Row>; 3] = &LOOKUP.rows;
+        let lookup: &[HashMap<&str, KnownName>; 3] = &LOOKUP.rows;
         let [any, home, git] = lookup;
         let mut found = None;
         let mut end = path.len();
@@ -153,31 +153,31 @@ impl Names {
 
     /// True if a file is one of what a package manager has installed. Nobody opens or builds these by themselves, and
     /// they are to be listed no more than the code beside them.
-    fn is_a_dependencys(&self, row: &Row, path: &str) -> bool {
+    fn is_a_dependencys(&self, row: &KnownName, path: &str) -> bool {
         let is_inside = |folder: &str| path.contains(folder);
         row.group.new == Class::Listed && !self.strict && DEPENDENCIES.iter().any(|folder| is_inside(folder))
     }
 
     /// The line for a path, or for a folder above it that counts with all that is in it, and where that ends.
-    pub(super) fn find(&self, path: &str, is_git: impl Fn(&str) -> bool) -> Option<(Row, usize)> {
+    pub(super) fn find(&self, path: &str, is_git: impl Fn(&str) -> bool) -> Option<(KnownName, usize)> {
         let ends = std::iter::once(path.len()).chain(path.rmatch_indices('/').map(|(at, _)| at));
         ends.filter_map(|end| Some((self.exactly(path.get(..end)?, &is_git)?, end)))
             .find(|(row, end)| row.folder || *end == path.len())
     }
 
     /// True if files of this row are not to be written: in the strict mode also all that it would quarantine.
-    pub(super) fn closes(&self, row: &Row) -> bool {
+    pub(super) fn closes(&self, row: &KnownName) -> bool {
         row.group.closed || self.strict && row.group.strict
     }
 
-    fn allows(&self, row: &Row) -> bool {
+    fn allows(&self, row: &KnownName) -> bool {
         let inside = |name: &str, allowed: &str| {
             name.strip_prefix(allowed).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         };
         self.allow.iter().any(|allowed| {
             inside(row.name, allowed)
                 // In a repository's folder the names stand without that folder's.
-                || row.group.place == Place::Git
+                || row.group.place == NameScope::Git
                     && allowed.strip_prefix(".git").is_some_and(|rest| {
                         rest.is_empty() || rest.strip_prefix('/').is_some_and(|part| inside(row.name, part))
                     })
@@ -186,15 +186,15 @@ impl Names {
 }
 
 /// The line for a folder in which hooks are by a repository's configuration.
-pub(super) fn hook_row() -> Row {
-    static HOOKS: Group = table::HOOKS;
-    Row { name: "hooks", folder: true, group: &HOOKS }
+pub(super) fn hook_row() -> KnownName {
+    static HOOKS: NameGroup = table::HOOKS;
+    KnownName { name: "hooks", folder: true, group: &HOOKS }
 }
 
 /// The line for a further configuration that a repository's names.
-pub(super) fn config_row() -> Row {
-    static CONFIG: Group = table::CONFIG;
-    Row { name: "config", folder: false, group: &CONFIG }
+pub(super) fn config_row() -> KnownName {
+    static CONFIG: NameGroup = table::CONFIG;
+    KnownName { name: "config", folder: false, group: &CONFIG }
 }
 
 /// True if a folder is git's by its name, or by that of one in which git keeps further repositories.
@@ -207,9 +207,9 @@ pub(super) fn is_git_by_name(path: &str) -> bool {
 /// The names that the strict mode knows, relative to the folder in which they count: those of any folder, and those of the home
 /// as well where `at_home`.
 pub fn strict_names(at_home: bool) -> Vec<String> {
-    let groups = TABLE.iter().filter(|group| group.strict && (at_home || group.place != Place::Home));
+    let groups = TABLE.iter().filter(|group| group.strict && (at_home || group.place != NameScope::Home));
     let names = groups.flat_map(|group| {
-        let above = if group.place == Place::Git { ".git/" } else { "" };
+        let above = if group.place == NameScope::Git { ".git/" } else { "" };
         group.files.iter().chain(group.folders).map(move |name| format!("{above}{name}"))
     });
     names.collect()
@@ -217,7 +217,7 @@ pub fn strict_names(at_home: bool) -> Vec<String> {
 
 /// When a file's content is run; nothing for a file that no program of the person's runs by its name.
 pub fn runs_later(path: &str, home: Option<&str>) -> Option<RunsLater> {
-    let (row, _) = Names::at_home(home).find(path, is_git_by_name)?;
+    let (row, _) = NameTable::at_home(home).find(path, is_git_by_name)?;
     Some(RunsLater { when: row.group.when, unasked: row.group.new == Class::Unasked })
 }
 
@@ -275,7 +275,7 @@ mod tests {
     fn what_is_allowed_does_not_count() {
         let names = |allow: &[&str]| {
             let allow = allow.iter().map(|name| (*name).to_owned()).collect();
-            Names::new(&Rules { allow, ..Rules::default() })
+            NameTable::new(&AutostartRules { allow, ..AutostartRules::default() })
         };
         let some = names(&[".git", ".VSCode"]);
         for path in ["/p/.git/hooks/a", "/p/.git", "/p/.vscode/tasks.json"] {
@@ -289,7 +289,8 @@ mod tests {
 
     #[test]
     fn a_denied_path_counts_with_all_that_is_in_it() {
-        let names = Names::new(&Rules { denied: vec!["/p/out".into()], ..Rules::default() });
+        let names =
+            NameTable::new(&AutostartRules { denied: vec!["/p/out".into()], ..AutostartRules::default() });
         for path in ["/p/out", "/p/out/a/b"] {
             assert!(names.find(path, is_git_by_name).is_some_and(|(row, _)| row.group.new == Class::Unasked));
         }
@@ -301,15 +302,22 @@ mod tests {
     #[test]
     fn names_of_the_home_count_everywhere_in_the_strict_mode() {
         let is_found = |mode| {
-            let names = Names::new(&Rules { mode, home: Some("/home/me".into()), ..Rules::default() });
+            let names = NameTable::new(&AutostartRules {
+                mode,
+                home: Some("/home/me".into()),
+                ..AutostartRules::default()
+            });
             ["/home/me/.bashrc", "/p/.bashrc"].map(|path| names.find(path, is_git_by_name).is_some())
         };
-        assert_eq!((is_found(Mode::Listed), is_found(Mode::Strict)), ([true, false], [true, true]));
+        assert_eq!(
+            (is_found(AutostartMode::Listed), is_found(AutostartMode::Strict)),
+            ([true, false], [true, true])
+        );
     }
 
     #[test]
     fn every_name_stands_once_in_lower_case_with_words_to_say() {
-        for (place, rows) in [Place::Any, Place::Home, Place::Git].iter().zip(&LOOKUP.rows) {
+        for (place, rows) in [NameScope::Any, NameScope::Home, NameScope::Git].iter().zip(&LOOKUP.rows) {
             let named = TABLE.iter().filter(|group| group.place == *place);
             assert_eq!(
                 rows.len(),

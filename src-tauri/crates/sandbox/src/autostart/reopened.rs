@@ -13,7 +13,7 @@ use rustix::{
     process::getuid,
 };
 
-use super::raw::raw;
+use super::name_text::raw;
 
 /// The number of folders that are shut again. A sandbox that shuts more finds them open.
 const MOST_SHUT: usize = 256;
@@ -23,9 +23,9 @@ const ENTERED: u32 = 0o100;
 
 /// The folders that were opened, which are shut again when it is dropped.
 #[derive(Debug, Default)]
-pub(super) struct Shut(Vec<(OwnedFd, Mode)>);
+pub(super) struct ReopenedFolders(Vec<(OwnedFd, Mode)>);
 
-impl Shut {
+impl ReopenedFolders {
     /// Opens a folder below another, by a path in which no symlink is.
     pub(super) fn open(
         &mut self,
@@ -86,7 +86,7 @@ impl Shut {
     }
 }
 
-impl Drop for Shut {
+impl Drop for ReopenedFolders {
     fn drop(&mut self) {
         while let Some((folder, mode)) = self.0.pop() {
             // Left open, it is what it could be made by its owner anyway.
@@ -96,8 +96,8 @@ impl Drop for Shut {
 }
 
 /// Opens a folder, for as long as the second part of the answer lives.
-pub(super) fn open_shut(path: &str) -> Result<(OwnedFd, Shut), Errno> {
-    let mut shut = Shut::default();
+pub(super) fn open_reopening(path: &str) -> Result<(OwnedFd, ReopenedFolders), Errno> {
+    let mut shut = ReopenedFolders::default();
     let dir = shut.open(CWD, path, ResolveFlags::empty())?;
     Ok((dir, shut))
 }

@@ -16,19 +16,19 @@ use super::Watcher;
 use crate::autostart::{
     Finding,
     baseline::content,
-    content::Verdict,
-    draft::Draft,
-    git::{self, Leads, Mended},
+    config_draft::ConfigDraft,
+    content::RunVerdict,
+    folder_walk::shown,
+    git::{self, ConfigPaths, ConfigRepair},
+    name_text::raw,
     paths::{above, join, last},
-    quarantine::Prepared,
-    raw::raw,
-    walk::shown,
+    quarantine::QuarantineSlot,
 };
 
 const WHEN: &str = "when you use git in this repository";
 
 /// The outcome of a repair.
-enum Repaired {
+enum RepairOutcome {
     /// Somebody else has done it.
     NotNeeded,
     /// These keys were put back.
@@ -50,33 +50,37 @@ impl Watcher {
         if self.sandboxes.values().any(|sandbox| sandbox.named.contains(path)) {
             return;
         }
-        if self.mended(name, path, before, now) == Mended::Fine {
+        if self.mended(name, path, before, now) == ConfigRepair::Fine {
             return self.watch_content(dir, path);
         }
         match self.repair(name, dir, path, before) {
-            Ok(Repaired::NotNeeded) => self.watch_content(dir, path),
-            Ok(Repaired::Keys(keys)) => {
+            Ok(RepairOutcome::NotNeeded) => self.watch_content(dir, path),
+            Ok(RepairOutcome::Keys(keys)) => {
                 self.watch_content(dir, path);
                 let Some(sandbox) = self.sandboxes.get_mut(name) else { return };
                 if sandbox.is_news(format!("{path}\0{}", keys.join("\0"))) {
                     sandbox.tell(Finding::Restored { path: shown(path), keys });
                 }
             }
-            Ok(Repaired::Impossible) | Err(_) => _ = self.move_away(dir, path, WHEN, &[name]),
+            Ok(RepairOutcome::Impossible) | Err(_) => _ = self.move_away(dir, path, WHEN, &[name]),
         }
     }
 
     /// The verdict on a configuration of which nobody knows what it was before.
-    pub(super) fn config_verdict(&self, name: &str, path: &str, now: Option<&[u8]>) -> Verdict {
-        if self.mended(name, path, None, now) == Mended::Fine { Verdict::Harmless } else { Verdict::Listed }
+    pub(super) fn config_verdict(&self, name: &str, path: &str, now: Option<&[u8]>) -> RunVerdict {
+        if self.mended(name, path, None, now) == ConfigRepair::Fine {
+            RunVerdict::Harmless
+        } else {
+            RunVerdict::Listed
+        }
     }
 
-    fn mended(&self, name: &str, path: &str, before: Option<&[u8]>, now: Option<&[u8]>) -> Mended {
-        let all = || Mended::All { keys: vec![] };
+    fn mended(&self, name: &str, path: &str, before: Option<&[u8]>, now: Option<&[u8]>) -> ConfigRepair {
+        let all = || ConfigRepair::All { keys: vec![] };
         let (Some(sandbox), Some(now)) = (self.sandboxes.get(name), now) else { return all() };
         let inside = |path: &str| sandbox.around(path).next().is_some();
-        let leads = Leads { inside: &inside, folder: above(path) };
-        git::mend(before, now, &leads, &sandbox.journal.scratch())
+        let paths = ConfigPaths { inside: &inside, folder: above(path) };
+        git::repair(before, now, &paths, &sandbox.journal.scratch())
     }
 
     fn repair(
@@ -85,26 +89,26 @@ impl Watcher {
         dir: &OwnedFd,
         path: &str,
         before: Option<&[u8]>,
-    ) -> io::Result<Repaired> {
-        let Some(sandbox) = self.sandboxes.get(name) else { return Ok(Repaired::NotNeeded) };
+    ) -> io::Result<RepairOutcome> {
+        let Some(sandbox) = self.sandboxes.get(name) else { return Ok(RepairOutcome::NotNeeded) };
         let draft = format!("{}.{:016x}", last(path), RandomState::new().hash_one(path));
         sandbox.journal.drafted(path, &draft)?;
-        let mut draft = Draft::new(dir, last(path), draft)?;
+        let mut draft = ConfigDraft::new(dir, last(path), draft)?;
         draft.lock();
         let now = content(dir, last(path), git::LONGEST);
         let (text, mut keys) = match self.mended(name, path, before, now.as_deref()) {
-            Mended::Fine => return Ok(Repaired::NotNeeded),
-            Mended::Keys { text, keys } => (text, keys),
-            Mended::All { keys } => match before {
+            ConfigRepair::Fine => return Ok(RepairOutcome::NotNeeded),
+            ConfigRepair::Keys { text, keys } => (text, keys),
+            ConfigRepair::All { keys } => match before {
                 Some(before) => (before.to_vec(), keys),
-                None => return Ok(Repaired::Impossible),
+                None => return Ok(RepairOutcome::Impossible),
             },
         };
         if keys.is_empty() {
             keys.push("all of it".to_owned());
         }
         if let Some(now) = now {
-            Prepared::new(&self.state, path)?.keep(last(path), &now)?;
+            QuarantineSlot::new(&self.state, path)?.keep(last(path), &now)?;
         }
         let mode =
             statat(dir, &*raw(last(path)), AtFlags::SYMLINK_NOFOLLOW).map_or(0o644, |about| about.st_mode);
@@ -116,6 +120,6 @@ impl Watcher {
         draft.place()?;
         // One that was opened a moment ago may have it with the keys that another had just set.
         self.settle(dir, path);
-        Ok(Repaired::Keys(keys))
+        Ok(RepairOutcome::Keys(keys))
     }
 }

@@ -8,24 +8,24 @@ use super::{MOST_FOLDERS, Watcher};
 use crate::{
     autostart::{
         Finding,
+        file_stamp::FileStamp,
+        folder_walk::{FolderWalk, WalkBounds, has_signs, is_entered},
         paths::{above, join, last},
-        shut::open_shut,
-        stamp::Stamp,
-        walk::{Most, Walk, has_signs, is_entered},
+        reopened::open_reopening,
     },
     place::is_at_or_below,
 };
 
 /// The extent to which a look goes.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Bounds {
+pub(super) struct LookBounds {
     names: usize,
     time: Duration,
     /// The folders are watched from now on.
     watch: bool,
 }
 
-impl Bounds {
+impl LookBounds {
     /// Of a folder that has appeared. What it does not come to is found in the end.
     pub(super) fn appeared() -> Self {
         Self { names: 20_000, time: Duration::from_secs(2), watch: true }
@@ -42,9 +42,9 @@ impl Bounds {
 
 impl Watcher {
     /// Judges all in a folder; returns why something was not looked at.
-    pub(super) fn look(&mut self, at: &str, bounds: Bounds) -> Vec<String> {
-        let most = Most { names: bounds.names, folders: bounds.names };
-        let mut walk = match Walk::opening(at, most, Instant::now() + bounds.time) {
+    pub(super) fn look(&mut self, at: &str, bounds: LookBounds) -> Vec<String> {
+        let most = WalkBounds { names: bounds.names, folders: bounds.names };
+        let mut walk = match FolderWalk::opening(at, most, Instant::now() + bounds.time) {
             Ok(walk) => walk,
             Err(error) => return vec![format!("`{at}` could not be looked into: {error}")],
         };
@@ -80,14 +80,14 @@ impl Watcher {
         let itself = baseline.itself;
         let in_root = |path: &str| root == "/" || is_at_or_below(path, root);
         sandbox.left.retain(|path, _| !in_root(path));
-        let missed = match Stamp::of(CWD, root) {
-            Ok(now) if itself.is_dir && now.is_same_file(&itself) => self.look(root, Bounds::last()),
+        let missed = match FileStamp::of(CWD, root) {
+            Ok(now) if itself.is_dir && now.is_same_file(&itself) => self.look(root, LookBounds::last()),
             // Something else at its path is not ours to look at, whoever put it there.
             Ok(_) | Err(_) if itself.is_dir => {
                 vec![format!("`{root}` could not be looked at: another folder is there by now, or none")]
             }
             Ok(_) | Err(_) => {
-                if let Ok((dir, _shut)) = open_shut(above(root)) {
+                if let Ok((dir, _shut)) = open_reopening(above(root)) {
                     self.consider(&dir, root);
                 }
                 vec![]

@@ -12,7 +12,7 @@ use rustix::{
     io::Errno,
 };
 
-use super::{paths::join, raw::text, walk::limited};
+use super::{folder_walk::limited, name_text::text, paths::join};
 use crate::place::is_at_or_below;
 
 /// Room for many events at once.
@@ -42,15 +42,15 @@ const CONTENT: WatchFlags = WatchFlags::MODIFY.union(WatchFlags::CLOSE_WRITE).un
 
 /// Something that has happened to a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Happened {
+pub(super) struct NameEvent {
     pub(super) path: String,
     pub(super) what: ReadFlags,
 }
 
 /// A part of the queue.
 #[derive(Debug)]
-pub(super) struct Read {
-    pub(super) happened: Vec<Happened>,
+pub(super) struct EventBatch {
+    pub(super) happened: Vec<NameEvent>,
     /// Not everything was told.
     pub(super) lost: bool,
     /// There may be more.
@@ -59,13 +59,13 @@ pub(super) struct Read {
 
 /// The queue, and the paths that are watched.
 #[derive(Debug)]
-pub(super) struct Queue {
+pub(super) struct EventQueue {
     queue: OwnedFd,
     paths: BTreeMap<i32, String>,
     numbers: BTreeMap<String, i32>,
 }
 
-impl Queue {
+impl EventQueue {
     pub(super) fn new() -> io::Result<Self> {
         let queue = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)
             .map_err(|error| limited(error, "fs.inotify.max_user_instances"))?;
@@ -145,10 +145,10 @@ impl Queue {
     }
 
     /// Reads the events since the last reading, in order.
-    pub(super) fn read(&mut self) -> Read {
+    pub(super) fn read(&mut self) -> EventBatch {
         let mut room = vec![MaybeUninit::uninit(); ROOM];
         let mut events = Reader::new(&self.queue, &mut room);
-        let (mut happened, mut gone): (Vec<Happened>, Vec<i32>) = (vec![], vec![]);
+        let (mut happened, mut gone): (Vec<NameEvent>, Vec<i32>) = (vec![], vec![]);
         let (mut lost, mut more) = (false, true);
         for _ in 0..MOST_EVENTS {
             let event = match events.next() {
@@ -171,7 +171,7 @@ impl Queue {
             let Some(folder) = self.paths.get(&event.wd()) else { continue };
             let name = event.file_name().map(|name| text(name.to_bytes()));
             let path = name.map_or_else(|| folder.clone(), |name| join(folder, &name));
-            let now = Happened { path, what: event.events() };
+            let now = NameEvent { path, what: event.events() };
             if happened.last() != Some(&now) {
                 happened.push(now);
             }
@@ -183,11 +183,11 @@ impl Queue {
                 self.numbers.remove(&path);
             }
         }
-        Read { happened, lost, more }
+        EventBatch { happened, lost, more }
     }
 }
 
-impl AsFd for Queue {
+impl AsFd for EventQueue {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.queue.as_fd()
     }

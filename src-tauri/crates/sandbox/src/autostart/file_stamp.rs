@@ -14,14 +14,14 @@ use rustix::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::raw::raw;
+use super::name_text::raw;
 
 /// Longer than a tick of the clock that files are stamped with, which is 10 ms at the slowest (`CONFIG_HZ=100`).
 const LONGEST_TICK: Duration = Duration::from_millis(100);
 
 /// One file at one time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Stamp {
+pub(super) struct FileStamp {
     device: u64,
     inode: u64,
     pub(super) born: Option<(i64, u32)>,
@@ -33,9 +33,9 @@ pub(super) struct Stamp {
 }
 
 /// Which file it is, whatever its name and content.
-pub(super) type Identity = (u64, u64, Option<(i64, u32)>);
+pub(super) type FileIdentity = (u64, u64, Option<(i64, u32)>);
 
-impl Stamp {
+impl FileStamp {
     pub(super) fn of(dir: impl rustix::fd::AsFd, name: &str) -> Result<Self, Errno> {
         let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::EMPTY_PATH | AtFlags::NO_AUTOMOUNT;
         let about = statx(dir, &*raw(name), flags, StatxFlags::BASIC_STATS | StatxFlags::BTIME)?;
@@ -57,7 +57,7 @@ impl Stamp {
         }
     }
 
-    pub(super) fn identity(&self) -> Identity {
+    pub(super) fn identity(&self) -> FileIdentity {
         (self.device, self.inode, self.born)
     }
 
