@@ -7,6 +7,7 @@
 mod actor;
 mod connection;
 pub mod control;
+mod down;
 mod mounted;
 pub mod process;
 mod roots;
@@ -18,8 +19,9 @@ pub use connection::{
 };
 pub(crate) use control::LISTENING;
 pub use control::SupervisorError;
+pub use down::{DownReason, NoAnswer};
 pub use process::Containment;
-pub use roots::{Shown, still_there};
+pub use roots::{Shown, Suspension, still_there};
 pub use start_error::{ContainmentError, ServerStartError};
 
 use crate::mounts::Need;
@@ -35,7 +37,7 @@ use tokio::task::AbortHandle;
 const START_BOUND: Duration = Duration::from_secs(30);
 
 /// Why a server cannot take a call.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, thiserror::Error)]
 pub enum ServerError {
     /// It could not be started, or ended.
     #[error("the server `{server}` is not running: {reason}")]
@@ -43,7 +45,7 @@ pub enum ServerError {
         /// Its name.
         server: String,
         /// Why.
-        reason: String,
+        reason: DownReason,
     },
     /// It takes too long.
     #[error("the server `{0}` did not start within {n} s", n = START_BOUND.as_secs())]
@@ -227,8 +229,8 @@ impl ServerHandle {
             Ok(Err(_)) => Err(ServerError::Ending),
             Ok(Ok(state)) => match &*state {
                 ServerState::Up { connection, .. } => Ok(connection.clone()),
-                ServerState::Down(reason) => Err(self.down(reason)),
-                ServerState::Starting => Err(self.down("it is still starting")),
+                ServerState::Down(reason) => Err(self.down(reason.clone())),
+                ServerState::Starting => Err(self.down(DownReason::Starting)),
             },
         }
     }
@@ -238,10 +240,10 @@ impl ServerHandle {
         self.commands.send(Command::Start(reply)).map_err(|_| ServerError::Ending)?;
         let started = answer.await.map_err(|_| ServerError::Ending)?;
         state.mark_changed();
-        started.map_err(|reason| self.down(&reason))
+        started.map_err(|reason| self.down(reason))
     }
 
-    fn down(&self, reason: &str) -> ServerError {
-        ServerError::Down { server: self.name.clone(), reason: reason.to_owned() }
+    fn down(&self, reason: DownReason) -> ServerError {
+        ServerError::Down { server: self.name.clone(), reason }
     }
 }

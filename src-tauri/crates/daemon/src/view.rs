@@ -45,7 +45,7 @@ fn grant(grant: &StandingGrant, resolver: &Resolver) -> GrantView {
         last_used_ms: grant.last_used_ms,
         uses: grant.uses,
         provenance: visible::line(&grant.provenance),
-        suspended: suspended.map(|why| visible::line(&why)),
+        suspended: suspended.map(|why| visible::line(&why.to_string())),
     }
 }
 

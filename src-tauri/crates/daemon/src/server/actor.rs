@@ -17,6 +17,7 @@ pub use options::ActorOptions;
 
 use super::connection::{ConnectionOptions, ServerAnswer, ServerConnection};
 use super::control::SupervisorControl;
+use super::down::{DownReason, GREETING_BOUND};
 use super::mounted::Mounted;
 use super::process::{self, Process, ProcessHold, Start, Watch};
 use super::roots::Shown;
@@ -38,9 +39,6 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
-/// The time that a restarted server may take to answer its greeting.
-const GREETING_BOUND: Duration = Duration::from_secs(30);
-
 /// A server that ends sooner than this after its start is not started again at once.
 const STEADY: Duration = Duration::from_secs(2);
 
@@ -48,14 +46,14 @@ const STEADY: Duration = Duration::from_secs(2);
 pub(super) enum ServerState {
     Starting,
     Up { connection: ServerConnection, pid: u32, ready: bool },
-    Down(String),
+    Down(DownReason),
 }
 
 #[derive(Debug)]
 pub(super) enum Command {
     Greeting(Box<RawValue>),
     Initialized(Vec<u8>),
-    Start(oneshot::Sender<Result<(), String>>),
+    Start(oneshot::Sender<Result<(), DownReason>>),
     Lease(Vec<Need>, Vec<CanonicalPath>, oneshot::Sender<Result<MountLease, ServerError>>),
     Release(u64),
 }
@@ -239,9 +237,7 @@ impl Actor {
     /// Starts the process with everything mounted that is to be seen, and greets it if the client has.
     async fn start_server(&mut self) {
         if self.quick_ends >= 3 && self.started.elapsed() < STEADY * self.quick_ends.min(15) {
-            let reason =
-                format!("it ended {} times right after its start; it is tried again later", self.quick_ends);
-            self.state.send_replace(ServerState::Down(reason));
+            self.state.send_replace(ServerState::Down(DownReason::EndsTooSoon(self.quick_ends)));
             return;
         }
         self.state.send_replace(ServerState::Starting);
@@ -255,9 +251,9 @@ impl Actor {
             // One grant that cannot be shown must not keep the server down: it is added, and refused, by itself.
             Err(_) if !needs.is_empty() => match self.start_process(&[]).await {
                 Ok(process) => self.process_started(process, Vec::new()).await,
-                Err(problem) => self.down(problem.to_string()).await,
+                Err(problem) => self.down(problem.into()).await,
             },
-            Err(problem) => self.down(problem.to_string()).await,
+            Err(problem) => self.down(problem.into()).await,
         }
     }
 
@@ -329,8 +325,7 @@ impl Actor {
         drop(running);
         self.tell_uncovered(lost).await;
         self.quick_ends = if self.started.elapsed() < STEADY { self.quick_ends + 1 } else { 0 };
-        let ended = || status.map_or_else(|| "it ended".to_owned(), |s| format!("it ended with status {s}"));
-        self.down(ended()).await;
+        self.down(status.map_or(DownReason::Ended, DownReason::EndedWith)).await;
     }
 
     async fn restart(&mut self, why: &str) {
@@ -343,7 +338,7 @@ impl Actor {
         self.start_server().await;
     }
 
-    async fn down(&mut self, reason: String) {
+    async fn down(&mut self, reason: DownReason) {
         self.mounted.clear();
         self.log(format!("the server is down: {reason}")).await;
         self.record(format!("the server {} is not running: {reason}", self.options.server.name)).await;
@@ -369,7 +364,11 @@ impl Actor {
 }
 
 /// Greets a restarted server as far as the client greeted the first one.
-async fn greet(connection: &ServerConnection, params: &RawValue, initialized: bool) -> Result<(), String> {
+async fn greet(
+    connection: &ServerConnection,
+    params: &RawValue,
+    initialized: bool,
+) -> Result<(), DownReason> {
     let asked = connection.request("initialize", Some(params));
     match tokio::time::timeout(GREETING_BOUND, asked.answer()).await {
         Ok(ServerAnswer::Response(Response::Result(_))) => {
@@ -379,10 +378,10 @@ async fn greet(connection: &ServerConnection, params: &RawValue, initialized: bo
             Ok(())
         }
         Ok(ServerAnswer::Response(Response::Error(error))) => {
-            Err(format!("it refused the greeting: {}", error.get()))
+            Err(DownReason::GreetingRefused(error.get().to_owned()))
         }
-        Ok(ServerAnswer::Failed(reason)) => Err(reason),
-        Err(_) => Err(format!("it did not answer the greeting within {} s", GREETING_BOUND.as_secs())),
+        Ok(ServerAnswer::Failed(reason)) => Err(reason.into()),
+        Err(_) => Err(DownReason::GreetingUnanswered),
     }
 }
 

@@ -7,6 +7,7 @@
 //! - A server that does not read our answers is not read either.
 //! - Lines that are no messages are counted and logged, and change nothing.
 
+use super::down::NoAnswer;
 use super::roots::Shown;
 use crate::consent::visible;
 use crate::wire::{Id, Incoming, Input, Line, Lines, MAX_LINE_BYTES, Output, Response};
@@ -56,7 +57,7 @@ pub enum ServerAnswer {
     /// The server answered.
     Response(Response),
     /// It cannot have: the reason is for the client.
-    Failed(String),
+    Failed(NoAnswer),
 }
 
 /// A request under way. Dropped, its answer is ignored.
@@ -95,7 +96,7 @@ impl PendingRequest {
 
     /// Waits for the answer, with its share of the memory.
     pub async fn answer_held(self) -> (ServerAnswer, MemoryShare) {
-        let ended = || ServerAnswer::Failed("the server ended before it answered".to_owned());
+        let ended = || ServerAnswer::Failed(NoAnswer::Ended);
         self.answer.await.unwrap_or_else(|_| (ended(), None))
     }
 }
@@ -330,11 +331,11 @@ impl ConnectionTask {
 
     /// Which request it answers cannot be known for sure, so none is left waiting for it.
     async fn too_long(&mut self, length: u64) {
-        let text = format!("the server sent a message of {length} bytes; at most {MAX_LINE_BYTES} are taken");
-        self.note(text.clone()).await;
+        let reason = NoAnswer::TooLong(length);
+        self.note(reason.to_string()).await;
         for (_, answer) in self.pending.drain() {
             // Who no longer waits was cancelled.
-            let _ = answer.send((ServerAnswer::Failed(text.clone()), None));
+            let _ = answer.send((ServerAnswer::Failed(reason.clone()), None));
         }
     }
 

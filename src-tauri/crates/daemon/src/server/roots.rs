@@ -4,7 +4,7 @@
 
 use crate::grants::{Files, StandingGrant};
 use crate::mounts::Need;
-use ironcurtain_paths::{CanonicalPath, PathKind, Resolver};
+use ironcurtain_paths::{CanonicalPath, PathError, PathKind, Resolver};
 use ironcurtain_policy::{GrantKind, OpenFolder, ProtectedPaths};
 use ironcurtain_protocol::RootView;
 use rmcp::model::{ListRootsResult, Root};
@@ -103,14 +103,33 @@ pub fn shown(
     Shown { version: 0, needs, roots }
 }
 
-/// Looks at a granted path; the error says why the grant does not apply just now.
-pub fn still_there(files: &Files, resolver: &Resolver) -> Result<PathKind, String> {
-    let found = resolver.resolve(files.path.as_str()).map_err(|e| e.to_string())?;
+/// Why a grant does not apply just now.
+#[derive(Debug, thiserror::Error)]
+pub enum Suspension {
+    /// Its path cannot be resolved.
+    #[error(transparent)]
+    Unresolved(#[from] PathError),
+    /// A link stands at its path, or on the way there.
+    #[error("`{path}` is a link now, to `{to}`")]
+    Link {
+        /// The path that was granted.
+        path: CanonicalPath,
+        /// The end of the link.
+        to: CanonicalPath,
+    },
+    /// Nothing stands at its path.
+    #[error("`{0}` does not exist any more")]
+    Gone(CanonicalPath),
+}
+
+/// Looks at a granted path.
+pub fn still_there(files: &Files, resolver: &Resolver) -> Result<PathKind, Suspension> {
+    let found = resolver.resolve(files.path.as_str())?;
     if found.path != files.path {
-        return Err(format!("`{}` is a link now, to `{}`", files.path, found.path));
+        return Err(Suspension::Link { path: files.path.clone(), to: found.path });
     }
     match (found.target, files.kind) {
-        (PathKind::Missing, GrantKind::Tree) => Err(format!("`{}` does not exist any more", files.path)),
+        (PathKind::Missing, GrantKind::Tree) => Err(Suspension::Gone(files.path.clone())),
         (target, _) => Ok(target),
     }
 }
@@ -184,8 +203,10 @@ mod tests {
         assert_eq!(got.needs, [need("tree", false), need("file", true).of_file(), need("tree/new", true)]);
         let roots: Vec<&str> = got.roots.iter().map(|r| r.path.as_str()).collect();
         assert_eq!(roots, ["/s", at("tree").as_str(), base.as_str()]);
-        assert!(still_there(grants[4].files().unwrap(), &resolver).unwrap_err().contains("is a link now"));
-        assert!(still_there(grants[2].files().unwrap(), &resolver).unwrap_err().contains("does not exist"));
+        let problem =
+            |grant: &StandingGrant| still_there(grant.files().unwrap(), &resolver).unwrap_err().to_string();
+        assert!(problem(&grants[4]).contains("is a link now"));
+        assert!(problem(&grants[2]).contains("does not exist"));
     }
 
     #[test]

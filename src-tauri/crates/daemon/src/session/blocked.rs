@@ -44,6 +44,7 @@ fn marked_text(object: &RawValue, field: &str) -> Option<Box<RawValue>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::server::NoAnswer;
 
     fn result(text: &str) -> Option<String> {
         let raw = RawValue::from_string(text.to_owned()).unwrap();
@@ -82,6 +83,6 @@ mod tests {
         };
         let expected = r#"{"code":-32603,"message":"[SANDBOX BLOCKED] spawn: Permission denied","data":[1]}"#;
         assert_eq!(marked.get(), expected);
-        assert!(super::marked(&ServerAnswer::Failed("EPERM".into())).is_none());
+        assert!(super::marked(&ServerAnswer::Failed(NoAnswer::Ended)).is_none());
     }
 }

@@ -303,7 +303,9 @@ impl Session {
             ServerAnswer::Response(response) => {
                 self.finish_held(ticket, response_line(&ticket.id, &response), held).await
             }
-            ServerAnswer::Failed(reason) => self.fail(ticket, ErrorCode::INTERNAL_ERROR, &reason).await,
+            ServerAnswer::Failed(reason) => {
+                self.fail(ticket, ErrorCode::INTERNAL_ERROR, &reason.to_string()).await
+            }
         }
     }
 
