@@ -45,5 +45,5 @@ pub use event_log::EventLog;
 pub use grants::{GrantSubject, StandingGrant, StoreError};
 pub use home::{Home, HomeError, UnresolvedPath, canonical_home};
 pub use listener::ListenError;
-pub use policy_snapshot::{PolicyFiles, PolicySnapshot, SnapshotError};
-pub use protection::protection;
+pub use policy_snapshot::{ExposedFile, PolicyFiles, PolicySnapshot, SnapshotError};
+pub use protection::{Exposure, WritableBy, protection};

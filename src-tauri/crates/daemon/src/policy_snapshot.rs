@@ -10,7 +10,7 @@ pub(crate) use texts::PolicyTexts;
 use crate::config::{ConfigError, Server, Servers};
 use crate::grants::GrantLimits;
 use crate::home::{Home, UnresolvedPath, canonical_home};
-use crate::protection::protection;
+use crate::protection::{Exposure, protection};
 use ironcurtain_paths::{CanonicalPath, Resolver};
 use ironcurtain_policy::{
     AllowedHosts, Annotations, DynamicLists, LoadError, OpenFolder, Policy, ProtectedPaths, open_folders,
@@ -64,12 +64,20 @@ pub enum SnapshotError {
     #[error("{0}")]
     Load(#[from] LoadError),
     /// A file lies where a server may write.
-    #[error("{0}")]
-    Exposed(String),
+    #[error(transparent)]
+    Exposed(#[from] ExposedFile),
     /// A path of ours or the home directory cannot be resolved.
     #[error(transparent)]
     Path(#[from] UnresolvedPath),
 }
+
+/// A file that says what is in force, where a server may write.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`{}` is at `{}`, where {} may write; put the file itself in its place, or take that from the server",
+    .0.file.display(), .0.place, .0.by
+)]
+pub struct ExposedFile(pub Exposure);
 
 impl PolicySnapshot {
     /// Loads the files, and takes the hosts of each server from its configuration.

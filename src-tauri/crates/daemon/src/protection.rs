@@ -6,6 +6,10 @@
 //!   first, in [`MOST_FOLDERS`] folders and among [`MOST_NAMES`] names of each.
 //! - A link closes neither the home, nor what is around it, nor installed software.
 
+mod exposure;
+
+pub use exposure::{Exposure, WritableBy};
+
 use crate::home::{Home, UnresolvedPath};
 use ironcurtain_paths::protected::{IN_PROJECT, clients, logins, secrets};
 use ironcurtain_paths::{CanonicalPath, PathKind, Resolution, Resolver};

@@ -5,7 +5,7 @@
 use crate::autostart::Autostart;
 use crate::config::Config;
 use crate::consent::{Broker, Exchange, Principal};
-use crate::containment::{Machine, ServerPrograms};
+use crate::containment::{Machine, ProgramError, ServerPrograms};
 use crate::grants::Grants;
 use crate::health::Health;
 use crate::home::Home;
@@ -71,7 +71,7 @@ impl Services {
     pub(crate) fn refuses_program(
         &self,
         server: &str,
-    ) -> impl Fn(&Path) -> Result<(), String> + Send + Sync + use<> {
+    ) -> impl Fn(&Path) -> Result<(), ProgramError> + Send + Sync + use<> {
         let (services, server) = (self.clone(), server.to_owned());
         move |program| {
             let (settings, grants) = (services.settings.borrow().clone(), services.grants.now());

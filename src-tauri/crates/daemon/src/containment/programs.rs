@@ -1,12 +1,13 @@
 //! Finding the programs that servers are. One of our own has to be as we installed it.
 
 use crate::packages::Packages;
+use crate::protection::Exposure;
 use ironcurtain_paths::OwnProgram;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Says why the program at a path is not started, where another server may change it.
-pub(crate) type RefusesProgram = dyn Fn(&Path) -> Result<(), String> + Send + Sync;
+/// Refuses the program at a path where another server may change it.
+pub(crate) type RefusesProgram = dyn Fn(&Path) -> Result<(), ProgramError> + Send + Sync;
 
 /// Our own helper programs, and the packages of others.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,6 +45,12 @@ pub enum ProgramError {
         /// Who may, and what to do.
         source: io::Error,
     },
+    /// Another server may change it.
+    #[error(
+        "`{}` is not started: it is at `{}`, where {} may write; move it to where no server may write, or take that from the server",
+        .0.file.display(), .0.place, .0.by
+    )]
+    Exposed(Exposure),
 }
 
 /// The program's real file, or the link that a virtual environment has for it: an absolute path, one of ours, or the first on the path.

@@ -3,10 +3,11 @@
 //! - A file counts with where it really is and with every link on the way there.
 
 use crate::config::{Server, Servers};
-use crate::containment::{absolute, expand_home};
+use crate::containment::{ProgramError, absolute, expand_home};
 use crate::grants::GrantTable;
 use crate::home::Home;
-use crate::protection::places;
+use crate::policy_snapshot::ExposedFile;
+use crate::protection::{Exposure, WritableBy, places};
 use ironcurtain_paths::{CanonicalPath, Resolver};
 use ironcurtain_policy::ProtectedPaths;
 use std::path::Path;
@@ -33,37 +34,32 @@ impl<'a> Writable<'a> {
         Self { home, servers, grants, resolver, own }
     }
 
-    /// Nothing when no server may write to a file; else a sentence that says which one, and by what.
-    pub(super) fn refuse(&self, file: &Path) -> Result<(), String> {
-        let writable =
-            self.places(file).into_iter().find_map(|place| Some((self.writes(&place, None)?, place)));
-        writable.map_or(Ok(()), |(by, place)| {
-            Err(format!(
-                "`{}` is at `{place}`, where {by} may write; put the file itself in its place, or take that from the server",
-                file.display()
-            ))
-        })
+    /// Refuses a file that some server may write.
+    pub(super) fn refuse(&self, file: &Path) -> Result<(), ExposedFile> {
+        let exposure = self.exposure(file, self.places(file), None);
+        exposure.map_or(Ok(()), |exposure| Err(ExposedFile(exposure)))
     }
 
-    /// Nothing when no other server may change the program of one; else a sentence that says which one, and by what. What is
-    /// protected is out of every server's reach, whatever it may write around it.
+    /// Refuses the program of a server that another one may change. What is protected is out of every server's reach,
+    /// whatever it may write around it.
     pub(crate) fn refuse_program(
         &self,
         program: &Path,
         server: &str,
         protected: &ProtectedPaths,
-    ) -> Result<(), String> {
+    ) -> Result<(), ProgramError> {
         let kept = protected.read_only().iter().map(|kept| &kept.path);
         let out_of_reach: Vec<&CanonicalPath> = protected.paths().iter().chain(kept).collect();
         let mut places = self.places(program);
         places.retain(|place| !out_of_reach.iter().any(|closed| closed.contains(place)));
-        let writable = places.into_iter().find_map(|place| Some((self.writes(&place, Some(server))?, place)));
-        writable.map_or(Ok(()), |(by, place)| {
-            Err(format!(
-                "`{}` is not started: it is at `{place}`, where {by} may write; move it to where no server may write, or take that from the server",
-                program.display()
-            ))
-        })
+        let exposure = self.exposure(program, places, Some(server));
+        exposure.map_or(Ok(()), |exposure| Err(ProgramError::Exposed(exposure)))
+    }
+
+    /// The first of the places of a file where some server may write; but for the server of this name.
+    fn exposure(&self, file: &Path, places: Vec<CanonicalPath>, but: Option<&str>) -> Option<Exposure> {
+        let writable = places.into_iter().find_map(|place| Some((self.writer(&place, but)?, place)));
+        writable.map(|(by, place)| Exposure { file: file.to_path_buf(), place, by })
     }
 
     /// The real path of a file, and the links on the way. One that cannot be resolved cannot be opened either, which
@@ -73,33 +69,34 @@ impl<'a> Writable<'a> {
     }
 
     /// Who may write to a place, and by what; but for the server of this name.
-    fn writes(&self, place: &CanonicalPath, but: Option<&str>) -> Option<String> {
+    fn writer(&self, place: &CanonicalPath, but: Option<&str>) -> Option<WritableBy> {
         let granted = || self.granted(place, but);
         granted().or_else(|| self.of_sessions(place)).or_else(|| self.configured(place, but))
     }
 
-    fn granted(&self, place: &CanonicalPath, but: Option<&str>) -> Option<String> {
+    fn granted(&self, place: &CanonicalPath, but: Option<&str>) -> Option<WritableBy> {
         let others = self.grants.grants.iter().filter(|grant| but != Some(&*grant.subject.server));
         others.into_iter().find_map(|grant| {
             let files = grant.files()?;
             let writes = files.access.write || files.access.delete;
-            (writes && files.path.contains(place)).then(|| {
-                format!("the server `{}`, by what you granted for `{}`,", grant.subject.server, files.path)
+            (writes && files.path.contains(place)).then(|| WritableBy::Granted {
+                server: grant.subject.server.clone(),
+                path: files.path.clone(),
             })
         })
     }
 
     /// Folders that sessions and servers have to themselves.
-    fn of_sessions(&self, place: &CanonicalPath) -> Option<String> {
+    fn of_sessions(&self, place: &CanonicalPath) -> Option<WritableBy> {
         let theirs = [self.home.sessions(), self.home.data.join("servers")];
         let is_theirs = |dir: &std::path::PathBuf| {
             dir.to_str().and_then(|dir| self.resolver.locate(dir).ok()).is_some_and(|dir| dir.contains(place))
         };
-        theirs.iter().any(is_theirs).then(|| "a server of a session".to_owned())
+        theirs.iter().any(is_theirs).then_some(WritableBy::Session)
     }
 
     /// By `allowWrite`. Our own folders stay hidden in what that opens.
-    fn configured(&self, place: &CanonicalPath, but: Option<&str>) -> Option<String> {
+    fn configured(&self, place: &CanonicalPath, but: Option<&str>) -> Option<WritableBy> {
         if self.own.iter().any(|own| own.contains(place)) {
             return None;
         }
@@ -109,7 +106,7 @@ impl<'a> Writable<'a> {
         };
         let opened = |server: &Server| {
             let open = server.sandbox.settings()?.filesystem.allow_write.iter().find(|open| opens(open))?;
-            Some(format!("the server `{}`, by `{open}` in its `allowWrite`,", server.name))
+            Some(WritableBy::Configured { server: server.name.clone(), entry: open.clone() })
         };
         self.servers.iter().filter(|server| but != Some(&*server.name)).find_map(opened)
     }
@@ -165,7 +162,8 @@ mod tests {
         let check = |program: &str, folder: &str, server: &str, protected: &ProtectedPaths| {
             let grants = vec![grant(at(folder).to_str().unwrap(), true)];
             let table = GrantTable { version: 1, grants };
-            Writable::by(&home, &person, &servers, &table).refuse_program(&at(program), server, protected)
+            let writable = Writable::by(&home, &person, &servers, &table);
+            writable.refuse_program(&at(program), server, protected).map_err(|e| e.to_string())
         };
         let none = ProtectedPaths::default();
         let refused = check("person/tools/run", "person/tools", "other", &none).unwrap_err();
@@ -196,7 +194,8 @@ mod tests {
         let servers = |text: &str| Servers::parse(text, Path::new("f"), &home.person).unwrap();
         let none = servers("{}");
         let check = |servers: &Servers, grants: Vec<StandingGrant>| {
-            Writable::by(&home, &person, servers, &GrantTable { version: 1, grants }).refuse(&file)
+            let table = GrantTable { version: 1, grants };
+            Writable::by(&home, &person, servers, &table).refuse(&file).map_err(|e| e.to_string())
         };
         let dotfiles = at("person/dotfiles").to_str().unwrap().to_owned();
         let all = servers(

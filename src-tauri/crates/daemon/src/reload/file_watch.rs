@@ -10,6 +10,7 @@ use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout_at};
@@ -34,13 +35,29 @@ pub(super) struct WatchedPaths {
 
 /// Watches files.
 pub(super) struct FileWatch {
-    watcher: Result<RecommendedWatcher, String>,
+    watcher: Result<RecommendedWatcher, Arc<notify::Error>>,
     events: mpsc::UnboundedReceiver<Vec<PathBuf>>,
     watched: BTreeMap<PathBuf, Identity>,
     /// The files, and what links at their places lead to, without symlinks in the way there.
     places: BTreeSet<PathBuf>,
     /// Folders in which a new link counts.
     secret: BTreeSet<PathBuf>,
+}
+
+/// Why changes are not noticed.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum FileWatchError {
+    /// There is no watcher.
+    #[error(transparent)]
+    NoWatcher(Arc<notify::Error>),
+    /// The watcher does not take a directory.
+    #[error("`{dir}` cannot be watched: {source}", dir = .dir.display())]
+    Unwatched {
+        /// The directory.
+        dir: PathBuf,
+        /// The watcher's answer.
+        source: notify::Error,
+    },
 }
 
 impl FileWatch {
@@ -53,18 +70,18 @@ impl FileWatch {
                 let _ = send.send(paths);
             }
         };
-        let watcher = notify::recommended_watcher(tell).map_err(|e| e.to_string());
+        let watcher = notify::recommended_watcher(tell).map_err(Arc::new);
         Self { watcher, events, watched: BTreeMap::new(), places: BTreeSet::new(), secret: BTreeSet::new() }
     }
 
     /// Watches the directories as they were just found. What changes from now on is noticed.
     ///
     /// # Errors
-    /// A sentence: some of it is not noticed.
-    pub(super) fn arm(&mut self, found: WatchedPaths) -> Result<(), String> {
+    /// [`FileWatchError`]: some of it is not noticed.
+    pub(super) fn arm(&mut self, found: WatchedPaths) -> Result<(), FileWatchError> {
         let WatchedPaths { files, secret, mut directories } = found;
         (self.places, self.secret) = (files, secret);
-        let watcher = self.watcher.as_mut().map_err(|e| e.clone())?;
+        let watcher = self.watcher.as_mut().map_err(|e| FileWatchError::NoWatcher(e.clone()))?;
         let stale: Vec<PathBuf> = self
             .watched
             .iter()
@@ -79,7 +96,9 @@ impl FileWatch {
         directories.retain(|dir, _| !self.watched.contains_key(dir));
         for (dir, identity) in directories {
             let watch = watcher.watch(&dir, RecursiveMode::NonRecursive);
-            watch.map_err(|e| format!("`{}` cannot be watched: {e}", dir.display()))?;
+            if let Err(source) = watch {
+                return Err(FileWatchError::Unwatched { dir, source });
+            }
             self.watched.insert(dir, identity);
         }
         Ok(())

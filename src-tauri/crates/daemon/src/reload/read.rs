@@ -2,10 +2,10 @@
 
 use super::SessionSettings;
 use super::exposed::Writable;
-use crate::config::{Config, Servers, Text};
+use crate::config::{Config, ConfigError, Servers, Text};
 use crate::grants::GrantTable;
 use crate::home::{Home, HomeError, private_dir};
-use crate::policy_snapshot::{Hosts, PolicyFiles, PolicySnapshot, PolicyTexts, SnapshotError};
+use crate::policy_snapshot::{ExposedFile, Hosts, PolicyFiles, PolicySnapshot, PolicyTexts, SnapshotError};
 use crate::protection::protection;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -35,6 +35,23 @@ pub(super) struct Refused {
     pub(super) snapshot: Option<String>,
 }
 
+/// Why a file changes nothing.
+#[derive(Debug, thiserror::Error)]
+enum ReadError {
+    /// It cannot be read, or is not understood.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The policy that it is part of is not taken.
+    #[error(transparent)]
+    Policy(#[from] SnapshotError),
+    /// A server may write it.
+    #[error(transparent)]
+    Exposed(#[from] ExposedFile),
+    /// It was there before.
+    #[error("`{path}` is gone; put it back, or start IronCurtain again to do without it", path = .0.display())]
+    Gone(PathBuf),
+}
+
 /// Every file that is followed.
 pub(super) fn files(home: &Home) -> Vec<PathBuf> {
     let own = ["config.json", "mcp-servers.json"].map(|name| home.config.join(name));
@@ -55,7 +72,7 @@ impl Current {
     /// Refuses what lies where a server may write.
     pub(super) fn check_places(&self, home: &Home, grants: &GrantTable) -> Result<(), SnapshotError> {
         let writable = Writable::by(home, &self.snapshot.home, &self.servers.1, grants);
-        files(home).iter().try_for_each(|file| writable.refuse(file)).map_err(SnapshotError::Exposed)
+        Ok(files(home).iter().try_for_each(|file| writable.refuse(file))?)
     }
 
     pub(super) fn settings(&self) -> SessionSettings {
@@ -77,7 +94,7 @@ pub(super) fn read_again(home: &Home, before: &Current, grants: &GrantTable) -> 
     let hosts = before.snapshot.hosts_with(&servers.1);
     let (mut snapshot, policy_refused) = match snapshot(home, &before.snapshot, hosts.clone(), &writable) {
         Ok(snapshot) => (snapshot, None),
-        Err(why) => (with_hosts_of_now(home, &before.snapshot, hosts), Some(why)),
+        Err(why) => (with_hosts_of_now(home, &before.snapshot, hosts), Some(why.to_string())),
     };
     snapshot.version = before.snapshot.version;
     let snapshot = if snapshot == *before.snapshot {
@@ -99,10 +116,10 @@ fn with_hosts_of_now(home: &Home, before: &PolicySnapshot, hosts: Hosts) -> Poli
     }
 }
 
-fn or_before<T: Clone>(read: Result<T, String>, before: &T) -> (T, Option<String>) {
+fn or_before<T: Clone>(read: Result<T, ReadError>, before: &T) -> (T, Option<String>) {
     match read {
         Ok(now) => (now, None),
-        Err(why) => (before.clone(), Some(why)),
+        Err(why) => (before.clone(), Some(why.to_string())),
     }
 }
 
@@ -110,11 +127,11 @@ fn config(
     home: &Home,
     (before, _): &(Text, Config),
     writable: &Writable<'_>,
-) -> Result<(Text, Config), String> {
-    let text = Config::text(home).map_err(|e| e.to_string())?;
+) -> Result<(Text, Config), ReadError> {
+    let text = Config::text(home)?;
     writable.refuse(&text.path)?;
     still_there(before, &text)?;
-    let config = Config::of(&text).map_err(|e| e.to_string())?;
+    let config = Config::of(&text)?;
     Ok((text, config))
 }
 
@@ -122,11 +139,11 @@ fn servers(
     home: &Home,
     (before, _): &(Text, Servers),
     writable: &Writable<'_>,
-) -> Result<(Text, Servers), String> {
-    let text = Servers::text(home).map_err(|e| e.to_string())?;
+) -> Result<(Text, Servers), ReadError> {
+    let text = Servers::text(home)?;
     writable.refuse(&text.path)?;
     still_there(before, &text)?;
-    let servers = Servers::of(&text, &home.person).map_err(|e| e.to_string())?;
+    let servers = Servers::of(&text, &home.person)?;
     Ok((text, servers))
 }
 
@@ -135,22 +152,21 @@ fn snapshot(
     before: &PolicySnapshot,
     hosts: Hosts,
     writable: &Writable<'_>,
-) -> Result<PolicySnapshot, String> {
-    let text = PolicyTexts::read(home, &PolicyFiles::default()).map_err(|e| e.to_string())?;
+) -> Result<PolicySnapshot, ReadError> {
+    let text = PolicyTexts::read(home, &PolicyFiles::default())?;
     text.files().into_iter().try_for_each(|file| writable.refuse(&file.path))?;
     for (before, now) in before.text().files().into_iter().zip(text.files()) {
         still_there(before, now)?;
     }
-    PolicySnapshot::of(home, hosts, text).map_err(|e| e.to_string())
+    Ok(PolicySnapshot::of(home, hosts, text)?)
 }
 
 /// A file that went missing is no wish for what ships, which may be looser.
-fn still_there(before: &Text, now: &Text) -> Result<(), String> {
+fn still_there(before: &Text, now: &Text) -> Result<(), ReadError> {
     if before.content.is_none() || now.content.is_some() {
         return Ok(());
     }
-    let path = now.path.display();
-    Err(format!("`{path}` is gone; put it back, or start IronCurtain again to do without it"))
+    Err(ReadError::Gone(now.path.clone()))
 }
 
 /// A directory that came back must be this user's alone, too.

@@ -85,7 +85,7 @@ impl ReloadTask {
             return self.timed_out();
         };
         let unwatched = self.file_watch.arm(places).err();
-        self.parts.health.set(Concern::Watching, unwatched.map(|why| not_noticed(&why)));
+        self.parts.health.set(Concern::Watching, unwatched.map(|why| not_noticed(&why.to_string())));
         let (home, before) = (self.parts.home.clone(), self.current.clone());
         let grants = self.parts.grants.borrow().clone();
         let reading = self.work.run(move || {

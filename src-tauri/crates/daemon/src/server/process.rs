@@ -97,7 +97,7 @@ impl Start<'_> {
     fn find(&self, command: &str) -> Result<PathBuf, ServerStartError> {
         let ours = &self.programs.dir;
         if let Some(refuses) = self.refuses_program {
-            refuses(&named_program(command, ours)?).map_err(ServerStartError::Exposed)?;
+            refuses(&named_program(command, ours)?)?;
         }
         Ok(find_program(command, ours)?)
     }

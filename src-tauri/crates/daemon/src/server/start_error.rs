@@ -34,9 +34,6 @@ pub enum ServerStartError {
     /// Its program cannot be found, or must not be started.
     #[error(transparent)]
     Program(#[from] ProgramError),
-    /// Another server may write its program.
-    #[error("{0}")]
-    Exposed(String),
     /// A path of its entry is not opened to it.
     #[error(transparent)]
     View(#[from] ViewError),
