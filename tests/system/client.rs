@@ -195,6 +195,18 @@ impl Client {
         assert!(self.wait_until_ended(), "the shim did not end within {BOUND:?}");
     }
 
+    /// True if a request is answered, or the conversation ends, within the bound.
+    pub fn is_answered_or_ended(&mut self, id: u64) -> bool {
+        loop {
+            match self.lines.recv_timeout(BOUND) {
+                Ok(message) if message.get("id") == Some(&json!(id)) => return true,
+                Ok(_) => {}
+                Err(RecvTimeoutError::Disconnected) => return true,
+                Err(RecvTimeoutError::Timeout) => return false,
+            }
+        }
+    }
+
     /// True if the conversation ends within the bound: the shim's output is closed.
     pub fn wait_until_ended(&mut self) -> bool {
         loop {

@@ -34,18 +34,17 @@ fn killed_at(point: Point) {
         Point::QuestionOpen | Point::Mounted | Point::CallInFlight => Some(machine.connect()),
     };
     let open = |client: &mut Client| client.begin_call("open", json!({ "path": secret }));
-    let mut asked = None;
+    let (mut asked, mut greeting) = (None, None);
     match (point, client.as_mut()) {
         (Point::BeforeHello, _) | (_, None) => {}
         (Point::AfterHello, Some(client)) => {
-            // Without a session the shim waits for a request that it can answer with the problem.
-            client.begin("initialize", json!({}));
+            greeting = Some(client.begin("initialize", json!({})));
             eventually("a session", BOUND, || {
                 !machine.command(&["sessions"]).stdout.starts_with(b"No agent")
             });
         }
         (Point::ServerStarting, Some(client)) => {
-            client.begin("initialize", json!({}));
+            greeting = Some(client.begin("initialize", json!({})));
             eventually("a supervisor", BOUND, || !descendants(machine.pid()).is_empty());
         }
         (Point::QuestionOpen, Some(client)) => {
@@ -68,7 +67,11 @@ fn killed_at(point: Point) {
         if let Some(call) = asked {
             client.outcome(call).refused("IronCurtain ended before the user answered");
         }
-        assert!(client.wait_until_ended(), "{point:?}: the client is not told");
+        match greeting {
+            // A shim that had no word of a session yet answers, and stays until the client hangs up.
+            Some(greeting) if client.is_answered_or_ended(greeting) => client.hang_up(),
+            Some(_) | None => assert!(client.wait_until_ended(), "{point:?}: the client is not told"),
+        }
     }
     drop(silent);
     machine.is_clean(&below);
@@ -200,7 +203,8 @@ fn without_a_trusted_process_the_shim_says_what_to_do_as_root() {
         message.starts_with("IronCurtain: ") && message.contains("`ironcurtain daemon --allow-root`"),
         "{message}"
     );
-    assert!(client.wait_until_ended());
+    assert_eq!(client.request("tools/list", json!({}))["error"]["message"], message);
+    client.hang_up();
     machine.is_clean(&[]);
 }
 
@@ -209,8 +213,27 @@ fn an_ordinary_users_shim_starts_the_trusted_process() {
     the_shim_starts_the_trusted_process();
 }
 
-fn the_shim_starts_the_trusted_process() {
-    let machine = Machine::new(|_| {});
+#[test]
+fn a_trusted_process_that_cannot_start_tells_its_reason_to_every_request() {
+    let machine = Machine::new(|prepared| {
+        let policy = r#"{ "schemaVersion": 1, "rules": 7 }"#;
+        std::fs::write(prepared.home.policy().join("compiled-policy.json"), policy).unwrap();
+    });
+    let (shim, _) = of_an_ordinary_user(&machine);
+    let mut client = Client::spawn(shim, &machine.ours());
+    for method in ["server/discover", "initialize"] {
+        let answer = client.request(method, json!({}));
+        let message = answer["error"]["message"].as_str().unwrap();
+        let begins =
+            message.starts_with("IronCurtain: IronCurtain is not running and could not be started: ");
+        assert!(begins && message.contains("compiled-policy.json`, line 1: "), "{method}: {message}");
+    }
+    client.hang_up();
+    machine.is_clean(&[]);
+}
+
+/// A shim of a user who is not root, and the folder of its programs.
+fn of_an_ordinary_user(machine: &Machine) -> (Command, PathBuf) {
     let base = machine.ours().parent().unwrap().to_path_buf();
     let mut shim = Command::new("setpriv");
     if is_root() {
@@ -221,6 +244,12 @@ fn the_shim_starts_the_trusted_process() {
     let programs = for_everyone(&base);
     shim.arg("--").arg(programs.join("ironcurtain-shim")).args(["--server", "filesystem"]);
     shim.env("HOME", &machine.home.person);
+    (shim, programs)
+}
+
+fn the_shim_starts_the_trusted_process() {
+    let machine = Machine::new(|_| {});
+    let (shim, programs) = of_an_ordinary_user(&machine);
     let mut client = Client::spawn(shim, &machine.ours());
     client.handshake();
     client.read(&machine.file("docs/a.txt", "a")).refused("runs without a display");

@@ -263,19 +263,30 @@ fn a_bad_configuration_of_a_server_is_an_error_that_names_it() {
         std::fs::write(w.home.config.join("mcp-servers.json"), servers).unwrap();
     });
     let mut client = world.start("gone");
-    for _ in 0..2 {
+    for method in ["server/discover", "initialize", "initialize"] {
         let params = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });
-        let answer = client.request("initialize", params);
+        let answer = client.request(method, params);
         let message = answer["error"]["message"].as_str().unwrap();
         assert!(
             message.contains("the server `gone` is not running") && message.contains("/nonexistent/server"),
-            "{message}"
+            "{method}: {message}"
         );
     }
+    client.hang_up();
     let mut unknown = world.start("nobody");
-    let answer = unknown.request("initialize", json!({}));
-    assert_eq!(
-        answer["error"]["message"],
-        "IronCurtain: no server is named `nobody`; there is `gone`, `mute`"
-    );
+    let expected = "IronCurtain: no server is named `nobody`; there is `gone`, `mute`: write one of these after `--server`, or add `nobody` to `mcp-servers.json`";
+    for method in ["server/discover", "initialize", "tools/list"] {
+        assert_eq!(unknown.request(method, json!({}))["error"]["message"], expected, "{method}");
+    }
+    unknown.hang_up();
+}
+
+#[test]
+fn a_client_that_looks_for_the_revision_without_a_handshake_is_sent_to_the_handshake() {
+    let world = hostile::world();
+    let mut client = world.start("hostile");
+    let answer = client.request("server/discover", json!({}));
+    assert_eq!(answer["error"]["code"], -32601, "{answer}");
+    client.handshake();
+    lives(&mut client);
 }

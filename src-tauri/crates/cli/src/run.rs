@@ -5,6 +5,7 @@ use anyhow::Context;
 use ironcurtain_daemon::consent::{Consent, NobodyToAsk, Terminal};
 use ironcurtain_daemon::{DaemonOptions, EventLog, Home, start};
 use ironcurtain_protocol::Request;
+use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -35,17 +36,22 @@ pub fn daemon(options: &DaemonArguments) -> anyhow::Result<()> {
         )?),
     };
     let programs = std::env::current_exe()?.parent().context("this program has no directory")?.to_path_buf();
+    let detach = options.detach;
     let options = DaemonOptions { home: Home::from_env()?, programs, allow_root: options.allow_root };
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-    let ended = runtime.block_on(serve(options, consent));
+    let ended = runtime.block_on(serve(options, consent, detach));
     runtime.shutdown_timeout(LAST_WORK);
     ended
 }
 
-async fn serve(options: DaemonOptions, consent: Arc<dyn Consent>) -> anyhow::Result<()> {
+async fn serve(options: DaemonOptions, consent: Arc<dyn Consent>, detach: bool) -> anyhow::Result<()> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let daemon = start(options, consent).await?;
+    if detach {
+        // Whoever started it has read until here why it would not start, and reads no more.
+        rustix::stdio::dup2_stderr(File::open("/dev/null")?)?;
+    }
     tokio::select! {
         () = daemon.ended() => return Ok(()),
         _ = terminate.recv() => {}

@@ -1,6 +1,6 @@
-//! Finding the daemon, starting it when none runs, and greeting it.
+//! Finding the daemon and greeting it.
 
-use ironcurtain_paths::OwnProgram;
+use crate::launch::{self, Launched};
 use ironcurtain_protocol::{Hello, Sockets, StdioMode};
 use rustix::fs::OFlags;
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
@@ -9,30 +9,16 @@ use std::io::{self, BufRead, IoSlice, Read};
 use std::mem::MaybeUninit;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
-use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
-use std::process::Child;
-use std::time::{Duration, Instant};
 
-/// The time that a daemon that was just started may take before it listens.
-const START_DEADLINE: Duration = Duration::from_secs(10);
-
-/// The time that another daemon, that won the race to start, may take before it listens once ours has given up.
-const RACE_DEADLINE: Duration = Duration::from_secs(1);
-
-/// First pause between two attempts to connect; doubles up to [`LONGEST_PAUSE`].
-const FIRST_PAUSE: Duration = Duration::from_millis(2);
-const LONGEST_PAUSE: Duration = Duration::from_millis(50);
-
-/// A connection to this user's daemon. The error is a sentence for a person.
-pub fn to_daemon() -> Result<UnixStream, String> {
+/// A connection to this user's daemon, and the daemon where it had to be started. The error is a sentence for a person.
+pub fn to_daemon() -> Result<(UnixStream, Option<Launched>), String> {
     let sockets = Sockets::of_user().map_err(|e| e.to_string())?;
-    let stream = match sockets.connect().map_err(|e| e.to_string())? {
-        Some(stream) => stream,
-        None => start_and_connect(&sockets)?,
+    let (stream, launched) = match sockets.connect().map_err(|e| e.to_string())? {
+        Some(stream) => (stream, None),
+        None => launch::and_connect(&sockets).map(|(stream, launched)| (stream, Some(launched)))?,
     };
     same_user(&stream)?;
-    Ok(stream)
+    Ok((stream, launched))
 }
 
 /// Sends the greeting, and standard input and output with it when they are handed over.
@@ -70,83 +56,6 @@ impl ByteByByte<'_> {
     pub fn buffered(self) -> impl BufRead {
         io::BufReader::with_capacity(1, self)
     }
-}
-
-fn start_and_connect(sockets: &Sockets) -> Result<UnixStream, String> {
-    if rustix::process::geteuid().is_root() {
-        // Whether to run as root is for a person to say, not for whatever started this.
-        return Err(
-            "IronCurtain is not running, and it does not start by itself as root; start `ironcurtain daemon \
-            --allow-root` first, or run the agent as an ordinary user"
-                .to_owned(),
-        );
-    }
-    let program = daemon_program()?;
-    let mut child = start(&program).map_err(|e| {
-        format!("IronCurtain is not running and `{}` could not be started: {e}", program.display())
-    })?;
-    let mut deadline = Instant::now() + START_DEADLINE;
-    let mut ended = false;
-    let mut pause = FIRST_PAUSE;
-    loop {
-        match sockets.connect().map_err(|e| e.to_string())? {
-            Some(stream) => return Ok(stream),
-            None if Instant::now() >= deadline => return Err(never_listened(&program, &mut child)),
-            // It may also have ended because another one won the race to start; that one will listen.
-            None => std::thread::sleep(pause),
-        }
-        if !ended && matches!(child.try_wait(), Ok(Some(_))) {
-            ended = true;
-            deadline = deadline.min(Instant::now() + RACE_DEADLINE);
-        }
-        pause = (pause * 2).min(LONGEST_PAUSE);
-    }
-}
-
-fn never_listened(program: &Path, child: &mut Child) -> String {
-    let how = match child.try_wait() {
-        Ok(Some(status)) => format!("ended with {status}"),
-        Ok(None) | Err(_) => format!("did not listen within {} s", START_DEADLINE.as_secs()),
-    };
-    format!(
-        "IronCurtain was not running; `{}` was started and {how}. Start IronCurtain yourself to see why",
-        program.display()
-    )
-}
-
-/// The program to start: the tray app where there is a display, else the headless daemon, which denies what
-/// it cannot ask.
-fn daemon_program() -> Result<PathBuf, String> {
-    let own = std::env::current_exe().map_err(|e| format!("the shim's own path is unknown: {e}"))?;
-    let beside = |name: &str| own.parent().map(|d| d.join(name)).filter(|p| p.is_file());
-    let display =
-        ["WAYLAND_DISPLAY", "DISPLAY"].iter().any(|v| std::env::var_os(v).is_some_and(|v| !v.is_empty()));
-    let app = if display { beside("ironcurtain-desktop") } else { None };
-    app.or_else(|| beside("ironcurtain")).ok_or_else(|| {
-        format!(
-            "IronCurtain is not running and its programs are not beside `{}`; install it again",
-            own.display()
-        )
-    })
-}
-
-/// Starts it with nothing of ours: no descriptor of the conversation, and not in the client's process group,
-/// so that it outlives the client.
-fn start(program: &Path) -> io::Result<Child> {
-    let opened = OwnProgram::open(program)?;
-    let mut command = opened.command();
-    if program.ends_with("ironcurtain-desktop") {
-        command.arg("--background");
-    } else {
-        command.args(["daemon", "--ask", "deny", "--detach"]);
-    }
-    command
-        .current_dir("/")
-        .stdin(std::process::Stdio::null())
-        .stdout(std::process::Stdio::null())
-        .stderr(std::process::Stdio::null())
-        .process_group(0)
-        .spawn()
 }
 
 /// Whoever listens must be this user: the conversation is theirs.

@@ -1,25 +1,30 @@
 //! When there is no session: tell the client, in its own protocol, what a person can do.
+//!
+//! - Every request is told, until the client hangs up: which of its first requests a client shows people the answer to
+//!   (`server/discover`, `initialize`, one after the other) is the client's matter, and one whose server ends at once shows
+//!   "connection closed" instead.
 
 use serde_json::{Value, json};
 use std::io::{self, BufRead, Read, Write};
 use std::process::ExitCode;
 
-/// The longest first request that is looked at.
+/// The longest request that is looked at.
 const MAX_LINE: u64 = 1024 * 1024;
 
 /// JSON-RPC 2.0, section 5.1: -32000 to -32099 are for the implementation's own errors.
 const UNAVAILABLE: i32 = -32000;
 
-/// Answers the client's first request with the problem, and says it on standard error as well.
-pub fn answer_first_request(problem: &str) -> ExitCode {
+/// Answers every request of the client with the problem until it hangs up, and says it on standard error as well.
+pub fn answer_requests(problem: &str) -> ExitCode {
     // Clients show standard error in their logs; nobody is left to tell if that fails too.
     let _ = writeln!(io::stderr(), "ironcurtain-shim: {problem}");
     let mut input = io::stdin().lock();
     while let Some(line) = next_line(&mut input) {
-        if let Some(id) = request_id(&line) {
+        for id in request_ids(&line) {
             let mut out = io::stdout().lock();
-            let _ = writeln!(out, "{}", error(&id, problem)).and_then(|()| out.flush());
-            break;
+            if writeln!(out, "{}", error(&id, problem)).and_then(|()| out.flush()).is_err() {
+                return ExitCode::FAILURE;
+            }
         }
     }
     ExitCode::FAILURE
@@ -45,10 +50,14 @@ fn next_line(input: &mut impl BufRead) -> Option<Vec<u8>> {
     (read > 0).then_some(line)
 }
 
-fn request_id(line: &[u8]) -> Option<Value> {
-    let message: Value = serde_json::from_slice(line).ok()?;
-    message.get("method")?;
-    message.get("id").cloned()
+/// The ids of the requests in a line, which may be a batch.
+fn request_ids(line: &[u8]) -> Vec<Value> {
+    let messages = match serde_json::from_slice(line) {
+        Ok(Value::Array(batch)) => batch,
+        Ok(message) => vec![message],
+        Err(_) => Vec::new(),
+    };
+    messages.iter().filter(|m| m.get("method").is_some()).filter_map(|m| m.get("id").cloned()).collect()
 }
 
 fn error(id: &Value, problem: &str) -> Value {
@@ -60,10 +69,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_request_is_answered() {
-        assert_eq!(request_id(br#"{"jsonrpc":"2.0","id":"a","method":"initialize"}"#), Some(json!("a")));
-        assert_eq!(request_id(br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#), None);
-        assert_eq!(request_id(b"not json"), None);
+    fn only_requests_are_answered() {
+        let initialize = r#"{"jsonrpc":"2.0","id":"a","method":"initialize"}"#;
+        let initialized = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+        assert_eq!(request_ids(initialize.as_bytes()), [json!("a")]);
+        assert_eq!(request_ids(format!("[{initialized},{initialize}]").as_bytes()), [json!("a")]);
+        for other in [initialized, r#"{"jsonrpc":"2.0","id":1,"result":{}}"#, "not json"] {
+            assert!(request_ids(other.as_bytes()).is_empty(), "{other}");
+        }
     }
 
     #[test]

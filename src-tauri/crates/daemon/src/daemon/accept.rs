@@ -91,7 +91,9 @@ async fn serve_session(state: Arc<DaemonState>, mut peer: Peer, shim: ShimHello)
         None => {
             let names = now.servers.names().collect::<Vec<_>>().join("`, `");
             let text = match &shim.server {
-                Some(name) => format!("no server is named `{name}`; there is `{names}`"),
+                Some(name) => format!(
+                    "no server is named `{name}`; there is `{names}`: write one of these after `--server`, or add `{name}` to `mcp-servers.json`"
+                ),
                 None => format!("say which server with `--server`; there is `{names}`"),
             };
             return refuse(&state, &mut peer, &client, RefusalCode::UnknownServer, text).await;

@@ -115,6 +115,7 @@ async fn requested(
     match method {
         "ping" => session.finish(&ticket, result_line(&id, &serde_json::Map::new())).await,
         "initialize" => initialize(session, ticket, params.as_deref(), budget).await,
+        "server/discover" => discover(session, ticket),
         _ if !session.greeted.load(Ordering::Relaxed) => {
             let problem = (ErrorCode::INVALID_REQUEST, "the first request must be `initialize`");
             session.turn_away(&ticket, request, TurnedAway::Malformed, problem).await;
@@ -166,6 +167,21 @@ async fn initialize(session: &Arc<Session>, ticket: Ticket, params: Option<&RawV
             });
         }
     }
+}
+
+/// Sends a client of the revision without a handshake back to the handshake; where there is no server to shake hands with, it is
+/// told that instead.
+fn discover(session: &Arc<Session>, ticket: Ticket) {
+    let waiting = session.clone();
+    session.track(&ticket.clone(), None, async move {
+        match waiting.server.connection().await {
+            Err(problem) => waiting.fail(&ticket, ErrorCode::INTERNAL_ERROR, &problem.to_string()).await,
+            Ok(_) => {
+                let text = "`server/discover` is not available through IronCurtain; begin with `initialize`";
+                waiting.fail(&ticket, ErrorCode::METHOD_NOT_FOUND, text).await;
+            }
+        }
+    });
 }
 
 /// Passes a request on when it is on record.

@@ -1,0 +1,202 @@
+//! Starting the daemon when none runs.
+//!
+//! - A headless daemon that does not start says why on its standard error, which is read here; once it has started it writes
+//!   there no more.
+
+use ironcurtain_paths::OwnProgram;
+use ironcurtain_protocol::Sockets;
+use std::io::{self, Read};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// The time that a daemon that was just started may take before it listens.
+const START_DEADLINE: Duration = Duration::from_secs(10);
+
+/// The time that another daemon, that won the race to start, may take before it listens once ours has given up.
+const RACE_DEADLINE: Duration = Duration::from_secs(1);
+
+/// The time that a daemon that lets go of its connections may take to end.
+const END_DEADLINE: Duration = Duration::from_secs(2);
+
+/// First pause between two looks; doubles up to [`LONGEST_PAUSE`].
+const FIRST_PAUSE: Duration = Duration::from_millis(2);
+const LONGEST_PAUSE: Duration = Duration::from_millis(50);
+
+/// The most that is read of what a daemon says while it starts.
+const MOST_SAID: u64 = 64 * 1024;
+
+/// A daemon that was started here.
+pub struct Launched {
+    program: PathBuf,
+    child: Child,
+    said: Option<JoinHandle<String>>,
+}
+
+/// Starts the daemon and connects to it, or to another one that won the race to start.
+pub fn and_connect(sockets: &Sockets) -> Result<(UnixStream, Launched), String> {
+    if rustix::process::geteuid().is_root() {
+        // Whether to run as root is for a person to say, not for whatever started this.
+        return Err(
+            "IronCurtain is not running, and it does not start by itself as root; start `ironcurtain daemon \
+            --allow-root` first, or run the agent as an ordinary user"
+                .to_owned(),
+        );
+    }
+    let mut launched = Launched::start(&daemon_program()?)?;
+    let mut deadline = Instant::now() + START_DEADLINE;
+    let mut ended = false;
+    let mut pause = FIRST_PAUSE;
+    loop {
+        match sockets.connect().map_err(|e| e.to_string())? {
+            Some(stream) => return Ok((stream, launched)),
+            None if Instant::now() >= deadline => return Err(launched.why_it_does_not_listen()),
+            // It may also have ended because another one won the race to start; that one will listen.
+            None => thread::sleep(pause),
+        }
+        if !ended && launched.has_ended() {
+            ended = true;
+            deadline = deadline.min(Instant::now() + RACE_DEADLINE);
+        }
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
+}
+
+impl Launched {
+    fn start(program: &Path) -> Result<Self, String> {
+        let mut child = start(program).map_err(|e| {
+            format!("IronCurtain is not running and `{}` could not be started: {e}", program.display())
+        })?;
+        // Read to its end, or for as long as this program runs: nobody is to write into a pipe that nobody reads.
+        let said = child.stderr.take().map(|stderr| thread::spawn(move || read(stderr)));
+        Ok(Self { program: program.to_owned(), child, said })
+    }
+
+    fn has_ended(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(Some(_)))
+    }
+
+    fn why_it_does_not_listen(mut self) -> String {
+        if self.has_ended() {
+            return self.why_it_ended();
+        }
+        format!(
+            "IronCurtain was not running; `{}` was started and did not listen within {} s; start it yourself to see why",
+            self.program.display(),
+            START_DEADLINE.as_secs()
+        )
+    }
+
+    /// The reason why it let go of a connection, if that is because it ended.
+    pub fn why_it_let_go(mut self) -> Option<String> {
+        let deadline = Instant::now() + END_DEADLINE;
+        while !self.has_ended() {
+            if Instant::now() >= deadline {
+                return None;
+            }
+            thread::sleep(FIRST_PAUSE);
+        }
+        Some(self.why_it_ended())
+    }
+
+    /// For one that has ended.
+    fn why_it_ended(mut self) -> String {
+        let said = self.said.take().and_then(|said| said.join().ok()).unwrap_or_default();
+        let program = self.program.display();
+        match last_word(&said) {
+            Some(why) => format!(
+                "IronCurtain is not running and could not be started: {why}. Mend that, then start the agent's servers again"
+            ),
+            None => match self.child.wait() {
+                Ok(status) => format!(
+                    "IronCurtain was not running; `{program}` was started and ended with {status}; start it yourself to see why"
+                ),
+                Err(problem) => format!("IronCurtain was not running, and `{program}` ended: {problem}"),
+            },
+        }
+    }
+}
+
+/// Reads what it says, to its end.
+fn read(mut stderr: impl Read) -> String {
+    let mut said = Vec::new();
+    // What was read is worth telling in any case.
+    let _ = stderr.by_ref().take(MOST_SAID).read_to_end(&mut said);
+    let _ = io::copy(&mut stderr, &mut io::sink());
+    String::from_utf8_lossy(&said).into_owned()
+}
+
+/// The sentence that the daemon ends with.
+fn last_word(said: &str) -> Option<&str> {
+    said.lines().rev().find_map(|line| line.strip_prefix("ironcurtain: "))
+}
+
+/// The program to start: the tray app where there is a display, else the headless daemon, which denies what
+/// it cannot ask.
+fn daemon_program() -> Result<PathBuf, String> {
+    let own = std::env::current_exe().map_err(|e| format!("the shim's own path is unknown: {e}"))?;
+    let beside = |name: &str| own.parent().map(|d| d.join(name)).filter(|p| p.is_file());
+    let display =
+        ["WAYLAND_DISPLAY", "DISPLAY"].iter().any(|v| std::env::var_os(v).is_some_and(|v| !v.is_empty()));
+    let app = if display { beside("ironcurtain-desktop") } else { None };
+    app.or_else(|| beside("ironcurtain")).ok_or_else(|| {
+        format!(
+            "IronCurtain is not running and its programs are not beside `{}`; install it again",
+            own.display()
+        )
+    })
+}
+
+/// Starts it with nothing of ours: no descriptor of the conversation, and not in the client's process group,
+/// so that it outlives the client.
+fn start(program: &Path) -> io::Result<Child> {
+    let opened = OwnProgram::open(program)?;
+    let mut command = opened.command();
+    // The app tells a person why it does not start.
+    let stderr = if program.ends_with("ironcurtain-desktop") {
+        command.arg("--background");
+        Stdio::null()
+    } else {
+        command.args(["daemon", "--ask", "deny", "--detach"]);
+        Stdio::piped()
+    };
+    command
+        .current_dir("/")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(stderr)
+        .process_group(0)
+        .spawn()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ended(script: &str) -> Option<String> {
+        let mut child =
+            std::process::Command::new("sh").args(["-c", script]).stderr(Stdio::piped()).spawn().unwrap();
+        let said = child.stderr.take().map(|stderr| thread::spawn(move || read(stderr)));
+        Launched { program: "/p".into(), child, said }.why_it_let_go()
+    }
+
+    #[test]
+    fn a_daemon_that_ends_tells_its_own_reason() {
+        let told = ended("echo noise >&2; echo 'ironcurtain: `/c`, line 3: no rule' >&2; exit 1").unwrap();
+        let expected = "IronCurtain is not running and could not be started: `/c`, line 3: no rule. Mend that, then start the agent's servers again";
+        assert_eq!(told, expected);
+        let silent = ended("exit 3").unwrap();
+        assert!(
+            silent.ends_with("was started and ended with exit status: 3; start it yourself to see why"),
+            "{silent}"
+        );
+    }
+
+    #[test]
+    fn one_that_runs_on_has_not_ended() {
+        assert_eq!(ended("exec sleep 4"), None);
+    }
+}
