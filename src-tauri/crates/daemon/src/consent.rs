@@ -5,26 +5,24 @@
 
 mod beyond;
 mod broker;
-mod build;
 mod consequence;
 mod exchange;
-mod host;
 mod offers;
 mod preview;
 mod principal;
+mod question;
 mod showable;
 mod terminal;
 pub mod visible;
 mod words;
 
 pub use crate::grants::Lifetime;
-pub use broker::{Broker, Outcome};
-pub use build::{Asking, build};
+pub use broker::{Broker, QuestionOutcome};
 pub use exchange::{Approval, Exchange, ExchangeError, NotApproved};
-pub use host::{AskingHost, RULE as HOST_RULE, build as build_host};
-pub use offers::{Wanted, grants_of, offers, opened_by, tilde};
+pub use offers::{RequestedAccess, grants_of, offers, opened_by, tilde};
 pub use principal::Principal;
 pub(crate) use principal::shown_client;
+pub use question::{CallQuestion, HOST_RULE, HostQuestion};
 pub(crate) use terminal::pieces;
 pub use terminal::{NobodyToAsk, Terminal};
 pub use words::size;
@@ -169,20 +167,6 @@ pub enum Piece {
     Path(String),
     /// A text of the agent's: an address, a name, a title.
     Foreign(String),
-}
-
-/// The thing at a path when the question is asked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case", tag = "is", content = "bytes")]
-pub enum Target {
-    /// Nothing: it would be created.
-    Missing,
-    /// A file of so many bytes.
-    File(u64),
-    /// A folder.
-    Folder,
-    /// A device, socket or pipe.
-    Special,
 }
 
 /// The content that would be written.

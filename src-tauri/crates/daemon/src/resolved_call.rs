@@ -1,9 +1,9 @@
 //! A call whose values are canonical as of now, and what the kernel must show for it.
 
-use crate::consent::{Target, Wanted};
+use crate::consent::RequestedAccess;
 use crate::mounts::{FileWrites, Need, need};
 use crate::resolve::{FoundPath, FoundPaths};
-use ironcurtain_paths::CanonicalPath;
+use ironcurtain_paths::{CanonicalPath, PathKind};
 use ironcurtain_policy::{Access, ApprovalSubject, Denial, PendingApproval, ProtectedPaths, ResolvedCall};
 
 /// A call whose values are canonical as of now.
@@ -31,7 +31,7 @@ impl LocatedCall {
 
     /// A folder that holds a protected path cannot be shown without showing that too.
     fn exposes<'a>(&self, protected: &'a [CanonicalPath]) -> Option<(&CanonicalPath, &'a CanonicalPath)> {
-        let is_folder = |p: &&FoundPath| Target::from(p.target) == Target::Folder;
+        let is_folder = |p: &&FoundPath| p.target == PathKind::Folder;
         self.paths.iter().filter(is_folder).map(|p| &p.path).find_map(|folder| {
             let inside = protected.iter().find(|p| folder.strictly_contains(p) && p.as_path().exists())?;
             Some((folder, inside))
@@ -78,16 +78,20 @@ impl FoundPaths {
     }
 
     /// The paths among the approvals, each with the access that it is for.
-    pub(crate) fn wanted(&self, approvals: &[PendingApproval], writes: FileWrites) -> Vec<Wanted> {
-        approvals.iter().filter_map(|approval| self.wanted_path(approval, writes)).collect()
+    pub(crate) fn requested(
+        &self,
+        approvals: &[PendingApproval],
+        writes: FileWrites,
+    ) -> Vec<RequestedAccess> {
+        approvals.iter().filter_map(|approval| self.requested_path(approval, writes)).collect()
     }
 
-    fn wanted_path(&self, approval: &PendingApproval, writes: FileWrites) -> Option<Wanted> {
+    fn requested_path(&self, approval: &PendingApproval, writes: FileWrites) -> Option<RequestedAccess> {
         let ApprovalSubject::Path(path) = &approval.subject else { return None };
         let access: Access = approval.role?.access()?;
         let found = self.find(&approval.argument, path)?;
         let need = need(access, path, found.target, writes, nearest_folder(path));
-        Some(Wanted { access, path: path.clone(), target: found.target.into(), need })
+        Some(RequestedAccess { access, path: path.clone(), target: found.target, need })
     }
 }
 

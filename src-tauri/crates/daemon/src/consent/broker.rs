@@ -1,10 +1,10 @@
 //! Puts questions to the person and keeps their deadlines.
 //!
 //! - The future of [`Broker::ask`] is the question: dropping it takes the question away.
-//! - One that cannot be shown ([`Open`]) is denied at once, with the reason.
+//! - One that cannot be shown ([`WaitingQuestions`]) is denied at once, with the reason.
 //! - Only an answer that names an offer and one of its lifetimes allows.
 
-use super::showable::Open;
+use super::showable::WaitingQuestions;
 use super::{Answer, Consent, Lifetime, Question, Slot, Withdrawn};
 use ironcurtain_audit::EscalationResult;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ const LONGEST: Duration = Duration::from_secs(30 * 60);
 
 /// The outcome of a question.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outcome {
+pub enum QuestionOutcome {
     /// The person allowed it.
     Allowed {
         /// Index into the question's offers.
@@ -37,7 +37,7 @@ pub enum Outcome {
     Settled,
 }
 
-impl Outcome {
+impl QuestionOutcome {
     /// The end of the question, as it is on record.
     #[must_use]
     pub fn on_record(&self) -> EscalationResult {
@@ -57,7 +57,7 @@ impl Outcome {
 pub struct Broker {
     consent: Arc<dyn Consent>,
     open: watch::Sender<usize>,
-    by_session: Arc<Open>,
+    by_session: Arc<WaitingQuestions>,
 }
 
 impl Broker {
@@ -74,9 +74,9 @@ impl Broker {
     }
 
     /// Asks, until there is an answer, the deadline passes or `settled` completes.
-    pub async fn ask(&self, question: Question, settled: impl Future<Output = ()>) -> Outcome {
+    pub async fn ask(&self, question: Question, settled: impl Future<Output = ()>) -> QuestionOutcome {
         if let Err(why) = self.by_session.enter(&question) {
-            return Outcome::Unavailable(why);
+            return QuestionOutcome::Unavailable(why.to_string());
         }
         let (answer, answered) = oneshot::channel();
         let (working, mut works) = mpsc::channel(1);
@@ -92,16 +92,16 @@ impl Broker {
                 biased;
                 answer = &mut answered => {
                     shown.why = None;
-                    break answer.map_or(Outcome::Closed, |answer| understood(answer, &offers));
+                    break answer.map_or(QuestionOutcome::Closed, |answer| understood(answer, &offers));
                 }
                 () = &mut settled => {
                     shown.why = Some(Withdrawn::Settled);
-                    break Outcome::Settled;
+                    break QuestionOutcome::Settled;
                 }
                 Some(()) = works.recv() => ends = (Instant::now() + deadline).min(last),
                 () = tokio::time::sleep_until(ends) => {
                     shown.why = Some(Withdrawn::Deadline);
-                    break Outcome::TimedOut;
+                    break QuestionOutcome::TimedOut;
                 }
             }
         };
@@ -137,13 +137,13 @@ impl Drop for Shown<'_> {
     }
 }
 
-fn understood(answer: Answer, offers: &[super::Offer]) -> Outcome {
+fn understood(answer: Answer, offers: &[super::Offer]) -> QuestionOutcome {
     match answer {
-        Answer::Deny { note } => Outcome::Denied(note),
-        Answer::Unavailable { why } => Outcome::Unavailable(why),
+        Answer::Deny { note } => QuestionOutcome::Denied(note),
+        Answer::Unavailable { why } => QuestionOutcome::Unavailable(why),
         Answer::Allow { offer, lifetime } => {
             let offered = offers.get(offer).is_some_and(|o| o.lifetimes.contains(&lifetime));
-            if offered { Outcome::Allowed { offer, lifetime } } else { Outcome::Closed }
+            if offered { QuestionOutcome::Allowed { offer, lifetime } } else { QuestionOutcome::Closed }
         }
     }
 }
@@ -170,7 +170,7 @@ mod tests {
         }
     }
 
-    async fn asked(with: impl FnOnce(Slot) + Send + 'static) -> (Outcome, Vec<(String, Withdrawn)>) {
+    async fn asked(with: impl FnOnce(Slot) + Send + 'static) -> (QuestionOutcome, Vec<(String, Withdrawn)>) {
         let kept = Arc::new(Kept::default());
         let broker = Broker::new(kept.clone());
         let ask = broker.ask(question("q"), std::future::pending());
@@ -188,13 +188,13 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn only_an_offered_answer_allows() {
         let allow = |offer, lifetime| asked(move |slot| slot.answer(Answer::Allow { offer, lifetime }));
-        let allowed = Outcome::Allowed { offer: 0, lifetime: Lifetime::Once };
+        let allowed = QuestionOutcome::Allowed { offer: 0, lifetime: Lifetime::Once };
         assert_eq!(allow(0, Lifetime::Once).await, (allowed, vec![]));
-        assert_eq!(allow(0, Lifetime::Always).await.0, Outcome::Closed);
-        assert_eq!(allow(7, Lifetime::Once).await.0, Outcome::Closed);
-        assert_eq!(asked(drop).await, (Outcome::Closed, vec![]));
+        assert_eq!(allow(0, Lifetime::Always).await.0, QuestionOutcome::Closed);
+        assert_eq!(allow(7, Lifetime::Once).await.0, QuestionOutcome::Closed);
+        assert_eq!(asked(drop).await, (QuestionOutcome::Closed, vec![]));
         let denied = asked(|slot| slot.answer(Answer::Deny { note: Some("ask me tomorrow".into()) })).await;
-        assert_eq!(denied.0, Outcome::Denied(Some("ask me tomorrow".into())));
+        assert_eq!(denied.0, QuestionOutcome::Denied(Some("ask me tomorrow".into())));
     }
 
     #[tokio::test(start_paused = true)]
@@ -202,7 +202,7 @@ mod tests {
         let kept = Arc::new(Kept::default());
         let began = Instant::now();
         let outcome = Broker::new(kept.clone()).ask(question("q"), std::future::pending()).await;
-        assert_eq!((outcome, began.elapsed()), (Outcome::TimedOut, Duration::from_secs(45)));
+        assert_eq!((outcome, began.elapsed()), (QuestionOutcome::TimedOut, Duration::from_secs(45)));
         assert_eq!(*kept.withdrawn.lock().unwrap(), [("q".to_owned(), Withdrawn::Deadline)]);
     }
 
@@ -218,7 +218,7 @@ mod tests {
             }
         };
         tokio::select! {
-            outcome = broker.ask(question("q"), std::future::pending()) => assert_eq!(outcome, Outcome::TimedOut),
+            outcome = broker.ask(question("q"), std::future::pending()) => assert_eq!(outcome, QuestionOutcome::TimedOut),
             () = work => unreachable!(),
         }
         assert_eq!(began.elapsed(), LONGEST);
@@ -235,6 +235,6 @@ mod tests {
         }
         assert_eq!(*kept.withdrawn.lock().unwrap(), [("q".to_owned(), Withdrawn::Cancelled)]);
         let settled = broker.ask(question("r"), std::future::ready(())).await;
-        assert_eq!((settled, *broker.open().borrow()), (Outcome::Settled, 0));
+        assert_eq!((settled, *broker.open().borrow()), (QuestionOutcome::Settled, 0));
     }
 }

@@ -5,8 +5,9 @@
 //!   which of several it is, and never a milder one than its role stands for.
 
 use super::words::note;
-use super::{Consequence, Piece, Target, visible};
+use super::{Consequence, Piece, visible};
 use crate::resolve::{FoundPath, FoundPaths};
+use ironcurtain_paths::PathKind;
 use ironcurtain_policy::{
     ApprovalSubject, PendingApproval, ResolvedCall, ResolvedValue, Resource, Role, RoleSet, Verb,
 };
@@ -19,7 +20,7 @@ const LONGEST: usize = 2000;
 const LONGEST_TITLE: usize = 120;
 
 /// A call as its lines are drawn from.
-pub(super) struct Deeds<'a> {
+pub(super) struct CallEffects<'a> {
     pub(super) call: &'a ResolvedCall,
     pub(super) found: &'a FoundPaths,
     pub(super) asked: &'a [PendingApproval],
@@ -28,29 +29,29 @@ pub(super) struct Deeds<'a> {
 }
 
 /// The lines, and the arguments that are told by them.
-pub(super) struct Told<'a> {
+pub(super) struct ConsequenceLines<'a> {
     pub(super) lines: Vec<Consequence>,
     pub(super) arguments: Vec<&'a str>,
 }
 
 /// The effects of a call, in lines.
-pub(super) fn told<'a>(deeds: &Deeds<'a>) -> Told<'a> {
-    let mut told = Told { lines: Vec::new(), arguments: Vec::new() };
-    deeds.paths(&mut told);
-    deeds.remotes(&mut told);
-    deeds.addresses(&mut told);
-    deeds.people(&mut told);
-    deeds.github(&mut told);
+pub(super) fn consequences<'a>(effects: &CallEffects<'a>) -> ConsequenceLines<'a> {
+    let mut drawn = ConsequenceLines { lines: Vec::new(), arguments: Vec::new() };
+    effects.paths(&mut drawn);
+    effects.remotes(&mut drawn);
+    effects.addresses(&mut drawn);
+    effects.people(&mut drawn);
+    effects.github(&mut drawn);
     // What it does where it gives no value, only the tool knows.
     let absent = |asked: &PendingApproval| asked.subject == ApprovalSubject::Absent;
-    if told.lines.is_empty() || deeds.asked.iter().any(absent) {
-        told.lines.push(line(Verb::Use, vec![foreign(deeds.call.tool())]));
+    if drawn.lines.is_empty() || effects.asked.iter().any(absent) {
+        drawn.lines.push(line(Verb::Use, vec![foreign(effects.call.tool())]));
     }
-    told.lines.sort_by_key(|line| (Reverse(line.verb), line.allowed));
-    told
+    drawn.lines.sort_by_key(|line| (Reverse(line.verb), line.allowed));
+    drawn
 }
 
-impl<'a> Deeds<'a> {
+impl<'a> CallEffects<'a> {
     fn of(&self, role: Role) -> Vec<&'a ResolvedValue> {
         self.call.values(role).collect()
     }
@@ -76,10 +77,10 @@ impl<'a> Deeds<'a> {
     }
 
     /// Every path, once; a file that is moved, together with where it is moved to.
-    fn paths(&self, told: &mut Told<'a>) {
+    fn paths(&self, drawn: &mut ConsequenceLines<'a>) {
         let mut paths: Vec<&ResolvedValue> = Vec::new();
         for given in self.call.given().iter().filter(|given| given.roles.meets(RoleSet::PATHS)) {
-            told.arguments.push(self.call.argument(given));
+            drawn.arguments.push(self.call.argument(given));
             if !paths.iter().any(|other| other.value == given.value && other.roles == given.roles) {
                 paths.push(given);
             }
@@ -91,22 +92,22 @@ impl<'a> Deeds<'a> {
             [] | [_, ..] => None,
         };
         for given in gone {
-            let mut line = self.path(given, told);
+            let mut line = self.path(given, drawn);
             if let (Some(to), Some(Resource::Path(path))) = (to, to.map(|to| &to.value)) {
                 line.verb = Verb::Move;
                 line.object.extend([Piece::Ours(" to "), Piece::Path(visible::path(path.as_str()))]);
                 line.allowed &= self.is_allowed(to);
             }
-            told.lines.push(line);
+            drawn.lines.push(line);
         }
         // What a move replaces is a line of its own.
-        let replaces = |given: &ResolvedValue| to.is_none() || self.target(given) != Some(Target::Missing);
+        let replaces = |given: &ResolvedValue| to.is_none() || self.target(given) != Some(PathKind::Missing);
         let lines: Vec<Consequence> =
-            rest.into_iter().filter(|given| replaces(given)).map(|given| self.path(given, told)).collect();
-        told.lines.extend(lines);
+            rest.into_iter().filter(|given| replaces(given)).map(|given| self.path(given, drawn)).collect();
+        drawn.lines.extend(lines);
     }
 
-    fn path(&self, given: &ResolvedValue, told: &mut Told<'a>) -> Consequence {
+    fn path(&self, given: &ResolvedValue, drawn: &mut ConsequenceLines<'a>) -> Consequence {
         let Resource::Path(path) = &given.value else { return line(Verb::Use, Vec::new()) };
         let target = self.target(given);
         let verb = self.verb_of_path(given.roles, target);
@@ -117,7 +118,7 @@ impl<'a> Deeds<'a> {
         {
             let title = visible::head(text, LONGEST_TITLE);
             if title == **text {
-                told.arguments.push(self.call.argument(message));
+                drawn.arguments.push(self.call.argument(message));
             }
             let said = Piece::Foreign(visible::line(&title));
             object = vec![said, Piece::Ours(" in "), Piece::Path(visible::path(path.as_str()))];
@@ -132,17 +133,19 @@ impl<'a> Deeds<'a> {
     }
 
     /// The verb of the worst role, made exact by what stands there and by what the tool says that it does.
-    fn verb_of_path(&self, roles: RoleSet, target: Option<Target>) -> Verb {
+    fn verb_of_path(&self, roles: RoleSet, target: Option<PathKind>) -> Verb {
         let worst = roles.iter().filter_map(Role::verb).max().unwrap_or(Verb::Use);
         match (worst, self.said()) {
             (Verb::Read, Some(Verb::List)) => Verb::List,
-            (Verb::Write, Some(Verb::Create)) if target == Some(Target::Missing) && self.amount.is_none() => {
+            (Verb::Write, Some(Verb::Create))
+                if target == Some(PathKind::Missing) && self.amount.is_none() =>
+            {
                 Verb::Create
             }
             (Verb::Write, said) => match target {
-                Some(Target::File(_)) if said != Some(Verb::Change) => Verb::Overwrite,
-                Some(Target::File(_) | Target::Folder) => Verb::Change,
-                Some(Target::Missing | Target::Special) | None => Verb::Write,
+                Some(PathKind::File { .. }) if said != Some(Verb::Change) => Verb::Overwrite,
+                Some(PathKind::File { .. } | PathKind::Folder) => Verb::Change,
+                Some(PathKind::Missing | PathKind::Special) | None => Verb::Write,
             },
             (Verb::Record, Some(Verb::Commit)) => Verb::Commit,
             (worst, _) => worst,
@@ -155,12 +158,12 @@ impl<'a> Deeds<'a> {
         self.found.find(argument, path)
     }
 
-    fn target(&self, given: &ResolvedValue) -> Option<Target> {
-        self.found(given).map(|found| found.target.into())
+    fn target(&self, given: &ResolvedValue) -> Option<PathKind> {
+        self.found(given).map(|found| found.target)
     }
 
     /// Git remotes, with the branch. What does not say that it only fetches may push.
-    fn remotes(&self, told: &mut Told<'a>) {
+    fn remotes(&self, drawn: &mut ConsequenceLines<'a>) {
         let remotes = self.of(Role::GitRemoteUrl);
         let fetches = self.said().is_some_and(Verb::only_looks);
         let (verb, joint) = if fetches { (Verb::Fetch, "from ") } else { (Verb::Push, "to ") };
@@ -170,61 +173,65 @@ impl<'a> Deeds<'a> {
             let mut object: Vec<Piece> = Vec::new();
             for branch in &branches {
                 let Resource::Text(text) = &branch.value else { continue };
-                told.arguments.push(self.call.argument(branch));
+                drawn.arguments.push(self.call.argument(branch));
                 object.extend([foreign(text), Piece::Ours(" ")]);
             }
             object.extend([Piece::Ours(joint), foreign(url.text())]);
             let argument = self.call.argument(given);
-            told.arguments.push(argument);
+            drawn.arguments.push(argument);
             let written = self.call.transport_arguments().get(&**argument).and_then(Value::as_str);
             let asked_for =
                 written.filter(|written| *written != url.text() && !written.is_empty()).map(foreign_line);
-            told.lines.push(Consequence { asked_for, allowed: self.is_allowed(given), ..line(verb, object) });
+            drawn.lines.push(Consequence {
+                asked_for,
+                allowed: self.is_allowed(given),
+                ..line(verb, object)
+            });
         }
     }
 
     /// Addresses, and hosts that are opened.
-    fn addresses(&self, told: &mut Told<'a>) {
+    fn addresses(&self, drawn: &mut ConsequenceLines<'a>) {
         for given in self.of(Role::FetchUrl) {
             let Resource::Url(url) = &given.value else { continue };
-            told.arguments.push(self.call.argument(given));
+            drawn.arguments.push(self.call.argument(given));
             let sends = self.said().filter(|said| *said >= Verb::Publish);
             let object = match sends {
                 Some(_) => vec![Piece::Ours("to "), foreign(url.text())],
                 None => vec![foreign(url.text())],
             };
             let verb = sends.unwrap_or(Verb::Fetch);
-            told.lines.push(Consequence { allowed: self.is_allowed(given), ..line(verb, object) });
+            drawn.lines.push(Consequence { allowed: self.is_allowed(given), ..line(verb, object) });
         }
         for given in self.of(Role::ProxyDomain) {
             let Resource::Text(host) = &given.value else { continue };
-            told.arguments.push(self.call.argument(given));
+            drawn.arguments.push(self.call.argument(given));
             let allowed = self.is_allowed(given);
-            told.lines.push(Consequence { allowed, ..line(Verb::Reach, vec![foreign(host)]) });
+            drawn.lines.push(Consequence { allowed, ..line(Verb::Reach, vec![foreign(host)]) });
         }
     }
 
     /// People who are written to, or shared with.
-    fn people(&self, told: &mut Told<'a>) {
+    fn people(&self, drawn: &mut ConsequenceLines<'a>) {
         let permissions = self.of(Role::SharePermission);
         for given in self.of(Role::EmailAddress) {
             let Resource::Text(address) = &given.value else { continue };
-            told.arguments.push(self.call.argument(given));
+            drawn.arguments.push(self.call.argument(given));
             let shares = !permissions.is_empty() || self.said() == Some(Verb::Share);
             let (verb, joint) = if shares { (Verb::Share, "with ") } else { (Verb::Send, "a message to ") };
             let mut object = vec![Piece::Ours(joint), foreign(address)];
             for permission in &permissions {
                 let Resource::Text(text) = &permission.value else { continue };
-                told.arguments.push(self.call.argument(permission));
+                drawn.arguments.push(self.call.argument(permission));
                 object.extend([Piece::Ours(" as "), foreign(text)]);
             }
             // What is written to people is nobody's to allow by itself: the call is asked about, or it is not.
-            told.lines.push(line(verb, object));
+            drawn.lines.push(line(verb, object));
         }
     }
 
     /// The repositories at GitHub that are acted on, or the account.
-    fn github(&self, told: &mut Told<'a>) {
+    fn github(&self, drawn: &mut ConsequenceLines<'a>) {
         let (owners, repos) = (self.of(Role::GithubOwner), self.of(Role::GithubRepo));
         let given: Vec<&ResolvedValue> = owners.iter().chain(&repos).copied().collect();
         let texts = |of: &[&ResolvedValue]| -> Vec<String> {
@@ -250,9 +257,9 @@ impl<'a> Deeds<'a> {
                 (Verb::Publish, vec![Piece::Ours("to "), foreign(&name), Piece::Ours(" on GitHub")])
             }
         };
-        told.arguments.extend(given.iter().map(|given| self.call.argument(given).as_ref()));
+        drawn.arguments.extend(given.iter().map(|given| self.call.argument(given).as_ref()));
         let allowed = given.iter().all(|given| self.is_allowed(given));
-        told.lines.push(Consequence { allowed, ..line(verb, object) });
+        drawn.lines.push(Consequence { allowed, ..line(verb, object) });
     }
 }
 

@@ -4,7 +4,7 @@
 //!   it is given.
 //! - Never decides what may be asked or granted: it is handed both.
 
-use super::{Broker, Lifetime, Offer, Outcome, Principal, Question, grants_of};
+use super::{Broker, Lifetime, Offer, Principal, Question, QuestionOutcome, grants_of};
 use crate::clock::{now_ms, random_name};
 use crate::grants::{Granted, Grants, StoreError};
 use ironcurtain_audit::{Audit, AuditError, Entry, Event};
@@ -116,13 +116,13 @@ impl Exchange<'_> {
         answer.human_ms = Some(u64::try_from(asked.elapsed().as_millis()).unwrap_or(u64::MAX));
         self.audit.record(answer).await?;
         let (offer, lifetime) = match outcome {
-            Outcome::Allowed { offer, lifetime } => (offer, lifetime),
-            Outcome::Settled => return Ok(None),
-            Outcome::Denied(Some(note)) => return Err(NotApproved::DeniedWithNote(note).into()),
-            Outcome::Denied(None) => return Err(NotApproved::Denied.into()),
-            Outcome::Unavailable(why) => return Err(NotApproved::Unavailable(why).into()),
-            Outcome::Closed => return Err(NotApproved::Closed.into()),
-            Outcome::TimedOut => return Err(NotApproved::TimedOut { seconds }.into()),
+            QuestionOutcome::Allowed { offer, lifetime } => (offer, lifetime),
+            QuestionOutcome::Settled => return Ok(None),
+            QuestionOutcome::Denied(Some(note)) => return Err(NotApproved::DeniedWithNote(note).into()),
+            QuestionOutcome::Denied(None) => return Err(NotApproved::Denied.into()),
+            QuestionOutcome::Unavailable(why) => return Err(NotApproved::Unavailable(why).into()),
+            QuestionOutcome::Closed => return Err(NotApproved::Closed.into()),
+            QuestionOutcome::TimedOut => return Err(NotApproved::TimedOut { seconds }.into()),
         };
         let offer = offers.into_iter().nth(offer).ok_or(ExchangeError::NoOffer)?;
         Ok(Some(Approval { offer, lifetime, question: entry }))

@@ -5,22 +5,22 @@
 //!   anything that holds or lies in a protected path.
 //! - Nothing that removes is offered for always.
 
-use super::{Consequence, Lifetime, Offer, Piece, Reach, Target, visible};
+use super::{Consequence, Lifetime, Offer, Piece, Reach, visible};
 use crate::grants::{Files, GrantLimits, GrantSubject, Granted, StandingGrant};
 use crate::mounts::Need;
 use ironcurtain_egress::HostPort;
-use ironcurtain_paths::CanonicalPath;
+use ironcurtain_paths::{CanonicalPath, PathKind};
 use ironcurtain_policy::{Access, AccessSet, GrantKind};
 
 /// One thing a call wants that needs the person's word.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Wanted {
+pub struct RequestedAccess {
     /// The access that it needs.
     pub access: Access,
     /// The path that it accesses.
     pub path: CanonicalPath,
     /// The thing at that path.
-    pub target: Target,
+    pub target: PathKind,
     /// The path that the kernel must show the server for it.
     pub need: Option<Need>,
 }
@@ -34,23 +34,30 @@ const LONGEST_IN_SENTENCE: usize = 200;
 pub(super) const STANDING: [Lifetime; 4] =
     [Lifetime::Session, Lifetime::QuarterHour, Lifetime::Hour, Lifetime::Always];
 
-/// The offers for a call of `client`. With something in `wanted` that is no path (`only_once`), nothing stands.
+/// The offers for a call of `client`. With something in `requested` that is no path (`only_once`), nothing stands.
 #[must_use]
-pub fn offers(client: &str, wanted: &[Wanted], only_once: bool, limits: GrantLimits<'_>) -> Vec<Offer> {
-    let removes = wanted.iter().any(|w| w.access == Access::Delete);
+pub fn offers(
+    client: &str,
+    requested: &[RequestedAccess],
+    only_once: bool,
+    limits: GrantLimits<'_>,
+) -> Vec<Offer> {
+    let removes = requested.iter().any(|w| w.access == Access::Delete);
     let standing = STANDING.into_iter().filter(|l| !(removes && *l == Lifetime::Always));
     let mut offers = vec![Offer {
         reach: Reach::Paths,
-        label: paths_label(wanted),
-        sentence: paths_sentence(client, wanted, limits.home),
+        label: paths_label(requested),
+        sentence: paths_sentence(client, requested, limits.home),
         lifetimes: std::iter::once(Lifetime::Once)
             // A folder that is granted is a tree for the kernel: that is the other offer.
             .chain(
-                standing.clone().filter(|_| !only_once && wanted.iter().all(|w| w.target != Target::Folder)),
+                standing
+                    .clone()
+                    .filter(|_| !only_once && requested.iter().all(|w| w.target != PathKind::Folder)),
             )
             .collect(),
     }];
-    let folders = folders(wanted);
+    let folders = folders(requested);
     if !only_once && !folders.is_empty() && folders.iter().all(|(f, _)| limits.may_be_granted(f)) {
         let names: Vec<String> = folders.iter().map(|(f, _)| tilde(f, limits.home)).collect();
         let access = folders.iter().fold(AccessSet::default(), |all, (_, a)| union(all, *a));
@@ -66,15 +73,15 @@ pub fn offers(client: &str, wanted: &[Wanted], only_once: bool, limits: GrantLim
 
 /// The grants that an offer opens.
 #[must_use]
-pub fn opened_by(reach: Reach, wanted: &[Wanted], hosts: &[HostPort]) -> Vec<Granted> {
+pub fn opened_by(reach: Reach, requested: &[RequestedAccess], hosts: &[HostPort]) -> Vec<Granted> {
     let files = |kind: GrantKind, paths: Vec<(CanonicalPath, AccessSet)>| {
         let files = |(path, access)| Granted::Files(Files { path, kind, access });
         paths.into_iter().map(files).collect()
     };
     match reach {
         Reach::Host => hosts.iter().cloned().map(Granted::Host).collect(),
-        Reach::Paths => files(GrantKind::File, merged(wanted.iter().map(|w| (w.path.clone(), w.access)))),
-        Reach::Folders => files(GrantKind::Tree, folders(wanted)),
+        Reach::Paths => files(GrantKind::File, merged(requested.iter().map(|w| (w.path.clone(), w.access)))),
+        Reach::Folders => files(GrantKind::Tree, folders(requested)),
     }
 }
 
@@ -116,10 +123,10 @@ fn below_home(path: &str, home: &CanonicalPath) -> String {
     below.map_or_else(|| path.to_owned(), |rest| format!("~{rest}"))
 }
 
-/// The folder of each thing wanted (a folder's own), with everything wanted there.
-fn folders(wanted: &[Wanted]) -> Vec<(CanonicalPath, AccessSet)> {
-    merged(wanted.iter().filter_map(|w| {
-        let inside = w.target == Target::Folder && w.access != Access::Delete;
+/// The folder of each thing requested (a folder's own), with everything requested there.
+fn folders(requested: &[RequestedAccess]) -> Vec<(CanonicalPath, AccessSet)> {
+    merged(requested.iter().filter_map(|w| {
+        let inside = w.target == PathKind::Folder && w.access != Access::Delete;
         let folder = if inside { Some(w.path.clone()) } else { w.path.parent() };
         folder.map(|f| (f, w.access))
     }))
@@ -153,20 +160,20 @@ pub(super) fn joined(words: &[String]) -> String {
     }
 }
 
-fn paths_label(wanted: &[Wanted]) -> String {
-    match merged(wanted.iter().map(|w| (w.path.clone(), w.access))).len() {
+fn paths_label(requested: &[RequestedAccess]) -> String {
+    match merged(requested.iter().map(|w| (w.path.clone(), w.access))).len() {
         0 => THIS_CALL.to_owned(),
-        1 => match wanted.first().map(|w| w.target) {
-            Some(Target::Folder) => "this folder".to_owned(),
-            Some(Target::Missing) => "this one path".to_owned(),
-            Some(Target::File(_) | Target::Special) | None => "this file".to_owned(),
+        1 => match requested.first().map(|w| w.target) {
+            Some(PathKind::Folder) => "this folder".to_owned(),
+            Some(PathKind::Missing) => "this one path".to_owned(),
+            Some(PathKind::File { .. } | PathKind::Special) | None => "this file".to_owned(),
         },
         n => format!("these {n} paths"),
     }
 }
 
-fn paths_sentence(client: &str, wanted: &[Wanted], home: &CanonicalPath) -> String {
-    let paths = merged(wanted.iter().map(|w| (w.path.clone(), w.access)));
+fn paths_sentence(client: &str, requested: &[RequestedAccess], home: &CanonicalPath) -> String {
+    let paths = merged(requested.iter().map(|w| (w.path.clone(), w.access)));
     let access = paths.iter().fold(AccessSet::default(), |all, (_, a)| union(all, *a));
     let what = match paths.as_slice() {
         [] => return format!("{client} may make this call"),
@@ -194,8 +201,8 @@ pub(super) fn call_sentence(client: &str, lines: &[Consequence], home: &Canonica
 }
 
 /// The folders that must be open for the server beside what it is asked for, a sentence each.
-pub(super) fn opened_beside(wanted: &[Wanted], home: &CanonicalPath) -> Vec<String> {
-    let beside = wanted.iter().filter_map(|w| w.need.as_ref().filter(|need| need.path != w.path));
+pub(super) fn opened_beside(requested: &[RequestedAccess], home: &CanonicalPath) -> Vec<String> {
+    let beside = requested.iter().filter_map(|w| w.need.as_ref().filter(|need| need.path != w.path));
     let mut folders: Vec<String> = beside.map(|need| tilde(&need.path, home)).collect();
     folders.sort();
     folders.dedup();
@@ -213,13 +220,13 @@ mod tests {
         CanonicalPath::assume_canonical(text).unwrap()
     }
 
-    fn wanted(access: Access, text: &str, target: Target) -> Wanted {
-        Wanted { access, path: path(text), target, need: None }
+    fn requested(access: Access, text: &str, target: PathKind) -> RequestedAccess {
+        RequestedAccess { access, path: path(text), target, need: None }
     }
 
-    fn offered(wanted: &[Wanted], only_once: bool) -> Vec<Offer> {
+    fn offered(requested: &[RequestedAccess], only_once: bool) -> Vec<Offer> {
         let protected = [path("/home/u/.ssh"), path("/home/u/work/secret")];
-        offers("claude", wanted, only_once, GrantLimits { home: &path("/home/u"), protected: &protected })
+        offers("claude", requested, only_once, GrantLimits { home: &path("/home/u"), protected: &protected })
     }
 
     #[test]
@@ -244,28 +251,32 @@ mod tests {
                 lifetimes: STANDING.to_vec(),
             },
         ];
-        assert_eq!(offered(&[wanted(Access::Read, "/home/u/docs/a.txt", Target::File(3))], false), expected);
+        assert_eq!(
+            offered(&[requested(Access::Read, "/home/u/docs/a.txt", PathKind::File { bytes: 3 })], false),
+            expected
+        );
     }
 
     #[test]
     fn home_root_and_what_holds_a_protected_path_are_never_offered() {
         for text in ["/home/u/a.txt", "/home/a.txt", "/a.txt", "/home/u/work/a.txt"] {
-            let got = offered(&[wanted(Access::Read, text, Target::File(3))], false);
+            let got = offered(&[requested(Access::Read, text, PathKind::File { bytes: 3 })], false);
             assert_eq!(got.iter().map(|o| o.reach).collect::<Vec<_>>(), [Reach::Paths], "{text}");
         }
     }
 
     #[test]
     fn a_removal_is_never_for_always_and_what_is_no_path_is_only_for_once() {
-        let delete = offered(&[wanted(Access::Delete, "/home/u/docs/a", Target::File(3))], false);
+        let delete =
+            offered(&[requested(Access::Delete, "/home/u/docs/a", PathKind::File { bytes: 3 })], false);
         assert!(delete.iter().all(|o| !o.lifetimes.contains(&Lifetime::Always)));
-        let mixed = offered(&[wanted(Access::Read, "/home/u/docs/a", Target::File(3))], true);
+        let mixed = offered(&[requested(Access::Read, "/home/u/docs/a", PathKind::File { bytes: 3 })], true);
         assert_eq!(mixed.iter().map(|o| o.lifetimes.as_slice()).collect::<Vec<_>>(), [[Lifetime::Once]]);
     }
 
     #[test]
     fn a_folder_for_longer_than_once_is_offered_as_the_tree_it_is() {
-        let got = offered(&[wanted(Access::Read, "/home/u/docs", Target::Folder)], false);
+        let got = offered(&[requested(Access::Read, "/home/u/docs", PathKind::Folder)], false);
         assert_eq!(got[0].lifetimes, [Lifetime::Once]);
         assert_eq!(got[1].label, "everything in ~/docs");
     }
@@ -273,9 +284,9 @@ mod tests {
     #[test]
     fn grants_carry_what_was_wanted_of_each_path_and_no_more() {
         let both = [
-            wanted(Access::Read, "/home/u/docs/a", Target::File(1)),
-            wanted(Access::Write, "/home/u/docs/a", Target::File(1)),
-            wanted(Access::Read, "/home/u/pics/b", Target::File(1)),
+            requested(Access::Read, "/home/u/docs/a", PathKind::File { bytes: 1 }),
+            requested(Access::Write, "/home/u/docs/a", PathKind::File { bytes: 1 }),
+            requested(Access::Read, "/home/u/pics/b", PathKind::File { bytes: 1 }),
         ];
         let subject = GrantSubject {
             client: "k".into(),
@@ -307,13 +318,13 @@ mod tests {
 
     #[test]
     fn what_the_kernel_must_show_beyond_the_path_is_a_sentence_for_each_folder() {
-        let new = |name: &str| Wanted {
+        let new = |name: &str| RequestedAccess {
             need: Some(Need::new(path("/home/u/docs"), true)),
-            ..wanted(Access::Write, name, Target::Missing)
+            ..requested(Access::Write, name, PathKind::Missing)
         };
-        let alone = Wanted {
+        let alone = RequestedAccess {
             need: Some(Need::new(path("/home/u/a"), true)),
-            ..wanted(Access::Write, "/home/u/a", Target::File(1))
+            ..requested(Access::Write, "/home/u/a", PathKind::File { bytes: 1 })
         };
         let sentence = "Opens ~/docs: meanwhile its server can read and change everything in there.";
         let all = [new("/home/u/docs/new.md"), alone, new("/home/u/docs/other.md")];

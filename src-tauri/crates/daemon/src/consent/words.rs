@@ -1,26 +1,27 @@
 //! Words for what stands at a path, and for how much would be written.
 
-use super::{Target, Verb};
+use super::Verb;
+use ironcurtain_paths::PathKind;
 
-/// The note beside a deed: what is at its target now, or would be.
-pub(super) fn note(verb: Verb, target: Target, amount: Option<&str>) -> String {
+/// The note beside a line: what is at its target now, or would be.
+pub(super) fn note(verb: Verb, target: PathKind, amount: Option<&str>) -> String {
     let with = |said: String| match amount {
         Some(amount) => format!("{said}, {amount}"),
         None => said,
     };
     let makes = matches!(verb, Verb::Create | Verb::Write | Verb::Change | Verb::Overwrite);
     match target {
-        Target::Missing if makes && amount.is_some() => with("new file".to_owned()),
-        Target::Missing if makes => "new".to_owned(),
-        Target::Missing => "nothing is there".to_owned(),
-        Target::File(bytes) if verb == Verb::Overwrite => with(format!("{} are there now", size(bytes))),
-        Target::File(bytes) if verb == Verb::Change => with(size(bytes)),
-        Target::File(bytes) => size(bytes),
-        Target::Folder if matches!(verb, Verb::Delete | Verb::Move) => {
+        PathKind::Missing if makes && amount.is_some() => with("new file".to_owned()),
+        PathKind::Missing if makes => "new".to_owned(),
+        PathKind::Missing => "nothing is there".to_owned(),
+        PathKind::File { bytes } if verb == Verb::Overwrite => with(format!("{} are there now", size(bytes))),
+        PathKind::File { bytes } if verb == Verb::Change => with(size(bytes)),
+        PathKind::File { bytes } => size(bytes),
+        PathKind::Folder if matches!(verb, Verb::Delete | Verb::Move) => {
             "folder, with everything in it".to_owned()
         }
-        Target::Folder => "folder".to_owned(),
-        Target::Special => "device, socket or pipe".to_owned(),
+        PathKind::Folder => "folder".to_owned(),
+        PathKind::Special => "device, socket or pipe".to_owned(),
     }
 }
 
@@ -48,14 +49,17 @@ mod tests {
     #[test]
     fn what_is_there_is_said_for_every_verb() {
         let of = |target, verb| note(verb, target, None);
-        assert_eq!(of(Target::File(12_000), Verb::Read), "12 kB");
-        assert_eq!(of(Target::File(12_000), Verb::Overwrite), "12 kB are there now");
-        assert_eq!(of(Target::Folder, Verb::Delete), "folder, with everything in it");
-        assert_eq!(of(Target::Missing, Verb::Read), "nothing is there");
-        assert_eq!(of(Target::Missing, Verb::Delete), "nothing is there");
-        assert_eq!(of(Target::Missing, Verb::Create), "new");
-        assert_eq!(note(Verb::Write, Target::Missing, Some("3 bytes")), "new file, 3 bytes");
-        assert_eq!(note(Verb::Change, Target::File(9), Some("+3 -1 lines")), "9 bytes, +3 -1 lines");
+        assert_eq!(of(PathKind::File { bytes: 12_000 }, Verb::Read), "12 kB");
+        assert_eq!(of(PathKind::File { bytes: 12_000 }, Verb::Overwrite), "12 kB are there now");
+        assert_eq!(of(PathKind::Folder, Verb::Delete), "folder, with everything in it");
+        assert_eq!(of(PathKind::Missing, Verb::Read), "nothing is there");
+        assert_eq!(of(PathKind::Missing, Verb::Delete), "nothing is there");
+        assert_eq!(of(PathKind::Missing, Verb::Create), "new");
+        assert_eq!(note(Verb::Write, PathKind::Missing, Some("3 bytes")), "new file, 3 bytes");
+        assert_eq!(
+            note(Verb::Change, PathKind::File { bytes: 9 }, Some("+3 -1 lines")),
+            "9 bytes, +3 -1 lines"
+        );
     }
 
     #[test]

@@ -6,7 +6,7 @@
 
 use super::caller::Caller;
 use super::reach::ReachableHosts;
-use crate::consent::{AskingHost, ExchangeError, Lifetime, build_host};
+use crate::consent::{ExchangeError, HostQuestion, Lifetime};
 use crate::grants::Granted;
 use ironcurtain_audit::{Event, PolicyDecision};
 use ironcurtain_egress::{AskHost, BoxFuture, HostAnswer, HostDecision, HostPort, HostRules};
@@ -71,12 +71,13 @@ impl Asking {
         let caller = &self.caller;
         let principal = &caller.principal;
         let exchange = caller.services.exchange(principal);
-        let question = build_host(AskingHost {
+        let question = HostQuestion {
             id: exchange.name()?,
             principal,
             target,
             deadline: caller.services.config.question_deadline(),
-        });
+        }
+        .build();
         let mut entry = caller.entry(Event::Question, "a question was put to the person", target);
         entry.policy_decision = Some(PolicyDecision::escalate(&question.rule, &question.reason));
         match exchange.ask(question, entry, self.no_question_left(target)).await? {

@@ -3,13 +3,12 @@
 use super::Session;
 use super::tool_call::ToolCall;
 use crate::autostart::runs_later;
-use crate::consent::Target;
 use crate::grants::{Files, StandingGrant};
 use crate::judging::{self, JudgingContext, LookedAt};
 use crate::mounts::Need;
 use crate::policy_snapshot::PolicySnapshot;
 use crate::server::{Applied, Versions};
-use ironcurtain_paths::CanonicalPath;
+use ironcurtain_paths::{CanonicalPath, PathKind};
 use ironcurtain_policy::{Access, GrantKind, PendingApproval, Permit, Verdict};
 use std::sync::{Arc, PoisonError};
 use tokio::sync::oneshot::{self, error::TryRecvError};
@@ -120,10 +119,13 @@ impl Session {
         let granted: Vec<Need> = needs.iter().filter(|need| is_granted(need)).cloned().collect();
         // A server that opted out of the sandbox sees everything as it is.
         needs.retain(|need| self.sandboxed || !granted.contains(need));
-        let wanted = looked.paths.wanted(&approved, writes).into_iter();
-        let named = wanted.filter(|wanted| wanted.access == Access::Write && wanted.target != Target::Folder);
-        let named =
-            named.map(|wanted| wanted.path).filter(|path| runs_later(path, &by.snapshot.home)).collect();
+        let requested = looked.paths.requested(&approved, writes).into_iter();
+        let named = requested
+            .filter(|requested| requested.access == Access::Write && requested.target != PathKind::Folder);
+        let named = named
+            .map(|requested| requested.path)
+            .filter(|path| runs_later(path, &by.snapshot.home))
+            .collect();
         Authorization {
             permit,
             looked,

@@ -4,9 +4,10 @@
 //!   and after [`LONGEST`] in any case, whether the server answers or not.
 
 use super::Session;
-use crate::consent::{Lifetime, Target, Wanted};
+use crate::consent::{Lifetime, RequestedAccess};
 use crate::grants::{Files, Granted, StandingGrant};
 use ironcurtain_audit::Event;
+use ironcurtain_paths::PathKind;
 use ironcurtain_policy::{AccessSet, GrantKind};
 use std::collections::BTreeMap;
 use std::io;
@@ -135,9 +136,9 @@ impl Session {
 }
 
 /// A path that is open for one call.
-pub(super) fn opened(wanted: &Wanted) -> Granted {
-    let kind = if wanted.target == Target::Folder { GrantKind::Tree } else { GrantKind::File };
-    Granted::Files(Files { path: wanted.path.clone(), kind, access: AccessSet::only(wanted.access) })
+pub(super) fn opened(requested: &RequestedAccess) -> Granted {
+    let kind = if requested.target == PathKind::Folder { GrantKind::Tree } else { GrantKind::File };
+    Granted::Files(Files { path: requested.path.clone(), kind, access: AccessSet::only(requested.access) })
 }
 
 #[cfg(test)]

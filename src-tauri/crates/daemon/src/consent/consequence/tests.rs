@@ -1,7 +1,7 @@
 //! The lines of calls, from their annotations and arguments.
 
 use super::*;
-use ironcurtain_paths::{CanonicalPath, Link, PathKind as Found, Resolution};
+use ironcurtain_paths::{CanonicalPath, Link, Resolution};
 use ironcurtain_policy::{
     AllowedHosts, Annotations, Context, DynamicLists, Fact, Policy, ProtectedPaths, Verdict, judge,
 };
@@ -13,14 +13,21 @@ struct Scene<'a> {
     tool: &'a str,
     roles: Value,
     arguments: Value,
-    there: fn(&str) -> Found,
+    there: fn(&str) -> PathKind,
     links: Vec<Link>,
     amount: Option<&'a str>,
 }
 
 impl<'a> Scene<'a> {
     fn new(tool: &'a str, roles: Value, arguments: Value) -> Self {
-        Self { tool, roles, arguments, there: |_| Found::File { bytes: 12_000 }, links: vec![], amount: None }
+        Self {
+            tool,
+            roles,
+            arguments,
+            there: |_| PathKind::File { bytes: 12_000 },
+            links: vec![],
+            amount: None,
+        }
     }
 
     /// The lines as a person would read them, and the arguments that they tell.
@@ -61,10 +68,14 @@ impl<'a> Scene<'a> {
         };
         let Verdict::Escalate(escalation) = judge(&policy, &context, call) else { panic!("not asked") };
         let amount = self.amount.map(str::to_owned);
-        let told =
-            told(&Deeds { call: &escalation.call, found: &found.paths, asked: &escalation.values, amount });
-        let lines = told.lines.iter().map(read).collect();
-        (lines, told.arguments.into_iter().map(str::to_owned).collect())
+        let drawn = consequences(&CallEffects {
+            call: &escalation.call,
+            found: &found.paths,
+            asked: &escalation.values,
+            amount,
+        });
+        let lines = drawn.lines.iter().map(read).collect();
+        (lines, drawn.arguments.into_iter().map(str::to_owned).collect())
     }
 
     fn lines(&self) -> Vec<String> {
@@ -101,14 +112,14 @@ fn git() -> Value {
 #[test]
 fn a_push_is_a_push_to_where_it_leads() {
     let push = json!({ "repo_path": "/open/app", "remote": "origin", "branch": "main", "force": true });
-    let scene = Scene { there: |_| Found::Folder, ..Scene::new("git_push", git(), push) };
+    let scene = Scene { there: |_| PathKind::Folder, ..Scene::new("git_push", git(), push) };
     let expected =
         ["push <main> to <https://evil.example/x>; for origin", "change the history of </open/app>; folder"];
     let (lines, arguments) = scene.told();
     assert_eq!(lines, expected);
     assert_eq!(arguments, ["repo_path", "branch", "remote"]);
     let fetch = json!({ "repo_path": "/open/app", "remote": "https://a.example/y" });
-    let scene = Scene { there: |_| Found::Folder, ..Scene::new("git_fetch", git(), fetch.clone()) };
+    let scene = Scene { there: |_| PathKind::Folder, ..Scene::new("git_fetch", git(), fetch.clone()) };
     let fetched = ["change the history of </open/app>; folder", "fetch from <https://a.example/y>"];
     assert_eq!(scene.lines(), fetched);
     // What does not say what it does with a remote may push to it.
@@ -164,26 +175,26 @@ fn a_file_is_written_replaced_or_changed_as_it_stands_there() {
     };
     let (write, edit) = (json!(["write-path"]), json!(["read-path", "write-path"]));
     assert_eq!(
-        of("write_file", write.clone(), |_| Found::Missing, Some("3 bytes")),
+        of("write_file", write.clone(), |_| PathKind::Missing, Some("3 bytes")),
         "write </a>; new file, 3 bytes"
     );
-    let replaced = of("write_file", write.clone(), |_| Found::File { bytes: 9 }, Some("3 bytes"));
+    let replaced = of("write_file", write.clone(), |_| PathKind::File { bytes: 9 }, Some("3 bytes"));
     assert_eq!(replaced, "overwrite </a>; 9 bytes are there now, 3 bytes");
-    let changed = of("edit_file", edit, |_| Found::File { bytes: 9 }, Some("+3 -1 lines"));
+    let changed = of("edit_file", edit, |_| PathKind::File { bytes: 9 }, Some("+3 -1 lines"));
     assert_eq!(changed, "change </a>; 9 bytes, +3 -1 lines");
-    assert_eq!(of("create_directory", write.clone(), |_| Found::Missing, None), "create </a>; new");
+    assert_eq!(of("create_directory", write.clone(), |_| PathKind::Missing, None), "create </a>; new");
     assert_eq!(
-        of("frobnicate", write, |_| Found::File { bytes: 9 }, None),
+        of("frobnicate", write, |_| PathKind::File { bytes: 9 }, None),
         "overwrite </a>; 9 bytes are there now"
     );
-    let deleted = of("delete", json!(["delete-path"]), |_| Found::Folder, None);
+    let deleted = of("delete", json!(["delete-path"]), |_| PathKind::Folder, None);
     assert_eq!(deleted, "delete </a>; folder, with everything in it");
     assert_eq!(
-        of("list_directory", json!(["read-path"]), |_| Found::Folder, None),
+        of("list_directory", json!(["read-path"]), |_| PathKind::Folder, None),
         "list the names in </a>; folder"
     );
     assert_eq!(
-        of("list_directory", json!(["delete-path"]), |_| Found::Missing, None),
+        of("list_directory", json!(["delete-path"]), |_| PathKind::Missing, None),
         "delete </a>; nothing is there"
     );
 }
@@ -193,10 +204,11 @@ fn a_move_is_one_line_and_what_it_replaces_another() {
     let roles = json!({ "source": ["read-path", "delete-path"], "destination": ["write-path"] });
     let arguments = json!({ "source": "/a", "destination": "/b" });
     let of = |tool, there| Scene { there, ..Scene::new(tool, roles.clone(), arguments.clone()) }.lines();
-    let free: fn(&str) -> Found = |path| if path == "/b" { Found::Missing } else { Found::File { bytes: 1 } };
+    let free: fn(&str) -> PathKind =
+        |path| if path == "/b" { PathKind::Missing } else { PathKind::File { bytes: 1 } };
     assert_eq!(of("move_file", free), ["move </a> to </b>; 1 byte"]);
     let taken = ["overwrite </b>; 12 kB are there now", "move </a> to </b>; 12 kB"];
-    assert_eq!(of("move_file", |_| Found::File { bytes: 12_000 }), taken);
+    assert_eq!(of("move_file", |_| PathKind::File { bytes: 12_000 }), taken);
     assert_eq!(of("frobnicate", free), ["delete </a>; 1 byte", "write </b>; new"]);
 }
 

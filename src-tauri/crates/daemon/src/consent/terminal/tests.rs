@@ -3,7 +3,7 @@
 mod person;
 
 use super::super::tests::question;
-use super::super::{Broker, Consequence, Outcome, Piece, Preview, Verb};
+use super::super::{Broker, Consequence, Piece, Preview, QuestionOutcome, Verb};
 use super::*;
 use person::{BOUND, Person};
 use rustix::termios::{LocalModes, tcgetattr};
@@ -394,5 +394,5 @@ fn without_a_terminal_lines_are_answers_as_well_and_their_end_is_none() {
 #[tokio::test]
 async fn with_nobody_to_ask_the_agent_is_told_so() {
     let outcome = Broker::new(Arc::new(NobodyToAsk)).ask(question("q"), std::future::pending()).await;
-    assert!(matches!(outcome, Outcome::Unavailable(why) if why.contains("without a display")));
+    assert!(matches!(outcome, QuestionOutcome::Unavailable(why) if why.contains("without a display")));
 }

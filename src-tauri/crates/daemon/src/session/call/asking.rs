@@ -4,7 +4,7 @@
 //!   between is a new question.
 
 use super::{Call, proceed};
-use crate::consent::{Asking, Lifetime, Reach, build, opened_by};
+use crate::consent::{CallQuestion, Lifetime, Reach, opened_by};
 use crate::judging::LookedAt;
 use crate::policy_snapshot::PolicySnapshot;
 use crate::session::Session;
@@ -63,19 +63,20 @@ async fn question(
     Escalated { escalation, looked, snapshot }: &Escalated,
 ) -> Result<Vec<PendingApproval>, CallRefusal> {
     let exchange = session.services.exchange(&session.principal);
-    let wanted = looked.paths.wanted(&escalation.values, session.config.file_writes);
+    let requested = looked.paths.requested(&escalation.values, session.config.file_writes);
     let hosts = session.grantable_hosts(escalation);
-    let question = build(Asking {
+    let question = CallQuestion {
         id: exchange.name()?,
         principal: &session.principal,
         tool: &call.tool.tool,
         escalation,
-        wanted: &wanted,
+        requested: &requested,
         found: &looked.paths,
         hosts: &hosts,
         limits: snapshot.limits(),
         deadline: session.services.config.question_deadline(),
-    });
+    }
+    .build();
     let mut entry = session.about(call, looked, Event::Question, "a question was put to the person");
     entry.policy_decision = Some(PolicyDecision::escalate(&escalation.by.rule, &escalation.by.reason));
     entry.policy_hash = Some(snapshot.hash.clone());
@@ -93,7 +94,7 @@ async fn question(
         return Ok(escalation.values.to_vec());
     }
     // From now on the grant speaks, for this call too: taken back, it allows nothing any more.
-    exchange.grant(&approval, opened_by(approval.offer.reach, &wanted, &hosts)).await?;
+    exchange.grant(&approval, opened_by(approval.offer.reach, &requested, &hosts)).await?;
     // That a host may be reached is no answer to a rule that asks about the call itself.
     Ok(if approval.offer.reach == Reach::Host { escalation.values.to_vec() } else { Vec::new() })
 }

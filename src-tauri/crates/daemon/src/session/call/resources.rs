@@ -38,8 +38,9 @@ impl Session {
         if authorization.approved.is_empty() || !resources.is_some() {
             return resources;
         }
-        let wanted = authorization.looked.paths.wanted(&authorization.approved, self.config.file_writes);
-        let mut open: Vec<Granted> = wanted.iter().map(opened).collect();
+        let requested =
+            authorization.looked.paths.requested(&authorization.approved, self.config.file_writes);
+        let mut open: Vec<Granted> = requested.iter().map(opened).collect();
         if resources.loan.is_some() {
             open.extend(self.hosts_of(&authorization.approved).into_iter().map(Granted::Host));
         }

@@ -4,11 +4,12 @@
 //!   record is redacted.
 //! - What is left out of a long text is told by its length.
 
-use super::consequence::{Deeds, Told, told};
-use super::offers::{THIS_CALL, Wanted, call_sentence, offers, opened_beside};
-use super::preview::{Previewed, preview};
-use super::principal::{Principal, shown_client};
-use super::{Question, Target, beyond, host, visible};
+use super::host_offer;
+use crate::consent::consequence::{CallEffects, ConsequenceLines, consequences};
+use crate::consent::offers::{RequestedAccess, THIS_CALL, call_sentence, offers, opened_beside};
+use crate::consent::preview::{Previewed, preview};
+use crate::consent::principal::{Principal, shown_client};
+use crate::consent::{Question, beyond, visible};
 use crate::grants::GrantLimits;
 use crate::resolve::FoundPaths;
 use ironcurtain_policy::{Escalation, PendingApproval, ResolvedCall, Role};
@@ -22,9 +23,9 @@ const LONGEST_BESIDE: usize = 200;
 /// The number of arguments that are shown.
 const MOST_ARGUMENTS: usize = 50;
 
-/// The parts of a question.
+/// A question about a call, in its parts.
 #[derive(Debug)]
-pub struct Asking<'a> {
+pub struct CallQuestion<'a> {
     /// Question id.
     pub id: String,
     /// Who asks, of which server.
@@ -34,7 +35,7 @@ pub struct Asking<'a> {
     /// The judge's word.
     pub escalation: &'a Escalation,
     /// Each path that escalates.
-    pub wanted: &'a [Wanted],
+    pub requested: &'a [RequestedAccess],
     /// The things found at each of its paths.
     pub found: &'a FoundPaths,
     /// Hosts that can be granted; none unless the call is asked about for nothing else.
@@ -45,56 +46,59 @@ pub struct Asking<'a> {
     pub deadline: Duration,
 }
 
-/// The question.
-#[must_use]
-pub fn build(asking: Asking<'_>) -> Question {
-    let wanted = asking.wanted;
-    let values = &asking.escalation.values;
-    let only_once = wanted.len() != values.len() || values.iter().any(PendingApproval::is_about_a_start);
-    let client = shown_client(&asking.principal.client_view());
-    let mut offers = offers(&client.name, wanted, only_once, asking.limits);
-    offers.extend(host::standing(&client.name, &visible::line(&asking.principal.server), asking.hosts));
-    let arguments = asking.escalation.call.transport_arguments();
-    // What is written elsewhere than to a file is told as any other argument is.
-    let writes = asking.escalation.call.values(Role::WritePath).next().is_some();
-    let preview = if writes { preview(arguments) } else { None };
-    let told = told(&Deeds {
-        call: &asking.escalation.call,
-        found: asking.found,
-        asked: &asking.escalation.values,
-        amount: preview.as_ref().map(|preview| preview.amount.clone()),
-    });
-    // What is no path is allowed with the call, and says what it does.
-    if (wanted.is_empty() || wanted.len() != values.len())
-        && let Some(whole) = offers.first_mut()
-    {
-        whole.label = THIS_CALL.to_owned();
-        whole.sentence = call_sentence(&client.name, &told.lines, asking.limits.home);
-    }
-    let worst = beyond::worst_reason(asking.escalation);
-    let mut also = beyond::runs_later(&asking.escalation.call, asking.limits.home);
-    // Without a sandbox everything is open as it is.
-    if asking.principal.sandboxed {
-        also.extend(opened_beside(wanted, asking.limits.home));
-    }
-    also.extend(beyond::other_reasons(asking.escalation, worst));
-    Question {
-        also,
-        id: asking.id,
-        session: asking.principal.session.clone(),
-        server: visible::line(&asking.principal.server),
-        server_command: visible::line(&asking.principal.server_command),
-        sandboxed: asking.principal.sandboxed,
-        tool: Some(visible::line(asking.tool)),
-        with: beside(&told, preview.as_ref(), &asking.escalation.call),
-        consequences: told.lines,
-        rule: visible::line(&worst.rule),
-        reason: visible::line(&worst.reason),
-        preview: preview.map(|preview| preview.shown),
-        arguments: at_most(arguments.iter(), LONGEST_ARGUMENT),
-        offers,
-        client,
-        deadline: asking.deadline,
+impl CallQuestion<'_> {
+    /// The question, as the person sees it.
+    #[must_use]
+    pub fn build(self) -> Question {
+        let requested = self.requested;
+        let values = &self.escalation.values;
+        let only_once =
+            requested.len() != values.len() || values.iter().any(PendingApproval::is_about_a_start);
+        let client = shown_client(&self.principal.client_view());
+        let mut offers = offers(&client.name, requested, only_once, self.limits);
+        offers.extend(host_offer(&client.name, &visible::line(&self.principal.server), self.hosts));
+        let arguments = self.escalation.call.transport_arguments();
+        // What is written elsewhere than to a file is told as any other argument is.
+        let writes = self.escalation.call.values(Role::WritePath).next().is_some();
+        let preview = if writes { preview(arguments) } else { None };
+        let drawn = consequences(&CallEffects {
+            call: &self.escalation.call,
+            found: self.found,
+            asked: &self.escalation.values,
+            amount: preview.as_ref().map(|preview| preview.amount.clone()),
+        });
+        // What is no path is allowed with the call, and says what it does.
+        if (requested.is_empty() || requested.len() != values.len())
+            && let Some(whole) = offers.first_mut()
+        {
+            whole.label = THIS_CALL.to_owned();
+            whole.sentence = call_sentence(&client.name, &drawn.lines, self.limits.home);
+        }
+        let worst = beyond::worst_reason(self.escalation);
+        let mut also = beyond::runs_later(&self.escalation.call, self.limits.home);
+        // Without a sandbox everything is open as it is.
+        if self.principal.sandboxed {
+            also.extend(opened_beside(requested, self.limits.home));
+        }
+        also.extend(beyond::other_reasons(self.escalation, worst));
+        Question {
+            also,
+            id: self.id,
+            session: self.principal.session.clone(),
+            server: visible::line(&self.principal.server),
+            server_command: visible::line(&self.principal.server_command),
+            sandboxed: self.principal.sandboxed,
+            tool: Some(visible::line(self.tool)),
+            with: beside(&drawn, preview.as_ref(), &self.escalation.call),
+            consequences: drawn.lines,
+            rule: visible::line(&worst.rule),
+            reason: visible::line(&worst.reason),
+            preview: preview.map(|preview| preview.shown),
+            arguments: at_most(arguments.iter(), LONGEST_ARGUMENT),
+            offers,
+            client,
+            deadline: self.deadline,
+        }
     }
 }
 
@@ -125,9 +129,13 @@ fn argument(name: &str, value: &Value, longest: usize) -> (String, String) {
 }
 
 /// The arguments that neither a line nor the preview tells; those with a meaning first.
-fn beside(told: &Told<'_>, preview: Option<&Previewed>, call: &ResolvedCall) -> Vec<(String, String)> {
+fn beside(
+    drawn: &ConsequenceLines<'_>,
+    preview: Option<&Previewed>,
+    call: &ResolvedCall,
+) -> Vec<(String, String)> {
     let is_told = |name: &str| {
-        told.arguments.contains(&name) || preview.is_some_and(|preview| preview.argument == name)
+        drawn.arguments.contains(&name) || preview.is_some_and(|preview| preview.argument == name)
     };
     let means = |name: &str| call.given().iter().any(|given| **call.argument(given) == *name);
     let arguments = call.transport_arguments().iter();
@@ -135,17 +143,6 @@ fn beside(told: &Told<'_>, preview: Option<&Previewed>, call: &ResolvedCall) -> 
         arguments.filter(|(name, value)| !value.is_null() && !is_told(name)).collect();
     left.sort_by_key(|(name, _)| !means(name));
     at_most(left.into_iter(), LONGEST_BESIDE)
-}
-
-impl From<ironcurtain_paths::PathKind> for Target {
-    fn from(found: ironcurtain_paths::PathKind) -> Self {
-        match found {
-            ironcurtain_paths::PathKind::Missing => Self::Missing,
-            ironcurtain_paths::PathKind::File { bytes } => Self::File(bytes),
-            ironcurtain_paths::PathKind::Folder => Self::Folder,
-            ironcurtain_paths::PathKind::Special => Self::Special,
-        }
-    }
 }
 
 #[cfg(test)]

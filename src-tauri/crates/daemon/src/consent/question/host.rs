@@ -1,17 +1,17 @@
 //! Hosts: the question about one that a server wants to reach by itself, and the offer of those that a call names. Pure.
 
-use super::offers::{STANDING, joined};
-use super::principal::{Principal, shown_client};
-use super::{Consequence, Lifetime, Offer, Piece, Question, Reach, Verb, visible};
+use crate::consent::offers::{STANDING, joined};
+use crate::consent::principal::{Principal, shown_client};
+use crate::consent::{Consequence, Lifetime, Offer, Piece, Question, Reach, Verb, visible};
 use ironcurtain_egress::HostPort;
 use std::time::Duration;
 
 /// The rule's name in questions about a host, which no rule of the policy asks.
 pub const RULE: &str = "network.askUnknown";
 
-/// The parts of a question about a host.
+/// A question about a host, in its parts.
 #[derive(Debug)]
-pub struct AskingHost<'a> {
+pub struct HostQuestion<'a> {
     /// Question id.
     pub id: String,
     /// The server that wants to reach it, on behalf of whom.
@@ -22,41 +22,43 @@ pub struct AskingHost<'a> {
     pub deadline: Duration,
 }
 
-/// The question.
-#[must_use]
-pub fn build(asking: AskingHost<'_>) -> Question {
-    let client = shown_client(&asking.principal.client_view());
-    let server = visible::line(&asking.principal.server);
-    let target = visible::line(&asking.target.to_string());
-    let hosts = std::slice::from_ref(asking.target);
-    let mut offers: Vec<Offer> = standing(&client.name, &server, hosts).into_iter().collect();
-    for offer in &mut offers {
-        offer.lifetimes.insert(0, Lifetime::Once);
-    }
-    Question {
-        id: asking.id,
-        session: asking.principal.session.clone(),
-        server_command: visible::line(&asking.principal.server_command),
-        // A server without a sandbox has no proxy that could ask.
-        sandboxed: true,
-        tool: None,
-        consequences: vec![Consequence {
-            verb: Verb::Reach,
-            object: vec![Piece::Foreign(target)],
-            note: None,
-            asked_for: None,
-            allowed: false,
-        }],
-        with: Vec::new(),
-        also: Vec::new(),
-        rule: RULE.to_owned(),
-        reason: format!("the host is not on the list of the server {server}"),
-        arguments: Vec::new(),
-        preview: None,
-        offers,
-        server,
-        client,
-        deadline: asking.deadline,
+impl HostQuestion<'_> {
+    /// The question, as the person sees it.
+    #[must_use]
+    pub fn build(self) -> Question {
+        let client = shown_client(&self.principal.client_view());
+        let server = visible::line(&self.principal.server);
+        let target = visible::line(&self.target.to_string());
+        let hosts = std::slice::from_ref(self.target);
+        let mut offers: Vec<Offer> = standing(&client.name, &server, hosts).into_iter().collect();
+        for offer in &mut offers {
+            offer.lifetimes.insert(0, Lifetime::Once);
+        }
+        Question {
+            id: self.id,
+            session: self.principal.session.clone(),
+            server_command: visible::line(&self.principal.server_command),
+            // A server without a sandbox has no proxy that could ask.
+            sandboxed: true,
+            tool: None,
+            consequences: vec![Consequence {
+                verb: Verb::Reach,
+                object: vec![Piece::Foreign(target)],
+                note: None,
+                asked_for: None,
+                allowed: false,
+            }],
+            with: Vec::new(),
+            also: Vec::new(),
+            rule: RULE.to_owned(),
+            reason: format!("the host is not on the list of the server {server}"),
+            arguments: Vec::new(),
+            preview: None,
+            offers,
+            server,
+            client,
+            deadline: self.deadline,
+        }
     }
 }
 
@@ -80,14 +82,14 @@ pub fn standing(client: &str, server: &str, hosts: &[HostPort]) -> Option<Offer>
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::question;
     use super::*;
+    use crate::consent::tests::question;
     use crate::identity::Client;
     use std::sync::Arc;
 
     #[test]
     fn a_question_about_a_host_names_it_and_says_who_would_reach_it() {
-        let got = build(AskingHost {
+        let got = HostQuestion {
             id: "q".into(),
             principal: &Principal {
                 session: "s".into(),
@@ -99,7 +101,8 @@ mod tests {
             },
             target: &HostPort::parse("B\u{fc}cher.example:443", None).unwrap(),
             deadline: Duration::from_secs(45),
-        });
+        }
+        .build();
         let expected = Question {
             server: "fetch".into(),
             server_command: "npx fetch".into(),
