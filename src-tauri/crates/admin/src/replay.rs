@@ -1,9 +1,7 @@
-//! Today's policy over the calls that are on record.
+//! The record and the disk, read for judging the calls on record again.
 //!
 //! - Reads the log, the disk and, for remotes, git; changes nothing and asks nobody.
-//! - Policy is held against policy: a call that the person was asked about counts as asked about, whatever the answer
-//!   was, and what a grant let through is judged as if its paths were still granted.
-//! - A call that cannot be judged as it was is not judged at all, and the reason is told.
+//! - The comparison of then and now is that of [`ironcurtain_policy_tools::replay`].
 //! - What stands in the log after a line that was changed is not looked at.
 
 mod calls;
@@ -16,92 +14,11 @@ use ironcurtain_daemon::judging::JudgingContext;
 use ironcurtain_daemon::policy_snapshot::PolicySnapshot;
 use ironcurtain_daemon::resolved_call::LocatedCall;
 use ironcurtain_paths::{CanonicalPath, PathKind, Resolver};
-use ironcurtain_policy::{
-    AccessSet, Decision, Denial, DeniedBy, Destination, GrantKind, HostGrant, PathGrant, Role,
-    ToolAnnotation, Verdict,
-};
-use serde_json::{Map, Value};
+use ironcurtain_policy_tools::Ruling;
+use ironcurtain_policy_tools::replay::{Obstacle, Recorded, Replay, Replayed};
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
-
-/// The findings of a replay.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Replay {
-    /// Entries of the log that hold.
-    pub entries: u64,
-    /// The reason the log does not hold, and the line; what comes after is not replayed.
-    pub problem: Option<String>,
-    /// Every call that was judged, in order.
-    pub calls: Vec<Replayed>,
-}
-
-/// A call on record, and what today's policy says of it.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Replayed {
-    /// The call.
-    pub call: Recorded,
-    /// Today's ruling, or why there is none.
-    pub now: Result<Ruling, Obstacle>,
-}
-
-/// A call as it is on record.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Recorded {
-    /// Its entry.
-    pub seq: u64,
-    /// When it was judged, in milliseconds since the Unix epoch.
-    pub time_ms: u64,
-    /// The session.
-    pub session: String,
-    /// The client's name.
-    pub client: Option<String>,
-    /// The server.
-    pub server: String,
-    /// The tool.
-    pub tool: String,
-    /// The arguments as they were judged, secrets redacted.
-    pub arguments: Map<String, Value>,
-    /// Its paths, canonical.
-    pub paths: Vec<String>,
-    /// A grant let it through.
-    pub granted: bool,
-    /// The ruling on record.
-    pub then: Ruling,
-}
-
-/// A policy's answer to a call.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ruling {
-    /// The decision.
-    pub decision: Decision,
-    /// The rule that decided.
-    pub rule: String,
-    /// Its reason.
-    pub reason: String,
-}
-
-/// Why a call cannot be replayed.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
-pub enum Obstacle {
-    /// An argument that was judged is not on record.
-    #[error("the argument `{0}` is redacted on record, and the policy looks at it")]
-    Redacted(String),
-    /// The server is not known any more.
-    #[error("the server `{0}` is not configured any more")]
-    ServerGone(String),
-    /// A path leads elsewhere by now.
-    #[error("`{path}` leads to `{leads_to}` by now")]
-    Moved {
-        /// As it was judged.
-        path: String,
-        /// The path it leads to now.
-        leads_to: String,
-    },
-    /// Git cannot be asked any more where the remote leads.
-    #[error("`{0}` is gone, so git cannot be asked where the remote leads")]
-    RepositoryGone(String),
-}
 
 /// Why nothing could be replayed.
 #[derive(Debug, thiserror::Error)]
@@ -157,23 +74,23 @@ impl Replaying<'_> {
         if self.servers.find(Some(&call.server)).is_none() {
             return Err(Obstacle::ServerGone(call.server.clone()));
         }
-        if let Some(argument) = self.hidden(call) {
-            return Err(Obstacle::Redacted(argument.to_owned()));
+        if let Some(obstacle) = call.hidden(&self.snapshot.annotations) {
+            return Err(obstacle);
         }
         let setting = self.setting(call);
         let arguments = Arc::new(call.arguments.clone());
         let planned = match setting.plan(&call.tool, &arguments) {
             Ok(planned) => planned,
-            Err(denial) => return misfit(call, denial),
+            Err(denial) => return call.not_understood(&denial),
         };
         let asks_git = planned.asks_git();
         let located = match planned.locate(&setting) {
             Ok(located) => located,
-            Err(denial) => return Ok(denied(denial)),
+            Err(denial) => return Ok(Ruling::from(&denial)),
         };
         match has_changed(call, &located, asks_git) {
             Some(obstacle) => Err(obstacle),
-            None => Ok(ruling(setting.judge(located).verdict)),
+            None => Ok(Ruling::from(&setting.judge(located).verdict)),
         }
     }
 
@@ -186,56 +103,10 @@ impl Replaying<'_> {
             contained: JudgingContext::contained_by_name(self.servers, &call.server),
             sandbox,
             resolver: Resolver::new(self.snapshot.home.clone(), base),
-            grants: grants(call),
-            hosts: hosts(call),
+            grants: call.grants(),
+            hosts: call.hosts(),
             approved: Vec::new(),
         }
-    }
-
-    /// An argument that is redacted and that judging may look at.
-    fn hidden<'a>(&self, call: &'a Recorded) -> Option<&'a str> {
-        let tool = self.snapshot.annotations.get(&call.server, &call.tool)?;
-        let mut marked = call.arguments.iter().filter(|(_, value)| audit::is_marked(value));
-        marked.find(|(name, _)| is_looked_at(tool, name)).map(|(name, _)| name.as_str())
-    }
-}
-
-/// Returns `true` if an argument can matter: by its roles, or because a condition looks at it.
-fn is_looked_at(tool: &ToolAnnotation, name: &str) -> bool {
-    tool.arguments.iter().any(|(argument, roles)| {
-        let mut given = roles.default.iter().chain(roles.when.iter().flat_map(|guard| &guard.roles));
-        let means = **argument == *name && given.any(|role| *role != Role::None);
-        means || roles.when.iter().any(|guard| guard.argument == name)
-    })
-}
-
-/// The grants that let this call through, taken as open still.
-fn grants(call: &Recorded) -> Vec<PathGrant> {
-    if !call.granted {
-        return Vec::new();
-    }
-    let paths = call.paths.iter().filter_map(|path| CanonicalPath::assume_canonical(path).ok());
-    let access = AccessSet { read: true, write: true, delete: true };
-    paths.map(|path| PathGrant { id: "then".to_owned(), path, kind: GrantKind::File, access }).collect()
-}
-
-/// As above, for the hosts that it names.
-fn hosts(call: &Recorded) -> Vec<HostGrant> {
-    let texts = call.arguments.values().filter(|_| call.granted).filter_map(Value::as_str);
-    let host = |text| {
-        let destination = Destination::parse(Role::FetchUrl, text);
-        let (host, port) = destination.host_and_port()?;
-        Some(HostGrant { id: "then".to_owned(), host: host.to_owned(), port })
-    };
-    texts.filter_map(host).collect()
-}
-
-/// A call that is not understood: where it does not fit its tool, a mark in it may be the reason.
-fn misfit(call: &Recorded, denial: Denial) -> Result<Ruling, Obstacle> {
-    let mut marked = call.arguments.iter().filter(|(_, value)| audit::is_marked(value));
-    match marked.next().filter(|_| denial.by == DeniedBy::InvalidArgument) {
-        Some((name, _)) => Err(Obstacle::Redacted(name.clone())),
-        None => Ok(denied(denial)),
     }
 }
 
@@ -249,19 +120,4 @@ fn has_changed(call: &Recorded, located: &LocatedCall, asks_git: bool) -> Option
     }
     let mut gone = located.paths.iter().filter(|p| asks_git && p.target == PathKind::Missing);
     gone.next().map(|found| Obstacle::RepositoryGone(found.path.to_string()))
-}
-
-fn ruling(verdict: Verdict) -> Ruling {
-    let decision = verdict.decision();
-    let by = match verdict {
-        Verdict::Allow(permit) => permit.reasons().first().cloned(),
-        Verdict::Escalate(escalation) => Some(escalation.by),
-        Verdict::Deny(denial) => return denied(denial),
-    };
-    let (rule, reason) = by.map(|by| (by.rule.to_string(), by.reason.to_string())).unwrap_or_default();
-    Ruling { decision, rule, reason }
-}
-
-fn denied(Denial { rule, reason, .. }: Denial) -> Ruling {
-    Ruling { decision: Decision::Deny, rule: rule.to_string(), reason: reason.to_string() }
 }

@@ -3,9 +3,10 @@
 //! - A call that was asked about stands where the question was put: what the policy said is what counts, not what the
 //!   person answered.
 
-use super::{Recorded, Ruling};
-use ironcurtain_audit::{Entry, EscalationResult, Event, PolicyDecision, Status};
+use ironcurtain_audit::{self as audit, Entry, EscalationResult, Event, PolicyDecision, Status};
 use ironcurtain_policy::Decision;
+use ironcurtain_policy_tools::Ruling;
+use ironcurtain_policy_tools::replay::Recorded;
 use std::collections::HashSet;
 use std::io;
 use std::path::Path;
@@ -19,7 +20,7 @@ pub(super) fn read(log: &Path, length: u64, since_ms: u64) -> io::Result<Vec<Rec
     if length == 0 {
         return Ok(calls.found);
     }
-    for entry in ironcurtain_audit::all(log, length)? {
+    for entry in audit::all(log, length)? {
         calls.take(entry?);
     }
     calls.found.retain(|call| call.time_ms >= since_ms);
@@ -71,14 +72,17 @@ impl Calls {
 
 /// The call that an entry is about, where it says what was decided.
 fn recorded(entry: Entry) -> Option<Recorded> {
+    let arguments = entry.arguments.unwrap_or_default();
+    let redacted = arguments.iter().filter(|(_, value)| audit::is_marked(value));
     Some(Recorded {
+        redacted: redacted.map(|(name, _)| name.clone()).collect(),
+        arguments,
         seq: entry.seq,
         time_ms: entry.timestamp,
         session: entry.session?,
         client: entry.client,
         server: entry.server_name?,
         tool: entry.tool_name?,
-        arguments: entry.arguments.unwrap_or_default(),
         paths: entry.paths,
         granted: entry.grant_id.is_some(),
         then: ruling(entry.policy_decision?)?,

@@ -7,8 +7,9 @@ use crate::sheet::Sheet;
 use anyhow::anyhow;
 use ironcurtain_daemon::resolve::FoundPath;
 use ironcurtain_policy::{
-    Decision, Denial, ExplanationStep, Mismatch, RuleReason, SettledBy, Verdict, strict,
+    Decision, Denial, Explanation, ExplanationStep, Mismatch, RuleReason, SettledBy, Verdict, strict,
 };
+use ironcurtain_policy_tools::Ruling;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
@@ -165,20 +166,16 @@ fn json(server: &str, tool: &str, judged: &JudgedCall) -> Value {
             json!({ "argument": found.argument, "written": found.written, "path": found.path, "links": links })
         })
         .collect();
-    let (steps, decision, rule, reason, asked, others) = match &judged.outcome {
-        Err(denial) => {
-            (Vec::new(), "deny", denial.rule.clone(), denial.reason.clone(), Vec::new(), Vec::new())
-        }
-        Ok(explanation) => {
-            let verdict = &explanation.verdict;
-            let steps = explanation.steps.iter().map(step_as_json).collect();
-            let (asked, others) = (asked(verdict), others(verdict));
-            (steps, word(verdict.decision()), verdict.rule().into(), reason(verdict), asked, others)
+    let Ruling { decision, rule, reason } = Ruling::of(&judged.outcome);
+    let (steps, asked, others) = match &judged.outcome {
+        Err(_) => (Vec::new(), Vec::new(), Vec::new()),
+        Ok(Explanation { steps, verdict }) => {
+            (steps.iter().map(step_as_json).collect(), asked(verdict), others(verdict))
         }
     };
     json!({
         "server": server, "tool": tool, "paths": paths, "steps": steps,
-        "decision": decision, "rule": rule, "reason": reason, "asked": asked, "others": others,
+        "decision": word(decision), "rule": rule, "reason": reason, "asked": asked, "others": others,
     })
 }
 
@@ -202,17 +199,6 @@ fn others(verdict: &Verdict) -> Vec<Value> {
         Verdict::Deny(denial) => &denial.others,
     };
     others.iter().map(|by| json!({ "rule": by.rule, "reason": by.reason })).collect()
-}
-
-/// The reason of a verdict.
-pub fn reason(verdict: &Verdict) -> Arc<str> {
-    match verdict {
-        Verdict::Allow(permit) => {
-            permit.reasons().first().map(|first| first.reason.clone()).unwrap_or_default()
-        }
-        Verdict::Escalate(escalation) => escalation.by.reason.clone(),
-        Verdict::Deny(denial) => denial.reason.clone(),
-    }
 }
 
 fn step_as_json(step: &ExplanationStep) -> Value {

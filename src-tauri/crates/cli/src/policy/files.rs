@@ -3,12 +3,13 @@
 use super::Beside;
 use super::client::Held;
 use anyhow::Context as _;
-use ironcurtain_admin::replay::{Replay, replay};
+use ironcurtain_admin::replay::replay;
 use ironcurtain_daemon::judging::JudgingContext;
 use ironcurtain_daemon::resolve::FoundPaths;
 use ironcurtain_daemon::{Home, PolicyFiles, PolicySnapshot, Servers};
 use ironcurtain_paths::{CanonicalPath, Resolver};
 use ironcurtain_policy::{Denial, Explanation};
+use ironcurtain_policy_tools::replay::Replay;
 use serde_json::{Map, Value};
 use std::path::Path;
 use std::sync::Arc;

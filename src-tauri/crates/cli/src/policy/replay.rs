@@ -5,124 +5,74 @@ use super::explain::word;
 use super::files::World;
 use super::since;
 use crate::sheet::{Sheet, counted};
-use ironcurtain_admin::replay::{Obstacle, Recorded, Replay, Ruling};
 use ironcurtain_policy::Decision;
+use ironcurtain_policy_tools::Ruling;
+use ironcurtain_policy_tools::replay::{
+    AlikeCalls, AlikeGroups, Obstacle, Recorded, Replay, ReplayComparison,
+};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
 
 /// The number of entries that are named of calls that are alike.
 const NAMED: usize = 5;
 
 pub fn report(world: &World, since_ms: u64) -> anyhow::Result<Report> {
     let replay = world.replay(since_ms)?;
-    let sorted = Sorted::new(&replay);
+    let sorted = ReplayComparison::new(&replay);
     Ok(Report {
-        text: sorted.in_words(&replay),
-        json: sorted.as_json(&replay),
+        text: in_words(&replay, &sorted),
+        json: as_json(&replay, &sorted),
         good: replay.problem.is_none(),
     })
 }
 
-/// Calls that are alike: of one tool, decided by one rule then and by one rule now.
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct Alike<'a> {
-    server: &'a str,
-    tool: &'a str,
-    then: (Decision, &'a str),
-    now: (Decision, &'a str),
-}
-
-/// The calls, sorted by how their decision changes.
-#[derive(Default)]
-struct Sorted<'a> {
-    looser: Groups<'a>,
-    stricter: Groups<'a>,
-    same: usize,
-    left_out: BTreeMap<&'a Obstacle, Vec<&'a Recorded>>,
-}
-
-type Groups<'a> = BTreeMap<Alike<'a>, Vec<(&'a Recorded, &'a Ruling)>>;
-
-impl<'a> Sorted<'a> {
-    fn new(replay: &'a Replay) -> Self {
-        let mut sorted = Self::default();
-        for replayed in &replay.calls {
-            let call = &replayed.call;
-            let now = match &replayed.now {
-                Ok(now) => now,
-                Err(obstacle) => {
-                    sorted.left_out.entry(obstacle).or_default().push(call);
-                    continue;
-                }
-            };
-            let groups = match now.decision.cmp(&call.then.decision) {
-                std::cmp::Ordering::Less => &mut sorted.looser,
-                std::cmp::Ordering::Greater => &mut sorted.stricter,
-                std::cmp::Ordering::Equal => {
-                    sorted.same += 1;
-                    continue;
-                }
-            };
-            let alike =
-                Alike { server: &call.server, tool: &call.tool, then: side(&call.then), now: side(now) };
-            groups.entry(alike).or_default().push((call, now));
-        }
-        sorted
+fn in_words(replay: &Replay, sorted: &ReplayComparison<'_>) -> Sheet {
+    let mut text = Sheet::default();
+    for (what, groups) in [("LOOSER", &sorted.looser), ("stricter", &sorted.stricter)] {
+        groups.iter().for_each(|(alike, calls)| group_in_words(&mut text, what, alike, calls));
     }
-
-    fn in_words(&self, replay: &Replay) -> Sheet {
-        let mut text = Sheet::default();
-        for (what, groups) in [("LOOSER", &self.looser), ("stricter", &self.stricter)] {
-            groups.iter().for_each(|(alike, calls)| group_in_words(&mut text, what, alike, calls));
-        }
-        for (obstacle, calls) in &self.left_out {
-            let entries = entries(calls.iter().copied());
-            text.line(format_args!("not replayed: {obstacle} ({entries})"));
-        }
-        if let Some(problem) = &replay.problem {
-            text.line(format_args!(
-                "THE AUDIT LOG WAS CHANGED after {} entries: {problem}; what comes after is not replayed",
-                replay.entries
-            ));
-        }
+    for (obstacle, calls) in &sorted.left_out {
+        let entries = entries(calls.iter().copied());
+        text.line(format_args!("not replayed: {obstacle} ({entries})"));
+    }
+    if let Some(problem) = &replay.problem {
         text.line(format_args!(
-            "{} on record: {} looser, {} stricter, {} the same, {} not replayed.",
-            counted(replay.calls.len(), "call"),
-            count(&self.looser),
-            count(&self.stricter),
-            self.same,
-            self.left_out.values().map(Vec::len).sum::<usize>(),
+            "THE AUDIT LOG WAS CHANGED after {} entries: {problem}; what comes after is not replayed",
+            replay.entries
         ));
-        text
     }
+    text.line(format_args!(
+        "{} on record: {} looser, {} stricter, {} the same, {} not replayed.",
+        counted(replay.calls.len(), "call"),
+        count(&sorted.looser),
+        count(&sorted.stricter),
+        sorted.same,
+        sorted.left_out.values().map(Vec::len).sum::<usize>(),
+    ));
+    text
+}
 
-    fn as_json(&self, replay: &Replay) -> Value {
-        let groups = |groups: &Groups<'_>| -> Vec<Value> {
-            groups.iter().map(|(alike, calls)| group_as_json(alike, calls)).collect()
-        };
-        let left_out = self.left_out.iter().map(|(obstacle, calls)| {
-            json!({
-                "kind": kind(obstacle), "message": obstacle.to_string(),
-                "entries": calls.iter().map(|call| call.seq).collect::<Vec<_>>(),
-            })
-        });
+fn as_json(replay: &Replay, sorted: &ReplayComparison<'_>) -> Value {
+    let groups = |groups: &AlikeGroups<'_>| -> Vec<Value> {
+        groups.iter().map(|(alike, calls)| group_as_json(alike, calls)).collect()
+    };
+    let left_out = sorted.left_out.iter().map(|(obstacle, calls)| {
         json!({
-            "calls": replay.calls.len(), "entries": replay.entries, "problem": replay.problem,
-            "looser": groups(&self.looser), "stricter": groups(&self.stricter), "same": self.same,
-            "notReplayed": left_out.collect::<Vec<_>>(),
+            "kind": kind(obstacle), "message": obstacle.to_string(),
+            "entries": calls.iter().map(|call| call.seq).collect::<Vec<_>>(),
         })
-    }
+    });
+    json!({
+        "calls": replay.calls.len(), "entries": replay.entries, "problem": replay.problem,
+        "looser": groups(&sorted.looser), "stricter": groups(&sorted.stricter), "same": sorted.same,
+        "notReplayed": left_out.collect::<Vec<_>>(),
+    })
 }
 
-fn side(ruling: &Ruling) -> (Decision, &str) {
-    (ruling.decision, &ruling.rule)
-}
-
-fn count(groups: &Groups<'_>) -> usize {
+fn count(groups: &AlikeGroups<'_>) -> usize {
     groups.values().map(Vec::len).sum()
 }
 
-fn group_in_words(text: &mut Sheet, what: &str, alike: &Alike<'_>, calls: &[(&Recorded, &Ruling)]) {
+fn group_in_words(text: &mut Sheet, what: &str, alike: &AlikeCalls<'_>, calls: &[(&Recorded, &Ruling)]) {
     text.line(format_args!(
         "{what}: {}/{} from {} (`{}`) to {} (`{}`), {} ({})",
         alike.server,
@@ -148,7 +98,7 @@ fn entries<'a>(calls: impl Iterator<Item = &'a Recorded> + Clone) -> String {
     format!("entries {}{more}", numbers.join(", "))
 }
 
-fn group_as_json(alike: &Alike<'_>, calls: &[(&Recorded, &Ruling)]) -> Value {
+fn group_as_json(alike: &AlikeCalls<'_>, calls: &[(&Recorded, &Ruling)]) -> Value {
     let side = |(decision, rule): (Decision, &str)| json!({ "decision": word(decision), "rule": rule });
     let calls = calls.iter().map(|(call, now)| {
         json!({

@@ -1,0 +1,174 @@
+//! Scenarios: calls with the decisions that are expected of a policy.
+//!
+//! - Whoever asks reads the file and judges the calls, since that needs the disk.
+
+use crate::Ruling;
+use ironcurtain_policy::{Decision, strict};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use std::path::PathBuf;
+
+/// The version of the file format.
+const VERSION: u64 = 1;
+
+/// A file of scenarios.
+#[derive(Debug)]
+pub struct Scenarios {
+    /// The session sandbox of every call.
+    pub sandbox: Option<PathBuf>,
+    /// The scenarios, one at least.
+    pub all: Vec<Scenario>,
+}
+
+/// A call and the decision that is expected for it.
+#[derive(Debug)]
+pub struct Scenario {
+    /// Its name.
+    pub name: String,
+    /// The server.
+    pub server: String,
+    /// The tool.
+    pub tool: String,
+    /// The arguments.
+    pub arguments: Map<String, Value>,
+    /// The decision that is expected.
+    pub expected: Decision,
+    /// The rule that must decide, where that matters.
+    pub rule: Option<String>,
+}
+
+/// Why a text is no file of scenarios.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{problem}")]
+pub struct ScenariosError {
+    /// The line, where it is known.
+    pub line: Option<usize>,
+    /// The problem.
+    pub problem: String,
+}
+
+impl Scenarios {
+    /// Reads a file's text.
+    ///
+    /// # Errors
+    /// [`ScenariosError`], with the scenario and the field.
+    pub fn parse(text: &str) -> Result<Self, ScenariosError> {
+        let stored = strict::read(text).and_then(|stored| strict::exact(text).map(|()| stored));
+        let stored: Stored = stored.map_err(|misread| {
+            let scenario = name_of(text, &misread.field).map(|name| format!("scenario `{name}`, "));
+            let problem = format!("{}{misread}", scenario.unwrap_or_default());
+            ScenariosError { line: misread.line, problem }
+        })?;
+        let wrong =
+            |field: &str, problem| Err(ScenariosError { line: strict::line_of(text, &[field]), problem });
+        if stored.schema_version != VERSION {
+            return wrong("schemaVersion", format!("`schemaVersion` must be {VERSION}"));
+        }
+        if stored.scenarios.is_empty() {
+            return wrong("scenarios", "`scenarios`: there is none, so nothing would be tried".to_owned());
+        }
+        let is_whole = |sandbox: &PathBuf| sandbox.is_absolute() || sandbox.starts_with("~");
+        if !stored.sandbox.as_ref().is_none_or(is_whole) {
+            return wrong("sandbox", "`sandbox`: must be absolute or begin with `~/`".to_owned());
+        }
+        let all = stored.scenarios.into_iter().map(Scenario::from).collect();
+        Ok(Self { sandbox: stored.sandbox, all })
+    }
+}
+
+impl Scenario {
+    /// Returns `true` if a ruling is what is expected.
+    #[must_use]
+    pub fn expects(&self, ruling: &Ruling) -> bool {
+        ruling.decision == self.expected && self.rule.as_ref().is_none_or(|rule| ruling.rule == *rule)
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Stored {
+    #[serde(default = "unsaid_version")]
+    schema_version: u64,
+    #[serde(default)]
+    sandbox: Option<PathBuf>,
+    scenarios: Vec<StoredScenario>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct StoredScenario {
+    name: String,
+    server: String,
+    tool: String,
+    #[serde(default)]
+    arguments: Map<String, Value>,
+    expect: Expected,
+    #[serde(default)]
+    rule: Option<String>,
+}
+
+#[derive(Deserialize, Clone, Copy)]
+#[serde(rename_all = "lowercase")]
+enum Expected {
+    Allow,
+    Escalate,
+    Deny,
+}
+
+fn unsaid_version() -> u64 {
+    VERSION
+}
+
+impl From<StoredScenario> for Scenario {
+    fn from(stored: StoredScenario) -> Self {
+        let StoredScenario { name, server, tool, arguments, expect, rule } = stored;
+        let expected = match expect {
+            Expected::Allow => Decision::Allow,
+            Expected::Escalate => Decision::Escalate,
+            Expected::Deny => Decision::Deny,
+        };
+        Self { name, server, tool, arguments, expected, rule }
+    }
+}
+
+/// The name of the scenario that a field, such as `scenarios[0].expect`, is in, where it has one.
+fn name_of(text: &str, field: &str) -> Option<String> {
+    let (index, _) = field.strip_prefix("scenarios[")?.split_once(']')?;
+    let stored: Value = serde_json::from_str(text).ok()?;
+    let name = stored.get("scenarios")?.get(index.parse::<usize>().ok()?)?.get("name")?;
+    name.as_str().map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn one(expect: &str) -> String {
+        format!(
+            r#"{{"scenarios": [{{"name": "n", "server": "s", "tool": "t", "expect": "{expect}", "rule": "r"}}]}}"#
+        )
+    }
+
+    #[test]
+    fn a_scenario_expects_its_decision_by_its_rule() {
+        let scenarios = Scenarios::parse(&one("deny")).unwrap().all;
+        let ruling = |decision, rule: &str| Ruling { decision, rule: rule.to_owned(), reason: String::new() };
+        let expected = |ruling| scenarios[0].expects(&ruling);
+        assert!(expected(ruling(Decision::Deny, "r")));
+        assert!(!expected(ruling(Decision::Deny, "other")));
+        assert!(!expected(ruling(Decision::Allow, "r")));
+    }
+
+    #[test]
+    fn a_mistake_is_told_with_its_scenario_and_line() {
+        let problem = |text: &str| Scenarios::parse(text).unwrap_err();
+        let unknown = problem(&one("maybe"));
+        assert!(unknown.problem.starts_with("scenario `n`, `scenarios[0].expect`"), "{unknown}");
+        assert_eq!(unknown.line, Some(1));
+        let none = problem("{\n\"scenarios\": []}");
+        assert_eq!(
+            (none.line, none.to_string().as_str()),
+            (Some(2), "`scenarios`: there is none, so nothing would be tried")
+        );
+    }
+}
