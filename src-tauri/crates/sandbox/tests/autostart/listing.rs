@@ -1,6 +1,6 @@
 //! Files that stay, and are listed.
 
-use ironcurtain_sandbox::autostart::{AutostartRules, ChangeKind, Finding};
+use ironcurtain_sandbox::autostart::{ChangeKind, Finding};
 
 use crate::scene::{Scene, short};
 

@@ -1,10 +1,17 @@
 //! Paths come and go while the server runs.
 
-use std::{fs, os::unix::fs::symlink, path::Path};
+use std::{
+    fs,
+    os::unix::fs::symlink,
+    path::Path,
+    sync::atomic::{AtomicBool, Ordering},
+    time::Instant,
+};
 
 use ironcurtain_sandbox::{ControlAnswer, ControlOp, Mount, MountAccess::*, MountRefusal, UnmountProof};
+use rustix::fs::{CWD, RenameFlags, renameat_with};
 
-use crate::harness::Place;
+use crate::harness::{PATIENCE, Place};
 
 #[test]
 fn a_path_is_there_only_while_it_is_granted() {
@@ -55,6 +62,65 @@ fn a_directory_in_the_place_of_a_file_is_not_what_was_granted() {
     }
     assert_eq!(probe.say(&format!("write {file} changed")), "ok");
     assert_eq!(probe.asked(Mount::new(&dir, ReadOnly)), Ok(()));
+    assert_eq!(probe.say(&format!("read {inner}")), "ok docs/dir/inner");
+}
+
+#[test]
+fn a_file_and_a_folder_that_change_places_are_never_taken_for_one_another() {
+    const ROUNDS: usize = 50;
+    let place = Place::new();
+    let (file, inner) = (place.file("docs/a"), place.file("docs/dir/inner"));
+    let (dir, through) = (place.path("docs/dir"), format!("{file}/inner"));
+    let mut probe = place.probe();
+    let is_over = AtomicBool::new(false);
+    let exchange = || renameat_with(CWD, &file, CWD, &dir, RenameFlags::EXCHANGE).unwrap();
+    let (mut mounted, mut refused) = (0, 0);
+    let deadline = Instant::now() + PATIENCE;
+    std::thread::scope(|threads| {
+        threads.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) && Instant::now() < deadline {
+                exchange();
+            }
+        });
+        while mounted < ROUNDS || refused < ROUNDS {
+            assert!(Instant::now() < deadline, "{mounted} and {refused}");
+            match probe.asked(Mount::new(&file, ReadOnly).of_file()) {
+                Ok(()) => {
+                    mounted += 1;
+                    assert_eq!(probe.say(&format!("read {file}")), "ok docs/a");
+                    assert_eq!(probe.remove(&file), UnmountProof::Proved);
+                }
+                Err(code) => {
+                    refused += 1;
+                    assert_eq!(code, MountRefusal::Kind);
+                    assert_eq!(probe.say(&format!("exists {through}")), "err ENOENT");
+                }
+            }
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
+    if fs::symlink_metadata(&file).unwrap().is_dir() {
+        exchange();
+    }
+    assert_eq!(fs::read_to_string(&inner).unwrap(), "docs/dir/inner");
+}
+
+#[test]
+fn what_the_server_puts_in_the_way_in_its_own_tmp_is_told_from_what_is_granted() {
+    let place = Place::below(Path::new("/tmp"));
+    let (file, dir) = (place.file("docs/a"), place.path("docs/dir"));
+    let inner = place.file("docs/dir/inner");
+    let mut probe = place.probe();
+    assert_eq!(probe.say(&format!("mkdir {}", place.path("docs"))), "ok");
+    // A folder where a file is granted, and the reverse.
+    assert_eq!(probe.say(&format!("mkdir {file}")), "ok");
+    assert_eq!(probe.say(&format!("write {dir} own")), "ok");
+    for path in [&file, &dir] {
+        assert_eq!(probe.refused(path, ReadOnly), MountRefusal::NoMountPoint, "{path}");
+    }
+    assert_eq!(probe.say(&format!("read {dir}")), "ok own");
+    assert_eq!(probe.say(&format!("rename {dir} {dir}-own")), "ok");
+    probe.add(&dir, ReadOnly);
     assert_eq!(probe.say(&format!("read {inner}")), "ok docs/dir/inner");
 }
 

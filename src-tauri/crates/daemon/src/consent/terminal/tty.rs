@@ -212,3 +212,40 @@ impl Drop for Quiet<'_> {
         self.0.restore();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::inbox::boxes;
+    use super::*;
+    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+    use std::fs::OpenOptions;
+
+    /// True if a line can be read within `bound`.
+    fn has_input(tty: &Tty, bound: Duration) -> bool {
+        let bound = Timespec::try_from(bound).unwrap();
+        poll(&mut [PollFd::new(&tty.input, PollFlags::IN)], Some(&bound)).unwrap() == 1
+    }
+
+    #[test]
+    fn each_change_of_modes_alone_throws_away_what_was_typed_before_it() {
+        let hands = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        grantpt(&hands).unwrap();
+        unlockpt(&hands).unwrap();
+        let name = ptsname(&hands, Vec::new()).unwrap().into_string().unwrap();
+        let user = OpenOptions::new().read(true).write(true).open(name).unwrap();
+        let tty = Tty::new(user.try_clone().unwrap(), user);
+        let (_outbox, inbox) = boxes().unwrap();
+        let types = || {
+            rustix::io::write(&hands, b"1\n").unwrap();
+            assert!(has_input(&tty, Duration::from_secs(10)), "what is typed arrives");
+        };
+        types();
+        let quiet = Quiet::begin(&tty, &inbox, tty.size()).unwrap();
+        assert!(!has_input(&tty, Duration::ZERO), "what was typed before counts in the half second");
+        types();
+        drop(quiet);
+        assert!(!has_input(&tty, Duration::ZERO), "what was typed meanwhile goes to whoever reads next");
+        types();
+        assert_eq!(tty.read().unwrap().unwrap(), b"1\n");
+    }
+}
