@@ -1,6 +1,6 @@
 //! The real app with the real shim, sandbox and server: a person answers in the dialog, and the agent gets it.
 
-use crate::screen::{BOUND, Screen, until};
+use crate::screen::{BOUND, Screen, helper_path, until};
 use crate::stand::DIALOG;
 use crate::{tray, window};
 use serde_json::{Value, json};
@@ -87,6 +87,59 @@ fn told_to_end_by_the_system_it_ends_well() {
     tray::menu(&screen, "Protecting, no agent connected");
     screen.read("kill", &["-TERM", &app.0.id().to_string()]);
     assert_eq!(app.exit(), Some(0));
+}
+
+/// SDKs hand a server they start neither a display nor a bus.
+fn without_a_desktop(screen: &Screen) -> Command {
+    let mut command = screen.command(beside("ironcurtain"));
+    command.env_remove("DISPLAY").env_remove("DBUS_SESSION_BUS_ADDRESS");
+    command.args(["daemon", "--ask", "desktop"]).stderr(Stdio::piped());
+    if screen.read("id", &["-u"]) == "0" {
+        command.arg("--allow-root");
+    }
+    command
+}
+
+#[test]
+fn started_without_a_display_the_person_is_asked_where_their_desktop_is() {
+    let mut screen = tray::with_panel();
+    let file = screen.home().join("plan.txt");
+    std::fs::write(&file, "ship on Tuesday").expect("the file");
+    let environment = screen.command("env").output().expect("env").stdout;
+    let environment = String::from_utf8(environment).expect("text");
+    let manager = helper_path("user_manager.py");
+    let mut arguments = vec!["-u", manager.to_str().expect("a plain path")];
+    arguments.extend(environment.lines().filter(|line| !line.starts_with("IRONCURTAIN_HOME=")));
+    assert_eq!(screen.first_line("/usr/bin/python3", &arguments), "ready");
+
+    let started = without_a_desktop(&screen).output().expect("ironcurtain");
+    assert!(started.status.success(), "{}", String::from_utf8_lossy(&started.stderr));
+    tray::menu(&screen, "Protecting, no agent connected");
+    let mut agent = Agent::connect(&screen);
+    agent.read(&file);
+    screen.activate(&screen.window(DIALOG));
+    allow(&screen);
+    let allowed = agent.answer();
+    assert_eq!(allowed["result"]["content"][0]["text"], "ship on Tuesday", "{allowed}");
+    drop(agent);
+    screen.helper("tray.py", &["press", "Quit"]);
+}
+
+#[test]
+fn without_a_desktop_it_denies_what_it_cannot_ask() {
+    let screen = Screen::start();
+    let file = screen.home().join("plan.txt");
+    std::fs::write(&file, "ship on Tuesday").expect("the file");
+    let mut headless = App(without_a_desktop(&screen).spawn().expect("ironcurtain"));
+    let log = BufReader::new(headless.0.stderr.take().expect("its log"));
+    let mut said = log.lines().map_while(Result::ok);
+    assert!(said.any(|line| line.contains("what has to be asked is denied: you have no desktop session")));
+    until("the socket", || screen.home().join("ironcurtain/run/socket").exists().then_some(()));
+    let mut agent = Agent::connect(&screen);
+    agent.read(&file);
+    let denied = agent.answer();
+    let words = denied["result"]["content"][0]["text"].as_str().unwrap_or_default();
+    assert!(words.starts_with("DENIED: "), "{denied}");
 }
 
 #[test]

@@ -88,6 +88,8 @@ pub struct SessionOptions {
 pub enum Ask {
     /// The person at this terminal.
     Terminal,
+    /// The person in their desktop session: starts the app there, in place of this. Without one, deny.
+    Desktop,
     /// Nobody: deny.
     Deny,
 }

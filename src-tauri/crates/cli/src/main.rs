@@ -3,6 +3,7 @@
 mod arguments;
 mod audit;
 mod connection;
+mod desktop_session;
 mod policy;
 mod print;
 mod problem;

@@ -1,10 +1,11 @@
 //! Running the trusted process in this program.
 
 use crate::arguments::{Ask, DaemonArguments};
+use crate::desktop_session::start_app;
 use anyhow::Context;
 use ironcurtain_daemon::consent::{Consent, NobodyToAsk, Terminal};
 use ironcurtain_daemon::{DaemonOptions, EventLog, Home, start};
-use ironcurtain_protocol::Request;
+use ironcurtain_protocol::{Request, Sockets};
 use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
@@ -28,17 +29,23 @@ pub fn daemon(options: &DaemonArguments) -> anyhow::Result<()> {
         .with_ansi(false)
         .with_writer(|| EventLog::new(io::stderr()))
         .init();
+    let programs = std::env::current_exe()?.parent().context("this program has no directory")?.to_path_buf();
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    if options.ask == Ask::Desktop {
+        match runtime.block_on(start_app(&programs, &Sockets::of_user()?, options.allow_root)) {
+            Ok(()) => return Ok(()),
+            Err(why) => tracing::warn!("what has to be asked is denied: {why}"),
+        }
+    }
     let consent: Arc<dyn Consent> = match options.ask {
-        Ask::Deny => Arc::new(NobodyToAsk),
+        Ask::Deny | Ask::Desktop => Arc::new(NobodyToAsk),
         Ask::Terminal => Arc::new(Terminal::new(
             io::stdin().as_fd().try_clone_to_owned()?,
             io::stdout().as_fd().try_clone_to_owned()?,
         )?),
     };
-    let programs = std::env::current_exe()?.parent().context("this program has no directory")?.to_path_buf();
     let detach = options.detach;
     let options = DaemonOptions { home: Home::from_env()?, programs, allow_root: options.allow_root };
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let ended = runtime.block_on(serve(options, consent, detach));
     runtime.shutdown_timeout(LAST_WORK);
     ended

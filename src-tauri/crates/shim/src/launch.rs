@@ -134,8 +134,8 @@ fn last_word(said: &str) -> Option<&str> {
     said.lines().rev().find_map(|line| line.strip_prefix("ironcurtain: "))
 }
 
-/// The program to start: the tray app where there is a display, else the headless daemon, which denies what
-/// it cannot ask.
+/// The program to start: the tray app where there is a display, else the one that looks for the person's desktop and
+/// denies what it cannot ask.
 fn daemon_program() -> Result<PathBuf, String> {
     let own = std::env::current_exe().map_err(|e| format!("the shim's own path is unknown: {e}"))?;
     let beside = |name: &str| own.parent().map(|d| d.join(name)).filter(|p| p.is_file());
@@ -160,7 +160,7 @@ fn start(program: &Path) -> io::Result<Child> {
         command.arg("--background");
         Stdio::null()
     } else {
-        command.args(["daemon", "--ask", "deny", "--detach"]);
+        command.args(["daemon", "--ask", "desktop", "--detach"]);
         Stdio::piped()
     };
     command
