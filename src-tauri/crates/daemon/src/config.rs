@@ -1,6 +1,7 @@
 //! The person's configuration: `config.json` and `mcp-servers.json`. A file that is not there means the defaults;
 //! one that is not understood is an error that names the file and the place, never a guess.
 
+mod entry_error;
 mod reading;
 mod sandbox;
 #[cfg(test)]

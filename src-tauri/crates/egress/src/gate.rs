@@ -198,7 +198,10 @@ impl Gate {
             addresses: permit.addresses.clone(),
         };
         let recorded = self.record.record(event).await;
-        recorded.map_err(|why| ConnectionRefusal::NotRecorded { target: permit.target.to_string(), why })
+        recorded.map_err(|problem| ConnectionRefusal::NotRecorded {
+            target: permit.target.to_string(),
+            why: problem.to_string(),
+        })
     }
 
     async fn refused(
@@ -218,7 +221,7 @@ impl Gate {
         let event = ConnectionEvent { server: self.server.clone(), protocol, host, port, verdict, addresses };
         if let Err(problem) = self.record.record(event).await {
             // It stays refused.
-            tracing::error!(problem, code, "a refusal could not be recorded");
+            tracing::error!(%problem, code, "a refusal could not be recorded");
         }
     }
 }

@@ -34,7 +34,7 @@ pub use environment::environment;
 pub use hello::{ClientHello, ClientHelloError, inspect};
 pub use host::{Host, HostError, HostPort};
 pub use proxy::{Proxy, ProxyLimits};
-pub use record::{ConnectionEvent, ConnectionVerdict, Protocol, Record};
+pub use record::{ConnectionEvent, ConnectionVerdict, Protocol, Record, RecordError};
 pub use refusal::ConnectionRefusal;
 pub use resolve::{Resolve, SystemResolver};
 pub use rules::{GrantedHost, HostDecision, HostRules, PermittedBy, RuleError};

@@ -2,6 +2,7 @@
 
 use crate::BoxFuture;
 use crate::rules::PermittedBy;
+use std::error::Error;
 use std::fmt;
 use std::net::IpAddr;
 
@@ -10,8 +11,20 @@ pub trait Record: Send + Sync + 'static {
     /// Takes it down, before it has effect.
     ///
     /// # Errors
-    /// A sentence: nothing goes out.
-    fn record(&self, event: ConnectionEvent) -> BoxFuture<'_, Result<(), String>>;
+    /// [`RecordError`]: nothing goes out.
+    fn record(&self, event: ConnectionEvent) -> BoxFuture<'_, Result<(), RecordError>>;
+}
+
+/// Why a decision could not be taken down: the error of whoever keeps the record.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub struct RecordError(Box<dyn Error + Send + Sync>);
+
+impl RecordError {
+    /// An error of the record's keeper.
+    pub fn new(problem: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self(problem.into())
+    }
 }
 
 /// One decision on one connection or plain request.

@@ -11,7 +11,7 @@ use ironcurtain_daemon::server::control::SupervisorControl;
 use ironcurtain_daemon::wire::Input;
 use ironcurtain_egress::{
     BoxFuture, ConnectionEvent, ConnectionVerdict, Connections, HostRules, Proxy, ProxyLimits, Record,
-    SystemResolver, serve,
+    RecordError, SystemResolver, serve,
 };
 use ironcurtain_sandbox::{KillHandle, Launched, NetworkAccess, Spec, launch};
 use std::collections::{BTreeMap, BTreeSet};
@@ -162,7 +162,7 @@ async fn last_words(mut stream: Input) -> String {
 struct Seen(Mutex<BTreeSet<String>>);
 
 impl Record for Seen {
-    fn record(&self, event: ConnectionEvent) -> BoxFuture<'_, Result<(), String>> {
+    fn record(&self, event: ConnectionEvent) -> BoxFuture<'_, Result<(), RecordError>> {
         match event.verdict {
             ConnectionVerdict::Refused { reason, .. } | ConnectionVerdict::Failed { reason, .. } => {
                 self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(reason);

@@ -3,6 +3,7 @@
 //! - A server without a `sandbox` entry is sandboxed; only `false` opts out.
 //! - A key that is not known is an error that names it: a server never runs with less than was asked.
 
+use super::entry_error::{EntryError, EntryPathError};
 use super::sandbox::{PassEnv, Sandbox, SandboxSettings};
 use super::{ConfigError, Text};
 use crate::home::Home;
@@ -12,6 +13,7 @@ use ironcurtain_policy::strict;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::path::Path;
 
 /// One configured server.
@@ -106,11 +108,11 @@ impl Servers {
             strict::read(text).map_err(|misread| invalid(misread.line, misread.to_string()))?;
         let mut servers = BTreeMap::new();
         for (name, entry) in entries.into_iter().filter(|(name, _)| !name.starts_with("_comment")) {
-            let wrong = |line, problem: String| invalid(line, format!("server `{name}`: {problem}"));
-            let stored = strict::read_part(text, &[&name], entry)
-                .map_err(|misread| wrong(misread.line, misread.to_string()))?;
+            let wrong = |line, problem: &dyn Display| invalid(line, format!("server `{name}`: {problem}"));
+            let stored =
+                strict::read_part(text, &[&name], entry).map_err(|misread| wrong(misread.line, &misread))?;
             let server = one(&name, stored, home)
-                .map_err(|problem| wrong(strict::line_of(text, &[&name]), problem))?;
+                .map_err(|problem| wrong(strict::line_of(text, &[&name]), &problem))?;
             servers.insert(name, server);
         }
         Ok(Self(servers))
@@ -161,15 +163,15 @@ enum StoredFileWrites {
     Replace,
 }
 
-fn one(name: &str, stored: StoredServer, home: &Path) -> Result<Server, String> {
+fn one(name: &str, stored: StoredServer, home: &Path) -> Result<Server, EntryError> {
     if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.')) {
-        return Err("its name may have letters, digits, `-`, `_` and `.` only".to_owned());
+        return Err(EntryError::Name);
     }
     if stored.command.is_empty() {
-        return Err("`command` is empty".to_owned());
+        return Err(EntryError::NoCommand);
     }
     if let Some((variable, _)) = stored.env.iter().find(|(_, value)| value.starts_with("keyring:")) {
-        return Err(format!("`env.{variable}` is in the keyring, which this version cannot read"));
+        return Err(EntryError::Keyring(variable.clone()));
     }
     if let Sandbox::Sandboxed(settings) = &stored.sandbox {
         checked(settings)?;
@@ -190,7 +192,7 @@ fn one(name: &str, stored: StoredServer, home: &Path) -> Result<Server, String> 
 }
 
 /// Refuses what could only be a mistake.
-fn checked(settings: &SandboxSettings) -> Result<(), String> {
+fn checked(settings: &SandboxSettings) -> Result<(), EntryError> {
     let files = &settings.filesystem;
     let lists = [
         ("allowWrite", files.allow_write.as_slice(), true),
@@ -200,7 +202,7 @@ fn checked(settings: &SandboxSettings) -> Result<(), String> {
     ];
     for (list, paths, may_be_relative) in lists {
         for path in paths {
-            checked_path(path, may_be_relative).map_err(|e| format!("`sandbox.filesystem.{list}`: {e}"))?;
+            checked_path(path, may_be_relative).map_err(|source| EntryError::Path { list, source })?;
         }
     }
     let Some(network) = &settings.network else { return Ok(()) };
@@ -209,31 +211,31 @@ fn checked(settings: &SandboxSettings) -> Result<(), String> {
         ("allowedDomains", network.allowed_domains.as_slice(), none),
         ("deniedDomains", none, network.denied_domains.as_slice()),
     ] {
-        HostRules::new(allowed, denied, false).map_err(|e| format!("`sandbox.network.{list}`: {e}"))?;
+        HostRules::new(allowed, denied, false).map_err(|source| EntryError::Host { list, source })?;
     }
     Ok(())
 }
 
-fn checked_path(path: &str, may_be_relative: bool) -> Result<(), String> {
+fn checked_path(path: &str, may_be_relative: bool) -> Result<(), EntryPathError> {
     if path.is_empty() || path.contains('\0') {
-        return Err(format!("`{}` is not a path", path.escape_default()));
+        return Err(EntryPathError::NotAPath(path.to_owned()));
     }
     if path.starts_with('~') && path != "~" && !path.starts_with("~/") {
-        return Err(format!("`{path}`: `~name` is not expanded; write the whole path"));
+        return Err(EntryPathError::NamedHome(path.to_owned()));
     }
     if !may_be_relative && !path.starts_with(['/', '~']) {
-        return Err(format!("`{path}` is a relative path; write the whole path"));
+        return Err(EntryPathError::Relative(path.to_owned()));
     }
     Ok(())
 }
 
 /// `~` is the person's home; `~name` is nobody's business.
-fn expanded(path: &str, home: &Path) -> Result<String, String> {
-    let home = home.to_str().ok_or("the home directory is not UTF-8")?;
+fn expanded(path: &str, home: &Path) -> Result<String, EntryPathError> {
+    let home = home.to_str().ok_or(EntryPathError::Home)?;
     match path.strip_prefix('~') {
         None => Ok(path.to_owned()),
         Some(rest) if rest.is_empty() || rest.starts_with('/') => Ok(format!("{home}{rest}")),
-        Some(_) => Err(format!("`{path}`: `~name` is not expanded; write the whole path")),
+        Some(_) => Err(EntryPathError::NamedHome(path.to_owned())),
     }
 }
 

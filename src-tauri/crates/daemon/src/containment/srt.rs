@@ -2,10 +2,10 @@
 //!
 //! - One process of it for each server, each with settings of its own.
 
-use super::command::{Launch, launch};
-use super::settings::{ServerFiles, SrtSettings};
-use super::{Profile, find_program};
-use crate::home::private_dir;
+use super::command::{Launch, QuoteError, launch};
+use super::settings::{ServerFiles, SrtSettings, SrtSettingsError};
+use super::{Profile, ProgramError, find_program};
+use crate::home::{HomeError, private_dir};
 use ironcurtain_sandbox::Availability;
 use std::path::Path;
 use std::process::{Output, Stdio};
@@ -32,7 +32,7 @@ pub(super) async fn check(programs: &Path, trial: &Path) -> Availability {
     let (missing, fix) = if lacks(&"srt") {
         ("`srt` is not installed".to_owned(), Some(INSTALL))
     } else if helpers.is_empty() {
-        (problem, None)
+        (problem.to_string(), None)
     } else {
         (format!("`srt` needs `{}`", helpers.join("`, `")), Some(INSTALL_HELPERS))
     };
@@ -44,27 +44,49 @@ pub(super) async fn check(programs: &Path, trial: &Path) -> Availability {
     }
 }
 
-async fn try_it(programs: &Path, trial: &Path) -> Result<(), String> {
-    let srt = find_program("srt", programs).map_err(|e| e.to_string())?;
-    private_dir(trial).map_err(|e| e.to_string())?;
-    let files = ServerFiles::of("trial", trial).map_err(|e| e.to_string())?;
-    SrtSettings::new(&Profile::default(), vec![], &files.cwd, None)
-        .write(&files)
-        .map_err(|e| e.to_string())?;
+/// Why a trial made no sandbox.
+#[derive(Debug, thiserror::Error)]
+enum TrialError {
+    /// There is no `srt`, or it must not be started.
+    #[error(transparent)]
+    Program(#[from] ProgramError),
+    /// Its directories cannot be made.
+    #[error(transparent)]
+    Directory(#[from] HomeError),
+    /// Its settings cannot be written.
+    #[error(transparent)]
+    Settings(#[from] SrtSettingsError),
+    /// Its command line cannot be written.
+    #[error(transparent)]
+    CommandLine(#[from] QuoteError),
+    /// It takes too long.
+    #[error("`srt` did not end within {n} s", n = PATIENCE.as_secs())]
+    Slow,
+    /// It does not start.
+    #[error("`srt` cannot be started: {0}")]
+    Start(std::io::Error),
+    /// It failed, and this is the last line that it said.
+    #[error("`srt` made no sandbox: {0}")]
+    NoSandbox(String),
+}
+
+async fn try_it(programs: &Path, trial: &Path) -> Result<(), TrialError> {
+    let srt = find_program("srt", programs)?;
+    private_dir(trial)?;
+    let files = ServerFiles::of("trial", trial)?;
+    SrtSettings::new(&Profile::default(), vec![], &files.cwd, None).write(&files)?;
     let nothing = Launch { command: "true".to_owned(), args: vec![] };
-    let line = launch(&srt.to_string_lossy(), &nothing, &files).map_err(|e| e.to_string())?;
+    let line = launch(&srt.to_string_lossy(), &nothing, &files)?;
     let mut command = Command::new(&line.command);
     command.args(&line.args).current_dir(&files.cwd).stdin(Stdio::null()).kill_on_drop(true);
     let ended = tokio::time::timeout(PATIENCE, command.output());
-    let said: Output = ended
-        .await
-        .map_err(|_| format!("`srt` did not end within {} s", PATIENCE.as_secs()))?
-        .map_err(|e| format!("`srt` cannot be started: {e}"))?;
+    let said: Output = ended.await.map_err(|_| TrialError::Slow)?.map_err(TrialError::Start)?;
     if said.status.success() {
         return Ok(());
     }
     let text = String::from_utf8_lossy(&said.stderr);
-    Err(format!("`srt` made no sandbox: {}", text.trim().lines().last().unwrap_or("it says nothing")))
+    let last = text.trim().lines().last().unwrap_or("it says nothing");
+    Err(TrialError::NoSandbox(last.to_owned()))
 }
 
 #[cfg(test)]
@@ -78,6 +100,6 @@ mod tests {
         std::fs::write(&program, "#!/bin/sh\necho first >&2; echo no luck >&2; exit 3\n").unwrap();
         std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
         let problem = try_it(dir.path(), &dir.path().join("trial")).await;
-        assert_eq!(problem, Err("`srt` made no sandbox: no luck".into()));
+        assert_eq!(problem.unwrap_err().to_string(), "`srt` made no sandbox: no luck");
     }
 }

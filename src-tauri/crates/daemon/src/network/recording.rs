@@ -8,7 +8,7 @@ use super::pace::Pace;
 use super::reach::lent_to;
 use crate::consent::visible;
 use ironcurtain_audit::{CallResult, DecidedBy, Entry, Event, PolicyDecision};
-use ironcurtain_egress::{BoxFuture, ConnectionVerdict, Host, HostPort, PermittedBy, Record};
+use ironcurtain_egress::{BoxFuture, ConnectionVerdict, Host, HostPort, PermittedBy, Record, RecordError};
 use std::sync::Arc;
 
 /// Writes down what is decided.
@@ -24,14 +24,14 @@ impl ConnectionRecorder {
 }
 
 impl Record for ConnectionRecorder {
-    fn record(&self, event: ironcurtain_egress::ConnectionEvent) -> BoxFuture<'_, Result<(), String>> {
+    fn record(&self, event: ironcurtain_egress::ConnectionEvent) -> BoxFuture<'_, Result<(), RecordError>> {
         Box::pin(async move {
             let services = &self.caller.services;
             let entry = entry(&self.caller, &event);
             if !matches!(event.verdict, ConnectionVerdict::Allowed(_)) {
                 self.pace.turn().await;
             }
-            services.audit.record(entry).await.map_err(|e| e.to_string())?;
+            services.audit.record(entry).await.map_err(RecordError::new)?;
             if let ConnectionVerdict::Allowed(PermittedBy::Grant(id)) = event.verdict
                 && lent_to(&id).is_none()
             {

@@ -7,7 +7,7 @@ use super::{
 use crate::config::{Sandbox, Server};
 use rustix::fs::{FlockOperation, flock};
 use std::fs::File;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// A server that is started from an installed package.
 #[derive(Debug)]
@@ -63,6 +63,25 @@ pub enum PackageError {
         package: String,
         /// The change that was found.
         problem: String,
+    },
+}
+
+/// Why a package is not what was installed.
+#[derive(Debug, thiserror::Error)]
+enum PackageChange {
+    /// Its files, or the system's Python, cannot be looked at.
+    #[error(transparent)]
+    Unreadable(#[from] std::io::Error),
+    /// Its files are others.
+    #[error("something in `{folder}` was changed", folder = .0.display())]
+    Files(PathBuf),
+    /// The system's Python is another one.
+    #[error("the system's Python was `{then}` and is `{now}` now", then = .then.display(), now = .now.display())]
+    Python {
+        /// The one that it was installed for.
+        then: PathBuf,
+        /// The one that is there.
+        now: PathBuf,
     },
 }
 
@@ -126,7 +145,7 @@ impl Packages {
         };
         let folder = self.folder(record);
         let lock = FolderLock::on(&folder).map_err(|e| changed(format!("`{}`: {e}", folder.display())))?;
-        self.check(record, &folder).map_err(changed)?;
+        self.check(record, &folder).map_err(|change| changed(change.to_string()))?;
         let text = folder.to_str().ok_or_else(|| changed("its path is not UTF-8".to_owned()))?;
         Ok(PackagedServer { server: started(server, command, record, text), folder: text.to_owned(), lock })
     }
@@ -152,12 +171,9 @@ impl Packages {
     }
 
     /// Cheap as long as nothing was touched; everything is read when something was.
-    fn check(&self, record: &PackageRecord, folder: &Path) -> Result<(), String> {
-        let unreadable = |e: std::io::Error| e.to_string();
-        if tree::stamp(folder).map_err(unreadable)? != record.stamp
-            && tree::hash(folder).map_err(unreadable)? != record.hash
-        {
-            return Err(format!("something in `{}` was changed", folder.display()));
+    fn check(&self, record: &PackageRecord, folder: &Path) -> Result<(), PackageChange> {
+        if tree::stamp(folder)? != record.stamp && tree::hash(folder)? != record.hash {
+            return Err(PackageChange::Files(folder.to_path_buf()));
         }
         match &record.entry_point.runtime {
             Runtime::Node => Ok(()),
@@ -175,12 +191,12 @@ impl FolderLock {
 }
 
 /// A virtual environment is of one Python, and of no other.
-fn is_still(then: &Path) -> Result<(), String> {
-    let now = system_python().map_err(|e| e.to_string())?;
+fn is_still(then: &Path) -> Result<(), PackageChange> {
+    let now = system_python()?;
     if now == then {
         return Ok(());
     }
-    Err(format!("the system's Python was `{}` and is `{}` now", then.display(), now.display()))
+    Err(PackageChange::Python { then: then.to_path_buf(), now })
 }
 
 fn not_installed(server: &Server, package: &str) -> PackageError {

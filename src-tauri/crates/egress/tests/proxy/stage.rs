@@ -2,7 +2,7 @@
 
 use ironcurtain_egress::{
     AskHost, BoxFuture, ConnectionEvent, ConnectionVerdict, Connections, HostAnswer, HostPort, HostRules,
-    PermittedBy, Proxy, ProxyLimits, Record, Resolve, serve,
+    PermittedBy, Proxy, ProxyLimits, Record, RecordError, Resolve, serve,
 };
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -231,12 +231,12 @@ impl Default for Events {
 }
 
 impl Record for Events {
-    fn record(&self, event: ConnectionEvent) -> BoxFuture<'_, Result<(), String>> {
+    fn record(&self, event: ConnectionEvent) -> BoxFuture<'_, Result<(), RecordError>> {
         let broken = self.broken.lock().unwrap().clone();
         if broken.is_none() {
             self.all.send_modify(|all| all.push(event));
         }
-        Box::pin(std::future::ready(broken.map_or(Ok(()), Err)))
+        Box::pin(std::future::ready(broken.map_or(Ok(()), |problem| Err(RecordError::new(problem)))))
     }
 }
 

@@ -9,7 +9,8 @@ use std::{
 };
 
 use ironcurtain_egress::{
-    BoxFuture, ConnectionEvent, Connections, HostRules, Proxy, ProxyLimits, Record, Resolve, RuleError,
+    BoxFuture, ConnectionEvent, Connections, HostRules, Proxy, ProxyLimits, Record, RecordError, Resolve,
+    RuleError,
 };
 use ironcurtain_sandbox::Egress;
 use tokio::{runtime::Runtime, sync::watch};
@@ -68,7 +69,7 @@ impl Drop for Served {
 struct Nobody;
 
 impl Record for Nobody {
-    fn record(&self, _: ConnectionEvent) -> BoxFuture<'_, Result<(), String>> {
+    fn record(&self, _: ConnectionEvent) -> BoxFuture<'_, Result<(), RecordError>> {
         Box::pin(std::future::ready(Ok(())))
     }
 }

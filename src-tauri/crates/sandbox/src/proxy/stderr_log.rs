@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use ironcurtain_egress::{BoxFuture, ConnectionEvent, ConnectionVerdict, PermittedBy, Record};
+use ironcurtain_egress::{BoxFuture, ConnectionEvent, ConnectionVerdict, PermittedBy, Record, RecordError};
 
 /// Tells on standard error, or keeps quiet.
 pub(crate) struct StderrLog {
@@ -10,7 +10,7 @@ pub(crate) struct StderrLog {
 }
 
 impl Record for StderrLog {
-    fn record(&self, event: ConnectionEvent) -> BoxFuture<'_, Result<(), String>> {
+    fn record(&self, event: ConnectionEvent) -> BoxFuture<'_, Result<(), RecordError>> {
         Box::pin(async move {
             if !self.tells {
                 return Ok(());
@@ -23,7 +23,7 @@ impl Record for StderrLog {
                 ConnectionVerdict::Failed { reason, .. } => format!("failed: {reason}"),
             };
             writeln!(io::stderr(), "ironcurtain-sandbox: {protocol} {host}:{port} {told}")
-                .map_err(|error| error.to_string())
+                .map_err(RecordError::new)
         })
     }
 }
