@@ -13,7 +13,8 @@ use crate::home::{Home, UnresolvedPath, canonical_home};
 use crate::protection::{Exposure, protection};
 use ironcurtain_paths::{CanonicalPath, Resolver};
 use ironcurtain_policy::{
-    AllowedHosts, Annotations, DynamicLists, LoadError, OpenFolder, Policy, ProtectedPaths, open_folders,
+    AllowedHosts, Annotations, DynamicLists, LoadError, OpenFolder, Policy, ProtectedPaths, WithinError,
+    open_folders,
 };
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -100,7 +101,7 @@ impl PolicySnapshot {
     pub(crate) fn of(home: &Home, hosts: Hosts, text: PolicyTexts) -> Result<Self, SnapshotError> {
         let person = canonical_home(home)?;
         let resolver = Resolver::new(person.clone(), person.clone());
-        let within = |raw: &str| resolver.locate(raw).map_err(|e| e.to_string());
+        let within = |raw: &str| resolver.locate(raw).map_err(WithinError::from);
         let (lists, lists_file) = text.lists();
         let lists =
             lists.map(|text| DynamicLists::from_json(text, &lists_file)).transpose()?.unwrap_or_default();

@@ -12,7 +12,7 @@ mod pattern;
 mod patterns;
 
 pub use host::is_ip_address;
-pub use pattern::HostPattern;
+pub use pattern::{HostPattern, PatternError};
 pub use patterns::HostPatterns;
 
 use crate::Role;

@@ -36,7 +36,7 @@ pub use annotations::{Annotations, ArgumentCondition, ArgumentRoles, Conditional
 pub use call::{Fact, ResolvedCall, ResolvedValue, Resource};
 pub use decision::{AllowedBy, Decision, DeniedBy, RuleReason};
 pub use denial::Denial;
-pub use domains::{AllowedHosts, Destination, HostPattern, HostPatterns, is_ip_address};
+pub use domains::{AllowedHosts, Destination, HostPattern, HostPatterns, PatternError, is_ip_address};
 pub use error::{LoadError, SourceLocation};
 pub use grants::{AccessSet, GrantKind, HostGrant, PathGrant};
 pub use judge::{Context, Explanation, ExplanationStep, Mismatch, SettledBy, explain, judge};
@@ -47,7 +47,7 @@ pub use protected::{ProtectedPaths, ReadOnlyPath, ReadOnlyReason};
 pub use roles::{Access, Category, Role, RoleSet, Roles};
 pub use rules::{
     DomainsCondition, ListCondition, ListEntry, PathsCondition, Policy, ResolveWithin, Rule, RuleCondition,
-    RulesFor,
+    RulesFor, WithinError,
 };
 pub use schema::{Schema, SchemaMismatch, check as check_schema};
 pub use verbs::Verb;

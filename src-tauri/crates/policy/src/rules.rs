@@ -13,6 +13,7 @@ pub use condition::{DomainsCondition, ListCondition, ListEntry, PathsCondition, 
 use examples::Example;
 use index::{Index, RuleNumbers};
 use ironcurtain_paths::CanonicalPath;
+use std::error::Error;
 use std::sync::Arc;
 
 /// A compiled policy.
@@ -86,8 +87,11 @@ impl<'a> Iterator for RulesFor<'a> {
     }
 }
 
-/// Finds where the `within` of a rule leads, `~` included. A message says why it cannot be found.
-pub type ResolveWithin<'a> = dyn Fn(&str) -> Result<CanonicalPath, String> + 'a;
+/// Finds where the `within` of a rule leads, `~` included.
+pub type ResolveWithin<'a> = dyn Fn(&str) -> Result<CanonicalPath, WithinError> + 'a;
+
+/// The error of whoever looks where a `within` leads.
+pub type WithinError = Box<dyn Error + Send + Sync>;
 
 impl Rule {
     /// Its name, unique in the policy.

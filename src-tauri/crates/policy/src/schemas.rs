@@ -229,7 +229,7 @@ fn the_loader_takes_every_field_of_a_rule_that_the_schema_has_and_no_other() {
     };
     let load = |rule: Value| {
         let file = json!({ "rules": [rule] }).to_string();
-        Policy::from_json(&file, "p", &|_| Err("no".to_owned()), &DynamicLists::default())
+        Policy::from_json(&file, "p", &|_| Err("no".into()), &DynamicLists::default())
     };
     let rule = |conditions: Value| json!({ "name": "r", "if": conditions, "then": "allow" });
     let takes_null = |of: &str, field: &str| {

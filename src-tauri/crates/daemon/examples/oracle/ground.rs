@@ -4,7 +4,7 @@ use crate::{recorded, text};
 use anyhow::Context;
 use ironcurtain_daemon::containment::{absolute, expand_home};
 use ironcurtain_paths::{CanonicalPath, PathError, Resolver};
-use ironcurtain_policy::{Annotations, DynamicLists, Policy};
+use ironcurtain_policy::{Annotations, DynamicLists, Policy, WithinError};
 use serde_json::Value;
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -107,7 +107,7 @@ impl Ground {
                 Some(lists) => self.content("lists", lists)?,
             };
             let lists = DynamicLists::from_json(&lists, "lists")?;
-            let within = |raw: &str| self.place(raw).map_err(|e| e.to_string());
+            let within = |raw: &str| self.place(raw).map_err(WithinError::from);
             Ok(Policy::from_json(&policy, "policy", &within, &lists)?)
         })
     }

@@ -4,7 +4,7 @@ use crate::mix::Call;
 use ironcurtain_paths::{CanonicalPath, Resolver};
 use ironcurtain_policy::{
     AllowedHosts, Annotations, Context, DynamicLists, Fact, PlannedValue, Policy, ProtectedPaths,
-    ResolvedCall, defaults,
+    ResolvedCall, WithinError, defaults,
 };
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -87,7 +87,7 @@ fn world(disk: &Disk, name: String, policy: &str, annotations: &str, lists: Opti
     let home = path(&disk.base);
     let lists = lists.map(|text| DynamicLists::from_json(text, "lists").expect("lists")).unwrap_or_default();
     let within = |raw: &str| {
-        CanonicalPath::assume_canonical(&raw.replacen('~', home.as_str(), 1)).map_err(|e| e.to_string())
+        CanonicalPath::assume_canonical(&raw.replacen('~', home.as_str(), 1)).map_err(WithinError::from)
     };
     let policy = Policy::from_json(policy, "policy", &within, &lists).expect("a policy");
     let annotations = Annotations::from_json(annotations, "annotations").expect("annotations");

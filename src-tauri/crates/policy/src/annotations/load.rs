@@ -160,7 +160,7 @@ impl Reading<'_> {
         } else {
             self.conditional(at, stored)?
         };
-        one_category(&roles).map_err(|message| self.error(at, message))?;
+        one_category(&roles).map_err(|mixed| self.error(at, mixed.to_string()))?;
         Ok(roles)
     }
 
@@ -203,13 +203,18 @@ fn says_how_deep(argument: &str) -> bool {
     ["recurs", "depth", "descend"].iter().any(|word| argument.contains(word))
 }
 
+/// Roles of one argument that are about different kinds of things.
+#[derive(Debug, thiserror::Error)]
+#[error("`{0}` and `{1}` cannot be roles of one argument")]
+struct MixedRoles(Role, Role);
+
 /// A value has one canonical form, so its roles must agree on what kind of thing it is, under every condition.
-fn one_category(roles: &ArgumentRoles) -> Result<(), String> {
+fn one_category(roles: &ArgumentRoles) -> Result<(), MixedRoles> {
     let all = roles.default.iter().chain(roles.when.iter().flat_map(|guard| &guard.roles));
     let mut resources = all.filter(|role| role.is_resource());
     let Some(first) = resources.next() else { return Ok(()) };
     match resources.find(|role| role.category() != first.category()) {
-        Some(other) => Err(format!("`{first}` and `{other}` cannot be roles of one argument")),
+        Some(other) => Err(MixedRoles(*first, *other)),
         None => Ok(()),
     }
 }

@@ -15,6 +15,26 @@ pub enum HostPattern {
     Exact(String),
 }
 
+/// Why no host can match a pattern.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PatternError {
+    /// It is a whole address.
+    #[error("`{0}` is an address: write its host alone")]
+    Address(String),
+    /// It has a star where none stands for anything.
+    #[error("`{0}` has a `*` inside: write `*` for every host, or `*.d` for what is below `d`")]
+    StarInside(String),
+    /// It is about one repository of several hosts.
+    #[error("`{0}` names a repository on more than one host")]
+    Repositories(String),
+    /// It is about one port of a host.
+    #[error("`{0}` has a port: a rule is about every port of a host")]
+    Port(String),
+    /// It is not spelled like a host.
+    #[error("`{0}` is no host")]
+    NoHost(String),
+}
+
 impl HostPattern {
     /// Takes a pattern as it is spelled. One that no host can match covers what is spelled like it.
     #[must_use]
@@ -31,25 +51,23 @@ impl HostPattern {
     /// Reads a pattern.
     ///
     /// # Errors
-    /// A message for the person when no host can match it.
-    pub fn read(text: &str) -> Result<Self, String> {
+    /// [`PatternError`], when no host can match it.
+    pub fn read(text: &str) -> Result<Self, PatternError> {
         let (host, path) = text.split_once('/').map_or((text, None), |(host, path)| (host, Some(path)));
         let below = host.strip_prefix("*.");
         let name = below.unwrap_or(host);
-        let wrong = match text {
+        let wrong: fn(String) -> PatternError = match text {
             "*" => return Ok(Self::Any),
-            _ if text.contains("://") => "is an address: write its host alone",
-            _ if name.contains('*') => {
-                "has a `*` inside: write `*` for every host, or `*.d` for what is below `d`"
-            }
-            _ if below.is_some() && path.is_some() => "names a repository on more than one host",
+            _ if text.contains("://") => PatternError::Address,
+            _ if name.contains('*') => PatternError::StarInside,
+            _ if below.is_some() && path.is_some() => PatternError::Repositories,
             _ if CleanHost::alone(name).is_some() => return Ok(Self::parse(text)),
             _ if name.rsplit_once(':').is_some_and(|(host, _)| CleanHost::parse(host).is_some()) => {
-                "has a port: a rule is about every port of a host"
+                PatternError::Port
             }
-            _ => "is no host",
+            _ => PatternError::NoHost,
         };
-        Err(format!("`{text}` {wrong}"))
+        Err(wrong(text.to_owned()))
     }
 
     /// Returns `true` if it covers a place, given as `host` or `host/path`.

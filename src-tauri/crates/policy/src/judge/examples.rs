@@ -7,7 +7,25 @@
 use super::cover::covers_some;
 use crate::rules::examples::Example;
 use crate::{Annotations, Fact, LoadError, PlannedValue, Policy, ResolvedCall, Rule, SourceLocation};
-use ironcurtain_paths::CanonicalPath;
+use ironcurtain_paths::{CanonicalPath, NotCanonicalError};
+use std::sync::Arc;
+
+/// Why an example fails.
+#[derive(Debug, thiserror::Error)]
+enum ExampleError {
+    /// It must match.
+    #[error("the rule does not cover this call")]
+    NotCovered,
+    /// It must not match.
+    #[error("the rule covers this call")]
+    Covered,
+    /// It is no call that can be judged.
+    #[error("{0}")]
+    Denied(Arc<str>),
+    /// A path is not spelled as one.
+    #[error(transparent)]
+    Path(#[from] NotCanonicalError),
+}
 
 impl Policy {
     /// Holds every example of the rules against its rule. `file` is what the policy was read from.
@@ -22,11 +40,11 @@ impl Policy {
     ) -> Result<(), LoadError> {
         for rule in self.rules() {
             for example in &rule.examples {
-                example.check(rule, annotations, home).map_err(|message| LoadError::Rule {
+                example.check(rule, annotations, home).map_err(|problem| LoadError::Rule {
                     place: Box::new(SourceLocation { file: file.to_owned(), line: example.line }),
                     rule: rule.name().to_string(),
                     field: example.field.clone(),
-                    message,
+                    message: problem.to_string(),
                 })?;
             }
         }
@@ -35,31 +53,36 @@ impl Policy {
 }
 
 impl Example {
-    fn check(&self, rule: &Rule, annotations: &Annotations, home: &CanonicalPath) -> Result<(), String> {
+    fn check(
+        &self,
+        rule: &Rule,
+        annotations: &Annotations,
+        home: &CanonicalPath,
+    ) -> Result<(), ExampleError> {
         let call = self.call(annotations, home)?;
         let rule = spelled(rule, home)?;
         let covers = rule.condition.names(&self.server, &self.tool) && covers_some(&rule, &call);
         match (self.matches, covers) {
             (true, true) | (false, false) => Ok(()),
-            (true, false) => Err("the rule does not cover this call".to_owned()),
-            (false, true) => Err("the rule covers this call".to_owned()),
+            (true, false) => Err(ExampleError::NotCovered),
+            (false, true) => Err(ExampleError::Covered),
         }
     }
 
-    fn call(&self, annotations: &Annotations, home: &CanonicalPath) -> Result<ResolvedCall, String> {
+    fn call(&self, annotations: &Annotations, home: &CanonicalPath) -> Result<ResolvedCall, ExampleError> {
         let plan = annotations.plan(&self.server, &self.tool, &self.arguments);
-        let plan = plan.map_err(|denial| denial.reason.to_string())?;
+        let plan = plan.map_err(|denial| ExampleError::Denied(denial.reason))?;
         let fact = |value: &PlannedValue<'_>| match value.raw {
             Some(raw) if value.is_path() => lexical(raw, home).map(Fact::Path),
             Some(_) | None => Ok(Fact::Plain),
         };
         let facts = plan.values().iter().map(fact).collect::<Result<Vec<_>, _>>()?;
-        plan.resolve(facts).map_err(|denial| denial.reason.to_string())
+        plan.resolve(facts).map_err(|denial| ExampleError::Denied(denial.reason))
     }
 }
 
 /// The rule with its folder as it is written.
-fn spelled(rule: &Rule, home: &CanonicalPath) -> Result<Rule, String> {
+fn spelled(rule: &Rule, home: &CanonicalPath) -> Result<Rule, ExampleError> {
     let mut rule = rule.clone();
     if let Some(paths) = &mut rule.condition.paths {
         paths.within = lexical(&paths.written, home)?;
@@ -68,10 +91,10 @@ fn spelled(rule: &Rule, home: &CanonicalPath) -> Result<Rule, String> {
 }
 
 /// A path by its spelling: absolute, or below the home.
-fn lexical(raw: &str, home: &CanonicalPath) -> Result<CanonicalPath, String> {
+fn lexical(raw: &str, home: &CanonicalPath) -> Result<CanonicalPath, ExampleError> {
     let rest = raw.strip_prefix('~').filter(|rest| rest.is_empty() || rest.starts_with('/'));
     let absolute = rest.map(|rest| format!("{home}{rest}"));
     let absolute = absolute.as_deref().unwrap_or(raw);
     let trimmed = absolute.strip_suffix('/').filter(|trimmed| !trimmed.is_empty()).unwrap_or(absolute);
-    CanonicalPath::assume_canonical(trimmed).map_err(|error| error.to_string())
+    Ok(CanonicalPath::assume_canonical(trimmed)?)
 }

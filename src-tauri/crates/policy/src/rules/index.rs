@@ -125,7 +125,7 @@ mod tests {
             }).collect();
             let file = json!({ "rules": stored }).to_string();
             let policy =
-                Policy::from_json(&file, "p", &|_| Err(String::new()), &DynamicLists::default()).unwrap();
+                Policy::from_json(&file, "p", &|_| Err("no".into()), &DynamicLists::default()).unwrap();
             for (server, tool) in [("a", "a"), ("a", "b"), ("c", "a"), ("z", "a"), ("a", "z"), ("z", "z")] {
                 let names = |list: &Option<Vec<&str>>, name: &str| list.as_ref().is_none_or(|list| list.contains(&name));
                 let looked: Vec<String> = rules.iter().enumerate()

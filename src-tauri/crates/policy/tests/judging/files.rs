@@ -2,7 +2,7 @@
 
 use crate::scene::{Scene, load, spelled};
 use ironcurtain_paths::CanonicalPath;
-use ironcurtain_policy::{Annotations, DynamicLists, Policy, open_folders};
+use ironcurtain_policy::{Annotations, DynamicLists, Policy, WithinError, open_folders};
 use serde_json::{Value, json};
 
 fn policy_error(rule: &Value) -> String {
@@ -284,7 +284,7 @@ fn only_a_folder_that_nothing_before_asks_about_is_open_for_good() {
         rule("late", within(&["read-path"], "/late"), "allow"),
     ];
     let text = json!({ "rules": rules }).to_string();
-    let resolve = |raw: &str| CanonicalPath::assume_canonical(raw).map_err(|e| e.to_string());
+    let resolve = |raw: &str| CanonicalPath::assume_canonical(raw).map_err(WithinError::from);
     let policy = Policy::from_json(&text, "p.json", &resolve, &DynamicLists::default()).unwrap();
     let open: Vec<_> = open_folders(&policy, "filesystem")
         .into_iter()

@@ -11,7 +11,7 @@ use facts::Ground;
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::{
     AllowedHosts, Annotations, Context, Decision, Destination, DynamicLists, HostPattern, Policy,
-    ProtectedPaths, Role, Verdict, check_schema, is_ip_address, judge,
+    ProtectedPaths, Role, Verdict, WithinError, check_schema, is_ip_address, judge,
 };
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -260,7 +260,7 @@ fn policy(ground: &Ground, case: &Value) -> Policy {
         ground
             .resolve(raw, &ground.cwd())
             .or_else(|_| CanonicalPath::assume_canonical(raw))
-            .map_err(|e| e.to_string())
+            .map_err(WithinError::from)
     };
     Policy::from_json(&text, "policy", &resolve, &lists).unwrap()
 }

@@ -3,8 +3,8 @@
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::{
     Access, AccessSet, AllowedHosts, Annotations, Context, Denial, DynamicLists, Explanation, Fact,
-    GrantKind, HostGrant, PathGrant, PendingApproval, Policy, ProtectedPaths, ResolvedCall, Verdict, explain,
-    judge,
+    GrantKind, HostGrant, PathGrant, PendingApproval, Policy, ProtectedPaths, ResolvedCall, Verdict,
+    WithinError, explain, judge,
 };
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -58,11 +58,10 @@ pub(crate) fn load(file: &Value, lists: &DynamicLists) -> Policy {
 }
 
 /// Finds a folder by its spelling, with a home at `/home/ann`.
-pub(crate) fn spelled(raw: &str) -> Result<CanonicalPath, String> {
+pub(crate) fn spelled(raw: &str) -> Result<CanonicalPath, WithinError> {
     let raw = raw.replacen('~', "/home/ann", usize::from(raw.starts_with('~')));
     let trimmed = raw.trim_end_matches('/');
-    CanonicalPath::assume_canonical(if trimmed.is_empty() { "/" } else { trimmed })
-        .map_err(|error| error.to_string())
+    CanonicalPath::assume_canonical(if trimmed.is_empty() { "/" } else { trimmed }).map_err(WithinError::from)
 }
 
 impl Scene {

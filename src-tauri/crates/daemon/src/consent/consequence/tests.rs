@@ -3,7 +3,8 @@
 use super::*;
 use ironcurtain_paths::{CanonicalPath, Link, Resolution};
 use ironcurtain_policy::{
-    AllowedHosts, Annotations, Context, DynamicLists, Fact, Policy, ProtectedPaths, Verdict, judge,
+    AllowedHosts, Annotations, Context, DynamicLists, Fact, Policy, ProtectedPaths, Verdict, WithinError,
+    judge,
 };
 use serde_json::json;
 use std::sync::Arc;
@@ -54,7 +55,7 @@ impl<'a> Scene<'a> {
             { "name": "open", "if": { "paths": { "roles": ["read-path"], "within": "/open" } }, "then": "allow" },
             { "name": "ask", "if": {}, "then": "escalate" },
         ] });
-        let resolve = |path: &str| CanonicalPath::assume_canonical(path).map_err(|e| e.to_string());
+        let resolve = |path: &str| CanonicalPath::assume_canonical(path).map_err(WithinError::from);
         let policy =
             Policy::from_json(&rules.to_string(), "rules", &resolve, &DynamicLists::default()).unwrap();
         let context = Context {

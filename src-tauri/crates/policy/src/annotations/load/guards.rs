@@ -49,7 +49,7 @@ impl Reading<'_> {
             let guard: StoredGuard = self.read(at, Value::Object(guard))?;
             let of_roles = JsonLocation::Field(&at, "roles");
             let roles = self.roles(of_roles, &guard.roles)?;
-            belong(&roles, &default).map_err(|message| self.error(of_roles, message))?;
+            belong(&roles, &default).map_err(|lacking| self.error(of_roles, lacking.to_string()))?;
             let (argument, condition) =
                 self.condition(JsonLocation::Field(&at, "condition"), guard.condition)?;
             Ok(ConditionalRoles { argument, condition, roles })
@@ -154,13 +154,18 @@ fn state(word: &str) -> Option<ArgumentCondition> {
     }
 }
 
+/// A role under a condition that the default does not have.
+#[derive(Debug, thiserror::Error)]
+#[error("the default lacks the role `{0}`")]
+struct LackingRole(Role);
+
 /// Checks that roles under a condition are fewer than those of the default, or those and more. `none` names nothing: under a
 /// condition an argument may lose all its roles.
-fn belong(roles: &[Role], default: &[Role]) -> Result<(), String> {
+fn belong(roles: &[Role], default: &[Role]) -> Result<(), LackingRole> {
     let named =
         |roles: &[Role]| -> Vec<Role> { roles.iter().copied().filter(|role| *role != Role::None).collect() };
     let (roles, default) = (named(roles), named(default));
     let Some(extra) = roles.iter().find(|role| !default.contains(role)) else { return Ok(()) };
     let adds = !default.is_empty() && default.iter().all(|role| roles.contains(role));
-    if adds { Ok(()) } else { Err(format!("the default lacks the role `{extra}`")) }
+    if adds { Ok(()) } else { Err(LackingRole(*extra)) }
 }

@@ -74,7 +74,7 @@ impl Loading<'_> {
             return Err(self.reading.error(of_within, message));
         }
         let within =
-            (self.resolve)(&stored.within).map_err(|message| self.reading.error(of_within, message))?;
+            (self.resolve)(&stored.within).map_err(|e| self.reading.error(of_within, e.to_string()))?;
         let of_roles = JsonLocation::Field(&at, "roles");
         let roles = self.reading.roles(of_roles, &stored.roles)?;
         if let Some(role) = roles.iter().find(|role| role.category() != Category::Path) {
@@ -142,7 +142,9 @@ impl Loading<'_> {
         match (HostPattern::read(text), then) {
             (Ok(pattern), _) => Ok(pattern),
             (Err(_), Decision::Allow) => Ok(HostPattern::parse(text)),
-            (Err(message), Decision::Escalate | Decision::Deny) => Err(self.reading.error(at, message)),
+            (Err(problem), Decision::Escalate | Decision::Deny) => {
+                Err(self.reading.error(at, problem.to_string()))
+            }
         }
     }
 
