@@ -213,7 +213,7 @@ impl ResolvedCall {
         };
         let role = if planned.is_remote() { Role::GitRemoteUrl } else { Role::FetchUrl };
         let destination = Destination::parse(role, raw);
-        self.put(planned, destination.text());
+        self.put(planned, destination.sent());
         self.give(planned, Resource::Url(destination.into()));
     }
 

@@ -24,6 +24,8 @@ use url::Url;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Destination {
     text: String,
+    /// As it was written, where that is another spelling and may be sent.
+    written: Option<String>,
     site: Option<Site>,
     port: Option<u16>,
 }
@@ -60,7 +62,14 @@ impl Destination {
         if role == Role::GitRemoteUrl { Self::remote(raw) } else { Self::web(raw) }
     }
 
-    /// The canonical spelling, as it is sent.
+    /// The spelling that is sent: as it was written where every reader finds the judged host and port in that, else the
+    /// canonical one.
+    #[must_use]
+    pub fn sent(&self) -> &str {
+        self.written.as_deref().unwrap_or(&self.text)
+    }
+
+    /// The canonical spelling.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
@@ -85,7 +94,11 @@ impl Destination {
             "file" if url.host().is_none() => Some(Site::here()),
             _ => None,
         };
-        Self { site, port: url.port_or_known_default(), text: spell(url) }
+        let port = url.port_or_known_default();
+        let reads_the_same = reads_the_same(raw, &url);
+        let text = spell(url);
+        let written = (reads_the_same && raw != text).then(|| raw.to_owned());
+        Self { site, port, text, written }
     }
 
     fn remote(raw: &str) -> Self {
@@ -93,7 +106,7 @@ impl Destination {
             return Self::remote_url(raw);
         }
         if ["/", "./", "../"].iter().any(|start| raw.starts_with(start)) {
-            return Self { text: raw.to_owned(), site: Some(Site::here()), port: None };
+            return Self { text: raw.to_owned(), site: Some(Site::here()), port: None, written: None };
         }
         // No name that git knows and no address has a blank in it.
         if raw.contains(char::is_whitespace) {
@@ -110,7 +123,7 @@ impl Destination {
         };
         let host = login.rsplit_once('@').map_or(login, |(_, host)| host);
         let site = CleanHost::parse(host).map(|host| Site::below(host, path));
-        Self { text: raw.to_owned(), site, port: Some(SSH) }
+        Self { text: raw.to_owned(), site, port: Some(SSH), written: None }
     }
 
     /// Only what leads somewhere is normalized: anything else git could take for something else then. A place is known only
@@ -123,7 +136,7 @@ impl Destination {
         let port = url.port_or_known_default().or_else(|| usual_port(url.scheme()));
         let text = spell(url);
         match site.filter(|_| known && is_plain(raw, is_web) && is_plain(&text, is_web)) {
-            Some(site) => Self { text, site: Some(site), port },
+            Some(site) => Self { text, site: Some(site), port, written: None },
             None => Self::nowhere(raw),
         }
     }
@@ -131,11 +144,11 @@ impl Destination {
     /// An address that nobody knows, and what is said instead.
     pub(crate) fn unknown(said: &str) -> Self {
         let site = Site { domain: String::new(), host: 0, kind: HostKind::Odd };
-        Self { text: said.to_owned(), site: Some(site), port: None }
+        Self { text: said.to_owned(), site: Some(site), port: None, written: None }
     }
 
     fn nowhere(raw: &str) -> Self {
-        Self { text: raw.to_owned(), site: None, port: None }
+        Self { text: raw.to_owned(), site: None, port: None, written: None }
     }
 }
 
@@ -241,6 +254,25 @@ fn is_plain(remote: &str, is_web: bool) -> bool {
     let is_odd = |c: char| c.is_whitespace() || c.is_control() || matches!(c, '?' | '#' | '\\');
     let escaped = if is_web { host } else { authority };
     !authority.contains(is_odd) && !escaped.contains('%')
+}
+
+/// Returns `true` if every reader of an address finds what was parsed: the text is plain, and its host and port are written as
+/// they are. All behind them, and an address that is not of the web, is judged by nobody.
+fn reads_the_same(raw: &str, url: &Url) -> bool {
+    let Some((scheme, rest)) = raw.split_once(':') else { return false };
+    if !raw.bytes().all(|byte| byte.is_ascii_graphic()) || !scheme.eq_ignore_ascii_case(url.scheme()) {
+        return false;
+    }
+    if !url.is_special() {
+        return true;
+    }
+    let Some(rest) = rest.strip_prefix("//") else { return false };
+    let (authority, _) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+    let default = url.port().is_none().then(|| url.port_or_known_default()).flatten();
+    let host = url.host_str().unwrap_or_default();
+    let as_read = [url.port(), default].into_iter().flatten().map(|port| format!("{host}:{port}"));
+    let mut spellings = as_read.chain(default.map(|_| host.to_owned()));
+    !host.is_empty() && spellings.any(|spelling| spelling.eq_ignore_ascii_case(authority))
 }
 
 /// The port of a scheme that the parser of URLs knows nothing of.

@@ -181,7 +181,7 @@ impl<'a> CallEffects<'a> {
             drawn.arguments.push(argument);
             let written = self.call.transport_arguments().get(&**argument).and_then(Value::as_str);
             let asked_for =
-                written.filter(|written| *written != url.text() && !written.is_empty()).map(foreign_line);
+                written.filter(|written| *written != url.sent() && !written.is_empty()).map(foreign_line);
             drawn.lines.push(Consequence {
                 asked_for,
                 allowed: self.is_allowed(given),

@@ -126,6 +126,35 @@ fn urls_are_sent_normalized_and_other_remotes_as_written() {
 }
 
 #[test]
+fn an_address_is_sent_as_written_where_every_reader_finds_the_judged_host_in_it() {
+    let sent = |raw: &str| Destination::parse(Role::FetchUrl, raw).sent().to_owned();
+    for raw in [
+        "HTTPS://A.com:443/x/../y",
+        "https://a.com/",
+        "http://a.com:8080?q=%7Ea#\\b",
+        "https://[::1]/a//b",
+        "data:text/plain;base64,aGVsbG8=",
+        "demo://Resource/../1",
+    ] {
+        assert_eq!(sent(raw), raw);
+    }
+    for (raw, judged) in [
+        ("http://0x7f.1/", "http://127.0.0.1"),
+        ("https:a.com/x", "https://a.com/x"),
+        ("https:\\\\a.com/x", "https://a.com/x"),
+        ("https://a.com\\@b.com/", "https://a.com/@b.com/"),
+        ("https://u@a.com/./", "https://u@a.com"),
+        ("https://%61.com/x", "https://a.com/x"),
+        ("https://a.com:0443/", "https://a.com"),
+        (" https://a.com/x", "https://a.com/x"),
+        ("https://a.com/\tx", "https://a.com/x"),
+        ("https://a.com/\u{e4}", "https://a.com/%C3%A4"),
+    ] {
+        assert_eq!(sent(raw), judged, "{raw}");
+    }
+}
+
+#[test]
 fn an_address_is_an_address_in_any_notation() {
     for host in ["1.2.3.4", "999.1.1.1", "0x7f.1", "2130706433", "::1", "a:b", "[::1]"] {
         assert!(is_ip_address(host), "{host}");
@@ -159,7 +188,13 @@ fn what_is_sent_reads_as_what_was_judged() {
     ] {
         let judged = Destination::parse(Role::FetchUrl, raw);
         assert_eq!(judged.text(), text);
-        assert_eq!(Destination::parse(Role::FetchUrl, text), judged);
+        for sent in [text, judged.sent()] {
+            let read = Destination::parse(Role::FetchUrl, sent);
+            let all = |place: &Destination| {
+                (place.text().to_owned(), place.host_and_port().map(|(host, port)| (host.to_owned(), port)))
+            };
+            assert_eq!(all(&read), all(&judged), "{sent}");
+        }
     }
 }
 
