@@ -24,11 +24,27 @@ const USAGE: &str = "usage: ironcurtain-shim [--server NAME] [--label TEXT]\n\n\
     Launched by an agent client as an MCP server on standard input and output.\n\
     Every tool call goes through IronCurtain, which must be running or able to start.";
 
-/// Reads the command line; the error is a sentence for the person.
-pub fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Invocation, String> {
+/// Why the command line is not understood.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ArgumentError {
+    /// A word is no text.
+    #[error("`{}` is not UTF-8", .0.display())]
+    NotUtf8(OsString),
+    /// A word is no argument.
+    #[error("unknown argument `{0}`\n{USAGE}")]
+    Unknown(String),
+    /// An argument stands alone.
+    #[error("`{0}` needs a value")]
+    NoValue(String),
+    /// An argument stands there again.
+    #[error("`{0}` was given twice")]
+    Twice(String),
+}
+
+/// Reads the command line.
+pub fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Invocation, ArgumentError> {
     let mut wanted = ShimOptions::default();
-    let mut arguments =
-        arguments.map(|a| a.into_string().map_err(|a| format!("`{}` is not UTF-8", a.display())));
+    let mut arguments = arguments.map(|a| a.into_string().map_err(ArgumentError::NotUtf8));
     while let Some(argument) = arguments.next() {
         let argument = argument?;
         let slot = match argument.as_str() {
@@ -38,11 +54,11 @@ pub fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Invocation, St
             "--version" | "-V" => {
                 return Ok(Invocation::Say(format!("ironcurtain-shim {}", env!("CARGO_PKG_VERSION"))));
             }
-            other => return Err(format!("unknown argument `{other}`\n{USAGE}")),
+            other => return Err(ArgumentError::Unknown(other.to_owned())),
         };
-        let value = arguments.next().ok_or_else(|| format!("`{argument}` needs a value"))??;
+        let value = arguments.next().ok_or_else(|| ArgumentError::NoValue(argument.clone()))??;
         if slot.replace(value).is_some() {
-            return Err(format!("`{argument}` was given twice"));
+            return Err(ArgumentError::Twice(argument));
         }
     }
     Ok(Invocation::Run(wanted))
@@ -53,7 +69,7 @@ mod tests {
     use super::*;
 
     fn parsed(line: &[&str]) -> Result<Invocation, String> {
-        parse(line.iter().map(OsString::from))
+        parse(line.iter().map(OsString::from)).map_err(|e| e.to_string())
     }
 
     #[test]

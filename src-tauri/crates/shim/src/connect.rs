@@ -1,8 +1,9 @@
 //! Finding the daemon and greeting it.
 
-use crate::launch::{self, Launched};
-use ironcurtain_protocol::{Hello, Sockets, StdioMode};
+use crate::launch::{self, LaunchError, Launched};
+use ironcurtain_protocol::{ConnectError, Hello, SocketPathError, Sockets, StdioMode};
 use rustix::fs::OFlags;
+use rustix::io::Errno;
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::io::{self, BufRead, IoSlice, Read};
@@ -10,10 +11,30 @@ use std::mem::MaybeUninit;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 
-/// A connection to this user's daemon, and the daemon where it had to be started. The error is a sentence for a person.
-pub fn to_daemon() -> Result<(UnixStream, Option<Launched>), String> {
-    let sockets = Sockets::of_user().map_err(|e| e.to_string())?;
-    let (stream, launched) = match sockets.connect().map_err(|e| e.to_string())? {
+/// Why there is no connection, in sentences for a person.
+#[derive(Debug, thiserror::Error)]
+pub enum NoDaemonError {
+    /// There is no place for the socket.
+    #[error(transparent)]
+    NoSocket(#[from] SocketPathError),
+    /// The socket cannot be connected to.
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
+    /// Nobody listens, and nobody could be made to.
+    #[error(transparent)]
+    Launch(#[from] LaunchError),
+    /// Nobody knows who listens.
+    #[error("the kernel does not say who listens on IronCurtain's socket: {0}")]
+    Peer(Errno),
+    /// Somebody else listens.
+    #[error("user {0} listens on IronCurtain's socket, not you; nothing was sent")]
+    OtherUser(u32),
+}
+
+/// A connection to this user's daemon, and the daemon where it had to be started.
+pub fn to_daemon() -> Result<(UnixStream, Option<Launched>), NoDaemonError> {
+    let sockets = Sockets::of_user()?;
+    let (stream, launched) = match sockets.connect()? {
         Some(stream) => (stream, None),
         None => launch::and_connect(&sockets).map(|(stream, launched)| (stream, Some(launched)))?,
     };
@@ -59,13 +80,12 @@ impl ByteByByte<'_> {
 }
 
 /// Whoever listens must be this user: the conversation is theirs.
-fn same_user(stream: &UnixStream) -> Result<(), String> {
-    let peer = rustix::net::sockopt::socket_peercred(stream)
-        .map_err(|e| format!("the kernel does not say who listens on IronCurtain's socket: {e}"))?;
+fn same_user(stream: &UnixStream) -> Result<(), NoDaemonError> {
+    let peer = rustix::net::sockopt::socket_peercred(stream).map_err(NoDaemonError::Peer)?;
     if peer.uid == rustix::process::geteuid() {
         return Ok(());
     }
-    Err(format!("user {} listens on IronCurtain's socket, not you; nothing was sent", peer.uid.as_raw()))
+    Err(NoDaemonError::OtherUser(peer.uid.as_raw()))
 }
 
 /// Returns `true` if a descriptor can be given to the daemon: a pipe or a socket. Non-blocking mode, which the daemon

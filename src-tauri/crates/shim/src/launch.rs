@@ -4,12 +4,12 @@
 //!   there no more.
 
 use ironcurtain_paths::OwnProgram;
-use ironcurtain_protocol::Sockets;
+use ironcurtain_protocol::{ConnectError, Sockets};
 use std::io::{self, Read};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
+use std::process::{Child, ExitStatus, Stdio};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -36,22 +36,86 @@ pub struct Launched {
     said: Option<JoinHandle<String>>,
 }
 
+/// Why no daemon runs that was started here.
+#[derive(Debug, thiserror::Error)]
+pub enum LaunchError {
+    /// Whether to run as root is for a person to say, not for whatever started this.
+    #[error(
+        "IronCurtain is not running, and it does not start by itself as root; start `ironcurtain daemon \
+        --allow-root` first, or run the agent as an ordinary user"
+    )]
+    Root,
+    /// The place of the programs is unknown.
+    #[error("the shim's own path is unknown: {0}")]
+    OwnPath(io::Error),
+    /// The programs are not in their place.
+    #[error(
+        "IronCurtain is not running and its programs are not beside `{}`; install it again",
+        .0.display()
+    )]
+    NotInstalled(PathBuf),
+    /// The program does not start.
+    #[error("IronCurtain is not running and `{}` could not be started: {source}", .program.display())]
+    Start {
+        /// The program.
+        program: PathBuf,
+        /// The operating system's answer.
+        source: io::Error,
+    },
+    /// The socket cannot be connected to.
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
+    /// It runs, and nobody listens.
+    #[error(
+        "IronCurtain was not running; `{program}` was started and did not listen within {n} s; start it yourself to see why",
+        program = .0.display(), n = START_DEADLINE.as_secs()
+    )]
+    Silent(PathBuf),
+    /// It ended.
+    #[error(transparent)]
+    Ended(#[from] DaemonEnd),
+}
+
+/// Why a daemon that was started here ended.
+#[derive(Debug, thiserror::Error)]
+pub enum DaemonEnd {
+    /// In its own words.
+    #[error(
+        "IronCurtain is not running and could not be started: {0}. Mend that, then start the agent's servers again"
+    )]
+    Said(String),
+    /// It said nothing.
+    #[error(
+        "IronCurtain was not running; `{}` was started and ended with {status}; start it yourself to see why",
+        .program.display()
+    )]
+    Status {
+        /// The program.
+        program: PathBuf,
+        /// Its end.
+        status: ExitStatus,
+    },
+    /// Not even its status is known.
+    #[error("IronCurtain was not running, and `{}` ended: {problem}", .program.display())]
+    Unknown {
+        /// The program.
+        program: PathBuf,
+        /// The operating system's answer.
+        problem: io::Error,
+    },
+}
+
 /// Starts the daemon and connects to it, or to another one that won the race to start.
-pub fn and_connect(sockets: &Sockets) -> Result<(UnixStream, Launched), String> {
+pub fn and_connect(sockets: &Sockets) -> Result<(UnixStream, Launched), LaunchError> {
     if rustix::process::geteuid().is_root() {
-        // Whether to run as root is for a person to say, not for whatever started this.
-        return Err(
-            "IronCurtain is not running, and it does not start by itself as root; start `ironcurtain daemon \
-            --allow-root` first, or run the agent as an ordinary user"
-                .to_owned(),
-        );
+        return Err(LaunchError::Root);
     }
     let mut launched = Launched::start(&daemon_program()?)?;
     let mut deadline = Instant::now() + START_DEADLINE;
     let mut ended = false;
     let mut pause = FIRST_PAUSE;
     loop {
-        match sockets.connect().map_err(|e| e.to_string())? {
+        match sockets.connect()? {
             Some(stream) => return Ok((stream, launched)),
             None if Instant::now() >= deadline => return Err(launched.why_it_does_not_listen()),
             // It may also have ended because another one won the race to start; that one will listen.
@@ -66,10 +130,9 @@ pub fn and_connect(sockets: &Sockets) -> Result<(UnixStream, Launched), String> 
 }
 
 impl Launched {
-    fn start(program: &Path) -> Result<Self, String> {
-        let mut child = start(program).map_err(|e| {
-            format!("IronCurtain is not running and `{}` could not be started: {e}", program.display())
-        })?;
+    fn start(program: &Path) -> Result<Self, LaunchError> {
+        let mut child =
+            start(program).map_err(|source| LaunchError::Start { program: program.to_owned(), source })?;
         // Read to its end, or for as long as this program runs: nobody is to write into a pipe that nobody reads.
         let said = child.stderr.take().map(|stderr| thread::spawn(move || read(stderr)));
         Ok(Self { program: program.to_owned(), child, said })
@@ -79,19 +142,12 @@ impl Launched {
         matches!(self.child.try_wait(), Ok(Some(_)))
     }
 
-    fn why_it_does_not_listen(mut self) -> String {
-        if self.has_ended() {
-            return self.why_it_ended();
-        }
-        format!(
-            "IronCurtain was not running; `{}` was started and did not listen within {} s; start it yourself to see why",
-            self.program.display(),
-            START_DEADLINE.as_secs()
-        )
+    fn why_it_does_not_listen(mut self) -> LaunchError {
+        if self.has_ended() { self.why_it_ended().into() } else { LaunchError::Silent(self.program) }
     }
 
     /// The reason why it let go of a connection, if that is because it ended.
-    pub fn why_it_let_go(mut self) -> Option<String> {
+    pub fn why_it_let_go(mut self) -> Option<DaemonEnd> {
         let deadline = Instant::now() + END_DEADLINE;
         while !self.has_ended() {
             if Instant::now() >= deadline {
@@ -103,19 +159,13 @@ impl Launched {
     }
 
     /// For one that has ended.
-    fn why_it_ended(mut self) -> String {
+    fn why_it_ended(mut self) -> DaemonEnd {
         let said = self.said.take().and_then(|said| said.join().ok()).unwrap_or_default();
-        let program = self.program.display();
-        match last_word(&said) {
-            Some(why) => format!(
-                "IronCurtain is not running and could not be started: {why}. Mend that, then start the agent's servers again"
-            ),
-            None => match self.child.wait() {
-                Ok(status) => format!(
-                    "IronCurtain was not running; `{program}` was started and ended with {status}; start it yourself to see why"
-                ),
-                Err(problem) => format!("IronCurtain was not running, and `{program}` ended: {problem}"),
-            },
+        let program = self.program;
+        match (last_word(&said), self.child.wait()) {
+            (Some(why), _) => DaemonEnd::Said(why.to_owned()),
+            (None, Ok(status)) => DaemonEnd::Status { program, status },
+            (None, Err(problem)) => DaemonEnd::Unknown { program, problem },
         }
     }
 }
@@ -136,18 +186,13 @@ fn last_word(said: &str) -> Option<&str> {
 
 /// The program to start: the tray app where there is a display, else the one that looks for the person's desktop and
 /// denies what it cannot ask.
-fn daemon_program() -> Result<PathBuf, String> {
-    let own = std::env::current_exe().map_err(|e| format!("the shim's own path is unknown: {e}"))?;
+fn daemon_program() -> Result<PathBuf, LaunchError> {
+    let own = std::env::current_exe().map_err(LaunchError::OwnPath)?;
     let beside = |name: &str| own.parent().map(|d| d.join(name)).filter(|p| p.is_file());
     let display =
         ["WAYLAND_DISPLAY", "DISPLAY"].iter().any(|v| std::env::var_os(v).is_some_and(|v| !v.is_empty()));
     let app = if display { beside("ironcurtain-desktop") } else { None };
-    app.or_else(|| beside("ironcurtain")).ok_or_else(|| {
-        format!(
-            "IronCurtain is not running and its programs are not beside `{}`; install it again",
-            own.display()
-        )
-    })
+    app.or_else(|| beside("ironcurtain")).ok_or(LaunchError::NotInstalled(own))
 }
 
 /// Starts it with nothing of ours: no descriptor of the conversation, and not in the client's process group,
@@ -180,7 +225,7 @@ mod tests {
         let mut child =
             std::process::Command::new("sh").args(["-c", script]).stderr(Stdio::piped()).spawn().unwrap();
         let said = child.stderr.take().map(|stderr| thread::spawn(move || read(stderr)));
-        Launched { program: "/p".into(), child, said }.why_it_let_go()
+        Launched { program: "/p".into(), child, said }.why_it_let_go().map(|end| end.to_string())
     }
 
     #[test]

@@ -13,8 +13,9 @@ mod refuse;
 mod relay;
 
 use arguments::Invocation;
-use ironcurtain_protocol::{Hello, Purpose, ShimHello, StdioMode, VERSION, Welcome, read_frame};
-use launch::Launched;
+use connect::NoDaemonError;
+use ironcurtain_protocol::{FrameError, Hello, Purpose, ShimHello, StdioMode, VERSION, Welcome, read_frame};
+use launch::{DaemonEnd, Launched};
 use std::io::{self, Write};
 use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
@@ -38,45 +39,58 @@ fn run(server: Option<String>, label: Option<String>) -> ExitCode {
     match open_session(server, label) {
         Ok((stream, StdioMode::HandedOver)) => relay::wait(&stream),
         Ok((stream, StdioMode::Relayed)) => relay::copy(stream),
-        Err(problem) => refuse::answer_requests(&problem),
+        Err(problem) => refuse::answer_requests(&problem.to_string()),
     }
 }
 
-/// Connects, says hello and waits for the welcome. The error is a sentence for a person.
-fn open_session(server: Option<String>, label: Option<String>) -> Result<(UnixStream, StdioMode), String> {
-    let (stream, launched) = connect::to_daemon()?;
-    greeted(&stream, server, label)
-        .map_err(|problem| match problem {
-            Unwelcome::Refused(message) => message,
-            // One that was just started may end because of its own files while it is greeted.
-            Unwelcome::Failed(problem) => launched.and_then(Launched::why_it_let_go).unwrap_or(problem),
-        })
-        .map(|stdio| (stream, stdio))
+/// Why there is no session, in sentences for a person.
+#[derive(Debug, thiserror::Error)]
+enum NoSessionError {
+    /// There is nobody to ask for one.
+    #[error(transparent)]
+    Connect(#[from] NoDaemonError),
+    /// The daemon's own word.
+    #[error("{0}")]
+    Refused(String),
+    /// The greeting did not arrive.
+    #[error("IronCurtain did not take the greeting: {0}")]
+    NotGreeted(io::Error),
+    /// There was no answer.
+    #[error("IronCurtain did not answer the greeting: {0}")]
+    NoAnswer(FrameError),
+    /// The daemon, which was just started, ended while it was greeted.
+    #[error(transparent)]
+    Ended(DaemonEnd),
 }
 
-/// Why there is no session, in a sentence for a person.
-enum Unwelcome {
-    /// The daemon's own word.
-    Refused(String),
-    /// It did not come to a word.
-    Failed(String),
+/// Connects, says hello and waits for the welcome.
+fn open_session(
+    server: Option<String>,
+    label: Option<String>,
+) -> Result<(UnixStream, StdioMode), NoSessionError> {
+    let (stream, launched) = connect::to_daemon()?;
+    match greeted(&stream, server, label) {
+        Ok(stdio) => Ok((stream, stdio)),
+        // One that was just started may end because of its own files while it is greeted.
+        Err(problem @ (NoSessionError::NotGreeted(_) | NoSessionError::NoAnswer(_))) => {
+            Err(launched.and_then(Launched::why_it_let_go).map_or(problem, NoSessionError::Ended))
+        }
+        Err(problem) => Err(problem),
+    }
 }
 
 fn greeted(
     stream: &UnixStream,
     server: Option<String>,
     label: Option<String>,
-) -> Result<StdioMode, Unwelcome> {
-    let failed = Unwelcome::Failed;
+) -> Result<StdioMode, NoSessionError> {
     let stdio = relay::how();
     let hello = Hello { version: VERSION, purpose: Purpose::Session(ShimHello { server, label, stdio }) };
-    connect::greet(stream, &hello, stdio)
-        .map_err(|e| failed(format!("IronCurtain did not take the greeting: {e}")))?;
+    connect::greet(stream, &hello, stdio).map_err(NoSessionError::NotGreeted)?;
     // Unbuffered past the line: in relay mode the conversation follows on the same stream.
-    let welcome = read_frame::<Welcome>(&mut connect::ByteByByte(stream).buffered())
-        .map_err(|e| failed(format!("IronCurtain did not answer the greeting: {e}")))?;
-    match welcome {
+    let welcome = read_frame::<Welcome>(&mut connect::ByteByByte(stream).buffered());
+    match welcome.map_err(NoSessionError::NoAnswer)? {
         Welcome::Accepted { .. } => Ok(stdio),
-        Welcome::Refused(refusal) => Err(Unwelcome::Refused(refusal.message)),
+        Welcome::Refused(refusal) => Err(NoSessionError::Refused(refusal.message)),
     }
 }
