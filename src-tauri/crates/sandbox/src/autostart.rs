@@ -27,6 +27,8 @@ mod folder_walk;
 #[cfg(target_os = "linux")]
 mod git;
 #[cfg(target_os = "linux")]
+mod git_folders;
+#[cfg(target_os = "linux")]
 mod journal;
 mod name_table;
 #[cfg(target_os = "linux")]

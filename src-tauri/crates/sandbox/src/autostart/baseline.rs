@@ -1,11 +1,13 @@
 //! The files that run later as they were when a root became writable.
 
+mod difference;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs::File,
     io::{self, Read},
     os::fd::OwnedFd,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use rustix::{
@@ -14,21 +16,24 @@ use rustix::{
 };
 use serde::{Deserialize, Serialize};
 
+pub(super) use difference::BaselineDifference;
+
 use super::{
     GitConfig,
     config_references::ConfigReferences,
     file_stamp::{FileIdentity, FileStamp, once_past},
-    folder_walk::{FolderWalk, WalkBounds, has_signs, is_entered, open_folder},
+    folder_walk::{FolderWalk, WalkBounds},
     git,
-    name_table::{ContentCheck, KnownName, NameTable, config_row, is_git_by_name},
+    git_folders::GitFolders,
+    name_table::{ContentCheck, FURTHER_CONFIG, KnownName, NameTable, is_git_by_name},
     name_text::{path_text, raw},
-    paths::{above, is_git, join, last},
+    paths::{above, join, last},
+    reopened::open_folder,
 };
 use crate::place::{is_at_or_below, is_below};
 
 /// The bounds of the walk before a root becomes writable: about a tenth of a second where nothing has to wait for a disk.
-const MOST: WalkBounds = WalkBounds { names: 25_000, folders: 3_000 };
-const LONGEST_WALK: Duration = Duration::from_secs(5);
+const BOUNDS: WalkBounds = WalkBounds { names: 25_000, folders: 3_000, time: Duration::from_secs(5) };
 /// The longest content that is kept, of one file and of all of a root.
 pub(super) const LONGEST_KEPT: usize = 64 << 10;
 const MOST_KEPT: usize = 4 << 20;
@@ -58,16 +63,6 @@ pub(super) struct BaselineEntry {
     pub(super) config: Option<String>,
 }
 
-/// The difference between a file and what was there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Standing {
-    Same,
-    New,
-    Changed,
-    /// Something happened to a file that nobody had come to, and that may have been there as it is.
-    Unknown,
-}
-
 /// Everything that was known of a root.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Baseline {
@@ -93,8 +88,7 @@ pub(super) struct Baseline {
 pub(super) struct Recording<'a> {
     pub(super) names: &'a NameTable,
     pub(super) git_config: GitConfig,
-    /// Folders of git by their content.
-    pub(super) git_dirs: &'a mut BTreeSet<String>,
+    pub(super) git_folders: &'a mut GitFolders,
     pub(super) references: &'a mut ConfigReferences,
     /// Watches a folder, before it is read.
     pub(super) watch: &'a mut dyn FnMut(&str, &OwnedFd) -> io::Result<()>,
@@ -134,26 +128,22 @@ impl Baseline {
     }
 
     fn walk(&mut self, root: &str, recording: &mut Recording<'_>) -> io::Result<()> {
-        let mut walk = FolderWalk::new(root, MOST, Instant::now() + LONGEST_WALK)?;
+        let mut walk = FolderWalk::new(root, BOUNDS, false)?;
         while let Some((path, dir)) = walk.next() {
             (recording.watch)(&path, &dir)?;
-            let names = walk.names(&path, &dir);
-            let is_dir_of_git = last(&path).eq_ignore_ascii_case(".git") || has_signs(&names);
-            if is_dir_of_git {
-                recording.git_dirs.insert(path.clone());
-            }
-            let inside = recording.names.find(&path, |path| is_git(recording.git_dirs, path));
+            let names = walk.names(&path, &dir, recording.git_folders);
+            let inside = recording.names.find(&path, |path| recording.git_folders.holds(path));
             let inside = inside.map(|(row, _)| row).filter(|row| row.folder);
             for (name, is_dir) in names {
                 let child = join(&path, &name);
-                let exactly = recording.names.exactly(&child, |path| is_git(recording.git_dirs, path));
+                let exactly = recording.names.exactly(&child, |path| recording.git_folders.holds(path));
                 let row = exactly.filter(|row| row.folder || !is_dir);
                 let is_closed = row.is_some_and(|row| is_dir && recording.names.closes(&row));
                 if let Some(row) = if is_dir { row } else { row.or(inside) } {
                     self.add(&dir, &child, &row, root, recording);
                 }
-                if is_dir && !is_closed && is_entered(recording.git_dirs, &child) {
-                    walk.enter(child);
+                if is_dir && !is_closed {
+                    walk.enter(child, recording.git_folders);
                 }
             }
         }
@@ -196,7 +186,7 @@ impl Baseline {
             if let Ok(dir) = open_folder(above(&path)) {
                 // One that is not watched is looked at in the end.
                 let _ = (recording.watch)(above(&path), &dir);
-                self.add(&dir, &path, &config_row(), root, recording);
+                self.add(&dir, &path, &FURTHER_CONFIG, root, recording);
             }
             looked_at.insert(path);
         }
@@ -245,99 +235,6 @@ impl Baseline {
     /// The paths that are to be closed.
     pub(super) fn closed(&self) -> impl Iterator<Item = &String> {
         self.entries.iter().filter(|(_, entry)| entry.cover != Cover::None).map(|(path, _)| path)
-    }
-
-    /// The content that was at a path, if it was kept.
-    pub(super) fn content(&self, path: &str) -> Option<&[u8]> {
-        self.entries.get(path)?.content.as_deref()
-    }
-
-    /// The difference between `now`, at `path`, and what was there. `named` paths can be written whatever is closed around
-    /// them; `is_config` says that it is a configuration of git's, which is written anew whenever a line of it changes.
-    pub(super) fn standing<'a>(
-        &self,
-        path: &str,
-        now: &FileStamp,
-        content: &impl Fn() -> Option<&'a [u8]>,
-        named: bool,
-        is_config: bool,
-    ) -> Standing {
-        if let Some(entry) = self.entries.get(path) {
-            let same = match entry.cover {
-                Cover::Covered => entry.stamp.is_same_file(now),
-                Cover::Replaced | Cover::None => entry.stamp == *now,
-                Cover::Doubtful => false,
-            };
-            let is_same = same && !(named && entry.stamp != *now);
-            // Another file in the place of a closed one says nothing by its content: that may be of another sandbox's making.
-            let is_open = entry.cover == Cover::None;
-            let reads_the_same =
-                || is_open && entry.content.is_some() && content() == entry.content.as_deref();
-            return if is_same || reads_the_same() { Standing::Same } else { Standing::Changed };
-        }
-        if !named && self.is_below_cover(path) || self.was_elsewhere(now) {
-            return Standing::Same;
-        }
-        if self.whole || self.came_with_its_folder(path) {
-            Standing::New
-        } else if now.changed < self.since {
-            Standing::Same
-        } else if is_config || !self.is_written_since(path, now) {
-            Standing::Unknown
-        } else {
-            Standing::New
-        }
-    }
-
-    /// True if a file or its name was written since. That something has merely touched it, as a backup does with a hard link
-    /// or a program with its mode, says less.
-    fn is_written_since(&self, path: &str, now: &FileStamp) -> bool {
-        now.written >= self.since
-            || now.born.is_some_and(|born| born >= self.since)
-            || FileStamp::of(CWD, above(path)).is_ok_and(|folder| folder.changed >= self.since)
-    }
-
-    /// True if a path lies in a folder that was closed and is still there.
-    fn is_below_cover(&self, path: &str) -> bool {
-        path.rmatch_indices('/').filter_map(|(at, _)| path.get(..at)).any(|above| {
-            let here = FileStamp::of(CWD, above);
-            let at_path = self.entries.get(above);
-            let moved = || here.as_ref().is_ok_and(|here| self.was_elsewhere(here));
-            at_path.is_some_and(|entry| {
-                entry.cover == Cover::Covered
-                    && here.as_ref().is_ok_and(|here| entry.stamp.is_same_file(here))
-            }) || at_path.is_none() && moved()
-        })
-    }
-
-    /// True if a file or folder came from another path, where it was closed or is known as it is.
-    fn was_elsewhere(&self, now: &FileStamp) -> bool {
-        let before = self.files.get(&now.identity()).and_then(|path| self.entries.get(path));
-        before.is_some_and(|entry| match entry.cover {
-            Cover::Covered => true,
-            Cover::None | Cover::Replaced | Cover::Doubtful => entry.stamp == *now && !now.is_dir,
-        })
-    }
-
-    /// True if a folder that a path is in was made since, or moved to where it is. That something in it has changed says
-    /// nothing: git writes in its own all the time, but for the one with hooks.
-    fn came_with_its_folder(&self, path: &str) -> bool {
-        let hooks = above(path);
-        if last(hooks) == "hooks" && FileStamp::of(CWD, hooks).is_ok_and(|stamp| stamp.changed >= self.since)
-        {
-            return true;
-        }
-        self.came(above(path))
-    }
-
-    /// True if a folder, or one around it, was made since or moved to where it is.
-    pub(super) fn came(&self, folder: &str) -> bool {
-        let ends = std::iter::once(folder.len()).chain(folder.rmatch_indices('/').map(|(at, _)| at));
-        let folders = ends.filter_map(|end| folder.get(..end));
-        folders.take_while(|folder| is_below(folder, &self.root)).any(|folder| {
-            let is_born = |stamp: FileStamp| stamp.born.is_some_and(|born| born >= self.since);
-            self.moved.contains(folder) || FileStamp::of(CWD, folder).is_ok_and(is_born)
-        })
     }
 
     /// Notes that a folder was moved to this path.

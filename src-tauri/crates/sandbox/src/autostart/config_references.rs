@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use super::{
     git,
-    name_table::{KnownName, config_row, hook_row},
+    name_table::{FURTHER_CONFIG, HOOK_FOLDER, KnownName},
     paths::above,
 };
 use crate::place::is_at_or_below;
@@ -39,10 +39,10 @@ impl ConfigReferences {
     /// The line for a path, and where the part ends that it is for.
     pub(super) fn row(&self, path: &str) -> Option<(KnownName, usize)> {
         if self.configs.contains(path) {
-            return Some((config_row(), path.len()));
+            return Some((FURTHER_CONFIG, path.len()));
         }
         let folder = self.hooks.iter().find(|folder| is_at_or_below(path, folder))?;
-        Some((hook_row(), folder.len()))
+        Some((HOOK_FOLDER, folder.len()))
     }
 
     pub(super) fn hooks(&self) -> impl Iterator<Item = &String> {

@@ -5,16 +5,7 @@ use std::path::Path;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use super::name_table::{Class, ContentCheck, KnownName};
-
-/// The judgement on a file's content.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum RunVerdict {
-    /// Nothing runs it.
-    Harmless,
-    Listed,
-    Unasked,
-}
+use super::name_table::{ContentCheck, KnownName, RunVerdict};
 
 /// A file as it is now and as it was.
 #[derive(Clone, Copy, Debug)]
@@ -45,15 +36,12 @@ const PARTS_OF_KEYS: &[&str] = &[
 
 /// The verdict on a file that is new or changed. Repositories' configuration and what leads git elsewhere are judged apart.
 pub(super) fn judge(row: &KnownName, seen: FileVersions<'_>) -> RunVerdict {
-    let by_class = match row.group.new {
-        Class::Unasked => RunVerdict::Unasked,
-        Class::Listed => RunVerdict::Listed,
-    };
-    let unless = |runs: bool| if runs { by_class } else { RunVerdict::Listed };
+    let by_name = row.group.verdict;
+    let unless = |runs: bool| if runs { by_name } else { RunVerdict::Listed };
     match row.group.check {
-        ContentCheck::Always | ContentCheck::GitConfig | ContentCheck::Redirect => by_class,
+        ContentCheck::Always | ContentCheck::GitConfig | ContentCheck::Redirect => by_name,
         ContentCheck::Hook if seen.path.ends_with(".sample") => RunVerdict::Harmless,
-        ContentCheck::Hook => by_class,
+        ContentCheck::Hook => by_name,
         ContentCheck::Direnv => unless(seen.now.is_none_or(|text| is_allowed(seen.path, text, seen.home))),
         ContentCheck::Agent => unless(seen.now.is_none_or(starts_programs)),
         ContentCheck::AgentToml => unless(seen.now.is_none_or(mentions)),

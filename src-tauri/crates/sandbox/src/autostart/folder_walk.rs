@@ -3,24 +3,23 @@
 //! - INVARIANT: folders are opened below the root by descriptor, and no symlink is followed on the way.
 
 use std::{
-    collections::{BTreeSet, VecDeque},
+    collections::VecDeque,
     io,
     os::fd::OwnedFd,
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use rustix::{
-    fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, ResolveFlags, StatxFlags, openat2, statx},
+    fs::{CWD, Dir, FileType, ResolveFlags},
     io::Errno,
-    process::getuid,
 };
 
 use super::{
-    name_text::{raw, text},
-    paths::{above, is_git, last},
-    reopened::{ReopenedFolders, open_reopening},
+    file_stamp::FileStamp,
+    git_folders::{FolderName, GitFolders, is_object_folder},
+    name_text::text,
+    reopened::{ReopenedFolders, is_own_folder, open_folder, open_listed},
 };
-use crate::place::is_at_or_below;
 
 /// A walk under way.
 #[derive(Debug)]
@@ -31,7 +30,7 @@ pub(super) struct FolderWalk {
     left: WalkBounds,
     until: Instant,
     /// The folders that it opens for itself.
-    shut: Option<ReopenedFolders>,
+    reopened: Option<ReopenedFolders>,
     /// The reasons why not everything was looked at, the first few of them.
     pub(super) missed: Vec<String>,
 }
@@ -41,35 +40,23 @@ pub(super) struct FolderWalk {
 pub(super) struct WalkBounds {
     pub(super) names: usize,
     pub(super) folders: usize,
+    pub(super) time: Duration,
 }
-
-/// A name in a folder, and whether it is itself one.
-pub(super) type FolderName = (String, bool);
 
 /// The number of reasons that are kept.
 const MOST_REASONS: usize = 4;
 
 impl FolderWalk {
-    /// Through the folder at `base`.
-    pub(super) fn new(base: &str, most: WalkBounds, until: Instant) -> Result<Self, Errno> {
-        Ok(Self::of(open_folder(base)?, base, most, until, None))
-    }
-
-    /// As [`FolderWalk::new`], and folders of one's own that are shut by their mode are opened while it lasts.
-    pub(super) fn opening(base: &str, most: WalkBounds, until: Instant) -> Result<Self, Errno> {
-        let (root, shut) = open_reopening(base)?;
-        Ok(Self::of(root, base, most, until, Some(shut)))
-    }
-
-    fn of(
-        root: OwnedFd,
-        base: &str,
-        left: WalkBounds,
-        until: Instant,
-        shut: Option<ReopenedFolders>,
-    ) -> Self {
+    /// Through the folder at `base`. If `reopens`, folders of one's own that are shut by their mode are opened while it lasts.
+    pub(super) fn new(base: &str, bounds: WalkBounds, reopens: bool) -> Result<Self, Errno> {
+        let mut reopened = reopens.then(ReopenedFolders::default);
+        let root = match &mut reopened {
+            Some(reopened) => reopened.open(CWD, base, ResolveFlags::empty())?,
+            None => open_folder(base)?,
+        };
         let waiting = VecDeque::from([base.to_owned()]);
-        Self { root, base: base.to_owned(), waiting, left, until, shut, missed: vec![] }
+        let until = Instant::now() + bounds.time;
+        Ok(Self { root, base: base.to_owned(), waiting, left: bounds, until, reopened, missed: vec![] })
     }
 
     /// The next folder.
@@ -82,24 +69,22 @@ impl FolderWalk {
                 return None;
             }
             let below = path.strip_prefix(&self.base).unwrap_or_default().trim_start_matches('/');
-            let flags =
-                OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
-            let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
             let below = if below.is_empty() { "." } else { below };
-            let opened = match &mut self.shut {
-                Some(shut) => shut.open(&self.root, below, ResolveFlags::BENEATH),
-                None => openat2(&self.root, &*raw(below), flags, Mode::empty(), resolve),
+            let opened = match &mut self.reopened {
+                Some(reopened) => reopened.open(&self.root, below, ResolveFlags::BENEATH),
+                None => open_listed(&self.root, below, ResolveFlags::BENEATH),
             };
             match opened {
                 Ok(dir) => return Some((path, dir)),
-                Err(error) if is_out_of_reach(error) && !self.is_shut(below) => {}
+                Err(error) if is_out_of_reach(error) && !is_own_folder(&self.root, below) => {}
                 Err(error) => self.miss(format!("`{}` could not be looked into: {error}", shown(&path))),
             }
         }
     }
 
-    /// The names in a folder. The last folder is read whole. The folders of git's objects do not count, which are 256 at most.
-    pub(super) fn names(&mut self, path: &str, dir: &OwnedFd) -> Vec<FolderName> {
+    /// The names in a folder, which is noted if it is a repository's. The last folder is read whole. The folders of git's objects
+    /// do not count, which are 256 at most.
+    pub(super) fn names(&mut self, path: &str, dir: &OwnedFd, git: &mut GitFolders) -> Vec<FolderName> {
         let mut names = Vec::new();
         let read = Dir::read_from(dir).and_then(|entries| {
             for entry in entries {
@@ -117,11 +102,15 @@ impl FolderWalk {
         }
         let counted = names.iter().filter(|(name, is_dir)| !is_dir || !is_object_folder(path, name)).count();
         self.left.names = self.left.names.saturating_sub(counted);
+        git.note(path, &names);
         names
     }
 
-    /// Has a folder looked into later.
-    pub(super) fn enter(&mut self, path: String) {
+    /// Has a folder looked into later, unless git stores there what it keeps.
+    pub(super) fn enter(&mut self, path: String, git: &GitFolders) {
+        if !git.is_entered(&path) {
+            return;
+        }
         if self.left.names == 0 || self.left.folders == 0 {
             return self.miss(format!("`{}` has too many names: only the nearest were looked at", self.base));
         }
@@ -129,48 +118,11 @@ impl FolderWalk {
         self.waiting.push_back(path);
     }
 
-    /// True for a folder of one's own, which whoever put something in it may have closed by its mode.
-    fn is_shut(&self, below: &str) -> bool {
-        let about =
-            statx(&self.root, &*raw(below), AtFlags::SYMLINK_NOFOLLOW, StatxFlags::TYPE | StatxFlags::UID);
-        about.is_ok_and(|about| {
-            FileType::from_raw_mode(about.stx_mode.into()).is_dir() && about.stx_uid == getuid().as_raw()
-        })
-    }
-
     fn miss(&mut self, reason: String) {
         if self.missed.len() < MOST_REASONS && !self.missed.contains(&reason) {
             self.missed.push(reason);
         }
     }
-}
-
-/// Opens a folder at a path in which no symlink is.
-pub(super) fn open_folder(path: &str) -> Result<OwnedFd, Errno> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
-    openat2(CWD, &*raw(path), flags, Mode::empty(), ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS)
-}
-
-/// True if git takes a folder with these names for a repository, whatever its name. What is missing beside `HEAD` may
-/// be in another folder, which `commondir` names.
-pub(super) fn has_signs(names: &[FolderName]) -> bool {
-    let has = |sign: &str| names.iter().any(|(name, _)| name == sign);
-    has("HEAD") && (has("commondir") || has("objects") && has("refs"))
-}
-
-/// True if a folder is looked into: not where git stores what it keeps, unless a repository is known to be there. A folder
-/// that is git's only by its content is looked into but for the objects, since anything can be made to look like it.
-pub(super) fn is_entered(git_dirs: &BTreeSet<String>, path: &str) -> bool {
-    let (folder, name) = (above(path), last(path));
-    let is_store = last(folder).eq_ignore_ascii_case(".git") && ["logs", "refs"].contains(&name)
-        || is_object_folder(folder, name) && is_git(git_dirs, above(folder));
-    !is_store || git_dirs.iter().any(|dir| is_at_or_below(dir, path))
-}
-
-/// True if a name is one of the many folders by which git tells objects apart.
-fn is_object_folder(folder: &str, name: &str) -> bool {
-    let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
-    last(folder) == "objects" && name.len() == 2 && name.bytes().all(is_digit)
 }
 
 /// A path for people. One can be longer than any that a program takes, and is cut then.
@@ -192,9 +144,9 @@ pub(super) fn limited(error: Errno, limit: &str) -> io::Error {
     }
 }
 
-fn is_folder(dir: &OwnedFd, name: &str) -> bool {
-    statx(dir, &*raw(name), AtFlags::SYMLINK_NOFOLLOW, StatxFlags::TYPE)
-        .is_ok_and(|about| FileType::from_raw_mode(about.stx_mode.into()).is_dir())
+/// True if a name in a folder is a folder.
+pub(super) fn is_folder(dir: &OwnedFd, name: &str) -> bool {
+    FileStamp::of(dir, name).is_ok_and(|found| found.is_dir)
 }
 
 /// Gone, no folder any more, or perhaps another user's: the sandbox could not make anything there either.

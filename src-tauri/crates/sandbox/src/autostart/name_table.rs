@@ -15,7 +15,8 @@ pub(super) struct NameGroup {
     pub(super) place: NameScope,
     /// Not writable where it is there already.
     pub(super) closed: bool,
-    pub(super) new: Class,
+    /// The verdict by the name alone.
+    pub(super) verdict: RunVerdict,
     /// The question that the content is asked.
     pub(super) check: ContentCheck,
     /// Quarantined in the strict mode.
@@ -36,13 +37,15 @@ pub(super) enum NameScope {
     Git,
 }
 
-/// The treatment of a name that appears.
+/// The verdict on a file that is new or changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Class {
-    /// A program of the person's runs it without being asked.
-    Unasked,
+pub(super) enum RunVerdict {
+    /// Nothing runs it.
+    Harmless,
     /// It stays, and the person is told.
     Listed,
+    /// A program of the person's runs it without being asked.
+    Unasked,
 }
 
 /// The question that a file's content is asked, where its name does not tell enough.
@@ -155,7 +158,9 @@ impl NameTable {
     /// they are to be listed no more than the code beside them.
     fn is_a_dependencys(&self, row: &KnownName, path: &str) -> bool {
         let is_inside = |folder: &str| path.contains(folder);
-        row.group.new == Class::Listed && !self.strict && DEPENDENCIES.iter().any(|folder| is_inside(folder))
+        row.group.verdict == RunVerdict::Listed
+            && !self.strict
+            && DEPENDENCIES.iter().any(|folder| is_inside(folder))
     }
 
     /// The line for a path, or for a folder above it that counts with all that is in it, and where that ends.
@@ -186,16 +191,11 @@ impl NameTable {
 }
 
 /// The line for a folder in which hooks are by a repository's configuration.
-pub(super) fn hook_row() -> KnownName {
-    static HOOKS: NameGroup = table::HOOKS;
-    KnownName { name: "hooks", folder: true, group: &HOOKS }
-}
+pub(super) static HOOK_FOLDER: KnownName = KnownName { name: "hooks", folder: true, group: &table::HOOKS };
 
 /// The line for a further configuration that a repository's names.
-pub(super) fn config_row() -> KnownName {
-    static CONFIG: NameGroup = table::CONFIG;
-    KnownName { name: "config", folder: false, group: &CONFIG }
-}
+pub(super) static FURTHER_CONFIG: KnownName =
+    KnownName { name: "config", folder: false, group: &table::CONFIG };
 
 /// True if a folder is git's by its name, or by that of one in which git keeps further repositories.
 pub(super) fn is_git_by_name(path: &str) -> bool {
@@ -218,7 +218,7 @@ pub fn strict_names(at_home: bool) -> Vec<String> {
 /// When a file's content is run; nothing for a file that no program of the person's runs by its name.
 pub fn runs_later(path: &str, home: Option<&str>) -> Option<RunsLater> {
     let (row, _) = NameTable::at_home(home).find(path, is_git_by_name)?;
-    Some(RunsLater { when: row.group.when, unasked: row.group.new == Class::Unasked })
+    Some(RunsLater { when: row.group.when, unasked: row.group.verdict == RunVerdict::Unasked })
 }
 
 fn lower(name: &str) -> Cow<'_, str> {
@@ -292,7 +292,11 @@ mod tests {
         let names =
             NameTable::new(&AutostartRules { denied: vec!["/p/out".into()], ..AutostartRules::default() });
         for path in ["/p/out", "/p/out/a/b"] {
-            assert!(names.find(path, is_git_by_name).is_some_and(|(row, _)| row.group.new == Class::Unasked));
+            assert!(
+                names
+                    .find(path, is_git_by_name)
+                    .is_some_and(|(row, _)| row.group.verdict == RunVerdict::Unasked)
+            );
         }
         for path in ["/p", "/p/outer", "/p/in/out"] {
             assert!(names.find(path, is_git_by_name).is_none(), "{path}");

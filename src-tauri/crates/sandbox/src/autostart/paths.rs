@@ -1,13 +1,4 @@
-//! Parts of paths, and what they mean by name alone.
-
-use std::collections::BTreeSet;
-
-use super::name_table::is_git_by_name;
-
-/// True if git's own names count in a folder.
-pub(super) fn is_git(git_dirs: &BTreeSet<String>, path: &str) -> bool {
-    is_git_by_name(path) || git_dirs.contains(path)
-}
+//! Parts of paths, by name alone.
 
 /// The path of a name in a folder.
 pub(super) fn join(folder: &str, name: &str) -> String {

@@ -8,7 +8,7 @@
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 use rustix::{
-    fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, StatxFlags, chmod, openat2, statx},
+    fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, Statx, StatxFlags, chmod, openat2, statx},
     io::Errno,
     process::getuid,
 };
@@ -33,12 +33,7 @@ impl ReopenedFolders {
         path: &str,
         resolve: ResolveFlags,
     ) -> Result<OwnedFd, Errno> {
-        let resolve = resolve | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-        let folder = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let open = || {
-            openat2(&root, &*raw(path), folder | OFlags::RDONLY | OFlags::NONBLOCK, Mode::empty(), resolve)
-        };
-        let first = open();
+        let first = open_listed(&root, path, resolve);
         let is_shut = match &first {
             // One that can be listed but not entered.
             Ok(dir) => statx(dir, ".", AtFlags::empty(), StatxFlags::TYPE).is_err(),
@@ -50,11 +45,11 @@ impl ReopenedFolders {
         let ways = path.match_indices('/').map(|(at, _)| (at.max(1), ENTERED));
         for (end, needed) in ways.chain([(path.len(), WHOLE)]) {
             let way = path.get(..end).unwrap_or_default();
-            if let Ok(way) = openat2(&root, &*raw(way), folder | OFlags::PATH, Mode::empty(), resolve) {
+            if let Ok(way) = open_as(&root, way, OFlags::PATH, resolve) {
                 self.unshut(way, needed);
             }
         }
-        open().or(first)
+        open_listed(&root, path, resolve).or(first)
     }
 
     /// Makes a folder one from which `name` can be moved, which may itself be a folder.
@@ -62,21 +57,16 @@ impl ReopenedFolders {
         if let Ok(dir) = dir.try_clone() {
             self.unshut(dir, WHOLE);
         }
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
-        if let Ok(folder) = openat2(dir, &*raw(name), flags, Mode::empty(), resolve) {
+        if let Ok(folder) = open_as(dir, name, OFlags::PATH, ResolveFlags::BENEATH) {
             self.unshut(folder, WHOLE);
         }
     }
 
     /// Gives a folder what its mode lacks, if it is one's own.
     fn unshut(&mut self, folder: OwnedFd, needed: u32) {
-        let wanted = StatxFlags::TYPE | StatxFlags::MODE | StatxFlags::UID;
-        let Ok(about) = statx(&folder, "", AtFlags::EMPTY_PATH, wanted) else { return };
-        let is_own =
-            FileType::from_raw_mode(about.stx_mode.into()).is_dir() && about.stx_uid == getuid().as_raw();
+        let Ok(about) = look(&folder, "") else { return };
         let mode = u32::from(about.stx_mode) & 0o7777;
-        if !is_own || mode & needed == needed {
+        if !is_own(&about) || mode & needed == needed {
             return;
         }
         // Where it does not work, what is to be done in it fails, and is told of.
@@ -100,6 +90,36 @@ pub(super) fn open_reopening(path: &str) -> Result<(OwnedFd, ReopenedFolders), E
     let mut shut = ReopenedFolders::default();
     let dir = shut.open(CWD, path, ResolveFlags::empty())?;
     Ok((dir, shut))
+}
+
+/// Opens a folder at a path in which no symlink is.
+pub(super) fn open_folder(path: &str) -> Result<OwnedFd, Errno> {
+    open_listed(CWD, path, ResolveFlags::empty())
+}
+
+/// Opens a folder below another, to be listed, by a path in which no symlink is.
+pub(super) fn open_listed(root: impl AsFd, path: &str, resolve: ResolveFlags) -> Result<OwnedFd, Errno> {
+    open_as(root, path, OFlags::RDONLY | OFlags::NONBLOCK, resolve)
+}
+
+fn open_as(root: impl AsFd, path: &str, how: OFlags, resolve: ResolveFlags) -> Result<OwnedFd, Errno> {
+    let flags = how | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let resolve = resolve | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    openat2(root, &*raw(path), flags, Mode::empty(), resolve)
+}
+
+/// True for a folder of one's own, which whoever put something in it may have closed by its mode.
+pub(super) fn is_own_folder(root: impl AsFd, path: &str) -> bool {
+    look(root, path).is_ok_and(|about| is_own(&about))
+}
+
+fn look(root: impl AsFd, path: &str) -> Result<Statx, Errno> {
+    let wanted = StatxFlags::TYPE | StatxFlags::MODE | StatxFlags::UID;
+    statx(root, &*raw(path), AtFlags::EMPTY_PATH | AtFlags::SYMLINK_NOFOLLOW, wanted)
+}
+
+fn is_own(about: &Statx) -> bool {
+    FileType::from_raw_mode(about.stx_mode.into()).is_dir() && about.stx_uid == getuid().as_raw()
 }
 
 fn is_refused(error: Errno) -> bool {

@@ -29,13 +29,13 @@ use super::{
     config_references::ConfigReferences,
     event_queue::EventQueue,
     file_stamp::FileStamp,
-    folder_walk::open_folder,
     git,
+    git_folders::GitFolders,
     journal::{Journal, UnfinishedJournal},
     name_text::raw,
     paths::{above, last},
     quarantine::begun,
-    reopened::open_reopening,
+    reopened::{open_folder, open_reopening},
 };
 use crate::{place::is_at_or_below, state::StateDir};
 
@@ -51,8 +51,7 @@ pub struct Watcher {
     queue: EventQueue,
     pending: PendingPaths,
     sandboxes: BTreeMap<String, WatchedSandbox>,
-    /// Folders of git by their content.
-    git_dirs: BTreeSet<String>,
+    git_folders: GitFolders,
     references: ConfigReferences,
     /// Files whose content decides, with a digest of it.
     contents: BTreeMap<String, Option<u64>>,
@@ -79,10 +78,10 @@ impl Watcher {
         let path = state_dir.to_str().ok_or(io::ErrorKind::InvalidInput)?;
         let state = StateDir::open(path, rustix::process::getuid().as_raw())?;
         state.below("autostart")?;
-        let (git_dirs, references) = (BTreeSet::new(), ConfigReferences::default());
+        let (git_folders, references) = (GitFolders::default(), ConfigReferences::default());
         let (contents, digests, looked) = (BTreeMap::new(), RandomState::new(), Instant::now());
         let (queue, pending, sandboxes) = (EventQueue::new()?, PendingPaths::default(), BTreeMap::new());
-        Ok(Self { state, queue, pending, sandboxes, git_dirs, references, contents, digests, looked })
+        Ok(Self { state, queue, pending, sandboxes, git_folders, references, contents, digests, looked })
     }
 
     /// Finishes for processes that were killed: the names of their sandboxes, and what was found. What they may have told
@@ -181,7 +180,7 @@ impl Watcher {
             Recording {
                 names: &sandbox.names,
                 git_config: sandbox.rules.git_config,
-                git_dirs: &mut self.git_dirs,
+                git_folders: &mut self.git_folders,
                 references: &mut self.references,
                 watch: &mut watch,
             },
@@ -343,9 +342,9 @@ impl Watcher {
         });
         let ways: BTreeSet<&str> =
             covered.flat_map(|path| path.rmatch_indices('/').filter_map(|(at, _)| path.get(..at))).collect();
-        let in_root = |path: &str| roots.iter().any(|root| is_at_or_below(path, root) || *root == "/");
+        let in_root = |path: &str| roots.iter().any(|root| is_in(path, root));
         self.queue.keep(|path| in_root(path) || ways.contains(path));
-        self.git_dirs.retain(|path| in_root(path));
+        self.git_folders.retain(in_root);
         self.references.retain(in_root);
         self.contents.retain(|path, _| in_root(path));
     }

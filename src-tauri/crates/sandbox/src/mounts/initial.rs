@@ -18,18 +18,14 @@ use std::{
     time::Duration,
 };
 
-use rustix::{
-    fs::{CWD, fstat},
-    mount::{MountPropagationFlags, mount_change},
-    thread::UnshareFlags,
-};
+use rustix::fs::{CWD, fstat};
 
 use super::inside::{Inside, SandboxNamespaces};
 use crate::{
     fd_passing,
     mount_plan::{MountPlan, over_itself},
     place::{FileKind, mount_id, open_plain},
-    sys::process::{Forked, fork, unshare},
+    sys::process::{Forked, fork, leave_mount_namespace},
     tree::{attach, copy},
 };
 
@@ -99,8 +95,7 @@ struct MountTree {
 
 impl InitialMounts {
     fn make(&self, conversation: &UnixStream) -> io::Result<BTreeMap<String, u64>> {
-        unshare(UnshareFlags::NEWNS)?;
-        mount_change(c"/", MountPropagationFlags::REC | MountPropagationFlags::PRIVATE)?;
+        leave_mount_namespace()?;
         let own = File::open("/proc/self/ns/mnt")?;
         self.plan.hide()?;
         let mut trees = self.trees(false)?;

@@ -128,18 +128,10 @@ impl SandboxNamespaces {
 
     /// Puts `tree` over what is at `path`, whatever mount that is on.
     pub(crate) fn cover(&self, path: &str, tree: &OwnedFd) -> io::Result<()> {
-        let cover = || -> Result<(), Errno> {
-            let inside = self.enter().map_err(|_| Errno::PERM)?;
-            tree::attach(tree, open_plain_end(&inside.root, path.trim_start_matches('/'))?)
-        };
-        let said = sys::process::in_fork(|| {
-            cover().err().map(|error| error.raw_os_error().to_le_bytes().to_vec()).unwrap_or_default()
-        })?;
-        match <[u8; 4]>::try_from(said.as_slice()) {
-            Ok(error) => Err(io::Error::from_raw_os_error(i32::from_le_bytes(error))),
-            Err(_) if said.is_empty() => Ok(()),
-            Err(_) => Err(io::ErrorKind::InvalidData.into()),
-        }
+        sys::process::try_in_fork(|| {
+            let inside = self.enter().map_err(io::Error::other)?;
+            Ok(tree::attach(tree, open_plain_end(&inside.root, path.trim_start_matches('/'))?)?)
+        })
     }
 
     pub(super) fn enter(&self) -> Result<Inside<'_>, MountError> {

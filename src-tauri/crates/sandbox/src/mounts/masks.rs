@@ -10,27 +10,21 @@
 use std::{
     collections::BTreeMap,
     io,
-    os::{
-        fd::{AsFd, OwnedFd},
-        unix::net::UnixStream,
-    },
+    os::fd::{AsFd, OwnedFd},
 };
 
 use rustix::{
     event::{PollFd, PollFlags},
     fs::{AtFlags, CWD, Mode, OFlags, StatxAttributes, StatxFlags, fstat, openat, statx},
     io::Errno,
-    mount::{MountPropagationFlags, mount_change},
-    thread::UnshareFlags,
 };
 
 use super::inside::SandboxNamespaces;
 use crate::{
-    fd_passing,
     mount_plan::{MountPlan, MountStep},
     mountinfo::MountInfo,
     place::{FileId, is_below, open_plain, open_plain_end},
-    sys, tree,
+    tree,
 };
 
 /// The number of times that a mask is put back whose path changes at that very moment.
@@ -190,26 +184,12 @@ impl Mask {
         }
     }
 
-    /// Something empty and closed, made by a child in a namespace of its own.
+    /// Something empty and closed.
     fn empty_tree(&self) -> io::Result<OwnedFd> {
-        let (ours, theirs) = UnixStream::pair()?;
-        let make = || -> io::Result<()> {
-            sys::process::unshare(UnshareFlags::NEWNS)?;
-            mount_change(c"/", MountPropagationFlags::REC | MountPropagationFlags::PRIVATE)?;
-            let plan = MountPlan::hiding(&self.path)?;
-            plan.apply()?;
-            fd_passing::send(&theirs, tree::copy(&open_plain_end(CWD, &self.path)?, true, true)?)
-        };
-        let said = sys::process::in_fork(|| {
-            make().err().map(|error| error.to_string()).unwrap_or_default().into_bytes()
-        })?;
-        drop(theirs);
-        if said.is_empty() {
-            return fd_passing::receive(&ours);
-        }
-        // Nothing there, or nothing any more, is told by the place itself.
-        open_plain_end(CWD, &self.path)?;
-        Err(io::Error::other(String::from_utf8_lossy(&said).into_owned()))
+        let hiding = MountPlan::hiding(&self.path)?;
+        tree::made_apart(&hiding, || Ok(tree::copy(&open_plain_end(CWD, &self.path)?, true, true)?))
+            // Nothing there, or nothing any more, is told by the place itself.
+            .or_else(|error| open_plain_end(CWD, &self.path).map_err(io::Error::from).and(Err(error)))
     }
 }
 

@@ -3,26 +3,20 @@
 //! - No component of the path may be a symlink: a canonical path has none, so one that is there now was put there since.
 //! - The copy never receives later mounts of the host, and carries neither setuid programs nor devices.
 
-use std::{
-    io,
-    os::{fd::OwnedFd, unix::net::UnixStream},
-};
+use std::{io, os::fd::OwnedFd};
 
 use rustix::{
     fs::{CWD, fstat},
     io::Errno,
-    mount::{MountPropagationFlags, mount_change},
-    thread::UnshareFlags,
 };
 
 use super::MountError;
 use crate::{
     control::MountRefusal,
-    fd_passing,
     mount_plan::MountPlan,
     place::{FileId, FileKind, mount_id, open_plain},
     spec::MountAccess,
-    sys, tree,
+    tree,
 };
 
 /// A path of the host, ready to be moved into a sandbox.
@@ -70,33 +64,20 @@ fn copy(place: &OwnedFd, access: MountAccess) -> io::Result<OwnedFd> {
     Ok(tree::copy(place, access == MountAccess::ReadOnly, true)?)
 }
 
-/// The same, made by a child in whose namespace the plan is applied, and with which that ends.
+/// The same with the plan applied, unless something else stands there by then.
 fn copy_with_plan(
     path: &str,
     access: MountAccess,
     plan: &MountPlan,
     identity: FileId,
 ) -> io::Result<OwnedFd> {
-    let (ours, theirs) = UnixStream::pair()?;
-    let make = || -> io::Result<()> {
-        sys::process::unshare(UnshareFlags::NEWNS)?;
-        mount_change(c"/", MountPropagationFlags::REC | MountPropagationFlags::PRIVATE)?;
-        plan.apply()?;
+    tree::made_apart(plan, || {
         let place = open_plain(CWD, path)?;
         if FileId::of(&fstat(&place)?) != identity {
             return Err(io::Error::other("it was exchanged just now"));
         }
-        fd_passing::send(&theirs, copy(&place, access)?)
-    };
-    let said = sys::process::in_fork(|| {
-        make().err().map(|error| error.to_string()).unwrap_or_default().into_bytes()
-    })?;
-    drop(theirs);
-    if said.is_empty() {
-        fd_passing::receive(&ours)
-    } else {
-        Err(io::Error::other(String::from_utf8_lossy(&said).into_owned()))
-    }
+        copy(&place, access)
+    })
 }
 
 fn cannot_open(path: &str, error: Errno) -> MountError {

@@ -22,7 +22,7 @@ use std::{
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     fs::{MemfdFlags, Mode, OFlags, memfd_create, open},
-    mount::{MountFlags, MountPropagationFlags, mount, mount_change},
+    mount::{MountFlags, mount},
     net::sockopt::set_socket_passcred,
     pipe::{PipeFlags, fcntl_setpipe_size, pipe_with},
     process::{
@@ -30,7 +30,6 @@ use rustix::{
         set_parent_process_death_signal,
     },
     stdio::{dup2_stderr, dup2_stdin, dup2_stdout, stderr, stdin, stdout},
-    thread::UnshareFlags,
 };
 
 use super::{ServerStartError, owner::SandboxOwner};
@@ -338,8 +337,7 @@ fn prepare_namespace_init(hidden: &MountPlan) -> io::Result<()> {
     set_parent_process_death_signal(Some(Signal::KILL))?;
     sys::signals::let_go()?;
     // Mounts of the host that come later are not to appear in the sandbox.
-    sys::process::unshare(UnshareFlags::NEWNS)?;
-    mount_change(c"/", MountPropagationFlags::REC | MountPropagationFlags::PRIVATE)?;
+    sys::process::leave_mount_namespace()?;
     hidden.apply()?;
     // Bubblewrap looks up its children in `/proc`, so that has to count as its pid namespace does.
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;

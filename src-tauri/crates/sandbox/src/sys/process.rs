@@ -15,6 +15,7 @@ use std::{
 
 use rustix::{
     io::{Errno, FdFlags, fcntl_setfd},
+    mount::{MountPropagationFlags, mount_change},
     pipe::{PipeFlags, pipe_with},
     process::{
         Pid, Signal, WaitOptions, getpid, getppid, kill_process, set_parent_process_death_signal, waitpid,
@@ -85,6 +86,19 @@ pub(crate) fn in_fork(work: impl FnOnce() -> Vec<u8>) -> io::Result<Vec<u8>> {
             waitpid(Pid::from_raw(child), WaitOptions::empty())?;
             heard.map(|_| bytes)
         }
+    }
+}
+
+/// Runs `work` in a forked child; its error is the child's. Only for a process with one thread.
+pub(crate) fn try_in_fork(work: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+    let said = in_fork(|| {
+        let error = work().err().map(|error| (error.raw_os_error(), error.to_string()));
+        serde_json::to_vec(&error).unwrap_or_default()
+    })?;
+    match serde_json::from_slice(&said)? {
+        None => Ok(()),
+        Some((Some(number), _)) => Err(io::Error::from_raw_os_error(number)),
+        Some((None, text)) => Err(io::Error::other::<String>(text)),
     }
 }
 
@@ -221,6 +235,12 @@ pub(crate) fn unshare(namespaces: UnshareFlags) -> Result<(), Errno> {
     debug_assert!(!namespaces.contains(UnshareFlags::FILES));
     // SAFETY: no caller asks for a descriptor table of its own, the one flag that safe code could notice.
     unsafe { unshare_unsafe(namespaces) }
+}
+
+/// Enters a mount namespace of its own, which later mounts of the host do not come to.
+pub(crate) fn leave_mount_namespace() -> Result<(), Errno> {
+    unshare(UnshareFlags::NEWNS)?;
+    mount_change(c"/", MountPropagationFlags::REC | MountPropagationFlags::PRIVATE)
 }
 
 /// Gives up the keys that came with the session, for this process and all it starts.

@@ -1,11 +1,11 @@
 //! The names of files that run later. A name has up to three components, in lower case.
 
-use super::{Class, ContentCheck, NameGroup, NameScope};
+use super::{ContentCheck, NameGroup, NameScope, RunVerdict};
 
 const GROUP: NameGroup = NameGroup {
     place: NameScope::Any,
     closed: false,
-    new: Class::Listed,
+    verdict: RunVerdict::Listed,
     check: ContentCheck::Always,
     strict: false,
     when: "",
@@ -14,7 +14,7 @@ const GROUP: NameGroup = NameGroup {
 };
 /// In the home, and run unasked.
 const HOME: NameGroup =
-    NameGroup { place: NameScope::Home, closed: true, new: Class::Unasked, strict: true, ..GROUP };
+    NameGroup { place: NameScope::Home, closed: true, verdict: RunVerdict::Unasked, strict: true, ..GROUP };
 /// In a repository, and run unasked.
 const GIT: NameGroup =
     NameGroup { place: NameScope::Git, when: "when you use git in this repository", ..HOME };
@@ -112,7 +112,7 @@ pub(super) const TABLE: &[NameGroup] = &[
     CONFIG,
     NameGroup { check: ContentCheck::Redirect, files: &["commondir"], ..GIT },
     NameGroup { place: NameScope::Any, check: ContentCheck::Redirect, files: &[".git"], ..GIT },
-    NameGroup { new: Class::Listed, files: &["info/attributes"], ..GIT },
+    NameGroup { verdict: RunVerdict::Listed, files: &["info/attributes"], ..GIT },
     NameGroup {
         strict: true,
         when: "when you use git in this repository",
@@ -186,7 +186,7 @@ pub(super) const TABLE: &[NameGroup] = &[
     // Tools that run what a file in the folder says.
     NameGroup {
         closed: true,
-        new: Class::Unasked,
+        verdict: RunVerdict::Unasked,
         check: ContentCheck::Direnv,
         strict: true,
         when: "when you enter this folder, with direnv",

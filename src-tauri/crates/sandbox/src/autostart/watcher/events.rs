@@ -7,14 +7,16 @@ use std::{
 
 use rustix::fs::{CWD, inotify::ReadFlags};
 
-use super::{Watcher, look::LookBounds};
+use super::{
+    Watcher,
+    look::{AGAIN, APPEARED},
+};
 use crate::{
     autostart::{
         baseline::Cover,
         event_queue::{EventBatch, NameEvent},
         file_stamp::FileStamp,
-        folder_walk::is_entered,
-        paths::{above, is_git, last},
+        paths::above,
         reopened::open_reopening,
     },
     place::is_at_or_below,
@@ -89,7 +91,7 @@ impl Watcher {
                 return;
             }
         }
-        if self.completes_repository(&path) {
+        if self.git_folders.is_completed_by(&path) {
             self.pending.folders.insert(above(&path).to_owned());
         }
         let pending = &mut self.pending;
@@ -113,16 +115,11 @@ impl Watcher {
 
     fn look_at(&mut self, folder: &str) {
         if self.is_root(folder) {
-            self.look(folder, LookBounds::again());
-        } else if self.is_in_root(folder) && is_entered(&self.git_dirs, folder) {
+            self.look(folder, AGAIN);
+        } else if self.is_in_root(folder) && self.git_folders.is_entered(folder) {
             self.consider_at(folder);
-            self.look(folder, LookBounds::appeared());
+            self.look(folder, APPEARED);
         }
-    }
-
-    /// True if a name is one of those by which a folder becomes a repository.
-    fn completes_repository(&self, path: &str) -> bool {
-        ["HEAD", "objects", "refs", "commondir"].contains(&last(path)) && !is_git(&self.git_dirs, above(path))
     }
 
     /// Judges one path.

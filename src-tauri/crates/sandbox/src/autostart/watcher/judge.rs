@@ -4,20 +4,20 @@ use std::{cell::OnceCell, hash::BuildHasher, os::fd::OwnedFd, time::Instant};
 
 use rustix::fs::{Mode, OFlags, openat, readlinkat};
 
-use super::{Watcher, look::LookBounds, watched_sandbox::WatchedSandbox};
+use super::{Watcher, look::APPEARED, watched_sandbox::WatchedSandbox};
 use crate::{
     autostart::{
         AutostartMode, ChangeKind, Finding,
-        baseline::{LONGEST_KEPT, Standing, content},
-        content::{FileVersions, RunVerdict, judge},
+        baseline::{BaselineDifference, LONGEST_KEPT, content},
+        content::{FileVersions, judge},
         file_stamp::FileStamp,
-        folder_walk::{open_folder, shown},
+        folder_walk::{is_folder, shown},
         git,
-        name_table::{Class, ContentCheck, KnownName},
+        name_table::{ContentCheck, KnownName, RunVerdict},
         name_text::{path_text, raw, text},
-        paths::{above, is_git, last},
+        paths::{above, last},
         quarantine::QuarantineSlot,
-        reopened::open_reopening,
+        reopened::{open_folder, open_reopening},
     },
     place::is_at_or_below,
 };
@@ -34,15 +34,6 @@ struct RuleDecision {
     verdict: RunVerdict,
     change: ChangeKind,
     before: Option<Vec<u8>>,
-}
-
-/// The difference of a file to what was there.
-struct BaselineDifference {
-    change: ChangeKind,
-    /// The content that was there.
-    before: Option<Vec<u8>>,
-    /// It is certain that there is one, and what it is.
-    is_known: bool,
 }
 
 impl Watcher {
@@ -100,7 +91,7 @@ impl Watcher {
         let sandboxes = self.sandboxes.iter().filter(|(_, sandbox)| sandbox.around(path).next().is_some());
         let rows = sandboxes.filter_map(|(name, sandbox)| {
             let (row, end) =
-                references.or_else(|| sandbox.names.find(path, |path| is_git(&self.git_dirs, path)))?;
+                references.or_else(|| sandbox.names.find(path, |path| self.git_folders.holds(path)))?;
             Some((name.clone(), row, end))
         });
         rows.collect()
@@ -121,7 +112,7 @@ impl Watcher {
                 RedirectTarget::Nothing => RunVerdict::Harmless,
                 // A repository that has all of its parts needs none elsewhere.
                 RedirectTarget::At(_)
-                    if last(path).eq_ignore_ascii_case("commondir") && has(dir, "objects") =>
+                    if last(path).eq_ignore_ascii_case("commondir") && is_folder(dir, "objects") =>
                 {
                     RunVerdict::Unasked
                 }
@@ -129,8 +120,8 @@ impl Watcher {
                     if sandbox.around(&target).next().is_some() && is_plain(&target) =>
                 {
                     // All of it is looked at, whatever it is called.
-                    if self.git_dirs.insert(target.clone()) {
-                        self.look(&target, LookBounds::appeared());
+                    if self.git_folders.insert(target.clone()) {
+                        self.look(&target, APPEARED);
                     }
                     RunVerdict::Harmless
                 }
@@ -192,7 +183,9 @@ impl Watcher {
         if !is_named && decisions.iter().any(unasked) {
             let concerned: Vec<&RuleDecision> =
                 decisions.iter().filter(|decision| decision.verdict != RunVerdict::Harmless).collect();
-            return self.quarantine(dir, path, &concerned);
+            let when = concerned.first().map_or("", |decision| decision.row.group.when);
+            let names: Vec<&str> = concerned.iter().map(|decision| decision.name.as_str()).collect();
+            return self.move_away(dir, path, when, &names);
         }
         for RuleDecision { name, row, verdict, change, before } in decisions {
             let Some(sandbox) = self.sandboxes.get_mut(&name) else { continue };
@@ -206,17 +199,6 @@ impl Watcher {
             sandbox.list(path, left);
         }
         false
-    }
-
-    /// Moves a path away, and tells those whom it concerns.
-    fn quarantine(&mut self, dir: &OwnedFd, path: &str, concerned: &[&RuleDecision]) -> bool {
-        let when = concerned.first().map_or("", |decision| decision.row.group.when);
-        self.move_away(
-            dir,
-            path,
-            when,
-            &concerned.iter().map(|decision| decision.name.as_str()).collect::<Vec<_>>(),
-        )
     }
 
     /// Moves a path away, or the nearest folder around it that can be moved, and tells these sandboxes.
@@ -289,16 +271,7 @@ impl WatchedSandbox {
         is_config: bool,
     ) -> Option<BaselineDifference> {
         let named = self.named.contains(path);
-        self.around(path).find_map(|(_, baseline)| {
-            let (change, is_known) = match baseline.standing(path, now, text, named, is_config) {
-                Standing::Same => return None,
-                Standing::New => (ChangeKind::New, true),
-                Standing::Changed => (ChangeKind::Changed, true),
-                Standing::Unknown => (ChangeKind::Changed, false),
-            };
-            let before = baseline.content(path).map(<[u8]>::to_vec);
-            Some(BaselineDifference { change, before, is_known })
-        })
+        self.around(path).find_map(|(_, baseline)| baseline.difference(path, now, text, named, is_config))
     }
 
     /// A folder of the table that is new is moved as a whole where all that is in it would be.
@@ -310,7 +283,8 @@ impl WatchedSandbox {
         change: ChangeKind,
     ) -> Option<RuleDecision> {
         let strict = self.rules.mode == AutostartMode::Strict && row.group.strict;
-        let unasked = row.group.check == ContentCheck::Always && (strict || row.group.new == Class::Unasked);
+        let unasked =
+            row.group.check == ContentCheck::Always && (strict || row.group.verdict == RunVerdict::Unasked);
         let is_named = self.named.iter().any(|named| is_at_or_below(named, path));
         (unasked && !is_named && change == ChangeKind::New).then_some(RuleDecision {
             name,
@@ -320,10 +294,6 @@ impl WatchedSandbox {
             before: None,
         })
     }
-}
-
-fn has(dir: &OwnedFd, name: &str) -> bool {
-    FileStamp::of(dir, name).is_ok_and(|found| found.is_dir)
 }
 
 /// The target of a file that leads git to another folder.

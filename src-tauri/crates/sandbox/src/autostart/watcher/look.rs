@@ -1,71 +1,54 @@
 //! Looking at folders: new ones, all of them when something was missed, and for the last time.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::fs::CWD;
 
-use super::{MOST_FOLDERS, Watcher};
-use crate::{
-    autostart::{
-        Finding,
-        file_stamp::FileStamp,
-        folder_walk::{FolderWalk, WalkBounds, has_signs, is_entered},
-        paths::{above, join, last},
-        reopened::open_reopening,
-    },
-    place::is_at_or_below,
+use super::{MOST_FOLDERS, Watcher, watched_sandbox::is_in};
+use crate::autostart::{
+    Finding,
+    file_stamp::FileStamp,
+    folder_walk::{FolderWalk, WalkBounds},
+    paths::{above, join},
+    reopened::open_reopening,
 };
 
-/// The extent to which a look goes.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct LookBounds {
-    names: usize,
-    time: Duration,
-    /// The folders are watched from now on.
-    watch: bool,
-}
+/// The bounds of a look at a folder that has appeared. What it does not come to is found in the end.
+pub(super) const APPEARED: WalkBounds = bounds(20_000, 2);
+/// The bounds of a look at a whole root because something was not told.
+pub(super) const AGAIN: WalkBounds = bounds(50_000, 5);
+const LAST: WalkBounds = bounds(200_000, 20);
 
-impl LookBounds {
-    /// Of a folder that has appeared. What it does not come to is found in the end.
-    pub(super) fn appeared() -> Self {
-        Self { names: 20_000, time: Duration::from_secs(2), watch: true }
-    }
-
-    pub(super) fn again() -> Self {
-        Self { names: 50_000, time: Duration::from_secs(5), watch: true }
-    }
-
-    fn last() -> Self {
-        Self { names: 200_000, time: Duration::from_secs(20), watch: false }
-    }
+const fn bounds(names: usize, seconds: u64) -> WalkBounds {
+    WalkBounds { names, folders: names, time: Duration::from_secs(seconds) }
 }
 
 impl Watcher {
-    /// Judges all in a folder; returns why something was not looked at.
-    pub(super) fn look(&mut self, at: &str, bounds: LookBounds) -> Vec<String> {
-        let most = WalkBounds { names: bounds.names, folders: bounds.names };
-        let mut walk = match FolderWalk::opening(at, most, Instant::now() + bounds.time) {
+    /// Judges all in a folder, which is watched from then on; returns why something was not looked at.
+    pub(super) fn look(&mut self, at: &str, bounds: WalkBounds) -> Vec<String> {
+        let unwatched = MOST_FOLDERS.saturating_sub(self.queue.count(at));
+        self.look_watching(at, bounds, unwatched)
+    }
+
+    /// The same, with no more than so many folders watched.
+    fn look_watching(&mut self, at: &str, bounds: WalkBounds, mut unwatched: usize) -> Vec<String> {
+        let mut walk = match FolderWalk::new(at, bounds, true) {
             Ok(walk) => walk,
             Err(error) => return vec![format!("`{at}` could not be looked into: {error}")],
         };
-        let mut watched = if bounds.watch { self.queue.count(at) } else { 0 };
         while let Some((path, dir)) = walk.next() {
-            if bounds.watch && watched < MOST_FOLDERS {
-                watched += 1;
+            if unwatched > 0 {
+                unwatched -= 1;
                 if let Err(error) = self.queue.folder(&path, &dir) {
                     self.tell_once(&path, "watch", error.to_string());
                 }
             }
-            let names = walk.names(&path, &dir);
-            let is_git_dir = last(&path).eq_ignore_ascii_case(".git") || has_signs(&names);
-            if is_git_dir {
-                self.git_dirs.insert(path.clone());
-            }
+            let names = walk.names(&path, &dir, &mut self.git_folders);
             for (name, is_dir) in names {
                 let child = join(&path, &name);
                 let is_gone = self.consider(&dir, &child);
-                if is_dir && !is_gone && is_entered(&self.git_dirs, &child) {
-                    walk.enter(child);
+                if is_dir && !is_gone {
+                    walk.enter(child, &self.git_folders);
                 }
             }
         }
@@ -78,10 +61,10 @@ impl Watcher {
         let Some(sandbox) = self.sandboxes.get_mut(name) else { return vec![] };
         let Some(baseline) = sandbox.roots.get(root) else { return vec![] };
         let itself = baseline.itself;
-        let in_root = |path: &str| root == "/" || is_at_or_below(path, root);
+        let in_root = |path: &str| is_in(path, root);
         sandbox.left.retain(|path, _| !in_root(path));
         let missed = match FileStamp::of(CWD, root) {
-            Ok(now) if itself.is_dir && now.is_same_file(&itself) => self.look(root, LookBounds::last()),
+            Ok(now) if itself.is_dir && now.is_same_file(&itself) => self.look_watching(root, LAST, 0),
             // Something else at its path is not ours to look at, whoever put it there.
             Ok(_) | Err(_) if itself.is_dir => {
                 vec![format!("`{root}` could not be looked at: another folder is there by now, or none")]
