@@ -7,7 +7,7 @@ use crate::machine::Machine;
 use crate::reference::modules;
 use crate::world::{World, eventually, programs};
 use ironcurtain_daemon::consent::{Lifetime, Reach};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::os::unix::fs::symlink;
 use std::time::Duration;
 use tempfile::TempDir;
@@ -24,10 +24,10 @@ fn what_the_sandbox_held_back_is_marked_and_on_record() {
     let missing = client.sneak(&world.path("docs/none")).refused("os error 2)").to_owned();
     assert!(!missing.contains("SANDBOX"), "{missing}");
     eventually("it is on record", Duration::from_secs(5), || {
-        world
-            .log()
-            .lines()
-            .any(|l| l.contains(r#""result":"blocked by the sandbox""#) && l.contains(r#""sandboxed":true"#))
+        let entries: Vec<Value> = world.log().lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+        let ends: Vec<_> = entries.iter().filter(|e| e["result"] == "blocked by the sandbox").collect();
+        let [end] = ends[..] else { return false };
+        entries.iter().any(|decision| decision["seq"] == end["of"] && decision["sandboxed"] == true)
     });
 }
 

@@ -6,7 +6,7 @@
 
 mod calls;
 
-use ironcurtain_audit::{self as audit, LOG_NAME};
+use ironcurtain_audit as audit;
 use ironcurtain_daemon::UnresolvedPath;
 use ironcurtain_daemon::config::Servers;
 use ironcurtain_daemon::home::Home;
@@ -46,10 +46,10 @@ pub fn replay(
     snapshot: &Arc<PolicySnapshot>,
     since_ms: u64,
 ) -> Result<Replay, ReplayError> {
-    let log = home.audit().join(LOG_NAME);
+    let log = home.audit();
     let failed = |source| ReplayError::Log { path: log.clone(), source };
     let checked = audit::check(&log).map_err(failed)?;
-    let calls = calls::read(&log, checked.length, since_ms).map_err(failed)?;
+    let calls = calls::read(&log, checked.entries, since_ms).map_err(failed)?;
     let replaying = Replaying { servers, snapshot, sessions: sessions(home, snapshot)? };
     let calls = calls.into_iter().map(|call| Replayed { now: replaying.judge(&call), call });
     // Half a line at the end is one that is being written.

@@ -1,8 +1,12 @@
-//! The hash chain: each line ends in the SHA-256 of everything before that field, which includes the hash of
-//! the line before. Checked on the bytes as they stand, so any edit shows.
+//! The hash chain: each line ends in the SHA-256 of the hash before and of everything in the line before that field. Checked
+//! on the bytes as they stand, so any edit shows.
 //!
-//! Not shown by the chain alone: lines cut off at the end of the log.
+//! - The first line of a file names the hash before, so that a file follows another by what is in it.
+//! - Versions before this one named it in every line, and hashed the line alone: such lines are followed as well.
+//! - Not shown by the chain alone: lines cut off at the end of the log. See [`crate::head`].
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
@@ -10,44 +14,104 @@ use std::fmt::Write as _;
 /// The hash before the first entry.
 pub(super) const GENESIS: &str = "0000000000000000000000000000000000000000000000000000000000000000";
 
-const HASH_FIELD: &str = ",\"hash\":\"";
-const HASH_DIGITS: usize = 64;
+/// The last field of a line, with the digits that its hash has.
+const LINK: (&str, usize) = (",\"link\":\"", 43);
 
-/// Closes an entry's JSON text with its hash; gives the line and the hash.
-pub(super) fn close(entry: &str) -> (String, String) {
-    let open = entry.strip_suffix('}').unwrap_or(entry);
-    let hash = hash_of(open.as_bytes());
-    (format!("{open}{HASH_FIELD}{hash}\"}}\n"), hash)
+/// The same in lines of versions before this one.
+const HASH: (&str, usize) = (",\"hash\":\"", 64);
+
+/// A position in the chain.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Written {
+    /// The number of entries up to here.
+    pub entries: u64,
+    /// Hash of the last one.
+    pub head: String,
 }
 
-/// Checks a line against the one before, which has the number `entries` and the hash `head`; gives its hash.
-pub(super) fn follow(line: &[u8], entries: u64, head: &str) -> Result<String, &'static str> {
-    #[derive(Deserialize)]
-    struct Link {
-        seq: u64,
-        prev: String,
+impl Written {
+    /// Before the first entry.
+    pub(super) fn nothing() -> Self {
+        Self { entries: 0, head: GENESIS.to_owned() }
     }
+}
+
+/// The fields of a line by which it follows another.
+#[derive(Deserialize)]
+struct Joint {
+    seq: u64,
+    prev: Option<String>,
+}
+
+/// Appends the hash to a line that lacks it and its closing brace; gives the hash.
+pub(super) fn close(line: &mut String, begin: usize, prev: &str) -> String {
+    let link = linked(prev, line.get(begin..).unwrap_or_default());
+    line.push_str(LINK.0);
+    line.push_str(&link);
+    line.push_str("\"}\n");
+    link
+}
+
+/// Checks a line against what comes before; gives its hash.
+pub(super) fn follow(line: &[u8], before: &Written) -> Result<String, &'static str> {
     let text = line.strip_suffix(b"\n").ok_or("it is cut off")?;
     let text = std::str::from_utf8(text).map_err(|_| "it is not UTF-8")?;
-    let (open, rest) = text.rsplit_once(HASH_FIELD).ok_or("it has no hash")?;
-    let hash = rest.strip_suffix("\"}").filter(|h| h.len() == HASH_DIGITS).ok_or("it has no hash")?;
-    let link: Link = serde_json::from_str(text).map_err(|_| "it is not an entry")?;
-    if link.prev != head || link.seq != entries + 1 {
+    let joint: Option<Joint> = serde_json::from_str(text).ok();
+    let last = |(field, digits): (&str, usize)| {
+        let (open, rest) = text.rsplit_once(field)?;
+        rest.strip_suffix("\"}").filter(|hash| hash.len() == digits).map(|hash| (open, hash))
+    };
+    let (hash, expected) = match (last(LINK), last(HASH)) {
+        (Some((open, hash)), _) => (hash, linked(&before.head, open)),
+        (None, Some((open, hash))) => (hash, hash_of(open.as_bytes())),
+        (None, None) => return Err("it has no hash"),
+    };
+    let joint = joint.ok_or("it is not an entry")?;
+    let old_without = last(LINK).is_none() && joint.prev.is_none();
+    if old_without || joint.seq != before.entries + 1 || joint.prev.is_some_and(|prev| prev != before.head) {
         return Err("it does not follow the line before it");
     }
-    if hash_of(open.as_bytes()) != hash {
+    if hash != expected {
         return Err("its content does not match its hash");
     }
     Ok(hash.to_owned())
 }
 
+/// The position before a line, by what the line itself says: for the first one of a file.
+pub(super) fn before(line: &[u8]) -> Option<Written> {
+    let joint: Joint = serde_json::from_slice(line).ok()?;
+    Some(Written { entries: joint.seq.checked_sub(1)?, head: joint.prev? })
+}
+
+/// The position after a line, by what the line itself says.
+pub(super) fn after(line: &[u8]) -> Option<Written> {
+    #[derive(Deserialize)]
+    struct Last {
+        seq: u64,
+        #[serde(alias = "hash")]
+        link: String,
+    }
+    let last: Last = serde_json::from_slice(line.strip_suffix(b"\n")?).ok()?;
+    Some(Written { entries: last.seq, head: last.link })
+}
+
+fn linked(prev: &str, open: &str) -> String {
+    let digest = Sha256::new().chain_update(prev).chain_update(open).finalize();
+    URL_SAFE_NO_PAD.encode(digest)
+}
+
 /// SHA-256, in hexadecimal digits.
 #[must_use]
 pub fn hash_of(bytes: &[u8]) -> String {
-    let mut hex = String::with_capacity(HASH_DIGITS);
+    let mut hex = String::with_capacity(HASH.1);
     for byte in Sha256::digest(bytes) {
         // Writing to a string cannot fail.
         let _ = write!(hex, "{byte:02x}");
     }
     hex
+}
+
+/// Returns `true` if a line has this text in it.
+pub(super) fn contains(line: &[u8], text: &str) -> bool {
+    std::str::from_utf8(line).is_ok_and(|line| line.contains(text))
 }

@@ -42,14 +42,21 @@ pub enum Event {
     LookUnfinished,
     /// The person kept a file that a session left, or moved it to quarantine.
     FileDecided,
+    /// The oldest entries were removed, because they were older than the log is kept.
+    Retention,
 }
 
 impl Event {
-    /// Returns `true` if a person decided it, so that it must survive a power cut.
+    /// Returns `true` if a person decided it, now or by a setting, so that it must survive a power cut.
     #[must_use]
     pub fn is_a_persons(self) -> bool {
         match self {
-            Self::Answer | Self::Grant | Self::Revoked | Self::Policy | Self::FileDecided => true,
+            Self::Answer
+            | Self::Grant
+            | Self::Revoked
+            | Self::Policy
+            | Self::FileDecided
+            | Self::Retention => true,
             Self::Daemon
             | Self::Session
             | Self::Server
@@ -103,13 +110,20 @@ pub struct PolicyEffect {
 #[serde(rename_all = "camelCase")]
 pub struct Entry {
     /// Position in the log, from 1; given by the writer.
+    #[serde(skip_serializing_if = "is_unset", default)]
     pub seq: u64,
     /// Milliseconds since the Unix epoch; given by the writer.
+    #[serde(skip_serializing_if = "is_unset", default)]
     pub timestamp: u64,
     /// The kind of entry.
     pub event: Event,
-    /// One sentence for people.
+    /// One sentence for people; empty where the other fields say it all.
+    #[serde(skip_serializing_if = "String::is_empty", default)]
     pub summary: String,
+    /// The decision that this is the end of, by its position. What that one says of the call is not repeated: readers fill it
+    /// in.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub of: Option<u64>,
     /// Joins the entries of one call.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub request_id: Option<String>,
@@ -131,6 +145,10 @@ pub struct Entry {
     /// The arguments as judged, or the parameters of another request, secrets redacted.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub arguments: Option<Map<String, Value>>,
+    /// Names of the arguments that are the paths concerned, where these stand among the arguments as they are. Readers turn
+    /// them into [`Entry::paths`].
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub(crate) at: Vec<String>,
     /// Paths concerned, canonical.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub paths: Vec<String>,
@@ -146,7 +164,8 @@ pub struct Entry {
     /// The policy's decision.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub policy_decision: Option<PolicyDecision>,
-    /// The hash of the policy by which it was judged, or which is in force from now on.
+    /// The hash of the policy by which it was judged, or which is in force from now on. A decision that was made by the same
+    /// policy as the decision before it in its file does not repeat it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub policy_hash: Option<String>,
     /// The change of the policy.
@@ -182,8 +201,21 @@ pub struct Entry {
     /// The time that the person took.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub human_ms: Option<u64>,
-    /// Hash of the entry before; given by the writer.
-    pub prev: String,
+    /// The older entries that are kept no longer.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub removed: Option<Removed>,
+    /// Hash of the entry before, in the first entry of a file; given by the writer.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub prev: Option<String>,
+}
+
+/// Entries that were removed because they were older than the log is kept.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Removed {
+    /// The number of entries that are gone, from the first one.
+    pub entries: u64,
+    /// The hash of the last of them.
+    pub link: String,
 }
 
 impl Entry {
@@ -195,6 +227,7 @@ impl Entry {
             timestamp: 0,
             event,
             summary: summary.into(),
+            of: None,
             request_id: None,
             session: None,
             client: None,
@@ -202,6 +235,7 @@ impl Entry {
             tool_name: None,
             method: None,
             arguments: None,
+            at: Vec::new(),
             paths: Vec::new(),
             host: None,
             port: None,
@@ -219,7 +253,19 @@ impl Entry {
             finding: None,
             file_decision: None,
             human_ms: None,
-            prev: String::new(),
+            removed: None,
+            prev: None,
+        }
+    }
+
+    /// The end of what the decision at this position allowed.
+    #[must_use]
+    pub fn end_of(decision: u64, result: CallResult, duration_ms: u64) -> Self {
+        Self {
+            of: Some(decision),
+            result: Some(result),
+            duration_ms: Some(duration_ms),
+            ..Self::new(Event::Outcome, "")
         }
     }
 
@@ -246,4 +292,8 @@ impl Entry {
     pub fn about_host(&mut self, host: impl ToString, port: u16) {
         (self.host, self.port) = (Some(host.to_string()), Some(port));
     }
+}
+
+fn is_unset(number: &u64) -> bool {
+    *number == 0
 }

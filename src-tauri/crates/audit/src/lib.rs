@@ -4,27 +4,38 @@
 //!   before it takes effect. If it cannot be written, the error says so and the caller denies.
 //! - Never decides, never asks, and knows neither sessions nor servers: whoever has a log can check and search it, without
 //!   a trusted process.
-//! - Never changes what is written: a line that a crash tore is the one thing that is cut off, and that is on record.
+//! - Never changes what is written: a line that a crash tore is the one thing that is cut off, and the oldest files are what is
+//!   removed by age. Both are on record.
 
 mod chain;
 mod decision;
 mod entry;
 mod files;
+mod head;
+mod keeping;
 mod log;
+mod pending;
+mod read;
+mod recall;
 mod redaction;
-mod search;
+mod retention;
 mod shorten;
+mod tail;
+#[cfg(test)]
+mod testing;
 mod unfinished;
 mod verify;
+mod volumes;
 mod writer;
 
-pub use chain::hash_of;
+pub use chain::{Written, hash_of};
 pub use decision::{CallResult, DecidedBy, EscalationResult, PolicyDecision, Status};
-pub use entry::{Entry, Event, PolicyChange, PolicyEffect};
+pub use entry::{Entry, Event, PolicyChange, PolicyEffect, Removed};
 pub use files::{FileChange, FileDecision, FileFinding};
+pub use keeping::Keeping;
 pub use log::Audit;
+pub use read::{Found, all, newest};
 pub use redaction::{is_marked, redacted};
-pub use search::{Found, all, newest};
 pub use unfinished::{Unfinished, unfinished};
-pub use verify::{Checked, Written, check, check_written};
+pub use verify::{Checked, check, check_known, check_written};
 pub use writer::{AuditError, LOG_NAME};

@@ -1,32 +1,47 @@
 //! The handle of a log that is written to.
 //!
-//! - One task owns the file, and looks before each entry whether it still has its name and its length: a log that was
-//!   removed, replaced or cut while it was written is not gone on with.
+//! - Whoever has an entry writes all that wait, unless somebody else is just doing so: then that one does. An entry that
+//!   waits alone is written by its own task, with no other to wake; many that wait together are one write.
+//! - Before each write the log is looked at: one that was removed, replaced or cut while it was written is not gone on with.
+//! - The lock is held for the write alone, and never while something is awaited. Nothing that takes the time of a disk
+//!   is done under it.
 
-use crate::Entry;
-use crate::verify::Written;
-use crate::writer::{AuditError, LOG_NAME, Writer};
+use crate::chain::Written;
+use crate::pending::Pending;
+use crate::writer::{AuditError, Writer};
+use crate::{Entry, Keeping, head, retention};
+use std::fmt;
 use std::fs::File;
 use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
 use std::time::Duration;
-use tokio::sync::{mpsc, oneshot};
-use tokio::time::Instant;
+use tokio::sync::{Notify, oneshot};
 
 /// The delay after which an entry that no person decided is made durable: a power cut can lose that much, and a call never
 /// waits for the disk.
 const FLUSH: Duration = Duration::from_millis(200);
 
-/// The number of entries that may that wait for the writer.
-const QUEUE: usize = 256;
+/// The pace at which entries that have become too old are looked for.
+const AGE: Duration = Duration::from_secs(60 * 60);
 
 /// A handle to the audit log.
 #[derive(Debug, Clone)]
-pub struct Audit(mpsc::Sender<Command>);
+pub struct Audit(Arc<Shared>);
 
-/// A command to the file's owner.
-enum Command {
-    Record { entry: Box<Entry>, done: oneshot::Sender<Result<u64, AuditError>> },
-    Standing(oneshot::Sender<(Written, Result<(), AuditError>)>),
+struct Shared {
+    waiting: Mutex<Vec<(Pending, Done)>>,
+    owned: Mutex<Owned>,
+    /// Something was written that may not be on the disk.
+    unsynced: Arc<Notify>,
+}
+
+type Done = oneshot::Sender<Result<u64, AuditError>>;
+
+/// The parts that only one may use at a time.
+struct Owned {
+    writer: Writer,
+    trouble: Box<dyn FnMut(Option<String>) + Send>,
+    clean: bool,
 }
 
 impl Audit {
@@ -39,10 +54,29 @@ impl Audit {
         dir: &Path,
         trouble: impl FnMut(Option<String>) + Send + 'static,
     ) -> Result<Self, AuditError> {
-        let writer = Writer::open(&dir.join(LOG_NAME))?;
-        let (send, receive) = mpsc::channel(QUEUE);
-        tokio::spawn(own(writer, receive, trouble));
-        Ok(Self(send))
+        Self::keep(Keeping::new(dir), trouble)
+    }
+
+    /// As [`Audit::open`], for a log that is kept otherwise.
+    ///
+    /// # Errors
+    /// [`AuditError`].
+    pub fn keep(
+        keeping: Keeping,
+        trouble: impl FnMut(Option<String>) + Send + 'static,
+    ) -> Result<Self, AuditError> {
+        let writer = Writer::open(keeping)?;
+        let unsynced = Arc::new(Notify::new());
+        let owned = Owned { writer, trouble: Box::new(trouble), clean: true };
+        let shared = Arc::new(Shared {
+            waiting: Mutex::default(),
+            owned: Mutex::new(owned),
+            unsynced: unsynced.clone(),
+        });
+        let weak = Arc::downgrade(&shared);
+        tokio::spawn(flush(weak.clone(), unsynced));
+        tokio::spawn(retention::follow(move || weak.upgrade().map(Self), AGE));
+        Ok(Self(shared))
     }
 
     /// Puts an entry on record; its sequence number comes when it is written.
@@ -51,162 +85,136 @@ impl Audit {
     /// [`AuditError`]: it is not on record, and what it speaks of must not happen.
     pub async fn record(&self, entry: Entry) -> Result<u64, AuditError> {
         let (done, written) = oneshot::channel();
-        self.0.send(Command::Record { entry: Box::new(entry), done }).await.map_err(|_| AuditError::Ended)?;
+        let pending = Pending::of(entry)?;
+        lock(&self.0.waiting).push((pending, done));
+        self.0.write_waiting();
         written.await.map_err(|_| AuditError::Ended)?
     }
 
     /// The record so far, and whether the log is still the one that it was written to.
-    ///
-    /// # Errors
-    /// [`AuditError::Ended`].
-    pub async fn standing(&self) -> Result<(Written, Result<(), AuditError>), AuditError> {
-        let (done, standing) = oneshot::channel();
-        self.0.send(Command::Standing(done)).await.map_err(|_| AuditError::Ended)?;
-        standing.await.map_err(|_| AuditError::Ended)
+    #[must_use]
+    pub fn standing(&self) -> (Written, Result<(), AuditError>) {
+        let mut owned = lock(&self.0.owned);
+        let stands = owned.writer.stands();
+        if let Err(problem) = &stands {
+            (owned.trouble)(Some(every_call_is_denied(problem)));
+        }
+        (owned.writer.written().clone(), stands)
+    }
+
+    /// The place where it is kept.
+    #[must_use]
+    pub fn keeping(&self) -> Keeping {
+        lock(&self.0.owned).writer.keeping().clone()
     }
 }
 
-async fn own(
-    mut writer: Writer,
-    mut commands: mpsc::Receiver<Command>,
-    mut trouble: impl FnMut(Option<String>),
-) {
-    let mut flush_at = None;
-    loop {
-        let command = tokio::select! {
-            command = commands.recv() => command,
-            () = until(flush_at) => {
-                flush_at = None;
-                let file = writer.file();
-                tokio::task::spawn_blocking(move || durable(file));
-                continue;
-            }
-        };
-        let (entry, done) = match command {
-            None => break,
-            Some(Command::Record { entry, done }) => (entry, done),
-            Some(Command::Standing(done)) => {
-                let stands = writer.stands();
-                if let Err(problem) = &stands {
-                    trouble(Some(every_call_is_denied(problem)));
-                }
-                // Who asked may be gone.
-                let _ = done.send((writer.written(), stands));
-                continue;
-            }
-        };
-        let persons = entry.event.is_a_persons();
-        let written = writer.append(*entry);
-        trouble(written.as_ref().err().map(every_call_is_denied));
-        if persons && written.is_ok() {
-            let file = writer.file();
-            // Others may be written meanwhile. Nobody waits any more when the call was cancelled; it is on record all
-            // the same.
-            tokio::task::spawn_blocking(move || drop(done.send(durable(file).and(written))));
-        } else {
-            flush_at = flush_at.or(Some(Instant::now() + FLUSH));
-            // As above.
-            let _ = done.send(written);
+impl Shared {
+    fn write_waiting(&self) {
+        while !lock(&self.waiting).is_empty() {
+            let mut owned = match self.owned.try_lock() {
+                Ok(owned) => owned,
+                Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+                // Who has it looks again afterwards.
+                Err(TryLockError::WouldBlock) => return,
+            };
+            let batch = std::mem::take(&mut *lock(&self.waiting));
+            self.write(&mut owned, batch);
         }
     }
+
+    fn write(&self, owned: &mut Owned, batch: Vec<(Pending, Done)>) {
+        if batch.is_empty() {
+            return;
+        }
+        let (entries, done): (Vec<Pending>, Vec<Done>) = batch.into_iter().unzip();
+        let written = owned.writer.append(&entries);
+        (owned.trouble)(written.as_ref().err().map(every_call_is_denied));
+        let first = match written {
+            Ok(first) => first,
+            Err(problem) => {
+                // Nobody waits any more when the call was cancelled; it is on record all the same.
+                done.into_iter().for_each(|done| drop(done.send(Err(problem.clone()))));
+                return;
+            }
+        };
+        if std::mem::take(&mut owned.clean) {
+            self.unsynced.notify_one();
+        }
+        let mut persons = Vec::new();
+        for ((entry, done), number) in entries.into_iter().zip(done).zip(first..) {
+            if entry.persons {
+                persons.push((done, number));
+            } else {
+                // As above.
+                let _ = done.send(Ok(number));
+            }
+        }
+        if !persons.is_empty() {
+            let files = owned.writer.unsynced();
+            // Others may be written meanwhile.
+            tokio::task::spawn_blocking(move || {
+                let durable = durable(files);
+                // As above.
+                persons
+                    .into_iter()
+                    .for_each(|(done, number)| drop(done.send(durable.clone().map(|()| number))));
+            });
+        }
+    }
+
+    /// Makes what was written so far survive a power cut; then it is what is known as the newest.
+    fn sync(&self) {
+        let (files, written, head) = {
+            let mut owned = lock(&self.owned);
+            owned.clean = true;
+            (owned.writer.unsynced(), owned.writer.written().clone(), owned.writer.keeping().head.clone())
+        };
+        if let (Ok(()), Some(head)) = (durable(files), head) {
+            // A full disk is told with the next entry; what is known stays older than the log.
+            let _ = head::write(&head, &written);
+        }
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        if !lock(&self.owned).clean {
+            self.sync();
+        }
+        // Who waits for more learns that nothing comes.
+        self.unsynced.notify_one();
+    }
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared").finish_non_exhaustive()
+    }
+}
+
+async fn flush(log: Weak<Shared>, unsynced: Arc<Notify>) {
+    loop {
+        unsynced.notified().await;
+        tokio::time::sleep(FLUSH).await;
+        let Some(log) = log.upgrade() else { return };
+        // Where the task cannot be run, the trusted process is ending.
+        let _ = tokio::task::spawn_blocking(move || log.sync()).await;
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn every_call_is_denied(problem: &AuditError) -> String {
     format!("Every call is denied, because {problem}.")
 }
 
-async fn until(at: Option<Instant>) {
-    match at {
-        Some(at) => tokio::time::sleep_until(at).await,
-        None => std::future::pending().await,
-    }
-}
-
 /// Makes what is written survive a power cut.
-fn durable(file: std::io::Result<File>) -> Result<(), AuditError> {
-    file.and_then(|f| f.sync_data()).map_err(|e| AuditError::write(&e))
+fn durable(files: std::io::Result<Vec<File>>) -> Result<(), AuditError> {
+    files.and_then(|files| files.iter().try_for_each(File::sync_data)).map_err(|e| AuditError::write(&e))
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{Event, check, check_written};
-
-    #[tokio::test]
-    async fn entries_are_chained_across_restarts_and_a_torn_line_is_mended() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join(LOG_NAME);
-        for _ in 0..2 {
-            let audit = Audit::open(dir.path(), |_| ()).unwrap();
-            audit.record(Entry::new(Event::Session, "began")).await.unwrap();
-            audit.record(Entry::new(Event::Answer, "a person said yes")).await.unwrap();
-        }
-        let mut torn = std::fs::read(&path).unwrap();
-        torn.extend_from_slice(b"{\"seq\":5,\"ha");
-        std::fs::write(&path, torn).unwrap();
-        assert!(!check(&path).unwrap().intact());
-        let audit = Audit::open(dir.path(), |_| ()).unwrap();
-        assert_eq!(audit.record(Entry::new(Event::Session, "after the crash")).await.unwrap(), 6);
-        let checked = check(&path).unwrap();
-        assert_eq!((checked.problem, checked.entries), (None, 6));
-    }
-
-    #[tokio::test]
-    async fn any_edit_shows_and_is_named() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join(LOG_NAME);
-        let audit = Audit::open(dir.path(), |_| ()).unwrap();
-        for n in 0..5 {
-            audit.record(Entry::new(Event::Session, format!("entry {n}"))).await.unwrap();
-        }
-        let good = std::fs::read_to_string(&path).unwrap();
-        let lines: Vec<&str> = good.lines().collect();
-        let problem = |text: String| {
-            std::fs::write(&path, text).unwrap();
-            check(&path).unwrap().problem.unwrap()
-        };
-        assert_eq!(
-            problem(good.replace("entry 2", "entry X")),
-            "line 3: its content does not match its hash"
-        );
-        let without = [&lines[..2], &lines[3..]].concat().join("\n") + "\n";
-        assert_eq!(problem(without), "line 3: it does not follow the line before it");
-        let swapped = [lines[1], lines[0], lines[2]].join("\n") + "\n";
-        assert_eq!(problem(swapped), "line 1: it does not follow the line before it");
-        assert_eq!(problem("{}\n".to_owned()), "line 1: it has no hash");
-    }
-
-    #[tokio::test]
-    async fn a_chain_that_holds_is_not_the_one_that_was_written_if_it_ends_early_or_was_made_anew() {
-        let log_of = async |words: &[&str]| {
-            let dir = tempfile::tempdir().unwrap();
-            let audit = Audit::open(dir.path(), |_| ()).unwrap();
-            for word in words {
-                audit.record(Entry::new(Event::Session, *word)).await.unwrap();
-            }
-            (dir, audit.standing().await.unwrap().0)
-        };
-        let [(dir, written), (short, _), (other, _)] =
-            [log_of(&["a", "b", "c"]).await, log_of(&["a", "b"]).await, log_of(&["a", "X", "c"]).await];
-        let problem = |dir: &tempfile::TempDir, written| {
-            check_written(&dir.path().join(LOG_NAME), written).unwrap().problem
-        };
-        assert_eq!(problem(&dir, &written), None);
-        assert_eq!(problem(&short, &written), Some("it ends after 2 of 3 entries".into()));
-        assert_eq!(problem(&other, &written), Some("line 3: it is not the one that was written".into()));
-        // More may have been written meanwhile.
-        assert_eq!(problem(&dir, &Written { entries: 0, ..log_of(&[]).await.1 }), None);
-    }
-
-    #[tokio::test]
-    async fn what_cannot_be_written_is_an_error() {
-        let dir = tempfile::tempdir().unwrap();
-        let audit = Audit(mpsc::channel(1).0);
-        assert!(matches!(audit.record(Entry::new(Event::Session, "x")).await, Err(AuditError::Ended)));
-        assert!(Audit::open(&dir.path().join("missing"), |_| ()).is_err());
-        // The device that is always full.
-        let mut writer = Writer::open(Path::new("/dev/full")).unwrap();
-        let error = writer.append(Entry::new(Event::Decision, "x")).unwrap_err();
-        assert!(error.to_string().contains("No space left"), "{error}");
-    }
-}
+mod tests;

@@ -1,19 +1,25 @@
-//! Checking a log from its beginning, whoever wrote it.
+//! Checking a log from its beginning, whoever wrote it: every file of it, in order.
+//!
+//! - Where the log begins later than with its first entry, an entry of it must say that the older ones were removed.
 
-use crate::chain::{GENESIS, follow};
-use ironcurtain_paths::bounded_read;
+use crate::chain::{self, Written, follow};
+use crate::volumes::{self, Volume};
+use crate::{Entry, head};
 use std::io::{self, BufRead, BufReader};
 use std::path::Path;
+
+/// Part of every line that says that older entries were removed; in a text, its quotes would be escaped.
+const REMOVED: &str = "\"event\":\"retention\"";
 
 /// Result of reading a whole log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Checked {
-    /// Entries that hold, up to the first problem.
+    /// The number of the last entry that holds, before the first problem.
     pub entries: u64,
-    /// Hash of the last entry that holds.
+    /// Hash of it.
     pub head: String,
-    /// Length in bytes of what holds.
-    pub length: u64,
+    /// The number of entries before the first that is there: they were removed by age.
+    pub removed: u64,
     /// The first problem, with its line.
     pub problem: Option<String>,
     /// The problem is a last line without its line feed, as a crash leaves it.
@@ -21,9 +27,9 @@ pub struct Checked {
 }
 
 impl Checked {
-    /// A log without entries.
-    pub(super) fn empty() -> Self {
-        Self { entries: 0, head: GENESIS.to_owned(), length: 0, problem: None, torn: false }
+    fn of(volume: ReadVolume) -> Self {
+        let Written { entries, head } = volume.at;
+        Self { entries, head, removed: 0, problem: volume.problem, torn: volume.torn }
     }
 
     /// Returns `true` if the whole log holds.
@@ -33,81 +39,144 @@ impl Checked {
     }
 }
 
-/// The extent of what a writer has put into a log.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Written {
-    /// The number of entries.
-    pub entries: u64,
-    /// Hash of the last one.
-    pub head: String,
-}
-
 /// Reads a log as [`check`] does. What was written must be in it, and more may follow.
 ///
 /// # Errors
-/// When the file cannot be read.
-pub fn check_written(log: &Path, written: &Written) -> io::Result<Checked> {
-    let mut last = (written.entries == 0).then(|| GENESIS.to_owned());
-    let mut checked = walk(log, |so_far| {
-        if so_far.entries == written.entries {
-            last = Some(so_far.head.clone());
+/// When a file cannot be read.
+pub fn check_written(dir: &Path, written: &Written) -> io::Result<Checked> {
+    let mut found = (written.entries == 0).then(|| Written::nothing().head);
+    let mut checked = walk(dir, |at| {
+        if at.entries == written.entries {
+            found = Some(at.head.clone());
         }
     })?;
-    if checked.intact() && last.as_ref() != Some(&written.head) {
-        checked.problem = Some(match last {
-            None => format!("it ends after {} of {} entries", checked.entries, written.entries),
-            Some(_) => format!("line {}: it is not the one that was written", written.entries),
-        });
+    let begins_later = checked.removed >= written.entries;
+    if checked.intact() && !begins_later && found.as_ref() != Some(&written.head) {
+        checked.problem = Some(missing(written, checked.entries, found.is_some()));
     }
     Ok(checked)
+}
+
+/// The sentence about an entry that is known and is not in the log.
+pub(super) fn missing(known: &Written, entries: u64, is_there: bool) -> String {
+    if is_there {
+        format!("line {}: it is not the one that was written", known.entries)
+    } else {
+        format!("it ends after {entries} of {} entries", known.entries)
+    }
+}
+
+/// Reads a log as [`check`] does. The entry that the file `head` knows as the newest must be in it, and more may follow.
+///
+/// # Errors
+/// When a file cannot be read.
+pub fn check_known(dir: &Path, head: &Path) -> io::Result<Checked> {
+    match head::read(head)? {
+        Some(known) => check_written(dir, &known),
+        None => check(dir),
+    }
 }
 
 /// Reads a log from its beginning and follows the chain. A log that does not exist is empty and intact.
 ///
 /// # Errors
-/// When the file cannot be read.
-pub fn check(log: &Path) -> io::Result<Checked> {
-    walk(log, |_| ())
+/// When a file cannot be read.
+pub fn check(dir: &Path) -> io::Result<Checked> {
+    walk(dir, |_| ())
 }
 
-/// Follows the chain, and shows what holds after each entry.
-fn walk(log: &Path, mut see: impl FnMut(&Checked)) -> io::Result<Checked> {
-    let mut checked = Checked::empty();
-    let mut reader = match bounded_read::open(log) {
-        Ok(file) => BufReader::new(file),
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(checked),
-        Err(e) => return Err(e),
+/// Follows the chain over all files, and shows the position after each entry.
+fn walk(dir: &Path, mut see: impl FnMut(&Written)) -> io::Result<Checked> {
+    let volumes = volumes::open(dir)?;
+    let many = volumes.len() > 1;
+    let begin = match volumes.first() {
+        Some(oldest) => oldest.begins_after()?.filter(|at| at.entries > 0),
+        None => None,
     };
-    let mut line = Vec::new();
-    loop {
-        line.clear();
-        if reader.read_until(b'\n', &mut line)? == 0 {
-            return Ok(checked);
-        }
-        match follow(&line, checked.entries, &checked.head) {
-            Ok(hash) => {
-                checked.entries += 1;
-                checked.length += line.len() as u64;
-                checked.head = hash;
-                see(&checked);
+    let mut at = begin.clone().unwrap_or_else(Written::nothing);
+    // Who removed the older entries says so in a later one.
+    let mut said = begin.is_none();
+    let mut removed = |entry: Entry| {
+        let told = entry.removed.map(|gone| Written { entries: gone.entries, head: gone.link });
+        said |= told.is_some() && told == begin;
+    };
+    let mut checked = Checked::of(ReadVolume { at: at.clone(), bytes: 0, problem: None, torn: false });
+    let count = volumes.len();
+    for (number, volume) in volumes.iter().enumerate() {
+        let next = at.entries + 1;
+        let read = match volume.first {
+            Some(first) if first != next => {
+                let problem =
+                    format!("`{}` does not follow: the entries from {next} on are missing", volume.name());
+                ReadVolume { at, bytes: 0, problem: Some(problem), torn: false }
             }
-            Err(problem) => {
-                checked.torn = line.last() != Some(&b'\n');
-                checked.problem = Some(format!("line {}: {problem}", checked.entries + 1));
-                return Ok(checked);
-            }
+            Some(_) | None => read(volume, at, many, &mut see, &mut removed)?,
+        };
+        at = read.at.clone();
+        let is_last = number + 1 == count;
+        checked = Checked { torn: read.torn && is_last, ..Checked::of(read) };
+        if !checked.intact() {
+            break;
         }
     }
+    if let Some(begin) = begin {
+        checked.removed = begin.entries;
+        if checked.intact() && !said {
+            checked.problem = Some(format!(
+                "the entries up to {} are missing, and no later one says that they were removed by age",
+                begin.entries
+            ));
+        }
+    }
+    Ok(checked)
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// A file that was read.
+pub(super) struct ReadVolume {
+    /// The position after the last line that holds.
+    pub(super) at: Written,
+    /// The length of what holds.
+    pub(super) bytes: u64,
+    /// The first problem.
+    pub(super) problem: Option<String>,
+    /// The problem is a line without its line feed.
+    pub(super) torn: bool,
+}
 
-    #[test]
-    fn the_log_of_a_version_without_grounds_holds() {
-        let log = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/without-grounds.jsonl");
-        let checked = check(&log).unwrap();
-        assert_eq!((checked.problem, checked.entries), (None, 20));
+/// Follows the chain in one file, from what comes before it.
+pub(super) fn read(
+    volume: &Volume,
+    begin: Written,
+    named: bool,
+    mut see: impl FnMut(&Written),
+    mut removed: impl FnMut(Entry),
+) -> io::Result<ReadVolume> {
+    let mut read = ReadVolume { at: begin, bytes: 0, problem: None, torn: false };
+    let mut reader = BufReader::new(&volume.file);
+    let (mut line, mut number) = (Vec::new(), 0_u64);
+    loop {
+        line.clear();
+        number += 1;
+        if reader.read_until(b'\n', &mut line)? == 0 {
+            return Ok(read);
+        }
+        match follow(&line, &read.at) {
+            Ok(hash) => {
+                read.at = Written { entries: read.at.entries + 1, head: hash };
+                read.bytes += line.len() as u64;
+                see(&read.at);
+                if chain::contains(&line, REMOVED)
+                    && let Ok(entry) = serde_json::from_slice(&line)
+                {
+                    removed(entry);
+                }
+            }
+            Err(problem) => {
+                let file = if named { format!("`{}`, ", volume.name()) } else { String::new() };
+                read.torn = line.last() != Some(&b'\n');
+                read.problem = Some(format!("{file}line {number}: {problem}"));
+                return Ok(read);
+            }
+        }
     }
 }

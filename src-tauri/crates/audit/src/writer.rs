@@ -1,7 +1,13 @@
 //! Appending to the log.
+//!
+//! - A file that has its size is closed under the number of its first entry, and another one is begun. Killed between the
+//!   two, the next start begins it.
 
-use crate::verify::{Checked, Written, check};
-use crate::{Entry, Event, chain};
+use crate::chain::{self, Written};
+use crate::pending::Pending;
+use crate::verify::{self, missing};
+use crate::volumes::{self, Volume};
+use crate::{Entry, Event, Keeping, head};
 use ironcurtain_paths::bounded_read;
 use std::fs::File;
 use std::io::{self, Write};
@@ -9,7 +15,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Name of the log in the audit directory.
+/// Name of the file in the audit directory that is written.
 pub const LOG_NAME: &str = "audit.jsonl";
 
 /// Why something is not on record.
@@ -49,78 +55,124 @@ impl AuditError {
 
 /// The one writer of a log.
 #[derive(Debug)]
-pub struct Writer {
+pub(super) struct Writer {
+    keeping: Keeping,
     path: PathBuf,
     file: File,
     /// The log is a regular file, so that it can be told whether it is still the one that was written.
     regular: bool,
     length: u64,
-    entries: u64,
-    head: String,
+    /// The position before the first entry of this file.
+    begin: Written,
+    at: Written,
+    /// The policy by which the last decision in this file was made.
+    policy: Option<String>,
     /// There may be half a line after `length`.
     torn: bool,
+    /// Files that were closed and may not be on the disk yet.
+    closed: Vec<File>,
 }
 
 impl Writer {
     /// Opens the log and continues its chain. A line that a crash tore is cut off, and that is put on record.
     ///
     /// # Errors
-    /// [`AuditError::Broken`], when the chain does not hold: it is never continued over an edit.
-    pub fn open(path: &Path) -> Result<Self, AuditError> {
-        let broken = |problem: String| AuditError::Broken { path: path.to_path_buf(), problem };
-        let file = bounded_read::open_own(path).map_err(|e| broken(e.to_string()))?;
-        let regular = file.metadata().map_err(|e| broken(e.to_string()))?.is_file();
-        let checked =
-            if regular { check(path).map_err(|e| broken(e.to_string()))? } else { Checked::empty() };
-        let mut writer = Self {
-            path: path.to_path_buf(),
-            file,
-            regular,
-            length: checked.length,
-            entries: checked.entries,
-            head: checked.head,
-            torn: false,
+    /// [`AuditError::Broken`], when the chain does not hold in the newest file, or is not the one that is known: it is never
+    /// continued over an edit.
+    pub(super) fn open(keeping: Keeping) -> Result<Self, AuditError> {
+        let path = keeping.dir.join(LOG_NAME);
+        let broken = |problem: String| AuditError::Broken { path: path.clone(), problem };
+        let unread = |e: io::Error| broken(e.to_string());
+        let file = bounded_read::open_own(&path).map_err(unread)?;
+        let metadata = file.metadata().map_err(unread)?;
+        let current = Volume { path: path.clone(), file: file.try_clone().map_err(unread)?, first: None };
+        let known = match &keeping.head {
+            Some(file) => head::read(file).map_err(|e| broken(format!("`{}`: {e}", file.display())))?,
+            None => None,
         };
-        match checked.problem {
+        let before = end_of_closed(&keeping.dir).map_err(unread)?;
+        let is_new = before.is_none() && metadata.len() == 0;
+        let begin = match before {
+            Some(end) => end,
+            None => current.begins_after().map_err(unread)?.unwrap_or_else(Written::nothing),
+        };
+        let mut found = (begin == known.clone().unwrap_or_else(Written::nothing)).then_some(());
+        let see = |at: &Written| found = found.or((Some(at) == known.as_ref()).then_some(()));
+        let read = match metadata.is_file() {
+            true => verify::read(&current, begin.clone(), false, see, |_| ()).map_err(unread)?,
+            false => verify::ReadVolume { at: begin.clone(), bytes: 0, problem: None, torn: false },
+        };
+        let mut writer = Self {
+            path: path.clone(),
+            file,
+            regular: metadata.is_file(),
+            length: read.bytes,
+            begin,
+            at: read.at,
+            policy: None,
+            torn: false,
+            closed: Vec::new(),
+            keeping,
+        };
+        match read.problem {
+            Some(problem) if !read.torn => return Err(broken(problem)),
+            Some(_) | None => {}
+        }
+        match known.filter(|known| found.is_none() && known.entries >= writer.begin.entries) {
+            Some(known) if is_new => writer.begin_anew(&known)?,
+            // Killed before that was known.
+            Some(known) if current.begins_with(&known.head).map_err(unread)? => {}
+            Some(known) => {
+                let is_there = known.entries <= writer.at.entries;
+                return Err(broken(missing(&known, writer.at.entries, is_there)));
+            }
             None => {}
-            Some(_) if checked.torn => writer.mend()?,
-            Some(problem) => return Err(broken(problem)),
+        }
+        if read.torn {
+            writer.file.set_len(writer.length).map_err(|e| AuditError::write(&e))?;
+            writer.note("the last line of the log was cut off by a crash and was removed")?;
         }
         Ok(writer)
     }
 
-    /// Writes one entry, cut where it is too long, and gives its sequence number. After an error nothing of it is in the log.
+    /// Writes entries, all or none, in one go; gives the number of the first. After an error nothing of them is in the log.
     ///
     /// # Errors
     /// [`AuditError::Write`], [`AuditError::Lost`].
-    pub fn append(&mut self, mut entry: Entry) -> Result<u64, AuditError> {
+    pub(super) fn append(&mut self, entries: &[Pending]) -> Result<u64, AuditError> {
         self.stands()?;
-        entry.shorten();
-        entry.seq = self.entries + 1;
-        entry.timestamp = now_ms();
-        entry.prev.clone_from(&self.head);
-        let text = serde_json::to_string(&entry).map_err(|e| AuditError::Write(e.to_string()))?;
-        let (line, hash) = chain::close(&text);
+        let failed = |e: io::Error| AuditError::write(&e);
         // Half a line would break the chain for whatever comes after it.
         if self.torn {
-            self.file.set_len(self.length).map_err(|e| AuditError::write(&e))?;
+            self.file.set_len(self.length).map_err(failed)?;
             self.torn = false;
         }
-        if let Err(e) = self.file.write_all(line.as_bytes()) {
-            self.torn = self.file.set_len(self.length).is_err();
-            return Err(AuditError::write(&e));
+        if self.regular && self.length >= self.keeping.file_bytes {
+            self.rotate().map_err(failed)?;
         }
-        self.length += line.len() as u64;
-        self.entries = entry.seq;
-        self.head = hash;
-        Ok(entry.seq)
+        let first = self.at.entries + 1;
+        let (mut at, mut policy, mut text) = (self.at.clone(), self.policy.clone(), String::new());
+        for entry in entries {
+            let begin = text.len();
+            let prev = (at == self.begin).then_some(at.head.as_str());
+            entry.write(&mut text, (at.entries + 1, now_ms()), prev, &mut policy);
+            let head = chain::close(&mut text, begin, &at.head);
+            at = Written { entries: at.entries + 1, head };
+        }
+        if let Err(e) = self.file.write_all(text.as_bytes()) {
+            self.torn = self.file.set_len(self.length).is_err();
+            return Err(failed(e));
+        }
+        self.length += text.len() as u64;
+        (self.at, self.policy) = (at, policy);
+        Ok(first)
     }
 
     /// Checks that the log is still there, under its name, as long as it was written.
     ///
     /// # Errors
     /// [`AuditError::Lost`].
-    pub fn stands(&self) -> Result<(), AuditError> {
+    pub(super) fn stands(&self) -> Result<(), AuditError> {
         let lost = |what| Err(AuditError::Lost { path: self.path.clone(), what });
         if !self.regular {
             return Ok(());
@@ -141,25 +193,76 @@ impl Writer {
         Ok(())
     }
 
-    /// The number of entries written so far, and the hash of the last.
-    pub fn written(&self) -> Written {
-        Written { entries: self.entries, head: self.head.clone() }
+    /// The position after the last entry.
+    pub(super) fn written(&self) -> &Written {
+        &self.at
     }
 
-    /// The file, for making it durable beside further writes.
-    pub(super) fn file(&self) -> io::Result<File> {
-        self.file.try_clone()
+    /// The settings.
+    pub(super) fn keeping(&self) -> &Keeping {
+        &self.keeping
     }
 
-    fn mend(&mut self) -> Result<(), AuditError> {
-        self.file.set_len(self.length).map_err(|e| AuditError::write(&e))?;
-        let summary = "the last line of the log was cut off by a crash and was removed";
-        self.append(Entry::new(Event::Daemon, summary)).map(|_| ())
+    /// The files whose content may not be on the disk yet, oldest first, for making it so beside further writes. Those that are
+    /// closed are named once.
+    pub(super) fn unsynced(&mut self) -> io::Result<Vec<File>> {
+        let file = self.file.try_clone()?;
+        Ok(std::mem::take(&mut self.closed).into_iter().chain([file]).collect())
     }
+
+    /// Closes this file and begins another one.
+    fn rotate(&mut self) -> io::Result<()> {
+        let closed = self.keeping.dir.join(volumes::name_of(self.begin.entries + 1));
+        if std::fs::symlink_metadata(&closed).is_ok() {
+            return Err(io::Error::other(format!("`{}` is in the way: move it away", closed.display())));
+        }
+        std::fs::rename(&self.path, &closed)?;
+        let new = bounded_read::open_own(&self.path);
+        let new = new.inspect_err(|_| {
+            // Back to where it was; if that fails too, the log is found to be removed.
+            let _ = std::fs::rename(&closed, &self.path);
+        })?;
+        self.closed.push(std::mem::replace(&mut self.file, new));
+        // Its name, too.
+        self.closed.push(File::open(&self.keeping.dir)?);
+        (self.length, self.begin, self.policy) = (0, self.at.clone(), None);
+        Ok(())
+    }
+
+    /// A log that was moved away is begun anew, and says so.
+    fn begin_anew(&mut self, known: &Written) -> Result<(), AuditError> {
+        self.note(&format!(
+            "the log was begun anew: the one before, of {} entries up to {}, is not there",
+            known.entries, known.head
+        ))?;
+        let known = |head| self.file.sync_data().and_then(|()| head::write(head, &self.at));
+        self.keeping.head.as_deref().map_or(Ok(()), known).map_err(|e| AuditError::write(&e))
+    }
+
+    fn note(&mut self, summary: &str) -> Result<(), AuditError> {
+        self.append(&[Pending::of(Entry::new(Event::Daemon, summary))?]).map(drop)
+    }
+}
+
+/// The end of the newest closed file, if there is one.
+fn end_of_closed(dir: &Path) -> io::Result<Option<Written>> {
+    let Some((_, path)) = volumes::closed(dir)?.pop() else { return Ok(None) };
+    let volume = Volume { file: bounded_read::open(&path)?, path, first: None };
+    let unread = || io::Error::other(format!("`{}` has no last line that can be followed", volume.name()));
+    volume.ends_at()?.ok_or_else(unread).map(Some)
 }
 
 /// Milliseconds since the Unix epoch.
 fn now_ms() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+impl Writer {
+    /// From now on it writes to the device that is always full.
+    pub(super) fn fails(&mut self) {
+        self.file = File::options().append(true).open("/dev/full").unwrap();
+        self.regular = false;
+    }
 }

@@ -9,7 +9,7 @@ use crate::listener::{Peer, send};
 use crate::server::Versions;
 use crate::session::Session;
 use crate::view;
-use ironcurtain_audit::{self as audit, Entry, Event, LOG_NAME};
+use ironcurtain_audit::{self as audit, Entry, Event};
 use ironcurtain_protocol::{
     AuditCheckView, ErrorCode, GrantView, MAX_FRAME_BYTES, Protection, Reply, ReplyFrame, Request,
     RequestFrame, StatusView,
@@ -181,7 +181,7 @@ fn end_session(state: &DaemonState, id: &str) -> Reply {
 }
 
 async fn activity(state: &DaemonState, limit: usize) -> Reply {
-    let log = state.services.home.audit().join(LOG_NAME);
+    let log = state.services.home.audit();
     let read = tokio::task::spawn_blocking(move || view::activity(&log, limit)).await;
     match read {
         Ok(Ok(entries)) => Reply::Activity(entries),
@@ -191,11 +191,8 @@ async fn activity(state: &DaemonState, limit: usize) -> Reply {
 }
 
 async fn verify(state: &DaemonState) -> Reply {
-    let log = state.services.home.audit().join(LOG_NAME);
-    let (written, stands) = match state.services.audit.standing().await {
-        Ok(standing) => standing,
-        Err(problem) => return failed(ErrorCode::Storage, problem.to_string()),
-    };
+    let log = state.services.home.audit();
+    let (written, stands) = state.services.audit.standing();
     match tokio::task::spawn_blocking(move || audit::check_written(&log, &written)).await {
         Ok(Ok(checked)) => {
             // Where it is not the log any more, that explains what else is wrong with it.

@@ -18,7 +18,7 @@ use crate::reload::{InitialState, ReloaderParts};
 use crate::server::LISTENING;
 use crate::services::Services;
 use crate::shutdown::Shutdown;
-use ironcurtain_audit::{self as audit, Audit, AuditError, Entry, Event, LOG_NAME, Unfinished};
+use ironcurtain_audit::{self as audit, Audit, AuditError, Entry, Event, Keeping, Unfinished};
 use ironcurtain_protocol::{Reply, Request};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -109,7 +109,7 @@ pub async fn start(mut options: DaemonOptions, consent: Arc<dyn Consent>) -> Res
         allow_root: options.allow_root,
     };
     let machine = Machine::new(machine, health.clone());
-    let unfinished = audit::unfinished(&options.home.audit().join(LOG_NAME));
+    let unfinished = audit::unfinished(&options.home.audit());
     let mut started = Entry::new(Event::Daemon, "the trusted process started");
     started.policy_hash = Some(first.snapshot().hash.clone());
     audit.record(started).await?;
@@ -188,7 +188,8 @@ fn sweep(dir: &Path) -> Result<(), HomeError> {
 /// The log; what is wrong with it is among the troubles.
 fn open_audit(home: &Home, health: &Health) -> Result<Audit, AuditError> {
     let health = health.clone();
-    Audit::open(&home.audit(), move |trouble| health.set(Concern::Audit, trouble))
+    let keeping = Keeping { head: Some(home.audit_head()), ..Keeping::new(&home.audit()) };
+    Audit::keep(keeping, move |trouble| health.set(Concern::Audit, trouble))
 }
 
 /// Puts the end of sessions on record whose trusted process was killed before it could.
@@ -197,7 +198,7 @@ async fn end_of_others(state: Arc<DaemonState>, unfinished: io::Result<Vec<Unfin
         Ok(unfinished) => unfinished,
         Err(problem) => return tracing::error!(%problem, "which sessions have no end on record is not known"),
     };
-    for Unfinished { session, client, server } in unfinished {
+    for Unfinished { session, client, server, .. } in unfinished {
         let name = client.as_deref().unwrap_or("a client");
         let summary = format!("the session of {name} ended with the trusted process, which did not end it");
         let mut entry = Entry::new(Event::Session, summary);

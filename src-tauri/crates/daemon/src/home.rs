@@ -131,6 +131,12 @@ impl Home {
         self.state.join("audit")
     }
 
+    /// The newest entry of the audit log as it is known outside of its directory.
+    #[must_use]
+    pub fn audit_head(&self) -> PathBuf {
+        self.state.join("audit-head.json")
+    }
+
     /// Session directories.
     #[must_use]
     pub fn sessions(&self) -> PathBuf {

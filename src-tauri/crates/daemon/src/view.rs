@@ -106,7 +106,8 @@ fn sentence(entry: &Entry) -> String {
         | Event::FileQuarantined
         | Event::FilePutBack
         | Event::LookUnfinished
-        | Event::FileDecided => None,
+        | Event::FileDecided
+        | Event::Retention => None,
     };
     capitalized(fixed.unwrap_or(&entry.summary))
 }
@@ -127,12 +128,10 @@ fn ended(end: &CallResult) -> Option<&'static str> {
     match end {
         CallResult::Ok => Some("Done"),
         CallResult::Error => Some("The server answered with an error"),
-        CallResult::RefusedByServer
-        | CallResult::BlockedBySandbox
-        | CallResult::NoAnswer
-        | CallResult::GivenUp
-        | CallResult::Refused
-        | CallResult::Other(_) => None,
+        CallResult::RefusedByServer => Some("The server refused it"),
+        CallResult::BlockedBySandbox => Some("The sandbox held it back"),
+        CallResult::NoAnswer => Some("The server did not answer"),
+        CallResult::GivenUp | CallResult::Refused | CallResult::Other(_) => None,
     }
 }
 
@@ -170,6 +169,7 @@ fn event(event: Event) -> &'static str {
         Event::FilePutBack => "put back",
         Event::LookUnfinished => "unfinished",
         Event::FileDecided => "your word",
+        Event::Retention => "record",
     }
 }
 

@@ -19,7 +19,7 @@ use super::{Session, blocked};
 use crate::server::{AtServer, MemoryShare, PendingRequest, ServerAnswer, ServerConnection};
 use crate::wire::Response;
 use asking::{Escalated, ask};
-use ironcurtain_audit::{CallResult, Event, PolicyDecision};
+use ironcurtain_audit::{CallResult, Entry, Event, PolicyDecision};
 use ironcurtain_policy::Verdict;
 use record::{allowed_by, millis};
 use resources::CallResources;
@@ -77,10 +77,10 @@ async fn allowed(session: &Arc<Session>, call: Call, authorization: Authorizatio
         return spawn(session, call, None, |s, c| wait_in_line(s, c, authorization, turn, next));
     };
     match forward(session, &call, &authorization, &connection).await {
-        Ok(pending) => {
-            let place = pending.place();
+        Ok(forwarded) => {
+            let place = forwarded.pending.place();
             let resources = CallResources::default();
-            spawn(session, call, Some(place), |s, c| deliver(s, c, authorization, pending, resources));
+            spawn(session, call, Some(place), |s, c| deliver(s, c, authorization, forwarded, resources));
         }
         Err(refusal) => session.refuse(&call, &refusal).await,
     }
@@ -116,19 +116,27 @@ async fn forward(
     call: &Call,
     authorization: &Authorization,
     connection: &ServerConnection,
-) -> Result<PendingRequest, CallRefusal> {
+) -> Result<Forwarded, CallRefusal> {
     let permit = &authorization.permit;
     let params = call.tool.forwarded(permit.call())?;
-    let mut entry = session.about(call, &authorization.looked, Event::Decision, "allowed");
+    let mut entry = session.about(call, &authorization.looked, Event::Decision, "");
     let reason = permit.reasons().first();
     entry.policy_decision =
         reason.map(|r| PolicyDecision::allow(allowed_by(permit.allowed_by()), &r.rule, &r.reason));
     entry.policy_hash = Some(authorization.snapshot.hash.clone());
     entry.grant_id = permit.grants().first().cloned();
-    session.services.audit.record(entry).await?;
+    let decision = session.services.audit.record(entry).await?;
     session.counts.allowed.fetch_add(1, Ordering::Relaxed);
     session.services.grants.used(permit.grants());
-    Ok(connection.request_held("tools/call", Some(&params), call.budget.clone()))
+    let pending = connection.request_held("tools/call", Some(&params), call.budget.clone());
+    Ok(Forwarded { decision, pending })
+}
+
+/// A call that the server has.
+struct Forwarded {
+    /// The entry of its decision.
+    decision: u64,
+    pending: PendingRequest,
 }
 
 /// Waits for the answer and passes it on; then what was shown and opened for this call alone is taken away.
@@ -136,7 +144,7 @@ async fn deliver(
     session: Arc<Session>,
     call: Call,
     authorization: Authorization,
-    pending: PendingRequest,
+    Forwarded { decision, pending }: Forwarded,
     resources: CallResources,
 ) {
     let (answered, held) = answer(&session, &call, &authorization, pending, resources).await;
@@ -149,11 +157,7 @@ async fn deliver(
         ServerAnswer::Failed(_) => CallResult::NoAnswer,
     };
     session.pass_on(&call.ticket, blocked.unwrap_or(answered), held).await;
-    let mut entry = session.about(&call, &authorization.looked, Event::Outcome, "the server answered");
-    entry.arguments = None;
-    entry.result = Some(result);
-    entry.duration_ms = Some(millis(call.began));
-    session.record(entry).await;
+    session.record(Entry::end_of(decision, result, millis(call.began))).await;
     session.services.changed();
 }
 

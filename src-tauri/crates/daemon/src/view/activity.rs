@@ -19,8 +19,8 @@ const LONGEST_TEXT: usize = 1000;
 const MOST_PATHS: usize = 20;
 
 /// The newest entries of the log, oldest first.
-pub(crate) fn activity(log: &Path, limit: usize) -> io::Result<Vec<ActivityView>> {
-    Ok(fitting(newest(log, limit)?.map(view)))
+pub(crate) fn activity(dir: &Path, limit: usize) -> io::Result<Vec<ActivityView>> {
+    Ok(fitting(newest(dir, limit)?.map(view)))
 }
 
 /// The first ones that fit into an answer, in the opposite order.
@@ -97,7 +97,7 @@ fn too_long(seq: u64, time_ms: u64, bytes: u64) -> ActivityView {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ironcurtain_audit::Event;
+    use ironcurtain_audit::{Event, LOG_NAME};
 
     fn line(seq: u64, change: impl FnOnce(&mut Entry)) -> String {
         let mut entry = Entry::new(Event::Server, "x");
@@ -108,9 +108,8 @@ mod tests {
 
     fn read(text: &str, limit: usize) -> Vec<ActivityView> {
         let dir = tempfile::tempdir().unwrap();
-        let log = dir.path().join("log");
-        std::fs::write(&log, text).unwrap();
-        activity(&log, limit).unwrap()
+        std::fs::write(dir.path().join(LOG_NAME), text).unwrap();
+        activity(dir.path(), limit).unwrap()
     }
 
     #[test]
@@ -132,7 +131,7 @@ mod tests {
     #[test]
     fn a_log_of_a_version_without_grounds_is_told_without_a_guess() {
         let log = Path::new(env!("CARGO_MANIFEST_DIR")).join("../audit/fixtures/without-grounds.jsonl");
-        let entries = activity(&log, 100).unwrap();
+        let entries = read(&std::fs::read_to_string(log).unwrap(), 100);
         assert_eq!(entries.len(), 20);
         let told = |seq: u64| {
             let entry = entries.iter().find(|entry| entry.seq == seq).unwrap();

@@ -1,9 +1,9 @@
 //! Showing the server what an authorized call needs, and forwarding it then.
 
 use super::resources::CallResources;
-use super::{Call, deliver, forward};
+use super::{Call, Forwarded, deliver, forward};
 use crate::judging::LookedAt;
-use crate::server::{MountLease, PendingRequest, ServerError};
+use crate::server::{MountLease, ServerError};
 use crate::session::Session;
 use crate::session::authorize::{Authorization, Judged};
 use crate::session::refusal::CallRefusal;
@@ -25,10 +25,10 @@ pub(super) async fn proceed(
     let shown = shown(&session, &call, &mut authorization).await;
     drop(next);
     match shown {
-        Ok((pending, lease)) => {
-            session.forwarded(&call.ticket, pending.place());
+        Ok((forwarded, lease)) => {
+            session.forwarded(&call.ticket, forwarded.pending.place());
             let resources = session.listed(&authorization, CallResources { lease, loan, one_time: None });
-            deliver(session, call, authorization, pending, resources).await;
+            deliver(session, call, authorization, forwarded, resources).await;
         }
         Err(refusal) => session.refuse(&call, &refusal).await,
     }
@@ -39,7 +39,7 @@ async fn shown(
     session: &Arc<Session>,
     call: &Call,
     authorization: &mut Authorization,
-) -> Result<(PendingRequest, Option<MountLease>), CallRefusal> {
+) -> Result<(Forwarded, Option<MountLease>), CallRefusal> {
     for _ in 0..MOST_ROUNDS {
         let lease = show(session, authorization).await?;
         // Mounting may have had to restart the server.

@@ -1,0 +1,320 @@
+use super::*;
+use crate::testing::old_log;
+use crate::{
+    CallResult, DecidedBy, Event, LOG_NAME, PolicyDecision, check, check_known, check_written, newest,
+};
+use std::path::PathBuf;
+
+#[tokio::test]
+async fn entries_are_chained_across_restarts_and_a_torn_line_is_mended() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join(LOG_NAME);
+    for _ in 0..2 {
+        let audit = Audit::open(dir.path(), |_| ()).unwrap();
+        audit.record(Entry::new(Event::Session, "began")).await.unwrap();
+        audit.record(Entry::new(Event::Answer, "a person said yes")).await.unwrap();
+    }
+    let mut torn = std::fs::read(&path).unwrap();
+    torn.extend_from_slice(b"{\"seq\":5,\"ha");
+    std::fs::write(&path, torn).unwrap();
+    assert!(!check(dir.path()).unwrap().intact());
+    let audit = Audit::open(dir.path(), |_| ()).unwrap();
+    assert_eq!(audit.record(Entry::new(Event::Session, "after the crash")).await.unwrap(), 6);
+    let checked = check(dir.path()).unwrap();
+    assert_eq!((checked.problem, checked.entries), (None, 6));
+}
+
+#[tokio::test]
+async fn any_edit_shows_and_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join(LOG_NAME);
+    let audit = Audit::open(dir.path(), |_| ()).unwrap();
+    for n in 0..5 {
+        audit.record(Entry::new(Event::Session, format!("entry {n}"))).await.unwrap();
+    }
+    let good = std::fs::read_to_string(&path).unwrap();
+    let lines: Vec<&str> = good.lines().collect();
+    let problem = |text: String| {
+        std::fs::write(&path, text).unwrap();
+        check(dir.path()).unwrap().problem.unwrap()
+    };
+    assert_eq!(problem(good.replace("entry 2", "entry X")), "line 3: its content does not match its hash");
+    let without = [&lines[..2], &lines[3..]].concat().join("\n") + "\n";
+    assert_eq!(problem(without), "line 3: it does not follow the line before it");
+    let swapped = [lines[1], lines[0], lines[2]].join("\n") + "\n";
+    assert_eq!(problem(swapped), "line 1: it does not follow the line before it");
+    assert_eq!(problem("{}\n".to_owned()), "line 1: it has no hash");
+}
+
+#[tokio::test]
+async fn the_log_of_an_earlier_version_is_whole_and_is_gone_on_with() {
+    let dir = old_log();
+    let checked = check(dir.path()).unwrap();
+    assert_eq!((checked.problem, checked.entries), (None, 20));
+    let audit = Audit::open(dir.path(), |_| ()).unwrap();
+    assert_eq!(audit.record(Entry::new(Event::Session, "began")).await, Ok(21));
+    assert_eq!(audit.record(Entry::new(Event::Session, "ended")).await, Ok(22));
+    assert_eq!(check(dir.path()).unwrap().problem, None);
+    let log = dir.path().join(LOG_NAME);
+    let changed =
+        std::fs::read_to_string(&log).unwrap().replacen("approved: by the team", "approved: by X", 1);
+    std::fs::write(&log, changed).unwrap();
+    let problem = check(dir.path()).unwrap().problem;
+    assert_eq!(problem.as_deref(), Some("line 4: its content does not match its hash"));
+}
+
+#[tokio::test]
+async fn a_chain_that_holds_is_not_the_one_that_was_written_if_it_ends_early_or_was_made_anew() {
+    let log_of = async |words: &[&str]| {
+        let dir = tempfile::tempdir().unwrap();
+        let audit = Audit::open(dir.path(), |_| ()).unwrap();
+        for word in words {
+            audit.record(Entry::new(Event::Session, *word)).await.unwrap();
+        }
+        (dir, audit.standing().0)
+    };
+    let [(dir, written), (short, _), (other, _)] =
+        [log_of(&["a", "b", "c"]).await, log_of(&["a", "b"]).await, log_of(&["a", "X", "c"]).await];
+    let problem = |dir: &tempfile::TempDir, written| check_written(dir.path(), written).unwrap().problem;
+    assert_eq!(problem(&dir, &written), None);
+    assert_eq!(problem(&short, &written), Some("it ends after 2 of 3 entries".into()));
+    assert_eq!(problem(&other, &written), Some("line 3: it is not the one that was written".into()));
+    // More may have been written meanwhile.
+    assert_eq!(problem(&dir, &Written { entries: 0, ..log_of(&[]).await.1 }), None);
+}
+
+#[tokio::test]
+async fn what_cannot_be_written_is_an_error() {
+    let dir = tempfile::tempdir().unwrap();
+    assert!(Audit::open(&dir.path().join("missing"), |_| ()).is_err());
+    let mut writer = Writer::open(Keeping::new(dir.path())).unwrap();
+    writer.fails();
+    let entry = Pending::of(Entry::new(Event::Decision, "x")).unwrap();
+    let error = writer.append(&[entry]).unwrap_err();
+    assert!(error.to_string().contains("No space left"), "{error}");
+}
+
+/// A log whose newest entry is known beside it, with these entries in it.
+async fn known_log(all: &Path, entries: usize) -> Keeping {
+    let keeping = Keeping { head: Some(all.join("head.json")), ..Keeping::new(&all.join("audit")) };
+    std::fs::create_dir_all(&keeping.dir).unwrap();
+    let audit = Audit::keep(keeping.clone(), |_| ()).unwrap();
+    for n in 0..entries {
+        audit.record(Entry::new(Event::Session, format!("entry {n}"))).await.unwrap();
+    }
+    keeping
+}
+
+fn problem(keeping: &Keeping) -> Option<String> {
+    check_known(&keeping.dir, keeping.head.as_ref().unwrap()).unwrap().problem
+}
+
+#[tokio::test]
+async fn lines_that_were_cut_off_and_an_older_copy_show_without_who_wrote_them() {
+    let all = tempfile::tempdir().unwrap();
+    let keeping = known_log(all.path(), 3).await;
+    let log = keeping.dir.join(LOG_NAME);
+    let older = std::fs::read_to_string(&log).unwrap();
+    assert_eq!(known_log(all.path(), 2).await, keeping);
+    let newest = std::fs::read_to_string(&log).unwrap();
+    assert_eq!(problem(&keeping), None);
+    let mut cut: Vec<&str> = newest.split_inclusive('\n').collect();
+    cut.pop();
+    for (shown, text) in [(4, cut.concat()), (3, older)] {
+        std::fs::write(&log, text).unwrap();
+        let ends = format!("it ends after {shown} of 5 entries");
+        assert_eq!(problem(&keeping), Some(ends.clone()));
+        let refused = Audit::keep(keeping.clone(), |_| ()).unwrap_err().to_string();
+        assert!(refused.contains(&ends) && refused.ends_with("move it away to begin a new one"), "{refused}");
+    }
+    // The twin: as it was, it is gone on with; moved away, it is begun anew, and that is on record.
+    std::fs::write(&log, &newest).unwrap();
+    drop(Audit::keep(keeping.clone(), |_| ()).unwrap());
+    std::fs::remove_file(&log).unwrap();
+    assert_eq!(problem(&keeping), Some("it ends after 0 of 5 entries".to_owned()));
+    let head = keeping.head.clone().unwrap();
+    let known = std::fs::read(&head).unwrap();
+    drop(Audit::keep(keeping.clone(), |_| ()).unwrap());
+    assert_eq!(problem(&keeping), None);
+    // Killed between that entry and the head.
+    std::fs::write(&head, known).unwrap();
+    let audit = Audit::keep(keeping.clone(), |_| ()).unwrap();
+    assert_eq!(audit.record(Entry::new(Event::Session, "x")).await, Ok(2));
+    drop(audit);
+    assert_eq!(problem(&keeping), None);
+    let said = std::fs::read_to_string(&log).unwrap();
+    assert!(said.contains("the log was begun anew: the one before, of 5 entries up to "), "{said}");
+}
+
+#[tokio::test]
+async fn a_kill_before_the_newest_entry_is_known_is_no_false_alarm() {
+    let all = tempfile::tempdir().unwrap();
+    let keeping = known_log(all.path(), 3).await;
+    let head = std::fs::read(keeping.head.as_ref().unwrap()).unwrap();
+    assert_eq!(known_log(all.path(), 2).await, keeping);
+    std::fs::write(keeping.head.as_ref().unwrap(), head).unwrap();
+    assert_eq!(problem(&keeping), None);
+    assert_eq!(known_log(all.path(), 1).await, keeping);
+    assert_eq!(problem(&keeping), None);
+    assert_eq!(check(&keeping.dir).unwrap().entries, 6);
+}
+
+#[tokio::test]
+async fn entries_that_wait_together_are_written_in_the_order_they_came() {
+    let dir = tempfile::tempdir().unwrap();
+    let audit = Audit::open(dir.path(), |_| ()).unwrap();
+    let writers = (0..8).map(|writer| {
+        let audit = audit.clone();
+        tokio::spawn(async move {
+            let mut last = 0;
+            for n in 0..200 {
+                let event = if n % 50 == 0 { Event::Answer } else { Event::Session };
+                let number = audit.record(Entry::new(event, format!("{writer}: {n}"))).await.unwrap();
+                assert!(number > last);
+                last = number;
+            }
+        })
+    });
+    for writer in writers.collect::<Vec<_>>() {
+        writer.await.unwrap();
+    }
+    let checked = check(dir.path()).unwrap();
+    assert_eq!((checked.problem, checked.entries), (None, 1600));
+}
+
+#[tokio::test]
+async fn an_allowed_call_costs_at_most_600_bytes_and_nothing_of_it_is_lost() {
+    let dir = tempfile::tempdir().unwrap();
+    let audit = Audit::open(dir.path(), |_| ()).unwrap();
+    let path = "/home/person/projects/application/src/main.rs";
+    let decision = || {
+        let mut entry = Entry::new(Event::Decision, "");
+        entry.request_id = Some("117".to_owned());
+        (entry.session, entry.client) = (Some("4mc6fg3r2g6pe65b".to_owned()), Some("claude".to_owned()));
+        (entry.server_name, entry.tool_name) =
+            (Some("filesystem".to_owned()), Some("read_text_file".to_owned()));
+        entry.arguments = serde_json::json!({ "path": path }).as_object().cloned();
+        entry.paths = vec![path.to_owned()];
+        let reason = "grant `nt5u8qj8t4m4kzgr`";
+        entry.policy_decision = Some(PolicyDecision::allow(DecidedBy::Grant, "grant", reason));
+        entry.policy_hash = Some(crate::hash_of(b"policy"));
+        entry.grant_id = Some("nt5u8qj8t4m4kzgr".to_owned());
+        entry.sandboxed = Some(true);
+        entry
+    };
+    for n in 0..1000 {
+        let number = audit.record(decision()).await.unwrap();
+        assert_eq!(number, 2 * n + 1);
+        audit.record(Entry::end_of(number, CallResult::Ok, 12)).await.unwrap();
+    }
+    let bytes = std::fs::metadata(dir.path().join(LOG_NAME)).unwrap().len() / 1000;
+    assert!(bytes <= 600, "{bytes} bytes");
+    let found: Vec<Entry> = newest(dir.path(), 2)
+        .unwrap()
+        .map(|found| match found {
+            crate::Found::Entry(entry) => *entry,
+            crate::Found::TooLong { .. } => panic!("it is short"),
+        })
+        .collect();
+    let [outcome, allowed] = found.try_into().unwrap();
+    let expected = decision();
+    let facts = |e: &Entry| {
+        let names = [&e.request_id, &e.session, &e.client, &e.server_name, &e.tool_name];
+        (names.map(Clone::clone), e.paths.clone(), e.sandboxed)
+    };
+    assert_eq!(facts(&outcome), facts(&expected));
+    assert_eq!((outcome.result, outcome.duration_ms), (Some(CallResult::Ok), Some(12)));
+    assert_eq!(facts(&allowed), facts(&expected));
+    assert_eq!(allowed.policy_decision, expected.policy_decision);
+    assert_eq!((allowed.arguments, allowed.grant_id), (expected.arguments, expected.grant_id));
+    // Once in a file, and again when it changes.
+    let text = std::fs::read_to_string(dir.path().join(LOG_NAME)).unwrap();
+    assert_eq!(text.matches("policyHash").count(), 1);
+}
+
+/// A log of small files with 40 entries in it.
+async fn small_files(dir: &Path) -> (Keeping, Vec<PathBuf>) {
+    let keeping = Keeping { file_bytes: 1000, ..Keeping::new(dir) };
+    let audit = Audit::keep(keeping.clone(), |_| ()).unwrap();
+    for n in 0..40 {
+        audit.record(Entry::new(Event::Session, format!("entry {n}"))).await.unwrap();
+    }
+    let closed = crate::volumes::closed(dir).unwrap();
+    (keeping, closed.into_iter().map(|(_, path)| path).collect())
+}
+
+#[tokio::test]
+async fn the_chain_goes_on_across_files_and_a_missing_one_is_a_finding() {
+    let dir = tempfile::tempdir().unwrap();
+    let (keeping, closed) = small_files(dir.path()).await;
+    assert!(closed.len() > 3, "{closed:?}");
+    let checked = || check(dir.path()).unwrap();
+    assert_eq!((checked().problem, checked().entries), (None, 40));
+    let read: Vec<u64> = crate::all(dir.path(), u64::MAX).unwrap().map(|e| e.unwrap().seq).collect();
+    assert_eq!(read, (1..=40).collect::<Vec<_>>());
+    assert_eq!(newest(dir.path(), 30).unwrap().count(), 30);
+    let aside = dir.path().join("aside");
+    let without = |path: &Path| {
+        std::fs::rename(path, &aside).unwrap();
+        let problem = checked().problem.unwrap();
+        std::fs::rename(&aside, path).unwrap();
+        problem
+    };
+    let oldest = without(&closed[0]);
+    assert!(oldest.ends_with("are missing, and no later one says that they were removed by age"), "{oldest}");
+    let middle = without(&closed[1]);
+    assert!(middle.contains("does not follow: the entries from "), "{middle}");
+    let last = without(closed.last().unwrap());
+    assert!(last.ends_with("line 1: it does not follow the line before it"), "{last}");
+    let text = std::fs::read_to_string(&closed[1]).unwrap();
+    std::fs::write(&closed[1], text.replacen("entry", "Entry", 1)).unwrap();
+    assert!(checked().problem.unwrap().ends_with("line 1: its content does not match its hash"));
+    std::fs::write(&closed[1], text).unwrap();
+    let audit = Audit::keep(keeping, |_| ()).unwrap();
+    assert_eq!(audit.record(Entry::new(Event::Session, "x")).await, Ok(41));
+    assert_eq!(checked().problem, None);
+}
+
+#[tokio::test]
+async fn what_is_removed_by_age_is_on_record_as_such() {
+    let dir = tempfile::tempdir().unwrap();
+    let (keeping, closed) = small_files(dir.path()).await;
+    let audit = Audit::keep(keeping.clone(), |_| ()).unwrap();
+    retention::remove_old(&audit, &keeping).await.unwrap();
+    assert!(closed.iter().all(|path| path.exists()), "none is a year old");
+    let young = Keeping { keep: Duration::ZERO, ..keeping };
+    retention::remove_old(&audit, &young).await.unwrap();
+    assert!(closed.iter().all(|path| !path.exists()));
+    let checked = check(dir.path()).unwrap();
+    assert_eq!(checked.problem, None);
+    assert!(checked.removed > 0, "{checked:?}");
+    drop(audit);
+    let audit = Audit::keep(young, |_| ()).unwrap();
+    audit.record(Entry::new(Event::Session, "after")).await.unwrap();
+    assert_eq!(check(dir.path()).unwrap().problem, None);
+}
+
+#[tokio::test]
+async fn a_start_after_a_kill_between_any_two_steps_of_beginning_another_file_loses_nothing() {
+    for step in 0..4 {
+        let dir = tempfile::tempdir().unwrap();
+        let (keeping, _) = small_files(dir.path()).await;
+        let log = dir.path().join(LOG_NAME);
+        let Written { entries, .. } = Writer::open(keeping.clone()).unwrap().written().clone();
+        let first = crate::volumes::open(dir.path()).unwrap().pop().unwrap().begins_after().unwrap().unwrap();
+        if step > 0 {
+            std::fs::rename(&log, dir.path().join(crate::volumes::name_of(first.entries + 1))).unwrap();
+        }
+        if step > 1 {
+            std::fs::write(&log, "").unwrap();
+        }
+        if step > 2 {
+            std::fs::write(&log, "{\"seq\":41,\"times").unwrap();
+        }
+        let audit = Audit::keep(keeping, |_| ()).unwrap();
+        let mended = u64::from(step > 2);
+        assert_eq!(audit.record(Entry::new(Event::Session, "x")).await, Ok(entries + 1 + mended));
+        let checked = check(dir.path()).unwrap();
+        assert_eq!((checked.problem, checked.entries), (None, entries + 1 + mended), "step {step}");
+    }
+}

@@ -1,0 +1,166 @@
+//! Reading the entries of a log, in all its files.
+//!
+//! - What is kept at once has a bound, however long lines are.
+//! - What entries leave out because another one says it is filled in.
+
+use crate::Entry;
+use crate::recall::Recall;
+use crate::tail;
+use crate::volumes::{self, Volume};
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+use std::path::Path;
+
+/// The longest line that is read whole. No line that this version writes is longer.
+const LONGEST_LINE: usize = 1024 * 1024;
+
+/// The number of bytes of a longer line that are looked at.
+const HEAD: usize = 1000;
+
+/// The number of lines before those asked for that are looked at for the decisions that these are the ends of.
+const BEFORE: usize = 200;
+
+/// An entry that was found.
+#[derive(Debug)]
+pub enum Found {
+    /// It is whole.
+    Entry(Box<Entry>),
+    /// It is too long to be read, as another version wrote it.
+    TooLong {
+        /// Position in the log.
+        seq: u64,
+        /// Milliseconds since the Unix epoch.
+        timestamp: u64,
+        /// Its length.
+        bytes: u64,
+    },
+}
+
+impl Found {
+    /// What a line is, if it is an entry.
+    pub(super) fn of(line: &[u8], recall: &mut Recall) -> Option<Self> {
+        if line.len() > LONGEST_LINE {
+            let head = String::from_utf8_lossy(line.get(..HEAD)?).into_owned();
+            let (seq, timestamp) = (number(&head, "\"seq\":")?, number(&head, "\"timestamp\":")?);
+            return Some(Self::TooLong { seq, timestamp, bytes: line.len() as u64 });
+        }
+        let mut entry: Box<Entry> = serde_json::from_slice(line).ok()?;
+        recall.complete(&mut entry);
+        Some(Self::Entry(entry))
+    }
+}
+
+/// The newest lines of a log that are entries, newest first. One that is no entry is left out: checking the log names it.
+///
+/// # Errors
+/// When the log cannot be read.
+pub fn newest(dir: &Path, limit: usize) -> io::Result<impl Iterator<Item = Found>> {
+    let wanted = limit.saturating_add(BEFORE);
+    let (mut lines, mut kept) = (VecDeque::new(), 0);
+    for volume in volumes::open(dir)?.iter().rev() {
+        for line in tail::last_lines(&volume.file, wanted - lines.len())?.into_iter().rev() {
+            kept += line.len() as u64;
+            lines.push_front(line);
+        }
+        if lines.len() >= wanted || kept >= tail::MOST {
+            break;
+        }
+    }
+    let mut recall = Recall::default();
+    let mut found: Vec<Found> = Vec::with_capacity(lines.len());
+    // Each is let go of as soon as it is read.
+    while let Some(line) = lines.pop_front() {
+        found.extend(Found::of(&line, &mut recall));
+    }
+    Ok(found.into_iter().rev().take(limit))
+}
+
+/// Every entry of a log up to the one of this number, in order. A line that is not understood is an error, and the last.
+///
+/// # Errors
+/// When the log cannot be opened.
+pub fn all(dir: &Path, entries: u64) -> io::Result<impl Iterator<Item = io::Result<Entry>>> {
+    let mut volumes = VecDeque::from(volumes::open(dir)?);
+    let (mut open, mut recall, mut done) = (None::<Lines>, Recall::default(), false);
+    Ok(std::iter::from_fn(move || {
+        while !done {
+            let lines = match &mut open {
+                Some(lines) => lines,
+                None => open.insert(Lines::of(volumes.pop_front()?)),
+            };
+            match lines.next() {
+                Ok(None) => open = None,
+                Ok(Some(entry)) if entry.seq > entries => done = true,
+                Ok(Some(mut entry)) => {
+                    recall.complete(&mut entry);
+                    return Some(Ok(entry));
+                }
+                Err(problem) => {
+                    done = true;
+                    return Some(Err(problem));
+                }
+            }
+        }
+        None
+    }))
+}
+
+/// The lines of one file.
+struct Lines {
+    name: String,
+    reader: BufReader<File>,
+    number: u64,
+}
+
+impl Lines {
+    fn of(volume: Volume) -> Self {
+        Self { name: volume.name(), reader: BufReader::new(volume.file), number: 0 }
+    }
+
+    fn next(&mut self) -> io::Result<Option<Entry>> {
+        let mut line = Vec::new();
+        self.number += 1;
+        // Half a line is one that is being written.
+        if self.reader.read_until(b'\n', &mut line)? == 0 || line.last() != Some(&b'\n') {
+            return Ok(None);
+        }
+        serde_json::from_slice(&line).map(Some).map_err(|e| {
+            let what = format!("line {} of `{}` is not understood: {e}", self.number, self.name);
+            io::Error::new(io::ErrorKind::InvalidData, what)
+        })
+    }
+}
+
+fn number(head: &str, field: &str) -> Option<u64> {
+    let after = head.split_once(field)?.1;
+    after.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::old_log;
+
+    #[test]
+    fn the_newest_come_first_and_all_come_in_order() {
+        let seq = |found: Found| match found {
+            Found::Entry(entry) => entry.seq,
+            Found::TooLong { seq, .. } => seq,
+        };
+        let log = old_log();
+        assert_eq!(newest(log.path(), 3).unwrap().map(seq).collect::<Vec<_>>(), [20, 19, 18]);
+        let read = |upto| all(log.path(), upto).unwrap().map(|entry| entry.unwrap().seq).collect::<Vec<_>>();
+        assert_eq!(read(u64::MAX), (1..=20).collect::<Vec<_>>());
+        assert_eq!(read(7), (1..=7).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_line_that_is_not_understood_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("audit.jsonl"), "{}\n").unwrap();
+        let problem = all(dir.path(), 3).unwrap().next().unwrap().unwrap_err();
+        assert!(problem.to_string().starts_with("line 1 of `audit.jsonl` is not understood: "), "{problem}");
+        assert_eq!(newest(dir.path(), 3).unwrap().count(), 0);
+    }
+}

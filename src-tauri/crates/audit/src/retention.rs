@@ -1,0 +1,58 @@
+//! Removing the oldest files of a log when they are older than it is kept.
+//!
+//! - INVARIANT: that a file is removed is on record, and on the disk, before it is removed. Killed between the two, the file
+//!   is still there, and is removed again.
+
+use crate::log::Audit;
+use crate::tail;
+use crate::volumes::{self, Volume};
+use crate::{Entry, Event, Keeping, Removed};
+use ironcurtain_paths::bounded_read;
+use serde::Deserialize;
+use std::io;
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// Removes what is too old, now and at this pace, as long as the log is written.
+pub(super) async fn follow(log: impl Fn() -> Option<Audit>, pace: Duration) {
+    while let Some(audit) = log() {
+        let keeping = audit.keeping();
+        // What cannot be read or removed is so the next time, too, and `audit verify` names it.
+        let _ = remove_old(&audit, &keeping).await;
+        drop(audit);
+        tokio::time::sleep(pace).await;
+    }
+}
+
+/// Removes the closed files whose last entry is too old, oldest first.
+pub(super) async fn remove_old(audit: &Audit, keeping: &Keeping) -> io::Result<()> {
+    let oldest =
+        SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().saturating_sub(keeping.keep);
+    while let Some((path, removed)) = too_old(keeping, oldest)? {
+        let mut entry = Entry::new(
+            Event::Retention,
+            format!(
+                "the entries up to {} were removed, because they are older than the log is kept",
+                removed.entries
+            ),
+        );
+        entry.removed = Some(removed);
+        audit.record(entry).await.map_err(|e| io::Error::other(e.to_string()))?;
+        std::fs::remove_file(path)?;
+    }
+    Ok(())
+}
+
+/// The oldest closed file, if it is too old, and what goes with it.
+fn too_old(keeping: &Keeping, oldest: Duration) -> io::Result<Option<(PathBuf, Removed)>> {
+    #[derive(Deserialize)]
+    struct Time {
+        timestamp: u64,
+    }
+    let Some((first, path)) = volumes::closed(&keeping.dir)?.into_iter().next() else { return Ok(None) };
+    let volume = Volume { file: bounded_read::open(&path)?, path, first: Some(first) };
+    let time = tail::last_line(&volume.file)?.and_then(|line| serde_json::from_slice::<Time>(&line).ok());
+    let end =
+        volume.ends_at()?.filter(|_| time.is_some_and(|t| u128::from(t.timestamp) < oldest.as_millis()));
+    Ok(end.map(|end| (volume.path, Removed { entries: end.entries, link: end.head })))
+}

@@ -1,0 +1,13 @@
+//! Logs for tests.
+
+use crate::LOG_NAME;
+use std::path::Path;
+use tempfile::TempDir;
+
+/// A directory with the log of a version that repeated the hash before in every line.
+pub(crate) fn old_log() -> TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/without-grounds.jsonl");
+    std::fs::copy(fixture, dir.path().join(LOG_NAME)).unwrap();
+    dir
+}

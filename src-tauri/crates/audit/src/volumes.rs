@@ -1,0 +1,96 @@
+//! The files of a log: the one that is written, and the closed ones before it, which bear the number of their first entry.
+
+use crate::chain::{self, Written};
+use crate::tail;
+use crate::writer::LOG_NAME;
+use ironcurtain_paths::bounded_read;
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The number of times that the files are listed again because one was closed or removed meanwhile.
+const TRIES: usize = 10;
+
+/// One file of a log.
+#[derive(Debug)]
+pub(super) struct Volume {
+    pub(super) path: PathBuf,
+    pub(super) file: File,
+    /// The number of its first entry by its name, of one that is closed.
+    pub(super) first: Option<u64>,
+}
+
+impl Volume {
+    /// Its name, for people.
+    pub(super) fn name(&self) -> String {
+        self.path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+    }
+
+    /// The position before its first entry, by what that says. Nothing, of an empty one.
+    pub(super) fn begins_after(&self) -> io::Result<Option<Written>> {
+        Ok(tail::first_line(&self.file)?.and_then(|line| chain::before(&line)))
+    }
+
+    /// Returns `true` if its first line has this text in it.
+    pub(super) fn begins_with(&self, text: &str) -> io::Result<bool> {
+        Ok(tail::first_line(&self.file)?.is_some_and(|line| chain::contains(&line, text)))
+    }
+
+    /// The position after its last whole line, by what that says.
+    pub(super) fn ends_at(&self) -> io::Result<Option<Written>> {
+        Ok(tail::last_line(&self.file)?.and_then(|line| chain::after(&line)))
+    }
+}
+
+/// The closed files in a directory, oldest first.
+///
+/// # Errors
+/// When the directory cannot be read. One that is missing is empty.
+pub(super) fn closed(dir: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
+    let listed = match std::fs::read_dir(dir) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        listed => listed?,
+    };
+    let mut closed = Vec::new();
+    for entry in listed {
+        let path = entry?.path();
+        let first = path.file_name().and_then(|name| number_in(&name.to_string_lossy()));
+        closed.extend(first.map(|first| (first, path)));
+    }
+    closed.sort_unstable();
+    Ok(closed)
+}
+
+/// All files in a directory, oldest first, opened for reading: what is closed or removed from now on changes nothing for who
+/// reads them.
+///
+/// # Errors
+/// When one cannot be read.
+pub(super) fn open(dir: &Path) -> io::Result<Vec<Volume>> {
+    for _ in 0..TRIES {
+        let before = closed(dir)?;
+        let paths = before.iter().map(|(first, path)| (Some(*first), path.clone()));
+        let mut found = Vec::new();
+        for (first, path) in paths.chain([(None, dir.join(LOG_NAME))]) {
+            match bounded_read::open(&path) {
+                Ok(file) => found.push(Volume { path, file, first }),
+                Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+                Err(e) => return Err(e),
+            }
+        }
+        if closed(dir)? == before {
+            return Ok(found);
+        }
+    }
+    Err(io::Error::other("its files do not stay the same"))
+}
+
+/// The name of a closed file whose first entry has this number.
+pub(super) fn name_of(first: u64) -> String {
+    format!("audit-{first:012}.jsonl")
+}
+
+fn number_in(name: &str) -> Option<u64> {
+    let digits = name.strip_prefix("audit-")?.strip_suffix(".jsonl")?;
+    (digits.len() >= 12 && digits.bytes().all(|b| b.is_ascii_digit())).then(|| digits.parse().ok())?
+}
