@@ -148,7 +148,7 @@ pub struct Entry {
     /// Names of the arguments that are the paths concerned, where these stand among the arguments as they are. Readers turn
     /// them into [`Entry::paths`].
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
-    pub(crate) at: Vec<String>,
+    pub at: Vec<String>,
     /// Paths concerned, canonical.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub paths: Vec<String>,

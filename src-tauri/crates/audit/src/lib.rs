@@ -19,6 +19,7 @@ mod read;
 mod recall;
 mod redaction;
 mod retention;
+mod search;
 mod shorten;
 mod tail;
 #[cfg(test)]
@@ -36,6 +37,7 @@ pub use keeping::Keeping;
 pub use log::Audit;
 pub use read::{Found, all, newest};
 pub use redaction::{is_marked, redacted};
+pub use search::{Filter, search};
 pub use unfinished::{Unfinished, unfinished};
 pub use verify::{Checked, check, check_known, check_written};
 pub use writer::{AuditError, LOG_NAME};

@@ -9,13 +9,14 @@
 use crate::chain::Written;
 use crate::pending::Pending;
 use crate::writer::{AuditError, Writer};
-use crate::{Entry, Keeping, head, retention};
+use crate::{Entry, Keeping, head, retention, search};
 use std::fmt;
 use std::fs::File;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
 use std::time::Duration;
 use tokio::sync::{Notify, oneshot};
+use tokio::time::Instant;
 
 /// The delay after which an entry that no person decided is made durable: a power cut can lose that much, and a call never
 /// waits for the disk.
@@ -23,6 +24,9 @@ const FLUSH: Duration = Duration::from_millis(200);
 
 /// The pace at which entries that have become too old are looked for.
 const AGE: Duration = Duration::from_secs(60 * 60);
+
+/// The pace at which the index for searching follows at most.
+const INDEX: Duration = Duration::from_secs(5);
 
 /// A handle to the audit log.
 #[derive(Debug, Clone)]
@@ -194,12 +198,22 @@ impl fmt::Debug for Shared {
 }
 
 async fn flush(log: Weak<Shared>, unsynced: Arc<Notify>) {
+    let mut indexed_at = None;
     loop {
         unsynced.notified().await;
         tokio::time::sleep(FLUSH).await;
         let Some(log) = log.upgrade() else { return };
+        let index = indexed_at.is_none_or(|at: Instant| at.elapsed() > INDEX);
+        indexed_at = if index { Some(Instant::now()) } else { indexed_at };
+        let sync = move || {
+            log.sync();
+            let dir = lock(&log.owned).writer.keeping().dir.clone();
+            // Whoever searches brings it up to date as well, or does without.
+            drop(log);
+            index.then(|| search::catch_up(&dir))
+        };
         // Where the task cannot be run, the trusted process is ending.
-        let _ = tokio::task::spawn_blocking(move || log.sync()).await;
+        let _ = tokio::task::spawn_blocking(sync).await;
     }
 }
 

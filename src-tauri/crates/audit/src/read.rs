@@ -58,7 +58,8 @@ impl Found {
 pub fn newest(dir: &Path, limit: usize) -> io::Result<impl Iterator<Item = Found>> {
     let wanted = limit.saturating_add(BEFORE);
     let (mut lines, mut kept) = (VecDeque::new(), 0);
-    for volume in volumes::open(dir)?.iter().rev() {
+    for volume in volumes::list(dir)?.iter().rev() {
+        let volume = volume.open()?;
         for line in tail::last_lines(&volume.file, wanted - lines.len())?.into_iter().rev() {
             kept += line.len() as u64;
             lines.push_front(line);
@@ -81,13 +82,19 @@ pub fn newest(dir: &Path, limit: usize) -> io::Result<impl Iterator<Item = Found
 /// # Errors
 /// When the log cannot be opened.
 pub fn all(dir: &Path, entries: u64) -> io::Result<impl Iterator<Item = io::Result<Entry>>> {
-    let mut volumes = VecDeque::from(volumes::open(dir)?);
+    let mut volumes = VecDeque::from(volumes::list(dir)?);
     let (mut open, mut recall, mut done) = (None::<Lines>, Recall::default(), false);
     Ok(std::iter::from_fn(move || {
         while !done {
             let lines = match &mut open {
                 Some(lines) => lines,
-                None => open.insert(Lines::of(volumes.pop_front()?)),
+                None => match volumes.pop_front()?.open() {
+                    Ok(volume) => open.insert(Lines::of(volume)),
+                    Err(problem) => {
+                        done = true;
+                        return Some(Err(problem));
+                    }
+                },
             };
             match lines.next() {
                 Ok(None) => open = None,

@@ -6,7 +6,7 @@
 use crate::log::Audit;
 use crate::tail;
 use crate::volumes::{self, Volume};
-use crate::{Entry, Event, Keeping, Removed};
+use crate::{Entry, Event, Keeping, Removed, search};
 use ironcurtain_paths::bounded_read;
 use serde::Deserialize;
 use std::io;
@@ -28,7 +28,7 @@ pub(super) async fn follow(log: impl Fn() -> Option<Audit>, pace: Duration) {
 pub(super) async fn remove_old(audit: &Audit, keeping: &Keeping) -> io::Result<()> {
     let oldest =
         SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().saturating_sub(keeping.keep);
-    while let Some((path, removed)) = too_old(keeping, oldest)? {
+    while let Some((first, path, removed)) = too_old(keeping, oldest)? {
         let mut entry = Entry::new(
             Event::Retention,
             format!(
@@ -39,12 +39,13 @@ pub(super) async fn remove_old(audit: &Audit, keeping: &Keeping) -> io::Result<(
         entry.removed = Some(removed);
         audit.record(entry).await.map_err(|e| io::Error::other(e.to_string()))?;
         std::fs::remove_file(path)?;
+        search::forget(&keeping.dir, first);
     }
     Ok(())
 }
 
 /// The oldest closed file, if it is too old, and what goes with it.
-fn too_old(keeping: &Keeping, oldest: Duration) -> io::Result<Option<(PathBuf, Removed)>> {
+fn too_old(keeping: &Keeping, oldest: Duration) -> io::Result<Option<(u64, PathBuf, Removed)>> {
     #[derive(Deserialize)]
     struct Time {
         timestamp: u64,
@@ -54,5 +55,5 @@ fn too_old(keeping: &Keeping, oldest: Duration) -> io::Result<Option<(PathBuf, R
     let time = tail::last_line(&volume.file)?.and_then(|line| serde_json::from_slice::<Time>(&line).ok());
     let end =
         volume.ends_at()?.filter(|_| time.is_some_and(|t| u128::from(t.timestamp) < oldest.as_millis()));
-    Ok(end.map(|end| (volume.path, Removed { entries: end.entries, link: end.head })))
+    Ok(end.map(|end| (first, volume.path, Removed { entries: end.entries, link: end.head })))
 }

@@ -41,7 +41,8 @@ pub struct Unfinished {
 /// When the log cannot be read.
 pub fn unfinished(dir: &Path) -> io::Result<Vec<Unfinished>> {
     let (mut files, mut starts) = (Vec::new(), 0);
-    for volume in volumes::open(dir)?.iter().rev() {
+    for volume in volumes::list(dir)?.iter().rev() {
+        let volume = volume.open()?;
         let mut lines = BufReader::new(&volume.file);
         let (mut line, mut told) = (Vec::new(), Vec::new());
         while lines.read_until(b'\n', &mut line)? > 0 {

@@ -87,10 +87,10 @@ pub fn check(dir: &Path) -> io::Result<Checked> {
 
 /// Follows the chain over all files, and shows the position after each entry.
 fn walk(dir: &Path, mut see: impl FnMut(&Written)) -> io::Result<Checked> {
-    let volumes = volumes::open(dir)?;
+    let volumes = volumes::list(dir)?;
     let many = volumes.len() > 1;
     let begin = match volumes.first() {
-        Some(oldest) => oldest.begins_after()?.filter(|at| at.entries > 0),
+        Some(oldest) => oldest.open()?.begins_after()?.filter(|at| at.entries > 0),
         None => None,
     };
     let mut at = begin.clone().unwrap_or_else(Written::nothing);
@@ -103,6 +103,7 @@ fn walk(dir: &Path, mut see: impl FnMut(&Written)) -> io::Result<Checked> {
     let mut checked = Checked::of(ReadVolume { at: at.clone(), bytes: 0, problem: None, torn: false });
     let count = volumes.len();
     for (number, volume) in volumes.iter().enumerate() {
+        let volume = volume.open()?;
         let next = at.entries + 1;
         let read = match volume.first {
             Some(first) if first != next => {
@@ -110,7 +111,7 @@ fn walk(dir: &Path, mut see: impl FnMut(&Written)) -> io::Result<Checked> {
                     format!("`{}` does not follow: the entries from {next} on are missing", volume.name());
                 ReadVolume { at, bytes: 0, problem: Some(problem), torn: false }
             }
-            Some(_) | None => read(volume, at, many, &mut see, &mut removed)?,
+            Some(_) | None => read(&volume, at, many, &mut see, &mut removed)?,
         };
         at = read.at.clone();
         let is_last = number + 1 == count;

@@ -61,25 +61,43 @@ pub(super) fn closed(dir: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
     Ok(closed)
 }
 
-/// All files in a directory, oldest first, opened for reading: what is closed or removed from now on changes nothing for who
-/// reads them.
+/// A file of a log that is opened when it is its turn. The one that is written is open already: it stays the same file when it
+/// is closed meanwhile.
+#[derive(Debug)]
+pub(super) struct Listed {
+    path: PathBuf,
+    first: Option<u64>,
+    file: Option<File>,
+}
+
+impl Listed {
+    /// Opens it for reading.
+    pub(super) fn open(&self) -> io::Result<Volume> {
+        let file = match &self.file {
+            Some(file) => file.try_clone()?,
+            None => bounded_read::open(&self.path)?,
+        };
+        Ok(Volume { path: self.path.clone(), file, first: self.first })
+    }
+}
+
+/// All files in a directory, oldest first.
 ///
 /// # Errors
-/// When one cannot be read.
-pub(super) fn open(dir: &Path) -> io::Result<Vec<Volume>> {
+/// When the directory or the newest file cannot be read.
+pub(super) fn list(dir: &Path) -> io::Result<Vec<Listed>> {
     for _ in 0..TRIES {
         let before = closed(dir)?;
-        let paths = before.iter().map(|(first, path)| (Some(*first), path.clone()));
-        let mut found = Vec::new();
-        for (first, path) in paths.chain([(None, dir.join(LOG_NAME))]) {
-            match bounded_read::open(&path) {
-                Ok(file) => found.push(Volume { path, file, first }),
-                Err(e) if e.kind() == io::ErrorKind::NotFound => {}
-                Err(e) => return Err(e),
-            }
-        }
+        let path = dir.join(LOG_NAME);
+        let newest = match bounded_read::open(&path) {
+            Ok(file) => Some(Listed { path, first: None, file: Some(file) }),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => None,
+            Err(e) => return Err(e),
+        };
         if closed(dir)? == before {
-            return Ok(found);
+            let listed =
+                before.into_iter().map(|(first, path)| Listed { path, first: Some(first), file: None });
+            return Ok(listed.chain(newest).collect());
         }
     }
     Err(io::Error::other("its files do not stay the same"))

@@ -301,7 +301,15 @@ async fn a_start_after_a_kill_between_any_two_steps_of_beginning_another_file_lo
         let (keeping, _) = small_files(dir.path()).await;
         let log = dir.path().join(LOG_NAME);
         let Written { entries, .. } = Writer::open(keeping.clone()).unwrap().written().clone();
-        let first = crate::volumes::open(dir.path()).unwrap().pop().unwrap().begins_after().unwrap().unwrap();
+        let first = crate::volumes::list(dir.path())
+            .unwrap()
+            .pop()
+            .unwrap()
+            .open()
+            .unwrap()
+            .begins_after()
+            .unwrap()
+            .unwrap();
         if step > 0 {
             std::fs::rename(&log, dir.path().join(crate::volumes::name_of(first.entries + 1))).unwrap();
         }

@@ -1,0 +1,176 @@
+//! The entries a person looks for.
+
+use crate::{Entry, FileFinding, Status};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+use std::collections::BTreeSet;
+use std::path::Path;
+
+/// The number of characters of a text in which words are looked for.
+const LONGEST: usize = 2000;
+
+/// A part of the log. Every condition that is there must hold.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Filter {
+    /// Words that are all in it, whole; one that ends in `*` is the beginning of a word.
+    pub text: Option<String>,
+    /// Its server.
+    pub server: Option<String>,
+    /// Its tool.
+    pub tool: Option<String>,
+    /// Its session.
+    pub session: Option<String>,
+    /// A path that it concerns, or a folder that such a path lies in.
+    pub path: Option<String>,
+    /// The policy's decision.
+    pub decision: Option<Status>,
+    /// The earliest moment, in milliseconds since the Unix epoch.
+    pub since_ms: Option<u64>,
+    /// The latest moment.
+    pub until_ms: Option<u64>,
+}
+
+impl Filter {
+    /// Returns `true` if an entry is what is looked for.
+    #[must_use]
+    pub fn takes(&self, entry: &Entry) -> bool {
+        let is = |wanted: &Option<String>, is: &Option<String>| wanted.is_none() || wanted == is;
+        let status = entry.policy_decision.as_ref().map(|decision| &decision.status);
+        is(&self.server, &entry.server_name)
+            && is(&self.tool, &entry.tool_name)
+            && is(&self.session, &entry.session)
+            && self.decision.as_ref().is_none_or(|wanted| Some(wanted) == status)
+            && self.since_ms.is_none_or(|since| entry.timestamp >= since)
+            && self.until_ms.is_none_or(|until| entry.timestamp <= until)
+            && self.path.as_ref().is_none_or(|path| concerned(entry).any(|p| Path::new(p).starts_with(path)))
+            && self.has_words(entry)
+    }
+
+    fn has_words(&self, entry: &Entry) -> bool {
+        let Some(text) = &self.text else { return true };
+        let (words, wanted) = (words_of(entry), wanted(text));
+        wanted.iter().all(|(word, begins)| match begins {
+            true => words.range(word.clone()..).next().is_some_and(|next| next.starts_with(word)),
+            false => words.contains(word),
+        })
+    }
+}
+
+/// A filter as the index knows it: what it lets through is what may match.
+pub(super) struct Narrow {
+    /// A full-text query; nothing, where every line may match.
+    pub(super) query: Option<String>,
+    pub(super) since: u64,
+    pub(super) until: u64,
+}
+
+impl Narrow {
+    pub(super) fn by(filter: &Filter) -> Self {
+        let fields = [
+            ("server", filter.server.as_deref()),
+            ("tool", filter.tool.as_deref()),
+            ("session", filter.session.as_deref()),
+            ("path", filter.path.as_deref().map(without_slash)),
+            ("decision", filter.decision.as_ref().map(Status::as_str)),
+        ];
+        let keys = fields.into_iter().filter_map(|(field, value)| Some(key(field, value?)));
+        // Of letters and digits alone.
+        let words = filter.text.iter().flat_map(|text| wanted(text));
+        let words = words.map(|(word, begins)| format!("\"{word}\"{}", if begins { " *" } else { "" }));
+        let terms: Vec<String> = keys.chain(words).collect();
+        Self {
+            query: (!terms.is_empty()).then(|| terms.join(" AND ")),
+            since: filter.since_ms.unwrap_or(0),
+            until: filter.until_ms.unwrap_or(u64::MAX),
+        }
+    }
+}
+
+/// Everything of an entry that the index knows, as one text.
+pub(super) fn indexed(entry: &Entry) -> String {
+    let status = entry.policy_decision.as_ref().map(|decision| decision.status.as_str());
+    let fields = [
+        ("server", entry.server_name.as_deref()),
+        ("tool", entry.tool_name.as_deref()),
+        ("session", entry.session.as_deref()),
+        ("decision", status),
+    ];
+    let keys = fields.into_iter().filter_map(|(field, value)| Some(key(field, value?)));
+    let folders: BTreeSet<&Path> = concerned(entry).flat_map(|path| Path::new(path).ancestors()).collect();
+    let folders = folders.into_iter().map(|folder| key("path", &folder.to_string_lossy()));
+    keys.chain(folders).chain(words_of(entry)).collect::<Vec<_>>().join(" ")
+}
+
+/// A word that stands for the value of a field.
+fn key(field: &str, value: &str) -> String {
+    let digest = Sha256::new().chain_update(field).chain_update("\n").chain_update(value).finalize();
+    let digits: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+    format!("k{digits}")
+}
+
+fn without_slash(path: &str) -> &str {
+    let shorter = path.trim_end_matches('/');
+    if shorter.is_empty() { path } else { shorter }
+}
+
+/// The words that a person looks for, and of which only the beginning is given.
+fn wanted(text: &str) -> Vec<(String, bool)> {
+    let each = text.split_whitespace().flat_map(|given| {
+        let begins = given.ends_with('*');
+        let words: Vec<String> = words(given).collect();
+        let last = words.len().saturating_sub(1);
+        words.into_iter().enumerate().map(move |(at, word)| (word, begins && at == last)).collect::<Vec<_>>()
+    });
+    each.collect()
+}
+
+fn words(text: &str) -> impl Iterator<Item = String> {
+    text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).map(str::to_lowercase)
+}
+
+fn words_of(entry: &Entry) -> BTreeSet<String> {
+    let (mut all, decision) = (BTreeSet::new(), entry.policy_decision.as_ref());
+    let mut take = |text: &str| {
+        let end = text.char_indices().nth(LONGEST).map_or(text.len(), |(at, _)| at);
+        all.extend(words(text.get(..end).unwrap_or_default()));
+    };
+    let names = [
+        &entry.session,
+        &entry.client,
+        &entry.server_name,
+        &entry.tool_name,
+        &entry.method,
+        &entry.host,
+        &entry.question_id,
+        &entry.grant_id,
+    ];
+    names.into_iter().flatten().for_each(|text| take(text));
+    take(&entry.summary);
+    concerned(entry).chain(entry.addresses.iter().map(String::as_str)).for_each(&mut take);
+    decision.iter().flat_map(|decision| [&decision.rule, &decision.reason]).for_each(|text| take(text));
+    let results =
+        [entry.escalation_result.as_ref().map(|r| r.as_str()), entry.result.as_ref().map(|r| r.as_str())];
+    results.into_iter().flatten().for_each(&mut take);
+    entry.arguments.iter().flat_map(|arguments| arguments.values()).for_each(|value| texts(value, &mut take));
+    all
+}
+
+fn texts(value: &Value, take: &mut impl FnMut(&str)) {
+    match value {
+        Value::String(text) => take(text),
+        Value::Array(items) => items.iter().for_each(|item| texts(item, take)),
+        Value::Object(fields) => fields.values().for_each(|value| texts(value, take)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// The paths of an entry.
+fn concerned(entry: &Entry) -> impl Iterator<Item = &str> {
+    let found = entry.finding.as_ref().and_then(|finding| match finding {
+        FileFinding::Quarantined { path, .. }
+        | FileFinding::Restored { path, .. }
+        | FileFinding::Left { path, .. } => Some(path.as_str()),
+        FileFinding::Unfinished { .. } => None,
+    });
+    entry.paths.iter().map(String::as_str).chain(found)
+}

@@ -1,0 +1,229 @@
+//! The index of one file of the log: which words are in which line, and where that line is.
+
+use super::filter::{Narrow, indexed};
+use crate::chain::{self, Written};
+use crate::recall::Recall;
+use crate::{Entry, Found};
+use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// The form of the tables; an index of another form is made anew.
+const FORM: i64 = 1;
+
+/// The time for which another one that writes the index is waited for.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The number of entries that are written at once.
+const BATCH: usize = 20_000;
+
+const TABLES: &str = "
+    CREATE TABLE lines (seq INTEGER PRIMARY KEY, time INTEGER NOT NULL, begin INTEGER NOT NULL,
+        length INTEGER NOT NULL, link TEXT) STRICT;
+    CREATE INDEX by_time ON lines (time, seq);
+    CREATE VIRTUAL TABLE words USING fts5(words, content='', detail='none', columnsize=0,
+        tokenize='unicode61 remove_diacritics 0');
+    PRAGMA user_version = 1;";
+
+/// The index's file, by the first entry of the log's file.
+pub(super) fn path(dir: &Path, first: u64) -> PathBuf {
+    dir.join(format!("search-{first:012}.db"))
+}
+
+/// Removes an index, and what SQLite may have left beside it.
+pub(super) fn remove(path: &Path) {
+    for more in ["", "-journal"] {
+        let mut name = path.as_os_str().to_owned();
+        name.push(more);
+        // One that stays is found to be damaged again, and every line is read.
+        let _ = std::fs::remove_file(PathBuf::from(name));
+    }
+}
+
+pub(super) struct Index(Connection);
+
+/// A line, where it is.
+struct Place {
+    begin: u64,
+    length: u64,
+}
+
+impl Index {
+    pub(super) fn open(path: &Path) -> io::Result<Self> {
+        let connection = Connection::open(path).map_err(io::Error::other)?;
+        let set_up = || {
+            connection.busy_timeout(PATIENCE)?;
+            // It can be made anew at any time.
+            connection.pragma_update(None, "synchronous", "OFF")?;
+            let form: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+            match form {
+                0 => connection.execute_batch(&format!("BEGIN IMMEDIATE; {TABLES} COMMIT;")),
+                FORM => Ok(()),
+                _ => Err(rusqlite::Error::InvalidQuery),
+            }
+        };
+        set_up().map_err(io::Error::other)?;
+        Ok(Self(connection))
+    }
+
+    /// Takes in the lines that have come since.
+    pub(super) fn catch_up(&mut self, log: &File) -> io::Result<()> {
+        while self.next_batch(log)? == BATCH {}
+        Ok(())
+    }
+
+    fn next_batch(&mut self, log: &File) -> io::Result<usize> {
+        let mut begin = self.end(log)?;
+        if begin >= log.metadata()?.len() {
+            return Ok(0);
+        }
+        let change =
+            self.0.transaction_with_behavior(TransactionBehavior::Immediate).map_err(io::Error::other)?;
+        // Another one may have written meanwhile.
+        let now = end_of(&change, log)?;
+        begin = begin.max(now);
+        let mut reader = BufReader::new(log.try_clone()?);
+        reader.seek(SeekFrom::Start(begin))?;
+        let (mut line, mut recall, mut taken) = (Vec::new(), Recall::default(), 0);
+        {
+            let mut into_lines = change
+                .prepare("INSERT OR REPLACE INTO lines (seq, time, begin, length, link) VALUES (?1, ?2, ?3, ?4, ?5)")
+                .map_err(io::Error::other)?;
+            let mut into_words = change
+                .prepare("INSERT INTO words (rowid, words) VALUES (?1, ?2)")
+                .map_err(io::Error::other)?;
+            while taken < BATCH && reader.by_ref().read_until(b'\n', &mut line)? > 0 && line.ends_with(b"\n")
+            {
+                let (length, at) = (line.len() as u64, chain::after(&line));
+                let found = Found::of(&line, &mut recall);
+                let (seq, time) = match &found {
+                    Some(Found::Entry(entry)) => (entry.seq, entry.timestamp),
+                    Some(Found::TooLong { seq, timestamp, .. }) => (*seq, *timestamp),
+                    None => return Err(io::Error::other("a line is no entry")),
+                };
+                let row =
+                    params![signed(seq), signed(time), signed(begin), signed(length), at.map(|at| at.head)];
+                into_lines.execute(row).map_err(io::Error::other)?;
+                if let Some(Found::Entry(mut entry)) = found {
+                    if entry.session.is_none() {
+                        complete(&change, log, &mut entry)?;
+                    }
+                    into_words.execute(params![signed(seq), indexed(&entry)]).map_err(io::Error::other)?;
+                }
+                begin += length;
+                taken += 1;
+                line.clear();
+            }
+        }
+        change.commit().map_err(io::Error::other)?;
+        Ok(taken)
+    }
+
+    /// The end of what is indexed.
+    fn end(&self, log: &File) -> io::Result<u64> {
+        end_of(&self.0, log)
+    }
+
+    /// Shows the entries that may match, newest first, as long as more are wanted.
+    pub(super) fn find(
+        &self,
+        log: &File,
+        narrow: &Narrow,
+        mut show: impl FnMut(Entry) -> bool,
+    ) -> io::Result<()> {
+        let Some((first, last)) = self.between(narrow)? else { return Ok(()) };
+        let (sql, query) = match &narrow.query {
+            Some(query) => (
+                "SELECT rowid FROM words WHERE words MATCH ?3 AND rowid BETWEEN ?1 AND ?2 ORDER BY rowid DESC",
+                query.as_str(),
+            ),
+            None => ("SELECT seq FROM lines WHERE seq BETWEEN ?1 AND ?2 AND ?3 = '' ORDER BY seq DESC", ""),
+        };
+        let mut rows = self.0.prepare(sql).map_err(io::Error::other)?;
+        let mut rows = rows.query(params![first, last, query]).map_err(io::Error::other)?;
+        while let Some(row) = rows.next().map_err(io::Error::other)? {
+            let seq: i64 = row.get(0).map_err(io::Error::other)?;
+            let Some(mut entry) = entry(&self.0, log, unsigned(seq))? else { continue };
+            complete(&self.0, log, &mut entry)?;
+            if !show(entry) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// The first and the last entry of a time; entries of other times may be between them.
+    fn between(&self, narrow: &Narrow) -> io::Result<Option<(i64, i64)>> {
+        let sql = "SELECT min(seq), max(seq) FROM lines WHERE time BETWEEN ?1 AND ?2";
+        let all = "SELECT min(seq), max(seq) FROM lines WHERE ?1 = ?1 AND ?2 = ?2";
+        let sql = if narrow.since == 0 && narrow.until == u64::MAX { all } else { sql };
+        let found = self.0.query_row(sql, params![signed(narrow.since), signed(narrow.until)], |row| {
+            Ok((row.get::<_, Option<i64>>(0)?, row.get::<_, Option<i64>>(1)?))
+        });
+        let (first, last) = found.map_err(io::Error::other)?;
+        Ok(first.zip(last))
+    }
+}
+
+/// The end of the lines that are indexed. The log must still be the one that they were in.
+fn end_of(connection: &Connection, log: &File) -> io::Result<u64> {
+    let sql = "SELECT seq, begin, length, link FROM lines ORDER BY seq DESC LIMIT 1";
+    let last = connection.query_row(sql, [], |row| {
+        let place = Place { begin: unsigned(row.get(1)?), length: unsigned(row.get(2)?) };
+        Ok((unsigned(row.get(0)?), place, row.get::<_, Option<String>>(3)?))
+    });
+    let Some((entries, place, link)) = last.optional().map_err(io::Error::other)? else { return Ok(0) };
+    let at = link.map(|head| Written { entries, head });
+    if chain::after(&line(log, &place)?) != at {
+        return Err(io::Error::other("it is the index of another log"));
+    }
+    Ok(place.begin + place.length)
+}
+
+/// Fills in what an end leaves out, by its decision.
+fn complete(connection: &Connection, log: &File, end: &mut Entry) -> io::Result<()> {
+    let Some(of) = end.of.filter(|_| end.session.is_none()) else { return Ok(()) };
+    if let Some(decision) = entry(connection, log, of)? {
+        end.is_about(&decision);
+    }
+    Ok(())
+}
+
+/// The entry of this number, if the file has it.
+fn entry(connection: &Connection, log: &File, seq: u64) -> io::Result<Option<Entry>> {
+    let mut place = connection
+        .prepare_cached("SELECT begin, length FROM lines WHERE seq = ?1")
+        .map_err(io::Error::other)?;
+    let place = place
+        .query_row([signed(seq)], |row| {
+            Ok(Place { begin: unsigned(row.get(0)?), length: unsigned(row.get(1)?) })
+        })
+        .optional()
+        .map_err(io::Error::other)?;
+    let Some(place) = place else { return Ok(None) };
+    let found = Found::of(&line(log, &place)?, &mut Recall::default());
+    Ok(match found {
+        Some(Found::Entry(entry)) if entry.seq == seq => Some(*entry),
+        Some(Found::Entry(_) | Found::TooLong { .. }) | None => None,
+    })
+}
+
+fn line(log: &File, place: &Place) -> io::Result<Vec<u8>> {
+    // Whatever the index says, no more than the file has.
+    let length = place.length.min(log.metadata()?.len().saturating_sub(place.begin));
+    let mut line = vec![0; usize::try_from(length).unwrap_or(0)];
+    log.read_exact_at(&mut line, place.begin)?;
+    Ok(line)
+}
+
+/// SQLite's integers are signed; positions and times stay far below the difference.
+fn signed(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+fn unsigned(number: i64) -> u64 {
+    u64::try_from(number).unwrap_or(0)
+}

@@ -1,0 +1,117 @@
+use super::*;
+use crate::testing::old_log;
+use crate::{CallResult, DecidedBy, Event, LOG_NAME, PolicyDecision, Status};
+
+fn call(n: u64, server: &str, path: &str, allow: bool) -> Entry {
+    let mut entry = Entry::new(Event::Decision, "");
+    (entry.seq, entry.timestamp) = (n, n * 1000);
+    (entry.session, entry.client) = (Some(format!("s{}", n % 3)), Some("claude".to_owned()));
+    (entry.server_name, entry.tool_name) = (Some(server.to_owned()), Some("read_file".to_owned()));
+    entry.arguments = serde_json::json!({ "path": path, "note": "Grüße, welt" }).as_object().cloned();
+    entry.paths = vec![path.to_owned()];
+    let of = if allow { PolicyDecision::allow } else { PolicyDecision::deny };
+    entry.policy_decision = Some(of(DecidedBy::Rule, "project", "reading is free"));
+    entry
+}
+
+/// A log with three decisions and an end.
+fn log() -> (tempfile::TempDir, Vec<Entry>) {
+    let dir = tempfile::tempdir().unwrap();
+    let mut end = Entry::end_of(2, CallResult::Ok, 5);
+    (end.seq, end.timestamp) = (4, 4000);
+    let entries = vec![
+        call(1, "filesystem", "/home/u/src/main.rs", true),
+        call(2, "git", "/home/u/docs/plan.md", true),
+        call(3, "filesystem", "/home/u/srcs/b.rs", false),
+        end,
+    ];
+    write(dir.path(), &entries);
+    (dir, entries)
+}
+
+fn write(dir: &Path, entries: &[Entry]) {
+    let text: String = entries.iter().map(|entry| serde_json::to_string(entry).unwrap() + "\n").collect();
+    // As the first line of a file is.
+    let text = text.replacen("}\n", ",\"prev\":\"x\"}\n", 1);
+    std::fs::write(dir.join(LOG_NAME), text).unwrap();
+}
+
+fn found(dir: &Path, filter: &Filter) -> Vec<u64> {
+    search(dir, filter, 100).unwrap().iter().map(|entry| entry.seq).collect()
+}
+
+fn set(change: impl FnOnce(&mut Filter)) -> Filter {
+    let mut filter = Filter::default();
+    change(&mut filter);
+    filter
+}
+
+fn cases() -> Vec<(Filter, Vec<u64>)> {
+    let text = |text: &str| set(|f| f.text = Some(text.to_owned()));
+    let path = |path: &str| set(|f| f.path = Some(path.to_owned()));
+    vec![
+        (Filter::default(), vec![4, 3, 2, 1]),
+        (set(|f| f.server = Some("git".into())), vec![4, 2]),
+        (set(|f| f.server = Some("gi".into())), vec![]),
+        (set(|f| f.tool = Some("read_file".into())), vec![4, 3, 2, 1]),
+        (set(|f| f.session = Some("s1".into())), vec![1]),
+        (set(|f| f.decision = Some(Status::Deny)), vec![3]),
+        (path("/home/u/src"), vec![1]),
+        (path("/home/u/src/"), vec![1]),
+        (path("/home/u/docs/plan.md"), vec![4, 2]),
+        (path("/"), vec![4, 3, 2, 1]),
+        (text("main.rs"), vec![1]),
+        (text("mai"), vec![]),
+        (text("mai*"), vec![1]),
+        (text("GRÜSSE"), vec![]),
+        (text("grüße reading"), vec![3, 2, 1]),
+        (text("plan grüße"), vec![2]),
+        (text("\" OR *"), vec![]),
+        (set(|f| (f.since_ms, f.until_ms) = (Some(2000), Some(3000))), vec![3, 2]),
+        (set(|f| (f.server, f.since_ms) = (Some("filesystem".into()), Some(2000))), vec![3]),
+    ]
+}
+
+#[test]
+fn what_is_looked_for_is_found_with_an_index_and_without() {
+    let (dir, _) = log();
+    for (filter, expected) in cases() {
+        assert_eq!(found(dir.path(), &filter), expected, "{filter:?}");
+        let volume = volumes::list(dir.path()).unwrap().pop().unwrap().open().unwrap();
+        let read = read_through(&volume, &filter, 100).unwrap();
+        assert_eq!(read.iter().map(|entry| entry.seq).collect::<Vec<_>>(), expected, "{filter:?}");
+    }
+    assert!(dir.path().join("search-000000000001.db").exists());
+    assert_eq!(search(dir.path(), &Filter::default(), 2).unwrap().len(), 2);
+    let end = search(dir.path(), &Filter::default(), 1).unwrap().remove(0);
+    assert_eq!((end.tool_name.as_deref(), end.result), (Some("read_file"), Some(CallResult::Ok)));
+}
+
+#[test]
+fn an_index_that_is_behind_damaged_or_of_another_log_is_made_anew() {
+    let (dir, mut entries) = log();
+    let all = |dir: &Path| found(dir, &set(|f| f.path = Some("/home".into())));
+    assert_eq!(all(dir.path()), [4, 3, 2, 1]);
+    entries.push(call(5, "git", "/home/u/x", true));
+    write(dir.path(), &entries);
+    assert_eq!(all(dir.path()), [5, 4, 3, 2, 1]);
+    let index = dir.path().join("search-000000000001.db");
+    for damage in ["", "no database"] {
+        std::fs::write(&index, damage).unwrap();
+        assert_eq!(all(dir.path()), [5, 4, 3, 2, 1]);
+    }
+    entries.truncate(2);
+    entries[1].paths = vec!["/var/x".to_owned()];
+    write(dir.path(), &entries);
+    assert_eq!(all(dir.path()), [1]);
+    // Where none can be made, every line is read.
+    std::fs::remove_file(&index).unwrap();
+    std::fs::create_dir(&index).unwrap();
+    assert_eq!(all(dir.path()), [1]);
+}
+
+#[test]
+fn the_log_of_an_earlier_version_is_searched() {
+    let dir = old_log();
+    assert_eq!(found(dir.path(), &set(|f| f.decision = Some(Status::Deny))), [12]);
+}

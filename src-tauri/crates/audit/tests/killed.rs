@@ -1,0 +1,62 @@
+//! A log whose writer is killed at any instant, also while it begins another file: what was said to be written is there.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use ironcurtain_audit::{Audit, Entry, Event, Keeping, check_known};
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// The variable that makes this program the one that is killed.
+const DIR: &str = "IRONCURTAIN_KILLED_LOG";
+
+fn keeping(all: &Path) -> Keeping {
+    // So small that a file is begun with every third entry.
+    let head = Some(all.join("head.json"));
+    Keeping { head, file_bytes: 400, ..Keeping::new(&all.join("audit")) }
+}
+
+/// Writes until it is killed, and says what is written.
+#[tokio::test]
+async fn writes() {
+    let Some(all) = std::env::var_os(DIR) else { return };
+    let audit = Audit::keep(keeping(Path::new(&all)), |_| ()).unwrap();
+    let mut out = std::io::stdout();
+    loop {
+        let number = audit.record(Entry::new(Event::Session, "an entry")).await.unwrap();
+        writeln!(out, "\nwritten {number}").unwrap();
+        std::thread::sleep(Duration::from_micros(100));
+    }
+}
+
+#[test]
+fn nothing_is_lost_by_a_kill_at_any_instant() {
+    let all = tempfile::tempdir().unwrap();
+    std::fs::create_dir(all.path().join("audit")).unwrap();
+    let mut last = 0;
+    for round in 0..30_u64 {
+        let mut writer = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "writes", "--nocapture"])
+            .env(DIR, all.path())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let lines = BufReader::new(writer.stdout.take().unwrap()).lines();
+        let mut written =
+            lines.map_while(Result::ok).filter_map(|line| line.strip_prefix("written ")?.parse::<u64>().ok());
+        let first = written.next().unwrap();
+        assert!(first > last, "{first} follows {last}");
+        // At another instant each time, of the writes and of what comes 200 ms after them.
+        let until = Instant::now() + Duration::from_micros(round * 7_171);
+        last = written.by_ref().find(|_| Instant::now() >= until).unwrap();
+        writer.kill().unwrap();
+        writer.wait().unwrap();
+        last = written.last().unwrap_or(last);
+        let checked = check_known(&keeping(all.path()).dir, &all.path().join("head.json")).unwrap();
+        assert!(checked.intact() || checked.torn, "round {round}: {checked:?}");
+        assert!(checked.entries >= last, "round {round}: {last} was written, {checked:?}");
+        // What the log has, but nobody was told of, is its own.
+        last = checked.entries;
+    }
+    assert!(std::fs::read_dir(all.path().join("audit")).unwrap().count() > 50);
+}
