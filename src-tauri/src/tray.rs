@@ -32,7 +32,7 @@ impl Tray {
         let icon = match icon(app, &menu) {
             Ok(icon) => Some(icon),
             Err(reason) => {
-                tracing::warn!(reason, "there is no tray icon");
+                tracing::warn!(%reason, "there is no tray icon");
                 None
             }
         };
@@ -60,8 +60,18 @@ impl Tray {
     }
 }
 
-fn icon(app: &AppHandle, menu: &TrayMenu) -> Result<TrayIcon, String> {
-    // The tray library panics where the system's indicator library is missing.
+/// Why there is no tray icon.
+#[derive(Debug, thiserror::Error)]
+enum TrayError {
+    /// The toolkit does not make it.
+    #[error(transparent)]
+    Toolkit(#[from] tauri::Error),
+    /// The tray library panics without it.
+    #[error("the system's indicator library is missing")]
+    NoLibrary,
+}
+
+fn icon(app: &AppHandle, menu: &TrayMenu) -> Result<TrayIcon, TrayError> {
     let build = || -> tauri::Result<TrayIcon> {
         TrayIconBuilder::with_id(ID)
             .icon(picture(menu.protection)?)
@@ -72,9 +82,8 @@ fn icon(app: &AppHandle, menu: &TrayMenu) -> Result<TrayIcon, String> {
             .build(app)
     };
     match std::panic::catch_unwind(std::panic::AssertUnwindSafe(build)) {
-        Ok(Ok(icon)) => Ok(icon),
-        Ok(Err(error)) => Err(error.to_string()),
-        Err(_) => Err("the system's indicator library is missing".to_owned()),
+        Ok(built) => Ok(built?),
+        Err(_) => Err(TrayError::NoLibrary),
     }
 }
 

@@ -4,13 +4,16 @@
 //! - Time, messages, pages and tools are bounded; whatever it does ends in a list or in an error that says what it did.
 //! - Names are checked: a name that does not show as itself is no name.
 
+mod conversation;
+mod fault;
 mod scratch;
-mod talk;
 mod tools;
 
+pub use fault::ServerFault;
 pub use tools::{ListedTool, fingerprint};
 
 use crate::named_server::{UnknownServer, named_server};
+use conversation::Conversation;
 use ironcurtain_daemon::config::{ConfigError, FileView, Sandbox, Server, Servers};
 use ironcurtain_daemon::consent::visible;
 use ironcurtain_daemon::containment::{Profile, ServerPrograms, Surroundings};
@@ -23,7 +26,6 @@ use scratch::Scratch;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use talk::Talk;
 
 /// The settings for asking a server for its tools.
 #[derive(Debug, Clone)]
@@ -75,12 +77,12 @@ pub enum InspectError {
         said: String,
     },
     /// It did something that a server does not do.
-    #[error("the server `{server}` {problem}{said}")]
+    #[error("the server `{server}` {fault}{said}")]
     Misbehaved {
         /// Its name.
         server: String,
-        /// The misbehaviour, in words.
-        problem: String,
+        /// The fault.
+        fault: ServerFault,
         /// The last of its standard error.
         said: String,
     },
@@ -124,13 +126,13 @@ pub(crate) async fn inspect_server(
         }
         Err(_) => return Err(slow(inspection, &server.name, String::new())),
     };
-    let mut talk = Talk::new(process, scratch.folder());
-    let listed = tokio::time::timeout(inspection.patience, tools::list(&mut talk)).await;
-    let said = talk.end().await;
+    let mut conversation = Conversation::new(process, scratch.folder());
+    let listed = tokio::time::timeout(inspection.patience, tools::list(&mut conversation)).await;
+    let said = conversation.end().await;
     let said = hidden(server, &inspection.home.person, &said).unwrap_or_default() + &said;
     match listed {
         Ok(Ok(tools)) => Ok(tools),
-        Ok(Err(problem)) => Err(InspectError::Misbehaved { server: server.name.clone(), problem, said }),
+        Ok(Err(fault)) => Err(InspectError::Misbehaved { server: server.name.clone(), fault, said }),
         Err(_) => Err(slow(inspection, &server.name, said)),
     }
 }

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::bail;
-use rmcp::{Peer, RoleServer};
+use rmcp::{Peer, RoleServer, ServiceError};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
@@ -105,7 +105,7 @@ impl Roots {
         }
     }
 
-    async fn apply(&self, answer: Result<Vec<String>, String>) {
+    async fn apply(&self, answer: Result<Vec<String>, NoRoots>) {
         let directories = match answer {
             Ok(uris) => {
                 let usable = tokio::task::spawn_blocking(move || usable_directories(&uris)).await;
@@ -131,6 +131,17 @@ impl Roots {
     }
 }
 
+/// Why the client's roots are not known.
+#[derive(Debug, thiserror::Error)]
+enum NoRoots {
+    /// It could not be asked, or refused.
+    #[error(transparent)]
+    Refused(#[from] ServiceError),
+    /// It does not answer.
+    #[error("no answer in {n} s", n = PATIENCE.as_secs())]
+    Silent,
+}
+
 fn tells_roots(client: &Peer<RoleServer>) -> bool {
     client.peer_info().is_some_and(|client| client.capabilities.roots.is_some())
 }
@@ -139,11 +150,11 @@ fn tells_roots(client: &Peer<RoleServer>) -> bool {
     deprecated,
     reason = "deprecated for the 2026-07-28 revision; this server speaks the ones before it"
 )]
-async fn ask(client: &Peer<RoleServer>) -> Result<Vec<String>, String> {
+async fn ask(client: &Peer<RoleServer>) -> Result<Vec<String>, NoRoots> {
     match timeout(PATIENCE, client.list_roots()).await {
         Ok(Ok(answer)) => Ok(answer.roots.into_iter().map(|root| root.uri).collect()),
-        Ok(Err(error)) => Err(error.to_string()),
-        Err(_) => Err(format!("no answer in {} s", PATIENCE.as_secs())),
+        Ok(Err(error)) => Err(error.into()),
+        Err(_) => Err(NoRoots::Silent),
     }
 }
 

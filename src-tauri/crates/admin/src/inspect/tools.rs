@@ -1,6 +1,7 @@
 //! The handshake, and the list of tools over all its pages.
 
-use super::talk::Talk;
+use super::conversation::Conversation;
+use super::fault::ServerFault;
 use ironcurtain_daemon::consent::visible;
 use ironcurtain_policy::strict::UniqueNames;
 use rmcp::model::ProtocolVersion;
@@ -11,10 +12,10 @@ use sha2::{Digest, Sha256};
 use std::collections::HashSet;
 
 /// The most pages that are asked for.
-const PAGES: usize = 100;
+pub(super) const MOST_PAGES: usize = 100;
 
 /// The most tools a server may have.
-const TOOLS: usize = 1000;
+pub(super) const MOST_TOOLS: usize = 1000;
 
 /// The longest name, in characters.
 const NAME: usize = 128;
@@ -35,7 +36,7 @@ pub struct ListedTool {
     pub annotations: ToolHints,
 }
 
-/// ToolHints that are heard.
+/// The hints of a tool that are heard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ToolHints {
@@ -53,50 +54,48 @@ struct Page {
     next_cursor: Option<String>,
 }
 
-/// Greets a server and lists its tools. The error says what the server did instead.
-pub(super) async fn list(talk: &mut Talk) -> Result<Vec<ListedTool>, String> {
+/// Greets a server and lists its tools.
+pub(super) async fn list(conversation: &mut Conversation) -> Result<Vec<ListedTool>, ServerFault> {
     let greeting = json!({
         "protocolVersion": ProtocolVersion::V_2025_06_18.as_str(),
         "capabilities": { "roots": { "listChanged": true } },
         "clientInfo": { "name": "ironcurtain", "version": env!("CARGO_PKG_VERSION") },
     });
-    talk.ask("initialize", &greeting).await?;
-    talk.tell("notifications/initialized").await?;
+    conversation.ask("initialize", &greeting).await?;
+    conversation.tell("notifications/initialized").await?;
     let mut tools = Vec::new();
     let mut cursor = None;
-    for _ in 0..PAGES {
+    for _ in 0..MOST_PAGES {
         let params = cursor.as_ref().map_or_else(|| json!({}), |cursor| json!({ "cursor": cursor }));
-        let page = page(&talk.ask("tools/list", &params).await?)?;
+        let page = page(&conversation.ask("tools/list", &params).await?)?;
         tools.extend(page.tools);
-        if tools.len() > TOOLS {
-            return Err(format!("lists more than {TOOLS} tools"));
+        if tools.len() > MOST_TOOLS {
+            return Err(ServerFault::ManyTools);
         }
         cursor = page.next_cursor.filter(|cursor| !cursor.is_empty());
         if cursor.is_none() {
             return check(&tools).map(|()| tools);
         }
     }
-    Err(format!("lists its tools on more than {PAGES} pages"))
+    Err(ServerFault::ManyPages)
 }
 
-fn page(raw: &RawValue) -> Result<Page, String> {
-    let not_understood = |e: serde_json::Error| {
-        format!("lists its tools in a way that is not understood: {}", visible::line(&e.to_string()))
-    };
+fn page(raw: &RawValue) -> Result<Page, ServerFault> {
+    let not_understood = |e: serde_json::Error| ServerFault::NotUnderstood(visible::line(&e.to_string()));
     let UniqueNames(page) = serde_json::from_str(raw.get()).map_err(not_understood)?;
     serde_json::from_value(page).map_err(not_understood)
 }
 
 /// Names that two readers could take for different ones, or for one another, are refused.
-fn check(tools: &[ListedTool]) -> Result<(), String> {
+fn check(tools: &[ListedTool]) -> Result<(), ServerFault> {
     let mut seen = HashSet::new();
     for tool in tools {
         check_name("tool", &tool.name)?;
         if !seen.insert(tool.name.as_str()) {
-            return Err(format!("lists the tool `{}` twice", tool.name));
+            return Err(ServerFault::Twice(tool.name.clone()));
         }
         if !tool.input_schema.is_object() {
-            return Err(format!("does not say what arguments the tool `{}` takes", tool.name));
+            return Err(ServerFault::NoSchema(tool.name.clone()));
         }
         for name in tool.arguments() {
             check_name(&format!("argument of the tool `{}`", tool.name), name)?;
@@ -105,11 +104,11 @@ fn check(tools: &[ListedTool]) -> Result<(), String> {
     Ok(())
 }
 
-fn check_name(what: &str, name: &str) -> Result<(), String> {
+fn check_name(of: &str, name: &str) -> Result<(), ServerFault> {
     let shown = visible::line(name);
     if name.is_empty() || shown != name || name.chars().count() > NAME {
         let shown = visible::head(&shown, NAME);
-        return Err(format!("has a name for a {what} that cannot be shown as it is: `{shown}`"));
+        return Err(ServerFault::Name { of: of.to_owned(), shown });
     }
     Ok(())
 }
@@ -150,8 +149,8 @@ mod tests {
 
     fn tools(list: Value) -> Result<Vec<ListedTool>, String> {
         let raw = serde_json::value::to_raw_value(&json!({ "tools": list })).unwrap();
-        let tools = page(&raw)?.tools;
-        check(&tools).map(|()| tools)
+        let tools = page(&raw).map_err(|e| e.to_string())?.tools;
+        check(&tools).map(|()| tools).map_err(|e| e.to_string())
     }
 
     #[test]
@@ -170,7 +169,7 @@ mod tests {
         let twice = RawValue::from_string(
             r#"{"tools":[{"name":"a","inputSchema":{"properties":{"p":{},"p":{}}}}]}"#.to_owned(),
         );
-        assert!(page(&twice.unwrap()).err().unwrap().contains("`p` comes twice"));
+        assert!(page(&twice.unwrap()).err().unwrap().to_string().contains("`p` comes twice"));
     }
 
     #[test]

@@ -3,13 +3,18 @@
 use chrono::{DateTime, NaiveDate, NaiveTime};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+/// A text that is no moment.
+#[derive(Debug, thiserror::Error)]
+#[error("give `30m`, `12h`, `7d`, `2026-11-01` or `2026-11-01T12:00:00Z`")]
+pub struct NotAMoment;
+
 /// Milliseconds since the Unix epoch: so long ago (`30m`, `12h`, `7d`), a day, or a day and a time. Days are those of
 /// UTC.
-pub fn moment(text: &str) -> Result<u64, String> {
+pub fn moment(text: &str) -> Result<u64, NotAMoment> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let now = u64::try_from(now.as_millis()).unwrap_or(u64::MAX);
     let at = ago(text).map(|ago| now.saturating_sub(ago)).or_else(|| date(text));
-    at.ok_or_else(|| "give `30m`, `12h`, `7d`, `2026-11-01` or `2026-11-01T12:00:00Z`".to_owned())
+    at.ok_or(NotAMoment)
 }
 
 /// The time of an entry.

@@ -66,8 +66,13 @@ pub fn perform(home: &Home, options: &AddOptions, screen: Screen) -> anyhow::Res
     Ok(ExitCode::SUCCESS)
 }
 
-fn setting(text: &str) -> Result<(String, String), String> {
-    let (name, value) = text.split_once('=').ok_or("write it as `NAME=VALUE`")?;
+/// A text that sets nothing.
+#[derive(Debug, thiserror::Error)]
+#[error("write it as `NAME=VALUE`")]
+struct NotASetting;
+
+fn setting(text: &str) -> Result<(String, String), NotASetting> {
+    let (name, value) = text.split_once('=').ok_or(NotASetting)?;
     Ok((name.to_owned(), value.to_owned()))
 }
 

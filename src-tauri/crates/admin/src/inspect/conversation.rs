@@ -1,5 +1,6 @@
 //! The conversation with a server that is only asked for its tools.
 
+use super::fault::ServerFault;
 use ironcurtain_daemon::consent::visible;
 use ironcurtain_daemon::server::process::{Process, ProcessHold};
 use ironcurtain_daemon::wire::{Id, Incoming, Input, Line, Lines, Output, Response};
@@ -13,10 +14,10 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::task::JoinHandle;
 
 /// The longest message: 8 MiB.
-const MESSAGE: usize = 8 * 1024 * 1024;
+pub(super) const MESSAGE: usize = 8 * 1024 * 1024;
 
 /// The amount that it may say in all: 32 MiB.
-const IN_ALL: u64 = 32 * 1024 * 1024;
+pub(super) const MOST_BYTES: u64 = 32 * 1024 * 1024;
 
 /// The number of lines that are no messages that are passed over.
 const NOISE: usize = 100;
@@ -27,7 +28,7 @@ const END: Duration = Duration::from_secs(5);
 /// The part of its standard error that is kept.
 const KEPT: usize = 2000;
 
-pub(super) struct Talk {
+pub(super) struct Conversation {
     stdin: Output,
     stdout: Lines<BufReader<Input>>,
     stderr: JoinHandle<String>,
@@ -40,12 +41,12 @@ pub(super) struct Talk {
     odd: Option<String>,
 }
 
-impl Talk {
+impl Conversation {
     pub(super) fn new(process: Process, folder: &CanonicalPath) -> Self {
         Self {
             stdin: process.stdin,
             stdout: Lines::new(BufReader::new(process.stdout), MESSAGE),
-            stderr: tokio::spawn(last_words(process.stderr)),
+            stderr: tokio::spawn(end_of(process.stderr)),
             hold: process.hold,
             root: folder.file_uri(),
             next: 0,
@@ -55,25 +56,25 @@ impl Talk {
         }
     }
 
-    /// Asks, and waits for the answer. The error says what the server did instead.
+    /// Asks, and waits for the answer.
     pub(super) async fn ask(
         &mut self,
         method: &str,
         params: &serde_json::Value,
-    ) -> Result<Box<RawValue>, String> {
+    ) -> Result<Box<RawValue>, ServerFault> {
         self.next += 1;
         let id = Id::from(self.next);
-        let params = serde_json::value::to_raw_value(params).map_err(|e| e.to_string())?;
+        let params = serde_json::value::to_raw_value(params)?;
         self.write(&request_line(&id, method, Some(&params))).await?;
         loop {
             match self.hear(method).await? {
                 Some(Incoming::Response { id: answered, response }) if answered == id => {
                     return match response {
                         Response::Result(result) => Ok(result),
-                        Response::Error(error) => Err(format!(
-                            "answered `{method}` with an error: {}",
-                            visible::head(&visible::line(error.get()), 300)
-                        )),
+                        Response::Error(error) => Err(ServerFault::Refused {
+                            method: method.to_owned(),
+                            error: visible::head(&visible::line(error.get()), 300),
+                        }),
                     };
                 }
                 Some(Incoming::Request { id, method, .. }) => self.serve(&id, &method).await?,
@@ -83,7 +84,7 @@ impl Talk {
     }
 
     /// Tells something that has no answer.
-    pub(super) async fn tell(&mut self, method: &str) -> Result<(), String> {
+    pub(super) async fn tell(&mut self, method: &str) -> Result<(), ServerFault> {
         self.write(&notification_line(method, None)).await
     }
 
@@ -106,18 +107,18 @@ impl Talk {
     }
 
     /// The next message, if the next line is one.
-    async fn hear(&mut self, waiting_for: &str) -> Result<Option<Incoming>, String> {
-        let ended = || format!("ended before it answered `{waiting_for}`");
+    async fn hear(&mut self, waiting_for: &str) -> Result<Option<Incoming>, ServerFault> {
+        let ended = || ServerFault::Ended(waiting_for.to_owned());
         let line = match self.stdout.next().await {
             Ok(Some(Line::Whole(line))) => line,
             Ok(Some(Line::TooLong { length, .. })) => {
-                return Err(format!("sent a message of {length} bytes; at most {MESSAGE} are taken"));
+                return Err(ServerFault::LongMessage(length));
             }
             Ok(None) | Err(_) => return Err(ended()),
         };
         self.heard = self.heard.saturating_add(line.len() as u64 + 1);
-        if self.heard > IN_ALL {
-            return Err(format!("sent more than {IN_ALL} bytes"));
+        if self.heard > MOST_BYTES {
+            return Err(ServerFault::TooMuch);
         }
         if let Ok(message) = Incoming::parse(&line) {
             return Ok(Some(message));
@@ -132,12 +133,11 @@ impl Talk {
             return Ok(None);
         }
         self.odd = None;
-        let text = text();
-        Err(format!("prints lines that are no messages of the protocol, such as `{text}`"))
+        Err(ServerFault::Noise(text()))
     }
 
     /// Answers the server's own requests: `ping` and `roots/list`.
-    async fn serve(&mut self, id: &Id, method: &str) -> Result<(), String> {
+    async fn serve(&mut self, id: &Id, method: &str) -> Result<(), ServerFault> {
         let line = match method {
             "ping" => result_line(id, &json!({})),
             "roots/list" => result_line(id, &json!({ "roots": [{ "uri": self.root, "name": "sandbox" }] })),
@@ -146,13 +146,13 @@ impl Talk {
         self.write(&line).await
     }
 
-    async fn write(&mut self, line: &[u8]) -> Result<(), String> {
-        self.stdin.write_all(line).await.map_err(|_| "ended, or takes no input".to_owned())
+    async fn write(&mut self, line: &[u8]) -> Result<(), ServerFault> {
+        self.stdin.write_all(line).await.map_err(|_| ServerFault::NoInput)
     }
 }
 
 /// Reads to the end and keeps the last of it.
-async fn last_words(mut stderr: Input) -> String {
+async fn end_of(mut stderr: Input) -> String {
     let mut kept = Vec::new();
     let mut piece = vec![0; 8192];
     while let Ok(length @ 1..) = stderr.read(&mut piece).await {

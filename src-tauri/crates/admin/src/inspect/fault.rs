@@ -1,0 +1,58 @@
+//! Faults of a server that is asked for its tools.
+
+use super::conversation::{MESSAGE, MOST_BYTES};
+use super::tools::{MOST_PAGES, MOST_TOOLS};
+
+/// Why a server's list of tools is not taken, as the words after its name.
+#[derive(Debug, thiserror::Error)]
+pub enum ServerFault {
+    /// A request cannot be written.
+    #[error(transparent)]
+    Request(#[from] serde_json::Error),
+    /// It takes nothing any more.
+    #[error("ended, or takes no input")]
+    NoInput,
+    /// It says nothing any more.
+    #[error("ended before it answered `{0}`")]
+    Ended(String),
+    /// It refuses to answer.
+    #[error("answered `{method}` with an error: {error}")]
+    Refused {
+        /// The method.
+        method: String,
+        /// Its error, to be shown.
+        error: String,
+    },
+    /// One message is too long.
+    #[error("sent a message of {0} bytes; at most {MESSAGE} are taken")]
+    LongMessage(u64),
+    /// All of it is too long.
+    #[error("sent more than {MOST_BYTES} bytes")]
+    TooMuch,
+    /// It does not speak the protocol.
+    #[error("prints lines that are no messages of the protocol, such as `{0}`")]
+    Noise(String),
+    /// Its list is not as the protocol has it.
+    #[error("lists its tools in a way that is not understood: {0}")]
+    NotUnderstood(String),
+    /// It has too many tools.
+    #[error("lists more than {MOST_TOOLS} tools")]
+    ManyTools,
+    /// Its list does not end.
+    #[error("lists its tools on more than {MOST_PAGES} pages")]
+    ManyPages,
+    /// Two of its tools have one name.
+    #[error("lists the tool `{0}` twice")]
+    Twice(String),
+    /// The arguments of a tool are not described.
+    #[error("does not say what arguments the tool `{0}` takes")]
+    NoSchema(String),
+    /// The name of a tool or an argument could be taken for another one.
+    #[error("has a name for a {of} that cannot be shown as it is: `{shown}`")]
+    Name {
+        /// The tool or argument of which tool.
+        of: String,
+        /// The name, to be shown.
+        shown: String,
+    },
+}
