@@ -3,11 +3,11 @@
 use crate::screen::{BOUND, Screen, helper_path, until};
 use crate::stand::DIALOG;
 use crate::{tray, window};
-use serde_json::{Value, json};
-use std::io::{BufRead, BufReader, Write};
+use ironcurtain_testkit::JsonProcess;
+use ironcurtain_testkit::client::Client;
+use serde_json::json;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::mpsc::{Receiver, channel};
+use std::process::{Child, Command, Stdio};
 
 #[test]
 fn an_agent_asks_and_the_person_answers_in_the_dialog() {
@@ -18,18 +18,18 @@ fn an_agent_asks_and_the_person_answers_in_the_dialog() {
     let _app = App::start(&screen, &["--background"]);
     tray::menu(&screen, "Protecting, no agent connected");
 
-    let mut agent = Agent::connect(&screen);
+    let mut agent = agent(&screen);
     tray::menu(&screen, "Protecting 1 session");
-    agent.read(&file);
+    let call = begin_reading(&mut agent, &file);
     screen.activate(&screen.window(DIALOG));
     allow(&screen);
-    let allowed = agent.answer();
+    let allowed = agent.answer(call);
     assert_eq!(allowed["result"]["content"][0]["text"], "ship on Tuesday", "{allowed}");
 
-    agent.read(&file);
+    let call = begin_reading(&mut agent, &file);
     screen.activate(&screen.window(DIALOG));
     screen.key("Escape");
-    let denied = agent.answer();
+    let denied = agent.answer(call);
     assert_eq!(denied["result"]["isError"], true, "{denied}");
     let words = denied["result"]["content"][0]["text"].as_str().unwrap_or_default();
     assert!(words.starts_with("DENIED: "), "{words}");
@@ -51,14 +51,14 @@ fn a_killed_app_leaves_the_call_unanswered_by_the_server() {
     std::fs::write(&file, "ship on Tuesday").expect("the file");
     let mut app = App::start(&screen, &["--background"]);
     tray::menu(&screen, "Protecting, no agent connected");
-    let mut agent = Agent::connect(&screen);
-    agent.read(&file);
+    let mut agent = agent(&screen);
+    begin_reading(&mut agent, &file);
     screen.window(DIALOG);
     app.0.kill().expect("a running app");
     until("the end of the conversation", || {
-        let line = agent.lines.recv_timeout(BOUND);
-        line.as_ref().map_or(Some(()), |line| {
-            assert!(!line.contains("ship on Tuesday"), "{line}");
+        let message = agent.shim.receive(BOUND);
+        message.as_ref().map_or(Some(()), |message| {
+            assert!(!message.to_string().contains("ship on Tuesday"), "{message}");
             None
         })
     });
@@ -192,77 +192,17 @@ fn command(screen: &Screen, arguments: &[&str]) -> Command {
 }
 
 /// An agent client at the other end of the shim.
-struct Agent {
-    shim: Child,
-    input: Option<ChildStdin>,
-    lines: Receiver<String>,
-    id: u64,
+fn agent(screen: &Screen) -> Client {
+    let shim = beside("ironcurtain-shim");
+    beside("ironcurtain-sandbox");
+    beside("ironcurtain-filesystem");
+    let mut agent = Client::of(JsonProcess::start(screen.command(shim).args(["--server", "filesystem"])));
+    agent.handshake();
+    agent
 }
 
-impl Agent {
-    fn connect(screen: &Screen) -> Self {
-        let shim = beside("ironcurtain-shim");
-        beside("ironcurtain-sandbox");
-        beside("ironcurtain-filesystem");
-        let mut shim = screen
-            .command(shim)
-            .args(["--server", "filesystem"])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("the shim");
-        let out = shim.stdout.take().expect("its output");
-        let (tell, lines) = channel();
-        std::thread::spawn(move || {
-            for line in BufReader::new(out).lines().map_while(Result::ok) {
-                if tell.send(line).is_err() {
-                    break;
-                }
-            }
-        });
-        let input = shim.stdin.take();
-        let mut agent = Self { shim, input, lines, id: 0 };
-        let client = json!({ "name": "display-test", "version": "1" });
-        let hello = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client });
-        agent.request("initialize", &hello);
-        agent.answer();
-        agent.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
-        agent
-    }
-
-    fn read(&mut self, file: &Path) {
-        let arguments = json!({ "path": file });
-        self.request("tools/call", &json!({ "name": "read_text_file", "arguments": arguments }));
-    }
-
-    fn request(&mut self, method: &str, params: &Value) {
-        self.id += 1;
-        self.send(&json!({ "jsonrpc": "2.0", "id": self.id, "method": method, "params": params }));
-    }
-
-    fn send(&mut self, message: &Value) {
-        let input = self.input.as_mut().expect("an open conversation");
-        writeln!(input, "{message}").expect("a listening shim");
-    }
-
-    /// The answer to the last request.
-    fn answer(&self) -> Value {
-        loop {
-            let line = self.lines.recv_timeout(BOUND).expect("an answer");
-            let message: Value = serde_json::from_str(&line).expect("a message");
-            if message["id"] == self.id && message.get("method").is_none() {
-                return message;
-            }
-        }
-    }
-}
-
-impl Drop for Agent {
-    fn drop(&mut self) {
-        drop(self.input.take());
-        let _ = self.shim.kill();
-        let _ = self.shim.wait();
-    }
+fn begin_reading(agent: &mut Client, file: &Path) -> u64 {
+    agent.begin_call("read_text_file", json!({ "path": file }))
 }
 
 /// A program of ours; it lies beside the app.

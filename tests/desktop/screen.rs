@@ -1,10 +1,11 @@
 //! One screen: X server, session bus, window manager, and the tools that press and read.
 
+use ironcurtain_testkit::wait;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Bound of every wait. Generous: a busy machine is slow, and a pass does not wait for it.
 pub(crate) const BOUND: Duration = Duration::from_secs(30);
@@ -193,13 +194,7 @@ pub(crate) fn helper_path(script: &str) -> PathBuf {
 }
 
 /// Waits for something that can be seen.
-pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let begin = Instant::now();
-    loop {
-        if let Some(seen) = look() {
-            return seen;
-        }
-        assert!(begin.elapsed() < BOUND, "waited {BOUND:?} for {what}");
-        std::thread::sleep(Duration::from_millis(30));
-    }
+#[track_caller]
+pub(crate) fn until<T>(what: &str, look: impl FnMut() -> Option<T>) -> T {
+    wait::until(what, BOUND, look)
 }

@@ -27,10 +27,11 @@ mod world;
 
 use std::{env, time::Instant};
 
+use ironcurtain_testkit::programs::is_root;
 use launch::Executor;
 use row::{Bare, Group, Row};
 use run::Verdict;
-use tools::{Copies, Tools, is_root};
+use tools::{Copies, Tools};
 
 fn main() {
     let args: Vec<String> = env::args().skip(1).collect();

@@ -13,12 +13,13 @@ use ironcurtain_sandbox::{
     Mount, MountAccess, NetworkAccess, ResourceLimits, Spec, View,
     autostart::{AutostartMode, AutostartRules, GitConfig},
 };
+use ironcurtain_testkit::programs::is_root;
 use serde_json::json;
 
 use crate::{
     listeners::Listeners,
     scene::Scene,
-    tools::{Tools, is_root},
+    tools::Tools,
     world::{ALLOWED, FREE, OWN},
 };
 

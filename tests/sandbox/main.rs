@@ -21,8 +21,10 @@ mod tools;
 mod victim;
 mod world;
 
+use ironcurtain_testkit::namespace::{is_inside, run_inside};
+use ironcurtain_testkit::programs::is_root;
 use launch::Executor;
-use tools::{Copies, Tools, is_root};
+use tools::{Copies, Tools};
 
 /// The executors that have to contain every attack.
 const EXECUTORS: [Executor; 2] = [Executor::HostRead, Executor::Roots];
@@ -61,7 +63,7 @@ fn holds(name: &str) {
     let group = groups::ALL.iter().find(|group| group.name == name).unwrap();
     let tools = Tools::find();
     let _turn = tools.turn();
-    let is_inside = world::is_inside();
+    let is_inside = is_inside();
     if is_root() && !is_inside {
         let run = Copies::new().own_program().args(["--exact", name, "--nocapture"]).output().unwrap();
         let said = String::from_utf8_lossy(&run.stdout);
@@ -73,7 +75,7 @@ fn holds(name: &str) {
         );
     }
     if group.proxied && !is_inside {
-        return world::run_inside(name);
+        return run_inside(name, &["--net"]);
     }
     let _servers = group.proxied.then(|| world::start(&tools));
     let faults = run::faults(&tools, group, &EXECUTORS, !is_root());

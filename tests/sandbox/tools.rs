@@ -7,6 +7,7 @@ use std::{
     process::Command,
 };
 
+use ironcurtain_testkit::programs::{built, is_root};
 use tempfile::TempDir;
 
 /// The variable with the folder of the programs, when they were copied for somebody else.
@@ -59,16 +60,6 @@ impl Tools {
         file.lock().unwrap();
         Some(file)
     }
-}
-
-/// The target directory of the profile that this program was built with.
-fn built() -> PathBuf {
-    let own = env::current_exe().unwrap();
-    own.ancestors().nth(2).unwrap().to_owned()
-}
-
-pub(crate) fn is_root() -> bool {
-    rustix::process::getuid().is_root()
 }
 
 /// Copies of the programs that anybody may run, with a directory for scenes that belongs to an ordinary user.

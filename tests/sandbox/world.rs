@@ -3,10 +3,9 @@
 //! - It needs no rights: the suite runs itself again in a user namespace, where it may make what it likes.
 
 use std::{
-    env, fs,
-    io::{BufRead, BufReader},
+    ffi::OsStr,
+    fs,
     path::PathBuf,
-    process::{Child, Command, Stdio},
     sync::{
         OnceLock,
         atomic::{AtomicUsize, Ordering},
@@ -14,9 +13,7 @@ use std::{
 };
 
 use crate::tools::Tools;
-
-/// Set in the second start.
-const INSIDE: &str = "ESCAPE_SUITE_INSIDE";
+use ironcurtain_testkit::outside::Outside;
 
 /// The places that twins may go to, and nobody minds.
 pub(crate) const FREE: &str = "9.9.9.10";
@@ -38,76 +35,19 @@ struct World {
     told: AtomicUsize,
 }
 
-pub(crate) fn is_inside() -> bool {
-    env::var_os(INSIDE).is_some()
-}
-
-/// Runs a test of this program in a network of its own.
-pub(crate) fn run_inside(test: &str) {
-    let run = Command::new("unshare")
-        .args(["--user", "--map-root-user", "--net", "--"])
-        .arg(env::current_exe().unwrap())
-        .args(["--exact", test, "--nocapture"])
-        .env(INSIDE, "1")
-        .output()
-        .unwrap();
-    let (said, complained) = (String::from_utf8_lossy(&run.stdout), String::from_utf8_lossy(&run.stderr));
-    assert!(
-        run.status.success() && said.contains("1 passed"),
-        "in a network of its own: {said}\n{complained}"
-    );
-}
-
-/// The servers; they end when this is dropped.
-pub(crate) struct Servers(Child);
-
-impl Drop for Servers {
-    fn drop(&mut self) {
-        // They are gone with their network in any case.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 /// Makes the network, once.
-pub(crate) fn start(tools: &Tools) -> Servers {
+pub(crate) fn start(tools: &Tools) -> Outside {
     let log = tools.place.join(format!("ic-outside-{}", std::process::id()));
     fs::write(&log, "").unwrap();
-    let mut servers = Command::new("unshare")
-        .args(["--net", "--", &tools.probe, "serve"])
-        .arg(&log)
-        .args(PORTS)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut ready = String::new();
-    BufReader::new(servers.stdout.take().unwrap()).read_line(&mut ready).unwrap();
-    assert_eq!(ready, "ready\n");
-    let there = format!("nsenter --target {} --net -- ip", servers.id());
-    let mut script = format!(
-        "PATH=\"$PATH:/usr/sbin:/sbin\"
-         ip link set lo up
-         ip link add near type veth peer name far netns {}
-         ip link set near up
-         ip addr add {OWN}/24 dev near
-         ip addr add 10.9.9.1/24 dev near
-         ip addr add 169.254.169.1/24 dev near
-         ip addr add 2620:fe::1/64 dev near nodad
-         {there} link set lo up
-         {there} link set far up
-         {there} addr add {OTHER_V6} dev far nodad\n",
-        servers.id()
-    );
-    for address in
-        OTHERS.into_iter().map(str::to_owned).chain([FREE, ALLOWED].map(|free| format!("{free}/24")))
-    {
-        script += &format!("{there} addr add {address} dev far\n");
-    }
-    let made = Command::new("sh").args(["-ec", &script]).output().unwrap();
-    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    let words = [tools.probe.as_ref(), "serve".as_ref(), log.as_os_str()];
+    let servers = words.into_iter().chain(PORTS.map(OsStr::new));
+    let near = [&format!("{OWN}/24"), "10.9.9.1/24", "169.254.169.1/24", "2620:fe::1/64"];
+    let free = [FREE, ALLOWED].map(|free| format!("{free}/24"));
+    let far: Vec<&str> =
+        [OTHER_V6].into_iter().chain(OTHERS).chain(free.iter().map(String::as_str)).collect();
+    let outside = Outside::start(servers, &near, &far);
     assert!(WORLD.set(World { log, told: AtomicUsize::new(0) }).is_ok(), "there is one world");
-    Servers(servers)
+    outside
 }
 
 /// Who came and should not have, since this was asked last. That somebody listens for a greeting at the address of an

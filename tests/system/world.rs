@@ -7,10 +7,12 @@ use ironcurtain_daemon::{Daemon, DaemonOptions, Home, start};
 use ironcurtain_protocol::{
     ActivityView, AuditCheckView, GrantView, Reply, Request, SessionView, StatusView,
 };
+use ironcurtain_testkit::programs::built;
+pub use ironcurtain_testkit::{programs::is_root, wait::eventually};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::runtime::Runtime;
 
 pub struct World {
@@ -190,8 +192,7 @@ fn begin(home: &Home, programs: &Path, person: &Arc<Person>) -> (Runtime, Daemon
 
 /// The directory of the programs under test, which `cargo xtask test` builds first.
 pub fn programs() -> PathBuf {
-    let test = std::env::current_exe().unwrap();
-    let dir = test.ancestors().nth(2).unwrap().to_path_buf();
+    let dir = built();
     for name in ["ironcurtain-shim", "ironcurtain-sandbox", "ironcurtain-filesystem", "ironcurtain"] {
         assert!(dir.join(name).is_file(), "`{name}` is not in `{}`: run `cargo xtask test`", dir.display());
     }
@@ -205,18 +206,4 @@ pub fn installed(registry: &str) -> PathBuf {
     let places = [programs().with_file_name(registry), checkout.join(registry)];
     let found = places.iter().find_map(|place| place.canonicalize().ok());
     found.unwrap_or_else(|| panic!("there is no `{}`: run `cargo xtask test`", places[1].display()))
-}
-
-pub fn is_root() -> bool {
-    rustix::process::geteuid().is_root()
-}
-
-/// Waits until something holds.
-#[track_caller]
-pub fn eventually(what: &str, within: Duration, mut holds: impl FnMut() -> bool) {
-    let deadline = Instant::now() + within;
-    while !holds() {
-        assert!(Instant::now() < deadline, "{what} did not happen within {within:?}");
-        std::thread::sleep(Duration::from_millis(2));
-    }
 }

@@ -48,7 +48,7 @@ fn more_than(scene: &Scene, limit: Option<u64>) -> Option<String> {
 
 fn too_many_processes(scene: &Scene) -> Option<String> {
     // The kernel exempts root, so there a control group has to be there to count them.
-    if crate::tools::is_root() { None } else { more_than(scene, LIMITS.processes) }
+    if ironcurtain_testkit::programs::is_root() { None } else { more_than(scene, LIMITS.processes) }
 }
 
 fn too_many_files(scene: &Scene) -> Option<String> {

@@ -6,13 +6,11 @@
 use crate::place::Prepared;
 use crate::world::World;
 use ironcurtain_daemon::Home;
+use ironcurtain_testkit::namespace::{is_inside, run_inside};
+use ironcurtain_testkit::outside::Outside;
 use serde_json::{Value, json};
-use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-
-/// Set in the second start.
-const INSIDE: &str = "IRONCURTAIN_SYSTEM_TEST_INSIDE";
+use std::process::Command;
 
 /// The address of public names.
 pub(super) const PUBLIC: &str = "9.9.9.9";
@@ -26,36 +24,15 @@ const HOSTS: &str = "\
 
 pub(super) struct Ground {
     dir: tempfile::TempDir,
-    servers: Child,
-}
-
-impl Drop for Ground {
-    fn drop(&mut self) {
-        // It is gone with its network in any case.
-        let _ = self.servers.kill();
-        let _ = self.servers.wait();
-    }
+    _outside: Outside,
 }
 
 /// Runs `body` in a network of its own. `test` is the whole name of the test that calls this.
 pub(super) fn inside(test: &str, body: impl FnOnce(&Ground)) {
-    if std::env::var_os(INSIDE).is_none() {
-        return again(test);
+    if !is_inside() {
+        return run_inside(test, &["--net", "--mount"]);
     }
     body(&Ground::new());
-}
-
-fn again(test: &str) {
-    let output = Command::new("unshare")
-        .args(["--user", "--map-root-user", "--net", "--mount", "--"])
-        .arg(std::env::current_exe().unwrap())
-        .args(["--exact", test, "--nocapture"])
-        .env(INSIDE, "1")
-        .output()
-        .expect("unshare is there");
-    let said = String::from_utf8_lossy(&output.stdout);
-    let complained = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && said.contains("1 passed"), "{said}\n{complained}");
 }
 
 impl Ground {
@@ -63,19 +40,12 @@ impl Ground {
         let dir = tempfile::Builder::new().prefix("icnet").tempdir_in("/var/tmp").unwrap();
         let hosts = dir.path().join("hosts");
         std::fs::write(&hosts, HOSTS).unwrap();
-        run(Command::new("mount").arg("--bind").args([&hosts, Path::new("/etc/hosts")]));
-        let mut servers = Command::new("unshare")
-            .args(["--net", "--", "/usr/bin/python3"])
-            .args([script("outside.py"), dir.path().join("log")])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut ready = String::new();
-        BufReader::new(servers.stdout.take().unwrap()).read_line(&mut ready).unwrap();
-        assert_eq!(ready, "ready\n");
-        wire(servers.id());
-        Self { dir, servers }
+        let bind = Command::new("mount").arg("--bind").args([&hosts, Path::new("/etc/hosts")]).status();
+        assert!(bind.unwrap().success());
+        let servers = ["/usr/bin/python3".into(), script("outside.py"), dir.path().join("log")];
+        let far = [format!("{PUBLIC}/24"), "10.9.9.9/24".to_owned()];
+        let outside = Outside::start(servers, &["9.9.9.1/24", "10.9.9.1/24"], &far);
+        Self { dir, _outside: outside }
     }
 
     /// Every connection that came: address and port.
@@ -83,29 +53,6 @@ impl Ground {
         let log = std::fs::read_to_string(self.dir.path().join("log")).unwrap_or_default();
         log.lines().map(str::to_owned).collect()
     }
-}
-
-/// Lays a wire to the servers' namespace.
-fn wire(servers: u32) {
-    let there = format!("nsenter --target {servers} --net -- ip");
-    let script = format!(
-        "PATH=\"$PATH:/usr/sbin\"
-         ip link set lo up
-         ip link add near type veth peer name far netns {servers}
-         ip link set near up
-         ip addr add 9.9.9.1/24 dev near
-         ip addr add 10.9.9.1/24 dev near
-         {there} link set lo up
-         {there} link set far up
-         {there} addr add {PUBLIC}/24 dev far
-         {there} addr add 10.9.9.9/24 dev far"
-    );
-    run(Command::new("sh").args(["-ec", &script]));
-}
-
-fn run(command: &mut Command) {
-    let output = command.output().unwrap_or_else(|e| panic!("{command:?}: {e}"));
-    assert!(output.status.success(), "{command:?}\n{}", String::from_utf8_lossy(&output.stderr));
 }
 
 fn script(name: &str) -> PathBuf {

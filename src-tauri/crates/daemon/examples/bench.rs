@@ -1,17 +1,16 @@
 //! Figures of the whole system, each beside its peer in the same run, as a table in Markdown. Run by `cargo xtask bench`;
 //! with `--smoke`, every figure is computed once.
 
-#[path = "bench/figures.rs"]
-mod figures;
 #[path = "bench/parts.rs"]
 mod parts;
 
 use anyhow::{Context, bail, ensure};
-use figures::{Row, Sample, table};
 use ironcurtain_daemon::consent::{Answer, Consent, Lifetime, Question, Slot, Withdrawn};
 use ironcurtain_daemon::{DaemonOptions, Home, start};
 use ironcurtain_protocol::{Reply, Request};
-use parts::{Conversation, programs, rss_kib};
+use ironcurtain_testkit::figures::{self, Row, Sample, table};
+use ironcurtain_testkit::programs::{built, is_root};
+use parts::Conversation;
 use serde_json::json;
 use std::io::Write;
 use std::path::Path;
@@ -42,14 +41,14 @@ fn main() -> anyhow::Result<()> {
     home.prepare()?;
     let person = Arc::new(YesOnce::default());
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-    let allow_root = rustix::process::geteuid().is_root();
-    let options = DaemonOptions { home: home.clone(), programs: programs()?, allow_root };
+    let options = DaemonOptions { home: home.clone(), programs: built(), allow_root: is_root() };
     let daemon = runtime.block_on(start(options, person.clone()))?;
 
     let mut rows = vec![shim_start(rounds.starts)?];
     rows.extend(parts::sandbox_launch(&base, rounds.starts)?);
     let mut ours = through_us(&base)?;
-    rows.push(parts::resident("shim, resident", rss_kib(ours.pid())?));
+    let resident = figures::resident_kib(ours.pid())?.context("the shim has ended")?;
+    rows.push(Row::plain("shim, resident", figures::megabytes(resident), "<= 3 MB"));
     rows.extend(latency(&base, rounds.calls, &mut ours)?);
     rows.push(approval(&base, rounds.questions, &person, &mut ours)?);
     let request = |request| runtime.block_on(daemon.request(request));
@@ -65,7 +64,7 @@ fn main() -> anyhow::Result<()> {
 
 /// From starting the shim to its last word, without a session.
 fn shim_start(starts: usize) -> anyhow::Result<Row> {
-    let program = programs()?.join("ironcurtain-shim");
+    let program = built().join("ironcurtain-shim");
     let mut ours = Sample::default();
     let mut peer = Sample::default();
     for _ in 0..starts {
@@ -77,7 +76,7 @@ fn shim_start(starts: usize) -> anyhow::Result<Row> {
 
 /// A session through the shim with the embedded server.
 fn through_us(base: &Path) -> anyhow::Result<Conversation> {
-    let mut shim = Command::new(programs()?.join("ironcurtain-shim"));
+    let mut shim = Command::new(built().join("ironcurtain-shim"));
     shim.args(["--server", "filesystem"]).env("IRONCURTAIN_HOME", base.join("ic"));
     Conversation::begin(shim)
 }
@@ -87,7 +86,7 @@ fn latency(base: &Path, calls: usize, ours: &mut Conversation) -> anyhow::Result
     let direct_dir = base.join("direct");
     std::fs::create_dir_all(&direct_dir)?;
     std::fs::write(direct_dir.join("note.txt"), "hello\n")?;
-    let mut server = Command::new(programs()?.join("ironcurtain-filesystem"));
+    let mut server = Command::new(built().join("ironcurtain-filesystem"));
     server.arg(&direct_dir);
     let mut direct = Conversation::begin(server)?;
     ours.call("write_file", &json!({ "path": "note.txt", "content": "hello\n" }))?;

@@ -15,6 +15,7 @@ mod others;
 #[path = "sandbox-bench/tree.rs"]
 mod tree;
 
+use ironcurtain_testkit::figures::{megabytes, time};
 use others::{Other, Setting};
 use std::{
     env,
@@ -52,8 +53,8 @@ fn main() -> Fallible<()> {
     let live = grants::measure(&ours, setting.dir.path(), rounds.grants)?;
     println!(
         "\nA live grant: added in {}, taken back with proof in {} (goal: added in <= 3 ms).",
-        text(live.add),
-        text(live.remove)
+        time(live.add),
+        time(live.remove)
     );
     Ok(())
 }
@@ -115,13 +116,11 @@ fn piped(mut command: Command) -> Fallible<Child> {
 fn table(others: &[Other], costs: &[Costs]) -> Fallible<String> {
     type Figure = fn(&Costs) -> String;
     let figures: [(&str, &str, Figure); 5] = [
-        ("start and exit of `true`", "<= 20 ms", |c| text(c.start_and_exit)),
-        ("launch to first byte", "<= 20 ms", |c| text(c.first_byte)),
-        ("resident, all processes", "<= 7 MB", |c| {
-            format!("{}.{} MB", c.resident_kib / 1024, c.resident_kib % 1024 * 10 / 1024)
-        }),
+        ("start and exit of `true`", "<= 20 ms", |c| time(c.start_and_exit)),
+        ("launch to first byte", "<= 20 ms", |c| time(c.first_byte)),
+        ("resident, all processes", "<= 7 MB", |c| megabytes(c.resident_kib)),
         ("processes", "<= 4", |c| c.processes.to_string()),
-        ("echo, there and back", "<= 8 us", |c| text(c.echo)),
+        ("echo, there and back", "<= 8 us", |c| time(c.echo)),
     ];
     let mut page = String::from("| sandbox |");
     others.iter().try_for_each(|other| write!(page, " {} |", other.name()))?;
@@ -138,9 +137,4 @@ fn median(rounds: usize, mut once: impl FnMut() -> Fallible<Duration>) -> Fallib
     let mut figures = (0..rounds).map(|_| once()).collect::<Fallible<Vec<_>>>()?;
     figures.sort();
     figures.get(rounds / 2).copied().ok_or_else(|| "no rounds".into())
-}
-
-fn text(took: Duration) -> String {
-    let micros = took.as_secs_f64() * 1e6;
-    if micros < 1000.0 { format!("{micros:.0} us") } else { format!("{:.1} ms", micros / 1000.0) }
 }

@@ -1,30 +1,14 @@
 //! The parts that are measured.
 
-use crate::figures::{Row, Sample};
 use anyhow::{Context, ensure};
 use ironcurtain_sandbox::{NetworkAccess, ResourceLimits, Spec, View, launch};
+use ironcurtain_testkit::figures::{Row, Sample};
+use ironcurtain_testkit::programs::built;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-
-/// The directory the programs were built into.
-pub fn programs() -> anyhow::Result<PathBuf> {
-    Ok(std::env::current_exe()?.ancestors().nth(2).context("this program has no directory")?.to_path_buf())
-}
-
-/// Resident memory of a process.
-pub fn rss_kib(pid: u32) -> anyhow::Result<u64> {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
-    let line = status.lines().find_map(|l| l.strip_prefix("VmRSS:")).context("no VmRSS")?;
-    Ok(line.trim().trim_end_matches(" kB").parse()?)
-}
-
-/// A row of memory.
-pub fn resident(what: &str, kib: u64) -> Row {
-    Row::plain(what, format!("{}.{} MB", kib / 1024, kib % 1024 * 10 / 1024), "<= 3 MB")
-}
 
 /// From launch to the first byte of `echo`, beside bubblewrap alone.
 pub fn sandbox_launch(base: &Path, starts: usize) -> anyhow::Result<Vec<Row>> {
@@ -45,7 +29,7 @@ pub fn sandbox_launch(base: &Path, starts: usize) -> anyhow::Result<Vec<Row>> {
         state_dir: text(&base.join("state"))?,
         allow_root: true,
     };
-    let supervisor = programs()?.join("ironcurtain-sandbox");
+    let supervisor = built().join("ironcurtain-sandbox");
     let (mut ours, mut peer) = (Sample::default(), Sample::default());
     for _ in 0..starts {
         ours.time(|| -> anyhow::Result<()> {

@@ -2,11 +2,10 @@
 //!
 //! It needs no rights: the test is started again in a user namespace, where it may make what it likes.
 
+use ironcurtain_testkit::namespace::{is_inside, run_inside};
+use ironcurtain_testkit::outside::Outside;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-
-/// Set in the second start.
-const INSIDE: &str = "IRONCURTAIN_EGRESS_TEST_INSIDE";
+use std::process::Command;
 
 /// The servers' public addresses, and one that no name may lead to.
 pub const PUBLIC: &str = "9.9.9.9";
@@ -17,38 +16,17 @@ pub const OWN: &str = "9.9.9.1";
 
 pub struct World {
     dir: tempfile::TempDir,
-    servers: Child,
-}
-
-impl Drop for World {
-    fn drop(&mut self) {
-        // It is gone with its network in any case.
-        let _ = self.servers.kill();
-        let _ = self.servers.wait();
-    }
+    _outside: Outside,
 }
 
 /// Runs `body` in a network of its own. `test` is the whole name of the test that calls this.
 pub fn inside(test: &str, body: impl AsyncFnOnce(World)) {
-    if std::env::var_os(INSIDE).is_none() {
-        return again(test);
+    if !is_inside() {
+        return run_inside(test, &["--net"]);
     }
     let world = World::new();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(body(world));
-}
-
-fn again(test: &str) {
-    let output = Command::new("unshare")
-        .args(["--user", "--map-root-user", "--net", "--"])
-        .arg(std::env::current_exe().unwrap())
-        .args(["--exact", test, "--nocapture"])
-        .env(INSIDE, "1")
-        .output()
-        .expect("unshare is there");
-    let said = String::from_utf8_lossy(&output.stdout);
-    let complained = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && said.contains("1 passed"), "{said}\n{complained}");
 }
 
 impl World {
@@ -57,20 +35,12 @@ impl World {
         certificates(dir.path());
         std::fs::create_dir(dir.path().join("files")).unwrap();
         let path = |name: &str| dir.path().join(name);
-        let mut servers = Command::new("unshare")
-            .args(["--net", "--", "/usr/bin/python3"])
-            .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/proxy/servers.py"))
-            .args([path("files"), path("server.pem"), path("server.key"), path("log"), path("ssh.sh")])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut ready = String::new();
-        std::io::BufRead::read_line(&mut std::io::BufReader::new(servers.stdout.take().unwrap()), &mut ready)
-            .unwrap();
-        assert_eq!(ready, "ready\n");
-        wire(servers.id());
-        let world = Self { dir, servers };
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/proxy/servers.py");
+        let files = ["files", "server.pem", "server.key", "log", "ssh.sh"].map(path);
+        let servers = [PathBuf::from("/usr/bin/python3"), script].into_iter().chain(files);
+        let near = [format!("{OWN}/24"), "10.9.9.1/24".to_owned(), "2620:fe::1/64".to_owned()];
+        let far = [format!("{PUBLIC}/24"), format!("{PRIVATE}/24"), format!("{PUBLIC_V6}/64")];
+        let world = Self { _outside: Outside::start(servers, &near, &far), dir };
         world.write("hello.txt", "hello from outside");
         world
     }
@@ -107,26 +77,6 @@ impl World {
     pub fn talks(&self) -> usize {
         self.log().iter().filter(|(_, _, bytes)| *bytes).count()
     }
-}
-
-/// Lays a wire to the servers' namespace.
-fn wire(servers: u32) {
-    let there = format!("nsenter --target {servers} --net -- ip");
-    let script = format!(
-        "PATH=\"$PATH:/usr/sbin\"
-         ip link set lo up
-         ip link add near type veth peer name far netns {servers}
-         ip link set near up
-         ip addr add {OWN}/24 dev near
-         ip addr add 10.9.9.1/24 dev near
-         ip addr add 2620:fe::1/64 dev near nodad
-         {there} link set lo up
-         {there} link set far up
-         {there} addr add {PUBLIC}/24 dev far
-         {there} addr add {PRIVATE}/24 dev far
-         {there} addr add {PUBLIC_V6}/64 dev far nodad"
-    );
-    run(Command::new("sh").args(["-ec", &script]));
 }
 
 /// An authority, and a certificate of it for the servers' names.

@@ -1,21 +1,17 @@
 //! A client that speaks raw JSON-RPC, so that tests see every byte of an answer.
 
-use std::io::{BufRead as _, BufReader, Write as _};
-use std::path::Path;
-use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::mpsc::{Receiver, channel};
-use std::time::Duration;
-
+use ironcurtain_testkit::JsonProcess;
 use serde_json::{Value, json};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 /// No answer takes this long, unless something hangs.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A server process and the client's end of its pipes.
 pub(crate) struct Client {
-    pub(crate) child: Child,
-    stdin: Option<ChildStdin>,
-    lines: Receiver<Value>,
+    pub(crate) child: JsonProcess,
     requests: u64,
 }
 
@@ -35,25 +31,8 @@ impl Client {
     }
 
     pub(crate) fn start(command: &mut Command) -> Self {
-        let mut child = command
-            .env("TZ", "UTC")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("the server starts");
-        let stdout = BufReader::new(child.stdout.take().expect("a pipe"));
-        let stdin = child.stdin.take();
-        let (sender, lines) = channel();
-        std::thread::spawn(move || {
-            for line in stdout.lines().map_while(Result::ok) {
-                let value = serde_json::from_str(&line).expect("standard output is all JSON");
-                if sender.send(value).is_err() {
-                    return;
-                }
-            }
-        });
-        Self { child, stdin, lines, requests: 0 }
+        let child = JsonProcess::start(command.env("TZ", "UTC").stderr(Stdio::null()));
+        Self { child, requests: 0 }
     }
 
     /// The handshake; returns its answer.
@@ -111,17 +90,15 @@ impl Client {
     }
 
     pub(crate) fn send(&mut self, message: &Value) {
-        let mut line = message.to_string().into_bytes();
-        line.push(b'\n');
-        self.send_bytes(&line);
+        self.child.send(message);
     }
 
     pub(crate) fn send_bytes(&mut self, bytes: &[u8]) {
-        self.stdin.as_mut().expect("still open").write_all(bytes).expect("the server reads");
+        self.child.send_bytes(bytes);
     }
 
     pub(crate) fn receive(&mut self) -> Value {
-        self.lines.recv_timeout(PATIENCE).expect("a message from the server")
+        self.child.receive(PATIENCE).expect("a message from the server")
     }
 
     /// The next message must be the server's question for roots, which this answers.
@@ -135,15 +112,8 @@ impl Client {
 
     /// Closes the server's input; returns whether it then ended well.
     pub(crate) fn hang_up(mut self) -> bool {
-        drop(self.stdin.take());
-        self.child.wait().expect("the server ends").success()
-    }
-}
-
-impl Drop for Client {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.child.hang_up();
+        self.child.ended_well()
     }
 }
 

@@ -1,6 +1,7 @@
 //! A process and all below it.
 
 use super::Fallible;
+use ironcurtain_testkit::figures::resident_kib;
 use std::{fs, thread, time::Duration};
 
 /// Longer than the quiet after which a supervisor gives back the memory that starting took.
@@ -33,11 +34,9 @@ pub(crate) fn at_rest(pid: u32) -> Fallible<Tree> {
 
 /// The tree from `pid` down.
 fn below(pid: u32) -> Fallible<Tree> {
-    let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
     // One that has ended has none.
-    let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    let Some(resident) = resident else { return Ok(Tree::default()) };
-    let mut tree = Tree { processes: 1, resident_kib: resident.trim().trim_end_matches(" kB").parse()? };
+    let Some(resident_kib) = resident_kib(pid)? else { return Ok(Tree::default()) };
+    let mut tree = Tree { processes: 1, resident_kib };
     for task in fs::read_dir(format!("/proc/{pid}/task"))? {
         for child in fs::read_to_string(task?.path().join("children"))?.split_whitespace() {
             let more = below(child.parse()?)?;

@@ -12,6 +12,7 @@ use std::{
 
 use ironcurtain_sandbox::autostart::{AutostartRules, Finding, Watcher, quarantine, real_path};
 
+use ironcurtain_testkit::namespace::{is_inside, run_inside_by};
 use rustix::fs::{CWD, FileType, RenameFlags, mknodat, renameat_with};
 
 use crate::scene::{Scene, short};
@@ -299,17 +300,12 @@ fn what_the_queue_has_lost_is_found() {
 
 #[test]
 fn a_limit_of_the_kernels_is_told_by_its_name() {
-    const INSIDE: &str = "AUTOSTART_TEST_LIMITED";
-    if std::env::var_os(INSIDE).is_none() {
+    if !is_inside() {
         // In a user namespace, so that others have theirs meanwhile.
         let limited = "echo 1 >/proc/sys/user/max_inotify_instances && exec \"$0\" \"$@\"";
-        let test = "quarantining::a_limit_of_the_kernels_is_told_by_its_name";
-        let mut run = std::process::Command::new("unshare");
-        run.args(["--user", "--map-root-user", "sh", "-c", limited]).arg(std::env::current_exe().unwrap());
-        let run = run.args(["--exact", test, "--nocapture"]).env(INSIDE, "1").output().unwrap();
-        let said = String::from_utf8_lossy(&run.stdout);
-        assert!(run.status.success() && said.contains("1 passed"), "{said}{run:?}");
-        return;
+        let (test, own) =
+            ("quarantining::a_limit_of_the_kernels_is_told_by_its_name", std::env::current_exe());
+        return run_inside_by(test, &[], &["sh", "-c", limited, own.unwrap().to_str().unwrap()]);
     }
     let dir = tempfile::tempdir().unwrap();
     let state = dir.path().join("state");

@@ -6,13 +6,14 @@ use std::{
     io::{BufRead, BufReader, Read, Write},
     path::{Path, PathBuf},
     sync::mpsc::{self, Receiver},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use ironcurtain_sandbox::{
     ControlAnswer, ControlOp, Egress, Ended, KillHandle, Mount, MountAccess, MountRefusal, NetworkAccess,
     ResourceLimits, SandboxEvent, Spec, UnmountProof, View, client::ControlClient, launch,
 };
+use ironcurtain_testkit::{programs::built, wait};
 use tempfile::TempDir;
 
 /// Longer than anything under test takes; only a failure waits so long.
@@ -209,18 +210,10 @@ pub(crate) fn programs() -> Option<PathBuf> {
     env::var_os(PROGRAMS).map(PathBuf::from)
 }
 
-/// The directory that this program was built into, or that it was copied to with the others.
-fn built() -> PathBuf {
-    env::current_exe().unwrap().ancestors().nth(2).unwrap().to_owned()
-}
-
 /// Waits for something that is about to be so.
-pub(crate) fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
-    while !is_so() {
-        assert!(Instant::now() < deadline, "not in time: {what}");
-        std::thread::yield_now();
-    }
+#[track_caller]
+pub(crate) fn eventually(what: &str, is_so: impl FnMut() -> bool) {
+    wait::eventually(what, PATIENCE, is_so);
 }
 
 /// The processes with `marker` in their environment or arguments, zombies not counted.

@@ -4,6 +4,8 @@ use std::{fs, os::unix::fs::symlink, path::Path, process::Command};
 
 use ironcurtain_sandbox::{Mount, MountAccess::*, MountRefusal, SandboxEvent, Spec, UnmountProof, View};
 
+use ironcurtain_testkit::namespace::{is_inside, run_inside};
+
 use crate::harness::{Place, Probe, probe};
 
 #[derive(Default)]
@@ -205,19 +207,8 @@ fn sockets_and_secrets_of_the_desktop_session_are_not_there() {
 
 #[test]
 fn another_mount_of_the_same_directory_does_not_reveal_it() {
-    let unshared = "SANDBOX_TEST_UNSHARED";
-    if std::env::var_os(unshared).is_none() {
-        let name = "host_read::another_mount_of_the_same_directory_does_not_reveal_it";
-        let run = Command::new("unshare")
-            .args(["--user", "--map-root-user", "--mount", "--"])
-            .arg(std::env::current_exe().unwrap())
-            .args(["--exact", name])
-            .env(unshared, "yes")
-            .output()
-            .unwrap();
-        let said = String::from_utf8_lossy(&run.stdout);
-        assert!(run.status.success() && said.contains("1 passed"), "{said}");
-        return;
+    if !is_inside() {
+        return run_inside("host_read::another_mount_of_the_same_directory_does_not_reveal_it", &["--mount"]);
     }
     let place = Place::new();
     for name in ["home/secret/deep/file", "home/beside", "whole/x", "part/x"] {

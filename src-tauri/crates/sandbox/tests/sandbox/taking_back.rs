@@ -4,6 +4,8 @@ use std::{fs, process::Command};
 
 use ironcurtain_sandbox::{MountAccess::*, UnmountProof};
 
+use ironcurtain_testkit::namespace::{is_inside, run_inside};
+
 use crate::harness::{Place, Probe};
 
 #[test]
@@ -56,19 +58,11 @@ fn a_held_path_is_gone_by_name_and_can_be_granted_again() {
 /// apart and proved: it is said to be held, whether it is or not, and is gone all the same.
 #[test]
 fn a_tree_of_several_mounts_is_shown_whole_and_not_proved() {
-    let unshared = "SANDBOX_TEST_UNSHARED";
-    if std::env::var_os(unshared).is_none() {
-        let name = "taking_back::a_tree_of_several_mounts_is_shown_whole_and_not_proved";
-        let run = Command::new("unshare")
-            .args(["--user", "--map-root-user", "--mount", "--propagation", "shared", "--"])
-            .arg(std::env::current_exe().unwrap())
-            .args(["--exact", name])
-            .env(unshared, "yes")
-            .output()
-            .unwrap();
-        let said = String::from_utf8_lossy(&run.stdout);
-        assert!(run.status.success() && said.contains("1 passed"), "{said}");
-        return;
+    if !is_inside() {
+        return run_inside(
+            "taking_back::a_tree_of_several_mounts_is_shown_whole_and_not_proved",
+            &["--mount", "--propagation", "shared"],
+        );
     }
     let (place, mut early, _) = granted();
     let (dir, below) = (place.path("dir"), place.path("dir/below"));

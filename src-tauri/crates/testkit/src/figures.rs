@@ -1,5 +1,7 @@
 //! Samples, and the table they become.
 
+use std::fs;
+use std::io;
 use std::time::{Duration, Instant};
 
 /// Durations of the same thing.
@@ -7,6 +9,7 @@ use std::time::{Duration, Instant};
 pub struct Sample(Vec<Duration>);
 
 impl Sample {
+    /// Adds one.
     pub fn push(&mut self, took: Duration) {
         self.0.push(took);
     }
@@ -50,20 +53,24 @@ pub struct Row {
 }
 
 impl Row {
+    /// Ours beside another one.
     pub fn beside(what: &str, ours: Sample, peer_name: &str, peer: Sample, goal: &str) -> Self {
         let ratio = format!("{:.1}x", ours.at(0.5) / peer.at(0.5));
         Self::new(what, text(&ours), format!("{}: {}", peer_name, text(&peer)), ratio, goal)
     }
 
+    /// Ours, where nothing is comparable.
     pub fn alone(what: &str, ours: Sample, goal: &str) -> Self {
         Self::new(what, text(&ours), String::new(), String::new(), goal)
     }
 
+    /// A difference between two samples.
     pub fn added(what: &str, [p50, p99]: &[f64; 2], goal: &str) -> Self {
         let ours = format!("p50 {}, p99 {}", unit(*p50), unit(*p99));
         Self::new(what, ours, String::new(), String::new(), goal)
     }
 
+    /// A figure that is no sample.
     pub fn plain(what: &str, ours: String, goal: &str) -> Self {
         Self::new(what, ours, String::new(), String::new(), goal)
     }
@@ -91,4 +98,26 @@ fn text(sample: &Sample) -> String {
 
 fn unit(micros: f64) -> String {
     if micros.abs() < 1000.0 { format!("{micros:.0} us") } else { format!("{:.1} ms", micros / 1000.0) }
+}
+
+/// A duration, as the tables show it.
+#[must_use]
+pub fn time(took: Duration) -> String {
+    unit(took.as_secs_f64() * 1e6)
+}
+
+/// A size, as the tables show it.
+#[must_use]
+pub fn megabytes(kib: u64) -> String {
+    format!("{}.{} MB", kib / 1024, kib % 1024 * 10 / 1024)
+}
+
+/// The resident memory of a process, in KiB; nothing of one that has ended.
+///
+/// # Errors
+/// When there is no such process.
+pub fn resident_kib(pid: u32) -> io::Result<Option<u64>> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    Ok(line.and_then(|size| size.trim().trim_end_matches(" kB").parse().ok()))
 }

@@ -1,0 +1,221 @@
+//! An agent client: raw JSON-RPC over a real shim's standard input and output.
+
+use crate::JsonProcess;
+use serde_json::{Value, json};
+use std::collections::VecDeque;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::mpsc::RecvTimeoutError;
+use std::time::Duration;
+
+/// The time for which a test waits for anything.
+pub const BOUND: Duration = Duration::from_secs(20);
+
+/// An agent client.
+pub struct Client {
+    /// The shim that it has started.
+    pub shim: JsonProcess,
+    kept: VecDeque<Value>,
+    next: u64,
+}
+
+/// The outcome of a tool call.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Outcome {
+    /// It was refused, or has failed.
+    pub is_error: bool,
+    /// Its text, or the error's.
+    pub text: String,
+}
+
+impl Outcome {
+    /// The text of a call that must have worked.
+    #[track_caller]
+    pub fn ok(&self) -> &str {
+        assert!(!self.is_error, "unexpected refusal: {}", self.text);
+        &self.text
+    }
+
+    /// The text of a call that must have been refused, for this reason.
+    #[track_caller]
+    pub fn refused(&self, because: &str) -> &str {
+        assert!(self.is_error, "unexpectedly allowed: {}", self.text);
+        assert!(self.text.contains(because), "refused, but not because of `{because}`: {}", self.text);
+        &self.text
+    }
+}
+
+impl Client {
+    /// Starts a shim; nothing is said yet.
+    pub fn start(programs: &Path, home: &Path, server: &str) -> Self {
+        Self::spawn(shim(programs, server), home)
+    }
+
+    /// Starts a shim by this command.
+    pub fn spawn(mut command: Command, home: &Path) -> Self {
+        Self::of(JsonProcess::start(headless(&mut command, home)))
+    }
+
+    /// The client at the other end of a shim that runs, or of a server.
+    #[must_use]
+    pub fn of(shim: JsonProcess) -> Self {
+        Self { shim, kept: VecDeque::new(), next: 0 }
+    }
+
+    /// Starts a shim and goes through the handshake; from then on nothing is read.
+    pub fn connect_deaf(programs: &Path, home: &Path, server: &str) -> Self {
+        let mut command = shim(programs, server);
+        let mut client = Self::of(JsonProcess::start_reading(headless(&mut command, home), 0));
+        client.handshake();
+        client
+    }
+
+    /// Starts a shim and goes through the handshake.
+    pub fn connect(programs: &Path, home: &Path, server: &str) -> Self {
+        let mut client = Self::start(programs, home, server);
+        client.handshake();
+        client
+    }
+
+    /// Goes through the handshake as a client that tells roots.
+    pub fn handshake(&mut self) -> Value {
+        self.greet(&json!({ "roots": { "listChanged": true } }))
+    }
+
+    /// Goes through the handshake as a client of these capabilities.
+    pub fn greet(&mut self, capabilities: &Value) -> Value {
+        let params = json!({
+            "protocolVersion": "2025-06-18",
+            "capabilities": capabilities,
+            "clientInfo": { "name": "test-client", "version": "1" },
+        });
+        let answer = self.request("initialize", params);
+        assert!(answer.get("result").is_some(), "{answer}");
+        self.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
+        answer
+    }
+
+    /// Sends a message.
+    pub fn send(&mut self, message: &Value) {
+        self.shim.send(message);
+    }
+
+    /// Sends bytes as they are.
+    pub fn send_raw(&mut self, bytes: &[u8]) {
+        self.shim.send_bytes(bytes);
+    }
+
+    /// Sends a request and waits for its answer.
+    pub fn request(&mut self, method: &str, params: Value) -> Value {
+        let id = self.begin(method, params);
+        self.answer(id)
+    }
+
+    /// Sends a request.
+    pub fn begin(&mut self, method: &str, params: Value) -> u64 {
+        self.next += 1;
+        let id = self.next;
+        self.send(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
+        id
+    }
+
+    /// Waits for the answer to a request.
+    pub fn answer(&mut self, id: u64) -> Value {
+        self.wait_for(|m| m.get("id") == Some(&json!(id)) && m.get("method").is_none())
+    }
+
+    /// Waits for a message, keeping others for later.
+    pub fn wait_for(&mut self, wanted: impl Fn(&Value) -> bool) -> Value {
+        if let Some(at) = self.kept.iter().position(&wanted) {
+            return self.kept.remove(at).unwrap();
+        }
+        loop {
+            match self.shim.receive(BOUND) {
+                Ok(message) if wanted(&message) => return message,
+                Ok(message) => self.kept.push_back(message),
+                Err(RecvTimeoutError::Timeout) => {
+                    panic!("no such message within {BOUND:?}; had {:?}", self.kept)
+                }
+                Err(RecvTimeoutError::Disconnected) => panic!("the shim ended; had {:?}", self.kept),
+            }
+        }
+    }
+
+    /// Calls a tool and waits for its outcome.
+    pub fn call(&mut self, tool: &str, arguments: Value) -> Outcome {
+        let id = self.begin_call(tool, arguments);
+        self.outcome(id)
+    }
+
+    /// Calls a tool.
+    pub fn begin_call(&mut self, tool: &str, arguments: Value) -> u64 {
+        self.begin("tools/call", json!({ "name": tool, "arguments": arguments }))
+    }
+
+    /// Waits for the outcome of a call.
+    pub fn outcome(&mut self, id: u64) -> Outcome {
+        let answer = self.answer(id);
+        let Some(result) = answer.get("result") else {
+            return Outcome {
+                is_error: true,
+                text: answer["error"]["message"].as_str().unwrap_or_default().to_owned(),
+            };
+        };
+        let texts = result["content"].as_array().into_iter().flatten().filter_map(|c| c["text"].as_str());
+        Outcome { is_error: result["isError"] == json!(true), text: texts.collect::<Vec<_>>().join("\n") }
+    }
+
+    /// Calls the tool that reads a file.
+    pub fn read(&mut self, path: &Path) -> Outcome {
+        self.call("read_text_file", json!({ "path": path }))
+    }
+
+    /// Calls the tool that writes a file.
+    pub fn write(&mut self, path: &Path, content: &str) -> Outcome {
+        self.call("write_file", json!({ "path": path, "content": content }))
+    }
+
+    /// The client hangs up; the shim must end by itself.
+    pub fn hang_up(mut self) {
+        self.shim.hang_up();
+        assert!(self.wait_until_ended(), "the shim did not end within {BOUND:?}");
+    }
+
+    /// True if a request is answered, or the conversation ends, within the bound.
+    pub fn is_answered_or_ended(&mut self, id: u64) -> bool {
+        loop {
+            match self.shim.receive(BOUND) {
+                Ok(message) if message.get("id") == Some(&json!(id)) => return true,
+                Ok(_) => {}
+                Err(RecvTimeoutError::Disconnected) => return true,
+                Err(RecvTimeoutError::Timeout) => return false,
+            }
+        }
+    }
+
+    /// True if the conversation ends within the bound: the shim's output is closed.
+    pub fn wait_until_ended(&mut self) -> bool {
+        loop {
+            match self.shim.receive(BOUND) {
+                Ok(_) => {}
+                Err(RecvTimeoutError::Disconnected) => {
+                    self.shim.ended_well();
+                    return true;
+                }
+                Err(RecvTimeoutError::Timeout) => return false,
+            }
+        }
+    }
+}
+
+fn shim(programs: &Path, server: &str) -> Command {
+    let mut shim = Command::new(programs.join("ironcurtain-shim"));
+    shim.args(["--server", server]);
+    shim
+}
+
+/// A shim of this home that finds no display, and complains where the test does.
+fn headless<'a>(shim: &'a mut Command, home: &Path) -> &'a mut Command {
+    let shim = shim.env("IRONCURTAIN_HOME", home).env_remove("DISPLAY").env_remove("WAYLAND_DISPLAY");
+    shim.stderr(Stdio::inherit())
+}

@@ -1,0 +1,77 @@
+//! Servers outside: in a network of their own, at the other end of a wire.
+//!
+//! - For a test that runs in a network of its own, too ([`crate::namespace`]).
+
+use std::ffi::OsStr;
+use std::fmt::Write as _;
+use std::io::{BufRead as _, BufReader};
+use std::process::{Child, Command, Stdio};
+
+/// The servers; they end when this is dropped.
+pub struct Outside {
+    servers: Child,
+}
+
+impl Outside {
+    /// Starts the servers, waits until they say `ready`, and lays the wire.
+    ///
+    /// `near` and `far` are the addresses of its two ends, as `ip addr add` takes them.
+    ///
+    /// # Panics
+    /// When that is not possible.
+    pub fn start(
+        command: impl IntoIterator<Item = impl AsRef<OsStr>>,
+        near: &[impl AsRef<str>],
+        far: &[impl AsRef<str>],
+    ) -> Self {
+        let mut servers = Command::new("unshare")
+            .args(["--net", "--"])
+            .args(command)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("unshare is there");
+        let mut ready = String::new();
+        BufReader::new(servers.stdout.take().unwrap()).read_line(&mut ready).unwrap();
+        let outside = Self { servers };
+        assert_eq!(ready, "ready\n");
+        outside.wire(&texts(near), &texts(far));
+        outside
+    }
+
+    fn wire(&self, near: &[&str], far: &[&str]) {
+        let id = self.servers.id();
+        let there = format!("nsenter --target {id} --net -- ip");
+        let mut script = format!(
+            "PATH=\"$PATH:/usr/sbin:/sbin\"
+             ip link set lo up
+             ip link add near type veth peer name far netns {id}
+             ip link set near up
+             {there} link set lo up
+             {there} link set far up\n"
+        );
+        let mut add = |ip: &str, addresses: &[&str], end: &str| {
+            for address in addresses {
+                // Of version 6, it would else be looked for elsewhere first.
+                let at_once = if address.contains(':') { " nodad" } else { "" };
+                writeln!(script, "{ip} addr add {address} dev {end}{at_once}").unwrap();
+            }
+        };
+        add("ip", near, "near");
+        add(&there, far, "far");
+        let laid = Command::new("sh").args(["-ec", &script]).output().unwrap();
+        assert!(laid.status.success(), "{}", String::from_utf8_lossy(&laid.stderr));
+    }
+}
+
+fn texts(all: &[impl AsRef<str>]) -> Vec<&str> {
+    all.iter().map(AsRef::as_ref).collect()
+}
+
+impl Drop for Outside {
+    fn drop(&mut self) {
+        // They are gone with their network in any case.
+        let _ = self.servers.kill();
+        let _ = self.servers.wait();
+    }
+}
