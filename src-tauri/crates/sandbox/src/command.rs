@@ -5,29 +5,27 @@
 //! - Beyond the settings, and whatever they say: what no server may read is hidden, files that run later are closed or
 //!   quarantined, the environment is an allow-list, limits hold.
 
-mod arguments;
 mod checking;
 mod environment;
 mod lists;
-mod paths;
-mod pattern;
 mod plan;
 mod proxy;
 
 use std::{
     io::{self, Write},
-    path::PathBuf,
+    path::Path,
     process::ExitCode,
 };
 
-use arguments::{CommandArguments, CommandLine, CommandTask, HELP, UsageError};
+use ironcurtain_srt_settings::{
+    CommandArguments, CommandLine, CommandTask, HELP, SettingsError, SrtSettings, UsageError,
+};
 use plan::{CommandContext, PlanError};
 use proxy::ProxyError;
 
 use crate::{
     enter::FAILED,
-    settings::{SettingsError, SrtSettings},
-    supervisor::{NAME, run_in_foreground},
+    supervisor::{NAME, find_bwrap, run_in_foreground},
     sys::{process::close_from, signals::Signals},
 };
 
@@ -88,9 +86,11 @@ fn settings(
     arguments: &CommandArguments,
     surroundings: &CommandContext,
 ) -> Result<SrtSettings, SettingsError> {
+    let bwrap = find_bwrap();
+    let read = |path: &Path| SrtSettings::read(path, bwrap.as_deref());
     match &arguments.settings {
-        Some(path) => SrtSettings::read(path),
-        None => match SrtSettings::read(&PathBuf::from(&surroundings.home).join(".srt-settings.json")) {
+        Some(path) => read(path),
+        None => match read(&Path::new(&surroundings.home).join(".srt-settings.json")) {
             Err(SettingsError::Missing(_)) => Ok(SrtSettings::default()),
             read => read,
         },

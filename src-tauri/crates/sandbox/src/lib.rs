@@ -18,8 +18,6 @@ mod bound;
 pub mod client;
 pub mod control;
 mod error;
-#[cfg(any(target_os = "macos", test))]
-pub mod seatbelt;
 mod spec;
 
 #[cfg(target_os = "linux")]
@@ -52,8 +50,6 @@ mod program;
 mod proxy_config;
 #[cfg(target_os = "linux")]
 mod seccomp;
-#[cfg(target_os = "linux")]
-mod settings;
 #[cfg(target_os = "linux")]
 mod state;
 #[cfg(target_os = "linux")]

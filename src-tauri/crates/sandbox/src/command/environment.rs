@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use ironcurtain_egress::environment as of_proxy;
 
-use super::arguments::PassedVariables;
+use ironcurtain_srt_settings::PassedVariables;
+
 use crate::spec::PROXY_PORT;
 
 /// Always passed on, and so is what begins with `LC_`.

@@ -5,15 +5,11 @@
 use std::{fs, path::PathBuf};
 
 use ironcurtain_paths::{CanonicalPath, protected::secrets};
+use ironcurtain_srt_settings::{Base, EntryError, ListKind, PathEntry, SrtSettings, is_pattern};
 
-use super::{
-    paths::{Base, EntryError, ListKind},
-    pattern::is_pattern,
-};
 use crate::{
     mount_plan::{LayoutError, real},
     place::is_at_or_below,
-    settings::{PathEntry, SrtSettings},
 };
 
 /// The lists, as a view has them.

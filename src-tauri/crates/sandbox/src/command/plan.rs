@@ -9,18 +9,16 @@ use std::{
 };
 
 use ironcurtain_egress::{HostRules, RuleError};
+use ironcurtain_srt_settings::{Base, CommandArguments, CommandLine, SrtSettings};
 
 use super::{
-    arguments::{CommandArguments, CommandLine},
     environment::{EnvironmentSources, environment},
     lists::{ListError, Lists},
-    paths::Base,
 };
 use crate::{
     autostart::{AutostartMode, AutostartRules, GitConfig},
     place::is_at_or_below,
     proxy_config::{AddressRange, ProxyConfig, RangeError},
-    settings::SrtSettings,
     spec::{NetworkAccess, ResourceLimits, Spec, View},
     supervisor::ForegroundCommand,
 };

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-pub(super) const HELP: &str = "\
+pub const HELP: &str = "\
 usage: ironcurtain-sandbox [OPTIONS] -c COMMAND
        ironcurtain-sandbox [OPTIONS] [--] PROGRAM [ARGUMENT...]
        ironcurtain-sandbox --check [--json] [--allow-root]
@@ -26,18 +26,18 @@ ended it.
 
 /// The command line, read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct CommandArguments {
-    pub(super) task: CommandTask,
-    pub(super) settings: Option<PathBuf>,
-    pub(super) pass_env: PassedVariables,
-    pub(super) limited: bool,
-    pub(super) allow_root: bool,
-    pub(super) debug: bool,
+pub struct CommandArguments {
+    pub task: CommandTask,
+    pub settings: Option<PathBuf>,
+    pub pass_env: PassedVariables,
+    pub limited: bool,
+    pub allow_root: bool,
+    pub debug: bool,
 }
 
 /// The task.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum CommandTask {
+pub enum CommandTask {
     Help,
     Version,
     Run(CommandLine),
@@ -45,7 +45,7 @@ pub(super) enum CommandTask {
 
 /// The program or line to be run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum CommandLine {
+pub enum CommandLine {
     /// A line for the shell.
     Line(String),
     /// A program and its arguments.
@@ -54,14 +54,14 @@ pub(super) enum CommandLine {
 
 /// The variables that are passed on besides those that always are.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum PassedVariables {
+pub enum PassedVariables {
     Named(Vec<String>),
     All,
 }
 
 /// The mistakes in a command line.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(super) enum UsageError {
+pub enum UsageError {
     #[error("`{0}` is not an option: `--help` lists them")]
     Unknown(String),
     #[error("`{0}` needs a value after it")]
@@ -78,7 +78,7 @@ pub(super) enum UsageError {
 
 impl CommandArguments {
     /// Reads the words after the program's name. The first that is no option begins the program.
-    pub(super) fn read(words: Vec<String>) -> Result<Self, UsageError> {
+    pub fn read(words: Vec<String>) -> Result<Self, UsageError> {
         let mut read = Self {
             task: CommandTask::Help,
             settings: None,

@@ -1,5 +1,5 @@
 //! The sandbox of macOS as a value: a Seatbelt profile, and what is passed to it. Nothing runs it yet: on macOS no sandbox is
-//! launched, and elsewhere only its tests are built.
+//! launched.
 //!
 //! - INVARIANT: no path and no word of a [`Spec`] is part of the profile's text. Each is a parameter, so that no name can
 //!   change what the profile says.
@@ -9,7 +9,7 @@
 
 mod rules;
 
-use crate::spec::{NetworkAccess, Spec, SpecError};
+use ironcurtain_sandbox::{NetworkAccess, Spec, SpecError};
 use rules::SeatbeltRules;
 
 /// A profile and its parameters.
@@ -81,7 +81,7 @@ impl Seatbelt {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spec::{Mount, MountAccess, View};
+    use ironcurtain_sandbox::{Mount, MountAccess, View};
 
     #[test]
     fn roots_show_the_system_and_what_is_granted() {

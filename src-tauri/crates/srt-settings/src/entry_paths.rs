@@ -5,12 +5,12 @@
 
 use std::{fs, path::Path};
 
-use super::pattern::{PatternError, PatternPurpose, expand, is_pattern};
-use crate::{place::is_at_or_below, settings::PathEntry, spec::is_normal};
+use crate::pattern::{PatternError, PatternPurpose, expand, is_pattern};
+use crate::settings::PathEntry;
 
 /// The list that an entry is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ListKind {
+pub enum ListKind {
     DenyRead,
     AllowRead,
     AllowWrite,
@@ -19,7 +19,7 @@ pub(super) enum ListKind {
 
 /// The reasons why an entry is not carried out.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum EntryError {
+pub enum EntryError {
     #[error(transparent)]
     Pattern(#[from] PatternError),
     #[error("`..` leads nowhere in it: write the whole path")]
@@ -36,14 +36,14 @@ pub(super) enum EntryError {
 
 /// The folders in which relative paths and `~` begin.
 #[derive(Debug, Clone)]
-pub(super) struct Base {
-    pub(super) cwd: String,
-    pub(super) home: String,
+pub struct Base {
+    pub cwd: String,
+    pub home: String,
 }
 
 impl Base {
     /// The paths that an entry means, each absolute and normal. None when a pattern covers nothing.
-    pub(super) fn paths(&self, entry: &PathEntry, list: ListKind) -> Result<Vec<String>, EntryError> {
+    pub fn paths(&self, entry: &PathEntry, list: ListKind) -> Result<Vec<String>, EntryError> {
         let (base, written) = self.split(&entry.path);
         let mut found = Vec::new();
         let stripped = if entry.literal { written } else { written.strip_suffix("/**").unwrap_or(written) };
@@ -116,12 +116,17 @@ fn tops() -> Result<Vec<String>, EntryError> {
         let entry = entry.map_err(EntryError::Root)?;
         let link = entry.file_type().map_err(EntryError::Root)?.is_symlink();
         let path = text_of(&entry.path())?;
-        if !link && !matches!(path.as_str(), "/proc" | "/dev" | "/sys") && is_normal(&path) {
+        if !link && !matches!(path.as_str(), "/proc" | "/dev" | "/sys") {
             tops.push(path);
         }
     }
     tops.sort();
     Ok(tops)
+}
+
+/// True if a normal path is this tree or lies in it.
+fn is_at_or_below(path: &str, tree: &str) -> bool {
+    Path::new(path).starts_with(tree)
 }
 
 fn is_itself(path: impl AsRef<Path>) -> bool {

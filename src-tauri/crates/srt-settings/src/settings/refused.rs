@@ -3,7 +3,6 @@
 use std::path::Path;
 
 use super::{CredentialMode, SrtSettings};
-use crate::supervisor::find_bwrap;
 
 const OWN_PROXY: &str =
     "the only way out of this sandbox is its own proxy, which judges by `network.allowedDomains`";
@@ -20,7 +19,7 @@ impl SrtSettings {
     ///
     /// A key that is left alone here is carried out, or changes nothing on Linux; which of the two is in
     /// `docs/security.md`.
-    pub(super) fn not_here(&self) -> Option<(String, String)> {
+    pub(super) fn not_here(&self, bwrap: Option<&Path>) -> Option<(String, String)> {
         let (network, credentials) = (&self.network, &self.credentials);
         let whole = [
             (self.filesystem.disabled, "filesystem.disabled", WHOLE),
@@ -49,7 +48,7 @@ impl SrtSettings {
             .or_else(|| masked("envVars", credentials.env_vars.iter().map(|variable| variable.mode)))
             .or_else(|| self.out_of_range())
             .map(named)
-            .or_else(|| self.other_bwrap())
+            .or_else(|| self.other_bwrap(bwrap))
     }
 
     fn out_of_range(&self) -> Option<(String, &'static str)> {
@@ -57,12 +56,11 @@ impl SrtSettings {
         depth.map(|_| ("mandatoryDenySearchDepth".to_owned(), "it is a number from 1 to 10"))
     }
 
-    /// Another bubblewrap than ours.
-    fn other_bwrap(&self) -> Option<(String, String)> {
+    /// Another bubblewrap than the one that is used.
+    fn other_bwrap(&self, used: Option<&Path>) -> Option<(String, String)> {
         let wanted = self.bwrap_path.as_ref()?;
-        let used = find_bwrap();
         let real = |path: &Path| path.canonicalize().ok();
-        if used.as_deref().and_then(real).is_some_and(|used| Some(used) == real(wanted.as_ref())) {
+        if used.and_then(real).is_some_and(|used| Some(used) == real(wanted.as_ref())) {
             return None;
         }
         let here = used.map_or("none is here".to_owned(), |used| format!("here it is `{}`", used.display()));

@@ -16,7 +16,7 @@ const MOST: usize = 100_000;
 
 /// The reasons why a pattern is not carried out.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(super) enum PatternError {
+pub enum PatternError {
     #[error("a pattern must begin with a directory that is named, and not be searched for in all of `/`")]
     Everywhere,
     #[error("`**` must stand alone between slashes")]
@@ -29,22 +29,18 @@ pub(super) enum PatternError {
 
 /// The purpose that a pattern is expanded for: in doubt, one covers more and the other less.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum PatternPurpose {
+pub enum PatternPurpose {
     Deny,
     Allow,
 }
 
 /// True when a path has the marks of a pattern.
-pub(super) fn is_pattern(path: &str) -> bool {
+pub fn is_pattern(path: &str) -> bool {
     path.contains(['*', '?', '[', ']'])
 }
 
 /// The existing paths that a pattern covers from `base`, a path whose own marks mean nothing, or from `/` where that is empty.
-pub(super) fn expand(
-    base: &str,
-    pattern: &str,
-    purpose: PatternPurpose,
-) -> Result<Vec<PathBuf>, PatternError> {
+pub fn expand(base: &str, pattern: &str, purpose: PatternPurpose) -> Result<Vec<PathBuf>, PatternError> {
     if pattern.ends_with('/') {
         return Err(PatternError::Slash);
     }

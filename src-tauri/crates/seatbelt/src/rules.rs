@@ -1,7 +1,7 @@
 //! The rules of a profile, one after the other.
 
 use super::{EVERYTHING, SYSTEM, Seatbelt};
-use crate::spec::{Mount, MountAccess, View};
+use ironcurtain_sandbox::{Mount, MountAccess, View};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A profile in the making.

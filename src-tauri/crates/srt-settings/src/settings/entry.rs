@@ -5,9 +5,9 @@ use serde::{Deserialize, Deserializer, de};
 /// A path as it is written: a pattern where it has the marks of one, or a path whatever it has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[cfg_attr(test, derive(schemars::JsonSchema), schemars(with = "WrittenPath"))]
-pub(crate) struct PathEntry {
-    pub(crate) path: String,
-    pub(crate) literal: bool,
+pub struct PathEntry {
+    pub path: String,
+    pub literal: bool,
 }
 
 #[derive(Deserialize)]

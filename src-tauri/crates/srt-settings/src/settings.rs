@@ -1,7 +1,7 @@
 //! The settings file of `srt` (`@anthropic-ai/sandbox-runtime` 0.0.83), read strictly.
 //!
 //! - INVARIANT: every key of that program's schema is carried out, or accepted because it changes nothing here, or refused
-//!   by name with the reason ([`SrtSettings::not_here`]). Any other key is an error.
+//!   by name with the reason (`not_here`). Any other key is an error.
 //! - A file that is not understood whole is not carried out in part.
 
 mod entry;
@@ -17,22 +17,22 @@ use std::{
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-pub(crate) use entry::PathEntry;
+pub use entry::PathEntry;
 
 /// The whole file. By default there is no network, nothing is written, and nothing more is hidden than always.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[expect(dead_code, reason = "keys without effect are checked all the same")]
-pub(crate) struct SrtSettings {
-    pub(crate) network: NetworkSettings,
-    pub(crate) filesystem: FilesystemSettings,
+pub struct SrtSettings {
+    pub network: NetworkSettings,
+    pub filesystem: FilesystemSettings,
     #[serde(default)]
-    pub(crate) credentials: Credentials,
+    pub credentials: Credentials,
     #[serde(default)]
-    pub(crate) git: GitSettings,
+    pub git: GitSettings,
     #[serde(default, deserialize_with = "given")]
-    pub(crate) bwrap_path: Option<String>,
+    pub bwrap_path: Option<String>,
     #[serde(default)]
     ignore_violations: BTreeMap<String, Vec<String>>,
     #[serde(default)]
@@ -64,13 +64,13 @@ pub(crate) struct SrtSettings {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[expect(dead_code, reason = "keys without effect are checked all the same")]
-pub(crate) struct NetworkSettings {
-    pub(crate) allowed_domains: Vec<String>,
-    pub(crate) denied_domains: Vec<String>,
+pub struct NetworkSettings {
+    pub allowed_domains: Vec<String>,
+    pub denied_domains: Vec<String>,
     #[serde(default)]
-    pub(crate) denied_resolved_addresses: Vec<String>,
+    pub denied_resolved_addresses: Vec<String>,
     #[serde(default)]
-    pub(crate) allow_all_unix_sockets: bool,
+    pub allow_all_unix_sockets: bool,
     #[serde(default)]
     denied_domain_reasons: BTreeMap<String, String>,
     #[serde(default)]
@@ -109,14 +109,14 @@ pub(crate) struct NetworkSettings {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct FilesystemSettings {
-    pub(crate) deny_read: Vec<PathEntry>,
+pub struct FilesystemSettings {
+    pub deny_read: Vec<PathEntry>,
     #[serde(default)]
-    pub(crate) allow_read: Vec<PathEntry>,
-    pub(crate) allow_write: Vec<PathEntry>,
-    pub(crate) deny_write: Vec<PathEntry>,
+    pub allow_read: Vec<PathEntry>,
+    pub allow_write: Vec<PathEntry>,
+    pub deny_write: Vec<PathEntry>,
     #[serde(default)]
-    pub(crate) allow_git_config: bool,
+    pub allow_git_config: bool,
     #[serde(default)]
     disabled: bool,
 }
@@ -125,9 +125,9 @@ pub(crate) struct FilesystemSettings {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct Credentials {
-    pub(crate) files: Vec<CredentialFile>,
-    pub(crate) env_vars: Vec<CredentialVariable>,
+pub struct Credentials {
+    pub files: Vec<CredentialFile>,
+    pub env_vars: Vec<CredentialVariable>,
     allow_plaintext_inject: bool,
     aws_pairs: Vec<Value>,
     #[serde(deserialize_with = "given")]
@@ -139,8 +139,8 @@ pub(crate) struct Credentials {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[expect(dead_code, reason = "what only masks need is checked all the same")]
-pub(crate) struct CredentialFile {
-    pub(crate) path: PathEntry,
+pub struct CredentialFile {
+    pub path: PathEntry,
     mode: CredentialMode,
     #[serde(default)]
     extract: String,
@@ -161,8 +161,8 @@ pub(crate) struct CredentialFile {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[expect(dead_code, reason = "what only masks need is checked all the same")]
-pub(crate) struct CredentialVariable {
-    pub(crate) name: String,
+pub struct CredentialVariable {
+    pub name: String,
     mode: CredentialMode,
     #[serde(default)]
     extract: String,
@@ -214,8 +214,8 @@ enum AmbiguousTarget {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(crate) struct GitSettings {
-    pub(crate) safe_directories: Vec<String>,
+pub struct GitSettings {
+    pub safe_directories: Vec<String>,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -240,7 +240,7 @@ struct Seccomp {
 
 /// Why settings are not carried out.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum SettingsError {
+pub enum SettingsError {
     #[error("`{}` does not exist", .0.display())]
     Missing(PathBuf),
     #[error("`{}` cannot be read: {source}", path.display())]
@@ -252,8 +252,11 @@ pub(crate) enum SettingsError {
 }
 
 impl SrtSettings {
-    /// Reads a file.
-    pub(crate) fn read(path: &Path) -> Result<Self, SettingsError> {
+    /// Reads a file; `bwrap` is the bubblewrap that is used.
+    ///
+    /// # Errors
+    /// [`SettingsError`]: nothing of it is to be carried out.
+    pub fn read(path: &Path, bwrap: Option<&Path>) -> Result<Self, SettingsError> {
         let text = fs::read_to_string(path).map_err(|source| {
             if source.kind() == ErrorKind::NotFound {
                 SettingsError::Missing(path.to_owned())
@@ -265,16 +268,16 @@ impl SrtSettings {
             return Err(SettingsError::Empty(path.to_owned()));
         }
         let at = |(key, problem)| SettingsError::Key { path: path.to_owned(), key, problem };
-        Self::parse(&text).map_err(at)
+        Self::parse(&text, bwrap).map_err(at)
     }
 
     /// An error is a key and what is wrong there.
-    fn parse(text: &str) -> Result<Self, (String, String)> {
+    fn parse(text: &str, bwrap: Option<&Path>) -> Result<Self, (String, String)> {
         let mut json = serde_json::Deserializer::from_str(text);
         let settings: Self = serde_path_to_error::deserialize(&mut json)
             .map_err(|error| (error.path().to_string(), error.into_inner().to_string()))?;
         json.end().map_err(|error| (".".to_owned(), error.to_string()))?;
-        match settings.not_here() {
+        match settings.not_here(bwrap) {
             Some(refused) => Err(refused),
             None => Ok(settings),
         }
@@ -303,7 +306,7 @@ mod tests {
         assert_eq!(
             fs::read_to_string(place).unwrap(),
             schema,
-            "run `IRONCURTAIN_WRITE_SCHEMAS=1 cargo test -p ironcurtain-sandbox schema`"
+            "run `IRONCURTAIN_WRITE_SCHEMAS=1 cargo test -p ironcurtain-srt-settings schema`"
         );
     }
 }
