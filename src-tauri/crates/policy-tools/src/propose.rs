@@ -21,6 +21,7 @@ use context::{Argument, Setting};
 use found::Meaning;
 use ironcurtain_policy::Role;
 use serde_json::Value;
+use nested::ResourceInside;
 use shape::Shape;
 
 /// A tool, as its server describes it.
@@ -123,14 +124,18 @@ pub fn propose(tool: &Tool<'_>) -> Proposal {
     for (name, shape) in &shape.fields {
         match proposed(&setting, name, shape) {
             Ok(argument) => arguments.push(argument),
-            Err(reason) => return Proposal::LeftOut { reason },
+            Err(inside) => return Proposal::LeftOut { reason: inside.to_string() },
         }
     }
     let descends = paths::descends(&setting, &arguments).then_some(true);
     Proposal::Annotated { arguments, descends }
 }
 
-fn proposed(setting: &Setting, name: &str, shape: &Shape) -> Result<ProposedArgument, String> {
+fn proposed(
+    setting: &Setting,
+    name: &str,
+    shape: &Shape,
+) -> Result<ProposedArgument, ResourceInside> {
     let mut found = meaning::of(setting, &Argument::new(name, shape));
     if shape.is_nested() {
         found = nested::meaning(setting, name, shape)?;

@@ -10,18 +10,23 @@ use super::meaning;
 use super::shape::Shape;
 use ironcurtain_policy::Role;
 
+/// Something inside an argument names a resource.
+#[derive(Debug, thiserror::Error)]
+#[error("`{place}` names a resource inside an argument, where it cannot be judged: {reason}")]
+pub(super) struct ResourceInside {
+    place: String,
+    reason: String,
+}
+
 /// The meaning of a nested argument.
 ///
 /// # Errors
-/// When something inside names a resource.
-pub(super) fn meaning(setting: &Setting, name: &str, shape: &Shape) -> Result<Found, String> {
+/// [`ResourceInside`].
+pub(super) fn meaning(setting: &Setting, name: &str, shape: &Shape) -> Result<Found, ResourceInside> {
     let mut within = Vec::new();
     leaves(setting, name, name, shape, &mut within);
     if let Some((place, found)) = within.iter().find(|(_, found)| found.is_resource()) {
-        return Err(format!(
-            "`{place}` names a resource inside an argument, where it cannot be judged: {}",
-            found.reason
-        ));
+        return Err(ResourceInside { place: place.clone(), reason: found.reason.clone() });
     }
     let own = within.iter().find(|(_, found)| found.meaning != Meaning::Is(Role::None));
     if let Some((place, found)) = own {

@@ -19,6 +19,7 @@ use std::{
 };
 
 use rustix::fs::{CWD, fstat};
+use serde::{Deserialize, Serialize};
 
 use super::inside::{Inside, SandboxNamespaces};
 use crate::{
@@ -54,15 +55,24 @@ pub(crate) struct InitialMountsChild {
     _child: Forked,
 }
 
-/// The mount ids of what was shown, or why it could not be.
-type ChildReport = Result<BTreeMap<String, u64>, String>;
+/// The child's last word to the supervisor.
+#[derive(Debug, Serialize, Deserialize)]
+enum ChildReport {
+    /// The mount ids of what was shown.
+    Shown(BTreeMap<String, u64>),
+    /// Why it could not be.
+    Failed(String),
+}
 
 impl InitialMountsChild {
     /// Begins.
     pub(crate) fn start(first: InitialMounts) -> io::Result<Self> {
         let (conversation, theirs) = UnixStream::pair()?;
         let child = fork(theirs.as_fd(), || {
-            let said: ChildReport = first.make(&theirs).map_err(|error| error.to_string());
+            let said = match first.make(&theirs) {
+                Ok(ids) => ChildReport::Shown(ids),
+                Err(error) => ChildReport::Failed(error.to_string()),
+            };
             let said = serde_json::to_vec(&said).unwrap_or_default();
             // Nobody listens when the supervisor is gone.
             let _ = (&theirs).write_all(&said).and_then(|()| theirs.shutdown(Shutdown::Write));
@@ -78,7 +88,8 @@ impl InitialMountsChild {
         let mut said = Vec::new();
         let heard = self.conversation.read_to_end(&mut said);
         match serde_json::from_slice::<ChildReport>(&said) {
-            Ok(said) => said.map_err(io::Error::other),
+            Ok(ChildReport::Shown(ids)) => Ok(ids),
+            Ok(ChildReport::Failed(reason)) => Err(io::Error::other(reason)),
             Err(_) => Err(sent.and(heard).err().unwrap_or_else(|| io::ErrorKind::UnexpectedEof.into())),
         }
     }
