@@ -26,6 +26,7 @@ mod passing;
 mod place;
 mod protected;
 mod question;
+mod reaching;
 mod record;
 mod reference;
 mod relaying;

@@ -49,3 +49,10 @@ pub fn allowed(world: &World, client: &mut Client, tool: &str, arguments: Value)
     assert_eq!(world.person.asked().len(), 1, "`{tool}` did not ask: {outcome:?}");
     outcome
 }
+
+/// Calls a tool that can reach nothing, which nobody is asked about.
+pub fn free(world: &World, client: &mut Client, tool: &str, arguments: Value) -> Outcome {
+    let outcome = client.call(tool, arguments);
+    assert_eq!(world.person.asked().len(), 0, "`{tool}` asked: {outcome:?}");
+    outcome
+}

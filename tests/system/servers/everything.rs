@@ -1,6 +1,6 @@
 //! The server that shows every feature.
 
-use super::{allowed, world};
+use super::{allowed, free, world};
 use serde_json::json;
 
 /// A picture of one pixel would do as well: any bytes are compressed.
@@ -10,9 +10,9 @@ const DATA: &str = "data:text/plain;base64,aGVsbG8gaGVsbG8gaGVsbG8=";
 fn it_adds_tells_its_roots_and_keeps_its_environment_to_itself() {
     let world = world("everything");
     let mut client = world.connect("everything");
-    let sum = allowed(&world, &mut client, "get-sum", json!({ "a": 1.5, "b": 2 }));
+    let sum = free(&world, &mut client, "get-sum", json!({ "a": 1.5, "b": 2 }));
     assert_eq!(sum.ok(), "The sum of 1.5 and 2 is 3.5.");
-    let roots = allowed(&world, &mut client, "get-roots-list", json!({}));
+    let roots = free(&world, &mut client, "get-roots-list", json!({}));
     assert!(roots.ok().contains(world.sandbox().to_str().unwrap()), "{}", roots.text);
     client.call("get-env", json!({})).refused("the tool `everything/get-env` is not known");
     assert_eq!(world.person.asked().len(), 0);

@@ -1,6 +1,6 @@
 //! The server that remembers.
 
-use super::{allowed, install, world};
+use super::{free, install, world};
 use crate::client::Client;
 use crate::world::World;
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use std::path::Path;
 
 fn remember(world: &World, client: &mut Client, name: &str) -> crate::client::Outcome {
     let entity = json!({ "name": name, "entityType": "person", "observations": ["was here"] });
-    allowed(world, client, "create_entities", json!({ "entities": [entity] }))
+    free(world, client, "create_entities", json!({ "entities": [entity] }))
 }
 
 #[test]
@@ -21,7 +21,7 @@ fn what_it_remembers_outlives_the_session_and_the_trusted_process() {
     assert!(std::fs::read_to_string(&file).unwrap().contains("\"Ada\""));
     world.restart();
     let mut client = world.connect("memory");
-    let graph = allowed(&world, &mut client, "read_graph", json!({}));
+    let graph = free(&world, &mut client, "read_graph", json!({}));
     assert!(graph.ok().contains("was here"), "{}", graph.text);
 }
 

@@ -1,6 +1,6 @@
 //! The server that keeps a train of thought.
 
-use super::{allowed, world};
+use super::{free, world};
 use serde_json::json;
 
 #[test]
@@ -8,8 +8,8 @@ fn it_notes_thoughts_and_an_argument_nobody_knows_is_refused() {
     let world = world("sequential-thinking");
     let mut client = world.connect("sequential-thinking");
     let thought = |n: u32| json!({ "thought": "hm", "nextThoughtNeeded": true, "thoughtNumber": n, "totalThoughts": 3 });
-    allowed(&world, &mut client, "sequentialthinking", thought(1)).ok();
-    let second = allowed(&world, &mut client, "sequentialthinking", thought(2));
+    free(&world, &mut client, "sequentialthinking", thought(1)).ok();
+    let second = free(&world, &mut client, "sequentialthinking", thought(2));
     assert!(second.ok().contains("\"thoughtHistoryLength\": 2"), "{}", second.text);
     let mut odd = thought(3);
     odd["path"] = json!("/etc/passwd");

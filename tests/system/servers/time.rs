@@ -1,16 +1,16 @@
 //! The server that tells the time, in Python.
 
-use super::{allowed, world};
+use super::{free, world};
 use serde_json::{Value, json};
 
 #[test]
 fn it_tells_and_converts_the_time_and_an_argument_that_is_no_text_is_refused() {
     let world = world("time");
     let mut client = world.connect("time");
-    let now = allowed(&world, &mut client, "get_current_time", json!({ "timezone": "Europe/Berlin" }));
+    let now = free(&world, &mut client, "get_current_time", json!({ "timezone": "Europe/Berlin" }));
     assert_eq!(serde_json::from_str::<Value>(now.ok()).unwrap()["timezone"], json!("Europe/Berlin"));
     let noon = json!({ "source_timezone": "Asia/Tokyo", "time": "12:00", "target_timezone": "Asia/Kolkata" });
-    let converted = allowed(&world, &mut client, "convert_time", noon);
+    let converted = free(&world, &mut client, "convert_time", noon);
     assert!(converted.ok().contains("T08:30:00+05:30"), "{}", converted.text);
     client.call("set_time", json!({ "time": "12:00" })).refused("the tool `time/set_time` is not known");
     assert_eq!(world.person.asked().len(), 0);

@@ -50,7 +50,7 @@ pub fn replay(
     let failed = |source| ReplayError::Log { path: log.clone(), source };
     let checked = audit::check(&log).map_err(failed)?;
     let calls = calls::read(&log, checked.entries, since_ms).map_err(failed)?;
-    let replaying = Replaying { servers, snapshot, sessions: sessions(home, snapshot)? };
+    let replaying = Replaying { home, servers, snapshot, sessions: sessions(home, snapshot)? };
     let calls = calls.into_iter().map(|call| Replayed { now: replaying.judge(&call), call });
     // Half a line at the end is one that is being written.
     let problem = checked.problem.filter(|_| !checked.torn);
@@ -64,6 +64,7 @@ fn sessions(home: &Home, snapshot: &PolicySnapshot) -> Result<CanonicalPath, Unr
 }
 
 struct Replaying<'a> {
+    home: &'a Home,
     servers: &'a Servers,
     snapshot: &'a Arc<PolicySnapshot>,
     sessions: CanonicalPath,
@@ -77,7 +78,7 @@ impl Replaying<'_> {
         if let Some(obstacle) = call.hidden(&self.snapshot.annotations) {
             return Err(obstacle);
         }
-        let setting = self.setting(call);
+        let mut setting = self.setting(call);
         let arguments = Arc::new(call.arguments.clone());
         let planned = match setting.plan(&call.tool, &arguments) {
             Ok(planned) => planned,
@@ -88,6 +89,7 @@ impl Replaying<'_> {
             Ok(located) => located,
             Err(denial) => return Ok(Ruling::from(&denial)),
         };
+        setting.tools = call.tools(&located.call);
         match has_changed(call, &located, asks_git) {
             Some(obstacle) => Err(obstacle),
             None => Ok(Ruling::from(&setting.judge(located).verdict)),
@@ -97,15 +99,20 @@ impl Replaying<'_> {
     fn setting(&self, call: &Recorded) -> JudgingContext {
         let sandbox = self.sessions.join(&call.session).and_then(|session| session.join("sandbox")).ok();
         let base = sandbox.clone().unwrap_or_else(|| self.sessions.clone());
+        let grants = call.grants();
+        let server = call.server.as_str();
+        let reach = JudgingContext::reach_by_entry(self.home, self.servers, self.snapshot, server, &grants);
         JudgingContext {
             snapshot: self.snapshot.clone(),
             server: call.server.clone(),
             contained: JudgingContext::contained_by_name(self.servers, &call.server),
             sandbox,
             resolver: Resolver::new(self.snapshot.home.clone(), base),
-            grants: call.grants(),
+            grants,
             hosts: call.hosts(),
+            tools: Vec::new(),
             approved: Vec::new(),
+            reach,
         }
     }
 }

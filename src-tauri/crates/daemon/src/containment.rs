@@ -8,6 +8,7 @@ mod blocked;
 mod command;
 mod environment;
 mod machine;
+mod package_folder;
 mod profile;
 mod programs;
 mod resolve;

@@ -5,7 +5,9 @@
 //!   uncovering something protected is denied, whatever the rules say.
 //! - Git is asked only for a call whose paths are not denied, and only about places that would not be denied either.
 
-use crate::config::{Server, Servers};
+use crate::config::{FileView, Server, Servers};
+use crate::containment::Profile;
+use crate::home::Home;
 use crate::mounts::FileWrites;
 use crate::policy_snapshot::PolicySnapshot;
 use crate::resolve::{self, FoundPaths, ResolvedValues};
@@ -14,7 +16,7 @@ use ironcurtain_git_facts::{GitContext, RemoteQuestion};
 use ironcurtain_paths::{CanonicalPath, Resolver};
 use ironcurtain_policy::{
     CallPlan, Context, Denial, Explanation, Fact, GrantKind, HostGrant, PathGrant, PendingApproval,
-    ResolvedCall, Verdict, explain, judge,
+    ResolvedCall, ServerReach, ToolGrant, Verdict, explain, judge,
 };
 use serde_json::{Map, Value};
 use std::borrow::Cow;
@@ -37,8 +39,12 @@ pub struct JudgingContext {
     pub grants: Vec<PathGrant>,
     /// Live grants of hosts for this client and this server.
     pub hosts: Vec<HostGrant>,
+    /// Live grants of tools for this client and this server.
+    pub tools: Vec<ToolGrant>,
     /// Approvals that a person gave for this very call.
     pub approved: Vec<PendingApproval>,
+    /// The reach of the server, right now.
+    pub reach: ServerReach,
 }
 
 /// A verdict, and the call as it was looked at for it.
@@ -85,6 +91,29 @@ impl JudgingContext {
     #[must_use]
     pub fn contained_by_name(servers: &Servers, name: &str) -> Option<FileWrites> {
         servers.find(Some(name)).map_or(Some(FileWrites::default()), Self::contained)
+    }
+
+    /// The reach that a server will have by its entry, what the policy opens to it for good and these grants. What it is
+    /// shown beside that is known only while it runs.
+    #[must_use]
+    pub fn reach_by_entry(
+        home: &Home,
+        servers: &Servers,
+        snapshot: &PolicySnapshot,
+        name: &str,
+        grants: &[PathGrant],
+    ) -> ServerReach {
+        let Some(settings) = servers.find(Some(name)).and_then(|server| server.sandbox.settings()) else {
+            return ServerReach::Something;
+        };
+        // Any folder will do: what an entry says of the session's own folder is relative to it.
+        let session_dir = home.sessions();
+        let profile = Profile::new(settings, &session_dir, snapshot.home.as_path());
+        let is_shut = settings.view.is_none_or(|view| view == FileView::Roots)
+            && profile.opens_nothing(&session_dir, &home.server_data(name))
+            && grants.is_empty()
+            && snapshot.open_folders(name).is_empty();
+        if is_shut { ServerReach::Nothing } else { ServerReach::Something }
     }
 
     /// Understands a call and resolves its paths.
@@ -151,7 +180,9 @@ impl JudgingContext {
             gates: &self.snapshot.gates,
             grants,
             hosts: &self.hosts,
+            tools: &self.tools,
             approved: &self.approved,
+            reach: self.reach,
         })
     }
 }

@@ -27,6 +27,7 @@ pub use start_error::{ContainmentError, ServerStartError};
 use crate::mounts::Need;
 use actor::{ActorView, Command, ServerState};
 use ironcurtain_paths::CanonicalPath;
+use ironcurtain_policy::ServerReach;
 use serde_json::value::RawValue;
 use std::sync::Arc;
 use std::time::Duration;
@@ -188,6 +189,22 @@ impl ServerHandle {
         let mut applied = self.seen.applied.clone();
         let reached = applied.wait_for(|a| a.versions.have_reached(versions)).await;
         reached.map(|a| a.clone()).map_err(|_| ServerError::Ending)
+    }
+
+    /// The reach of a server that was started with nothing beside these folders, by what it is shown and is about to be.
+    #[must_use]
+    pub fn reach_beyond(&self, own: &[CanonicalPath]) -> ServerReach {
+        let is_own = |need: &Need| own.iter().any(|own| own.contains(&need.path));
+        let about_to_be = {
+            let shown = self.seen.roots.borrow();
+            // The first root is there from the first look at what it is to be shown.
+            if shown.roots.is_empty() {
+                return ServerReach::Unknown;
+            }
+            shown.needs.iter().all(is_own)
+        };
+        let is_shut = about_to_be && self.seen.applied.borrow().mounted().all(is_own);
+        if is_shut { ServerReach::Nothing } else { ServerReach::Something }
     }
 
     /// The grants and the policy as applied so far.

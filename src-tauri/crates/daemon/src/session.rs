@@ -55,6 +55,8 @@ pub struct Session {
     network: Option<Arc<ServerNetwork>>,
     /// The server runs in a sandbox, if it runs.
     sandboxed: bool,
+    /// The folders that its server is shut in; nothing where it was started with more.
+    own_folders: Option<Vec<CanonicalPath>>,
     sandbox: CanonicalPath,
     resolver: Resolver,
     started_ms: u64,

@@ -61,6 +61,8 @@ pub struct DecisionChange {
     pub tool: String,
     /// The arguments of the first such probe.
     pub arguments: Map<String, Value>,
+    /// Set when it is so only where the server reaches nothing.
+    pub reaches_nothing: bool,
     /// The outcome by the old policy, and the rule that decides.
     pub old: (ProbeOutcome, String),
     /// The outcome by the new policy, and the rule that decides.
@@ -160,7 +162,16 @@ mod tests {
             let is_looser = |new| {
                 let [server, tool] = ["s".to_owned(), "t".to_owned()];
                 let (old, new) = ((old, "old".to_owned()), (new, "new".to_owned()));
-                DecisionChange { server, tool, arguments: Map::new(), old, new, probes: 1 }.is_looser()
+                DecisionChange {
+                    server,
+                    tool,
+                    arguments: Map::new(),
+                    reaches_nothing: false,
+                    old,
+                    new,
+                    probes: 1,
+                }
+                .is_looser()
             };
             assert_eq!(outcomes.map(is_looser), [0, 1, 2, 3].map(|new| new < strict), "{old:?}");
         }

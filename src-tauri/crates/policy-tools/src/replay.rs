@@ -12,8 +12,8 @@ pub use comparison::{AlikeCalls, AlikeGroups, ReplayComparison};
 use crate::Ruling;
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::{
-    AccessSet, Annotations, Denial, DeniedBy, Destination, GrantKind, HostGrant, PathGrant, Role,
-    ToolAnnotation,
+    AccessSet, Annotations, Denial, DeniedBy, Destination, GrantKind, HostGrant, PathGrant, ResolvedCall,
+    Role, ToolAnnotation, ToolGrant, ToolUse,
 };
 use serde_json::{Map, Value};
 
@@ -115,6 +115,13 @@ impl Recorded {
         let paths = self.paths.iter().filter_map(|path| CanonicalPath::assume_canonical(path).ok());
         let access = AccessSet { read: true, write: true, delete: true };
         paths.map(|path| PathGrant { id: "then".to_owned(), path, kind: GrantKind::File, access }).collect()
+    }
+
+    /// As [`Recorded::grants`], for the use that it makes of its tool.
+    #[must_use]
+    pub fn tools(&self, call: &ResolvedCall) -> Vec<ToolGrant> {
+        let tool = ToolUse::of(call).filter(|_| self.granted);
+        tool.map(|tool| ToolGrant { id: "then".to_owned(), tool }).into_iter().collect()
     }
 
     /// As [`Recorded::grants`], for the hosts that it names.

@@ -116,6 +116,12 @@ impl ResolvedCall {
         }
     }
 
+    /// Returns `true` if it gives no value that is judged by itself: no path, no address, no name of a host or a repository.
+    #[must_use]
+    pub fn names_nothing(&self) -> bool {
+        self.judged.iter().all(|role| self.values(*role).next().is_none())
+    }
+
     /// Every judged role of the tool.
     #[must_use]
     pub fn roles(&self) -> &[Role] {

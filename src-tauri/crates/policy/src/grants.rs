@@ -3,7 +3,7 @@
 //! - Whose grant it is, how long it lives and where it is kept is not known here: the caller passes live ones only.
 //! - A grant for one access never covers another.
 
-use crate::{Access, Destination, Role};
+use crate::{Access, Destination, ResolvedCall, Role, ToolUse};
 use ironcurtain_paths::CanonicalPath;
 
 /// A standing permission for one path.
@@ -28,6 +28,15 @@ pub struct HostGrant {
     pub host: String,
     /// The port.
     pub port: u16,
+}
+
+/// A standing permission for a use of one tool. It covers no path, no address, and no other value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolGrant {
+    /// Names the grant in permits and in the audit log.
+    pub id: String,
+    /// The use that it is for.
+    pub tool: ToolUse,
 }
 
 /// The extent to which a grant reaches.
@@ -84,6 +93,14 @@ impl HostGrant {
     #[must_use]
     pub fn covers(&self, destination: &Destination) -> bool {
         destination.host_and_port() == Some((&self.host, self.port))
+    }
+}
+
+impl ToolGrant {
+    /// Returns `true` if it covers a call: the tool, with exactly its values.
+    #[must_use]
+    pub fn covers(&self, call: &ResolvedCall) -> bool {
+        ToolUse::of(call).is_some_and(|tool| tool == self.tool)
     }
 }
 

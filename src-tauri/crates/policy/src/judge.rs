@@ -17,7 +17,7 @@ pub use explain::{Explanation, ExplanationStep, SettledBy};
 use crate::rules::RulesFor;
 use crate::{
     Access, AllowedBy, AllowedHosts, HostGrant, PathGrant, PendingApproval, Permit, Policy, ProtectedPaths,
-    ResolvedCall, ResolvedValue, Resource, Role, Rule, RuleReason, Verdict,
+    ResolvedCall, ResolvedValue, Resource, Role, Rule, RuleReason, ServerReach, ToolGrant, Verdict,
 };
 use cover::ValueInRole;
 use evaluation::{Discharge, Evaluation};
@@ -41,8 +41,12 @@ pub struct Context<'a> {
     pub grants: &'a [PathGrant],
     /// Live grants of hosts for this client and this server.
     pub hosts: &'a [HostGrant],
+    /// Live grants of tools for this client and this server.
+    pub tools: &'a [ToolGrant],
     /// The approvals that a person gave for this very call.
     pub approved: &'a [PendingApproval],
+    /// The reach of the call's server, right now.
+    pub reach: ServerReach,
 }
 
 /// Judges a call. The verdict that allows it, or asks about it, holds the call.
@@ -119,8 +123,11 @@ impl<'a> Judging<'a> {
 
     /// A tool that names no resource is judged as a whole.
     fn judge_whole_call(&self, evaluation: &mut Evaluation<'a>) {
-        let rule = cover::first(self.rules(), |rule| cover::cover_call(rule, self.call));
-        evaluation.by_rule(JudgedValue::WHOLE_CALL, rule);
+        let rule = self.rule_for_call();
+        match self.tool_grant(rule) {
+            Some(grant) => evaluation.discharge(Discharge::Tool(grant)),
+            None => evaluation.by_rule(JudgedValue::WHOLE_CALL, rule),
+        }
     }
 
     /// The session sandbox discharges a role whose values are all in it. Values in it next to others are judged like
@@ -158,6 +165,9 @@ impl<'a> Judging<'a> {
             return evaluation.discharge(Discharge::Host(grant));
         }
         let rule = self.rule_for(value);
+        if let Some(grant) = self.tool_grant(rule) {
+            return evaluation.discharge(Discharge::Tool(grant));
+        }
         let gated = self.is_outside_hosts(value, rule);
         if gated {
             evaluation.gate(value.judged(), self.is_understood(value));
@@ -201,7 +211,20 @@ impl<'a> Judging<'a> {
 
     /// The rule that decides about a value.
     fn rule_for(&self, value: &ValueInRole<'_>) -> Option<&'a Rule> {
-        cover::first(self.rules().speaking(value.role), |rule| value.cover(rule, self.call).ok())
+        cover::first(self.rules().speaking(value.role), |rule| {
+            value.cover(rule, self.call, self.context.reach).ok()
+        })
+    }
+
+    /// The rule that decides about a call that names no resource.
+    fn rule_for_call(&self) -> Option<&'a Rule> {
+        cover::first(self.rules(), |rule| cover::cover_call(rule, self.call, self.context.reach).ok())
+    }
+
+    /// A grant of the tool that covers the call, unless the rule that decides denies it.
+    fn tool_grant(&self, rule: Option<&Rule>) -> Option<&'a ToolGrant> {
+        let grant = self.context.tools.iter().find(|grant| grant.covers(self.call))?;
+        (!rule.is_some_and(Rule::denies)).then_some(grant)
     }
 
     /// A grant that covers a value, unless a rule denies it.

@@ -29,6 +29,8 @@ mod rules;
 mod schema;
 #[cfg(test)]
 mod schemas;
+mod server_reach;
+mod tool_use;
 mod verbs;
 mod verdict;
 
@@ -38,7 +40,7 @@ pub use decision::{AllowedBy, Decision, DeniedBy, RuleReason};
 pub use denial::Denial;
 pub use domains::{AllowedHosts, Destination, HostPattern, HostPatterns, PatternError, is_ip_address};
 pub use error::{LoadError, SourceLocation};
-pub use grants::{AccessSet, GrantKind, HostGrant, PathGrant};
+pub use grants::{AccessSet, GrantKind, HostGrant, PathGrant, ToolGrant};
 pub use judge::{Context, Explanation, ExplanationStep, Mismatch, SettledBy, explain, judge};
 pub use lists::DynamicLists;
 pub use open_folders::{OpenFolder, open_folders};
@@ -50,5 +52,7 @@ pub use rules::{
     RulesFor, WithinError,
 };
 pub use schema::{Schema, SchemaMismatch, check as check_schema};
+pub use server_reach::ServerReach;
+pub use tool_use::{BoundValue, ToolUse};
 pub use verbs::Verb;
 pub use verdict::{ApprovalSubject, Escalation, PendingApproval, Permit, Verdict};

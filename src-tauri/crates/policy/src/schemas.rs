@@ -96,6 +96,16 @@ struct ConditionsShape {
     domains: Option<StoredDomains>,
     #[serde(default)]
     lists: Vec<StoredList>,
+    /// The call names no path and no address, and its server reaches nothing.
+    #[schemars(default, with = "ReachesShape")]
+    reaches: Option<ReachesShape>,
+}
+
+#[derive(JsonSchema)]
+#[schemars(rename_all = "lowercase", rename = "Reaches")]
+#[expect(dead_code, reason = "only its shape is used")]
+enum ReachesShape {
+    Nothing,
 }
 
 #[derive(JsonSchema)]
@@ -254,6 +264,6 @@ fn the_loader_takes_every_field_of_a_rule_that_the_schema_has_and_no_other() {
         };
         assert!(known(json!([])), "{field}");
     }
-    assert_eq!(fields("Conditions").len(), 6);
+    assert_eq!(fields("Conditions").len(), 7);
     assert!(load(rule(json!({ "other": [] }))).unwrap_err().to_string().contains("is not known"));
 }

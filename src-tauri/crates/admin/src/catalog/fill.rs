@@ -42,7 +42,12 @@ impl KnownServer {
         entry.insert("description".to_owned(), json!(self.about));
         let mut sandbox = self.entry.sandbox.clone();
         if let Some(from) = from {
-            shown(&mut sandbox, from);
+            // Beside what npm installs may lie something else of the person's.
+            let program = match &self.source {
+                Source::Npm { .. } => format!("{from}/node_modules"),
+                Source::Pypi { .. } | Source::Own { .. } | Source::Elsewhere { .. } => from,
+            };
+            shown(&mut sandbox, program);
         }
         entry.insert("sandbox".to_owned(), Value::Object(sandbox));
         if let Some(writes) = &self.entry.file_writes {
@@ -161,7 +166,7 @@ mod tests {
             "env": { "MEMORY_FILE_PATH": "/d/memory.jsonl" }, "description": about, "sandbox": sandbox,
         });
         assert_eq!(filled("memory", None, &[]), Ok(expected));
-        let sandbox = json!({ "view": "roots", "filesystem": { "allowWrite": ["/d"], "allowRead": ["/p"] } });
+        let sandbox = json!({ "view": "roots", "filesystem": { "allowWrite": ["/d"], "allowRead": ["/p/node_modules"] } });
         let expected = json!({
             "command": "node", "args": ["/p/node_modules/@modelcontextprotocol/server-memory/dist/index.js"],
             "env": { "MEMORY_FILE_PATH": "/d/memory.jsonl" }, "description": about, "sandbox": sandbox,

@@ -27,12 +27,13 @@ fn in_words(difference: &Difference) -> Sheet {
     for (what, looser) in [("LOOSER", true), ("stricter", false)] {
         for change in difference.decisions.iter().filter(|change| change.is_looser() == looser) {
             text.line(format_args!(
-                "{what}: {}/{} from {} to {}, {} probes, as {}",
+                "{what}: {}/{} from {} to {}, {} probes{}, as {}",
                 change.server,
                 change.tool,
                 side(&change.old),
                 side(&change.new),
                 change.probes,
+                if change.reaches_nothing { ", where its server reaches nothing" } else { "" },
                 Value::Object(change.arguments.clone()),
             ));
         }
@@ -72,8 +73,12 @@ fn as_json(difference: &Difference) -> Value {
 
 fn change_as_json(change: &DecisionChange) -> Value {
     let side = |(outcome, rule): &(ProbeOutcome, String)| json!({ "decision": word(outcome.decision()), "rule": rule });
-    json!({
+    let mut told = json!({
         "server": change.server, "tool": change.tool, "arguments": change.arguments,
         "old": side(&change.old), "new": side(&change.new), "probes": change.probes,
-    })
+    });
+    if change.reaches_nothing {
+        told["serverReaches"] = json!("nothing");
+    }
+    told
 }

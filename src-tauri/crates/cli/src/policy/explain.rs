@@ -122,6 +122,7 @@ fn miss_in_words(miss: Mismatch) -> &'static str {
             "whether it is meant for the value is not known, and in doubt the stricter rule decides"
         }
         Mismatch::NoResource => "the conditions do not hold for a tool that names no resource",
+        Mismatch::MayReach => "the call names something, or its server may reach more than its own sandbox",
     }
 }
 

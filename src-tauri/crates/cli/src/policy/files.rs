@@ -71,15 +71,20 @@ impl World {
         arguments: &Map<String, Value>,
         held: Option<&Held>,
     ) -> anyhow::Result<JudgedCall> {
+        let grants = held.map(Held::for_judging).unwrap_or_default();
+        let reach =
+            JudgingContext::reach_by_entry(&self.ours, &self.servers, &self.snapshot, server, &grants);
         let setting = JudgingContext {
             snapshot: self.snapshot.clone(),
             server: server.to_owned(),
             contained: JudgingContext::contained_by_name(&self.servers, server),
             sandbox: self.sandbox.clone(),
             resolver: self.resolver()?,
-            grants: held.map(Held::for_judging).unwrap_or_default(),
+            grants,
             hosts: held.map(Held::for_gate).unwrap_or_default(),
+            tools: Vec::new(),
             approved: Vec::new(),
+            reach,
         };
         let arguments = Arc::new(arguments.clone());
         let located = setting.plan(tool, &arguments).and_then(|planned| planned.locate(&setting));

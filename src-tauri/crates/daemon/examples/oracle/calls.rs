@@ -36,7 +36,9 @@ pub fn evaluate(ground: &Ground, request: &Value, prepare: bool) -> anyhow::Resu
         gates: &gates.map(|gates| AllowedHosts::new(&gates)).unwrap_or_default(),
         grants: &[],
         hosts: &[],
+        tools: &[],
         approved: &[],
+        reach: ironcurtain_policy::ServerReach::Unknown,
     };
     let policy = ground.policy(request)?;
     Ok(match judge(&policy, &context, resolved) {

@@ -116,6 +116,14 @@ pub struct NetworkSettings {
     pub ask_unknown: bool,
 }
 
+impl NetworkSettings {
+    /// Returns `true` if it opens no host, and nobody is asked about any.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.allowed_domains.is_empty() && !self.ask_unknown
+    }
+}
+
 /// The limits of a server's resources; what is absent has the default.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]

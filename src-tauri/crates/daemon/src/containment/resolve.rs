@@ -1,6 +1,7 @@
 //! The outcome of a server's `sandbox` entry: a pure function of the entry, the session, the machine and the choice
 //! of the person.
 
+use super::package_folder::holds_packages_alone;
 use crate::config::{
     AutostartSettings, GitConfigSettings, LimitSettings, NetworkSettings, Sandbox, SandboxPolicy,
     SandboxSettings,
@@ -77,6 +78,33 @@ impl Profile {
             network: settings.network.clone(),
             limits: settings.limits.clone(),
         }
+    }
+}
+
+impl Profile {
+    /// Returns `true` if it opens nothing beside the session's folder and `data`, the folder that the server keeps its own
+    /// data in: nothing to read but installed packages, nothing to write, no network.
+    #[must_use]
+    pub fn opens_nothing(&self, session_dir: &Path, data: &Path) -> bool {
+        // Every field is named, so that another one cannot be forgotten here.
+        let Self {
+            allow_write,
+            allow_read,
+            network,
+            deny_read: _,
+            deny_write: _,
+            allow_persistence: _,
+            autostart: _,
+            git_config: _,
+            limits: _,
+        } = self;
+        let is_own = |path: &String| {
+            let path = PathBuf::from(normal(path, session_dir));
+            path.starts_with(session_dir) || path.starts_with(data)
+        };
+        allow_read.iter().all(|path| holds_packages_alone(Path::new(path)))
+            && allow_write.iter().all(is_own)
+            && network.as_ref().is_none_or(NetworkSettings::is_closed)
     }
 }
 
@@ -162,6 +190,35 @@ mod tests {
         assert_eq!(resolved("{}", true, SandboxPolicy::Warn), expected);
         assert_eq!(Sandbox::default(), serde_json::from_str("{}").unwrap());
         assert_eq!(resolved(r#"{"network":false}"#, true, SandboxPolicy::Enforce), expected);
+    }
+
+    #[test]
+    fn what_an_entry_opens_beside_the_servers_own_folders_is_something() {
+        let opens_nothing = |entry: &str| {
+            let settings: SandboxSettings = serde_json::from_str(entry).unwrap();
+            let profile = Profile::new(&settings, Path::new(SESSION), Path::new("/home/u"));
+            profile.opens_nothing(Path::new(SESSION), Path::new("/data/servers/memory"))
+        };
+        for shut in [
+            "{}",
+            r#"{ "network": false, "limits": { "processes": 8 } }"#,
+            r#"{ "network": { "allowedDomains": [], "deniedDomains": ["*"] } }"#,
+            r#"{ "filesystem": { "allowRead": ["/opt/mcp/node_modules"] } }"#,
+            r#"{ "filesystem": { "allowWrite": ["work", "/data/servers/memory/kept"], "denyRead": ["/x"] } }"#,
+        ] {
+            assert!(opens_nothing(shut), "{shut}");
+        }
+        for open in [
+            r#"{ "network": { "allowedDomains": ["a.example"] } }"#,
+            r#"{ "network": { "allowedDomains": [], "askUnknown": true } }"#,
+            r#"{ "filesystem": { "allowRead": ["/opt/notes"] } }"#,
+            r#"{ "filesystem": { "allowWrite": ["~/notes"] } }"#,
+            r#"{ "filesystem": { "allowWrite": [".."] } }"#,
+            r#"{ "filesystem": { "allowWrite": ["/data/servers/memory/../git"] } }"#,
+            r#"{ "filesystem": { "allowWrite": ["/data/servers/memory2"] } }"#,
+        ] {
+            assert!(!opens_nothing(open), "{open}");
+        }
     }
 
     #[test]

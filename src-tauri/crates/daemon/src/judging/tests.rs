@@ -26,7 +26,9 @@ fn world() -> (tempfile::TempDir, JudgingContext) {
         resolver,
         grants: Vec::new(),
         hosts: Vec::new(),
+        tools: Vec::new(),
         approved: Vec::new(),
+        reach: ServerReach::Unknown,
     };
     (dir, setting)
 }

@@ -9,7 +9,7 @@ use crate::mounts::Need;
 use crate::policy_snapshot::PolicySnapshot;
 use crate::server::{Applied, Versions};
 use ironcurtain_paths::{CanonicalPath, PathKind};
-use ironcurtain_policy::{Access, GrantKind, PendingApproval, Permit, Verdict};
+use ironcurtain_policy::{Access, GrantKind, PendingApproval, Permit, ServerReach, Verdict};
 use std::sync::{Arc, PoisonError};
 use tokio::sync::oneshot::{self, error::TryRecvError};
 
@@ -26,6 +26,7 @@ pub(super) struct JudgedBy {
     pub(super) snapshot: Arc<PolicySnapshot>,
     grants: Vec<StandingGrant>,
     grants_version: u64,
+    reach: ServerReach,
 }
 
 impl JudgedBy {
@@ -49,6 +50,8 @@ pub(super) struct Authorization {
     pub(super) snapshot: Arc<PolicySnapshot>,
     /// The versions of the grants and of the policy it was judged by.
     pub(super) versions: Versions,
+    /// The reach of the server that it was judged by.
+    reach: ServerReach,
 }
 
 impl Authorization {
@@ -77,7 +80,9 @@ impl Session {
             resolver: self.resolver.clone(),
             grants: by.grants.iter().filter_map(StandingGrant::for_judging).collect(),
             hosts: by.grants.iter().filter_map(StandingGrant::for_gate).collect(),
+            tools: Vec::new(),
             approved: approved.to_vec(),
+            reach: by.reach,
         })
     }
 
@@ -85,7 +90,12 @@ impl Session {
         let table = self.services.grants.now();
         let grants: Vec<StandingGrant> =
             table.grants.iter().filter(|g| self.may_use(&g.subject)).cloned().collect();
-        let mut by = JudgedBy { snapshot: self.services.snapshot(), grants, grants_version: table.version };
+        let mut by = JudgedBy {
+            snapshot: self.services.snapshot(),
+            grants,
+            grants_version: table.version,
+            reach: self.reach(),
+        };
         let setting = self.setting(&by, approved);
         let judging::CallJudgement { verdict, looked } =
             match judging::locate(&setting, &tool.tool, &tool.arguments).await {
@@ -135,11 +145,15 @@ impl Session {
             named,
             snapshot: by.snapshot.clone(),
             versions: by.versions(),
+            reach: by.reach,
         }
     }
 
     /// True if the server sees everything the call needs right now, as it is now.
     pub(super) fn shows(&self, authorization: &Authorization) -> bool {
+        if authorization.reach == ServerReach::Nothing && self.reach() != ServerReach::Nothing {
+            return false;
+        }
         let applied = self.server.applied();
         if !authorization.permit.call().paths().all(|(_, _, path)| applied.is_current(path)) {
             return false;
@@ -151,6 +165,11 @@ impl Session {
             && authorization.to_lease(&applied).is_empty()
             && authorization.needs.iter().all(|need| applied.shows(need))
             && authorization.looked.paths.first_of(&applied.failed).is_none()
+    }
+
+    /// The reach of the server beyond its own folders, right now.
+    fn reach(&self) -> ServerReach {
+        self.own_folders.as_ref().map_or(ServerReach::Something, |own| self.server.reach_beyond(own))
     }
 
     /// True if every call that had to wait for the server is forwarded.

@@ -4,6 +4,23 @@ use crate::config::{FileView, Sandbox, SandboxBackend, Server};
 use crate::containment::{Resolved, Surroundings, default_git_config, resolve};
 use crate::server::{Containment, ContainmentError};
 use crate::services::Services;
+use ironcurtain_paths::CanonicalPath;
+use std::path::Path;
+
+/// The folders of its own that a server is shut in: the session's, and the one that it keeps its data in. Nothing where it
+/// is started with anything beside them.
+pub(super) fn own_folders(
+    containment: &Containment,
+    around: &Surroundings,
+    data: &Path,
+) -> Option<Vec<CanonicalPath>> {
+    let Containment::Native(profile, FileView::Roots) = containment else { return None };
+    if !profile.opens_nothing(around.session_dir.as_path(), data) {
+        return None;
+    }
+    let data = data.canonicalize().ok().and_then(|data| CanonicalPath::assume_canonical(data.to_str()?).ok());
+    Some(std::iter::once(around.session_dir.clone()).chain(data).collect())
+}
 
 /// The containment of a server in a session.
 pub(super) async fn of(

@@ -95,6 +95,9 @@ impl Session {
         let (containment, network) = with_network(containment, caller);
         let sandboxed = containment.as_ref().is_ok_and(Containment::is_sandboxed);
         let principal = Arc::new(Principal { sandboxed, ..principal });
+        let own_folders = containment.as_ref().ok().filter(|_| network.is_none()).and_then(|containment| {
+            containment::own_folders(containment, &around, &services.home.server_data(&config.name))
+        });
         let whose = principal.clone();
         let facts = SessionFacts {
             client: principal.client.view.name.clone(),
@@ -132,6 +135,7 @@ impl Session {
             server,
             network,
             sandboxed,
+            own_folders,
             sandbox,
             resolver,
             started_ms,

@@ -88,7 +88,9 @@ mod tests {
             resolver,
             grants: Vec::new(),
             hosts: Vec::new(),
+            tools: Vec::new(),
             approved: Vec::new(),
+            reach: ironcurtain_policy::ServerReach::Unknown,
         };
         let call = r#"{"_meta":{"progressToken":1},"name":"read_text_file","arguments":{"head":2.0,"path":"~/link"},"x":[1]}"#;
         let call = ToolCall::read(Some(&RawValue::from_string(call.to_owned()).unwrap())).unwrap();

@@ -5,7 +5,7 @@ use super::{DecisionChange, Difference, ProbeOutcome, probes};
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::{
     AllowedHosts, Annotations, Context, Decision, Fact, Policy, ProtectedPaths, ResolvedCall, RoleSet, Rule,
-    SettledBy, ToolAnnotation, explain, judge,
+    ServerReach, SettledBy, ToolAnnotation, explain, judge,
 };
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
@@ -44,21 +44,25 @@ impl<'a> Comparing<'a> {
         let mut judged = 0;
         for arguments in calls.arguments.into_iter().map(Arc::new) {
             let Some(call) = self.resolve(server, tool, &arguments) else { continue };
-            judged += 1;
-            let (before, after) = (decide(self.old, &call), decide(self.new, &call));
-            if before.0 == after.0 {
-                continue;
+            for reach in reaches(&rules, &call) {
+                judged += 1;
+                let (before, after) = (decide(self.old, &call, *reach), decide(self.new, &call, *reach));
+                if before.0 == after.0 {
+                    continue;
+                }
+                let reaches_nothing = *reach == ServerReach::Nothing;
+                let change = || DecisionChange {
+                    server: server.to_owned(),
+                    tool: tool.to_owned(),
+                    arguments: (*arguments).clone(),
+                    reaches_nothing,
+                    old: (before.0, before.1.to_string()),
+                    new: (after.0, after.1.to_string()),
+                    probes: 0,
+                };
+                let kind = (before.0, before.1.to_string(), after.0, after.1.to_string(), reaches_nothing);
+                changes.entry(kind).or_insert_with(change).probes += 1;
             }
-            let change = || DecisionChange {
-                server: server.to_owned(),
-                tool: tool.to_owned(),
-                arguments: (*arguments).clone(),
-                old: (before.0, before.1.to_string()),
-                new: (after.0, after.1.to_string()),
-                probes: 0,
-            };
-            let kind = (before.0, before.1.to_string(), after.0, after.1.to_string());
-            changes.entry(kind).or_insert_with(change).probes += 1;
         }
         if calls.cut_short || judged == 0 {
             difference.cut_short.push(format!("{server}/{tool}"));
@@ -135,9 +139,17 @@ pub(crate) fn situations(
     found
 }
 
+/// The reaches that a server may have as far as these rules are about them, for a call.
+fn reaches(rules: &[&Rule], call: &ResolvedCall) -> &'static [ServerReach] {
+    let matters = call.names_nothing() && rules.iter().any(|rule| rule.condition.reaches_nothing);
+    if matters { &[ServerReach::Something, ServerReach::Nothing] } else { &[ServerReach::Something] }
+}
+
 /// The worst outcome for the values of one argument, whatever becomes of the others.
 fn worst(policy: &Policy, call: &ResolvedCall, argument: &Arc<str>) -> ProbeOutcome {
-    let steps = explain(policy, &by_the_rules_alone(&AllowedHosts::default()), call.clone()).steps;
+    let steps =
+        explain(policy, &by_the_rules_alone(&AllowedHosts::default(), ServerReach::Something), call.clone())
+            .steps;
     let of_argument = steps.iter().filter(|step| step.argument == *argument);
     let outcomes = of_argument.map(|step| match &step.settled_by {
         SettledBy::Rule { then: Decision::Allow, .. } | SettledBy::SessionFolder | SettledBy::Grant(_) => {
@@ -150,13 +162,13 @@ fn worst(policy: &Policy, call: &ResolvedCall, argument: &Arc<str>) -> ProbeOutc
     outcomes.max().unwrap_or(ProbeOutcome::Allow)
 }
 
-fn decide(policy: &Policy, call: &ResolvedCall) -> (ProbeOutcome, Arc<str>) {
-    let verdict = judge(policy, &by_the_rules_alone(&AllowedHosts::default()), call.clone());
+fn decide(policy: &Policy, call: &ResolvedCall, reach: ServerReach) -> (ProbeOutcome, Arc<str>) {
+    let verdict = judge(policy, &by_the_rules_alone(&AllowedHosts::default(), reach), call.clone());
     (ProbeOutcome::of(&verdict), verdict.rule().into())
 }
 
 /// Without session sandbox, grants, gates and protected paths, which no policy changes.
-fn by_the_rules_alone(gates: &AllowedHosts) -> Context<'_> {
+fn by_the_rules_alone(gates: &AllowedHosts, reach: ServerReach) -> Context<'_> {
     Context {
         sandbox: None,
         sandbox_servers: &[],
@@ -164,6 +176,8 @@ fn by_the_rules_alone(gates: &AllowedHosts) -> Context<'_> {
         gates,
         grants: &[],
         hosts: &[],
+        tools: &[],
         approved: &[],
+        reach,
     }
 }

@@ -40,7 +40,8 @@ pub(super) fn find(
 /// Asking about all of them is no opening.
 fn everything(before: &[&Rule], rule: &Rule, tools: &Tools<'_>) -> Vec<Role> {
     let condition = &rule.condition;
-    let narrowed = condition.paths.is_some()
+    let narrowed = condition.reaches_nothing
+        || condition.paths.is_some()
         || condition.domains.is_some()
         || condition.lists.as_ref().is_some_and(|lists| !lists.is_empty());
     if rule.then != Decision::Allow || narrowed {

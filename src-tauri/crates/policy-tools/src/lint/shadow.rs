@@ -44,10 +44,13 @@ fn covers(wide: &RuleCondition, above: &Rule, rule: &Rule, role: Option<Role>) -
         Some(role) => above.judged_roles().any(|spoken| spoken == role),
         None => wide.paths.is_none() && wide.domains.is_none() && is_within(&wide.roles, &narrow.roles),
     };
-    let by_values = |condition: &RuleCondition| condition.domains.is_some() || condition.lists.is_some();
+    let by_values = |condition: &RuleCondition| {
+        condition.domains.is_some() || condition.lists.is_some() || condition.reaches_nothing
+    };
     let decides_in_doubt = above.then >= rule.then || !by_values(wide) || !by_values(narrow);
     speaks
         && decides_in_doubt
+        && (!wide.reaches_nothing || narrow.reaches_nothing)
         && is_within(&wide.server, &narrow.server)
         && is_within(&wide.tool, &narrow.tool)
         && wide.paths.as_ref().is_none_or(|wide| {

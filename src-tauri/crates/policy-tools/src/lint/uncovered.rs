@@ -25,8 +25,10 @@ pub(super) fn find(policy: &Policy, annotations: &Annotations, tool: &Tool<'_>) 
     if tool.server == "filesystem" && tool.name == "list_allowed_directories" {
         return Vec::new();
     }
-    let rules: Vec<&Rule> =
-        policy.rules_for(tool.server, tool.name).filter(|rule| dead::empty(rule).is_none()).collect();
+    let rules = policy.rules_for(tool.server, tool.name);
+    // One about what reaches nothing leaves open what becomes of the rest.
+    let covers_some = |rule: &&Rule| dead::empty(rule).is_none() && !rule.condition.reaches_nothing;
+    let rules: Vec<&Rule> = rules.filter(covers_some).collect();
     let mut gaps = Vec::new();
     for carried in situations(annotations, tool.server, tool.name, tool.annotation) {
         let mut resources = carried.iter().filter(|role| role.is_resource()).peekable();

@@ -262,3 +262,18 @@ fn a_told_call_is_one_that_the_tool_takes() {
     let found = diff(&policy(&[]), &policy(&[]), &Annotations::from_json(&file, "a").unwrap());
     assert_eq!((found.probes, found.cut_short), (0, vec!["s/t".to_owned()]));
 }
+
+#[test]
+fn what_becomes_free_where_a_server_reaches_nothing_is_told_as_such() {
+    let asks = ("rest", json!({}), "escalate");
+    let free = ("shut", json!({ "reaches": "nothing" }), "allow");
+    let found = compare(std::slice::from_ref(&asks), &[free, asks.clone()]);
+    let mail: Vec<_> = found.decisions.iter().filter(|change| change.tool == "mail").collect();
+    let [change] = mail.as_slice() else { panic!("{mail:?}") };
+    assert!(change.reaches_nothing && change.is_looser());
+    assert_eq!((change.old.0, change.new.0), (ProbeOutcome::Escalate, ProbeOutcome::Allow));
+    assert!(
+        found.decisions.iter().all(|change| change.reaches_nothing && change.arguments.get("url").is_none())
+    );
+    assert_eq!(compare(std::slice::from_ref(&asks), std::slice::from_ref(&asks)).decisions, []);
+}

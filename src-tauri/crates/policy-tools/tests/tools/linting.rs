@@ -304,3 +304,16 @@ fn a_rule_is_not_shadowed_by_one_that_never_decides() {
     assert!(found.iter().all(|finding| !finding.starts_with("rule `late`")), "{found:?}");
     assert_eq!(found.len(), 2);
 }
+
+#[test]
+fn a_rule_about_what_reaches_nothing_leaves_the_rest_to_others() {
+    let free = || ("shut", json!({ "reaches": "nothing" }), "allow");
+    assert_eq!(about_rules(&[free(), ("rest", json!({}), "escalate")]), [""; 0]);
+    let again = ("again", json!({ "reaches": "nothing", "server": ["other"] }), "allow");
+    let shadowed = about_rules(&[free(), again]);
+    assert!(shadowed[0].contains("rule `again`, field `if`: never decides"), "{shadowed:?}");
+    assert_eq!(about_rules(&[("rest", json!({}), "escalate"), free()]).len(), 1);
+    let tools = json!({ "t": {} });
+    let always = "s/t: always denied: no rule covers it";
+    assert!(about_tools(&tools, &[free()]).iter().any(|told| told.contains("always denied")), "{always}");
+}

@@ -108,7 +108,9 @@ impl World {
             gates: &self.gates,
             grants: &[],
             hosts: &[],
+            tools: &[],
             approved: &[],
+            reach: ironcurtain_policy::ServerReach::Unknown,
         }
     }
 

@@ -8,7 +8,7 @@
 use super::value::JudgedValue;
 use crate::{
     Decision, DomainsCondition, ListCondition, PathsCondition, ResolvedCall, ResolvedValue, Resource, Role,
-    RoleSet, Rule,
+    RoleSet, Rule, RuleCondition, ServerReach,
 };
 
 /// One value that is judged in one role; a role of the tool that the call gives no value for has none.
@@ -31,6 +31,8 @@ pub enum Mismatch {
     NotListed,
     /// It is about resources, and the tool names none.
     NoResource,
+    /// It is about calls that reach nothing, and this one names something, or its server may reach more than its session.
+    MayReach,
     /// It may be meant for the value or not, and a stricter rule stands after it.
     InDoubt,
 }
@@ -64,12 +66,18 @@ pub(super) fn first<'a>(
 
 impl<'a> ValueInRole<'a> {
     /// The certainty with which a rule covers the value, or why it does not.
-    pub(super) fn cover(&self, rule: &Rule, call: &ResolvedCall) -> Result<Match, Mismatch> {
+    pub(super) fn cover(
+        &self,
+        rule: &Rule,
+        call: &ResolvedCall,
+        reach: ServerReach,
+    ) -> Result<Match, Mismatch> {
         let condition = &rule.condition;
         if !condition.speaks_about(self.role) {
             return Err(Mismatch::OtherRoles);
         }
         let possible = PossibleMatch::of(rule);
+        let reaches = possible.reaching(condition, call, reach).ok_or(Mismatch::MayReach)?;
         let paths = all(condition.paths.iter().map(|paths| self.within(paths, call, possible)))
             .ok_or(Mismatch::NotWithin)?;
         let values = || call.values(self.role);
@@ -83,7 +91,7 @@ impl<'a> ValueInRole<'a> {
             false => possible.hold_for(None, of_roles(list, call), |value| possible.on_list(list, value)),
         };
         let lists = all(condition.lists.iter().flatten().map(listed)).ok_or(Mismatch::NotListed)?;
-        Ok(paths.min(domains).min(lists))
+        Ok(reaches.min(paths).min(domains).min(lists))
     }
 
     pub(super) fn judged(&self) -> JudgedValue<'a> {
@@ -100,8 +108,8 @@ impl<'a> ValueInRole<'a> {
     }
 }
 
-/// The certainty with which a rule covers a call of a tool that names no resource; nothing when it does not.
-pub(super) fn cover_call(rule: &Rule, call: &ResolvedCall) -> Option<Match> {
+/// The certainty with which a rule covers a call of a tool that names no resource, or why it does not.
+pub(super) fn cover_call(rule: &Rule, call: &ResolvedCall, reach: ServerReach) -> Result<Match, Mismatch> {
     let condition = &rule.condition;
     let has_role = |roles: &Vec<Role>| roles.iter().any(|role| call.carried.contains(*role));
     let is_about_calls = condition.roles.as_ref().is_none_or(has_role)
@@ -111,17 +119,28 @@ pub(super) fn cover_call(rule: &Rule, call: &ResolvedCall) -> Option<Match> {
     let listed = |list: &ListCondition| {
         possible.hold_for(None, of_roles(list, call), |value| possible.on_list(list, value))
     };
-    is_about_calls.then(|| all(condition.lists.iter().flatten().map(listed)))?
+    if !is_about_calls {
+        return Err(Mismatch::NoResource);
+    }
+    let reaches = possible.reaching(condition, call, reach).ok_or(Mismatch::MayReach)?;
+    let lists = all(condition.lists.iter().flatten().map(listed)).ok_or(Mismatch::NoResource)?;
+    Ok(reaches.min(lists))
 }
 
-/// Returns `true` if a rule covers one of the values of a call, or the call as a whole when it names no resource.
+/// Returns `true` if a rule covers one of the values of a call, or the call as a whole when it names no resource, of a server
+/// that reaches nothing.
 pub(crate) fn covers_some(rule: &Rule, call: &ResolvedCall) -> bool {
+    let reach = ServerReach::Nothing;
     let covers = |role: &Role| {
-        let is_covered = |given| ValueInRole { role: *role, given }.cover(rule, call).is_ok();
+        let is_covered = |given| ValueInRole { role: *role, given }.cover(rule, call, reach).is_ok();
         let mut values = call.values(*role).map(Some).peekable();
         if values.peek().is_none() { is_covered(None) } else { values.any(is_covered) }
     };
-    if call.roles().is_empty() { cover_call(rule, call).is_some() } else { call.roles().iter().any(covers) }
+    if call.roles().is_empty() {
+        cover_call(rule, call, reach).is_ok()
+    } else {
+        call.roles().iter().any(covers)
+    }
 }
 
 fn of_roles<'a>(
@@ -146,6 +165,17 @@ impl PossibleMatch {
             Decision::Allow => Self::CountsNot,
             Decision::Escalate | Decision::Deny => Self::Counts,
         }
+    }
+
+    /// The certainty with which what a condition says of the reach of a call holds.
+    fn reaching(self, condition: &RuleCondition, call: &ResolvedCall, reach: ServerReach) -> Option<Match> {
+        if !condition.reaches_nothing {
+            return Some(Match::Certain);
+        }
+        let names_nothing = call.names_nothing();
+        self.holds(names_nothing && reach == ServerReach::Nothing, || {
+            names_nothing && reach == ServerReach::Unknown
+        })
     }
 
     /// The certainty with which a condition holds for every value; nothing when there is no value. Where doubt counts, other

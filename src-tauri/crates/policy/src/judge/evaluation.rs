@@ -4,7 +4,7 @@ use super::{JudgedValue, session_folder};
 use crate::decision::{DOMAIN_GATE, GRANT, STARTS_PROGRAMS};
 use crate::{
     AllowedBy, Decision, Denial, Escalation, HostGrant, PathGrant, PendingApproval, Permit, ResolvedCall,
-    Resource, Rule, RuleReason, Verdict,
+    Resource, Rule, RuleReason, ToolGrant, Verdict,
 };
 use ironcurtain_paths::protected::KnownPath;
 
@@ -36,6 +36,8 @@ pub(super) enum Discharge<'a> {
     Grant(&'a PathGrant),
     /// A grant opens the host of the address to its server.
     Host(&'a HostGrant),
+    /// A grant of the tool covers the call.
+    Tool(&'a ToolGrant),
 }
 
 impl<'a> Evaluation<'a> {
@@ -158,7 +160,7 @@ impl Discharge<'_> {
     fn allowed_by(&self) -> AllowedBy {
         match self {
             Self::SessionFolder => AllowedBy::SessionFolder,
-            Self::Grant(_) | Self::Host(_) => AllowedBy::Grant,
+            Self::Grant(_) | Self::Host(_) | Self::Tool(_) => AllowedBy::Grant,
         }
     }
 
@@ -171,6 +173,7 @@ impl Discharge<'_> {
             Self::Host(grant) => {
                 RuleReason::new(GRANT, format!("grant `{}` for `{}:{}`", grant.id, grant.host, grant.port))
             }
+            Self::Tool(grant) => RuleReason::new(GRANT, format!("grant `{}` for `{}`", grant.id, grant.tool)),
         }
     }
 
@@ -179,6 +182,7 @@ impl Discharge<'_> {
             Self::SessionFolder => None,
             Self::Grant(grant) => Some(&grant.id),
             Self::Host(grant) => Some(&grant.id),
+            Self::Tool(grant) => Some(&grant.id),
         }
     }
 }

@@ -65,7 +65,10 @@ impl<'a> Judging<'a> {
 
     fn whole(&self) -> ExplanationStep {
         let whole = JudgedValue::WHOLE_CALL;
-        self.by_rules(&whole, |rule| cover::cover_call(rule, self.call).ok_or(Mismatch::NoResource))
+        if let Some(grant) = self.tool_grant(self.rule_for_call()) {
+            return self.step(&whole, SettledBy::Grant(grant.id.clone()), Vec::new());
+        }
+        self.by_rules(&whole, |rule| cover::cover_call(rule, self.call, self.context.reach))
     }
 
     fn role(&self, role: Role) -> Vec<ExplanationStep> {
@@ -76,7 +79,10 @@ impl<'a> Judging<'a> {
             return steps;
         }
         let value = ValueInRole { role, given: None };
-        vec![self.by_rules(&value.judged(), |rule| value.cover(rule, self.call))]
+        if let Some(grant) = self.tool_grant(self.rule_for(&value)) {
+            return vec![self.step(&value.judged(), SettledBy::Grant(grant.id.clone()), Vec::new())];
+        }
+        vec![self.by_rules(&value.judged(), |rule| value.cover(rule, self.call, self.context.reach))]
     }
 
     fn value(&self, role: Role, given: &'a ResolvedValue, open: bool) -> ExplanationStep {
@@ -91,8 +97,15 @@ impl<'a> Judging<'a> {
         if let Some(grant) = self.host_grant_for(&value) {
             return self.step(&judged, SettledBy::Grant(grant.id.clone()), Vec::new());
         }
-        let gated = self.is_outside_hosts(&value, self.rule_for(&value));
-        ExplanationStep { gated, ..self.by_rules(&judged, |rule| value.cover(rule, self.call)) }
+        let rule = self.rule_for(&value);
+        if let Some(grant) = self.tool_grant(rule) {
+            return self.step(&judged, SettledBy::Grant(grant.id.clone()), Vec::new());
+        }
+        let gated = self.is_outside_hosts(&value, rule);
+        ExplanationStep {
+            gated,
+            ..self.by_rules(&judged, |rule| value.cover(rule, self.call, self.context.reach))
+        }
     }
 
     /// Goes through the rules until one decides about what is judged.

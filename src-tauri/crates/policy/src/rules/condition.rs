@@ -18,6 +18,8 @@ pub struct RuleCondition {
     pub domains: Option<DomainsCondition>,
     /// The values of a role are on these lists.
     pub lists: Option<Vec<ListCondition>>,
+    /// The call names no resource, and its server reaches nothing ([`crate::Reach`]).
+    pub reaches_nothing: bool,
 }
 
 /// A folder, for paths of these roles.

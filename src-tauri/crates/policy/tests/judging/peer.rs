@@ -220,7 +220,9 @@ fn decide(ground: &Ground, case: &Value, prepare: bool) -> Value {
         gates: &AllowedHosts::new(&gates),
         grants: &[],
         hosts: &[],
+        tools: &[],
         approved: &[],
+        reach: ironcurtain_policy::ServerReach::Unknown,
     };
     match judge(&policy(ground, case), &context, call) {
         Verdict::Allow(permit) => json!({ "decision": "allow", "rule": permit.reasons()[0].rule }),

@@ -3,8 +3,8 @@
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::{
     Access, AccessSet, AllowedHosts, Annotations, Context, Denial, DynamicLists, Explanation, Fact,
-    GrantKind, HostGrant, PathGrant, PendingApproval, Policy, ProtectedPaths, ResolvedCall, Verdict,
-    WithinError, explain, judge,
+    GrantKind, HostGrant, PathGrant, PendingApproval, Policy, ProtectedPaths, ResolvedCall, ServerReach,
+    ToolGrant, Verdict, WithinError, explain, judge,
 };
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -18,7 +18,9 @@ pub(crate) struct Scene {
     pub(crate) gates: AllowedHosts,
     pub(crate) grants: Vec<PathGrant>,
     pub(crate) hosts: Vec<HostGrant>,
+    pub(crate) tools: Vec<ToolGrant>,
     pub(crate) approved: Vec<PendingApproval>,
+    pub(crate) reach: ServerReach,
 }
 
 /// The severity of a verdict: the stricter, the higher.
@@ -74,7 +76,9 @@ impl Scene {
             gates: AllowedHosts::default(),
             grants: Vec::new(),
             hosts: Vec::new(),
+            tools: Vec::new(),
             approved: Vec::new(),
+            reach: ServerReach::Unknown,
         }
     }
 
@@ -119,7 +123,9 @@ impl Scene {
             gates: &self.gates,
             grants: &self.grants,
             hosts: &self.hosts,
+            tools: &self.tools,
             approved: &self.approved,
+            reach: self.reach,
         }
     }
 

@@ -1,7 +1,7 @@
 //! The files that ship do what the README says.
 
 use crate::scene::{Scene, path, spelled};
-use ironcurtain_policy::{Annotations, DynamicLists, Policy, defaults};
+use ironcurtain_policy::{Annotations, DynamicLists, Policy, ServerReach, defaults};
 use serde_json::{Value, json};
 
 fn shipped() -> Scene {
@@ -66,6 +66,30 @@ fn the_sandbox_is_free_and_everything_else_asks_by_what_is_done() {
     };
     let rules: Vec<&str> = asked.values.iter().map(|asked| asked.by.rule.as_ref()).collect();
     assert_eq!(rules, ["ask-before-reading", "ask-before-deleting"]);
+}
+
+#[test]
+fn what_reaches_nothing_is_free_and_asked_about_where_its_server_may_reach_something() {
+    let mut scene = shipped();
+    let memory = json!({ "servers": { "memory": { "tools": [
+        { "toolName": "read_graph", "args": {} }, { "toolName": "search", "args": { "query": ["none"] } },
+        { "toolName": "load", "args": { "path": ["read-path"] } } ] } } });
+    scene.annotations = Annotations::from_json(&memory.to_string(), "a").unwrap();
+    let said = |scene: &Scene| {
+        let of = |tool: &str, arguments: Value| scene.says("memory", tool, &arguments);
+        [
+            of("read_graph", json!({})),
+            of("search", json!({ "query": "x" })),
+            of("load", json!({ "path": "/a" })),
+        ]
+    };
+    let (free, asks) = ("allow allow-what-reaches-nothing", "escalate ask-before-anything-else");
+    let reads = "escalate ask-before-reading";
+    assert_eq!(said(&scene), [asks, asks, reads]);
+    scene.reach = ServerReach::Nothing;
+    assert_eq!(said(&scene), [free, free, reads]);
+    scene.reach = ServerReach::Something;
+    assert_eq!(said(&scene), [asks, asks, reads]);
 }
 
 #[test]

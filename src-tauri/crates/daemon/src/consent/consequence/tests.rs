@@ -65,7 +65,9 @@ impl<'a> Scene<'a> {
             gates: &AllowedHosts::default(),
             grants: &[],
             hosts: &[],
+            tools: &[],
             approved: &[],
+            reach: ironcurtain_policy::ServerReach::Unknown,
         };
         let Verdict::Escalate(escalation) = judge(&policy, &context, call) else { panic!("not asked") };
         let amount = self.amount.map(str::to_owned);

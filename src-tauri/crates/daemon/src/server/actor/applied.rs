@@ -40,6 +40,11 @@ pub struct Applied {
 }
 
 impl Applied {
+    /// Everything that is mounted in its sandbox, as it was needed.
+    pub(in crate::server) fn mounted(&self) -> impl Iterator<Item = &Need> {
+        self.mounted.iter().map(|mounted| &mounted.need)
+    }
+
     /// Returns `true` if a path is shown as it is now, with the access needed.
     #[must_use]
     pub fn shows(&self, need: &Need) -> bool {

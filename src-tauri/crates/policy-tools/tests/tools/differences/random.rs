@@ -182,7 +182,9 @@ fn outcome(
         gates: &AllowedHosts::default(),
         grants: &[],
         hosts: &[],
+        tools: &[],
         approved: &[],
+        reach: ironcurtain_policy::ServerReach::Unknown,
     };
     let verdict = judge(policy, &context, call);
     Some((ProbeOutcome::of(&verdict), verdict.rule().to_owned()))

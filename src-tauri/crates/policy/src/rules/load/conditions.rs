@@ -58,10 +58,26 @@ impl Loading<'_> {
                 "paths" => conditions.paths = Some(self.paths(at, value)?),
                 "domains" => conditions.domains = Some(self.domains(then, at, value)?),
                 "lists" => conditions.lists = Some(self.list_conditions(then, at, value)?),
+                "reaches" => conditions.reaches_nothing = self.reaches_nothing(at, value)?,
                 _ => return Err(reading.error(at, "this condition is not known")),
             }
         }
+        let names_a_resource = conditions.paths.is_some() || conditions.domains.is_some();
+        if conditions.reaches_nothing && names_a_resource {
+            let message =
+                "it is about calls that name no path and no address: leave out `paths` and `domains`";
+            return Err(reading.error(JsonLocation::Field(&of_rule, "reaches"), message));
+        }
         Ok(conditions)
+    }
+
+    /// There is one thing to say.
+    fn reaches_nothing(&self, at: JsonLocation<'_>, value: Value) -> Result<bool, LoadError> {
+        let stored: String = self.reading.read(at, value)?;
+        match stored.as_str() {
+            "nothing" => Ok(true),
+            other => Err(self.reading.error(at, format!("`{other}` cannot be said here: write `nothing`"))),
+        }
     }
 
     fn paths(&self, at: JsonLocation<'_>, value: Value) -> Result<PathsCondition, LoadError> {

@@ -1,0 +1,95 @@
+//! Calls that can reach nothing, and the condition that tells them from others.
+
+use crate::scene::{Scene, spelled};
+use ironcurtain_policy::{DynamicLists, Mismatch, Policy, ServerReach};
+use serde_json::{Value, json};
+
+/// One rule about calls that reach nothing, and one that asks about the rest.
+fn scene(then: &str, reach: ServerReach) -> Scene {
+    let rules = [("shut", json!({ "reaches": "nothing" }), then), ("ask", json!({}), "escalate")];
+    Scene { reach, ..Scene::new(&rules) }
+}
+
+fn mail() -> Value {
+    json!({ "to": "bob@example.com", "body": "hi" })
+}
+
+#[test]
+fn a_call_that_names_nothing_is_free_at_a_server_that_reaches_nothing_and_nowhere_else() {
+    let says = |reach| scene("allow", reach).says("other", "mail", &mail());
+    assert_eq!(says(ServerReach::Nothing), "allow shut");
+    assert_eq!(says(ServerReach::Something), "escalate ask");
+    assert_eq!(says(ServerReach::Unknown), "escalate ask");
+}
+
+#[test]
+fn a_call_that_names_something_is_asked_about_whatever_its_server_reaches() {
+    let scene = scene("allow", ServerReach::Nothing);
+    for (server, tool, arguments) in [
+        ("filesystem", "read", json!({ "path": "/a" })),
+        ("other", "get", json!({ "url": "https://a.org" })),
+        ("other", "repo", json!({ "owner": "a", "repo": "b" })),
+        ("other", "open", json!({ "host": "a.org" })),
+        ("filesystem", "many", json!({ "paths": ["/box/a", "/b"] })),
+    ] {
+        assert_eq!(scene.says(server, tool, &arguments), "escalate ask", "{tool}");
+    }
+    // One of its values in the session folder makes nothing of the others free.
+    let compare = json!({ "left": "/box/a", "right": "/b" });
+    assert_eq!(scene.says("filesystem", "compare", &compare), "escalate ask");
+    // It could name one and does not.
+    assert_eq!(scene.says("filesystem", "list", &json!({ "recursive": true })), "allow shut");
+}
+
+#[test]
+fn a_rule_that_denies_or_asks_counts_where_the_reach_is_not_known() {
+    let says = |then: &str, reach| {
+        let rules = [("shut", json!({ "reaches": "nothing" }), then), ("rest", json!({}), "allow")];
+        Scene { reach, ..Scene::new(&rules) }.says("other", "mail", &mail())
+    };
+    for then in ["deny", "escalate"] {
+        assert_eq!(says(then, ServerReach::Nothing), format!("{then} shut"));
+        assert_eq!(says(then, ServerReach::Unknown), format!("{then} shut"));
+        assert_eq!(says(then, ServerReach::Something), "allow rest");
+    }
+}
+
+#[test]
+fn a_rule_that_denies_the_tool_is_stronger() {
+    let deny = ("no", json!({ "tool": ["mail"] }), "deny");
+    let free = ("shut", json!({ "reaches": "nothing" }), "allow");
+    let scene = Scene { reach: ServerReach::Nothing, ..Scene::new(&[deny, free]) };
+    assert_eq!(scene.says("other", "mail", &mail()), "deny no");
+}
+
+#[test]
+fn an_explanation_tells_that_the_reach_was_in_the_way() {
+    let passed = |reach, tool: &str, arguments: &Value| {
+        let scene = scene("allow", reach);
+        let call = scene.call("other", tool, arguments).unwrap();
+        scene.explain(&call).steps[0].passed.clone()
+    };
+    let in_the_way = [("shut".into(), Mismatch::MayReach)];
+    assert_eq!(passed(ServerReach::Something, "mail", &mail()), in_the_way);
+    assert_eq!(passed(ServerReach::Nothing, "get", &json!({ "url": "https://a.org" })), in_the_way);
+    assert_eq!(passed(ServerReach::Nothing, "mail", &mail()), []);
+}
+
+#[test]
+fn what_cannot_be_meant_refuses_the_file() {
+    let load = |conditions: Value| {
+        let file = json!({ "rules": [{ "name": "r", "if": conditions, "then": "allow" }] }).to_string();
+        let loaded = Policy::from_json(&file, "p", &spelled, &DynamicLists::default());
+        loaded.map(|_| ()).map_err(|error| error.to_string())
+    };
+    load(json!({ "reaches": "nothing", "server": ["other"], "roles": ["none"] })).unwrap();
+    let with = |field: &str, value: Value| load(json!({ "reaches": "nothing", field: value })).unwrap_err();
+    let folder = with("paths", json!({ "roles": ["read-path"], "within": "/a" }));
+    assert!(folder.contains("if.reaches") && folder.contains("leave out `paths`"), "{folder}");
+    let hosts = with("domains", json!({ "roles": ["fetch-url"], "allowed": ["*"] }));
+    assert!(hosts.contains("leave out `paths` and `domains`"), "{hosts}");
+    for other in [json!("everything"), json!(""), json!(true), json!(null), json!(["nothing"])] {
+        let refused = load(json!({ "reaches": other })).unwrap_err();
+        assert!(refused.contains("if.reaches"), "{refused}");
+    }
+}

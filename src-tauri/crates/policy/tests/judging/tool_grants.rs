@@ -1,0 +1,110 @@
+//! Grants of tools: what they cover, and the little things that make a call another one.
+
+use crate::scene::Scene;
+use ironcurtain_policy::{BoundValue, Role, ToolGrant, ToolUse};
+use serde_json::{Value, json};
+
+/// Everything asks; what is granted is the use that a call makes of its tool.
+fn granting(tool: &str, arguments: &Value) -> Scene {
+    let mut scene = Scene::new(&[("ask", json!({}), "escalate")]);
+    let tool = ToolUse::of(&scene.call("other", tool, arguments).unwrap()).unwrap();
+    scene.tools = vec![ToolGrant { id: "g".to_owned(), tool }];
+    scene
+}
+
+fn repo(owner: &str, repo: &str) -> Value {
+    json!({ "owner": owner, "repo": repo })
+}
+
+#[test]
+fn it_covers_the_tool_with_its_values_and_whatever_means_nothing() {
+    let scene = granting("repo", &repo("provos", "ironcurtain"));
+    assert_eq!(scene.says("other", "repo", &repo("provos", "ironcurtain")), "allow grant");
+    // Names there have no case.
+    assert_eq!(scene.says("other", "repo", &repo("Provos", "IronCurtain")), "allow grant");
+    for other in
+        [repo("provos", "other"), repo("evil", "ironcurtain"), json!({ "owner": "provos" }), json!({})]
+    {
+        assert_eq!(scene.says("other", "repo", &other), "escalate ask", "{other}");
+    }
+    // Another tool is another grant.
+    let mail = json!({ "to": "bob@example.com", "body": "hi" });
+    assert_eq!(scene.says("other", "mail", &mail), "escalate ask");
+}
+
+#[test]
+fn what_names_no_resource_is_bound_to_every_value_with_a_role() {
+    let mail = |to: &str, body: &str| json!({ "to": to, "body": body });
+    let scene = granting("mail", &mail("bob@example.com", "hi"));
+    assert_eq!(scene.says("other", "mail", &mail("bob@example.com", "hi")), "allow grant");
+    for other in [mail("eve@example.com", "hi"), mail("bob@example.com", "the plan"), json!({ "body": "hi" })]
+    {
+        assert_eq!(scene.says("other", "mail", &other), "escalate ask", "{other}");
+    }
+}
+
+#[test]
+fn a_call_that_names_a_path_an_address_or_a_host_is_no_use_that_can_be_granted() {
+    let scene = Scene::new(&[("ask", json!({}), "escalate")]);
+    for (server, tool, arguments) in [
+        ("filesystem", "read", json!({ "path": "/a" })),
+        ("other", "get", json!({ "url": "https://a.org" })),
+        ("other", "open", json!({ "host": "a.org" })),
+        ("other", "push", json!({ "path": "/a", "remote": "origin" })),
+    ] {
+        let call = scene.call(server, tool, &arguments).unwrap();
+        assert_eq!(ToolUse::of(&call), None, "{tool}");
+    }
+    // A value that is no text is none that another one could be held against.
+    let call = scene.call("other", "mail", &json!({ "to": { "name": "bob" }, "body": "hi" })).unwrap();
+    assert_eq!(ToolUse::of(&call), None);
+    // A grant of a tool with nothing bound is none for a call that names a path after all.
+    let list = scene.call("filesystem", "list", &json!({ "recursive": true })).unwrap();
+    let tools = vec![ToolGrant { id: "g".to_owned(), tool: ToolUse::of(&list).unwrap() }];
+    let scene = Scene { tools, ..scene };
+    assert_eq!(scene.says("filesystem", "list", &json!({ "recursive": true })), "allow grant");
+    assert_eq!(scene.says("filesystem", "list", &json!({ "path": "/a", "recursive": true })), "escalate ask");
+}
+
+#[test]
+fn a_deny_rule_holds_against_it() {
+    let mut scene = granting("repo", &repo("provos", "ironcurtain"));
+    let deny = [("no", json!({ "tool": ["repo"] }), "deny"), ("ask", json!({}), "escalate")];
+    scene.policy = crate::scene::policy(&deny);
+    assert_eq!(scene.says("other", "repo", &repo("provos", "ironcurtain")), "deny no");
+    let one = json!({ "lists": [{ "roles": ["github-owner"], "allowed": ["provos"], "matchType": "identifiers" }] });
+    scene.policy = crate::scene::policy(&[("one", one, "deny"), ("ask", json!({}), "escalate")]);
+    assert_eq!(scene.says("other", "repo", &repo("provos", "ironcurtain")), "deny one");
+    scene = Scene { tools: Vec::new(), ..granting("mail", &json!({ "to": "b@c.d", "body": "" })) };
+    assert_eq!(scene.says("other", "mail", &json!({ "to": "b@c.d", "body": "" })), "escalate ask");
+}
+
+#[test]
+fn an_explanation_names_the_grant() {
+    for (tool, arguments) in
+        [("repo", repo("a", "b")), ("mail", json!({ "to": "b@c.d", "body": "" })), ("get", json!({}))]
+    {
+        let scene = granting(tool, &arguments);
+        let explanation = scene.explain(&scene.call("other", tool, &arguments).unwrap());
+        let by_grant = ironcurtain_policy::SettledBy::Grant("g".to_owned());
+        assert!(explanation.steps.iter().all(|step| step.settled_by == by_grant), "{tool}: {explanation:?}");
+        assert_eq!(scene.says("other", tool, &arguments), "allow grant");
+    }
+}
+
+#[test]
+fn it_is_told_in_the_words_of_what_it_is_bound_to() {
+    let bound = |argument: &str, role, value: &str| BoundValue {
+        argument: argument.to_owned(),
+        role,
+        value: value.to_owned(),
+    };
+    let values = vec![
+        bound("repo", Role::GithubRepo, "ironcurtain"),
+        bound("owner", Role::GithubOwner, "provos"),
+        bound("branch", Role::BranchName, "main"),
+    ];
+    let tool = ToolUse::new("create_issue".to_owned(), values);
+    assert_eq!(tool.to_string(), "create_issue in provos/ironcurtain with branch main");
+    assert_eq!(ToolUse::new("now".to_owned(), Vec::new()).to_string(), "now");
+}
