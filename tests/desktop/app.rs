@@ -6,6 +6,7 @@ use crate::{tray, window};
 use ironcurtain_testkit::JsonProcess;
 use ironcurtain_testkit::client::Client;
 use serde_json::json;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -115,11 +116,11 @@ fn started_without_a_display_the_person_is_asked_where_their_desktop_is() {
     let started = without_a_desktop(&screen).output().expect("ironcurtain");
     assert!(started.status.success(), "{}", String::from_utf8_lossy(&started.stderr));
     tray::menu(&screen, "Protecting, no agent connected");
-    let mut agent = Agent::connect(&screen);
-    agent.read(&file);
+    let mut agent = agent(&screen);
+    let call = begin_reading(&mut agent, &file);
     screen.activate(&screen.window(DIALOG));
     allow(&screen);
-    let allowed = agent.answer();
+    let allowed = agent.answer(call);
     assert_eq!(allowed["result"]["content"][0]["text"], "ship on Tuesday", "{allowed}");
     drop(agent);
     screen.helper("tray.py", &["press", "Quit"]);
@@ -135,9 +136,9 @@ fn without_a_desktop_it_denies_what_it_cannot_ask() {
     let mut said = log.lines().map_while(Result::ok);
     assert!(said.any(|line| line.contains("what has to be asked is denied: you have no desktop session")));
     until("the socket", || screen.home().join("ironcurtain/run/socket").exists().then_some(()));
-    let mut agent = Agent::connect(&screen);
-    agent.read(&file);
-    let denied = agent.answer();
+    let mut agent = agent(&screen);
+    let call = begin_reading(&mut agent, &file);
+    let denied = agent.answer(call);
     let words = denied["result"]["content"][0]["text"].as_str().unwrap_or_default();
     assert!(words.starts_with("DENIED: "), "{denied}");
 }
