@@ -20,8 +20,8 @@ mod unclear;
 use context::{Argument, Setting};
 use found::Meaning;
 use ironcurtain_policy::Role;
-use serde_json::Value;
 use nested::ResourceInside;
+use serde_json::Value;
 use shape::Shape;
 
 /// A tool, as its server describes it.
@@ -131,11 +131,7 @@ pub fn propose(tool: &Tool<'_>) -> Proposal {
     Proposal::Annotated { arguments, descends }
 }
 
-fn proposed(
-    setting: &Setting,
-    name: &str,
-    shape: &Shape,
-) -> Result<ProposedArgument, ResourceInside> {
+fn proposed(setting: &Setting, name: &str, shape: &Shape) -> Result<ProposedArgument, ResourceInside> {
     let mut found = meaning::of(setting, &Argument::new(name, shape));
     if shape.is_nested() {
         found = nested::meaning(setting, name, shape)?;

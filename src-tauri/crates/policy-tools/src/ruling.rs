@@ -27,12 +27,11 @@ impl Ruling {
 impl From<&Verdict> for Ruling {
     fn from(verdict: &Verdict) -> Self {
         let by = match verdict {
-            Verdict::Allow(permit) => permit.reasons().first(),
-            Verdict::Escalate(escalation) => Some(&escalation.by),
+            Verdict::Allow(permit) => permit.reason(),
+            Verdict::Escalate(escalation) => &escalation.by,
             Verdict::Deny(denial) => return Self::from(denial),
         };
-        let (rule, reason) = by.map(|by| (by.rule.to_string(), by.reason.to_string())).unwrap_or_default();
-        Self { decision: verdict.decision(), rule, reason }
+        Self { decision: verdict.decision(), rule: by.rule.to_string(), reason: by.reason.to_string() }
     }
 }
 

@@ -57,8 +57,8 @@ pub fn judge(policy: &Policy, context: &Context<'_>, call: ResolvedCall) -> Verd
     if is_introspection(&call) {
         return Verdict::Allow(Permit::new(
             call,
-            AllowedBy::Introspection,
-            vec![introspection()],
+            (AllowedBy::Introspection, introspection()),
+            Vec::new(),
             Vec::new(),
         ));
     }

@@ -36,7 +36,7 @@ impl Verdict {
     #[must_use]
     pub fn rule(&self) -> &str {
         match self {
-            Self::Allow(permit) => permit.reasons().first().map_or("", |reason| &*reason.rule),
+            Self::Allow(permit) => &permit.reason.rule,
             Self::Escalate(escalation) => &escalation.by.rule,
             Self::Deny(denial) => &denial.rule,
         }
@@ -49,7 +49,8 @@ impl Verdict {
 pub struct Permit {
     call: ResolvedCall,
     by: AllowedBy,
-    reasons: Vec<RuleReason>,
+    reason: RuleReason,
+    others: Vec<RuleReason>,
     grants: Vec<String>,
 }
 
@@ -95,11 +96,11 @@ pub enum ApprovalSubject {
 impl Permit {
     pub(crate) fn new(
         call: ResolvedCall,
-        by: AllowedBy,
-        reasons: Vec<RuleReason>,
+        (by, reason): (AllowedBy, RuleReason),
+        others: Vec<RuleReason>,
         grants: Vec<String>,
     ) -> Self {
-        Self { call, by, reasons, grants }
+        Self { call, by, reason, others, grants }
     }
 
     /// The call that may happen.
@@ -108,16 +109,22 @@ impl Permit {
         &self.call
     }
 
-    /// The ground on which the call is allowed: that of the first reason.
+    /// The ground on which the call is allowed.
     #[must_use]
     pub fn allowed_by(&self) -> AllowedBy {
         self.by
     }
 
-    /// Every rule that spoke, the first one first.
+    /// The first rule that allows it.
     #[must_use]
-    pub fn reasons(&self) -> &[RuleReason] {
-        &self.reasons
+    pub fn reason(&self) -> &RuleReason {
+        &self.reason
+    }
+
+    /// Every other rule that spoke.
+    #[must_use]
+    pub fn others(&self) -> &[RuleReason] {
+        &self.others
     }
 
     /// The grants it rests on, each once.

@@ -129,7 +129,8 @@ fn miss_in_words(miss: Mismatch) -> &'static str {
 fn verdict_in_words(text: &mut Sheet, verdict: &Verdict) {
     match verdict {
         Verdict::Allow(permit) => {
-            let by = permit.reasons().iter().map(name).collect::<Vec<_>>().join(", ");
+            let reasons = std::iter::once(permit.reason()).chain(permit.others());
+            let by = reasons.map(name).collect::<Vec<_>>().join(", ");
             text.line(format_args!("Verdict: ALLOW, by {by}."));
         }
         Verdict::Escalate(escalation) => {
@@ -195,7 +196,7 @@ fn asked(verdict: &Verdict) -> Vec<Value> {
 /// Every other rule that spoke, and why.
 fn others(verdict: &Verdict) -> Vec<Value> {
     let others = match verdict {
-        Verdict::Allow(permit) => permit.reasons().get(1..).unwrap_or_default(),
+        Verdict::Allow(permit) => permit.others(),
         Verdict::Escalate(escalation) => &escalation.others,
         Verdict::Deny(denial) => &denial.others,
     };

@@ -3,7 +3,6 @@
 use crate::container::on_host;
 use crate::ground::{Ground, call};
 use crate::plain;
-use anyhow::Context as _;
 use ironcurtain_daemon::resolve;
 use ironcurtain_git_facts::{GitContext, RemoteQuestion};
 use ironcurtain_paths::{CanonicalPath, PathError, PathKind, Resolution};
@@ -15,7 +14,7 @@ use std::collections::BTreeMap;
 
 /// Judges a call; `prepare` makes its values canonical first, as a live call's are.
 pub fn evaluate(ground: &Ground, request: &Value, prepare: bool) -> anyhow::Result<Value> {
-    let (server, tool, _) = call(request)?;
+    let (server, _, _) = call(request)?;
     let list = |field: &str| request.get(field).and_then(Value::as_array).into_iter().flatten();
     if list("trustedServers").any(|trusted| trusted == server) {
         return Ok(json!({ "decision": "allow", "rule": "trusted-server", "reason": "not judged" }));
@@ -43,9 +42,7 @@ pub fn evaluate(ground: &Ground, request: &Value, prepare: bool) -> anyhow::Resu
     let policy = ground.policy(request)?;
     Ok(match judge(&policy, &context, resolved) {
         Verdict::Allow(permit) => {
-            let first =
-                permit.reasons().first().with_context(|| format!("`{server}/{tool}` needs no rule"))?;
-            json!({ "decision": "allow", "rule": first.rule, "reason": first.reason })
+            json!({ "decision": "allow", "rule": permit.reason().rule, "reason": permit.reason().reason })
         }
         Verdict::Escalate(asks) => {
             let mut roles: Vec<&str> =

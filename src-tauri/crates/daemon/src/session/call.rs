@@ -20,7 +20,7 @@ use crate::server::{AtServer, MemoryShare, PendingRequest, ServerAnswer, ServerC
 use crate::wire::Response;
 use asking::{Escalated, ask};
 use ironcurtain_audit::{CallResult, Entry, Event, PolicyDecision};
-use ironcurtain_policy::Verdict;
+use ironcurtain_policy::{RuleReason, Verdict};
 use record::{allowed_by, millis};
 use resources::CallResources;
 use rmcp::model::ErrorCode;
@@ -120,9 +120,8 @@ async fn forward(
     let permit = &authorization.permit;
     let params = call.tool.forwarded(permit.call())?;
     let mut entry = session.about(call, &authorization.looked, Event::Decision, "");
-    let reason = permit.reasons().first();
-    entry.policy_decision =
-        reason.map(|r| PolicyDecision::allow(allowed_by(permit.allowed_by()), &r.rule, &r.reason));
+    let RuleReason { rule, reason } = permit.reason();
+    entry.policy_decision = Some(PolicyDecision::allow(allowed_by(permit.allowed_by()), rule, reason));
     entry.policy_hash = Some(authorization.snapshot.hash.clone());
     entry.grant_id = permit.grants().first().cloned();
     let decision = session.services.audit.record(entry).await?;

@@ -115,18 +115,20 @@ impl<'a> Evaluation<'a> {
 pub(super) struct Conclusion<'a> {
     approved: &'a [PendingApproval],
     pending: Vec<PendingApproval>,
-    /// The ground of the first reason.
-    by: Option<AllowedBy>,
-    reasons: Vec<RuleReason>,
+    /// The first reason, and its ground.
+    first: Option<(AllowedBy, RuleReason)>,
+    /// The other reasons.
+    others: Vec<RuleReason>,
     /// The grants it rests on.
     grants: Vec<String>,
 }
 
 impl Conclusion<'_> {
     fn allow(&mut self, by: AllowedBy, reason: RuleReason) {
-        self.by.get_or_insert(by);
-        if !self.reasons.contains(&reason) {
-            self.reasons.push(reason);
+        match &self.first {
+            None => self.first = Some((by, reason)),
+            Some((_, first)) if *first == reason || self.others.contains(&reason) => {}
+            Some(_) => self.others.push(reason),
         }
     }
 
@@ -145,12 +147,13 @@ impl Conclusion<'_> {
 
     /// The verdict about the call.
     pub(super) fn verdict(self, call: ResolvedCall) -> Verdict {
-        let Self { pending, by, reasons, grants, .. } = self;
-        match (pending.first().map(|first| first.by.clone()), by) {
-            (Some(first), _) => {
-                Verdict::Escalate(Escalation { call, by: first, values: pending, others: reasons })
+        let Self { pending, first, others, grants, .. } = self;
+        match (pending.first().map(|asks| asks.by.clone()), first) {
+            (Some(by), first) => {
+                let others = first.into_iter().map(|(_, reason)| reason).chain(others).collect();
+                Verdict::Escalate(Escalation { call, by, values: pending, others })
             }
-            (None, Some(by)) => Verdict::Allow(Permit::new(call, by, reasons, grants)),
+            (None, Some(first)) => Verdict::Allow(Permit::new(call, first, others, grants)),
             (None, None) => Verdict::Deny(Denial::uncovered("no rule covers this call".to_owned())),
         }
     }

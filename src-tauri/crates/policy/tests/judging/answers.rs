@@ -136,7 +136,7 @@ fn a_permit_tells_every_reason_once() {
     let Verdict::Allow(permit) = scene.judge("filesystem", "many", &json!({ "paths": ["/a", "/b"] })) else {
         panic!()
     };
-    assert_eq!(permit.reasons(), [RuleReason::new("reads", "reads")]);
+    assert_eq!((permit.reason(), permit.others()), (&RuleReason::new("reads", "reads"), &[][..]));
     assert_eq!(permit.grants(), [""; 0]);
 }
 

@@ -225,7 +225,7 @@ fn decide(ground: &Ground, case: &Value, prepare: bool) -> Value {
         reach: ironcurtain_policy::ServerReach::Unknown,
     };
     match judge(&policy(ground, case), &context, call) {
-        Verdict::Allow(permit) => json!({ "decision": "allow", "rule": permit.reasons()[0].rule }),
+        Verdict::Allow(permit) => json!({ "decision": "allow", "rule": permit.reason().rule }),
         Verdict::Escalate(escalation) => json!({ "decision": "escalate", "rule": escalation.by.rule }),
         Verdict::Deny(denial) => json!({ "decision": "deny", "rule": denial.rule, "reason": denial.reason }),
     }

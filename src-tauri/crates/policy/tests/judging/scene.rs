@@ -143,7 +143,8 @@ impl Scene {
 fn in_words(verdict: Verdict) -> String {
     match verdict {
         Verdict::Allow(permit) => {
-            let rules: Vec<&str> = permit.reasons().iter().map(|reason| reason.rule.as_ref()).collect();
+            let reasons = std::iter::once(permit.reason()).chain(permit.others());
+            let rules: Vec<&str> = reasons.map(|reason| reason.rule.as_ref()).collect();
             format!("allow {}", rules.join("+"))
         }
         Verdict::Escalate(escalation) => format!("escalate {}", escalation.by.rule),
