@@ -18,7 +18,7 @@ use std::{
 };
 
 use ironcurtain_srt_settings::{
-    CommandArguments, CommandLine, CommandTask, HELP, SettingsError, SrtSettings, UsageError,
+    CommandArguments, CommandLine, CommandTask, HELP, SettingsError, SrtSettingsFile, UsageError,
 };
 use plan::{CommandContext, PlanError};
 use proxy::ProxyError;
@@ -85,13 +85,13 @@ fn run_command(run: &CommandLine, arguments: &CommandArguments) -> Result<ExitCo
 fn settings(
     arguments: &CommandArguments,
     surroundings: &CommandContext,
-) -> Result<SrtSettings, SettingsError> {
+) -> Result<SrtSettingsFile, SettingsError> {
     let bwrap = find_bwrap();
-    let read = |path: &Path| SrtSettings::read(path, bwrap.as_deref());
+    let read = |path: &Path| SrtSettingsFile::read(path, bwrap.as_deref());
     match &arguments.settings {
         Some(path) => read(path),
         None => match read(&Path::new(&surroundings.home).join(".srt-settings.json")) {
-            Err(SettingsError::Missing(_)) => Ok(SrtSettings::default()),
+            Err(SettingsError::Missing(_)) => Ok(SrtSettingsFile::default()),
             read => read,
         },
     }

@@ -6,6 +6,7 @@
 //! - INVARIANT: nothing is ever created in the host's tree. Mount points are made on the sandbox's own root or its
 //!   private `/tmp`, and removed when nothing needs them.
 
+mod apart;
 mod initial;
 mod inside;
 mod masks;

@@ -1,26 +1,13 @@
 //! Trees of mounts: copied privately from a place, and put at another.
 
-use std::{
-    io,
-    os::{
-        fd::{AsFd, OwnedFd},
-        unix::net::UnixStream,
-    },
-};
+use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::{
     io::Errno,
     mount::{MoveMountFlags, OpenTreeFlags, move_mount, open_tree},
 };
 
-use crate::{
-    fd_passing,
-    mount_plan::MountPlan,
-    sys::{
-        mount::{Attributes, set_attributes},
-        process::{leave_mount_namespace, try_in_fork},
-    },
-};
+use crate::sys::mount::{Attributes, set_attributes};
 
 /// A private copy of the mount at `place`, and of those below it if `recursive`. It never receives later mounts of the
 /// host, and carries neither setuid programs nor devices.
@@ -40,21 +27,6 @@ pub(crate) fn copy(place: &OwnedFd, read_only: bool, recursive: bool) -> Result<
     };
     set_attributes(&tree, attributes).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::PERM))?;
     Ok(tree)
-}
-
-/// A tree that a child makes in a mount namespace of its own, where `plan` is applied, and which ends with it. Only for a process
-/// with one thread.
-pub(crate) fn made_apart(
-    plan: &MountPlan,
-    make: impl FnOnce() -> io::Result<OwnedFd>,
-) -> io::Result<OwnedFd> {
-    let (ours, theirs) = UnixStream::pair()?;
-    try_in_fork(|| {
-        leave_mount_namespace()?;
-        plan.apply()?;
-        fd_passing::send(&theirs, make()?)
-    })?;
-    fd_passing::receive(&ours)
 }
 
 /// Puts `tree`, which is nowhere yet, between the mount whose root is `top` and what that lies on: it shows when that goes.

@@ -5,7 +5,7 @@
 
 use std::{fs, path::Path};
 
-use crate::pattern::{PatternError, PatternPurpose, expand, is_pattern};
+use crate::pattern::{PathPatternError, PatternPurpose, expand, is_pattern};
 use crate::settings::PathEntry;
 
 /// The list that an entry is in.
@@ -21,7 +21,7 @@ pub enum ListKind {
 #[derive(Debug, thiserror::Error)]
 pub enum EntryError {
     #[error(transparent)]
-    Pattern(#[from] PatternError),
+    Pattern(#[from] PathPatternError),
     #[error("`..` leads nowhere in it: write the whole path")]
     Parent,
     #[error("every sandbox has a `{0}` of its own")]

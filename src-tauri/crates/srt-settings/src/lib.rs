@@ -15,5 +15,5 @@ mod settings;
 
 pub use arguments::{CommandArguments, CommandLine, CommandTask, HELP, PassedVariables, UsageError};
 pub use entry_paths::{Base, EntryError, ListKind};
-pub use pattern::{PatternError, is_pattern};
-pub use settings::{PathEntry, SettingsError, SrtSettings};
+pub use pattern::{PathPatternError, is_pattern};
+pub use settings::{PathEntry, SettingsError, SrtSettingsFile};

@@ -16,7 +16,7 @@ const MOST: usize = 100_000;
 
 /// The reasons why a pattern is not carried out.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum PatternError {
+pub enum PathPatternError {
     #[error("a pattern must begin with a directory that is named, and not be searched for in all of `/`")]
     Everywhere,
     #[error("`**` must stand alone between slashes")]
@@ -40,17 +40,17 @@ pub fn is_pattern(path: &str) -> bool {
 }
 
 /// The existing paths that a pattern covers from `base`, a path whose own marks mean nothing, or from `/` where that is empty.
-pub fn expand(base: &str, pattern: &str, purpose: PatternPurpose) -> Result<Vec<PathBuf>, PatternError> {
+pub fn expand(base: &str, pattern: &str, purpose: PatternPurpose) -> Result<Vec<PathBuf>, PathPatternError> {
     if pattern.ends_with('/') {
-        return Err(PatternError::Slash);
+        return Err(PathPatternError::Slash);
     }
     let parts: Vec<&str> = pattern.split('/').filter(|part| !part.is_empty()).collect();
     let named = parts.iter().take_while(|part| !is_pattern(part)).count();
     if named == 0 && base.is_empty() {
-        return Err(PatternError::Everywhere);
+        return Err(PathPatternError::Everywhere);
     }
     if parts.iter().any(|part| part.contains("**") && *part != "**") {
-        return Err(PatternError::Joined);
+        return Err(PathPatternError::Joined);
     }
     let (names, rest) = parts.split_at_checked(named).unwrap_or((&parts, &[]));
     let mut search = PatternSearch { purpose, found: BTreeSet::new(), seen: BTreeSet::new() };
@@ -66,7 +66,7 @@ struct PatternSearch {
 }
 
 impl PatternSearch {
-    fn below(&mut self, dir: &Path, parts: &[&str]) -> Result<(), PatternError> {
+    fn below(&mut self, dir: &Path, parts: &[&str]) -> Result<(), PathPatternError> {
         let Some((part, rest)) = parts.split_first() else { return Ok(()) };
         let found = match self.purpose {
             PatternPurpose::Deny => fs::metadata(dir),
@@ -108,9 +108,9 @@ impl PatternSearch {
         Ok(())
     }
 
-    fn add(&mut self, path: PathBuf) -> Result<(), PatternError> {
+    fn add(&mut self, path: PathBuf) -> Result<(), PathPatternError> {
         self.found.insert(path);
-        if self.found.len() > MOST { Err(PatternError::TooMany) } else { Ok(()) }
+        if self.found.len() > MOST { Err(PathPatternError::TooMany) } else { Ok(()) }
     }
 }
 
@@ -242,9 +242,9 @@ mod tests {
 
     #[test]
     fn what_cannot_be_carried_out_is_refused() {
-        assert_eq!(expand("", "/**/*.pem", PatternPurpose::Deny), Err(PatternError::Everywhere));
-        assert_eq!(expand("", "/opt*/x", PatternPurpose::Deny), Err(PatternError::Everywhere));
-        assert_eq!(expand("", "/a/**.pem", PatternPurpose::Deny), Err(PatternError::Joined));
-        assert_eq!(expand("", "/a/*/", PatternPurpose::Deny), Err(PatternError::Slash));
+        assert_eq!(expand("", "/**/*.pem", PatternPurpose::Deny), Err(PathPatternError::Everywhere));
+        assert_eq!(expand("", "/opt*/x", PatternPurpose::Deny), Err(PathPatternError::Everywhere));
+        assert_eq!(expand("", "/a/**.pem", PatternPurpose::Deny), Err(PathPatternError::Joined));
+        assert_eq!(expand("", "/a/*/", PatternPurpose::Deny), Err(PathPatternError::Slash));
     }
 }

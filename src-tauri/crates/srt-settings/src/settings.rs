@@ -24,13 +24,13 @@ pub use entry::PathEntry;
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[expect(dead_code, reason = "keys without effect are checked all the same")]
-pub struct SrtSettings {
-    pub network: NetworkSettings,
-    pub filesystem: FilesystemSettings,
+pub struct SrtSettingsFile {
+    pub network: NetworkKeys,
+    pub filesystem: FilesystemKeys,
     #[serde(default)]
     pub credentials: Credentials,
     #[serde(default)]
-    pub git: GitSettings,
+    pub git: GitKeys,
     #[serde(default, deserialize_with = "given")]
     pub bwrap_path: Option<String>,
     #[serde(default)]
@@ -64,7 +64,7 @@ pub struct SrtSettings {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[expect(dead_code, reason = "keys without effect are checked all the same")]
-pub struct NetworkSettings {
+pub struct NetworkKeys {
     pub allowed_domains: Vec<String>,
     pub denied_domains: Vec<String>,
     #[serde(default)]
@@ -109,7 +109,7 @@ pub struct NetworkSettings {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct FilesystemSettings {
+pub struct FilesystemKeys {
     pub deny_read: Vec<PathEntry>,
     #[serde(default)]
     pub allow_read: Vec<PathEntry>,
@@ -214,7 +214,7 @@ enum AmbiguousTarget {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct GitSettings {
+pub struct GitKeys {
     pub safe_directories: Vec<String>,
 }
 
@@ -251,7 +251,7 @@ pub enum SettingsError {
     Key { path: PathBuf, key: String, problem: String },
 }
 
-impl SrtSettings {
+impl SrtSettingsFile {
     /// Reads a file; `bwrap` is the bubblewrap that is used.
     ///
     /// # Errors
@@ -299,7 +299,7 @@ mod tests {
     fn the_schema_that_ships_is_that_of_these_types() {
         let place = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
             .join("../../../docs/schemas/sandbox-settings.schema.json");
-        let schema = serde_json::to_string_pretty(&schema_for!(SrtSettings)).unwrap() + "\n";
+        let schema = serde_json::to_string_pretty(&schema_for!(SrtSettingsFile)).unwrap() + "\n";
         if std::env::var_os("IRONCURTAIN_WRITE_SCHEMAS").is_some() {
             fs::write(&place, &schema).unwrap();
         }

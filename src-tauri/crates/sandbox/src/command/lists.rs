@@ -5,7 +5,7 @@
 use std::{fs, path::PathBuf};
 
 use ironcurtain_paths::{CanonicalPath, protected::secrets};
-use ironcurtain_srt_settings::{Base, EntryError, ListKind, PathEntry, SrtSettings, is_pattern};
+use ironcurtain_srt_settings::{Base, EntryError, ListKind, PathEntry, SrtSettingsFile, is_pattern};
 
 use crate::{
     mount_plan::{LayoutError, real},
@@ -36,7 +36,7 @@ pub(super) enum ListError {
 
 impl Lists {
     /// The lists that the settings come to. `own` are IronCurtain's directories.
-    pub(super) fn of(settings: &SrtSettings, base: &Base, own: &[PathBuf]) -> Result<Self, ListError> {
+    pub(super) fn of(settings: &SrtSettingsFile, base: &Base, own: &[PathBuf]) -> Result<Self, ListError> {
         let files = &settings.filesystem;
         let mut lists = Self::default();
         let mut read = |key, entries: &[PathEntry], list| lists.read(base, key, entries, list);

@@ -9,7 +9,7 @@ use std::{
 };
 
 use ironcurtain_egress::{HostRules, RuleError};
-use ironcurtain_srt_settings::{Base, CommandArguments, CommandLine, SrtSettings};
+use ironcurtain_srt_settings::{Base, CommandArguments, CommandLine, SrtSettingsFile};
 
 use super::{
     environment::{EnvironmentSources, environment},
@@ -112,7 +112,7 @@ impl CommandContext {
 pub(super) fn plan(
     run: &CommandLine,
     arguments: &CommandArguments,
-    settings: &SrtSettings,
+    settings: &SrtSettingsFile,
     around: &CommandContext,
 ) -> Result<Plan, PlanError> {
     let proxy = orders(settings, arguments.debug)?;
@@ -189,7 +189,7 @@ fn argv(run: &CommandLine) -> Vec<String> {
 }
 
 /// The configuration of the proxy; there is none where nothing is reached.
-fn orders(settings: &SrtSettings, debug: bool) -> Result<Option<ProxyConfig>, PlanError> {
+fn orders(settings: &SrtSettingsFile, debug: bool) -> Result<Option<ProxyConfig>, PlanError> {
     let network = &settings.network;
     let none: [&str; 0] = [];
     let problem = |key| move |problem| PlanError::Domain { key, problem };

@@ -19,7 +19,7 @@ use rustix::{
     io::Errno,
 };
 
-use super::inside::SandboxNamespaces;
+use super::{apart::tree_made_apart, inside::SandboxNamespaces};
 use crate::{
     mount_plan::{MountPlan, MountStep},
     mountinfo::MountInfo,
@@ -187,7 +187,7 @@ impl Mask {
     /// Something empty and closed.
     fn empty_tree(&self) -> io::Result<OwnedFd> {
         let hiding = MountPlan::hiding(&self.path)?;
-        tree::made_apart(&hiding, || Ok(tree::copy(&open_plain_end(CWD, &self.path)?, true, true)?))
+        tree_made_apart(&hiding, || Ok(tree::copy(&open_plain_end(CWD, &self.path)?, true, true)?))
             // Nothing there, or nothing any more, is told by the place itself.
             .or_else(|error| open_plain_end(CWD, &self.path).map_err(io::Error::from).and(Err(error)))
     }

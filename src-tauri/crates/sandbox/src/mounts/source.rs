@@ -10,7 +10,7 @@ use rustix::{
     io::Errno,
 };
 
-use super::MountError;
+use super::{MountError, apart::tree_made_apart};
 use crate::{
     control::MountRefusal,
     mount_plan::MountPlan,
@@ -71,7 +71,7 @@ fn copy_with_plan(
     plan: &MountPlan,
     identity: FileId,
 ) -> io::Result<OwnedFd> {
-    tree::made_apart(plan, || {
+    tree_made_apart(plan, || {
         let place = open_plain(CWD, path)?;
         if FileId::of(&fstat(&place)?) != identity {
             return Err(io::Error::other("it was exchanged just now"));

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{CredentialMode, SrtSettings};
+use super::{CredentialMode, SrtSettingsFile};
 
 const OWN_PROXY: &str =
     "the only way out of this sandbox is its own proxy, which judges by `network.allowedDomains`";
@@ -14,7 +14,7 @@ const NESTED: &str = "a command with namespaces of its own can take away what pr
 const NO_AGENT: &str = "nothing is put into Java programs: name the proxy in `JAVA_TOOL_OPTIONS`, and pass that with `--pass-env`";
 const OWN_WORDS: &str = "a refusal names the entry of `network.deniedDomains`, in words of its own";
 
-impl SrtSettings {
+impl SrtSettingsFile {
     /// The first key that asks for something there is not, and why.
     ///
     /// A key that is left alone here is carried out, or changes nothing on Linux; which of the two is in
