@@ -36,6 +36,7 @@ mod servers;
 mod sessions;
 mod standing;
 mod story;
+mod tasks;
 mod telling;
 mod tricks;
 mod typed;

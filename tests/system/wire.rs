@@ -38,7 +38,11 @@ fn a_client_that_is_not_understood_is_told_so() {
     for (line, code, text) in [
         ("{\"jsonrpc\":\"2.0\",\"id\":5,", -32700, "the message is not JSON: "),
         ("nonsense", -32700, "the message is not JSON: "),
-        ("[{\"jsonrpc\":\"2.0\",\"id\":5,\"method\":\"ping\"}]", -32600, "batches are not part of MCP"),
+        (
+            "[{\"jsonrpc\":\"2.0\",\"id\":5,\"method\":\"ping\"}]",
+            -32600,
+            "batches are part of revision 2025-03-26 alone",
+        ),
         ("{\"jsonrpc\":\"1.0\",\"id\":5,\"method\":\"ping\"}", -32600, "`jsonrpc` is not \"2.0\""),
         ("{\"id\":5,\"method\":\"ping\"}", -32600, "`jsonrpc` is not \"2.0\""),
         (
@@ -66,6 +70,57 @@ fn a_client_that_is_not_understood_is_told_so() {
     assert_eq!(error(&mut client, b"\xff\xfe{}").0, -32700);
     lives(&mut client);
     assert!(world.audit().intact);
+}
+
+#[test]
+fn a_batch_of_the_revision_that_has_them_is_taken_message_by_message() {
+    let world = hostile::world();
+    let mut client = world.start("hostile");
+    client.request(
+        "initialize",
+        json!({ "protocolVersion": "2025-03-26", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } }),
+    );
+    client.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
+    let call = |id: u64, path: &str| json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": { "name": "open", "arguments": { "path": path } } });
+    client.send(&json!([
+        { "jsonrpc": "2.0", "id": 71, "method": "ping" },
+        { "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 7 } },
+        7,
+        call(72, "/etc/shadow"),
+        { "jsonrpc": "2.0", "id": 73, "method": "tools/list" },
+    ]));
+    assert_eq!(client.answer(71)["result"], json!({}));
+    assert_eq!(client.wait_for(|m| m["id"].is_null())["error"]["code"], -32600);
+    client.outcome(72).refused("structural-protected-path");
+    assert_eq!(client.answer(73)["result"], json!({ "tools": [] }));
+    assert_eq!(error(&mut client, b"[]").0, -32600);
+    lives(&mut client);
+}
+
+#[test]
+fn a_client_that_gave_a_token_hears_that_its_call_waits_for_the_person() {
+    let world = hostile::world();
+    let secret = world.file("docs/secret.txt", "secret");
+    let mut client = world.connect("hostile");
+    for _ in 0..2 {
+        world.person.will(Next::Ignore);
+    }
+    client.begin_call("open", json!({ "path": world.file("docs/other.txt", "other") }));
+    let call = json!({ "name": "open", "arguments": { "path": secret }, "_meta": { "progressToken": "t" } });
+    let call = client.begin("tools/call", call);
+    let mut told = || {
+        let progress = client.wait_for(|m| m["method"] == "notifications/progress");
+        assert_eq!(progress["params"]["progressToken"], "t", "{progress}");
+        assert_eq!(progress["params"]["message"], "IronCurtain waits for the user's answer");
+        progress["params"]["progress"].as_f64().unwrap()
+    };
+    let (first, second) = (told(), told());
+    assert!(0.0 < first && first < second && second < 0.001, "{first} {second}");
+    client.send(
+        &json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": call } }),
+    );
+    eventually("its end", BOUND, || world.person.withdrawn() == [Withdrawn::Cancelled]);
+    lives(&mut client);
 }
 
 #[test]

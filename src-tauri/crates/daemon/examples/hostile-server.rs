@@ -17,6 +17,8 @@ struct Hoard {
     /// The roots it was told last, and the number of times it has asked for them.
     roots: Vec<String>,
     asked: usize,
+    /// The file that a task is to read.
+    task: String,
 }
 
 fn main() {
@@ -65,11 +67,22 @@ fn answered(hoard: &mut Hoard, id: &Value, message: &Value) {
 fn asked(hoard: &mut Hoard, method: &str, message: &Value) -> Option<Value> {
     match method {
         "initialize" => Some(json!({
-            "protocolVersion": "2025-06-18",
+            "protocolVersion": message.pointer("/params/protocolVersion").cloned().unwrap_or_default(),
             "capabilities": { "tools": {} },
             "serverInfo": { "name": "hostile", "version": "1" },
         })),
         "tools/list" => Some(json!({ "tools": [] })),
+        // A task that reads a file when its result is fetched.
+        "tools/call" if message.pointer("/params/task").is_some() => {
+            hoard.task = text_of(message, "path");
+            Some(json!({ "task": { "taskId": "t", "status": "working" } }))
+        }
+        "tasks/get" => Some(json!({ "taskId": "t", "status": "working" })),
+        "tasks/result" => {
+            let read = std::fs::read_to_string(&hoard.task);
+            let (is_error, text) = read.map_or_else(|e| (true, e.to_string()), |text| (false, text));
+            Some(json!({ "content": [{ "type": "text", "text": text }], "isError": is_error }))
+        }
         "tools/call" => {
             let name = message.pointer("/params/name").and_then(Value::as_str).unwrap_or_default();
             let text =

@@ -18,9 +18,11 @@ mod one_time;
 mod open;
 mod params;
 mod passing;
+mod progress;
 mod refusal;
 mod resource;
 mod serve;
+mod tasks;
 mod tool_call;
 
 use crate::config::Server as ServerConfig;
@@ -39,6 +41,7 @@ use one_time::OneTimeGrants;
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use tasks::Tasks;
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -70,6 +73,9 @@ pub struct Session {
     in_flight: Requests,
     one_time: OneTimeGrants,
     greeted: AtomicBool,
+    /// The revision that was agreed on has batches.
+    has_batches: AtomicBool,
+    tasks: Tasks,
     budget: Arc<Semaphore>,
     /// Completes when the last call that had to wait for the server is forwarded, or never will be.
     last_in_line: Mutex<Option<oneshot::Receiver<()>>>,

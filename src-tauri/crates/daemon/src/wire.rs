@@ -6,11 +6,13 @@ mod descriptor;
 mod lines;
 mod message;
 mod notifications;
+mod overlong;
 
 pub use descriptor::{Input, Output};
 pub use lines::{Line, Lines, MAX_LINE_BYTES};
 pub use message::{
-    AmbiguousField, Fields, Id, Incoming, Response, error_line, notification_line, request_line,
+    AmbiguousField, Fields, Id, Incoming, Response, error_line, members, notification_line, request_line,
     response_line, result_line,
 };
 pub use notifications::{client_may_tell, server_may_tell};
+pub use overlong::id_in;

@@ -15,7 +15,7 @@ use super::in_flight::Ticket;
 use super::passing::TurnedAway;
 use super::refusal::CallRefusal;
 use super::tool_call::ToolCall;
-use super::{Session, blocked};
+use super::{Session, blocked, tasks};
 use crate::server::{AtServer, MemoryShare, PendingRequest, ServerAnswer, ServerConnection};
 use crate::wire::Response;
 use asking::{Escalated, ask};
@@ -146,7 +146,10 @@ async fn deliver(
     Forwarded { decision, pending }: Forwarded,
     resources: CallResources,
 ) {
-    let (answered, held) = answer(&session, &call, &authorization, pending, resources).await;
+    let (answered, held, resources) = answer(&session, &call, &authorization, pending, resources).await;
+    let task = tasks::made(&answered).filter(|_| resources.is_some());
+    // Without a task it is taken away before the client hears the answer.
+    let kept = task.map(|task| (session.tasks.begin(task), resources));
     let blocked = if session.sandboxed { blocked::marked(&answered) } else { None };
     let result = match &answered {
         _ if blocked.is_some() => CallResult::BlockedBySandbox,
@@ -158,6 +161,18 @@ async fn deliver(
     session.pass_on(&call.ticket, blocked.unwrap_or(answered), held).await;
     session.record(Entry::end_of(decision, result, millis(call.began))).await;
     session.services.changed();
+    if let Some((task, mut resources)) = kept {
+        let taken_back = CallResources::over(resources.one_time.as_mut());
+        if let Some(why) = session.task_is_over(task, (&call.tool, &authorization), taken_back).await {
+            close_early(&session, &call, resources, why).await;
+        }
+    }
+}
+
+async fn close_early(session: &Session, call: &Call, resources: CallResources, why: &str) {
+    let closed = resources.one_time.as_ref().map(|once| once.grants().to_vec()).unwrap_or_default();
+    drop(resources);
+    session.closed_early(&call.tool.tool, closed, why).await;
 }
 
 /// Waits for the answer. What is shown for this call alone is taken away with it, or when a policy comes that does not allow
@@ -168,20 +183,19 @@ async fn answer(
     authorization: &Authorization,
     pending: PendingRequest,
     mut resources: CallResources,
-) -> (ServerAnswer, MemoryShare) {
+) -> (ServerAnswer, MemoryShare, CallResources) {
     let answer = pending.answer_held();
     tokio::pin!(answer);
     if resources.is_some() {
         let why = tokio::select! {
-            answered = &mut answer => return answered,
+            (answered, held) = &mut answer => return (answered, held, resources),
             () = session.forbidden(&call.tool, authorization) => "a rule forbids it now",
             () = CallResources::over(resources.one_time.as_mut()) => "it was taken back, or the time for it is over",
         };
-        let closed = resources.one_time.as_ref().map(|once| once.grants().to_vec()).unwrap_or_default();
-        drop(resources);
-        session.closed_early(&call.tool.tool, closed, why).await;
+        close_early(session, call, resources, why).await;
     }
-    answer.await
+    let (answered, held) = answer.await;
+    (answered, held, CallResources::default())
 }
 
 fn is_error(result: &RawValue) -> bool {

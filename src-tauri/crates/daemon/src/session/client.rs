@@ -3,13 +3,16 @@
 //! - INVARIANT: what has no id is passed on only if it is a notification of the protocol, and only after the greeting.
 
 use super::in_flight::Ticket;
-use super::passing::TurnedAway;
+use super::passing::{TurnedAway, passes, passes_on_record};
 use super::refusal::denied;
+use super::tasks::TaskRequest;
 use super::{Session, echo, greeting, resource};
 use crate::consent::visible;
 use crate::server::{AtServer, MemoryShare, Outgoing, PendingRequest, ServerAnswer, share};
 use crate::wire::{Id, Incoming, Line, Lines, MAX_LINE_BYTES, Response};
-use crate::wire::{client_may_tell, error_line, notification_line, response_line, result_line};
+use crate::wire::{
+    client_may_tell, error_line, id_in, members, notification_line, response_line, result_line,
+};
 use rmcp::model::ErrorCode;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -22,15 +25,8 @@ use tokio::sync::mpsc;
 /// The number of bytes that are read from a client at once.
 const READ_BUFFER: usize = 64 * 1024;
 
-/// The number of characters of a method that is not taken that are repeated.
+/// The most characters that are repeated of a method that is not taken.
 const LONGEST_METHOD: usize = 100;
-
-/// Requests that are passed to the server without being judged: they name no resource of the person's.
-const PASSED: [&str; 5] =
-    ["tools/list", "resources/list", "resources/templates/list", "prompts/list", "logging/setLevel"];
-
-/// The same, on record because the client chooses words that the server hears.
-const PASSED_ON_RECORD: [&str; 2] = ["prompts/get", "completion/complete"];
 
 /// Writes lines to the client until it is gone.
 pub(super) async fn write(
@@ -72,8 +68,17 @@ pub(super) async fn read(
     None
 }
 
-/// Does what a line says; breaks off where the session hears itself.
+/// Does what a line says, which may be several messages; breaks off where the session hears itself.
 async fn heard(session: &Arc<Session>, line: &[u8], budget: MemoryShare) -> ControlFlow<()> {
+    let batch = if session.has_batches.load(Ordering::Relaxed) { members(line) } else { None };
+    let Some(batch) = batch else { return heard_one(session, line, budget).await };
+    for message in batch {
+        heard_one(session, message.get().as_bytes(), budget.clone()).await?;
+    }
+    ControlFlow::Continue(())
+}
+
+async fn heard_one(session: &Arc<Session>, line: &[u8], budget: MemoryShare) -> ControlFlow<()> {
     let incoming = Incoming::parse(line);
     let is_asked = matches!(incoming, Ok(Incoming::Request { .. } | Incoming::Notification { .. }));
     if !is_asked && session.echo.lock().unwrap_or_else(PoisonError::into_inner).hears_itself(line) {
@@ -130,8 +135,8 @@ async fn requested(
                 }
             }
         }
-        _ if PASSED_ON_RECORD.contains(&method) => pass_on_record(session, ticket, request, budget).await,
-        _ if PASSED.contains(&method) => pass(session, ticket, method, params.as_deref(), budget).await,
+        _ if passes_on_record(method) => pass_on_record(session, ticket, request, budget).await,
+        _ if passes(method) => pass(session, ticket, method, params.as_deref(), budget).await,
         _ => {
             let text = format!("`{}` is not available through IronCurtain", clipped(method));
             session
@@ -205,11 +210,12 @@ async fn pass(
     params: Option<&RawValue>,
     budget: MemoryShare,
 ) {
+    let of_task = TaskRequest::of(method, params);
     if let Some(connection) = session.server.connection_now() {
         let pending = connection.request_held(method, params, budget.clone());
         let (waiting, place) = (session.clone(), pending.place());
         return session.track(&ticket.clone(), Some(place), async move {
-            waiting.deliver(&ticket, pending, budget).await;
+            waiting.deliver(&ticket, pending, of_task, budget).await;
         });
     }
     // Waiting for the server to start must not keep other messages from being read.
@@ -220,7 +226,7 @@ async fn pass(
             Ok(connection) => {
                 let pending = connection.request_held(&method, params.as_deref(), budget.clone());
                 waiting.forwarded(&ticket, pending.place());
-                waiting.deliver(&ticket, pending, budget).await;
+                waiting.deliver(&ticket, pending, of_task, budget).await;
             }
         }
     });
@@ -290,8 +296,17 @@ impl Session {
     }
 
     /// Waits for the server's answer and passes it to the client.
-    async fn deliver(&self, ticket: &Ticket, pending: PendingRequest, _budget: MemoryShare) {
+    async fn deliver(
+        &self,
+        ticket: &Ticket,
+        pending: PendingRequest,
+        of_task: Option<TaskRequest>,
+        _budget: MemoryShare,
+    ) {
         let (answered, held) = pending.answer_held().await;
+        if let Some(request) = of_task {
+            self.tasks.hear(&request, &answered);
+        }
         self.pass_on(ticket, answered, held).await;
     }
 
@@ -305,7 +320,10 @@ impl Session {
     ) {
         let (answered, held) = pending.answer_held().await;
         match &answered {
-            ServerAnswer::Response(Response::Result(_)) => self.server.remember_greeting(params),
+            ServerAnswer::Response(Response::Result(result)) => {
+                self.has_batches.store(greeting::has_batches(result), Ordering::Relaxed);
+                self.server.remember_greeting(params);
+            }
             ServerAnswer::Response(Response::Error(_)) | ServerAnswer::Failed(_) => {
                 self.greeted.store(false, Ordering::Relaxed);
             }
@@ -365,27 +383,5 @@ impl Session {
         if let Some(at_server) = call.at_server {
             at_server.cancel(cancelled.reason.as_deref());
         }
-    }
-}
-
-/// The id of a message of which only the beginning is known, if it stands there.
-fn id_in(head: &[u8]) -> Option<Id> {
-    let text = String::from_utf8_lossy(head);
-    let after = text.split_once("\"id\"")?.1.trim_start().strip_prefix(':')?.trim_start();
-    let end = after.find([',', '}', ' '])?;
-    let raw = RawValue::from_string(after.get(..end)?.to_owned()).ok()?;
-    Id::try_from(&*raw).ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_id_of_an_overlong_message_is_found_where_it_stands_first() {
-        let found = |head: &[u8]| id_in(head).map(|id| id.as_json().to_owned());
-        assert_eq!(found(br#"{"jsonrpc":"2.0","id": 7,"method":"x"#), Some("7".into()));
-        assert_eq!(found(br#"{"id":"a","params":"#), Some("\"a\"".into()));
-        assert_eq!(found(br#"{"jsonrpc":"2.0","method":"tools/call","params":{"#), None);
     }
 }

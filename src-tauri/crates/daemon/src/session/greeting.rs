@@ -1,7 +1,8 @@
 //! The client's `initialize`: passed on with the capabilities changed to what we stand for.
 //!
 //! - Roots are ours: the client's own are never relayed, and the server is told that the list can change.
-//! - Sampling is not offered to servers: their requests for it would be answered by the agent unjudged.
+//! - Sampling is not offered to servers, not as a task either: their requests for it would be answered by the agent
+//!   unjudged.
 
 use super::params::ParamsError;
 use crate::consent::visible;
@@ -23,6 +24,16 @@ pub(super) struct Greeting {
     pub(super) says_it_is: Option<String>,
     /// Methods of servers that the client takes.
     pub(super) takes: HashSet<String>,
+}
+
+/// Returns `true` if the revision that a server chose has batches.
+pub(super) fn has_batches(result: &RawValue) -> bool {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Chosen {
+        protocol_version: String,
+    }
+    serde_json::from_str::<Chosen>(result.get()).is_ok_and(|chosen| chosen.protocol_version == "2025-03-26")
 }
 
 /// Reads and rewrites the parameters; the error is for the client.
@@ -47,6 +58,11 @@ pub(super) fn rewrite(params: Option<&RawValue>) -> Result<Greeting, ParamsError
         takes.insert("elicitation/create".to_owned());
     }
     capabilities.remove("sampling");
+    if let Some(tasks) = capabilities.get("tasks") {
+        takes.extend(["tasks/get", "tasks/result", "tasks/list", "tasks/cancel"].map(str::to_owned));
+        let tasks = without_sampling(tasks)?;
+        capabilities.set("tasks", tasks);
+    }
     let mut roots = RootsCapabilities::default();
     roots.list_changed = Some(true);
     capabilities.set("roots", to_raw_value(&roots).map_err(ParamsError::Unwritable)?);
@@ -56,6 +72,21 @@ pub(super) fn rewrite(params: Option<&RawValue>) -> Result<Greeting, ParamsError
         says_it_is: info.map(|i| format!("{} {}", clipped(&i.name), clipped(&i.version)).trim().to_owned()),
         takes,
     })
+}
+
+/// The tasks that a client keeps for servers, but those of sampling.
+fn without_sampling(tasks: &RawValue) -> Result<Box<RawValue>, ParamsError> {
+    let object = |raw: &RawValue| {
+        serde_json::from_str::<Fields>(raw.get())
+            .map_err(ParamsError::unreadable("params.capabilities.tasks"))
+    };
+    let mut tasks = object(tasks)?;
+    if let Some(requests) = tasks.get("requests") {
+        let mut requests = object(requests)?;
+        requests.remove("sampling");
+        tasks.set("requests", to_raw_value(&requests).map_err(ParamsError::Unwritable)?);
+    }
+    to_raw_value(&tasks).map_err(ParamsError::Unwritable)
 }
 
 /// A name or a version as people are shown it.
@@ -76,6 +107,15 @@ mod tests {
         assert_eq!(greeting.says_it_is.as_deref(), Some("claude 2"));
         assert_eq!(greeting.takes, HashSet::from(["elicitation/create".to_owned()]));
         assert!(rewrite(None).is_err());
+    }
+
+    #[test]
+    fn tasks_that_a_client_keeps_are_passed_on_but_for_sampling() {
+        let text = r#"{"capabilities":{"tasks":{"list":{},"requests":{"sampling":{"createMessage":{}},"elicitation":{"create":{}}}}}}"#;
+        let greeting = rewrite(Some(&RawValue::from_string(text.to_owned()).unwrap())).unwrap();
+        let expected = r#"{"capabilities":{"tasks":{"list":{},"requests":{"elicitation":{"create":{}}}},"roots":{"listChanged":true}}}"#;
+        assert_eq!(greeting.params.get(), expected);
+        assert!(greeting.takes.contains("tasks/get") && !greeting.takes.contains("elicitation/create"));
     }
 
     #[test]

@@ -16,7 +16,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 /// The longest that a server has what was allowed once: as long as the shortest time that can be allowed.
-const LONGEST: Duration = Duration::from_secs(15 * 60);
+pub(super) const LONGEST: Duration = Duration::from_secs(15 * 60);
 
 /// The grants of a session that are open for single calls.
 #[derive(Debug, Clone, Default)]

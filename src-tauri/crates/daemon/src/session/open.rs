@@ -3,6 +3,7 @@
 use super::in_flight::Requests;
 use super::one_time::OneTimeGrants;
 use super::serve::Opened;
+use super::tasks::Tasks;
 use super::{Counts, Session, containment, log};
 use crate::autostart::SessionFacts;
 use crate::config::Server as ServerConfig;
@@ -148,6 +149,8 @@ impl Session {
             in_flight: Requests::default(),
             one_time: OneTimeGrants::default(),
             greeted: AtomicBool::new(false),
+            has_batches: AtomicBool::new(false),
+            tasks: Tasks::default(),
             budget: Arc::new(Semaphore::new(BUDGET_KIB)),
             last_in_line: Mutex::default(),
             end: CancellationToken::new(),

@@ -13,8 +13,22 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use std::sync::atomic::Ordering;
 
+/// Requests that are passed to the server without being judged: they name no resource of the person's.
+const PASSED: [&str; 7] = [
+    "tools/list",
+    "resources/list",
+    "resources/templates/list",
+    "prompts/list",
+    "logging/setLevel",
+    "tasks/get",
+    "tasks/list",
+];
+
+/// The same, on record because the client chooses words that the server hears, or what it does.
+const PASSED_ON_RECORD: [&str; 4] = ["prompts/get", "completion/complete", "tasks/result", "tasks/cancel"];
+
 /// The rule that passes a request without judging it.
-const PASSED: &str = "structural-passed";
+const PASSED_RULE: &str = "structural-passed";
 
 /// Why a request is turned away before it is judged.
 #[derive(Debug, Clone, Copy)]
@@ -48,6 +62,16 @@ const LONGEST_NAME: usize = 200;
 /// The number of dropped messages that a session puts on record, so that a client cannot fill the disk with them.
 const MOST_ODDITIES: u64 = 100;
 
+/// Returns `true` if a request passes as it is.
+pub(super) fn passes(method: &str) -> bool {
+    PASSED.contains(&method)
+}
+
+/// Returns `true` if a request passes as it is when it is on record.
+pub(super) fn passes_on_record(method: &str) -> bool {
+    PASSED_ON_RECORD.contains(&method)
+}
+
 impl Session {
     /// Puts on record that a request is passed on as it is.
     pub(super) async fn passes(
@@ -59,7 +83,7 @@ impl Session {
         let params = read(params);
         let mut entry = self.about_request(&ticket.id, method, "passed on");
         let reason = format!("{} is passed on as it is", named(method, &params));
-        entry.policy_decision = Some(PolicyDecision::allow(DecidedBy::PassedOn, PASSED, &reason));
+        entry.policy_decision = Some(PolicyDecision::allow(DecidedBy::PassedOn, PASSED_RULE, &reason));
         entry.arguments = Some(redacted(&params));
         self.services.audit.record(entry).await.map(drop)
     }

@@ -49,6 +49,7 @@ impl Opened {
 impl Session {
     /// Ends what is under way and puts the end on record, with the reason where it is ours.
     async fn close(&self, why: Option<&str>) {
+        self.end.cancel();
         for (id, call) in &self.in_flight.take_all() {
             self.abandon(id, call, "the session ended before the call was answered").await;
         }

@@ -42,6 +42,12 @@ impl ToolCall {
         Ok(Self { tool, arguments: arguments.into(), params, raw_arguments })
     }
 
+    /// The token that the client wants to hear of the call's progress by.
+    pub(super) fn progress_token(&self) -> Option<Box<RawValue>> {
+        let meta: Fields = serde_json::from_str(self.params.get("_meta")?.get()).ok()?;
+        meta.get("progressToken").map(ToOwned::to_owned)
+    }
+
     /// The parameters to forward: what was judged is what is sent, and everything else is as the client wrote it.
     pub(super) fn forwarded(&self, call: &ResolvedCall) -> Result<Box<RawValue>, serde_json::Error> {
         let mut arguments = self.raw_arguments.clone();

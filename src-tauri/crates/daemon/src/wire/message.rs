@@ -46,8 +46,8 @@ pub enum MessageError {
     /// Not JSON at all (JSON-RPC 2.0: -32700).
     #[error("the message is not JSON: {0}")]
     NotJson(String),
-    /// JSON, but an array (batches left MCP with revision 2025-06-18).
-    #[error("batches are not part of MCP since revision 2025-06-18; send one message per line")]
+    /// JSON, but an array, where there is no batch: only revision 2025-03-26 has them.
+    #[error("batches are part of revision 2025-03-26 alone; send one message per line")]
     Batch,
     /// JSON, but no JSON-RPC message (JSON-RPC 2.0: -32600).
     #[error("the message is not JSON-RPC 2.0: {0}")]
@@ -168,6 +168,12 @@ impl Incoming {
             }
         }
     }
+}
+
+/// The messages of a batch, as they were written; nothing when a line is no batch.
+#[must_use]
+pub fn members(line: &[u8]) -> Option<Vec<&RawValue>> {
+    serde_json::from_slice(line).ok().filter(|members: &Vec<_>| !members.is_empty())
 }
 
 /// The fields of an object in their order, each value as it was written. A name that comes twice is an error:

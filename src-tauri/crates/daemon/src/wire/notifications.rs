@@ -2,11 +2,12 @@
 //! looks at the method alone.
 
 /// The notifications that a client may send.
-const OF_CLIENTS: [&str; 4] = [
+const OF_CLIENTS: [&str; 5] = [
     "notifications/initialized",
     "notifications/cancelled",
     "notifications/progress",
     "notifications/roots/list_changed",
+    "notifications/tasks/status",
 ];
 
 /// The notifications that a server may send.
@@ -45,6 +46,7 @@ mod tests {
             ("notifications/roots/list_changed", true, false),
             ("notifications/cancelled", true, true),
             ("notifications/progress", true, true),
+            ("notifications/tasks/status", true, true),
             ("notifications/tools/list_changed", false, true),
             ("notifications/message", false, true),
             ("notifications/unknown", false, false),

@@ -82,7 +82,10 @@ async fn question(
     entry.policy_hash = Some(snapshot.hash.clone());
     let answer = {
         let _told = session.asking(&call.ticket.id);
-        exchange.ask(question, entry, session.no_question_left(&call.tool)).await?
+        tokio::select! {
+            answer = exchange.ask(question, entry, session.no_question_left(&call.tool)) => answer?,
+            never = session.tell_progress(call.began, call.tool.progress_token()) => match never {},
+        }
     };
     let Some(approval) = answer else { return Ok(Vec::new()) };
     let now = session.judge(&call.tool, &[]).await;

@@ -1,0 +1,175 @@
+//! Tasks: calls whose result the client fetches later (`tasks/get`, `tasks/result`).
+//!
+//! - A call that makes a task is judged, asked about and recorded as any other. Its server runs for this session alone, and
+//!   so its tasks are this session's.
+//! - INVARIANT: what is open for such a call alone is closed when the client hears that the task is over, when the policy
+//!   forbids it, when the person takes it back, and after [`LONGEST`] in any case.
+
+use super::Session;
+use super::authorize::Authorization;
+use super::one_time::LONGEST;
+use super::tool_call::ToolCall;
+use crate::server::ServerAnswer;
+use crate::wire::{Fields, Response};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::Notify;
+
+/// The tasks of a session for which something is open.
+#[derive(Debug, Default)]
+pub(super) struct Tasks(Mutex<HashMap<String, Arc<Notify>>>);
+
+/// A request about a task.
+#[derive(Debug)]
+pub(super) struct TaskRequest {
+    task: String,
+    /// Its answer is the last word about the task.
+    is_last: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct State {
+    task_id: String,
+    status: String,
+}
+
+impl State {
+    fn is_over(&self) -> bool {
+        ["completed", "failed", "cancelled"].contains(&self.status.as_str())
+    }
+}
+
+impl TaskRequest {
+    /// The request, if it is one about a task.
+    pub(super) fn of(method: &str, params: Option<&RawValue>) -> Option<Self> {
+        let is_last = match method {
+            "tasks/get" | "tasks/cancel" => false,
+            "tasks/result" => true,
+            _ => return None,
+        };
+        let params: Fields = serde_json::from_str(params?.get()).ok()?;
+        let task = serde_json::from_str(params.get("taskId")?.get()).ok()?;
+        Some(Self { task, is_last })
+    }
+
+    fn is_over(&self, answered: &ServerAnswer) -> bool {
+        match answered {
+            ServerAnswer::Response(Response::Result(result)) => {
+                self.is_last || serde_json::from_str(result.get()).is_ok_and(|state: State| state.is_over())
+            }
+            // It knows the task no longer, or is gone.
+            ServerAnswer::Response(Response::Error(_)) | ServerAnswer::Failed(_) => true,
+        }
+    }
+}
+
+impl Tasks {
+    /// Takes the answer to a request about a task.
+    pub(super) fn hear(&self, request: &TaskRequest, answered: &ServerAnswer) {
+        if request.is_over(answered)
+            && let Some(over) = self.table().remove(&request.task)
+        {
+            over.notify_one();
+        }
+    }
+
+    /// Listens for the end of a task from now on.
+    pub(super) fn begin(&self, name: String) -> OpenTask {
+        let over = self.table().entry(name.clone()).or_default().clone();
+        OpenTask { name, over }
+    }
+
+    fn table(&self) -> MutexGuard<'_, HashMap<String, Arc<Notify>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A task that something is open for.
+pub(super) struct OpenTask {
+    name: String,
+    over: Arc<Notify>,
+}
+
+/// The task that an answer to a call makes, if it makes one that is not over.
+pub(super) fn made(answered: &ServerAnswer) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Made {
+        task: State,
+    }
+    let ServerAnswer::Response(Response::Result(result)) = answered else { return None };
+    let Made { task } = serde_json::from_str(result.get()).ok()?;
+    (!task.is_over()).then_some(task.task_id)
+}
+
+impl Session {
+    /// Completes when what is open for a task's call is not to be open any more: with the reason, where that is not the end of
+    /// the task.
+    pub(super) async fn task_is_over(
+        &self,
+        task: OpenTask,
+        (tool, authorization): (&ToolCall, &Authorization),
+        taken_back: impl Future<Output = ()>,
+    ) -> Option<&'static str> {
+        let why = tokio::select! {
+            () = task.over.notified() => None,
+            () = self.end.cancelled() => None,
+            () = self.forbidden(tool, authorization) => Some("a rule forbids it now"),
+            () = taken_back => Some("it was taken back, or the time for it is over"),
+            () = tokio::time::sleep(LONGEST) => Some("the time for it is over"),
+        };
+        self.tasks.table().remove(&task.name);
+        why
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn result(text: &str) -> ServerAnswer {
+        ServerAnswer::Response(Response::Result(RawValue::from_string(text.to_owned()).unwrap()))
+    }
+
+    fn request(method: &str) -> Option<TaskRequest> {
+        TaskRequest::of(method, Some(&RawValue::from_string(r#"{"taskId":"t"}"#.to_owned()).unwrap()))
+    }
+
+    #[test]
+    fn only_a_task_that_still_works_is_made() {
+        let task =
+            |status: &str| made(&result(&format!(r#"{{"task":{{"taskId":"t","status":"{status}"}}}}"#)));
+        assert_eq!(task("working").as_deref(), Some("t"));
+        assert_eq!(task("input_required").as_deref(), Some("t"));
+        assert_eq!(task("completed"), None);
+        assert_eq!(made(&result(r#"{"content":[]}"#)), None);
+    }
+
+    #[test]
+    fn a_task_is_over_with_its_result_its_last_state_and_an_error() {
+        let get = request("tasks/get").unwrap();
+        assert!(!get.is_over(&result(r#"{"taskId":"t","status":"working"}"#)));
+        assert!(get.is_over(&result(r#"{"taskId":"t","status":"failed"}"#)));
+        assert!(
+            get.is_over(&ServerAnswer::Response(Response::Error(
+                RawValue::from_string("{}".into()).unwrap()
+            )))
+        );
+        assert!(request("tasks/result").unwrap().is_over(&result(r#"{"content":[]}"#)));
+        assert!(request("tasks/list").is_none() && request("tools/call").is_none());
+    }
+
+    #[tokio::test]
+    async fn whoever_waits_hears_of_the_end_of_its_task_alone() {
+        let tasks = Tasks::default();
+        let (one, other) = (tasks.begin("t".into()), tasks.begin("u".into()));
+        tasks.hear(&request("tasks/result").unwrap(), &result("{}"));
+        one.over.notified().await;
+        assert!(
+            tokio::time::timeout(std::time::Duration::from_millis(20), other.over.notified()).await.is_err()
+        );
+        assert_eq!(tasks.table().len(), 1);
+    }
+}

@@ -1,0 +1,85 @@
+//! Calls whose result is fetched later.
+
+use crate::client::{BOUND, Client, Outcome};
+use crate::consent::Next;
+use crate::hostile;
+use crate::servers;
+use crate::world::{World, eventually};
+use ironcurtain_daemon::consent::{Lifetime, Reach};
+use serde_json::{Value, json};
+use std::path::Path;
+
+fn begin(client: &mut Client, tool: &str, arguments: &Value) -> Value {
+    client.request("tools/call", json!({ "name": tool, "arguments": arguments, "task": { "ttl": 60_000 } }))
+}
+
+/// The result of the hostile server's only task.
+fn fetch(client: &mut Client) -> Outcome {
+    let id = client.begin("tasks/result", json!({ "taskId": "t" }));
+    client.outcome(id)
+}
+
+/// A world in which a person allowed a task to read a file, once.
+fn allowed(world: &World, secret: &Path) -> Client {
+    let mut client = world.connect("hostile");
+    world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
+    let made = begin(&mut client, "open", &json!({ "path": secret }));
+    assert_eq!(made["result"]["task"]["taskId"], "t", "{made}");
+    assert_eq!(world.person.asked().len(), 1);
+    client
+}
+
+#[test]
+fn a_task_is_asked_about_like_a_call_and_its_result_passes() {
+    let world = servers::world("everything");
+    let mut client = world.connect("everything");
+    let arguments = json!({ "topic": "curtains" });
+    let refused = begin(&mut client, "simulate-research-query", &arguments);
+    let text = refused["result"]["content"][0]["text"].as_str().unwrap();
+    assert!(text.contains("the user denied this call"), "{refused}");
+    world.person.will(Next::Allow(Reach::Paths, Lifetime::Once));
+    let made = begin(&mut client, "simulate-research-query", &arguments);
+    let task = &made["result"]["task"]["taskId"];
+    assert!(task.is_string(), "{made}");
+    let all = client.request("tasks/list", json!({}));
+    assert_eq!(all["result"]["tasks"][0]["taskId"], *task, "{all}");
+    let state = client.request("tasks/get", json!({ "taskId": task }));
+    assert_eq!(state["result"]["status"], "working", "{state}");
+    let result = client.request("tasks/result", json!({ "taskId": task }));
+    let text = result["result"]["content"][0]["text"].as_str().unwrap();
+    assert!(text.starts_with("# Research Report: curtains"), "{result}");
+    assert!(world.log().contains("tasks/result"), "it is not on record");
+    let unknown = client.request("tasks/cancel", json!({ "taskId": "no-such-task" }));
+    assert_eq!(unknown["error"]["code"], -32602, "{unknown}");
+}
+
+#[test]
+fn what_was_allowed_once_for_a_task_is_open_until_its_result_is_fetched() {
+    let world = hostile::world();
+    let secret = world.file("docs/secret.txt", "secret");
+    let mut client = allowed(&world, &secret);
+    let state = client.request("tasks/get", json!({ "taskId": "t" }));
+    assert_eq!(state["result"]["status"], "working");
+    assert_eq!(world.grants().len(), 1);
+    assert_eq!(fetch(&mut client).ok(), "secret");
+    eventually("it is closed", BOUND, || world.grants().is_empty());
+    fetch(&mut client).refused("os error 2)");
+}
+
+#[test]
+fn what_was_allowed_once_for_a_task_can_be_taken_back() {
+    let world = hostile::world();
+    let secret = world.file("docs/secret.txt", "secret");
+    let mut client = allowed(&world, &secret);
+    world.revoke_only_grant();
+    fetch(&mut client).refused("os error 2)");
+}
+
+#[test]
+fn what_was_allowed_once_for_a_task_ends_with_the_session() {
+    let world = hostile::world();
+    let client = allowed(&world, &world.file("docs/secret.txt", "secret"));
+    assert_eq!(world.grants().len(), 1);
+    client.hang_up();
+    eventually("it is closed", BOUND, || world.sessions().is_empty() && world.grants().is_empty());
+}
