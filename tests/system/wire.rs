@@ -313,8 +313,8 @@ fn a_server_sees_no_more_of_the_host_than_it_is_given() {
 #[test]
 fn a_bad_configuration_of_a_server_is_an_error_that_names_it() {
     let world = World::with(|w| {
-        let servers =
-            r#"{ "gone": { "command": "/nonexistent/server" }, "mute": { "command": "/bin/cat" } }"#;
+        let servers = r#"{ "mcpServers": { "gone": { "command": "/nonexistent/server", "alwaysAllow": [] },
+            "mute": { "type": "stdio", "command": "/bin/cat" }, "off": { "command": "/bin/cat", "disabled": true } } }"#;
         std::fs::write(w.home.config.join("mcp-servers.json"), servers).unwrap();
     });
     let mut client = world.start("gone");
@@ -334,6 +334,10 @@ fn a_bad_configuration_of_a_server_is_an_error_that_names_it() {
         assert_eq!(unknown.request(method, json!({}))["error"]["message"], expected, "{method}");
     }
     unknown.hang_up();
+    let off = world.start("off").request("initialize", json!({}));
+    let expected =
+        "IronCurtain: the server `off` is disabled; take `disabled` out of its entry in `mcp-servers.json`";
+    assert_eq!(off["error"]["message"], expected);
 }
 
 #[test]

@@ -6,13 +6,16 @@ mod reading;
 mod sandbox;
 #[cfg(test)]
 mod schemas;
+mod server;
 mod servers;
+mod stored;
 
 pub use sandbox::{
     AutostartSettings, FileView, FilesystemSettings, GitConfigSettings, LimitSettings, NetworkSettings,
     PassEnv, Sandbox, SandboxSettings,
 };
-pub use servers::{Server, Servers};
+pub use server::Server;
+pub use servers::Servers;
 
 use crate::home::Home;
 use ironcurtain_paths::bounded_read;

@@ -11,6 +11,17 @@ pub(super) enum EntryError {
     /// It names no program.
     #[error("`command` is empty")]
     NoCommand,
+    /// Its program and its arguments are one list.
+    #[error("`command` is a list; write the program as `command` and the rest as `args`")]
+    CommandList,
+    /// It runs elsewhere.
+    #[error(
+        "`{0}` is the address of a remote server, which is not connected to yet; write a program that runs here and connects to it, as `command`, and its host in `sandbox.network.allowedDomains`"
+    )]
+    Remote(&'static str),
+    /// Two entries have its name.
+    #[error("it stands in `mcpServers` and beside it; take one out")]
+    Twice,
     /// A variable is to come from the keyring.
     #[error("`env.{0}` is in the keyring, which this version cannot read")]
     Keyring(String),

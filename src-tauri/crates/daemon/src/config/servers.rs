@@ -2,60 +2,28 @@
 //!
 //! - A server without a `sandbox` entry is sandboxed; only `false` opts out.
 //! - A key that is not known is an error that names it: a server never runs with less than was asked.
+//! - An entry may be as its makers print it for agent clients, in its wrapper too (see [`super::stored`]).
 
-use super::entry_error::{EntryError, EntryPathError};
-use super::sandbox::{PassEnv, Sandbox, SandboxSettings};
+use super::entry_error::EntryError;
+use super::server::Server;
+use super::stored::{self, StoredServer};
 use super::{ConfigError, Text};
 use crate::home::Home;
-use crate::mounts::FileWrites;
-use ironcurtain_egress::HostRules;
 use ironcurtain_policy::strict;
-use serde::Deserialize;
 use serde_json::{Map, Value};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 use std::path::Path;
 
-/// One configured server.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Server {
-    /// Its name.
-    pub name: String,
-    /// Its description, in the person's words.
-    pub description: Option<String>,
-    /// Its program: a name found on the path, or an absolute path.
-    pub command: String,
-    /// Its arguments.
-    pub args: Vec<String>,
-    /// Variables it is given.
-    pub env: BTreeMap<String, String>,
-    /// Variables of ours that it is given.
-    pub pass_env: PassEnv,
-    /// Its containment.
-    pub sandbox: Sandbox,
-    /// The way it writes files.
-    pub file_writes: FileWrites,
-}
-
-impl Server {
-    /// The patterns of hosts it may reach; none when it has no network. One that opted out has no such list.
-    #[must_use]
-    pub fn allowed_domains(&self) -> Option<&[String]> {
-        let network = self.sandbox.settings()?.network.as_ref();
-        Some(network.map_or(&[], |network| &network.allowed_domains))
-    }
-
-    /// Its command line, for people.
-    #[must_use]
-    pub fn command_line(&self) -> String {
-        let words = std::iter::once(&self.command).chain(&self.args);
-        words.map(String::as_str).collect::<Vec<_>>().join(" ")
-    }
-}
-
 /// All configured servers, by name.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Servers(BTreeMap<String, Server>);
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Servers {
+    by_name: BTreeMap<String, Server>,
+    /// The names of those that are there and not to run.
+    disabled: BTreeSet<String>,
+    /// Keys of entries that agent clients act on and IronCurtain does not.
+    ignored: BTreeSet<(String, &'static str)>,
+}
 
 impl Servers {
     /// The embedded filesystem server, there without any configuration.
@@ -82,20 +50,31 @@ impl Servers {
     #[must_use]
     pub fn find(&self, name: Option<&str>) -> Option<&Server> {
         match name {
-            Some(name) => self.0.get(name),
-            None if self.0.len() == 1 => self.0.values().next(),
+            Some(name) => self.by_name.get(name),
+            None if self.by_name.len() == 1 => self.by_name.values().next(),
             None => None,
         }
     }
 
     /// All of them, by name.
     pub fn iter(&self) -> impl Iterator<Item = &Server> {
-        self.0.values()
+        self.by_name.values()
     }
 
     /// Their names.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.iter().map(|server| server.name.as_str())
+    }
+
+    /// Returns `true` if there is an entry of this name, which says that it is not to run.
+    #[must_use]
+    pub fn is_disabled(&self, name: &str) -> bool {
+        self.disabled.contains(name)
+    }
+
+    /// The keys of a server's entry that agent clients act on and IronCurtain does not.
+    pub fn ignored(&self, name: &str) -> impl Iterator<Item = &'static str> {
+        self.ignored.iter().filter(move |(server, _)| server == name).map(|(_, key)| *key)
     }
 
     /// The servers of a file of this text.
@@ -106,136 +85,25 @@ impl Servers {
         let invalid = |line: Option<usize>, problem: String| ConfigError::invalid(path, line, problem);
         let entries: Map<String, Value> =
             strict::read(text).map_err(|misread| invalid(misread.line, misread.to_string()))?;
-        let mut servers = BTreeMap::new();
-        for (name, entry) in entries.into_iter().filter(|(name, _)| !name.starts_with("_comment")) {
+        let mut servers = Self::default();
+        for stored::Entry { name, way, value } in stored::entries(entries) {
+            let way: Vec<&str> = way.iter().map(String::as_str).collect();
             let wrong = |line, problem: &dyn Display| invalid(line, format!("server `{name}`: {problem}"));
-            let stored =
-                strict::read_part(text, &[&name], entry).map_err(|misread| wrong(misread.line, &misread))?;
-            let server = one(&name, stored, home)
-                .map_err(|problem| wrong(strict::line_of(text, &[&name]), &problem))?;
-            servers.insert(name, server);
+            let at_entry = |problem: EntryError| wrong(strict::line_of(text, &way), &problem);
+            if stored::is_disabled(&value) {
+                servers.disabled.insert(name);
+                continue;
+            }
+            stored::check(&value).map_err(at_entry)?;
+            let stored: StoredServer =
+                strict::read_part(text, &way, value).map_err(|misread| wrong(misread.line, &misread))?;
+            servers.ignored.extend(stored.ignored().map(|key| (name.clone(), key)));
+            let server = stored.named(&name, home).map_err(at_entry)?;
+            if servers.by_name.insert(name.clone(), server).is_some() {
+                return Err(at_entry(EntryError::Twice));
+            }
         }
-        Ok(Self(servers))
-    }
-}
-
-/// One entry of the file.
-#[derive(Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[cfg_attr(test, schemars(rename = "Server"))]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct StoredServer {
-    /// Its program: a name found on the path, or an absolute path.
-    #[cfg_attr(test, schemars(length(min = 1)))]
-    command: String,
-    /// Its arguments.
-    #[serde(default)]
-    args: Vec<String>,
-    /// Variables it is given.
-    #[serde(default)]
-    env: BTreeMap<String, String>,
-    /// Variables of the person's that it is given: their names, or `"*"` for all.
-    #[cfg_attr(test, schemars(with = "super::schemas::NamesOrAll"))]
-    #[serde(default)]
-    pass_env: PassEnv,
-    /// Its description, for people.
-    #[serde(default)]
-    description: Option<String>,
-    /// Its containment: absent for the defaults, `false` for no sandbox at all, or what is to be different.
-    #[cfg_attr(test, schemars(with = "super::schemas::FalseOr<SandboxSettings>"))]
-    #[serde(default)]
-    sandbox: Sandbox,
-    /// `in-place`, or `replace` for a server that writes a new file and renames it over the old one.
-    #[serde(default)]
-    file_writes: StoredFileWrites,
-    /// Read by nobody.
-    #[serde(default, rename = "_comment")]
-    _comment: Option<Value>,
-}
-
-#[derive(Clone, Copy, Default, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[cfg_attr(test, schemars(rename = "FileWrites"))]
-#[serde(rename_all = "kebab-case")]
-enum StoredFileWrites {
-    #[default]
-    InPlace,
-    Replace,
-}
-
-fn one(name: &str, stored: StoredServer, home: &Path) -> Result<Server, EntryError> {
-    if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.')) {
-        return Err(EntryError::Name);
-    }
-    if stored.command.is_empty() {
-        return Err(EntryError::NoCommand);
-    }
-    if let Some((variable, _)) = stored.env.iter().find(|(_, value)| value.starts_with("keyring:")) {
-        return Err(EntryError::Keyring(variable.clone()));
-    }
-    if let Sandbox::Sandboxed(settings) = &stored.sandbox {
-        checked(settings)?;
-    }
-    Ok(Server {
-        name: name.to_owned(),
-        description: stored.description,
-        command: expanded(&stored.command, home)?,
-        args: stored.args,
-        env: stored.env,
-        pass_env: stored.pass_env,
-        sandbox: stored.sandbox,
-        file_writes: match stored.file_writes {
-            StoredFileWrites::InPlace => FileWrites::InPlace,
-            StoredFileWrites::Replace => FileWrites::Replace,
-        },
-    })
-}
-
-/// Refuses what could only be a mistake.
-fn checked(settings: &SandboxSettings) -> Result<(), EntryError> {
-    let files = &settings.filesystem;
-    let lists = [
-        ("allowWrite", files.allow_write.as_slice(), true),
-        ("allowRead", files.allow_read.as_slice(), false),
-        ("denyRead", files.deny_read.as_deref().unwrap_or_default(), false),
-        ("denyWrite", files.deny_write.as_slice(), true),
-    ];
-    for (list, paths, may_be_relative) in lists {
-        for path in paths {
-            checked_path(path, may_be_relative).map_err(|source| EntryError::Path { list, source })?;
-        }
-    }
-    let Some(network) = &settings.network else { return Ok(()) };
-    let none: &[String] = &[];
-    for (list, allowed, denied) in [
-        ("allowedDomains", network.allowed_domains.as_slice(), none),
-        ("deniedDomains", none, network.denied_domains.as_slice()),
-    ] {
-        HostRules::new(allowed, denied, false).map_err(|source| EntryError::Host { list, source })?;
-    }
-    Ok(())
-}
-
-fn checked_path(path: &str, may_be_relative: bool) -> Result<(), EntryPathError> {
-    if path.is_empty() || path.contains('\0') {
-        return Err(EntryPathError::NotAPath(path.to_owned()));
-    }
-    if path.starts_with('~') && path != "~" && !path.starts_with("~/") {
-        return Err(EntryPathError::NamedHome(path.to_owned()));
-    }
-    if !may_be_relative && !path.starts_with(['/', '~']) {
-        return Err(EntryPathError::Relative(path.to_owned()));
-    }
-    Ok(())
-}
-
-/// `~` is the person's home; `~name` is nobody's business.
-fn expanded(path: &str, home: &Path) -> Result<String, EntryPathError> {
-    let home = home.to_str().ok_or(EntryPathError::Home)?;
-    match path.strip_prefix('~') {
-        None => Ok(path.to_owned()),
-        Some(rest) if rest.is_empty() || rest.starts_with('/') => Ok(format!("{home}{rest}")),
-        Some(_) => Err(EntryPathError::NamedHome(path.to_owned())),
+        Ok(servers)
     }
 }
 
@@ -244,7 +112,9 @@ mod tests {
     use super::*;
     use crate::config::{
         AutostartSettings, FileView, FilesystemSettings, GitConfigSettings, LimitSettings, NetworkSettings,
+        PassEnv, Sandbox, SandboxSettings,
     };
+    use crate::mounts::FileWrites;
 
     fn parse(text: &str) -> Result<Servers, String> {
         Servers::parse(text, Path::new("/c/mcp-servers.json"), Path::new("/home/u"))
@@ -270,6 +140,52 @@ mod tests {
         assert_eq!((c.filesystem.allow_read.as_slice(), &c.network), (&["~/lib".to_owned()][..], &None));
         assert_eq!(servers.find(None), None);
         assert!(parse(Servers::DEFAULT).unwrap().find(None).is_some());
+    }
+
+    #[test]
+    fn entries_are_taken_as_their_makers_print_them() {
+        let printed = r#"{ "mcpServers": {
+            "a": { "type": "stdio", "command": "npx", "args": ["-y", "x"], "alwaysAllow": ["t"], "autoApprove": [] },
+            "off": { "command": "b", "disabled": true }, "far": { "url": "https://x", "disabled": true } },
+          "b": { "type": "local", "command": "b", "disabled": false } }"#;
+        let servers = parse(printed).unwrap();
+        assert_eq!(servers.names().collect::<Vec<_>>(), ["a", "b"]);
+        let plain = parse(r#"{ "a": { "command": "npx", "args": ["-y", "x"] } }"#).unwrap();
+        assert_eq!(servers.find(Some("a")), plain.find(None));
+        assert_eq!(servers.ignored("a").collect::<Vec<_>>(), ["alwaysAllow", "autoApprove"]);
+        assert_eq!(servers.ignored("b").count(), 0);
+        assert!(servers.is_disabled("off") && servers.is_disabled("far") && !servers.is_disabled("a"));
+    }
+
+    #[test]
+    fn an_entry_that_is_not_taken_says_what_to_write() {
+        for (entry, told) in [
+            (
+                r#"{ "url": "https://x/mcp" }"#,
+                "`url` is the address of a remote server, which is not connected to yet; write a program that runs here",
+            ),
+            (
+                r#"{ "type": "sse", "serverUrl": "https://x" }"#,
+                "`serverUrl` is the address of a remote server",
+            ),
+            (
+                r#"{ "type": "http", "command": "x" }"#,
+                "`type`: unknown variant `http`, expected `stdio` or `local`",
+            ),
+            (
+                r#"{ "command": ["npx", "-y"] }"#,
+                "`command` is a list; write the program as `command` and the rest as `args`",
+            ),
+            (r#"{ "command": "x", "disabled": 1 }"#, "`disabled`: invalid type"),
+        ] {
+            let problem = parse(&format!(r#"{{ "mcpServers": {{ "x": {entry} }} }}"#)).unwrap_err();
+            assert!(problem.contains(&format!("line 1: server `x`: {told}")), "{entry}: {problem}");
+        }
+        let twice = parse(r#"{ "mcpServers": { "x": { "command": "c" } }, "x": { "command": "d" } }"#);
+        assert!(
+            twice.unwrap_err().contains("server `x`: it stands in `mcpServers` and beside it; take one out")
+        );
+        assert!(parse(r#"{ "mcpServers": 7 }"#).unwrap_err().contains("server `mcpServers`: "));
     }
 
     #[test]

@@ -87,10 +87,23 @@ async fn serve_session(state: Arc<DaemonState>, mut peer: Peer, shim: ShimHello)
     let now = state.reloader.settings();
     let client = identity::of_shim(peer.pid, shim.label);
     let config = match now.servers.find(shim.server.as_deref()).cloned() {
-        Some(config) => config,
+        Some(config) => {
+            for key in now.servers.ignored(&config.name) {
+                tracing::warn!(
+                    "`{key}` of the server `{}` is ignored: the policy and you say which calls pass",
+                    config.name
+                );
+            }
+            config
+        }
         None => {
             let names = now.servers.names().collect::<Vec<_>>().join("`, `");
             let text = match &shim.server {
+                Some(name) if now.servers.is_disabled(name) => {
+                    format!(
+                        "the server `{name}` is disabled; take `disabled` out of its entry in `mcp-servers.json`"
+                    )
+                }
                 Some(name) => format!(
                     "no server is named `{name}`; there is `{names}`: write one of these after `--server`, or add `{name}` to `mcp-servers.json`"
                 ),

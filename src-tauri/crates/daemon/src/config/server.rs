@@ -1,0 +1,42 @@
+//! One configured server.
+
+use super::sandbox::{PassEnv, Sandbox};
+use crate::mounts::FileWrites;
+use std::collections::BTreeMap;
+
+/// One configured server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Server {
+    /// Its name.
+    pub name: String,
+    /// Its description, in the person's words.
+    pub description: Option<String>,
+    /// Its program: a name found on the path, or an absolute path.
+    pub command: String,
+    /// Its arguments.
+    pub args: Vec<String>,
+    /// Variables it is given.
+    pub env: BTreeMap<String, String>,
+    /// Variables of ours that it is given.
+    pub pass_env: PassEnv,
+    /// Its containment.
+    pub sandbox: Sandbox,
+    /// The way it writes files.
+    pub file_writes: FileWrites,
+}
+
+impl Server {
+    /// The patterns of hosts it may reach; none when it has no network. One that opted out has no such list.
+    #[must_use]
+    pub fn allowed_domains(&self) -> Option<&[String]> {
+        let network = self.sandbox.settings()?.network.as_ref();
+        Some(network.map_or(&[], |network| &network.allowed_domains))
+    }
+
+    /// Its command line, for people.
+    #[must_use]
+    pub fn command_line(&self) -> String {
+        let words = std::iter::once(&self.command).chain(&self.args);
+        words.map(String::as_str).collect::<Vec<_>>().join(" ")
+    }
+}

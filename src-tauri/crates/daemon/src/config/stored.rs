@@ -1,0 +1,216 @@
+//! An entry of `mcp-servers.json` as it is written: in our words, or as makers of servers print it for agent clients.
+
+use super::entry_error::{EntryError, EntryPathError};
+use super::sandbox::{PassEnv, Sandbox, SandboxSettings};
+use super::server::Server;
+use crate::mounts::FileWrites;
+use ironcurtain_egress::HostRules;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// The wrapper that agent clients have around their servers.
+const WRAPPER: &str = "mcpServers";
+
+/// An entry that is not read yet.
+pub(super) struct Entry {
+    pub(super) name: String,
+    /// The names of the fields that lead to it.
+    pub(super) way: Vec<String>,
+    pub(super) value: Value,
+}
+
+/// All entries of the file, in the wrapper and beside it.
+pub(super) fn entries(top: Map<String, Value>) -> Vec<Entry> {
+    let mut all = Vec::new();
+    for (name, value) in without_comments(top) {
+        if name == WRAPPER
+            && let Value::Object(wrapped) = value
+        {
+            all.extend(without_comments(wrapped).map(|(inner, value)| Entry {
+                way: vec![name.clone(), inner.clone()],
+                name: inner,
+                value,
+            }));
+            continue;
+        }
+        all.push(Entry { way: vec![name.clone()], name, value });
+    }
+    all
+}
+
+fn without_comments(entries: Map<String, Value>) -> impl Iterator<Item = (String, Value)> {
+    entries.into_iter().filter(|(name, _)| !name.starts_with("_comment"))
+}
+
+/// Returns `true` if an entry says that it is not to run; what else it says is of no matter then.
+pub(super) fn is_disabled(entry: &Value) -> bool {
+    entry.get("disabled") == Some(&Value::Bool(true))
+}
+
+/// Refuses forms of entries that other programs know, with what to write.
+pub(super) fn check(entry: &Value) -> Result<(), EntryError> {
+    let address = ["url", "serverUrl", "httpUrl"].into_iter().find(|key| entry.get(key).is_some());
+    if let Some(key) = address {
+        return Err(EntryError::Remote(key));
+    }
+    if entry.get("command").is_some_and(Value::is_array) {
+        return Err(EntryError::CommandList);
+    }
+    Ok(())
+}
+
+/// One entry of the file.
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, schemars(rename = "Server"))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct StoredServer {
+    /// Its program: a name found on the path, or an absolute path.
+    #[cfg_attr(test, schemars(length(min = 1)))]
+    command: String,
+    /// Its arguments.
+    #[serde(default)]
+    args: Vec<String>,
+    /// Variables it is given.
+    #[serde(default)]
+    env: BTreeMap<String, String>,
+    /// Variables of the person's that it is given: their names, or `"*"` for all.
+    #[cfg_attr(test, schemars(with = "super::schemas::NamesOrAll"))]
+    #[serde(default)]
+    pass_env: PassEnv,
+    /// Its description, for people.
+    #[serde(default)]
+    description: Option<String>,
+    /// Its containment: absent for the defaults, `false` for no sandbox at all, or what is to be different.
+    #[cfg_attr(test, schemars(with = "super::schemas::FalseOr<SandboxSettings>"))]
+    #[serde(default)]
+    sandbox: Sandbox,
+    /// `in-place`, or `replace` for a server that writes a new file and renames it over the old one.
+    #[serde(default)]
+    file_writes: StoredFileWrites,
+    /// As agent clients write it: a program that runs here.
+    #[serde(default, rename = "type")]
+    _kind: Option<StoredKind>,
+    /// The server is there and not to run.
+    #[serde(default, rename = "disabled")]
+    _disabled: bool,
+    /// Read by nobody: which calls pass is said by the policy and by the person.
+    #[cfg_attr(test, schemars(with = "Vec<String>"))]
+    #[serde(default)]
+    always_allow: Option<Value>,
+    /// Read by nobody, as `alwaysAllow`.
+    #[cfg_attr(test, schemars(with = "Vec<String>"))]
+    #[serde(default)]
+    auto_approve: Option<Value>,
+    /// Read by nobody.
+    #[serde(default, rename = "_comment")]
+    _comment: Option<Value>,
+}
+
+impl StoredServer {
+    /// The keys that agent clients act on and IronCurtain does not.
+    pub(super) fn ignored(&self) -> impl Iterator<Item = &'static str> + use<> {
+        let keys =
+            [("alwaysAllow", self.always_allow.is_some()), ("autoApprove", self.auto_approve.is_some())];
+        keys.into_iter().filter(|(_, is_there)| *is_there).map(|(key, _)| key)
+    }
+
+    /// The server that it describes.
+    pub(super) fn named(self, name: &str, home: &Path) -> Result<Server, EntryError> {
+        if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'))
+        {
+            return Err(EntryError::Name);
+        }
+        if self.command.is_empty() {
+            return Err(EntryError::NoCommand);
+        }
+        if let Some((variable, _)) = self.env.iter().find(|(_, value)| value.starts_with("keyring:")) {
+            return Err(EntryError::Keyring(variable.clone()));
+        }
+        if let Sandbox::Sandboxed(settings) = &self.sandbox {
+            checked(settings)?;
+        }
+        Ok(Server {
+            name: name.to_owned(),
+            description: self.description,
+            command: expanded(&self.command, home)?,
+            args: self.args,
+            env: self.env,
+            pass_env: self.pass_env,
+            sandbox: self.sandbox,
+            file_writes: match self.file_writes {
+                StoredFileWrites::InPlace => FileWrites::InPlace,
+                StoredFileWrites::Replace => FileWrites::Replace,
+            },
+        })
+    }
+}
+
+#[derive(Clone, Copy, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, schemars(rename = "Kind"))]
+#[serde(rename_all = "kebab-case")]
+enum StoredKind {
+    Stdio,
+    Local,
+}
+
+#[derive(Clone, Copy, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, schemars(rename = "FileWrites"))]
+#[serde(rename_all = "kebab-case")]
+enum StoredFileWrites {
+    #[default]
+    InPlace,
+    Replace,
+}
+
+/// Refuses what could only be a mistake.
+fn checked(settings: &SandboxSettings) -> Result<(), EntryError> {
+    let files = &settings.filesystem;
+    let lists = [
+        ("allowWrite", files.allow_write.as_slice(), true),
+        ("allowRead", files.allow_read.as_slice(), false),
+        ("denyRead", files.deny_read.as_deref().unwrap_or_default(), false),
+        ("denyWrite", files.deny_write.as_slice(), true),
+    ];
+    for (list, paths, may_be_relative) in lists {
+        for path in paths {
+            checked_path(path, may_be_relative).map_err(|source| EntryError::Path { list, source })?;
+        }
+    }
+    let Some(network) = &settings.network else { return Ok(()) };
+    let none: &[String] = &[];
+    for (list, allowed, denied) in [
+        ("allowedDomains", network.allowed_domains.as_slice(), none),
+        ("deniedDomains", none, network.denied_domains.as_slice()),
+    ] {
+        HostRules::new(allowed, denied, false).map_err(|source| EntryError::Host { list, source })?;
+    }
+    Ok(())
+}
+
+fn checked_path(path: &str, may_be_relative: bool) -> Result<(), EntryPathError> {
+    if path.is_empty() || path.contains('\0') {
+        return Err(EntryPathError::NotAPath(path.to_owned()));
+    }
+    if path.starts_with('~') && path != "~" && !path.starts_with("~/") {
+        return Err(EntryPathError::NamedHome(path.to_owned()));
+    }
+    if !may_be_relative && !path.starts_with(['/', '~']) {
+        return Err(EntryPathError::Relative(path.to_owned()));
+    }
+    Ok(())
+}
+
+/// `~` is the person's home; `~name` is nobody's business.
+fn expanded(path: &str, home: &Path) -> Result<String, EntryPathError> {
+    let home = home.to_str().ok_or(EntryPathError::Home)?;
+    match path.strip_prefix('~') {
+        None => Ok(path.to_owned()),
+        Some(rest) if rest.is_empty() || rest.starts_with('/') => Ok(format!("{home}{rest}")),
+        Some(_) => Err(EntryPathError::NamedHome(path.to_owned())),
+    }
+}
