@@ -13,7 +13,7 @@ use crate::client::{Client, Outcome};
 use crate::consent::Next;
 use crate::place::Prepared;
 use crate::world::{World, installed};
-use ironcurtain_admin::catalog::{Adding, Catalog, Source, add};
+use ironcurtain_admin::catalog::{AddRequest, Catalog, Source, add};
 use ironcurtain_daemon::Home;
 use ironcurtain_daemon::consent::{Lifetime, Reach};
 use serde_json::Value;
@@ -38,7 +38,7 @@ fn add_from(home: &Home, id: &str, catalog: &Catalog) {
     };
     let settings = BTreeMap::new();
     // The filesystem server is there from the start.
-    let adding = Adding { known, name: id, from: from.as_deref(), settings: &settings, replace: true };
+    let adding = AddRequest { known, name: id, from: from.as_deref(), settings: &settings, replace: true };
     add(home, adding).unwrap();
 }
 

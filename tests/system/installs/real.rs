@@ -3,7 +3,7 @@
 use super::{install, json_of, refusal, run, tell};
 use crate::place::Prepared;
 use crate::world::World;
-use ironcurtain_admin::catalog::{Adding, Catalog, add};
+use ironcurtain_admin::catalog::{AddRequest, Catalog, add};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
@@ -13,7 +13,7 @@ fn world(id: &str) -> World {
     World::with(|prepared: &Prepared| {
         let catalog = Catalog::shipped().unwrap();
         let known = catalog.find(id).unwrap();
-        let adding = Adding { known, name: id, from: None, settings: &BTreeMap::new(), replace: false };
+        let adding = AddRequest { known, name: id, from: None, settings: &BTreeMap::new(), replace: false };
         add(&prepared.home, adding).unwrap();
     })
 }

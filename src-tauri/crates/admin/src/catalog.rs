@@ -8,8 +8,8 @@
 mod add;
 mod fill;
 
-pub use add::{AddError, Added, Adding, add};
-pub use fill::Filling;
+pub use add::{AddError, AddRequest, AddedServer, add};
+pub use fill::EntryValues;
 
 use ironcurtain_daemon::config::SandboxSettings;
 use ironcurtain_policy::defaults;

@@ -29,7 +29,7 @@ pub enum PolicyAction {
         file: PathBuf,
         /// The files around it.
         #[command(flatten)]
-        beside: Beside,
+        inputs: PolicyInputs,
     },
     /// Tell in words how one call is judged.
     Explain {
@@ -53,7 +53,7 @@ pub enum PolicyAction {
         policy: Option<PathBuf>,
         /// The files around it.
         #[command(flatten)]
-        beside: Beside,
+        inputs: PolicyInputs,
     },
     /// Judge the calls of a file and compare with what it expects.
     Simulate {
@@ -64,7 +64,7 @@ pub enum PolicyAction {
         policy: Option<PathBuf>,
         /// The files around it.
         #[command(flatten)]
-        beside: Beside,
+        inputs: PolicyInputs,
     },
     /// Tell what becomes looser and what stricter from one policy to another.
     Diff {
@@ -74,7 +74,7 @@ pub enum PolicyAction {
         new: PathBuf,
         /// The files around both.
         #[command(flatten)]
-        beside: Beside,
+        inputs: PolicyInputs,
     },
     /// Judge the calls of the audit log again, and tell which come out looser and which stricter than they did.
     Replay {
@@ -86,13 +86,13 @@ pub enum PolicyAction {
         policy: Option<PathBuf>,
         /// The files around it.
         #[command(flatten)]
-        beside: Beside,
+        inputs: PolicyInputs,
     },
 }
 
 /// The files a policy is read with.
 #[derive(Debug, Args)]
-pub struct Beside {
+pub struct PolicyInputs {
     /// The tool annotations, instead of those in force.
     #[arg(long)]
     pub annotations: Option<PathBuf>,
@@ -111,18 +111,18 @@ struct Report {
 /// Looks, prints, and says by the exit status whether all is well.
 pub fn perform(action: &PolicyAction, screen: Screen) -> anyhow::Result<ExitCode> {
     let report = match action {
-        PolicyAction::Check { file, beside } => check::report(file, beside)?,
-        PolicyAction::Explain { server, tool, args, sandbox, client, policy, beside } => {
-            let world = files::World::open(policy.as_deref(), beside)?.with_sandbox(sandbox.as_deref())?;
+        PolicyAction::Check { file, inputs } => check::report(file, inputs)?,
+        PolicyAction::Explain { server, tool, args, sandbox, client, policy, inputs } => {
+            let world = files::World::open(policy.as_deref(), inputs)?.with_sandbox(sandbox.as_deref())?;
             let held = client.as_ref().map(|client| world.grants_of(client, server)).transpose()?;
             explain::report(&world, server, tool, args, held.as_ref())?
         }
-        PolicyAction::Simulate { file, policy, beside } => {
-            simulate::report(files::World::open(policy.as_deref(), beside)?, file)?
+        PolicyAction::Simulate { file, policy, inputs } => {
+            simulate::report(files::World::open(policy.as_deref(), inputs)?, file)?
         }
-        PolicyAction::Diff { old, new, beside } => compare::report(old, new, beside)?,
-        PolicyAction::Replay { since, policy, beside } => {
-            replay::report(&files::World::open(policy.as_deref(), beside)?, since.unwrap_or_default())?
+        PolicyAction::Diff { old, new, inputs } => compare::report(old, new, inputs)?,
+        PolicyAction::Replay { since, policy, inputs } => {
+            replay::report(&files::World::open(policy.as_deref(), inputs)?, since.unwrap_or_default())?
         }
     };
     screen.show(&report.text, &report.json)?;

@@ -53,19 +53,19 @@ pub struct CallJudgement {
     /// The verdict.
     pub verdict: Verdict,
     /// The call as it was looked at, for the record.
-    pub looked: LookedAt,
+    pub inspected: InspectedCall,
 }
 
 /// A call as it was looked at: as the client wrote it, where it was not understood.
 #[derive(Debug)]
-pub struct LookedAt {
+pub struct InspectedCall {
     /// Its arguments, canonical where they name something.
     pub arguments: Arc<Map<String, Value>>,
     /// The files that were found at its paths.
     pub paths: FoundPaths,
 }
 
-impl LookedAt {
+impl InspectedCall {
     /// A call as the client wrote it.
     pub(crate) fn as_written(arguments: &Arc<Map<String, Value>>) -> Self {
         Self { arguments: Arc::clone(arguments), paths: FoundPaths::default() }
@@ -141,7 +141,7 @@ impl JudgingContext {
             Some(denial) => Verdict::Deny(denial),
             None => self.judge_call(&self.grants_where(|path| paths.has_folder(path)), call),
         };
-        CallJudgement { verdict, looked: LookedAt { arguments, paths } }
+        CallJudgement { verdict, inspected: InspectedCall { arguments, paths } }
     }
 
     /// Judges a call and tells the way to the verdict.

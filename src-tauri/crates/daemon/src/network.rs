@@ -12,7 +12,7 @@ mod reach;
 mod recording;
 
 pub use caller::Caller;
-pub use reach::Loan;
+pub use reach::HostLease;
 
 use crate::config::NetworkSettings;
 use asking::HostAsker;
@@ -113,7 +113,7 @@ impl ServerNetwork {
 
     /// Lets the server reach these while one call of it is under way.
     #[must_use]
-    pub fn lend(&self, call: &str, targets: Vec<HostPort>) -> Loan {
+    pub fn lend(&self, call: &str, targets: Vec<HostPort>) -> HostLease {
         ReachableHosts::lend(&self.reach, call, targets)
     }
 

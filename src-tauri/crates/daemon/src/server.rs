@@ -21,7 +21,7 @@ pub(crate) use control::LISTENING;
 pub use control::SupervisorError;
 pub use down::{DownReason, NoAnswer};
 pub use process::Containment;
-pub use roots::{Shown, Suspension, still_there};
+pub use roots::{ServerView, Suspension, still_there};
 pub use start_error::{ContainmentError, ServerStartError};
 
 use crate::mounts::Need;
@@ -215,7 +215,7 @@ impl ServerHandle {
 
     /// The paths that the server sees, and the roots that it is told.
     #[must_use]
-    pub fn shown(&self) -> Shown {
+    pub fn shown(&self) -> ServerView {
         self.seen.roots.borrow().clone()
     }
 

@@ -3,7 +3,7 @@
 //! - What is there stays; what would be replaced is refused, unless the person says so.
 //! - Both files are read the strict way before anything is written, as they are and as they will be.
 
-use super::{CatalogError, Filling, KnownServer};
+use super::{CatalogError, EntryValues, KnownServer};
 use crate::json_edit::{self, JsonEditError};
 use ironcurtain_daemon::atomic_file;
 use ironcurtain_daemon::config::{ConfigError, Servers, read};
@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 
 /// A known server to add, and the person's choices.
 #[derive(Debug, Clone, Copy)]
-pub struct Adding<'a> {
+pub struct AddRequest<'a> {
     /// The known server.
     pub known: &'a KnownServer,
     /// The name to add it under.
@@ -31,7 +31,7 @@ pub struct Adding<'a> {
 
 /// The files and folders of a server that was added.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Added {
+pub struct AddedServer {
     /// The file of servers.
     pub servers: PathBuf,
     /// The file of annotations, when its tools are known.
@@ -85,9 +85,9 @@ pub enum AddError {
 ///
 /// # Errors
 /// [`AddError`]. Where a file is refused, neither is changed.
-pub fn add(home: &Home, adding: Adding<'_>) -> Result<Added, AddError> {
+pub fn add(home: &Home, adding: AddRequest<'_>) -> Result<AddedServer, AddError> {
     let data = home.server_data(adding.name);
-    let filling = Filling { data: &data, from: adding.from, settings: adding.settings };
+    let filling = EntryValues { data: &data, from: adding.from, settings: adding.settings };
     let servers = servers(home, &adding, &adding.known.entry(filling)?)?;
     let annotations = match adding.known.annotations(adding.name)? {
         Some(tools) => Some(annotations(home, &adding, &tools)?),
@@ -103,7 +103,7 @@ pub fn add(home: &Home, adding: Adding<'_>) -> Result<Added, AddError> {
         change.write()?;
     }
     servers.write()?;
-    Ok(Added { servers: servers.file, annotations: annotations.map(|change| change.file), data })
+    Ok(AddedServer { servers: servers.file, annotations: annotations.map(|change| change.file), data })
 }
 
 /// A file as it will be.
@@ -126,7 +126,7 @@ impl Change {
     }
 }
 
-fn servers(home: &Home, adding: &Adding<'_>, entry: &Value) -> Result<Change, AddError> {
+fn servers(home: &Home, adding: &AddRequest<'_>, entry: &Value) -> Result<Change, AddError> {
     let file = home.config.join("mcp-servers.json");
     let old = read(&file)?.unwrap_or_else(|| Servers::DEFAULT.to_owned());
     let there = Servers::parse(&old, &file, &home.person)?.find(Some(adding.name)).is_some();
@@ -138,7 +138,7 @@ fn servers(home: &Home, adding: &Adding<'_>, entry: &Value) -> Result<Change, Ad
     Ok(change)
 }
 
-fn annotations(home: &Home, adding: &Adding<'_>, tools: &Value) -> Result<Change, AddError> {
+fn annotations(home: &Home, adding: &AddRequest<'_>, tools: &Value) -> Result<Change, AddError> {
     let file = home.policy().join("tool-annotations.json");
     let shown = file.display().to_string();
     let old = read(&file)?.unwrap_or_else(|| defaults::ANNOTATIONS_JSON.to_owned());
@@ -171,10 +171,10 @@ mod tests {
         Place { home, _dir: dir }
     }
 
-    fn added(home: &Home, id: &str, name: &str, replace: bool) -> Result<Added, String> {
+    fn added(home: &Home, id: &str, name: &str, replace: bool) -> Result<AddedServer, String> {
         let catalog = Catalog::shipped().unwrap();
         let known = catalog.find(id).unwrap();
-        let adding = Adding { known, name, from: None, settings: &BTreeMap::new(), replace };
+        let adding = AddRequest { known, name, from: None, settings: &BTreeMap::new(), replace };
         add(home, adding).map_err(|e| e.to_string())
     }
 

@@ -10,7 +10,7 @@ const PYTHON: &str = "/usr/bin/python3";
 
 /// Values of a person's machine that complete the entry of a known server.
 #[derive(Debug, Clone, Copy)]
-pub struct Filling<'a> {
+pub struct EntryValues<'a> {
     /// A folder of its own, which outlives sessions.
     pub data: &'a Path,
     /// The folder its package is installed in; without one, its entry names the package, to be installed.
@@ -24,7 +24,7 @@ impl KnownServer {
     ///
     /// # Errors
     /// [`CatalogError`], when a setting is missing or not taken.
-    pub fn entry(&self, filling: Filling<'_>) -> Result<Value, CatalogError> {
+    pub fn entry(&self, filling: EntryValues<'_>) -> Result<Value, CatalogError> {
         let words = self.words(&filling)?;
         let from = filling.from.map(text).transpose()?;
         let mut run = self.run(from.as_deref())?;
@@ -66,7 +66,7 @@ impl KnownServer {
     }
 
     /// Each placeholder with its value.
-    fn words(&self, filling: &Filling<'_>) -> Result<Vec<(String, String)>, CatalogError> {
+    fn words(&self, filling: &EntryValues<'_>) -> Result<Vec<(String, String)>, CatalogError> {
         if let Some(name) = filling.settings.keys().find(|name| !self.settings.contains_key(*name)) {
             return Err(CatalogError::NoSetting { id: self.id.clone(), name: name.clone() });
         }
@@ -153,7 +153,7 @@ mod tests {
 
     fn filled(id: &str, from: Option<&str>, settings: &[(&str, &str)]) -> Result<Value, CatalogError> {
         let settings = settings.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect();
-        let filling = Filling { data: Path::new("/d"), from: from.map(Path::new), settings: &settings };
+        let filling = EntryValues { data: Path::new("/d"), from: from.map(Path::new), settings: &settings };
         Catalog::shipped().unwrap().find(id).unwrap().entry(filling)
     }
 

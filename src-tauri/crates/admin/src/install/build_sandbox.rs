@@ -3,7 +3,7 @@
 
 use super::build_error::{BuildError, text};
 use super::registry;
-use super::sandboxed_run::{Finished, Job, Stage, run};
+use super::sandboxed_run::{RunOutput, RunSandbox, SandboxedProgram, run};
 use super::{InstallError, Installer};
 use ironcurtain_daemon::canonical_home;
 use ironcurtain_daemon::clock::random_name;
@@ -70,12 +70,18 @@ impl BuildSandbox {
         argv: &[&OsStr],
         env: BTreeMap<String, String>,
         rules: &HostRules,
-    ) -> Result<Finished, BuildError> {
+    ) -> Result<RunOutput, BuildError> {
         let argv = argv.iter().map(|word| text(Path::new(word))).collect::<Result<Vec<_>, _>>()?;
-        let job =
-            Job { env: self.environment(&argv, env)?, argv, cwd: &self.tree, rules, patience: self.patience };
-        let stage = Stage { programs: &self.programs, allow_root: self.allow_root, around: &self.around };
-        let finished = run(&stage, job).await?;
+        let program = SandboxedProgram {
+            env: self.environment(&argv, env)?,
+            argv,
+            cwd: &self.tree,
+            rules,
+            patience: self.patience,
+        };
+        let sandbox =
+            RunSandbox { programs: &self.programs, allow_root: self.allow_root, around: &self.around };
+        let finished = run(&sandbox, program).await?;
         if finished.status == 0 { Ok(finished) } else { Err(complaint(&finished)) }
     }
 
@@ -108,7 +114,7 @@ impl Drop for BuildSandbox {
 }
 
 /// The error for a run that failed: its last words, and the connections it was refused.
-fn complaint(finished: &Finished) -> BuildError {
+fn complaint(finished: &RunOutput) -> BuildError {
     let refused: String = finished.refused.iter().map(|why| format!("; it was refused: {why}")).collect();
     let said = finished.said.lines().map(str::trim).filter(|line| !line.is_empty());
     let said = visible::head(&visible::line(&said.collect::<Vec<_>>().join(" / ")), 2000);

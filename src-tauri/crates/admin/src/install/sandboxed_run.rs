@@ -28,7 +28,7 @@ const KEPT: usize = 4000;
 const END: Duration = Duration::from_secs(10);
 
 /// A program to run.
-pub(super) struct Job<'a> {
+pub(super) struct SandboxedProgram<'a> {
     /// The program, as a whole path, and its arguments.
     pub(super) argv: Vec<String>,
     /// Its whole environment.
@@ -42,7 +42,7 @@ pub(super) struct Job<'a> {
 }
 
 /// The sandbox for a run.
-pub(super) struct Stage<'a> {
+pub(super) struct RunSandbox<'a> {
     /// The directory that has `ironcurtain-sandbox`.
     pub(super) programs: &'a Path,
     /// A sandbox may be made by uid 0.
@@ -53,7 +53,7 @@ pub(super) struct Stage<'a> {
 
 /// The outcome.
 #[derive(Debug)]
-pub(super) struct Finished {
+pub(super) struct RunOutput {
     /// Its exit status.
     pub(super) status: i32,
     /// The last of what it said, both streams.
@@ -63,10 +63,13 @@ pub(super) struct Finished {
 }
 
 /// Runs it to its end.
-pub(super) async fn run(stage: &Stage<'_>, job: Job<'_>) -> Result<Finished, BuildError> {
-    let patience = job.patience;
-    let (spec, rules) = (stage.spec(&job)?, job.rules.clone());
-    let supervisor = stage.programs.join("ironcurtain-sandbox");
+pub(super) async fn run(
+    sandbox: &RunSandbox<'_>,
+    program: SandboxedProgram<'_>,
+) -> Result<RunOutput, BuildError> {
+    let patience = program.patience;
+    let (spec, rules) = (sandbox.spec(&program)?, program.rules.clone());
+    let supervisor = sandbox.programs.join("ironcurtain-sandbox");
     let (tell, ended) = oneshot::channel();
     let launched = tokio::task::spawn_blocking(move || {
         launch(&spec, &supervisor, move |_| {
@@ -85,17 +88,17 @@ pub(super) async fn run(stage: &Stage<'_>, job: Job<'_>) -> Result<Finished, Bui
     done.unwrap_or(Err(BuildError::Slow(patience)))
 }
 
-impl Stage<'_> {
+impl RunSandbox<'_> {
     /// The whole sandbox as a plain value.
-    fn spec(&self, job: &Job<'_>) -> Result<Spec, BuildError> {
-        let program = job.argv.first().map(String::as_str).unwrap_or_default();
+    fn spec(&self, program: &SandboxedProgram<'_>) -> Result<Spec, BuildError> {
+        let executable = program.argv.first().map(String::as_str).unwrap_or_default();
         Ok(Spec {
-            argv: job.argv.clone(),
-            env: job.env.clone(),
-            cwd: Some(text(job.cwd)?),
-            view: self.around.view(&Profile::default(), FileView::HostRead, program)?,
+            argv: program.argv.clone(),
+            env: program.env.clone(),
+            cwd: Some(text(program.cwd)?),
+            view: self.around.view(&Profile::default(), FileView::HostRead, executable)?,
             mounts: vec![],
-            network: if job.rules.is_closed() { NetworkAccess::None } else { NetworkAccess::Proxied },
+            network: if program.rules.is_closed() { NetworkAccess::None } else { NetworkAccess::Proxied },
             unix_sockets: false,
             // What lies in a package is in no folder of the person's.
             closed: vec![],
@@ -108,7 +111,7 @@ impl Stage<'_> {
 }
 
 /// From the start of the sandbox to the end of what runs in it.
-async fn attend(launched: Launched, rules: HostRules) -> Result<Finished, BuildError> {
+async fn attend(launched: Launched, rules: HostRules) -> Result<RunOutput, BuildError> {
     let Launched { stdin, stdout, stderr, control, egress, .. } = launched;
     drop(stdin);
     let said = [stdout, stderr].map(|stream| Input::new(stream).map(|input| tokio::spawn(last_words(input))));
@@ -142,7 +145,7 @@ async fn attend(launched: Launched, rules: HostRules) -> Result<Finished, BuildE
         words += &said?.await?;
     }
     let refused = std::mem::take(&mut *seen.0.lock().unwrap_or_else(PoisonError::into_inner));
-    Ok(Finished { status, said: words, refused })
+    Ok(RunOutput { status, said: words, refused })
 }
 
 /// Reads to the end and keeps the last of it.

@@ -1,7 +1,7 @@
 //! `policy check`: what is questionable about a policy, and why one would not be taken.
 
 use super::files::World;
-use super::{Beside, Report};
+use super::{PolicyInputs, Report};
 use crate::problem::place_of_load;
 use crate::sheet::{Sheet, counted};
 use ironcurtain_daemon::SnapshotError;
@@ -11,8 +11,8 @@ use ironcurtain_policy_tools::lint::{LintFinding, LintKind, lint};
 use serde_json::{Map, Value, json};
 use std::path::Path;
 
-pub fn report(file: &Path, beside: &Beside) -> anyhow::Result<Report> {
-    let world = match World::open(Some(file), beside) {
+pub fn report(file: &Path, inputs: &PolicyInputs) -> anyhow::Result<Report> {
+    let world = match World::open(Some(file), inputs) {
         Ok(world) => world,
         Err(problem) => {
             return match problem.downcast_ref::<SnapshotError>() {

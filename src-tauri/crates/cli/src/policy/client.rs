@@ -8,13 +8,13 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
 /// The standing grants that a client holds with one server.
-pub struct Held {
+pub struct HeldGrants {
     /// The client's executable, else what it was called.
     client: String,
     grants: Vec<StandingGrant>,
 }
 
-impl Held {
+impl HeldGrants {
     /// Reads the grants of a client that is named by its executable or, where only one has it, by its name.
     pub fn read(home: &Home, client: &str, server: &str) -> anyhow::Result<Self> {
         let all = StandingGrant::on_disk(&home.database())?;

@@ -1,7 +1,7 @@
 //! `policy explain`: how one call is judged, in words.
 
 use super::Report;
-use super::client::Held;
+use super::client::HeldGrants;
 use super::files::{JudgedCall, World};
 use crate::sheet::Sheet;
 use anyhow::anyhow;
@@ -20,7 +20,7 @@ pub fn report(
     server: &str,
     tool: &str,
     arguments: &str,
-    held: Option<&Held>,
+    held: Option<&HeldGrants>,
 ) -> anyhow::Result<Report> {
     let read = strict::read(arguments).and_then(|read| strict::exact(arguments).map(|()| read));
     let arguments: Map<String, Value> =

@@ -1,7 +1,7 @@
 //! The files judging goes by: those named on the command line, else the person's, else what ships.
 
-use super::Beside;
-use super::client::Held;
+use super::PolicyInputs;
+use super::client::HeldGrants;
 use anyhow::Context as _;
 use ironcurtain_admin::replay::replay;
 use ironcurtain_daemon::judging::JudgingContext;
@@ -32,13 +32,13 @@ pub struct JudgedCall {
 
 impl World {
     /// Reads the files.
-    pub fn open(policy: Option<&Path>, beside: &Beside) -> anyhow::Result<Self> {
+    pub fn open(policy: Option<&Path>, inputs: &PolicyInputs) -> anyhow::Result<Self> {
         let ours = Home::from_env()?;
         let servers = Servers::load(&ours)?;
         let files = PolicyFiles {
             policy: policy.map(Path::to_path_buf),
-            annotations: beside.annotations.clone(),
-            lists: beside.lists.clone(),
+            annotations: inputs.annotations.clone(),
+            lists: inputs.lists.clone(),
         };
         let snapshot = Arc::new(PolicySnapshot::from_files(&ours, &servers, &files)?);
         Ok(Self { snapshot, ours, servers, sandbox: None })
@@ -54,8 +54,8 @@ impl World {
     }
 
     /// The standing grants of a client with a server.
-    pub fn grants_of(&self, client: &str, server: &str) -> anyhow::Result<Held> {
-        Held::read(&self.ours, client, server)
+    pub fn grants_of(&self, client: &str, server: &str) -> anyhow::Result<HeldGrants> {
+        HeldGrants::read(&self.ours, client, server)
     }
 
     /// Judges the calls of the audit log since a moment.
@@ -69,9 +69,9 @@ impl World {
         server: &str,
         tool: &str,
         arguments: &Map<String, Value>,
-        held: Option<&Held>,
+        held: Option<&HeldGrants>,
     ) -> anyhow::Result<JudgedCall> {
-        let grants = held.map(Held::for_judging).unwrap_or_default();
+        let grants = held.map(HeldGrants::for_judging).unwrap_or_default();
         let reach =
             JudgingContext::reach_by_entry(&self.ours, &self.servers, &self.snapshot, server, &grants);
         let setting = JudgingContext {
@@ -81,7 +81,7 @@ impl World {
             sandbox: self.sandbox.clone(),
             resolver: self.resolver()?,
             grants,
-            hosts: held.map(Held::for_gate).unwrap_or_default(),
+            hosts: held.map(HeldGrants::for_gate).unwrap_or_default(),
             tools: Vec::new(),
             approved: Vec::new(),
             reach,

@@ -4,7 +4,7 @@ use crate::screen::Screen;
 use crate::sheet::Sheet;
 use anyhow::Context;
 use clap::Args;
-use ironcurtain_admin::catalog::{Added, Adding, Catalog, KnownServer, Source, add};
+use ironcurtain_admin::catalog::{AddRequest, AddedServer, Catalog, KnownServer, Source, add};
 use ironcurtain_daemon::Home;
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -53,7 +53,8 @@ pub fn perform(home: &Home, options: &AddOptions, screen: Screen) -> anyhow::Res
         .map(|dir| dir.canonicalize().with_context(|| format!("`{}` cannot be used", dir.display())));
     let from = from.transpose()?;
     let settings: BTreeMap<_, _> = options.settings.iter().cloned().collect();
-    let adding = Adding { known, name, from: from.as_deref(), settings: &settings, replace: options.replace };
+    let adding =
+        AddRequest { known, name, from: from.as_deref(), settings: &settings, replace: options.replace };
     let added = add(home, adding)?;
     let written = |path: &Option<PathBuf>| path.as_ref().map(|path| path.display().to_string());
     let json = json!({
@@ -96,7 +97,7 @@ fn described(text: &mut Sheet, known: &KnownServer) {
     text.line("");
 }
 
-fn told(known: &KnownServer, name: &str, added: &Added, installed: bool) -> Sheet {
+fn told(known: &KnownServer, name: &str, added: &AddedServer, installed: bool) -> Sheet {
     let mut lines = vec![format!("`{name}` is in `{}`.", added.servers.display())];
     match &added.annotations {
         Some(file) => lines.push(format!("What its tools mean is in `{}`.", file.display())),

@@ -26,7 +26,7 @@ struct Known {
 }
 
 /// Hosts that may be reached for as long as this is kept.
-pub struct Loan {
+pub struct HostLease {
     number: u64,
     of: Arc<ReachableHosts>,
 }
@@ -77,7 +77,7 @@ impl ReachableHosts {
     }
 
     /// Opens these for a call.
-    pub(super) fn lend(this: &Arc<Self>, call: &str, targets: Vec<HostPort>) -> Loan {
+    pub(super) fn lend(this: &Arc<Self>, call: &str, targets: Vec<HostPort>) -> HostLease {
         let id = format!("{LENT}{call}");
         let lent = targets.into_iter().map(|target| GrantedHost { id: id.clone(), target }).collect();
         let number = this.change(|known| {
@@ -85,7 +85,7 @@ impl ReachableHosts {
             known.lent.insert(known.next, lent);
             known.next
         });
-        Loan { number, of: this.clone() }
+        HostLease { number, of: this.clone() }
     }
 
     fn change<T>(&self, with: impl FnOnce(&mut Known) -> T) -> T {
@@ -106,7 +106,7 @@ impl ReachableHosts {
     }
 }
 
-impl Drop for Loan {
+impl Drop for HostLease {
     fn drop(&mut self) {
         self.of.change(|known| drop(known.lent.remove(&self.number)));
     }

@@ -20,7 +20,7 @@ use super::control::SupervisorControl;
 use super::down::{DownReason, GREETING_BOUND};
 use super::mounted::Mounted;
 use super::process::{self, Process, ProcessHold, Start, Watch};
-use super::roots::Shown;
+use super::roots::ServerView;
 use super::start_error::ServerStartError;
 use super::{MountLease, ServerError};
 use crate::autostart::WatchedServer;
@@ -66,7 +66,7 @@ pub(super) fn start(
 ) -> (ActorView, AbortHandle) {
     let (state, state_seen) = watch::channel(ServerState::Starting);
     let (applied, applied_seen) = watch::channel(Applied::default());
-    let (roots, roots_seen) = watch::channel(Shown::default());
+    let (roots, roots_seen) = watch::channel(ServerView::default());
     let server_rules = ServerRules::of(&options.snapshots.borrow(), &options.server.name);
     let actor = Actor {
         _files: SessionFiles::of(&options.containment),
@@ -100,7 +100,7 @@ pub(super) fn start(
 pub(super) struct ActorView {
     pub(super) state: watch::Receiver<ServerState>,
     pub(super) applied: watch::Receiver<Applied>,
-    pub(super) roots: watch::Receiver<Shown>,
+    pub(super) roots: watch::Receiver<ServerView>,
 }
 
 /// The paths that one call under way needs to see, and the files that an answer to it named.
@@ -115,7 +115,7 @@ struct Actor {
     commands: mpsc::WeakUnboundedSender<Command>,
     state: watch::Sender<ServerState>,
     applied: watch::Sender<Applied>,
-    roots: watch::Sender<Shown>,
+    roots: watch::Sender<ServerView>,
     running: Option<Running>,
     server_rules: ServerRules,
     /// Set when what no server may read has changed since the process was started.

@@ -8,7 +8,7 @@
 //! - Lines that are no messages are counted and logged, and change nothing.
 
 use super::down::NoAnswer;
-use super::roots::Shown;
+use super::roots::ServerView;
 use crate::consent::visible;
 use crate::wire::{Id, Incoming, Input, Line, Lines, MAX_LINE_BYTES, Output, Response};
 use crate::wire::{error_line, notification_line, request_line, response_line, result_line, server_may_tell};
@@ -139,7 +139,7 @@ pub(super) struct ConnectionOptions {
     /// The memory for what the server says and the client has not read yet. While there is none, the server waits.
     pub(super) memory: Arc<Semaphore>,
     /// The roots, for when the server asks for them.
-    pub(super) roots: watch::Receiver<Shown>,
+    pub(super) roots: watch::Receiver<ServerView>,
     /// Methods the client takes from a server.
     pub(super) client_takes: watch::Receiver<HashSet<String>>,
     /// Takes the lines that are no messages.
@@ -211,7 +211,7 @@ struct ConnectionTask {
     to_server: mpsc::UnboundedSender<(Vec<u8>, MemoryShare)>,
     client: mpsc::Sender<Outgoing>,
     memory: Arc<Semaphore>,
-    roots: watch::Receiver<Shown>,
+    roots: watch::Receiver<ServerView>,
     client_takes: watch::Receiver<HashSet<String>>,
     noise: mpsc::Sender<String>,
     told: watch::Sender<u64>,

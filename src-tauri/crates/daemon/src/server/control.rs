@@ -54,12 +54,12 @@ pub struct SupervisorControl {
     events: VecDeque<SandboxEvent>,
     look: Option<SandboxWatch>,
     /// Masks that were lost and made again, which the person is told of.
-    uncovered: Vec<Uncovered>,
+    uncovered: Vec<LostMask>,
 }
 
 /// A path in a sandbox whose mask was lost for a moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Uncovered {
+pub(crate) struct LostMask {
     /// The path.
     pub(crate) path: String,
     /// Set when the mask hides the path; else it closes it for writing.
@@ -113,7 +113,7 @@ impl SupervisorControl {
                 SandboxEvent::Started => return Ok(()),
                 SandboxEvent::Failed { reason } => return Err(SupervisorError::Failed(reason)),
                 SandboxEvent::Exited { status } => return Err(SupervisorError::Exited(status)),
-                SandboxEvent::Uncovered { path, hidden } => self.uncovered.push(Uncovered { path, hidden }),
+                SandboxEvent::Uncovered { path, hidden } => self.uncovered.push(LostMask { path, hidden }),
                 SandboxEvent::Limited { .. } => {}
             }
         }
@@ -157,7 +157,7 @@ impl SupervisorControl {
                     self.look = None;
                     return Some(status);
                 }
-                SandboxEvent::Uncovered { path, hidden } => self.uncovered.push(Uncovered { path, hidden }),
+                SandboxEvent::Uncovered { path, hidden } => self.uncovered.push(LostMask { path, hidden }),
                 SandboxEvent::Started | SandboxEvent::Failed { .. } | SandboxEvent::Limited { .. } => {}
             }
         }
@@ -169,12 +169,12 @@ impl SupervisorControl {
     }
 
     /// The masks that were lost since this was asked last, as far as it has been heard.
-    pub(crate) fn uncovered(&mut self) -> Vec<Uncovered> {
+    pub(crate) fn uncovered(&mut self) -> Vec<LostMask> {
         let (lost, rest): (Vec<_>, Vec<_>) =
             self.events.drain(..).partition(|event| matches!(event, SandboxEvent::Uncovered { .. }));
         self.events = rest.into();
         let lost = lost.into_iter().filter_map(|event| match event {
-            SandboxEvent::Uncovered { path, hidden } => Some(Uncovered { path, hidden }),
+            SandboxEvent::Uncovered { path, hidden } => Some(LostMask { path, hidden }),
             SandboxEvent::Started
             | SandboxEvent::Failed { .. }
             | SandboxEvent::Limited { .. }
@@ -248,7 +248,7 @@ mod tests {
             say(&mut supervisor, &SandboxEvent::Exited { status: 3 });
             if let Some(control) = &mut control {
                 assert_eq!(control.exit().await, Some(3));
-                let lost = Uncovered { path: "/p/.envrc".into(), hidden: false };
+                let lost = LostMask { path: "/p/.envrc".into(), hidden: false };
                 assert_eq!((control.uncovered(), control.uncovered()), (vec![lost], vec![]));
             }
             drop(supervisor);

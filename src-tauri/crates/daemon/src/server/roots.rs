@@ -11,7 +11,7 @@ use rmcp::model::{ListRootsResult, Root};
 
 /// The paths that a server is to see, and the roots that it is to be told.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Shown {
+pub struct ServerView {
     /// Grows with every change of `roots`.
     pub version: u64,
     /// Everything that is to be seen beside the session sandbox.
@@ -20,7 +20,7 @@ pub struct Shown {
     pub roots: Vec<RootView>,
 }
 
-impl Shown {
+impl ServerView {
     /// As the protocol wants them.
     pub(super) fn mcp_roots(&self) -> ListRootsResult {
         let canonical =
@@ -46,7 +46,7 @@ pub fn shown(
     grants: &[StandingGrant],
     leases: &[Need],
     (resolver, protected): (&Resolver, &ProtectedPaths),
-) -> Shown {
+) -> ServerView {
     let mut needs = Vec::new();
     let sandbox_root = RootView {
         path: sandbox.as_str().to_owned(),
@@ -100,7 +100,7 @@ pub fn shown(
         let target = resolver.resolve(lease.path.as_str()).map_or(PathKind::Missing, |found| found.target);
         tell(folder_of(&lease.path, target), "a call under way".to_owned(), None);
     }
-    Shown { version: 0, needs, roots }
+    ServerView { version: 0, needs, roots }
 }
 
 /// Why a grant does not apply just now.

@@ -4,7 +4,7 @@ use super::Session;
 use super::tool_call::ToolCall;
 use crate::autostart::runs_later;
 use crate::grants::{Files, StandingGrant};
-use crate::judging::{self, JudgingContext, LookedAt};
+use crate::judging::{self, InspectedCall, JudgingContext};
 use crate::mounts::Need;
 use crate::policy_snapshot::PolicySnapshot;
 use crate::server::{Applied, Versions};
@@ -16,7 +16,7 @@ use tokio::sync::oneshot::{self, error::TryRecvError};
 /// A verdict, the call as it was looked at, and what it was judged by.
 pub(super) struct Judged {
     pub(super) verdict: Verdict,
-    pub(super) looked: LookedAt,
+    pub(super) inspected: InspectedCall,
     pub(super) by: JudgedBy,
 }
 
@@ -38,7 +38,7 @@ impl JudgedBy {
 /// A permit for a call, with what was found at its paths and what must be shown for it.
 pub(super) struct Authorization {
     pub(super) permit: Permit,
-    pub(super) looked: LookedAt,
+    pub(super) inspected: InspectedCall,
     /// The paths that must be shown for it, as far as they are not there in any case.
     pub(super) needs: Vec<Need>,
     /// Those of the needs that standing grants show.
@@ -97,29 +97,29 @@ impl Session {
             reach: self.reach(),
         };
         let setting = self.setting(&by, approved);
-        let judging::CallJudgement { verdict, looked } =
+        let judging::CallJudgement { verdict, inspected } =
             match judging::locate(&setting, &tool.tool, &tool.arguments).await {
                 Ok(located) => setting.judge(located),
                 Err(denial) => {
-                    let looked = LookedAt::as_written(&tool.arguments);
-                    judging::CallJudgement { verdict: Verdict::Deny(denial), looked }
+                    let inspected = InspectedCall::as_written(&tool.arguments);
+                    judging::CallJudgement { verdict: Verdict::Deny(denial), inspected }
                 }
             };
-        let is_outgrown = |f: &Files| f.kind == GrantKind::File && looked.paths.has_folder(&f.path);
+        let is_outgrown = |f: &Files| f.kind == GrantKind::File && inspected.paths.has_folder(&f.path);
         by.grants.retain(|grant| !grant.files().is_some_and(is_outgrown));
-        Judged { verdict, looked, by }
+        Judged { verdict, inspected, by }
     }
 
     /// The authorization of a permitted call: what it needs, and which of that standing grants show.
     pub(super) fn authorize(
         &self,
         permit: Permit,
-        looked: LookedAt,
+        inspected: InspectedCall,
         by: &JudgedBy,
         approved: Vec<PendingApproval>,
     ) -> Authorization {
         let writes = self.config.file_writes;
-        let mut needs = looked.paths.needs(permit.call(), Some(&self.sandbox), writes);
+        let mut needs = inspected.paths.needs(permit.call(), Some(&self.sandbox), writes);
         // A grant that would show something protected by now shows nothing by itself.
         let is_withheld = |grant: &StandingGrant| {
             let is_written = |f: &Files| f.access.write || f.access.delete;
@@ -129,7 +129,7 @@ impl Session {
         let granted: Vec<Need> = needs.iter().filter(|need| is_granted(need)).cloned().collect();
         // A server that opted out of the sandbox sees everything as it is.
         needs.retain(|need| self.sandboxed || !granted.contains(need));
-        let requested = looked.paths.requested(&approved, writes).into_iter();
+        let requested = inspected.paths.requested(&approved, writes).into_iter();
         let named = requested
             .filter(|requested| requested.access == Access::Write && requested.target != PathKind::Folder);
         let named = named
@@ -138,7 +138,7 @@ impl Session {
             .collect();
         Authorization {
             permit,
-            looked,
+            inspected,
             needs,
             granted,
             approved,
@@ -164,7 +164,7 @@ impl Session {
         applied.versions.have_reached(authorization.versions)
             && authorization.to_lease(&applied).is_empty()
             && authorization.needs.iter().all(|need| applied.shows(need))
-            && authorization.looked.paths.first_of(&applied.failed).is_none()
+            && authorization.inspected.paths.first_of(&applied.failed).is_none()
     }
 
     /// The reach of the server beyond its own folders, right now.

@@ -12,7 +12,7 @@ mod showing;
 
 use super::authorize::{Authorization, Judged};
 use super::in_flight::Ticket;
-use super::passing::TurnedAway;
+use super::passing::Rejection;
 use super::refusal::CallRefusal;
 use super::tool_call::ToolCall;
 use super::{Session, blocked, tasks};
@@ -40,7 +40,7 @@ struct Call {
 }
 
 /// Takes one `tools/call`. Only what must wait is left to a task of its own, so calls are forwarded in their order.
-pub(super) async fn called(
+pub(super) async fn handle_tool_call(
     session: &Arc<Session>,
     ticket: Ticket,
     params: Option<&RawValue>,
@@ -50,27 +50,27 @@ pub(super) async fn called(
         Ok(tool) => tool,
         Err(problem) => {
             let answer = (ErrorCode::INVALID_PARAMS, &*problem.to_string());
-            return session.turn_away(&ticket, ("tools/call", params), TurnedAway::Malformed, answer).await;
+            return session.reject(&ticket, ("tools/call", params), Rejection::Malformed, answer).await;
         }
     };
     session.calls(&ticket, &tool.tool);
     let call = Call { ticket, tool, began: Instant::now(), budget };
-    let Judged { verdict, looked, by } = session.judge(&call.tool, &[]).await;
+    let Judged { verdict, inspected, by } = session.judge(&call.tool, &[]).await;
     match verdict {
         Verdict::Allow(permit) => {
-            let authorization = session.authorize(permit, looked, &by, Vec::new());
-            allowed(session, call, authorization).await;
+            let authorization = session.authorize(permit, inspected, &by, Vec::new());
+            forward_or_queue(session, call, authorization).await;
         }
         Verdict::Escalate(escalation) => {
-            let escalated = Escalated { escalation, looked, snapshot: by.snapshot };
+            let escalated = Escalated { escalation, inspected, snapshot: by.snapshot };
             spawn(session, call, None, |s, c| ask(s, c, escalated));
         }
-        Verdict::Deny(denial) => session.deny(&call, &looked, denial, &by.snapshot).await,
+        Verdict::Deny(denial) => session.deny(&call, &inspected, denial, &by.snapshot).await,
     }
 }
 
 /// Forwards at once where the server sees what the call needs and nobody waits; else the call stands in line.
-async fn allowed(session: &Arc<Session>, call: Call, authorization: Authorization) {
+async fn forward_or_queue(session: &Arc<Session>, call: Call, authorization: Authorization) {
     let at_once = |_: &ServerConnection| session.shows(&authorization) && session.nobody_in_line();
     let Some(connection) = session.server.ready_now().filter(at_once) else {
         let (turn, next) = session.stand_in_line();
@@ -119,7 +119,7 @@ async fn forward(
 ) -> Result<Forwarded, CallRefusal> {
     let permit = &authorization.permit;
     let params = call.tool.forwarded(permit.call())?;
-    let mut entry = session.about(call, &authorization.looked, Event::Decision, "");
+    let mut entry = session.about(call, &authorization.inspected, Event::Decision, "");
     let RuleReason { rule, reason } = permit.reason();
     entry.policy_decision = Some(PolicyDecision::allow(allowed_by(permit.allowed_by()), rule, reason));
     entry.policy_hash = Some(authorization.snapshot.hash.clone());

@@ -3,7 +3,7 @@
 //! - INVARIANT: what has no id is passed on only if it is a notification of the protocol, and only after the greeting.
 
 use super::in_flight::Ticket;
-use super::passing::{TurnedAway, passes, passes_on_record};
+use super::passing::{Rejection, passes, passes_on_record};
 use super::refusal::denied;
 use super::tasks::TaskRequest;
 use super::{Session, echo, greeting, resource};
@@ -53,7 +53,7 @@ pub(super) async fn read(
             Line::Whole(line) => {
                 // The semaphore is never closed.
                 let budget = session.budget.clone().acquire_many_owned(share(line.len())).await.ok()?;
-                if heard(session, &line, Some(Arc::new(budget))).await.is_break() {
+                if handle_line(session, &line, Some(Arc::new(budget))).await.is_break() {
                     session.note(format!("the session was ended: {}", echo::WHY)).await;
                     return Some(echo::WHY);
                 }
@@ -69,7 +69,7 @@ pub(super) async fn read(
 }
 
 /// Does what a line says, which may be several messages; breaks off where the session hears itself.
-async fn heard(session: &Arc<Session>, line: &[u8], budget: MemoryShare) -> ControlFlow<()> {
+async fn handle_line(session: &Arc<Session>, line: &[u8], budget: MemoryShare) -> ControlFlow<()> {
     let batch = if session.has_batches.load(Ordering::Relaxed) { members(line) } else { None };
     let Some(batch) = batch else { return heard_one(session, line, budget).await };
     for message in batch {
@@ -85,9 +85,11 @@ async fn heard_one(session: &Arc<Session>, line: &[u8], budget: MemoryShare) -> 
         return ControlFlow::Break(());
     }
     match incoming {
-        Ok(Incoming::Request { id, method, params }) => requested(session, id, &method, params, budget).await,
+        Ok(Incoming::Request { id, method, params }) => {
+            handle_request(session, id, &method, params, budget).await
+        }
         Ok(Incoming::Notification { method, params }) => {
-            notified(session, &method, params.as_deref(), budget).await
+            handle_notification(session, &method, params.as_deref(), budget).await
         }
         Ok(Incoming::Response { id, response }) => {
             // The process that asked is gone if there is none.
@@ -103,7 +105,7 @@ async fn heard_one(session: &Arc<Session>, line: &[u8], budget: MemoryShare) -> 
     ControlFlow::Continue(())
 }
 
-async fn requested(
+async fn handle_request(
     session: &Arc<Session>,
     id: Id,
     method: &str,
@@ -123,15 +125,15 @@ async fn requested(
         "server/discover" => discover(session, ticket),
         _ if !session.greeted.load(Ordering::Relaxed) => {
             let problem = (ErrorCode::INVALID_REQUEST, "the first request must be `initialize`");
-            session.turn_away(&ticket, request, TurnedAway::Malformed, problem).await;
+            session.reject(&ticket, request, Rejection::Malformed, problem).await;
         }
-        "tools/call" => super::call::called(session, ticket, params.as_deref(), budget).await,
+        "tools/call" => super::call::handle_tool_call(session, ticket, params.as_deref(), budget).await,
         "resources/read" | "resources/subscribe" | "resources/unsubscribe" => {
             match resource::checked(params.as_deref()) {
                 Ok(()) => pass_on_record(session, ticket, request, budget).await,
                 Err(refusal) => {
                     let (code, problem) = refusal.answer();
-                    session.turn_away(&ticket, request, TurnedAway::Resource, (code, &problem)).await;
+                    session.reject(&ticket, request, Rejection::Resource, (code, &problem)).await;
                 }
             }
         }
@@ -140,7 +142,7 @@ async fn requested(
         _ => {
             let text = format!("`{}` is not available through IronCurtain", clipped(method));
             session
-                .turn_away(&ticket, request, TurnedAway::Malformed, (ErrorCode::METHOD_NOT_FOUND, &text))
+                .reject(&ticket, request, Rejection::Malformed, (ErrorCode::METHOD_NOT_FOUND, &text))
                 .await;
         }
     }
@@ -196,7 +198,7 @@ async fn pass_on_record(
     (method, params): (&str, Option<&RawValue>),
     budget: MemoryShare,
 ) {
-    match session.passes(&ticket, method, params).await {
+    match session.record_passing(&ticket, method, params).await {
         Ok(()) => pass(session, ticket, method, params, budget).await,
         Err(problem) => session.fail(&ticket, ErrorCode::INTERNAL_ERROR, &denied(problem)).await,
     }
@@ -232,7 +234,12 @@ async fn pass(
     });
 }
 
-async fn notified(session: &Arc<Session>, method: &str, params: Option<&RawValue>, budget: MemoryShare) {
+async fn handle_notification(
+    session: &Arc<Session>,
+    method: &str,
+    params: Option<&RawValue>,
+    budget: MemoryShare,
+) {
     if !client_may_tell(method) {
         let text = "a message without an id that is no notification of a client was dropped";
         let text = format!("{text}: {}", clipped(method));

@@ -1,7 +1,7 @@
 //! Hosts that a call names: which a person can grant, and what is open for the call alone.
 
 use super::Session;
-use crate::network::Loan;
+use crate::network::HostLease;
 use crate::wire::Id;
 use ironcurtain_egress::HostPort;
 use ironcurtain_policy::{Escalation, PendingApproval, Role};
@@ -22,7 +22,7 @@ impl Session {
     }
 
     /// Opens what the person said yes to for a call, for as long as that is under way.
-    pub(super) fn lend(&self, call: &Id, approved: &[PendingApproval]) -> Option<Loan> {
+    pub(super) fn lease_hosts(&self, call: &Id, approved: &[PendingApproval]) -> Option<HostLease> {
         let network = self.network.as_ref()?;
         let targets = self.hosts_of(approved);
         (!targets.is_empty()).then(|| network.lend(call.as_json(), targets))

@@ -32,14 +32,14 @@ const PASSED_RULE: &str = "structural-passed";
 
 /// Why a request is turned away before it is judged.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum TurnedAway {
+pub(super) enum Rejection {
     /// It is not understood, or not taken.
     Malformed,
     /// It names a resource that is, or could be, a file.
     Resource,
 }
 
-impl TurnedAway {
+impl Rejection {
     /// The name of the rule, on record.
     fn rule(self) -> &'static str {
         match self {
@@ -74,7 +74,7 @@ pub(super) fn passes_on_record(method: &str) -> bool {
 
 impl Session {
     /// Puts on record that a request is passed on as it is.
-    pub(super) async fn passes(
+    pub(super) async fn record_passing(
         &self,
         ticket: &Ticket,
         method: &str,
@@ -89,11 +89,11 @@ impl Session {
     }
 
     /// Turns a request away: on record, and in an answer.
-    pub(super) async fn turn_away(
+    pub(super) async fn reject(
         &self,
         ticket: &Ticket,
         (method, params): (&str, Option<&RawValue>),
-        kind: TurnedAway,
+        kind: Rejection,
         (code, problem): (ErrorCode, &str),
     ) {
         let params = read(params);
@@ -115,7 +115,7 @@ impl Session {
         let more = if before + 1 == MOST_ODDITIES { "; more like it are not put on record" } else { "" };
         let reason = format!("{problem}{more}");
         entry.policy_decision =
-            Some(PolicyDecision::deny(DecidedBy::Malformed, TurnedAway::Malformed.rule(), &reason));
+            Some(PolicyDecision::deny(DecidedBy::Malformed, Rejection::Malformed.rule(), &reason));
         self.denied(entry).await;
     }
 

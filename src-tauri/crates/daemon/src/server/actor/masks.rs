@@ -1,7 +1,7 @@
 //! The masks of a sandbox: what is hidden and closed stays so, whatever programs outside do.
 
 use super::{Actor, Running};
-use crate::server::control::Uncovered;
+use crate::server::control::LostMask;
 use ironcurtain_audit::{Entry, Event};
 use ironcurtain_sandbox::{ControlAnswer, ControlOp};
 
@@ -22,8 +22,8 @@ impl Actor {
         }
     }
 
-    pub(super) async fn tell_uncovered(&self, lost: Vec<Uncovered>) {
-        for Uncovered { path, hidden } in lost {
+    pub(super) async fn tell_uncovered(&self, lost: Vec<LostMask>) {
+        for LostMask { path, hidden } in lost {
             let (is, again) = if hidden { ("hidden from", "hidden") } else { ("closed to", "closed") };
             let server = &self.options.server.name;
             let summary = format!(

@@ -16,7 +16,7 @@ use crate::policy_snapshot::PolicySnapshot;
 use crate::server::connection::{ServerAnswer, ServerConnection};
 use crate::server::control::SupervisorControl;
 use crate::server::process::Containment;
-use crate::server::roots::{Shown, shown};
+use crate::server::roots::{ServerView, shown};
 use crate::wire::{Response, notification_line};
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::{GrantKind, OpenFolder};
@@ -124,9 +124,9 @@ impl Actor {
             need.named = need.file && need.writable && self.named.contains(&need.path);
         }
         self.roots.send_if_modified(|old| {
-            let paths = |s: &Shown| s.roots.iter().map(|r| r.path.clone()).collect::<Vec<_>>();
+            let paths = |s: &ServerView| s.roots.iter().map(|r| r.path.clone()).collect::<Vec<_>>();
             let version = if paths(old) == paths(&new) { old.version } else { old.version + 1 };
-            *old = Shown { version, ..new };
+            *old = ServerView { version, ..new };
             true
         });
         Versions { grants: table.version, policy: self.server_rules.version }

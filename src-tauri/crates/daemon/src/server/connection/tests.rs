@@ -10,7 +10,7 @@ async fn a_server_that_does_not_read_its_answers_is_not_read_either() {
     let (stdin, to_server) = std::io::pipe().unwrap();
     let (from_server, mut stdout) = std::io::pipe().unwrap();
     let (client, _for_client) = mpsc::channel(8);
-    let (_roots, roots) = watch::channel(Shown::default());
+    let (_roots, roots) = watch::channel(ServerView::default());
     let (_takes, client_takes) = watch::channel(HashSet::new());
     let (noise, _noise) = mpsc::channel(8);
     let options = ConnectionOptions {

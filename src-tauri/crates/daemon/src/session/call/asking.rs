@@ -5,7 +5,7 @@
 
 use super::{Call, proceed};
 use crate::consent::{CallQuestion, Lifetime, Reach, opened_by};
-use crate::judging::LookedAt;
+use crate::judging::InspectedCall;
 use crate::policy_snapshot::PolicySnapshot;
 use crate::session::Session;
 use crate::session::authorize::Judged;
@@ -21,7 +21,7 @@ const MOST_QUESTIONS: usize = 3;
 /// A call that a person must decide, as it was looked at, by a policy.
 pub(super) struct Escalated {
     pub(super) escalation: Escalation,
-    pub(super) looked: LookedAt,
+    pub(super) inspected: InspectedCall,
     pub(super) snapshot: Arc<PolicySnapshot>,
 }
 
@@ -35,21 +35,21 @@ pub(super) async fn ask(session: Arc<Session>, call: Call, mut escalated: Escala
             Err(refusal) => return session.refuse(&call, &refusal).await,
         }
         let mut again = session.judge(&call.tool, &approved).await;
-        if !again.looked.paths.stands_as(&escalated.looked.paths) {
+        if !again.inspected.paths.stands_as(&escalated.inspected.paths) {
             // What was said was said about something else.
             approved.clear();
             again = session.judge(&call.tool, &[]).await;
         }
-        let Judged { verdict, looked, by } = again;
+        let Judged { verdict, inspected, by } = again;
         match verdict {
             Verdict::Allow(permit) => {
-                let authorization = session.authorize(permit, looked, &by, approved);
+                let authorization = session.authorize(permit, inspected, &by, approved);
                 return proceed(session, call, authorization, None).await;
             }
             Verdict::Escalate(escalation) => {
-                escalated = Escalated { escalation, looked, snapshot: by.snapshot };
+                escalated = Escalated { escalation, inspected, snapshot: by.snapshot };
             }
-            Verdict::Deny(denial) => return session.deny(&call, &looked, denial, &by.snapshot).await,
+            Verdict::Deny(denial) => return session.deny(&call, &inspected, denial, &by.snapshot).await,
         }
     }
     session.refuse(&call, &CallRefusal::KeptChanging).await;
@@ -60,10 +60,10 @@ pub(super) async fn ask(session: Arc<Session>, call: Call, mut escalated: Escala
 async fn question(
     session: &Session,
     call: &Call,
-    Escalated { escalation, looked, snapshot }: &Escalated,
+    Escalated { escalation, inspected, snapshot }: &Escalated,
 ) -> Result<Vec<PendingApproval>, CallRefusal> {
     let exchange = session.services.exchange(&session.principal);
-    let requested = looked.paths.requested(&escalation.values, session.config.file_writes);
+    let requested = inspected.paths.requested(&escalation.values, session.config.file_writes);
     let hosts = session.grantable_hosts(escalation);
     let question = CallQuestion {
         id: exchange.name()?,
@@ -71,13 +71,13 @@ async fn question(
         tool: &call.tool.tool,
         escalation,
         requested: &requested,
-        found: &looked.paths,
+        found: &inspected.paths,
         hosts: &hosts,
         limits: snapshot.limits(),
         deadline: session.services.config.question_deadline(),
     }
     .build();
-    let mut entry = session.about(call, looked, Event::Question, "a question was put to the person");
+    let mut entry = session.about(call, inspected, Event::Question, "a question was put to the person");
     entry.policy_decision = Some(PolicyDecision::escalate(&escalation.by.rule, &escalation.by.reason));
     entry.policy_hash = Some(snapshot.hash.clone());
     let answer = {
@@ -90,7 +90,7 @@ async fn question(
     let Some(approval) = answer else { return Ok(Vec::new()) };
     let now = session.judge(&call.tool, &[]).await;
     // A call that is denied by now, or is about something else, is given nothing.
-    if matches!(now.verdict, Verdict::Deny(_)) || !now.looked.paths.stands_as(&looked.paths) {
+    if matches!(now.verdict, Verdict::Deny(_)) || !now.inspected.paths.stands_as(&inspected.paths) {
         return Ok(Vec::new());
     }
     if approval.lifetime == Lifetime::Once {

@@ -1,7 +1,7 @@
 //! The entries about a call, and the answer to one that is refused.
 
 use super::Call;
-use crate::judging::LookedAt;
+use crate::judging::InspectedCall;
 use crate::policy_snapshot::PolicySnapshot;
 use crate::session::Session;
 use crate::session::refusal::CallRefusal;
@@ -16,12 +16,12 @@ impl Session {
     pub(super) async fn deny(
         &self,
         call: &Call,
-        looked: &LookedAt,
+        inspected: &InspectedCall,
         denial: Denial,
         snapshot: &PolicySnapshot,
     ) {
         self.counts.denied.fetch_add(1, Ordering::Relaxed);
-        let mut entry = self.about(call, looked, Event::Decision, "denied");
+        let mut entry = self.about(call, inspected, Event::Decision, "denied");
         entry.policy_decision =
             Some(PolicyDecision::deny(denied_by(denial.by), &denial.rule, &denial.reason));
         entry.policy_hash = Some(snapshot.hash.clone());
@@ -41,15 +41,15 @@ impl Session {
     pub(super) fn about(
         &self,
         call: &Call,
-        looked: &LookedAt,
+        inspected: &InspectedCall,
         event: Event,
         summary: impl Into<String>,
     ) -> Entry {
         let mut entry = self.entry(event, summary);
         entry.request_id = Some(call.ticket.id.as_json().to_owned());
         entry.tool_name = Some(call.tool.tool.clone());
-        entry.paths = looked.paths.texts();
-        entry.arguments = Some(redacted(&looked.arguments));
+        entry.paths = inspected.paths.texts();
+        entry.arguments = Some(redacted(&inspected.arguments));
         entry
     }
 

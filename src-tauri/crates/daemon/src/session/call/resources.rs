@@ -3,7 +3,7 @@
 //! - INVARIANT: what is open for one call alone is on the list or closed.
 
 use crate::grants::Granted;
-use crate::network::Loan;
+use crate::network::HostLease;
 use crate::server::MountLease;
 use crate::session::Session;
 use crate::session::authorize::Authorization;
@@ -13,14 +13,14 @@ use crate::session::one_time::{OneTimeGrant, opened};
 #[derive(Default)]
 pub(super) struct CallResources {
     pub(super) lease: Option<MountLease>,
-    pub(super) loan: Option<Loan>,
+    pub(super) hosts: Option<HostLease>,
     /// The grant on the list, if the person said yes. It is dropped after what it is about.
     pub(super) one_time: Option<OneTimeGrant>,
 }
 
 impl CallResources {
     pub(super) fn is_some(&self) -> bool {
-        self.lease.is_some() || self.loan.is_some()
+        self.lease.is_some() || self.hosts.is_some()
     }
 
     /// Completes when it is not to be open any more.
@@ -34,14 +34,18 @@ impl CallResources {
 
 impl Session {
     /// Puts on the list what is open for a call because the person said yes to it. What cannot be listed is closed.
-    pub(super) fn listed(&self, authorization: &Authorization, resources: CallResources) -> CallResources {
+    pub(super) fn list_one_time(
+        &self,
+        authorization: &Authorization,
+        resources: CallResources,
+    ) -> CallResources {
         if authorization.approved.is_empty() || !resources.is_some() {
             return resources;
         }
         let requested =
-            authorization.looked.paths.requested(&authorization.approved, self.config.file_writes);
+            authorization.inspected.paths.requested(&authorization.approved, self.config.file_writes);
         let mut open: Vec<Granted> = requested.iter().map(opened).collect();
-        if resources.loan.is_some() {
+        if resources.hosts.is_some() {
             open.extend(self.hosts_of(&authorization.approved).into_iter().map(Granted::Host));
         }
         match self.open_one_time(open) {

@@ -2,7 +2,7 @@
 
 use super::resources::CallResources;
 use super::{Call, Forwarded, deliver, forward};
-use crate::judging::LookedAt;
+use crate::judging::InspectedCall;
 use crate::server::{MountLease, ServerError};
 use crate::session::Session;
 use crate::session::authorize::{Authorization, Judged};
@@ -21,13 +21,14 @@ pub(super) async fn proceed(
     mut authorization: Authorization,
     next: Option<oneshot::Sender<()>>,
 ) {
-    let loan = session.lend(&call.ticket.id, &authorization.approved);
-    let shown = shown(&session, &call, &mut authorization).await;
+    let hosts = session.lease_hosts(&call.ticket.id, &authorization.approved);
+    let shown = show_and_forward(&session, &call, &mut authorization).await;
     drop(next);
     match shown {
         Ok((forwarded, lease)) => {
             session.forwarded(&call.ticket, forwarded.pending.place());
-            let resources = session.listed(&authorization, CallResources { lease, loan, one_time: None });
+            let resources =
+                session.list_one_time(&authorization, CallResources { lease, hosts, one_time: None });
             deliver(session, call, authorization, forwarded, resources).await;
         }
         Err(refusal) => session.refuse(&call, &refusal).await,
@@ -35,7 +36,7 @@ pub(super) async fn proceed(
 }
 
 /// Shows the server what the call needs and forwards it, as it is authorized at that moment.
-async fn shown(
+async fn show_and_forward(
     session: &Arc<Session>,
     call: &Call,
     authorization: &mut Authorization,
@@ -45,15 +46,15 @@ async fn shown(
         // Mounting may have had to restart the server.
         let connection = session.server.ready().await?;
         let applied = session.server.applied();
-        if let Some((path, reason)) = authorization.looked.paths.first_of(&applied.failed) {
+        if let Some((path, reason)) = authorization.inspected.paths.first_of(&applied.failed) {
             let (path, reason) = (path.to_string(), reason.to_owned());
             return Err(ServerError::NotShown { path, reason }.into());
         }
         // While it was waited, a grant may have been taken back, the policy or what the call names may have changed.
-        let Judged { verdict, looked, by } = session.judge(&call.tool, &authorization.approved).await;
+        let Judged { verdict, inspected, by } = session.judge(&call.tool, &authorization.approved).await;
         let now = match verdict {
-            Verdict::Allow(permit) if is_as_authorized(&permit, &looked, authorization) => {
-                session.authorize(permit, looked, &by, authorization.approved.clone())
+            Verdict::Allow(permit) if is_as_authorized(&permit, &inspected, authorization) => {
+                session.authorize(permit, inspected, &by, authorization.approved.clone())
             }
             Verdict::Deny(denial) => return Err(CallRefusal::Denied(denial)),
             Verdict::Allow(_) | Verdict::Escalate(_) => return Err(CallRefusal::Changed),
@@ -69,8 +70,8 @@ async fn shown(
 }
 
 /// True if a permit is for the call that was authorized; and where a person approved it, for what stood there then.
-fn is_as_authorized(permit: &Permit, looked: &LookedAt, authorization: &Authorization) -> bool {
-    let stands = || looked.paths.stands_as(&authorization.looked.paths);
+fn is_as_authorized(permit: &Permit, inspected: &InspectedCall, authorization: &Authorization) -> bool {
+    let stands = || inspected.paths.stands_as(&authorization.inspected.paths);
     permit.call() == authorization.permit.call() && (authorization.approved.is_empty() || stands())
 }
 
