@@ -27,7 +27,7 @@ pub(crate) use resolve::{LayoutError, real, real_kind};
 
 /// The treatment of one path.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum MountStep {
+pub(crate) enum PathTreatment {
     /// Put something empty and closed over it; `points` are the paths below it that something is mounted on later.
     Hide { kind: FileKind, points: BTreeMap<String, FileKind> },
     /// Show again what was hidden with the tree around it.
@@ -38,7 +38,7 @@ pub(crate) enum MountStep {
     ReadOnly,
 }
 
-impl MountStep {
+impl PathTreatment {
     /// True when it says what is shown, and not what is written.
     fn shows(&self) -> bool {
         match self {
@@ -50,7 +50,7 @@ impl MountStep {
 
 /// Steps by path, so that a path comes before those below it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct MountPlan(BTreeMap<String, MountStep>);
+pub(crate) struct MountPlan(BTreeMap<String, PathTreatment>);
 
 /// A view of the host, ready to be made.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -152,20 +152,20 @@ impl MountPlan {
         for path in paths {
             let around = plan.around(path).map(|(_, step)| step);
             match (hidden.get(path), wanted.get(path)) {
-                (Some(_), _) if matches!(around, Some(MountStep::Hide { .. })) => {}
+                (Some(_), _) if matches!(around, Some(PathTreatment::Hide { .. })) => {}
                 (Some(kind), _) => {
-                    plan.0.insert(path.clone(), MountStep::Hide { kind: *kind, points: BTreeMap::new() });
+                    plan.0.insert(path.clone(), PathTreatment::Hide { kind: *kind, points: BTreeMap::new() });
                 }
                 (None, Some(want)) => {
                     let needed = match around {
-                        Some(MountStep::Hide { .. }) => true,
-                        Some(MountStep::Reopen { writable }) => *want == Want::Write && !writable,
-                        Some(MountStep::Pin | MountStep::ReadOnly) | None => false,
+                        Some(PathTreatment::Hide { .. }) => true,
+                        Some(PathTreatment::Reopen { writable }) => *want == Want::Write && !writable,
+                        Some(PathTreatment::Pin | PathTreatment::ReadOnly) | None => false,
                     };
                     let Some((_, kind)) = real_kind(path)?.filter(|_| needed) else { continue };
                     plan.add_point(path, kind);
                     if *want != Want::Point {
-                        plan.0.insert(path.clone(), MountStep::Reopen { writable: *want == Want::Write });
+                        plan.0.insert(path.clone(), PathTreatment::Reopen { writable: *want == Want::Write });
                     }
                 }
                 (None, None) => {}
@@ -180,12 +180,12 @@ impl MountPlan {
             return;
         }
         match self.0.get(&path) {
-            Some(MountStep::Hide { .. } | MountStep::ReadOnly) => {}
-            Some(MountStep::Reopen { .. }) => {
-                self.0.insert(path, MountStep::Reopen { writable: false });
+            Some(PathTreatment::Hide { .. } | PathTreatment::ReadOnly) => {}
+            Some(PathTreatment::Reopen { .. }) => {
+                self.0.insert(path, PathTreatment::Reopen { writable: false });
             }
-            Some(MountStep::Pin) | None => {
-                self.0.insert(path, MountStep::ReadOnly);
+            Some(PathTreatment::Pin) | None => {
+                self.0.insert(path, PathTreatment::ReadOnly);
             }
         }
     }
@@ -195,14 +195,16 @@ impl MountPlan {
         if self.hides(&path) {
             return;
         }
-        self.0.entry(path).or_insert(MountStep::Pin);
+        self.0.entry(path).or_insert(PathTreatment::Pin);
     }
 
     /// Pins what lies between a writable root and something in it that is hidden or closed: renamed away with it, another
     /// could be put in its place.
     fn hold(&mut self, writable: &[String]) {
-        let kept =
-            self.0.iter().filter(|(_, step)| matches!(step, MountStep::Hide { .. } | MountStep::ReadOnly));
+        let kept = self
+            .0
+            .iter()
+            .filter(|(_, step)| matches!(step, PathTreatment::Hide { .. } | PathTreatment::ReadOnly));
         let between = kept.flat_map(|(path, _)| {
             let roots = writable.iter().filter(|root| is_below(path, root));
             roots.flat_map(|root| between(root, path).map(str::to_owned))
@@ -213,29 +215,29 @@ impl MountPlan {
     /// True when a path is hidden and not shown again.
     pub(crate) fn hides(&self, path: &str) -> bool {
         match self.0.get(path).or(self.around(path).map(|(_, step)| step)) {
-            Some(MountStep::Hide { .. }) => true,
-            Some(MountStep::Reopen { .. }) | None => false,
+            Some(PathTreatment::Hide { .. }) => true,
+            Some(PathTreatment::Reopen { .. }) | None => false,
             // Closed for writing says nothing about what is around it.
-            Some(MountStep::Pin | MountStep::ReadOnly) => {
-                matches!(self.around(path), Some((_, MountStep::Hide { .. })))
+            Some(PathTreatment::Pin | PathTreatment::ReadOnly) => {
+                matches!(self.around(path), Some((_, PathTreatment::Hide { .. })))
             }
         }
     }
 
     /// The paths that something is put over, and what it is.
-    pub(crate) fn masks(&self) -> impl Iterator<Item = (&String, &MountStep)> {
-        self.0.iter().filter(|(_, step)| !matches!(step, MountStep::Reopen { .. }))
+    pub(crate) fn masks(&self) -> impl Iterator<Item = (&String, &PathTreatment)> {
+        self.0.iter().filter(|(_, step)| !matches!(step, PathTreatment::Reopen { .. }))
     }
 
     /// The paths that are hidden.
     pub(crate) fn hidden(&self) -> impl Iterator<Item = &String> {
-        self.0.iter().filter(|(_, step)| matches!(step, MountStep::Hide { .. })).map(|(path, _)| path)
+        self.0.iter().filter(|(_, step)| matches!(step, PathTreatment::Hide { .. })).map(|(path, _)| path)
     }
 
     /// The plan that hides what is at `path` now, and no more.
     pub(crate) fn hiding(path: &str) -> io::Result<Self> {
         let kind = FileKind::of(&fstat(open_plain_end(CWD, path)?)?).unwrap_or(FileKind::File);
-        Ok(Self([(path.to_owned(), MountStep::Hide { kind, points: BTreeMap::new() })].into()))
+        Ok(Self([(path.to_owned(), PathTreatment::Hide { kind, points: BTreeMap::new() })].into()))
     }
 
     /// Closes `paths` in the writable tree at `root`. The folder of such a path is kept where it is if its name says what is in
@@ -281,14 +283,14 @@ impl MountPlan {
     }
 
     /// The hidden or re-opened path nearest above `path`.
-    fn around(&self, path: &str) -> Option<(&String, &MountStep)> {
+    fn around(&self, path: &str) -> Option<(&String, &PathTreatment)> {
         self.0.iter().rev().find(|(above, step)| step.shows() && is_below(path, above))
     }
 
     fn add_point(&mut self, path: &str, kind: FileKind) {
-        let Some((around, MountStep::Hide { .. })) = self.around(path) else { return };
+        let Some((around, PathTreatment::Hide { .. })) = self.around(path) else { return };
         let around = around.clone();
-        if let Some(MountStep::Hide { points, .. }) = self.0.get_mut(&around) {
+        if let Some(PathTreatment::Hide { points, .. }) = self.0.get_mut(&around) {
             points.insert(path.to_owned(), kind);
         }
     }
@@ -307,9 +309,9 @@ mod tests {
     #[test]
     fn the_nearest_path_around_decides() {
         let mut plan = MountPlan::default();
-        let hide = || MountStep::Hide { kind: FileKind::Directory, points: BTreeMap::new() };
+        let hide = || PathTreatment::Hide { kind: FileKind::Directory, points: BTreeMap::new() };
         plan.0.insert("/home".into(), hide());
-        plan.0.insert("/home/u/open".into(), MountStep::Reopen { writable: true });
+        plan.0.insert("/home/u/open".into(), PathTreatment::Reopen { writable: true });
         plan.0.insert("/home/u/open/secret".into(), hide());
         for hidden in ["/home", "/home/u", "/home/u/opened", "/home/u/open/secret", "/home/u/open/secret/x"] {
             assert!(plan.hides(hidden), "{hidden}");
@@ -327,21 +329,21 @@ mod tests {
         plan.set_read_only("/elsewhere/d/e".into());
         plan.hold(&["/w".into()]);
         let pinned =
-            plan.0.iter().filter(|(_, step)| **step == MountStep::Pin).map(|(path, _)| path.as_str());
+            plan.0.iter().filter(|(_, step)| **step == PathTreatment::Pin).map(|(path, _)| path.as_str());
         assert_eq!(pinned.collect::<Vec<_>>(), ["/w/a", "/w/a/b"]);
     }
 
     #[test]
     fn what_is_hidden_stays_hidden_and_what_is_frozen_frozen() {
         let mut plan = MountPlan::default();
-        plan.0.insert("/a".into(), MountStep::Hide { kind: FileKind::File, points: BTreeMap::new() });
+        plan.0.insert("/a".into(), PathTreatment::Hide { kind: FileKind::File, points: BTreeMap::new() });
         plan.set_read_only("/a".into());
         plan.set_read_only("/b".into());
         plan.pin("/b".into());
         plan.pin("/c".into());
         plan.set_read_only("/c".into());
         assert!(plan.hides("/a"));
-        let closed = |path: &str| plan.0.get(path) == Some(&MountStep::ReadOnly);
+        let closed = |path: &str| plan.0.get(path) == Some(&PathTreatment::ReadOnly);
         assert!(closed("/b") && closed("/c") && !closed("/a"));
     }
 }

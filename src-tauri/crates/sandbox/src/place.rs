@@ -2,10 +2,13 @@
 //!
 //! - INVARIANT: a place is opened by its canonical path. A symlink on the way was put there since, and is an error.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::{
+    os::fd::{AsFd, OwnedFd},
+    path::Path,
+};
 
 use rustix::{
-    fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags, Stat, StatxFlags, openat2, statx},
+    fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags, Stat, StatxFlags, lstat, openat2, statx},
     io::Errno,
     path::Arg,
 };
@@ -28,6 +31,11 @@ pub(crate) struct FileId {
 impl FileId {
     pub(crate) fn of(stat: &Stat) -> Self {
         Self { device: stat.st_dev, inode: stat.st_ino }
+    }
+
+    /// What is at a path, which may be a symlink.
+    pub(crate) fn at(path: &Path) -> Option<Self> {
+        lstat(path).ok().map(|stat| Self::of(&stat))
     }
 }
 

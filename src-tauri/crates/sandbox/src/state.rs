@@ -8,6 +8,7 @@ use std::{
     io,
     os::unix::fs::{DirBuilderExt, MetadataExt},
     path::{Path, PathBuf},
+    sync::atomic::{AtomicU64, Ordering},
 };
 
 /// The directory.
@@ -41,6 +42,17 @@ impl StateDir {
         match DirBuilder::new().mode(0o700).create(&path) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(named(&path, &error)),
             Ok(()) | Err(_) => Ok(path),
+        }
+    }
+}
+
+/// Makes something by a number that nothing has. None is tried twice by this process, since a sandbox decides how many there are to
+/// be; those of an earlier process are passed over.
+pub(crate) fn numbered<T>(next: &AtomicU64, make: impl Fn(u64) -> io::Result<T>) -> io::Result<T> {
+    loop {
+        match make(next.fetch_add(1, Ordering::Relaxed)) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            made => return made,
         }
     }
 }

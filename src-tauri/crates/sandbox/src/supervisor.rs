@@ -54,7 +54,7 @@ const QUIET: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 
 /// The reasons why a server is not started.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum ServerStartError {
+pub(crate) enum SupervisorStartError {
     #[error(transparent)]
     Spec(#[from] SpecError),
     #[error("the specification of the sandbox is not readable: {0}")]
@@ -135,7 +135,7 @@ fn door(group: &[String]) -> io::Result<Option<(OwnedFd, CgroupLimits)>> {
 }
 
 /// The specification that the launcher hands over.
-fn ordered(parent: Pid, mut spec: File) -> Result<Spec, ServerStartError> {
+fn ordered(parent: Pid, mut spec: File) -> Result<Spec, SupervisorStartError> {
     sys::process::bind_to_parent(parent).map_err(io::Error::from)?;
     sys::process::close_on_exec_from(3).map_err(io::Error::from)?;
     sys::process::leave_keyring()?;

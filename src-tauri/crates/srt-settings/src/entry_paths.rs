@@ -19,7 +19,7 @@ pub enum ListKind {
 
 /// The reasons why an entry is not carried out.
 #[derive(Debug, thiserror::Error)]
-pub enum EntryError {
+pub enum PathEntryError {
     #[error(transparent)]
     Pattern(#[from] PathPatternError),
     #[error("`..` leads nowhere in it: write the whole path")]
@@ -43,7 +43,7 @@ pub struct Base {
 
 impl Base {
     /// The paths that an entry means, each absolute and normal. None when a pattern covers nothing.
-    pub fn paths(&self, entry: &PathEntry, list: ListKind) -> Result<Vec<String>, EntryError> {
+    pub fn paths(&self, entry: &PathEntry, list: ListKind) -> Result<Vec<String>, PathEntryError> {
         let (base, written) = self.split(&entry.path);
         let mut found = Vec::new();
         let stripped = if entry.literal { written } else { written.strip_suffix("/**").unwrap_or(written) };
@@ -89,32 +89,32 @@ impl Base {
 }
 
 /// Of the kernel's own trees, every sandbox has its own, so that there is nothing of the host's to deny.
-fn own(path: &str, list: ListKind) -> Result<(), EntryError> {
+fn own(path: &str, list: ListKind) -> Result<(), PathEntryError> {
     let is_in = |tree: &&str| is_at_or_below(path, tree);
     match list {
-        ListKind::AllowWrite if is_at_or_below(path, "/sys") => Err(EntryError::Kernel),
+        ListKind::AllowWrite if is_at_or_below(path, "/sys") => Err(PathEntryError::Kernel),
         ListKind::AllowWrite | ListKind::AllowRead => Ok(()),
         ListKind::DenyRead | ListKind::DenyWrite => {
-            ["/dev", "/proc"].into_iter().find(is_in).map_or(Ok(()), |tree| Err(EntryError::Own(tree)))
+            ["/dev", "/proc"].into_iter().find(is_in).map_or(Ok(()), |tree| Err(PathEntryError::Own(tree)))
         }
     }
 }
 
 /// By its spelling; one with `..` as it really is.
-fn normal(path: &str) -> Result<String, EntryError> {
+fn normal(path: &str) -> Result<String, PathEntryError> {
     let parts: Vec<&str> = path.split('/').filter(|part| !matches!(*part, "" | ".")).collect();
     if parts.contains(&"..") {
-        return text_of(&fs::canonicalize(path).map_err(|_| EntryError::Parent)?);
+        return text_of(&fs::canonicalize(path).map_err(|_| PathEntryError::Parent)?);
     }
     Ok(format!("/{}", parts.join("/")))
 }
 
 /// The paths that `/` stands for: all that is in it and not the kernel's. Links there lead to what is listed itself.
-fn tops() -> Result<Vec<String>, EntryError> {
+fn tops() -> Result<Vec<String>, PathEntryError> {
     let mut tops = Vec::new();
-    for entry in fs::read_dir("/").map_err(EntryError::Root)? {
-        let entry = entry.map_err(EntryError::Root)?;
-        let link = entry.file_type().map_err(EntryError::Root)?.is_symlink();
+    for entry in fs::read_dir("/").map_err(PathEntryError::Root)? {
+        let entry = entry.map_err(PathEntryError::Root)?;
+        let link = entry.file_type().map_err(PathEntryError::Root)?.is_symlink();
         let path = text_of(&entry.path())?;
         if !link && !matches!(path.as_str(), "/proc" | "/dev" | "/sys") {
             tops.push(path);
@@ -133,8 +133,8 @@ fn is_itself(path: impl AsRef<Path>) -> bool {
     fs::canonicalize(&path).is_ok_and(|real| real == path.as_ref())
 }
 
-fn text_of(path: &Path) -> Result<String, EntryError> {
-    path.to_str().map(str::to_owned).ok_or_else(|| EntryError::NotText(path.display().to_string()))
+fn text_of(path: &Path) -> Result<String, PathEntryError> {
+    path.to_str().map(str::to_owned).ok_or_else(|| PathEntryError::NotText(path.display().to_string()))
 }
 
 #[cfg(test)]

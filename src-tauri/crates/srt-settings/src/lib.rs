@@ -14,6 +14,6 @@ mod pattern;
 mod settings;
 
 pub use arguments::{CommandArguments, CommandLine, CommandTask, HELP, PassedVariables, UsageError};
-pub use entry_paths::{Base, EntryError, ListKind};
+pub use entry_paths::{Base, ListKind, PathEntryError};
 pub use pattern::{PathPatternError, is_pattern};
 pub use settings::{PathEntry, SettingsError, SrtSettingsFile};

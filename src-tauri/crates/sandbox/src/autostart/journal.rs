@@ -9,7 +9,7 @@ use std::{
     fs::{self, File},
     io::{self, Write},
     path::{Path, PathBuf},
-    sync::atomic::{AtomicU64, Ordering},
+    sync::atomic::AtomicU64,
     time::Duration,
 };
 
@@ -17,9 +17,9 @@ use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
 use super::{AutostartRules, Finding, baseline::Baseline, file_stamp::FileStamp};
-use crate::state::StateDir;
+use crate::state::{StateDir, numbered};
 
-/// The number of the next journal; none is tried twice.
+/// The number of the next journal.
 static NEXT: AtomicU64 = AtomicU64::new(0);
 
 /// The journal of one sandbox.
@@ -89,19 +89,15 @@ impl Journal {
     pub(super) fn begin(dir: &Path, name: &str, rules: &AutostartRules) -> io::Result<Self> {
         let stem: String =
             name.chars().take(64).map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
-        loop {
-            let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let (file, path) = numbered(&NEXT, |number| {
             let path = dir.join(format!("{stem}~{number}.json"));
-            let file = match File::options().create_new(true).append(true).open(&path) {
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
-                other => other?,
-            };
-            flock(&file, FlockOperation::LockExclusive)?;
-            let journal = Self { file, path };
-            let (pid, name) = (std::process::id(), name.into());
-            journal.write(&JournalLine::Begin { pid, name, rules: Cow::Borrowed(rules) })?;
-            return Ok(journal);
-        }
+            Ok((File::options().create_new(true).append(true).open(&path)?, path))
+        })?;
+        flock(&file, FlockOperation::LockExclusive)?;
+        let journal = Self { file, path };
+        let (pid, name) = (std::process::id(), name.into());
+        journal.write(&JournalLine::Begin { pid, name, rules: Cow::Borrowed(rules) })?;
+        Ok(journal)
     }
 
     /// Those of processes that are gone.

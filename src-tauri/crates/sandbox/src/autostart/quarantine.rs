@@ -15,7 +15,7 @@ use std::{
         },
     },
     path::{Path, PathBuf},
-    sync::atomic::{AtomicU64, Ordering},
+    sync::atomic::AtomicU64,
 };
 
 use rustix::{
@@ -27,7 +27,7 @@ use super::{
     name_text::{path_text, raw},
     reopened::{ReopenedFolders, open_reopening},
 };
-use crate::state::StateDir;
+use crate::state::{StateDir, numbered};
 
 /// The most bytes that are copied of one name to another file system, which others wait for. What is larger stays beside, under
 /// the name by which nothing finds it.
@@ -35,7 +35,7 @@ const MOST_COPIED: u64 = 16 << 20;
 const MOST_NAMES: usize = 10_000;
 const DEEPEST: usize = 64;
 
-/// The number of the next place. None is tried twice, since a sandbox decides how many files there are to be moved.
+/// The number of the next place.
 static NEXT: AtomicU64 = AtomicU64::new(0);
 
 /// Moves a file to quarantine because the person said so; returns where it is then.
@@ -57,19 +57,12 @@ impl QuarantineSlot {
     /// A new one, for what is at `path`.
     pub(super) fn new(state: &StateDir, path: &str) -> io::Result<Self> {
         let base = state.below("quarantine")?;
-        loop {
-            let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let kept = numbered(&NEXT, |number| {
             let kept = base.join(format!("{}-{number}", std::process::id()));
-            match DirBuilder::new().mode(0o700).create(&kept) {
-                // Of an earlier process that had our number.
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                Err(error) => return Err(error),
-                Ok(()) => {
-                    fs::write(kept.join("origin"), raw(path).as_bytes())?;
-                    return Ok(Self { kept });
-                }
-            }
-        }
+            DirBuilder::new().mode(0o700).create(&kept).map(|()| kept)
+        })?;
+        fs::write(kept.join("origin"), raw(path).as_bytes())?;
+        Ok(Self { kept })
     }
 
     /// The path that a name will have in quarantine.

@@ -5,7 +5,7 @@
 use std::{fs, path::PathBuf};
 
 use ironcurtain_paths::{CanonicalPath, protected::secrets};
-use ironcurtain_srt_settings::{Base, EntryError, ListKind, PathEntry, SrtSettingsFile, is_pattern};
+use ironcurtain_srt_settings::{Base, ListKind, PathEntry, PathEntryError, SrtSettingsFile, is_pattern};
 
 use crate::{
     mount_plan::{LayoutError, real},
@@ -27,7 +27,7 @@ pub(super) struct Lists {
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ListError {
     #[error("{key}: `{entry}`: {problem}")]
-    Entry { key: &'static str, entry: String, problem: EntryError },
+    Entry { key: &'static str, entry: String, problem: PathEntryError },
     #[error("{key}: `{path}` is IronCurtain's own, which is opened to no command")]
     Ours { key: &'static str, path: String },
     #[error(transparent)]

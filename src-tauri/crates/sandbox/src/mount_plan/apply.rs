@@ -15,7 +15,7 @@ use rustix::{
     mount::{MountFlags, mount},
 };
 
-use super::{MountPlan, MountStep};
+use super::{MountPlan, PathTreatment};
 use crate::{
     place::{FileKind, open_plain, open_plain_end},
     tree::{attach, copy},
@@ -33,7 +33,7 @@ impl MountPlan {
 
     /// Only what is hidden, and shown again.
     pub(crate) fn hide(&self) -> io::Result<()> {
-        self.carry_out(MountStep::shows)
+        self.carry_out(PathTreatment::shows)
     }
 
     /// Only what is kept in its place, and closed for writing.
@@ -41,12 +41,12 @@ impl MountPlan {
         self.carry_out(|step| !step.shows())
     }
 
-    fn carry_out(&self, wanted: impl Fn(&MountStep) -> bool) -> io::Result<()> {
+    fn carry_out(&self, wanted: impl Fn(&PathTreatment) -> bool) -> io::Result<()> {
         let steps = || self.0.iter().filter(|(_, step)| wanted(step));
         // What is shown again is picked up before what is around it is covered.
         let mut reopened = BTreeMap::new();
         for (path, step) in steps() {
-            if let MountStep::Reopen { writable } = step {
+            if let PathTreatment::Reopen { writable } = step {
                 let tree =
                     copy(&open_plain(CWD, path).map_err(at(path))?, !writable, true).map_err(at(path))?;
                 reopened.insert(path, tree);
@@ -55,16 +55,16 @@ impl MountPlan {
         let mut covers = make_covers(steps()).map_err(at("making a cover"))?;
         for (path, step) in steps() {
             let done = match step {
-                MountStep::Hide { .. } => match covers.pop_front() {
+                PathTreatment::Hide { .. } => match covers.pop_front() {
                     Some(cover) => open_plain_end(CWD, path).and_then(|place| attach(&cover, &place)),
                     None => Err(Errno::INVAL),
                 },
-                MountStep::Reopen { .. } => match reopened.get(path) {
+                PathTreatment::Reopen { .. } => match reopened.get(path) {
                     Some(tree) => open_plain(CWD, path).and_then(|place| attach(tree, &place)),
                     None => Err(Errno::INVAL),
                 },
-                MountStep::Pin => unless_gone(over_itself(path, false)),
-                MountStep::ReadOnly => unless_gone(over_itself(path, true)),
+                PathTreatment::Pin => unless_gone(over_itself(path, false)),
+                PathTreatment::ReadOnly => unless_gone(over_itself(path, true)),
             };
             done.map_err(at(path))?;
         }
@@ -82,11 +82,11 @@ fn unless_gone(done: Result<(), Errno>) -> Result<(), Errno> {
 
 /// A cover for each hidden path, in path order, with the places on it that are needed.
 fn make_covers<'a>(
-    steps: impl Iterator<Item = (&'a String, &'a MountStep)>,
+    steps: impl Iterator<Item = (&'a String, &'a PathTreatment)>,
 ) -> Result<VecDeque<OwnedFd>, Errno> {
     let mut hides = steps.filter_map(|(path, step)| match step {
-        MountStep::Hide { kind, points } => Some((path, *kind, points)),
-        MountStep::Reopen { .. } | MountStep::Pin | MountStep::ReadOnly => None,
+        PathTreatment::Hide { kind, points } => Some((path, *kind, points)),
+        PathTreatment::Reopen { .. } | PathTreatment::Pin | PathTreatment::ReadOnly => None,
     });
     let Some(first) = hides.next() else { return Ok(VecDeque::new()) };
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;

@@ -3,13 +3,12 @@
 use std::{
     fs,
     io::{self, ErrorKind},
-    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
 };
 
 use crate::{
     mountinfo::{MountEntry, MountInfo},
-    place::FileKind,
+    place::{FileId, FileKind},
 };
 
 /// The reasons why a view cannot be made.
@@ -76,18 +75,18 @@ pub(super) fn aliases(real: &str, mounted: &[VisibleMount<'_>]) -> Result<Vec<St
     };
     let Ok(relative) = path.strip_prefix(point) else { return Ok(vec![]) };
     let in_file_system = Path::new(&entry.root).join(relative);
-    let own = identity(path);
+    let own = FileId::at(path);
 
     let mut found = Vec::new();
     for (other, mount) in mounted.iter().filter(|(_, mount)| mount.device == entry.device) {
         // Covered by another mount, a path leads somewhere else than the table says of this one.
         let (alias, is_one) = if let Ok(rest) = in_file_system.strip_prefix(&mount.root) {
             let alias: PathBuf = other.join(rest).components().collect();
-            let is_one = identity(&alias).is_some_and(|found| Some(found) == own);
+            let is_one = FileId::at(&alias).is_some_and(|found| Some(found) == own);
             (alias, is_one)
         } else if Path::new(&mount.root).starts_with(&in_file_system) {
-            let device = |found: Option<(u64, u64)>| found.map(|(device, _)| device);
-            (other.clone(), device(identity(other)).is_some_and(|found| Some(found) == device(own)))
+            let device = |found: Option<FileId>| found.map(|found| found.device);
+            (other.clone(), device(FileId::at(other)).is_some_and(|found| Some(found) == device(own)))
         } else {
             continue;
         };
@@ -97,10 +96,6 @@ pub(super) fn aliases(real: &str, mounted: &[VisibleMount<'_>]) -> Result<Vec<St
         }
     }
     Ok(found)
-}
-
-fn identity(path: &Path) -> Option<(u64, u64)> {
-    fs::symlink_metadata(path).ok().map(|found| (found.dev(), found.ino()))
 }
 
 fn text(path: PathBuf, asked: &str) -> Result<String, LayoutError> {

@@ -21,7 +21,7 @@ use rustix::{
 
 use super::{apart::tree_made_apart, inside::SandboxNamespaces};
 use crate::{
-    mount_plan::{MountPlan, MountStep},
+    mount_plan::{MountPlan, PathTreatment},
     mountinfo::MountInfo,
     place::{FileId, is_below, open_plain, open_plain_end},
     tree,
@@ -44,7 +44,7 @@ pub(crate) struct Masks {
 #[derive(Debug)]
 struct Mask {
     path: String,
-    step: MountStep,
+    step: PathTreatment,
     /// Its mount; none while nothing is at its path.
     mount: Option<u64>,
     /// The folder it is in.
@@ -112,7 +112,7 @@ impl Masks {
 }
 
 impl Mask {
-    fn find(root: &OwnedFd, path: String, step: MountStep) -> Self {
+    fn find(root: &OwnedFd, path: String, step: PathTreatment) -> Self {
         let mut mask = Self { path, step, mount: None, folder: None };
         mask.look(root);
         mask
@@ -130,7 +130,7 @@ impl Mask {
     }
 
     fn hides(&self) -> bool {
-        matches!(self.step, MountStep::Hide { .. })
+        matches!(self.step, PathTreatment::Hide { .. })
     }
 
     fn is_in_place(&mut self, root: &OwnedFd, table: &MountInfo) -> bool {
@@ -176,11 +176,11 @@ impl Mask {
     /// The tree that goes over the path, made of what is there.
     fn tree(&self) -> io::Result<OwnedFd> {
         match &self.step {
-            MountStep::Pin | MountStep::Reopen { .. } => {
+            PathTreatment::Pin | PathTreatment::Reopen { .. } => {
                 Ok(tree::copy(&open_plain_end(CWD, &self.path)?, false, true)?)
             }
-            MountStep::ReadOnly => Ok(tree::copy(&open_plain_end(CWD, &self.path)?, true, true)?),
-            MountStep::Hide { .. } => self.empty_tree(),
+            PathTreatment::ReadOnly => Ok(tree::copy(&open_plain_end(CWD, &self.path)?, true, true)?),
+            PathTreatment::Hide { .. } => self.empty_tree(),
         }
     }
 

@@ -32,7 +32,7 @@ use rustix::{
     stdio::{dup2_stderr, dup2_stdin, dup2_stdout, stderr, stdin, stdout},
 };
 
-use super::{ServerStartError, owner::SandboxOwner};
+use super::{SupervisorStartError, owner::SandboxOwner};
 use crate::{
     argv::{self, Descriptors},
     cgroup::{self, CgroupLimits},
@@ -90,7 +90,7 @@ impl Bwrap {
         spec: &Spec,
         given: &InheritedDescriptors,
         hidden: MountPlan,
-    ) -> Result<Self, ServerStartError> {
+    ) -> Result<Self, SupervisorStartError> {
         let own_program = File::open("/proc/self/exe")?;
         let seccomp = [memory()?, memory()?, memory()?];
         let (passwd, group) = (memory()?, memory()?);
@@ -109,7 +109,7 @@ impl Bwrap {
             group: group.as_raw_fd(),
         };
 
-        let mut command = Command::new(find_bwrap().ok_or(ServerStartError::NoBwrap)?);
+        let mut command = Command::new(find_bwrap().ok_or(SupervisorStartError::NoBwrap)?);
         // By descriptor, since our own program may well be in a place that the sandbox does not show.
         let enter = format!("/proc/self/fd/{}", own_program.as_raw_fd());
         command.args(["--args", &options_theirs.as_raw_fd().to_string(), "--", &enter, "--enter"]);
@@ -158,7 +158,7 @@ impl Bwrap {
     }
 
     /// Tells bubblewrap what to do.
-    pub(super) fn give_options(&mut self, spec: &Spec, host: &HostTree) -> Result<(), ServerStartError> {
+    pub(super) fn give_options(&mut self, spec: &Spec, host: &HostTree) -> Result<(), SupervisorStartError> {
         let mut words = argv::bwrap_argv(spec, host, self.numbers).join("\0");
         words.push('\0');
         // It reads to the end.
@@ -177,7 +177,7 @@ impl Bwrap {
         &mut self,
         owner: &dyn SandboxOwner,
         own_tmp: bool,
-    ) -> Result<(SandboxNamespaces, BTreeMap<String, u64>), ServerStartError> {
+    ) -> Result<(SandboxNamespaces, BTreeMap<String, u64>), SupervisorStartError> {
         self.wait_for(PollFd::new(&self.frame, PollFlags::OUT), owner)?;
         if !is_complete(&self.frame)? {
             return Err(self.setup_failed());
@@ -190,7 +190,7 @@ impl Bwrap {
         let process = open(path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
         let process = process.map_err(io::Error::from)?;
         let shown = self.first.as_mut().map(|first| first.finish(&process)).transpose();
-        let shown = shown.map_err(|error| ServerStartError::Setup(error.to_string()))?;
+        let shown = shown.map_err(|error| SupervisorStartError::Setup(error.to_string()))?;
         Ok((SandboxNamespaces::of(process, own_tmp)?, shown.unwrap_or_default()))
     }
 
@@ -199,26 +199,26 @@ impl Bwrap {
         &mut self,
         owner: &dyn SandboxOwner,
         sandbox: &SandboxNamespaces,
-    ) -> Result<(), ServerStartError> {
+    ) -> Result<(), SupervisorStartError> {
         self.wait_for(PollFd::new(&self.gate, PollFlags::IN), owner)?;
         match fd_passing::word_and_sender(&self.gate)? {
             (Some(READY), server) => self.server = server,
             _ => return Err(self.setup_failed()),
         }
-        if sandbox.is_as_entered()? { Ok(()) } else { Err(ServerStartError::Frame) }
+        if sandbox.is_as_entered()? { Ok(()) } else { Err(SupervisorStartError::Frame) }
     }
 
     /// Lets the server start, unless it was given up meanwhile, and returns when its program runs.
-    pub(super) fn start_server(&mut self, owner: &dyn SandboxOwner) -> Result<(), ServerStartError> {
+    pub(super) fn start_server(&mut self, owner: &dyn SandboxOwner) -> Result<(), SupervisorStartError> {
         if poll(&mut [owner.giving_up()], Some(&Timespec::default())).is_ok_and(|ready| ready > 0) {
-            return Err(ServerStartError::HungUp);
+            return Err(SupervisorStartError::HungUp);
         }
         self.gate.write_all(&[GO])?;
         let mut problem = String::new();
         self.gate.read_to_string(&mut problem)?;
         let Some((status, problem)) = problem.split_once(' ') else { return Ok(()) };
         let status = status.parse().unwrap_or(FAILED);
-        Err(ServerStartError::Program { status, problem: problem.to_owned() })
+        Err(SupervisorStartError::Program { status, problem: problem.to_owned() })
     }
 
     /// Gives back what was only needed to start: the child that mounted, which takes some milliseconds to end, and our code.
@@ -256,21 +256,21 @@ impl Bwrap {
     }
 
     /// Waits for news, or for bubblewrap's end.
-    fn wait_for(&self, news: PollFd<'_>, owner: &dyn SandboxOwner) -> Result<(), ServerStartError> {
+    fn wait_for(&self, news: PollFd<'_>, owner: &dyn SandboxOwner) -> Result<(), SupervisorStartError> {
         let deadline = Instant::now() + PATIENCE;
         let mut polled = [news, PollFd::new(&self.ended, PollFlags::IN), owner.giving_up()];
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
-            let left = Timespec::try_from(left).map_err(|_| ServerStartError::TooSlow)?;
+            let left = Timespec::try_from(left).map_err(|_| SupervisorStartError::TooSlow)?;
             match poll(&mut polled, Some(&left)) {
-                Ok(0) => return Err(ServerStartError::TooSlow),
+                Ok(0) => return Err(SupervisorStartError::TooSlow),
                 Ok(_) => {}
                 Err(rustix::io::Errno::INTR) => continue,
                 Err(error) => return Err(io::Error::from(error).into()),
             }
             let [ready, ended, hung_up] = polled.each_ref().map(|polled| !polled.revents().is_empty());
             if hung_up {
-                return Err(ServerStartError::HungUp);
+                return Err(SupervisorStartError::HungUp);
             }
             if ready || ended {
                 return Ok(());
@@ -278,7 +278,7 @@ impl Bwrap {
         }
     }
 
-    fn first_process(&mut self) -> Result<u64, ServerStartError> {
+    fn first_process(&mut self) -> Result<u64, SupervisorStartError> {
         #[derive(serde::Deserialize)]
         #[serde(rename_all = "kebab-case")]
         struct Info {
@@ -290,12 +290,12 @@ impl Bwrap {
     }
 
     /// The reason that bubblewrap gave.
-    fn setup_failed(&mut self) -> ServerStartError {
+    fn setup_failed(&mut self) -> SupervisorStartError {
         let status = self.kill();
         match (complaints_of(&self.complaints), self.child.exec_error()) {
-            (said, _) if !said.is_empty() => ServerStartError::Setup(said),
-            (_, Some(error)) => ServerStartError::Prepare(error),
-            (_, None) => ServerStartError::Setup(format!("bubblewrap ended with status {status}")),
+            (said, _) if !said.is_empty() => SupervisorStartError::Setup(said),
+            (_, Some(error)) => SupervisorStartError::Prepare(error),
+            (_, None) => SupervisorStartError::Setup(format!("bubblewrap ended with status {status}")),
         }
     }
 }

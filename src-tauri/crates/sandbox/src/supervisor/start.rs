@@ -11,7 +11,7 @@ use rustix::{
 };
 
 use super::{
-    ServerStartError,
+    SupervisorStartError,
     bwrap::{Bwrap, InheritedDescriptors},
     namespaces,
     owner::SandboxOwner,
@@ -36,13 +36,13 @@ pub(super) fn start(
     owner: &dyn SandboxOwner,
     given: InheritedDescriptors,
     closed: impl FnOnce(&ViewLayout) -> io::Result<Vec<String>>,
-) -> Result<(Bwrap, Mounts), ServerStartError> {
+) -> Result<(Bwrap, Mounts), SupervisorStartError> {
     spec.validate()?;
     let (uid, gid) = (getuid(), getgid());
     if uid.is_root() && !spec.allow_root {
-        return Err(ServerStartError::Root);
+        return Err(SupervisorStartError::Root);
     }
-    namespaces::enter(parent, uid, gid).map_err(ServerStartError::Namespaces)?;
+    namespaces::enter(parent, uid, gid).map_err(SupervisorStartError::Namespaces)?;
 
     // Bubblewrap starts while the host is looked at, and waits for its options.
     let bwrap = Bwrap::start(spec, &given, MountPlan::default())?;
@@ -85,7 +85,7 @@ fn mount_and_start(
     host: HostTree,
     bwrap: &mut Bwrap,
     owner: &dyn SandboxOwner,
-) -> Result<Mounts, ServerStartError> {
+) -> Result<Mounts, SupervisorStartError> {
     let frame =
         host.frame().filter(|(_, top)| *top == RootEntry::There).map(|(path, _)| (path.clone(), false));
     let mut shown: BTreeMap<String, bool> = frame.collect();

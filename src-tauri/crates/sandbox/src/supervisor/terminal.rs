@@ -20,7 +20,7 @@ use rustix::{
 };
 
 use super::{
-    QUIET, ServerStartError,
+    QUIET, SupervisorStartError,
     bwrap::{Bwrap, InheritedDescriptors, take_streams},
     exit_code,
     owner::SandboxOwner,
@@ -68,7 +68,7 @@ pub(crate) fn run_in_foreground(
     let terminal = ForegroundTerminal { signals, messages: fcntl_dupfd_cloexec(stderr(), 3)?.into(), debug };
     let mut streams = match Streams::take() {
         Ok(streams) => streams,
-        Err(error) => return terminal.failed(&ServerStartError::Setup(error.to_string())),
+        Err(error) => return terminal.failed(&SupervisorStartError::Setup(error.to_string())),
     };
     let (mut bwrap, mut mounts, mut watcher) = match terminal.start(foreground, egress) {
         Ok(started) => started,
@@ -150,7 +150,7 @@ impl ForegroundTerminal {
         &self,
         ForegroundCommand { spec, autostart }: ForegroundCommand,
         egress: Option<OwnedFd>,
-    ) -> Result<(Bwrap, Mounts, Watcher), ServerStartError> {
+    ) -> Result<(Bwrap, Mounts, Watcher), SupervisorStartError> {
         let mut watcher = None;
         let given = InheritedDescriptors { streams: take_streams()?, egress, group: None };
         let (bwrap, mounts) = start(None, &spec, self, given, |layout| {
@@ -163,7 +163,7 @@ impl ForegroundTerminal {
             let closed = layout.writable.iter().map(|root| watcher.open(SANDBOX, root));
             Ok(closed.collect::<io::Result<Vec<_>>>()?.into_iter().flatten().collect())
         })?;
-        let watcher = watcher.ok_or_else(|| ServerStartError::Setup("nothing was watched".into()))?;
+        let watcher = watcher.ok_or_else(|| SupervisorStartError::Setup("nothing was watched".into()))?;
         Ok((bwrap, mounts, watcher))
     }
 
@@ -209,12 +209,12 @@ impl ForegroundTerminal {
     }
 
     /// The command never ran: because of a signal, or because of the error.
-    fn failed(&self, error: &ServerStartError) -> io::Result<ExitCode> {
+    fn failed(&self, error: &SupervisorStartError) -> io::Result<ExitCode> {
         if let Some(signal) = self.signals.next()? {
             return Ok(exit_code(128 + signal.as_raw()));
         }
         self.say(&SandboxEvent::Failed { reason: error.to_string() })?;
-        let ServerStartError::Program { status, .. } = error else { return Ok(ExitCode::from(FAILED)) };
+        let SupervisorStartError::Program { status, .. } = error else { return Ok(ExitCode::from(FAILED)) };
         Ok(ExitCode::from(*status))
     }
 }
