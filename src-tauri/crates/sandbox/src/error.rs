@@ -6,7 +6,7 @@ use crate::spec::SpecError;
 
 /// The reasons why a sandbox is not launched. A refusal after launch arrives as [`SandboxEvent::Failed`](crate::SandboxEvent::Failed).
 #[derive(Debug, thiserror::Error)]
-pub enum LaunchError {
+pub enum SandboxLaunchError {
     /// The spec cannot be carried out.
     #[error(transparent)]
     Spec(#[from] SpecError),

@@ -34,7 +34,7 @@ use serde::Serialize;
 use crate::{
     cgroup::{CgroupLimits, CgroupRoot},
     enter::NONE,
-    error::LaunchError,
+    error::SandboxLaunchError,
     fd_passing,
     spec::{NetworkAccess, Spec},
     sys,
@@ -44,7 +44,7 @@ use crate::{
 ///
 /// Dropping `control` ends the sandbox.
 #[derive(Debug)]
-pub struct Launched {
+pub struct LaunchedSandbox {
     /// Write end of the server's standard input.
     pub stdin: OwnedFd,
     /// Read end of the server's standard output.
@@ -119,7 +119,7 @@ pub fn launch(
     spec: &Spec,
     supervisor_program: &Path,
     on_ended: impl FnOnce(Ended) + Send + 'static,
-) -> Result<Launched, LaunchError> {
+) -> Result<LaunchedSandbox, SandboxLaunchError> {
     launch_in(CgroupRoot::find(), spec, supervisor_program, on_ended)
 }
 
@@ -128,7 +128,7 @@ fn launch_in(
     spec: &Spec,
     supervisor_program: &Path,
     on_ended: impl FnOnce(Ended) + Send + 'static,
-) -> Result<Launched, LaunchError> {
+) -> Result<LaunchedSandbox, SandboxLaunchError> {
     spec.validate()?;
     let (stdin, stdin_theirs) = {
         let (read, write) = pipe()?;
@@ -147,7 +147,7 @@ fn launch_in(
     let group = place.map(|place| place.make(&spec.limits)).transpose()?;
     let door = group.as_ref().map(|group| Ok::<_, io::Error>((group.door()?, group.has()))).transpose()?;
     let start_failed =
-        |source| LaunchError::Start { program: supervisor_program.display().to_string(), source };
+        |source| SandboxLaunchError::Start { program: supervisor_program.display().to_string(), source };
     let theirs = SupervisorInputs {
         program: OwnProgram::open(supervisor_program).map_err(start_failed)?,
         spec: memory_file(spec)?,
@@ -176,7 +176,7 @@ fn launch_in(
     })?;
     let gone = |_| io::Error::other("the thread that starts it ended");
     let (kill, pid) = start.recv().map_err(gone)?.map_err(start_failed)?;
-    Ok(Launched { stdin, stdout, stderr, control, pid, kill, egress })
+    Ok(LaunchedSandbox { stdin, stdout, stderr, control, pid, kill, egress })
 }
 
 /// The program and descriptors that go to the supervisor.

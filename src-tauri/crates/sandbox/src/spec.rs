@@ -97,7 +97,7 @@ pub enum NetworkAccess {
     #[default]
     None,
     /// A proxy on [`PROXY_PORT`], served by whoever launched it with the listener that
-    /// [`Launched::egress`](crate::Launched::egress) hands out.
+    /// [`LaunchedSandbox::egress`](crate::LaunchedSandbox::egress) hands out.
     Proxied,
 }
 

@@ -4,11 +4,11 @@ use std::{convert::Infallible, path::Path, process::ExitCode};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{error::LaunchError, spec::Spec};
+use crate::{error::SandboxLaunchError, spec::Spec};
 
 /// A running supervisor: there is none on this platform.
 #[derive(Debug)]
-pub struct Launched {
+pub struct LaunchedSandbox {
     /// Write end of the server's standard input.
     #[cfg(unix)]
     pub stdin: std::os::fd::OwnedFd,
@@ -86,13 +86,13 @@ pub fn launch(
     _spec: &Spec,
     _supervisor_program: &Path,
     _on_ended: impl FnOnce(Ended) + Send + 'static,
-) -> Result<Launched, LaunchError> {
-    Err(LaunchError::Unsupported)
+) -> Result<LaunchedSandbox, SandboxLaunchError> {
+    Err(SandboxLaunchError::Unsupported)
 }
 
 /// Says that there is no sandbox here.
 pub fn check(_supervisor_program: &Path, _state_dir: &str, _allow_root: bool) -> Availability {
-    let missing = vec![LaunchError::Unsupported.to_string()];
+    let missing = vec![SandboxLaunchError::Unsupported.to_string()];
     Availability { usable: false, missing, fix_command: None, warnings: vec![] }
 }
 
@@ -100,7 +100,7 @@ pub fn check(_supervisor_program: &Path, _state_dir: &str, _allow_root: bool) ->
 pub fn program(_args: impl Iterator<Item = String>) -> ExitCode {
     use std::io::Write;
     // If standard error is closed, the exit status still says it.
-    let _ = writeln!(std::io::stderr(), "{}", LaunchError::Unsupported);
+    let _ = writeln!(std::io::stderr(), "{}", SandboxLaunchError::Unsupported);
     ExitCode::FAILURE
 }
 

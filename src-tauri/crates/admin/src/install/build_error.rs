@@ -3,7 +3,7 @@
 use ironcurtain_daemon::containment::{ProgramError, ViewError};
 use ironcurtain_daemon::server::SupervisorError;
 use ironcurtain_egress::RuleError;
-use ironcurtain_sandbox::LaunchError;
+use ironcurtain_sandbox::SandboxLaunchError;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -20,7 +20,7 @@ pub enum BuildError {
     View(#[from] ViewError),
     /// The sandbox cannot be launched.
     #[error(transparent)]
-    Launch(#[from] LaunchError),
+    Launch(#[from] SandboxLaunchError),
     /// The sandbox did not come up.
     #[error(transparent)]
     Supervisor(#[from] SupervisorError),

@@ -13,7 +13,7 @@ use ironcurtain_egress::{
     BoxFuture, ConnectionEvent, ConnectionVerdict, Connections, HostRules, Proxy, ProxyLimits, Record,
     RecordError, SystemResolver, serve,
 };
-use ironcurtain_sandbox::{KillHandle, Launched, NetworkAccess, Spec, launch};
+use ironcurtain_sandbox::{KillHandle, LaunchedSandbox, NetworkAccess, Spec, launch};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -111,8 +111,8 @@ impl RunSandbox<'_> {
 }
 
 /// From the start of the sandbox to the end of what runs in it.
-async fn attend(launched: Launched, rules: HostRules) -> Result<RunOutput, BuildError> {
-    let Launched { stdin, stdout, stderr, control, egress, .. } = launched;
+async fn attend(launched: LaunchedSandbox, rules: HostRules) -> Result<RunOutput, BuildError> {
+    let LaunchedSandbox { stdin, stdout, stderr, control, egress, .. } = launched;
     drop(stdin);
     let said = [stdout, stderr].map(|stream| Input::new(stream).map(|input| tokio::spawn(last_words(input))));
     let mut control = SupervisorControl::unwatched(control)?;

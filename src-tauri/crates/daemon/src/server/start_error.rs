@@ -6,7 +6,7 @@ use crate::containment::{ProgramError, QuoteError, SrtSettingsError, Unavailable
 use crate::home::HomeError;
 use crate::packages::PackageError;
 use ironcurtain_egress::RuleError;
-use ironcurtain_sandbox::LaunchError;
+use ironcurtain_sandbox::SandboxLaunchError;
 use std::io;
 use std::path::PathBuf;
 use tokio::task::JoinError;
@@ -42,7 +42,7 @@ pub enum ServerStartError {
     Watch(#[from] WatchError),
     /// Its sandbox cannot be launched.
     #[error(transparent)]
-    Launch(#[from] LaunchError),
+    Launch(#[from] SandboxLaunchError),
     /// Its sandbox did not come up.
     #[error(transparent)]
     Supervisor(#[from] SupervisorError),
