@@ -4,7 +4,7 @@ use crate::screen::{BOUND, Screen, helper_path, until};
 use crate::stand::DIALOG;
 use crate::{tray, window};
 use ironcurtain_testkit::JsonProcess;
-use ironcurtain_testkit::client::Client;
+use ironcurtain_testkit::client::AgentClient;
 use serde_json::json;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -193,16 +193,17 @@ fn command(screen: &Screen, arguments: &[&str]) -> Command {
 }
 
 /// An agent client at the other end of the shim.
-fn agent(screen: &Screen) -> Client {
+fn agent(screen: &Screen) -> AgentClient {
     let shim = beside("ironcurtain-shim");
     beside("ironcurtain-sandbox");
     beside("ironcurtain-filesystem");
-    let mut agent = Client::of(JsonProcess::start(screen.command(shim).args(["--server", "filesystem"])));
+    let mut agent =
+        AgentClient::of(JsonProcess::start(screen.command(shim).args(["--server", "filesystem"])));
     agent.handshake();
     agent
 }
 
-fn begin_reading(agent: &mut Client, file: &Path) -> u64 {
+fn begin_reading(agent: &mut AgentClient, file: &Path) -> u64 {
     agent.begin_call("read_text_file", json!({ "path": file }))
 }
 

@@ -241,6 +241,35 @@ fn a_server_whose_program_is_hidden_from_it_gets_a_hint() {
 }
 
 #[test]
+fn a_server_whose_program_another_one_may_write_is_not_started_to_be_asked() {
+    for sandbox in [json!({}), json!(false)] {
+        let place = Place::new(|_| {});
+        let script = listing(&json!([tool("read_it", &["path"])]));
+        let (own, link) = (place.home.person.join("tools/own"), place.home.person.join("kept/own"));
+        for program in [&own, &link] {
+            std::fs::create_dir_all(program.parent().unwrap()).unwrap();
+            std::os::unix::fs::symlink("/usr/bin/python3", program).unwrap();
+        }
+        let editor =
+            json!({ "command": "editor", "sandbox": { "filesystem": { "allowWrite": ["~/tools"] } } });
+        let asked = |program: &Path| {
+            let server = json!({ "command": program, "args": ["-c", script], "sandbox": sandbox });
+            configure(&Prepared { home: place.home.clone() }, &json!({ "s": server, "editor": editor }));
+            annotate(&place, &["--yes"])
+        };
+        let why = format!(
+            "the server `s` cannot be started: `{0}` is not started: it is at `{0}`, where the server `editor`, by `~/tools` \
+             in its `allowWrite`, may write",
+            own.display()
+        );
+        let told = error(&asked(&own));
+        assert!(told.contains(&why), "{told}");
+        let shown = asked(&link);
+        assert!(shown.status.success(), "{}", error(&shown));
+    }
+}
+
+#[test]
 fn descriptions_are_shown_with_what_hides_in_them() {
     let mut hidden = tool("read_it", &["path"]);
     hidden["description"] = json!("Reads\u{202e} it\u{1b}[2J");

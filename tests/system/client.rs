@@ -6,23 +6,23 @@ use std::ops::{Deref, DerefMut};
 use std::path::Path;
 use std::process::Command;
 
-pub struct Client(kit::Client);
+pub struct Client(kit::AgentClient);
 
 impl Client {
     pub fn start(programs: &Path, home: &Path, server: &str) -> Self {
-        Self(kit::Client::start(programs, home, server))
+        Self(kit::AgentClient::start(programs, home, server))
     }
 
     pub fn spawn(command: Command, home: &Path) -> Self {
-        Self(kit::Client::spawn(command, home))
+        Self(kit::AgentClient::spawn(command, home))
     }
 
     pub fn connect(programs: &Path, home: &Path, server: &str) -> Self {
-        Self(kit::Client::connect(programs, home, server))
+        Self(kit::AgentClient::connect(programs, home, server))
     }
 
     pub fn connect_deaf(programs: &Path, home: &Path, server: &str) -> Self {
-        Self(kit::Client::connect_deaf(programs, home, server))
+        Self(kit::AgentClient::connect_deaf(programs, home, server))
     }
 
     pub fn hang_up(self) {
@@ -31,15 +31,15 @@ impl Client {
 }
 
 impl Deref for Client {
-    type Target = kit::Client;
+    type Target = kit::AgentClient;
 
-    fn deref(&self) -> &kit::Client {
+    fn deref(&self) -> &kit::AgentClient {
         &self.0
     }
 }
 
 impl DerefMut for Client {
-    fn deref_mut(&mut self) -> &mut kit::Client {
+    fn deref_mut(&mut self) -> &mut kit::AgentClient {
         &mut self.0
     }
 }

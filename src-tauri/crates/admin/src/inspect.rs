@@ -19,9 +19,9 @@ use ironcurtain_daemon::consent::visible;
 use ironcurtain_daemon::containment::{Profile, ServerPrograms, Surroundings};
 use ironcurtain_daemon::home::{Home, HomeError};
 use ironcurtain_daemon::packages::Packages;
-use ironcurtain_daemon::server::process;
+use ironcurtain_daemon::server::process::{self, ServersBeside};
 use ironcurtain_daemon::server::{Containment, ServerStartError};
-use ironcurtain_daemon::{UnresolvedPath, canonical_home, protection};
+use ironcurtain_daemon::{StandingGrant, StoreError, UnresolvedPath, canonical_home, protection};
 use scratch::Scratch;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -52,6 +52,9 @@ pub enum InspectError {
     /// The home directory, or a folder of ours, cannot be resolved.
     #[error(transparent)]
     Path(#[from] UnresolvedPath),
+    /// The grants cannot be read, by which another server may change the program.
+    #[error(transparent)]
+    Grants(#[from] StoreError),
     /// There is no such server.
     #[error(transparent)]
     Unknown(#[from] UnknownServer),
@@ -117,7 +120,11 @@ pub(crate) async fn inspect_server(
     let protected = protection(&inspection.home, &person)?;
     let around = Surroundings::new(&inspection.home, &person, &protected, scratch.folder())?;
     let containment = containment(server, &around);
-    let started = process::start_alone(&containment, server, &programs, &around);
+    let beside = ServersBeside {
+        servers: Servers::load(&inspection.home)?,
+        grants: StandingGrant::on_disk(&inspection.home.database())?,
+    };
+    let started = process::start_alone(&containment, server, &programs, &around, (&inspection.home, beside));
     let process = match tokio::time::timeout(inspection.patience, started).await {
         Ok(Ok(process)) => process,
         Ok(Err(reason)) => {

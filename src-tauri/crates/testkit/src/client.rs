@@ -12,7 +12,7 @@ use std::time::Duration;
 pub const BOUND: Duration = Duration::from_secs(20);
 
 /// An agent client.
-pub struct Client {
+pub struct AgentClient {
     /// The shim that it has started.
     pub shim: JsonProcess,
     kept: VecDeque<Value>,
@@ -45,7 +45,7 @@ impl Outcome {
     }
 }
 
-impl Client {
+impl AgentClient {
     /// Starts a shim; nothing is said yet.
     pub fn start(programs: &Path, home: &Path, server: &str) -> Self {
         Self::spawn(shim(programs, server), home)

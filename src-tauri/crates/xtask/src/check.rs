@@ -1,5 +1,6 @@
 //! `cargo xtask check`: what must hold before a commit, besides the tests.
 
+mod bounds;
 mod circles;
 mod doc_lines;
 mod documentation;
@@ -15,8 +16,9 @@ use crate::fuzz;
 use crate::machine::{self, Purpose};
 use crate::parts::APP;
 use crate::process;
-use crate::terminal::{complain, heading, say};
+use crate::terminal::{complain, heading, say, spoken};
 use anyhow::bail;
+use std::time::Instant;
 
 /// Makes every check of the scope, also after one has failed.
 pub(crate) fn run(scope: Scope) -> anyhow::Result<()> {
@@ -31,11 +33,12 @@ pub(crate) fn run(scope: Scope) -> anyhow::Result<()> {
     let doc = [&["doc", "--workspace", "--no-deps"], app].concat();
     // A workspace of its own, which nothing else compiles.
     let fuzz = ["check", "--manifest-path", fuzz::MANIFEST, "--target-dir", "target/fuzz"];
-    let checks: [(&str, &dyn Fn() -> anyhow::Result<()>); 10] = [
+    let checks: [(&str, &dyn Fn() -> anyhow::Result<()>); 11] = [
         ("Tidiness", &tidy::check),
         ("Imports", &imports),
         ("Names of types", &type_names),
         ("Pages", &documentation::check),
+        ("Bounds in pages", &bounds::check),
         ("Lines of documentation", &doc_lines::check),
         ("Formatting", &|| cargo(&["fmt", "--all", "--check"])),
         ("Lints", &|| cargo(&clippy)),
@@ -44,13 +47,17 @@ pub(crate) fn run(scope: Scope) -> anyhow::Result<()> {
         ("Dependencies", &dependencies),
     ];
     let mut failed = Vec::new();
+    let mut took = Vec::new();
     for (name, check) in checks {
         heading(name)?;
+        let began = Instant::now();
         if let Err(problem) = check() {
             complain(&format!("{problem:#}"));
             failed.push(name);
         }
+        took.push(format!("{name} {}", spoken(began.elapsed())));
     }
+    say(&format!("\n{}", took.join(", ")))?;
     if !failed.is_empty() {
         bail!("not in order: {}", failed.join(", "));
     }
@@ -79,6 +86,13 @@ fn dependencies() -> anyhow::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn bounds_in_pages_are_in_order_in_this_checkout() {
+        if let Err(problem) = super::bounds::check() {
+            panic!("{problem:#}");
+        }
+    }
+
     #[test]
     fn imports_are_in_order_in_this_checkout() {
         if let Err(problem) = super::imports() {

@@ -268,7 +268,7 @@ impl Actor {
         let start = Start {
             server: &o.server,
             programs: &o.programs,
-            refuses_program: Some(&*o.refuses_program),
+            refuses_program: &*o.refuses_program,
             around: &o.around,
             network,
             needs,

@@ -7,19 +7,22 @@ mod srt;
 use super::control::{CLEANING, SupervisorControl};
 use super::start_error::ServerStartError;
 use crate::autostart::{Autostart, WatchedServer};
-use crate::config::{FileView, Server};
+use crate::config::{FileView, Server, Servers};
 use crate::containment::{
     Profile, RefusesProgram, ServerPrograms, Surroundings, find_program, named_program,
 };
+use crate::grants::{GrantTable, StandingGrant};
+use crate::home::Home;
 use crate::mounts::Need;
 use crate::network::{ServerNetwork, Serving};
 use crate::packages::{FolderLock, PackageError};
+use crate::reload::Writable;
 use crate::wire::{Input, Output};
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_sandbox::{BoundChild, KillHandle, Mount, MountAccess};
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The containment that a server runs in.
 #[derive(Debug, Clone)]
@@ -73,8 +76,8 @@ impl Containment {
 pub(super) struct Start<'a> {
     pub(super) server: &'a Server,
     pub(super) programs: &'a ServerPrograms,
-    /// Refuses programs that another server may change; nothing where no other server runs.
-    pub(super) refuses_program: Option<&'a RefusesProgram>,
+    /// Refuses programs that another server may change.
+    pub(super) refuses_program: &'a RefusesProgram,
     pub(super) around: &'a Surroundings,
     /// The network that it reaches; nothing when it reaches none.
     pub(super) network: Option<&'a ServerNetwork>,
@@ -96,9 +99,7 @@ impl Start<'_> {
     /// The same of another program that is started for it.
     fn find(&self, command: &str) -> Result<PathBuf, ServerStartError> {
         let ours = &self.programs.dir;
-        if let Some(refuses) = self.refuses_program {
-            refuses(&named_program(command, ours)?)?;
-        }
+        (self.refuses_program)(&named_program(command, ours)?)?;
         Ok(find_program(command, ours)?)
     }
 }
@@ -181,7 +182,17 @@ impl Drop for Killer {
     }
 }
 
-/// Starts a server that belongs to no session: without network, without anything granted, and watched by nobody.
+/// The servers beside one that is started alone, and what outlives their sessions: they may run meanwhile.
+#[derive(Debug, Clone)]
+pub struct ServersBeside {
+    /// The configured servers.
+    pub servers: Servers,
+    /// The standing grants.
+    pub grants: Vec<StandingGrant>,
+}
+
+/// Starts a server that belongs to no session: without network, without anything granted, and watched by nobody. A program
+/// that a server beside it may write is refused.
 ///
 /// # Errors
 /// [`ServerStartError`].
@@ -190,9 +201,17 @@ pub async fn start_alone(
     server: &Server,
     programs: &ServerPrograms,
     around: &Surroundings,
+    (home, beside): (&Home, ServersBeside),
 ) -> Result<Process, ServerStartError> {
+    let grants = GrantTable { version: 0, grants: beside.grants };
+    let (home, around_it, name) = (home.clone(), around.clone(), server.name.clone());
+    let refuses_program = move |program: &Path| {
+        let writable = Writable::by(&home, &around_it.home, &beside.servers, &grants);
+        writable.refuse_program(program, &name, &around_it.protected)
+    };
+    let refuses_program = &refuses_program;
     let start_it =
-        Start { server, programs, refuses_program: None, around, network: None, needs: &[], watch: None };
+        Start { server, programs, refuses_program, around, network: None, needs: &[], watch: None };
     start(containment, start_it).await
 }
 

@@ -2,6 +2,7 @@
 //!
 //! - A link leads to a file, and its anchor to a heading. A test that is named exists.
 //! - A command that a person is told to type is one that we have: `cargo xtask` is read here, `ironcurtain` by its own tests.
+//! - A file or folder of the checkout that is named in backticks exists.
 //! - Measured figures stand in `docs/benchmarks.md` alone.
 
 use crate::{arguments, parts, process};
@@ -32,6 +33,7 @@ pub(crate) fn check() -> anyhow::Result<()> {
         let text = std::fs::read_to_string(root.join(file)).unwrap_or_default();
         functions.extend(text.lines().filter_map(function).map(str::to_owned));
     }
+    let all = list("*")?;
     let mut problems = Vec::new();
     for page in list("*.md")?.lines() {
         let Ok(text) = std::fs::read_to_string(root.join(page)) else { continue };
@@ -39,6 +41,7 @@ pub(crate) fn check() -> anyhow::Result<()> {
         found.extend(commands(&text));
         if page != HISTORY {
             found.extend(tests(&text, &functions));
+            found.extend(files(&text, &all));
         }
         if page != FIGURES {
             found.extend(figures(&text));
@@ -97,6 +100,30 @@ fn tests(text: &str, functions: &BTreeSet<String>) -> Vec<String> {
     named.filter(|name| !functions.contains(*name)).map(|name| format!("there is no `{name}`")).collect()
 }
 
+/// The folders of the checkout that pages name things in.
+const FOLDERS: [&str; 5] = ["docs/", "tests/", "ui/", "icons/", "src-tauri/"];
+
+/// The files and folders in backticks that are not in this checkout. `crate/module.rs` may leave out its `src`.
+fn files(text: &str, all: &str) -> Vec<String> {
+    let named = text.split('`').skip(1).step_by(2).filter(|word| {
+        let plain =
+            word.contains('/') && !word.contains(|c: char| c.is_ascii_uppercase() || " *:$~|".contains(c));
+        let ours =
+            word.ends_with(".rs") || word.contains("/src/") || FOLDERS.iter().any(|f| word.starts_with(f));
+        plain && ours && !word.starts_with('/')
+    });
+    let is_there = |word: &str| {
+        let word = word.trim_end_matches('/');
+        let (first, rest) = word.split_once('/').unwrap_or((word, ""));
+        [word.to_owned(), format!("{first}/src/{rest}")].iter().any(|word| {
+            let (inside, folder) = (format!("/{word}"), format!("/{word}/"));
+            all.lines()
+                .any(|file| format!("/{file}").ends_with(&inside) || format!("/{file}").contains(&folder))
+        })
+    };
+    named.filter(|word| !is_there(word)).map(|word| format!("there is no `{word}`")).collect()
+}
+
 /// The `cargo xtask` that we would refuse.
 fn commands(text: &str) -> Vec<String> {
     let lines = text.lines().filter_map(|line| line.strip_prefix("$ "));
@@ -144,6 +171,15 @@ mod tests {
         let functions = BTreeSet::from([function("    fn once_is_really_once() {").unwrap().to_owned()]);
         assert_eq!(tests("`once_is_really_once`, `some_name` and `cargo`", &functions), NONE);
         assert_eq!(tests("`twice_is_really_once`", &functions), ["there is no `twice_is_really_once`"]);
+    }
+
+    #[test]
+    fn a_file_that_is_named_exists() {
+        let all = "crates/daemon/src/consent/broker.rs\ntests/system/main.rs\n";
+        let there = "`daemon/src/consent/broker.rs`, `consent/broker.rs`, `daemon/consent/broker.rs`, `tests/system/`";
+        assert_eq!(files(&format!("{there}, `sessions/ID/x.json`, `/etc/hosts`, `a/b`"), all), NONE);
+        assert_eq!(files("`consent/build.rs`", all), ["there is no `consent/build.rs`"]);
+        assert_eq!(files("`tests/gone`", all), ["there is no `tests/gone`"]);
     }
 
     #[test]
