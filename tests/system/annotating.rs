@@ -208,7 +208,8 @@ fn the_tools_of_a_server_without_paths_name_nothing() {
     assert!(run(&world.ours(), &world.home.person, "everything", &["--yes"]).status.success());
     world.restart();
     let mut client = world.connect("everything");
-    client.call("echo", json!({ "message": "hi" })).refused("the user denied this call");
+    // It reaches nothing, and so is not asked about.
+    assert_eq!(client.call("echo", json!({ "message": "hi" })).ok(), "Echo: hi");
     client.call("echo", json!({ "message": "hi", "path": "/" })).refused("has no argument `path`");
     let stored = std::fs::read_to_string(annotations(&world.home.config)).unwrap();
     let stored: Value = serde_json::from_str(&stored).unwrap();

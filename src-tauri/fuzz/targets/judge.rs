@@ -6,7 +6,7 @@ use arbitrary::Arbitrary;
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::{
     Access, AccessSet, AllowedHosts, Annotations, Context, Decision, DynamicLists, Fact, PathGrant, GrantKind,
-    LoadError, Policy, ProtectedPaths, ResolvedCall, explain, judge,
+    LoadError, Policy, ProtectedPaths, ResolvedCall, ServerReach, explain, judge,
 };
 use libfuzzer_sys::fuzz_target;
 use serde_json::{Map, Value, json};
@@ -115,7 +115,9 @@ fuzz_target!(|scene: Scene<'_>| {
         gates: &gates,
         grants: &grants,
         hosts: &[],
+        tools: &[],
         approved: &[],
+        reach: ServerReach::Unknown,
     };
     let verdict = judge(&policy, &context, call.clone());
     assert_eq!(explain(&policy, &context, call.clone()).verdict, verdict);
@@ -211,7 +213,7 @@ fn grant(at: usize, (place, tree, access): &(u8, bool, u8)) -> PathGrant {
 }
 
 fn load(rules: &[Value]) -> Result<Policy, LoadError> {
-    let within = |raw: &str| CanonicalPath::assume_canonical(raw).map_err(|error| error.to_string());
+    let within = |raw: &str| CanonicalPath::assume_canonical(raw).map_err(|error| error.to_string().into());
     let file = json!({ "rules": rules }).to_string();
     Policy::from_json(&file, "p", &within, &DynamicLists::default())
 }

@@ -96,7 +96,6 @@ impl Audit {
     }
 
     /// The record so far, and whether the log is still the one that it was written to.
-    #[must_use]
     pub fn standing(&self) -> (Written, Result<(), AuditError>) {
         let mut owned = lock(&self.0.owned);
         let stands = owned.writer.stands();

@@ -38,7 +38,7 @@ pub enum Found {
 }
 
 impl Found {
-    /// What a line is, if it is an entry.
+    /// A line, if it is an entry.
     pub(super) fn of(line: &[u8], recall: &mut Recall) -> Option<Self> {
         if line.len() > LONGEST_LINE {
             let head = String::from_utf8_lossy(line.get(..HEAD)?).into_owned();

@@ -39,7 +39,7 @@ pub struct Launched {
 /// Why no daemon runs that was started here.
 #[derive(Debug, thiserror::Error)]
 pub enum LaunchError {
-    /// Whether to run as root is for a person to say, not for whatever started this.
+    /// To run as root is for a person to say, not for whatever started this.
     #[error(
         "IronCurtain is not running, and it does not start by itself as root; start `ironcurtain daemon \
         --allow-root` first, or run the agent as an ordinary user"

@@ -17,7 +17,11 @@ use crate::machine::{self, Purpose};
 use crate::parts::APP;
 use crate::process;
 use crate::terminal::{complain, heading, say, spoken};
-use anyhow::bail;
+use anyhow::{Context, bail};
+use std::cell::RefCell;
+use std::io;
+use std::process::Output;
+use std::thread::JoinHandle;
 use std::time::Instant;
 
 /// Makes every check of the scope, also after one has failed.
@@ -31,8 +35,10 @@ pub(crate) fn run(scope: Scope) -> anyhow::Result<()> {
         |arguments: &[&str]| process::run(cargo::command(arguments).env("RUSTDOCFLAGS", "-D warnings"));
     let clippy = [&["clippy", "--workspace", "--all-targets"], app, &["--", "-D", "warnings"]].concat();
     let doc = [&["doc", "--workspace", "--no-deps"], app].concat();
-    // A workspace of its own, which nothing else compiles.
+    // A workspace of its own, which nothing else compiles, and which is compiled while the others are looked at.
     let fuzz = ["check", "--manifest-path", fuzz::MANIFEST, "--target-dir", "target/fuzz"];
+    let fuzz = std::thread::spawn(move || cargo::command(&fuzz).output());
+    let fuzz = RefCell::new(Some(fuzz));
     let checks: [(&str, &dyn Fn() -> anyhow::Result<()>); 11] = [
         ("Tidiness", &tidy::check),
         ("Imports", &imports),
@@ -42,7 +48,7 @@ pub(crate) fn run(scope: Scope) -> anyhow::Result<()> {
         ("Lines of documentation", &doc_lines::check),
         ("Formatting", &|| cargo(&["fmt", "--all", "--check"])),
         ("Lints", &|| cargo(&clippy)),
-        ("Fuzz targets", &|| cargo(&fuzz)),
+        ("Fuzz targets", &|| finished(fuzz.take())),
         ("Documentation", &|| cargo(&doc)),
         ("Dependencies", &dependencies),
     ];
@@ -62,6 +68,16 @@ pub(crate) fn run(scope: Scope) -> anyhow::Result<()> {
         bail!("not in order: {}", failed.join(", "));
     }
     say("\nall in order")
+}
+
+/// Waits for a command that runs beside the others, and shows what it said if it failed.
+fn finished(command: Option<JoinHandle<io::Result<Output>>>) -> anyhow::Result<()> {
+    let output = command.map(JoinHandle::join).context("it was waited for already")?;
+    let output = output.map_err(|_| anyhow::anyhow!("the thread that ran it is gone"))??;
+    if !output.status.success() {
+        bail!("{}\nit ended with {}", String::from_utf8_lossy(&output.stderr), output.status);
+    }
+    Ok(())
 }
 
 /// Who imports whom.

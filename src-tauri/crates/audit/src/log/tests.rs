@@ -1,3 +1,5 @@
+//! The writer's task: what is on disk when, and who is told.
+
 use super::*;
 use crate::testing::old_log;
 use crate::{

@@ -37,7 +37,7 @@ pub(super) enum ParamsError {
     /// There is no address.
     #[error("`params.uri` is missing or no text")]
     NoUri,
-    /// What is to be passed on cannot be written.
+    /// The message that is to be passed on cannot be written.
     #[error(transparent)]
     Unwritable(serde_json::Error),
 }

@@ -18,7 +18,7 @@ pub struct RuleCondition {
     pub domains: Option<DomainsCondition>,
     /// The values of a role are on these lists.
     pub lists: Option<Vec<ListCondition>>,
-    /// The call names no resource, and its server reaches nothing ([`crate::Reach`]).
+    /// The call names no resource, and its server reaches nothing ([`crate::ServerReach`]).
     pub reaches_nothing: bool,
 }
 
