@@ -14,7 +14,7 @@ fuzz_target!(|text: &str| {
     let home = CanonicalPath::assume_canonical("/home/ann").unwrap();
     let within = |raw: &str| {
         let absolute = raw.strip_prefix('~').map_or_else(|| raw.to_owned(), |rest| format!("{home}{rest}"));
-        CanonicalPath::assume_canonical(&absolute).map_err(|error| error.to_string())
+        CanonicalPath::assume_canonical(&absolute).map_err(|error| error.to_string().into())
     };
     let lists =
         DynamicLists::from_json(r#"{"lists":{"hosts":{"values":["a.org","*.b.org"]}}}"#, "l").unwrap();

@@ -11,7 +11,7 @@ mod requested;
 mod start;
 pub mod tree;
 
-pub use record::{EntryPoint, PackageRecord, RecordError, Runtime, system_python};
+pub use record::{EntryPoint, PackageRecord, PackageRecordError, Runtime, system_python};
 pub use requested::{Registry, RequestError, RequestedPackage, RunnerCommand, is_version};
 pub use start::{FolderLock, PackageError, PackageState, PackagedServer};
 

@@ -33,7 +33,7 @@ impl FileId {
         Self { device: stat.st_dev, inode: stat.st_ino }
     }
 
-    /// What is at a path, which may be a symlink.
+    /// The thing at a path, which may be a symlink.
     pub(crate) fn at(path: &Path) -> Option<Self> {
         lstat(path).ok().map(|stat| Self::of(&stat))
     }

@@ -1,6 +1,6 @@
 //! The conversation with a server that is only asked for its tools.
 
-use super::fault::ServerFault;
+use super::fault::{MESSAGE, MOST_BYTES, ServerFault};
 use ironcurtain_daemon::consent::visible;
 use ironcurtain_daemon::server::process::{Process, ProcessHold};
 use ironcurtain_daemon::wire::{Id, Incoming, Input, Line, Lines, Output, Response};
@@ -12,12 +12,6 @@ use serde_json::value::RawValue;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::task::JoinHandle;
-
-/// The longest message: 8 MiB.
-pub(super) const MESSAGE: usize = 8 * 1024 * 1024;
-
-/// The amount that it may say in all: 32 MiB.
-pub(super) const MOST_BYTES: u64 = 32 * 1024 * 1024;
 
 /// The number of lines that are no messages that are passed over.
 const NOISE: usize = 100;

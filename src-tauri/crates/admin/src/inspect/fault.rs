@@ -1,7 +1,13 @@
-//! Faults of a server that is asked for its tools.
+//! Faults of a server that is asked for its tools, and the bounds beyond which it is one.
 
-use super::conversation::{MESSAGE, MOST_BYTES};
-use super::tools::{MOST_PAGES, MOST_TOOLS};
+/// The longest message: 8 MiB.
+pub(super) const MESSAGE: usize = 8 * 1024 * 1024;
+/// The amount that it may say in all: 32 MiB.
+pub(super) const MOST_BYTES: u64 = 32 * 1024 * 1024;
+/// The most pages that are asked for.
+pub(super) const MOST_PAGES: usize = 100;
+/// The most tools a server may have.
+pub(super) const MOST_TOOLS: usize = 1000;
 
 /// Why a server's list of tools is not taken, as the words after its name.
 #[derive(Debug, thiserror::Error)]

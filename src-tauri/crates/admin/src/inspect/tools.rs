@@ -1,7 +1,7 @@
 //! The handshake, and the list of tools over all its pages.
 
 use super::conversation::Conversation;
-use super::fault::ServerFault;
+use super::fault::{MOST_PAGES, MOST_TOOLS, ServerFault};
 use ironcurtain_daemon::consent::visible;
 use ironcurtain_policy::strict::UniqueNames;
 use rmcp::model::ProtocolVersion;
@@ -10,12 +10,6 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::collections::HashSet;
-
-/// The most pages that are asked for.
-pub(super) const MOST_PAGES: usize = 100;
-
-/// The most tools a server may have.
-pub(super) const MOST_TOOLS: usize = 1000;
 
 /// The longest name, in characters.
 const NAME: usize = 128;

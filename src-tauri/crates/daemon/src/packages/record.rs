@@ -61,7 +61,7 @@ pub enum Runtime {
 
 /// Why a record cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub enum RecordError {
+pub enum PackageRecordError {
     /// The file cannot be read.
     #[error("{0}")]
     Read(#[from] ConfigError),
@@ -116,17 +116,17 @@ impl Packages {
     /// The record of a server's package; nothing when it is not installed.
     ///
     /// # Errors
-    /// [`RecordError`], naming the file.
-    pub fn record(&self, server: &str) -> Result<Option<PackageRecord>, RecordError> {
+    /// [`PackageRecordError`], naming the file.
+    pub fn record(&self, server: &str) -> Result<Option<PackageRecord>, PackageRecordError> {
         let file = self.record_file(server);
         let Some(text) = read(&file)? else { return Ok(None) };
         let record: PackageRecord = match serde_json::from_str(&text) {
             Ok(record) => record,
-            Err(source) => return Err(RecordError::NotUnderstood { file, source }),
+            Err(source) => return Err(PackageRecordError::NotUnderstood { file, source }),
         };
         match record.schema_version {
             SCHEMA_VERSION => Ok(Some(record)),
-            version => Err(RecordError::OtherVersion { file, version }),
+            version => Err(PackageRecordError::OtherVersion { file, version }),
         }
     }
 

@@ -1,7 +1,7 @@
 //! Starting a server from its package, if that is still what was installed.
 
 use super::{
-    PackageRecord, Packages, RecordError, RequestError, RequestedPackage, RunnerCommand, Runtime,
+    PackageRecord, PackageRecordError, Packages, RequestError, RequestedPackage, RunnerCommand, Runtime,
     system_python, tree,
 };
 use crate::config::{Sandbox, Server};
@@ -156,7 +156,7 @@ impl Packages {
         wanted: &RequestedPackage,
     ) -> Result<PackageRecord, PackageError> {
         let name = &server.name;
-        let unreadable = |problem: RecordError| PackageError::Changed {
+        let unreadable = |problem: PackageRecordError| PackageError::Changed {
             server: name.clone(),
             package: wanted.to_string(),
             problem: problem.to_string(),
