@@ -174,7 +174,7 @@ impl Autostart {
         tokio::task::spawn_blocking(move || {
             match Watcher::new(&state) {
                 Ok(mut watcher) => {
-                    for (name, findings, done) in watcher.sweep_keeping() {
+                    for (name, findings, done) in watcher.sweep() {
                         self.tell(RecorderMessage::Findings { name, findings });
                         self.tell(RecorderMessage::Finished { last: None, done });
                     }

@@ -227,7 +227,7 @@ impl WatcherThread {
             WatchOrder::Covered { name } => self.watcher.covered(&name),
             WatchOrder::Finish { name, last } => {
                 self.checks.remove(&name);
-                let (findings, done) = self.watcher.finish_keeping(&name);
+                let (findings, done) = self.watcher.finish(&name);
                 self.tell(RecorderMessage::Findings { name, findings });
                 self.tell(RecorderMessage::Finished { last: Some(last), done });
             }

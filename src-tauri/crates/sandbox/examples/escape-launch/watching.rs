@@ -9,7 +9,7 @@ use std::{
 
 use ironcurtain_sandbox::{
     MountAccess, Spec, View,
-    autostart::{AutostartRules, Finding, Watcher},
+    autostart::{AutostartRules, Finding, FinishedJournal, Watcher},
 };
 use rustix::event::{PollFd, PollFlags, poll};
 
@@ -52,7 +52,9 @@ pub(crate) fn watch(spec: &mut Spec, rules: AutostartRules) -> Result<Watched, B
             let [_, ended] = polled.map(|polled| !polled.revents().is_empty());
             found.extend(watcher.read().into_iter().map(|(_, finding)| finding));
             if ended {
-                found.extend(watcher.finish(NAME));
+                let (last, journal) = watcher.finish(NAME);
+                journal.into_iter().for_each(FinishedJournal::forget);
+                found.extend(last);
                 return found;
             }
         }

@@ -24,11 +24,7 @@ impl Watcher {
         Ok(Self)
     }
 
-    pub fn sweep(&mut self) -> Vec<(String, Vec<Finding>)> {
-        vec![]
-    }
-
-    pub fn sweep_keeping(&mut self) -> Vec<(String, Vec<Finding>, Option<FinishedJournal>)> {
+    pub fn sweep(&mut self) -> Vec<(String, Vec<Finding>, Option<FinishedJournal>)> {
         vec![]
     }
 
@@ -58,11 +54,7 @@ impl Watcher {
 
     pub fn covered(&mut self, _name: &str) {}
 
-    pub fn finish(&mut self, _name: &str) -> Vec<Finding> {
-        vec![]
-    }
-
-    pub fn finish_keeping(&mut self, _name: &str) -> (Vec<Finding>, Option<FinishedJournal>) {
+    pub fn finish(&mut self, _name: &str) -> (Vec<Finding>, Option<FinishedJournal>) {
         (vec![], None)
     }
 }

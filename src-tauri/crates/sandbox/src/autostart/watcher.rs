@@ -84,19 +84,9 @@ impl Watcher {
         Ok(Self { state, queue, pending, sandboxes, git_folders, references, contents, digests, looked })
     }
 
-    /// Finishes for processes that were killed: the names of their sandboxes, and what was found. What they may have told
-    /// before is told again.
-    pub fn sweep(&mut self) -> Vec<(String, Vec<Finding>)> {
-        let swept = self.sweep_keeping().into_iter();
-        let told = swept.map(|(name, findings, done)| {
-            done.into_iter().for_each(FinishedJournal::forget);
-            (name, findings)
-        });
-        told.collect()
-    }
-
-    /// As [`Watcher::sweep`], with each journal kept until it is forgotten.
-    pub fn sweep_keeping(&mut self) -> Vec<(String, Vec<Finding>, Option<FinishedJournal>)> {
+    /// Finishes for processes that were killed: the names of their sandboxes, what was found, and the journal, which is kept until
+    /// it is forgotten. What they may have told before is told again.
+    pub fn sweep(&mut self) -> Vec<(String, Vec<Finding>, Option<FinishedJournal>)> {
         match Journal::left(&self.state) {
             Ok(left) => left.into_iter().map(|left| self.finish_left(left)).collect(),
             Err(error) => {
@@ -137,7 +127,7 @@ impl Watcher {
         sandbox.roots = left.roots;
         sandbox.named = left.named.into_iter().collect();
         self.sandboxes.insert(key.clone(), sandbox);
-        let (more, done) = self.finish_keeping(&key);
+        let (more, done) = self.finish(&key);
         // What was noted before it was done is told once.
         let more: Vec<Finding> = more.into_iter().filter(|finding| !found.contains(finding)).collect();
         found.extend(more);
@@ -295,15 +285,9 @@ impl Watcher {
         }
     }
 
-    /// Ends a sandbox: the last look at all its roots; its journal is removed.
-    pub fn finish(&mut self, name: &str) -> Vec<Finding> {
-        let (findings, done) = self.finish_keeping(name);
-        done.into_iter().for_each(FinishedJournal::forget);
-        findings
-    }
-
-    /// As [`Watcher::finish`], with the journal kept until it is forgotten: for who has to put the findings on record first.
-    pub fn finish_keeping(&mut self, name: &str) -> (Vec<Finding>, Option<FinishedJournal>) {
+    /// Ends a sandbox after the last look at all its roots; its journal is kept until it is forgotten, for who has to put the
+    /// findings on record first.
+    pub fn finish(&mut self, name: &str) -> (Vec<Finding>, Option<FinishedJournal>) {
         let Some(sandbox) = self.sandboxes.get(name) else { return (vec![], None) };
         let roots: Vec<String> = sandbox.roots.keys().cloned().collect();
         let inner = |root: &&String| !roots.iter().any(|other| other != *root && is_at_or_below(root, other));

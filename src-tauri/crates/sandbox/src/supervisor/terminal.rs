@@ -29,7 +29,7 @@ use super::{
     wait,
 };
 use crate::{
-    autostart::{AutostartRules, ChangeKind, Finding, Watcher},
+    autostart::{AutostartRules, ChangeKind, Finding, FinishedJournal, Watcher},
     control::SandboxEvent,
     enter::FAILED,
     mounts::{Mounts, RestoredMask},
@@ -78,7 +78,8 @@ pub(crate) fn run_in_foreground(
     let status = end.unwrap_or_else(|_| bwrap.kill());
     let lost = streams.finish();
     // All of it is looked at before anybody is told, which can fail.
-    let found = watcher.finish(SANDBOX);
+    let (found, journal) = watcher.finish(SANDBOX);
+    journal.into_iter().for_each(FinishedJournal::forget);
     found.iter().try_for_each(|finding| terminal.find(finding))?;
     for (name, error) in &lost {
         terminal.tell(&format!("{name} could not be written: {error}"))?;
@@ -155,8 +156,9 @@ impl ForegroundTerminal {
         let given = InheritedDescriptors { streams: take_streams()?, egress, group: None };
         let (bwrap, mounts) = start(None, &spec, self, given, |layout| {
             let watcher = watcher.insert(Watcher::new(spec.state_dir.as_ref())?);
-            for finding in watcher.sweep().into_iter().flat_map(|(_, found)| found) {
-                self.find(&finding)?;
+            for (_, found, journal) in watcher.sweep() {
+                journal.into_iter().for_each(FinishedJournal::forget);
+                found.iter().try_for_each(|finding| self.find(finding))?;
             }
             watcher.begin(SANDBOX, autostart)?;
             watcher.hidden(SANDBOX, &layout.plan.hidden().cloned().collect::<Vec<_>>());

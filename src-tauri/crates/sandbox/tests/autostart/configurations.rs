@@ -4,7 +4,7 @@ use std::fs;
 
 use ironcurtain_sandbox::autostart::{AutostartRules, Finding, GitConfig};
 
-use crate::scene::{Scene, repository, short};
+use crate::scene::{Scene, finish, repository, short};
 
 #[test]
 fn keys_that_make_git_run_something_are_put_back_and_others_stay() {
@@ -123,7 +123,10 @@ fn a_key_that_one_sandbox_sets_while_another_is_opened_is_not_what_was_there_bef
     assert_eq!(short(&root, &scene.happened()), ["restored repo/.git/config core.fsmonitor"]);
     assert_eq!(scene.finish(), []);
     set(&scene);
-    assert_eq!(short(&root, &scene.watcher.finish("other")), ["restored repo/.git/config core.fsmonitor"]);
+    assert_eq!(
+        short(&root, &finish(&mut scene.watcher, "other")),
+        ["restored repo/.git/config core.fsmonitor"]
+    );
     assert!(!scene.read("root/repo/.git/config").contains("evil"));
 }
 
@@ -141,7 +144,7 @@ fn a_configuration_that_the_person_has_named_for_one_is_not_put_back_for_another
     let config = scene.text("root/repo/.git/config");
     scene.watcher.named("other", &config);
     scene.git("root/repo", &["config", "core.pager", "asked-for"]);
-    assert_eq!((scene.happened(), scene.watcher.finish("other")), (vec![], vec![]));
+    assert_eq!((scene.happened(), finish(&mut scene.watcher, "other")), (vec![], vec![]));
     assert_eq!(scene.git("root/repo", &["config", "core.pager"]), "asked-for\n");
     // For the other, it is from now on what was there before.
     scene.git("root/repo", &["config", "core.editor", "evil"]);

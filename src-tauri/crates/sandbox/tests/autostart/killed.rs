@@ -9,7 +9,7 @@ use std::{
 
 use ironcurtain_sandbox::autostart::{AutostartRules, Finding, GitConfig, Watcher};
 
-use crate::scene::{Scene, short};
+use crate::scene::{Scene, short, sweep};
 
 /// The variables with the journal's folder and the watched root of the process that is killed.
 const STATE: &str = "AUTOSTART_TEST_STATE";
@@ -39,7 +39,7 @@ fn what_a_killed_process_has_not_looked_at_is_looked_at_by_the_next() {
             scene.write(&format!("state/autostart/{scratch}.lock"), "");
         }
 
-        let swept = Watcher::new(&scene.at("state")).unwrap().sweep();
+        let swept = sweep(&mut Watcher::new(&scene.at("state")).unwrap());
         let root = scene.root();
         let [(name, found)] = swept.as_slice() else { panic!("{moment}: {swept:?}") };
         assert_eq!(name, "child");
@@ -55,7 +55,7 @@ fn what_a_killed_process_has_not_looked_at_is_looked_at_by_the_next() {
         assert!(!scene.exists("root/.mcp.json"));
         assert_eq!(configs(&scene), ["config"], "at {moment}");
         // Nothing is left for a second one, and what is alive is left alone.
-        assert_eq!(Watcher::new(&scene.at("state")).unwrap().sweep(), []);
+        assert_eq!(sweep(&mut Watcher::new(&scene.at("state")).unwrap()), []);
         let journals = fs::read_dir(scene.at("state/autostart")).unwrap();
         let journals: Vec<_> =
             journals.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
@@ -101,7 +101,7 @@ fn configs(scene: &Scene) -> Vec<String> {
 fn swept(scene: &Scene) -> Vec<(String, Vec<Finding>)> {
     let until = Instant::now() + Duration::from_secs(5);
     loop {
-        let swept = Watcher::new(&scene.at("state")).unwrap().sweep();
+        let swept = sweep(&mut Watcher::new(&scene.at("state")).unwrap());
         if !swept.is_empty() || Instant::now() > until {
             return swept;
         }

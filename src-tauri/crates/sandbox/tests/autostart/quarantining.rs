@@ -15,7 +15,7 @@ use ironcurtain_sandbox::autostart::{AutostartRules, Finding, Watcher, quarantin
 use ironcurtain_testkit::namespace::{is_inside, run_inside_by};
 use rustix::fs::{CWD, FileType, RenameFlags, mknodat, renameat_with};
 
-use crate::scene::{Scene, short};
+use crate::scene::{Scene, finish, short};
 
 const SERVERS: &str = r#"{"mcpServers":{"evil":{"command":"evil"}}}"#;
 
@@ -177,7 +177,7 @@ fn start_up_files_of_the_home_are_moved_away() {
     scene.watcher.open("home", &home).unwrap();
     scene.write("root/.bashrc", "evil");
     scene.write("root/.config/autostart/evil.desktop", "evil");
-    let found: Vec<Finding> = scene.watcher.finish("home");
+    let found: Vec<Finding> = finish(&mut scene.watcher, "home");
     assert_eq!(short(&home, &found), ["quarantined .bashrc", "quarantined .config/autostart"]);
 }
 
@@ -230,7 +230,7 @@ fn one_file_is_moved_once_and_told_to_all_who_could_have_made_it() {
     assert_eq!(told, ["below", "s"]);
     assert_eq!(fs::read_dir(scene.at("state/quarantine")).unwrap().count(), 1);
     // Closed for one, it is still watched for the other.
-    assert_eq!(scene.watcher.finish("below"), []);
+    assert_eq!(finish(&mut scene.watcher, "below"), []);
     scene.write("root/sub/.mcp.json", SERVERS);
     let root = scene.root();
     assert_eq!(short(&root, &scene.happened()), ["quarantined sub/.mcp.json"]);

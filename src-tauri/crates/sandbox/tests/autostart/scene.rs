@@ -98,13 +98,29 @@ impl Scene {
     }
 
     pub(crate) fn finish(&mut self) -> Vec<Finding> {
-        self.watcher.finish("s")
+        finish(&mut self.watcher, "s")
     }
 
     /// Runs git in a folder, without anybody's configuration.
     pub(crate) fn git(&self, folder: &str, arguments: &[&str]) -> String {
         git(&self.at(folder), arguments)
     }
+}
+
+/// Ends a sandbox, with all that was found on record.
+pub(crate) fn finish(watcher: &mut Watcher, name: &str) -> Vec<Finding> {
+    let (found, journal) = watcher.finish(name);
+    journal.unwrap().forget();
+    found
+}
+
+/// Finishes for killed processes, with all that was found on record.
+pub(crate) fn sweep(watcher: &mut Watcher) -> Vec<(String, Vec<Finding>)> {
+    let swept = watcher.sweep().into_iter().map(|(name, found, journal)| {
+        journal.unwrap().forget();
+        (name, found)
+    });
+    swept.collect()
 }
 
 pub(crate) fn git(folder: &Path, arguments: &[&str]) -> String {

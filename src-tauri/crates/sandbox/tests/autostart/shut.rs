@@ -9,7 +9,7 @@ use std::{
 
 use ironcurtain_sandbox::autostart::{AutostartRules, Watcher, quarantine};
 
-use crate::scene::{Scene, short};
+use crate::scene::{Scene, finish, short, sweep};
 
 const SERVERS: &str = r#"{"mcpServers":{"evil":{"command":"evil"}}}"#;
 const HOOKS: &str = r#"{"hooks":{"SessionStart":[{"hooks":[{"type":"command","command":"evil"}]}]}}"#;
@@ -94,13 +94,13 @@ fn folders_of_another_user(place: &Path) {
     };
     // What came since is moved, and no more than that.
     let (mut watcher, _, root) = opened("seen");
-    assert_eq!(short(&root, &watcher.finish("s")), ["quarantined p/.git/hooks"]);
+    assert_eq!(short(&root, &finish(&mut watcher, "s")), ["quarantined p/.git/hooks"]);
     assert_eq!(fs::read_to_string(format!("{root}/p/kept")).unwrap(), "text");
     assert!(fs::exists(format!("{root}/p/.git/refs")).unwrap());
     // Where nobody saw it come, it may have been there: it is told of, and stays.
     let (watcher, state, root) = opened("unseen");
     drop(watcher);
-    let swept = Watcher::new(&state).unwrap().sweep();
+    let swept = sweep(&mut Watcher::new(&state).unwrap());
     let [(_, found)] = swept.as_slice() else { panic!("{swept:?}") };
     let told = short(&root, found);
     let expected = format!("unfinished `{root}/p/.git/hooks/pre-commit` is new, and could not be moved away");
