@@ -65,10 +65,11 @@ pub struct InspectedCall {
     pub paths: FoundPaths,
 }
 
-impl InspectedCall {
-    /// A call as the client wrote it.
-    pub(crate) fn as_written(arguments: &Arc<Map<String, Value>>) -> Self {
-        Self { arguments: Arc::clone(arguments), paths: FoundPaths::default() }
+impl CallJudgement {
+    /// The denial of a call that is not understood, which is inspected as the client wrote it.
+    pub(crate) fn not_understood(denial: Denial, arguments: &Arc<Map<String, Value>>) -> Self {
+        let inspected = InspectedCall { arguments: Arc::clone(arguments), paths: FoundPaths::default() };
+        Self { verdict: Verdict::Deny(denial), inspected }
     }
 }
 

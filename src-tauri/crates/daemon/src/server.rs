@@ -240,16 +240,21 @@ impl ServerHandle {
         if is_down(&state.borrow_and_update()) {
             self.restart(&mut state).await?;
         }
-        let wait = state.wait_for(|s| ready(s) || is_down(s));
-        match tokio::time::timeout(START_BOUND, wait).await {
-            Err(_) => Err(ServerError::Slow(self.name.clone())),
-            Ok(Err(_)) => Err(ServerError::Ending),
-            Ok(Ok(state)) => match &*state {
-                ServerState::Up { connection, .. } => Ok(connection.clone()),
-                ServerState::Down(reason) => Err(self.down(reason.clone())),
-                ServerState::Starting => Err(self.down(DownReason::Starting)),
-            },
-        }
+        let answer = |state: &ServerState| match state {
+            ServerState::Up { connection, .. } if ready(state) => Some(Ok(connection.clone())),
+            ServerState::Down(reason) => Some(Err(self.down(reason.clone()))),
+            ServerState::Up { .. } | ServerState::Starting => None,
+        };
+        let answered = async {
+            loop {
+                if let Some(answer) = answer(&state.borrow_and_update()) {
+                    return answer;
+                }
+                state.changed().await.map_err(|_| ServerError::Ending)?;
+            }
+        };
+        let slow = |_| Err(ServerError::Slow(self.name.clone()));
+        tokio::time::timeout(START_BOUND, answered).await.unwrap_or_else(slow)
     }
 
     async fn restart(&self, state: &mut watch::Receiver<ServerState>) -> Result<(), ServerError> {

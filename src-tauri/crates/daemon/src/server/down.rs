@@ -17,9 +17,6 @@ pub enum DownReason {
     /// It is not tried at the moment.
     #[error("it ended {0} times right after its start; it is tried again later")]
     EndsTooSoon(u32),
-    /// It is not up yet.
-    #[error("it is still starting")]
-    Starting,
     /// It ended by itself.
     #[error("it ended")]
     Ended,

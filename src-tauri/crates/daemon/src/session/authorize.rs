@@ -4,7 +4,7 @@ use super::Session;
 use super::tool_call::ToolCall;
 use crate::autostart::runs_later;
 use crate::grants::{Files, StandingGrant};
-use crate::judging::{self, InspectedCall, JudgingContext};
+use crate::judging::{self, CallJudgement, InspectedCall, JudgingContext};
 use crate::mounts::Need;
 use crate::policy_snapshot::PolicySnapshot;
 use crate::server::{Applied, Versions};
@@ -97,14 +97,11 @@ impl Session {
             reach: self.reach(),
         };
         let setting = self.setting(&by, approved);
-        let judging::CallJudgement { verdict, inspected } =
-            match judging::locate(&setting, &tool.tool, &tool.arguments).await {
-                Ok(located) => setting.judge(located),
-                Err(denial) => {
-                    let inspected = InspectedCall::as_written(&tool.arguments);
-                    judging::CallJudgement { verdict: Verdict::Deny(denial), inspected }
-                }
-            };
+        let judgement = match judging::locate(&setting, &tool.tool, &tool.arguments).await {
+            Ok(located) => setting.judge(located),
+            Err(denial) => CallJudgement::not_understood(denial, &tool.arguments),
+        };
+        let CallJudgement { verdict, inspected } = judgement;
         let is_outgrown = |f: &Files| f.kind == GrantKind::File && inspected.paths.has_folder(&f.path);
         by.grants.retain(|grant| !grant.files().is_some_and(is_outgrown));
         Judged { verdict, inspected, by }

@@ -3,10 +3,9 @@
 //! - INVARIANT: what has no id is passed on only if it is a notification of the protocol, and only after the greeting.
 
 use super::in_flight::Ticket;
-use super::passing::{Rejection, passes, passes_on_record};
-use super::refusal::denied;
+use super::passing::{Rejection, pass, pass_on_record, pass_resource, passes, passes_on_record};
 use super::tasks::TaskRequest;
-use super::{Session, echo, greeting, resource};
+use super::{Session, echo, greeting};
 use crate::consent::visible;
 use crate::server::{AtServer, MemoryShare, Outgoing, PendingRequest, ServerAnswer, share};
 use crate::wire::{Id, Incoming, Line, Lines, MAX_LINE_BYTES, Response};
@@ -71,14 +70,14 @@ pub(super) async fn read(
 /// Does what a line says, which may be several messages; breaks off where the session hears itself.
 async fn handle_line(session: &Arc<Session>, line: &[u8], budget: MemoryShare) -> ControlFlow<()> {
     let batch = if session.has_batches.load(Ordering::Relaxed) { members(line) } else { None };
-    let Some(batch) = batch else { return heard_one(session, line, budget).await };
+    let Some(batch) = batch else { return handle_message(session, line, budget).await };
     for message in batch {
-        heard_one(session, message.get().as_bytes(), budget.clone()).await?;
+        handle_message(session, message.get().as_bytes(), budget.clone()).await?;
     }
     ControlFlow::Continue(())
 }
 
-async fn heard_one(session: &Arc<Session>, line: &[u8], budget: MemoryShare) -> ControlFlow<()> {
+async fn handle_message(session: &Arc<Session>, line: &[u8], budget: MemoryShare) -> ControlFlow<()> {
     let incoming = Incoming::parse(line);
     let is_asked = matches!(incoming, Ok(Incoming::Request { .. } | Incoming::Notification { .. }));
     if !is_asked && session.echo.lock().unwrap_or_else(PoisonError::into_inner).hears_itself(line) {
@@ -129,13 +128,7 @@ async fn handle_request(
         }
         "tools/call" => super::call::handle_tool_call(session, ticket, params.as_deref(), budget).await,
         "resources/read" | "resources/subscribe" | "resources/unsubscribe" => {
-            match resource::checked(params.as_deref()) {
-                Ok(()) => pass_on_record(session, ticket, request, budget).await,
-                Err(refusal) => {
-                    let (code, problem) = refusal.answer();
-                    session.reject(&ticket, request, Rejection::Resource, (code, &problem)).await;
-                }
-            }
+            pass_resource(session, ticket, request, budget).await
         }
         _ if passes_on_record(method) => pass_on_record(session, ticket, request, budget).await,
         _ if passes(method) => pass(session, ticket, method, params.as_deref(), budget).await,
@@ -186,49 +179,6 @@ fn discover(session: &Arc<Session>, ticket: Ticket) {
             Ok(_) => {
                 let text = "`server/discover` is not available through IronCurtain; begin with `initialize`";
                 waiting.fail(&ticket, ErrorCode::METHOD_NOT_FOUND, text).await;
-            }
-        }
-    });
-}
-
-/// Passes a request on when it is on record.
-async fn pass_on_record(
-    session: &Arc<Session>,
-    ticket: Ticket,
-    (method, params): (&str, Option<&RawValue>),
-    budget: MemoryShare,
-) {
-    match session.record_passing(&ticket, method, params).await {
-        Ok(()) => pass(session, ticket, method, params, budget).await,
-        Err(problem) => session.fail(&ticket, ErrorCode::INTERNAL_ERROR, &denied(problem)).await,
-    }
-}
-
-/// Passes a request on and its answer back.
-async fn pass(
-    session: &Arc<Session>,
-    ticket: Ticket,
-    method: &str,
-    params: Option<&RawValue>,
-    budget: MemoryShare,
-) {
-    let of_task = TaskRequest::of(method, params);
-    if let Some(connection) = session.server.connection_now() {
-        let pending = connection.request_held(method, params, budget.clone());
-        let (waiting, place) = (session.clone(), pending.place());
-        return session.track(&ticket.clone(), Some(place), async move {
-            waiting.deliver(&ticket, pending, of_task, budget).await;
-        });
-    }
-    // Waiting for the server to start must not keep other messages from being read.
-    let (waiting, method, params) = (session.clone(), method.to_owned(), params.map(ToOwned::to_owned));
-    session.track(&ticket.clone(), None, async move {
-        match waiting.server.connection().await {
-            Err(problem) => waiting.fail(&ticket, ErrorCode::INTERNAL_ERROR, &problem.to_string()).await,
-            Ok(connection) => {
-                let pending = connection.request_held(&method, params.as_deref(), budget.clone());
-                waiting.forwarded(&ticket, pending.place());
-                waiting.deliver(&ticket, pending, of_task, budget).await;
             }
         }
     });
@@ -303,7 +253,7 @@ impl Session {
     }
 
     /// Waits for the server's answer and passes it to the client.
-    async fn deliver(
+    pub(super) async fn deliver(
         &self,
         ticket: &Ticket,
         pending: PendingRequest,

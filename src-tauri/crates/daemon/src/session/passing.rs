@@ -1,16 +1,20 @@
-//! Records of requests that are no tool calls, and of calls that are turned away before they are judged.
+//! Requests that are no tool calls, passed on as they are; and what is rejected before it is judged.
 //!
 //! - INVARIANT: what a client says to a server of prompts and resources is on record before the server hears it; if it
 //!   cannot be put there, the request does not happen.
 
-use super::Session;
 use super::in_flight::Ticket;
+use super::refusal::denied;
+use super::tasks::TaskRequest;
+use super::{Session, resource};
 use crate::consent::visible;
+use crate::server::MemoryShare;
 use crate::wire::Id;
 use ironcurtain_audit::{AuditError, DecidedBy, Entry, Event, PolicyDecision, redacted};
 use rmcp::model::ErrorCode;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// Requests that are passed to the server without being judged: they name no resource of the person's.
@@ -70,6 +74,63 @@ pub(super) fn passes(method: &str) -> bool {
 /// Returns `true` if a request passes as it is when it is on record.
 pub(super) fn passes_on_record(method: &str) -> bool {
     PASSED_ON_RECORD.contains(&method)
+}
+
+/// Passes a request about a resource on, unless that is or could be a file.
+pub(super) async fn pass_resource(
+    session: &Arc<Session>,
+    ticket: Ticket,
+    request: (&str, Option<&RawValue>),
+    budget: MemoryShare,
+) {
+    let Err(refusal) = resource::checked(request.1) else {
+        return pass_on_record(session, ticket, request, budget).await;
+    };
+    let (code, problem) = refusal.answer();
+    session.reject(&ticket, request, Rejection::Resource, (code, &problem)).await;
+}
+
+/// Passes a request on when it is on record.
+pub(super) async fn pass_on_record(
+    session: &Arc<Session>,
+    ticket: Ticket,
+    (method, params): (&str, Option<&RawValue>),
+    budget: MemoryShare,
+) {
+    match session.record_passing(&ticket, method, params).await {
+        Ok(()) => pass(session, ticket, method, params, budget).await,
+        Err(problem) => session.fail(&ticket, ErrorCode::INTERNAL_ERROR, &denied(problem)).await,
+    }
+}
+
+/// Passes a request on and its answer back.
+pub(super) async fn pass(
+    session: &Arc<Session>,
+    ticket: Ticket,
+    method: &str,
+    params: Option<&RawValue>,
+    budget: MemoryShare,
+) {
+    let of_task = TaskRequest::of(method, params);
+    if let Some(connection) = session.server.connection_now() {
+        let pending = connection.request_held(method, params, budget.clone());
+        let (waiting, place) = (session.clone(), pending.place());
+        return session.track(&ticket.clone(), Some(place), async move {
+            waiting.deliver(&ticket, pending, of_task, budget).await;
+        });
+    }
+    // Waiting for the server to start must not keep other messages from being read.
+    let (waiting, method, params) = (session.clone(), method.to_owned(), params.map(ToOwned::to_owned));
+    session.track(&ticket.clone(), None, async move {
+        match waiting.server.connection().await {
+            Err(problem) => waiting.fail(&ticket, ErrorCode::INTERNAL_ERROR, &problem.to_string()).await,
+            Ok(connection) => {
+                let pending = connection.request_held(&method, params.as_deref(), budget.clone());
+                waiting.forwarded(&ticket, pending.place());
+                waiting.deliver(&ticket, pending, of_task, budget).await;
+            }
+        }
+    });
 }
 
 impl Session {
