@@ -9,11 +9,13 @@
 )]
 
 mod annotating;
+mod answers;
 mod client;
 mod consent;
 mod contained;
 mod ending;
 mod grants;
+mod greeting;
 mod hostile;
 mod installs;
 mod killing;
@@ -32,6 +34,7 @@ mod reference;
 mod relaying;
 mod reloading;
 mod remotes;
+mod scripted;
 mod servers;
 mod sessions;
 mod standing;

@@ -65,6 +65,15 @@ pub struct Config {
     /// The time that a question waits, in seconds. Clients give up on a call after 60.
     #[cfg_attr(test, schemars(range(min = 1, max = 3600)))]
     pub question_deadline_seconds: u64,
+    /// The number of sessions that may be open at once.
+    #[cfg_attr(test, schemars(range(min = 1, max = 100_000)))]
+    pub max_sessions: usize,
+    /// The memory for messages on their way, of all sessions together, in MiB. It takes effect with the next start.
+    #[cfg_attr(test, schemars(range(min = 64, max = 65_536)))]
+    pub memory_mib: u32,
+    /// The same, of one session in one direction. A message that is longer is refused.
+    #[cfg_attr(test, schemars(range(min = 1, max = 64)))]
+    pub session_memory_mib: u32,
     /// The fate of a server that is to be sandboxed on a machine that cannot.
     pub sandbox_policy: SandboxPolicy,
     /// The program that makes the sandboxes.
@@ -100,6 +109,9 @@ impl Default for Config {
         Self {
             schema_version: 1,
             question_deadline_seconds: 45,
+            max_sessions: 1000,
+            memory_mib: 512,
+            session_memory_mib: 64,
             sandbox_policy: SandboxPolicy::default(),
             sandbox_backend: SandboxBackend::default(),
         }
@@ -128,11 +140,22 @@ impl Config {
             let line = strict::line_of(content, &[field]);
             Err(ConfigError::invalid(&text.path, line, format!("`{field}` {problem}")))
         };
-        match (config.schema_version, config.question_deadline_seconds) {
-            (1, 1..=3600) => Ok(config),
-            (1, n) => invalid("questionDeadlineSeconds", format!("is {n}; it must be from 1 to 3600")),
-            (n, _) => invalid("schemaVersion", format!("is {n}; this program knows 1")),
+        if config.schema_version != 1 {
+            return invalid("schemaVersion", format!("is {}; this program knows 1", config.schema_version));
         }
+        let (sessions, memory) = (config.max_sessions as u64, u64::from(config.memory_mib));
+        for (field, value, range) in [
+            ("questionDeadlineSeconds", config.question_deadline_seconds, 1..=3600),
+            ("maxSessions", sessions, 1..=100_000),
+            ("memoryMib", memory, 64..=65_536),
+            ("sessionMemoryMib", u64::from(config.session_memory_mib), 1..=64),
+        ] {
+            if !range.contains(&value) {
+                let (least, most) = range.into_inner();
+                return invalid(field, format!("is {value}; it must be from {least} to {most}"));
+            }
+        }
+        Ok(config)
     }
 
     /// The time that a question waits.

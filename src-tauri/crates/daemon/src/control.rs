@@ -9,13 +9,13 @@ use crate::listener::{Peer, send};
 use crate::server::Versions;
 use crate::session::Session;
 use crate::view;
+use crate::wire::{Line, Lines};
 use ironcurtain_audit::{self as audit, Entry, Event};
 use ironcurtain_protocol::{
     AuditCheckView, ErrorCode, GrantView, MAX_FRAME_BYTES, Protection, Reply, ReplyFrame, Request,
     RequestFrame, StatusView,
 };
 use std::sync::Arc;
-use tokio::io::BufReader;
 
 /// The most entries of the log given at once.
 const MOST_ENTRIES: usize = 10_000;
@@ -25,21 +25,14 @@ pub(crate) async fn serve(state: Arc<DaemonState>, mut peer: Peer) {
     if peer.welcome(None).await.is_err() {
         return;
     }
-    let mut stream = peer.stream;
-    loop {
-        let line = {
-            let mut lines =
-                crate::wire::Lines::new(BufReader::with_capacity(1, &mut stream), MAX_FRAME_BYTES);
-            match lines.next().await {
-                Ok(Some(crate::wire::Line::Whole(line))) => line,
-                Ok(Some(crate::wire::Line::TooLong { .. }) | None) | Err(_) => return,
-            }
-        };
+    let (from, mut to) = peer.stream.into_split();
+    let mut lines = Lines::new(from, MAX_FRAME_BYTES);
+    while let Ok(Some(Line::Whole(line, _))) = lines.next().await {
         let numbered = match serde_json::from_slice::<RequestFrame>(&line) {
             Ok(RequestFrame { id, request }) => ReplyFrame { id, reply: answer(&state, request).await },
             Err(problem) => ReplyFrame { id: 0, reply: failed(ErrorCode::Malformed, problem.to_string()) },
         };
-        if send(&mut stream, &numbered).await.is_err() {
+        if send(&mut to, &numbered).await.is_err() {
             return;
         }
     }

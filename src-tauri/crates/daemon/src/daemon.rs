@@ -17,7 +17,9 @@ use crate::policy_snapshot::SnapshotError;
 use crate::reload::{InitialState, ReloaderParts};
 use crate::server::LISTENING;
 use crate::services::Services;
+use crate::session_log::SessionLogs;
 use crate::shutdown::Shutdown;
+use crate::wire::Memory;
 use ironcurtain_audit::{self as audit, Audit, AuditError, Entry, Event, Keeping, Unfinished};
 use ironcurtain_protocol::{Reply, Request};
 use std::io;
@@ -58,6 +60,9 @@ pub enum StartError {
     /// Nobody can be listened to; [`ListenError::AlreadyRunning`] is one of the reasons.
     #[error(transparent)]
     Listen(#[from] ListenError),
+    /// A thread cannot be started.
+    #[error("a thread cannot be started: {0}")]
+    Thread(io::Error),
     /// It was started as root without leave.
     #[error(
         "IronCurtain does not run as root: its sandboxes would be judged as root's files are; `--allow-root` allows it"
@@ -115,6 +120,7 @@ pub async fn start(mut options: DaemonOptions, consent: Arc<dyn Consent>) -> Res
     audit.record(started).await?;
     let (changes, shutdown) = (watch::Sender::new(0), Shutdown::default());
     let config = first.config().clone();
+    let memory = Memory::new(config.memory_mib, config.session_memory_mib);
     let reloader = first.follow(ReloaderParts {
         home: options.home.clone(),
         audit: audit.clone(),
@@ -146,6 +152,8 @@ pub async fn start(mut options: DaemonOptions, consent: Arc<dyn Consent>) -> Res
         broker: Broker::new(consent),
         health,
         autostart,
+        logs: SessionLogs::start().map_err(StartError::Thread)?,
+        memory,
         shutdown,
         changes,
     };

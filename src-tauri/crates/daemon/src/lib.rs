@@ -32,6 +32,7 @@ pub mod resolved_call;
 pub mod server;
 mod services;
 mod session;
+mod session_log;
 mod shutdown;
 mod view;
 pub mod wire;

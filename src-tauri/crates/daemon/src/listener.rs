@@ -17,7 +17,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, Interest};
+use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt, Interest};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::mpsc;
 
@@ -79,19 +79,12 @@ pub struct Peer {
 }
 
 /// The streams of a client.
+#[derive(Debug)]
 pub struct ClientStdio {
     /// From the client.
-    pub input: Box<dyn AsyncRead + Send + Unpin>,
+    pub input: Input,
     /// To the client.
-    pub output: Box<dyn AsyncWrite + Send + Unpin>,
-}
-
-impl ClientStdio {
-    /// The client's own pipes.
-    #[must_use]
-    pub fn handed_over(input: Input, output: Output) -> Self {
-        Self { input: Box::new(input), output: Box::new(output) }
-    }
+    pub output: Output,
 }
 
 impl Lock {
@@ -216,7 +209,7 @@ impl Peer {
         let mut given = std::mem::take(&mut self.descriptors).into_iter();
         match (given.next(), given.next(), given.next()) {
             (Some(input), Some(output), None) => {
-                Ok(ClientStdio::handed_over(Input::new(input)?, Output::new(output)?))
+                Ok(ClientStdio { input: Input::new(input)?, output: Output::new(output)? })
             }
             _ => Err(io::Error::new(
                 io::ErrorKind::InvalidData,
@@ -250,7 +243,7 @@ pub async fn attend(stream: UnixStream, mut notes: mpsc::UnboundedReceiver<Quest
 ///
 /// # Errors
 /// When the peer is gone, or the message is too long.
-pub async fn send(stream: &mut UnixStream, message: &impl serde::Serialize) -> io::Result<()> {
+pub async fn send(stream: &mut (impl AsyncWrite + Unpin), message: &impl serde::Serialize) -> io::Result<()> {
     let mut line = serde_json::to_vec(message)?;
     if line.len() > MAX_FRAME_BYTES {
         return Err(io::Error::new(io::ErrorKind::InvalidData, "the answer is too long"));

@@ -12,17 +12,17 @@ mod mounted;
 pub mod process;
 mod roots;
 mod start_error;
+mod told;
 
 pub use actor::{ActorOptions, Applied, Versions};
-pub use connection::{
-    AtServer, MemoryShare, Outgoing, PendingRequest, ServerAnswer, ServerConnection, share,
-};
+pub use connection::{AtServer, MemoryShare, PendingRequest, ServerAnswer, ServerConnection};
 pub(crate) use control::LISTENING;
 pub use control::SupervisorError;
-pub use down::{DownReason, NoAnswer};
+pub use down::{DownReason, Ending, NoAnswer};
 pub use process::Containment;
 pub use roots::{ServerView, Suspension, still_there};
 pub use start_error::{ContainmentError, ServerStartError};
+pub use told::OnGreeted;
 
 use crate::mounts::Need;
 use actor::{ActorView, Command, ServerState};
@@ -33,6 +33,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::AbortHandle;
+use told::Told;
 
 /// The time for which a call waits for its server to be up.
 const START_BOUND: Duration = Duration::from_secs(30);
@@ -70,6 +71,7 @@ pub struct ServerHandle {
     name: String,
     commands: mpsc::UnboundedSender<Command>,
     seen: ActorView,
+    told: Told,
     _actor: Arc<AbortOnDrop>,
 }
 
@@ -111,20 +113,30 @@ impl ServerHandle {
     pub fn start(options: ActorOptions) -> Self {
         let name = options.server.name.clone();
         let (commands, inbox) = mpsc::unbounded_channel();
-        let (seen, task) = actor::start(options, commands.downgrade(), inbox);
-        Self { name, commands, seen, _actor: Arc::new(AbortOnDrop(task)) }
+        let told = Told::default();
+        let (seen, task) = actor::start(options, told.clone(), commands.downgrade(), inbox);
+        Self { name, commands, seen, told, _actor: Arc::new(AbortOnDrop(task)) }
     }
 
-    /// Keeps the parameters of the client's `initialize`, which the server has answered, so that a restarted server can be greeted the same way.
-    pub fn remember_greeting(&self, params: Box<RawValue>) {
-        // Without the actor there is nobody to greet.
-        let _ = self.commands.send(Command::Greeting(params));
+    /// Gives the server the client's greeting; every later process of it is greeted the same way. The answer comes before
+    /// anything that the server says after it.
+    pub fn greet(&self, params: Box<RawValue>, then: OnGreeted) {
+        self.told.greets(params, then);
+        if self.commands.send(Command::Greet).is_err() {
+            self.told.give_up(&DownReason::Ended(Arc::default()));
+        }
     }
 
     /// The client said that it is initialized, with this line.
     pub fn initialized(&self, line: Vec<u8>) {
-        // As above.
-        let _ = self.commands.send(Command::Initialized(line));
+        self.told.initialized(line, || self.connection_now());
+        // Without the actor there is nobody to tell.
+        let _ = self.commands.send(Command::Initialized);
+    }
+
+    /// Keeps a request of the client that every later process is to be sent too, where it is one.
+    pub fn keep(&self, method: &str, params: Option<&RawValue>) {
+        self.told.keep(method, params);
     }
 
     /// The conversation, as soon as the process runs; started again if it ended.
@@ -151,7 +163,7 @@ impl ServerHandle {
     pub fn connection_now(&self) -> Option<ServerConnection> {
         match &*self.seen.state.borrow() {
             ServerState::Up { connection, .. } if !connection.is_over() => Some(connection.clone()),
-            ServerState::Up { .. } | ServerState::Starting | ServerState::Down(_) => None,
+            ServerState::Up { .. } | ServerState::Starting(_) | ServerState::Down(_) => None,
         }
     }
 
@@ -162,7 +174,7 @@ impl ServerHandle {
             ServerState::Up { connection, ready: true, .. } if !connection.is_over() => {
                 Some(connection.clone())
             }
-            ServerState::Up { .. } | ServerState::Starting | ServerState::Down(_) => None,
+            ServerState::Up { .. } | ServerState::Starting(_) | ServerState::Down(_) => None,
         }
     }
 
@@ -224,7 +236,7 @@ impl ServerHandle {
     pub fn pid(&self) -> Option<u32> {
         match &*self.seen.state.borrow() {
             ServerState::Up { pid, .. } => Some(*pid),
-            ServerState::Starting | ServerState::Down(_) => None,
+            ServerState::Starting(_) | ServerState::Down(_) => None,
         }
     }
 
@@ -243,7 +255,7 @@ impl ServerHandle {
         let answer = |state: &ServerState| match state {
             ServerState::Up { connection, .. } if ready(state) => Some(Ok(connection.clone())),
             ServerState::Down(reason) => Some(Err(self.down(reason.clone()))),
-            ServerState::Up { .. } | ServerState::Starting => None,
+            ServerState::Up { .. } | ServerState::Starting(_) => None,
         };
         let answered = async {
             loop {
@@ -265,7 +277,9 @@ impl ServerHandle {
         started.map_err(|reason| self.down(reason))
     }
 
-    fn down(&self, reason: DownReason) -> ServerError {
+    /// The error that says why it does not run.
+    #[must_use]
+    pub fn down(&self, reason: DownReason) -> ServerError {
         ServerError::Down { server: self.name.clone(), reason }
     }
 }

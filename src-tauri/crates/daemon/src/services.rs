@@ -11,7 +11,9 @@ use crate::health::Health;
 use crate::home::Home;
 use crate::policy_snapshot::PolicySnapshot;
 use crate::reload::{SessionSettings, Writable};
+use crate::session_log::SessionLogs;
 use crate::shutdown::Shutdown;
+use crate::wire::Memory;
 use ironcurtain_audit::Audit;
 use std::path::Path;
 use std::sync::Arc;
@@ -42,6 +44,10 @@ pub struct Services {
     pub health: Health,
     /// Who watches for files that run later.
     pub(crate) autostart: Autostart,
+    /// The logs of sessions.
+    pub(crate) logs: SessionLogs,
+    /// The memory for messages on their way.
+    pub memory: Memory,
     /// The end of the trusted process.
     pub(crate) shutdown: Shutdown,
     /// Moves whenever something that people are shown has changed.

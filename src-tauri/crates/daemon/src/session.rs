@@ -13,7 +13,6 @@ mod echo;
 mod greeting;
 mod hosts;
 mod in_flight;
-mod log;
 mod one_time;
 mod open;
 mod params;
@@ -29,9 +28,10 @@ use crate::config::Server as ServerConfig;
 use crate::consent::{Principal, shown_client, visible};
 use crate::grants::GrantSubject;
 use crate::network::ServerNetwork;
-use crate::server::{Outgoing, ServerHandle};
+use crate::server::ServerHandle;
 use crate::services::Services;
-use crate::wire::Id;
+use crate::session_log::SessionLog;
+use crate::wire::{Allowance, Id, Outbox};
 use echo::Echo;
 use in_flight::Requests;
 use ironcurtain_audit::{Entry, Event};
@@ -64,10 +64,12 @@ pub struct Session {
     resolver: Resolver,
     started_ms: u64,
     counts: Counts,
-    to_client: mpsc::Sender<Outgoing>,
+    to_client: Outbox,
+    /// Has a permit for every answer of ours that may wait for the client.
+    unread: Arc<Semaphore>,
     notes: mpsc::UnboundedSender<QuestionNote>,
     /// For what is odd about the client.
-    log: mpsc::Sender<String>,
+    log: SessionLog,
     client_takes: watch::Sender<HashSet<String>>,
     echo: Mutex<Echo>,
     in_flight: Requests,
@@ -76,7 +78,8 @@ pub struct Session {
     /// The revision that was agreed on has batches.
     has_batches: AtomicBool,
     tasks: Tasks,
-    budget: Arc<Semaphore>,
+    /// The memory for what the client says.
+    memory: Allowance,
     /// Completes when the last call that had to wait for the server is forwarded, or never will be.
     last_in_line: Mutex<Option<oneshot::Receiver<()>>>,
     end: CancellationToken,

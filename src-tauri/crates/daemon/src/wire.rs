@@ -4,15 +4,19 @@
 
 mod descriptor;
 mod lines;
+mod memory;
 mod message;
 mod notifications;
+mod outbox;
 mod overlong;
 
 pub use descriptor::{Input, Output};
 pub use lines::{Line, Lines, MAX_LINE_BYTES};
+pub use memory::{Allowance, Memory, NoRoom, Share};
 pub use message::{
-    AmbiguousField, Fields, Id, Incoming, Response, error_line, members, notification_line, request_line,
-    response_line, result_line,
+    AmbiguousField, Fields, Id, Incoming, Response, Salvage, error_line, members, notification_line,
+    request_line, request_parts, response_line, response_parts, result_line,
 };
 pub use notifications::{client_may_tell, server_may_tell};
+pub use outbox::{Outbox, Outgoing};
 pub use overlong::id_in;

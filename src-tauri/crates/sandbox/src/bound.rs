@@ -16,7 +16,7 @@ use std::{
     thread,
 };
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
 /// A running child with the other ends of its standard streams.
 #[derive(Debug)]
@@ -38,6 +38,16 @@ pub struct BoundChild {
 pub struct Hold {
     leader: Option<Pid>,
     _until: mpsc::Sender<Infallible>,
+}
+
+impl Hold {
+    /// The exit status of a child that has ended, 128 and the signal where one ended it; the child stays to be reaped.
+    #[must_use]
+    pub fn status(&self) -> Option<i32> {
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        let status = waitid(WaitId::Pid(self.leader?), options).ok()??;
+        status.exit_status().or(status.terminating_signal().map(|signal| 128 + signal))
+    }
 }
 
 impl Drop for Hold {

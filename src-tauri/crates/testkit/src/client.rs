@@ -175,6 +175,11 @@ impl AgentClient {
         self.call("write_file", json!({ "path": path, "content": content }))
     }
 
+    /// The client says no more.
+    pub fn close_input(&mut self) {
+        self.shim.hang_up();
+    }
+
     /// The client hangs up; the shim must end by itself.
     pub fn hang_up(mut self) {
         self.shim.hang_up();

@@ -10,7 +10,7 @@ use rmcp::model::ErrorCode;
 use serde_json::json;
 use serde_json::value::RawValue;
 use std::time::Duration;
-use tokio::io::{AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::task::JoinHandle;
 
 /// The number of lines that are no messages that are passed over.
@@ -24,7 +24,7 @@ const KEPT: usize = 2000;
 
 pub(super) struct Conversation {
     stdin: Output,
-    stdout: Lines<BufReader<Input>>,
+    stdout: Lines<Input>,
     stderr: JoinHandle<String>,
     hold: ProcessHold,
     root: String,
@@ -39,7 +39,7 @@ impl Conversation {
     pub(super) fn new(process: Process, folder: &CanonicalPath) -> Self {
         Self {
             stdin: process.stdin,
-            stdout: Lines::new(BufReader::new(process.stdout), MESSAGE),
+            stdout: Lines::new(process.stdout, MESSAGE),
             stderr: tokio::spawn(end_of(process.stderr)),
             hold: process.hold,
             root: folder.file_uri(),
@@ -104,11 +104,12 @@ impl Conversation {
     async fn hear(&mut self, waiting_for: &str) -> Result<Option<Incoming>, ServerFault> {
         let ended = || ServerFault::Ended(waiting_for.to_owned());
         let line = match self.stdout.next().await {
-            Ok(Some(Line::Whole(line))) => line,
+            Ok(Some(Line::Whole(line, _))) => line,
             Ok(Some(Line::TooLong { length, .. })) => {
                 return Err(ServerFault::LongMessage(length));
             }
-            Ok(None) | Err(_) => return Err(ended()),
+            // Nobody else has a part in its memory.
+            Ok(None | Some(Line::NoRoom { .. })) | Err(_) => return Err(ended()),
         };
         self.heard = self.heard.saturating_add(line.len() as u64 + 1);
         if self.heard > MOST_BYTES {

@@ -7,6 +7,7 @@ use crate::identity::{self, Client};
 use crate::listener::{ClientStdio, Listener, Peer};
 use crate::services::Services;
 use crate::session::Session;
+use crate::wire::{Input, Output};
 use ironcurtain_audit::{CallResult, Entry, Event};
 use ironcurtain_protocol::{Purpose, RefusalCode, ShimHello, StdioMode};
 use std::sync::Arc;
@@ -138,7 +139,7 @@ async fn serve_session(state: Arc<DaemonState>, mut peer: Peer, shim: ShimHello)
         (Ok(()), Some(stdio)) => opened.serve(stdio, Some(peer.stream)).await,
         (Ok(()), None) => {
             let (input, output) = peer.stream.into_split();
-            let stdio = ClientStdio { input: Box::new(input), output: Box::new(output) };
+            let stdio = ClientStdio { input: Input::Half(input), output: Output::Half(output) };
             opened.serve(stdio, None).await;
         }
     }

@@ -7,6 +7,7 @@
 
 mod applied;
 mod files;
+mod last_words;
 mod masks;
 mod options;
 mod reconcile;
@@ -15,26 +16,26 @@ mod running;
 pub use applied::{Applied, Versions};
 pub use options::ActorOptions;
 
-use super::connection::{ConnectionOptions, ServerAnswer, ServerConnection};
+use super::connection::{ConnectionOptions, ServerConnection};
 use super::control::SupervisorControl;
-use super::down::{DownReason, GREETING_BOUND};
+use super::down::{DownReason, Ending, GREETING_BOUND};
 use super::mounted::Mounted;
 use super::process::{self, Process, ProcessHold, Start, Watch};
 use super::roots::ServerView;
 use super::start_error::ServerStartError;
+use super::told::{Greeted, Told};
 use super::{MountLease, ServerError};
 use crate::autostart::WatchedServer;
 use crate::mounts::{Need, united};
-use crate::wire::{Input, Response, notification_line};
 use files::SessionFiles;
 use ironcurtain_audit::{Entry, Event};
 use ironcurtain_paths::CanonicalPath;
+use last_words::LastWords;
 use reconcile::ServerRules;
-use running::{Running, ended, uncovered};
-use serde_json::value::RawValue;
+use running::{Greeting, News, Running, news, uncovered};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
-use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
@@ -42,17 +43,25 @@ use tokio::time::Instant;
 /// A server that ends sooner than this after its start is not started again at once.
 const STEADY: Duration = Duration::from_secs(2);
 
+/// The number of times in a row that a server is started anew because it ended before it had answered the greeting.
+const MOST_GREETINGS: u32 = 3;
+
 #[derive(Debug)]
 pub(super) enum ServerState {
-    Starting,
-    Up { connection: ServerConnection, pid: u32, ready: bool },
+    /// The process of this number is started, or has not answered the greeting.
+    Starting(u64),
+    Up {
+        connection: ServerConnection,
+        pid: u32,
+        ready: bool,
+    },
     Down(DownReason),
 }
 
 #[derive(Debug)]
 pub(super) enum Command {
-    Greeting(Box<RawValue>),
-    Initialized(Vec<u8>),
+    Greet,
+    Initialized,
     Start(oneshot::Sender<Result<(), DownReason>>),
     Lease(Vec<Need>, Vec<CanonicalPath>, oneshot::Sender<Result<MountLease, ServerError>>),
     Release(u64),
@@ -61,10 +70,11 @@ pub(super) enum Command {
 /// Starts the actor; it ends with the last sender of commands, or when its task is aborted.
 pub(super) fn start(
     options: ActorOptions,
+    told: Told,
     commands: mpsc::WeakUnboundedSender<Command>,
     inbox: mpsc::UnboundedReceiver<Command>,
 ) -> (ActorView, AbortHandle) {
-    let (state, state_seen) = watch::channel(ServerState::Starting);
+    let (state, state_seen) = watch::channel(ServerState::Starting(0));
     let (applied, applied_seen) = watch::channel(Applied::default());
     let (roots, roots_seen) = watch::channel(ServerView::default());
     let server_rules = ServerRules::of(&options.snapshots.borrow(), &options.server.name);
@@ -73,8 +83,9 @@ pub(super) fn start(
         server_rules,
         hides_too_little: false,
         options,
+        told,
         commands,
-        state,
+        state: Arc::new(state),
         applied,
         roots,
         running: None,
@@ -82,12 +93,11 @@ pub(super) fn start(
         leases: BTreeMap::new(),
         named: BTreeSet::new(),
         next_lease: 0,
-        greeting: None,
-        initialized: false,
         asks_for_roots: None,
         understands: 0,
         started: Instant::now(),
         quick_ends: 0,
+        unanswered: 0,
         restarts: 0,
         starts: 0,
     };
@@ -113,7 +123,8 @@ struct Actor {
     options: ActorOptions,
     /// For the leases it gives; weak, so that it does not keep itself alive.
     commands: mpsc::WeakUnboundedSender<Command>,
-    state: watch::Sender<ServerState>,
+    told: Told,
+    state: Arc<watch::Sender<ServerState>>,
     applied: watch::Sender<Applied>,
     roots: watch::Sender<ServerView>,
     running: Option<Running>,
@@ -125,15 +136,14 @@ struct Actor {
     /// Files that run later and that an answer of the person named.
     named: BTreeSet<CanonicalPath>,
     next_lease: u64,
-    /// The parameters of the client's `initialize`, once the server has answered it.
-    greeting: Option<Box<RawValue>>,
-    initialized: bool,
     /// Set when the server asks for roots; unknown at first.
     asks_for_roots: Option<bool>,
     /// The version of the roots that this process has understood, or been given time to.
     understands: u64,
     started: Instant,
     quick_ends: u32,
+    /// The number of processes in a row that ended before they had answered the greeting.
+    unanswered: u32,
     /// The number of times that the server was restarted because it still held something that was taken away.
     restarts: u64,
     /// The number of times that a process was started.
@@ -174,21 +184,27 @@ impl Actor {
                     }
                 }
                 () = uncovered(check) => self.check().await,
-                () = ended(self.running.as_mut()) => self.process_ended().await,
+                news = news(self.running.as_mut()) => match news {
+                    News::Greeted(outcome) => self.process_greeted(outcome).await,
+                    News::Ended => self.process_ended().await,
+                },
             }
         }
     }
 
     async fn handle(&mut self, command: Command) {
         match command {
-            Command::Greeting(params) => self.greeting = Some(params),
-            Command::Initialized(line) => {
-                self.initialized = true;
-                if let Some(running) = &self.running {
-                    running.connection.send(line, None);
+            Command::Greet => match &mut self.running {
+                Some(running) => {
+                    self.state.send_replace(ServerState::Starting(self.starts));
+                    running.greeting = greet(&self.told, &self.state, self.starts, running);
                 }
-                self.reconcile().await;
-            }
+                None => {
+                    self.start_server().await;
+                    self.reconcile().await;
+                }
+            },
+            Command::Initialized => self.reconcile().await,
             Command::Start(reply) => {
                 if self.running.is_none() {
                     self.start_server().await;
@@ -196,7 +212,7 @@ impl Actor {
                 }
                 let outcome = match &*self.state.borrow() {
                     ServerState::Down(reason) => Err(reason.clone()),
-                    ServerState::Up { .. } | ServerState::Starting => Ok(()),
+                    ServerState::Up { .. } | ServerState::Starting(_) => Ok(()),
                 };
                 // Who no longer waits was cancelled.
                 let _ = reply.send(outcome);
@@ -237,10 +253,9 @@ impl Actor {
     /// Starts the process with everything mounted that is to be seen, and greets it if the client has.
     async fn start_server(&mut self) {
         if self.quick_ends >= 3 && self.started.elapsed() < STEADY * self.quick_ends.min(15) {
-            self.state.send_replace(ServerState::Down(DownReason::EndsTooSoon(self.quick_ends)));
-            return;
+            return self.not_running(DownReason::EndsTooSoon(self.quick_ends));
         }
-        self.state.send_replace(ServerState::Starting);
+        self.state.send_replace(ServerState::Starting(self.starts + 1));
         self.started = Instant::now();
         self.project();
         self.hides_too_little = false;
@@ -279,8 +294,8 @@ impl Actor {
 
     async fn process_started(&mut self, process: Process, mounted: Vec<Mounted>) {
         let Process { pid, stdin, stdout, stderr, hold, mut closed } = process;
-        tokio::spawn(copy_stderr(stderr, self.options.log.clone()));
-        let (connection, ended) = ServerConnection::start(ConnectionOptions {
+        let words = LastWords::of(stderr, self.options.log.clone());
+        let (connection, reading) = ServerConnection::start(ConnectionOptions {
             stdin,
             stdout,
             client: self.options.client.clone(),
@@ -300,16 +315,36 @@ impl Actor {
             }
             ProcessHold::Plain { .. } => Vec::new(),
         };
-        self.running = Some(Running { connection: connection.clone(), hold, ended });
+        let mut running = Running { connection, hold, reading, words, pid, greeting: Greeting::None };
         self.record(format!("the server {} started", self.options.server.name)).await;
-        if let Some(greeting) = self.greeting.clone()
-            && let Err(reason) = greet(&connection, &greeting, self.initialized).await
-        {
-            self.running = None;
-            self.down(reason).await;
-            return;
+        running.greeting = greet(&self.told, &self.state, self.starts, &running);
+        if let Greeting::None = running.greeting {
+            let connection = running.connection.clone();
+            self.state.send_replace(ServerState::Up { connection, pid, ready: false });
         }
-        self.state.send_replace(ServerState::Up { connection, pid, ready: false });
+        self.running = Some(running);
+    }
+
+    /// The process has answered the greeting, or never will.
+    async fn process_greeted(&mut self, outcome: Greeted) {
+        let Some(running) = &mut self.running else { return };
+        match outcome {
+            Greeted::Welcome => {
+                running.greeting = Greeting::Welcome;
+                self.unanswered = 0;
+                self.reconcile().await;
+            }
+            Greeted::Refused => running.greeting = Greeting::None,
+            Greeted::Failed => self.process_ended().await,
+            Greeted::RefusedAgain(error) => self.give_up(DownReason::GreetingRefused(error)).await,
+            Greeted::Unanswered => self.give_up(DownReason::GreetingUnanswered).await,
+        }
+    }
+
+    /// Ends a process that is of no use.
+    async fn give_up(&mut self, why: DownReason) {
+        self.running = None;
+        self.down(why).await;
     }
 
     /// The process ended by itself.
@@ -321,11 +356,23 @@ impl Actor {
             }
             None => None,
         };
+        let last_words = running.words.said().await;
+        let ending = Ending { status: status.or_else(|| running.hold.status()), last_words };
+        running.connection.ended(&ending);
         let lost = running.control().map(SupervisorControl::uncovered).unwrap_or_default();
+        let was_greeted = running.greeting.is_open();
         drop(running);
         self.tell_uncovered(lost).await;
         self.quick_ends = if self.started.elapsed() < STEADY { self.quick_ends + 1 } else { 0 };
-        self.down(status.map_or(DownReason::Ended, DownReason::EndedWith)).await;
+        let why = DownReason::Ended(Arc::new(ending));
+        self.unanswered += u32::from(was_greeted);
+        if was_greeted && !self.told.is_awaited() && self.unanswered < MOST_GREETINGS {
+            self.mounted.clear();
+            self.record(format!("the server {} is greeted again: {why}", self.options.server.name)).await;
+            self.start_server().await;
+            return self.reconcile().await;
+        }
+        self.down(why).await;
     }
 
     async fn restart(&mut self, why: &str) {
@@ -340,8 +387,15 @@ impl Actor {
 
     async fn down(&mut self, reason: DownReason) {
         self.mounted.clear();
-        self.log(format!("the server is down: {reason}")).await;
+        self.unanswered = 0;
+        self.options.log.write(format!("the server is down: {reason}"));
         self.record(format!("the server {} is not running: {reason}", self.options.server.name)).await;
+        self.not_running(reason);
+    }
+
+    /// Tells everybody that waits for it.
+    fn not_running(&self, reason: DownReason) {
+        self.told.give_up(&reason);
         self.state.send_replace(ServerState::Down(reason));
     }
 
@@ -356,41 +410,29 @@ impl Actor {
             tracing::error!(%problem, "a change of a server is not on record");
         }
     }
-
-    async fn log(&self, text: String) {
-        // Without a log there is nobody to tell.
-        let _ = self.options.log.send(text).await;
-    }
 }
 
-/// Greets a restarted server as far as the client greeted the first one.
-async fn greet(
-    connection: &ServerConnection,
-    params: &RawValue,
-    initialized: bool,
-) -> Result<(), DownReason> {
-    let asked = connection.request("initialize", Some(params));
-    match tokio::time::timeout(GREETING_BOUND, asked.answer()).await {
-        Ok(ServerAnswer::Response(Response::Result(_))) => {
-            if initialized {
-                connection.send(notification_line("notifications/initialized", None), None);
-            }
-            Ok(())
-        }
-        Ok(ServerAnswer::Response(Response::Error(error))) => {
-            Err(DownReason::GreetingRefused(error.get().to_owned()))
-        }
-        Ok(ServerAnswer::Failed(reason)) => Err(reason.into()),
-        Err(_) => Err(DownReason::GreetingUnanswered),
-    }
-}
-
-async fn copy_stderr(stderr: Input, log: mpsc::Sender<String>) {
-    let mut lines = BufReader::new(stderr).split(b'\n');
-    while let Ok(Some(line)) = lines.next_segment().await {
-        let text = String::from_utf8_lossy(line.get(..line.len().min(4000)).unwrap_or_default()).into_owned();
-        if log.send(text).await.is_err() {
-            return;
-        }
-    }
+/// Greets a process as the client greeted the first one, if it has.
+fn greet(told: &Told, state: &Arc<watch::Sender<ServerState>>, number: u64, running: &Running) -> Greeting {
+    let Some(params) = told.greeting() else { return Greeting::None };
+    let deadline = (!told.is_awaited()).then(|| Instant::now() + GREETING_BOUND);
+    let (send, outcome) = oneshot::channel();
+    let (told, state, pid) = (told.clone(), state.clone(), running.pid);
+    let connection = running.connection.clone();
+    running.connection.ask("initialize", Some(params), None, move |answer, held| {
+        let up = || {
+            let up = ServerState::Up { connection: connection.clone(), pid, ready: false };
+            // Another one may have been started meanwhile.
+            state.send_if_modified(|state| {
+                let is_this = matches!(state, ServerState::Starting(n) if *n == number);
+                if is_this {
+                    *state = up;
+                }
+                is_this
+            });
+        };
+        // An owner that is gone need not know.
+        let _ = send.send(told.answered(&connection, up, answer, held));
+    });
+    Greeting::Open { outcome, deadline }
 }

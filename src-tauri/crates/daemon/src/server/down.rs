@@ -2,6 +2,7 @@
 
 use super::start_error::ServerStartError;
 use crate::wire::MAX_LINE_BYTES;
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,20 +19,14 @@ pub enum DownReason {
     #[error("it ended {0} times right after its start; it is tried again later")]
     EndsTooSoon(u32),
     /// It ended by itself.
-    #[error("it ended")]
-    Ended,
-    /// It ended by itself, with this status.
-    #[error("it ended with status {0}")]
-    EndedWith(i32),
+    #[error("{0}")]
+    Ended(Arc<Ending>),
     /// Started again, it did not take the client's greeting.
     #[error("it refused the greeting: {0}")]
     GreetingRefused(String),
     /// Started again, it was silent.
     #[error("it did not answer the greeting within {n} s", n = GREETING_BOUND.as_secs())]
     GreetingUnanswered,
-    /// Started again, it could not answer the greeting.
-    #[error(transparent)]
-    GreetingFailed(#[from] NoAnswer),
 }
 
 impl From<ServerStartError> for DownReason {
@@ -40,13 +35,51 @@ impl From<ServerStartError> for DownReason {
     }
 }
 
+/// How a server ended.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Ending {
+    /// Its exit status, 128 and the signal where one ended it.
+    pub status: Option<i32>,
+    /// The last that it wrote to standard error, as people and agents may be shown it.
+    pub last_words: String,
+}
+
+impl fmt::Display for Ending {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.status {
+            None => f.write_str("it ended")?,
+            Some(status @ 129..=192) => write!(f, "it ended by signal {} (status {status})", status - 128)?,
+            Some(status) => write!(f, "it ended with status {status}")?,
+        }
+        if self.last_words.is_empty() {
+            return Ok(());
+        }
+        write!(f, "; the last it wrote to standard error: `{}`", self.last_words)
+    }
+}
+
 /// Why a request that a server has been sent has no answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NoAnswer {
     /// It ended.
-    #[error("the server ended before it answered")]
-    Ended,
+    #[error("the server ended before it answered{}", how(.0))]
+    Ended(Option<Arc<Ending>>),
     /// It sent what is not read.
     #[error("the server sent a message of {0} bytes; at most {MAX_LINE_BYTES} are taken")]
     TooLong(u64),
+    /// It sent more than there is memory for.
+    #[error(
+        "no memory was left for a long message of the server, because of what other sessions hold; try again, or give more with `memoryMib` in `config.json`"
+    )]
+    NoRoom,
+    /// Its answer is no message.
+    #[error("the server's answer is not understood: {0}")]
+    NotUnderstood(String),
+    /// Its answer has another id.
+    #[error("the server answered with the id {0}, which no request has")]
+    WrongId(String),
+}
+
+fn how(ending: &Option<Arc<Ending>>) -> String {
+    ending.as_ref().map(|ending| format!(": {ending}")).unwrap_or_default()
 }

@@ -161,6 +161,14 @@ pub enum ProcessHold {
 }
 
 impl ProcessHold {
+    /// The exit status of one that has ended, 128 and the signal where one ended it. A supervisor tells by itself.
+    pub(super) fn status(&self) -> Option<i32> {
+        match self {
+            Self::Live { .. } => None,
+            Self::Fixed { _hold: hold, .. } | Self::Plain { _hold: hold, .. } => hold.status(),
+        }
+    }
+
     /// Keeps the folder it was started from there for as long as it runs.
     fn keep(&mut self, lock: FolderLock) {
         match self {

@@ -16,7 +16,7 @@ use super::passing::Rejection;
 use super::refusal::CallRefusal;
 use super::tool_call::ToolCall;
 use super::{Session, blocked, tasks};
-use crate::server::{AtServer, MemoryShare, PendingRequest, ServerAnswer, ServerConnection};
+use crate::server::{MemoryShare, ServerAnswer, ServerConnection};
 use crate::wire::Response;
 use asking::{Escalated, ask};
 use ironcurtain_audit::{CallResult, Entry, Event, PolicyDecision};
@@ -63,7 +63,7 @@ pub(super) async fn handle_tool_call(
         }
         Verdict::Escalate(escalation) => {
             let escalated = Escalated { escalation, inspected, snapshot: by.snapshot };
-            spawn(session, call, None, |s, c| ask(s, c, escalated));
+            spawn(session, call, |s, c| ask(s, c, escalated));
         }
         Verdict::Deny(denial) => session.deny(&call, &inspected, denial, &by.snapshot).await,
     }
@@ -74,16 +74,25 @@ async fn forward_or_queue(session: &Arc<Session>, call: Call, authorization: Aut
     let at_once = |_: &ServerConnection| session.shows(&authorization) && session.nobody_in_line();
     let Some(connection) = session.server.ready_now().filter(at_once) else {
         let (turn, next) = session.stand_in_line();
-        return spawn(session, call, None, |s, c| wait_in_line(s, c, authorization, turn, next));
+        return spawn(session, call, |s, c| wait_in_line(s, c, authorization, turn, next));
     };
-    match forward(session, &call, &authorization, &connection).await {
-        Ok(forwarded) => {
-            let place = forwarded.pending.place();
-            let resources = CallResources::default();
-            spawn(session, call, Some(place), |s, c| deliver(s, c, authorization, forwarded, resources));
+    // Nothing is open for it alone, so that whoever reads the answer passes it on.
+    let (waiting, ticket, began) = (Arc::downgrade(session), call.ticket.clone(), call.began);
+    let then = move |decision, answer: ServerAnswer, held| {
+        if let Some(session) = waiting.upgrade() {
+            session.answered(&ticket, Decided { decision, began }, answer, held);
         }
-        Err(refusal) => session.refuse(&call, &refusal).await,
+    };
+    if let Err(refusal) = forward(session, &call, &authorization, &connection, then).await {
+        session.refuse(&call, &refusal);
     }
+}
+
+/// The entry of a call's decision, and when the call began.
+#[derive(Clone, Copy)]
+struct Decided {
+    decision: u64,
+    began: Instant,
 }
 
 async fn wait_in_line(
@@ -103,20 +112,20 @@ async fn wait_in_line(
 fn spawn<F: Future<Output = ()> + Send + 'static>(
     session: &Arc<Session>,
     call: Call,
-    at_server: Option<AtServer>,
     wait: impl FnOnce(Arc<Session>, Call) -> F,
 ) {
     let ticket = call.ticket.clone();
-    session.track(&ticket, at_server, wait(session.clone(), call));
+    session.track(&ticket, wait(session.clone(), call));
 }
 
-/// Writes the decision and sends the call.
+/// Writes the decision and sends the call; the answer goes to `then`, with the entry of the decision.
 async fn forward(
     session: &Session,
     call: &Call,
     authorization: &Authorization,
     connection: &ServerConnection,
-) -> Result<Forwarded, CallRefusal> {
+    then: impl FnOnce(u64, ServerAnswer, MemoryShare) + Send + 'static,
+) -> Result<(), CallRefusal> {
     let permit = &authorization.permit;
     let params = call.tool.forwarded(permit.call())?;
     let mut entry = session.about(call, &authorization.inspected, Event::Decision, "");
@@ -127,15 +136,51 @@ async fn forward(
     let decision = session.services.audit.record(entry).await?;
     session.counts.allowed.fetch_add(1, Ordering::Relaxed);
     session.services.grants.used(permit.grants());
-    let pending = connection.request_held("tools/call", Some(&params), call.budget.clone());
-    Ok(Forwarded { decision, pending })
+    let answered = move |answer, held| then(decision, answer, held);
+    let place = connection.ask("tools/call", Some(params), call.budget.clone(), answered);
+    session.forwarded(&call.ticket, place);
+    Ok(())
 }
 
-/// A call that the server has.
-struct Forwarded {
-    /// The entry of its decision.
+/// An answer on its way to the task that waits for it.
+struct Answered {
     decision: u64,
-    pending: PendingRequest,
+    answer: ServerAnswer,
+    held: MemoryShare,
+}
+
+impl Session {
+    /// Passes the server's answer to a call on; then it is put on record.
+    fn answered(
+        self: Arc<Self>,
+        ticket: &Ticket,
+        Decided { decision, began }: Decided,
+        answer: ServerAnswer,
+        held: MemoryShare,
+    ) {
+        let blocked = if self.sandboxed { blocked::marked(&answer) } else { None };
+        let result = match &answer {
+            _ if blocked.is_some() => CallResult::BlockedBySandbox,
+            ServerAnswer::Response(Response::Result(result)) if is_error(result) => CallResult::Error,
+            ServerAnswer::Response(Response::Result(_)) => CallResult::Ok,
+            ServerAnswer::Response(Response::Error(_)) => CallResult::RefusedByServer,
+            ServerAnswer::Failed(_) => CallResult::NoAnswer,
+        };
+        let mut entry = Entry::end_of(decision, result, millis(began));
+        if let ServerAnswer::Failed(why) = &answer {
+            entry.summary = why.to_string();
+        }
+        if !self.pass_on(ticket, blocked.unwrap_or(answer), held) {
+            // It was taken back, which is on record.
+            return;
+        }
+        // Without a runtime everything ends, and the next one notes what has no end.
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        runtime.spawn(async move {
+            self.record(entry).await;
+            self.services.changed();
+        });
+    }
 }
 
 /// Waits for the answer and passes it on; then what was shown and opened for this call alone is taken away.
@@ -143,24 +188,18 @@ async fn deliver(
     session: Arc<Session>,
     call: Call,
     authorization: Authorization,
-    Forwarded { decision, pending }: Forwarded,
+    pending: oneshot::Receiver<Answered>,
     resources: CallResources,
 ) {
-    let (answered, held, resources) = answer(&session, &call, &authorization, pending, resources).await;
-    let task = tasks::made(&answered).filter(|_| resources.is_some());
+    let Some((answered, resources)) = answer(&session, &call, &authorization, pending, resources).await
+    else {
+        return;
+    };
+    let Answered { decision, answer, held } = answered;
+    let task = tasks::made(&answer).filter(|_| resources.is_some());
     // Without a task it is taken away before the client hears the answer.
     let kept = task.map(|task| (session.tasks.begin(task), resources));
-    let blocked = if session.sandboxed { blocked::marked(&answered) } else { None };
-    let result = match &answered {
-        _ if blocked.is_some() => CallResult::BlockedBySandbox,
-        ServerAnswer::Response(Response::Result(result)) if is_error(result) => CallResult::Error,
-        ServerAnswer::Response(Response::Result(_)) => CallResult::Ok,
-        ServerAnswer::Response(Response::Error(_)) => CallResult::RefusedByServer,
-        ServerAnswer::Failed(_) => CallResult::NoAnswer,
-    };
-    session.pass_on(&call.ticket, blocked.unwrap_or(answered), held).await;
-    session.record(Entry::end_of(decision, result, millis(call.began))).await;
-    session.services.changed();
+    session.clone().answered(&call.ticket, Decided { decision, began: call.began }, answer, held);
     if let Some((task, mut resources)) = kept {
         let taken_back = CallResources::over(resources.one_time.as_mut());
         if let Some(why) = session.task_is_over(task, (&call.tool, &authorization), taken_back).await {
@@ -181,21 +220,19 @@ async fn answer(
     session: &Session,
     call: &Call,
     authorization: &Authorization,
-    pending: PendingRequest,
+    mut pending: oneshot::Receiver<Answered>,
     mut resources: CallResources,
-) -> (ServerAnswer, MemoryShare, CallResources) {
-    let answer = pending.answer_held();
-    tokio::pin!(answer);
+) -> Option<(Answered, CallResources)> {
     if resources.is_some() {
         let why = tokio::select! {
-            (answered, held) = &mut answer => return (answered, held, resources),
+            // One that is forgotten was taken back.
+            answered = &mut pending => return answered.ok().map(|answered| (answered, resources)),
             () = session.forbidden(&call.tool, authorization) => "a rule forbids it now",
             () = CallResources::over(resources.one_time.as_mut()) => "it was taken back, or the time for it is over",
         };
         close_early(session, call, resources, why).await;
     }
-    let (answered, held) = answer.await;
-    (answered, held, CallResources::default())
+    pending.await.ok().map(|answered| (answered, CallResources::default()))
 }
 
 fn is_error(result: &RawValue) -> bool {

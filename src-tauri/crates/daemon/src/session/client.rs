@@ -7,10 +7,10 @@ use super::passing::{Rejection, pass, pass_on_record, pass_resource, passes, pas
 use super::tasks::TaskRequest;
 use super::{Session, echo, greeting};
 use crate::consent::visible;
-use crate::server::{AtServer, MemoryShare, Outgoing, PendingRequest, ServerAnswer, share};
-use crate::wire::{Id, Incoming, Line, Lines, MAX_LINE_BYTES, Response};
+use crate::server::{AtServer, DownReason, MemoryShare, ServerAnswer, ServerConnection};
+use crate::wire::{Id, Incoming, Input, Line, Lines, MAX_LINE_BYTES, Outgoing, Response, Salvage};
 use crate::wire::{
-    client_may_tell, error_line, id_in, members, notification_line, response_line, result_line,
+    client_may_tell, error_line, id_in, members, notification_line, response_parts, result_line,
 };
 use rmcp::model::ErrorCode;
 use serde::Deserialize;
@@ -18,73 +18,64 @@ use serde_json::value::RawValue;
 use std::ops::ControlFlow;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
-use tokio::sync::mpsc;
-
-/// The number of bytes that are read from a client at once.
-const READ_BUFFER: usize = 64 * 1024;
 
 /// The most characters that are repeated of a method that is not taken.
 const LONGEST_METHOD: usize = 100;
 
-/// Writes lines to the client until it is gone.
-pub(super) async fn write(
-    mut output: Box<dyn AsyncWrite + Send + Unpin>,
-    mut lines: mpsc::Receiver<Outgoing>,
-) {
-    while let Some(Outgoing { line, held }) = lines.recv().await {
-        if output.write_all(&line).await.is_err() || output.flush().await.is_err() {
-            return;
-        }
-        drop(held);
-    }
-}
+/// The answer to a line that no memory was left for.
+const NO_ROOM: &str = "no memory is left for so long a message, because of what other sessions hold; try again, or give more with `memoryMib` in `config.json`";
 
 /// Reads the client's lines until it hangs up, or hears itself: then the reason.
-pub(super) async fn read(
-    session: &Arc<Session>,
-    input: Box<dyn AsyncRead + Send + Unpin>,
-) -> Option<&'static str> {
-    let mut lines = Lines::new(BufReader::with_capacity(READ_BUFFER, input), MAX_LINE_BYTES);
+pub(super) async fn read(session: &Arc<Session>, input: Input) -> Option<&'static str> {
+    let mut lines = Lines::within(session.memory.clone(), input, MAX_LINE_BYTES);
     while let Ok(Some(line)) = lines.next().await {
+        // One line has one answer of ours at most, and a client that does not read them is not read either. The semaphore is
+        // never closed.
+        drop(session.unread.acquire().await);
         match line {
-            Line::Whole(line) if line.iter().all(u8::is_ascii_whitespace) => {}
-            Line::Whole(line) => {
-                // The semaphore is never closed.
-                let budget = session.budget.clone().acquire_many_owned(share(line.len())).await.ok()?;
-                if handle_line(session, &line, Some(Arc::new(budget))).await.is_break() {
-                    session.note(format!("the session was ended: {}", echo::WHY)).await;
+            Line::Whole(line, _) if line.iter().all(u8::is_ascii_whitespace) => {}
+            Line::Whole(line, share) => {
+                if handle_line(session, line, share.map(Arc::new)).await.is_break() {
+                    session.note(format!("the session was ended: {}", echo::WHY));
                     return Some(echo::WHY);
                 }
             }
             Line::TooLong { length, head } => {
                 let text = format!("the message has {length} bytes; at most {MAX_LINE_BYTES} are taken");
-                session.dropped(&text).await;
-                session.reply(error_line(id_in(&head).as_ref(), ErrorCode::INVALID_REQUEST.0, &text)).await;
+                passed_over(session, &head, &text).await;
             }
+            Line::NoRoom { head } => passed_over(session, &head, NO_ROOM).await,
         }
     }
     None
 }
 
+/// Answers a line that was not taken.
+async fn passed_over(session: &Session, head: &[u8], text: &str) {
+    session.dropped(text).await;
+    session.reply(error_line(id_in(head).as_ref(), ErrorCode::INVALID_REQUEST.0, text));
+}
+
 /// Does what a line says, which may be several messages; breaks off where the session hears itself.
-async fn handle_line(session: &Arc<Session>, line: &[u8], budget: MemoryShare) -> ControlFlow<()> {
-    let batch = if session.has_batches.load(Ordering::Relaxed) { members(line) } else { None };
+async fn handle_line(session: &Arc<Session>, line: Vec<u8>, budget: MemoryShare) -> ControlFlow<()> {
+    let batch = if session.has_batches.load(Ordering::Relaxed) { members(&line) } else { None };
     let Some(batch) = batch else { return handle_message(session, line, budget).await };
     for message in batch {
-        handle_message(session, message.get().as_bytes(), budget.clone()).await?;
+        handle_message(session, message.get().as_bytes().to_vec(), budget.clone()).await?;
     }
     ControlFlow::Continue(())
 }
 
-async fn handle_message(session: &Arc<Session>, line: &[u8], budget: MemoryShare) -> ControlFlow<()> {
-    let incoming = Incoming::parse(line);
+async fn handle_message(session: &Arc<Session>, line: Vec<u8>, budget: MemoryShare) -> ControlFlow<()> {
+    let incoming = Incoming::parse(&line);
     let is_asked = matches!(incoming, Ok(Incoming::Request { .. } | Incoming::Notification { .. }));
-    if !is_asked && session.echo.lock().unwrap_or_else(PoisonError::into_inner).hears_itself(line) {
+    if !is_asked && session.echo.lock().unwrap_or_else(PoisonError::into_inner).hears_itself(&line) {
         return ControlFlow::Break(());
     }
     match incoming {
         Ok(Incoming::Request { id, method, params }) => {
+            // What of it is needed has been copied.
+            drop(line);
             handle_request(session, id, &method, params, budget).await
         }
         Ok(Incoming::Notification { method, params }) => {
@@ -93,12 +84,13 @@ async fn handle_message(session: &Arc<Session>, line: &[u8], budget: MemoryShare
         Ok(Incoming::Response { id, response }) => {
             // The process that asked is gone if there is none.
             if let Some(connection) = session.server.connection_now() {
-                connection.respond(id, response, budget);
+                connection.respond(&id, response, budget);
             }
         }
         Err(problem) => {
             session.dropped(&problem.to_string()).await;
-            session.reply(error_line(None, problem.code(), &problem.to_string())).await;
+            let id = Salvage::of(&line).and_then(|salvage| salvage.id());
+            session.reply(error_line(id.as_ref(), problem.code(), &problem.to_string()));
         }
     }
     ControlFlow::Continue(())
@@ -114,13 +106,13 @@ async fn handle_request(
     let Some(ticket) = session.in_flight.enter(&id) else {
         let text = format!("the id {} is in use by a request that has no answer yet", id.as_json());
         session.dropped(&text).await;
-        session.reply(error_line(Some(&id), ErrorCode::INVALID_REQUEST.0, &text)).await;
+        session.reply(error_line(Some(&id), ErrorCode::INVALID_REQUEST.0, &text));
         return;
     };
     let request = (method, params.as_deref());
     match method {
-        "ping" => session.finish(&ticket, result_line(&id, &serde_json::Map::new())).await,
-        "initialize" => initialize(session, ticket, params.as_deref(), budget).await,
+        "ping" => session.finish(&ticket, result_line(&id, &serde_json::Map::new())),
+        "initialize" => initialize(session, ticket, params.as_deref()),
         "server/discover" => discover(session, ticket),
         _ if !session.greeted.load(Ordering::Relaxed) => {
             let problem = (ErrorCode::INVALID_REQUEST, "the first request must be `initialize`");
@@ -131,7 +123,7 @@ async fn handle_request(
             pass_resource(session, ticket, request, budget).await
         }
         _ if passes_on_record(method) => pass_on_record(session, ticket, request, budget).await,
-        _ if passes(method) => pass(session, ticket, method, params.as_deref(), budget).await,
+        _ if passes(method) => pass(session, ticket, method, params.as_deref(), budget),
         _ => {
             let text = format!("`{}` is not available through IronCurtain", clipped(method));
             session
@@ -141,44 +133,50 @@ async fn handle_request(
     }
 }
 
-async fn initialize(session: &Arc<Session>, ticket: Ticket, params: Option<&RawValue>, budget: MemoryShare) {
+fn initialize(session: &Arc<Session>, ticket: Ticket, params: Option<&RawValue>) {
     let greeting = match greeting::rewrite(params) {
         Ok(greeting) => greeting,
         Err(problem) => {
-            return session.fail(&ticket, ErrorCode::INVALID_PARAMS, &problem.to_string()).await;
+            return session.fail(&ticket, ErrorCode::INVALID_PARAMS, &problem.to_string());
         }
     };
     if session.greeted.swap(true, Ordering::Relaxed) {
-        return session.fail(&ticket, ErrorCode::INVALID_REQUEST, "the session is initialized already").await;
+        return session.fail(&ticket, ErrorCode::INVALID_REQUEST, "the session is initialized already");
     }
     *session.principal.says_it_is.lock().unwrap_or_else(PoisonError::into_inner) = greeting.says_it_is;
     session.client_takes.send_replace(greeting.takes);
     session.services.changed();
-    match session.server.connection().await {
-        Err(problem) => {
-            session.greeted.store(false, Ordering::Relaxed);
-            session.fail(&ticket, ErrorCode::INTERNAL_ERROR, &problem.to_string()).await;
+    let waiting = Arc::downgrade(session);
+    let answered = move |outcome: Result<Response, DownReason>, held| {
+        let Some(session) = waiting.upgrade() else { return };
+        match &outcome {
+            Ok(Response::Result(result)) => {
+                session.has_batches.store(greeting::has_batches(result), Ordering::Relaxed);
+            }
+            // It may be tried again.
+            Ok(Response::Error(_)) | Err(_) => session.greeted.store(false, Ordering::Relaxed),
         }
-        Ok(connection) => {
-            let pending = connection.request_held("initialize", Some(&greeting.params), budget.clone());
-            let (waiting, place) = (session.clone(), pending.place());
-            session.track(&ticket.clone(), Some(place), async move {
-                waiting.deliver_greeting(&ticket, pending, greeting.params, budget).await;
-            });
+        match outcome {
+            Ok(response) => drop(session.pass_on(&ticket, ServerAnswer::Response(response), held)),
+            Err(why) => {
+                let problem = session.server.down(why).to_string();
+                session.fail(&ticket, ErrorCode::INTERNAL_ERROR, &problem);
+            }
         }
-    }
+    };
+    session.server.greet(greeting.params, Box::new(answered));
 }
 
 /// Sends a client of the revision without a handshake back to the handshake; where there is no server to shake hands with, it is
 /// told that instead.
 fn discover(session: &Arc<Session>, ticket: Ticket) {
     let waiting = session.clone();
-    session.track(&ticket.clone(), None, async move {
+    session.track(&ticket.clone(), async move {
         match waiting.server.connection().await {
-            Err(problem) => waiting.fail(&ticket, ErrorCode::INTERNAL_ERROR, &problem.to_string()).await,
+            Err(problem) => waiting.fail(&ticket, ErrorCode::INTERNAL_ERROR, &problem.to_string()),
             Ok(_) => {
                 let text = "`server/discover` is not available through IronCurtain; begin with `initialize`";
-                waiting.fail(&ticket, ErrorCode::METHOD_NOT_FOUND, text).await;
+                waiting.fail(&ticket, ErrorCode::METHOD_NOT_FOUND, text);
             }
         }
     });
@@ -194,10 +192,10 @@ async fn handle_notification(
         let text = "a message without an id that is no notification of a client was dropped";
         let text = format!("{text}: {}", clipped(method));
         session.dropped(&text).await;
-        return session.note(text).await;
+        return session.note(text);
     }
     if !session.greeted.load(Ordering::Relaxed) {
-        return session.note(format!("a notification before the greeting was dropped: {method}")).await;
+        return session.note(format!("a notification before the greeting was dropped: {method}"));
     }
     match method {
         "notifications/initialized" => session.server.initialized(notification_line(method, params)),
@@ -219,98 +217,74 @@ fn clipped(method: &str) -> String {
 }
 
 impl Session {
-    /// Sends a line to the client.
-    pub(super) async fn reply(&self, line: Vec<u8>) {
-        self.send(line, None).await;
+    /// Sends a line of ours to the client.
+    pub(super) fn reply(&self, line: Vec<u8>) {
+        let unread = self.unread.clone().try_acquire_owned().ok();
+        self.send(Outgoing::line(line).holding(unread));
     }
 
-    async fn send(&self, line: Vec<u8>, held: MemoryShare) {
+    fn send(&self, line: Outgoing) {
         self.echo.lock().unwrap_or_else(PoisonError::into_inner).sent(&line);
-        // A client that is gone ends the session.
-        let _ = self.to_client.send(Outgoing { line, held }).await;
+        self.to_client.send(line);
     }
 
     /// Puts something odd about the client into the session's log.
-    async fn note(&self, text: String) {
-        // Without a log there is nobody to tell.
-        let _ = self.log.send(text).await;
+    fn note(&self, text: String) {
+        self.log.write(text);
     }
 
     /// Answers a request with an error.
-    pub(super) async fn fail(&self, ticket: &Ticket, code: ErrorCode, text: &str) {
-        self.finish(ticket, error_line(Some(&ticket.id), code.0, text)).await;
+    pub(super) fn fail(&self, ticket: &Ticket, code: ErrorCode, text: &str) {
+        self.finish(ticket, error_line(Some(&ticket.id), code.0, text));
     }
 
     /// Answers a request, unless it was cancelled meanwhile.
-    pub(super) async fn finish(&self, ticket: &Ticket, line: Vec<u8>) {
-        self.finish_held(ticket, line, None).await;
-    }
-
-    async fn finish_held(&self, ticket: &Ticket, line: Vec<u8>, held: MemoryShare) {
+    pub(super) fn finish(&self, ticket: &Ticket, line: Vec<u8>) {
         if self.in_flight.finish(ticket) {
-            self.send(line, held).await;
+            self.reply(line);
         }
     }
 
-    /// Waits for the server's answer and passes it to the client.
-    pub(super) async fn deliver(
-        &self,
-        ticket: &Ticket,
-        pending: PendingRequest,
-        of_task: Option<TaskRequest>,
-        _budget: MemoryShare,
+    /// Sends a request to the server as it is, and its answer to the client.
+    pub(super) fn pass_to(
+        self: &Arc<Self>,
+        connection: &ServerConnection,
+        ticket: Ticket,
+        method: &str,
+        params: Option<Box<RawValue>>,
+        budget: MemoryShare,
     ) {
-        let (answered, held) = pending.answer_held().await;
-        if let Some(request) = of_task {
-            self.tasks.hear(&request, &answered);
-        }
-        self.pass_on(ticket, answered, held).await;
+        let of_task = TaskRequest::of(method, params.as_deref());
+        let (session, answered) = (Arc::downgrade(self), ticket.clone());
+        let place = connection.ask(method, params, budget, move |answer, held| {
+            if let Some(session) = session.upgrade() {
+                if let Some(request) = of_task {
+                    session.tasks.hear(&request, &answer);
+                }
+                session.pass_on(&answered, answer, held);
+            }
+        });
+        self.forwarded(&ticket, place);
     }
 
-    /// As [`Session::deliver`]; a greeting that failed may be tried again, one that worked is kept for a restart.
-    async fn deliver_greeting(
-        &self,
-        ticket: &Ticket,
-        pending: PendingRequest,
-        params: Box<RawValue>,
-        _budget: MemoryShare,
-    ) {
-        let (answered, held) = pending.answer_held().await;
-        match &answered {
-            ServerAnswer::Response(Response::Result(result)) => {
-                self.has_batches.store(greeting::has_batches(result), Ordering::Relaxed);
-                self.server.remember_greeting(params);
-            }
-            ServerAnswer::Response(Response::Error(_)) | ServerAnswer::Failed(_) => {
-                self.greeted.store(false, Ordering::Relaxed);
-            }
+    /// Answers a request with what the server said, unless it was cancelled meanwhile; tells if it was not.
+    pub(super) fn pass_on(&self, ticket: &Ticket, answered: ServerAnswer, held: MemoryShare) -> bool {
+        if !self.in_flight.finish(ticket) {
+            return false;
         }
-        self.pass_on(ticket, answered, held).await;
-    }
-
-    /// Answers a request with what the server said.
-    pub(super) async fn pass_on(&self, ticket: &Ticket, answered: ServerAnswer, held: MemoryShare) {
         match answered {
-            ServerAnswer::Response(response) => {
-                self.finish_held(ticket, response_line(&ticket.id, &response), held).await
-            }
-            ServerAnswer::Failed(reason) => {
-                self.fail(ticket, ErrorCode::INTERNAL_ERROR, &reason.to_string()).await
+            ServerAnswer::Response(response) => self.send(response_parts(&ticket.id, response).holding(held)),
+            ServerAnswer::Failed(why) => {
+                let code = ErrorCode::INTERNAL_ERROR.0;
+                self.reply(error_line(Some(&ticket.id), code, &why.to_string()));
             }
         }
+        true
     }
 
     /// Runs what waits for a request, so that cancelling the request ends it.
-    pub(super) fn track(
-        &self,
-        ticket: &Ticket,
-        at_server: Option<AtServer>,
-        wait: impl Future<Output = ()> + Send + 'static,
-    ) {
-        self.in_flight.update(ticket, |request| {
-            request.at_server = at_server;
-            request.task = Some(tokio::spawn(wait).abort_handle());
-        });
+    pub(super) fn track(&self, ticket: &Ticket, wait: impl Future<Output = ()> + Send + 'static) {
+        self.in_flight.update(ticket, |request| request.task = Some(tokio::spawn(wait).abort_handle()));
     }
 
     /// Notes that a request calls a tool.

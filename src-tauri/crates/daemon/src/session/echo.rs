@@ -2,6 +2,7 @@
 //!
 //! - Only lines that no client means to send are looked at: answers to what nobody asked, and what is no message.
 
+use crate::wire::Outgoing;
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -28,26 +29,27 @@ pub(super) struct Echo {
 
 impl Echo {
     /// Remembers a line that is sent.
-    pub(super) fn sent(&mut self, line: &[u8]) {
+    pub(super) fn sent(&mut self, line: &Outgoing) {
         if self.sent.len() == REMEMBERED {
             self.sent.pop_front();
         }
-        self.sent.push_back(digest(line));
+        // Without its line feed.
+        self.sent.push_back(digest(line.length() - 1, line.bytes()));
     }
 
     /// Takes a line that no client means to send; tells that the session is to end.
     pub(super) fn hears_itself(&mut self, line: &[u8]) -> bool {
-        if self.sent.contains(&digest(line)) {
+        if self.sent.contains(&digest(line.len(), line.iter().copied())) {
             self.back += 1;
         }
         self.back >= MOST
     }
 }
 
-fn digest(line: &[u8]) -> u64 {
-    let line = line.strip_suffix(b"\n").unwrap_or(line);
+fn digest(length: usize, bytes: impl Iterator<Item = u8>) -> u64 {
+    let begins: Vec<u8> = bytes.take(COMPARED.min(length)).collect();
     let mut hasher = DefaultHasher::new();
-    (line.len(), line.get(..COMPARED.min(line.len()))).hash(&mut hasher);
+    (length, begins).hash(&mut hasher);
     hasher.finish()
 }
 
@@ -59,7 +61,7 @@ mod tests {
     fn three_lines_of_ours_are_an_echo_and_what_others_say_is_none() {
         let mut echo = Echo::default();
         for n in 0..100 {
-            echo.sent(format!("line {n}\n").as_bytes());
+            echo.sent(&Outgoing::line(format!("line {n}\n").into_bytes()));
         }
         assert!((0..100).all(|n| !echo.hears_itself(format!("other {n}").as_bytes())));
         // Long ago.

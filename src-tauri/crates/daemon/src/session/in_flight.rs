@@ -7,6 +7,7 @@ use crate::server::AtServer;
 use crate::wire::Id;
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 
 /// Stands for one request, which an id alone does not.
@@ -30,7 +31,11 @@ pub(super) struct InFlight {
 
 /// All of them.
 #[derive(Debug, Default)]
-pub(super) struct Requests(Mutex<Table>);
+pub(super) struct Requests {
+    table: Mutex<Table>,
+    /// Notified when the last of them ends.
+    none_left: Notify,
+}
 
 #[derive(Debug, Default)]
 struct Table {
@@ -66,12 +71,32 @@ impl Requests {
         if is_open {
             table.open.remove(&ticket.id);
         }
+        if table.open.is_empty() {
+            self.none_left.notify_waiters();
+        }
         is_open
     }
 
     /// Ends the request that has this id now.
     pub(super) fn take_back(&self, id: &Id) -> Option<InFlight> {
-        self.table().open.remove(id).map(|(_, request)| request)
+        let mut table = self.table();
+        let request = table.open.remove(id).map(|(_, request)| request);
+        if table.open.is_empty() {
+            self.none_left.notify_waiters();
+        }
+        request
+    }
+
+    /// Completes when none is under way.
+    pub(super) async fn none_left(&self) {
+        loop {
+            let mut ended = std::pin::pin!(self.none_left.notified());
+            ended.as_mut().enable();
+            if self.table().open.is_empty() {
+                return;
+            }
+            ended.await;
+        }
     }
 
     /// Ends all of them.
@@ -80,7 +105,7 @@ impl Requests {
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -4,7 +4,7 @@ use super::in_flight::Requests;
 use super::one_time::OneTimeGrants;
 use super::serve::Opened;
 use super::tasks::Tasks;
-use super::{Counts, Session, containment, log};
+use super::{Counts, Session, containment};
 use crate::autostart::SessionFacts;
 use crate::config::Server as ServerConfig;
 use crate::consent::Principal;
@@ -14,6 +14,7 @@ use crate::identity::Client;
 use crate::network::{Caller, ServerNetwork};
 use crate::server::{ActorOptions, Containment, ContainmentError, ServerHandle};
 use crate::services::Services;
+use crate::wire::Outbox;
 use ironcurtain_audit::{AuditError, Event};
 use ironcurtain_paths::{CanonicalPath, Resolver};
 use std::collections::HashSet;
@@ -23,14 +24,11 @@ use std::sync::{Arc, Mutex};
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
-/// The number of lines that may wait for a client that does not read.
-const TO_CLIENT: usize = 256;
+/// The number of answers of ours that may wait for a client that does not read; then it is not read either.
+const MOST_UNREAD: usize = 256;
 
-/// The most KiB of requests under way at once: a client that sends more waits.
-const BUDGET_KIB: usize = 192 * 1024;
-
-/// The most KiB of answers that wait for a client that does not read; then its server waits too.
-const UNREAD_KIB: usize = 128 * 1024;
+/// The number of times that a long request is in memory while it is judged and sent, and a long answer while it is passed on.
+const COPIES: [u32; 2] = [6, 2];
 
 /// Why a session cannot begin.
 #[derive(Debug, thiserror::Error)]
@@ -72,10 +70,11 @@ impl Session {
         let sandbox = canonical(&sandbox_dir)?;
         let snapshot = services.snapshot();
         let resolver = Resolver::new(snapshot.home.clone(), sandbox.clone());
-        let (to_client, lines) = mpsc::channel(TO_CLIENT);
+        let to_client = Outbox::unopened();
+        let [of_client, of_server] = COPIES.map(|copies| services.memory.allowance(copies));
         let (notes, notes_for_shim) = mpsc::unbounded_channel();
         let client_takes = watch::Sender::new(HashSet::new());
-        let log = log::start(dir.join("session.log"));
+        let log = services.logs.log(dir.join("session.log"));
         let around = Surroundings::new(&services.home, &snapshot.home, &snapshot.protected, &sandbox)
             .map_err(|e| SessionError::Directory { path: dir.clone(), problem: e.to_string() })?;
         let containment = containment::of(&services, &config, &around, &id).await;
@@ -120,7 +119,7 @@ impl Session {
             may_use: Box::new(move |g| whose.is_covered_by(&g.subject)),
             grants: services.grants.watch(),
             client: to_client.clone(),
-            memory: Arc::new(Semaphore::new(UNREAD_KIB)),
+            memory: of_server,
             client_takes: client_takes.subscribe(),
             log: log.clone(),
             audit: services.audit.clone(),
@@ -142,6 +141,7 @@ impl Session {
             started_ms,
             counts: Counts::default(),
             to_client,
+            unread: Arc::new(Semaphore::new(MOST_UNREAD)),
             notes,
             log,
             client_takes,
@@ -151,14 +151,14 @@ impl Session {
             greeted: AtomicBool::new(false),
             has_batches: AtomicBool::new(false),
             tasks: Tasks::default(),
-            budget: Arc::new(Semaphore::new(BUDGET_KIB)),
+            memory: of_client,
             last_in_line: Mutex::default(),
             end: CancellationToken::new(),
         });
         session.services.audit.record(session.entry(Event::Session, session.began())).await?;
 
         session.services.changed();
-        Ok(Opened { session, lines, notes: notes_for_shim })
+        Ok(Opened { session, notes: notes_for_shim })
     }
 }
 

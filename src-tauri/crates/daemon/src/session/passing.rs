@@ -5,7 +5,6 @@
 
 use super::in_flight::Ticket;
 use super::refusal::denied;
-use super::tasks::TaskRequest;
 use super::{Session, resource};
 use crate::consent::visible;
 use crate::server::MemoryShare;
@@ -98,37 +97,30 @@ pub(super) async fn pass_on_record(
     budget: MemoryShare,
 ) {
     match session.record_passing(&ticket, method, params).await {
-        Ok(()) => pass(session, ticket, method, params, budget).await,
-        Err(problem) => session.fail(&ticket, ErrorCode::INTERNAL_ERROR, &denied(problem)).await,
+        Ok(()) => pass(session, ticket, method, params, budget),
+        Err(problem) => session.fail(&ticket, ErrorCode::INTERNAL_ERROR, &denied(problem)),
     }
 }
 
 /// Passes a request on and its answer back.
-pub(super) async fn pass(
+pub(super) fn pass(
     session: &Arc<Session>,
     ticket: Ticket,
     method: &str,
     params: Option<&RawValue>,
     budget: MemoryShare,
 ) {
-    let of_task = TaskRequest::of(method, params);
+    session.server.keep(method, params);
+    let params = params.map(ToOwned::to_owned);
     if let Some(connection) = session.server.connection_now() {
-        let pending = connection.request_held(method, params, budget.clone());
-        let (waiting, place) = (session.clone(), pending.place());
-        return session.track(&ticket.clone(), Some(place), async move {
-            waiting.deliver(&ticket, pending, of_task, budget).await;
-        });
+        return session.pass_to(&connection, ticket, method, params, budget);
     }
     // Waiting for the server to start must not keep other messages from being read.
-    let (waiting, method, params) = (session.clone(), method.to_owned(), params.map(ToOwned::to_owned));
-    session.track(&ticket.clone(), None, async move {
+    let (waiting, method) = (session.clone(), method.to_owned());
+    session.track(&ticket.clone(), async move {
         match waiting.server.connection().await {
-            Err(problem) => waiting.fail(&ticket, ErrorCode::INTERNAL_ERROR, &problem.to_string()).await,
-            Ok(connection) => {
-                let pending = connection.request_held(&method, params.as_deref(), budget.clone());
-                waiting.forwarded(&ticket, pending.place());
-                waiting.deliver(&ticket, pending, of_task, budget).await;
-            }
+            Err(problem) => waiting.fail(&ticket, ErrorCode::INTERNAL_ERROR, &problem.to_string()),
+            Ok(connection) => waiting.pass_to(&connection, ticket, &method, params, budget),
         }
     });
 }
@@ -163,7 +155,7 @@ impl Session {
         entry.policy_decision = Some(PolicyDecision::deny(kind.ground(), kind.rule(), &reason));
         entry.arguments = Some(redacted(&params));
         self.denied(entry).await;
-        self.fail(ticket, code, problem).await;
+        self.fail(ticket, code, problem);
     }
 
     /// Puts on record that a message was dropped that is no request, as long as there were few.

@@ -24,7 +24,7 @@ impl Session {
             ticks.tick().await;
             let params = Progress { progress_token: &token, progress: waited(began), message: WORDS };
             if let Ok(params) = to_raw_value(&params) {
-                self.reply(notification_line("notifications/progress", Some(&params))).await;
+                self.reply(notification_line("notifications/progress", Some(&params)));
             }
         }
     }

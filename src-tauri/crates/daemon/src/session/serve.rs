@@ -3,40 +3,50 @@
 use super::in_flight::InFlight;
 use super::{Session, client};
 use crate::listener::{ClientStdio, attend};
-use crate::server::Outgoing;
 use crate::wire::Id;
 use ironcurtain_audit::{CallResult, Event};
 use ironcurtain_protocol::QuestionNote;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::net::UnixStream;
 use tokio::sync::mpsc;
+
+/// The time for which a client that says no more still gets answers to what it asked before.
+const ANSWERS_BOUND: Duration = Duration::from_secs(15);
 
 /// A session that is about to be served.
 pub struct Opened {
     /// The session.
     pub session: Arc<Session>,
     pub(super) notes: mpsc::UnboundedReceiver<QuestionNote>,
-    pub(super) lines: mpsc::Receiver<Outgoing>,
 }
 
 impl Opened {
-    /// Serves the client until it hangs up, the shim does, or the session is ended; then nothing of it is left but its
-    /// record. `shim` is the connection to a shim that waits.
+    /// Serves the client until it hangs up and has its answers, the shim does, or the session is ended; then nothing of it is left
+    /// but its record. `shim` is the connection to a shim that waits.
     pub async fn serve(self, stdio: ClientStdio, shim: Option<UnixStream>) {
-        let Self { session, lines, notes } = self;
+        let Self { session, notes } = self;
+        session.to_client.open(stdio.output);
         let hung_up = async {
             match shim {
                 Some(shim) => attend(shim, notes).await,
                 None => std::future::pending().await,
             }
         };
-        let writer = tokio::spawn(client::write(stdio.output, lines));
+        let served = async {
+            let why = client::read(&session, stdio.input).await;
+            if why.is_none() {
+                session.answers_are_out().await;
+            }
+            why
+        };
         let why = tokio::select! {
-            why = client::read(&session, stdio.input) => why,
+            why = served => why,
             () = hung_up => None,
+            () = session.to_client.closed() => None,
             () = session.end.cancelled() => None,
         };
-        writer.abort();
+        session.to_client.close();
         session.close(why).await;
     }
 
@@ -47,6 +57,16 @@ impl Opened {
 }
 
 impl Session {
+    /// Waits until every request of the client is answered and the client has the answers, within a bound.
+    async fn answers_are_out(&self) {
+        let answered = async {
+            self.in_flight.none_left().await;
+            self.to_client.is_written().await;
+        };
+        // What takes longer is given up.
+        let _ = tokio::time::timeout(ANSWERS_BOUND, answered).await;
+    }
+
     /// Ends what is under way and puts the end on record, with the reason where it is ours.
     async fn close(&self, why: Option<&str>) {
         self.end.cancel();

@@ -4,6 +4,7 @@ use super::params::{LONGEST_TOOL, ParamsError};
 use crate::wire::Fields;
 use ironcurtain_policy::ResolvedCall;
 use ironcurtain_policy::strict::{UniqueNames, exact};
+use serde::{Serialize, Serializer};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value};
 use std::sync::Arc;
@@ -20,7 +21,7 @@ pub(super) struct ToolCall {
 impl ToolCall {
     /// Reads the parameters; the error is for the client.
     pub(super) fn read(params: Option<&RawValue>) -> Result<Self, ParamsError> {
-        let params: Fields = parse(params.ok_or(ParamsError::Missing("params"))?, "params")?;
+        let mut params: Fields = parse(params.ok_or(ParamsError::Missing("params"))?, "params")?;
         params.without_twins(&["name", "arguments"])?;
         let tool = params.get("name").ok_or(ParamsError::Missing("params.name"))?;
         let tool: String = parse(tool, "params.name")?;
@@ -39,6 +40,8 @@ impl ToolCall {
             exact(raw.get()).map_err(inexact)?;
             arguments.insert(name.to_owned(), value);
         }
+        // They are kept once.
+        params.set("arguments", RawValue::NULL.to_owned());
         Ok(Self { tool, arguments: arguments.into(), params, raw_arguments })
     }
 
@@ -50,15 +53,38 @@ impl ToolCall {
 
     /// The parameters to forward: what was judged is what is sent, and everything else is as the client wrote it.
     pub(super) fn forwarded(&self, call: &ResolvedCall) -> Result<Box<RawValue>, serde_json::Error> {
-        let mut arguments = self.raw_arguments.clone();
-        for (name, value) in call.transport_arguments() {
-            if self.arguments.get(name) != Some(value) {
-                arguments.set(name, to_raw_value(value)?);
-            }
+        let sent = call.transport_arguments().iter().map(|(name, value)| (name.as_str(), value));
+        let changed: Vec<(&str, &Value)> =
+            sent.filter(|(name, value)| self.arguments.get(*name) != Some(*value)).collect();
+        let written =
+            |name: &str| changed.iter().find(|(changed, _)| *changed == name).map(|(_, value)| *value);
+        let kept = self.raw_arguments.iter();
+        let mut arguments: Vec<(&str, Written<'_>)> =
+            kept.map(|(name, raw)| (name, written(name).map_or(Written::Raw(raw), Written::Value))).collect();
+        let new = changed.iter().filter(|(name, _)| self.raw_arguments.get(name).is_none());
+        arguments.extend(new.map(|(name, value)| (*name, Written::Value(value))));
+        let part = |(name, raw)| match name {
+            "arguments" => (name, Written::Fields(&arguments)),
+            _ => (name, Written::Raw(raw)),
+        };
+        to_raw_value(&Written::Fields(&self.params.iter().map(part).collect::<Vec<_>>()))
+    }
+}
+
+/// A part of what is forwarded. Nothing of it is copied before it is written.
+enum Written<'a> {
+    Raw(&'a RawValue),
+    Value(&'a Value),
+    Fields(&'a [(&'a str, Written<'a>)]),
+}
+
+impl Serialize for Written<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Raw(raw) => raw.serialize(serializer),
+            Self::Value(value) => value.serialize(serializer),
+            Self::Fields(fields) => serializer.collect_map(fields.iter().map(|(name, part)| (name, part))),
         }
-        let mut params = self.params.clone();
-        params.set("arguments", to_raw_value(&arguments)?);
-        to_raw_value(&params)
     }
 }
 

@@ -1,12 +1,13 @@
 //! A pipe or socket that another process gave us, as a tokio stream.
 
 use rustix::fs::{FileType, fstat};
-use std::io;
+use std::io::{self, IoSlice};
 use std::os::fd::OwnedFd;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::{UnixStream, unix::pipe};
+use tokio::net::UnixStream;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf, pipe};
 
 /// The reading end of a conversation.
 #[derive(Debug)]
@@ -15,6 +16,8 @@ pub enum Input {
     Pipe(pipe::Receiver),
     /// A socket.
     Socket(UnixStream),
+    /// One half of a socket.
+    Half(OwnedReadHalf),
 }
 
 /// The writing end of a conversation.
@@ -24,6 +27,8 @@ pub enum Output {
     Pipe(pipe::Sender),
     /// A socket.
     Socket(UnixStream),
+    /// One half of a socket.
+    Half(OwnedWriteHalf),
 }
 
 impl Input {
@@ -61,6 +66,27 @@ impl AsyncRead for Input {
         match self.get_mut() {
             Self::Pipe(pipe) => Pin::new(pipe).poll_read(cx, buffer),
             Self::Socket(socket) => Pin::new(socket).poll_read(cx, buffer),
+            Self::Half(half) => Pin::new(half).poll_read(cx, buffer),
+        }
+    }
+}
+
+impl Output {
+    /// Writes what fits at once.
+    pub(super) fn try_write_vectored(&self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
+        match self {
+            Self::Pipe(pipe) => pipe.try_write_vectored(parts),
+            Self::Socket(socket) => socket.try_write_vectored(parts),
+            Self::Half(half) => half.try_write_vectored(parts),
+        }
+    }
+
+    /// Completes when something may fit.
+    pub(super) async fn writable(&self) -> io::Result<()> {
+        match self {
+            Self::Pipe(pipe) => pipe.writable().await,
+            Self::Socket(socket) => socket.writable().await,
+            Self::Half(half) => half.writable().await,
         }
     }
 }
@@ -70,6 +96,7 @@ impl AsyncWrite for Output {
         match self.get_mut() {
             Self::Pipe(pipe) => Pin::new(pipe).poll_write(cx, bytes),
             Self::Socket(socket) => Pin::new(socket).poll_write(cx, bytes),
+            Self::Half(half) => Pin::new(half).poll_write(cx, bytes),
         }
     }
 
@@ -77,6 +104,7 @@ impl AsyncWrite for Output {
         match self.get_mut() {
             Self::Pipe(pipe) => Pin::new(pipe).poll_flush(cx),
             Self::Socket(socket) => Pin::new(socket).poll_flush(cx),
+            Self::Half(half) => Pin::new(half).poll_flush(cx),
         }
     }
 
@@ -84,6 +112,7 @@ impl AsyncWrite for Output {
         match self.get_mut() {
             Self::Pipe(pipe) => Pin::new(pipe).poll_shutdown(cx),
             Self::Socket(socket) => Pin::new(socket).poll_shutdown(cx),
+            Self::Half(half) => Pin::new(half).poll_shutdown(cx),
         }
     }
 }
@@ -108,13 +137,14 @@ fn socket(descriptor: OwnedFd) -> io::Result<UnixStream> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use crate::wire::{Outbox, Outgoing};
+    use tokio::io::AsyncReadExt;
 
     async fn through(from: OwnedFd, to: OwnedFd) {
-        let (mut from, mut to) = (Input::new(from).unwrap(), Output::new(to).unwrap());
+        let (mut from, to) = (Input::new(from).unwrap(), Outbox::new(Output::new(to).unwrap()));
         let sent = vec![7; 300_000];
-        let copy = sent.clone();
-        tokio::spawn(async move { to.write_all(&copy).await });
+        to.send(Outgoing::line(sent.clone()));
+        tokio::spawn(async move { to.is_written().await });
         let mut got = Vec::new();
         from.read_to_end(&mut got).await.unwrap();
         assert_eq!(got, sent);

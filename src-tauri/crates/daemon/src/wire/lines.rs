@@ -2,18 +2,20 @@
 //!
 //! - What is read of a line is kept when the wait for its end is given up, so waiting for something else beside it loses
 //!   nothing.
+//! - Within an allowance, a line has its share of the memory before it is read on.
 
+use super::memory::{Allowance, Share};
 use std::io;
-use tokio::io::{AsyncBufRead, AsyncBufReadExt};
+use tokio::io::{AsyncRead, AsyncReadExt};
 
 /// The longest message either side may send: 64 MiB.
 pub const MAX_LINE_BYTES: usize = 64 * 1024 * 1024;
 
 /// One line as it was read.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub enum Line {
-    /// One line, without its line feed.
-    Whole(Vec<u8>),
+    /// One line, without its line feed, and its share of the memory.
+    Whole(Vec<u8>, Option<Share>),
     /// A line over the bound, gone; how long it was, and its first bytes.
     TooLong {
         /// Its length in bytes.
@@ -21,26 +23,67 @@ pub enum Line {
         /// Its beginning, for finding the request's id.
         head: Vec<u8>,
     },
+    /// A line that no memory was left for, gone; its first bytes.
+    NoRoom {
+        /// As above.
+        head: Vec<u8>,
+    },
 }
 
-/// The part of an overlong line that is kept.
+/// The part of a line that is gone that is kept.
 const HEAD_BYTES: usize = 64 * 1024;
+
+/// The number of bytes that are read at once where little is said.
+const LITTLE: usize = 8 * 1024;
+
+/// The most that is read at once.
+const MUCH: usize = 256 * 1024;
 
 /// A reader of bounded lines.
 #[derive(Debug)]
 pub struct Lines<R> {
     from: R,
     bound: usize,
-    /// The line as read so far, or its beginning.
-    kept: Vec<u8>,
-    /// The length of the line so far, in bytes.
-    length: u64,
+    allowance: Option<Allowance>,
+    /// The bytes that were read, from the beginning of a line.
+    buffer: Vec<u8>,
+    /// The place in it from which the next line begins.
+    start: usize,
+    /// The place up to which it has no line feed.
+    looked: usize,
+    /// The share of the line that is read.
+    share: Option<Share>,
+    skipped: Option<Skipped>,
 }
 
-impl<R: AsyncBufRead + Unpin> Lines<R> {
+/// A line that is passed over.
+#[derive(Debug)]
+struct Skipped {
+    head: Vec<u8>,
+    /// The length so far.
+    length: u64,
+    is_too_long: bool,
+}
+
+impl<R: AsyncRead + Unpin> Lines<R> {
     /// Lines of at most `bound` bytes.
     pub fn new(from: R, bound: usize) -> Self {
-        Self { from, bound, kept: Vec::new(), length: 0 }
+        Self {
+            from,
+            bound,
+            allowance: None,
+            buffer: Vec::new(),
+            start: 0,
+            looked: 0,
+            share: None,
+            skipped: None,
+        }
+    }
+
+    /// Lines of at most `bound` bytes, within an allowance.
+    pub fn within(allowance: Allowance, from: R, bound: usize) -> Self {
+        let bound = bound.min(allowance.longest());
+        Self { allowance: Some(allowance), ..Self::new(from, bound) }
     }
 
     /// The next line; `None` at the end. A last line without a line feed is not a message and is dropped.
@@ -49,56 +92,189 @@ impl<R: AsyncBufRead + Unpin> Lines<R> {
     /// The stream's error.
     pub async fn next(&mut self) -> io::Result<Option<Line>> {
         loop {
-            let piece = self.from.fill_buf().await?;
-            if piece.is_empty() {
+            let unseen = self.buffer.get(self.looked..).unwrap_or_default();
+            let end = unseen.iter().position(|&b| b == b'\n').map(|n| self.looked + n);
+            self.looked = end.unwrap_or(self.buffer.len());
+            let length = self.looked - self.start;
+            if self.skipped.is_none() {
+                if length > self.bound {
+                    self.skip(true);
+                } else if !self.has_room(length, end.is_some()).await {
+                    self.skip(false);
+                }
+            }
+            if let Some(skipped) = &mut self.skipped {
+                skipped.length = skipped.length.saturating_add(length as u64);
+                self.start = self.looked;
+            }
+            if let Some(end) = end {
+                return Ok(Some(self.take(end)));
+            }
+            if !self.read().await? {
                 return Ok(None);
             }
-            let end = piece.iter().position(|&b| b == b'\n');
-            let text = piece.get(..end.unwrap_or(piece.len())).unwrap_or_default();
-            self.length = self.length.saturating_add(text.len() as u64);
-            let fits = usize::try_from(self.length).is_ok_and(|n| n <= self.bound);
-            if fits {
-                self.kept.extend_from_slice(text);
-            } else if self.kept.len() > HEAD_BYTES {
-                self.kept.truncate(HEAD_BYTES);
-                self.kept.shrink_to_fit();
-            }
-            let used = end.map_or(piece.len(), |n| n + 1);
-            self.from.consume(used);
-            if end.is_some() {
-                let (kept, length) = (std::mem::take(&mut self.kept), std::mem::take(&mut self.length));
-                return Ok(Some(if fits { Line::Whole(kept) } else { Line::TooLong { length, head: kept } }));
-            }
         }
+    }
+
+    /// Waits until the line, of which so much is there, has its share.
+    async fn has_room(&mut self, length: usize, is_whole: bool) -> bool {
+        let Some(allowance) = &self.allowance else { return true };
+        // One that goes on is given twice what it has, so that it seldom waits.
+        let wanted = if is_whole { length } else { (length * 2).min(self.bound) };
+        match &mut self.share {
+            Some(share) if share.bytes() >= length => true,
+            Some(share) => allowance.grow(share, wanted).await.is_ok(),
+            None if !is_whole && length <= LITTLE => true,
+            None => match allowance.take(wanted).await {
+                Ok(share) => {
+                    self.share = Some(share);
+                    true
+                }
+                Err(_) => false,
+            },
+        }
+    }
+
+    /// Passes the line over.
+    fn skip(&mut self, is_too_long: bool) {
+        let head = self.buffer.get(self.start..self.looked.min(self.start + HEAD_BYTES)).unwrap_or_default();
+        self.skipped = Some(Skipped { head: head.to_vec(), length: 0, is_too_long });
+        self.share = None;
+    }
+
+    /// Takes the line that ends there.
+    fn take(&mut self, end: usize) -> Line {
+        let begins = std::mem::replace(&mut self.start, end + 1);
+        self.looked = end + 1;
+        if let Some(Skipped { head, length, is_too_long }) = self.skipped.take() {
+            self.tidy();
+            return if is_too_long { Line::TooLong { length, head } } else { Line::NoRoom { head } };
+        }
+        let share = self.share.take();
+        let is_long = end - begins > LITTLE;
+        if begins == 0 && (is_long || self.start == self.buffer.len()) {
+            let rest = self.buffer.split_off(self.start);
+            let mut line = std::mem::replace(&mut self.buffer, rest);
+            line.truncate(end);
+            (self.start, self.looked) = (0, 0);
+            return Line::Whole(line, share);
+        }
+        let line = self.buffer.get(begins..end).unwrap_or_default().to_vec();
+        self.tidy();
+        Line::Whole(line, share)
+    }
+
+    /// Lets go of what is read.
+    fn tidy(&mut self) {
+        if self.start == self.buffer.len() {
+            self.buffer = Vec::new();
+        } else if self.start > MUCH {
+            self.buffer.drain(..self.start);
+        } else {
+            return;
+        }
+        self.looked = self.looked.saturating_sub(self.start);
+        self.start = 0;
+    }
+
+    /// Reads more; `false` at the end.
+    async fn read(&mut self) -> io::Result<bool> {
+        if self.start > 0 {
+            self.buffer.drain(..self.start);
+            self.looked -= self.start;
+            self.start = 0;
+        }
+        self.buffer.reserve(self.buffer.len().clamp(LITTLE, MUCH));
+        Ok(self.from.read_buf(&mut self.buffer).await? > 0)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::Memory;
     use super::*;
+    use std::io::Cursor;
     use tokio::io::AsyncWriteExt;
 
-    async fn all(text: &[u8], bound: usize) -> Vec<Line> {
-        let mut lines = Lines::new(text, bound);
+    #[derive(Debug, PartialEq)]
+    enum Seen {
+        Whole(Vec<u8>),
+        TooLong(u64, Vec<u8>),
+        NoRoom(Vec<u8>),
+    }
+
+    async fn all(mut lines: Lines<impl AsyncRead + Unpin>) -> Vec<Seen> {
         let mut got = Vec::new();
         while let Some(line) = lines.next().await.unwrap() {
-            got.push(line);
+            got.push(match line {
+                Line::Whole(line, _) => Seen::Whole(line),
+                Line::TooLong { length, head } => Seen::TooLong(length, head),
+                Line::NoRoom { head } => Seen::NoRoom(head),
+            });
         }
         got
     }
 
+    fn whole(text: &[u8]) -> Seen {
+        Seen::Whole(text.to_vec())
+    }
+
     #[tokio::test]
     async fn a_long_line_is_reported_and_the_next_one_read() {
-        let long = Line::TooLong { length: 6, head: vec![] };
-        let want =
-            [Line::Whole(b"abc".to_vec()), long, Line::Whole(b"".to_vec()), Line::Whole(b"d".to_vec())];
-        assert_eq!(all(b"abc\n123456\n\nd\n", 5).await, want);
+        let got = all(Lines::new(Cursor::new(b"abc\n123456\n\nd\n"), 5)).await;
+        assert_eq!(got, [whole(b"abc"), Seen::TooLong(6, b"123456".to_vec()), whole(b""), whole(b"d")]);
+    }
+
+    #[tokio::test]
+    async fn of_a_line_without_an_end_little_is_kept() {
+        let (mut far, near) = tokio::io::duplex(1024);
+        let writing = tokio::spawn(async move {
+            for _ in 0..3000 {
+                far.write_all(&[b'x'; 1000]).await.unwrap();
+            }
+            far.write_all(b"\nnext\n").await.unwrap();
+        });
+        let mut lines = Lines::new(near, 1_000_000);
+        let Some(Line::TooLong { length, head }) = lines.next().await.unwrap() else { panic!() };
+        assert_eq!((length, head.len()), (3_000_000, HEAD_BYTES));
+        assert!(lines.buffer.capacity() < 2_000_000, "{}", lines.buffer.capacity());
+        assert!(matches!(lines.next().await.unwrap(), Some(Line::Whole(line, _)) if line == b"next"));
+        writing.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn lines_of_every_length_come_out_as_they_went_in() {
+        let lengths = [0, 1, 10, 8191, 8192, 8193, 100_000, 3, 300_000, 300_001, 5, 0, 70_000];
+        let lines: Vec<Vec<u8>> = lengths.iter().map(|n| vec![b'y'; *n]).collect();
+        for piece in [1, 1000, 1 << 20] {
+            let (mut far, near) = tokio::io::duplex(piece);
+            let text: Vec<u8> = lines.iter().flat_map(|line| [line.as_slice(), b"\n"].concat()).collect();
+            let writing = tokio::spawn(async move { far.write_all(&text).await });
+            let allowance = Memory::new(8, 2).allowance(2);
+            let got = all(Lines::within(allowance, near, MAX_LINE_BYTES)).await;
+            assert!(got == lines.iter().map(|line| whole(line)).collect::<Vec<_>>(), "{piece}");
+            writing.await.unwrap().unwrap();
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_line_that_no_memory_is_left_for_is_passed_over_and_the_next_one_read() {
+        let memory = Memory::new(1, 1);
+        let held = memory.allowance(1).take(900_000).await.unwrap();
+        let text = [b"{\"id\":7,".as_slice(), &[b'x'; 300_000], b"\nshort\n"].concat();
+        let mut lines = Lines::within(memory.allowance(1), Cursor::new(text.clone()), MAX_LINE_BYTES);
+        let Some(Line::NoRoom { head }) = lines.next().await.unwrap() else { panic!() };
+        assert!(head.starts_with(b"{\"id\":7,"));
+        assert!(matches!(lines.next().await.unwrap(), Some(Line::Whole(line, Some(_))) if line == b"short"));
+        drop(held);
+        let got = all(Lines::within(memory.allowance(1), Cursor::new(text), MAX_LINE_BYTES)).await;
+        assert!(matches!(&got[0], Seen::Whole(line) if line.len() == 300_008), "{}", got.len());
     }
 
     #[tokio::test]
     async fn giving_up_the_wait_for_a_line_loses_nothing_of_it() {
         let (mut far, near) = tokio::io::duplex(64);
-        let mut lines = Lines::new(tokio::io::BufReader::new(near), 100);
+        let mut lines = Lines::new(near, 100);
         for piece in [b"ab", b"cd"] {
             far.write_all(piece).await.unwrap();
             tokio::select! {
@@ -108,11 +284,11 @@ mod tests {
             }
         }
         far.write_all(b"e\n").await.unwrap();
-        assert_eq!(lines.next().await.unwrap(), Some(Line::Whole(b"abcde".to_vec())));
+        assert!(matches!(lines.next().await.unwrap(), Some(Line::Whole(line, _)) if line == b"abcde"));
     }
 
     #[tokio::test]
     async fn half_a_line_is_no_message() {
-        assert_eq!(all(b"whole\nhal", 100).await, [Line::Whole(b"whole".to_vec())]);
+        assert_eq!(all(Lines::new(Cursor::new(b"whole\nhal"), 100)).await, [whole(b"whole")]);
     }
 }

@@ -1,5 +1,6 @@
 //! The envelope of a JSON-RPC message, with everything inside kept as the text it came as.
 
+use super::Outgoing;
 use serde::de::{self, Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::error::Category;
@@ -176,6 +177,38 @@ pub fn members(line: &[u8]) -> Option<Vec<&RawValue>> {
     serde_json::from_slice(line).ok().filter(|members: &Vec<_>| !members.is_empty())
 }
 
+/// The part of a line that is no message from which its sender, or whoever waits for it, can be told so.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Salvage {
+    /// The id as it was written, if there is one.
+    pub id: Option<String>,
+    /// It is a request or a notification, or meant to be one.
+    pub has_method: bool,
+}
+
+impl Salvage {
+    /// Reads what can be read, with a mark in place of what is not UTF-8.
+    #[must_use]
+    pub fn of(line: &[u8]) -> Option<Self> {
+        #[derive(Deserialize)]
+        struct Rest<'a> {
+            #[serde(borrow)]
+            id: Option<&'a RawValue>,
+            method: Option<de::IgnoredAny>,
+        }
+        let text = String::from_utf8_lossy(line);
+        let rest: Rest<'_> = serde_json::from_str(&text).ok()?;
+        let id = rest.id.map(|id| id.get().to_owned()).filter(|id| id.len() <= LONGEST_ID);
+        Some(Self { id, has_method: rest.method.is_some() })
+    }
+
+    /// The id, if a message can have it.
+    #[must_use]
+    pub fn id(&self) -> Option<Id> {
+        Id::try_from(&*RawValue::from_string(self.id.clone()?).ok()?).ok()
+    }
+}
+
 /// The fields of an object in their order, each value as it was written. A name that comes twice is an error:
 /// two readers could see two different messages.
 #[derive(Debug, Default, Clone)]
@@ -256,6 +289,20 @@ pub fn request_line(id: &Id, method: &str, params: Option<&RawValue>) -> Vec<u8>
     called(&format!("\"id\":{},", id.as_json()), method, params)
 }
 
+/// A request whose parameters are not copied.
+#[must_use]
+pub fn request_parts(id: &Id, method: &str, params: Option<Box<RawValue>>) -> Outgoing {
+    match params {
+        None => Outgoing::line(request_line(id, method, None)),
+        Some(params) => {
+            let method = serde_json::Value::from(method);
+            let id = id.as_json();
+            let head = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":{method},\"params\":");
+            Outgoing::around(head.into_bytes(), params, b"}\n")
+        }
+    }
+}
+
 /// A notification line.
 #[must_use]
 pub fn notification_line(method: &str, params: Option<&RawValue>) -> Vec<u8> {
@@ -272,6 +319,17 @@ pub fn response_line(id: &Id, response: &Response) -> Vec<u8> {
     one_line(
         format!("{{\"jsonrpc\":\"2.0\",\"id\":{},\"{name}\":{}}}", id.as_json(), value.get()).into_bytes(),
     )
+}
+
+/// A response whose answer is not copied.
+#[must_use]
+pub fn response_parts(id: &Id, response: Response) -> Outgoing {
+    let (name, value) = match response {
+        Response::Result(value) => ("result", value),
+        Response::Error(value) => ("error", value),
+    };
+    let head = format!("{{\"jsonrpc\":\"2.0\",\"id\":{},\"{name}\":", id.as_json());
+    Outgoing::around(head.into_bytes(), value, b"}\n")
 }
 
 /// A response line with a result of ours.
@@ -337,6 +395,19 @@ mod tests {
         assert_eq!(code(b"{\"jsonrpc\":\"2.0\",\"method\":\"a\",\"method\":\"b\"}"), -32600);
         assert_eq!(code(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"a\",\"result\":{}}"), -32600);
         assert_eq!(code(b"42"), -32600);
+    }
+
+    #[test]
+    fn of_a_line_that_is_no_message_the_id_is_found() {
+        let id = |line: &[u8]| Salvage::of(line)?.id().map(|id| id.as_json().to_owned());
+        let not_utf8 =
+            b"{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"tools/call\",\"params\":{\"a\":\"\xff\"}}";
+        assert_eq!(id(not_utf8).as_deref(), Some("7"));
+        assert_eq!(id(b"{\"id\":\"x\",\"result\":{},\"error\":{}}").as_deref(), Some("\"x\""));
+        assert_eq!(id(b"{\"id\":{},\"method\":\"ping\"}"), None);
+        assert_eq!(id(b"{\"id\":5,"), None);
+        let parsed = Salvage::of(b"{\"id\":null,\"error\":{}}").unwrap();
+        assert_eq!(parsed, Salvage { id: None, has_method: false });
     }
 
     #[test]

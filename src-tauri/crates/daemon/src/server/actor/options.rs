@@ -6,14 +6,15 @@ use crate::containment::{RefusesProgram, ServerPrograms, Surroundings};
 use crate::grants::{GrantTable, StandingGrant};
 use crate::network::ServerNetwork;
 use crate::policy_snapshot::PolicySnapshot;
-use crate::server::connection::Outgoing;
 use crate::server::process::Containment;
 use crate::server::start_error::ContainmentError;
+use crate::session_log::SessionLog;
+use crate::wire::{Allowance, Outbox};
 use ironcurtain_audit::Audit;
 use ironcurtain_paths::Resolver;
 use std::collections::HashSet;
 use std::sync::Arc;
-use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::sync::watch;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
 /// The parts that an actor is started with.
@@ -38,14 +39,14 @@ pub struct ActorOptions {
     pub grants: watch::Receiver<Arc<GrantTable>>,
     /// The policy, followed as it changes.
     pub snapshots: watch::Receiver<Arc<PolicySnapshot>>,
-    /// Lines for the client.
-    pub client: mpsc::Sender<Outgoing>,
-    /// The memory for what the client has not read yet, in KiB.
-    pub memory: Arc<Semaphore>,
+    /// The way to the client.
+    pub client: Outbox,
+    /// The memory for what the client has not read yet.
+    pub memory: Allowance,
     /// Methods the client takes from a server.
     pub client_takes: watch::Receiver<HashSet<String>>,
-    /// The session's log file.
-    pub log: mpsc::Sender<String>,
+    /// The session's log.
+    pub log: SessionLog,
     /// The audit log.
     pub audit: Audit,
     /// Who watches for files that run later.

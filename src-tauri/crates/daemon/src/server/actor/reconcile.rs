@@ -212,7 +212,7 @@ impl Actor {
         let heard = *connection.told.borrow();
         // One that asked late, after it was given up on, is told all the same.
         let never_asks = self.asks_for_roots == Some(false) && heard == 0;
-        if !self.initialized || self.understands == version || never_asks {
+        if !self.is_initialized() || self.understands == version || never_asks {
             return None;
         }
         // One that has not asked yet is told the newest when it does.
@@ -237,7 +237,9 @@ impl Actor {
             Err(_) if self.asks_for_roots.is_none() => {
                 self.asks_for_roots = Some(*connection.told.borrow() > 0)
             }
-            Err(_) => self.log(format!("the server did not ask for its new roots within {bound:?}")).await,
+            Err(_) => {
+                self.options.log.write(format!("the server did not ask for its new roots within {bound:?}"));
+            }
         }
         if self.server_rules.lists_allowed && self.asks_for_roots == Some(true) {
             self.confirm_roots(&connection).await;
@@ -272,12 +274,18 @@ impl Actor {
                 connection.send(notification_line(ROOTS_CHANGED, None), None);
             }
         }
-        self.log(format!("the server did not accept all of its roots within {ROOTS_BOUND:?}")).await;
+        self.options.log.write(format!("the server did not accept all of its roots within {ROOTS_BOUND:?}"));
+    }
+
+    /// Returns `true` if the process that runs has been told that the client is initialized.
+    fn is_initialized(&self) -> bool {
+        self.running.as_ref().is_some_and(|running| running.greeting.is_welcome())
+            && self.told.is_initialized()
     }
 
     /// From now on it takes calls.
     fn mark_ready(&self) {
-        if !self.initialized || self.running.is_none() {
+        if !self.is_initialized() {
             return;
         }
         self.state.send_if_modified(|state| match state {
@@ -285,7 +293,7 @@ impl Actor {
                 *ready = true;
                 true
             }
-            ServerState::Up { .. } | ServerState::Starting | ServerState::Down(_) => false,
+            ServerState::Up { .. } | ServerState::Starting(_) | ServerState::Down(_) => false,
         });
     }
 }

@@ -1,12 +1,15 @@
 //! The process that runs, and how it ends.
 
-use crate::server::connection::ServerConnection;
+use super::last_words::LastWords;
+use crate::server::connection::{Reading, ServerConnection};
 use crate::server::control::SupervisorControl;
 use crate::server::process::ProcessHold;
+use crate::server::told::Greeted;
 use ironcurtain_sandbox::ControlOp;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Notify, oneshot};
+use tokio::time::Instant;
 
 /// The time that a server that is to be started anew may take to be gone, with all that its sandbox had made.
 const STOP_BOUND: Duration = Duration::from_secs(5);
@@ -15,7 +18,35 @@ const STOP_BOUND: Duration = Duration::from_secs(5);
 pub(super) struct Running {
     pub(super) connection: ServerConnection,
     pub(super) hold: ProcessHold,
-    pub(super) ended: oneshot::Receiver<()>,
+    pub(super) reading: Reading,
+    pub(super) words: LastWords,
+    pub(super) pid: u32,
+    pub(super) greeting: Greeting,
+}
+
+/// How far a process is with its greeting.
+#[derive(Debug)]
+pub(super) enum Greeting {
+    /// The client has not greeted, or greets again.
+    None,
+    /// It has not answered.
+    Open {
+        outcome: oneshot::Receiver<Greeted>,
+        /// Without one, the client waits as long as it likes.
+        deadline: Option<Instant>,
+    },
+    /// It has answered.
+    Welcome,
+}
+
+impl Greeting {
+    pub(super) fn is_open(&self) -> bool {
+        matches!(self, Self::Open { .. })
+    }
+
+    pub(super) fn is_welcome(&self) -> bool {
+        matches!(self, Self::Welcome)
+    }
 }
 
 impl Running {
@@ -58,11 +89,36 @@ pub(super) async fn uncovered(check: Option<Arc<Notify>>) {
     }
 }
 
-/// Waits for its end; for ever where none runs.
-pub(super) async fn ended(running: Option<&mut Running>) {
-    match running {
+/// News of a process that runs.
+#[derive(Debug)]
+pub(super) enum News {
+    /// It has answered the greeting, or never will.
+    Greeted(Greeted),
+    /// Its output has ended.
+    Ended,
+}
+
+/// Waits for news of it; for ever where none runs.
+pub(super) async fn news(running: Option<&mut Running>) -> News {
+    let Some(Running { reading, greeting, .. }) = running else { return std::future::pending().await };
+    tokio::select! {
+        outcome = greeted(greeting) => News::Greeted(outcome),
         // Either way the conversation is over.
-        Some(running) => drop((&mut running.ended).await),
-        None => std::future::pending().await,
+        _ = &mut reading.ended => News::Ended,
+    }
+}
+
+/// Waits until a process that was greeted has answered or never will; for ever where none was.
+async fn greeted(greeting: &mut Greeting) -> Greeted {
+    let Greeting::Open { outcome, deadline } = greeting else { return std::future::pending().await };
+    let late = async {
+        match *deadline {
+            Some(deadline) => tokio::time::sleep_until(deadline).await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        outcome = outcome => outcome.unwrap_or(Greeted::Failed),
+        () = late => Greeted::Unanswered,
     }
 }

@@ -32,7 +32,7 @@ pub(super) async fn ask(session: Arc<Session>, call: Call, mut escalated: Escala
     for _ in 0..MOST_QUESTIONS {
         match question(&session, &call, &escalated).await {
             Ok(yes) => approved.extend(yes),
-            Err(refusal) => return session.refuse(&call, &refusal).await,
+            Err(refusal) => return session.refuse(&call, &refusal),
         }
         let mut again = session.judge(&call.tool, &approved).await;
         if !again.inspected.paths.stands_as(&escalated.inspected.paths) {
@@ -52,7 +52,7 @@ pub(super) async fn ask(session: Arc<Session>, call: Call, mut escalated: Escala
             Verdict::Deny(denial) => return session.deny(&call, &inspected, denial, &by.snapshot).await,
         }
     }
-    session.refuse(&call, &CallRefusal::KeptChanging).await;
+    session.refuse(&call, &CallRefusal::KeptChanging);
 }
 
 /// One question. What the person said yes to for this call alone; nothing, where a grant speaks from now on or the call is

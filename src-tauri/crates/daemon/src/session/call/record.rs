@@ -26,16 +26,16 @@ impl Session {
             Some(PolicyDecision::deny(denied_by(denial.by), &denial.rule, &denial.reason));
         entry.policy_hash = Some(snapshot.hash.clone());
         self.record(entry).await;
-        self.refuse(call, &CallRefusal::Denied(denial)).await;
+        self.refuse(call, &CallRefusal::Denied(denial));
         self.services.changed();
     }
 
     /// Answers with a tool result that says why not.
-    pub(super) async fn refuse(&self, call: &Call, refusal: &CallRefusal) {
+    pub(super) fn refuse(&self, call: &Call, refusal: &CallRefusal) {
         if matches!(refusal, CallRefusal::NotApproved(_)) {
             self.counts.denied.fetch_add(1, Ordering::Relaxed);
         }
-        self.finish(&call.ticket, result_line(&call.ticket.id, &refusal.result())).await;
+        self.finish(&call.ticket, result_line(&call.ticket.id, &refusal.result()));
     }
 
     pub(super) fn about(

@@ -1,7 +1,7 @@
 //! Showing the server what an authorized call needs, and forwarding it then.
 
 use super::resources::CallResources;
-use super::{Call, Forwarded, deliver, forward};
+use super::{Answered, Call, deliver, forward};
 use crate::judging::InspectedCall;
 use crate::server::{MountLease, ServerError};
 use crate::session::Session;
@@ -25,13 +25,12 @@ pub(super) async fn proceed(
     let shown = show_and_forward(&session, &call, &mut authorization).await;
     drop(next);
     match shown {
-        Ok((forwarded, lease)) => {
-            session.forwarded(&call.ticket, forwarded.pending.place());
+        Ok((pending, lease)) => {
             let resources =
                 session.list_one_time(&authorization, CallResources { lease, hosts, one_time: None });
-            deliver(session, call, authorization, forwarded, resources).await;
+            deliver(session, call, authorization, pending, resources).await;
         }
-        Err(refusal) => session.refuse(&call, &refusal).await,
+        Err(refusal) => session.refuse(&call, &refusal),
     }
 }
 
@@ -40,7 +39,7 @@ async fn show_and_forward(
     session: &Arc<Session>,
     call: &Call,
     authorization: &mut Authorization,
-) -> Result<(Forwarded, Option<MountLease>), CallRefusal> {
+) -> Result<(oneshot::Receiver<Answered>, Option<MountLease>), CallRefusal> {
     for _ in 0..MOST_ROUNDS {
         let lease = show(session, authorization).await?;
         // Mounting may have had to restart the server.
@@ -63,7 +62,11 @@ async fn show_and_forward(
         let is_shown = now.to_lease(&applied).iter().all(|need| leased.contains(need));
         *authorization = now;
         if is_shown {
-            return Ok((forward(session, call, authorization, &connection).await?, lease));
+            let (send, pending) = oneshot::channel();
+            // Who no longer waits took the call back.
+            let then = move |decision, answer, held| drop(send.send(Answered { decision, answer, held }));
+            forward(session, call, authorization, &connection, then).await?;
+            return Ok((pending, lease));
         }
     }
     Err(CallRefusal::Changed)

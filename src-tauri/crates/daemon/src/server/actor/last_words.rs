@@ -1,0 +1,96 @@
+//! The standard error of a server: to the session's log, in pieces, and the end of it kept.
+
+use crate::consent::visible;
+use crate::session_log::SessionLog;
+use crate::wire::Input;
+use ironcurtain_audit::redacted;
+use serde_json::{Map, Value};
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::io::AsyncReadExt;
+use tokio::task::JoinHandle;
+
+/// The longest piece of a line.
+const PIECE: usize = 4000;
+
+/// The number of bytes that are kept of the end.
+const KEPT: usize = 1000;
+
+/// The time for which the end of it is waited for when the server has ended. Others may hold it open.
+const END_BOUND: Duration = Duration::from_millis(200);
+
+/// The task that reads, and the end of what it read.
+#[derive(Debug)]
+pub(super) struct LastWords {
+    last: Arc<Mutex<VecDeque<u8>>>,
+    task: JoinHandle<()>,
+}
+
+impl Drop for LastWords {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl LastWords {
+    pub(super) fn of(stderr: Input, log: SessionLog) -> Self {
+        let last = Arc::<Mutex<VecDeque<u8>>>::default();
+        let task = tokio::spawn(copy(stderr, log, last.clone()));
+        Self { last, task }
+    }
+
+    /// The end of what it said, on one line, without secrets, as people and agents may be shown it.
+    pub(super) async fn said(&mut self) -> String {
+        // One whose end does not come has said what is there.
+        let _ = tokio::time::timeout(END_BOUND, &mut self.task).await;
+        let last: Vec<u8> = {
+            let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+            last.iter().copied().collect()
+        };
+        let text = String::from_utf8_lossy(&last);
+        // The first line may have lost its beginning, which could be that of a secret.
+        let whole =
+            if last.len() < KEPT { &*text } else { text.split_once('\n').map_or("", |(_, rest)| rest) };
+        let lines: Vec<&str> = whole.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+        let said = Map::from_iter([("said".to_owned(), Value::from(lines.join("; ")))]);
+        redacted(&said).get("said").and_then(Value::as_str).map(visible::line).unwrap_or_default()
+    }
+}
+
+async fn copy(mut stderr: Input, log: SessionLog, last: Arc<Mutex<VecDeque<u8>>>) {
+    let mut piece = Vec::new();
+    loop {
+        piece.reserve(PIECE);
+        match stderr.read_buf(&mut piece).await {
+            Ok(1..) => {}
+            Ok(0) | Err(_) => break,
+        }
+        {
+            let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
+            last.extend(piece.get(piece.len().saturating_sub(KEPT)..).unwrap_or_default());
+            let surplus = last.len().saturating_sub(KEPT);
+            last.drain(..surplus);
+        }
+        let whole = piece.iter().rposition(|&b| b == b'\n').map_or(0, |end| end + 1);
+        for line in piece.get(..whole).unwrap_or_default().split_inclusive(|&b| b == b'\n') {
+            write(&log, line);
+        }
+        piece.drain(..whole);
+        if piece.len() >= PIECE {
+            write(&log, &piece);
+            piece.clear();
+        }
+        if piece.is_empty() {
+            piece = Vec::new();
+        }
+    }
+    if !piece.is_empty() {
+        write(&log, &piece);
+    }
+}
+
+fn write(log: &SessionLog, line: &[u8]) {
+    let line = line.strip_suffix(b"\n").unwrap_or(line);
+    log.write(String::from_utf8_lossy(line).into_owned());
+}

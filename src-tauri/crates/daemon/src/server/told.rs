@@ -1,0 +1,167 @@
+//! Everything that the client told its server and that a later process of it must be told too, before it takes a call: the
+//! greeting, that the client is initialized, the level of its log, and the resources that it follows.
+//!
+//! - The client hears of one greeting only: should the process end before it has answered, the next one answers.
+
+use super::connection::{MemoryShare, ServerAnswer, ServerConnection};
+use super::down::DownReason;
+use crate::wire::Response;
+use serde_json::value::RawValue;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The number of resources whose subscription is told again.
+const MOST_SUBSCRIPTIONS: usize = 1000;
+
+/// Takes the answer to the client's greeting, or why there is none.
+pub type OnGreeted = Box<dyn FnOnce(Result<Response, DownReason>, MemoryShare) + Send>;
+
+/// What became of a greeting.
+#[derive(Debug)]
+pub(super) enum Greeted {
+    /// The server took it.
+    Welcome,
+    /// The server refused it, and the client knows.
+    Refused,
+    /// The server, started again, refused it with this error.
+    RefusedAgain(String),
+    /// It ended first.
+    Failed,
+    /// Started again, it was silent.
+    Unanswered,
+}
+
+/// The parts, shared by the handle and the owner of the process.
+#[derive(Clone, Default)]
+pub(super) struct Told(Arc<Mutex<Parts>>);
+
+#[derive(Default)]
+struct Parts {
+    greeting: Option<Box<RawValue>>,
+    /// The client, while it waits.
+    waits: Option<OnGreeted>,
+    initialized: Option<Vec<u8>>,
+    level: Option<Box<RawValue>>,
+    subscriptions: BTreeMap<String, Box<RawValue>>,
+}
+
+impl fmt::Debug for Told {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Told").field("initialized", &self.is_initialized()).finish_non_exhaustive()
+    }
+}
+
+impl Told {
+    /// The client greets.
+    pub(super) fn greets(&self, params: Box<RawValue>, waits: OnGreeted) {
+        let mut parts = self.parts();
+        parts.greeting = Some(params);
+        parts.waits = Some(waits);
+    }
+
+    /// The parameters of the greeting, once there is one.
+    pub(super) fn greeting(&self) -> Option<Box<RawValue>> {
+        self.parts().greeting.clone()
+    }
+
+    /// Returns `true` while the client waits for the answer to its greeting.
+    pub(super) fn is_awaited(&self) -> bool {
+        self.parts().waits.is_some()
+    }
+
+    /// Tells a client that waits why its greeting has no answer. It may greet again.
+    pub(super) fn give_up(&self, why: &DownReason) {
+        let mut parts = self.parts();
+        let Some(waits) = parts.waits.take() else { return };
+        parts.greeting = None;
+        drop(parts);
+        waits(Err(why.clone()), None);
+    }
+
+    /// A process has answered the greeting: it is told the rest, `up` makes it known, and then a client that waits has its answer.
+    pub(super) fn answered(
+        &self,
+        connection: &ServerConnection,
+        up: impl FnOnce(),
+        answer: ServerAnswer,
+        held: MemoryShare,
+    ) -> Greeted {
+        let response = match answer {
+            ServerAnswer::Response(response) => response,
+            ServerAnswer::Failed(_) => return Greeted::Failed,
+        };
+        let mut parts = self.parts();
+        let waits = parts.waits.take();
+        let greeted = match (&response, &waits) {
+            (Response::Result(_), _) => {
+                parts.tell(connection);
+                Greeted::Welcome
+            }
+            (Response::Error(_), Some(_)) => {
+                parts.greeting = None;
+                Greeted::Refused
+            }
+            (Response::Error(error), None) => return Greeted::RefusedAgain(error.get().to_owned()),
+        };
+        up();
+        drop(parts);
+        if let Some(waits) = waits {
+            waits(Ok(response), held);
+        }
+        greeted
+    }
+
+    /// The client is initialized, by this line. A process that has answered the greeting is told so.
+    pub(super) fn initialized(&self, line: Vec<u8>, now: impl FnOnce() -> Option<ServerConnection>) {
+        let mut parts = self.parts();
+        if let Some(connection) = now() {
+            connection.tell_initialized(&line);
+        }
+        parts.initialized = Some(line);
+    }
+
+    pub(super) fn is_initialized(&self) -> bool {
+        self.parts().initialized.is_some()
+    }
+
+    /// Keeps a request of the client that changes what its server does from then on.
+    pub(super) fn keep(&self, method: &str, params: Option<&RawValue>) {
+        #[derive(serde::Deserialize)]
+        struct Of<'a> {
+            #[serde(borrow)]
+            uri: &'a RawValue,
+        }
+        let Some(params) = params else { return };
+        let uri = || serde_json::from_str::<Of<'_>>(params.get()).map(|of| of.uri.get().to_owned()).ok();
+        let mut parts = self.parts();
+        match method {
+            "logging/setLevel" => parts.level = Some(params.to_owned()),
+            "resources/subscribe" if parts.subscriptions.len() < MOST_SUBSCRIPTIONS => {
+                let Some(uri) = uri() else { return };
+                parts.subscriptions.insert(uri, params.to_owned());
+            }
+            "resources/unsubscribe" => drop(uri().map(|uri| parts.subscriptions.remove(&uri))),
+            _ => {}
+        }
+    }
+
+    fn parts(&self) -> MutexGuard<'_, Parts> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Parts {
+    /// Tells a process that has answered the greeting the rest.
+    fn tell(&self, connection: &ServerConnection) {
+        let Some(line) = &self.initialized else { return };
+        connection.tell_initialized(line);
+        // Whether it takes them it has told the client already.
+        if let Some(params) = &self.level {
+            drop(connection.request("logging/setLevel", Some(params)));
+        }
+        for params in self.subscriptions.values() {
+            drop(connection.request("resources/subscribe", Some(params)));
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! The logs of sessions: what their servers write to standard error, and what was odd about them. Bounded, for people only:
+//! nothing in a line hides or steers the terminal it is looked at on.
+//!
+//! - One thread writes all of them, and nobody waits for it: what comes faster than it is written is counted, not kept.
+
+use crate::consent::visible;
+use ironcurtain_paths::bounded_read;
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+
+/// The longest a log gets; what comes after is counted, not kept.
+const LONGEST: usize = 4 * 1024 * 1024;
+
+/// The longest line.
+const LONGEST_LINE: usize = 4000;
+
+/// The number of lines that may wait to be written, of all sessions.
+const QUEUE: usize = 1024;
+
+/// The number of logs that are kept open.
+const MOST_OPEN: usize = 32;
+
+/// The thread that writes. It ends with the last handle.
+#[derive(Debug, Clone)]
+pub struct SessionLogs(SyncSender<Order>);
+
+/// The log of one session.
+#[derive(Debug, Clone)]
+pub struct SessionLog(Arc<Handle>);
+
+#[derive(Debug)]
+struct Handle {
+    path: PathBuf,
+    orders: SyncSender<Order>,
+    /// Lines that were not kept.
+    lost: AtomicU64,
+}
+
+#[derive(Debug)]
+enum Order {
+    Line { path: PathBuf, text: String, lost: u64 },
+    Close(PathBuf),
+}
+
+impl SessionLogs {
+    /// Starts the thread.
+    ///
+    /// # Errors
+    /// The operating system's answer.
+    pub fn start() -> io::Result<Self> {
+        let (orders, inbox) = sync_channel(QUEUE);
+        std::thread::Builder::new().name("session-logs".to_owned()).spawn(move || write(&inbox))?;
+        Ok(Self(orders))
+    }
+
+    /// A log; the file is made with the first line.
+    #[must_use]
+    pub fn log(&self, path: PathBuf) -> SessionLog {
+        SessionLog(Arc::new(Handle { path, orders: self.0.clone(), lost: AtomicU64::new(0) }))
+    }
+}
+
+impl SessionLog {
+    /// Writes a line, soon.
+    pub fn write(&self, mut text: String) {
+        text.truncate(text.floor_char_boundary(LONGEST_LINE));
+        let Handle { path, orders, lost } = &*self.0;
+        let before = lost.swap(0, Ordering::Relaxed);
+        match orders.try_send(Order::Line { path: path.clone(), text, lost: before }) {
+            Ok(()) => {}
+            Err(TrySendError::Full(_)) => drop(lost.fetch_add(before + 1, Ordering::Relaxed)),
+            // Without the thread there is nobody to tell.
+            Err(TrySendError::Disconnected(_)) => {}
+        }
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        // One that stays open is closed when there are too many.
+        let _ = self.orders.try_send(Order::Close(std::mem::take(&mut self.path)));
+    }
+}
+
+fn write(inbox: &Receiver<Order>) {
+    let mut open: HashMap<PathBuf, File> = HashMap::new();
+    for order in inbox {
+        match order {
+            Order::Close(path) => drop(open.remove(&path)),
+            Order::Line { path, text, lost } => {
+                if open.len() >= MOST_OPEN && !open.contains_key(&path) {
+                    open.clear();
+                }
+                // It is for people to read later; a full disk is told where it matters, by the audit log.
+                let _ = append(&mut open, &path, &text, lost);
+            }
+        }
+    }
+}
+
+fn append(open: &mut HashMap<PathBuf, File>, path: &Path, text: &str, lost: u64) -> io::Result<()> {
+    if !open.contains_key(path) {
+        open.insert(path.to_path_buf(), bounded_read::open_own(path)?);
+    }
+    let Some(file) = open.get_mut(path) else { return Ok(()) };
+    let mut lines = String::new();
+    if lost > 0 {
+        lines = format!("({lost} lines came faster than they could be written, and are not here)\n");
+    }
+    lines.push_str(&visible::line(&text.replace('\t', "    ")));
+    lines.push('\n');
+    let written = usize::try_from(file.metadata()?.len()).unwrap_or(usize::MAX);
+    if written.saturating_add(lines.len()) > LONGEST {
+        return Ok(());
+    }
+    file.write_all(lines.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::{Duration, Instant};
+
+    fn soon(holds: impl Fn() -> bool) {
+        let end = Instant::now() + Duration::from_secs(10);
+        while !holds() {
+            assert!(Instant::now() < end);
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    #[test]
+    fn one_thread_writes_the_logs_of_many_sessions_and_what_is_lost_is_counted() {
+        let dir = tempfile::tempdir().unwrap();
+        let logs = SessionLogs::start().unwrap();
+        let path = |n: usize| dir.path().join(format!("{n}.log"));
+        let all: Vec<SessionLog> = (0..100).map(|n| logs.log(path(n))).collect();
+        for (n, log) in all.iter().enumerate() {
+            log.write(format!("line\tof {n}\u{1b}"));
+        }
+        let text = |n: usize| std::fs::read_to_string(path(n)).unwrap_or_default();
+        soon(|| (0..100).all(|n| text(n) == format!("line    of {n}\\u{{1b}}\n")));
+
+        // None of this waits.
+        let began = Instant::now();
+        for _ in 0..200_000 {
+            all[0].write("x".repeat(100));
+        }
+        assert!(began.elapsed() < Duration::from_secs(5));
+        soon(|| {
+            all[0].write("end".to_owned());
+            text(0).contains(" lines came faster than they could be written")
+        });
+        soon(|| text(0).len() <= LONGEST);
+    }
+}

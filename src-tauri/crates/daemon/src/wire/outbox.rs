@@ -1,0 +1,336 @@
+//! The way out to one reader: lines that whoever has them writes at once, as far as the pipe takes them.
+//!
+//! - Lines arrive whole and in the order in which they were sent; a line is never mixed with another.
+//! - Sending never waits. What the pipe does not take stays in the queue until it does, and with it its share of the memory:
+//!   who sends takes care that there is room.
+//! - A task runs only while something waits, and ends with the reader.
+
+use super::Output;
+use serde_json::value::RawValue;
+use std::any::Any;
+use std::collections::VecDeque;
+use std::fmt;
+use std::io::{self, IoSlice};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// The pause between two looks at whether all is written.
+const LOOK_AGAIN: Duration = Duration::from_millis(1);
+
+/// The number of parts that are written at once.
+const AT_ONCE: usize = 64;
+
+/// One line on its way, in parts, so that what passes through is not copied.
+pub struct Outgoing {
+    head: Vec<u8>,
+    body: Option<Box<RawValue>>,
+    tail: &'static [u8],
+    /// Let go when the line is written, or never will be.
+    held: Option<Box<dyn Any + Send>>,
+}
+
+impl Outgoing {
+    /// A line with its line feed.
+    #[must_use]
+    pub fn line(line: Vec<u8>) -> Self {
+        Self { head: line, body: None, tail: b"", held: None }
+    }
+
+    /// A line of three parts. A line end between the tokens of the body would end the line for its reader.
+    #[must_use]
+    pub fn around(head: Vec<u8>, body: Box<RawValue>, tail: &'static [u8]) -> Self {
+        if body.get().bytes().any(|b| matches!(b, b'\n' | b'\r')) {
+            let mut line = head;
+            line.extend(body.get().bytes().map(|b| if matches!(b, b'\n' | b'\r') { b' ' } else { b }));
+            line.extend_from_slice(tail);
+            return Self::line(line);
+        }
+        Self { head, body: Some(body), tail, held: None }
+    }
+
+    /// The same, with something that is kept until it is written.
+    #[must_use]
+    pub fn holding(mut self, held: impl Send + 'static) -> Self {
+        self.held = Some(Box::new(held));
+        self
+    }
+
+    /// The whole length in bytes.
+    #[must_use]
+    pub fn length(&self) -> usize {
+        self.parts().iter().map(|part| part.len()).sum()
+    }
+
+    /// The bytes in order.
+    pub fn bytes(&self) -> impl Iterator<Item = u8> {
+        self.parts().into_iter().flatten().copied()
+    }
+
+    fn parts(&self) -> [&[u8]; 3] {
+        let body = self.body.as_ref().map_or("", |body| body.get());
+        [&self.head, body.as_bytes(), self.tail]
+    }
+
+    /// The parts after so many bytes.
+    fn rest(&self, mut written: usize) -> impl Iterator<Item = &[u8]> {
+        self.parts().into_iter().filter_map(move |part| {
+            let skipped = written.min(part.len());
+            written -= skipped;
+            part.get(skipped..).filter(|rest| !rest.is_empty())
+        })
+    }
+}
+
+impl fmt::Debug for Outgoing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Outgoing").field("length", &self.length()).finish_non_exhaustive()
+    }
+}
+
+/// A handle to the way out. With the last one what still waits is lost, and the pipe closed.
+#[derive(Debug, Clone)]
+pub struct Outbox(Arc<Guard>);
+
+#[derive(Debug)]
+struct Guard(Arc<Way>);
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
+#[derive(Debug)]
+struct Way {
+    /// Nothing is written before it is there.
+    output: OnceLock<Output>,
+    queue: Mutex<Queue>,
+    closed: CancellationToken,
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    lines: VecDeque<Outgoing>,
+    /// The bytes of the first line that are written.
+    written: usize,
+    /// Set while a task waits for the pipe.
+    is_flushed: bool,
+    is_closed: bool,
+}
+
+impl Outbox {
+    /// A way out through this pipe.
+    #[must_use]
+    pub fn new(output: Output) -> Self {
+        let way = Self::unopened();
+        way.open(output);
+        way
+    }
+
+    /// A way out that leads nowhere yet.
+    #[must_use]
+    pub fn unopened() -> Self {
+        let way = Way { output: OnceLock::new(), queue: Mutex::default(), closed: CancellationToken::new() };
+        Self(Arc::new(Guard(Arc::new(way))))
+    }
+
+    /// Opens it, once; what waits is written.
+    pub fn open(&self, output: Output) {
+        // A second one is dropped.
+        let _ = self.0.0.output.set(output);
+        self.0.0.push(self.0.0.queue());
+    }
+
+    /// Sends a line: all of it is written before this returns, if the pipe takes it.
+    pub fn send(&self, line: Outgoing) {
+        let way = &self.0.0;
+        let mut queue = way.queue();
+        if queue.is_closed {
+            return;
+        }
+        queue.lines.push_back(line);
+        way.push(queue);
+    }
+
+    /// Writes no more, and forgets what waits.
+    pub fn close(&self) {
+        self.0.0.close();
+    }
+
+    /// Completes when it is closed, because its reader is gone or by [`Outbox::close`]. A reader that is gone shows only when
+    /// something is written.
+    pub async fn closed(&self) {
+        self.0.0.closed.cancelled().await;
+    }
+
+    /// Completes when nothing waits any more.
+    pub async fn is_written(&self) {
+        // Only for the end of a conversation, which nobody needs to be told of at once.
+        while !self.0.0.queue().lines.is_empty() {
+            tokio::time::sleep(LOOK_AGAIN).await;
+        }
+    }
+}
+
+impl Way {
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn close(&self) {
+        close(self.queue(), &self.closed);
+    }
+
+    /// Writes what the pipe takes, and leaves the rest to a task.
+    fn push(self: &Arc<Self>, mut queue: MutexGuard<'_, Queue>) {
+        let Some(output) = self.output.get().filter(|_| !queue.is_flushed) else { return };
+        match write(output, &mut queue) {
+            Ok(true) => {}
+            Ok(false) => {
+                queue.is_flushed = true;
+                tokio::spawn(flush(self.clone()));
+            }
+            Err(_) => close(queue, &self.closed),
+        }
+    }
+}
+
+/// Writes what the pipe takes; tells if that was all.
+fn write(output: &Output, queue: &mut Queue) -> io::Result<bool> {
+    while let Some(first) = queue.lines.front() {
+        let mut slices = [IoSlice::new(b""); AT_ONCE];
+        let later = queue.lines.iter().skip(1).flat_map(|line| line.rest(0));
+        let mut used = 0;
+        for (slice, part) in slices.iter_mut().zip(first.rest(queue.written).chain(later)) {
+            *slice = IoSlice::new(part);
+            used += 1;
+        }
+        match output.try_write_vectored(slices.get(..used).unwrap_or_default()) {
+            Ok(written) => queue.forget(written),
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(true)
+}
+
+impl Queue {
+    /// Takes so many written bytes off.
+    fn forget(&mut self, written: usize) {
+        self.written += written;
+        while let Some(length) = self.lines.front().map(Outgoing::length).filter(|n| *n <= self.written) {
+            self.written -= length;
+            self.lines.pop_front();
+        }
+    }
+}
+
+fn close(mut queue: MutexGuard<'_, Queue>, closed: &CancellationToken) {
+    queue.is_closed = true;
+    queue.written = 0;
+    let lost = std::mem::take(&mut queue.lines);
+    drop(queue);
+    drop(lost);
+    closed.cancel();
+}
+
+/// Writes what waits as the pipe takes it.
+async fn flush(way: Arc<Way>) {
+    let Some(output) = way.output.get() else { return };
+    loop {
+        let ready = tokio::select! {
+            ready = output.writable() => ready,
+            () = way.closed.cancelled() => return,
+        };
+        let mut queue = way.queue();
+        match ready.and_then(|()| write(output, &mut queue)) {
+            Ok(true) => {
+                queue.is_flushed = false;
+                return;
+            }
+            Ok(false) => {}
+            Err(_) => return close(queue, &way.closed),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read;
+    use tokio::sync::oneshot;
+
+    fn raw(text: &str) -> Box<RawValue> {
+        RawValue::from_string(text.to_owned()).unwrap()
+    }
+
+    fn way() -> (Outbox, std::io::PipeReader) {
+        let (from, to) = std::io::pipe().unwrap();
+        (Outbox::new(Output::new(to.into()).unwrap()), from)
+    }
+
+    #[tokio::test]
+    async fn lines_arrive_whole_and_in_order_however_slowly_they_are_read() {
+        let (out, mut from) = way();
+        let mut expected = Vec::new();
+        for n in 0..300_usize {
+            let line = Outgoing::around(
+                format!("{n}:").into_bytes(),
+                raw(&format!("\"{}\"", "x".repeat(n * 10))),
+                b"}\n",
+            );
+            expected.extend(line.bytes());
+            out.send(line);
+        }
+        let length = expected.len();
+        let got = tokio::task::spawn_blocking(move || {
+            let mut got = vec![0; length];
+            from.read_exact(&mut got).unwrap();
+            got
+        });
+        assert!(got.await.unwrap() == expected);
+        out.is_written().await;
+    }
+
+    #[tokio::test]
+    async fn what_a_line_holds_is_let_go_when_it_is_written_or_lost() {
+        struct Held(Option<oneshot::Sender<()>>);
+        impl Drop for Held {
+            fn drop(&mut self) {
+                let _ = self.0.take().unwrap().send(());
+            }
+        }
+        let (out, mut from) = way();
+        let (sender, mut let_go) = oneshot::channel();
+        out.send(Outgoing::line(vec![b'x'; 1_000_000]).holding(Held(Some(sender))));
+        tokio::task::yield_now().await;
+        assert!(let_go.try_recv().is_err());
+        let read = tokio::task::spawn_blocking(move || {
+            from.read_exact(&mut vec![0; 1_000_000]).unwrap();
+            from
+        });
+        (&mut let_go).await.unwrap();
+        let _from = read.await.unwrap();
+
+        let (sender, let_go) = oneshot::channel();
+        out.send(Outgoing::line(vec![b'x'; 1_000_000]).holding(Held(Some(sender))));
+        out.close();
+        let_go.await.unwrap();
+        out.closed().await;
+    }
+
+    #[tokio::test]
+    async fn a_reader_that_is_gone_closes_the_way() {
+        let (out, from) = way();
+        drop(from);
+        out.send(Outgoing::line(vec![b'x'; 10]));
+        out.closed().await;
+    }
+
+    #[test]
+    fn a_line_end_in_the_middle_becomes_a_space() {
+        let line = Outgoing::around(b"{\"a\":".to_vec(), raw("[1,\r\n2]"), b"}\n");
+        assert_eq!(line.bytes().collect::<Vec<_>>(), b"{\"a\":[1,  2]}\n");
+    }
+}

@@ -1,0 +1,188 @@
+//! Every request has one answer, whatever the server or the client gets wrong, and what is said keeps its order.
+
+use crate::client::{BOUND, Client};
+use crate::hostile;
+use crate::machine::Machine;
+use crate::scripted;
+use crate::world::World;
+use serde_json::{Value, json};
+
+/// What a call of this tool is answered by the script with.
+fn odd(tool: &str, data: &str) -> World {
+    scripted::world(&format!(
+        r#"
+for m in messages():
+    if m["method"] == "initialize": greet(m)
+    elif m["method"] == "tools/call":
+        i = str(m["id"]).encode()
+        if m["params"]["name"] == "{tool}": raw({data})
+        else: answer(m)
+"#
+    ))
+}
+
+fn lives(client: &mut Client) {
+    assert_eq!(client.plain("echo").ok(), "done");
+}
+
+#[test]
+fn an_answer_that_is_not_understood_is_an_error() {
+    for (data, why) in [
+        (
+            r#"b'{"jsonrpc":"2.0","id":'+i+b',"result":{"content":[{"type":"text","text":"\xff"}]}}'"#,
+            "not JSON",
+        ),
+        (
+            r#"b'{"jsonrpc":"2.0","id":'+i+b',"result":{},"error":{"code":1,"message":"x"}}'"#,
+            "neither a request",
+        ),
+        (r#"b'{"jsonrpc":"1.0","id":'+i+b',"result":{}}'"#, "`jsonrpc` is not"),
+        (r#"b'{"jsonrpc":"2.0","id":'+i+b'}'"#, "neither a request"),
+        (r#"b'{"jsonrpc":"2.0","id":"'+i+b'","result":{}}'"#, "which no request has"),
+        (r#"b'{"jsonrpc":"2.0","id":'+i+b'.0,"result":{}}'"#, "which no request has"),
+        (r#"b'{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"what?"}}'"#, "neither a number"),
+    ] {
+        let world = odd("noise", data);
+        let mut client = world.connect("hostile");
+        client.plain("noise").refused(why);
+        lives(&mut client);
+    }
+}
+
+#[test]
+fn a_request_that_is_not_utf8_is_refused_by_its_id() {
+    let world = hostile::world();
+    let mut client = world.connect("hostile");
+    client.send_raw(
+        b"{\"jsonrpc\":\"2.0\",\"id\":77,\"method\":\"tools/call\",\"params\":{\"name\":\"\xff\"}}\n",
+    );
+    let answer = client.answer(77);
+    assert_eq!(answer["error"]["code"], -32700, "{answer}");
+    client.call("echo", json!({ "n": 1 })).ok();
+}
+
+#[test]
+fn an_end_is_told_with_its_status_and_the_last_words_without_secrets() {
+    let world = scripted::world(
+        r#"
+for m in messages():
+    if m["method"] == "initialize": greet(m)
+    elif m["method"] == "tools/call":
+        if m["params"]["name"] == "die":
+            sys.stderr.write("x" * 5000 + "\nconnecting with ghp_abcdefghijklmnop1234567890\nTraceback: no \x1b[31mway\n")
+            sys.stderr.flush()
+            os.kill(os.getpid(), signal.SIGSEGV)
+        answer(m)
+"#,
+    );
+    let mut client = world.connect("hostile");
+    let told =
+        client.plain("die").refused("the server ended before it answered: it ended by signal 11").to_owned();
+    assert!(told.contains("Traceback: no \\u{1b}[31mway"), "{told}");
+    assert!(told.contains("[redacted: a token]") && !told.contains("ghp_abc") && told.len() < 2000, "{told}");
+    lives(&mut client);
+    let record = world.log();
+    let outcome = record.lines().find(|line| line.contains("\"outcome\"") && line.contains("signal 11"));
+    assert!(outcome.is_some_and(|line| line.contains("Traceback") && !line.contains("ghp_abc")), "{record}");
+}
+
+#[test]
+fn a_client_that_closes_its_input_gets_its_answers_first() {
+    let world = scripted::world(
+        r#"
+for m in messages():
+    if m["method"] == "initialize": greet(m)
+    elif m["method"] == "tools/call":
+        time.sleep(0.3)
+        answer(m, "late")
+    elif "id" in m: say(id=m["id"], result={"tools": []})
+"#,
+    );
+    let mut client = world.connect("hostile");
+    let list = client.begin("tools/list", json!({}));
+    let calls: Vec<u64> = (0..3).map(|_| client.begin_call("echo", json!({}))).collect();
+    client.close_input();
+    assert!(client.answer(list).get("result").is_some());
+    for call in calls {
+        assert_eq!(client.outcome(call).ok(), "late");
+    }
+    assert!(client.wait_until_ended());
+}
+
+#[test]
+fn a_script_that_is_piped_in_is_answered_whole() {
+    let world = hostile::world();
+    let mut client = world.start("hostile");
+    let greeting = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });
+    let greeting = client.begin("initialize", greeting);
+    client.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
+    let call = client.begin_call("echo", json!({ "n": 1 }));
+    client.close_input();
+    assert!(client.answer(greeting).get("result").is_some());
+    assert_eq!(client.outcome(call).ok(), r#"{"n":1}"#);
+    assert!(client.wait_until_ended());
+}
+
+#[test]
+fn what_a_server_says_before_an_answer_comes_before_it() {
+    let world = scripted::world(
+        r#"
+for m in messages():
+    if m["method"] == "initialize": greet(m)
+    elif m["method"] == "tools/call":
+        for n in range(3):
+            say(method="notifications/progress", params={"progressToken": m["id"], "progress": n})
+        answer(m)
+        say(method="notifications/message", params={"level": "info", "data": "after"})
+"#,
+    );
+    let mut client = world.connect("hostile");
+    for _ in 0..200 {
+        let call = client.begin_call("echo", json!({}));
+        let mut said: Vec<Value> = (0..5).map(|_| client.wait_for(|_| true)).collect();
+        assert_eq!(said.pop().unwrap()["params"]["data"], "after");
+        assert_eq!(said.pop().unwrap()["id"], call);
+        let progress: Vec<_> = said.iter().map(|m| m["params"]["progress"].as_u64()).collect();
+        assert_eq!(progress, [Some(0), Some(1), Some(2)], "{said:?}");
+    }
+}
+
+#[test]
+fn what_a_client_says_reaches_the_server_in_its_order() {
+    let world = scripted::world(
+        r#"
+for m in messages():
+    if m["method"] == "initialize": greet(m)
+    elif m["method"] == "tools/call":
+        answer(m, json.dumps(heard))
+        heard.clear()
+    elif "id" in m: say(id=m["id"], result={"tools": []})
+"#,
+    );
+    let mut client = world.connect("hostile");
+    client.plain("heard").ok();
+    for _ in 0..200 {
+        client.send(&json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": { "progressToken": 1, "progress": 1 } }));
+        client.begin("tools/list", json!({}));
+        client.send(&json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": { "progressToken": 1, "progress": 2 } }));
+        let heard = client.plain("heard");
+        let expected = r#"["notifications/progress", "tools/list", "notifications/progress", "tools/call"]"#;
+        assert_eq!(heard.ok(), expected);
+    }
+}
+
+#[test]
+fn a_client_that_is_gone_ends_its_session_though_a_call_is_under_way() {
+    let mut machine = Machine::new(hostile::install);
+    machine.start();
+    let mut client = machine.connect();
+    client.begin_call("slow", json!({}));
+    client.plain("heard").ok();
+    drop(client);
+    let began = std::time::Instant::now();
+    crate::world::eventually("its end", BOUND, || {
+        let shown: Value = serde_json::from_slice(&machine.command(&["sessions", "--json"]).stdout).unwrap();
+        shown["sessions"].as_array().unwrap().is_empty()
+    });
+    assert!(began.elapsed() < std::time::Duration::from_secs(8), "{:?}", began.elapsed());
+}

@@ -1,0 +1,54 @@
+//! A world whose server is a script: it has the tools of the hostile one, and does with them what the test says.
+
+use crate::hostile;
+use crate::place::Prepared;
+use crate::world::World;
+use serde_json::json;
+
+/// The beginning of every script. `answer` answers a call, `fail` ends without a word, `greet` answers the greeting.
+const PRELUDE: &str = r#"
+import json, os, signal, sys, time
+
+def say(**message):
+    sys.stdout.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
+    sys.stdout.flush()
+
+def raw(data):
+    sys.stdout.buffer.write(data + b"\n")
+    sys.stdout.buffer.flush()
+
+def answer(m, text="done"):
+    say(id=m["id"], result={"content": [{"type": "text", "text": text}], "isError": False})
+
+def greet(m):
+    say(id=m["id"], result={"protocolVersion": "2025-06-18",
+        "capabilities": {"tools": {}, "logging": {}, "resources": {"subscribe": True}},
+        "serverInfo": {"name": "scripted", "version": "1"}})
+
+# The number of this process, of all that were started in this session.
+def number():
+    with open("starts", "a") as f:
+        f.write("x")
+    return os.path.getsize("starts")
+
+heard = []
+
+def messages():
+    for line in sys.stdin:
+        m = json.loads(line)
+        heard.append(m["method"] if "method" in m else "answer")
+        yield m
+"#;
+
+/// A world whose server runs this script after the prelude.
+pub fn world(script: &str) -> World {
+    World::with(|prepared| install(prepared, script))
+}
+
+/// Writes the configuration of such a server.
+pub fn install(prepared: &Prepared, script: &str) {
+    hostile::install(prepared);
+    let script = format!("{PRELUDE}\n{script}");
+    let servers = json!({ "hostile": { "command": "/usr/bin/python3", "args": ["-c", script] } });
+    std::fs::write(prepared.home.config.join("mcp-servers.json"), servers.to_string()).unwrap();
+}
