@@ -23,6 +23,7 @@ mod later;
 mod limits;
 mod looking;
 mod machine;
+mod many;
 mod network;
 mod passing;
 mod place;

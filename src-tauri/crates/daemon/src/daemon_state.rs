@@ -1,8 +1,10 @@
 //! The state of the running trusted process, which its socket, its control requests and its handle share.
 
+use crate::descriptors;
 use crate::reload::Reloader;
 use crate::services::Services;
 use crate::session::Session;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The state of the running trusted process.
@@ -11,12 +13,58 @@ pub(crate) struct DaemonState {
     pub(crate) reloader: Reloader,
     pub(crate) started_ms: u64,
     sessions: Mutex<Vec<Arc<Session>>>,
+    /// The number of sessions that have a place, those that are being opened among them.
+    places: Arc<AtomicUsize>,
+}
+
+/// The place of a session, among as many as there may be. Given back on drop.
+#[derive(Debug)]
+pub(crate) struct Place(Arc<AtomicUsize>);
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// No place is left.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NoPlace {
+    /// By the person's setting.
+    #[error(
+        "{0} sessions are open, which is all that `maxSessions` in `config.json` allows; end one, or write a larger number there"
+    )]
+    Setting(usize),
+    /// By the system's.
+    #[error(
+        "{0} sessions are open, and the system lets IronCurtain have no open files for another; raise the hard limit of open files (`ulimit -Hn`, `LimitNOFILE=`) and start IronCurtain again"
+    )]
+    Descriptors(usize),
 }
 
 impl DaemonState {
     /// The state before the first session.
     pub(crate) fn new(services: Services, reloader: Reloader) -> Self {
-        Self { services, reloader, started_ms: crate::clock::now_ms(), sessions: Mutex::default() }
+        Self {
+            services,
+            reloader,
+            started_ms: crate::clock::now_ms(),
+            sessions: Mutex::default(),
+            places: Arc::default(),
+        }
+    }
+
+    /// A place for another session.
+    pub(crate) fn place(&self, most: usize) -> Result<Place, NoPlace> {
+        let before = self.places.fetch_add(1, Ordering::Relaxed);
+        let place = Place(self.places.clone());
+        if before >= most {
+            return Err(NoPlace::Setting(before));
+        }
+        if before >= descriptors::sessions() {
+            return Err(NoPlace::Descriptors(before));
+        }
+        Ok(place)
     }
 
     /// The sessions that are live.

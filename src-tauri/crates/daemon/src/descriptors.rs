@@ -10,6 +10,18 @@ pub(crate) fn take_all() -> rustix::io::Result<()> {
     setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit })
 }
 
+/// The number of descriptors that one session may come to have, with the connections of its server.
+const OF_SESSION: u64 = 16;
+
+/// The number that everything else may come to have.
+const OF_OTHERS: u64 = 128;
+
+/// The number of sessions that this process has descriptors for.
+pub(crate) fn sessions() -> usize {
+    let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    usize::try_from(limit.saturating_sub(OF_OTHERS) / OF_SESSION).unwrap_or(usize::MAX)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

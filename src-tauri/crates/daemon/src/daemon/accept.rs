@@ -113,6 +113,13 @@ async fn serve_session(state: Arc<DaemonState>, mut peer: Peer, shim: ShimHello)
             return refuse(&state, &mut peer, &client, RefusalCode::UnknownServer, text).await;
         }
     };
+    // Until the end of the session.
+    let _place = match state.place(now.config.max_sessions) {
+        Ok(place) => place,
+        Err(none) => {
+            return refuse(&state, &mut peer, &client, RefusalCode::Unavailable, none.to_string()).await;
+        }
+    };
     let stdio = match shim.stdio {
         StdioMode::HandedOver => peer.take_stdio().map(Some),
         StdioMode::Relayed => Ok(None),

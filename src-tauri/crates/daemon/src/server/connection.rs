@@ -230,7 +230,7 @@ impl Reader {
                 let text = String::from_utf8_lossy(begins);
                 self.noise.write(format!("a line on standard output is no message ({problem}): {text}"));
                 // Whoever waits for it need not wait any more.
-                if let Some(Salvage { id, has_method: false }) = Salvage::of(&line) {
+                if let Some(Salvage { id, is_answer: true }) = Salvage::of(&line) {
                     self.asked.misanswered(id.as_deref(), || NoAnswer::NotUnderstood(problem.to_string()));
                 }
             }

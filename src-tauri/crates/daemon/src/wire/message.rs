@@ -182,8 +182,8 @@ pub fn members(line: &[u8]) -> Option<Vec<&RawValue>> {
 pub struct Salvage {
     /// The id as it was written, if there is one.
     pub id: Option<String>,
-    /// It is a request or a notification, or meant to be one.
-    pub has_method: bool,
+    /// It is meant to be an answer.
+    pub is_answer: bool,
 }
 
 impl Salvage {
@@ -195,11 +195,14 @@ impl Salvage {
             #[serde(borrow)]
             id: Option<&'a RawValue>,
             method: Option<de::IgnoredAny>,
+            result: Option<de::IgnoredAny>,
+            error: Option<de::IgnoredAny>,
         }
         let text = String::from_utf8_lossy(line);
         let rest: Rest<'_> = serde_json::from_str(&text).ok()?;
         let id = rest.id.map(|id| id.get().to_owned()).filter(|id| id.len() <= LONGEST_ID);
-        Some(Self { id, has_method: rest.method.is_some() })
+        let is_some = id.is_some() || rest.result.is_some() || rest.error.is_some();
+        Some(Self { id, is_answer: is_some && rest.method.is_none() })
     }
 
     /// The id, if a message can have it.
@@ -407,7 +410,8 @@ mod tests {
         assert_eq!(id(b"{\"id\":{},\"method\":\"ping\"}"), None);
         assert_eq!(id(b"{\"id\":5,"), None);
         let parsed = Salvage::of(b"{\"id\":null,\"error\":{}}").unwrap();
-        assert_eq!(parsed, Salvage { id: None, has_method: false });
+        assert_eq!(parsed, Salvage { id: None, is_answer: true });
+        assert_eq!(Salvage::of(b"{\"jsonrpc\":\"1.0\"}"), Some(Salvage { id: None, is_answer: false }));
     }
 
     #[test]

@@ -1,0 +1,173 @@
+//! Many sessions, and sessions that want too much: none of them ends or freezes the others.
+
+use crate::client::{BOUND, Client};
+use crate::hostile;
+use crate::machine::Machine;
+use crate::place::Prepared;
+use crate::scripted;
+use crate::world::eventually;
+use serde_json::{Value, json};
+use std::time::{Duration, Instant};
+
+const MIB: u64 = 1024 * 1024;
+
+/// Changes an entry of the servers, and writes these settings.
+fn configure(prepared: &Prepared, entry: &Value, settings: &Value) {
+    let file = prepared.home.config.join("mcp-servers.json");
+    let mut servers: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+    for (name, value) in entry.as_object().unwrap() {
+        servers["hostile"][name] = value.clone();
+    }
+    std::fs::write(file, servers.to_string()).unwrap();
+    std::fs::write(prepared.home.config.join("config.json"), settings.to_string()).unwrap();
+}
+
+/// A number of the status of the trusted process, in bytes.
+fn status(machine: &Machine, name: &str) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", machine.pid())).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+    let number: u64 = line.trim_start_matches(':').trim().trim_end_matches(" kB").parse().unwrap();
+    if line.ends_with("kB") { number * 1024 } else { number }
+}
+
+fn lives(client: &mut Client) {
+    assert_eq!(client.call("echo", json!({ "n": 1 })).ok(), r#"{"n":1}"#);
+}
+
+#[test]
+fn more_sessions_than_a_runtime_has_threads_for_waiting_all_work_and_one_too_many_is_told_why() {
+    const SESSIONS: usize = 530;
+    let mut machine = Machine::new(|prepared| {
+        hostile::install(prepared);
+        configure(prepared, &json!({ "sandbox": false }), &json!({ "maxSessions": SESSIONS }));
+    });
+    machine.start();
+    let before = status(&machine, "VmRSS");
+    let mut clients: Vec<Client> = (0..SESSIONS).map(|_| machine.connect()).collect();
+    for client in &mut clients {
+        lives(client);
+    }
+    let each = status(&machine, "VmRSS").saturating_sub(before) / SESSIONS as u64;
+    assert!(each < 300_000, "{each} bytes for each session");
+    let mut refused = machine.client();
+    let answer = refused.request("initialize", json!({}));
+    let message = answer["error"]["message"].as_str().unwrap();
+    let why =
+        format!("{SESSIONS} sessions are open, which is all that `maxSessions` in `config.json` allows");
+    assert!(message.contains(&why), "{message}");
+    clients.pop().unwrap().hang_up();
+    eventually("a place is free", BOUND, || {
+        let mut client = machine.client();
+        client.request("initialize", json!({
+            "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" },
+        }))["result"].is_object()
+    });
+    lives(&mut clients[0]);
+}
+
+#[test]
+fn all_sandboxes_are_watched_by_one_inotify_instance() {
+    let mut machine = Machine::new(hostile::install);
+    machine.start();
+    let instances = |pid: u32| {
+        let all = std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+        let targets = all.filter_map(|fd| std::fs::read_link(fd.path()).ok());
+        targets.filter(|target| target.to_string_lossy().contains("inotify")).count()
+    };
+    let mut first = machine.connect();
+    let count = || {
+        let below = crate::machine::descendants(machine.pid());
+        instances(machine.pid()) + below.iter().map(|process| instances(process.pid)).sum::<usize>()
+    };
+    let with_one = count();
+    let mut more: Vec<Client> = (0..12).map(|_| machine.connect()).collect();
+    more.iter_mut().for_each(lives);
+    lives(&mut first);
+    assert!(with_one > 0);
+    assert_eq!(count(), with_one);
+}
+
+#[test]
+fn standard_error_without_a_line_feed_takes_no_memory_and_is_in_the_log() {
+    let mut machine = Machine::new(|prepared| {
+        scripted::install(
+            prepared,
+            r#"
+for m in messages():
+    if m["method"] == "initialize": greet(m)
+    elif m["method"] == "tools/call":
+        if m["params"]["name"] == "noise":
+            for n in range(200):
+                sys.stderr.write("x" * 1000000)
+            sys.stderr.flush()
+        answer(m)
+"#,
+        );
+    });
+    machine.start();
+    let mut client = machine.connect();
+    client.plain("echo").ok();
+    let before = status(&machine, "VmHWM");
+    client.plain("noise").ok();
+    client.plain("echo").ok();
+    assert!(status(&machine, "VmHWM") < before + 20 * MIB, "{} MiB", status(&machine, "VmHWM") / MIB);
+    let logs: String = std::fs::read_dir(machine.home.sessions())
+        .unwrap()
+        .flatten()
+        .map(|s| std::fs::read_to_string(s.path().join("session.log")).unwrap_or_default())
+        .collect();
+    assert!(logs.lines().any(|line| line.starts_with("xxxx")) && logs.lines().all(|l| l.len() < 10_000));
+}
+
+#[test]
+fn giant_messages_of_six_sessions_stay_within_the_budget() {
+    const LENGTH: usize = 50_000_000;
+    let mut machine = Machine::new(hostile::install);
+    machine.start();
+    let mut clients: Vec<Client> = (0..6).map(|_| machine.connect()).collect();
+    let before = status(&machine, "VmRSS");
+    let text = "x".repeat(LENGTH);
+    let outcomes: Vec<bool> = std::thread::scope(|scope| {
+        let calls: Vec<_> = clients
+            .iter_mut()
+            .map(|client| {
+                let text = &text;
+                scope.spawn(move || {
+                    let sent = client.call("echo", json!({ "text": text }));
+                    // What does not fit is refused by name.
+                    assert!(!sent.is_error || sent.text.contains("memoryMib"), "{:.300}", sent.text);
+                    let got = client.call("big", json!({ "bytes": LENGTH }));
+                    assert!(!got.is_error || got.text.contains("memoryMib"), "{:.300}", got.text);
+                    !sent.is_error && !got.is_error
+                })
+            })
+            .collect();
+        calls.into_iter().map(|call| call.join().unwrap()).collect()
+    });
+    let most = status(&machine, "VmHWM").saturating_sub(before);
+    assert!(most < 560 * MIB, "{} MiB", most / MIB);
+    assert!(outcomes.contains(&true));
+    clients.iter_mut().for_each(lives);
+}
+
+#[test]
+fn clients_that_do_not_read_hold_their_share_and_others_go_on() {
+    let mut machine = Machine::new(hostile::install);
+    machine.start();
+    let before = status(&machine, "VmRSS");
+    let mut deaf: Vec<Client> = (0..6).map(|_| machine.connect_deaf()).collect();
+    for client in &mut deaf {
+        for _ in 0..20 {
+            client.begin_call("big", json!({ "bytes": 10_000_000 }));
+        }
+    }
+    let mut client = machine.connect();
+    let began = Instant::now();
+    while began.elapsed() < Duration::from_secs(3) {
+        let one = Instant::now();
+        lives(&mut client);
+        assert!(one.elapsed() < Duration::from_secs(2), "{:?}", one.elapsed());
+    }
+    let most = status(&machine, "VmHWM").saturating_sub(before);
+    assert!(most < 560 * MIB, "{} MiB", most / MIB);
+}
