@@ -83,6 +83,6 @@ mod tests {
         };
         let expected = r#"{"code":-32603,"message":"[SANDBOX BLOCKED] spawn: Permission denied","data":[1]}"#;
         assert_eq!(marked.get(), expected);
-        assert!(super::marked(&ServerAnswer::Failed(NoAnswer::Ended)).is_none());
+        assert!(super::marked(&ServerAnswer::Failed(NoAnswer::Ended(None))).is_none());
     }
 }

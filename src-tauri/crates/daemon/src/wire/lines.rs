@@ -122,17 +122,24 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         // One that goes on is given twice what it has, so that it seldom waits.
         let wanted = if is_whole { length } else { (length * 2).min(self.bound) };
         match &mut self.share {
-            Some(share) if share.bytes() >= length => true,
-            Some(share) => allowance.grow(share, wanted).await.is_ok(),
-            None if !is_whole && length <= LITTLE => true,
-            None => match allowance.take(wanted).await {
-                Ok(share) => {
-                    self.share = Some(share);
-                    true
+            Some(share) if share.bytes() >= length => {
+                if is_whole {
+                    allowance.settle(share, length);
                 }
-                Err(_) => false,
-            },
+                return true;
+            }
+            None if !is_whole && length <= LITTLE => return true,
+            Some(_) | None => {}
         }
+        let share = match self.share.take() {
+            Some(share) => allowance.grow(share, wanted).await,
+            None => allowance.take(wanted).await,
+        };
+        self.share = share.ok();
+        if let (Some(share), true) = (&mut self.share, is_whole) {
+            allowance.settle(share, length);
+        }
+        self.share.is_some()
     }
 
     /// Passes the line over.
@@ -179,6 +186,10 @@ impl<R: AsyncRead + Unpin> Lines<R> {
 
     /// Reads more; `false` at the end.
     async fn read(&mut self) -> io::Result<bool> {
+        if self.start == self.buffer.len() && self.buffer.capacity() > MUCH {
+            self.buffer = Vec::new();
+            (self.start, self.looked) = (0, 0);
+        }
         if self.start > 0 {
             self.buffer.drain(..self.start);
             self.looked -= self.start;

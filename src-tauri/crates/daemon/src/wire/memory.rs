@@ -2,8 +2,8 @@
 //!
 //! - Whoever reads takes a share before the bytes are there, and reads no more while there is none: a sender waits in its pipe.
 //! - Short lines have a part of each session's own, so that what others hold never stops them.
-//! - A line that needs the pool and gets no share of it within a bound is passed over and refused, so that no two wait for each
-//!   other for ever.
+//! - INVARIANT: a long line needs one share of the pool for long lines and none after it, so that no two wait for each other.
+//!   One that gets none within a bound is passed over and refused: others may hold it for as long as nobody reads them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,6 +11,9 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// The longest line that needs nothing of the pool: 64 KiB.
 const SHORT: usize = 64 * 1024;
+
+/// The longest line that is not long: 1 MiB. The others share the greater part of the pool.
+const MEDIUM: usize = 1024 * 1024;
 
 /// The memory for short lines of one session in one direction, in KiB.
 const FOR_SHORT_KIB: usize = 256;
@@ -21,9 +24,16 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// The pool of all sessions.
 #[derive(Debug, Clone)]
 pub struct Memory {
-    pool: Arc<Semaphore>,
-    pool_kib: u32,
+    medium: Pool,
+    long: Pool,
     session_kib: u32,
+}
+
+/// A part of the pool.
+#[derive(Debug, Clone)]
+struct Pool {
+    free: Arc<Semaphore>,
+    kib: u32,
 }
 
 /// The memory of one session in one direction.
@@ -39,10 +49,26 @@ pub struct Allowance {
 /// A share of it, given back on drop.
 #[derive(Debug)]
 pub struct Share {
-    /// Kept for its drop.
-    _short: Option<OwnedSemaphorePermit>,
-    long: Option<[OwnedSemaphorePermit; 2]>,
-    kib: u32,
+    held: Held,
+    /// The length that it is for.
+    bytes: usize,
+}
+
+#[derive(Debug)]
+enum Held {
+    Short {
+        /// Kept for its drop.
+        _own: OwnedSemaphorePermit,
+    },
+    Medium {
+        own: OwnedSemaphorePermit,
+        /// Kept for its drop.
+        _pool: OwnedSemaphorePermit,
+    },
+    Long {
+        own: OwnedSemaphorePermit,
+        pool: OwnedSemaphorePermit,
+    },
 }
 
 /// No share in time: others hold the memory.
@@ -53,8 +79,10 @@ impl Memory {
     /// So much for all sessions together, and for each of them in each direction.
     #[must_use]
     pub fn new(all_mib: u32, session_mib: u32) -> Self {
-        let (pool_kib, session_kib) = (all_mib.saturating_mul(1024), session_mib.saturating_mul(1024));
-        Self { pool: Arc::new(Semaphore::new(pool_kib as usize)), pool_kib, session_kib }
+        let quarter = all_mib.saturating_mul(1024) / 4;
+        let pool = |kib: u32| Pool { free: Arc::new(Semaphore::new(kib as usize)), kib };
+        let session_kib = session_mib.saturating_mul(1024);
+        Self { medium: pool(quarter), long: pool(quarter * 3), session_kib }
     }
 
     /// The part of a new session in one direction.
@@ -82,46 +110,73 @@ impl Allowance {
     /// [`NoRoom`], for a long line.
     pub async fn take(&self, bytes: usize) -> Result<Share, NoRoom> {
         if bytes <= SHORT
-            && let Ok(short) = self.short.clone().try_acquire_many_owned(kib(bytes))
+            && let Ok(own) = self.short.clone().try_acquire_many_owned(kib(bytes))
         {
-            return Ok(Share { _short: Some(short), long: None, kib: kib(bytes) });
+            return Ok(Share { held: Held::Short { _own: own }, bytes });
         }
-        let mut share = Share { _short: None, long: None, kib: 0 };
-        while self.grow(&mut share, bytes).await.is_err() {
-            if bytes > SHORT {
-                return Err(NoRoom);
+        loop {
+            match self.long_or_medium(None, bytes).await {
+                // One that is short waits as long as it takes.
+                None if bytes <= SHORT => {}
+                held => return held.map(|held| Share { held, bytes }).ok_or(NoRoom),
             }
         }
-        Ok(share)
     }
 
-    /// Makes a share larger.
+    /// Makes a share larger. What it had is gone where this fails.
     ///
     /// # Errors
     /// [`NoRoom`].
-    pub async fn grow(&self, share: &mut Share, bytes: usize) -> Result<(), NoRoom> {
+    pub async fn grow(&self, share: Share, bytes: usize) -> Result<Share, NoRoom> {
+        let held = self.long_or_medium(Some(share.held), bytes).await.ok_or(NoRoom)?;
+        Ok(Share { held, bytes })
+    }
+
+    async fn long_or_medium(&self, had: Option<Held>, bytes: usize) -> Option<Held> {
         let wanted = kib(bytes).min(self.memory.session_kib);
-        let had = if share.long.is_some() { share.kib } else { 0 };
-        let more = wanted.saturating_sub(had);
-        let of_pool = |kib: u32| kib.saturating_mul(self.copies).min(self.memory.pool_kib);
-        let more_of_pool = of_pool(wanted).saturating_sub(of_pool(had));
         let acquire = async {
-            // Neither semaphore is ever closed.
-            let own = self.own.clone().acquire_many_owned(more).await.ok()?;
-            let pool = self.memory.pool.clone().acquire_many_owned(more_of_pool).await.ok()?;
-            Some([own, pool])
+            // No semaphore is ever closed.
+            let more = |had: usize| self.own.clone().acquire_many_owned(wanted.saturating_sub(had as u32));
+            Some(match had {
+                Some(Held::Long { mut own, pool }) => {
+                    own.merge(more(own.num_permits()).await.ok()?);
+                    Held::Long { own, pool }
+                }
+                Some(Held::Medium { mut own, _pool }) if bytes <= MEDIUM => {
+                    own.merge(more(own.num_permits()).await.ok()?);
+                    Held::Medium { own, _pool }
+                }
+                None | Some(Held::Short { .. }) if bytes <= MEDIUM => {
+                    let own = more(0).await.ok()?;
+                    Held::Medium { own, _pool: self.of(&self.memory.medium, MEDIUM).await? }
+                }
+                Some(Held::Medium { mut own, _pool }) => {
+                    own.merge(more(own.num_permits()).await.ok()?);
+                    Held::Long { own, pool: self.of(&self.memory.long, self.longest()).await? }
+                }
+                None | Some(Held::Short { .. }) => {
+                    let own = more(0).await.ok()?;
+                    Held::Long { own, pool: self.of(&self.memory.long, self.longest()).await? }
+                }
+            })
         };
-        let Ok(Some([own, pool])) = tokio::time::timeout(PATIENCE, acquire).await else { return Err(NoRoom) };
-        match &mut share.long {
-            Some([had_own, had_pool]) => {
-                had_own.merge(own);
-                had_pool.merge(pool);
-            }
-            None => share.long = Some([own, pool]),
+        tokio::time::timeout(PATIENCE, acquire).await.ok()?
+    }
+
+    /// A part of the pool for a line of so many bytes with its copies.
+    async fn of(&self, pool: &Pool, bytes: usize) -> Option<OwnedSemaphorePermit> {
+        let wanted = kib(bytes).saturating_mul(self.copies).min(pool.kib);
+        pool.free.clone().acquire_many_owned(wanted).await.ok()
+    }
+
+    /// Gives back what a line of so many bytes, which is whole, does not need.
+    pub fn settle(&self, share: &mut Share, bytes: usize) {
+        share.bytes = bytes;
+        if let Held::Long { own, pool } = &mut share.held {
+            let needed = kib(bytes) as usize;
+            drop(own.split(own.num_permits().saturating_sub(needed)));
+            drop(pool.split(pool.num_permits().saturating_sub(needed * self.copies as usize)));
         }
-        share._short = None;
-        share.kib = wanted;
-        Ok(())
     }
 }
 
@@ -129,7 +184,7 @@ impl Share {
     /// The number of bytes that it is for.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        self.kib as usize * 1024
+        self.bytes
     }
 }
 
@@ -145,7 +200,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_session_that_holds_all_it_may_stops_itself_and_no_other() {
-        let memory = Memory::new(6, 4);
+        let memory = Memory::new(16, 4);
         let (one, two) = (memory.allowance(1), memory.allowance(1));
         let held = one.take(3 * MIB).await.unwrap();
         assert_eq!(one.take(2 * MIB).await.unwrap_err(), NoRoom);
@@ -156,33 +211,46 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn short_lines_pass_while_others_hold_the_whole_pool() {
-        let memory = Memory::new(2, 2);
+        let memory = Memory::new(4, 3);
         let (deaf, other) = (memory.allowance(1), memory.allowance(1));
-        let _held = deaf.take(2 * MIB - 1024).await.unwrap();
-        assert_eq!(other.take(MIB).await.unwrap_err(), NoRoom);
+        let _held = deaf.take(3 * MIB - 1024).await.unwrap();
+        assert_eq!(other.take(2 * MIB).await.unwrap_err(), NoRoom);
         for _ in 0..100 {
             drop(other.take(1000).await.unwrap());
         }
     }
 
     #[tokio::test(start_paused = true)]
-    async fn two_that_grow_beyond_the_pool_do_not_wait_for_each_other_for_ever() {
-        let memory = Memory::new(4, 4);
-        let allowances = [memory.allowance(1), memory.allowance(1)];
-        let grow = async |allowance: &Allowance| {
-            let mut share = allowance.take(2 * MIB - 2048).await?;
-            tokio::task::yield_now().await;
-            allowance.grow(&mut share, 3 * MIB).await
-        };
-        let (one, two) = tokio::join!(grow(&allowances[0]), grow(&allowances[1]));
-        assert!(one.is_ok() != two.is_ok() || one.is_err(), "{one:?} {two:?}");
-        drop(allowances[0].take(3 * MIB).await.unwrap());
+    async fn however_many_lines_grow_at_once_each_has_its_turn() {
+        let memory = Memory::new(8, 6);
+        let lines: Vec<_> = (0..20)
+            .map(|_| {
+                let allowance = memory.allowance(1);
+                tokio::spawn(async move {
+                    let mut share = allowance.take(500).await?;
+                    for bytes in [80_000, 400_000, MIB, 2 * MIB, 4 * MIB, 6 * MIB - 1] {
+                        share = allowance.grow(share, bytes).await?;
+                        tokio::task::yield_now().await;
+                    }
+                    allowance.settle(&mut share, 5 * MIB);
+                    Ok::<_, NoRoom>(())
+                })
+            })
+            .collect();
+        for line in lines {
+            line.await.unwrap().unwrap();
+        }
     }
 
     #[tokio::test]
-    async fn a_line_with_its_copies_never_needs_more_than_there_is() {
-        let memory = Memory::new(8, 4);
+    async fn a_line_that_is_whole_holds_what_it_needs() {
+        let memory = Memory::new(16, 8);
+        let allowance = memory.allowance(1);
+        let mut held = allowance.take(7 * MIB).await.unwrap();
+        assert_eq!(memory.long.free.available_permits(), 12 * 1024 - 8 * 1024 - 1);
+        allowance.settle(&mut held, 2 * MIB);
+        assert_eq!(memory.long.free.available_permits(), 12 * 1024 - 2 * 1024 - 1);
+        assert_eq!((held.bytes(), allowance.longest()), (2 * MIB, 8 * MIB));
         drop(memory.allowance(6).take(4 * MIB - 1).await.unwrap());
-        assert_eq!(memory.allowance(6).longest(), 4 * MIB);
     }
 }

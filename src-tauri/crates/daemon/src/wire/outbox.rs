@@ -265,8 +265,8 @@ mod tests {
         RawValue::from_string(text.to_owned()).unwrap()
     }
 
-    fn way() -> (Outbox, std::io::PipeReader) {
-        let (from, to) = std::io::pipe().unwrap();
+    fn way() -> (Outbox, io::PipeReader) {
+        let (from, to) = io::pipe().unwrap();
         (Outbox::new(Output::new(to.into()).unwrap()), from)
     }
 
