@@ -76,16 +76,25 @@ async fn forward_or_queue(session: &Arc<Session>, call: Call, authorization: Aut
         let (turn, next) = session.stand_in_line();
         return spawn(session, call, |s, c| wait_in_line(s, c, authorization, turn, next));
     };
-    // Nothing is open for it alone, so that whoever reads the answer passes it on.
+    if let Err(refusal) = forward_alone(session, &call, &authorization, &connection).await {
+        session.refuse(&call, &refusal);
+    }
+}
+
+/// Forwards a call that has nothing open for itself alone, so that whoever reads the answer passes it on.
+async fn forward_alone(
+    session: &Arc<Session>,
+    call: &Call,
+    authorization: &Authorization,
+    connection: &ServerConnection,
+) -> Result<(), CallRefusal> {
     let (waiting, ticket, began) = (Arc::downgrade(session), call.ticket.clone(), call.began);
     let then = move |decision, answer: ServerAnswer, held| {
         if let Some(session) = waiting.upgrade() {
             session.answered(&ticket, Decided { decision, began }, answer, held);
         }
     };
-    if let Err(refusal) = forward(session, &call, &authorization, &connection, then).await {
-        session.refuse(&call, &refusal);
-    }
+    forward(session, call, authorization, connection, then).await
 }
 
 /// The entry of a call's decision, and when the call began.

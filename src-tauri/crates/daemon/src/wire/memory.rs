@@ -19,7 +19,7 @@ const MEDIUM: usize = 1024 * 1024;
 const FOR_SHORT_KIB: usize = 256;
 
 /// The time for which a long line waits for its share.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(15);
 
 /// The pool of all sessions.
 #[derive(Debug, Clone)]

@@ -1,7 +1,7 @@
 //! Showing the server what an authorized call needs, and forwarding it then.
 
 use super::resources::CallResources;
-use super::{Answered, Call, deliver, forward};
+use super::{Answered, Call, deliver, forward, forward_alone};
 use crate::judging::InspectedCall;
 use crate::server::{MountLease, ServerError};
 use crate::session::Session;
@@ -22,10 +22,12 @@ pub(super) async fn proceed(
     next: Option<oneshot::Sender<()>>,
 ) {
     let hosts = session.lease_hosts(&call.ticket.id, &authorization.approved);
-    let shown = show_and_forward(&session, &call, &mut authorization).await;
+    let shown = show_and_forward(&session, &call, &mut authorization, hosts.is_some()).await;
     drop(next);
     match shown {
-        Ok((pending, lease)) => {
+        // Whoever reads the answer passes it on.
+        Ok((None, _)) => {}
+        Ok((Some(pending), lease)) => {
             let resources =
                 session.list_one_time(&authorization, CallResources { lease, hosts, one_time: None });
             deliver(session, call, authorization, pending, resources).await;
@@ -39,7 +41,8 @@ async fn show_and_forward(
     session: &Arc<Session>,
     call: &Call,
     authorization: &mut Authorization,
-) -> Result<(oneshot::Receiver<Answered>, Option<MountLease>), CallRefusal> {
+    has_hosts: bool,
+) -> Result<(Option<oneshot::Receiver<Answered>>, Option<MountLease>), CallRefusal> {
     for _ in 0..MOST_ROUNDS {
         let lease = show(session, authorization).await?;
         // Mounting may have had to restart the server.
@@ -62,11 +65,15 @@ async fn show_and_forward(
         let is_shown = now.to_lease(&applied).iter().all(|need| leased.contains(need));
         *authorization = now;
         if is_shown {
+            if lease.is_none() && !has_hosts {
+                forward_alone(session, call, authorization, &connection).await?;
+                return Ok((None, lease));
+            }
             let (send, pending) = oneshot::channel();
             // Who no longer waits took the call back.
             let then = move |decision, answer, held| drop(send.send(Answered { decision, answer, held }));
             forward(session, call, authorization, &connection, then).await?;
-            return Ok((pending, lease));
+            return Ok((Some(pending), lease));
         }
     }
     Err(CallRefusal::Changed)
