@@ -40,6 +40,7 @@ mod servers;
 mod sessions;
 mod standing;
 mod story;
+mod taking_over;
 mod tasks;
 mod telling;
 mod tricks;

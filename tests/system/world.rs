@@ -36,9 +36,12 @@ impl World {
 
     /// A world with other helper programs.
     pub fn run_by(programs: PathBuf, prepare: impl FnOnce(&Prepared)) -> Self {
-        let place = Place::new(prepare);
-        let home = place.home.clone();
-        let person = Arc::new(Person::default());
+        Self::of(Place::new(prepare), programs, Person::default())
+    }
+
+    /// The world of a place, with this person.
+    pub fn of(place: Place, programs: PathBuf, person: Person) -> Self {
+        let (home, person) = (place.home.clone(), Arc::new(person));
         let (runtime, daemon) = begin(&home, &programs, &person);
         Self { person, daemon, home, programs, runtime: Some(runtime), place }
     }

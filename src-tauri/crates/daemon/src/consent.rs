@@ -40,6 +40,11 @@ pub trait Consent: Send + Sync + 'static {
 
     /// The question is over without this asker's answer (deadline, cancelled call, ended session): take it away.
     fn withdraw(&self, question: &str, why: Withdrawn);
+
+    /// Returns `false` if no question can ever be answered: then the app may take the place of this process.
+    fn reaches_person(&self) -> bool {
+        true
+    }
 }
 
 /// The receiver of one question's answer. Dropping it unanswered denies, as a closed dialog does.

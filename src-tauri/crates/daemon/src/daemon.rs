@@ -1,6 +1,7 @@
 //! Starting the trusted process, and the handle to it.
 
 mod accept;
+mod take_over;
 
 use crate::autostart::{Autostart, AutostartParts};
 use crate::consent::{Broker, Consent};
@@ -97,7 +98,11 @@ pub async fn start(mut options: DaemonOptions, consent: Arc<dyn Consent>) -> Res
     ironcurtain_sandbox::give_large_blocks_back();
     options.home.prepare()?;
     // The lock first: what follows must not be done by two.
-    let listener = Listener::bind(&options.home.socket, &options.home.state)?;
+    let listener = if consent.reaches_person() {
+        take_over::listen(&options.home).await?
+    } else {
+        Listener::bind(&options.home.socket, &options.home.state)?
+    };
     let first = InitialState::read(&options.home)?;
     let health = Health::default();
     let audit = open_audit(&options.home, &health)?;

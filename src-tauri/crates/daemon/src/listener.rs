@@ -5,9 +5,7 @@
 
 use crate::wire::{Input, Output};
 use ironcurtain_paths::bounded_read;
-use ironcurtain_protocol::{
-    Hello, HelloRefusal, MAX_FRAME_BYTES, QuestionNote, RefusalCode, VERSION, Welcome,
-};
+use ironcurtain_protocol::{Hello, HelloRefusal, MAX_FRAME_BYTES, RefusalCode, ShimNote, VERSION, Welcome};
 use rustix::fs::FlockOperation;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags};
 use std::fs::File;
@@ -219,8 +217,8 @@ impl Peer {
     }
 }
 
-/// Passes notes to a shim that waits; completes when it hangs up.
-pub async fn attend(stream: UnixStream, mut notes: mpsc::UnboundedReceiver<QuestionNote>) {
+/// Passes notes to a shim that waits; completes when it hangs up, or knows that its session is moved.
+pub async fn attend(stream: UnixStream, mut notes: mpsc::UnboundedReceiver<ShimNote>) {
     let (mut from, mut to) = stream.into_split();
     let mut byte = [0; 64];
     loop {
@@ -231,7 +229,8 @@ pub async fn attend(stream: UnixStream, mut notes: mpsc::UnboundedReceiver<Quest
             Some(note) = notes.recv() => {
                 let Ok(mut line) = serde_json::to_vec(&note) else { continue };
                 line.push(b'\n');
-                if to.write_all(&line).await.is_err() {
+                let is_last = matches!(note, ShimNote::Moved { .. });
+                if to.write_all(&line).await.is_err() || is_last {
                     return;
                 }
             }

@@ -22,7 +22,7 @@ pub use down::{DownReason, Ending, NoAnswer};
 pub use process::Containment;
 pub use roots::{ServerView, Suspension, still_there};
 pub use start_error::{ContainmentError, ServerStartError};
-pub use told::OnGreeted;
+pub use told::{OnGreeted, ToldState};
 
 use crate::mounts::Need;
 use actor::{ActorView, Command, ServerState};
@@ -108,12 +108,12 @@ impl Drop for MountLease {
 }
 
 impl ServerHandle {
-    /// Starts the actor; the process is started at once.
+    /// Starts the actor; the process is started at once, and told what the client told an earlier one.
     #[must_use]
-    pub fn start(options: ActorOptions) -> Self {
+    pub fn start(options: ActorOptions, told: ToldState) -> Self {
         let name = options.server.name.clone();
         let (commands, inbox) = mpsc::unbounded_channel();
-        let told = Told::default();
+        let told = Told::from(told);
         let (seen, task) = actor::start(options, told.clone(), commands.downgrade(), inbox);
         Self { name, commands, seen, told, _actor: Arc::new(AbortOnDrop(task)) }
     }
@@ -132,6 +132,12 @@ impl ServerHandle {
         self.told.initialized(line, || self.connection_now());
         // Without the actor there is nobody to tell.
         let _ = self.commands.send(Command::Initialized);
+    }
+
+    /// Everything that every later process is to be told.
+    #[must_use]
+    pub fn told(&self) -> ToldState {
+        self.told.state()
     }
 
     /// Keeps a request of the client that every later process is to be sent too, where it is one.

@@ -13,6 +13,7 @@ mod echo;
 mod greeting;
 mod hosts;
 mod in_flight;
+mod moving;
 mod one_time;
 mod open;
 mod params;
@@ -36,7 +37,8 @@ use echo::Echo;
 use in_flight::Requests;
 use ironcurtain_audit::{Entry, Event};
 use ironcurtain_paths::{CanonicalPath, Resolver};
-use ironcurtain_protocol::{QuestionNote, RootView, SessionView};
+use ironcurtain_protocol::{RootView, SessionView, ShimNote};
+pub use moving::MovedSession;
 use one_time::OneTimeGrants;
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -67,7 +69,7 @@ pub struct Session {
     to_client: Outbox,
     /// Has a permit for every answer of ours that may wait for the client.
     unread: Arc<Semaphore>,
-    notes: mpsc::UnboundedSender<QuestionNote>,
+    notes: mpsc::UnboundedSender<ShimNote>,
     /// For what is odd about the client.
     log: SessionLog,
     client_takes: watch::Sender<HashSet<String>>,
@@ -135,7 +137,7 @@ impl Session {
     fn asking(&self, id: &Id) -> AskingGuard<'_> {
         let request = id.as_json().to_owned();
         // A shim that relays has no ear for it.
-        let _ = self.notes.send(QuestionNote::Asking { request: request.clone() });
+        let _ = self.notes.send(ShimNote::Asking { request: request.clone() });
         AskingGuard { notes: &self.notes, request }
     }
 
@@ -143,8 +145,9 @@ impl Session {
         self.principal.entry(event, summary)
     }
 
-    fn began(&self) -> String {
-        format!("{} began a session with the server {}", self.principal.client.view.name, self.config.name)
+    fn began(&self, is_moved: bool) -> String {
+        let began = if is_moved { "goes on with its session" } else { "began a session" };
+        format!("{} {began} with the server {}", self.principal.client.view.name, self.config.name)
     }
 }
 
@@ -153,13 +156,13 @@ fn shown_root(root: RootView) -> RootView {
 }
 
 struct AskingGuard<'a> {
-    notes: &'a mpsc::UnboundedSender<QuestionNote>,
+    notes: &'a mpsc::UnboundedSender<ShimNote>,
     request: String,
 }
 
 impl Drop for AskingGuard<'_> {
     fn drop(&mut self) {
         // As above.
-        let _ = self.notes.send(QuestionNote::Settled { request: std::mem::take(&mut self.request) });
+        let _ = self.notes.send(ShimNote::Settled { request: std::mem::take(&mut self.request) });
     }
 }

@@ -10,6 +10,10 @@ use tokio_util::task::TaskTracker;
 pub(crate) struct Shutdown {
     /// Cancelled when the trusted process is to end.
     pub(crate) requested: CancellationToken,
+    /// Cancelled before that when another one is to take its place: its servers run on until their sessions are moved.
+    pub(crate) gives_way: CancellationToken,
+    /// Cancelled then as soon as nobody is listened to any more: sessions are moved.
+    pub(crate) taken_over: CancellationToken,
     /// The sandboxes that are waited for.
     pub(crate) sandboxes: TaskTracker,
     /// Cancelled when it has ended.
@@ -17,6 +21,11 @@ pub(crate) struct Shutdown {
 }
 
 impl Shutdown {
+    /// Returns `true` once no session begins here any more.
+    pub(crate) fn is_under_way(&self) -> bool {
+        self.requested.is_cancelled() || self.gives_way.is_cancelled()
+    }
+
     /// Waits until no sandbox is left that could have something to say.
     pub(crate) async fn sandboxes_gone(&self) {
         self.sandboxes.close();

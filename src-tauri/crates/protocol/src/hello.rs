@@ -20,6 +20,8 @@ pub enum Purpose {
     Session(ShimHello),
     /// A program of the person's own that lists and revokes.
     Control,
+    /// The person's app, to take the place of a daemon that has nobody to ask.
+    TakeOver,
 }
 
 /// A shim's words about itself. Claims only: who it is comes from the kernel.
@@ -32,6 +34,9 @@ pub struct ShimHello {
     pub label: Option<String>,
     /// Transport of the conversation to the daemon.
     pub stdio: StdioMode,
+    /// The ticket of the session that is gone on with, where another daemon has moved it ([`ShimNote::Moved`]).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resume: Option<String>,
 }
 
 /// Transport of the client's standard input and output to the daemon.
@@ -84,15 +89,18 @@ pub enum RefusalCode {
     UnknownServer,
     /// The daemon's own files cannot be read or written.
     Unavailable,
+    /// It can ask the person itself, and gives its place to nobody.
+    Stays,
 }
 
 /// A note of the daemon to a shim that has handed its conversation over and waits.
 ///
 /// A question is the one thing a call waits for without bound. Should the daemon be killed meanwhile, the shim
-/// still can tell the agent that nobody said yes.
+/// still can tell the agent that nobody said yes. A daemon that gives its place to the app has the shim bring the conversation
+/// there.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub enum QuestionNote {
+pub enum ShimNote {
     /// A person is asked about the client's request of this id.
     Asking {
         /// The id as JSON text.
@@ -102,5 +110,10 @@ pub enum QuestionNote {
     Settled {
         /// The id as JSON text.
         request: String,
+    },
+    /// Another daemon goes on with the session: it is to be greeted with this ticket.
+    Moved {
+        /// Opens the session once.
+        ticket: String,
     },
 }

@@ -10,6 +10,13 @@ use std::io::{self, BufRead, IoSlice, Read};
 use std::mem::MaybeUninit;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+/// The time that the app may take to listen in the place of a daemon that has moved a session to it.
+const NEXT_DEADLINE: Duration = Duration::from_secs(20);
+
+/// Pause between two looks at whether it listens.
+const NEXT_PAUSE: Duration = Duration::from_millis(5);
 
 /// Why there is no connection, in sentences for a person.
 #[derive(Debug, thiserror::Error)]
@@ -40,6 +47,16 @@ pub fn to_daemon() -> Result<(UnixStream, Option<Launched>), NoDaemonError> {
     };
     same_user(&stream)?;
     Ok((stream, launched))
+}
+
+/// As [`to_daemon`], once the daemon that runs has given its place to another one. None is started unless that fails to come.
+pub fn to_next_daemon() -> Result<(UnixStream, Option<Launched>), NoDaemonError> {
+    let sockets = Sockets::of_user()?;
+    let until = Instant::now() + NEXT_DEADLINE;
+    while Instant::now() < until && matches!(sockets.connect(), Ok(None)) {
+        std::thread::sleep(NEXT_PAUSE);
+    }
+    to_daemon()
 }
 
 /// Sends the greeting, and standard input and output with it when they are handed over.
@@ -86,6 +103,13 @@ fn same_user(stream: &UnixStream) -> Result<(), NoDaemonError> {
         return Ok(());
     }
     Err(NoDaemonError::OtherUser(peer.uid.as_raw()))
+}
+
+/// Reading standard input waits again, which a daemon that had it has changed.
+pub fn wait_for_input() {
+    use rustix::fs::{fcntl_getfl, fcntl_setfl};
+    // Where it cannot be changed, the client is told nothing more.
+    let _ = fcntl_getfl(io::stdin()).and_then(|flags| fcntl_setfl(io::stdin(), flags - OFlags::NONBLOCK));
 }
 
 /// Returns `true` if a descriptor can be given to the daemon: a pipe or a socket. Non-blocking mode, which the daemon

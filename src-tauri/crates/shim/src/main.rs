@@ -12,17 +12,18 @@ mod launch;
 mod refuse;
 mod relay;
 
-use arguments::Invocation;
+use arguments::{Invocation, ShimOptions};
 use connect::NoDaemonError;
 use ironcurtain_protocol::{FrameError, Hello, Purpose, ShimHello, StdioMode, VERSION, Welcome, read_frame};
 use launch::{DaemonEnd, Launched};
+use relay::Ended;
 use std::io::{self, Write};
 use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     match arguments::parse(std::env::args_os().skip(1)) {
-        Ok(Invocation::Run(wanted)) => run(wanted.server, wanted.label),
+        Ok(Invocation::Run(wanted)) => run(&wanted),
         Ok(Invocation::Say(text)) => {
             // Nobody is left to tell if this fails.
             let _ = writeln!(io::stdout(), "{text}");
@@ -35,11 +36,20 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(server: Option<String>, label: Option<String>) -> ExitCode {
-    match open_session(server, label) {
-        Ok((stream, StdioMode::HandedOver)) => relay::wait(&stream),
-        Ok((stream, StdioMode::Relayed)) => relay::copy(stream),
-        Err(problem) => refuse::answer_requests(&problem.to_string()),
+fn run(wanted: &ShimOptions) -> ExitCode {
+    let mut ticket = None;
+    loop {
+        ticket = match open_session(wanted, ticket) {
+            Ok((stream, StdioMode::HandedOver)) => match relay::wait(&stream) {
+                Ended::Over(status) => return status,
+                Ended::Moved(ticket) => Some(ticket),
+            },
+            Ok((stream, StdioMode::Relayed)) => return relay::copy(stream),
+            Err(problem) => {
+                connect::wait_for_input();
+                return refuse::answer_requests(&problem.to_string());
+            }
+        };
     }
 }
 
@@ -63,13 +73,14 @@ enum NoSessionError {
     Ended(DaemonEnd),
 }
 
-/// Connects, says hello and waits for the welcome.
+/// Connects, says hello and waits for the welcome; with a ticket, where the session was moved to.
 fn open_session(
-    server: Option<String>,
-    label: Option<String>,
+    wanted: &ShimOptions,
+    ticket: Option<String>,
 ) -> Result<(UnixStream, StdioMode), NoSessionError> {
-    let (stream, launched) = connect::to_daemon()?;
-    match greeted(&stream, server, label) {
+    let (stream, launched) =
+        if ticket.is_some() { connect::to_next_daemon()? } else { connect::to_daemon()? };
+    match greeted(&stream, wanted, ticket) {
         Ok(stdio) => Ok((stream, stdio)),
         // One that was just started may end because of its own files while it is greeted.
         Err(problem @ (NoSessionError::NotGreeted(_) | NoSessionError::NoAnswer(_))) => {
@@ -81,11 +92,13 @@ fn open_session(
 
 fn greeted(
     stream: &UnixStream,
-    server: Option<String>,
-    label: Option<String>,
+    wanted: &ShimOptions,
+    resume: Option<String>,
 ) -> Result<StdioMode, NoSessionError> {
     let stdio = relay::how();
-    let hello = Hello { version: VERSION, purpose: Purpose::Session(ShimHello { server, label, stdio }) };
+    let (server, label) = (wanted.server.clone(), wanted.label.clone());
+    let shim = ShimHello { server, label, stdio, resume };
+    let hello = Hello { version: VERSION, purpose: Purpose::Session(shim) };
     connect::greet(stream, &hello, stdio).map_err(NoSessionError::NotGreeted)?;
     // Unbuffered past the line: in relay mode the conversation follows on the same stream.
     let welcome = read_frame::<Welcome>(&mut connect::ByteByByte(stream).buffered());

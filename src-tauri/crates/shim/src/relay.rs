@@ -2,7 +2,7 @@
 
 use crate::connect::can_be_handed_over;
 use crate::refuse;
-use ironcurtain_protocol::{QuestionNote, StdioMode, read_frame};
+use ironcurtain_protocol::{ShimNote, StdioMode, read_frame};
 use std::collections::BTreeSet;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::Shutdown;
@@ -17,31 +17,52 @@ pub fn how() -> StdioMode {
     if both { StdioMode::HandedOver } else { StdioMode::Relayed }
 }
 
-/// Lets go of standard input, and waits until the daemon ends the session.
-pub fn wait(stream: &UnixStream) -> ExitCode {
-    if let Err(problem) = let_go() {
-        // The daemon would miss the client's end; better no session.
-        let _ = writeln!(io::stderr(), "ironcurtain-shim: could not let go of standard input: {problem}");
-        return ExitCode::FAILURE;
-    }
-    let asking = follow(BufReader::new(stream));
-    for request in asking {
-        refuse::answer_asked(&request);
-    }
-    ExitCode::SUCCESS
+/// The end of a session with one daemon.
+pub enum Ended {
+    /// Nothing follows.
+    Over(ExitCode),
+    /// Another daemon goes on with it, by this ticket.
+    Moved(String),
 }
 
-/// Follows the daemon's notes to the end of the session: the requests a person was being asked about just then.
-fn follow(mut notes: impl BufRead) -> BTreeSet<String> {
-    let mut asking = BTreeSet::new();
-    // Any end of the notes is the end of the session.
-    while let Ok(note) = read_frame::<QuestionNote>(&mut notes) {
-        match note {
-            QuestionNote::Asking { request } => asking.insert(request),
-            QuestionNote::Settled { request } => asking.remove(&request),
-        };
+/// Waits until the daemon ends the session or moves it.
+pub fn wait(stream: &UnixStream) -> Ended {
+    match follow(BufReader::new(stream)) {
+        Followed::Over { asking } => {
+            for request in asking {
+                refuse::answer_asked(&request);
+            }
+            Ended::Over(ExitCode::SUCCESS)
+        }
+        Followed::Moved { ticket } => Ended::Moved(ticket),
     }
-    asking
+}
+
+/// The end of a daemon's notes.
+#[derive(Debug, PartialEq, Eq)]
+enum Followed {
+    /// The session is over; a person was being asked about these requests just then.
+    Over { asking: BTreeSet<String> },
+    /// The session is moved, with nothing of the client's unanswered or unread.
+    Moved { ticket: String },
+}
+
+/// Follows the daemon's notes to their end.
+fn follow(mut notes: impl BufRead) -> Followed {
+    let mut asking = BTreeSet::new();
+    let mut ticket = None;
+    // Any end of the notes is the end of the session there.
+    while let Ok(note) = read_frame::<ShimNote>(&mut notes) {
+        match note {
+            ShimNote::Asking { request } => _ = asking.insert(request),
+            ShimNote::Settled { request } => _ = asking.remove(&request),
+            ShimNote::Moved { ticket: given } => ticket = Some(given),
+        }
+    }
+    match ticket {
+        Some(ticket) => Followed::Moved { ticket },
+        None => Followed::Over { asking },
+    }
 }
 
 /// Copies both ways until the daemon ends the session. The end of the client's input ends the way to the daemon.
@@ -74,13 +95,6 @@ fn pump(from: &mut impl Read, to: &mut impl Write) -> io::Result<()> {
     }
 }
 
-/// The daemon must hold the only copy of the client's input, so that its end is seen there. Standard output stays: it
-/// is closed with this process, and until then the last word to the client may be ours.
-fn let_go() -> io::Result<()> {
-    let null = std::fs::File::open("/dev/null")?;
-    Ok(rustix::stdio::dup2_stdin(&null)?)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -96,6 +110,13 @@ mod tests {
             "\n",
             r#"{"asking":{"req"#,
         );
-        assert_eq!(follow(notes.as_bytes()), BTreeSet::from(["\"b\"".to_owned()]));
+        let asking = BTreeSet::from(["\"b\"".to_owned()]);
+        assert_eq!(follow(notes.as_bytes()), Followed::Over { asking });
+    }
+
+    #[test]
+    fn a_session_that_was_moved_is_not_over() {
+        let notes = "{\"asking\":{\"request\":\"1\"}}\n{\"settled\":{\"request\":\"1\"}}\n{\"moved\":{\"ticket\":\"t\"}}\n";
+        assert_eq!(follow(notes.as_bytes()), Followed::Moved { ticket: "t".to_owned() });
     }
 }

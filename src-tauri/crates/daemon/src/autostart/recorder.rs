@@ -91,7 +91,7 @@ impl Recorder {
             match found {
                 RecorderMessage::Began { session, facts } => {
                     let dir = self.sessions.join(&session);
-                    let written = blocking(move || SessionRecord::new(facts).write(&dir)).await;
+                    let written = blocking(move || SessionRecord::begin(&dir, facts)?.write(&dir)).await;
                     said(&session, written);
                 }
                 RecorderMessage::Ended { session } => {

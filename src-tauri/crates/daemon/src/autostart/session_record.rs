@@ -86,6 +86,14 @@ impl LeftFile {
 }
 
 impl SessionRecord {
+    /// A new one, or the one that is there, of a session that goes on.
+    pub(crate) fn begin(dir: &Path, facts: SessionFacts) -> io::Result<Self> {
+        Ok(match Self::read(dir)? {
+            Some(earlier) => Self { facts, ended_ms: None, ..earlier },
+            None => Self::new(facts),
+        })
+    }
+
     pub(crate) fn new(facts: SessionFacts) -> Self {
         Self { facts, ended_ms: None, files: Vec::new(), more: 0, unfinished: Vec::new() }
     }

@@ -67,6 +67,12 @@ impl Broker {
         Self { consent, open: watch::Sender::new(0), by_session: Arc::default() }
     }
 
+    /// Returns `false` if nobody can be asked here, ever.
+    #[must_use]
+    pub fn reaches_person(&self) -> bool {
+        self.consent.reaches_person()
+    }
+
     /// The number of questions that wait for the person.
     #[must_use]
     pub fn open(&self) -> watch::Receiver<usize> {

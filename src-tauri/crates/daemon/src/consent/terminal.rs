@@ -68,6 +68,10 @@ impl Consent for NobodyToAsk {
     }
 
     fn withdraw(&self, _: &str, _: Withdrawn) {}
+
+    fn reaches_person(&self) -> bool {
+        false
+    }
 }
 
 fn serve(tty: &Tty, inbox: &Inbox) {

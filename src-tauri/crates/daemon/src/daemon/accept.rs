@@ -6,7 +6,7 @@ use crate::daemon_state::DaemonState;
 use crate::identity::{self, Client};
 use crate::listener::{ClientStdio, Listener, Peer};
 use crate::services::Services;
-use crate::session::Session;
+use crate::session::{MovedSession, Session};
 use crate::wire::{Input, Output};
 use ironcurtain_audit::{CallResult, Entry, Event};
 use ironcurtain_protocol::{Purpose, RefusalCode, ShimHello, StdioMode};
@@ -23,6 +23,7 @@ pub(super) async fn accept(state: Arc<DaemonState>, listener: Listener) {
     loop {
         tokio::select! {
             () = state.services.shutdown.requested.cancelled() => break,
+            () = state.services.shutdown.gives_way.cancelled() => break,
             Some(_) = peers.join_next() => {}
             accepted = listener.accept() => match accepted {
                 Ok(stream) => {
@@ -43,10 +44,13 @@ pub(super) async fn accept(state: Arc<DaemonState>, listener: Listener) {
     // The state is ours until all is on record.
     let locks = listener.close();
     let ended = async {
-        for session in state.live() {
-            session.end();
+        if state.services.shutdown.gives_way.is_cancelled() {
+            state.services.shutdown.taken_over.cancel();
+        } else {
+            state.live().iter().for_each(|session| session.end());
         }
         while !state.live().is_empty() && peers.join_next().await.is_some() {}
+        state.services.shutdown.requested.cancel();
         state.services.shutdown.sandboxes_gone().await;
     };
     if tokio::time::timeout(ENDING, ended).await.is_err() {
@@ -80,6 +84,24 @@ async fn serve(state: Arc<DaemonState>, peer: Peer) {
     match peer.hello.purpose.clone() {
         Purpose::Control => control::serve(state, peer).await,
         Purpose::Session(shim) => serve_session(state, peer, shim).await,
+        Purpose::TakeOver => give_way(&state, peer).await,
+    }
+}
+
+/// Gives the place of this trusted process to one that can ask the person; the peer sees by the connection's end that it is
+/// free.
+async fn give_way(state: &DaemonState, mut peer: Peer) {
+    if state.services.broker.reaches_person() {
+        let text = "IronCurtain is already running, and asks where it runs".to_owned();
+        return peer.refuse(RefusalCode::Stays, text).await;
+    }
+    let summary = "the app takes the place of the trusted process, which could ask nobody";
+    if let Err(problem) = state.services.audit.record(Entry::new(Event::Daemon, summary)).await {
+        return peer.refuse(RefusalCode::Unavailable, problem.to_string()).await;
+    }
+    if peer.welcome(None).await.is_ok() {
+        state.services.shutdown.gives_way.cancel();
+        state.services.shutdown.ended.cancelled().await;
     }
 }
 
@@ -131,7 +153,16 @@ async fn serve_session(state: Arc<DaemonState>, mut peer: Peer, shim: ShimHello)
         }
     };
     let services = Services { config: now.config.clone(), ..state.services.clone() };
-    let opened = match Session::open(services, client.clone(), config).await {
+    let moved = shim.resume.map(|ticket| {
+        MovedSession::take(&state.services.home.sessions(), &ticket, &client.key, &config.name)
+    });
+    let moved = match moved.transpose() {
+        Ok(moved) => moved,
+        Err(problem) => {
+            return refuse(&state, &mut peer, &client, RefusalCode::Unavailable, problem.to_string()).await;
+        }
+    };
+    let opened = match Session::open(services, client.clone(), config, moved).await {
         Ok(opened) => opened,
         Err(problem) => {
             return refuse(&state, &mut peer, &client, RefusalCode::Unavailable, problem.to_string()).await;
@@ -140,9 +171,7 @@ async fn serve_session(state: Arc<DaemonState>, mut peer: Peer, shim: ShimHello)
     let session = opened.session.clone();
     state.began(session.clone());
     match (peer.welcome(Some(session.id.clone())).await, stdio) {
-        (Err(problem), _) => {
-            opened.unserved(&format!("its shim was gone before it was served: {problem}")).await
-        }
+        (Err(_), _) => opened.unserved().await,
         (Ok(()), Some(stdio)) => opened.serve(stdio, Some(peer.stream)).await,
         (Ok(()), None) => {
             let (input, output) = peer.stream.into_split();

@@ -6,6 +6,7 @@
 use super::connection::{MemoryShare, ServerAnswer, ServerConnection};
 use super::down::DownReason;
 use crate::wire::Response;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -46,6 +47,25 @@ struct Parts {
     subscriptions: BTreeMap<String, Box<RawValue>>,
 }
 
+/// The parts as another trusted process is given them, with a session that is moved there.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub struct ToldState {
+    greeting: Option<Box<RawValue>>,
+    /// The line.
+    initialized: Option<String>,
+    level: Option<Box<RawValue>>,
+    /// The parameters of each subscription, by the address as JSON text.
+    subscriptions: BTreeMap<String, Box<RawValue>>,
+}
+
+impl From<ToldState> for Told {
+    fn from(state: ToldState) -> Self {
+        let ToldState { greeting, initialized, level, subscriptions } = state;
+        let initialized = initialized.map(String::into_bytes);
+        Self(Arc::new(Mutex::new(Parts { greeting, waits: None, initialized, level, subscriptions })))
+    }
+}
+
 impl fmt::Debug for Told {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Told").field("initialized", &self.is_initialized()).finish_non_exhaustive()
@@ -53,6 +73,17 @@ impl fmt::Debug for Told {
 }
 
 impl Told {
+    /// What it holds.
+    pub(super) fn state(&self) -> ToldState {
+        let parts = self.parts();
+        ToldState {
+            greeting: parts.greeting.clone(),
+            initialized: parts.initialized.as_ref().map(|line| String::from_utf8_lossy(line).into_owned()),
+            level: parts.level.clone(),
+            subscriptions: parts.subscriptions.clone(),
+        }
+    }
+
     /// The client greets.
     pub(super) fn greets(&self, params: Box<RawValue>, waits: OnGreeted) {
         let mut parts = self.parts();

@@ -25,10 +25,31 @@ const LONGEST_METHOD: usize = 100;
 /// The answer to a line that no memory was left for.
 const NO_ROOM: &str = "no memory is left for so long a message, because of what other sessions hold; try again, or give more with `memoryMib` in `config.json`";
 
-/// Reads the client's lines until it hangs up, or hears itself: then the reason.
-pub(super) async fn read(session: &Arc<Session>, input: Input) -> Option<&'static str> {
-    let mut lines = Lines::within(session.memory.clone(), input, MAX_LINE_BYTES);
-    while let Ok(Some(line)) = lines.next().await {
+/// Why a client is read no more.
+pub(super) enum ReadEnd {
+    /// It hung up.
+    HungUp,
+    /// What it says is what it was told.
+    HearsItself,
+    /// Another trusted process takes the place of this one.
+    TakenOver {
+        /// The bytes that were read of a message that is not whole; nothing where they were passed over.
+        unread: Option<Vec<u8>>,
+    },
+}
+
+/// Reads the client's lines, of which the first begins with `unread`.
+pub(super) async fn read(session: &Arc<Session>, input: Input, unread: Vec<u8>) -> ReadEnd {
+    let mut lines = Lines::within(session.memory.clone(), input, MAX_LINE_BYTES).after(unread);
+    loop {
+        let line = tokio::select! {
+            biased;
+            () = session.services.shutdown.taken_over.cancelled() => {
+                return ReadEnd::TakenOver { unread: lines.rest() };
+            }
+            line = lines.next() => line,
+        };
+        let Ok(Some(line)) = line else { return ReadEnd::HungUp };
         // One line has one answer of ours at most, and a client that does not read them is not read either. The semaphore is
         // never closed.
         drop(session.unread.acquire().await);
@@ -37,7 +58,7 @@ pub(super) async fn read(session: &Arc<Session>, input: Input) -> Option<&'stati
             Line::Whole(line, share) => {
                 if handle_line(session, line, share.map(Arc::new)).await.is_break() {
                     session.note(format!("the session was ended: {}", echo::WHY));
-                    return Some(echo::WHY);
+                    return ReadEnd::HearsItself;
                 }
             }
             Line::TooLong { length, head } => {
@@ -47,7 +68,6 @@ pub(super) async fn read(session: &Arc<Session>, input: Input) -> Option<&'stati
             Line::NoRoom { head } => passed_over(session, &head, NO_ROOM).await,
         }
     }
-    None
 }
 
 /// Answers a line that was not taken.

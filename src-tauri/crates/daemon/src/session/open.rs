@@ -1,6 +1,7 @@
 //! Beginning a session: its directory, its server and what belongs to both.
 
 use super::in_flight::Requests;
+use super::moving::{ClientState, MovedSession};
 use super::one_time::OneTimeGrants;
 use super::serve::Opened;
 use super::tasks::Tasks;
@@ -17,7 +18,6 @@ use crate::services::Services;
 use crate::wire::Outbox;
 use ironcurtain_audit::{AuditError, Event};
 use ironcurtain_paths::{CanonicalPath, Resolver};
-use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
@@ -53,7 +53,7 @@ pub enum SessionError {
 }
 
 impl Session {
-    /// Begins a session, which [`Opened::serve`] then serves.
+    /// Begins a session, or goes on with one that was moved here; [`Opened::serve`] then serves it.
     ///
     /// # Errors
     /// [`SessionError`]: nothing was started.
@@ -61,8 +61,14 @@ impl Session {
         services: Services,
         client: Client,
         config: ServerConfig,
+        moved: Option<MovedSession>,
     ) -> Result<Opened, SessionError> {
-        let id = crate::clock::random_name()?;
+        let is_moved = moved.is_some();
+        let ClientState { id, started_ms, says_it_is, takes, greeted, has_batches, told, unread } =
+            match moved {
+                Some(moved) => moved.into(),
+                None => ClientState::new()?,
+            };
         let dir = services.home.sessions().join(&id);
         let sandbox_dir = dir.join("sandbox");
         private_dir(&dir)?;
@@ -73,7 +79,7 @@ impl Session {
         let to_client = Outbox::unopened();
         let [of_client, of_server] = COPIES.map(|copies| services.memory.allowance(copies));
         let (notes, notes_for_shim) = mpsc::unbounded_channel();
-        let client_takes = watch::Sender::new(HashSet::new());
+        let client_takes = watch::Sender::new(takes);
         let log = services.logs.log(dir.join("session.log"));
         let around = Surroundings::new(&services.home, &snapshot.home, &snapshot.protected, &sandbox)
             .map_err(|e| SessionError::Directory { path: dir.clone(), problem: e.to_string() })?;
@@ -81,7 +87,7 @@ impl Session {
         let principal = Principal {
             session: id.clone(),
             client,
-            says_it_is: Arc::default(),
+            says_it_is: Arc::new(Mutex::new(says_it_is)),
             server: config.name.clone(),
             server_command: config.command_line(),
             // The network of one that is not has no use for it.
@@ -103,11 +109,10 @@ impl Session {
             client: principal.client.view.name.clone(),
             server: config.name.clone(),
             sandboxed,
-            started_ms: crate::clock::now_ms(),
+            started_ms,
         };
-        let started_ms = facts.started_ms;
         services.autostart.began(&id, facts);
-        let server = ServerHandle::start(ActorOptions {
+        let options = ActorOptions {
             server: config.clone(),
             programs: services.programs.clone(),
             containment,
@@ -126,7 +131,8 @@ impl Session {
             autostart: services.autostart.clone(),
             session: id.clone(),
             _waited_for: services.shutdown.sandboxes.token(),
-        });
+        };
+        let server = ServerHandle::start(options, told);
         let session = Arc::new(Self {
             id,
             principal,
@@ -148,17 +154,17 @@ impl Session {
             echo: Mutex::default(),
             in_flight: Requests::default(),
             one_time: OneTimeGrants::default(),
-            greeted: AtomicBool::new(false),
-            has_batches: AtomicBool::new(false),
+            greeted: AtomicBool::new(greeted),
+            has_batches: AtomicBool::new(has_batches),
             tasks: Tasks::default(),
             memory: of_client,
             last_in_line: Mutex::default(),
             end: CancellationToken::new(),
         });
-        session.services.audit.record(session.entry(Event::Session, session.began())).await?;
+        session.services.audit.record(session.entry(Event::Session, session.began(is_moved))).await?;
 
         session.services.changed();
-        Ok(Opened { session, notes: notes_for_shim })
+        Ok(Opened { session, notes: notes_for_shim, unread })
     }
 }
 

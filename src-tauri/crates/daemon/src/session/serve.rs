@@ -1,11 +1,12 @@
 //! Serving the client of a session, and the end of it.
 
+use super::client::ReadEnd;
 use super::in_flight::InFlight;
-use super::{Session, client};
+use super::{Session, client, echo};
 use crate::listener::{ClientStdio, attend};
 use crate::wire::Id;
 use ironcurtain_audit::{CallResult, Event};
-use ironcurtain_protocol::QuestionNote;
+use ironcurtain_protocol::ShimNote;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::UnixStream;
@@ -18,15 +19,28 @@ const ANSWERS_BOUND: Duration = Duration::from_secs(15);
 pub struct Opened {
     /// The session.
     pub session: Arc<Session>,
-    pub(super) notes: mpsc::UnboundedReceiver<QuestionNote>,
+    pub(super) notes: mpsc::UnboundedReceiver<ShimNote>,
+    /// Bytes of the client that are read before those of its stream.
+    pub(super) unread: Vec<u8>,
+}
+
+/// Why a session ends here.
+enum Ending {
+    /// The client hung up, or the person ended it.
+    Asked,
+    /// It hears itself, or could not be served.
+    Cut(&'static str),
+    /// It goes on in another trusted process.
+    Moved,
 }
 
 impl Opened {
-    /// Serves the client until it hangs up and has its answers, the shim does, or the session is ended; then nothing of it is left
-    /// but its record. `shim` is the connection to a shim that waits.
+    /// Serves the client until it hangs up and has its answers, the shim does, or the session is ended or moved; then nothing of
+    /// it is left but its record. `shim` is the connection to a shim that waits; only with one it can be moved.
     pub async fn serve(self, stdio: ClientStdio, shim: Option<UnixStream>) {
-        let Self { session, notes } = self;
+        let Self { session, notes, unread } = self;
         session.to_client.open(stdio.output);
+        let has_shim = shim.is_some();
         let hung_up = async {
             match shim {
                 Some(shim) => attend(shim, notes).await,
@@ -34,41 +48,52 @@ impl Opened {
             }
         };
         let served = async {
-            let why = client::read(&session, stdio.input).await;
-            if why.is_none() {
-                session.answers_are_out().await;
+            match client::read(&session, stdio.input, unread).await {
+                ReadEnd::HungUp => {
+                    session.answers_are_out(ANSWERS_BOUND).await;
+                    Ending::Asked
+                }
+                ReadEnd::HearsItself => Ending::Cut(echo::WHY),
+                ReadEnd::TakenOver { unread: Some(unread) } if has_shim && session.moves(&unread).await => {
+                    Ending::Moved
+                }
+                ReadEnd::TakenOver { .. } => Ending::Cut("the app took the place of the trusted process"),
             }
-            why
         };
-        let why = tokio::select! {
-            why = served => why,
-            () = hung_up => None,
-            () = session.to_client.closed() => None,
-            () = session.end.cancelled() => None,
+        tokio::pin!(hung_up);
+        let ending = tokio::select! {
+            ending = served => ending,
+            () = &mut hung_up => Ending::Asked,
+            () = session.to_client.closed() => Ending::Asked,
+            () = session.end.cancelled() => Ending::Asked,
         };
         session.to_client.close();
-        session.close(why).await;
+        session.close(&ending).await;
+        if matches!(ending, Ending::Moved) {
+            // It ends with the note that the session is moved. A shim that does not take that is gone.
+            let _ = tokio::time::timeout(ANSWERS_BOUND, hung_up).await;
+        }
     }
 
     /// Ends it before it is served, for this reason.
-    pub async fn unserved(self, why: &str) {
-        self.session.close(Some(why)).await;
+    pub async fn unserved(self) {
+        self.session.close(&Ending::Cut("its shim was gone before it was served")).await;
     }
 }
 
 impl Session {
     /// Waits until every request of the client is answered and the client has the answers, within a bound.
-    async fn answers_are_out(&self) {
+    pub(super) async fn answers_are_out(&self, bound: Duration) {
         let answered = async {
             self.in_flight.none_left().await;
             self.to_client.is_written().await;
         };
         // What takes longer is given up.
-        let _ = tokio::time::timeout(ANSWERS_BOUND, answered).await;
+        let _ = tokio::time::timeout(bound, answered).await;
     }
 
     /// Ends what is under way and puts the end on record, with the reason where it is ours.
-    async fn close(&self, why: Option<&str>) {
+    async fn close(&self, ending: &Ending) {
         self.end.cancel();
         for (id, call) in &self.in_flight.take_all() {
             self.abandon(id, call, "the session ended before the call was answered").await;
@@ -76,9 +101,10 @@ impl Session {
         self.services.grants.end_session(&self.id);
         self.services.autostart.ended(&self.id);
         let name = &self.principal.client.view.name;
-        let summary = match why {
-            None => format!("{name} ended its session"),
-            Some(why) => format!("the session of {name} was ended: {why}"),
+        let summary = match ending {
+            Ending::Asked => format!("{name} ended its session"),
+            Ending::Cut(why) => format!("the session of {name} was ended: {why}"),
+            Ending::Moved => format!("the session of {name} was moved to the app"),
         };
         if let Err(problem) = self.services.audit.record(self.entry(Event::Session, summary)).await {
             tracing::error!(%problem, "the end of a session is not on record");

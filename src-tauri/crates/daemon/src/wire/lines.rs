@@ -86,6 +86,20 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         Self { allowance: Some(allowance), ..Self::new(from, bound) }
     }
 
+    /// The same, of which these bytes are read already.
+    #[must_use]
+    pub fn after(mut self, read: Vec<u8>) -> Self {
+        self.buffer = read;
+        self
+    }
+
+    /// The bytes that were read and are of no line yet; nothing where they were passed over.
+    #[must_use]
+    pub fn rest(self) -> Option<Vec<u8>> {
+        let Self { mut buffer, start, skipped, .. } = self;
+        skipped.is_none().then(|| buffer.split_off(start))
+    }
+
     /// The next line; `None` at the end. A last line without a line feed is not a message and is dropped.
     ///
     /// # Errors

@@ -1,0 +1,176 @@
+//! Moving a session to another trusted process: everything that process must know beside the client's own streams, which the
+//! shim brings it.
+//!
+//! - INVARIANT: a session is moved with nothing of the client's unanswered, and what was read and not understood yet goes along.
+//! - The file lies in the session's folder, where only we write; its ticket opens it once.
+
+use super::Session;
+use crate::atomic_file;
+use crate::clock::{now_ms, random_name};
+use crate::server::ToldState;
+use crate::wire::error_line;
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use ironcurtain_paths::bounded_read;
+use ironcurtain_protocol::ShimNote;
+use rmcp::model::ErrorCode;
+use serde::{Deserialize, Serialize};
+use std::collections::HashSet;
+use std::io::{self, BufReader, Read};
+use std::path::Path;
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// The name of the file in the session's folder.
+const NAME: &str = "moved.json";
+
+/// The time that calls which are under way may take: the app waits.
+const ANSWERS_BOUND: Duration = Duration::from_secs(2);
+
+/// The answer to those that take longer.
+const CUT_OFF: &str = "IronCurtain moved to its app while this call was under way, so its outcome is not known; look before \
+    you call again";
+
+/// The longest such file: one message of the client in part, and what it subscribed to.
+const LONGEST: u64 = 256 << 20;
+
+/// A session on its way.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct MovedSession {
+    /// Its id.
+    id: String,
+    secret: String,
+    client: String,
+    server: String,
+    started_ms: u64,
+    says_it_is: Option<String>,
+    takes: HashSet<String>,
+    greeted: bool,
+    has_batches: bool,
+    told: ToldState,
+    /// Bytes of the client, from the beginning of a message, as base64.
+    unread: String,
+}
+
+/// The state of a session that comes from its client.
+#[derive(Debug)]
+pub(super) struct ClientState {
+    pub(super) id: String,
+    pub(super) started_ms: u64,
+    pub(super) says_it_is: Option<String>,
+    /// Methods of servers that the client takes.
+    pub(super) takes: HashSet<String>,
+    pub(super) greeted: bool,
+    pub(super) has_batches: bool,
+    pub(super) told: ToldState,
+    /// Bytes of the client that are to be read first.
+    pub(super) unread: Vec<u8>,
+}
+
+impl ClientState {
+    /// The state of a new session.
+    pub(super) fn new() -> io::Result<Self> {
+        Ok(Self {
+            id: random_name()?,
+            started_ms: now_ms(),
+            says_it_is: None,
+            takes: HashSet::new(),
+            greeted: false,
+            has_batches: false,
+            told: ToldState::default(),
+            unread: Vec::new(),
+        })
+    }
+}
+
+impl From<MovedSession> for ClientState {
+    fn from(moved: MovedSession) -> Self {
+        let MovedSession { id, started_ms, says_it_is, takes, greeted, has_batches, told, unread, .. } =
+            moved;
+        // It was written by the same program.
+        let unread = BASE64_STANDARD.decode(unread).unwrap_or_default();
+        Self { id, started_ms, says_it_is, takes, greeted, has_batches, told, unread }
+    }
+}
+
+/// Why no session is gone on with.
+#[derive(Debug, thiserror::Error)]
+pub enum TicketError {
+    /// It opens nothing, or nothing of this client's with this server.
+    #[error("no session waits for this ticket; start the server again in your client")]
+    Unknown,
+    /// The session cannot be read.
+    #[error("the session that was moved here cannot be read: {0}")]
+    Unreadable(#[from] io::Error),
+}
+
+impl MovedSession {
+    /// Takes the session of a ticket, which opens nothing from then on.
+    ///
+    /// # Errors
+    /// [`TicketError`].
+    pub fn take(sessions: &Path, ticket: &str, client: &str, server: &str) -> Result<Self, TicketError> {
+        let (id, secret) = ticket.split_once('.').ok_or(TicketError::Unknown)?;
+        let is_name = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric());
+        if !is_name(id) || !is_name(secret) {
+            return Err(TicketError::Unknown);
+        }
+        let file = sessions.join(id).join(NAME);
+        let opened = match bounded_read::open_unlinked(&file) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(TicketError::Unknown),
+            opened => opened?,
+        };
+        let moved: Self =
+            serde_json::from_reader(BufReader::new(opened.take(LONGEST))).map_err(io::Error::from)?;
+        let opens = (moved.id.as_str(), moved.secret.as_str()) == (id, secret);
+        if !opens || (moved.client.as_str(), moved.server.as_str()) != (client, server) {
+            return Err(TicketError::Unknown);
+        }
+        std::fs::remove_file(&file)?;
+        Ok(moved)
+    }
+}
+
+impl Session {
+    /// Moves the session to the trusted process that takes the place of this one, which the shim is told; `false` where it
+    /// cannot be moved.
+    pub(super) async fn moves(&self, unread: &[u8]) -> bool {
+        self.answers_are_out(ANSWERS_BOUND).await;
+        for (id, call) in &self.in_flight.take_all() {
+            self.abandon(id, call, "the session was moved before the call was answered").await;
+            self.reply(error_line(Some(id), ErrorCode::INTERNAL_ERROR.0, CUT_OFF));
+        }
+        self.answers_are_out(ANSWERS_BOUND).await;
+        match self.write_moved(unread) {
+            // A shim that is gone is seen to be gone.
+            Ok(ticket) => self.notes.send(ShimNote::Moved { ticket }).is_ok(),
+            Err(problem) => {
+                tracing::error!(%problem, "a session could not be moved, and is ended");
+                false
+            }
+        }
+    }
+
+    /// Writes down what another trusted process needs to go on; its ticket.
+    fn write_moved(&self, unread: &[u8]) -> io::Result<String> {
+        let secret = random_name()?;
+        let ticket = format!("{}.{secret}", self.id);
+        let moved = MovedSession {
+            id: self.id.clone(),
+            secret,
+            client: self.principal.client.key.clone(),
+            server: self.config.name.clone(),
+            started_ms: self.started_ms,
+            says_it_is: self.principal.says_it_is.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            takes: self.client_takes.borrow().clone(),
+            greeted: self.greeted.load(Ordering::Relaxed),
+            has_batches: self.has_batches.load(Ordering::Relaxed),
+            told: self.server.told(),
+            unread: BASE64_STANDARD.encode(unread),
+        };
+        let file = self.services.home.sessions().join(&self.id).join(NAME);
+        atomic_file::replace(&file, &serde_json::to_string(&moved)?)?;
+        Ok(ticket)
+    }
+}
