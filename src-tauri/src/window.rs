@@ -127,7 +127,7 @@ async fn activity(state: State<'_, AppState>) -> Result<Vec<ActivityView>, Comma
 #[tauri::command]
 async fn take_back(state: State<'_, AppState>, grant: String) -> Result<Revocation, CommandError> {
     let reply = state.backend.request(Request::Revoke { grant: grant.clone() }).await;
-    if let Reply::Revoked { grant: done, restarted } = &reply
+    if let Reply::Revoked { grant: done, restarted, .. } = &reply
         && *done == grant
     {
         return Ok(Revocation { restarted: restarted.clone() });

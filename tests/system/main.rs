@@ -35,6 +35,7 @@ mod reference;
 mod relaying;
 mod reloading;
 mod remotes;
+mod revoking;
 mod scripted;
 mod servers;
 mod sessions;

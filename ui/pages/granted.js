@@ -23,8 +23,10 @@ function grantRow(grant, home, redraw) {
       el("div", {}, parts.client({ name: grant.client }), ` may ${list(grant.access)} through `, parts.foreign(grant.server), ", ", lifetime(grant)),
       parts.facts(el("span", {}, grant.provenance), parts.time(grant.created_ms), el("span", {}, used)),
       grant.suspended && el("div", { class: "small asks" }, `\u26a0 Does not apply now: ${grant.suspended}`),
+      grant.ending && el("div", { class: "small asks" }, `\u26a0 Being taken back: ${grant.ending}`),
+      grant.unused_days !== null && el("div", { class: "small asks" }, `Nothing has used it for ${count(grant.unused_days, "day")}.`),
     ],
-    takeBackButton(grant.id, grant.path, redraw),
+    grant.ending ? null : takeBackButton(grant.id, grant.path, redraw),
   );
 }
 

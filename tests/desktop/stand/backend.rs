@@ -93,7 +93,7 @@ impl Made {
                 println!("took-back {grant}");
                 self.state().grants.retain(|one| one.id != grant);
                 self.changes.send_modify(|n| *n += 1);
-                Reply::Revoked { grant, restarted: vec![] }
+                Reply::Revoked { grant, restarted: vec![], unstored: None }
             }
             Request::EndSession { session } => {
                 println!("ended {session}");
@@ -268,6 +268,8 @@ fn grants(now: u64) -> Vec<GrantView> {
         uses: 31,
         provenance: "you answered question 12".into(),
         suspended: None,
+        ending: None,
+        unused_days: None,
     };
     vec![
         GrantView {

@@ -13,13 +13,17 @@ pub fn text(reply: &Reply) -> Sheet {
         Reply::Sessions(sessions) => sessions.iter().for_each(|one| session(&mut sheet, one)),
         Reply::Grants(grants) if grants.is_empty() => sheet.line("Nothing is granted."),
         Reply::Grants(grants) => grants.iter().for_each(|one| grant(&mut sheet, one)),
-        Reply::Revoked { grant, restarted } if restarted.is_empty() => {
-            sheet.line(format_args!("Taken back: {grant}"));
+        Reply::Revoked { grant, restarted, unstored } => {
+            match restarted.len() {
+                0 => sheet.line(format_args!("Taken back: {grant}")),
+                n => sheet.line(format_args!(
+                    "Taken back: {grant} ({n} server restarted, because it still held a file open)"
+                )),
+            }
+            if let Some(why) = unstored {
+                sheet.line(format_args!("  NOT STORED YET: {why}"));
+            }
         }
-        Reply::Revoked { grant, restarted } => sheet.line(format_args!(
-            "Taken back: {grant} ({} server restarted, because it still held a file open)",
-            restarted.len()
-        )),
         Reply::Done => sheet.line("Done."),
         Reply::Activity(entries) => entries.iter().for_each(|entry| sheet.line(activity(entry))),
         Reply::Audit(check) => sheet.line(match &check.problem {
@@ -88,6 +92,15 @@ fn grant(sheet: &mut Sheet, grant: &GrantView) {
     sheet.line(format_args!("  used       {}; from {}", times(grant.uses), grant.provenance));
     if let Some(why) = &grant.suspended {
         sheet.line(format_args!("  SUSPENDED: {why}"));
+    }
+    if let Some(words) = &grant.ending {
+        sheet.line(format_args!("  BEING TAKEN BACK: {words}"));
+    }
+    if let Some(days) = grant.unused_days {
+        sheet.line(format_args!(
+            "  UNUSED for {days} days: `ironcurtain grants revoke {}` takes it back",
+            grant.id
+        ));
     }
 }
 

@@ -1,7 +1,17 @@
-//! The wall clock and random names: the two things judging never sees.
+//! The clocks and random names: the things judging never sees.
+//!
+//! - The time that a permission lasts is counted by two clocks, and both must allow it: the wall clock, which people read
+//!   and set, and the one that has run since the machine was started, asleep or not, which nobody sets.
 
+use rustix::time::{
+    ClockId, Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, clock_gettime,
+    timerfd_create, timerfd_settime,
+};
+use std::fmt;
 use std::io;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tokio::net::unix::pipe;
 
 /// Milliseconds since the Unix epoch.
 #[must_use]
@@ -19,4 +29,168 @@ pub fn random_name() -> io::Result<String> {
     let mut bytes = [0_u8; 16];
     rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())?;
     Ok(bytes.iter().filter_map(|b| ALPHABET.get(usize::from(b % 32))).map(|&b| char::from(b)).collect())
+}
+
+/// A moment by both clocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Moment {
+    /// Milliseconds since the Unix epoch, as the wall clock has it.
+    pub wall_ms: u64,
+    /// Milliseconds since the machine was started, asleep or not.
+    pub boot_ms: u64,
+}
+
+/// Both clocks, and the start of the machine that the second one counts from.
+#[derive(Clone)]
+pub struct Clock {
+    now: Arc<dyn Fn() -> Moment + Send + Sync>,
+    boot: Arc<str>,
+    /// The kernel's timers go by it.
+    is_machines: bool,
+}
+
+impl fmt::Debug for Clock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Clock").field("now", &self.now()).field("boot", &self.boot).finish()
+    }
+}
+
+impl Clock {
+    /// The clocks of this machine.
+    ///
+    /// # Errors
+    /// When the kernel does not tell which start of the machine this is.
+    pub fn of_machine() -> io::Result<Self> {
+        let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id")?;
+        let now = || Moment { wall_ms: now_ms(), boot_ms: boot_ms() };
+        Ok(Self { now: Arc::new(now), boot: boot.trim().into(), is_machines: true })
+    }
+
+    /// Clocks that somebody else moves, and by which no alarm goes off.
+    #[cfg(test)]
+    pub fn moved_by(boot: &str, now: impl Fn() -> Moment + Send + Sync + 'static) -> Self {
+        Self { now: Arc::new(now), boot: boot.into(), is_machines: false }
+    }
+
+    /// The moment that it is.
+    #[must_use]
+    pub fn now(&self) -> Moment {
+        (self.now)()
+    }
+
+    /// The start of the machine, by a name that no other has.
+    #[must_use]
+    pub fn boot(&self) -> &str {
+        &self.boot
+    }
+}
+
+fn boot_ms() -> u64 {
+    let Timespec { tv_sec, tv_nsec } = clock_gettime(ClockId::Boottime);
+    let (seconds, millis) =
+        (u64::try_from(tv_sec).unwrap_or(0), u64::try_from(tv_nsec / 1_000_000).unwrap_or(0));
+    seconds.saturating_mul(1000).saturating_add(millis)
+}
+
+/// A wait for a moment, by whichever clock reaches it first, that also ends when the wall clock is set.
+#[derive(Debug)]
+pub struct Alarm {
+    goes_off: bool,
+    // Timers are waited for and read as pipes are.
+    wall: pipe::Receiver,
+    boot: pipe::Receiver,
+}
+
+impl Alarm {
+    /// An alarm that is not set.
+    ///
+    /// # Errors
+    /// When the kernel has no timer to give.
+    pub fn by(clock: &Clock) -> io::Result<Self> {
+        let timer = |clock| -> io::Result<pipe::Receiver> {
+            let timer = timerfd_create(clock, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)?;
+            pipe::Receiver::from_owned_fd_unchecked(timer)
+        };
+        let (wall, boot) = (timer(TimerfdClockId::Realtime)?, timer(TimerfdClockId::Boottime)?);
+        Ok(Self { goes_off: clock.is_machines, wall, boot })
+    }
+
+    /// Sets it. The wall clock is watched from here on.
+    ///
+    /// # Errors
+    /// When the kernel does not take it.
+    pub fn set(&self, at: Moment) -> io::Result<()> {
+        let once = |ms: u64| {
+            // A timer that is set to nothing never goes off.
+            let ms = ms.max(1);
+            let value = Timespec {
+                tv_sec: i64::try_from(ms / 1000).unwrap_or(i64::MAX),
+                tv_nsec: i64::try_from(ms % 1000 * 1_000_000).unwrap_or(0),
+            };
+            Itimerspec { it_interval: Timespec { tv_sec: 0, tv_nsec: 0 }, it_value: value }
+        };
+        let watched = TimerfdTimerFlags::ABSTIME | TimerfdTimerFlags::CANCEL_ON_SET;
+        timerfd_settime(&self.wall, watched, &once(at.wall_ms))?;
+        timerfd_settime(&self.boot, TimerfdTimerFlags::ABSTIME, &once(at.boot_ms))?;
+        Ok(())
+    }
+
+    /// Completes when the moment has come, or the wall clock was set since.
+    pub async fn rings(&self) {
+        if !self.goes_off {
+            return std::future::pending().await;
+        }
+        tokio::select! {
+            () = rung(&self.wall) => {}
+            () = rung(&self.boot) => {}
+        }
+    }
+}
+
+/// Completes when a timer has gone off or was cancelled.
+async fn rung(timer: &pipe::Receiver) {
+    loop {
+        if timer.readable().await.is_err() {
+            // Without a reactor the trusted process is ending.
+            return std::future::pending().await;
+        }
+        match timer.try_read(&mut [0; 8]) {
+            Err(nothing) if nothing.kind() == io::ErrorKind::WouldBlock => {}
+            // Any other error is the word that the clock was set.
+            Ok(_) | Err(_) => return,
+        }
+    }
+}
+
+/// A length in milliseconds.
+#[must_use]
+pub fn millis(length: Duration) -> u64 {
+    u64::try_from(length.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Instant;
+
+    #[tokio::test]
+    async fn an_alarm_goes_off_by_whichever_clock_is_first() {
+        const SOON: u64 = 30;
+        let clock = Clock::of_machine().unwrap();
+        let Moment { wall_ms, boot_ms } = clock.now();
+        let later = 3_600_000;
+        for at in [
+            Moment { wall_ms: wall_ms + SOON, boot_ms: boot_ms + later },
+            Moment { wall_ms: wall_ms + later, boot_ms: boot_ms + 2 * SOON },
+            // What is over rings at once.
+            Moment { wall_ms: 0, boot_ms: boot_ms + later },
+        ] {
+            let (alarm, began) = (Alarm::by(&clock).unwrap(), Instant::now());
+            alarm.set(at).unwrap();
+            alarm.rings().await;
+            let now = clock.now();
+            assert!(now.wall_ms >= at.wall_ms || now.boot_ms >= at.boot_ms, "{at:?} {now:?}");
+            assert!(began.elapsed() < Duration::from_secs(60));
+        }
+    }
 }

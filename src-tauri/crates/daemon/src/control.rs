@@ -2,15 +2,14 @@
 //!
 //! - Nothing here allows anything: there is no request that answers a question or adds a grant.
 
+mod revoking;
+
 use crate::autostart::DecideError;
 use crate::daemon_state::DaemonState;
-use crate::grants::StandingGrant;
 use crate::listener::{Peer, send};
-use crate::server::Versions;
-use crate::session::Session;
 use crate::view;
 use crate::wire::{Line, Lines};
-use ironcurtain_audit::{self as audit, Entry, Event};
+use ironcurtain_audit as audit;
 use ironcurtain_protocol::{
     AuditCheckView, ErrorCode, GrantView, MAX_FRAME_BYTES, Protection, Reply, ReplyFrame, Request,
     RequestFrame, StatusView,
@@ -56,7 +55,7 @@ pub(crate) async fn answer(state: &Arc<DaemonState>, request: Request) -> Reply 
         }
         Request::LastLooks => Reply::LastLooks(state.services.autostart.last_looks().words()),
         Request::Grants => Reply::Grants(grants(state)),
-        Request::Revoke { grant } => revoke(state, &grant).await,
+        Request::Revoke { grant } => revoking::revoke(state, &grant).await,
         Request::EndSession { session } => end_session(state, &session),
         Request::Activity { limit } => activity(state, limit.min(MOST_ENTRIES)).await,
         Request::VerifyAudit => verify(state).await,
@@ -104,63 +103,11 @@ fn status(state: &DaemonState) -> StatusView {
     }
 }
 
-/// The standing grants, and those for calls under way.
+/// The standing grants, those for calls under way, and those that end while that is not stored.
 fn grants(state: &DaemonState) -> Vec<GrantView> {
-    let standing = state.services.grants.now();
+    let (standing, ending) = (state.services.grants.listed(), state.services.grants.ending());
     let once: Vec<_> = state.live().iter().flat_map(|session| session.allowed_once()).collect();
-    view::grants(standing.grants.iter().chain(&once), &state.services.snapshot().home)
-}
-
-/// Takes back what is open for a call under way; nothing when there is no such thing.
-async fn revoke_once(sessions: &[(u64, Arc<Session>)], id: &str) -> Option<(StandingGrant, Vec<String>)> {
-    for (before, session) in sessions {
-        if let Some(grant) = session.take_back_once(id).await {
-            let restarted = session.server().applied().restarts > *before;
-            return Some((grant, restarted.then(|| session.id.clone()).into_iter().collect()));
-        }
-    }
-    None
-}
-
-/// Denied at once by policy; then every live session that used it is waited for, until its server has lost it.
-async fn revoke(state: &Arc<DaemonState>, id: &str) -> Reply {
-    let restarts_before: Vec<_> =
-        state.live().into_iter().map(|s| (s.server().applied().restarts, s)).collect();
-    if let Some((grant, restarted)) = revoke_once(&restarts_before, id).await {
-        return revoked(state, grant, restarted).await;
-    }
-    let (grant, version) = match state.services.grants.remove(id).await {
-        Ok(Some(removed)) => removed,
-        Ok(None) => return failed(ErrorCode::NotFound, format!("there is no grant `{id}`")),
-        Err(problem) => return failed(ErrorCode::Storage, problem.to_string()),
-    };
-    let mut restarted = Vec::new();
-    for (before, session) in restarts_before.iter().filter(|(_, s)| s.may_use(&grant.subject)) {
-        // A session that ends meanwhile has lost everything.
-        if let Ok(applied) = session.server().caught_up(Versions { grants: version, policy: 0 }).await
-            && applied.restarts > *before
-        {
-            restarted.push(session.id.clone());
-        }
-    }
-    revoked(state, grant, restarted).await
-}
-
-/// Puts on record that a grant is gone.
-async fn revoked(state: &DaemonState, grant: StandingGrant, restarted: Vec<String>) -> Reply {
-    let id = grant.id.clone();
-    let mut entry = Entry::new(Event::Revoked, "a grant was taken back");
-    entry.grant_id = Some(grant.id);
-    entry.client = Some(grant.subject.client_name);
-    entry.server_name = Some(grant.subject.server);
-    entry.session = grant.subject.session;
-    grant.what.note_in(&mut entry);
-    let recorded = state.services.audit.record(entry).await;
-    state.services.changed();
-    match recorded {
-        Ok(_) => Reply::Revoked { grant: id, restarted },
-        Err(problem) => failed(ErrorCode::Storage, format!("the grant is taken back, but {problem}")),
-    }
+    view::grants(standing.iter().chain(&once), &ending, &state.services.snapshot().home)
 }
 
 fn end_session(state: &DaemonState, id: &str) -> Reply {

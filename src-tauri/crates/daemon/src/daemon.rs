@@ -4,12 +4,13 @@ mod accept;
 mod take_over;
 
 use crate::autostart::{Autostart, AutostartParts};
+use crate::clock::Clock;
 use crate::consent::{Broker, Consent};
 use crate::containment::{Machine, MachineOptions, ServerPrograms};
 use crate::control;
 use crate::daemon_state::DaemonState;
 use crate::descriptors;
-use crate::grants::{Expired, Grants, StoreError};
+use crate::grants::{GrantParts, Grants, StoreError};
 use crate::health::{Concern, Health};
 use crate::home::{Home, HomeError};
 use crate::listener::{ListenError, Listener};
@@ -27,7 +28,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 
 /// The longest that the trusted process takes to end: every sandbox is ended, and what it has to say is heard.
 pub const ENDING: Duration = LISTENING.saturating_add(Duration::from_secs(2));
@@ -106,8 +107,12 @@ pub async fn start(mut options: DaemonOptions, consent: Arc<dyn Consent>) -> Res
     let first = InitialState::read(&options.home)?;
     let health = Health::default();
     let audit = open_audit(&options.home, &health)?;
-    let (expired, expiries) = mpsc::unbounded_channel();
-    let grants = Grants::open(&options.home.database(), expired)?;
+    let grants = Grants::open(GrantParts {
+        database: &options.home.database(),
+        audit: audit.clone(),
+        health: health.clone(),
+        clock: Clock::of_machine().map_err(StoreError::Clock)?,
+    })?;
     first.check_places(&options.home, &grants.now())?;
     sweep(&options.home.srt())?;
     let machine = MachineOptions {
@@ -163,7 +168,6 @@ pub async fn start(mut options: DaemonOptions, consent: Arc<dyn Consent>) -> Res
         changes,
     };
     let state = Arc::new(DaemonState::new(services, reloader));
-    tokio::spawn(note_expiries(state.clone(), expiries));
     tokio::spawn(note_changes(state.clone()));
     tokio::spawn(end_of_others(state.clone(), unfinished));
     tokio::spawn(accept::accept(state.clone(), listener));
@@ -223,27 +227,15 @@ async fn end_of_others(state: Arc<DaemonState>, unfinished: io::Result<Vec<Unfin
     state.services.changed();
 }
 
-async fn note_expiries(state: Arc<DaemonState>, mut expiries: mpsc::UnboundedReceiver<Expired>) {
-    while let Some(Expired(grant)) = expiries.recv().await {
-        let mut entry = Entry::new(Event::Revoked, "a grant ended by the clock");
-        entry.grant_id = Some(grant.id);
-        entry.client = Some(grant.subject.client_name);
-        entry.server_name = Some(grant.subject.server);
-        grant.what.note_in(&mut entry);
-        if let Err(problem) = state.services.audit.record(entry).await {
-            tracing::error!(%problem, "the end of a grant is not on record");
-        }
-        state.services.changed();
-    }
-}
-
-/// Notes a change of what people are shown whenever the questions or the troubles change.
+/// Notes a change of what people are shown whenever the questions, the troubles or the grants change.
 async fn note_changes(state: Arc<DaemonState>) {
     let (mut open, mut health) = (state.services.broker.open(), state.services.health.watch());
+    let mut grants = state.services.grants.watch();
     loop {
         let changed = tokio::select! {
             changed = open.changed() => changed,
             changed = health.changed() => changed,
+            changed = grants.changed() => changed,
         };
         if changed.is_err() {
             return;

@@ -1,29 +1,44 @@
 //! Standing permissions: the truth that policy, roots and mounts are projections of.
 //!
-//! - One thread owns the database; everyone else reads the published [`GrantTable`] without waiting.
+//! - Everyone reads the published [`GrantTable`] without waiting. What is taken back is gone from it before anything else
+//!   happens; one thread puts that on record and in the database.
 //! - A grant that has ended is not in the table: nobody has to look at a clock to judge.
 //! - Permissions for one call or one connection are not grants: they live and die with it.
 
+mod ending;
+mod journal;
+mod keeper;
 mod lifetime;
 mod limits;
-mod owner;
 mod store;
+mod table;
+mod timing;
+mod uses;
 
+pub use ending::{Ended, Ending, Why};
+pub use keeper::Stored;
 pub use lifetime::Lifetime;
 pub use limits::GrantLimits;
 pub use store::StoreError;
+pub use table::GrantTable;
 
+use crate::clock::Clock;
+use crate::health::Health;
 use crate::mounts::Need;
-use ironcurtain_audit::Entry;
+use ironcurtain_audit::{Audit, AuditError, Entry};
 use ironcurtain_egress::{Host, HostPort};
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::{AccessSet, GrantKind};
+use journal::Journal;
+use keeper::{Command, Keeper, Shared};
 use std::fmt;
 use std::net::IpAddr;
 use std::path::Path;
 use std::sync::{Arc, mpsc};
-use store::Store;
+use store::{Store, StoredEnd};
+use table::Published;
 use tokio::sync::{oneshot, watch};
+use uses::AllUses;
 
 /// A standing permission.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -95,10 +110,14 @@ impl StandingGrant {
     /// [`StoreError`], when the database cannot be read. Without one, nothing is granted.
     pub fn on_disk(database: &Path) -> Result<Vec<Self>, StoreError> {
         let Some(store) = Store::open_to_read(database)? else { return Ok(Vec::new()) };
-        let now = crate::clock::now_ms();
+        let clock = Clock::of_machine().map_err(StoreError::Clock)?;
+        let ended = Journal::read(database)?;
         let mut grants = store.load()?;
-        grants.retain(|grant| grant.expires_ms.is_none_or(|at| at > now));
-        Ok(grants)
+        grants.retain(|(grant, end)| {
+            let is_over = StoredEnd::left(grant, end.as_ref(), &clock) == Some(0);
+            !is_over && !ended.iter().any(|left| left.why != Why::NotKept && left.id == grant.id)
+        });
+        Ok(grants.into_iter().map(|(grant, _)| grant).collect())
     }
 
     /// The files it opens, if it does.
@@ -178,220 +197,215 @@ impl GrantSubject {
     }
 }
 
-/// All live grants at one moment.
-#[derive(Debug, Default)]
-pub struct GrantTable {
-    /// Grows with every change of what is granted.
-    pub version: u64,
-    /// In the order they were given.
-    pub grants: Vec<StandingGrant>,
+/// Why a grant is not given.
+#[derive(Debug, thiserror::Error)]
+pub enum GrantError {
+    /// It cannot be put on record.
+    #[error(transparent)]
+    Audit(#[from] AuditError),
+    /// It cannot be stored.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// The parts that grants are kept with.
+#[derive(Debug)]
+pub struct GrantParts<'a> {
+    /// The database; its journal is beside it.
+    pub database: &'a Path,
+    /// The record.
+    pub audit: Audit,
+    /// The troubles of the moment, one of which may be that an end is not stored.
+    pub health: Health,
+    /// The clocks that grants end by.
+    pub clock: Clock,
 }
 
 /// A handle to the grants.
 #[derive(Debug, Clone)]
 pub struct Grants {
+    shared: Arc<Shared>,
     commands: mpsc::Sender<Command>,
-    table: watch::Receiver<Arc<GrantTable>>,
+    _timing: Arc<timing::Timing>,
 }
 
-/// A grant that has ended by the clock.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Expired(pub StandingGrant);
+/// A grant that holds no longer, as just published.
+#[derive(Debug)]
+pub struct TakenBack {
+    /// The grant.
+    pub grant: StandingGrant,
+    /// The version of the table that lacks it.
+    pub version: u64,
+    stored: oneshot::Receiver<Stored>,
+}
 
-pub(crate) enum Command {
-    Add(Vec<StandingGrant>, oneshot::Sender<Result<u64, StoreError>>),
-    Remove(String, oneshot::Sender<Result<Option<(StandingGrant, u64)>, StoreError>>),
-    EndSession(String),
-    Used(Vec<String>),
+impl TakenBack {
+    /// Waits for the first try to store that.
+    pub async fn stored(self) -> Stored {
+        self.stored.await.unwrap_or_else(|_| Stored::Nowhere("the trusted process is ending".to_owned()))
+    }
+}
+
+/// The fate of a grant that does not hold.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Fate {
+    /// It ended, and that is not stored yet.
+    Ending(Ending),
+    /// It ended.
+    Ended(Ended),
+    /// There was none of that id, or it ended long ago.
+    Unknown,
 }
 
 impl Grants {
-    /// Opens the database and starts its owner. What expires is told through `expired`.
+    /// Opens the database and starts its keeper, which finishes first what the last one has left.
     ///
     /// # Errors
-    /// [`StoreError`], when the database cannot be read.
-    pub fn open(
-        database: &Path,
-        expired: tokio::sync::mpsc::UnboundedSender<Expired>,
-    ) -> Result<Self, StoreError> {
+    /// [`StoreError`], when the database or its journal cannot be read.
+    pub fn open(parts: GrantParts<'_>) -> Result<Self, StoreError> {
+        let GrantParts { database, audit, health, clock } = parts;
+        let store = Store::open(database)?;
+        let (journal, left) = Journal::open(database)?;
+        let mut grants: Vec<_> = store.load()?;
+        let mut leaves = |id: &str| {
+            let at = grants.iter().position(|(grant, _)| grant.id == id)?;
+            Some(grants.remove(at).0)
+        };
+        let mut endings: Vec<Ending> = Vec::new();
+        for left in left.iter().filter(|left| left.why != Why::NotKept).cloned() {
+            let grant = leaves(&left.id);
+            endings.push(Ending::left(left, grant));
+        }
+        // One that was being given is kept if it is in the database, since it is on record then.
+        for lost in left.into_iter().filter(|left| left.why == Why::NotKept) {
+            let is_known = |id: &str| endings.iter().any(|ending| ending.id == id);
+            if !is_known(&lost.id) && !grants.iter().any(|(grant, _)| grant.id == lost.id) {
+                endings.push(Ending::left(lost, None));
+            }
+        }
+        let shared = Arc::new(Shared { published: Published::new(clock.clone()), uses: AllUses::default() });
+        shared.published.list_ending(&endings);
+        shared.uses.begin(grants.iter().map(|(grant, _)| grant));
+        let with_time = |(grant, end): (StandingGrant, Option<StoredEnd>)| {
+            let left = StoredEnd::left(&grant, end.as_ref(), &clock);
+            (grant, left)
+        };
+        shared.published.give(grants.into_iter().map(with_time).collect());
+        let over = shared.published.expire();
         let (commands, inbox) = mpsc::channel();
-        let table = owner::start(database, inbox, expired)?;
-        Ok(Self { commands, table })
+        tell_ends(&commands, over);
+        let keeper = Keeper::new(shared.clone(), (store, journal), (audit, health), endings);
+        std::thread::Builder::new()
+            .name("grants".to_owned())
+            .spawn(move || keeper.run(&inbox))
+            .map_err(|e| StoreError::Thread(e.to_string()))?;
+        let timing = timing::start(shared.clone(), commands.clone()).map_err(StoreError::Clock)?;
+        Ok(Self { shared, commands, _timing: Arc::new(timing) })
     }
 
-    /// The grants as they are now.
+    /// The grants as they are now, without the uses since the start.
     #[must_use]
     pub fn now(&self) -> Arc<GrantTable> {
-        self.table.borrow().clone()
+        self.shared.published.now()
     }
 
     /// For waiting until they change.
     #[must_use]
     pub fn watch(&self) -> watch::Receiver<Arc<GrantTable>> {
-        self.table.clone()
+        self.shared.published.watch()
     }
 
-    /// Gives grants; the answer is the version of the table that has them.
+    /// The grants that hold, with their uses and the moment at which they really end, for people.
+    #[must_use]
+    pub fn listed(&self) -> Vec<StandingGrant> {
+        let (table, now) = (self.now(), self.shared.published.clock.now());
+        let listed = |grant: &StandingGrant| {
+            let mut grant = self.shared.uses.with(grant.clone());
+            grant.expires_ms = table.left_ms(&grant, now).map(|left| now.wall_ms.saturating_add(left));
+            grant
+        };
+        table.grants.iter().map(listed).collect()
+    }
+
+    /// The grants that hold no longer, while that is not stored.
+    #[must_use]
+    pub fn ending(&self) -> Vec<Ending> {
+        self.now().ending.clone()
+    }
+
+    /// Returns `true` if every one of these grants holds at this very moment: the last look before something is let through.
+    #[must_use]
+    pub fn hold(&self, ids: &[String]) -> bool {
+        self.shared.published.hold(ids)
+    }
+
+    /// Gives grants, each with the entry that puts it on record; the answer is the version of the table that has them.
     ///
     /// # Errors
-    /// [`StoreError`]: none of them is given.
-    pub async fn add(&self, grants: Vec<StandingGrant>) -> Result<u64, StoreError> {
+    /// [`GrantError`]: none of them is given.
+    pub async fn give(&self, gifts: Vec<(StandingGrant, Entry)>) -> Result<u64, GrantError> {
         let (reply, answer) = oneshot::channel();
-        self.commands.send(Command::Add(grants, reply)).map_err(|_| StoreError::Ended)?;
+        self.commands.send(Command::Give(gifts, reply)).map_err(|_| StoreError::Ended)?;
         answer.await.map_err(|_| StoreError::Ended)?
     }
 
-    /// Takes a grant away; the answer is the grant and the version of the table that lacks it, or nothing if
-    /// there is none of that id.
+    /// Takes a grant back: it holds no longer when this returns. Nothing, where none of that id holds.
+    #[must_use]
+    pub fn take_back(&self, id: &str) -> Option<TakenBack> {
+        let (ending, version) = self.shared.published.take(id)?;
+        let grant = ending.grant.clone()?;
+        let (told, stored) = oneshot::channel();
+        // Without a keeper the answer says so.
+        let _ = self.commands.send(Command::End(Box::new(ending), Some(told)));
+        Some(TakenBack { grant, version, stored })
+    }
+
+    /// The fate of a grant that does not hold.
     ///
     /// # Errors
-    /// [`StoreError`]: the grant could not be removed from the database. It no longer applies all the same.
-    pub async fn remove(&self, id: &str) -> Result<Option<(StandingGrant, u64)>, StoreError> {
+    /// [`StoreError`], when the database cannot be asked.
+    pub async fn fate(&self, id: &str) -> Result<Fate, StoreError> {
+        let ending = self.now().ending.iter().find(|ending| ending.id == id).cloned();
+        if let Some(ending) = ending {
+            return Ok(Fate::Ending(ending));
+        }
         let (reply, answer) = oneshot::channel();
-        self.commands.send(Command::Remove(id.to_owned(), reply)).map_err(|_| StoreError::Ended)?;
-        answer.await.map_err(|_| StoreError::Ended)?
+        self.commands.send(Command::Fate(id.to_owned(), reply)).map_err(|_| StoreError::Ended)?;
+        let ended = answer.await.map_err(|_| StoreError::Ended)??;
+        Ok(ended.map_or(Fate::Unknown, Fate::Ended))
     }
 
     /// Drops the grants of a session that ended.
     pub fn end_session(&self, session: &str) {
-        // Without an owner there are no grants.
+        self.shared.published.end_session(session);
+        // Without a keeper nothing is given any more.
         let _ = self.commands.send(Command::EndSession(session.to_owned()));
     }
 
     /// Notes that grants let something through.
     pub fn used(&self, ids: &[String]) {
-        if !ids.is_empty() {
+        if !ids.is_empty() && self.shared.uses.count(ids, self.shared.published.clock.now().wall_ms) {
             // As above.
-            let _ = self.commands.send(Command::Used(ids.to_vec()));
+            let _ = self.commands.send(Command::Used);
         }
+    }
+
+    /// Stores what is to be stored, and gives nothing any more.
+    pub async fn close(&self) {
+        let (done, closed) = oneshot::channel();
+        if self.commands.send(Command::Close(done)).is_ok() {
+            // Either way it is over.
+            let _ = closed.await;
+        }
+    }
+}
+
+fn tell_ends(commands: &mpsc::Sender<Command>, ended: Vec<Ending>) {
+    for ending in ended {
+        // Without a keeper the trusted process is ending.
+        let _ = commands.send(Command::End(Box::new(ending), None));
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::clock::now_ms;
-
-    fn grant(id: &str, lifetime: Lifetime, session: Option<&str>) -> StandingGrant {
-        StandingGrant {
-            id: id.into(),
-            subject: GrantSubject {
-                client: "/usr/bin/claude".into(),
-                client_name: "claude".into(),
-                server: "filesystem".into(),
-                session: session.map(Into::into),
-            },
-            what: Granted::Files(Files {
-                path: CanonicalPath::assume_canonical("/home/u/docs").unwrap(),
-                kind: GrantKind::Tree,
-                access: AccessSet { read: true, write: true, delete: false },
-            }),
-            lifetime,
-            expires_ms: None,
-            created_ms: 5,
-            last_used_ms: None,
-            uses: 0,
-            provenance: "question q1".into(),
-        }
-    }
-
-    fn open(dir: &Path) -> (Grants, tokio::sync::mpsc::UnboundedReceiver<Expired>) {
-        let (send, receive) = tokio::sync::mpsc::unbounded_channel();
-        (Grants::open(&dir.join("state.db"), send).unwrap(), receive)
-    }
-
-    #[tokio::test]
-    async fn standing_grants_survive_a_restart_and_session_grants_do_not() {
-        let dir = tempfile::tempdir().unwrap();
-        let always = grant("a", Lifetime::Always, None);
-        {
-            let (grants, _expired) = open(dir.path());
-            let session = grant("s", Lifetime::Session, Some("one"));
-            grants.add(vec![always.clone(), session.clone()]).await.unwrap();
-            assert_eq!(grants.now().grants, [always.clone(), session]);
-        }
-        let (grants, _expired) = open(dir.path());
-        assert_eq!(grants.now().grants, std::slice::from_ref(&always));
-        let (removed, version) = grants.remove("a").await.unwrap().unwrap();
-        assert_eq!((removed, version), (always, grants.now().version));
-        assert!(grants.remove("a").await.unwrap().is_none());
-        drop(grants);
-        assert!(open(dir.path()).0.now().grants.is_empty());
-    }
-
-    #[tokio::test]
-    async fn a_host_is_granted_like_files_are() {
-        let dir = tempfile::tempdir().unwrap();
-        let target = HostPort::parse("docs.example.org:443", None).unwrap();
-        let host =
-            StandingGrant { what: Granted::Host(target.clone()), ..grant("h", Lifetime::Always, None) };
-        open(dir.path()).0.add(vec![host.clone()]).await.unwrap();
-        let grants = open(dir.path()).0;
-        assert_eq!(grants.now().grants, std::slice::from_ref(&host));
-        assert_eq!(host.for_proxy(), Some(ironcurtain_egress::GrantedHost { id: "h".into(), target }));
-        let gate = host.for_gate().map(|gate| (gate.host, gate.port));
-        assert_eq!(gate, Some(("docs.example.org".to_owned(), 443)));
-        assert_eq!((host.for_judging(), host.what.to_string()), (None, "docs.example.org:443".to_owned()));
-        assert!(grants.remove("h").await.unwrap().is_some());
-        assert!(open(dir.path()).0.now().grants.is_empty());
-    }
-
-    #[tokio::test]
-    async fn a_session_takes_its_grants_with_it() {
-        let dir = tempfile::tempdir().unwrap();
-        let (grants, _expired) = open(dir.path());
-        let other = grant("b", Lifetime::Session, Some("two"));
-        grants.add(vec![grant("a", Lifetime::Session, Some("one")), other.clone()]).await.unwrap();
-        let mut watch = grants.watch();
-        watch.mark_unchanged();
-        grants.end_session("one");
-        watch.changed().await.unwrap();
-        assert_eq!(grants.now().grants, [other]);
-    }
-
-    #[tokio::test]
-    async fn an_expired_grant_leaves_the_table_by_itself_and_at_the_next_start() {
-        let dir = tempfile::tempdir().unwrap();
-        let short = |id| StandingGrant { expires_ms: Some(now_ms() + 30), ..grant(id, Lifetime::Hour, None) };
-        let (grants, mut expired) = open(dir.path());
-        let given = short("x");
-        grants.add(vec![given.clone()]).await.unwrap();
-        assert_eq!(expired.recv().await, Some(Expired(given)));
-        assert!(grants.now().grants.is_empty());
-        grants.add(vec![StandingGrant { expires_ms: Some(1), ..short("past") }]).await.unwrap();
-        drop(grants);
-        assert!(open(dir.path()).0.now().grants.is_empty());
-    }
-
-    #[tokio::test]
-    async fn what_is_on_disk_can_be_read_beside_the_owner_and_without_one() {
-        let dir = tempfile::tempdir().unwrap();
-        let database = dir.path().join("state.db");
-        assert_eq!(StandingGrant::on_disk(&database).unwrap(), []);
-        assert!(!database.exists());
-        let always = grant("a", Lifetime::Always, None);
-        let ends = |id, at| StandingGrant { expires_ms: Some(at), ..grant(id, Lifetime::Hour, None) };
-        let later = ends("later", now_ms() + 3_600_000);
-        let (grants, _expired) = open(dir.path());
-        grants.add(vec![always.clone(), later.clone(), ends("past", 1)]).await.unwrap();
-        grants.add(vec![grant("s", Lifetime::Session, Some("one"))]).await.unwrap();
-        assert_eq!(StandingGrant::on_disk(&database).unwrap(), [always.clone(), later.clone()]);
-        drop(grants);
-        assert_eq!(StandingGrant::on_disk(&database).unwrap(), [always, later]);
-        let other = dir.path().join("other.db");
-        std::fs::write(&other, "no database").unwrap();
-        assert!(matches!(StandingGrant::on_disk(&other), Err(StoreError::Database { .. })));
-    }
-
-    #[tokio::test]
-    async fn uses_are_counted() {
-        let dir = tempfile::tempdir().unwrap();
-        let (grants, _expired) = open(dir.path());
-        grants.add(vec![grant("a", Lifetime::Always, None)]).await.unwrap();
-        grants.used(&["a".into()]);
-        grants.used(&["a".into()]);
-        let mut watch = grants.watch();
-        watch.wait_for(|t| t.grants.first().is_some_and(|g| g.uses == 2)).await.unwrap();
-        assert!(grants.now().grants.first().unwrap().last_used_ms.is_some());
-    }
-}
+mod tests;

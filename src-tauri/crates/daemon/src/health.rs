@@ -20,6 +20,8 @@ pub enum Concern {
     Watching,
     /// The files do not get read.
     Reading,
+    /// What became of a grant is not stored.
+    Grants,
 }
 
 /// A handle to the list.

@@ -77,7 +77,7 @@ impl ServerNetwork {
         let person = || -> Arc<dyn AskHost> { Arc::new(HostAsker::new(caller.clone(), reach.clone())) };
         Ok(Some(Arc::new(Self {
             ask: settings.ask_unknown.then(person),
-            record: Arc::new(ConnectionRecorder::new(caller.clone())),
+            record: Arc::new(ConnectionRecorder::new(caller.clone(), reach.clone())),
             connections: Connections::default(),
             caller,
             reach,

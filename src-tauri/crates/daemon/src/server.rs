@@ -225,6 +225,17 @@ impl ServerHandle {
         if is_shut { ServerReach::Nothing } else { ServerReach::Something }
     }
 
+    /// Waits until what these grants lack is gone from the server, with proof; the number of times that it was restarted for such
+    /// a proof.
+    ///
+    /// # Errors
+    /// [`ServerError::Ending`], when the session ends meanwhile.
+    pub async fn is_within(&self, grants: u64) -> Result<u64, ServerError> {
+        let mut applied = self.seen.applied.clone();
+        let within = applied.wait_for(|applied| applied.within >= grants).await;
+        within.map(|applied| applied.restarts).map_err(|_| ServerError::Ending)
+    }
+
     /// The grants and the policy as applied so far.
     #[must_use]
     pub fn applied(&self) -> Applied {

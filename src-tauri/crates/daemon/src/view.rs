@@ -4,24 +4,59 @@ mod activity;
 
 pub(crate) use activity::activity;
 
+use crate::clock::{millis, now_ms};
 use crate::consent::{Lifetime, visible};
-use crate::grants::{Files, Granted, StandingGrant};
+use crate::grants::{Ending, Files, Granted, StandingGrant};
 use crate::server::still_there;
+use chrono::DateTime;
 use ironcurtain_audit::{CallResult, DecidedBy, Entry, EscalationResult, Event, PolicyDecision, Status};
 use ironcurtain_paths::{CanonicalPath, Resolver};
 use ironcurtain_policy::GrantKind;
 use ironcurtain_protocol::GrantView;
+use std::time::Duration;
 
 /// The longest name of a client, a server or a tool that is shown, in characters.
 const LONGEST_NAME: usize = 200;
 
-/// Grants for people.
+/// The time after which a grant that nobody uses is pointed out.
+const UNUSED: Duration = Duration::from_hours(30 * 24);
+
+/// Grants for people; last, those that end while that is not stored.
 pub(crate) fn grants<'a>(
     all: impl Iterator<Item = &'a StandingGrant>,
+    ending: &[Ending],
     home: &CanonicalPath,
 ) -> Vec<GrantView> {
     let resolver = Resolver::new(home.clone(), home.clone());
-    all.map(|g| grant(g, &resolver)).collect()
+    let now = now_ms();
+    let holding = all.map(|g| GrantView { unused_days: unused_days(g, now), ..grant(g, &resolver) });
+    let ending = ending.iter().filter_map(|ending| {
+        let words = being_taken_back(ending);
+        Some(GrantView { ending: Some(words), ..grant(ending.grant.as_ref()?, &resolver) })
+    });
+    holding.chain(ending).collect()
+}
+
+/// The days for which a grant without an end was not used, once they are many.
+fn unused_days(grant: &StandingGrant, now: u64) -> Option<u64> {
+    let since = now.saturating_sub(grant.last_used_ms.unwrap_or(grant.created_ms));
+    (grant.expires_ms.is_none() && since >= millis(UNUSED)).then(|| since / 86_400_000)
+}
+
+fn being_taken_back(ending: &Ending) -> String {
+    let at = time_of_day(ending.at_ms);
+    match &ending.trouble {
+        None => format!("it is denied since {at}, and that is being stored"),
+        Some(trouble) => {
+            format!("it is denied since {at}, and that is not stored yet: {}", visible::line(trouble))
+        }
+    }
+}
+
+/// Date and time of day in UTC.
+pub(crate) fn time_of_day(ms: u64) -> String {
+    let time = i64::try_from(ms).ok().and_then(DateTime::from_timestamp_millis).unwrap_or_default();
+    time.format("%Y-%m-%d %H:%M:%SZ").to_string()
 }
 
 fn grant(grant: &StandingGrant, resolver: &Resolver) -> GrantView {
@@ -46,6 +81,8 @@ fn grant(grant: &StandingGrant, resolver: &Resolver) -> GrantView {
         uses: grant.uses,
         provenance: visible::line(&grant.provenance),
         suspended: suspended.map(|why| visible::line(&why.to_string())),
+        ending: None,
+        unused_days: None,
     }
 }
 

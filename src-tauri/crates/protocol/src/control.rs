@@ -95,6 +95,9 @@ pub enum Reply {
         grant: String,
         /// Servers that had to be restarted, because they still held a file of it open.
         restarted: Vec<String>,
+        /// Why that is noted and not stored yet, if so.
+        #[serde(default)]
+        unstored: Option<String>,
     },
     /// For [`Request::EndSession`] and [`Request::Shutdown`].
     Done,

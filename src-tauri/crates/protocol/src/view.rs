@@ -208,6 +208,12 @@ pub struct GrantView {
     pub provenance: String,
     /// Why it does not apply just now (its path vanished or became a link), if so.
     pub suspended: Option<String>,
+    /// Since when it is denied and why that is not stored yet, if it is being taken back.
+    #[serde(default)]
+    pub ending: Option<String>,
+    /// The days for which nothing has used it, once they are many.
+    #[serde(default)]
+    pub unused_days: Option<u64>,
 }
 
 /// One entry of the audit log, for people.

@@ -155,14 +155,13 @@ impl AgentClient {
     /// Waits for the outcome of a call.
     pub fn outcome(&mut self, id: u64) -> Outcome {
         let answer = self.answer(id);
-        let Some(result) = answer.get("result") else {
-            return Outcome {
-                is_error: true,
-                text: answer["error"]["message"].as_str().unwrap_or_default().to_owned(),
-            };
-        };
-        let texts = result["content"].as_array().into_iter().flatten().filter_map(|c| c["text"].as_str());
-        Outcome { is_error: result["isError"] == json!(true), text: texts.collect::<Vec<_>>().join("\n") }
+        outcome_of(&answer)
+    }
+
+    /// Waits for the answer to any call; its id and its outcome.
+    pub fn next_outcome(&mut self) -> (u64, Outcome) {
+        let answer = self.wait_for(|m| m.get("id").is_some() && m.get("method").is_none());
+        (answer["id"].as_u64().unwrap(), outcome_of(&answer))
     }
 
     /// Calls the tool that reads a file.
@@ -223,4 +222,15 @@ fn shim(programs: &Path, server: &str) -> Command {
 fn headless<'a>(shim: &'a mut Command, home: &Path) -> &'a mut Command {
     let shim = shim.env("IRONCURTAIN_HOME", home).env_remove("DISPLAY").env_remove("WAYLAND_DISPLAY");
     shim.stderr(Stdio::inherit())
+}
+
+fn outcome_of(answer: &Value) -> Outcome {
+    let Some(result) = answer.get("result") else {
+        return Outcome {
+            is_error: true,
+            text: answer["error"]["message"].as_str().unwrap_or_default().to_owned(),
+        };
+    };
+    let texts = result["content"].as_array().into_iter().flatten().filter_map(|c| c["text"].as_str());
+    Outcome { is_error: result["isError"] == json!(true), text: texts.collect::<Vec<_>>().join("\n") }
 }

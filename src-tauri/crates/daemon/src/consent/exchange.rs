@@ -6,7 +6,7 @@
 
 use super::{Broker, Lifetime, Offer, Principal, Question, QuestionOutcome, grants_of};
 use crate::clock::{now_ms, random_name};
-use crate::grants::{Granted, Grants, StoreError};
+use crate::grants::{GrantError, Granted, Grants, StandingGrant, StoreError};
 use ironcurtain_audit::{Audit, AuditError, Entry, Event};
 use std::io;
 use tokio::sync::watch;
@@ -84,6 +84,15 @@ pub enum ExchangeError {
     NotKept(StoreError),
 }
 
+impl From<GrantError> for ExchangeError {
+    fn from(problem: GrantError) -> Self {
+        match problem {
+            GrantError::Audit(problem) => Self::Audit(problem),
+            GrantError::Store(problem) => Self::NotKept(problem),
+        }
+    }
+}
+
 impl Exchange<'_> {
     /// A name for a question.
     ///
@@ -138,16 +147,16 @@ impl Exchange<'_> {
         let (subject, when) = (self.principal.subject(), (*lifetime, now_ms()));
         let grants = grants_of(what, &subject, when, &format!("question {id}"), random_name)
             .map_err(ExchangeError::NoGrant)?;
-        for grant in &grants {
+        let gift = |grant: StandingGrant| {
             let summary = format!("{}, {}", offer.sentence, lifetime.words());
             let mut entry = question.follow_up(Event::Grant, summary);
             entry.arguments.clone_from(&question.arguments);
             entry.paths.clear();
             grant.what.note_in(&mut entry);
             entry.grant_id = Some(grant.id.clone());
-            self.audit.record(entry).await?;
-        }
-        self.grants.add(grants).await.map_err(ExchangeError::NotKept)?;
+            (grant, entry)
+        };
+        self.grants.give(grants.into_iter().map(gift).collect()).await?;
         self.changed();
         Ok(())
     }

@@ -56,6 +56,7 @@ pub(super) async fn accept(state: Arc<DaemonState>, listener: Listener) {
     if tokio::time::timeout(ENDING, ended).await.is_err() {
         unheard(&state).await;
     }
+    state.services.grants.close().await;
     if let Err(problem) =
         state.services.audit.record(Entry::new(Event::Daemon, "the trusted process ended")).await
     {

@@ -4,13 +4,19 @@ mod schema;
 
 pub use schema::StoreError;
 
-use super::Lifetime;
-use super::{Files, GrantSubject, Granted, StandingGrant};
+use super::ending::{Ended, Why};
+use super::table::whole_time;
+use super::uses::Uses;
+use super::{Files, GrantSubject, Granted, Lifetime, StandingGrant};
+use crate::clock::Clock;
 use ironcurtain_egress::{Host, HostPort};
 use ironcurtain_paths::CanonicalPath;
 use ironcurtain_policy::{AccessSet, GrantKind};
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
 use std::path::{Path, PathBuf};
+
+/// The number of ended grants whose fate is kept.
+const MOST_ENDED: i64 = 10_000;
 
 pub(super) struct Store {
     connection: Connection,
@@ -30,7 +36,7 @@ impl Store {
     }
 
     /// Every grant that can be understood. One that cannot is left out, which denies, and is told of.
-    pub(super) fn load(&self) -> Result<Vec<StandingGrant>, StoreError> {
+    pub(super) fn load(&self) -> Result<Vec<(StandingGrant, Option<StoredEnd>)>, StoreError> {
         let mut statement = self
             .connection
             .prepare("SELECT * FROM grants ORDER BY created_ms, id")
@@ -48,15 +54,15 @@ impl Store {
         Ok(grants)
     }
 
-    /// Keeps those that outlive their session, all or none.
-    pub(super) fn insert(&mut self, grants: &[StandingGrant]) -> Result<(), StoreError> {
-        let path = self.path.clone();
-        let at = |source| StoreError::Database { path: path.clone(), source };
-        let change = self.connection.transaction().map_err(at)?;
-        for g in grants.iter().filter(|g| g.subject.session.is_none()) {
-            let row = Columns::of(&g.what);
-            change
-                .execute(
+    /// Keeps these, all or none, each with its end by the clock that nobody sets.
+    pub(super) fn insert(
+        &mut self,
+        grants: &[(&StandingGrant, Option<StoredEnd>)],
+    ) -> Result<(), StoreError> {
+        self.change(|change| {
+            for (g, end) in grants {
+                let row = Columns::of(&g.what);
+                change.execute(
                     "INSERT INTO grants (id, client, client_name, server, kind, path, can_read, can_write, can_delete,
                      host, port, expires_ms, lifetime, created_ms, last_used_ms, uses, provenance)
                      VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17)",
@@ -66,29 +72,111 @@ impl Store {
                         signed(g.expires_ms), lifetime_name(g.lifetime), signed(Some(g.created_ms)),
                         signed(g.last_used_ms), signed(Some(g.uses)), g.provenance
                     ],
-                )
-                .map_err(at)?;
-        }
-        change.commit().map_err(at)
+                )?;
+                if let Some(end) = end {
+                    note_end(change, &g.id, end)?;
+                }
+            }
+            Ok(())
+        })
     }
 
-    pub(super) fn delete(&self, id: &str) -> Result<(), StoreError> {
-        self.connection.execute("DELETE FROM grants WHERE id = ?1", [id]).map_err(|e| self.failed(e))?;
-        Ok(())
+    /// Removes these grants, all or none, and keeps what became of them. Doing it again changes nothing.
+    pub(super) fn end(&mut self, ended: &[(&str, Ended)]) -> Result<(), StoreError> {
+        self.change(|change| {
+            for (id, Ended { why, at_ms }) in ended {
+                change.execute("DELETE FROM grants WHERE id = ?1", [id])?;
+                change.execute(
+                    "INSERT OR IGNORE INTO ended (id, why, at_ms) VALUES (?1, ?2, ?3)",
+                    params![id, why.name(), signed(Some(*at_ms))],
+                )?;
+            }
+            change.execute(
+                "DELETE FROM ended WHERE rowid <= (SELECT max(rowid) FROM ended) - ?1",
+                [MOST_ENDED],
+            )?;
+            Ok(())
+        })
     }
 
-    pub(super) fn note_use(&self, grant: &StandingGrant) -> Result<(), StoreError> {
-        self.connection
-            .execute(
-                "UPDATE grants SET uses = ?2, last_used_ms = ?3 WHERE id = ?1",
-                params![grant.id, signed(Some(grant.uses)), signed(grant.last_used_ms)],
-            )
-            .map_err(|e| self.failed(e))?;
-        Ok(())
+    /// What became of a grant that ended.
+    pub(super) fn ended(&self, id: &str) -> Result<Option<Ended>, StoreError> {
+        let found = self.connection.query_row("SELECT why, at_ms FROM ended WHERE id = ?1", [id], |row| {
+            let (why, at_ms): (String, i64) = (row.get("why")?, row.get("at_ms")?);
+            Ok(Why::named(&why).map(|why| Ended { why, at_ms: u64::try_from(at_ms).unwrap_or(0) }))
+        });
+        found.optional().map(Option::flatten).map_err(|e| self.failed(e))
+    }
+
+    /// Notes the uses of grants, and the time that is left to those that have an end.
+    pub(super) fn note(
+        &mut self,
+        uses: &[(String, Uses)],
+        ends: &[(String, StoredEnd)],
+    ) -> Result<(), StoreError> {
+        self.change(|change| {
+            for (id, uses) in uses {
+                change.execute(
+                    "UPDATE grants SET uses = ?2, last_used_ms = ?3 WHERE id = ?1",
+                    params![id, signed(Some(uses.count)), signed(uses.last_ms)],
+                )?;
+            }
+            ends.iter().try_for_each(|(id, end)| note_end(change, id, end))
+        })
+    }
+
+    /// One change, done as a whole or not at all.
+    fn change(
+        &mut self,
+        with: impl FnOnce(&Transaction<'_>) -> Result<(), rusqlite::Error>,
+    ) -> Result<(), StoreError> {
+        let changed = self.connection.transaction().and_then(|change| {
+            with(&change)?;
+            change.commit()
+        });
+        changed.map_err(|e| self.failed(e))
     }
 
     fn failed(&self, source: rusqlite::Error) -> StoreError {
         StoreError::Database { path: self.path.clone(), source }
+    }
+}
+
+fn note_end(change: &Transaction<'_>, id: &str, end: &StoredEnd) -> Result<(), rusqlite::Error> {
+    change.execute(
+        "UPDATE grants SET boot = ?2, ends_boot_ms = ?3, left_ms = ?4 WHERE id = ?1",
+        params![id, end.boot, signed(Some(end.ends_ms)), signed(Some(end.left_ms))],
+    )?;
+    Ok(())
+}
+
+/// The end of a grant by the clock that nobody sets, as it was last stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct StoredEnd {
+    /// The start of the machine that the clock counted from.
+    pub(super) boot: String,
+    /// When it ends by that clock.
+    pub(super) ends_ms: u64,
+    /// The most that was left when it was stored: another start of the machine counts from there.
+    pub(super) left_ms: u64,
+}
+
+impl StoredEnd {
+    /// The end of a grant that has so much time left.
+    pub(super) fn of(left_ms: u64, clock: &Clock) -> Self {
+        let ends_ms = clock.now().boot_ms.saturating_add(left_ms);
+        Self { boot: clock.boot().to_owned(), ends_ms, left_ms }
+    }
+
+    /// The time that is left to a grant by everything that is known.
+    pub(super) fn left(grant: &StandingGrant, stored: Option<&Self>, clock: &Clock) -> Option<u64> {
+        let now = clock.now();
+        let left = whole_time(grant, now)?;
+        Some(match stored {
+            Some(end) if end.boot == clock.boot() => left.min(end.ends_ms.saturating_sub(now.boot_ms)),
+            Some(end) => left.min(end.left_ms),
+            None => left,
+        })
     }
 }
 
@@ -152,14 +240,19 @@ fn granted(row: &Row<'_>) -> Result<Granted, String> {
     }
 }
 
-fn read(row: &Row<'_>) -> Result<StandingGrant, String> {
+fn read(row: &Row<'_>) -> Result<(StandingGrant, Option<StoredEnd>), String> {
     let problem = |e: rusqlite::Error| e.to_string();
     let lifetime: String = row.get("lifetime").map_err(problem)?;
     let number = |name: &str| -> Result<Option<u64>, String> {
         let value: Option<i64> = row.get(name).map_err(problem)?;
         value.map(|n| u64::try_from(n).map_err(|e| e.to_string())).transpose()
     };
-    Ok(StandingGrant {
+    let boot: Option<String> = row.get("boot").map_err(problem)?;
+    let end = match (boot, number("ends_boot_ms")?, number("left_ms")?) {
+        (Some(boot), Some(ends_ms), Some(left_ms)) => Some(StoredEnd { boot, ends_ms, left_ms }),
+        _ => None,
+    };
+    let grant = StandingGrant {
         id: row.get("id").map_err(problem)?,
         subject: GrantSubject {
             client: row.get("client").map_err(problem)?,
@@ -174,7 +267,8 @@ fn read(row: &Row<'_>) -> Result<StandingGrant, String> {
         last_used_ms: number("last_used_ms")?,
         uses: number("uses")?.unwrap_or_default(),
         provenance: row.get("provenance").map_err(problem)?,
-    })
+    };
+    Ok((grant, end))
 }
 
 /// SQLite's integers are signed; times and counts stay far below the difference.

@@ -5,7 +5,7 @@
 
 use super::caller::Caller;
 use super::pace::Pace;
-use super::reach::lent_to;
+use super::reach::{ReachableHosts, lent_to};
 use crate::consent::visible;
 use ironcurtain_audit::{CallResult, DecidedBy, Entry, Event, PolicyDecision};
 use ironcurtain_egress::{BoxFuture, ConnectionVerdict, Host, HostPort, PermittedBy, Record, RecordError};
@@ -14,12 +14,13 @@ use std::sync::Arc;
 /// Writes down what is decided.
 pub(super) struct ConnectionRecorder {
     caller: Arc<Caller>,
+    reach: Arc<ReachableHosts>,
     pace: Pace,
 }
 
 impl ConnectionRecorder {
-    pub(super) fn new(caller: Arc<Caller>) -> Self {
-        Self { caller, pace: Pace::new() }
+    pub(super) fn new(caller: Arc<Caller>, reach: Arc<ReachableHosts>) -> Self {
+        Self { caller, reach, pace: Pace::new() }
     }
 }
 
@@ -35,6 +36,10 @@ impl Record for ConnectionRecorder {
             if let ConnectionVerdict::Allowed(PermittedBy::Grant(id)) = event.verdict
                 && lent_to(&id).is_none()
             {
+                // The last look at the rules comes after this.
+                if !services.grants.hold(std::slice::from_ref(&id)) {
+                    self.caller.publish_rules(&self.reach);
+                }
                 services.grants.used(&[id]);
             }
             services.changed();

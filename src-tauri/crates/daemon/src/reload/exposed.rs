@@ -161,7 +161,7 @@ mod tests {
         let servers = Servers::parse("{}", Path::new("f"), &home.person).unwrap();
         let check = |program: &str, folder: &str, server: &str, protected: &ProtectedPaths| {
             let grants = vec![grant(at(folder).to_str().unwrap(), true)];
-            let table = GrantTable { version: 1, grants };
+            let table = GrantTable::of(grants);
             let writable = Writable::by(&home, &person, &servers, &table);
             writable.refuse_program(&at(program), server, protected).map_err(|e| e.to_string())
         };
@@ -194,7 +194,7 @@ mod tests {
         let servers = |text: &str| Servers::parse(text, Path::new("f"), &home.person).unwrap();
         let none = servers("{}");
         let check = |servers: &Servers, grants: Vec<StandingGrant>| {
-            let table = GrantTable { version: 1, grants };
+            let table = GrantTable::of(grants);
             Writable::by(&home, &person, servers, &table).refuse(&file).map_err(|e| e.to_string())
         };
         let dotfiles = at("person/dotfiles").to_str().unwrap().to_owned();

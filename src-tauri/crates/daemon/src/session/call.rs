@@ -143,6 +143,11 @@ async fn forward(
     entry.policy_hash = Some(authorization.snapshot.hash.clone());
     entry.grant_id = permit.grants().first().cloned();
     let decision = session.services.audit.record(entry).await?;
+    // Putting it on record may have taken a while.
+    if !session.services.grants.hold(permit.grants()) {
+        session.not_forwarded(call).await;
+        return Err(CallRefusal::Changed);
+    }
     session.counts.allowed.fetch_add(1, Ordering::Relaxed);
     session.services.grants.used(permit.grants());
     let answered = move |answer, held| then(decision, answer, held);

@@ -2,13 +2,18 @@
 //!
 //! - A change of version is one transaction: after a crash the database is of the one or of the other.
 
+use super::super::journal::JournalError;
 use ironcurtain_paths::bounded_read;
 use rusqlite::{Connection, OpenFlags};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Version of the tables, kept in SQLite's `user_version`.
-const VERSION: i64 = 2;
+const VERSION: i64 = 3;
+
+/// The time for which another program that holds the database is waited for.
+const BUSY: Duration = Duration::from_secs(1);
 
 const TABLES: &str = "
     CREATE TABLE grants (
@@ -18,15 +23,20 @@ const TABLES: &str = "
         host TEXT, port INTEGER,
         expires_ms INTEGER, lifetime TEXT NOT NULL, created_ms INTEGER NOT NULL,
         last_used_ms INTEGER, uses INTEGER NOT NULL, provenance TEXT NOT NULL,
+        boot TEXT, ends_boot_ms INTEGER, left_ms INTEGER,
         CHECK ((kind = 'host') = (host IS NOT NULL AND port IS NOT NULL AND path IS NULL))
     ) STRICT;
-    PRAGMA user_version = 2;";
+    CREATE TABLE ended (id TEXT PRIMARY KEY, why TEXT NOT NULL, at_ms INTEGER NOT NULL) STRICT;
+    PRAGMA user_version = 3;";
 
 /// Reads grants of version 1 in today's columns: there were paths only, with `tree` as a flag.
 const FROM_1: &str = "
     SELECT id, client, client_name, server, CASE tree WHEN 0 THEN 'file' ELSE 'tree' END AS kind,
         path, can_read, can_write, can_delete, NULL AS host, NULL AS port, expires_ms, lifetime, created_ms,
-        last_used_ms, uses, provenance FROM";
+        last_used_ms, uses, provenance, NULL AS boot, NULL AS ends_boot_ms, NULL AS left_ms FROM";
+
+/// Reads grants of version 2 in today's columns: they ended by the wall clock alone.
+const FROM_2: &str = "SELECT *, NULL AS boot, NULL AS ends_boot_ms, NULL AS left_ms FROM";
 
 /// Why grants cannot be kept.
 #[derive(Debug, thiserror::Error)]
@@ -55,6 +65,12 @@ pub enum StoreError {
         /// Its version.
         found: i64,
     },
+    /// The journal beside it failed.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// The clocks cannot be read or watched.
+    #[error("the time of grants cannot be kept: {0}")]
+    Clock(io::Error),
     /// No thread could be started.
     #[error("the owner of the grants could not be started: {0}")]
     Thread(String),
@@ -68,21 +84,25 @@ pub(super) fn open(path: &Path) -> Result<Connection, StoreError> {
     let at = |source| StoreError::Database { path: path.to_path_buf(), source };
     bounded_read::open_own(path).map_err(|source| StoreError::File { path: path.to_path_buf(), source })?;
     let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    connection.busy_timeout(BUSY).map_err(at)?;
     connection.execute_batch("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;").map_err(at)?;
     let found: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(at)?;
     match found {
         0 => connection.execute_batch(&format!("BEGIN; {TABLES} COMMIT;")).map_err(at)?,
-        1 => {
-            let change = format!(
-                "BEGIN; ALTER TABLE grants RENAME TO grants_1; {TABLES}
-                 INSERT INTO grants {FROM_1} grants_1; DROP TABLE grants_1; COMMIT;"
-            );
-            connection.execute_batch(&change).map_err(at)?;
-        }
+        1 => connection.execute_batch(&change(FROM_1)).map_err(at)?,
+        2 => connection.execute_batch(&change(FROM_2)).map_err(at)?,
         VERSION => {}
         found => return Err(StoreError::Newer { path: path.to_path_buf(), found }),
     }
     Ok(connection)
+}
+
+/// The change from the tables of an older version.
+fn change(from: &str) -> String {
+    format!(
+        "BEGIN; ALTER TABLE grants RENAME TO older; {TABLES}
+         INSERT INTO grants {from} older; DROP TABLE older; COMMIT;"
+    )
 }
 
 /// Opens the database as it is and changes nothing in it; nothing when there is none yet.
@@ -93,12 +113,12 @@ pub(super) fn open_to_read(path: &Path) -> Result<Option<Connection>, StoreError
     let at = |source| StoreError::Database { path: path.to_path_buf(), source };
     let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
     let found: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(at)?;
+    let view = |from: &str| format!("CREATE TEMP VIEW grants AS {from} main.grants;");
     match found {
         0 => return Ok(None),
         // What is temporary is in memory, and found first.
-        1 => connection
-            .execute_batch(&format!("CREATE TEMP VIEW grants AS {FROM_1} main.grants;"))
-            .map_err(at)?,
+        1 => connection.execute_batch(&view(FROM_1)).map_err(at)?,
+        2 => connection.execute_batch(&view(FROM_2)).map_err(at)?,
         VERSION => {}
         found => return Err(StoreError::Newer { path: path.to_path_buf(), found }),
     }
@@ -131,14 +151,37 @@ mod tests {
         INSERT INTO grants VALUES ('a', 'k', 'n', 's', '/docs', 1, 1, 0, 0, NULL, 'always', 5, 7, 2, 'question q');
         INSERT INTO grants VALUES ('b', 'k', 'n', 's', '/docs/f', 0, 1, 1, 0, 9, 'hour', 6, NULL, 0, 'question r');";
 
+    const VERSION_2: &str = "
+        CREATE TABLE grants (
+            id TEXT PRIMARY KEY, client TEXT NOT NULL, client_name TEXT NOT NULL, server TEXT NOT NULL,
+            kind TEXT NOT NULL CHECK (kind IN ('file', 'tree', 'host')),
+            path TEXT, can_read INTEGER NOT NULL, can_write INTEGER NOT NULL, can_delete INTEGER NOT NULL,
+            host TEXT, port INTEGER,
+            expires_ms INTEGER, lifetime TEXT NOT NULL, created_ms INTEGER NOT NULL,
+            last_used_ms INTEGER, uses INTEGER NOT NULL, provenance TEXT NOT NULL,
+            CHECK ((kind = 'host') = (host IS NOT NULL AND port IS NOT NULL AND path IS NULL))
+        ) STRICT;
+        PRAGMA user_version = 2;
+        INSERT INTO grants VALUES ('a', 'k', 'n', 's', 'tree', '/docs', 1, 0, 0, NULL, NULL, NULL, 'always', 5, 7, 2, 'q');
+        INSERT INTO grants VALUES ('b', 'k', 'n', 's', 'file', '/docs/f', 1, 1, 0, NULL, NULL, 9, 'hour', 6, NULL, 0, 'r');";
+
     #[test]
     fn what_an_older_version_granted_stays_granted() {
+        for older in [VERSION_1, VERSION_2] {
+            stays_granted(older);
+        }
+    }
+
+    fn stays_granted(older: &str) {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("state.db");
-        Connection::open(&path).unwrap().execute_batch(VERSION_1).unwrap();
+        Connection::open(&path).unwrap().execute_batch(older).unwrap();
         let short = |store: Store| -> Vec<String> {
             let grants = store.load().unwrap();
-            grants.iter().map(|g| format!("{} {:?} {} {:?}", g.id, g.what, g.uses, g.expires_ms)).collect()
+            grants
+                .iter()
+                .map(|(g, _)| format!("{} {:?} {} {:?}", g.id, g.what, g.uses, g.expires_ms))
+                .collect()
         };
         let expected = [
             "a Files(Files { path: CanonicalPath(\"/docs\"), kind: Tree, access: AccessSet { read: true, write: false, delete: false } }) 2 None",
@@ -174,10 +217,10 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("state.db");
         let connection = open(&path).unwrap();
-        let half = "INSERT INTO grants VALUES ('a','k','n','s','host',NULL,0,0,0,'h',NULL,NULL,'always',1,NULL,0,'q')";
+        let half = "INSERT INTO grants VALUES ('a','k','n','s','host',NULL,0,0,0,'h',NULL,NULL,'always',1,NULL,0,'q',NULL,NULL,NULL)";
         assert!(connection.execute(half, []).unwrap_err().to_string().contains("CHECK"));
         connection.execute(&half.replace("'h',NULL", "'h',443"), []).unwrap();
-        connection.execute_batch("PRAGMA user_version = 3").unwrap();
-        assert!(matches!(open(&path), Err(StoreError::Newer { found: 3, .. })));
+        connection.execute_batch("PRAGMA user_version = 4").unwrap();
+        assert!(matches!(open(&path), Err(StoreError::Newer { found: 4, .. })));
     }
 }

@@ -29,6 +29,9 @@ impl Versions {
 pub struct Applied {
     /// The versions of grants and policy that it follows from.
     pub versions: Versions,
+    /// The newest table of grants that it is within: what that table lacks is gone from the sandbox and from the network, with
+    /// proof. The server may not have understood yet.
+    pub within: u64,
     /// The number of times that the server was restarted because it still held something that was taken away.
     pub restarts: u64,
     /// Paths that could not be mounted, and why.

@@ -85,6 +85,9 @@ impl Actor {
                 self.restart("what it may see has changed").await;
                 continue;
             }
+            self.applied.send_modify(|applied| {
+                (applied.within, applied.restarts) = (versions.grants, self.restarts);
+            });
             if let Some(told) = round.told {
                 tokio::select! {
                     () = self.await_understanding(told) => {}
@@ -93,6 +96,7 @@ impl Actor {
             }
             self.applied.send_replace(Applied {
                 versions,
+                within: versions.grants,
                 restarts: self.restarts,
                 failed: round.failed,
                 opened: self.server_rules.opened.clone(),

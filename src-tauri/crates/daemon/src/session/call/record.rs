@@ -6,7 +6,7 @@ use crate::policy_snapshot::PolicySnapshot;
 use crate::session::Session;
 use crate::session::refusal::CallRefusal;
 use crate::wire::result_line;
-use ironcurtain_audit::{DecidedBy, Entry, Event, PolicyDecision, redacted};
+use ironcurtain_audit::{CallResult, DecidedBy, Entry, Event, PolicyDecision, redacted};
 use ironcurtain_policy::{AllowedBy, Denial, DeniedBy};
 use std::sync::atomic::Ordering;
 use tokio::time::Instant;
@@ -36,6 +36,15 @@ impl Session {
             self.counts.denied.fetch_add(1, Ordering::Relaxed);
         }
         self.finish(&call.ticket, result_line(&call.ticket.id, &refusal.result()));
+    }
+
+    /// Puts on record that a call which was allowed did not happen: what was granted has ended meanwhile.
+    pub(super) async fn not_forwarded(&self, call: &Call) {
+        let mut entry = self.entry(Event::Outcome, "not forwarded: what was granted had ended by then");
+        entry.request_id = Some(call.ticket.id.as_json().to_owned());
+        entry.tool_name = Some(call.tool.tool.clone());
+        entry.result = Some(CallResult::Refused);
+        self.record(entry).await;
     }
 
     pub(super) fn about(

@@ -1,0 +1,110 @@
+//! Taking a grant back: denied first, then proved to be gone and stored, at the same time.
+//!
+//! - INVARIANT: when this begins to wait for anything, the grant is gone from the published table: no call and no
+//!   connection is let through by it any more.
+
+use super::failed;
+use crate::daemon_state::DaemonState;
+use crate::grants::{Ended, Ending, Fate, StandingGrant, Stored, TakenBack, Why};
+use crate::session::Session;
+use crate::view::time_of_day;
+use ironcurtain_audit::{Entry, Event};
+use ironcurtain_protocol::{ErrorCode, Reply};
+use std::sync::Arc;
+
+/// The sessions that are live, each with the number of times that its server was restarted so far.
+type Sessions = Vec<(u64, Arc<Session>)>;
+
+/// Takes back what has this id, or says what became of it.
+pub(super) async fn revoke(state: &Arc<DaemonState>, id: &str) -> Reply {
+    let with_restarts = |session: Arc<Session>| (session.server().applied().restarts, session);
+    let sessions: Sessions = state.live().into_iter().map(with_restarts).collect();
+    if let Some(taken) = state.services.grants.take_back(id) {
+        return standing(&sessions, taken).await;
+    }
+    for (before, session) in &sessions {
+        if let Some(grant) = session.take_back_once(id).await {
+            let restarted = session.server().applied().restarts > *before;
+            return once(state, grant, restarted.then(|| session.id.clone()).into_iter().collect()).await;
+        }
+    }
+    match state.services.grants.fate(id).await {
+        Ok(Fate::Ending(ending)) => failed(ErrorCode::Storage, still_ending(&ending)),
+        Ok(Fate::Ended(ended)) => failed(ErrorCode::NotFound, has_ended(id, ended)),
+        Ok(Fate::Unknown) => failed(ErrorCode::NotFound, format!("there is no grant `{id}`")),
+        Err(problem) => failed(
+            ErrorCode::Storage,
+            format!("no grant `{id}` holds; whether it ever did is not known: {problem}"),
+        ),
+    }
+}
+
+/// Waits until every session that used it has lost it, and until that is stored.
+async fn standing(sessions: &Sessions, taken: TakenBack) -> Reply {
+    let (grant, version) = (taken.grant.clone(), taken.version);
+    let proof = async {
+        let mut restarted = Vec::new();
+        for (before, session) in sessions.iter().filter(|(_, s)| s.may_use(&grant.subject)) {
+            // A session that ends meanwhile has lost everything.
+            if session.server().is_within(version).await.is_ok_and(|restarts| restarts > *before) {
+                restarted.push(session.id.clone());
+            }
+        }
+        restarted
+    };
+    let (restarted, stored) = tokio::join!(proof, taken.stored());
+    let grant = grant.id;
+    match stored {
+        Stored::Whole => Reply::Revoked { grant, restarted, unstored: None },
+        Stored::Noted(problem) => {
+            let unstored = format!("it is noted and will be stored, which cannot be done yet: {problem}");
+            Reply::Revoked { grant, restarted, unstored: Some(unstored) }
+        }
+        Stored::Nowhere(problem) => failed(
+            ErrorCode::Storage,
+            format!(
+                "the grant `{grant}` is denied from now on, but that could not be stored: {problem}; it is tried again, and \
+                 until it succeeds a restart would bring the grant back"
+            ),
+        ),
+    }
+}
+
+/// Puts on record that what was open for one call is gone.
+async fn once(state: &DaemonState, grant: StandingGrant, restarted: Vec<String>) -> Reply {
+    let id = grant.id.clone();
+    let mut entry = Entry::new(Event::Revoked, "a grant was taken back");
+    entry.grant_id = Some(grant.id);
+    entry.client = Some(grant.subject.client_name);
+    entry.server_name = Some(grant.subject.server);
+    entry.session = grant.subject.session;
+    grant.what.note_in(&mut entry);
+    let recorded = state.services.audit.record(entry).await;
+    state.services.changed();
+    match recorded {
+        Ok(_) => Reply::Revoked { grant: id, restarted, unstored: None },
+        Err(problem) => failed(ErrorCode::Storage, format!("the grant is taken back, but {problem}")),
+    }
+}
+
+fn still_ending(ending: &Ending) -> String {
+    let Ending { id, why, at_ms, trouble, .. } = ending;
+    let trouble = trouble.as_ref().map_or_else(String::new, |trouble| format!(", because {trouble}"));
+    format!(
+        "the grant `{id}` {} at {}, and is denied; that is not stored yet{trouble}",
+        fate(*why),
+        time_of_day(*at_ms)
+    )
+}
+
+fn has_ended(id: &str, ended: Ended) -> String {
+    format!("the grant `{id}` {} at {}, and that is stored", fate(ended.why), time_of_day(ended.at_ms))
+}
+
+fn fate(why: Why) -> &'static str {
+    match why {
+        Why::TakenBack => "was taken back",
+        Why::Clock => "ended by the clock",
+        Why::NotKept => "could not be kept",
+    }
+}

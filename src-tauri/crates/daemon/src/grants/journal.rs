@@ -1,0 +1,212 @@
+//! The journal of what is under way: grants that are being given, and ends that are not in the database yet.
+//!
+//! - INVARIANT: its room is taken from the disk before it is needed, so that an end is durable on a full disk too, and
+//!   beside a database that somebody else holds.
+//! - Read when the trusted process starts, before anything is granted; then it is begun anew. It is short: a line goes
+//!   with all others as soon as nothing is under way.
+
+use super::ending::Left;
+use ironcurtain_paths::bounded_read;
+use rustix::fs::{FallocateFlags, OFlags, fallocate, fcntl_getfl, fcntl_setfl};
+use rustix::io::Errno;
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+/// Its name, beside the database.
+const NAME: &str = "grants.journal";
+
+/// The room that is taken in advance: some hundred ends that the database does not take.
+const ROOM: u64 = 256 * 1024;
+
+/// Why the journal cannot be kept.
+#[derive(Debug, thiserror::Error)]
+pub enum JournalError {
+    /// Its file cannot be used.
+    #[error("the journal of grants `{path}` cannot be used: {source}")]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// A line of it is none.
+    #[error(
+        "line {line} of the journal of grants `{path}` is damaged, so that what was taken back is not known: look at what \
+         is granted, take back what should not be, and remove the file"
+    )]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// The line.
+        line: usize,
+    },
+}
+
+/// The journal, by its owner.
+#[derive(Debug)]
+pub(super) struct Journal {
+    path: PathBuf,
+    file: File,
+    /// The length of what it says.
+    length: u64,
+}
+
+impl Journal {
+    /// Opens the journal that belongs to this database, and reads what is left in it.
+    pub(super) fn open(database: &Path) -> Result<(Self, Vec<Left>), JournalError> {
+        let path = database.with_file_name(NAME);
+        let at = |source| JournalError::File { path: path.clone(), source };
+        let mut file = bounded_read::open_own(&path).map_err(at)?;
+        let take_room = || -> io::Result<()> {
+            // It is written in place.
+            fcntl_setfl(&file, fcntl_getfl(&file)?.difference(OFlags::APPEND))?;
+            match fallocate(&file, FallocateFlags::empty(), 0, ROOM) {
+                Err(Errno::OPNOTSUPP) => fill(&file)?,
+                taken => taken?,
+            }
+            file.sync_all()
+        };
+        take_room().map_err(at)?;
+        let mut text = Vec::new();
+        file.seek(SeekFrom::Start(0)).and_then(|_| file.read_to_end(&mut text)).map_err(at)?;
+        let (left, length) = lines(&path, &text)?;
+        let journal = Self { path, file, length };
+        // Half a line that a crash tore must not be taken for the rest of the next one.
+        journal
+            .blank(length, text.split(|byte| *byte == 0).next().unwrap_or_default().len() as u64 - length)?;
+        Ok((journal, left))
+    }
+
+    /// Reads what is left in the journal that belongs to this database, and changes nothing.
+    pub(super) fn read(database: &Path) -> Result<Vec<Left>, JournalError> {
+        let path = database.with_file_name(NAME);
+        match std::fs::read(&path) {
+            Ok(text) => Ok(lines(&path, &text)?.0),
+            Err(missing) if missing.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+            Err(source) => Err(JournalError::File { path, source }),
+        }
+    }
+
+    /// Notes these, durably.
+    pub(super) fn note(&mut self, lines: &[Left]) -> Result<(), JournalError> {
+        let mut text = Vec::new();
+        let written = lines.iter().try_for_each(|line| {
+            serde_json::to_writer(&mut text, line)?;
+            text.push(b'\n');
+            Ok(())
+        });
+        let noted = written
+            .and_then(|()| self.file.write_all_at(&text, self.length))
+            .and_then(|()| self.file.sync_data());
+        if let Err(source) = noted {
+            // Part of it may be there.
+            self.blank(self.length, text.len() as u64)?;
+            return Err(self.failed(source));
+        }
+        self.length += text.len() as u64;
+        Ok(())
+    }
+
+    /// Begins anew: nothing is under way.
+    pub(super) fn clear(&mut self) -> Result<(), JournalError> {
+        // Reading ends at the first zero; what is not cleared after a crash is only stored again.
+        self.blank(0, self.length)?;
+        self.length = 0;
+        Ok(())
+    }
+
+    fn blank(&self, from: u64, length: u64) -> Result<(), JournalError> {
+        let nothing = vec![0; usize::try_from(length).unwrap_or(usize::MAX)];
+        self.file.write_all_at(&nothing, from).map_err(|source| self.failed(source))
+    }
+
+    fn failed(&self, source: io::Error) -> JournalError {
+        JournalError::File { path: self.path.clone(), source }
+    }
+}
+
+/// Takes the room by writing it, where a file system cannot do otherwise.
+fn fill(file: &File) -> io::Result<()> {
+    let taken = file.metadata()?.len();
+    let nothing = vec![0; usize::try_from(ROOM.saturating_sub(taken)).unwrap_or(0)];
+    file.write_all_at(&nothing, taken)
+}
+
+/// What the text says, and its length. Half a line at its end is one that a crash tore: nobody was told that it is there.
+fn lines(path: &Path, text: &[u8]) -> Result<(Vec<Left>, u64), JournalError> {
+    let said = text.split(|byte| *byte == 0).next().unwrap_or_default();
+    let whole = said.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+    let said = said.get(..whole).unwrap_or_default();
+    let parsed = said.split(|byte| *byte == b'\n').enumerate().filter(|(_, line)| !line.is_empty()).map(
+        |(at, line)| {
+            let damaged = |_| JournalError::Damaged { path: path.to_path_buf(), line: at + 1 };
+            serde_json::from_slice(line).map_err(damaged)
+        },
+    );
+    Ok((parsed.collect::<Result<_, _>>()?, whole as u64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::ending::Why;
+    use super::*;
+    use ironcurtain_audit::{Entry, Event};
+
+    fn left(id: &str) -> Left {
+        let entry = Box::new(Entry::new(Event::Revoked, "x"));
+        Left { id: id.to_owned(), why: Why::TakenBack, at_ms: 5, entry }
+    }
+
+    #[test]
+    fn what_is_noted_is_found_again_until_it_is_cleared() {
+        let dir = tempfile::tempdir().unwrap();
+        let database = dir.path().join("state.db");
+        assert_eq!(Journal::read(&database).unwrap(), []);
+        let (mut journal, none) = Journal::open(&database).unwrap();
+        assert_eq!(none, []);
+        journal.note(&[left("a"), left("b")]).unwrap();
+        journal.note(&[left("c")]).unwrap();
+        drop(journal);
+        let all = [left("a"), left("b"), left("c")];
+        assert_eq!(Journal::read(&database).unwrap(), all);
+        let (mut journal, found) = Journal::open(&database).unwrap();
+        assert_eq!(found, all);
+        journal.note(&[left("d")]).unwrap();
+        assert_eq!(Journal::read(&database).unwrap().len(), 4);
+        journal.clear().unwrap();
+        journal.note(&[left("e")]).unwrap();
+        assert_eq!(Journal::read(&database).unwrap(), [left("e")]);
+        assert_eq!(dir.path().join(NAME).metadata().unwrap().len(), ROOM, "it does not grow");
+    }
+
+    #[test]
+    fn half_a_line_is_nothing_and_a_damaged_one_is_told() {
+        let dir = tempfile::tempdir().unwrap();
+        let database = dir.path().join("state.db");
+        let (mut journal, _) = Journal::open(&database).unwrap();
+        journal.note(&[left("a"), left("b")]).unwrap();
+        let path = dir.path().join(NAME);
+        let whole = std::fs::read(&path).unwrap();
+        let first = whole.iter().position(|byte| *byte == b'\n').unwrap() + 1;
+        for cut in first..first * 2 - 1 {
+            let mut torn = whole.clone();
+            torn[cut..].fill(0);
+            torn[cut..cut + 400].fill(b'x');
+            std::fs::write(&path, torn).unwrap();
+            let (mut journal, found) = Journal::open(&database).unwrap();
+            assert_eq!(found, [left("a")], "{cut}");
+            journal.note(&[left("c")]).unwrap();
+            assert_eq!(Journal::read(&database).unwrap(), [left("a"), left("c")], "{cut}");
+        }
+        let mut damaged = whole;
+        damaged[2] = b'?';
+        std::fs::write(&path, damaged).unwrap();
+        let refused = Journal::open(&database).unwrap_err().to_string();
+        assert!(
+            refused.starts_with("line 1 of the journal") && refused.contains("remove the file"),
+            "{refused}"
+        );
+    }
+}

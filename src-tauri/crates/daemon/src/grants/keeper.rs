@@ -1,0 +1,307 @@
+//! The thread that owns the database and the journal, and puts what becomes of grants on record.
+//!
+//! - An end is noted in the journal, put on record and stored, in this order. What fails is tried again until it is done,
+//!   after a restart too, and is said until then. The grant holds no longer all the same.
+//! - A grant is noted in the journal, put on record and stored, and then it holds. One that cannot be kept has an end on
+//!   record.
+
+use super::ending::{Ended, Ending, Left, Why};
+use super::journal::Journal;
+use super::store::{Store, StoredEnd};
+use super::table::{Published, whole_time};
+use super::uses::AllUses;
+use super::{GrantError, StandingGrant, StoreError};
+use crate::health::{Concern, Health};
+use ironcurtain_audit::{Audit, Entry};
+use std::sync::{Arc, mpsc};
+use std::time::{Duration, Instant};
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
+
+/// The time after which storing an end is tried again.
+const AGAIN: Duration = Duration::from_secs(2);
+
+/// The time after which uses are stored, and the time that is left to grants.
+const BATCH: Duration = Duration::from_secs(5);
+
+/// What the keeper shares with everybody.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) published: Published,
+    pub(super) uses: AllUses,
+}
+
+pub(super) enum Command {
+    Give(Vec<(StandingGrant, Entry)>, oneshot::Sender<Result<u64, GrantError>>),
+    End(Box<Ending>, Option<oneshot::Sender<Stored>>),
+    EndSession(String),
+    Used,
+    Fate(String, oneshot::Sender<Result<Option<Ended>, StoreError>>),
+    Close(oneshot::Sender<()>),
+}
+
+/// The fate of an end at the first try.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Stored {
+    /// It is on record and in the database.
+    Whole,
+    /// It is noted on the disk, and is stored as soon as that can be.
+    Noted(String),
+    /// It is noted nowhere: a restart would bring the grant back.
+    Nowhere(String),
+}
+
+/// An end that is not stored yet.
+struct Pending {
+    ending: Ending,
+    noted: bool,
+    recorded: bool,
+    told: Option<oneshot::Sender<Stored>>,
+}
+
+pub(super) struct Keeper {
+    pub(super) shared: Arc<Shared>,
+    pub(super) store: Store,
+    pub(super) journal: Journal,
+    pub(super) audit: Audit,
+    pub(super) health: Health,
+    pub(super) runtime: Handle,
+    pending: Vec<Pending>,
+    batch_at: Option<Instant>,
+}
+
+impl Keeper {
+    /// A keeper that first finishes what the last one has left.
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        (store, journal): (Store, Journal),
+        (audit, health): (Audit, Health),
+        left: Vec<Ending>,
+    ) -> Self {
+        let pending =
+            left.into_iter().map(|ending| Pending { ending, noted: true, recorded: false, told: None });
+        let runtime = Handle::current();
+        Self { pending: pending.collect(), shared, store, journal, audit, health, runtime, batch_at: None }
+    }
+
+    pub(super) fn run(mut self, inbox: &mpsc::Receiver<Command>) {
+        self.batch_at = self.has_timed().then(|| Instant::now() + BATCH);
+        self.settle();
+        loop {
+            let first = match inbox.recv_timeout(self.pause()) {
+                Ok(command) => Some(command),
+                Err(mpsc::RecvTimeoutError::Timeout) => None,
+                Err(mpsc::RecvTimeoutError::Disconnected) => return self.store_batch(),
+            };
+            let (mut due, mut closing) = (first.is_none(), None);
+            // What waits is denied already; all of it is noted before any of it is stored.
+            for command in first.into_iter().chain(inbox.try_iter()) {
+                match command {
+                    Command::Close(done) => closing = Some(done),
+                    command => self.obey(command),
+                }
+            }
+            due |= self.pending.iter().any(|pending| pending.ending.trouble.is_none());
+            if due || closing.is_some() {
+                self.settle();
+            }
+            if self.batch_at.is_some_and(|at| at <= Instant::now()) || closing.is_some() {
+                self.store_batch();
+            }
+            if let Some(done) = closing {
+                // Nobody may wait for it any more.
+                let _ = done.send(());
+                return;
+            }
+        }
+    }
+
+    fn pause(&self) -> Duration {
+        let batch = self.batch_at.map(|at| at.saturating_duration_since(Instant::now()));
+        let again = (!self.pending.is_empty()).then_some(AGAIN);
+        batch.into_iter().chain(again).min().unwrap_or(Duration::from_secs(3600))
+    }
+
+    fn obey(&mut self, command: Command) {
+        // A caller that went away has what it asked for done all the same.
+        match command {
+            Command::Give(gifts, reply) => {
+                let _ = reply.send(self.give(gifts));
+            }
+            Command::End(ending, told) => self.end(*ending, told),
+            // A grant that was being given when its session ended.
+            Command::EndSession(session) => self.shared.published.end_session(&session),
+            Command::Used => self.batch_soon(),
+            Command::Fate(id, reply) => {
+                let _ = reply.send(self.store.ended(&id));
+            }
+            Command::Close(_) => {}
+        }
+    }
+
+    fn batch_soon(&mut self) {
+        self.batch_at.get_or_insert_with(|| Instant::now() + BATCH);
+    }
+
+    fn record(&self, entry: &Entry) -> Result<(), ironcurtain_audit::AuditError> {
+        self.runtime.block_on(self.audit.record(entry.clone())).map(|_| ())
+    }
+
+    fn give(&mut self, gifts: Vec<(StandingGrant, Entry)>) -> Result<u64, GrantError> {
+        let clock = self.shared.published.clock.clone();
+        let now = clock.now();
+        let if_lost: Vec<Ending> =
+            gifts.iter().map(|(grant, _)| Ending::new(grant.clone(), Why::NotKept, now.wall_ms)).collect();
+        // A grant of a session is gone with it, and its end is on record.
+        let is_stored = |grant: &StandingGrant| grant.subject.session.is_none();
+        let kept = gifts.first().is_some_and(|(grant, _)| is_stored(grant));
+        if kept {
+            self.journal.note(&if_lost.iter().map(Left::of).collect::<Vec<_>>()).map_err(StoreError::from)?;
+        }
+        for (at, (_, entry)) in gifts.iter().enumerate() {
+            if let Err(problem) = self.record(entry) {
+                self.lose(if_lost.into_iter().take(at).collect(), kept);
+                return Err(problem.into());
+            }
+        }
+        let with_time = |(grant, _): (StandingGrant, Entry)| {
+            let left = whole_time(&grant, now);
+            (grant, left)
+        };
+        let grants: Vec<(StandingGrant, Option<u64>)> = gifts.into_iter().map(with_time).collect();
+        let rows = grants.iter().filter(|(grant, _)| is_stored(grant));
+        let rows: Vec<_> =
+            rows.map(|(grant, left)| (grant, left.map(|left| StoredEnd::of(left, &clock)))).collect();
+        if !rows.is_empty()
+            && let Err(problem) = self.store.insert(&rows)
+        {
+            self.lose(if_lost, kept);
+            return Err(problem.into());
+        }
+        if grants.iter().any(|(_, left)| left.is_some()) {
+            self.batch_soon();
+        }
+        self.shared.uses.begin(grants.iter().map(|(grant, _)| grant));
+        let version = self.shared.published.give(grants);
+        self.clear_journal();
+        Ok(version)
+    }
+
+    /// Ends what is on record and was not given.
+    fn lose(&mut self, lost: Vec<Ending>, noted: bool) {
+        self.shared.published.list_ending(&lost);
+        let pending = lost.into_iter().map(|ending| Pending { ending, noted, recorded: false, told: None });
+        self.pending.extend(pending);
+        self.clear_journal();
+    }
+
+    fn end(&mut self, ending: Ending, told: Option<oneshot::Sender<Stored>>) {
+        let mut pending = Pending { ending, noted: false, recorded: false, told };
+        pending.noted = self.note(&pending.ending);
+        self.pending.push(pending);
+    }
+
+    fn note(&mut self, ending: &Ending) -> bool {
+        let noted = self.journal.note(&[Left::of(ending)]);
+        if let Err(problem) = &noted {
+            tracing::error!(%problem, grant = ending.id, "the end of a grant is not noted");
+        }
+        noted.is_ok()
+    }
+
+    /// Puts on record and stores what is not yet, and tells what became of it.
+    fn settle(&mut self) {
+        if self.pending.is_empty() {
+            return;
+        }
+        let mut all = std::mem::take(&mut self.pending);
+        let mut trouble = None;
+        for pending in all.iter_mut().filter(|pending| !pending.recorded) {
+            match self.record(&pending.ending.entry) {
+                Ok(()) => pending.recorded = true,
+                Err(problem) => {
+                    trouble = Some(problem.to_string());
+                    break;
+                }
+            }
+        }
+        let ended = |pending: &Pending| Ended { why: pending.ending.why, at_ms: pending.ending.at_ms };
+        let rows: Vec<(&str, Ended)> = all.iter().map(|p| (p.ending.id.as_str(), ended(p))).collect();
+        let stored = self.store.end(&rows).map_err(|problem| problem.to_string());
+        for mut pending in all {
+            let problem = match (&stored, pending.recorded) {
+                (Ok(()), true) => None,
+                (Ok(()), false) => trouble.clone(),
+                (Err(problem), _) => Some(problem.clone()),
+            };
+            self.shared.published.settle(&pending.ending.id, problem.as_deref());
+            let Some(problem) = problem else {
+                tell(&mut pending, Stored::Whole);
+                continue;
+            };
+            pending.noted = pending.noted || stored.is_ok() || self.note(&pending.ending);
+            let fate = if pending.noted { Stored::Noted } else { Stored::Nowhere };
+            tell(&mut pending, fate(problem.clone()));
+            pending.ending.trouble = Some(problem);
+            self.pending.push(pending);
+        }
+        self.health.set(Concern::Grants, self.trouble());
+        self.clear_journal();
+    }
+
+    /// The trouble in a sentence for people.
+    fn trouble(&self) -> Option<String> {
+        let why = self.pending.iter().find_map(|pending| pending.ending.trouble.as_deref())?;
+        let count = self.pending.len();
+        let (subject, verb) =
+            if count == 1 { ("1 grant".to_owned(), "is") } else { (format!("{count} grants"), "are") };
+        let then = if self.pending.iter().all(|pending| pending.noted) {
+            "a restart does not bring back what is noted, and it is tried again until it is stored"
+        } else {
+            "until that is stored, a restart would bring back what was taken back"
+        };
+        Some(format!(
+            "{subject} that ended {verb} denied, and that is not stored yet, because {why}; {then}."
+        ))
+    }
+
+    fn clear_journal(&mut self) {
+        if self.pending.is_empty()
+            && let Err(problem) = self.journal.clear()
+        {
+            tracing::warn!(%problem, "the journal of grants is not cleared: what it says is stored again at the next start");
+        }
+    }
+
+    fn has_timed(&self) -> bool {
+        self.shared.published.now().grants.iter().any(|grant| grant.expires_ms.is_some())
+    }
+
+    fn store_batch(&mut self) {
+        let table = self.shared.published.now();
+        let clock = self.shared.published.clock.clone();
+        let now = clock.now();
+        let uses = self.shared.uses.unstored(&table.grants);
+        let end = |grant: &StandingGrant| {
+            let left = table.left_ms(grant, now)?;
+            Some((grant.id.clone(), StoredEnd::of(left, &clock)))
+        };
+        let ends: Vec<(String, StoredEnd)> = table.grants.iter().filter_map(end).collect();
+        self.batch_at = (!ends.is_empty()).then(|| Instant::now() + BATCH);
+        if uses.is_empty() && ends.is_empty() {
+            return;
+        }
+        if let Err(problem) = self.store.note(&uses, &ends) {
+            tracing::warn!(%problem, "uses of grants are not stored yet");
+            self.shared.uses.not_stored(uses.into_iter().map(|(id, _)| id));
+            self.batch_soon();
+        }
+    }
+}
+
+fn tell(pending: &mut Pending, stored: Stored) {
+    if let Some(told) = pending.told.take() {
+        // Who asked may be gone.
+        let _ = told.send(stored);
+    }
+}

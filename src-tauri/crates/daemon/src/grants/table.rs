@@ -1,0 +1,184 @@
+//! The published table: what is granted at this moment.
+//!
+//! - INVARIANT: whoever takes a grant away publishes that first, in one step, and waits for nobody; storing it is the keeper's
+//!   matter.
+//! - A grant holds only while both clocks allow it.
+
+use super::StandingGrant;
+use super::ending::{Ending, Why};
+use crate::clock::{Clock, Moment, millis};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use tokio::sync::watch;
+
+/// All live grants at one moment.
+#[derive(Debug, Clone, Default)]
+pub struct GrantTable {
+    /// Grows with every change of what is granted.
+    pub version: u64,
+    /// In the order they were given.
+    pub grants: Vec<StandingGrant>,
+    /// Those that hold no longer, while that is not stored yet.
+    pub(super) ending: Vec<Ending>,
+    /// The ends of those with a time, in milliseconds since the machine was started.
+    deadlines: BTreeMap<String, u64>,
+}
+
+impl GrantTable {
+    /// A table of these, none of which has an end.
+    #[cfg(test)]
+    pub fn of(grants: Vec<StandingGrant>) -> Self {
+        Self { version: 1, grants, ..Self::default() }
+    }
+
+    /// Returns `true` if this grant holds at this moment.
+    fn holds(&self, id: &str, now: impl Fn() -> Moment) -> bool {
+        match self.grants.iter().find(|grant| grant.id == id) {
+            Some(grant) if grant.expires_ms.is_some() => !self.has_ended(grant, now()),
+            Some(_) => true,
+            None => false,
+        }
+    }
+
+    fn has_ended(&self, grant: &StandingGrant, now: Moment) -> bool {
+        grant.expires_ms.is_some_and(|at| at <= now.wall_ms)
+            || self.deadlines.get(&grant.id).is_some_and(|at| *at <= now.boot_ms)
+    }
+
+    /// The time that is left to a grant, if it has an end.
+    pub(super) fn left_ms(&self, grant: &StandingGrant, now: Moment) -> Option<u64> {
+        let by_wall = grant.expires_ms?.saturating_sub(now.wall_ms);
+        let by_boot = self.deadlines.get(&grant.id).map(|at| at.saturating_sub(now.boot_ms));
+        Some(by_boot.map_or(by_wall, |left| left.min(by_wall)))
+    }
+
+    /// The next moment at which one ends, if any does.
+    fn next_end(&self) -> Option<Moment> {
+        let timed = self.grants.iter().filter(|grant| grant.expires_ms.is_some());
+        let wall_ms = timed.clone().filter_map(|grant| grant.expires_ms).min()?;
+        let boot_ms = timed.filter_map(|grant| self.deadlines.get(&grant.id)).min();
+        Some(Moment { wall_ms, boot_ms: boot_ms.copied().unwrap_or(u64::MAX / 2) })
+    }
+}
+
+/// The table, as everybody reads it and whoever changes it publishes it.
+#[derive(Debug)]
+pub(super) struct Published {
+    table: watch::Sender<Arc<GrantTable>>,
+    pub(super) clock: Clock,
+}
+
+impl Published {
+    pub(super) fn new(clock: Clock) -> Self {
+        Self { table: watch::Sender::new(Arc::default()), clock }
+    }
+
+    pub(super) fn now(&self) -> Arc<GrantTable> {
+        self.table.borrow().clone()
+    }
+
+    pub(super) fn watch(&self) -> watch::Receiver<Arc<GrantTable>> {
+        self.table.subscribe()
+    }
+
+    /// Returns `true` if every one of these grants holds right now.
+    pub(super) fn hold(&self, ids: &[String]) -> bool {
+        let table = self.table.borrow();
+        ids.iter().all(|id| table.holds(id, || self.clock.now()))
+    }
+
+    pub(super) fn next_end(&self) -> Option<Moment> {
+        self.table.borrow().next_end()
+    }
+
+    /// Gives grants, each with the time that is left to it; the version that has them.
+    pub(super) fn give(&self, grants: Vec<(StandingGrant, Option<u64>)>) -> u64 {
+        let now = self.clock.now();
+        self.change(|table| {
+            for (grant, left_ms) in grants {
+                if let Some(left) = left_ms {
+                    table.deadlines.insert(grant.id.clone(), now.boot_ms.saturating_add(left));
+                }
+                table.grants.push(grant);
+            }
+            true
+        });
+        self.table.borrow().version
+    }
+
+    /// Takes one away; what ends, and the version that lacks it. Nothing, where there is none of that id.
+    pub(super) fn take(&self, id: &str) -> Option<(Ending, u64)> {
+        let mut ended = self.end(Why::TakenBack, |grant| grant.id == id);
+        ended.1.pop().map(|ending| (ending, ended.0))
+    }
+
+    /// Takes away what has ended by a clock.
+    pub(super) fn expire(&self) -> Vec<Ending> {
+        let now = self.clock.now();
+        let table = self.now();
+        let over = |grant: &StandingGrant| table.has_ended(grant, now);
+        if table.grants.iter().any(over) { self.end(Why::Clock, over).1 } else { Vec::new() }
+    }
+
+    /// Drops the grants of a session that ended. They are not stored, and its end is on record.
+    pub(super) fn end_session(&self, session: &str) {
+        let is_its = |grant: &StandingGrant| grant.subject.session.as_deref() == Some(session);
+        self.change(|table| table.grants.extract_if(.., |grant| is_its(grant)).count() > 0);
+    }
+
+    fn end(&self, why: Why, is_over: impl Fn(&StandingGrant) -> bool) -> (u64, Vec<Ending>) {
+        let at_ms = self.clock.now().wall_ms;
+        let mut ended = Vec::new();
+        self.change(|table| {
+            let gone = table.grants.extract_if(.., |grant| is_over(grant));
+            ended = gone.map(|grant| Ending::new(grant, why, at_ms)).collect();
+            for Ending { id, .. } in &ended {
+                table.deadlines.remove(id);
+            }
+            table.ending.extend(ended.iter().cloned());
+            !ended.is_empty()
+        });
+        (self.table.borrow().version, ended)
+    }
+
+    /// Lists ends that are not stored yet: from the journal of the last run, or of grants that could not be kept.
+    pub(super) fn list_ending(&self, endings: &[Ending]) {
+        self.table.send_if_modified(|table| {
+            Arc::make_mut(table).ending.extend(endings.iter().cloned());
+            !endings.is_empty()
+        });
+    }
+
+    /// Notes the trouble with storing an end, or forgets one that is stored.
+    pub(super) fn settle(&self, id: &str, trouble: Option<&str>) {
+        self.table.send_if_modified(|table| {
+            let Some(at) = table.ending.iter().position(|ending| ending.id == id) else { return false };
+            let table = Arc::make_mut(table);
+            match (trouble, table.ending.get_mut(at)) {
+                (Some(trouble), Some(ending)) => {
+                    let old = ending.trouble.replace(trouble.to_owned());
+                    old.as_deref() != Some(trouble)
+                }
+                _ => {
+                    table.ending.remove(at);
+                    true
+                }
+            }
+        });
+    }
+
+    fn change(&self, with: impl FnOnce(&mut GrantTable) -> bool) {
+        self.table.send_if_modified(|table| {
+            let table = Arc::make_mut(table);
+            let changed = with(table);
+            table.version += u64::from(changed);
+            changed
+        });
+    }
+}
+
+/// The time that a new grant has, by its lifetime and by its end on the wall clock, whichever is shorter.
+pub(super) fn whole_time(grant: &StandingGrant, now: Moment) -> Option<u64> {
+    let by_wall = grant.expires_ms?.saturating_sub(now.wall_ms);
+    Some(grant.lifetime.length().map_or(by_wall, |length| millis(length).min(by_wall)))
+}

@@ -1,0 +1,381 @@
+//! Grants as their users see them: given, used, taken back, and what is left of that after a kill.
+
+use super::ending::Left;
+use super::*;
+use crate::clock::{Moment, now_ms};
+use ironcurtain_audit::{Event, LOG_NAME};
+use std::path::PathBuf;
+use std::sync::atomic::AtomicI64;
+use std::sync::atomic::Ordering::SeqCst;
+
+fn grant(id: &str, lifetime: Lifetime, session: Option<&str>) -> StandingGrant {
+    StandingGrant {
+        id: id.into(),
+        subject: GrantSubject {
+            client: "/usr/bin/claude".into(),
+            client_name: "claude".into(),
+            server: "filesystem".into(),
+            session: session.map(Into::into),
+        },
+        what: Granted::Files(Files {
+            path: CanonicalPath::assume_canonical("/home/u/docs").unwrap(),
+            kind: GrantKind::Tree,
+            access: AccessSet { read: true, write: true, delete: false },
+        }),
+        lifetime,
+        expires_ms: None,
+        created_ms: 5,
+        last_used_ms: None,
+        uses: 0,
+        provenance: "question q1".into(),
+    }
+}
+
+/// Clocks that the test moves, in milliseconds from their first reading.
+#[derive(Clone, Default)]
+struct Hands(Arc<(AtomicI64, AtomicI64)>);
+
+impl Hands {
+    const WALL: i64 = 1_700_000_000_000;
+    const BOOT: i64 = 50_000;
+
+    fn clock(&self, boot: &str) -> Clock {
+        let hands = self.0.clone();
+        Clock::moved_by(boot, move || Moment {
+            wall_ms: u64::try_from(Self::WALL + hands.0.load(SeqCst)).unwrap(),
+            boot_ms: u64::try_from(Self::BOOT + hands.1.load(SeqCst)).unwrap(),
+        })
+    }
+
+    /// Time passes.
+    fn pass(&self, ms: i64) {
+        self.0.0.fetch_add(ms, SeqCst);
+        self.0.1.fetch_add(ms, SeqCst);
+    }
+
+    /// The wall clock is set.
+    fn set_wall(&self, ms: i64) {
+        self.0.0.fetch_add(ms, SeqCst);
+    }
+}
+
+const MINUTE: i64 = 60_000;
+
+struct Place {
+    dir: tempfile::TempDir,
+    health: Health,
+}
+
+impl Place {
+    fn new() -> Self {
+        Self { dir: tempfile::tempdir().unwrap(), health: Health::default() }
+    }
+
+    fn database(&self) -> PathBuf {
+        self.dir.path().join("state.db")
+    }
+
+    fn log(&self) -> String {
+        std::fs::read_to_string(self.dir.path().join(LOG_NAME)).unwrap()
+    }
+
+    fn ends_on_record(&self, id: &str) -> usize {
+        let is_its =
+            |line: &&str| line.contains("\"event\":\"revoked\"") && line.contains(&format!("\"{id}\""));
+        self.log().lines().filter(is_its).count()
+    }
+
+    fn open(&self) -> Grants {
+        self.open_by(Clock::of_machine().unwrap())
+    }
+
+    fn open_by(&self, clock: Clock) -> Grants {
+        let audit = Audit::open(self.dir.path(), |_| ()).unwrap();
+        let parts = GrantParts { database: &self.database(), audit, health: self.health.clone(), clock };
+        Grants::open(parts).unwrap()
+    }
+}
+
+fn gift(grant: &StandingGrant) -> (StandingGrant, Entry) {
+    let mut entry = Entry::new(Event::Grant, "given");
+    entry.grant_id = Some(grant.id.clone());
+    (grant.clone(), entry)
+}
+
+async fn give(grants: &Grants, given: &[StandingGrant]) {
+    grants.give(given.iter().map(gift).collect()).await.unwrap();
+}
+
+fn ids(grants: &Grants) -> Vec<String> {
+    grants.now().grants.iter().map(|grant| grant.id.clone()).collect()
+}
+
+/// Another program holds the database until this is dropped.
+fn hold(place: &Place) -> rusqlite::Connection {
+    let other = rusqlite::Connection::open(place.database()).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    other
+}
+
+async fn settled(grants: &Grants) {
+    grants.watch().wait_for(|table| table.ending.is_empty()).await.unwrap();
+}
+
+#[tokio::test]
+async fn standing_grants_survive_a_restart_and_session_grants_do_not() {
+    let place = Place::new();
+    let always = grant("a", Lifetime::Always, None);
+    let grants = place.open();
+    let session = grant("s", Lifetime::Session, Some("one"));
+    give(&grants, std::slice::from_ref(&always)).await;
+    give(&grants, std::slice::from_ref(&session)).await;
+    assert_eq!(grants.now().grants, [always.clone(), session]);
+    grants.close().await;
+    let grants = place.open();
+    assert_eq!(grants.now().grants, std::slice::from_ref(&always));
+    let taken = grants.take_back("a").unwrap();
+    assert_eq!((taken.grant.clone(), taken.version), (always, grants.now().version));
+    assert_eq!(taken.stored().await, Stored::Whole);
+    assert!(grants.take_back("a").is_none());
+    grants.close().await;
+    assert_eq!(ids(&place.open()), [""; 0]);
+    assert_eq!(place.ends_on_record("a"), 1);
+}
+
+#[tokio::test]
+async fn a_host_is_granted_like_files_are() {
+    let place = Place::new();
+    let target = HostPort::parse("docs.example.org:443", None).unwrap();
+    let host = StandingGrant { what: Granted::Host(target.clone()), ..grant("h", Lifetime::Always, None) };
+    let grants = place.open();
+    give(&grants, std::slice::from_ref(&host)).await;
+    grants.close().await;
+    let grants = place.open();
+    assert_eq!(grants.now().grants, std::slice::from_ref(&host));
+    assert_eq!(host.for_proxy(), Some(ironcurtain_egress::GrantedHost { id: "h".into(), target }));
+    let gate = host.for_gate().map(|gate| (gate.host, gate.port));
+    assert_eq!(gate, Some(("docs.example.org".to_owned(), 443)));
+    assert_eq!((host.for_judging(), host.what.to_string()), (None, "docs.example.org:443".to_owned()));
+    assert_eq!(grants.take_back("h").unwrap().stored().await, Stored::Whole);
+    grants.close().await;
+    assert_eq!(ids(&place.open()), [""; 0]);
+}
+
+#[tokio::test]
+async fn a_session_takes_its_grants_with_it() {
+    let place = Place::new();
+    let grants = place.open();
+    give(&grants, &[grant("a", Lifetime::Session, Some("one"))]).await;
+    give(&grants, &[grant("b", Lifetime::Session, Some("two"))]).await;
+    grants.end_session("one");
+    assert_eq!(ids(&grants), ["b"]);
+}
+
+#[tokio::test]
+async fn an_expired_grant_leaves_the_table_by_itself_and_at_the_next_start() {
+    let place = Place::new();
+    let short = |id| StandingGrant { expires_ms: Some(now_ms() + 30), ..grant(id, Lifetime::Hour, None) };
+    let grants = place.open();
+    give(&grants, &[short("x")]).await;
+    grants.watch().wait_for(|table| table.grants.is_empty()).await.unwrap();
+    settled(&grants).await;
+    assert_eq!(place.ends_on_record("x"), 1);
+    assert!(place.log().contains("a grant ended by the clock"));
+    grants.close().await;
+    let store = |sql: &str| rusqlite::Connection::open(place.database()).unwrap().execute(sql, []).unwrap();
+    let grants = place.open();
+    give(&grants, &[grant("past", Lifetime::Hour, None)]).await;
+    grants.close().await;
+    assert_eq!(store("UPDATE grants SET expires_ms = 1"), 1);
+    let grants = place.open();
+    assert_eq!(ids(&grants), [""; 0]);
+    settled(&grants).await;
+    assert_eq!(place.ends_on_record("past"), 1);
+}
+
+#[tokio::test]
+async fn what_is_on_disk_can_be_read_beside_the_keeper_and_without_one() {
+    let place = Place::new();
+    let database = place.database();
+    assert_eq!(StandingGrant::on_disk(&database).unwrap(), []);
+    assert!(!database.exists());
+    let always = grant("a", Lifetime::Always, None);
+    let later =
+        StandingGrant { expires_ms: Some(now_ms() + 3_600_000), ..grant("later", Lifetime::Hour, None) };
+    let grants = place.open();
+    give(&grants, &[always.clone(), later.clone()]).await;
+    give(&grants, &[grant("s", Lifetime::Session, Some("one"))]).await;
+    assert_eq!(StandingGrant::on_disk(&database).unwrap(), [always.clone(), later.clone()]);
+    let held = hold(&place);
+    assert!(matches!(grants.take_back("later").unwrap().stored().await, Stored::Noted(_)));
+    assert_eq!(
+        StandingGrant::on_disk(&database).unwrap(),
+        std::slice::from_ref(&always),
+        "the database has it still"
+    );
+    drop(held);
+    grants.close().await;
+    assert_eq!(StandingGrant::on_disk(&database).unwrap(), [always]);
+    let other = place.dir.path().join("other.db");
+    std::fs::write(&other, "no database").unwrap();
+    assert!(matches!(StandingGrant::on_disk(&other), Err(StoreError::Database { .. })));
+}
+
+#[tokio::test]
+async fn uses_are_counted_at_once_and_stored_at_the_end() {
+    let place = Place::new();
+    let grants = place.open();
+    give(&grants, &[grant("a", Lifetime::Always, None)]).await;
+    let before = grants.now().version;
+    for _ in 0..1000 {
+        grants.used(&["a".into(), "none of them".into()]);
+    }
+    assert_eq!(grants.listed()[0].uses, 1000);
+    assert_eq!(grants.now().version, before, "nobody is woken for a use");
+    grants.close().await;
+    let listed = place.open().listed();
+    assert_eq!(listed[0].uses, 1000);
+    assert!(listed[0].last_used_ms.is_some());
+}
+
+#[tokio::test]
+async fn what_is_taken_back_is_denied_before_anything_is_stored_and_does_not_come_back() {
+    let place = Place::new();
+    let grants = place.open();
+    give(&grants, &[grant("a", Lifetime::Always, None), grant("kept", Lifetime::Always, None)]).await;
+    let held = hold(&place);
+    assert!(grants.hold(&["a".into()]));
+    let taken = grants.take_back("a").unwrap();
+    assert!(!grants.hold(&["a".into()]) && grants.hold(&["kept".into()]));
+    let Stored::Noted(problem) = taken.stored().await else { panic!("it was stored") };
+    assert!(problem.contains("database is locked"), "{problem}");
+    let ending = grants.ending();
+    assert_eq!((ending.len(), ending[0].id.as_str()), (1, "a"));
+    let troubles = place.health.all();
+    assert!(
+        troubles[0].starts_with("1 grant that ended is denied, and that is not stored yet, because"),
+        "{troubles:?}"
+    );
+    let Fate::Ending(again) = grants.fate("a").await.unwrap() else { panic!("it is not ending") };
+    assert!(again.trouble.unwrap().contains("locked"));
+    // Killed here: the next one finds it in the journal, and stores it when it can.
+    drop((grants, held));
+    let grants = place.open();
+    assert_eq!(ids(&grants), ["kept"]);
+    settled(&grants).await;
+    assert_eq!(place.health.all(), [""; 0]);
+    assert!(matches!(grants.fate("a").await.unwrap(), Fate::Ended(Ended { why: Why::TakenBack, .. })));
+    assert_eq!(grants.fate("kept").await.unwrap(), Fate::Unknown);
+    grants.close().await;
+    let rows: i64 = rusqlite::Connection::open(place.database())
+        .unwrap()
+        .query_row("SELECT count(*) FROM grants", [], |row| row.get(0))
+        .unwrap();
+    assert_eq!(rows, 1);
+}
+
+#[tokio::test]
+async fn what_waits_to_be_stored_is_stored_when_that_can_be() {
+    let place = Place::new();
+    let grants = place.open();
+    give(&grants, &[grant("a", Lifetime::Always, None)]).await;
+    let held = hold(&place);
+    assert!(matches!(grants.take_back("a").unwrap().stored().await, Stored::Noted(_)));
+    assert_eq!(place.health.all().len(), 1);
+    drop(held);
+    settled(&grants).await;
+    grants.close().await;
+    assert_eq!(place.health.all(), [""; 0]);
+    assert_eq!(place.ends_on_record("a"), 1);
+}
+
+#[tokio::test]
+async fn a_grant_that_cannot_be_kept_is_not_given_and_has_an_end_on_record() {
+    let place = Place::new();
+    let grants = place.open();
+    let held = hold(&place);
+    let refused = grants.give(vec![gift(&grant("a", Lifetime::Always, None))]).await;
+    assert!(matches!(refused, Err(GrantError::Store(StoreError::Database { .. }))), "{refused:?}");
+    assert_eq!(ids(&grants), [""; 0]);
+    drop(held);
+    settled(&grants).await;
+    assert_eq!(place.ends_on_record("a"), 1);
+    assert!(place.log().contains("a grant could not be kept, and does not hold"));
+    give(&grants, &[grant("b", Lifetime::Always, None)]).await;
+    assert_eq!(ids(&grants), ["b"]);
+}
+
+#[tokio::test]
+async fn a_grant_on_record_that_was_not_stored_by_a_kill_has_an_end_on_record() {
+    let place = Place::new();
+    let grants = place.open();
+    give(&grants, &[grant("kept", Lifetime::Always, None)]).await;
+    grants.close().await;
+    // As a kill leaves it after the record and before, or right after, the database.
+    let (mut journal, _) = Journal::open(&place.database()).unwrap();
+    let being_given = |id| Left::of(&Ending::new(grant(id, Lifetime::Always, None), Why::NotKept, 1));
+    journal.note(&[being_given("lost"), being_given("kept")]).unwrap();
+    drop(journal);
+    let grants = place.open();
+    settled(&grants).await;
+    assert_eq!(ids(&grants), ["kept"]);
+    assert_eq!((place.ends_on_record("lost"), place.ends_on_record("kept")), (1, 0));
+    grants.close().await;
+    settled(&place.open()).await;
+    assert_eq!(place.ends_on_record("lost"), 1, "it is told once");
+}
+
+#[tokio::test]
+async fn a_grant_holds_only_while_both_clocks_allow_it() {
+    let quarter = |id: &str, hands: &Hands| StandingGrant {
+        expires_ms: Some(hands.clock("b").now().wall_ms + 15 * 60_000),
+        ..grant(id, Lifetime::QuarterHour, None)
+    };
+    let holds = |grants: &Grants| grants.hold(&["q".into()]);
+    for (name, turn, still) in [
+        ("set back by a day, 14 minutes later", (-1440, 14), true),
+        ("set back by a day, 15 minutes later", (-1440, 15), false),
+        ("set forward by 15 minutes", (15, 0), false),
+        ("set forward by 5 minutes, 9 minutes later", (5, 9), true),
+        ("set forward by 5 minutes, 10 minutes later", (5, 10), false),
+    ] {
+        let (place, hands) = (Place::new(), Hands::default());
+        let grants = place.open_by(hands.clock("b"));
+        give(&grants, &[quarter("q", &hands), grant("always", Lifetime::Always, None)]).await;
+        hands.set_wall(turn.0 * MINUTE);
+        hands.pass(turn.1 * MINUTE);
+        assert_eq!(holds(&grants), still, "{name}");
+        assert!(grants.hold(&["always".into()]));
+        // The list says when it really ends.
+        let now = hands.clock("b").now().wall_ms;
+        let left = grants.listed().iter().find_map(|grant| grant.expires_ms).unwrap() - now;
+        assert!(left <= 15 * 60_000, "{name}: {left}");
+        grants.close().await;
+        // The same over a restart of the trusted process, and of the machine, whose clock begins anew.
+        for boot in ["b", "another"] {
+            assert_eq!(holds(&place.open_by(hands.clock(boot))), still, "{name}, restarted in {boot}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_machine_that_is_started_anew_with_its_clock_set_back_prolongs_nothing() {
+    let (place, hands) = (Place::new(), Hands::default());
+    let grants = place.open_by(hands.clock("one"));
+    let ends = hands.clock("one").now().wall_ms + 15 * 60_000;
+    give(&grants, &[StandingGrant { expires_ms: Some(ends), ..grant("q", Lifetime::QuarterHour, None) }])
+        .await;
+    hands.pass(10 * MINUTE);
+    grants.close().await;
+    hands.set_wall(-600 * MINUTE);
+    for boot in ["two", "three"] {
+        let grants = place.open_by(hands.clock(boot));
+        assert!(grants.hold(&["q".into()]));
+        hands.pass(2 * MINUTE);
+        grants.close().await;
+    }
+    let grants = place.open_by(hands.clock("four"));
+    assert!(grants.hold(&["q".into()]));
+    hands.pass(MINUTE);
+    assert!(!grants.hold(&["q".into()]));
+}

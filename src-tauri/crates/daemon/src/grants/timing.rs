@@ -1,0 +1,49 @@
+//! The ends of grants by the clock, noticed when they come: also when the wall clock is set, or the machine wakes up.
+
+use super::keeper::{Command, Shared};
+use super::tell_ends;
+use crate::clock::{Alarm, Moment};
+use std::io;
+use std::sync::{Arc, mpsc};
+use tokio::task::AbortHandle;
+
+/// The watch over the clocks; dropped, it ends.
+#[derive(Debug)]
+pub(super) struct Timing(AbortHandle);
+
+impl Drop for Timing {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+pub(super) fn start(shared: Arc<Shared>, commands: mpsc::Sender<Command>) -> io::Result<Timing> {
+    let alarm = Alarm::by(&shared.published.clock)?;
+    Ok(Timing(tokio::spawn(watch(shared, commands, alarm)).abort_handle()))
+}
+
+async fn watch(shared: Arc<Shared>, commands: mpsc::Sender<Command>, alarm: Alarm) {
+    let mut table = shared.published.watch();
+    loop {
+        table.mark_unchanged();
+        let next = shared.published.next_end();
+        // Set before it is looked: a clock that is set in between is noticed.
+        if let Some(next) = next {
+            set(&alarm, next);
+        }
+        tell_ends(&commands, shared.published.expire());
+        let changed = tokio::select! {
+            changed = table.changed() => changed.is_ok(),
+            () = alarm.rings(), if next.is_some() => true,
+        };
+        if !changed {
+            return;
+        }
+    }
+}
+
+fn set(alarm: &Alarm, next: Moment) {
+    if let Err(problem) = alarm.set(next) {
+        tracing::error!(%problem, "the end of a grant is noticed only when something else changes");
+    }
+}
