@@ -40,7 +40,7 @@ pub(crate) fn grants<'a>(
 /// The days for which a grant without an end was not used, once they are many.
 fn unused_days(grant: &StandingGrant, now: u64) -> Option<u64> {
     let since = now.saturating_sub(grant.last_used_ms.unwrap_or(grant.created_ms));
-    (grant.expires_ms.is_none() && since >= millis(UNUSED)).then(|| since / 86_400_000)
+    (grant.expires_ms.is_none() && since >= millis(UNUSED)).then_some(since / 86_400_000)
 }
 
 fn being_taken_back(ending: &Ending) -> String {
@@ -213,6 +213,48 @@ fn event(event: Event) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_nobody_uses_is_pointed_out_and_what_ends_says_since_when() {
+        use crate::grants::{GrantSubject, Lifetime, Why};
+        use ironcurtain_egress::HostPort;
+        const DAY: u64 = 86_400_000;
+        let home = CanonicalPath::assume_canonical("/home/u").unwrap();
+        let given = |days_ago: u64, used_days_ago: Option<u64>, lifetime| StandingGrant {
+            id: "g".into(),
+            subject: GrantSubject {
+                client: "k".into(),
+                client_name: "n".into(),
+                server: "s".into(),
+                session: None,
+            },
+            what: Granted::Host(HostPort::parse("docs.example.org:443", None).unwrap()),
+            lifetime,
+            expires_ms: (lifetime == Lifetime::Hour).then(|| now_ms() + 1000),
+            created_ms: now_ms() - days_ago * DAY,
+            last_used_ms: used_days_ago.map(|days| now_ms() - days * DAY),
+            uses: 0,
+            provenance: "q".into(),
+        };
+        for (days_ago, used, lifetime, expected) in [
+            (29, None, Lifetime::Always, None),
+            (30, None, Lifetime::Always, Some(30)),
+            (400, Some(34), Lifetime::Always, Some(34)),
+            (400, Some(1), Lifetime::Always, None),
+            (400, None, Lifetime::Hour, None),
+        ] {
+            let one = given(days_ago, used, lifetime);
+            let shown = grants([&one].into_iter(), &[], &home);
+            assert_eq!(shown[0].unused_days, expected, "{days_ago} {used:?}");
+        }
+        let at_ms = 1_700_000_000_000;
+        let mut ending = Ending::new(given(400, None, Lifetime::Always), Why::TakenBack, at_ms);
+        ending.trouble = Some("the disk\u{202e} is full".into());
+        let shown = grants([].into_iter(), &[ending], &home);
+        let words =
+            "it is denied since 2023-11-14 22:13:20Z, and that is not stored yet: the disk\\u{202e} is full";
+        assert_eq!((shown[0].ending.as_deref(), shown[0].unused_days), (Some(words), None));
+    }
 
     #[test]
     fn entries_are_told_in_words_people_use() {

@@ -96,10 +96,7 @@ impl Keeper {
             let (mut due, mut closing) = (first.is_none(), None);
             // What waits is denied already; all of it is noted before any of it is stored.
             for command in first.into_iter().chain(inbox.try_iter()) {
-                match command {
-                    Command::Close(done) => closing = Some(done),
-                    command => self.obey(command),
-                }
+                closing = self.obey(command).or(closing);
             }
             due |= self.pending.iter().any(|pending| pending.ending.trouble.is_none());
             if due || closing.is_some() {
@@ -122,7 +119,8 @@ impl Keeper {
         batch.into_iter().chain(again).min().unwrap_or(Duration::from_secs(3600))
     }
 
-    fn obey(&mut self, command: Command) {
+    /// Does one thing; gives who is to be told at the end, if it is to end.
+    fn obey(&mut self, command: Command) -> Option<oneshot::Sender<()>> {
         // A caller that went away has what it asked for done all the same.
         match command {
             Command::Give(gifts, reply) => {
@@ -135,8 +133,9 @@ impl Keeper {
             Command::Fate(id, reply) => {
                 let _ = reply.send(self.store.ended(&id));
             }
-            Command::Close(_) => {}
+            Command::Close(done) => return Some(done),
         }
+        None
     }
 
     fn batch_soon(&mut self) {
@@ -229,11 +228,8 @@ impl Keeper {
         let rows: Vec<(&str, Ended)> = all.iter().map(|p| (p.ending.id.as_str(), ended(p))).collect();
         let stored = self.store.end(&rows).map_err(|problem| problem.to_string());
         for mut pending in all {
-            let problem = match (&stored, pending.recorded) {
-                (Ok(()), true) => None,
-                (Ok(()), false) => trouble.clone(),
-                (Err(problem), _) => Some(problem.clone()),
-            };
+            let not_recorded = trouble.clone().filter(|_| !pending.recorded);
+            let problem = not_recorded.or_else(|| stored.clone().err());
             self.shared.published.settle(&pending.ending.id, problem.as_deref());
             let Some(problem) = problem else {
                 tell(&mut pending, Stored::Whole);

@@ -25,8 +25,8 @@ pub struct GrantTable {
 }
 
 impl GrantTable {
-    /// A table of these, none of which has an end.
-    #[cfg(test)]
+    /// A table of these, for looking at what they open.
+    #[must_use]
     pub fn of(grants: Vec<StandingGrant>) -> Self {
         Self { version: 1, grants, ..Self::default() }
     }

@@ -211,7 +211,7 @@ pub async fn start_alone(
     around: &Surroundings,
     (home, beside): (&Home, ServersBeside),
 ) -> Result<Process, ServerStartError> {
-    let grants = GrantTable { version: 0, grants: beside.grants };
+    let grants = GrantTable::of(beside.grants);
     let (home, around_it, name) = (home.clone(), around.clone(), server.name.clone());
     let refuses_program = move |program: &Path| {
         let writable = Writable::by(&home, &around_it.home, &beside.servers, &grants);
